@@ -1,0 +1,103 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Driver option strings such as ``pfctx=0x08 pfcrx=0x08``: read, compare, merge and write them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+_KEY = re.compile(r"[A-Za-z0-9_.-]+")
+_VALUE = re.compile(r"[^\s=]+")
+# A leading zero is octal to C and decimal to people: 010 is no number here, it only equals itself.
+_DECIMAL = re.compile(r"[+-]?(0|[1-9][0-9]*)")
+_HEXADECIMAL = re.compile(r"[+-]?0[xX][0-9a-fA-F]+")
+
+
+class OptionError(ValueError):
+    """An option string, a wanted option or a priority that cannot be meant as it is written."""
+
+
+def parse(text: str) -> dict[str, str]:
+    """Split an option string into its keys and values, in their order."""
+    options: dict[str, str] = {}
+    for word in text.split():
+        key, equals, value = word.partition("=")
+        if not equals or not _KEY.fullmatch(key) or not _VALUE.fullmatch(value):
+            raise OptionError(f"The option string {text!r} cannot be read at {word!r}: expected key=value.")
+        if key in options:
+            raise OptionError(f"The option string {text!r} gives {key!r} twice, as {options[key]!r} and as {value!r}.")
+        options[key] = value
+    return options
+
+
+def render(options: Mapping[str, object]) -> str:
+    """Write options as one string that ``parse`` reads back; True and False become 1 and 0, a list becomes 8,8."""
+    return " ".join(f"{key}={value}" for key, value in _spelled(options).items())
+
+
+def merge(current: str, wanted: Mapping[str, object], exact: bool = False) -> str:
+    """Set the wanted options in the current string, keeping equal spellings; ``exact`` drops all others."""
+    kept = parse(current)
+    spelled = _spelled(wanted)
+    if exact:
+        kept = {key: value for key, value in kept.items() if key in spelled}
+    for key, value in spelled.items():
+        if key not in kept or not same_value(kept[key], value):
+            kept[key] = value
+    return render(kept)
+
+
+def differing(
+    current: str, wanted: Mapping[str, object], exact: bool = False
+) -> dict[str, tuple[str | None, str | None]]:
+    """Tell which options ``merge`` would change: key -> (before, after), None where absent."""
+    before = parse(current)
+    after = parse(merge(current, wanted, exact))
+    keys = [*before, *(key for key in after if key not in before)]
+    return {key: (before.get(key), after.get(key)) for key in keys if before.get(key) != after.get(key)}
+
+
+def same_value(one: str, other: str) -> bool:
+    """Compare two option values, numbers as numbers, comma lists item by item."""
+    return [_comparable(item) for item in one.split(",")] == [_comparable(item) for item in other.split(",")]
+
+
+def pfc_mask(priorities: Iterable[int]) -> str:
+    """Write a set of 802.1p priorities as the bit mask that pfctx and pfcrx take: [3] is 0x08."""
+    mask = 0
+    for priority in priorities:
+        if isinstance(priority, bool) or not isinstance(priority, int) or not 0 <= priority <= 7:
+            raise OptionError(f"The PFC priority {priority!r} is not one of the whole numbers 0 to 7.")
+        mask |= 1 << priority
+    return f"0x{mask:02x}"
+
+
+def _spelled(options: Mapping[str, object]) -> dict[str, str]:
+    spelled: dict[str, str] = {}
+    for key, value in options.items():
+        if not isinstance(key, str) or not _KEY.fullmatch(key):
+            raise OptionError(f"The option name {key!r} is not one that an option string can hold.")
+        text = _text(value)
+        if text is None or not _VALUE.fullmatch(text):
+            raise OptionError(
+                f"The option {key!r} cannot be set to {value!r}: "
+                "expected a whole number, a boolean, a list of them, or text without spaces and without '='."
+            )
+        spelled[key] = text
+    return spelled
+
+
+def _text(value: object) -> str | None:
+    if isinstance(value, (list, tuple)):
+        items = [_text(item) for item in value]
+        return ",".join(item for item in items if item) if all(items) else None
+    if isinstance(value, int):
+        return str(int(value))
+    return str(value) if isinstance(value, str) else None
+
+
+def _comparable(value: str) -> int | str:
+    if _HEXADECIMAL.fullmatch(value):
+        return int(value, 16)
+    return int(value) if _DECIMAL.fullmatch(value) else value
