@@ -1,0 +1,99 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Scaling tables: what more GPUs and another transport bring, from measured training runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+BASELINE_TRANSPORT = "tcp"
+
+
+class ScalingError(ValueError):
+    """Runs that no scaling table can be made of."""
+
+
+@dataclass(frozen=True)
+class _Point:
+    nodes: int
+    gpus: int
+    transport: str
+
+
+def table(runs: Iterable[dict[str, Any]], images_per_epoch: int | None = None) -> list[dict[str, Any]]:
+    """One unrounded row per nodes, GPUs and transport: the median rate, its spread (highest less lowest), the gains."""
+    if images_per_epoch is not None and not _is_positive(images_per_epoch):
+        raise ScalingError(f"images_per_epoch is {images_per_epoch!r}: expected a number above zero.")
+    rates = _rates_by_point(runs)
+    medians = {point: float(median(measured)) for point, measured in rates.items()}
+    return [
+        _row(point, medians, max(rates[point]) - min(rates[point]), images_per_epoch)
+        for point in sorted(medians, key=lambda point: (point.gpus, point.transport, point.nodes))
+    ]
+
+
+def _row(point: _Point, medians: Mapping[_Point, float], spread: float, images_per_epoch: int | None) -> dict[str, Any]:
+    rate = medians[point]
+    speedup = rate / _single_gpu_rate(point.transport, medians)
+    tcp_rate = medians.get(_Point(point.nodes, point.gpus, BASELINE_TRANSPORT))
+    return {
+        "nodes": point.nodes,
+        "gpus": point.gpus,
+        "transport": point.transport,
+        "images_per_sec": rate,
+        "spread": spread,
+        "speedup": speedup,
+        "efficiency": speedup / point.gpus,
+        "ratio_to_tcp": None if tcp_rate is None else rate / tcp_rate,
+        "seconds_per_epoch": None if images_per_epoch is None else images_per_epoch / rate,
+    }
+
+
+def _single_gpu_rate(transport: str, medians: Mapping[_Point, float]) -> float:
+    rate = medians.get(_Point(1, 1, transport))
+    if rate is None:
+        raise ScalingError(
+            f"The transport {transport!r} has no run on 1 GPU, so no speed-up can be given: "
+            "measure it on one node with one GPU too."
+        )
+    return rate
+
+
+def _rates_by_point(runs: Iterable[dict[str, Any]]) -> dict[_Point, list[float]]:
+    rates: dict[_Point, list[float]] = {}
+    for run in runs:
+        rates.setdefault(_point(run), []).append(_rate(run))
+    return rates
+
+
+def _point(run: Mapping[str, Any]) -> _Point:
+    nodes, gpus, transport = (_given(run, key) for key in ("nodes", "gpus", "transport"))
+    for key, value in (("nodes", nodes), ("gpus", gpus)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise ScalingError(f"The run {dict(run)!r} has {key}={value!r}: expected a whole number from 1 up.")
+    if gpus < nodes:
+        raise ScalingError(f"The run {dict(run)!r} has fewer GPUs than nodes: gpus counts those of all nodes together.")
+    if not isinstance(transport, str) or not transport:
+        raise ScalingError(f"The run {dict(run)!r} has transport={transport!r}: expected a name such as 'tcp'.")
+    return _Point(nodes, gpus, transport)
+
+
+def _rate(run: Mapping[str, Any]) -> float:
+    rate = _given(run, "images_per_sec")
+    if not _is_positive(rate):
+        raise ScalingError(f"The run {dict(run)!r} has images_per_sec={rate!r}: expected a number above zero.")
+    return float(rate)
+
+
+def _given(run: Mapping[str, Any], key: str) -> Any:
+    if key not in run:
+        raise ScalingError(f"The run {dict(run)!r} lacks {key!r}.")
+    return run[key]
+
+
+def _is_positive(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and value > 0
