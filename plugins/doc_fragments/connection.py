@@ -1,0 +1,52 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Options of the connection to vCenter."""
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    DOCUMENTATION = r"""
+options:
+  hostname:
+    description: Name or address of the vCenter server. Falls back to E(VMWARE_HOST).
+    type: str
+    required: true
+  username:
+    description: Who logs in. Falls back to E(VMWARE_USER).
+    type: str
+    required: true
+  password:
+    description: The password. Falls back to E(VMWARE_PASSWORD).
+    type: str
+    required: true
+  port:
+    description: The port. Falls back to E(VMWARE_PORT).
+    type: int
+    default: 443
+  validate_certs:
+    description:
+      - Whether the server's certificate must be signed by an authority that is trusted here. Falls back to E(VMWARE_VALIDATE_CERTS).
+    type: bool
+    default: true
+  ca_path:
+    description: A PEM file with the authorities to trust, such as vCenter's own. Falls back to E(VMWARE_CA_PATH).
+    type: path
+  tls_fingerprint:
+    description:
+      - The SHA-256 of the server's certificate. Where it is given, every connection must show exactly this certificate,
+        and authorities are not asked. Falls back to E(VMWARE_TLS_FINGERPRINT).
+    type: str
+  proxy:
+    description: An HTTP proxy as HOST:PORT. Falls back to E(VMWARE_PROXY).
+    type: str
+  timeout:
+    description: Seconds to wait for one answer of the server. Falls back to E(VMWARE_TIMEOUT).
+    type: int
+    default: 60
+requirements:
+  - pyvmomi >= 8.0.3
+notes:
+  - Give the connection once, by C(module_defaults) for the group C(dml.vsphere.vsphere) or by environment variables.
+"""

@@ -1,0 +1,38 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The one error family: each error is one sentence that names the object, what was tried, what was said, what to do."""
+
+from __future__ import annotations
+
+
+class CollectionError(Exception):
+    """Base of all expected failures."""
+
+    def __init__(self, target: str, tried: str, said: str, remedy: str = "") -> None:
+        self.target, self.tried, self.said, self.remedy = target, tried, said, remedy
+        sentence = f"{target}: could not {tried}: {said.rstrip('.')}"
+        super().__init__(f"{sentence}; {remedy}" if remedy else sentence)
+
+
+class NotFound(CollectionError):
+    """No object, or more than one, answers to a name."""
+
+
+class Refused(CollectionError):
+    """The wish cannot be granted; nothing was written."""
+
+
+class Unreachable(CollectionError):
+    """The server or a host does not answer."""
+
+
+class Failed(CollectionError):
+    """The server refused or failed an operation."""
+
+
+class TimedOut(CollectionError):
+    """A deadline passed."""
+
+
+class StillDiffers(CollectionError):
+    """The server accepted a change and yet shows the old state."""

@@ -1,0 +1,38 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""What a host still runs although something else is configured: a note on the host that ends with its boot."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ..vsphere import custom_fields
+from ..vsphere.fleet import Host
+
+# The API tells which options of a kernel module are configured, never which are in use.
+ATTRIBUTE = "dml.vsphere.pending"
+PATHS = ("customValue", "runtime.bootTime", "summary.rebootRequired")
+
+
+def pending(host: Host) -> dict[str, Any]:
+    """By subject: what it ran with when it was changed, for changes since the last boot."""
+    try:
+        note = json.loads(custom_fields.value_of(host.session, ATTRIBUTE, host["customValue"]) or "{}")
+    except json.JSONDecodeError:
+        return {}
+    return dict(note.get("was", {})) if note.get("boot") == host.boot_time else {}
+
+
+def remember(host: Host, subject: str, was: Any) -> None:
+    """Note what a subject runs with, before it is changed; the first note since a boot holds."""
+    known = pending(host)
+    if subject in known:
+        return
+    note = {"boot": host.boot_time, "was": {**known, subject: was}}
+    custom_fields.store(host.session, host.ref, host.name, ATTRIBUTE, json.dumps(note, sort_keys=True))
+
+
+def reboot_owed(host: Host) -> bool:
+    """Whether the host itself asks for a reboot."""
+    return bool(host["summary.rebootRequired"])

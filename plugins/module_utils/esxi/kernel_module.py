@@ -1,0 +1,78 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Subject: the options of one kernel module, as configured and as in use since the last boot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import Refused
+from ..logic import options
+from ..plan import REBOOT, Plan
+from ..vsphere.faults import speaking
+from ..vsphere.fleet import Host
+from ..vsphere.sdk import vim
+from . import boot
+
+PATHS = ("configManager.kernelModuleSystem", *boot.PATHS)
+
+
+class KernelModule:
+    """The options of one kernel module of one host."""
+
+    def __init__(self, host: Host, module: str) -> None:
+        self.host, self.module = host, module
+        self.target, self.name = host.name, f"options of kernel module {module}"
+
+    def read(self) -> dict[str, Any]:
+        """The options as configured, and as in use since the last boot."""
+        self.host.must_answer(f"read the {self.name}")
+        with speaking(self.target, f"read the {self.name}"):
+            try:
+                configured = self._system.QueryConfiguredModuleOptionString(self.module) or ""
+            except vim.fault.NotFound as fault:
+                raise self._unknown() from fault
+        return {"options": self._parsed(configured), "active": self._active(configured)}
+
+    def apply(self, plan: Plan) -> None:
+        """Write the whole option string: the API replaces, it does not merge."""
+        boot.remember(self.host, self.module, options.render(plan.before["active"]))
+        with speaking(self.target, f"set the {self.name}"):
+            self._system.UpdateModuleOptionString(self.module, options.render(plan.after["options"]))
+
+    @property
+    def _system(self) -> Any:
+        return self.host["configManager.kernelModuleSystem"]
+
+    def _active(self, configured: str) -> dict[str, str]:
+        return self._parsed(boot.pending(self.host).get(self.module, configured))
+
+    def _parsed(self, text: str) -> dict[str, str]:
+        try:
+            return options.parse(text)
+        except ValueError as error:
+            raise Refused(self.target, f"read the {self.name}", str(error), "correct it by hand on the host") from error
+
+    def _unknown(self) -> Refused:
+        return Refused(
+            self.target,
+            f"read the {self.name}",
+            "the host has no such module",
+            "correct the name (esxcli system module list) or install its driver first",
+        )
+
+
+def plan_options(current: Mapping[str, Any], wanted: Mapping[str, Any], *, exact: bool = False) -> Plan:
+    """Merge the wanted options into the configured ones; a reboot is owed while the active ones differ."""
+    try:
+        merged = options.parse(options.merge(options.render(current["options"]), wanted, exact))
+        waiting = options.differing(options.render(current["active"]), wanted, exact)
+    except ValueError as error:
+        raise Refused("options", "merge them", str(error), "correct them") from error
+    return Plan(
+        before=current,
+        after={**current, "options": merged},
+        needs=frozenset({REBOOT}) if waiting else frozenset(),
+        why=tuple(f"{key} is taken only when the host boots" for key in waiting),
+    )

@@ -1,0 +1,63 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""What would change on one object, and what the change needs: data shared by planners, subjects and the runner."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+MAINTENANCE = "maintenance"
+POWER_OFF = "power_off"
+REBOOT = "reboot"
+
+
+@dataclass(frozen=True)
+class Change:
+    """One key that differs."""
+
+    key: str
+    before: Any
+    after: Any
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Before, after, and the needs of one subject on one object.
+
+    ``needs`` says what must happen for the wish to be in force (a reboot may be owed without any change left);
+    ``why`` says so in words; ``unmet`` are reasons why the plan cannot be applied at this moment;
+    ``later`` are the keys of ``after`` that only a later boot can take.
+    """
+
+    before: Mapping[str, Any]
+    after: Mapping[str, Any]
+    needs: frozenset[str] = frozenset()
+    why: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    unmet: tuple[str, ...] = ()
+    later: frozenset[str] = field(default_factory=frozenset)
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """The keys that differ, in the order of ``after``."""
+        return tuple(
+            Change(key, self.before.get(key), value)
+            for key, value in self.after.items()
+            if self.before.get(key) != value
+        )
+
+    @property
+    def due(self) -> tuple[Change, ...]:
+        """The changes that can be made before the next boot."""
+        return tuple(change for change in self.changes if change.key not in self.later)
+
+    def diff(self, header: str) -> dict[str, Any]:
+        """The changed keys in the shape of Ansible's diff."""
+        return {
+            "before_header": header,
+            "after_header": header,
+            "before": {change.key: change.before for change in self.changes},
+            "after": {change.key: change.after for change in self.changes},
+        }

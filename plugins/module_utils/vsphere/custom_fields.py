@@ -1,0 +1,34 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Custom attributes of vCenter: notes that stay with an object and that every controller sees."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .faults import speaking
+from .sdk import vim
+from .session import Session
+
+
+def value_of(session: Session, name: str, custom_values: Any) -> str:
+    """The text of an attribute in an object's ``customValue`` property; empty where it has none."""
+    key = _key(session, name)
+    return next((one.value for one in custom_values or [] if one.key == key), "")
+
+
+def store(session: Session, ref: Any, target: str, name: str, text: str) -> None:
+    """Set an attribute of an object; the attribute's definition is made where it is missing."""
+    manager = session.content.customFieldsManager
+    with speaking(target, f"note its pending changes in the custom attribute {name}"):
+        key = _key(session, name)
+        if key is None:
+            try:
+                key = manager.AddCustomFieldDef(name=name, moType=vim.HostSystem).key
+            except vim.fault.DuplicateName:  # another controller was faster
+                key = _key(session, name)
+        manager.SetField(entity=ref, key=key, value=text)
+
+
+def _key(session: Session, name: str) -> int | None:
+    return next((field.key for field in session.content.customFieldsManager.field or [] if field.name == name), None)

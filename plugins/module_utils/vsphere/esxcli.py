@@ -1,0 +1,129 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""esxcli over the vSphere API: the only way to VIBs, RDMA counters and DCB state, over the same session as all else."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from functools import lru_cache
+from typing import Any
+from xml.sax.saxutils import escape
+
+from ..errors import Failed
+from .faults import speaking
+from .sdk import VmomiSupport, vim
+from .session import Session
+
+Row = dict[str, Any]
+_VERSION = "vim.version.version1"
+_ROOM = "dml.reflect"
+
+
+@lru_cache(maxsize=1)
+def _register() -> tuple[Any, Any]:
+    """Teach pyVmomi the five types it lacks; its tables are global, so this happens once in a process."""
+    data, managed, optional = VmomiSupport.CreateDataType, VmomiSupport.CreateManagedType, VmomiSupport.F_OPTIONAL
+    argument, fault, result = (f"{_ROOM}.{name}" for name in ("SoapArgument", "SoapFault", "SoapResult"))
+    wsdl = "ReflectManagedMethodExecuter"
+    text = ("string", _VERSION)
+    data(argument, f"{wsdl}SoapArgument", "vmodl.DynamicData", _VERSION, [("name", *text, 0), ("val", *text, 0)])
+    data(fault, f"{wsdl}SoapFault", "vmodl.DynamicData", _VERSION, [("faultMsg", *text, 0), ("faultDetail", *text, optional)])
+    data(result, f"{wsdl}SoapResult", "vmodl.DynamicData", _VERSION, [("response", *text, optional), ("fault", fault, _VERSION, optional)])
+    words = tuple((name, *text, 0, None) for name in ("moid", "version", "method"))
+    parameters = (*words, ("argument", f"{argument}[]", _VERSION, optional, None))
+    method = ("executeSoap", "ExecuteSoap", _VERSION, parameters, (optional, result, result), None, None)
+    managed(f"{_ROOM}.Executer", wsdl, "vmodl.ManagedObject", _VERSION, None, [method])
+    # Servers name the reference's type in one of two ways; which one a live vCenter uses is not established.
+    managed(f"{_ROOM}.PlainExecuter", "ManagedMethodExecuter", f"{_ROOM}.Executer", _VERSION, None, None)
+    return VmomiSupport.GetVmodlType(argument), _retrieve_method()
+
+
+def _retrieve_method() -> Any:
+    return VmomiSupport.Object(
+        name="retrieveManagedMethodExecuter",
+        type=vim.HostSystem,
+        wsdlName="RetrieveManagedMethodExecuter",
+        version=_VERSION,
+        params=(),
+        isTask=False,
+        resultFlags=0,
+        result=VmomiSupport.ManagedObject,
+        methodResult=VmomiSupport.ManagedObject,
+    )
+
+
+class Esxcli:
+    """esxcli on one host."""
+
+    def __init__(self, session: Session, ref: Any, host: str) -> None:
+        self._session, self._host = session, host
+        argument_type, retrieve = _register()
+        self._argument = argument_type
+        with speaking(host, "reach its esxcli"):
+            self._executer = ref._stub.InvokeMethod(ref, retrieve, ())
+
+    def rows(self, command: str, **options: Any) -> list[Row]:
+        """Run a command that answers with a list of objects."""
+        answer = self.run(command, **options)
+        if isinstance(answer, dict):
+            return [answer]
+        return answer if isinstance(answer, list) else []
+
+    def run(self, command: str, *, tried: str = "", remedy: str = "", patience: int = 0, **options: Any) -> Any:
+        """Run a command; its answer as rows, one row, a text, or None. ``patience``: seconds to wait for the answer."""
+        words = command.split()
+        executer = self._session.patient(self._executer, patience) if patience else self._executer
+        doing = tried or f"run esxcli {command}"
+        with speaking(self._host, doing, remedy):
+            answer = executer.ExecuteSoap(
+                moid="ha-cli-handler-" + "-".join(words[:-1]),
+                version="urn:vim25/5.0",
+                method="vim.EsxCLI." + ".".join(words),
+                argument=self._arguments(options),
+            )
+        if answer is not None and answer.fault:
+            raise Failed(self._host, doing, "esxcli said " + _fault_text(answer.fault), remedy)
+        return parse(answer.response if answer else None)
+
+    def _arguments(self, options: dict[str, Any]) -> list[Any]:
+        # The server wants its arguments in the order it declares them, which is alphabetical.
+        return [self._argument(name=name, val=_elements(name, value)) for name, value in sorted(options.items())]
+
+
+def _elements(name: str, value: Any) -> str:
+    values = value if isinstance(value, (list, tuple)) else [value]
+    texts = [str(one).lower() if isinstance(one, bool) else str(one) for one in values]
+    return "".join(f"<{name}>{escape(text)}</{name}>" for text in texts)
+
+
+def _fault_text(fault: Any) -> str:
+    try:
+        texts = [node.text or "" for node in ET.fromstring(fault.faultDetail or "").iter() if _tag(node) == "errMsg"]
+    except ET.ParseError:
+        texts = []
+    return "; ".join(text.strip() for text in texts if text.strip()) or str(fault.faultMsg)
+
+
+def parse(response: str | None) -> Any:
+    """An esxcli answer as plain data: rows, one row, a text, or None."""
+    if not response:
+        return None
+    root = ET.fromstring(response)
+    children = list(root)
+    if not children:
+        kind = root.attrib.get("{http://www.w3.org/2001/XMLSchema-instance}type", "")
+        return [] if kind.startswith("ArrayOf") else root.text
+    if all(_tag(child) == "DataObject" for child in children):
+        return [_row(child) for child in children]
+    return _row(root)
+
+
+def _row(node: ET.Element) -> Row:
+    gathered: dict[str, list[Any]] = {}
+    for child in node:
+        gathered.setdefault(_tag(child), []).append(_row(child) if len(child) else child.text or "")
+    return {key: values[0] if len(values) == 1 else values for key, values in gathered.items()}
+
+
+def _tag(node: ET.Element) -> str:
+    return node.tag.rsplit("}", maxsplit=1)[-1]

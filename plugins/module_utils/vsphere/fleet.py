@@ -1,0 +1,114 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The hosts of one call: found once, read in one go, each with its properties at hand."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from ..errors import NotFound, Unreachable
+from . import properties
+from .esxcli import Esxcli
+from .sdk import vim
+from .session import Session
+
+ARGUMENTS: dict[str, Any] = {
+    "hosts": {"type": "list", "elements": "str"},
+    "cluster": {"type": "str"},
+}
+EXACTLY_ONE = [("hosts", "cluster")]
+ALWAYS = ("name", "runtime.connectionState", "runtime.inMaintenanceMode", "runtime.bootTime")
+
+
+class Host:
+    """One ESXi host: its reference, its name, and the properties read last."""
+
+    def __init__(self, session: Session, ref: Any, name: str) -> None:
+        self.session, self.ref, self.name = session, ref, name
+        self.properties: properties.Values = {}
+
+    def __getitem__(self, path: str) -> Any:
+        """A property that was read; an unset one is None."""
+        return self.properties.get(path)
+
+    @property
+    def reachable(self) -> bool:
+        return bool(self["runtime.connectionState"] == "connected")
+
+    @property
+    def in_maintenance(self) -> bool:
+        return bool(self["runtime.inMaintenanceMode"])
+
+    @property
+    def boot_time(self) -> str | None:
+        """When the host last booted, as ISO text in UTC."""
+        moment = self["runtime.bootTime"]
+        return moment.isoformat(timespec="seconds") if moment else None
+
+    @cached_property
+    def esxcli(self) -> Esxcli:
+        return Esxcli(self.session, self.ref, self.name)
+
+    def must_answer(self, tried: str) -> None:
+        """Refuse to go on with a host that vCenter cannot reach."""
+        if not self.reachable:
+            raise Unreachable(
+                self.name, tried, f"vCenter shows it as {self['runtime.connectionState']}", "bring it back and run again"
+            )
+
+
+class Fleet:
+    """The hosts of one call."""
+
+    def __init__(self, session: Session, hosts: Iterable[Host], paths: Sequence[str]) -> None:
+        self.session, self.hosts = session, tuple(hosts)
+        self.paths = tuple(dict.fromkeys((*ALWAYS, *paths)))
+
+    def refresh(self, hosts: Iterable[Host] | None = None) -> None:
+        """Read the properties of all the hosts, or of some, in one go."""
+        chosen = tuple(self.hosts if hosts is None else hosts)
+        values = properties.read_many(self.session, [host.ref for host in chosen], self.paths)
+        for host in chosen:
+            host.properties = values.get(host.ref._moId, {})
+
+    def refresh_for(self, subjects: Iterable[Any]) -> None:
+        """Read again what the given subjects look at."""
+        self.refresh(dict.fromkeys(subject.host for subject in subjects))
+
+
+def find(session: Session, params: Mapping[str, Any], paths: Sequence[str] = ()) -> Fleet:
+    """The hosts that ``hosts`` or ``cluster`` names; every name must mean exactly one host."""
+    if params.get("cluster"):
+        refs = find_cluster(session, params["cluster"], ("host",))[1].get("host", [])
+        named = properties.read_many(session, refs, ("name",))
+        hosts = [Host(session, ref, named[ref._moId]["name"]) for ref in refs]
+    else:
+        hosts = _by_name(session, params["hosts"])
+    return Fleet(session, sorted(hosts, key=lambda host: host.name), paths)
+
+
+def find_cluster(session: Session, name: str, paths: Sequence[str] = ()) -> tuple[Any, properties.Values]:
+    """The one cluster of that name, with properties."""
+    found = properties.find_all(session, vim.ClusterComputeResource, ("name", *paths))
+    return _one(session, "cluster", name, [(ref, values) for ref, values in found if values["name"] == name], found)
+
+
+def _by_name(session: Session, names: Sequence[str]) -> list[Host]:
+    found = properties.find_all(session, vim.HostSystem, ("name",))
+    count = Counter(names)
+    for name in names:
+        if count[name] > 1:
+            raise NotFound(name, "take it as a host", "it is named twice in this call", "name it once")
+    matching = {name: [(ref, values) for ref, values in found if values["name"] == name] for name in names}
+    return [Host(session, _one(session, "host", name, matching[name], found)[0], name) for name in names]
+
+
+def _one(session: Session, kind: str, name: str, matching: list[Any], found: list[Any]) -> Any:
+    if len(matching) == 1:
+        return matching[0]
+    known = ", ".join(sorted(values["name"] for _ref, values in found)[:10]) or "none"
+    said = f"{len(matching)} objects have that name" if matching else f"there is none; it has {known}"
+    raise NotFound(session.server, f"find one {kind} named {name!r}", said, f"correct the name of the {kind}")

@@ -1,0 +1,120 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Batched property reads and pushed property changes: the two ways in which anything is ever read."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from ..errors import Failed, TimedOut
+from .faults import CONNECTION_ERRORS, speaking
+from .sdk import vim, vmodl
+from .session import Session
+
+Values = dict[str, Any]
+PUSH_SECONDS = 10
+
+
+def find_all(session: Session, kind: Any, paths: Sequence[str]) -> list[tuple[Any, Values]]:
+    """Every object of a kind in the inventory with the named properties, in one read."""
+    with speaking(session.server, f"list its objects of kind {kind.__name__}"):
+        view = session.content.viewManager.CreateContainerView(session.content.rootFolder, [kind], True)
+        try:
+            walk = vmodl.query.PropertyCollector.TraversalSpec(name="view", path="view", skip=False, type=vim.view.ContainerView)
+            start = vmodl.query.PropertyCollector.ObjectSpec(obj=view, skip=True, selectSet=[walk])
+            return _retrieve(session, [start], kind, paths)
+        finally:
+            view.DestroyView()
+
+
+def read_many(session: Session, refs: Sequence[Any], paths: Sequence[str]) -> dict[str, Values]:
+    """The named properties of many objects of one kind in one read, by object id."""
+    if not refs:
+        return {}
+    objects = [vmodl.query.PropertyCollector.ObjectSpec(obj=ref) for ref in refs]
+    with speaking(session.server, f"read {len(refs)} objects of kind {type(refs[0]).__name__}"):
+        return {ref._moId: values for ref, values in _retrieve(session, objects, type(refs[0]), paths)}
+
+
+def _retrieve(session: Session, objects: list[Any], kind: Any, paths: Sequence[str]) -> list[tuple[Any, Values]]:
+    collector = session.content.propertyCollector
+    page = collector.RetrievePropertiesEx([_filter(objects, kind, paths)], vmodl.query.PropertyCollector.RetrieveOptions())
+    found: list[tuple[Any, Values]] = []
+    while page is not None:
+        for entry in page.objects:
+            for missing in entry.missingSet or []:
+                raise missing.fault
+            found.append((entry.obj, {item.name: item.val for item in entry.propSet}))
+        page = collector.ContinueRetrievePropertiesEx(page.token) if page.token else None
+    return found
+
+
+def _filter(objects: list[Any], kind: Any, paths: Sequence[str]) -> Any:
+    wanted = vmodl.query.PropertyCollector.PropertySpec(type=kind, all=False, pathSet=list(paths))
+    return vmodl.query.PropertyCollector.FilterSpec(objectSet=objects, propSet=[wanted])
+
+
+def wait_until(
+    session: Session,
+    refs: Sequence[Any],
+    paths: Sequence[str],
+    done: Callable[[Mapping[str, Values]], bool],
+    *,
+    deadline: float,
+    waiting_for: str,
+) -> dict[str, Values]:
+    """Wait, woken by the server, until the predicate on all values holds; ``deadline`` is on the monotonic clock."""
+    values: dict[str, Values] = {ref._moId: {} for ref in refs}
+    for values in watch(session, refs, paths, deadline):
+        if done(values):
+            return values
+    raise TimedOut(", ".join(getattr(ref, "_moId", "?") for ref in refs), f"wait for {waiting_for}", "the deadline passed")
+
+
+def watch(session: Session, refs: Sequence[Any], paths: Sequence[str], deadline: float) -> Iterator[dict[str, Values]]:
+    """The values of the objects now and after each change, until the deadline."""
+    values: dict[str, Values] = {ref._moId: {} for ref in refs}
+    with _subscription(session, refs, paths) as collector:
+        version = ""
+        while (left := deadline - time.monotonic()) > 0:
+            update = _next(session, collector, version, min(left, PUSH_SECONDS))
+            if update is not None:
+                version = update.version
+                _merge(values, update)
+            yield values
+
+
+def _next(session: Session, collector: Any, version: str, seconds: float) -> Any:
+    """One answer of the server; a connection that breaks while waiting is opened again, since reading twice harms nobody."""
+    options = vmodl.query.PropertyCollector.WaitOptions(maxWaitSeconds=max(1, int(seconds)))
+    with speaking(session.server, "wait for changes"):
+        try:
+            return collector.WaitForUpdatesEx(version, options)
+        except CONNECTION_ERRORS:
+            return collector.WaitForUpdatesEx(version, options)
+
+
+def _merge(values: dict[str, Values], update: Any) -> None:
+    for filtered in update.filterSet:
+        for changed in filtered.objectSet or []:
+            if changed.kind == "leave":
+                raise Failed(changed.obj._moId, "watch it", "it was removed meanwhile", "run again")
+            for change in changed.changeSet or []:
+                values[changed.obj._moId][change.name] = change.val
+
+
+@contextmanager
+def _subscription(session: Session, refs: Sequence[Any], paths: Sequence[str]) -> Iterator[Any]:
+    """A collector of our own, so that two waits in one session do not hear each other."""
+    with speaking(session.server, "watch objects"):
+        collector = session.content.propertyCollector.CreatePropertyCollector()
+        objects = [vmodl.query.PropertyCollector.ObjectSpec(obj=ref) for ref in refs]
+        collector.CreateFilter(_filter(objects, type(refs[0]), paths), True)
+    try:
+        yield collector
+    finally:
+        with speaking(session.server, "stop watching objects"):
+            collector.DestroyPropertyCollector()

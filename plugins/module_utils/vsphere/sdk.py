@@ -1,0 +1,30 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The guarded import of pyVmomi: everything else takes vim and vmodl from here."""
+
+from __future__ import annotations
+
+import traceback
+
+from ..errors import Refused
+
+IMPORT_ERROR = None
+try:
+    from pyVim import connect
+    from pyVmomi import SoapAdapter, VmomiSupport, vim, vmodl
+except ImportError:
+    IMPORT_ERROR = traceback.format_exc()
+    connect = SoapAdapter = VmomiSupport = vim = vmodl = None
+
+__all__ = ["SoapAdapter", "VmomiSupport", "connect", "require", "vim", "vmodl"]
+
+
+def require() -> None:
+    """Say in one sentence that the library is missing."""
+    if IMPORT_ERROR is not None:
+        raise Refused(
+            "the Python that runs this module",
+            "import pyVmomi",
+            str(IMPORT_ERROR).strip().rsplit("\n", maxsplit=1)[-1],
+            "install it there: pip install 'pyvmomi>=8.0.3'",
+        )

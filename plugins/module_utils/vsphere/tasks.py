@@ -1,0 +1,65 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Waiting for vSphere tasks: many started, all waited for at once, woken by the server."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import Failed, TimedOut
+from .faults import words
+from .properties import Values, read_many, watch
+from .session import Session
+
+Progress = Callable[[str, int], None]
+ENDED = ("success", "error")
+
+
+@dataclass(frozen=True)
+class Started:
+    """A running task, what it does to which object, for errors and progress."""
+
+    task: Any
+    target: str
+    tried: str
+    remedy: str = ""
+
+
+def wait(session: Session, started: Started, seconds: float, progress: Progress | None = None) -> Any:
+    """Wait for one task; its info, with the server's own times."""
+    (outcome,) = wait_all(session, [started], seconds, progress)
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome
+
+
+def wait_all(session: Session, started: Sequence[Started], seconds: float, progress: Progress | None = None) -> list[Any]:
+    """Wait for all tasks; for each its info, or the error it ended with."""
+    if not started:
+        return []
+    deadline = time.monotonic() + seconds
+    values: Mapping[str, Values] = {}
+    for values in watch(session, [one.task for one in started], ["info.state", "info.progress"], deadline):
+        _show(started, values, progress)
+        if all(values[one.task._moId].get("info.state") in ENDED for one in started):
+            break
+    infos = read_many(session, [one.task for one in started], ["info"])
+    return [_outcome(infos[one.task._moId]["info"], one, seconds) for one in started]
+
+
+def _show(started: Sequence[Started], values: Mapping[str, Values], progress: Progress | None) -> None:
+    for one in started:
+        percent = values[one.task._moId].get("info.progress")
+        if progress and percent is not None:
+            progress(one.target, percent)
+
+
+def _outcome(info: Any, one: Started, seconds: float) -> Any:
+    if info.state == "success":
+        return info
+    if info.state == "error":
+        return Failed(one.target, one.tried, words(info.error), one.remedy)
+    return TimedOut(one.target, one.tried, f"the task did not end within {seconds:.0f} s", one.remedy)

@@ -1,0 +1,63 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""TLS contexts: checked against authorities by default, or pinned to one certificate on every connection."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ssl
+
+from ..errors import Refused
+
+
+class WrongFingerprint(ssl.SSLError):
+    """The server showed another certificate than the pinned one."""
+
+
+def context(*, validate: bool, ca_path: str | None, fingerprint: str | None) -> ssl.SSLContext:
+    """The context for every connection of a session; a fingerprint takes the place of authorities."""
+    if fingerprint:
+        return _pinned(normalised(fingerprint))
+    if not validate:
+        return _unchecked()
+    try:
+        return ssl.create_default_context(cafile=ca_path or None)
+    except OSError as error:
+        raise Refused(str(ca_path), "load the certificate authorities", str(error), "name a PEM file in ca_path") from error
+
+
+def normalised(fingerprint: str) -> str:
+    """64 hexadecimal digits of a SHA-256, however it was written."""
+    digits = fingerprint.lower().removeprefix("sha256:").replace(":", "").replace(" ", "")
+    if len(digits) != 64 or not set(digits) <= set("0123456789abcdef"):
+        raise Refused(
+            "tls_fingerprint",
+            "read it",
+            f"{fingerprint!r} is not a SHA-256 of 64 hexadecimal digits",
+            "take it from: openssl x509 -noout -fingerprint -sha256",
+        )
+    return digits
+
+
+def _unchecked() -> ssl.SSLContext:
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    made.check_hostname = False
+    made.verify_mode = ssl.CERT_NONE
+    return made
+
+
+def _pinned(wanted: str) -> ssl.SSLContext:
+    """pyVmomi's own thumbprint is not looked at in every version, so the socket itself checks."""
+
+    class PinnedSocket(ssl.SSLSocket):
+        def do_handshake(self, block: bool = False) -> None:
+            super().do_handshake(block)
+            shown = hashlib.sha256(self.getpeercert(binary_form=True) or b"").hexdigest()
+            if not hmac.compare_digest(shown, wanted):
+                self.close()
+                raise WrongFingerprint(f"its certificate's SHA-256 is {shown}, not {wanted}")
+
+    made = _unchecked()
+    made.sslsocket_class = PinnedSocket
+    return made

@@ -1,0 +1,115 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Module: options of an ESXi kernel module."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: esxi_kernel_module
+short_description: Set options of a kernel module on ESXi hosts
+version_added: 1.0.0
+description:
+  - Merges options into the option string of one kernel module on many hosts in one call.
+    Options that are not named keep their value and their place; numbers are compared as numbers, so V(8) equals V(0x08).
+  - ESXi takes module options only when it boots. The result tells the options I(configured) from those I(active) and
+    says O(ignore:needs) V(reboot) until the host has booted. The API does not tell what is active, so the module notes
+    what was in use before a change in the host's custom attribute C(dml.vsphere.pending).
+options:
+  name:
+    description: The kernel module, such as V(nmlx5_core).
+    type: str
+    required: true
+  options:
+    description:
+      - The options and their values. A boolean becomes V(1) or V(0), a list becomes its items with commas between.
+    type: dict
+    required: true
+  exact:
+    description: Whether to remove all options that are not named.
+    type: bool
+    default: false
+extends_documentation_fragment:
+  - dml.vsphere.connection
+  - dml.vsphere.hosts
+  - dml.vsphere.attributes
+seealso:
+  - module: dml.vsphere.esxi_roce
+author:
+  - The dml.vsphere contributors (@dml-vsphere)
+"""
+
+EXAMPLES = r"""
+- name: Give the network driver eight virtual functions on each port
+  dml.vsphere.esxi_kernel_module:
+    cluster: gpu
+    name: nmlx5_core
+    options:
+      max_vfs: [8, 8]
+
+- name: Which hosts still owe a reboot?
+  ansible.builtin.debug:
+    msg: "{{ result.hosts | community.general.json_query(\"[?contains(needs, 'reboot')].host\") }}"
+"""
+
+RETURN = r"""
+needs:
+  description: What must happen until the options are in force on all hosts.
+  returned: success
+  type: list
+  elements: str
+  sample: [reboot]
+hosts:
+  description: One entry for each host.
+  returned: always
+  type: list
+  elements: dict
+  contains:
+    host: {description: The host., type: str}
+    changed: {description: Whether its options were changed., type: bool}
+    needs: {description: What must happen until they are in force., type: list, elements: str}
+    why: {description: Why, in words., type: list, elements: str}
+    state:
+      description: The options as configured and as active.
+      type: dict
+      sample: {options: {pfctx: "0x08"}, active: {}}
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils import runner
+from ..module_utils.esxi import kernel_module
+from ..module_utils.vsphere import fleet, session
+
+ARGUMENTS = {
+    "name": {"type": "str", "required": True},
+    "options": {"type": "dict", "required": True},
+    "exact": {"type": "bool", "default": False},
+}
+
+
+def body(module: AnsibleModule) -> dict:
+    params = module.params
+    with session.session(params) as opened:
+        hosts = fleet.find(opened, params, kernel_module.PATHS)
+        work = runner.Work(
+            subjects=[kernel_module.KernelModule(host, params["name"]) for host in hosts.hosts],
+            make_plan=lambda current: kernel_module.plan_options(current, params["options"], exact=params["exact"]),
+            refresh=hosts.refresh_for,
+        )
+        return runner.converge(module, work)
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={**session.arguments(), **fleet.ARGUMENTS, **ARGUMENTS},
+        supports_check_mode=True,
+        required_one_of=fleet.EXACTLY_ONE,
+        mutually_exclusive=fleet.EXACTLY_ONE,
+    )
+    runner.run(module, lambda: body(module))
+
+
+if __name__ == "__main__":
+    main()
