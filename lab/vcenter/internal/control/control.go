@@ -1,0 +1,70 @@
+// Package control is the plain HTTP interface, on loopback only, by which tests and the lab steer the data centre.
+package control
+
+import (
+	"encoding/json"
+	"io"
+	"log"
+	"net/http"
+
+	"dml.vsphere/lab/vcenter/internal/front"
+	"dml.vsphere/lab/vcenter/internal/world"
+)
+
+// Control answers the control interface.
+type Control struct {
+	front *front.Front
+	world *world.World
+}
+
+// New is the handler of the control interface.
+func New(f *front.Front, w *world.World) http.Handler {
+	c := &Control{front: f, world: w}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /writes", func(w http.ResponseWriter, _ *http.Request) { reply(w, f.Log.Writes()) })
+	mux.HandleFunc("DELETE /writes", func(w http.ResponseWriter, _ *http.Request) { f.Log.ClearWrites(); done(w) })
+	mux.HandleFunc("GET /calls", func(w http.ResponseWriter, _ *http.Request) { reply(w, f.Log.Calls()) })
+	mux.HandleFunc("DELETE /calls", func(w http.ResponseWriter, _ *http.Request) { f.Log.ClearCalls(); done(w) })
+	mux.HandleFunc("GET /hosts", c.hosts)
+	mux.HandleFunc("GET /hosts/{name}", c.host)
+	return mux
+}
+
+func (c *Control) hosts(w http.ResponseWriter, _ *http.Request) { reply(w, c.world.HostNames()) }
+
+func (c *Control) host(w http.ResponseWriter, r *http.Request) {
+	h, ok := c.world.HostNamed(r.PathValue("name"))
+	if !ok {
+		refuse(w, http.StatusNotFound, "no such host: "+r.PathValue("name"))
+		return
+	}
+	reply(w, h.Report())
+}
+
+func reply(w http.ResponseWriter, value any) {
+	w.Header().Set("Content-Type", "application/json")
+	if err := json.NewEncoder(w).Encode(value); err != nil {
+		log.Printf("control answer not delivered: %v", err)
+	}
+}
+
+func done(w http.ResponseWriter) { w.WriteHeader(http.StatusNoContent) }
+
+func refuse(w http.ResponseWriter, status int, why string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	if err := json.NewEncoder(w).Encode(map[string]string{"error": why}); err != nil {
+		log.Printf("control answer not delivered: %v", err)
+	}
+}
+
+// read decodes a request strictly: a misspelt key must not be taken for a setting that holds.
+func read(w http.ResponseWriter, r *http.Request, into any) bool {
+	d := json.NewDecoder(io.LimitReader(r.Body, 1<<20))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		refuse(w, http.StatusBadRequest, err.Error())
+		return false
+	}
+	return true
+}

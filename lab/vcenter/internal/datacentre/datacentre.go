@@ -1,0 +1,134 @@
+// Package datacentre reads the YAML description of a simulated data centre.
+package datacentre
+
+// Datacentre is everything a description file may say.
+type Datacentre struct {
+	Version        string              `yaml:"version"`
+	Build          string              `yaml:"build"`
+	Name           string              `yaml:"datacenter"`
+	VcenterOptions map[string]any      `yaml:"vcenter_options"`
+	Datastores     []string            `yaml:"datastores"`
+	Hardware       map[string]Hardware `yaml:"hardware"`
+	GPUModels      map[string]GPUModel `yaml:"gpu_models"`
+	Depots         []Depot             `yaml:"depots"`
+	Switches       []Switch            `yaml:"switches"`
+	HostDefaults   Host                `yaml:"host_defaults"`
+	Clusters       []Cluster           `yaml:"clusters"`
+	VMs            []VM                `yaml:"vms"`
+}
+
+// Cluster is one cluster and its hosts.
+type Cluster struct {
+	Name             string            `yaml:"name"`
+	DRS              DRS               `yaml:"drs"`
+	HA               HA                `yaml:"ha"`
+	ImageManaged     bool              `yaml:"image_managed"`
+	ConfigProfile    bool              `yaml:"config_profile"`
+	VsanResyncBytes  int64             `yaml:"vsan_resync_bytes"`
+	Hosts            []Host            `yaml:"hosts"`
+	CustomAttributes map[string]string `yaml:"custom_attributes"`
+}
+
+// DRS is the cluster's DRS configuration.
+type DRS struct {
+	Enabled   bool              `yaml:"enabled"`
+	Behaviour string            `yaml:"behaviour"`
+	Options   map[string]string `yaml:"options"`
+}
+
+// HA is the cluster's HA configuration.
+type HA struct {
+	Enabled          bool  `yaml:"enabled"`
+	AdmissionControl bool  `yaml:"admission_control"`
+	FailoverLevel    int32 `yaml:"failover_level"`
+}
+
+// Host is one host, or Count hosts that are alike; a zero field takes the value of host_defaults.
+type Host struct {
+	Name            string              `yaml:"name"`
+	Count           int                 `yaml:"count"`
+	First           int                 `yaml:"first"`
+	Hardware        string              `yaml:"hardware"`
+	AcceptanceLevel string              `yaml:"acceptance_level"`
+	Maintenance     bool                `yaml:"maintenance"`
+	Passthrough     []string            `yaml:"passthrough"`
+	ModuleOptions   map[string]string   `yaml:"module_options"`
+	Options         map[string]any      `yaml:"options"`
+	VIBs            []VIB               `yaml:"vibs"`
+	Vmkernel        []Vmkernel          `yaml:"vmkernel"`
+	Uplinks         map[string][]string `yaml:"uplinks"`
+	Rulesets        map[string]bool     `yaml:"rulesets"`
+	Graphics        Graphics            `yaml:"graphics"`
+	RebootSeconds   float64             `yaml:"reboot_seconds"`
+	VmotionSeconds  float64             `yaml:"vmotion_seconds"`
+}
+
+// Graphics is the host's graphics configuration at start, configured and active alike.
+type Graphics struct {
+	Default string `yaml:"default"`
+	Policy  string `yaml:"policy"`
+}
+
+// Vmkernel is one vmkernel adapter; "{n}" in the address stands for the host's number.
+type Vmkernel struct {
+	Device    string   `yaml:"device"`
+	Portgroup string   `yaml:"portgroup"`
+	Switch    string   `yaml:"switch"`
+	Address   string   `yaml:"address"`
+	Netmask   string   `yaml:"netmask"`
+	MTU       int32    `yaml:"mtu"`
+	Services  []string `yaml:"services"`
+	NetStack  string   `yaml:"netstack"`
+}
+
+// Switch is one distributed switch; Uplinks are the vmnics every host gives to it.
+type Switch struct {
+	Name       string      `yaml:"name"`
+	MTU        int32       `yaml:"mtu"`
+	Uplinks    []string    `yaml:"uplinks"`
+	Portgroups []Portgroup `yaml:"portgroups"`
+}
+
+// Portgroup is one distributed port group.
+type Portgroup struct {
+	Name   string   `yaml:"name"`
+	VLAN   int32    `yaml:"vlan"`
+	Active []string `yaml:"active_uplinks"`
+}
+
+// VIB is one package, as installed on a host or offered by a depot.
+type VIB struct {
+	Name                string `yaml:"name"`
+	Version             string `yaml:"version"`
+	Vendor              string `yaml:"vendor"`
+	AcceptanceLevel     string `yaml:"acceptance_level"`
+	Summary             string `yaml:"summary"`
+	LiveInstall         bool   `yaml:"live_install"`
+	MaintenanceRequired *bool  `yaml:"maintenance_required"`
+	Component           string `yaml:"component"`
+	ComponentTitle      string `yaml:"component_title"`
+}
+
+// Depot maps paths on the host or URLs (of a zip, an index or a .vib) to the VIBs found there.
+type Depot struct {
+	Paths []string `yaml:"paths"`
+	VIBs  []VIB    `yaml:"vibs"`
+}
+
+// VM is one virtual machine that exists from the start.
+type VM struct {
+	Name        string            `yaml:"name"`
+	Count       int               `yaml:"count"`
+	First       int               `yaml:"first"`
+	Host        string            `yaml:"host"`
+	PoweredOn   bool              `yaml:"powered_on"`
+	CPUs        int32             `yaml:"cpus"`
+	MemoryMB    int64             `yaml:"memory_mb"`
+	VGPU        string            `yaml:"vgpu"`
+	Passthrough string            `yaml:"passthrough"`
+	PVRDMA      string            `yaml:"pvrdma"`
+	SRIOV       string            `yaml:"sriov"`
+	Template    bool              `yaml:"template"`
+	Owner       string            `yaml:"owner"`
+	ExtraConfig map[string]string `yaml:"extra_config"`
+}

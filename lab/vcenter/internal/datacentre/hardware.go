@@ -1,0 +1,55 @@
+package datacentre
+
+// Hardware is what is screwed into a host.
+type Hardware struct {
+	Vendor         string `yaml:"vendor"`
+	Model          string `yaml:"model"`
+	Sockets        int16  `yaml:"sockets"`
+	CoresPerSocket int16  `yaml:"cores_per_socket"`
+	MHz            int32  `yaml:"mhz"`
+	MemoryGB       int64  `yaml:"memory_gb"`
+	GPUs           []GPU  `yaml:"gpus"`
+	NICs           []NIC  `yaml:"nics"`
+}
+
+// GPU is one physical GPU at one PCI address.
+type GPU struct {
+	PCI   string `yaml:"pci"`
+	Model string `yaml:"model"`
+	NUMA  int32  `yaml:"numa"`
+	MIG   bool   `yaml:"mig"`
+}
+
+// GPUModel is what all GPUs of one model have in common.
+type GPUModel struct {
+	Name        string    `yaml:"name"`
+	VendorID    uint16    `yaml:"vendor_id"`
+	DeviceID    uint16    `yaml:"device_id"`
+	SubVendorID uint16    `yaml:"sub_vendor_id"`
+	SubDeviceID uint16    `yaml:"sub_device_id"`
+	MemoryMB    int64     `yaml:"memory_mb"`
+	MIGCapable  bool      `yaml:"mig_capable"`
+	Profiles    []Profile `yaml:"profiles"`
+}
+
+// Profile is one vGPU type of a GPU model.
+type Profile struct {
+	Name     string `yaml:"name"`
+	MemoryGB int64  `yaml:"memory_gb"`
+	Class    string `yaml:"class"`
+	Sharing  string `yaml:"sharing"`
+}
+
+// NIC is one port of a network adapter; RDMA names its RDMA device, empty when it has none.
+type NIC struct {
+	Device   string `yaml:"device"`
+	PCI      string `yaml:"pci"`
+	Driver   string `yaml:"driver"`
+	Name     string `yaml:"name"`
+	VendorID uint16 `yaml:"vendor_id"`
+	DeviceID uint16 `yaml:"device_id"`
+	SpeedMb  int32  `yaml:"speed_mb"`
+	NUMA     int32  `yaml:"numa"`
+	RDMA     string `yaml:"rdma"`
+	Firmware string `yaml:"firmware"`
+}

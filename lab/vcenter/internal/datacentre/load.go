@@ -1,0 +1,170 @@
+package datacentre
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"os"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+//go:embed hardware.yml
+var builtinHardware []byte
+
+// Load reads a description from a file.
+func Load(path string) (*Datacentre, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	d, err := Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return d, nil
+}
+
+// Parse reads a description, fills in what it leaves out and expands counts.
+func Parse(text []byte) (*Datacentre, error) {
+	d := &Datacentre{Version: "8.0.3", Build: "24022510", Name: "dc1", Datastores: []string{"shared"}}
+	if err := yaml.Unmarshal(builtinHardware, d); err != nil {
+		return nil, fmt.Errorf("built-in hardware: %w", err)
+	}
+	strict := yaml.NewDecoder(bytes.NewReader(text))
+	strict.KnownFields(true)
+	if err := strict.Decode(d); err != nil {
+		return nil, err
+	}
+	for i := range d.Clusters {
+		hosts, err := d.expand(d.Clusters[i].Hosts)
+		if err != nil {
+			return nil, fmt.Errorf("cluster %s: %w", d.Clusters[i].Name, err)
+		}
+		d.Clusters[i].Hosts = hosts
+	}
+	d.VMs = expandVMs(d.VMs)
+	return d, d.check()
+}
+
+func (d *Datacentre) expand(hosts []Host) ([]Host, error) {
+	var out []Host
+	number := 0
+	for _, h := range hosts {
+		if h.Count == 0 {
+			number++
+			out = append(out, h.numbered(h.Name, number, d.HostDefaults))
+			continue
+		}
+		if !strings.Contains(h.Name, "%") {
+			return nil, fmt.Errorf("hosts %q have a count, so their name needs a number such as esx%%02d.lab", h.Name)
+		}
+		first := max(h.First, 1)
+		for i := range h.Count {
+			number = first + i
+			out = append(out, h.numbered(fmt.Sprintf(h.Name, number), number, d.HostDefaults))
+		}
+	}
+	return out, nil
+}
+
+// numbered is the host with the defaults filled in and its number put into its addresses.
+func (h Host) numbered(name string, number int, defaults Host) Host {
+	h.Name, h.Count, h.First = name, 0, 0
+	h.Hardware = either(h.Hardware, either(defaults.Hardware, "no_gpu"))
+	h.AcceptanceLevel = either(h.AcceptanceLevel, either(defaults.AcceptanceLevel, "partner"))
+	h.Graphics.Default = either(h.Graphics.Default, either(defaults.Graphics.Default, "shared"))
+	h.Graphics.Policy = either(h.Graphics.Policy, either(defaults.Graphics.Policy, "performance"))
+	h.ModuleOptions = union(defaults.ModuleOptions, h.ModuleOptions)
+	h.Options = union(defaults.Options, h.Options)
+	h.Rulesets = union(defaults.Rulesets, h.Rulesets)
+	h.Uplinks = union(defaults.Uplinks, h.Uplinks)
+	h.VIBs = append(append([]VIB(nil), defaults.VIBs...), h.VIBs...)
+	if h.Passthrough == nil {
+		h.Passthrough = defaults.Passthrough
+	}
+	if h.RebootSeconds == 0 {
+		h.RebootSeconds = max(defaults.RebootSeconds, 0)
+	}
+	if h.VmotionSeconds == 0 {
+		h.VmotionSeconds = defaults.VmotionSeconds
+	}
+	h.Vmkernel = adapters(defaults.Vmkernel, h.Vmkernel, number)
+	return h
+}
+
+// adapters merges vmkernel adapters by device, the host's own ones over the defaults.
+func adapters(defaults, own []Vmkernel, number int) []Vmkernel {
+	var out []Vmkernel
+	place := map[string]int{}
+	for _, v := range append(append([]Vmkernel(nil), defaults...), own...) {
+		v.Address = strings.ReplaceAll(v.Address, "{n}", fmt.Sprint(number))
+		v.Netmask = either(v.Netmask, "255.255.0.0")
+		if v.MTU == 0 {
+			v.MTU = 1500
+		}
+		if i, seen := place[v.Device]; seen {
+			out[i] = v
+			continue
+		}
+		place[v.Device] = len(out)
+		out = append(out, v)
+	}
+	return out
+}
+
+func expandVMs(vms []VM) []VM {
+	var out []VM
+	for _, v := range vms {
+		if v.Count == 0 {
+			out = append(out, v)
+			continue
+		}
+		for i := range v.Count {
+			one, n := v, max(v.First, 1)+i
+			one.Count, one.First = 0, 0
+			one.Name = fmt.Sprintf(v.Name, n)
+			if strings.Contains(v.Host, "%") {
+				one.Host = fmt.Sprintf(v.Host, n)
+			}
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+func (d *Datacentre) check() error {
+	for _, c := range d.Clusters {
+		for _, h := range c.Hosts {
+			hw, ok := d.Hardware[h.Hardware]
+			if !ok {
+				return fmt.Errorf("host %s: no hardware kind %q", h.Name, h.Hardware)
+			}
+			for _, g := range hw.GPUs {
+				if _, ok := d.GPUModels[g.Model]; !ok {
+					return fmt.Errorf("hardware %s: no GPU model %q", h.Hardware, g.Model)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func either(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+func union[V any](under, over map[string]V) map[string]V {
+	out := map[string]V{}
+	for k, v := range under {
+		out[k] = v
+	}
+	for k, v := range over {
+		out[k] = v
+	}
+	return out
+}

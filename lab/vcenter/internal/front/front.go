@@ -1,0 +1,137 @@
+// Package front stands between the network and vcsim: it counts calls, logs writes, delays and injects faults.
+package front
+
+import (
+	"bytes"
+	"io"
+	"log"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/vmware/govmomi/vim25/types"
+)
+
+// World is what the front asks of the simulated data centre.
+type World interface {
+	// Owner is the entity an object belongs to: itself, or the host of a host's manager.
+	Owner(types.ManagedObjectReference) types.ManagedObjectReference
+	// Name is the name of an entity, "" when it has none.
+	Name(types.ManagedObjectReference) string
+}
+
+// Front is the HTTP handler in front of vcsim.
+type Front struct {
+	Log      *Log
+	world    World
+	next     http.Handler
+	delay    time.Duration
+	sessions sessions
+}
+
+// New puts a front before vcsim's handler.
+func New(world World, next http.Handler, delay time.Duration) *Front {
+	return &Front{Log: NewLog(), world: world, next: next, delay: delay, sessions: sessions{users: map[string]string{}}}
+}
+
+func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodPost && (r.URL.Path == "/sdk" || r.URL.Path == "/sdk/vimService") {
+		f.serveSOAP(w, r)
+		return
+	}
+	if strings.HasPrefix(r.URL.Path, "/api/") || strings.HasPrefix(r.URL.Path, "/rest/") {
+		f.serveREST(w, r)
+		return
+	}
+	f.next.ServeHTTP(w, r)
+}
+
+func (f *Front) serveSOAP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	time.Sleep(f.delay)
+	call, err := parseCall(body)
+	if err != nil {
+		answer(w, faultEnvelope("InvalidRequest", err.Error(), ""))
+		return
+	}
+	f.Log.Count(call.Method)
+	user, known := f.sessions.user(cookie(r))
+	call.User = user
+	if !known && !open(call, body) {
+		answer(w, notAuthenticated(call.Object))
+		return
+	}
+	f.dispatch(w, r, call, body)
+}
+
+// dispatch hands the call on and notes what became of it.
+func (f *Front) dispatch(w http.ResponseWriter, r *http.Request, call Call, body []byte) {
+	note := func(string) {}
+	if call.writes() {
+		note = f.Log.Add(f.write(call))
+	}
+	rec := f.forward(r, body)
+	f.sessions.learn(r, call, body, rec.header)
+	note(rec.result())
+	rec.copyTo(w)
+}
+
+func (f *Front) write(call Call) Write {
+	owner := f.world.Owner(call.Object)
+	w := Write{User: call.User, Method: call.Method, Type: call.Object.Type, Object: call.Object.Value, Name: f.world.Name(owner)}
+	if call.SOAP == "ExecuteSoap" {
+		w.Type, w.Object = owner.Type, owner.Value
+	}
+	return w
+}
+
+// forward calls vcsim and keeps its answer.
+func (f *Front) forward(r *http.Request, body []byte) *recorder {
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	rec := &recorder{header: http.Header{}, status: http.StatusOK}
+	f.next.ServeHTTP(rec, r)
+	return rec
+}
+
+// recorder keeps an answer until it is known whether the client may see it.
+type recorder struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (r *recorder) Header() http.Header         { return r.header }
+func (r *recorder) WriteHeader(status int)      { r.status = status }
+func (r *recorder) Write(p []byte) (int, error) { return r.body.Write(p) }
+
+func (r *recorder) result() string {
+	if r.status >= http.StatusBadRequest {
+		return "fault"
+	}
+	return "ok"
+}
+
+func (r *recorder) copyTo(w http.ResponseWriter) {
+	for k, v := range r.header {
+		w.Header()[k] = v
+	}
+	w.WriteHeader(r.status)
+	if _, err := w.Write(r.body.Bytes()); err != nil {
+		log.Printf("answer not delivered: %v", err)
+	}
+}
+
+// answer sends a ready-made envelope; faults go out with status 500 as SOAP wants.
+func answer(w http.ResponseWriter, text string) {
+	w.Header().Set("Content-Type", "text/xml; charset=utf-8")
+	if strings.Contains(text, "<soapenv:Fault>") {
+		w.WriteHeader(http.StatusInternalServerError)
+	}
+	if _, err := io.WriteString(w, text); err != nil {
+		log.Printf("answer not delivered: %v", err)
+	}
+}

@@ -1,0 +1,86 @@
+package front
+
+import (
+	"sync"
+	"time"
+)
+
+// Write is one call that could change state.
+type Write struct {
+	Seq    int       `json:"seq"`
+	Time   time.Time `json:"time"`
+	User   string    `json:"user"`
+	Method string    `json:"method"`
+	Type   string    `json:"type"`
+	Object string    `json:"object"`
+	Name   string    `json:"name"`
+	Result string    `json:"result"` // pending, ok, fault or dropped
+}
+
+// Log keeps the writes and counts all calls.
+type Log struct {
+	mu     sync.Mutex
+	seq    int
+	writes []Write
+	calls  map[string]int
+}
+
+// NewLog is an empty log.
+func NewLog() *Log { return &Log{calls: map[string]int{}} }
+
+// Count counts one call of a method.
+func (l *Log) Count(method string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.calls[method]++
+}
+
+// Add keeps a write and returns how to note its result.
+func (l *Log) Add(w Write) func(result string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.seq++
+	w.Seq, w.Time, w.Result = l.seq, time.Now().UTC(), "pending"
+	l.writes = append(l.writes, w)
+	return func(result string) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for i := range l.writes {
+			if l.writes[i].Seq == w.Seq {
+				l.writes[i].Result = result
+			}
+		}
+	}
+}
+
+// Writes are the writes since the last ClearWrites, oldest first.
+func (l *Log) Writes() []Write {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]Write{}, l.writes...)
+}
+
+// ClearWrites forgets the writes; numbers go on.
+func (l *Log) ClearWrites() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.writes = nil
+}
+
+// Calls are the calls of each method since the last ClearCalls.
+func (l *Log) Calls() map[string]int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := map[string]int{}
+	for k, v := range l.calls {
+		out[k] = v
+	}
+	return out
+}
+
+// ClearCalls starts counting anew.
+func (l *Log) ClearCalls() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.calls = map[string]int{}
+}

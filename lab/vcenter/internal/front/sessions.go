@@ -1,0 +1,86 @@
+package front
+
+import (
+	"net/http"
+	"regexp"
+	"strings"
+	"sync"
+
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+)
+
+const restSessionHeader = "vmware-api-session-id"
+
+// sessions knows which cookie and which REST token belongs to whom; vcsim itself keeps that to itself.
+type sessions struct {
+	mu    sync.Mutex
+	users map[string]string
+}
+
+func (s *sessions) user(key string) (string, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u, ok := s.users[key]
+	return u, ok
+}
+
+func (s *sessions) put(key, user string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.users[key] = user
+}
+
+func (s *sessions) drop(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.users, key)
+}
+
+func cookie(r *http.Request) string {
+	if c, err := r.Cookie(soap.SessionCookieName); err == nil {
+		return strings.Trim(c.Value, `"`)
+	}
+	return ""
+}
+
+var userName = regexp.MustCompile(`<(?:\w+:)?userName[^>]*>([^<]*)<`)
+
+// learn remembers the session that an answered call began or ended.
+func (s *sessions) learn(r *http.Request, c Call, body []byte, answer http.Header) {
+	for _, set := range (&http.Response{Header: answer}).Cookies() {
+		if set.Name != soap.SessionCookieName {
+			continue
+		}
+		user := c.User
+		if m := userName.FindSubmatch(body); m != nil {
+			user = string(m[1])
+		}
+		s.put(set.Value, user)
+	}
+	if c.SOAP == "Logout" {
+		s.drop(cookie(r))
+	}
+}
+
+// openMethods need no session.
+var openMethods = map[string]bool{
+	"Login": true, "LoginByToken": true, "LoginExtensionByCertificate": true, "CloneSession": true, "RetrieveServiceContent": true,
+	"RetrieveInternalContent": true, "PbmRetrieveServiceContent": true,
+}
+
+// open says whether a call may be made without a session; vcsim lets every object be read so, a vCenter does not.
+func open(c Call, body []byte) bool {
+	if openMethods[c.SOAP] || c.Object.Type == "ServiceInstance" || c.Object.Type == "SessionManager" {
+		return true
+	}
+	if c.Object.Type != "PropertyCollector" {
+		return false
+	}
+	return strings.Contains(string(body), `>SessionManager</`) || strings.Contains(string(body), `>ServiceInstance</`)
+}
+
+func notAuthenticated(ref types.ManagedObjectReference) string {
+	fields := `<object type="` + escape(ref.Type) + `">` + escape(ref.Value) + `</object><privilegeId>System.View</privilegeId>`
+	return faultEnvelope("NotAuthenticated", "The session is not authenticated.", fields)
+}

@@ -1,0 +1,125 @@
+package front
+
+import (
+	"bytes"
+	"encoding/xml"
+	"fmt"
+	"strings"
+
+	"github.com/vmware/govmomi/vim25/types"
+)
+
+// Call is what the front knows of a SOAP call without decoding it: who calls which method of what.
+type Call struct {
+	Method string // the vSphere method, or "esxcli software vib install" for ExecuteSoap
+	SOAP   string // the method on the wire
+	Object types.ManagedObjectReference
+	DryRun bool
+	User   string
+}
+
+// parseCall reads only as far into the envelope as it must.
+func parseCall(body []byte) (Call, error) {
+	var c Call
+	d := xml.NewDecoder(bytes.NewReader(body))
+	inBody := false
+	for {
+		t, err := d.Token()
+		if err != nil {
+			return c, fmt.Errorf("not a SOAP call: %w", err)
+		}
+		start, ok := t.(xml.StartElement)
+		if !ok {
+			continue
+		}
+		switch {
+		case !inBody:
+			inBody = start.Name.Local == "Body"
+		case c.SOAP == "":
+			c.SOAP, c.Method = start.Name.Local, start.Name.Local
+		case start.Name.Local == "_this":
+			c.Object, err = reference(d, start)
+			if err != nil || c.SOAP != "ExecuteSoap" {
+				return c, err
+			}
+			return c, c.esxcli(d)
+		default:
+			return c, fmt.Errorf("%s: the call names no object", c.SOAP)
+		}
+	}
+}
+
+func reference(d *xml.Decoder, start xml.StartElement) (types.ManagedObjectReference, error) {
+	var ref types.ManagedObjectReference
+	for _, a := range start.Attr {
+		if a.Name.Local == "type" {
+			ref.Type = a.Value[strings.LastIndex(a.Value, ":")+1:]
+		}
+	}
+	err := d.DecodeElement(&ref.Value, &start)
+	ref.Value = strings.TrimSpace(ref.Value)
+	return ref, err
+}
+
+// esxcli reads the rest of an ExecuteSoap call: the command and whether it only pretends.
+func (c *Call) esxcli(d *xml.Decoder) error {
+	for {
+		t, err := d.Token()
+		if err != nil {
+			return nil // the envelope's end
+		}
+		start, ok := t.(xml.StartElement)
+		if !ok {
+			continue
+		}
+		var text string
+		switch start.Name.Local {
+		case "method":
+			if err := d.DecodeElement(&text, &start); err != nil {
+				return err
+			}
+			c.Method = "esxcli " + strings.ReplaceAll(strings.TrimPrefix(text, "vim.EsxCLI."), ".", " ")
+		case "val":
+			if err := d.DecodeElement(&text, &start); err != nil {
+				return err
+			}
+			c.DryRun = c.DryRun || strings.Contains(text, "<dryrun>true</dryrun>")
+		}
+	}
+}
+
+// vimNamespace is the XML namespace of the vSphere API.
+const vimNamespace = "urn:vim25"
+
+const envelope = `<?xml version="1.0" encoding="UTF-8"?>
+<soapenv:Envelope xmlns:soapenv="http://schemas.xmlsoap.org/soap/envelope/" xmlns:xsd="http://www.w3.org/2001/XMLSchema" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"><soapenv:Body>%s</soapenv:Body></soapenv:Envelope>`
+
+func escape(text string) string {
+	var b bytes.Buffer
+	_ = xml.EscapeText(&b, []byte(text)) // a bytes.Buffer does not fail
+	return b.String()
+}
+
+// faultEnvelope is a SOAP fault of the given vim type; fields are the fault's own elements, ready-made XML.
+func faultEnvelope(kind, message, fields string) string {
+	return fmt.Sprintf(envelope, fmt.Sprintf(
+		`<soapenv:Fault><faultcode>ServerFaultCode</faultcode><faultstring>%s</faultstring><detail><%sFault xmlns="%s" xsi:type="%s">%s</%sFault></detail></soapenv:Fault>`,
+		escape(message), kind, vimNamespace, kind, fields, kind))
+}
+
+// emptyEnvelope is the answer of a method that returns nothing.
+func emptyEnvelope(method string) string {
+	return fmt.Sprintf(envelope, fmt.Sprintf(`<%sResponse xmlns="%s"></%sResponse>`, method, vimNamespace, method))
+}
+
+// taskEnvelope is the answer of a method that returns a task.
+func taskEnvelope(method string, task types.ManagedObjectReference) string {
+	return fmt.Sprintf(envelope, fmt.Sprintf(`<%sResponse xmlns="%s"><returnval type="Task">%s</returnval></%sResponse>`,
+		method, vimNamespace, escape(task.Value), method))
+}
+
+// esxcliEnvelope is the answer of an esxcli command that says "true".
+func esxcliEnvelope() string {
+	inner := `<obj xmlns="urn:vim25" xmlns:xsd="http://www.w3.org/2001/XMLSchema" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:type="xsd:boolean">true</obj>`
+	return fmt.Sprintf(envelope, fmt.Sprintf(`<ExecuteSoapResponse xmlns="%s"><returnval><response>%s</response></returnval></ExecuteSoapResponse>`, vimNamespace, escape(inner)))
+}

@@ -1,0 +1,52 @@
+package world
+
+import (
+	"reflect"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+)
+
+// propertyCollector repairs Fetch: for an unset property vcsim sends the answer of another method, which pyVmomi
+// cannot read; a vCenter sends an empty answer.
+type propertyCollector struct{ simulator.PropertyCollector }
+
+type fetchResponse struct {
+	Returnval types.AnyType `xml:"returnval,omitempty,typeattr"`
+}
+
+type fetchBody struct {
+	Res    *fetchResponse `xml:"FetchResponse,omitempty"`
+	Fault_ *soap.Fault    `xml:"http://schemas.xmlsoap.org/soap/envelope/ Fault,omitempty"`
+}
+
+// Fault is part of soap.HasFault.
+func (b *fetchBody) Fault() *soap.Fault { return b.Fault_ }
+
+// Fetch reads one property. Its request is a type internal to govmomi: "any" accepts it, reflection hands it on.
+func (p *propertyCollector) Fetch(ctx *simulator.Context, req any) soap.HasFault {
+	stock := reflect.ValueOf(&p.PropertyCollector).MethodByName("Fetch")
+	body := stock.Call([]reflect.Value{reflect.ValueOf(ctx), reflect.ValueOf(req)})[0].Interface().(soap.HasFault)
+	if body.Fault() != nil || fetched(body) {
+		return body
+	}
+	return &fetchBody{Res: &fetchResponse{}}
+}
+
+// fetched says whether the answer carries a property that is set.
+func fetched(body soap.HasFault) bool {
+	res := reflect.ValueOf(body).Elem().FieldByName("Res").Elem()
+	if res.Type().Name() != "FetchResponse" {
+		return false
+	}
+	value := res.FieldByName("Returnval")
+	for value.IsValid() && (value.Kind() == reflect.Interface || value.Kind() == reflect.Pointer) {
+		value = value.Elem()
+	}
+	if !value.IsValid() {
+		return false
+	}
+	reference, ok := value.Interface().(types.ManagedObjectReference)
+	return !ok || reference.Value != ""
+}

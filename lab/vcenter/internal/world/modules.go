@@ -1,0 +1,138 @@
+package world
+
+import (
+	"sort"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/mo"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+)
+
+// module is one VMkernel module: its configured options become the active ones at the next boot.
+type module struct {
+	name, version, file string
+	configured, active  string
+	loaded              bool
+	params              []parameter
+}
+
+type parameter struct{ name, kind, description string }
+
+var nmlx5Core = []parameter{
+	{"DRSS", "uint", "Number of hw queues for Default Queue RSS. 0 - disabled, 2-16 power of two"},
+	{"DYN_RSS", "int", "Enable dynamic RSS: 0 - off, 1 - on"},
+	{"GEN_RSS", "int", "Number of NetQueue RSS engines"},
+	{"RSS", "uint", "Number of hw queues for NetQ RSS. 0 - disabled, 2-16 power of two"},
+	{"dcbx", "int", "DCBX: 0 - off, 1 - firmware runs it"},
+	{"ecn", "int", "Explicit congestion notification: 0 - off, 1 - on"},
+	{"enable_nmlx_debug", "int", "Debug prints: 0 - off, 1 - on"},
+	{"max_vfs", "array of uint", "Number of virtual functions of each port, 0-128"},
+	{"pfcrx", "uint", "Priority flow control on receive: bit mask of priorities, 0x00-0xff"},
+	{"pfctx", "uint", "Priority flow control on transmit: bit mask of priorities, 0x00-0xff"},
+	{"trust_state", "uint", "Port policy of trust: 1 - PCP, 2 - DSCP"},
+}
+
+var nmlx5RDMA = []parameter{
+	{"dscp_force", "int", "DSCP of RoCE traffic, 0-63, -1 - off"},
+	{"pcp_force", "int", "PCP of RoCE traffic, 0-7, -1 - off"},
+}
+
+// installModules loads the drivers of the host's devices, the description's options already in force.
+func (h *Host) installModules(ctx *simulator.Context) {
+	h.modules = map[string]*module{}
+	add := func(name, version string, params []parameter) {
+		o := h.spec.ModuleOptions[name]
+		h.modules[name] = &module{name: name, version: version, file: "/usr/lib/vmware/vmkmod/" + name, configured: o, active: o, loaded: true, params: params}
+	}
+	add("vmw_ahci", "2.0.14-1vmw.803.0.0.24022510", nil)
+	for _, nic := range h.kit.NICs {
+		switch nic.Driver {
+		case "nmlx5_core":
+			add("nmlx5_core", "4.23.6.2", nmlx5Core)
+			add("nmlx5_rdma", "4.23.6.2", nmlx5RDMA)
+		default:
+			add(nic.Driver, "2.6.5.0", []parameter{{"RSS", "array of int", "Number of receive queues"}, {"max_vfs", "array of int", "Number of virtual functions"}})
+		}
+	}
+	m := &kernelModuleSystem{host: h}
+	m.Self = h.managerRef("HostKernelModuleSystem", "kernelModuleSystem")
+	h.entity.ConfigManager.KernelModuleSystem = h.manager(ctx, m)
+}
+
+// setModule stores a whole new option string; false when there is no such module.
+func (h *Host) setModule(name, options string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	m, ok := h.modules[name]
+	if ok {
+		m.configured = options
+	}
+	return ok
+}
+
+func (h *Host) moduleCopy(name string) (module, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	m, ok := h.modules[name]
+	if !ok {
+		return module{}, false
+	}
+	return *m, true
+}
+
+// moduleList is a copy of all modules by name.
+func (h *Host) moduleList() []module {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var out []module
+	for _, m := range h.modules {
+		out = append(out, *m)
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].name < out[j].name })
+	return out
+}
+
+type kernelModuleSystem struct {
+	mo.HostKernelModuleSystem
+	host *Host
+}
+
+// QueryModules lists the modules; the option string is the configured one, as the API reference says.
+func (k *kernelModuleSystem) QueryModules(*types.QueryModules) soap.HasFault {
+	res := new(types.QueryModulesResponse)
+	for i, m := range k.host.moduleList() {
+		res.Returnval = append(res.Returnval, types.KernelModuleInfo{
+			Id: int32(i + 1), Name: m.name, Version: m.version, Filename: m.file, OptionString: m.configured, Loaded: m.loaded, Enabled: true, UseCount: 1,
+		})
+	}
+	return &methods.QueryModulesBody{Res: res}
+}
+
+// QueryConfiguredModuleOptionString is the option string of the next boot.
+func (k *kernelModuleSystem) QueryConfiguredModuleOptionString(req *types.QueryConfiguredModuleOptionString) soap.HasFault {
+	body := new(methods.QueryConfiguredModuleOptionStringBody)
+	m, ok := k.host.moduleCopy(req.Name)
+	if !ok {
+		body.Fault_ = soapFault(new(types.NotFound))
+		return body
+	}
+	body.Res = &types.QueryConfiguredModuleOptionStringResponse{Returnval: m.configured}
+	return body
+}
+
+// UpdateModuleOptionString replaces the whole option string of the next boot.
+func (k *kernelModuleSystem) UpdateModuleOptionString(ctx *simulator.Context, req *types.UpdateModuleOptionString) soap.HasFault {
+	body := new(methods.UpdateModuleOptionStringBody)
+	if f := k.host.unreachable(ctx); f != nil {
+		body.Fault_ = f
+		return body
+	}
+	if !k.host.setModule(req.Name, req.Options) {
+		body.Fault_ = soapFault(new(types.NotFound))
+		return body
+	}
+	body.Res = new(types.UpdateModuleOptionStringResponse)
+	return body
+}

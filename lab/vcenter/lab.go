@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/vmware/govmomi/simulator"
+	_ "github.com/vmware/govmomi/vapi/simulator" // adds the REST API to vcsim
+
+	"dml.vsphere/lab/vcenter/internal/certs"
+	"dml.vsphere/lab/vcenter/internal/control"
+	"dml.vsphere/lab/vcenter/internal/datacentre"
+	"dml.vsphere/lab/vcenter/internal/front"
+	"dml.vsphere/lab/vcenter/internal/world"
+)
+
+// options is what the command line says.
+type options struct {
+	listen, control, datacentre string
+	username, password          string
+	certs, cert, key, ca        string
+	delay                       time.Duration
+	ready                       string
+}
+
+// lab is a running data centre.
+type lab struct {
+	world   *world.World
+	api     *http.Server
+	steer   *http.Server
+	Ready   readiness
+	stopped chan error
+}
+
+// readiness is what the ready file tells a client.
+type readiness struct {
+	Hostname    string `json:"hostname"`
+	Port        int    `json:"port"`
+	Control     string `json:"control"`
+	Fingerprint string `json:"fingerprint"`
+	CAFile      string `json:"ca_file"`
+	PID         int    `json:"pid"`
+}
+
+// startLab builds the data centre and serves it.
+func startLab(o options) (*lab, error) {
+	pair, caFile, err := certificate(o)
+	if err != nil {
+		return nil, err
+	}
+	desc, err := datacentre.Load(o.datacentre)
+	if err != nil {
+		return nil, err
+	}
+	w, err := world.New(desc)
+	if err != nil {
+		return nil, err
+	}
+	l := &lab{world: w, stopped: make(chan error, 2)}
+	if err := l.serve(o, pair); err != nil {
+		l.stop()
+		return nil, err
+	}
+	l.Ready.CAFile, l.Ready.Fingerprint, l.Ready.PID = caFile, certs.Fingerprint(pair), os.Getpid()
+	return l, nil
+}
+
+func certificate(o options) (tls.Certificate, string, error) {
+	if o.cert != "" {
+		pair, err := tls.LoadX509KeyPair(o.cert, o.key)
+		ca := o.ca
+		if ca == "" {
+			ca = o.cert
+		}
+		return pair, ca, err
+	}
+	files, err := certs.Ensure(o.certs)
+	if err != nil {
+		return tls.Certificate{}, "", err
+	}
+	pair, err := tls.LoadX509KeyPair(files.Cert, files.Key)
+	return pair, files.CA, err
+}
+
+func (l *lab) serve(o options, pair tls.Certificate) error {
+	apiSocket, err := net.Listen("tcp", o.listen)
+	if err != nil {
+		return err
+	}
+	controlSocket, err := listenLoopback(o.control)
+	if err != nil {
+		return errors.Join(err, apiSocket.Close())
+	}
+	gate := front.New(l.world, handler(l.world.Service(), apiSocket.Addr().String(), o), o.delay)
+	l.api = &http.Server{Handler: gate, TLSConfig: &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}},
+		ReadHeaderTimeout: 30 * time.Second, ErrorLog: log.New(quiet{}, "", 0)}
+	l.steer = &http.Server{Handler: control.New(gate, l.world), ReadHeaderTimeout: 30 * time.Second}
+	go func() { l.stopped <- l.api.ServeTLS(apiSocket, "", "") }()
+	go func() { l.stopped <- l.steer.Serve(controlSocket) }()
+	address := apiSocket.Addr().(*net.TCPAddr)
+	l.Ready.Hostname, l.Ready.Port = "127.0.0.1", address.Port
+	if !address.IP.IsUnspecified() {
+		l.Ready.Hostname = address.IP.String()
+	}
+	l.Ready.Control = "http://" + controlSocket.Addr().String()
+	return nil
+}
+
+// handler makes vcsim register all its endpoints and returns them without vcsim's own server: ours has the faults,
+// the log and the certificate.
+func handler(s *simulator.Service, address string, o options) http.Handler {
+	s.RegisterEndpoints = true
+	s.ServeMux = http.NewServeMux()
+	s.Listen = &url.URL{Host: "127.0.0.1:0", User: url.UserPassword(o.username, o.password)}
+	stock := s.NewServer()
+	stock.Close()
+	s.Listen.Scheme, s.Listen.Host = "https", address
+	s.Context.Map.SessionManager().ServiceHostName = address
+	return s.ServeMux
+}
+
+func listenLoopback(address string) (net.Listener, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return nil, fmt.Errorf("the control interface listens on loopback only, not on %s", host)
+	}
+	return net.Listen("tcp", address)
+}
+
+// writeReady tells the world where the data centre is, in one step, so that nobody reads half a file.
+func (l *lab) writeReady(path string) error {
+	text, err := json.MarshalIndent(l.Ready, "", "  ")
+	if err != nil {
+		return err
+	}
+	draft := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".draft")
+	if err := os.WriteFile(draft, append(text, '\n'), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(draft, path)
+}
+
+func (l *lab) stop() {
+	for _, s := range []*http.Server{l.api, l.steer} {
+		if s == nil {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+		if s.Shutdown(ctx) != nil {
+			_ = s.Close() // waiting calls are cut off
+		}
+		cancel()
+	}
+	l.world.Close()
+}
+
+// quiet swallows the server's log of failed TLS handshakes: clients that refuse our certificate are part of the tests.
+type quiet struct{}
+
+// Write drops the line.
+func (quiet) Write(p []byte) (int, error) { return len(p), nil }

@@ -1,0 +1,82 @@
+// Command vcenter is a simulated vCenter with GPU hosts: VMware's simulator with what it lacks added.
+package main
+
+import (
+	"errors"
+	"flag"
+	"io"
+	"log"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+func main() {
+	log.SetFlags(log.Ltime | log.Lmicroseconds)
+	o, withStdin := parse()
+	l, err := startLab(o)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if o.ready != "" {
+		if err := l.writeReady(o.ready); err != nil {
+			l.stop()
+			log.Fatal(err)
+		}
+	}
+	log.Printf("vSphere API https://%s:%d  control %s", l.Ready.Hostname, l.Ready.Port, l.Ready.Control)
+	if err := l.wait(withStdin); err != nil {
+		log.Print(err)
+	}
+	l.stop()
+	if o.ready != "" {
+		_ = os.Remove(o.ready) // it may be gone already
+	}
+}
+
+func parse() (options, bool) {
+	var o options
+	flag.StringVar(&o.listen, "listen", "127.0.0.1:0", "address of the vSphere API (TLS)")
+	flag.StringVar(&o.control, "control", "127.0.0.1:0", "address of the control interface (plain HTTP, loopback only)")
+	flag.StringVar(&o.datacentre, "datacentre", "", "YAML file that describes the data centre (required)")
+	flag.StringVar(&o.username, "username", "administrator@vsphere.local", "the one account")
+	flag.StringVar(&o.password, "password", "lab", "its password")
+	flag.StringVar(&o.certs, "certs", "certs", "directory of the certificates; made when absent")
+	flag.StringVar(&o.cert, "cert", "", "certificate to use instead of --certs (PEM)")
+	flag.StringVar(&o.key, "key", "", "key of --cert (PEM)")
+	flag.StringVar(&o.ca, "ca", "", "CA of --cert, told in the ready file (default: --cert itself)")
+	delay := flag.Int("delay", 0, "milliseconds every SOAP call takes longer")
+	flag.StringVar(&o.ready, "ready", "", "JSON file written when serving, removed at the end")
+	withStdin := flag.Bool("exit-with-stdin", false, "stop when standard input ends, as it does when the parent dies")
+	flag.Parse()
+	if o.datacentre == "" || flag.NArg() > 0 {
+		flag.Usage()
+		os.Exit(2)
+	}
+	o.delay = time.Duration(*delay) * time.Millisecond
+	return o, *withStdin
+}
+
+// wait returns when somebody wants the data centre to stop.
+func (l *lab) wait(withStdin bool) error {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	orphaned := make(chan struct{})
+	if withStdin {
+		go func() {
+			_, _ = io.Copy(io.Discard, os.Stdin) // any end of it is the end
+			close(orphaned)
+		}()
+	}
+	select {
+	case <-signals:
+	case <-orphaned:
+	case err := <-l.stopped:
+		if !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+	}
+	return nil
+}
