@@ -13,6 +13,12 @@ class CollectionError(Exception):
         sentence = f"{target}: could not {tried}: {said.rstrip('.')}"
         super().__init__(f"{sentence}; {remedy}" if remedy else sentence)
 
+    def about(self, target: str) -> CollectionError:
+        """The same error, naming the object it is about where a planner could not know it."""
+        if target in self.target:
+            return self
+        return type(self)(f"{target}: {self.target}", self.tried, self.said, self.remedy)
+
 
 class NotFound(CollectionError):
     """No object, or more than one, answers to a name."""

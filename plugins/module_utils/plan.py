@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -53,11 +53,17 @@ class Plan:
         """The changes that can be made before the next boot."""
         return tuple(change for change in self.changes if change.key not in self.later)
 
-    def diff(self, header: str) -> dict[str, Any]:
-        """The changed keys in the shape of Ansible's diff."""
-        return {
-            "before_header": header,
-            "after_header": header,
-            "before": {change.key: change.before for change in self.changes},
-            "after": {change.key: change.after for change in self.changes},
-        }
+    @property
+    def reboots(self) -> int:
+        """How often the object must boot until all of the plan is in force."""
+        return (1 if REBOOT in self.needs else 0) + (1 if self.later else 0)
+
+
+def diff(header: str, changes: Sequence[Change]) -> dict[str, Any]:
+    """The changed keys in the shape of Ansible's diff."""
+    return {
+        "before_header": header,
+        "after_header": header,
+        "before": {change.key: change.before for change in changes},
+        "after": {change.key: change.after for change in changes},
+    }

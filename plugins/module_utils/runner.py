@@ -7,10 +7,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
-from .errors import CollectionError, Failed, Refused, StillDiffers, Unreachable
-from .plan import Plan
+from .errors import CollectionError, Refused, StillDiffers
+from .plan import Change, Plan, diff
 
 PARALLEL = 16
 
@@ -38,12 +39,23 @@ class Subject(Protocol):
 
 @dataclass(frozen=True)
 class Work:
-    """Subjects to converge, how to plan one from its state, and how to fetch fresh data for several in one go."""
+    """Subjects to converge, and how to fetch fresh data for several in one go.
+
+    Without ``make_plan`` each subject has a ``plan`` method of its own.
+    """
 
     subjects: Sequence[Subject]
-    make_plan: Callable[[Mapping[str, Any]], Plan]
     refresh: Callable[[Sequence[Subject]], None]
+    make_plan: Callable[[Mapping[str, Any]], Plan] | None = None
     parallel: int = PARALLEL
+
+    def plan(self, subject: Any) -> Plan:
+        """Read one subject and plan it; a refusal names the subject's object."""
+        state = subject.read()
+        try:
+            return self.make_plan(state) if self.make_plan else subject.plan(state)
+        except Refused as error:
+            raise error.about(subject.target) from error
 
 
 Outcome = Any  # a value, or the CollectionError that took its place
@@ -52,21 +64,24 @@ Outcome = Any  # a value, or the CollectionError that took its place
 def converge(module: Module, work: Work) -> dict[str, Any]:
     """Bring every subject to its plan; the keyword arguments of exit_json or, with ``failed``, of fail_json."""
     work.refresh(work.subjects)
-    states = _each(work.subjects, lambda subject: subject.read(), work.parallel)
-    plans = [_attempt(lambda state=state: work.make_plan(state)) if not _bad(state) else state for state in states]
-    refusals = [plan for plan in plans if isinstance(plan, Refused)]
-    if refusals:
-        return _refused(work.subjects, refusals)
+    plans = _each(work.subjects, work.plan, work.parallel)
+    if any(isinstance(plan, Refused) for plan in plans):
+        return _refused(work.subjects, plans)
+    if module.check_mode:
+        return _result([_planned(*pair) for pair in zip(work.subjects, plans)])
+    blocked = [_unmet(*pair) for pair in zip(work.subjects, plans)]
+    if any(blocked):
+        return _refused(work.subjects, blocked)
     due = [index for index, plan in enumerate(plans) if not _bad(plan) and plan.due]
-    if due and not module.check_mode:
-        unmet = [Refused(work.subjects[i].target, f"change {work.subjects[i].name}", r) for i in due for r in plans[i].unmet]
-        if unmet:
-            return _refused(work.subjects, unmet)
-        applied = _apply(work, plans, due)
-    else:
-        applied = {}
-    reports = [_report(subject, plan, applied.get(index)) for index, (subject, plan) in enumerate(zip(work.subjects, plans))]
-    return _result(reports)
+    applied = _apply(work, plans, due)
+    return _result([_done(s, plan, applied.get(i, plan)) for i, (s, plan) in enumerate(zip(work.subjects, plans))])
+
+
+def _unmet(subject: Subject, plan: Any) -> Refused | None:
+    """Why a plan cannot be applied at this moment."""
+    if _bad(plan) or not plan.due or not plan.unmet:
+        return None
+    return Refused(subject.target, f"change {subject.name}", "; ".join(plan.unmet))
 
 
 def _apply(work: Work, plans: Sequence[Any], due: Sequence[int]) -> dict[int, Outcome]:
@@ -83,7 +98,7 @@ def _apply(work: Work, plans: Sequence[Any], due: Sequence[int]) -> dict[int, Ou
 
 
 def _read_back(work: Work, subject: Subject) -> Plan:
-    plan = work.make_plan(subject.read())
+    plan = work.plan(subject)
     if plan.due:
         left = ", ".join(f"{change.key} is {change.before!r}, not {change.after!r}" for change in plan.due)
         raise StillDiffers(
@@ -95,52 +110,69 @@ def _read_back(work: Work, subject: Subject) -> Plan:
     return plan
 
 
-def _report(subject: Subject, plan: Any, applied: Outcome) -> dict[str, Any]:
-    """The result of one subject; ``applied`` is None where nothing was written."""
-    report: dict[str, Any] = {"host": subject.target, "changed": False, "needs": [], "why": [], "warnings": [], "diff": None}
+def _planned(subject: Subject, plan: Any) -> dict[str, Any]:
+    """The report of one subject in check mode."""
     if _bad(plan):
-        return {**report, "failed": True, "msg": str(plan)}
-    final = applied if isinstance(applied, Plan) else plan
-    report.update(
-        changed=bool(plan.changes) if applied is None else bool(plan.due),
-        needs=sorted(final.needs),
-        why=list(final.why),
-        warnings=list(final.warnings),
-        unmet=list(plan.unmet) if applied is None else [],
-        state=dict(final.before if isinstance(applied, Plan) else plan.after),
-        diff=plan.diff(f"{subject.target}: {subject.name}") if plan.changes else None,
-    )
-    if _bad(applied):
-        report.update(failed=True, msg=str(applied))
-    return report
+        return _failure(subject, plan)
+    return _report(subject, plan, plan.after, plan.changes)
+
+
+def _done(subject: Subject, plan: Any, final: Any) -> dict[str, Any]:
+    """The report of one subject after the gate; ``final`` is its plan afterwards, or the error it ended with."""
+    if _bad(plan):
+        return _failure(subject, plan)
+    if _bad(final):
+        return {**_report(subject, plan, plan.before, plan.due), **_failure(subject, final), "changed": True}
+    return _report(subject, final, final.before, plan.due)
+
+
+def _failure(subject: Subject, error: CollectionError) -> dict[str, Any]:
+    return {"host": subject.target, "changed": False, "failed": True, "msg": str(error)}
+
+
+def _report(subject: Subject, left: Plan, state: Any, changes: Sequence[Change]) -> dict[str, Any]:
+    """What is ``left`` to do, the state, and the changes that are or would be made."""
+    return {
+        "host": subject.target,
+        "changed": bool(changes),
+        "needs": sorted(left.needs),
+        "reboots": left.reboots,
+        "why": list(left.why),
+        "unmet": list(left.unmet),
+        "warnings": list(left.warnings),
+        "state": dict(state),
+        "diff": diff(f"{subject.target}: {subject.name}", changes) if changes else None,
+    }
 
 
 def _result(reports: list[dict[str, Any]]) -> dict[str, Any]:
     failures = [report["msg"] for report in reports if report.get("failed")]
-    diffs = [report.pop("diff") for report in reports]
+    diffs = [report.pop("diff", None) for report in reports]
     result: dict[str, Any] = {
         "changed": any(report["changed"] for report in reports),
-        "needs": sorted({need for report in reports for need in report["needs"]}),
+        "needs": sorted({need for report in reports for need in report.get("needs", [])}),
         "hosts": reports,
-        "diff": [diff for diff in diffs if diff],
-        "warnings": [f"{report['host']}: {text}" for report in reports for text in report["warnings"]],
+        "diff": [one for one in diffs if one],
+        "warnings": [f"{report['host']}: {text}" for report in reports for text in report.get("warnings", [])],
     }
     if failures:
         result.update(failed=True, msg=" | ".join(dict.fromkeys(failures)))
     return result
 
 
-def _refused(subjects: Sequence[Subject], errors: Sequence[CollectionError]) -> dict[str, Any]:
+def _refused(subjects: Sequence[Subject], outcomes: Sequence[Outcome]) -> dict[str, Any]:
     """Nothing was written anywhere, because at least one wish is impossible."""
-    said = {error.target: str(error) for error in errors}
-    reports = [{"host": s.target, "changed": False, **({"failed": True, "msg": said[s.target]} if s.target in said else {})} for s in subjects]
-    return {"failed": True, "changed": False, "msg": " | ".join(dict.fromkeys(map(str, errors))), "hosts": reports}
+    reports = [
+        _failure(subject, outcome) if _bad(outcome) else {"host": subject.target, "changed": False}
+        for subject, outcome in zip(subjects, outcomes)
+    ]
+    return {**_result(reports), "changed": False}
 
 
 def _each(items: Sequence[Any], action: Callable[[Any], Any], parallel: int) -> list[Outcome]:
     """The action's value, or its error, for every item."""
     if len(items) <= 1 or parallel <= 1:
-        return [_attempt(lambda item=item: action(item)) for item in items]
+        return [_attempt(partial(action, item)) for item in items]
     with ThreadPoolExecutor(max_workers=min(parallel, len(items))) as pool:
         return list(pool.map(lambda item: _attempt(lambda: action(item)), items))
 

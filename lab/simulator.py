@@ -1,0 +1,199 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Starts, asks and stops the simulated data centre; also a command: python -m lab.simulator --help."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+BINARY = ROOT / ".cache" / "vcenter"
+DATACENTRES = ROOT / "lab" / "vcenter" / "datacentres"
+USERNAME = "administrator@vsphere.local"
+PASSWORD = "lab-only"
+START_SECONDS = 60
+
+
+class Control:
+    """The control interface of a running simulator."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+
+    def ask(self, verb: str, path: str, body: Any = None) -> Any:
+        """One request of the control interface, and its JSON answer."""
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(f"{self.address}{path}", data=data, method=verb)
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                text = answer.read().decode()
+        except urllib.error.HTTPError as error:
+            raise RuntimeError(f"{verb} {path}: {error.code} {error.read().decode().strip()}") from error
+        return json.loads(text) if text.strip() else None
+
+    def writes(self) -> list[dict[str, Any]]:
+        """Every mutating call since the log was cleared."""
+        return self.ask("GET", "/writes") or []
+
+    def clear(self) -> None:
+        """Forget the logged calls."""
+        self.ask("DELETE", "/writes")
+        self.ask("DELETE", "/calls")
+
+    def calls(self) -> dict[str, int]:
+        """How often each SOAP method was called since the counters were cleared."""
+        return self.ask("GET", "/calls") or {}
+
+    def fault(self, method: str, kind: str = "fault", **more: Any) -> None:
+        """Make the next call of a method misbehave."""
+        self.ask("POST", "/faults", {"method": method, "kind": kind, **more})
+
+    def heal(self) -> None:
+        """No more planned faults."""
+        self.ask("DELETE", "/faults")
+
+    def set_host(self, name: str, **state: Any) -> None:
+        """Change the state of a simulated host from outside."""
+        self.ask("PATCH", f"/hosts/{name}", state)
+
+    def set_cluster(self, name: str, **state: Any) -> None:
+        """Change the state of a simulated cluster from outside."""
+        self.ask("PATCH", f"/clusters/{name}", state)
+
+
+class Simulator(Control):
+    """A running simulator process; a context manager that stops it."""
+
+    def __init__(
+        self, datacentre: Path | str = DATACENTRES / "lab.yml", *options: str, folder: Path | None = None
+    ) -> None:
+        if not BINARY.exists():
+            raise FileNotFoundError(f"{BINARY} is missing: make setup builds it")
+        self.folder = Path(tempfile.mkdtemp(prefix="dml-vcenter-")) if folder is None else folder
+        self.folder.mkdir(parents=True, exist_ok=True)
+        ready = self.folder / "ready.json"
+        ready.unlink(missing_ok=True)
+        command = [str(BINARY), f"--datacentre={datacentre}", f"--username={USERNAME}", f"--password={PASSWORD}"]
+        command += [f"--certs={self.folder}", f"--ready={ready}", *options]
+        self.log = self.folder / "vcenter.log"
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True
+            )
+        self.facts = self._wait(ready)
+        super().__init__(self.facts["control"])
+
+    def _wait(self, ready: Path) -> dict[str, Any]:
+        deadline = time.monotonic() + START_SECONDS
+        while not ready.exists():
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                self.stop()
+                raise RuntimeError(f"the simulator did not start:\n{self.log.read_text()}")
+            time.sleep(0.02)
+        return dict(json.loads(ready.read_text()))
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The VMWARE_* variables of this server."""
+        return environment(self.facts)
+
+    @property
+    def connection(self) -> dict[str, Any]:
+        """The connection options of the modules."""
+        return {
+            "hostname": self.facts["hostname"],
+            "port": self.facts["port"],
+            "username": USERNAME,
+            "password": PASSWORD,
+            "ca_path": self.facts["ca_file"],
+        }
+
+    def stop(self) -> None:
+        """End the process."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                self.process.wait(timeout=10)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+
+    def __enter__(self) -> Simulator:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.stop()
+
+
+def environment(facts: dict[str, Any]) -> dict[str, str]:
+    """The VMWARE_* variables of the server that wrote these facts."""
+    return {
+        "VMWARE_HOST": str(facts["hostname"]),
+        "VMWARE_PORT": str(facts["port"]),
+        "VMWARE_USER": USERNAME,
+        "VMWARE_PASSWORD": PASSWORD,
+        "VMWARE_CA_PATH": str(facts["ca_file"]),
+        "LAB_CONTROL": str(facts["control"]),
+    }
+
+
+def _up(folder: Path, datacentre: Path, options: list[str]) -> None:
+    facts = folder / "ready.json"
+    if facts.exists() and _alive(json.loads(facts.read_text())["pid"]):
+        print(f"The simulated data centre is already up; its facts are in {facts}.")
+        return
+    simulator = Simulator(datacentre, *options, folder=folder)
+    lines = [f"export {key}={value!r}" for key, value in simulator.environment.items()]
+    (folder / "env.sh").write_text("\n".join(lines) + "\n")
+    address = f"https://{simulator.facts['hostname']}:{simulator.facts['port']}"
+    print(f"The simulated data centre is up at {address}; its environment is in {folder / 'env.sh'}.")
+
+
+def _down(folder: Path) -> None:
+    facts = folder / "ready.json"
+    if not facts.exists():
+        print("No simulated data centre is up.")
+        return
+    pid = int(json.loads(facts.read_text())["pid"])
+    if _alive(pid):
+        os.kill(pid, signal.SIGTERM)
+        while _alive(pid):
+            time.sleep(0.05)
+    facts.unlink()
+    print("The simulated data centre is down.")
+
+
+def _alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", maxsplit=1)[-1].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+def main() -> None:
+    """Start or stop a simulator that outlives this command."""
+    parser = argparse.ArgumentParser(prog="python -m lab.simulator", description="The simulated data centre.")
+    parser.add_argument("action", choices=["up", "down"])
+    parser.add_argument("--folder", type=Path, default=ROOT / ".cache" / "lab")
+    parser.add_argument("--datacentre", type=Path, default=DATACENTRES / "lab.yml")
+    known, options = parser.parse_known_args()
+    if known.action == "up":
+        _up(known.folder, known.datacentre, options)
+    else:
+        _down(known.folder)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

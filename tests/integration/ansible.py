@@ -1,0 +1,120 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Runs modules and playbooks as a user does, and modules in this process, and gives back what they said."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from ansible.module_utils.testing import patch_module_args
+
+from lab.simulator import ROOT
+
+BIN = Path(sys.executable).parent
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How an ansible command ended."""
+
+    rc: int
+    out: str
+    result: dict[str, Any]
+
+    @property
+    def changed(self) -> bool:
+        return bool(self.result.get("changed"))
+
+    @property
+    def msg(self) -> str:
+        return str(self.result.get("msg", ""))
+
+    def host(self, name: str) -> dict[str, Any]:
+        """The entry of one ESXi host in a module's result."""
+        (entry,) = [entry for entry in self.result["hosts"] if entry["host"] == name]
+        return dict(entry)
+
+
+class Ansible:
+    """The ansible commands of this environment, with a given set of variables."""
+
+    def __init__(self, environment: dict[str, str], folder: Path) -> None:
+        self.folder = folder
+        self.environment = {
+            **os.environ,
+            **environment,
+            "ANSIBLE_HOME": str(ROOT / ".ansible"),
+            "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".ansible" / "collections"),
+            "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
+            "ANSIBLE_NOCOLOR": "1",
+            "ANSIBLE_PYTHON_INTERPRETER": sys.executable,
+        }
+
+    def module(self, name: str, /, *, check: bool = False, **options: Any) -> Outcome:
+        """Run one module of the collection in this process: the quick way, without the ansible command around it."""
+        arguments = {**options, "_ansible_check_mode": check, "_ansible_diff": True}
+        answer, code = io.StringIO(), 0
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(mock.patch.dict(os.environ, self.environment))
+            stack.enter_context(patch_module_args(arguments))
+            stack.enter_context(contextlib.redirect_stdout(answer))
+            try:
+                importlib.import_module(f"plugins.modules.{name}").main()
+            except SystemExit as end:
+                code = int(end.code or 0)
+        return Outcome(code, answer.getvalue(), json.loads(answer.getvalue()))
+
+    def adhoc(self, name: str, /, *, check: bool = False, diff: bool = False, **options: Any) -> Outcome:
+        """Run one module of the collection by the ansible command, as a user does."""
+        tree = self.folder / "tree"
+        command = [str(BIN / "ansible"), "localhost", "-c", "local", "-i", "localhost,", "-m", f"dml.vsphere.{name}"]
+        command += ["-a", json.dumps(options), "-t", str(tree)]
+        command += ["--check"] if check else []
+        command += ["--diff"] if diff else []
+        done = self.run(command)
+        answer = tree / "localhost"
+        result = json.loads(answer.read_text()) if answer.exists() else {}
+        answer.unlink(missing_ok=True)
+        return Outcome(done.returncode, done.stdout, result)
+
+    def playbook(self, playbook: str | Path, *arguments: str, timeout: int = 600) -> Outcome:
+        """Run a playbook of the checkout."""
+        done = self.run([str(BIN / "ansible-playbook"), str(playbook), *arguments], timeout=timeout)
+        return Outcome(done.returncode, done.stdout, {})
+
+    def start(self, playbook: str | Path, *arguments: str) -> subprocess.Popen[str]:
+        """Begin a playbook without waiting for it, in a process group of its own."""
+        return subprocess.Popen(
+            [str(BIN / "ansible-playbook"), str(playbook), *arguments],
+            cwd=ROOT,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            start_new_session=True,
+        )
+
+    def run(self, command: list[str], timeout: int = 300) -> subprocess.CompletedProcess[str]:
+        """Run a command with the environment of these tests."""
+        return subprocess.run(
+            command,
+            cwd=ROOT,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )

@@ -1,0 +1,54 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What integration tests share: a simulated data centre, and Ansible run against it as a user would."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab.simulator import DATACENTRES, Simulator
+from tests.integration.ansible import Ansible
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., Simulator]]:
+    """Start simulators: ``start()``, ``start("mixed.yml", "--delay=5")``, or ``start(text=YAML)``."""
+    running: list[Simulator] = []
+
+    def begin(datacentre: str = "lab.yml", *options: str, text: str | None = None) -> Simulator:
+        path: Path = DATACENTRES / datacentre
+        if text is not None:
+            path = tmp_path / f"datacentre{len(running)}.yml"
+            path.write_text(text)
+        running.append(Simulator(path, *options, folder=tmp_path / f"vcenter{len(running)}"))
+        return running[-1]
+
+    yield begin
+    for simulator in running:
+        simulator.stop()
+
+
+@pytest.fixture
+def vcenter(start: Callable[..., Simulator]) -> Simulator:
+    """The lab's own data centre: cluster ``gpu`` with five fresh hosts."""
+    return start()
+
+
+@pytest.fixture
+def ansible(vcenter: Simulator, tmp_path: Path) -> Ansible:
+    """Ansible against the lab's data centre."""
+    return Ansible(vcenter.environment, tmp_path)
+
+
+@pytest.fixture
+def ansible_for(tmp_path: Path) -> Callable[[Simulator], Ansible]:
+    """Ansible against any simulator."""
+
+    def make(simulator: Simulator, **environment: Any) -> Ansible:
+        return Ansible({**simulator.environment, **environment}, tmp_path)
+
+    return make
