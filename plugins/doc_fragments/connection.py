@@ -27,7 +27,8 @@ options:
     default: 443
   validate_certs:
     description:
-      - Whether the server's certificate must be signed by an authority that is trusted here. Falls back to E(VMWARE_VALIDATE_CERTS).
+      - Whether the server's certificate must be signed by an authority that is trusted here.
+        Falls back to E(VMWARE_VALIDATE_CERTS).
     type: bool
     default: true
   ca_path:

@@ -12,7 +12,8 @@ short_description: Set options of a kernel module on ESXi hosts
 version_added: 1.0.0
 description:
   - Merges options into the option string of one kernel module on many hosts in one call.
-    Options that are not named keep their value and their place; numbers are compared as numbers, so V(8) equals V(0x08).
+    Options that are not named keep their value and their place;
+    numbers are compared as numbers, so V(8) equals V(0x08).
   - ESXi takes module options only when it boots. The result tells the options I(configured) from those I(active) and
     says O(ignore:needs) V(reboot) until the host has booted. The API does not tell what is active, so the module notes
     what was in use before a change in the host's custom attribute C(dml.vsphere.pending).
@@ -69,12 +70,14 @@ hosts:
     host: {description: The host., type: str}
     changed: {description: Whether its options were changed., type: bool}
     needs: {description: What must happen until they are in force., type: list, elements: str}
-    why: {description: Why, in words., type: list, elements: str}
+    why: {description: "Why, in words.", type: list, elements: str}
     state:
       description: The options as configured and as active.
       type: dict
       sample: {options: {pfctx: "0x08"}, active: {}}
 """
+
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
@@ -89,7 +92,7 @@ ARGUMENTS = {
 }
 
 
-def body(module: AnsibleModule) -> dict:
+def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     with session.session(params) as opened:
         hosts = fleet.find(opened, params, kernel_module.PATHS)

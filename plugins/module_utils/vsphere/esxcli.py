@@ -27,8 +27,20 @@ def _register() -> tuple[Any, Any]:
     wsdl = "ReflectManagedMethodExecuter"
     text = ("string", _VERSION)
     data(argument, f"{wsdl}SoapArgument", "vmodl.DynamicData", _VERSION, [("name", *text, 0), ("val", *text, 0)])
-    data(fault, f"{wsdl}SoapFault", "vmodl.DynamicData", _VERSION, [("faultMsg", *text, 0), ("faultDetail", *text, optional)])
-    data(result, f"{wsdl}SoapResult", "vmodl.DynamicData", _VERSION, [("response", *text, optional), ("fault", fault, _VERSION, optional)])
+    data(
+        fault,
+        f"{wsdl}SoapFault",
+        "vmodl.DynamicData",
+        _VERSION,
+        [("faultMsg", *text, 0), ("faultDetail", *text, optional)],
+    )
+    data(
+        result,
+        f"{wsdl}SoapResult",
+        "vmodl.DynamicData",
+        _VERSION,
+        [("response", *text, optional), ("fault", fault, _VERSION, optional)],
+    )
     words = tuple((name, *text, 0, None) for name in ("moid", "version", "method"))
     parameters = (*words, ("argument", f"{argument}[]", _VERSION, optional, None))
     method = ("executeSoap", "ExecuteSoap", _VERSION, parameters, (optional, result, result), None, None)

@@ -56,7 +56,10 @@ class Host:
         """Refuse to go on with a host that vCenter cannot reach."""
         if not self.reachable:
             raise Unreachable(
-                self.name, tried, f"vCenter shows it as {self['runtime.connectionState']}", "bring it back and run again"
+                self.name,
+                tried,
+                f"vCenter shows it as {self['runtime.connectionState']}",
+                "bring it back and run again",
             )
 
 
@@ -90,7 +93,7 @@ def find(session: Session, params: Mapping[str, Any], paths: Sequence[str] = ())
     return Fleet(session, sorted(hosts, key=lambda host: host.name), paths)
 
 
-def find_cluster(session: Session, name: str, paths: Sequence[str] = ()) -> tuple[Any, properties.Values]:
+def find_cluster(session: Session, name: str, paths: Sequence[str] = ()) -> properties.Found:
     """The one cluster of that name, with properties."""
     found = properties.find_all(session, vim.ClusterComputeResource, ("name", *paths))
     return _one(session, "cluster", name, [(ref, values) for ref, values in found if values["name"] == name], found)
@@ -106,7 +109,9 @@ def _by_name(session: Session, names: Sequence[str]) -> list[Host]:
     return [Host(session, _one(session, "host", name, matching[name], found)[0], name) for name in names]
 
 
-def _one(session: Session, kind: str, name: str, matching: list[Any], found: list[Any]) -> Any:
+def _one(
+    session: Session, kind: str, name: str, matching: list[properties.Found], found: list[properties.Found]
+) -> properties.Found:
     if len(matching) == 1:
         return matching[0]
     known = ", ".join(sorted(values["name"] for _ref, values in found)[:10]) or "none"

@@ -15,15 +15,18 @@ from .sdk import vim, vmodl
 from .session import Session
 
 Values = dict[str, Any]
+Found = tuple[Any, Values]
 PUSH_SECONDS = 10
 
 
-def find_all(session: Session, kind: Any, paths: Sequence[str]) -> list[tuple[Any, Values]]:
+def find_all(session: Session, kind: Any, paths: Sequence[str]) -> list[Found]:
     """Every object of a kind in the inventory with the named properties, in one read."""
     with speaking(session.server, f"list its objects of kind {kind.__name__}"):
         view = session.content.viewManager.CreateContainerView(session.content.rootFolder, [kind], True)
         try:
-            walk = vmodl.query.PropertyCollector.TraversalSpec(name="view", path="view", skip=False, type=vim.view.ContainerView)
+            walk = vmodl.query.PropertyCollector.TraversalSpec(
+                name="view", path="view", skip=False, type=vim.view.ContainerView
+            )
             start = vmodl.query.PropertyCollector.ObjectSpec(obj=view, skip=True, selectSet=[walk])
             return _retrieve(session, [start], kind, paths)
         finally:
@@ -39,10 +42,12 @@ def read_many(session: Session, refs: Sequence[Any], paths: Sequence[str]) -> di
         return {ref._moId: values for ref, values in _retrieve(session, objects, type(refs[0]), paths)}
 
 
-def _retrieve(session: Session, objects: list[Any], kind: Any, paths: Sequence[str]) -> list[tuple[Any, Values]]:
+def _retrieve(session: Session, objects: list[Any], kind: Any, paths: Sequence[str]) -> list[Found]:
     collector = session.content.propertyCollector
-    page = collector.RetrievePropertiesEx([_filter(objects, kind, paths)], vmodl.query.PropertyCollector.RetrieveOptions())
-    found: list[tuple[Any, Values]] = []
+    page = collector.RetrievePropertiesEx(
+        [_filter(objects, kind, paths)], vmodl.query.PropertyCollector.RetrieveOptions()
+    )
+    found: list[Found] = []
     while page is not None:
         for entry in page.objects:
             for missing in entry.missingSet or []:
@@ -71,7 +76,9 @@ def wait_until(
     for values in watch(session, refs, paths, deadline):
         if done(values):
             return values
-    raise TimedOut(", ".join(getattr(ref, "_moId", "?") for ref in refs), f"wait for {waiting_for}", "the deadline passed")
+    raise TimedOut(
+        ", ".join(getattr(ref, "_moId", "?") for ref in refs), f"wait for {waiting_for}", "the deadline passed"
+    )
 
 
 def watch(session: Session, refs: Sequence[Any], paths: Sequence[str], deadline: float) -> Iterator[dict[str, Values]]:
@@ -88,7 +95,7 @@ def watch(session: Session, refs: Sequence[Any], paths: Sequence[str], deadline:
 
 
 def _next(session: Session, collector: Any, version: str, seconds: float) -> Any:
-    """One answer of the server; a connection that breaks while waiting is opened again, since reading twice harms nobody."""
+    """One answer of the server; a connection that breaks meanwhile is opened again: reading twice harms nobody."""
     options = vmodl.query.PropertyCollector.WaitOptions(maxWaitSeconds=max(1, int(seconds)))
     with speaking(session.server, "wait for changes"):
         try:

@@ -14,7 +14,7 @@ try:
     from pyVmomi import SoapAdapter, VmomiSupport, vim, vmodl
 except ImportError:
     IMPORT_ERROR = traceback.format_exc()
-    connect = SoapAdapter = VmomiSupport = vim = vmodl = None
+    connect = SoapAdapter = VmomiSupport = vim = vmodl = None  # type: ignore[assignment]
 
 __all__ = ["SoapAdapter", "VmomiSupport", "connect", "require", "vim", "vmodl"]
 

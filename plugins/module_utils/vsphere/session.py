@@ -100,9 +100,13 @@ def _login(server: str, params: Mapping[str, Any]) -> Any:
     except tls.WrongFingerprint as error:
         raise _untrusted(server, error.args[0], "if the certificate was renewed, set tls_fingerprint anew") from error
     except ssl.SSLCertVerificationError as error:
-        raise _untrusted(server, error.verify_message, "name its authority in ca_path, or pin it by tls_fingerprint") from error
+        raise _untrusted(
+            server, error.verify_message, "name its authority in ca_path, or pin it by tls_fingerprint"
+        ) from error
     except CONNECTION_ERRORS as error:
-        raise Unreachable(server, "connect", f"{type(error).__name__}: {error}", "check hostname, port and proxy") from error
+        raise Unreachable(
+            server, "connect", f"{type(error).__name__}: {error}", "check hostname, port and proxy"
+        ) from error
 
 
 def _untrusted(server: str, said: str, remedy: str) -> Refused:
@@ -113,7 +117,7 @@ def proxy_of(text: str | None) -> tuple[str | None, int | None]:
     """Host and port of an HTTP proxy written as HOST:PORT or as a URL."""
     if not text:
         return None, None
-    host, _, port = text.removeprefix("http://").rstrip("/").rpartition(":")
+    host, _colon, port = text.removeprefix("http://").rstrip("/").rpartition(":")
     if not host or not port.isdigit():
         raise Refused("proxy", "read it", f"{text!r} is not HOST:PORT", "write it as proxy.example.com:3128")
     return host, int(port)

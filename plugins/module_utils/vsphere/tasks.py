@@ -36,7 +36,9 @@ def wait(session: Session, started: Started, seconds: float, progress: Progress 
     return outcome
 
 
-def wait_all(session: Session, started: Sequence[Started], seconds: float, progress: Progress | None = None) -> list[Any]:
+def wait_all(
+    session: Session, started: Sequence[Started], seconds: float, progress: Progress | None = None
+) -> list[Any]:
     """Wait for all tasks; for each its info, or the error it ended with."""
     if not started:
         return []

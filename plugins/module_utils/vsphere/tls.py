@@ -24,7 +24,9 @@ def context(*, validate: bool, ca_path: str | None, fingerprint: str | None) -> 
     try:
         return ssl.create_default_context(cafile=ca_path or None)
     except OSError as error:
-        raise Refused(str(ca_path), "load the certificate authorities", str(error), "name a PEM file in ca_path") from error
+        raise Refused(
+            str(ca_path), "load the certificate authorities", str(error), "name a PEM file in ca_path"
+        ) from error
 
 
 def normalised(fingerprint: str) -> str:
