@@ -85,12 +85,6 @@ from ..module_utils import runner
 from ..module_utils.esxi import kernel_module
 from ..module_utils.vsphere import fleet, session
 
-ARGUMENTS = {
-    "name": {"type": "str", "required": True},
-    "options": {"type": "dict", "required": True},
-    "exact": {"type": "bool", "default": False},
-}
-
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
@@ -106,7 +100,7 @@ def body(module: AnsibleModule) -> dict[str, Any]:
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec={**session.arguments(), **fleet.ARGUMENTS, **ARGUMENTS},
+        argument_spec={**session.arguments(), **fleet.ARGUMENTS, **kernel_module.OPTIONS},
         supports_check_mode=True,
         required_one_of=fleet.EXACTLY_ONE,
         mutually_exclusive=fleet.EXACTLY_ONE,

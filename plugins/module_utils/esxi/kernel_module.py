@@ -16,6 +16,11 @@ from ..vsphere.sdk import vim
 from . import boot
 
 PATHS = ("configManager.kernelModuleSystem", *boot.PATHS)
+OPTIONS: dict[str, Any] = {
+    "name": {"type": "str", "required": True},
+    "options": {"type": "dict", "required": True},
+    "exact": {"type": "bool", "default": False},
+}
 
 
 class KernelModule:

@@ -1,0 +1,26 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""esxi_profile against the simulated data centre."""
+
+from __future__ import annotations
+
+from lab.simulator import Simulator
+from tests.integration.ansible import Ansible
+
+PROFILE = {"kernel_modules": [{"name": "nmlx5_core", "options": {"max_vfs": 8}}]}
+
+
+def test_one_host_may_have_a_profile_of_its_own(vcenter: Simulator, ansible: Ansible) -> None:
+    own = {"esx02.lab": {"kernel_modules": [{"name": "nmlx5_core", "options": {"max_vfs": 4}}]}}
+    plan = ansible.module("esxi_profile", check=True, cluster="gpu", profile=PROFILE, host_profiles=own)
+    assert plan.rc == 0, plan.out
+    assert plan.host("esx01.lab")["reboots"] == 1
+    assert plan.host("esx02.lab")["state"]["kernel module nmlx5_core: options"] == {"max_vfs": "4"}
+    assert vcenter.writes() == []
+
+
+def test_a_mistake_in_a_hosts_own_profile_is_refused(vcenter: Simulator, ansible: Ansible) -> None:
+    refused = ansible.module("esxi_profile", cluster="gpu", host_profiles={"esx02.lab": {"kernel_module": []}})
+    assert refused.rc == 1
+    assert "host_profiles of esx02.lab" in refused.msg
+    assert vcenter.writes() == []
