@@ -39,6 +39,16 @@ func (w *World) build(ctx context.Context) error {
 			return fmt.Errorf("datastore %s: %w", name, err)
 		}
 	}
+	for _, s := range w.desc.Switches {
+		if err := b.distributedSwitch(ctx, s); err != nil {
+			return fmt.Errorf("switch %s: %w", s.Name, err)
+		}
+	}
+	for _, v := range w.desc.VMs {
+		if err := b.machine(ctx, v); err != nil {
+			return fmt.Errorf("virtual machine %s: %w", v.Name, err)
+		}
+	}
 	for _, h := range w.hosts {
 		h.setVersion()
 	}

@@ -22,6 +22,7 @@ type Host struct {
 
 	mu      sync.Mutex // guards everything below; never held while a vcsim lock is taken
 	modules map[string]*module
+	net     network
 	moods   moods
 }
 
@@ -40,10 +41,12 @@ func (w *World) adopt(ctx *simulator.Context, entity *simulator.HostSystem) {
 	w.mu.Lock()
 	w.hosts[h.self] = h
 	w.mu.Unlock()
+	h.own(entity.ConfigManager)
 	h.equip()
 	h.installModules(ctx)
 	h.installExecuter(ctx)
 	h.installOptions(ctx)
+	h.installNetwork(ctx)
 }
 
 // specOf is what the description says of a host; a host added later by a client gets the defaults.
@@ -56,6 +59,20 @@ func (w *World) specOf(name string) datacentre.Host {
 		}
 	}
 	return datacentre.Host{Name: name, Hardware: "no_gpu", AcceptanceLevel: "partner", Graphics: datacentre.Graphics{Default: "shared", Policy: "performance"}}
+}
+
+// own notes which of vcsim's managers belong to the host.
+func (h *Host) own(managers types.HostConfigManager) {
+	h.world.mu.Lock()
+	defer h.world.mu.Unlock()
+	for _, m := range []*ref{
+		managers.AdvancedOption, managers.NetworkSystem, managers.VirtualNicManager, managers.FirewallSystem,
+		managers.DatastoreSystem, managers.StorageSystem, managers.CertificateManager,
+	} {
+		if m != nil {
+			h.world.owners[*m] = h.self
+		}
+	}
 }
 
 // setVersion gives the host its version. It comes after all hosts have joined their cluster, because vcsim stops at

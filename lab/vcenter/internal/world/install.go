@@ -68,6 +68,16 @@ func (w *World) wrapper(ctx *simulator.Context, this ref) mo.Reference {
 		if w.built.Load() {
 			return &clusterMethods{ClusterComputeResource: o, world: w}
 		}
+	case *simulator.DistributedVirtualSwitch:
+		return &dvsMethods{DistributedVirtualSwitch: o, world: w}
+	case *simulator.HostNetworkSystem:
+		if h := w.host(w.Owner(this)); h != nil {
+			return &networkMethods{HostNetworkSystem: o, host: h}
+		}
+	case *simulator.HostVirtualNicManager:
+		if h := w.host(w.Owner(this)); h != nil {
+			return &vnicManagerMethods{HostVirtualNicManager: o, host: h}
+		}
 	case *simulator.OptionManager:
 		return &optionMethods{OptionManager: o, world: w, host: w.host(w.Owner(this))}
 	}

@@ -60,9 +60,6 @@ var vcenterOptions = []types.OptionDef{
 
 func (h *Host) installOptions(ctx *simulator.Context) {
 	m := ctx.Map.Get(*h.entity.ConfigManager.AdvancedOption).(*simulator.OptionManager)
-	h.world.mu.Lock()
-	h.world.owners[m.Self] = h.self
-	h.world.mu.Unlock()
 	m.SupportedOption = hostOptions
 	m.Setting = defaults(hostOptions, h.spec.Options)
 	h.entity.Config.Option = m.Setting

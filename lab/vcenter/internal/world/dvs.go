@@ -1,0 +1,180 @@
+package world
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+)
+
+// dvsMethods answers ReconfigureDvs_Task, of which vcsim keeps only the hosts' names.
+type dvsMethods struct {
+	*simulator.DistributedVirtualSwitch
+	world *World
+}
+
+const mostDvsMTU = 9000
+
+// ReconfigureDvsTask checks the version, lets vcsim add and remove hosts, then keeps what vcsim drops.
+func (d *dvsMethods) ReconfigureDvsTask(ctx *simulator.Context, req *types.ReconfigureDvs_Task) soap.HasFault {
+	t := d.world.start(ctx, d.DistributedVirtualSwitch, "reconfigureDvsTask", "DistributedVirtualSwitch.reconfigure", func(j *job) (types.AnyType, types.BaseMethodFault) {
+		if f := d.refuse(j.ctx, req.Spec); f != nil {
+			return nil, f
+		}
+		if f := d.members(j, req); f != nil {
+			return nil, f
+		}
+		d.keep(j.ctx, req.Spec)
+		return nil, nil
+	})
+	return &methods.ReconfigureDvs_TaskBody{Res: &types.ReconfigureDvs_TaskResponse{Returnval: t}}
+}
+
+func (d *dvsMethods) config() *types.VMwareDVSConfigInfo {
+	return d.Config.(*types.VMwareDVSConfigInfo)
+}
+
+func (d *dvsMethods) refuse(ctx *simulator.Context, spec types.BaseDVSConfigSpec) types.BaseMethodFault {
+	var version string
+	ctx.WithLock(d.DistributedVirtualSwitch, func() { version = d.config().ConfigVersion })
+	if v := spec.GetDVSConfigSpec().ConfigVersion; v != "" && v != version {
+		return new(types.ConcurrentAccess)
+	}
+	if s, ok := spec.(*types.VMwareDVSConfigSpec); ok && s.MaxMtu != 0 && (s.MaxMtu < leastMTU || s.MaxMtu > mostDvsMTU) {
+		return &types.InvalidArgument{InvalidProperty: "spec.maxMtu"}
+	}
+	for _, m := range spec.GetDVSConfigSpec().Host {
+		h := d.world.host(m.Host)
+		if h == nil {
+			return &types.ManagedObjectNotFound{Obj: m.Host}
+		}
+		if f := h.lacks(m.Backing); f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+// lacks says whether an uplink is not there.
+func (h *Host) lacks(backing types.BaseDistributedVirtualSwitchHostMemberBacking) types.BaseMethodFault {
+	b, ok := backing.(*types.DistributedVirtualSwitchHostMemberPnicBacking)
+	if !ok {
+		return nil
+	}
+	for _, p := range b.PnicSpec {
+		if !slices.ContainsFunc(h.networkNow().info.Pnic, func(n types.PhysicalNic) bool { return n.Device == p.PnicDevice }) {
+			return &types.InvalidArgument{InvalidProperty: "spec.host.backing.pnicSpec.pnicDevice"}
+		}
+	}
+	return nil
+}
+
+// members lets vcsim do what it can: adding and removing hosts with all references.
+func (d *dvsMethods) members(j *job, req *types.ReconfigureDvs_Task) types.BaseMethodFault {
+	spec := *req.Spec.GetDVSConfigSpec()
+	spec.Host = slices.DeleteFunc(slices.Clone(spec.Host), func(m types.DistributedVirtualSwitchHostMemberConfigSpec) bool {
+		return m.Operation == string(types.ConfigSpecOperationEdit)
+	})
+	inner := detached(j.ctx)
+	var task ref
+	inner.WithLock(d.DistributedVirtualSwitch, func() {
+		body := d.DistributedVirtualSwitch.ReconfigureDvsTask(inner, &types.ReconfigureDvs_Task{This: req.This, Spec: &spec})
+		task = body.(*methods.ReconfigureDvs_TaskBody).Res.Returnval
+	})
+	t := d.world.reg.Get(task).(*simulator.Task)
+	t.Wait()
+	if t.Info.Error != nil {
+		return t.Info.Error.Fault
+	}
+	return nil
+}
+
+// keep stores the specification in a new config and tells hosts and watchers.
+func (d *dvsMethods) keep(ctx *simulator.Context, base types.BaseDVSConfigSpec) {
+	spec := base.GetDVSConfigSpec()
+	var config types.VMwareDVSConfigInfo
+	ctx.WithLock(d.DistributedVirtualSwitch, func() {
+		config = *d.config()
+		version, _ := strconv.Atoi(config.ConfigVersion) // a switch made by a client starts at ""
+		config.ConfigVersion = strconv.Itoa(version + 1)
+		config.Name = orText(spec.Name, config.Name)
+		config.Description = orText(spec.Description, config.Description)
+		if spec.UplinkPortPolicy != nil {
+			config.UplinkPortPolicy = spec.UplinkPortPolicy
+		}
+		if s, ok := base.(*types.VMwareDVSConfigSpec); ok && s.MaxMtu != 0 {
+			config.MaxMtu = s.MaxMtu
+		}
+		if s, ok := base.(*types.VMwareDVSConfigSpec); ok && s.LinkDiscoveryProtocolConfig != nil {
+			config.LinkDiscoveryProtocolConfig = s.LinkDiscoveryProtocolConfig
+		}
+		config.Host = memberList(config.Host, spec.Host)
+		ctx.Update(d.DistributedVirtualSwitch, []types.PropertyChange{change("config", &config)})
+	})
+	for _, m := range config.Host {
+		d.world.host(*m.Config.Host).join(ctx, &config, m.Config.Backing)
+	}
+	for _, m := range spec.Host {
+		if h := d.world.host(m.Host); h != nil && m.Operation == string(types.ConfigSpecOperationRemove) {
+			h.leave(ctx, config.Uuid)
+		}
+	}
+}
+
+func memberList(old []types.DistributedVirtualSwitchHostMember, specs []types.DistributedVirtualSwitchHostMemberConfigSpec) []types.DistributedVirtualSwitchHostMember {
+	out := slices.Clone(old)
+	for _, s := range specs {
+		i := slices.IndexFunc(out, func(m types.DistributedVirtualSwitchHostMember) bool { return *m.Config.Host == s.Host })
+		host := s.Host
+		member := types.DistributedVirtualSwitchHostMember{Status: "up", Config: types.DistributedVirtualSwitchHostMemberConfigInfo{
+			Host: &host, MaxProxySwitchPorts: 2048, Backing: s.Backing}}
+		if member.Config.Backing == nil {
+			member.Config.Backing = &types.DistributedVirtualSwitchHostMemberPnicBacking{}
+		}
+		switch {
+		case s.Operation == string(types.ConfigSpecOperationRemove) && i >= 0:
+			out = slices.Delete(out, i, i+1)
+		case s.Operation != string(types.ConfigSpecOperationRemove) && i >= 0:
+			out[i] = member
+		case s.Operation == string(types.ConfigSpecOperationAdd):
+			out = append(out, member)
+		}
+	}
+	return out
+}
+
+// join shows the switch on the host as a proxy switch with its uplinks and MTU.
+func (h *Host) join(ctx *simulator.Context, config *types.VMwareDVSConfigInfo, backing types.BaseDistributedVirtualSwitchHostMemberBacking) {
+	proxy := types.HostProxySwitch{DvsUuid: config.Uuid, DvsName: config.Name, NumPorts: 2048, ConfigNumPorts: 2048, NumPortsAvailable: 2040,
+		Mtu: config.MaxMtu, Spec: types.HostProxySwitchSpec{Backing: backing}}
+	if b, ok := backing.(*types.DistributedVirtualSwitchHostMemberPnicBacking); ok {
+		for i, p := range b.PnicSpec {
+			proxy.Pnic = append(proxy.Pnic, pnicKey+p.PnicDevice)
+			proxy.UplinkPort = append(proxy.UplinkPort, types.KeyValue{Key: strconv.Itoa(i), Value: fmt.Sprintf("%s%d", uplinkName, i+1)})
+		}
+	}
+	h.changeNetwork(ctx, func(net *network) types.BaseMethodFault {
+		list := slices.Clone(net.info.ProxySwitch)
+		i := slices.IndexFunc(list, func(s types.HostProxySwitch) bool { return s.DvsUuid == config.Uuid })
+		if i < 0 {
+			proxy.Key = fmt.Sprintf("DvsPortset-%d", len(list))
+			list = append(list, proxy)
+		} else {
+			proxy.Key = list[i].Key
+			list[i] = proxy
+		}
+		net.info.ProxySwitch = list
+		return nil
+	})
+}
+
+func (h *Host) leave(ctx *simulator.Context, uuid string) {
+	h.changeNetwork(ctx, func(net *network) types.BaseMethodFault {
+		net.info.ProxySwitch = slices.DeleteFunc(slices.Clone(net.info.ProxySwitch), func(s types.HostProxySwitch) bool { return s.DvsUuid == uuid })
+		return nil
+	})
+}

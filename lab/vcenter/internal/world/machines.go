@@ -1,0 +1,144 @@
+package world
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/vmware/govmomi/object"
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"dml.vsphere/lab/vcenter/internal/datacentre"
+)
+
+// machine makes one virtual machine of the description.
+func (b *builder) machine(ctx context.Context, v datacentre.VM) error {
+	h, pool, err := b.place(v)
+	if err != nil {
+		return err
+	}
+	spec := types.VirtualMachineConfigSpec{
+		Name: v.Name, GuestId: "ubuntu64Guest", NumCPUs: max(v.CPUs, 1), MemoryMB: max(v.MemoryMB, 1024), Annotation: v.Owner, Version: "vmx-20",
+		Files: &types.VirtualMachineFileInfo{VmPathName: "[" + b.world.desc.Datastores[0] + "]"},
+	}
+	devices, err := b.devices(h, v)
+	if err != nil {
+		return err
+	}
+	if v.VGPU != "" || v.Passthrough != "" || v.PVRDMA != "" {
+		spec.MemoryReservationLockedToMax = types.NewBool(true)
+		spec.MemoryAllocation = &types.ResourceAllocationInfo{Reservation: types.NewInt64(spec.MemoryMB)}
+	}
+	for key, value := range v.ExtraConfig {
+		spec.ExtraConfig = append(spec.ExtraConfig, &types.OptionValue{Key: key, Value: value})
+	}
+	if spec.DeviceChange, err = devices.ConfigSpec(types.VirtualDeviceConfigSpecOperationAdd); err != nil {
+		return err
+	}
+	task, err := b.folders.VmFolder.CreateVM(ctx, spec, pool, object.NewHostSystem(b.world.client, h.self))
+	if err != nil {
+		return err
+	}
+	info, err := task.WaitForResult(ctx, nil)
+	if err != nil {
+		return err
+	}
+	return b.finish(ctx, object.NewVirtualMachine(b.world.client, info.Result.(ref)), v)
+}
+
+func (b *builder) finish(ctx context.Context, vm *object.VirtualMachine, v datacentre.VM) error {
+	if v.Template {
+		return vm.MarkAsTemplate(ctx)
+	}
+	if !v.PoweredOn {
+		return nil
+	}
+	task, err := vm.PowerOn(ctx)
+	if err != nil {
+		return err
+	}
+	return task.Wait(ctx)
+}
+
+// place finds the host and the pool of a virtual machine; without a host it is the first one.
+func (b *builder) place(v datacentre.VM) (*Host, *object.ResourcePool, error) {
+	for _, c := range b.world.desc.Clusters {
+		for _, spec := range c.Hosts {
+			if v.Host == "" || spec.Name == v.Host {
+				h, _ := b.world.HostNamed(spec.Name)
+				return h, b.pools[c.Name], nil
+			}
+		}
+	}
+	return nil, nil, fmt.Errorf("no host %q", v.Host)
+}
+
+func (b *builder) devices(h *Host, v datacentre.VM) (object.VirtualDeviceList, error) {
+	var list object.VirtualDeviceList
+	scsi, err := list.CreateSCSIController("pvscsi")
+	if err != nil {
+		return nil, err
+	}
+	disk := list.CreateDisk(scsi.(types.BaseVirtualController), ref{}, "")
+	disk.CapacityInKB = 10 << 20
+	disk.StorageIOAllocation = &types.StorageIOAllocationInfo{Limit: types.NewInt64(-1)}
+	nic, err := list.CreateEthernetCard("vmxnet3", &types.VirtualEthernetCardNetworkBackingInfo{
+		VirtualDeviceDeviceBackingInfo: types.VirtualDeviceDeviceBackingInfo{DeviceName: "VM Network"}})
+	if err != nil {
+		return nil, err
+	}
+	list = append(list, scsi, disk, nic)
+	if v.VGPU != "" {
+		list = append(list, &types.VirtualPCIPassthrough{VirtualDevice: types.VirtualDevice{Key: -100, Backing: &types.VirtualPCIPassthroughVmiopBackingInfo{Vgpu: v.VGPU}}})
+	}
+	if v.Passthrough != "" {
+		list = append(list, h.passthroughDevice(v.Passthrough))
+	}
+	if v.PVRDMA != "" {
+		card, err := b.rdmaCard(v.PVRDMA)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, card)
+	}
+	if v.SRIOV != "" {
+		card := &types.VirtualSriovEthernetCard{SriovBacking: &types.VirtualSriovEthernetCardSriovBackingInfo{
+			PhysicalFunctionBacking: &types.VirtualPCIPassthroughDeviceBackingInfo{Id: v.SRIOV, VendorId: signed(0x15b3)}}}
+		card.Key, card.Backing = -101, &types.VirtualEthernetCardNetworkBackingInfo{VirtualDeviceDeviceBackingInfo: types.VirtualDeviceDeviceBackingInfo{DeviceName: "VM Network"}}
+		list = append(list, card)
+	}
+	return list, nil
+}
+
+// passthroughDevice gives a PCI device of the host to a virtual machine; "gpu" is the host's first GPU.
+func (h *Host) passthroughDevice(id string) *types.VirtualPCIPassthrough {
+	backing := &types.VirtualPCIPassthroughDeviceBackingInfo{Id: id, SystemId: h.self.Value}
+	for _, g := range h.kit.GPUs {
+		if id == "gpu" || id == g.PCI {
+			model := h.world.desc.GPUModels[g.Model]
+			backing.Id, backing.VendorId, backing.DeviceId, backing.DeviceName = g.PCI, signed(model.VendorID), fmt.Sprintf("%x", model.DeviceID), model.Name
+			break
+		}
+	}
+	return &types.VirtualPCIPassthrough{VirtualDevice: types.VirtualDevice{Key: -102, Backing: backing}}
+}
+
+// rdmaCard is a PVRDMA adapter on a distributed port group.
+func (b *builder) rdmaCard(portgroup string) (types.BaseVirtualDevice, error) {
+	for _, o := range b.world.reg.AllReference("DistributedVirtualPortgroup") {
+		pg := o.(*simulator.DistributedVirtualPortgroup)
+		if pg.Name != portgroup {
+			continue
+		}
+		dvs := b.world.reg.Get(*pg.Config.DistributedVirtualSwitch).(*simulator.DistributedVirtualSwitch)
+		card := &types.VirtualVmxnet3Vrdma{DeviceProtocol: "rocev2"}
+		card.Key = -103
+		card.Backing = &types.VirtualEthernetCardDistributedVirtualPortBackingInfo{
+			Port: types.DistributedVirtualSwitchPortConnection{SwitchUuid: dvs.Uuid, PortgroupKey: pg.Key}}
+		return card, nil
+	}
+	return nil, fmt.Errorf("no port group %q", portgroup)
+}
+
+// signed is how the API writes 16-bit PCI ids.
+func signed(id uint16) int16 { return int16(id) }
