@@ -17,7 +17,7 @@ def lines(hosts: Iterable[Mapping[str, Any]]) -> list[str]:
 
 def _line(host: Mapping[str, Any]) -> str:
     if host.get("failed"):
-        return f"{host['host']}: {host['msg']}"
+        return str(host["msg"])
     if not _has_work(host):
         return f"{host['host']}: in force, nothing to do"
     boots = host.get("reboots", 0)

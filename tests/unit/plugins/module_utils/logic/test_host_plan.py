@@ -1,0 +1,39 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The plan of a cluster as lines and as a list of hosts to work on."""
+
+from __future__ import annotations
+
+from plugins.module_utils.logic.host_plan import lines, to_do
+
+HOSTS = [
+    {"host": "esx1", "changed": False, "needs": [], "reboots": 0, "why": []},
+    {"host": "esx2", "changed": True, "needs": ["reboot"], "reboots": 1, "why": ["pfctx is taken only at boot"]},
+    {"host": "esx3", "changed": True, "needs": [], "reboots": 0, "why": []},
+    {"host": "esx4", "changed": False, "needs": ["reboot"], "reboots": 2, "why": []},
+    {"host": "esx5", "failed": True, "msg": "esx5: could not read it: notResponding"},
+]
+
+
+def test_one_line_says_what_each_host_needs() -> None:
+    assert lines(HOSTS) == [
+        "esx1: in force, nothing to do",
+        "esx2: changes out of service, 1 reboot (pfctx is taken only at boot)",
+        "esx3: changes in service, no reboot",
+        "esx4: changes out of service, 2 reboots",
+        "esx5: could not read it: notResponding",
+    ]
+
+
+def test_hosts_with_work_and_those_that_only_owe_a_reboot_are_to_do() -> None:
+    assert [(entry["host"], entry["leaves_service"]) for entry in to_do(HOSTS)] == [
+        ("esx2", True),
+        ("esx3", False),
+        ("esx4", True),
+    ]
+
+
+def test_the_canary_goes_alone_and_then_first() -> None:
+    assert [entry["host"] for entry in to_do(HOSTS, "esx4")] == ["esx4"]
+    assert [entry["host"] for entry in to_do(HOSTS, "esx4", True)] == ["esx4", "esx2", "esx3"]
+    assert to_do(HOSTS, "esx1") == []
