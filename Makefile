@@ -1,0 +1,105 @@
+# The only task runner. Each target makes what it needs by itself; where all is there that takes a moment.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+
+# Everything stays in the checkout, and the machine's language does not matter.
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+export LC_ALL := C.UTF-8
+export ANSIBLE_HOME := $(CURDIR)/.ansible
+export ANSIBLE_CONFIG := $(CURDIR)/ansible.cfg
+export ANSIBLE_COLLECTIONS_PATH := $(CURDIR)/.ansible/collections
+export GOTOOLCHAIN := local
+export GOFLAGS := -mod=readonly -trimpath
+
+# Seconds that each stage of `make test` may take on a warm machine with two cores; more is a warning.
+STAGES := lint=120 sanity=120 unit=60 integration=420
+STAGES_FULL := $(STAGES)
+
+# Tests marked slow run only in test-full.
+PYTEST := python -m pytest
+MARKS := $(if $(FULL),,-m "not slow")
+REPORTS := .cache/reports
+SIMULATOR := .cache/vcenter
+
+.PHONY: help setup environment lock demo test test-full lint lint-python lint-types lint-yaml lint-ansible lint-docs \
+  lint-go lint-pins sanity unit integration molecule bench docs build clean
+
+help: ## Say what can be done
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
+
+setup: environment $(SIMULATOR) ## Make .venv with everything pinned, Go, and the simulator
+
+environment:
+	@tools/setup
+
+# A folder is newer when a file was added or removed.
+$(SIMULATOR): $(shell find lab/vcenter -name '.*' -prune -o -print) | environment
+	@echo "Building the simulated data centre"
+	@cd lab/vcenter && go build -o ../../$@ .
+	@touch $@
+
+demo: setup ## Show the whole on the lab of this machine
+	@lab/demo.sh
+
+test: setup ## Everything that CI runs: lint, sanity, unit and integration tests
+	@python tools/stages.py $(STAGES)
+
+test-full: setup ## The same with the tests that take minutes each
+	@FULL=1 python tools/stages.py $(STAGES_FULL)
+
+lint: lint-python lint-types lint-yaml lint-ansible lint-docs lint-go lint-pins ## Style, types, Ansible's rules, documentation, Go
+
+lint-python: environment
+	ruff check
+	ruff format --check
+
+lint-types: environment
+	mypy -p plugins
+	mypy tools lab
+
+lint-yaml: environment
+	yamllint --strict .
+
+lint-ansible: environment
+	ansible-lint --offline
+
+lint-docs: environment
+	antsibull-docs lint-collection-docs --plugin-docs .
+
+lint-go: environment
+	test -z "$$(gofmt -l lab/vcenter | tee /dev/stderr)"
+	cd lab/vcenter && go vet ./...
+
+lint-pins: environment
+	@python tools/pins.py
+
+lock: environment
+	@python tools/pins.py --write
+
+sanity: environment ## ansible-test sanity, all of it that needs no container
+	tools/sanity
+
+unit: environment ## Unit tests
+	$(PYTEST) tests/unit $(MARKS) --junitxml=$(REPORTS)/unit.xml
+
+integration: setup ## Tests against the simulator
+	$(PYTEST) tests/integration $(MARKS) --junitxml=$(REPORTS)/integration.xml
+
+molecule: setup ## Test the roles on real nodes
+	molecule test --all
+
+bench: setup ## Measure; each prints its ratios
+	@for each in bench/*/run; do echo "== $$each"; "$$each"; done
+
+docs: environment ## The collection's documentation as HTML, in build/docs
+	tools/docs
+
+build: environment ## The tarball for ansible-galaxy, in build
+	ansible-galaxy collection build --force --output-path build
+
+clean: ## Remove all that make has made
+	rm -rf .venv .cache .ansible build .hypothesis .pytest_cache .mypy_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,86 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Runs make targets one after another, each timed against its budget, and closes with one line that counts all tests.
+
+python tools/stages.py TARGET=SECONDS ...
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ET
+from dataclasses import dataclass
+from pathlib import Path
+
+REPORTS = Path(".cache/reports")
+
+
+@dataclass(frozen=True)
+class Count:
+    """Tests of one stage."""
+
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one stage went."""
+
+    name: str
+    budget: int
+    seconds: float
+    good: bool
+    tests: Count
+
+    @property
+    def line(self) -> str:
+        """One row of the closing table."""
+        late = "  over budget" if self.seconds > self.budget else ""
+        word = "passed" if self.good else "FAILED"
+        return f"{self.name:<14} {word:<7} {self.seconds:>7.0f} s  of {self.budget:>4} s{late}"
+
+
+def counted(report: Path) -> Count:
+    """The tests in a JUnit report; none where the stage writes no report."""
+    if not report.exists():
+        return Count()
+    suites = list(ET.parse(report).getroot().iter("testsuite"))
+    total, failures, errors, skipped = (
+        sum(int(suite.get(key, 0)) for suite in suites) for key in ("tests", "failures", "errors", "skipped")
+    )
+    failed = failures + errors
+    return Count(max(0, total - failed - skipped), failed, skipped)
+
+
+def carry_out(name: str, budget: int) -> Outcome:
+    """Run one make target, whatever became of the others."""
+    report = REPORTS / f"{name}.xml"
+    report.unlink(missing_ok=True)
+    print(f"\n===== {name}", flush=True)
+    start = time.monotonic()
+    good = subprocess.run(["make", "--keep-going", name], stdin=subprocess.DEVNULL, check=False).returncode == 0
+    tests = counted(report)
+    if not report.exists() or (not good and not tests.failed):
+        # A stage without a report counts as one test, and so does a failure that no report shows.
+        tests = Count(tests.passed + good, tests.failed + (not good), tests.skipped)
+    return Outcome(name, budget, time.monotonic() - start, good, tests)
+
+
+def main(arguments: list[str]) -> int:
+    wanted = [(name, int(budget)) for name, _equals, budget in (each.partition("=") for each in arguments)]
+    outcomes = [carry_out(name, budget) for name, budget in wanted]
+    print("\n===== seconds by stage; budgets are for a warm machine with two cores")
+    for outcome in outcomes:
+        print(outcome.line)
+    print(f"{'all':<14} {'':<7} {sum(outcome.seconds for outcome in outcomes):>7.0f} s")
+    passed, failed, skipped = (sum(getattr(o.tests, key) for o in outcomes) for key in ("passed", "failed", "skipped"))
+    print(f"\n{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
+    return 0 if all(outcome.good for outcome in outcomes) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
