@@ -170,7 +170,7 @@ def _down(folder: Path) -> None:
         os.kill(pid, signal.SIGTERM)
         while _alive(pid):
             time.sleep(0.05)
-    facts.unlink()
+    facts.unlink(missing_ok=True)
     print("The simulated data centre is down.")
 
 
