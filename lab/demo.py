@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The demo: a data centre from bare hosts on, each chapter a real playbook run, each promise counted in the server's log."""
+"""The demo: a data centre from bare hosts on; each chapter a real run, each promise counted in the server's log."""
 
 from __future__ import annotations
 

@@ -1,0 +1,101 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Connecting: certificates, fingerprints, passwords, names; each failure is one sentence and no secret."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from lab.simulator import PASSWORD, Simulator
+from tests.integration.ansible import Ansible, Outcome
+
+WISH: dict[str, Any] = {"name": "nmlx5_core", "options": {"max_vfs": 8}}
+
+
+def ask(ansible: Ansible, **options: Any) -> Outcome:
+    chosen = {} if "hosts" in options else {"cluster": "gpu"}
+    return ansible.module("esxi_kernel_module", check=True, **WISH, **chosen, **options)
+
+
+def test_an_authority_that_is_not_known_is_refused(vcenter: Simulator, ansible_for: Callable[..., Ansible]) -> None:
+    refused = ask(ansible_for(vcenter, VMWARE_CA_PATH=""))
+    assert refused.rc == 1
+    assert "could not trust its certificate" in refused.msg
+    assert "name its authority in ca_path" in refused.msg
+
+
+def test_certificates_are_left_unchecked_only_when_asked(
+    vcenter: Simulator, ansible_for: Callable[..., Ansible]
+) -> None:
+    assert ask(ansible_for(vcenter, VMWARE_CA_PATH=""), validate_certs=False).rc == 0
+
+
+def test_the_right_fingerprint_takes_the_place_of_an_authority(
+    vcenter: Simulator, ansible_for: Callable[..., Ansible]
+) -> None:
+    pinned = ansible_for(vcenter, VMWARE_CA_PATH="", VMWARE_TLS_FINGERPRINT=vcenter.facts["fingerprint"])
+    assert ask(pinned).rc == 0
+
+
+@pytest.mark.parametrize("validate", [True, False])
+def test_a_wrong_fingerprint_is_refused_whatever_else_is_allowed(ansible: Ansible, *, validate: bool) -> None:
+    refused = ask(ansible, tls_fingerprint="00:" * 31 + "00", validate_certs=validate)
+    assert refused.rc == 1
+    assert "its certificate's SHA-256 is" in refused.msg
+
+
+def test_what_is_no_fingerprint_is_refused(ansible: Ansible) -> None:
+    refused = ask(ansible, tls_fingerprint="AB:CD")
+    assert "'AB:CD' is not a SHA-256 of 64 hexadecimal digits" in refused.msg
+
+
+def test_a_wrong_password_is_said_and_not_shown(vcenter: Simulator, ansible: Ansible) -> None:
+    refused = ask(ansible, password="a-wrong-secret")
+    assert refused.rc == 1
+    assert "InvalidLogin" in refused.msg and "check username and password" in refused.msg
+    assert "a-wrong-secret" not in refused.out
+    assert vcenter.writes() == []
+
+
+def test_the_password_never_stands_in_the_output_of_ansible(ansible: Ansible) -> None:
+    shown = ansible.adhoc("esxi_kernel_module", check=True, cluster="gpu", **WISH)
+    assert shown.rc == 0, shown.out
+    assert PASSWORD not in shown.out
+
+
+def test_a_server_that_is_not_there_is_unreachable(ansible: Ansible) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        refused = ask(ansible, port=unused.getsockname()[1])
+    assert refused.rc == 1
+    assert "could not connect" in refused.msg and "check hostname, port and proxy" in refused.msg
+
+
+def test_a_proxy_that_is_not_there_is_what_the_connection_fails_at(ansible: Ansible) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        refused = ask(ansible, proxy=f"127.0.0.1:{unused.getsockname()[1]}")
+    assert refused.rc == 1
+    assert "could not connect" in refused.msg
+
+
+def test_an_unknown_host_and_an_unknown_cluster_are_refused_with_those_that_exist(ansible: Ansible) -> None:
+    nobody = ask(ansible, hosts=["esx99.lab"])
+    assert "find one host named 'esx99.lab'" in nobody.msg and "esx01.lab" in nobody.msg
+    nothing = ansible.module("esxi_kernel_module", cluster="nosuch", **WISH)
+    assert "find one cluster named 'nosuch'" in nothing.msg and "gpu" in nothing.msg
+
+
+def test_a_host_named_twice_is_refused(vcenter: Simulator, ansible: Ansible) -> None:
+    refused = ansible.module("esxi_kernel_module", hosts=["esx01.lab", "esx01.lab"], **WISH)
+    assert "it is named twice in this call" in refused.msg
+    assert vcenter.writes() == []
+
+
+def test_both_ways_to_choose_hosts_exclude_each_other(ansible: Ansible) -> None:
+    assert "mutually exclusive" in ansible.module("esxi_kernel_module", hosts=["esx01.lab"], cluster="gpu", **WISH).msg
+    assert "one of the following is required" in ansible.module("esxi_kernel_module", **WISH).msg
