@@ -64,7 +64,7 @@ lint-yaml: environment
 	yamllint --strict .
 
 lint-ansible: environment
-	ansible-lint --offline
+	ansible-lint --offline --nocolor
 
 lint-docs: environment
 	antsibull-docs lint-collection-docs --plugin-docs .

@@ -75,10 +75,12 @@ hosts:
     changed: {description: Whether it was changed., type: bool}
     needs: {description: What must happen until the profile is in force., type: list, elements: str}
     reboots: {description: How often it must boot until then., type: int}
-    why: {description: Why, in words., type: list, elements: str}
+    why: {description: "Why, in words.", type: list, elements: str}
     unmet: {description: What prevents applying the rest right now., type: list, elements: str}
     state: {description: The state of every part., type: dict}
 """
+
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
@@ -95,14 +97,14 @@ ARGUMENTS = {
 }
 
 
-def own_profile(host: str, profile: dict) -> dict:
+def own_profile(host: str, profile: dict[str, Any]) -> dict[str, Any]:
     checked = ArgumentSpecValidator(parts.OPTIONS).validate(profile)
     if checked.error_messages:
         raise Refused(f"host_profiles of {host}", "read it", "; ".join(checked.error_messages), "correct it")
-    return checked.validated_parameters
+    return dict(checked.validated_parameters)
 
 
-def body(module: AnsibleModule) -> dict:
+def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     own = {host: own_profile(host, profile) for host, profile in params["host_profiles"].items()}
     with session.session(params) as opened:
