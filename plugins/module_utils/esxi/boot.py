@@ -12,13 +12,14 @@ from ..vsphere.fleet import Host
 
 # The API tells which options of a kernel module are configured, never which are in use.
 ATTRIBUTE = "dml.vsphere.pending"
-PATHS = ("customValue", "runtime.bootTime", "summary.rebootRequired")
+PATHS = ("availableField", "customValue", "runtime.bootTime", "summary.rebootRequired")
 
 
 def pending(host: Host) -> dict[str, Any]:
     """By subject: what it ran with when it was changed, for changes since the last boot."""
+    written = custom_fields.value_of(ATTRIBUTE, host["availableField"], host["customValue"])
     try:
-        note = json.loads(custom_fields.value_of(host.session, ATTRIBUTE, host["customValue"]) or "{}")
+        note = json.loads(host[ATTRIBUTE] or written or "{}")
     except json.JSONDecodeError:
         return {}
     return dict(note.get("was", {})) if note.get("boot") == host.boot_time else {}
@@ -30,7 +31,10 @@ def remember(host: Host, subject: str, was: Any) -> None:
     if subject in known:
         return
     note = {"boot": host.boot_time, "was": {**known, subject: was}}
-    custom_fields.store(host.session, host.ref, host.name, ATTRIBUTE, json.dumps(note, sort_keys=True))
+    text = json.dumps(note, sort_keys=True)
+    custom_fields.store(host.session, host.ref, host.name, ATTRIBUTE, text)
+    # Several subjects of a host are changed between two reads: the next one must see this note or would overwrite it.
+    host.properties[ATTRIBUTE] = text
 
 
 def reboot_owed(host: Host) -> bool:

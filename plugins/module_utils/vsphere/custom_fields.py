@@ -11,9 +11,9 @@ from .sdk import vim
 from .session import Session
 
 
-def value_of(session: Session, name: str, custom_values: Any) -> str:
-    """The text of an attribute in an object's ``customValue`` property; empty where it has none."""
-    key = _key(session, name)
+def value_of(name: str, available_fields: Any, custom_values: Any) -> str:
+    """The text of an attribute, by an object's properties ``availableField`` and ``customValue``; empty where none."""
+    key = next((field.key for field in available_fields or [] if field.name == name), None)
     return next((one.value for one in custom_values or [] if one.key == key), "")
 
 

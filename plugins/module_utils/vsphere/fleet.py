@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -21,6 +22,7 @@ ARGUMENTS: dict[str, Any] = {
 }
 EXACTLY_ONE = [("hosts", "cluster")]
 ALWAYS = ("name", "runtime.connectionState", "runtime.inMaintenanceMode", "runtime.bootTime")
+SETTLE_SECONDS = 5
 
 
 class Host:
@@ -61,6 +63,13 @@ class Host:
                 f"vCenter shows it as {self['runtime.connectionState']}",
                 "bring it back and run again",
             )
+
+    def settle(self, paths: Sequence[str], done: Callable[[Mapping[str, Any]], bool]) -> None:
+        """Wait a moment until vCenter's copy of the host shows a change; the read-back judges what it shows then."""
+        deadline = time.monotonic() + SETTLE_SECONDS
+        for values in properties.watch(self.session, [self.ref], paths, deadline):
+            if done(values[self.ref._moId]):
+                return
 
 
 class Fleet:
