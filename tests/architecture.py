@@ -1,0 +1,263 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The rules of the house, read from the syntax trees of a checkout: each rule yields one sentence for each breach."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+# Which rooms a room may import. A room is a file or folder of plugins/module_utils, or another folder of plugins.
+SUBJECTS = {"vsphere", "logic", "plan", "errors"}
+MAY_IMPORT: dict[str, set[str]] = {
+    "errors": set(),
+    "logic": {"logic"},
+    "plan": {"errors"},
+    "vsphere": {"vsphere", "errors"},
+    "esxi": {"esxi", *SUBJECTS},
+    "cluster": {"cluster", *SUBJECTS},
+    "vm": {"vm", *SUBJECTS},
+    "guest": {"guest", "logic", "plan", "errors"},
+    "runner": {"plan", "errors"},
+    "single": {"runner", "plan", "errors"},
+    "modules": {"runner", "single", "esxi", "cluster", "vm", "guest", *SUBJECTS},
+    "inventory": {"vsphere", "logic", "errors"},
+    "action": {"logic", "plan", "errors"},
+    "filter": {"logic", "errors"},
+    "doc_fragments": set(),
+}
+# What a room may import from outside the collection and the standard library.
+FOREIGN: dict[str, set[str]] = {
+    "vsphere": {"pyVim", "pyVmomi", "ansible"},
+    "modules": {"ansible"},
+    "inventory": {"ansible"},
+    "action": {"ansible"},
+    "filter": {"ansible"},
+}
+# Rooms that also run inside a worker, with the oldest Python that ansible-core reaches there.
+IN_WORKERS = {"errors", "plan", "runner", "logic", "guest"}
+OLDEST_PYTHON = (3, 8)
+DOC_BLOCKS = ("DOCUMENTATION", "EXAMPLES", "RETURN")
+MODULE_ENDS = {"exit_json", "fail_json"}
+LONGEST_FUNCTION, LONGEST_BODY, LONGEST_FILE = 30, 15, 300
+OUR_PYTHON = ("plugins", "tests", "lab", "tools", "bench", "molecule", "roles")
+COPYRIGHT = "# Copyright: (c) 2026, dml.vsphere contributors"
+LICENCES = ("# GNU General Public License v3.0+ ", "# Simplified BSD License ")
+
+
+class Source:
+    """One Python file."""
+
+    def __init__(self, root: Path, path: Path) -> None:
+        self.path, self.name = path, path.relative_to(root).as_posix()
+        self.text = path.read_text(encoding="utf-8")
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.text, self.name)
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The dotted name of the file as Python sees it from the root."""
+        return tuple(self.name.removesuffix(".py").split("/"))
+
+    @property
+    def room(self) -> str:
+        """The room it lies in; empty outside of plugins."""
+        return room_of(self.parts)
+
+    def where(self, node: Any) -> str:
+        return f"{self.name}:{node.lineno}"
+
+    def imports(self) -> Iterator[tuple[ast.stmt, tuple[str, ...]]]:
+        """Every imported dotted name, relative ones resolved."""
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Import):
+                yield from ((node, tuple(alias.name.split("."))) for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                base = self.parts[: -node.level] if node.level else ()
+                start = (*base, *(node.module.split(".") if node.module else ()))
+                yield from ((node, (*start, alias.name)) for alias in node.names)
+
+
+class Checkout:
+    """The files that the rules look at."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    @cached_property
+    def sources(self) -> list[Source]:
+        """All Python files of ours."""
+        folders = [self.root / name for name in OUR_PYTHON]
+        return [Source(self.root, path) for folder in folders for path in sorted(folder.rglob("*.py"))]
+
+    @cached_property
+    def plugins(self) -> list[Source]:
+        return [source for source in self.sources if source.parts[0] == "plugins"]
+
+    @cached_property
+    def modules(self) -> list[Source]:
+        return [source for source in self.plugins if source.parts[1] == "modules"]
+
+    @cached_property
+    def grouped(self) -> set[str]:
+        """The modules of the action group."""
+        runtime = yaml.safe_load((self.root / "meta" / "runtime.yml").read_text())
+        return set(runtime["action_groups"]["vsphere"])
+
+    @cached_property
+    def named_in_tests(self) -> set[str]:
+        """Every word in the text constants and imports of unit and integration tests."""
+        words: set[str] = set()
+        for source in self.sources:
+            if source.parts[0] == "tests" and source.parts[-1].startswith("test_"):
+                texts = [node.value for node in ast.walk(source.tree) if isinstance(node, ast.Constant)]
+                words.update(*(re.findall(r"\w+", text) for text in texts if isinstance(text, str)))
+                words.update(*(name for _node, name in source.imports()))
+        return words
+
+
+def room_of(name: tuple[str, ...]) -> str:
+    """The room of a dotted name; empty where it is none of the collection's plugins."""
+    name = name[3:] if name[:3] == ("ansible_collections", "dml", "vsphere") else name
+    if name[:1] != ("plugins",) or len(name) < 2:
+        return ""
+    if name[1] != "module_utils":
+        return name[1]
+    return name[2] if len(name) > 2 else "module_utils"
+
+
+def blocks_of(source: Source) -> dict[str, ast.Assign]:
+    """The documentation blocks of a plugin, by name."""
+    return {
+        node.targets[0].id: node
+        for node in source.tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id in DOC_BLOCKS
+    }
+
+
+def length(node: Any) -> int:
+    """The lines of a node."""
+    return int(node.end_lineno - node.lineno + 1)
+
+
+def arrows(checkout: Checkout) -> Iterator[str]:
+    """Rooms import only rooms below them."""
+    for source in checkout.plugins:
+        if source.room not in MAY_IMPORT:
+            yield f"{source.name} lies in {source.room!r}, a room that no rule knows"
+            continue
+        for node, name in source.imports():
+            target = room_of(name)
+            if target and target not in MAY_IMPORT[source.room]:
+                yield f"{source.where(node)}: {source.room} imports {target}"
+
+
+def foreign_imports(checkout: Checkout) -> Iterator[str]:
+    """Only vsphere knows pyVmomi, only what talks to Ansible imports it, the rest lives on the standard library."""
+    for source in checkout.plugins:
+        allowed = {"ansible_collections", "plugins", "__future__", *FOREIGN.get(source.room, set())}
+        for node, name in source.imports():
+            if name[0] not in allowed and name[0] not in sys.stdlib_module_names:
+                yield f"{source.where(node)}: {source.room} imports {name[0]}"
+
+
+def one_gate(checkout: Checkout) -> Iterator[str]:
+    """Check mode is read, and modules end, in the runner alone."""
+    for source in checkout.plugins:
+        if source.room == "runner":
+            continue
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.Attribute) and node.attr in {"check_mode", *MODULE_ENDS}:
+                yield f"{source.where(node)}: {node.attr} outside of the runner"
+            elif isinstance(node, ast.Constant) and node.value in {"check_mode", "_ansible_check_mode", *MODULE_ENDS}:
+                yield f"{source.where(node)}: {node.value} by name outside of the runner"
+
+
+def old_python(checkout: Checkout) -> Iterator[str]:
+    """What also runs inside a worker keeps to the syntax of an old Python."""
+    for source in checkout.plugins:
+        if source.room in IN_WORKERS:
+            try:
+                ast.parse(source.text, source.name, feature_version=OLDEST_PYTHON)
+            except SyntaxError as error:
+                yield f"{source.name}:{error.lineno}: {error.msg}"
+
+
+def action_group(checkout: Checkout) -> Iterator[str]:
+    """Every module is in the action group, and nothing else is."""
+    modules = {source.parts[-1] for source in checkout.modules}
+    yield from (f"{name} is missing in the action group of meta/runtime.yml" for name in modules - checkout.grouped)
+    yield from (f"meta/runtime.yml names {name}, which is no module" for name in checkout.grouped - modules)
+
+
+def documented(checkout: Checkout) -> Iterator[str]:
+    """Every module has its three blocks, its attributes, and an example of itself."""
+    for source in checkout.modules:
+        texts = {name: ast.literal_eval(node.value) for name, node in blocks_of(source).items()}
+        missing = [name for name in DOC_BLOCKS if not texts.get(name, "").strip()]
+        if missing:
+            yield f"{source.name} lacks {', '.join(missing)}"
+            continue
+        fragments = (yaml.safe_load(texts["DOCUMENTATION"]) or {}).get("extends_documentation_fragment", [])
+        if not {"dml.vsphere.attributes", "dml.vsphere.attributes.info"} & set(fragments):
+            yield f"{source.name} does not say its attributes"
+        if f"dml.vsphere.{source.parts[-1]}:" not in texts["EXAMPLES"]:
+            yield f"{source.name} has no example of itself"
+
+
+def tested(checkout: Checkout) -> Iterator[str]:
+    """Every module is named by a test."""
+    for source in checkout.modules:
+        if source.parts[-1] not in checkout.named_in_tests:
+            yield f"{source.name} is named by no test"
+
+
+def short_functions(checkout: Checkout) -> Iterator[str]:
+    """No function is long, and a module's body is shorter still."""
+    for source in checkout.sources:
+        for node in ast.walk(source.tree):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                body = source.parts[:2] == ("plugins", "modules") and node.name == "body"
+                most = LONGEST_BODY if body else LONGEST_FUNCTION
+                if length(node) > most:
+                    yield f"{source.where(node)}: {node.name} has {length(node)} lines, {most} are allowed"
+
+
+def short_files(checkout: Checkout) -> Iterator[str]:
+    """No file is long, documentation blocks not counted."""
+    for source in checkout.sources:
+        lines = len(source.text.splitlines()) - sum(length(node) for node in blocks_of(source).values())
+        if lines > LONGEST_FILE:
+            yield f"{source.name} has {lines} lines, {LONGEST_FILE} are allowed"
+
+
+def licensed(checkout: Checkout) -> Iterator[str]:
+    """Every file begins with whose it is and under which licence."""
+    for source in checkout.sources:
+        lines = [line for line in source.text.splitlines() if not line.startswith("#!")][:2]
+        if lines and not (lines[0] == COPYRIGHT and lines[-1].startswith(LICENCES)):
+            yield f"{source.name} does not begin with its copyright and licence"
+
+
+Rule = Callable[[Checkout], Iterator[str]]
+RULES: tuple[Rule, ...] = (
+    arrows,
+    foreign_imports,
+    one_gate,
+    old_python,
+    action_group,
+    documented,
+    tested,
+    short_functions,
+    short_files,
+    licensed,
+)
