@@ -1,0 +1,167 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The shapes of training output that one line of text can have, recognised without any memory of other lines."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Dict
+
+_ANY = r"-?(?:\d+(?:\.\d+)?(?:e[+-]?\d+)?|nan|inf)"
+# The benchmarks print fixed numbers of decimals: where no line end proves a number complete, its decimals do.
+_ONE, _TWO, _THREE = (rf"-?(?:\d+\.\d{{{count}}}|nan|inf)" for count in (1, 2, 3))
+_END = r"(?=\s|$)"
+
+
+def _tf_cnn_step(rate: str, loss: str) -> re.Pattern[str]:
+    spread = rf"(?: \+/- {rate} \(jitter = {rate}\))?"
+    return re.compile(rf"(?<![\d.])(?P<step>\d+)\s+images/sec: (?P<rate>{rate}){spread}\s+(?P<loss>{loss}){_END}")
+
+
+_TF_CNN_STEP, _TF_CNN_STEP_CUT = _tf_cnn_step(_ANY, _ANY), _tf_cnn_step(_ONE, _THREE)
+_TF_CNN_TOTAL, _TF_CNN_TOTAL_CUT = (
+    re.compile(rf"total images/sec: (?P<total>{number}){_END}") for number in (_ANY, _TWO)
+)
+_HOROVOD_STEP = re.compile(rf"Iter #(?P<step>\d+): (?P<rate>{_ANY}) img/sec per \S+")
+_HOROVOD_TOTAL, _HOROVOD_TOTAL_CUT = (
+    re.compile(rf"Total img/sec on \d+ \S+: (?P<total>{number}) \+-\s?{number}{_END}") for number in (_ANY, _ONE)
+)
+_HEADING = re.compile(r"Step\s+Img/sec\s+\w+|Img/sec per \S+ " + rf"{_ANY} \+-\s?{_ANY}")
+_ENDED = (_TF_CNN_STEP, _TF_CNN_TOTAL, _HOROVOD_STEP, _HOROVOD_TOTAL, _HEADING)
+_CUT = (_TF_CNN_STEP_CUT, _TF_CNN_TOTAL_CUT, _HOROVOD_STEP, _HOROVOD_TOTAL_CUT, _HEADING)
+_RATE_WORD = re.compile(r"\b(?:images|img)/sec", re.IGNORECASE)
+_BEGINNING = re.compile(r"\s*(?:\d+\t(?:i.*)?|\{\s*(?:\".*)?|Iter #.*|[Tt]otal i.*|Img/s.*)", re.DOTALL)
+
+decode_json = json.JSONDecoder().raw_decode
+
+
+class Record(Dict[str, Any]):
+    """One training step as a plain dict (the keys of a step record), with its four main facts as attributes too."""
+
+    @property
+    def rank(self) -> int:
+        """The MPI rank that made the step."""
+        return int(self["rank"])
+
+    @property
+    def step(self) -> int:
+        """The number of the step."""
+        return int(self["step"])
+
+    @property
+    def images_per_sec(self) -> float | None:
+        """The rate that the rank gave, None where it gave none."""
+        rate: float | None = self["images_per_sec"]
+        return rate
+
+    @property
+    def loss(self) -> float | None:
+        """The loss as a number, NaN and infinite ones included, None where none was given."""
+        loss: float | None = self["loss"]
+        return loss
+
+
+@dataclass
+class Found:
+    """What one text holds: step records, phase marks, a total rate, and what looks like them but cannot be read."""
+
+    records: list[Record] = field(default_factory=list)
+    marks: list[Record] = field(default_factory=list)
+    total: float | None = None
+    faults: list[str] = field(default_factory=list)
+
+    @property
+    def has_output(self) -> bool:
+        """Something was understood."""
+        return bool(self.records or self.marks or self.total is not None)
+
+    @property
+    def is_clean(self) -> bool:
+        """Something was understood and nothing was not."""
+        return self.has_output and not self.faults
+
+
+def recognise(text: str, rank: int | None, ended: bool = True) -> Found:
+    """Find training output in one line; ``ended`` tells that its end is a line end, not the end of what came so far."""
+    found = Found()
+    if '"' in text and "{" in text:
+        _find_json(text, rank, found)
+    if "/sec" in text:
+        _find_benchmark(text, 0 if rank is None else rank, ended, found)
+    if not ended and not found.has_output and not found.faults and _BEGINNING.fullmatch(text):
+        found.faults.append("is cut off")
+    return found
+
+
+def step_fault(record: dict[str, Any]) -> str | None:
+    """Say what is wrong with a JSON step record, after giving it the keys and number types that readers rely on."""
+    for key in ("rank", "step"):
+        value = record.get(key)
+        if type(value) is not int or value < 0:
+            return f"has {key}={value!r}, not a whole number from 0 up" if key in record else f"has no {key}"
+    for key in ("images_per_sec", "loss"):
+        value = record.setdefault(key, None)
+        if isinstance(value, str) and value.lower() in ("nan", "inf", "-inf"):
+            record[key] = float(value)
+        elif value is not None and type(value) not in (int, float):
+            return f"has {key}={value!r}, not a number"
+    for key in ("job", "pid", "start"):
+        if isinstance(record.get(key), (dict, list)):
+            return f"has {key}={record[key]!r}, not one plain value"
+    return None
+
+
+def _find_json(text: str, rank: int | None, found: Found) -> None:
+    torn = False
+    for value in _json_objects(text):
+        if value is None:
+            torn = True
+        elif "step" in value:
+            if rank is not None:
+                value.setdefault("rank", rank)
+            record = Record(value)
+            fault = step_fault(record)
+            if fault:
+                found.faults.append(fault)
+            else:
+                (found.marks if "mark" in record else found.records).append(record)
+    if torn and ('"step"' in text or text.lstrip().startswith('{"')):
+        found.faults.append("holds a torn JSON record")
+
+
+def _json_objects(text: str) -> Iterator[dict[str, Any] | None]:
+    position = text.find("{")
+    while position >= 0:
+        try:
+            value, end = decode_json(text, position)
+        except RecursionError:
+            yield None
+            return
+        except ValueError:
+            yield None
+            end = position + 1
+        else:
+            yield value
+        position = text.find("{", end)
+
+
+def _find_benchmark(text: str, rank: int, ended: bool, found: Found) -> None:
+    is_single = ended and len(_RATE_WORD.findall(text)) == 1
+    rest = text
+    for pattern in _ENDED if is_single else _CUT:
+        for match in pattern.finditer(text):
+            rest = rest.replace(match[0], " ", 1)
+            _keep_benchmark(match.groupdict(), rank, found)
+    if _RATE_WORD.search(rest):
+        found.faults.append("looks like a training step but cannot be read" if ended else "is cut off")
+
+
+def _keep_benchmark(facts: dict[str, str], rank: int, found: Found) -> None:
+    if "total" in facts:
+        found.total = float(facts["total"])
+    elif "step" in facts:
+        loss = float(facts["loss"]) if "loss" in facts else None
+        found.records.append(Record(rank=rank, step=int(facts["step"]), images_per_sec=float(facts["rate"]), loss=loss))
