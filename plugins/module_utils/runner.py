@@ -123,7 +123,8 @@ def _done(subject: Subject, plan: Any, final: Any) -> dict[str, Any]:
         return _failure(subject, plan)
     if _bad(final):
         return {**_report(subject, plan, plan.before, plan.due), **_failure(subject, final), "changed": True}
-    return _report(subject, final, final.before, plan.due)
+    report = _report(subject, final, final.before, plan.due)
+    return {**report, "warnings": list(dict.fromkeys((*plan.warnings, *final.warnings)))}
 
 
 def _failure(subject: Subject, error: CollectionError) -> dict[str, Any]:

@@ -1,0 +1,39 @@
+package world
+
+import (
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+)
+
+// folderMethods answers the calls to a folder that vcsim takes too lightly.
+type folderMethods struct {
+	*simulator.Folder
+	world *World
+}
+
+// RenameTask gives a name to one of several rivals. vcsim looks for a namesake without the parent's lock, so that two
+// folders may end with one name, and answers InvalidArgument where a vCenter answers DuplicateName.
+func (m *folderMethods) RenameTask(ctx *simulator.Context, req *types.Rename_Task) soap.HasFault {
+	t := m.world.start(ctx, m.Folder, "rename", "ManagedEntity.rename", func(j *job) (types.AnyType, types.BaseMethodFault) {
+		return nil, m.rename(j, req.NewName)
+	})
+	return &methods.Rename_TaskBody{Res: &types.Rename_TaskResponse{Returnval: t}}
+}
+
+func (m *folderMethods) rename(j *job, name string) types.BaseMethodFault {
+	parent, ok := m.world.reg.Get(*m.Parent).(*simulator.Folder)
+	if !ok {
+		return &types.InvalidArgument{InvalidProperty: "name"}
+	}
+	var fault types.BaseMethodFault
+	j.ctx.WithLock(parent, func() {
+		if same := j.ctx.Map.FindByName(name, parent.ChildEntity); same != nil && same.Reference() != m.Self {
+			fault = &types.DuplicateName{Name: name, Object: same.Reference()}
+			return
+		}
+		m.world.update(j.ctx, m.Folder, change("name", name))
+	})
+	return fault
+}

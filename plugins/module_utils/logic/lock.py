@@ -1,0 +1,156 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""A lock with an owner and an expiry: what is written about it, and who may take, renew or free it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from typing import Sequence
+
+# vSphere allows 80 characters in a name, of which an escaped one takes three.
+LONGEST_LINE = 76
+_UNSAFE = re.compile(r"[^A-Za-z0-9_.@:+-]")
+# A holder that renews with this much of its time left writes nothing: two tasks in a row need not.
+FRESH = 0.9
+
+
+@dataclass(frozen=True)
+class Process:
+    """The process that holds a lock, so that its machine can tell whether it is still there."""
+
+    machine: str
+    boot: str
+    namespace: str
+    pid: int
+    started: int
+
+
+@dataclass(frozen=True)
+class Record:
+    """Who holds a lock, or that nobody does."""
+
+    owner: str
+    run: str
+    since: datetime
+    until: datetime
+    process: Process | None = None
+    free: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.owner} (run {self.run}) since {stamp(self.since)} until {stamp(self.until)}"
+
+
+@dataclass(frozen=True)
+class Wish:
+    """Who asks for a lock, and for how long."""
+
+    owner: str
+    run: str
+    seconds: int
+    process: Process | None = None
+    force: bool = False
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What to write, if anything; or why not; and what the user should know about it."""
+
+    write: Record | None = None
+    refusal: str = ""
+    warning: str = ""
+
+
+def hold(found: Record | None, wish: Wish, now: datetime, *, dead: bool) -> Decision:
+    """Take or renew: ``found`` is what is written now, ``dead`` that its process is known to have ended."""
+    mine = found is not None and not found.free and found.run == wish.run
+    if found is not None and mine and now < found.until:
+        if found.until >= now + timedelta(seconds=FRESH * wish.seconds):
+            return Decision()
+        return Decision(_record(wish, found.since, now))
+    taken = Decision(_record(wish, now, now))
+    if found is None or found.free:
+        return taken
+    return _take_over(found, wish, now, taken, dead=dead)
+
+
+def free(found: Record | None, wish: Wish, now: datetime, *, dead: bool) -> Decision:
+    """Give back what is ours; somebody else's only by force, or when it is over."""
+    if found is None or found.free:
+        return Decision()
+    freed = Decision(Record(wish.owner, wish.run, now, now, free=True))
+    if found.run == wish.run:
+        return freed
+    return _take_over(found, wish, now, freed, dead=dead)
+
+
+def _take_over(found: Record, wish: Wish, now: datetime, done: Decision, *, dead: bool) -> Decision:
+    if now >= found.until:
+        return Decision(done.write, warning=f"the lock of {found} has run out and was taken over")
+    if dead:
+        return Decision(done.write, warning=f"the lock of {found} was taken over: its process is gone")
+    if wish.force:
+        return Decision(done.write, warning=f"the lock of {found} was taken away by force")
+    return Decision(refusal=f"it is held by {found}")
+
+
+def _record(wish: Wish, since: datetime, now: datetime) -> Record:
+    return Record(wish.owner, wish.run, since, now + timedelta(seconds=wish.seconds), wish.process)
+
+
+def encode(record: Record) -> list[str]:
+    """A record as lines short enough for names of objects; each says how many there are."""
+    words = [f"{key}={_UNSAFE.sub('_', value)[: LONGEST_LINE - 16]}" for key, value in _fields(record).items()]
+    lines: list[str] = []
+    for word in words:
+        if lines and len(lines[-1]) + 1 + len(word) <= LONGEST_LINE - 6:
+            lines[-1] += " " + word
+        else:
+            lines.append(word)
+    return [f"{index + 1}of{len(lines)} {line}" for index, line in enumerate(lines)]
+
+
+def decode(lines: Sequence[str]) -> Record | None:
+    """The record in the lines, in any order; nothing when lines are missing or are not ours."""
+    texts = sorted(lines)
+    if not texts or any(not text.startswith(f"{index + 1}of{len(texts)} ") for index, text in enumerate(texts)):
+        return None
+    try:
+        found = dict(word.split("=", 1) for text in texts for word in text.split(" ")[1:])
+        return _of_fields(found)
+    except (KeyError, ValueError):
+        return None
+
+
+def _fields(record: Record) -> dict[str, str]:
+    fields = {"state": "free" if record.free else "held", "owner": record.owner, "run": record.run}
+    fields.update(since=stamp(record.since), until=stamp(record.until))
+    if record.process:
+        one = record.process
+        fields.update(machine=one.machine, boot=one.boot, space=one.namespace)
+        fields.update(pid=str(one.pid), started=str(one.started))
+    return fields
+
+
+def _of_fields(found: dict[str, str]) -> Record:
+    process = None
+    if "pid" in found:
+        process = Process(found["machine"], found["boot"], found["space"], int(found["pid"]), int(found["started"]))
+    since, until = moment(found["since"]), moment(found["until"])
+    return Record(found["owner"], found["run"], since, until, process, free=found["state"] == "free")
+
+
+def plain(text: str) -> str:
+    """A text as it can be written into a record; comparing two runs compares these."""
+    return _UNSAFE.sub("_", text)[: LONGEST_LINE - 16]
+
+
+def stamp(when: datetime) -> str:
+    """A moment as ISO text in UTC, to the second."""
+    return when.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def moment(text: str) -> datetime:
+    """The moment that ``stamp`` wrote."""
+    return datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=timezone.utc)

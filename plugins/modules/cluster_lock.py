@@ -1,0 +1,124 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Module: the lock that keeps two controllers from working on one cluster at once."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: cluster_lock
+short_description: Keep other controllers from working on a cluster at the same time
+version_added: 1.0.0
+description:
+  - Takes, renews and gives back a lock that lives in vCenter and that every run of this collection honours.
+    It binds nobody else; vSphere itself knows nothing of it.
+  - A lock has an owner and runs out at a time on vCenter's clock, so that a run that died does not hold it for ever.
+    Renew it by asking for it again before each long step, and give O(ttl) enough time for the longest one.
+  - The lock is taken over, with a warning, when it has run out, or when its holder ran on this machine
+    and that process is gone.
+  - It is kept as folders named C(dml.vsphere.lock CLUSTER) beside the cluster; one small folder remains when it is
+    free. The account needs the privileges C(Folder.Create), C(Folder.Rename) and C(Folder.Delete) there.
+options:
+  cluster:
+    description: Name of the cluster.
+    type: str
+    required: true
+  state:
+    description: Whether this run should hold the lock, or give it back.
+    type: str
+    choices: [held, free]
+    default: held
+  ttl:
+    description: Seconds until the lock runs out. It is renewed when less than nine tenths of them are left.
+    type: int
+    default: 7200
+  run:
+    description:
+      - What tells this run from others. By default it is made of the ansible command that runs the module, so that all
+        tasks of one run share the lock.
+    type: str
+  owner:
+    description: Who is told to others as the holder. By default the user and the machine.
+    type: str
+  force_unlock:
+    description:
+      - Take or free the lock although somebody else holds it. A warning and the result say who held it.
+        Only for when it is certain that the other run is over.
+    type: bool
+    default: false
+extends_documentation_fragment:
+  - dml.vsphere.connection
+  - dml.vsphere.attributes
+notes:
+  - An outer limit of every lock with an expiry holds here too. A run that was stopped for longer than O(ttl) and then
+    goes on learns that it lost the lock only when it renews it.
+seealso:
+  - module: dml.vsphere.esxi_power
+author:
+  - The dml.vsphere contributors (@dml-vsphere)
+"""
+
+EXAMPLES = r"""
+- name: Work alone on the cluster for the next two hours
+  dml.vsphere.cluster_lock:
+    cluster: gpu
+
+- name: Give the lock back
+  dml.vsphere.cluster_lock:
+    cluster: gpu
+    state: free
+
+- name: Free the lock of a run that is certainly over, and see whose it was
+  dml.vsphere.cluster_lock:
+    cluster: gpu
+    state: free
+    force_unlock: true
+  register: unlocked
+"""
+
+RETURN = r"""
+state:
+  description: Who holds the lock now; in check mode, who would.
+  returned: success
+  type: dict
+  contains:
+    held: {description: Whether anybody does., type: bool}
+    owner: {description: The holder., type: str, sample: alice@controller}
+    run: {description: The holder's run., type: str, sample: controller.4711.987654}
+    since: {description: Since when, type: str, sample: "2026-01-02T03:04:05Z"}
+    until: {description: When it runs out., type: str, sample: "2026-01-02T05:04:05Z"}
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils import runner, single
+from ..module_utils.cluster import lock
+from ..module_utils.vsphere import session
+
+ARGUMENTS = {
+    "cluster": {"type": "str", "required": True},
+    "state": {"type": "str", "choices": list(lock.STATES), "default": "held"},
+    "ttl": {"type": "int", "default": 7200},
+    "run": {"type": "str"},
+    "owner": {"type": "str"},
+    "force_unlock": {"type": "bool", "default": False},
+}
+
+
+def body(module: AnsibleModule) -> dict[str, Any]:
+    params = module.params
+    wish = lock.wish_of(params)
+    with session.session(params) as opened:
+        return single.converge(module, lock.ClusterLock(opened, params["cluster"], params["state"], wish))
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec={**session.arguments(), **ARGUMENTS}, supports_check_mode=True)
+    runner.run(module, lambda: body(module))
+
+
+if __name__ == "__main__":
+    main()

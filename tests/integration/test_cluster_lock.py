@@ -1,0 +1,161 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""cluster_lock against the simulated data centre: two controllers, expiry, dead holders, kills at every call."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from lab.simulator import Simulator
+from plugins.module_utils.cluster.lock import ClusterLock
+from plugins.module_utils.errors import Refused
+from plugins.module_utils.logic import lock
+from plugins.module_utils.vsphere import session
+from tests.integration.ansible import Ansible
+
+GPU = {"cluster": "gpu"}
+
+
+def folders(vcenter: Simulator) -> list[str]:
+    """The names of all folders of the lock."""
+    with session.session({**DEFAULTS, **vcenter.connection}) as opened:
+        one = ClusterLock(opened, "gpu", "held", lock.Wish("test", "test", 60))
+        seen = one.folders.look()
+        inside = seen.root.inside if seen.root else ()
+        return sorted(child.name for child in inside)
+
+
+DEFAULTS: dict[str, Any] = {"validate_certs": True, "tls_fingerprint": None, "proxy": None, "timeout": 60}
+
+
+def test_check_writes_nothing_and_the_lock_is_taken_renewed_and_given_back(
+    vcenter: Simulator, ansible: Ansible
+) -> None:
+    planned = ansible.module("cluster_lock", check=True, run="a", **GPU)
+    assert planned.changed and planned.result["state"]["run"] == "a" and vcenter.writes() == []
+    taken = ansible.module("cluster_lock", run="a", **GPU)
+    assert taken.changed and taken.result["state"]["held"], taken.out
+    vcenter.clear()
+    fresh = ansible.module("cluster_lock", run="a", **GPU)
+    assert not fresh.changed and vcenter.writes() == []
+    renewed = ansible.module("cluster_lock", run="a", ttl=90000, **GPU)
+    assert renewed.changed and renewed.result["state"]["since"] == taken.result["state"]["since"]
+    assert renewed.result["state"]["until"] > taken.result["state"]["until"]
+    freed = ansible.module("cluster_lock", run="a", state="free", **GPU)
+    assert freed.changed and not freed.result["state"]["held"]
+    vcenter.clear()
+    again = ansible.module("cluster_lock", run="a", state="free", **GPU)
+    assert not again.changed and vcenter.writes() == []
+    assert len(folders(vcenter)) == 1
+
+
+def test_another_run_is_told_who_holds_it_until_when_and_what_to_do(vcenter: Simulator, ansible: Ansible) -> None:
+    ansible.module("cluster_lock", run="a", owner="alice@ctl01", **GPU)
+    vcenter.clear()
+    for state in ("held", "free"):
+        refused = ansible.module("cluster_lock", run="b", state=state, **GPU)
+        assert refused.rc == 1
+        assert "gpu: could not" in refused.msg and "alice@ctl01 (run a) since 20" in refused.msg
+        assert "until 20" in refused.msg and "force_unlock" in refused.msg
+    assert vcenter.writes() == []
+    forced = ansible.module("cluster_lock", run="b", state="free", force_unlock=True, **GPU)
+    assert forced.changed and "alice@ctl01" in str(forced.result["warnings"])
+
+
+def take(vcenter: Simulator, run: str) -> str:
+    """Take the lock as a controller of its own: the run's name, or why not."""
+    with session.session({**DEFAULTS, **vcenter.connection}) as opened:
+        one = ClusterLock(opened, "gpu", "held", lock.Wish("somebody", run, 600))
+        try:
+            one.apply(one.plan(one.read()))
+        except Refused as error:
+            return str(error)
+        return run
+
+
+def test_of_many_controllers_exactly_one_takes_the_lock(vcenter: Simulator) -> None:
+    for round_number in range(3):
+        runs = [f"{round_number}.{rival}" for rival in range(8)]
+        with ThreadPoolExecutor(len(runs)) as pool:
+            said = list(pool.map(lambda run: take(vcenter, run), runs))
+        (holder,) = set(said) & set(runs)
+        losers = [text for text in said if text != holder]
+        assert all("could not take its lock" in text and "force_unlock" in text for text in losers)
+        with session.session({**DEFAULTS, **vcenter.connection}) as opened:
+            one = ClusterLock(opened, "gpu", "free", lock.Wish("somebody", holder, 1))
+            state = one.read()
+            assert state["run"] == holder
+            one.apply(one.plan(state))
+
+
+def test_a_lock_that_ran_out_is_taken_over(vcenter: Simulator, ansible: Ansible) -> None:
+    ansible.module("cluster_lock", run="a", owner="alice@ctl01", ttl=0, **GPU)
+    taken = ansible.module("cluster_lock", run="b", **GPU)
+    assert taken.result["state"]["run"] == "b"
+    assert "alice@ctl01" in str(taken.result["warnings"]) and "run out" in str(taken.result["warnings"])
+
+
+WRITES_OF_ONE_TAKE = ("CreateFolder", "Rename_Task", "Destroy_Task")
+
+
+class Killed(BaseException):
+    """Ends a run as a kill does: nothing after it is executed."""
+
+
+def take_and_be_killed(vcenter: Simulator, monkeypatch: pytest.MonkeyPatch, calls: int) -> bool:
+    """Take the lock, and die after so many mutating calls; whether the take had ended before."""
+    with session.session({**DEFAULTS, **vcenter.connection}) as opened, monkeypatch.context() as patched:
+        one = ClusterLock(opened, "gpu", "held", lock.Wish("dying", "dying", 600))
+        plan = one.plan(one.read())
+        left, invoke = iter(range(calls)), opened.stub.InvokeMethod
+
+        def until_killed(mo: Any, info: Any, args: Any, *more: Any) -> Any:
+            if info.wsdlName in WRITES_OF_ONE_TAKE and next(left, None) is None:
+                raise Killed
+            return invoke(mo, info, args, *more)
+
+        patched.setattr(opened.stub, "InvokeMethod", until_killed)
+        try:
+            one.apply(plan)
+        except Killed:
+            return False
+        return True
+
+
+def test_a_run_killed_between_any_two_calls_leaves_a_lock_that_is_whole(
+    vcenter: Simulator, ansible: Ansible, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = 0
+    while True:
+        ended = take_and_be_killed(vcenter, monkeypatch, calls)
+        with session.session({**DEFAULTS, **vcenter.connection}) as opened:
+            seen = ClusterLock(opened, "gpu", "held", lock.Wish("x", "x", 1)).folders.look()
+        assert not seen.unreadable
+        assert seen.record is None or seen.record.free or seen.record.run == "dying"
+        after = ansible.module("cluster_lock", run="next", force_unlock=True, **GPU)
+        assert after.changed and after.result["state"]["run"] == "next", after.out
+        assert sum(name.isdigit() for name in folders(vcenter)) == 1
+        assert ansible.module("cluster_lock", run="next", state="free", **GPU).changed
+        if ended:
+            break
+        calls += 1
+    assert calls >= 6
+
+
+def test_folders_changed_by_hand_are_an_error_that_says_so(vcenter: Simulator, ansible: Ansible) -> None:
+    ansible.module("cluster_lock", run="a", **GPU)
+    with session.session({**DEFAULTS, **vcenter.connection}) as opened:
+        current = ClusterLock(opened, "gpu", "held", lock.Wish("x", "x", 1)).folders.look().current
+        assert current is not None
+        current.ref.CreateFolder("New folder")
+    broken = ansible.module("cluster_lock", run="b", **GPU)
+    assert broken.rc == 1 and "not as this collection writes them" in broken.msg
+    assert ansible.module("cluster_lock", run="b", force_unlock=True, **GPU).changed
+
+
+def test_a_cluster_that_is_not_there(ansible: Ansible) -> None:
+    outcome = ansible.module("cluster_lock", run="a", cluster="nosuch")
+    assert outcome.rc == 1 and "nosuch" in outcome.msg and "it has gpu" in outcome.msg
