@@ -25,7 +25,14 @@ func New(f *front.Front, w *world.World) http.Handler {
 	mux.HandleFunc("DELETE /writes", func(w http.ResponseWriter, _ *http.Request) { f.Log.ClearWrites(); done(w) })
 	mux.HandleFunc("GET /calls", func(w http.ResponseWriter, _ *http.Request) { reply(w, f.Log.Calls()) })
 	mux.HandleFunc("DELETE /calls", func(w http.ResponseWriter, _ *http.Request) { f.Log.ClearCalls(); done(w) })
+	mux.HandleFunc("POST /faults", c.addFault)
+	mux.HandleFunc("GET /faults", func(w http.ResponseWriter, _ *http.Request) { reply(w, f.Faults.List()) })
+	mux.HandleFunc("DELETE /faults", func(w http.ResponseWriter, _ *http.Request) { f.Faults.Clear(); done(w) })
+	mux.HandleFunc("DELETE /faults/{id}", c.removeFault)
 	mux.HandleFunc("GET /hosts", c.hosts)
+	mux.HandleFunc("PATCH /hosts/{name}", c.patchHost)
+	mux.HandleFunc("GET /clusters/{name}", c.cluster)
+	mux.HandleFunc("PATCH /clusters/{name}", c.patchCluster)
 	mux.HandleFunc("GET /hosts/{name}", c.host)
 	return mux
 }

@@ -18,11 +18,18 @@ type World interface {
 	Owner(types.ManagedObjectReference) types.ManagedObjectReference
 	// Name is the name of an entity, "" when it has none.
 	Name(types.ManagedObjectReference) string
+	// Task begins a task on an entity for a user; the front ends it.
+	Task(on types.ManagedObjectReference, method, user string) Task
+	// EndSession makes vcsim forget a session.
+	EndSession(key string)
+	// NeverReturns lets the next reboot of a host be its last.
+	NeverReturns(host types.ManagedObjectReference)
 }
 
 // Front is the HTTP handler in front of vcsim.
 type Front struct {
 	Log      *Log
+	Faults   Faults
 	world    World
 	next     http.Handler
 	delay    time.Duration
@@ -74,10 +81,12 @@ func (f *Front) dispatch(w http.ResponseWriter, r *http.Request, call Call, body
 	if call.writes() {
 		note = f.Log.Add(f.write(call))
 	}
-	rec := f.forward(r, body)
-	f.sessions.learn(r, call, body, rec.header)
-	note(rec.result())
-	rec.copyTo(w)
+	owner := f.world.Owner(call.Object)
+	if rule := f.Faults.meet(call, owner, f.world.Name(owner)); rule != nil {
+		note(f.strike(w, r, rule, call, body))
+		return
+	}
+	note(f.pass(w, r, call, body))
 }
 
 func (f *Front) write(call Call) Write {

@@ -4,8 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"log"
 	"net/http"
 	"strings"
+	"time"
+
+	"github.com/vmware/govmomi/vim25/types"
 )
 
 // serveREST counts REST calls and logs those that can change state.
@@ -25,6 +29,10 @@ func (f *Front) serveREST(w http.ResponseWriter, r *http.Request) {
 	if !session && r.Method != http.MethodGet && r.Method != http.MethodHead && !strings.HasSuffix(name, "action=validate") {
 		user, _ := f.sessions.user(r.Header.Get(restSessionHeader))
 		note = f.Log.Add(Write{User: user, Method: name, Type: "REST", Object: r.URL.Path})
+	}
+	if rule := f.Faults.meet(Call{Method: name, SOAP: name}, types.ManagedObjectReference{}, ""); rule != nil && !f.strikeREST(w, rule) {
+		note("fault")
+		return
 	}
 	rec := f.forward(r, body)
 	if session {
@@ -56,4 +64,31 @@ func (f *Front) learnREST(r *http.Request, rec *recorder) {
 	if json.Unmarshal(text, &wrapped) == nil && wrapped.Value != "" {
 		f.sessions.put(wrapped.Value, user)
 	}
+}
+
+// strikeREST lets a rule happen to a REST call and says whether the call goes on.
+func (f *Front) strikeREST(w http.ResponseWriter, rule *Fault) bool {
+	switch rule.Kind {
+	case "slow":
+		time.Sleep(time.Duration(rule.Seconds * float64(time.Second)))
+		return true
+	case "drop":
+		drop(w)
+		return false
+	}
+	status := rule.Status
+	if status == 0 {
+		status = http.StatusInternalServerError
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	kind := map[int]string{401: "UNAUTHENTICATED", 403: "UNAUTHORIZED", 404: "NOT_FOUND", 503: "SERVICE_UNAVAILABLE"}[status]
+	if kind == "" {
+		kind = "ERROR"
+	}
+	message := map[string]any{"error_type": kind, "messages": []map[string]any{{"id": "lab.injected", "default_message": rule.words(), "args": []string{}}}}
+	if err := json.NewEncoder(w).Encode(message); err != nil {
+		log.Printf("answer not delivered: %v", err)
+	}
+	return false
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/vmware/govmomi/object"
+	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/types"
 
 	"dml.vsphere/lab/vcenter/internal/datacentre"
@@ -60,6 +61,10 @@ func (b *builder) cluster(ctx context.Context, c datacentre.Cluster) error {
 	if err != nil {
 		return err
 	}
+	w := b.world
+	w.configure(w.context(), w.reg.Get(cluster.Reference()).(*simulator.ClusterComputeResource), clusterSpec(&c.DRS, &c.HA, nil))
+	state := w.clusterState(cluster.Reference())
+	*state = clusterState{ImageManaged: c.ImageManaged, ConfigProfile: c.ConfigProfile, VsanResyncBytes: c.VsanResyncBytes}
 	if b.pools[c.Name], err = cluster.ResourcePool(ctx); err != nil {
 		return err
 	}

@@ -1,6 +1,8 @@
 package world
 
 import (
+	"slices"
+
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/methods"
 	"github.com/vmware/govmomi/vim25/soap"
@@ -16,4 +18,102 @@ type clusterMethods struct {
 // AddHostTask is refused: vcsim stops altogether when a host joins hosts later than ESXi 8.0.2.
 func (c *clusterMethods) AddHostTask(*simulator.Context, *types.AddHost_Task) soap.HasFault {
 	return &methods.AddHost_TaskBody{Fault_: simulator.Fault("The hosts of this lab are those of its description.", &types.NotSupported{})}
+}
+
+// ReconfigureComputeResourceTask lets vcsim keep rules, groups and overrides, then keeps what vcsim drops.
+func (c *clusterMethods) ReconfigureComputeResourceTask(ctx *simulator.Context, req *types.ReconfigureComputeResource_Task) soap.HasFault {
+	spec, ok := req.Spec.(*types.ClusterConfigSpecEx)
+	if !ok {
+		return c.ClusterComputeResource.ReconfigureComputeResourceTask(ctx, req)
+	}
+	if f := refuseCluster(spec); f != nil {
+		return &methods.ReconfigureComputeResource_TaskBody{Fault_: soapFault(f)}
+	}
+	t := c.world.start(ctx, c.ClusterComputeResource, "reconfigureComputeResourceTask", "ComputeResource.reconfigureEx", func(j *job) (types.AnyType, types.BaseMethodFault) {
+		inner := detached(j.ctx)
+		var stock ref
+		inner.WithLock(c.ClusterComputeResource, func() {
+			body := c.ClusterComputeResource.ReconfigureComputeResourceTask(inner, req)
+			stock = body.(*methods.ReconfigureComputeResource_TaskBody).Res.Returnval
+		})
+		if result, fault := j.follow(stock); fault != nil {
+			return result, fault
+		}
+		c.world.configure(j.ctx, c.ClusterComputeResource, spec)
+		return nil, nil
+	})
+	return &methods.ReconfigureComputeResource_TaskBody{Res: &types.ReconfigureComputeResource_TaskResponse{Returnval: t}}
+}
+
+func refuseCluster(spec *types.ClusterConfigSpecEx) types.BaseMethodFault {
+	if spec.DrsConfig != nil && spec.DrsConfig.VmotionRate != 0 && (spec.DrsConfig.VmotionRate < 1 || spec.DrsConfig.VmotionRate > 5) {
+		return &types.InvalidArgument{InvalidProperty: "spec.drsConfig.vmotionRate"}
+	}
+	return nil
+}
+
+// configure keeps the DRS and HA parts of a specification in a new configuration and tells the watchers.
+func (w *World) configure(ctx *simulator.Context, cluster *simulator.ClusterComputeResource, spec *types.ClusterConfigSpecEx) {
+	ctx.WithLock(cluster, func() {
+		config := *cluster.ConfigurationEx.(*types.ClusterConfigInfoEx)
+		if spec.DrsConfig != nil {
+			config.DrsConfig = mergeDRS(config.DrsConfig, *spec.DrsConfig)
+		}
+		if spec.DasConfig != nil {
+			config.DasConfig = mergeHA(config.DasConfig, *spec.DasConfig)
+		}
+		ctx.Update(cluster, []types.PropertyChange{change("configurationEx", &config)})
+	})
+}
+
+func mergeDRS(old, spec types.ClusterDrsConfigInfo) types.ClusterDrsConfigInfo {
+	if spec.Enabled != nil {
+		old.Enabled = spec.Enabled
+	}
+	if spec.EnableVmBehaviorOverrides != nil {
+		old.EnableVmBehaviorOverrides = spec.EnableVmBehaviorOverrides
+	}
+	if spec.DefaultVmBehavior != "" {
+		old.DefaultVmBehavior = spec.DefaultVmBehavior
+	}
+	if spec.VmotionRate != 0 {
+		old.VmotionRate = spec.VmotionRate
+	}
+	old.Option = mergeOptions(old.Option, spec.Option)
+	return old
+}
+
+func mergeHA(old, spec types.ClusterDasConfigInfo) types.ClusterDasConfigInfo {
+	if spec.Enabled != nil {
+		old.Enabled = spec.Enabled
+	}
+	if spec.AdmissionControlEnabled != nil {
+		old.AdmissionControlEnabled = spec.AdmissionControlEnabled
+	}
+	if spec.AdmissionControlPolicy != nil {
+		old.AdmissionControlPolicy = spec.AdmissionControlPolicy
+	}
+	if spec.FailoverLevel != 0 {
+		old.FailoverLevel = spec.FailoverLevel
+	}
+	old.HostMonitoring = orText(spec.HostMonitoring, old.HostMonitoring)
+	old.VmMonitoring = orText(spec.VmMonitoring, old.VmMonitoring)
+	if spec.DefaultVmSettings != nil {
+		old.DefaultVmSettings = spec.DefaultVmSettings
+	}
+	old.Option = mergeOptions(old.Option, spec.Option)
+	return old
+}
+
+// mergeOptions sets options by key; an empty value removes the key.
+func mergeOptions(old, spec []types.BaseOptionValue) []types.BaseOptionValue {
+	out := slices.Clone(old)
+	for _, o := range spec {
+		v := o.GetOptionValue()
+		out = slices.DeleteFunc(out, func(have types.BaseOptionValue) bool { return have.GetOptionValue().Key == v.Key })
+		if v.Value != nil && v.Value != "" {
+			out = append(out, o)
+		}
+	}
+	return out
 }

@@ -16,7 +16,21 @@ import (
 // command is one esxcli command: its parameters in the declared order and what it does.
 type command struct {
 	params []string
-	run    func(h *Host, ctx *simulator.Context, args esxcli.Values) (*esxcli.Response, *cliError)
+	run    action
+	deaf   action // what a host answers that then does nothing; nil: "true"
+}
+
+type action func(h *Host, ctx *simulator.Context, args esxcli.Values) (*esxcli.Response, *cliError)
+
+// answer runs the command; a deaf host gives the answer and does nothing.
+func (c command) answer(h *Host, ctx *simulator.Context, args esxcli.Values, deaf bool) (*esxcli.Response, *cliError) {
+	switch {
+	case !deaf:
+		return c.run(h, ctx, args)
+	case c.deaf != nil:
+		return c.deaf(h, ctx, args)
+	}
+	return yes(), nil
 }
 
 // cliError is what esxcli prints when a command fails.
@@ -60,7 +74,8 @@ func (h *Host) executerRef() ref {
 // ExecuteSoap runs one command. Its request is a type internal to govmomi and is read by reflection.
 func (e *executer) ExecuteSoap(ctx *simulator.Context, req any) soap.HasFault {
 	v := reflect.ValueOf(req).Elem()
-	name := strings.TrimPrefix(v.FieldByName("Method").String(), "vim.EsxCLI.")
+	name, deaf := strings.CutPrefix(v.FieldByName("Method").String(), "deaf.EsxCLI.")
+	name = strings.TrimPrefix(name, "vim.EsxCLI.")
 	cmd, ours := commands[name]
 	if f := e.host.unreachable(ctx); f != nil {
 		return &executeSoapBody{Fault_: f}
@@ -72,7 +87,7 @@ func (e *executer) ExecuteSoap(ctx *simulator.Context, req any) soap.HasFault {
 	if bad != nil {
 		return &executeSoapBody{Fault_: soapFault(bad)}
 	}
-	res, failed := cmd.run(e.host, ctx, args)
+	res, failed := cmd.answer(e.host, ctx, args, deaf)
 	out := new(soapResult)
 	if failed != nil {
 		out.Fault = &soapResultFault{FaultMsg: "EsxCLI.CLIFault.summary", FaultDetail: failed.xml()}

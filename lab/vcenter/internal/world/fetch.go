@@ -4,6 +4,7 @@ import (
 	"reflect"
 
 	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25"
 	"github.com/vmware/govmomi/vim25/soap"
 	"github.com/vmware/govmomi/vim25/types"
 )
@@ -26,12 +27,24 @@ func (b *fetchBody) Fault() *soap.Fault { return b.Fault_ }
 
 // Fetch reads one property. Its request is a type internal to govmomi: "any" accepts it, reflection hands it on.
 func (p *propertyCollector) Fetch(ctx *simulator.Context, req any) soap.HasFault {
+	if content := p.content(ctx, reflect.ValueOf(req).Elem()); content != nil {
+		return content
+	}
 	stock := reflect.ValueOf(&p.PropertyCollector).MethodByName("Fetch")
 	body := stock.Call([]reflect.Value{reflect.ValueOf(ctx), reflect.ValueOf(req)})[0].Interface().(soap.HasFault)
 	if body.Fault() != nil || fetched(body) {
 		return body
 	}
 	return &fetchBody{Res: &fetchResponse{}}
+}
+
+// content answers with the whole service content: vcsim leaves out managers that a vCenter has, host profiles among them.
+func (p *propertyCollector) content(ctx *simulator.Context, req reflect.Value) soap.HasFault {
+	if req.FieldByName("This").Interface() != any(vim25.ServiceInstance) || req.FieldByName("Prop").String() != "content" {
+		return nil
+	}
+	service := ctx.Map.Get(vim25.ServiceInstance).(*simulator.ServiceInstance)
+	return &fetchBody{Res: &fetchResponse{Returnval: service.Content}}
 }
 
 // fetched says whether the answer carries a property that is set.

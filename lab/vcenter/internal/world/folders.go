@@ -16,7 +16,7 @@ type folderMethods struct {
 // RenameTask gives a name to one of several rivals. vcsim looks for a namesake without the parent's lock, so that two
 // folders may end with one name, and answers InvalidArgument where a vCenter answers DuplicateName.
 func (m *folderMethods) RenameTask(ctx *simulator.Context, req *types.Rename_Task) soap.HasFault {
-	t := m.world.start(ctx, m.Folder, "rename", "ManagedEntity.rename", func(j *job) (types.AnyType, types.BaseMethodFault) {
+	t := m.world.start(ctx, m.Folder, "renameTask", "ManagedEntity.rename", func(j *job) (types.AnyType, types.BaseMethodFault) {
 		return nil, m.rename(j, req.NewName)
 	})
 	return &methods.Rename_TaskBody{Res: &types.Rename_TaskResponse{Returnval: t}}

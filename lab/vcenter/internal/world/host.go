@@ -23,6 +23,8 @@ type Host struct {
 	mu      sync.Mutex // guards everything below; never held while a vcsim lock is taken
 	modules map[string]*module
 	net     network
+	traffic Traffic
+	down    bool // between going down and booting
 	moods   moods
 }
 

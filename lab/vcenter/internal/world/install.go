@@ -22,6 +22,7 @@ func (w *World) install() {
 	w.repairFetch()
 	w.reg.Handler = w.receiver
 	w.installVcenterOptions()
+	w.installProfiles()
 }
 
 // PutObject repairs new virtual machines and turns new hosts into ours.
@@ -68,6 +69,8 @@ func (w *World) wrapper(ctx *simulator.Context, this ref) mo.Reference {
 		if w.built.Load() {
 			return &clusterMethods{ClusterComputeResource: o, world: w}
 		}
+	case *simulator.Folder:
+		return &folderMethods{Folder: o, world: w}
 	case *simulator.DistributedVirtualSwitch:
 		return &dvsMethods{DistributedVirtualSwitch: o, world: w}
 	case *simulator.HostNetworkSystem:

@@ -114,6 +114,7 @@ func (m *hostMethods) RebootHostTask(ctx *simulator.Context, req *types.RebootHo
 func (h *Host) reboot(ctx *simulator.Context) {
 	h.mu.Lock()
 	mood := h.moods
+	h.down, h.moods.neverReturns = true, false
 	h.mu.Unlock()
 	h.push(ctx, change("runtime.connectionState", types.HostSystemConnectionStateNotResponding))
 	h.world.post(ctx, &types.HostConnectionLostEvent{HostEvent: h.event()}, 0)
@@ -127,6 +128,7 @@ func (h *Host) reboot(ctx *simulator.Context) {
 // boot makes the pending state the running one and connects the host again.
 func (h *Host) boot(ctx *simulator.Context) {
 	h.mu.Lock()
+	h.down = false
 	for _, m := range h.modules {
 		m.active = m.configured
 	}

@@ -14,6 +14,7 @@ type job struct {
 	world *World
 	ctx   *simulator.Context
 	task  *simulator.Task
+	words string // said instead of the fault's own words
 }
 
 // work is what a task does; its fault ends the task in error.
@@ -26,7 +27,7 @@ func (w *World) start(ctx *simulator.Context, entity mo.Entity, name, descriptio
 
 func (w *World) startFor(ctx *simulator.Context, on ref, entityName, name, description string, f work) ref {
 	t := simulator.CreateTask(on, name, nil)
-	t.Info.DescriptionId = description
+	t.Info.DescriptionId = orText(description, t.Info.DescriptionId)
 	t.Info.EntityName = entityName
 	if ctx.Session != nil {
 		t.Info.Reason = &types.TaskReasonUser{UserName: ctx.Session.UserName}
@@ -63,7 +64,9 @@ func (j *job) cancelled() bool {
 func (j *job) finish(result types.AnyType, fault types.BaseMethodFault) {
 	changes := []types.PropertyChange{change("info.completeTime", time.Now())}
 	if fault != nil {
-		changes = append(changes, change("info.error", localized(fault)), change("info.state", types.TaskInfoStateError))
+		err := localized(fault)
+		err.LocalizedMessage = orText(j.words, err.LocalizedMessage)
+		changes = append(changes, change("info.error", err), change("info.state", types.TaskInfoStateError))
 	} else {
 		changes = append(changes, change("info.result", result), change("info.state", types.TaskInfoStateSuccess))
 	}

@@ -23,9 +23,10 @@ type World struct {
 	desc   *datacentre.Datacentre
 	client *vim25.Client
 
-	mu     sync.Mutex
-	hosts  map[ref]*Host
-	owners map[ref]ref
+	mu       sync.Mutex
+	hosts    map[ref]*Host
+	owners   map[ref]ref
+	clusters map[ref]*clusterState
 
 	taskCounter, chainCounter atomic.Int64
 	built                     atomic.Bool // the description's inventory is complete
@@ -37,7 +38,7 @@ func New(desc *datacentre.Datacentre) (*World, error) {
 	if err := model.Create(); err != nil {
 		return nil, err
 	}
-	w := &World{model: model, reg: model.Map(), desc: desc, hosts: map[ref]*Host{}, owners: map[ref]ref{}}
+	w := &World{model: model, reg: model.Map(), desc: desc, hosts: map[ref]*Host{}, owners: map[ref]ref{}, clusters: map[ref]*clusterState{}}
 	client, err := vim25.NewClient(context.Background(), model.Service)
 	if err != nil {
 		return nil, err

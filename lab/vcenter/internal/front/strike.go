@@ -1,0 +1,131 @@
+package front
+
+import (
+	"bytes"
+	"fmt"
+	"log"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/vmware/govmomi/vim25/types"
+	"github.com/vmware/govmomi/vim25/xml"
+)
+
+// strike lets a rule happen to a call and says what to note of it.
+func (f *Front) strike(w http.ResponseWriter, r *http.Request, rule *Fault, call Call, body []byte) string {
+	switch rule.Kind {
+	case "drop":
+		if rule.After {
+			rec := f.forward(r, body)
+			f.sessions.learn(r, call, body, rec.header)
+		}
+		drop(w)
+		return "dropped"
+	case "expire_session":
+		f.sessions.drop(cookie(r))
+		f.world.EndSession(cookie(r))
+		answer(w, notAuthenticated(call.Object))
+		return "fault"
+	case "slow":
+		return f.slow(w, r, rule, call, body)
+	case "deaf":
+		return f.deaf(w, r, call, body)
+	case "never_returns":
+		f.world.NeverReturns(f.world.Owner(call.Object))
+		return f.pass(w, r, call, body)
+	}
+	fault, err := rule.vim(call)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError) // Add has checked it: cannot be
+		return "fault"
+	}
+	if rule.Kind == "task_fails" && call.returnsTask() {
+		task := f.world.Task(call.Object, call.SOAP, call.User)
+		task.Fail(fault, rule.words())
+		answer(w, taskEnvelope(call.SOAP, task.Reference()))
+		return "ok"
+	}
+	answer(w, encodeFault(fault, rule.words()))
+	return "fault"
+}
+
+func (c Call) returnsTask() bool { return strings.HasSuffix(c.SOAP, "_Task") }
+
+// pass hands the call to vcsim and its answer back.
+func (f *Front) pass(w http.ResponseWriter, r *http.Request, call Call, body []byte) string {
+	rec := f.forward(r, body)
+	f.sessions.learn(r, call, body, rec.header)
+	rec.copyTo(w)
+	return rec.result()
+}
+
+// drop closes the connection without an answer.
+func drop(w http.ResponseWriter) {
+	hijacker, ok := w.(http.Hijacker)
+	if !ok {
+		panic(http.ErrAbortHandler) // net/http's own way to cut a connection
+	}
+	conn, _, err := hijacker.Hijack()
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	if err := conn.Close(); err != nil {
+		log.Printf("drop: %v", err)
+	}
+}
+
+// deaf answers success and does nothing.
+func (f *Front) deaf(w http.ResponseWriter, r *http.Request, call Call, body []byte) string {
+	switch {
+	case call.SOAP == "ExecuteSoap":
+		// the executer knows what the command would have answered
+		return f.pass(w, r, call, bytes.Replace(body, []byte("vim.EsxCLI."), []byte("deaf.EsxCLI."), 1))
+	case call.returnsTask():
+		task := f.world.Task(call.Object, call.SOAP, call.User)
+		task.Succeed()
+		answer(w, taskEnvelope(call.SOAP, task.Reference()))
+	case call.SOAP == "AddVirtualNic":
+		answer(w, fmt.Sprintf(envelope, `<AddVirtualNicResponse xmlns="urn:vim25"><returnval>vmk9</returnval></AddVirtualNicResponse>`))
+	default:
+		answer(w, emptyEnvelope(call.SOAP))
+	}
+	return "ok"
+}
+
+// slow delays a call; of a task, the call is answered at once and the work begins later.
+func (f *Front) slow(w http.ResponseWriter, r *http.Request, rule *Fault, call Call, body []byte) string {
+	wait := time.Duration(rule.Seconds * float64(time.Second))
+	if !call.returnsTask() {
+		time.Sleep(wait)
+		return f.pass(w, r, call, body)
+	}
+	outer := f.world.Task(call.Object, call.SOAP, call.User)
+	request := r.Clone(r.Context())
+	request = request.WithContext(detach())
+	go func() {
+		time.Sleep(wait)
+		rec := f.forward(request, body)
+		if inner, ok := taskOf(rec.body.Bytes()); ok {
+			outer.Follow(inner)
+			return
+		}
+		fault, words := faultOf(rec.body.Bytes())
+		outer.Fail(fault, words)
+	}()
+	answer(w, taskEnvelope(call.SOAP, outer.Reference()))
+	return "ok"
+}
+
+// encodeFault is the envelope of a fault with all its properties.
+func encodeFault(fault types.BaseMethodFault, words string) string {
+	var b bytes.Buffer
+	if err := xml.NewEncoder(&b).Encode(fault); err != nil {
+		panic(err) // vSphere types always encode
+	}
+	kind, inner := typeName(fault), b.String()
+	if open, end := strings.Index(inner, ">"), strings.LastIndex(inner, "</"); open >= 0 && end > open {
+		inner = inner[open+1 : end]
+	}
+	return faultEnvelope(kind, words, inner)
+}

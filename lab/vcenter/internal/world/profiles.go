@@ -1,0 +1,64 @@
+package world
+
+import (
+	"slices"
+	"time"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/mo"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+)
+
+// profileManager is the HostProfileManager: just enough to see which host a profile is attached to.
+type profileManager struct {
+	mo.HostProfileManager
+	world *World
+}
+
+func (w *World) installProfiles() {
+	m := &profileManager{world: w}
+	m.Self = ref{Type: "HostProfileManager", Value: "HostProfileManager"}
+	w.reg.Put(m)
+}
+
+// FindAssociatedProfile lists the profiles attached to an entity.
+func (m *profileManager) FindAssociatedProfile(ctx *simulator.Context, req *types.FindAssociatedProfile) soap.HasFault {
+	res := new(types.FindAssociatedProfileResponse)
+	for _, r := range m.Profile {
+		p := m.world.reg.Get(r).(*mo.HostProfile)
+		ctx.WithLock(p, func() {
+			if slices.Contains(p.Entity, req.Entity) {
+				res.Returnval = append(res.Returnval, r)
+			}
+		})
+	}
+	return &methods.FindAssociatedProfileBody{Res: res}
+}
+
+// attachProfile attaches a host profile, made when there is none of the name; "" detaches the host from all.
+func (w *World) attachProfile(ctx *simulator.Context, host ref, name string) {
+	m := w.reg.Get(ref{Type: "HostProfileManager", Value: "HostProfileManager"}).(*profileManager)
+	ctx.WithLock(m, func() {
+		found := false
+		for _, r := range m.Profile {
+			p := w.reg.Get(r).(*mo.HostProfile)
+			ctx.WithLock(p, func() {
+				entities := slices.DeleteFunc(slices.Clone(p.Entity), func(e ref) bool { return e == host })
+				if p.Name == name {
+					found = true
+					entities = append(entities, host)
+				}
+				ctx.Update(p, []types.PropertyChange{change("entity", entities)})
+			})
+		}
+		if !found && name != "" {
+			p := &mo.HostProfile{Profile: mo.Profile{Name: name, CreatedTime: time.Now(), ModifiedTime: time.Now(), Entity: []ref{host}, ComplianceStatus: "unknown"}}
+			p.Self = ref{Type: "HostProfile", Value: "hostprofile-" + name}
+			p.Config = &types.HostProfileConfigInfo{ProfileConfigInfo: types.ProfileConfigInfo{Name: name, Enabled: true}}
+			w.reg.Put(p)
+			ctx.Update(m, []types.PropertyChange{change("profile", append(slices.Clone(m.Profile), p.Self))})
+		}
+	})
+}
