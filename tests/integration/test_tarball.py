@@ -1,0 +1,170 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The tarball as a user gets it: built, installed into an empty folder, read, and run from elsewhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab.simulator import ROOT, Simulator
+
+BIN = Path(sys.executable).parent
+# Whatever else stands in a checkout must not travel.
+TRAVELS = {
+    "CHANGELOG.rst",
+    "CODE_OF_CONDUCT.md",
+    "CONTRIBUTING.md",
+    "FILES.json",
+    "LICENSE",
+    "MANIFEST.json",
+    "README.md",
+    "changelogs",
+    "docs",
+    "licenses",
+    "meta",
+    "playbooks",
+    "plugins",
+    "requirements.txt",
+    "roles",
+    "stacks",
+}
+INVENTORY = """
+clusters:
+  hosts:
+    gpu:
+  vars:
+    ansible_connection: local
+    ansible_python_interpreter: "{{ ansible_playbook_python }}"
+    esxi_host_profile:
+      kernel_modules:
+        - name: nmlx5_core
+          options: {max_vfs: 8}
+"""
+
+
+def run(folder: Path, *command: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a command that knows nothing of the checkout."""
+    clean = {key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "VMWARE_"))}
+    environment = {
+        **clean,
+        "ANSIBLE_COLLECTIONS_PATH": str(folder / "collections"),
+        "ANSIBLE_HOME": str(folder / "home"),
+        "ANSIBLE_NOCOLOR": "1",
+        "PATH": f"{BIN}:{os.environ['PATH']}",
+        **variables,
+    }
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def tarball(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The collection, built from this checkout."""
+    folder = tmp_path_factory.mktemp("built")
+    built = run(folder, "ansible-galaxy", "collection", "build", "--output-path", str(folder), str(ROOT))
+    assert built.returncode == 0, built.stdout
+    (only,) = folder.glob("dml-vsphere-*.tar.gz")
+    return only
+
+
+@pytest.fixture(scope="module")
+def elsewhere(tarball: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty folder into which the tarball was installed."""
+    folder = tmp_path_factory.mktemp("elsewhere")
+    collections = str(folder / "collections")
+    done = run(folder, "ansible-galaxy", "collection", "install", "--offline", "-p", collections, str(tarball))
+    assert done.returncode == 0, done.stdout
+    assert "dml.vsphere:" in done.stdout and "was installed successfully" in done.stdout
+    return folder
+
+
+@pytest.fixture(scope="module")
+def modules() -> list[str]:
+    """The modules of the checkout."""
+    return sorted(f"dml.vsphere.{path.stem}" for path in (ROOT / "plugins" / "modules").glob("*.py"))
+
+
+@pytest.fixture(scope="module")
+def names(tarball: Path) -> list[Path]:
+    """What is in the tarball."""
+    with tarfile.open(tarball) as archive:
+        return [Path(name) for name in archive.getnames()]
+
+
+def test_only_what_is_needed_travels(names: list[Path]) -> None:
+    assert {name.parts[0] for name in names} <= TRAVELS
+    assert [name for name in names if any(part.startswith(".") or part == "__pycache__" for part in name.parts)] == []
+
+
+def test_every_plugin_and_role_of_the_checkout_travels(names: list[Path]) -> None:
+    wanted = [path for folder in ("plugins", "roles", "playbooks") for path in (ROOT / folder).rglob("*.[py]*")]
+    ours = {path.relative_to(ROOT) for path in wanted if path.suffix in {".py", ".yml"}}
+    assert len(ours) > 20
+    assert ours - set(names) == set()
+
+
+def test_every_module_is_listed_and_documented(elsewhere: Path, modules: list[str]) -> None:
+    listed = run(elsewhere, "ansible-doc", "--list", "--json", "dml.vsphere")
+    assert sorted(json.loads(listed.stdout)) == modules
+    documents: dict[str, Any] = json.loads(run(elsewhere, "ansible-doc", "--json", *modules).stdout)
+    assert sorted(documents) == modules
+    for name, document in documents.items():
+        assert f"{name}:" in document["examples"]
+        assert document["return"]
+        assert document["doc"]["attributes"].keys() >= {"check_mode", "diff_mode", "idempotent"}
+        assert "hostname" in document["doc"]["options"], f"{name} does not say how to connect"
+
+
+def test_the_documentation_reads_with_examples(elsewhere: Path, modules: list[str]) -> None:
+    for name in modules:
+        shown = run(elsewhere, "ansible-doc", name)
+        assert shown.returncode == 0, shown.stdout
+        assert "EXAMPLES:" in shown.stdout
+        assert "OPTIONS" in shown.stdout
+
+
+def test_the_roles_say_their_options(elsewhere: Path) -> None:
+    roles = sorted(path.name for path in (ROOT / "roles").iterdir())
+    shown = json.loads(run(elsewhere, "ansible-doc", "-t", "role", "--list", "--json", "dml.vsphere").stdout)
+    assert sorted(shown) == [f"dml.vsphere.{name}" for name in roles]
+    assert all(role["entry_points"] for role in shown.values())
+
+
+def test_galaxy_accepts_it(tarball: Path, tmp_path: Path) -> None:
+    config = tmp_path / "galaxy-importer.cfg"
+    config.write_text("[galaxy-importer]\nrun_ansible_test = False\ncheck_required_tags = True\n")
+    done = run(tmp_path, "python", "-m", "galaxy_importer.main", str(tarball), GALAXY_IMPORTER_CONFIG=str(config))
+    assert done.returncode == 0, done.stdout
+    assert "Importing with galaxy-importer" in done.stdout
+    complaints = [line for line in done.stdout.splitlines() if line.startswith(("ERROR", "WARNING", "CRITICAL"))]
+    assert complaints == []
+
+
+def test_the_site_playbook_runs_from_elsewhere(elsewhere: Path, vcenter: Simulator) -> None:
+    (elsewhere / "site.inventory.yml").write_text(INVENTORY)
+    command = ["ansible-playbook", "-i", "site.inventory.yml", "dml.vsphere.site"]
+    first = run(elsewhere, *command, **vcenter.environment)
+    assert first.returncode == 0, first.stdout
+    assert vcenter.writes()
+    vcenter.clear()
+    second = run(elsewhere, *command, **vcenter.environment)
+    assert second.returncode == 0, second.stdout
+    assert "changed=0" in second.stdout
+    assert vcenter.writes() == []
