@@ -1,0 +1,125 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Module: PVRDMA on ESXi hosts."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: esxi_pvrdma
+short_description: Prepare ESXi hosts for paravirtual RDMA
+version_added: 1.0.0
+description:
+  - Makes hosts ready for virtual machines with PVRDMA adapters, on many hosts in one call and as one checked unit.
+    The vmkernel adapter exists, is named in the host's option C(Net.PVRDMAVmknic), and the firewall ruleset C(pvrdma)
+    is open. Whom the ruleset lets in is never changed.
+  - PVRDMA falls back to TCP in silence where its network is wrong, so that is checked before anything is written.
+    Refused are an unknown adapter, an adapter on a standard switch, a distributed switch whose only uplink on the host
+    is not an RDMA card (a second uplink or teaming counts as wrong), an adapter with a greater MTU than its switch,
+    and a version of ESXi without the option or the ruleset. What is only unwise is a warning.
+  - Takes effect at once. A tag that is in use is not changed while virtual machines with a PVRDMA adapter run on the host.
+options:
+  vmk:
+    description: The vmkernel adapter, such as V(vmk1). Needed when O(state=present).
+    type: str
+  state:
+    description:
+      - V(present) tags the adapter and opens the firewall.
+      - V(absent) removes the tag and, by default, closes the firewall.
+    type: str
+    choices: [present, absent]
+    default: present
+  close_firewall:
+    description:
+      - Whether O(state=absent) closes the ruleset C(pvrdma) too. It serves PVRDMA alone and is closed on a fresh host;
+        set this to V(false) where something else looks after it.
+    type: bool
+    default: true
+extends_documentation_fragment:
+  - dml.vsphere.connection
+  - dml.vsphere.hosts
+  - dml.vsphere.attributes
+seealso:
+  - module: dml.vsphere.esxi_roce
+  - module: community.vmware.vmware_vmkernel
+author:
+  - The dml.vsphere contributors (@dml-vsphere)
+"""
+
+EXAMPLES = r"""
+- name: Let the virtual machines of a cluster use RDMA
+  dml.vsphere.esxi_pvrdma:
+    cluster: gpu
+    vmk: vmk1
+  register: pvrdma
+
+- name: Which RDMA device does each host use for it?
+  ansible.builtin.debug:
+    msg: "{{ pvrdma | community.general.json_query('hosts[].[host, state.uplink, state.rdma_device]') }}"
+
+- name: Take one host out of it again, and leave the firewall to somebody else
+  dml.vsphere.esxi_pvrdma:
+    hosts: [esx05.lab]
+    state: absent
+    close_firewall: false
+"""
+
+RETURN = r"""
+hosts:
+  description: One entry for each host.
+  returned: always
+  type: list
+  elements: dict
+  contains:
+    host: {description: The host., type: str}
+    changed: {description: Whether it was changed., type: bool}
+    needs: {description: "Always empty, for this takes effect at once.", type: list, elements: str}
+    unmet: {description: Virtual machines that must leave before the tag can change., type: list, elements: str}
+    warnings: {description: What works but is unwise., type: list, elements: str}
+    state:
+      description: The tag, the firewall, and for O(state=present) the checked way from the adapter to the wire.
+      type: dict
+      sample:
+        vmk: vmk1
+        firewall_open: true
+        vmk_mtu: 9000
+        switch: rdma
+        switch_mtu: 9000
+        uplink: vmnic2
+        rdma_device: vmrdma0
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils import runner
+from ..module_utils.esxi import pvrdma
+from ..module_utils.vsphere import fleet, session
+
+
+def body(module: AnsibleModule) -> dict[str, Any]:
+    params = module.params
+    with session.session(params) as opened:
+        hosts = fleet.find(opened, params, pvrdma.PATHS)
+        work = runner.Work(
+            subjects=[pvrdma.Pvrdma(host, pvrdma.wish(params)) for host in hosts.hosts],
+            refresh=hosts.refresh_for,
+        )
+        return runner.converge(module, work)
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={**session.arguments(), **fleet.ARGUMENTS, **pvrdma.OPTIONS},
+        supports_check_mode=True,
+        required_one_of=fleet.EXACTLY_ONE,
+        mutually_exclusive=fleet.EXACTLY_ONE,
+        required_if=pvrdma.REQUIRED_IF,
+    )
+    runner.run(module, lambda: body(module))
+
+
+if __name__ == "__main__":
+    main()

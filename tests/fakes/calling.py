@@ -1,0 +1,54 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Runs a whole module, arguments and all, over fake hosts instead of a server."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import json
+from collections.abc import Iterator, Sequence
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+from ansible.module_utils.testing import patch_module_args
+
+from tests.fakes.esxi import FakeHost, refresh
+
+CONNECTION = {"hostname": "vcenter.lab", "username": "ansible", "password": "not-a-secret"}
+
+
+class FakeFleet:
+    """The hosts of one call."""
+
+    def __init__(self, hosts: Sequence[FakeHost]) -> None:
+        self.hosts, self.session = tuple(hosts), hosts[0].session
+
+    def refresh(self, hosts: Sequence[FakeHost] | None = None) -> None:
+        for host in self.hosts if hosts is None else hosts:
+            host.refresh()
+
+    def refresh_for(self, subjects: Sequence[Any]) -> None:
+        refresh(subjects)
+
+
+def call(name: str, hosts: Sequence[FakeHost], /, *, check: bool = False, **options: Any) -> dict[str, Any]:
+    """The result of a module over these hosts."""
+    module = importlib.import_module(f"plugins.modules.{name}")
+    arguments = {**CONNECTION, "hosts": [host.name for host in hosts], **options, "_ansible_check_mode": check}
+    answer = io.StringIO()
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(patch_module_args(arguments))
+        stack.enter_context(contextlib.redirect_stdout(answer))
+        stack.enter_context(contextlib.suppress(SystemExit))
+        stack.enter_context(mock.patch.object(module.session, "session", _session))
+        stack.enter_context(mock.patch.object(module.fleet, "find", return_value=FakeFleet(hosts)))
+        module.main()
+    return dict(json.loads(answer.getvalue()))
+
+
+@contextlib.contextmanager
+def _session(params: dict[str, Any]) -> Iterator[Any]:
+    yield SimpleNamespace(server=params["hostname"])

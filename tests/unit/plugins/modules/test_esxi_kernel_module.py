@@ -1,0 +1,25 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The module esxi_kernel_module as Ansible calls it."""
+
+from __future__ import annotations
+
+from tests.fakes.calling import call
+from tests.fakes.esxi import FakeHost, FakeKernelModules
+
+
+def test_options_are_merged_and_the_rest_is_removed_only_when_asked_to() -> None:
+    one = FakeHost()
+    modules = FakeKernelModules(one, nmlx5_core="max_vfs=8")
+    wish = {"name": "nmlx5_core", "options": {"RSS": [4, 4]}}
+    assert call("esxi_kernel_module", [one], check=True, **wish)["changed"] and one.writes == []
+    assert call("esxi_kernel_module", [one], **wish)["changed"]
+    assert modules.strings == {"nmlx5_core": "max_vfs=8 RSS=4,4"}
+    assert not call("esxi_kernel_module", [one], **wish)["changed"]
+    call("esxi_kernel_module", [one], **wish, exact=True)
+    assert modules.strings == {"nmlx5_core": "RSS=4,4"}
+
+
+def test_hosts_and_cluster_exclude_each_other() -> None:
+    result = call("esxi_kernel_module", [FakeHost()], cluster="gpu", name="nmlx5_core", options={"RSS": 4})
+    assert result["failed"] and "mutually exclusive: hosts|cluster" in result["msg"]
