@@ -1,0 +1,94 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""What was observed beside the records: the launcher, the transport, and what vSphere tells of each move."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from .continuity_limits import Breach, number
+from .continuity_moves import before_and_after, move_name
+
+Moves = Sequence[Mapping[str, Any]]
+NOT_PROVEN = (None, "", "unproven")
+
+
+def evidence_of(facts: Mapping[str, Any], name: str, moves: Moves) -> list[Mapping[str, Any] | None]:
+    """The observations of one kind, one for each move, None where there is none."""
+    given = facts.get(name) or ()
+    return [given[index] if index < len(given) else None for index in range(len(moves))]
+
+
+def fact_breaches(facts: Mapping[str, Any], moves: Moves) -> Iterator[Breach]:
+    """Breaches that no step record shows."""
+    for key, old, new in _launcher_changes(facts):
+        yield Breach("identity", None, None, None, f"launcher: {key} {old} became {new}")
+    for index, observed in enumerate(evidence_of(facts, "transport", moves)):
+        for whose, old, new in _transports(observed):
+            if old not in NOT_PROVEN and new not in NOT_PROVEN and old != new:
+                detail = f"{move_name(moves, index)}: the transport{whose} was {old} before and is {new} after"
+                yield Breach("transport", None, None, _end(moves[index]), detail)
+    for index, observed in enumerate(evidence_of(facts, "vsphere", moves)):
+        if observed is not None and observed.get("power_cycled"):
+            detail = f"{move_name(moves, index)}: the virtual machine was power-cycled"
+            yield Breach("power_cycle", None, None, _end(moves[index]), detail)
+
+
+def missing_facts(facts: Mapping[str, Any], moves: Moves, require: Collection[str]) -> Iterator[str]:
+    """What is required and was not, or not wholly, observed."""
+    for name in sorted(require):
+        if facts.get(name) is None:
+            yield name
+        elif name == "launcher":
+            if any(not isinstance(half, Mapping) or not half for half in before_and_after(facts[name])):
+                yield "launcher: not observed both before and after"
+        elif name in ("transport", "vsphere"):
+            missing = _missing_transport if name == "transport" else _missing_vsphere
+            for index, observed in enumerate(evidence_of(facts, name, moves)):
+                for what in missing(observed, moves[index]):
+                    yield f"{name}: {move_name(moves, index)}: {what}"
+
+
+def _launcher_changes(facts: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    before, after = before_and_after(facts.get("launcher"))
+    for key, old in (before or {}).items():
+        new = (after or {}).get(key)
+        if old is not None and new is not None and str(old) != str(new):
+            yield key, old, new
+
+
+def _transports(observed: Mapping[str, Any] | None) -> Iterator[tuple[str, Any, Any]]:
+    before, after = before_and_after(observed)
+    if isinstance(before, Mapping) or isinstance(after, Mapping):
+        before, after = before or {}, after or {}
+        for who in sorted({*before, *after}, key=str):
+            yield f" of {who}", before.get(who), after.get(who)
+    else:
+        yield "", before, after
+
+
+def _missing_transport(observed: Mapping[str, Any] | None, _move: Mapping[str, Any]) -> Iterator[str]:
+    for whose, old, new in _transports(observed):
+        when = [name for name, value in (("before", old), ("after", new)) if value in NOT_PROVEN]
+        if when:
+            yield f"the transport{whose} {' and '.join(when)} is not proven"
+
+
+def _missing_vsphere(observed: Mapping[str, Any] | None, move: Mapping[str, Any]) -> Iterator[str]:
+    observed = observed or {}
+    if observed.get("power_cycled") is None:
+        yield "power cycles not observed"
+    if not move.get("ok"):
+        return  # a move that failed need not show what a move shows
+    if observed.get("hot_migration") is None:
+        yield "hot migration event not observed"
+    if None in before_and_after(observed.get("host")):
+        yield "host not observed before and after"
+    gpus_before, gpus_after = before_and_after(observed.get("gpus"))
+    if gpus_before is None or gpus_after is None or len(gpus_before) != len(gpus_after):
+        yield "GPUs not observed before and after"
+
+
+def _end(move: Mapping[str, Any]) -> float | None:
+    return number(move.get("completed"))

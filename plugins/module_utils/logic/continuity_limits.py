@@ -1,0 +1,85 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""What a continuity verdict is held against: the limits, with their defaults, and the shape of a breach."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+TRAIN = "train"
+MAX_GAP_S = 120.0
+RESUME_DEADLINE_S = 120.0
+KNOWN = ("max_gap_s", "phases", "warmup_steps", "resume_deadline_s", "min_throughput_ratio")
+
+
+class Breach(NamedTuple):
+    """One reason why a job is not continuous."""
+
+    kind: str
+    rank: int | None
+    step: int | None
+    at: float | None
+    detail: str
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The limits of one verdict, complete."""
+
+    max_gap_s: float
+    phases: Mapping[str, float]
+    warmup_steps: int
+    resume_deadline_s: float
+    min_throughput_ratio: float | None
+    unknown: tuple[str, ...]
+
+    def gap(self, phase: str) -> float:
+        """The longest silence allowed in a phase."""
+        return self.phases.get(phase, self.max_gap_s)
+
+
+def read_limits(limits: Mapping[str, Any]) -> Limits:
+    """Take the limits as given; what is absent or null has its default."""
+    phases = {**_by_phase(limits.get("max_gap_s")), **_by_phase(limits.get("phases"))}
+    general = limits.get("max_gap_s")
+    if isinstance(general, Mapping):
+        general = general.get(TRAIN)
+    ratio = limits.get("min_throughput_ratio")
+    return Limits(
+        max_gap_s=_seconds(general, "max_gap_s", MAX_GAP_S),
+        phases=phases,
+        warmup_steps=int(_seconds(limits.get("warmup_steps"), "warmup_steps", 0)),
+        resume_deadline_s=_seconds(limits.get("resume_deadline_s"), "resume_deadline_s", RESUME_DEADLINE_S),
+        min_throughput_ratio=None if ratio is None else _seconds(ratio, "min_throughput_ratio", 0),
+        unknown=tuple(str(key) for key in limits if key not in KNOWN),
+    )
+
+
+def number(value: object) -> float | None:
+    """The number that a record gives, also as text and also NaN or infinite; None where it gives none."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return float(value)
+    if isinstance(value, str):
+        try:
+            return float(value)
+        except ValueError:
+            return None
+    return None
+
+
+def _by_phase(value: object) -> dict[str, float]:
+    if not isinstance(value, Mapping):
+        return {}
+    return {str(phase): _seconds(limit, f"the limit of phase {phase}", MAX_GAP_S) for phase, limit in value.items()}
+
+
+def _seconds(value: object, name: str, default: float) -> float:
+    if value is None:
+        return default
+    given = number(value)
+    if given is None or math.isnan(given) or given < 0:
+        raise ValueError(f"{name} is {value!r}: expected a number from 0 up.")
+    return given
