@@ -21,6 +21,42 @@ options:
     type: dict
     default: {}
     suboptions:
+      passthrough:
+        description: Which PCI devices are passed through, as M(dml.vsphere.esxi_passthrough) takes it.
+        type: dict
+        suboptions:
+          devices:
+            description: V(gpus) for all NVIDIA GPUs of a host, or PCI addresses, or both.
+            type: list
+            elements: str
+            default: [gpus]
+          enabled:
+            description: Whether the devices are passed through.
+            type: bool
+            required: true
+      vibs:
+        description: Software packages, as M(dml.vsphere.esxi_vib) takes them.
+        type: list
+        elements: dict
+        default: []
+        suboptions:
+          name: {description: The name of the VIB., type: str, required: true}
+          version: {description: The version., type: str}
+          source: {description: Where the host finds it., type: str}
+          state:
+            description: Whether it is installed.
+            type: str
+            choices: [present, absent]
+            default: present
+          install_timeout: {description: Seconds to wait for the host., type: int, default: 1800}
+      graphics:
+        description: How the GPUs are shared, as M(dml.vsphere.esxi_graphics) takes it.
+        type: dict
+        suboptions:
+          type: {description: How GPUs are shared., type: str, choices: [shared, shared_direct]}
+          policy: {description: How GPUs are chosen., type: str, choices: [performance, consolidation]}
+          vgpu_mode: {description: Whether vGPUs of one GPU are equal., type: str, choices: [same_size, mixed_size]}
+          restart_xorg: {description: Take a changed type without a boot., type: bool, default: false}
       kernel_modules:
         description: Options of kernel modules, as M(dml.vsphere.esxi_kernel_module) takes them.
         type: list
@@ -30,6 +66,17 @@ options:
           name: {description: The kernel module., type: str, required: true}
           options: {description: Its options and their values., type: dict, required: true}
           exact: {description: Whether to remove all options that are not named., type: bool, default: false}
+      pvrdma:
+        description: PVRDMA over a vmkernel adapter, as M(dml.vsphere.esxi_pvrdma) takes it.
+        type: dict
+        suboptions:
+          vmk: {description: The vmkernel adapter., type: str}
+          state:
+            description: Whether PVRDMA is enabled.
+            type: str
+            choices: [present, absent]
+            default: present
+          close_firewall: {description: Whether V(absent) closes the firewall too., type: bool, default: true}
   host_profiles:
     description: Hosts that should be something else, each with a profile of its own in place of O(profile).
     type: dict
@@ -47,9 +94,14 @@ EXAMPLES = r"""
   dml.vsphere.esxi_profile:
     cluster: gpu
     profile:
-      kernel_modules:
-        - name: nmlx5_core
-          options: {max_vfs: 8}
+      vibs:
+        - name: NVD-AIE_ESXi_8.0.0_Driver
+          version: 550.90.05
+          source: "[shared] NVD-AIE-800_550.90.05-1OEM.800.1.0.20613240_24012345.zip"
+      graphics:
+        type: shared_direct
+      pvrdma:
+        vmk: vmk1
   check_mode: true
   register: plan
 
@@ -87,7 +139,7 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ..module_utils import runner
 from ..module_utils.errors import Refused
-from ..module_utils.esxi import parts
+from ..module_utils.esxi import image, parts
 from ..module_utils.esxi.profile import Profile
 from ..module_utils.vsphere import fleet, session
 
@@ -109,7 +161,9 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     own = {host: own_profile(host, profile) for host, profile in params["host_profiles"].items()}
     with session.session(params) as opened:
         hosts = fleet.find(opened, params, parts.PATHS)
-        profiles = [Profile(host, parts.parts_of(host, own.get(host.name, params["profile"]))) for host in hosts.hosts]
+        wanted = {host.name: own.get(host.name, params["profile"]) for host in hosts.hosts}
+        images = image.managed_clusters(opened) if any(one["vibs"] for one in wanted.values()) else {}
+        profiles = [Profile(host, parts.parts_of(host, wanted[host.name], images)) for host in hosts.hosts]
         return runner.converge(module, runner.Work(subjects=profiles, refresh=hosts.refresh_for))
 
 

@@ -9,22 +9,76 @@ from functools import partial
 from typing import Any
 
 from ..vsphere.fleet import Host
-from . import kernel_module
-from .kernel_module import KernelModule
+from . import graphics, kernel_module, passthrough, pvrdma, vib
 from .profile import Part
 
+Wishes = Mapping[str, Any]
+
+
+def _list_of(options: dict[str, Any], **rules: Any) -> dict[str, Any]:
+    return {"type": "list", "elements": "dict", "default": [], "options": options, **rules}
+
+
 OPTIONS: dict[str, Any] = {
-    "kernel_modules": {"type": "list", "elements": "dict", "default": [], "options": kernel_module.OPTIONS},
+    "passthrough": {"type": "dict", "options": passthrough.OPTIONS},
+    "vibs": _list_of(vib.OPTIONS, required_if=vib.REQUIRED_IF),
+    "graphics": {"type": "dict", "options": graphics.OPTIONS, "required_one_of": graphics.REQUIRED_ONE_OF},
+    "kernel_modules": _list_of(kernel_module.OPTIONS),
+    "pvrdma": {"type": "dict", "options": pvrdma.OPTIONS, "required_if": pvrdma.REQUIRED_IF},
 }
-PATHS = tuple(dict.fromkeys((*kernel_module.PATHS,)))
+PATHS = tuple(
+    dict.fromkeys((*passthrough.PATHS, *vib.PATHS, *graphics.PATHS, *kernel_module.PATHS, *pvrdma.PATHS)),
+)
 
 
-def parts_of(host: Host, profile: Mapping[str, Any]) -> list[Part]:
-    """The parts of one host's profile."""
-    return [*_kernel_modules(host, profile["kernel_modules"])]
+def parts_of(host: Host, profile: Wishes, cluster_images: Mapping[str, str]) -> list[Part]:
+    """The parts of one host's profile; ``cluster_images`` names the clusters that an image manages."""
+    return [
+        *_passthrough(host, profile),
+        *_vibs(host, profile, cluster_images),
+        *_graphics(host, profile),
+        *_kernel_modules(host, profile),
+        *_pvrdma(host, profile),
+    ]
 
 
-def _kernel_modules(host: Host, wanted: list[Mapping[str, Any]]) -> Iterator[Part]:
-    for one in wanted:
+def _passthrough_ends(profile: Wishes) -> bool:
+    """Whether this profile takes GPUs out of passthrough, so that what needs them waits for the boot after that."""
+    wish = profile.get("passthrough")
+    return bool(wish and not wish["enabled"])
+
+
+def _passthrough(host: Host, profile: Wishes) -> Iterator[Part]:
+    wish = profile.get("passthrough")
+    if wish:
+        plan = partial(passthrough.plan_passthrough, enabled=wish["enabled"])
+        yield Part("passthrough", passthrough.Passthrough(host, wish["devices"]), plan)
+
+
+def _vibs(host: Host, profile: Wishes, cluster_images: Mapping[str, str]) -> Iterator[Part]:
+    images = vib.Images(host)
+    for one in profile.get("vibs") or []:
+        wish = vib.Wish.of(one)
+        plan = partial(vib.plan_vib, wish=wish, passthrough_ends=_passthrough_ends(profile))
+        yield Part(f"VIB {wish.name}", vib.Vib(host, wish, cluster_images, images), plan)
+
+
+def _graphics(host: Host, profile: Wishes) -> Iterator[Part]:
+    wanted = profile.get("graphics")
+    if wanted:
+        wish = graphics.Wish(**wanted)
+        plan = partial(graphics.plan_graphics, wish=wish, passthrough_ends=_passthrough_ends(profile))
+        yield Part("graphics", graphics.Graphics(host, wish), plan)
+
+
+def _kernel_modules(host: Host, profile: Wishes) -> Iterator[Part]:
+    for one in profile.get("kernel_modules") or []:
         plan = partial(kernel_module.plan_options, wanted=one["options"], exact=one["exact"])
-        yield Part(f"kernel module {one['name']}", KernelModule(host, one["name"]), plan)
+        yield Part(f"kernel module {one['name']}", kernel_module.KernelModule(host, one["name"]), plan)
+
+
+def _pvrdma(host: Host, profile: Wishes) -> Iterator[Part]:
+    wanted = profile.get("pvrdma")
+    if wanted:
+        subject = pvrdma.Pvrdma(host, pvrdma.wish(wanted))
+        yield Part("PVRDMA", subject, subject.plan)
