@@ -44,7 +44,10 @@ class KernelModule:
         """Write the whole option string: the API replaces, it does not merge."""
         boot.remember(self.host, self.module, options.render(plan.before["active"]))
         with speaking(self.target, f"set the {self.name}"):
-            self._system.UpdateModuleOptionString(self.module, options.render(plan.after["options"]))
+            # Another part of the same profile may have set options of this module since the plan was made.
+            now = self._parsed(self._system.QueryConfiguredModuleOptionString(self.module) or "")
+            wanted = _carried_over(now, plan.before["options"], plan.after["options"])
+            self._system.UpdateModuleOptionString(self.module, options.render(wanted))
 
     @property
     def _system(self) -> Any:
@@ -66,6 +69,12 @@ class KernelModule:
             "the host has no such module",
             "correct the name (esxcli system module list) or install its driver first",
         )
+
+
+def _carried_over(now: Mapping[str, str], before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str]:
+    """What is configured now, with the changes that a plan makes."""
+    kept = {key: value for key, value in now.items() if key in after or key not in before}
+    return {**kept, **{key: value for key, value in after.items() if before.get(key) != value}}
 
 
 def plan_options(current: Mapping[str, Any], wanted: Mapping[str, Any], *, exact: bool = False) -> Plan:

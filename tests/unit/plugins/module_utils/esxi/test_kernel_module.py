@@ -99,6 +99,16 @@ def test_two_modules_changed_between_two_reads_are_both_remembered() -> None:
     assert KernelModule(one, "nmlx5_rdma").read() == {"options": {"dscp_force": "26"}, "active": {}}
 
 
+def test_two_parts_of_a_profile_that_meet_in_one_module_keep_each_others_options() -> None:
+    one = host(text="RSS=4")
+    one.refresh()
+    subject = KernelModule(one, "nmlx5_core")
+    plans = [plan_options(subject.read(), wish, exact=exact) for wish, exact in ((WISH, True), ({"ecn": 1}, False))]
+    for plan in plans:
+        subject.apply(plan)
+    assert one.modules.strings["nmlx5_core"] == "pfctx=0x08 pfcrx=8 ecn=1"
+
+
 def test_a_second_change_before_the_boot_keeps_what_really_runs() -> None:
     one = host()
     converge(one)
