@@ -24,7 +24,7 @@ class FakeFleet:
     """The hosts of one call."""
 
     def __init__(self, hosts: Sequence[FakeHost]) -> None:
-        self.hosts, self.session = tuple(hosts), hosts[0].session
+        self.hosts, self.session = tuple(hosts), hosts[0].session if hosts else None
 
     def refresh(self, hosts: Sequence[FakeHost] | None = None) -> None:
         for host in self.hosts if hosts is None else hosts:
@@ -37,7 +37,8 @@ class FakeFleet:
 def call(name: str, hosts: Sequence[FakeHost], /, *, check: bool = False, **options: Any) -> dict[str, Any]:
     """The result of a module over these hosts."""
     module = importlib.import_module(f"plugins.modules.{name}")
-    arguments = {**CONNECTION, "hosts": [host.name for host in hosts], **options, "_ansible_check_mode": check}
+    chosen = {"hosts": [host.name for host in hosts]} if hosts else {}
+    arguments = {**CONNECTION, **chosen, **options, "_ansible_check_mode": check}
     answer = io.StringIO()
     with contextlib.ExitStack() as stack:
         stack.enter_context(patch_module_args(arguments))

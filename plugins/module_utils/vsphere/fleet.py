@@ -64,9 +64,11 @@ class Host:
                 "bring it back and run again",
             )
 
-    def settle(self, paths: Sequence[str], done: Callable[[Mapping[str, Any]], bool]) -> None:
+    def settle(
+        self, paths: Sequence[str], done: Callable[[Mapping[str, Any]], bool], seconds: float = SETTLE_SECONDS
+    ) -> None:
         """Wait a moment until vCenter's copy of the host shows a change; the read-back judges what it shows then."""
-        deadline = time.monotonic() + SETTLE_SECONDS
+        deadline = time.monotonic() + seconds
         for values in properties.watch(self.session, [self.ref], paths, deadline):
             if done(values[self.ref._moId]):
                 return

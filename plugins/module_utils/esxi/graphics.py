@@ -1,0 +1,296 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Subject: how the GPUs of a host are shared: the host's default, every NVIDIA device, and the assignment policy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import Refused
+from ..plan import MAINTENANCE, REBOOT, Plan
+from ..vsphere.faults import speaking
+from ..vsphere.fleet import Host
+from ..vsphere.sdk import vim
+from . import boot, pci
+
+PATHS = (
+    "config.graphicsConfig",
+    "config.sharedPassthruGpuTypes",
+    "config.product.version",
+    "configManager.graphicsManager",
+    "configManager.serviceSystem",
+    *pci.PATHS,
+    *boot.PATHS,
+)
+TYPES = {"shared": "shared", "shared_direct": "sharedDirect"}
+POLICIES = ("performance", "consolidation")
+MODES = {"same_size": "sameSize", "mixed_size": "mixedSize"}
+OPTIONS: dict[str, Any] = {
+    "type": {"type": "str", "choices": list(TYPES)},
+    "policy": {"type": "str", "choices": list(POLICIES)},
+    "vgpu_mode": {"type": "str", "choices": list(MODES)},
+    "restart_xorg": {"type": "bool", "default": False},
+}
+REQUIRED_ONE_OF = [("type", "policy", "vgpu_mode")]
+MODES_SINCE = (8, 0, 3)
+MIG = "mig"
+MIG_PROCEDURE = (
+    "enter maintenance mode: no virtual machine may use the GPU",
+    "enable SSH on the host and run: nvidia-smi -i INDEX -mig 1 (0 switches it off)",
+    "reset the GPU (nvidia-smi -i INDEX --gpu-reset) or reboot the host",
+    "leave maintenance mode; the host then offers MIG-backed profiles such as grid_a100-2-10c",
+)
+XORG_SECONDS = 60
+
+_OURS = {api: ours for names in (TYPES, MODES) for ours, api in names.items()} | {"multiInstanceGpu": MIG}
+_POLICY_NOTE = "graphics policy"  # the API never tells which policy is in use
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What the user gave; None leaves as it is."""
+
+    type: str | None = None
+    policy: str | None = None
+    vgpu_mode: str | None = None
+    restart_xorg: bool = False
+
+
+class Graphics:
+    """The graphics settings of one host."""
+
+    name = "graphics settings"
+
+    def __init__(self, host: Host, wish: Wish) -> None:
+        self.host, self.target, self.wish = host, host.name, wish
+
+    def read(self) -> dict[str, Any]:
+        """The settings as configured and as active, and the GPUs they are about."""
+        self.host.must_answer(f"read its {self.name}")
+        return facts(self.host)
+
+    def apply(self, plan: Plan) -> None:
+        """Write the whole configuration, as the API wants it, and restart Xorg where that was asked for."""
+        changed = {change.key for change in plan.due}
+        if "policy" in changed and not self.wish.restart_xorg:
+            boot.remember(self.host, _POLICY_NOTE, plan.before["policy"])
+        if changed & {"default_type", "types", "policy", "modes"}:
+            wanted = self._config({**plan.before, **{change.key: change.after for change in plan.due}}, plan.before)
+            with speaking(self.target, f"change its {self.name}"):
+                self._graphics.UpdateGraphicsConfig(wanted)
+            self.host.settle(
+                ("config.graphicsConfig",),
+                lambda values: _types_in(values.get("config.graphicsConfig")) == _types_in(wanted),
+            )
+        if self.wish.restart_xorg:
+            self._restart_xorg(plan.after["active_types"])
+
+    @property
+    def _graphics(self) -> Any:
+        return self.host["configManager.graphicsManager"]
+
+    def _config(self, wanted: Mapping[str, Any], before: Mapping[str, Any]) -> Any:
+        """The wanted configuration; entries that do not change, and those of other devices, are kept as they are."""
+        kept = {one.deviceId: one for one in self.host["config.graphicsConfig"].deviceType or []}
+        for gpu in _differing(before, wanted):
+            kind = wanted["types"][gpu] or wanted["default_type"]
+            kept[gpu] = _device_type(gpu, kind, wanted["modes"][gpu])
+        return vim.host.GraphicsConfig(
+            hostDefaultGraphicsType=TYPES[wanted["default_type"]],
+            sharedPassthruAssignmentPolicy=wanted["policy"],
+            deviceType=list(kept.values()),
+        )
+
+    def _restart_xorg(self, wanted: Mapping[str, str]) -> None:
+        with speaking(self.target, "restart Xorg", "reboot the host instead"):
+            self.host["configManager.serviceSystem"].Restart("xorg")
+            self._graphics.Refresh()
+        self.host.settle(
+            ("config.graphicsInfo",),
+            lambda values: _active_types(values.get("config.graphicsInfo"), wanted) == wanted,
+            XORG_SECONDS,
+        )
+
+
+def facts(host: Host) -> dict[str, Any]:
+    """All that the API tells about the GPUs of a host and how they are shared."""
+    gpus, users = pci.gpus(host), pci.vms_on_gpus(host)
+    config, info = host["config.graphicsConfig"], {one.pciId: one for one in host["config.graphicsInfo"] or []}
+    configured = {one.deviceId: one for one in (config.deviceType if config else None) or []}
+    listed = [gpu for gpu in gpus if gpu in info or gpu in configured]
+    active_modes = {gpu: _ours(getattr(info.get(gpu), "vgpuMode", None)) for gpu in listed}
+    policy = config.sharedPassthruAssignmentPolicy if config else None
+    return {
+        "default_type": _ours(config.hostDefaultGraphicsType if config else None),
+        "policy": policy,
+        "active_policy": boot.pending(host).get(_POLICY_NOTE, policy),
+        "types": {gpu: _ours(getattr(configured.get(gpu), "graphicsType", None)) for gpu in listed},
+        "active_types": _active_types(info.values(), listed),
+        "modes": {gpu: _ours(getattr(configured.get(gpu), "vgpuMode", None)) or active_modes[gpu] for gpu in listed},
+        "active_modes": active_modes,
+        "gpus": {gpu: _gpu(device, info.get(gpu), users.get(gpu, [])) for gpu, device in gpus.items()},
+        "profiles": sorted(host["config.sharedPassthruGpuTypes"] or []),
+        "version": host["config.product.version"],
+        "in_maintenance": host.in_maintenance,
+    }
+
+
+def plan_graphics(current: Mapping[str, Any], wish: Wish, *, passthrough_ends: bool = False) -> Plan:
+    """Share the GPUs as wished; those in passthrough are left alone, or wait for a later boot where it ends."""
+    _refuse_impossible(current, wish)
+    held = [gpu for gpu, facts_ in current["gpus"].items() if facts_["passthrough"] != "off"]
+    managed = [gpu for gpu in current["types"] if passthrough_ends or gpu not in held]
+    after = _configured(current, wish, managed)
+    waiting = [gpu for gpu in current["gpus"] if gpu not in held and _waits(current, wish, gpu)]
+    restarted = [gpu for gpu in waiting if wish.restart_xorg and _takes_restart(current, wish, gpu)]
+    after["active_types"] = {**current["active_types"], **{gpu: wish.type for gpu in restarted if wish.type}}
+    changed = {change.key for change in Plan(current, after).changes}
+    return Plan(
+        before=current,
+        after=after,
+        needs=_needs(current, wish, bool(set(waiting) - set(restarted)), bool(changed)),
+        why=_why(current, wish, waiting, restarted),
+        warnings=_warnings(current, waiting, () if passthrough_ends else held),
+        unmet=_unmet(current, after, wish, bool(changed)),
+        later=frozenset(changed & {"types", "modes"}) if passthrough_ends and held else frozenset(),
+    )
+
+
+def _refuse_impossible(current: Mapping[str, Any], wish: Wish) -> None:
+    tried, target = "share its GPUs", "graphics settings"
+    if not current["gpus"]:
+        raise Refused(target, tried, "the host has no NVIDIA GPU", "leave this host out")
+    if current["default_type"] is None:
+        raise Refused(target, tried, "the host does not tell its graphics configuration", "ESXi 6.5 or later is needed")
+    if not wish.vgpu_mode:
+        return
+    if _numbers(current["version"]) < MODES_SINCE:
+        raise Refused(
+            target,
+            "set the vGPU mode",
+            f"ESXi {current['version']} has none",
+            "update it to 8.0.3 or leave vgpu_mode out",
+        )
+    in_mig = [gpu for gpu, mode in current["active_modes"].items() if mode == MIG]
+    if in_mig:
+        raise Refused(
+            target,
+            "set the vGPU mode",
+            f"{', '.join(_called(current, gpu) for gpu in in_mig)} is in MIG mode, which has slices instead",
+            "leave vgpu_mode out, or switch MIG off by hand: " + "; ".join(MIG_PROCEDURE),
+        )
+
+
+def _configured(current: Mapping[str, Any], wish: Wish, managed: Sequence[str]) -> dict[str, Any]:
+    """The state with the wished configuration; what was not given stays."""
+    after = dict(current)
+    if wish.type:
+        after["default_type"] = wish.type
+        after["types"] = {**current["types"], **dict.fromkeys(managed, wish.type)}
+    if wish.policy:
+        after["policy"] = wish.policy
+    if wish.vgpu_mode:
+        after["modes"] = {**current["modes"], **dict.fromkeys(managed, wish.vgpu_mode)}
+    return after
+
+
+def _waits(current: Mapping[str, Any], wish: Wish, gpu: str) -> bool:
+    """Whether a GPU does not run as wished yet."""
+    type_differs = wish.type and current["active_types"].get(gpu) != wish.type
+    mode_differs = wish.vgpu_mode and current["active_modes"].get(gpu) != wish.vgpu_mode
+    return bool(type_differs or mode_differs)
+
+
+def _takes_restart(current: Mapping[str, Any], wish: Wish, gpu: str) -> bool:
+    """Whether a restart of Xorg is enough: it changes the type of a GPU that a driver runs, nothing else."""
+    mode_differs = wish.vgpu_mode and current["active_modes"].get(gpu) != wish.vgpu_mode
+    return current["active_types"].get(gpu) in TYPES and not mode_differs
+
+
+def _policy_waits(current: Mapping[str, Any], wish: Wish) -> bool:
+    return bool(wish.policy and current["active_policy"] != wish.policy)
+
+
+def _needs(current: Mapping[str, Any], wish: Wish, boots: bool, changed: bool) -> frozenset[str]:
+    needs = {REBOOT} if boots or (_policy_waits(current, wish) and not wish.restart_xorg) else set()
+    if wish.restart_xorg and changed:
+        needs.add(MAINTENANCE)
+    return frozenset(needs)
+
+
+def _why(current: Mapping[str, Any], wish: Wish, waiting: Sequence[str], restarted: Sequence[str]) -> tuple[str, ...]:
+    how = {gpu: "Xorg restarts" if gpu in restarted else "the host boots" for gpu in waiting}
+    texts = [f"{_called(current, gpu)} runs as {_running(current, gpu)} until {how[gpu]}" for gpu in waiting]
+    if _policy_waits(current, wish):
+        when = "Xorg restarts" if wish.restart_xorg else "the host boots"
+        texts.append(f"GPUs are assigned by {current['active_policy']} until {when}")
+    return tuple(texts)
+
+
+def _warnings(current: Mapping[str, Any], waiting: Sequence[str], untouched: Sequence[str]) -> tuple[str, ...]:
+    bare = [gpu for gpu in waiting if current["active_types"].get(gpu) in (None, "basic")]
+    texts = [
+        f"{_called(current, gpu)} is in passthrough and was left alone: esxi_passthrough ends it" for gpu in untouched
+    ]
+    texts += [f"no NVIDIA driver runs {_called(current, gpu)} yet: esxi_vib installs the vGPU manager" for gpu in bare]
+    return tuple(texts)
+
+
+def _unmet(current: Mapping[str, Any], after: Mapping[str, Any], wish: Wish, changed: bool) -> tuple[str, ...]:
+    """Why it cannot be done now: the GPUs that change are in use, or Xorg may not be restarted."""
+    used = {gpu: vms for gpu in _differing(current, after) if (vms := current["gpus"][gpu]["vms"])}
+    texts = [f"{', '.join(vms)} on {_called(current, gpu)}: move or power off first" for gpu, vms in used.items()]
+    if wish.restart_xorg and changed and not current["in_maintenance"]:
+        texts.append("Xorg is restarted only in maintenance mode: enter it first, or leave restart_xorg out and reboot")
+    return tuple(texts)
+
+
+def _gpu(device: Mapping[str, Any], info: Any, vms: list[str]) -> dict[str, Any]:
+    mode = _ours(getattr(info, "vgpuMode", None))
+    return {
+        **{key: device[key] for key in ("name", "vendor", "vendor_id", "device_id")},
+        "memory_mb": info.memorySizeInKB // 1024 if info and info.memorySizeInKB else None,
+        "passthrough": pci.passthrough_of(device),
+        "mig": None if mode is None else mode == MIG,
+        "vms": vms,
+    }
+
+
+def _differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    return [gpu for gpu in after["types"] if any(before[key][gpu] != after[key][gpu] for key in ("types", "modes"))]
+
+
+def _types_in(config: Any) -> tuple[Any, ...]:
+    devices = {one.deviceId: one.graphicsType for one in (config.deviceType if config else None) or []}
+    return (config and config.hostDefaultGraphicsType, config and config.sharedPassthruAssignmentPolicy, devices)
+
+
+def _active_types(info: Iterable[Any] | None, gpus: Iterable[str]) -> dict[str, str | None]:
+    shown = {one.pciId: _ours(one.graphicsType) for one in info or []}
+    return {gpu: shown.get(gpu) for gpu in gpus}
+
+
+def _device_type(gpu: str, kind: str, mode: str | None) -> Any:
+    made = vim.host.GraphicsConfig.DeviceType(deviceId=gpu, graphicsType=TYPES[kind])
+    if mode in MODES:
+        made.vgpuMode = MODES[mode]
+    return made
+
+
+def _called(current: Mapping[str, Any], gpu: str) -> str:
+    return f"{current['gpus'][gpu]['name']} at {gpu}"
+
+
+def _running(current: Mapping[str, Any], gpu: str) -> str:
+    kind, mode = current["active_types"].get(gpu), current["active_modes"].get(gpu)
+    return f"{kind or 'nothing'} ({mode})" if mode not in (None, "none") else f"{kind or 'nothing'}"
+
+
+def _ours(api: str | None) -> str | None:
+    return _OURS.get(api, api) if api else None
+
+
+def _numbers(version: str | None) -> tuple[int, ...]:
+    return tuple(int(part) for part in (version or "0").split(".") if part.isdigit())

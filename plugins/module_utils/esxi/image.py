@@ -1,0 +1,133 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Subject: a component in the image of a cluster that vSphere Lifecycle Manager (vLCM) keeps its hosts to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import CollectionError, Failed, Refused
+from ..plan import Plan
+from ..vsphere import properties
+from ..vsphere.rest import Rest
+from ..vsphere.sdk import vim
+from ..vsphere.session import Session
+
+OPTIONS: dict[str, Any] = {
+    "cluster": {"type": "str", "required": True},
+    "component": {"type": "str", "required": True},
+    "version": {"type": "str"},
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "task_timeout": {"type": "int", "default": 600},
+}
+REQUIRED_IF = [("state", "present", ("version",))]
+
+_CLUSTERS = "/api/esx/settings/clusters"
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What the user gave."""
+
+    component: str
+    version: str = ""
+    state: str = "present"
+    task_timeout: int = 600
+
+
+class ClusterImage:
+    """The image of one cluster."""
+
+    def __init__(self, rest: Rest, moid: str, name: str, wish: Wish) -> None:
+        self.rest, self.wish, self.target = rest, wish, name
+        self.name = f"component {wish.component} of the image"
+        self._path = f"{_CLUSTERS}/{moid}"
+
+    def read(self) -> dict[str, Any]:
+        """Whether the cluster is managed by an image, and the components that its image has beside the base image."""
+        tried = f"read the image of cluster {self.target}"
+        managed = bool(self.rest.get(f"{self._path}/enablement/software", tried=tried)["enabled"])
+        image = self.rest.get(f"{self._path}/software", tried=tried) if managed else {}
+        return {
+            "managed": managed,
+            "base_image": (image.get("base_image") or {}).get("version"),
+            "components": {name: one["version"] for name, one in (image.get("components") or {}).items()},
+        }
+
+    def apply(self, plan: Plan) -> None:
+        """Change a draft of the image, have it validated and commit it; a draft that fails is thrown away."""
+        tried = f"open a draft of the image of cluster {self.target}"
+        drafts = f"{self._path}/software/drafts"
+        draft = f"{drafts}/{self.rest.send('POST', drafts, tried=tried, remedy=_DISCARD)}"
+        try:
+            self._fill(draft, plan.before["components"], plan.after["components"])
+            self._validate(draft)
+            self._task(draft, "commit", {"message": f"{self.wish.component}: {self.wish.version or 'removed'}"})
+        except CollectionError:
+            with suppress(CollectionError):  # the first error is the one to tell
+                self.rest.send("DELETE", draft, tried="discard the draft")
+            raise
+
+    def _fill(self, draft: str, before: Mapping[str, str], after: Mapping[str, str]) -> None:
+        change = {
+            "components_to_set": {name: version for name, version in after.items() if before.get(name) != version},
+            "components_to_delete": [name for name in before if name not in after],
+        }
+        tried = f"change {self.wish.component} in the draft for cluster {self.target}"
+        self.rest.send("PATCH", f"{draft}/software/components", change, tried=tried, remedy=_IMPORT)
+
+    def _validate(self, draft: str) -> None:
+        result = self._task(draft, "validate") or {}
+        errors = [_text(one) for one in (result.get("notifications") or {}).get("errors") or []]
+        if errors:
+            tried = f"validate the new image of cluster {self.target}"
+            raise Failed(self.rest.server, tried, "the server said " + "; ".join(errors), _IMPORT)
+
+    def _task(self, draft: str, action: str, body: Any = None) -> Any:
+        tried = f"{action} the new image of cluster {self.target}"
+        return self.rest.task(draft, body, tried=tried, seconds=self.wish.task_timeout, action=action)
+
+
+_DISCARD = "finish or discard the draft that is open in the cluster's Updates > Image, then run again"
+_IMPORT = "import the bundle in Lifecycle Manager (Actions > Import Updates) if its depot lacks the component"
+
+
+def steps(cluster: str) -> list[str]:
+    """What is left to people and vLCM once an image was changed."""
+    return [
+        f"In vCenter open cluster {cluster} > Updates > Image and check the compliance of its hosts.",
+        "Run the pre-check: vLCM must be able to empty each host; virtual machines with passthrough cannot move.",
+        "Remediate: vLCM takes one host after another into maintenance mode, installs the image and reboots it.",
+        "Then read the hosts with esxi_info: the VIB must be among those that run, and the GPU must have a driver.",
+    ]
+
+
+def plan_image(current: Mapping[str, Any], wish: Wish) -> Plan:
+    """Bring the component into the image in that version, or out of it; other components stay."""
+    if not current["managed"]:
+        raise Refused(
+            f"component {wish.component}",
+            "change the cluster's image",
+            "the cluster is not managed by an image",
+            "install the VIB on its hosts with esxi_vib",
+        )
+    components = {name: version for name, version in current["components"].items() if name != wish.component}
+    if wish.state == "present":
+        components[wish.component] = wish.version
+    changed = components != current["components"]
+    why = (f"hosts take {wish.component} when vLCM remediates the cluster",) if changed else ()
+    return Plan(before=current, after={**current, "components": components}, why=why)
+
+
+def managed_clusters(session: Session) -> dict[str, str]:
+    """The names of the clusters that are managed by an image, by their ids; without REST, in one read."""
+    found = properties.find_all(session, vim.ClusterComputeResource, ("name", "lifecycleManaged"))
+    return {ref._moId: values["name"] for ref, values in found if values.get("lifecycleManaged")}
+
+
+def _text(notification: Mapping[str, Any]) -> str:
+    message = notification.get("message") or {}
+    return str(message.get("localized") or message.get("default_message") or message.get("id") or notification)

@@ -1,0 +1,261 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Subject: one VIB (software package) of a host: the version that runs, and the version that the next boot brings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import Failed, Refused
+from ..plan import MAINTENANCE, REBOOT, Plan
+from ..vsphere.esxcli import Row
+from ..vsphere.fleet import Host
+from . import pci
+from .vib_source import option_of
+
+PATHS = ("parent", "configManager.imageConfigManager", *pci.PATHS)
+OPTIONS: dict[str, Any] = {
+    "name": {"type": "str", "required": True},
+    "version": {"type": "str"},
+    "source": {"type": "str"},
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "install_timeout": {"type": "int", "default": 1800},
+}
+REQUIRED_IF = [("state", "present", ("version", "source"))]
+
+VGPU_MANAGER = re.compile(r"(NVIDIA-VMware|NVD-(AIE|VGPU|VMware))", re.IGNORECASE)
+_NVIDIA = re.compile(r"(nvidia|nvd)", re.IGNORECASE)
+_RDMA = re.compile(r"nmlx|mlnx", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What the user gave."""
+
+    name: str
+    version: str = ""
+    source: str = ""
+    state: str = "present"
+    install_timeout: int = 1800
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Wish:
+        """The wish that validated options mean; a relative path or an unknown kind of file is refused here."""
+        if options["state"] == "present":
+            option_of(options["source"])
+        return cls(
+            name=options["name"],
+            version=options["version"] or "",
+            source=options["source"] or "",
+            state=options["state"],
+            install_timeout=options["install_timeout"],
+        )
+
+
+class Images:
+    """The VIBs of one host, running and pending; asked for once between two refreshes, whatever many subjects look."""
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        self._seen: Any = None
+        self._images: tuple[list[Row], list[Row]] = ([], [])
+
+    def read(self) -> tuple[list[Row], list[Row]]:
+        """The VIBs that run, and those of the image that the next boot takes; without one waiting, none."""
+        if self._seen is not self.host.properties:
+            run = self.host.esxcli.rows
+            self._images = run("software vib list"), run("software vib list", rebootingimage=True)
+            self._seen = self.host.properties
+        return self._images
+
+
+class Vib:
+    """One VIB of one host."""
+
+    def __init__(self, host: Host, wish: Wish, cluster_images: Mapping[str, str], images: Images | None = None) -> None:
+        self.host, self.wish, self.images = host, wish, images or Images(host)
+        self.cluster_images = cluster_images
+        self.target, self.name = host.name, f"VIB {wish.name}"
+
+    def read(self) -> dict[str, Any]:
+        """The version that runs and that of the next boot, and what a change would do, tried by a dry run."""
+        self.host.must_answer(f"read its {self.name}")
+        running, pending = self.images.read()
+        gpus, next_boot = pci.gpus(self.host), _version(pending or running, self.wish.name)
+        image_of = self.cluster_images.get(getattr(self.host["parent"], "_moId", ""), "")
+        return {
+            "running": _version(running, self.wish.name),
+            "next_boot": next_boot,
+            "others": _other_managers(pending or running, self.wish.name),
+            "gpus_in_passthrough": [gpu for gpu, device in gpus.items() if pci.passthrough_of(device) != "off"],
+            "gpus_without_driver": _without_driver(self.host, gpus),
+            "image_of": image_of,
+            "in_maintenance": self.host.in_maintenance,
+            "rehearsal": None if image_of or _granted(next_boot, self.wish) else self._rehearsed(),
+        }
+
+    def apply(self, plan: Plan) -> None:
+        """Install or remove it; signatures are always checked, and the host's acceptance level is never touched."""
+        verb = "remove" if plan.after["next_boot"] is None else "install"
+        self._esxcli(verb, f"{verb} its {self.name}")
+
+    def _esxcli(self, verb: str, tried: str, **options: Any) -> Any:
+        what = option_of(self.wish.source) if verb == "install" else {"vibname": self.wish.name}
+        command, patience = f"software vib {verb}", self.wish.install_timeout
+        return self.host.esxcli.run(command, tried=tried, patience=patience, **what, **options)
+
+    def _rehearsed(self) -> dict[str, Any]:
+        """What the change would do, as the host itself says; it changes nothing, so it may pretend maintenance."""
+        verb = "install" if self.wish.state == "present" else "remove"
+        tried = f"rehearse to {verb} its {self.name}"
+        try:
+            answer = self._esxcli(verb, tried, dryrun=True, maintenancemode=True) or {}
+        except Failed as error:
+            raise Refused(self.target, error.tried, error.said, self._remedy(error.said)) from error
+        return {
+            "reboot": str(answer.get("RebootRequired", "")).lower() == "true",
+            "installs": _listed(answer, "VIBsInstalled"),
+            "removes": _listed(answer, "VIBsRemoved"),
+        }
+
+    def _remedy(self, said: str) -> str:
+        if "accept" in said.lower():
+            level = self.host["configManager.imageConfigManager"].QueryHostAcceptanceLevel()
+            return f"the host accepts level {level} and above: take a bundle that its vendor signed for that level"
+        return "check source, version and the host's version" if self.wish.state == "present" else "remove it by hand"
+
+
+def facts(host: Host, images: Images | None = None) -> dict[str, list[dict[str, str]]]:
+    """The VIBs that matter to GPUs and RDMA, running and pending."""
+    running, pending = (images or Images(host)).read()
+    return {"running": _that_matter(running), "pending": _that_matter(pending)}
+
+
+def plan_vib(current: Mapping[str, Any], wish: Wish, *, passthrough_ends: bool = False) -> Plan:
+    """Bring the wished version into the next boot, or the VIB out of it.
+
+    While a GPU is in passthrough NVIDIA's VIBs are refused; where its passthrough ends in the same profile, they are
+    for a later boot.
+    """
+    after = dict(current)
+    blocked = wish.state == "present" and bool(_NVIDIA.match(wish.name)) and bool(current["gpus_in_passthrough"])
+    if not _granted(current["next_boot"], wish):
+        after["next_boot"] = wish.version if wish.state == "present" else None
+        _refuse_impossible(current, wish, blocked and not passthrough_ends)
+    changed = after["next_boot"] != current["next_boot"]
+    late = changed and blocked
+    why = (_late(current, wish),) if late else _boots(current, wish, changed)
+    return Plan(
+        before=current,
+        after=after,
+        needs=frozenset(({MAINTENANCE} if changed else set()) | ({REBOOT} if why and not late else set())),
+        why=why,
+        warnings=_warnings(current, wish) if changed else (),
+        unmet=_unmet(current, wish) if changed and not late else (),
+        later=frozenset({"next_boot"}) if late else frozenset(),
+    )
+
+
+def _refuse_impossible(current: Mapping[str, Any], wish: Wish, blocked: bool) -> None:
+    verb = "install" if wish.state == "present" else "remove"
+    target, tried = f"VIB {wish.name}", f"{verb} it"
+    if current["image_of"]:
+        raise Refused(
+            target,
+            tried,
+            f"the cluster {current['image_of']} is managed by an image, which would undo it at its next remediation",
+            "change the component in the cluster's image with esxi_image and let vLCM remediate the hosts",
+        )
+    if blocked:
+        raise Refused(
+            target,
+            tried,
+            f"GPU {', '.join(current['gpus_in_passthrough'])} is in passthrough",
+            "end that with esxi_passthrough, reboot the host, then install",
+        )
+    installs = (current["rehearsal"] or {}).get("installs", [])
+    if wish.state == "present" and not any(_is_vib(vib, wish) for vib in installs):
+        raise Refused(
+            target,
+            tried,
+            f"{wish.source} would install {', '.join(installs) or 'nothing'}, not {wish.name} {wish.version}",
+            "correct name and version, or the source",
+        )
+
+
+def _late(current: Mapping[str, Any], wish: Wish) -> str:
+    gpus = ", ".join(current["gpus_in_passthrough"])
+    vib = f"{wish.name} {wish.version}"
+    return f"{vib} is installed after the boot that ends the passthrough of GPU {gpus}, and needs another boot"
+
+
+def _boots(current: Mapping[str, Any], wish: Wish, changed: bool) -> tuple[str, ...]:
+    """Why the host must boot until the wish is in force."""
+    name = f"{wish.name} {wish.version}" if wish.state == "present" else f"{wish.name}'s removal"
+    if changed:
+        return (
+            (f"{name} is taken only when the host boots",) if (current["rehearsal"] or {}).get("reboot", True) else ()
+        )
+    if not _granted(current["running"], wish):
+        return (f"{name} waits for the host to boot",)
+    if wish.state == "present" and VGPU_MANAGER.match(wish.name) and current["gpus_without_driver"]:
+        return (f"{name} is installed but drives no GPU until the host boots",)
+    return ()
+
+
+def _unmet(current: Mapping[str, Any], wish: Wish) -> tuple[str, ...]:
+    if current["in_maintenance"]:
+        return ()
+    return (f"VIB {wish.name} is changed only in maintenance mode: enter it first",)
+
+
+def _warnings(current: Mapping[str, Any], wish: Wish) -> tuple[str, ...]:
+    removed = [vib for vib in (current["rehearsal"] or {}).get("removes", []) if f"_bootbank_{wish.name}_" not in vib]
+    texts = [f"this also removes {', '.join(removed)}"] if removed else []
+    if wish.state == "present" and VGPU_MANAGER.match(wish.name) and current["others"]:
+        texts.append(f"another vGPU manager is installed: {', '.join(current['others'])}")
+    return tuple(texts)
+
+
+def _granted(version: str | None, wish: Wish) -> bool:
+    """Whether a version is what the wish asks for; 550.90.05 means 550.90.05-1OEM.800.1.0.20613240 too."""
+    if wish.state == "absent":
+        return version is None
+    return version is not None and (version == wish.version or version.startswith(f"{wish.version}-"))
+
+
+def _is_vib(identity: str, wish: Wish) -> bool:
+    """Whether VENDOR_bootbank_NAME_VERSION is the wished one."""
+    _vendor, _, rest = identity.partition("_bootbank_")
+    return rest.startswith(f"{wish.name}_") and _granted(rest.removeprefix(f"{wish.name}_"), wish)
+
+
+def _version(rows: Sequence[Row], name: str) -> str | None:
+    return next((str(row["Version"]) for row in rows if row["Name"] == name), None)
+
+
+def _other_managers(rows: Sequence[Row], name: str) -> list[str]:
+    return [
+        f"{row['Name']} {row['Version']}" for row in rows if VGPU_MANAGER.match(row["Name"]) and row["Name"] != name
+    ]
+
+
+def _without_driver(host: Host, gpus: Mapping[str, Any]) -> list[str]:
+    """The GPUs outside passthrough, where no driver runs any of them."""
+    types = {one.pciId: one.graphicsType for one in host["config.graphicsInfo"] or []}
+    ours = {gpu: types.get(gpu, "basic") for gpu, device in gpus.items() if pci.passthrough_of(device) == "off"}
+    return sorted(ours) if set(ours.values()) == {"basic"} else []
+
+
+def _listed(answer: Row, key: str) -> list[str]:
+    value = answer.get(key) or []
+    return [value] if isinstance(value, str) else list(value)
+
+
+def _that_matter(rows: Sequence[Row]) -> list[dict[str, str]]:
+    keys = {"name": "Name", "version": "Version", "vendor": "Vendor", "acceptance_level": "AcceptanceLevel"}
+    chosen = [row for row in rows if _NVIDIA.match(row["Name"]) or _RDMA.search(row["Name"])]
+    return [{ours: str(row.get(theirs, "")) for ours, theirs in keys.items()} for row in chosen]

@@ -1,0 +1,123 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""A session with vCenter's REST API, which alone knows cluster images: same server, same account, same trust."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+from urllib.parse import urlencode
+
+from ..errors import CollectionError, Failed, TimedOut, Unreachable
+from .faults import CONNECTION_ERRORS
+from .session import Session, proxy_of, tls_context
+
+_POLL_SECONDS = 0.5
+_TOKEN = "vmware-api-session-id"  # noqa: S105 - the name of a header
+
+
+class Rest:
+    """A logged-in REST session."""
+
+    def __init__(self, session: Session) -> None:
+        self.server, self._params = session.server, session.params
+        self._token = ""
+
+    def log_in(self) -> None:
+        """Take a token for the account of the session."""
+        account = f"{self._params['username']}:{self._params['password']}".encode()
+        header = {"Authorization": "Basic " + base64.b64encode(account).decode("ascii")}
+        self._token = self._ask("POST", "/api/session", tried="log in to its REST API", headers=header)
+
+    def log_out(self) -> None:
+        """Give the token back."""
+        self._ask("DELETE", "/api/session", tried="log out of its REST API")
+
+    def get(self, path: str, *, tried: str, remedy: str = "") -> Any:
+        """Read."""
+        return self._ask("GET", path, tried=tried, remedy=remedy)
+
+    def send(self, verb: str, path: str, body: Any = None, *, tried: str, remedy: str = "") -> Any:
+        """Write; the answer, or None."""
+        return self._ask(verb, path, body, tried=tried, remedy=remedy)
+
+    def task(self, path: str, body: Any = None, *, tried: str, seconds: float, **query: str) -> Any:
+        """Start a task and wait for its end; its result."""
+        task = self.send("POST", f"{path}?{urlencode({**query, 'vmw-task': 'true'})}", body, tried=tried)
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            info = self.get(f"/api/cis/tasks/{task}", tried=tried)
+            if info["status"] == "SUCCEEDED":
+                return info.get("result")
+            if info["status"] == "FAILED":
+                raise Failed(self.server, tried, "the server said " + _words(info.get("error")))
+            time.sleep(_POLL_SECONDS)
+        raise TimedOut(self.server, tried, f"the task did not end within {seconds:.0f} s", "look at it in vCenter")
+
+    def _ask(self, verb: str, path: str, body: Any = None, *, tried: str, remedy: str = "", **more: Any) -> Any:
+        headers = {"Accept": "application/json", **more.get("headers", {})}
+        if self._token:
+            headers[_TOKEN] = self._token
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        try:
+            status, text = self._exchange(verb, path, None if body is None else json.dumps(body), headers)
+        except CONNECTION_ERRORS as error:
+            raise Unreachable(
+                self.server, tried, f"the connection broke ({type(error).__name__}: {error})", remedy or "run again"
+            ) from error
+        return self._understood(status, text, tried, remedy)
+
+    def _exchange(self, verb: str, path: str, body: str | None, headers: dict[str, str]) -> tuple[int, str]:
+        connection = self._connection()
+        try:
+            connection.request(verb, path, body, headers)
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+        finally:
+            connection.close()
+
+    def _connection(self) -> http.client.HTTPSConnection:
+        host, port = self._params["hostname"], self._params["port"]
+        proxy, proxy_port = proxy_of(self._params.get("proxy"))
+        connection = http.client.HTTPSConnection(
+            proxy or host, proxy_port or port, context=tls_context(self._params), timeout=self._params["timeout"]
+        )
+        if proxy:
+            connection.set_tunnel(host, port)
+        return connection
+
+    def _understood(self, status: int, text: str, tried: str, remedy: str) -> Any:
+        try:
+            answer = json.loads(text) if text.strip() else None
+        except json.JSONDecodeError:
+            answer = text.strip()
+        if status >= http.client.BAD_REQUEST:
+            raise Failed(self.server, tried, f"the server said {status} {_words(answer)}", remedy)
+        return answer
+
+
+@contextmanager
+def opened(session: Session) -> Iterator[Rest]:
+    """Log in, give the REST session, log out whatever happens."""
+    rest = Rest(session)
+    rest.log_in()
+    try:
+        yield rest
+    finally:
+        # The answer to a logout changes nothing for the user; the token also dies by itself.
+        with suppress(CollectionError):
+            rest.log_out()
+
+
+def _words(error: Any) -> str:
+    """The server's own words in an error of its REST API."""
+    if not isinstance(error, dict):
+        return str(error or "nothing more")
+    texts = [message.get("default_message") or message.get("id", "") for message in error.get("messages") or []]
+    return ": ".join(part for part in (error.get("error_type", ""), "; ".join(filter(None, texts))) if part)

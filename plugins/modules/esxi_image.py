@@ -1,0 +1,114 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Module: components of a cluster's image."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: esxi_image
+short_description: Put a component into the image of a cluster that vLCM manages
+version_added: 1.0.0
+description:
+  - Where a cluster is managed by an image, VIBs belong into that image. This module changes one component of it, such
+    as NVIDIA's vGPU manager, through vCenter's REST API. It opens a draft, changes it, has vCenter validate it, and
+    commits it. A draft that fails is thrown away, and other components stay as they are.
+  - Remediation is left to vSphere Lifecycle Manager (vLCM), which empties, updates and boots one host after another.
+    RV(steps) tells what is left to do.
+  - The component must be in vCenter's depot. Where it is not, validation fails and the error says how to import it.
+options:
+  cluster:
+    description: Name of the cluster.
+    type: str
+    required: true
+  component:
+    description: The component's name, such as V(NVD-AIE-800), which is not the name of its VIB.
+    type: str
+    required: true
+  version:
+    description: The component's version. Required where O(state=present).
+    type: str
+  state:
+    description: Whether the component is part of the image.
+    type: str
+    choices: [present, absent]
+    default: present
+  task_timeout:
+    description: Seconds to wait for vCenter to validate and to commit the image.
+    type: int
+    default: 600
+extends_documentation_fragment:
+  - dml.vsphere.connection
+  - dml.vsphere.attributes
+seealso:
+  - module: dml.vsphere.esxi_vib
+author:
+  - The dml.vsphere contributors (@dml-vsphere)
+"""
+
+EXAMPLES = r"""
+- name: Put the vGPU manager into the cluster's image
+  dml.vsphere.esxi_image:
+    cluster: gpu
+    component: NVD-AIE-800
+    version: 550.90.05-1OEM.800.1.0.20613240
+  register: image
+
+- name: Show what is left to do
+  ansible.builtin.debug:
+    var: image.steps
+"""
+
+RETURN = r"""
+state:
+  description: The image; in check mode, the image that would be.
+  returned: success
+  type: dict
+  contains:
+    managed: {description: Whether the cluster is managed by an image., type: bool}
+    base_image: {description: The version of its base image., type: str}
+    components: {description: "The versions of the components beside it, by name.", type: dict}
+  sample: {managed: true, base_image: 8.0.3-0.0.24022510, components: {NVD-AIE-800: 550.90.05-1OEM.800.1.0.20613240}}
+steps:
+  description: What is left to people and vLCM.
+  returned: success
+  type: list
+  elements: str
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils import runner
+from ..module_utils.esxi import image
+from ..module_utils.vsphere import fleet, rest, session
+
+
+def body(module: AnsibleModule) -> dict[str, Any]:
+    params = module.params
+    wish = image.Wish(
+        **{key: params[key] or "" for key in ("component", "version", "state")}, task_timeout=params["task_timeout"]
+    )
+    with session.session(params) as opened, rest.opened(opened) as api:
+        cluster, _found = fleet.find_cluster(opened, params["cluster"])
+        subject = image.ClusterImage(api, cluster._moId, params["cluster"], wish)
+        work = runner.Work([subject], refresh=lambda _subjects: None, make_plan=lambda now: image.plan_image(now, wish))
+        result = runner.converge(module, work)
+    for entry in result.pop("hosts"):
+        result["state"] = entry.get("state")
+    return {**result, "steps": image.steps(params["cluster"])}
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={**session.arguments(), **image.OPTIONS},
+        supports_check_mode=True,
+        required_if=image.REQUIRED_IF,
+    )
+    runner.run(module, lambda: body(module))
+
+
+if __name__ == "__main__":
+    main()

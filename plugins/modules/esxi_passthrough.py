@@ -1,0 +1,121 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Module: passthrough of PCI devices."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: esxi_passthrough
+short_description: Give PCI devices of ESXi hosts to virtual machines as a whole, or take them back
+version_added: 1.0.0
+description:
+  - Switches DirectPath I/O passthrough of GPUs, or of devices named by their PCI address, on many hosts in one call.
+  - Most hosts take it only when they boot; the result tells devices I(enabled) from devices I(active) and says
+    O(ignore:needs) V(reboot) until both agree. A host that can rebind devices without a boot does so at once.
+  - A GPU is either passed through or shared as vGPU. A host that goes from passthrough to vGPU boots twice, because
+    NVIDIA's VIB must not be installed while a GPU is in passthrough.
+options:
+  devices:
+    description:
+      - V(gpus) for all NVIDIA GPUs of a host, or PCI addresses such as V(0000:3b:00.0), or both.
+    type: list
+    elements: str
+    default: [gpus]
+  enabled:
+    description: Whether the devices are passed through.
+    type: bool
+    required: true
+extends_documentation_fragment:
+  - dml.vsphere.connection
+  - dml.vsphere.hosts
+  - dml.vsphere.attributes
+seealso:
+  - module: dml.vsphere.esxi_vib
+  - module: dml.vsphere.esxi_graphics
+author:
+  - The dml.vsphere contributors (@dml-vsphere)
+"""
+
+EXAMPLES = r"""
+- name: Give every GPU of the cluster to virtual machines as a whole
+  dml.vsphere.esxi_passthrough:
+    cluster: a100
+    enabled: true
+  register: passthrough
+
+- name: Take a network card back
+  dml.vsphere.esxi_passthrough:
+    hosts: [esx01.example.com]
+    devices: ["0000:5e:00.0"]
+    enabled: false
+
+- name: Which hosts must boot for it?
+  ansible.builtin.debug:
+    msg: "{{ passthrough | community.general.json_query('hosts[?reboots > `0`].host') }}"
+"""
+
+RETURN = r"""
+needs:
+  description: What must happen until it is in force on all hosts.
+  returned: success
+  type: list
+  elements: str
+  sample: [reboot]
+hosts:
+  description: One entry for each host.
+  returned: always
+  type: list
+  elements: dict
+  contains:
+    host: {description: The host., type: str}
+    changed: {description: Whether it was changed., type: bool}
+    needs: {description: What must happen until it is in force., type: list, elements: str}
+    reboots: {description: How often the host must boot until then., type: int}
+    why: {description: "Why, in words.", type: list, elements: str}
+    unmet: {description: What prevents the change right now., type: list, elements: str}
+    state:
+      description: The chosen devices by PCI address.
+      type: dict
+      contains:
+        enabled: {description: Passthrough as configured., type: dict}
+        active: {description: Passthrough since the last boot., type: dict}
+        devices: {description: "Name, vendor, ids, whether it can be passed through, and its users.", type: dict}
+        without_reboot: {description: Whether the host can rebind devices without a boot., type: bool}
+      sample: {enabled: {"0000:3b:00.0": true}, active: {"0000:3b:00.0": false}, without_reboot: false}
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils import runner
+from ..module_utils.esxi import passthrough
+from ..module_utils.vsphere import fleet, session
+
+
+def body(module: AnsibleModule) -> dict[str, Any]:
+    params = module.params
+    with session.session(params) as opened:
+        hosts = fleet.find(opened, params, passthrough.PATHS)
+        work = runner.Work(
+            subjects=[passthrough.Passthrough(host, params["devices"]) for host in hosts.hosts],
+            make_plan=lambda current: passthrough.plan_passthrough(current, enabled=params["enabled"]),
+            refresh=hosts.refresh_for,
+        )
+        return runner.converge(module, work)
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={**session.arguments(), **fleet.ARGUMENTS, **passthrough.OPTIONS},
+        supports_check_mode=True,
+        required_one_of=fleet.EXACTLY_ONE,
+        mutually_exclusive=fleet.EXACTLY_ONE,
+    )
+    runner.run(module, lambda: body(module))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,151 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Module: VIBs of ESXi hosts."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: esxi_vib
+short_description: Install or remove a VIB on ESXi hosts
+version_added: 1.0.0
+description:
+  - Installs a VIB, such as NVIDIA's vGPU manager or its GPU management daemon, on many hosts in one call, by esxcli
+    over the vSphere API; neither SSH nor a shell is needed.
+  - Tells the version that I(runs) from the version of the I(next boot). A VIB that already waits for a boot is not
+    installed again; the result says O(ignore:needs) V(reboot).
+  - Before anything is written, also in check mode, the host rehearses the change (C(--dry-run)). It is refused when the
+    source cannot be read, does not hold that name and version, or is not signed for the host's acceptance level.
+  - Signatures are what protects the host. They are always checked, and neither the acceptance level nor the checks can
+    be lowered by this module. The host downloads a URL itself and cannot compare a checksum, so none is taken here.
+  - The host must be in maintenance mode; check mode says so in RV(hosts[].unmet), a real run refuses.
+  - NVIDIA's VIBs are refused while a GPU of the host is in passthrough, and every VIB where the cluster is managed by
+    an image, because vLCM would undo it.
+options:
+  name:
+    description: The name of the VIB, as C(esxcli software vib list) shows it, such as V(NVD-AIE_ESXi_8.0.0_Driver).
+    type: str
+    required: true
+  version:
+    description:
+      - The version. A version without its build, such as V(550.90.05), means any build of it.
+      - Required where O(state=present).
+    type: str
+  source:
+    description:
+      - Where the host finds it. An offline bundle (C(.zip)), a single package (C(.vib)), or the URL of a depot's
+        C(index.xml).
+      - Written as V([datastore] folder/file.zip), as V(/vmfs/volumes/datastore/folder/file.zip), or as an http(s) URL.
+      - Required where O(state=present).
+    type: str
+  state:
+    description: Whether the VIB is installed.
+    type: str
+    choices: [present, absent]
+    default: present
+  install_timeout:
+    description: Seconds to wait for the host to install or remove it.
+    type: int
+    default: 1800
+extends_documentation_fragment:
+  - dml.vsphere.connection
+  - dml.vsphere.hosts
+  - dml.vsphere.attributes
+seealso:
+  - module: dml.vsphere.esxi_image
+  - module: dml.vsphere.esxi_passthrough
+  - module: dml.vsphere.esxi_graphics
+author:
+  - The dml.vsphere contributors (@dml-vsphere)
+"""
+
+EXAMPLES = r"""
+- name: Say what installing the vGPU manager would mean for each host
+  dml.vsphere.esxi_vib:
+    cluster: gpu
+    name: NVD-AIE_ESXi_8.0.0_Driver
+    version: 550.90.05-1OEM.800.1.0.20613240
+    source: "[shared] NVD-AIE-800_550.90.05-1OEM.800.1.0.20613240_24012345.zip"
+  check_mode: true
+  register: vib
+
+- name: Which hosts still owe a boot?
+  ansible.builtin.debug:
+    msg: "{{ vib.hosts | community.general.json_query(\"[?contains(needs, 'reboot')].host\") }}"
+
+- name: Remove the management daemon from a host in maintenance mode
+  dml.vsphere.esxi_vib:
+    hosts: [esx01.example.com]
+    name: nvdgpumgmtdaemon
+    state: absent
+"""
+
+RETURN = r"""
+needs:
+  description: What must happen until it is in force on all hosts.
+  returned: success
+  type: list
+  elements: str
+  sample: [reboot]
+hosts:
+  description: One entry for each host.
+  returned: always
+  type: list
+  elements: dict
+  contains:
+    host: {description: The host., type: str}
+    changed: {description: Whether it was changed., type: bool}
+    needs: {description: What must happen until it is in force., type: list, elements: str}
+    reboots: {description: How often the host must boot until then., type: int}
+    why: {description: "Why, in words.", type: list, elements: str}
+    unmet: {description: What prevents the change right now., type: list, elements: str}
+    state:
+      description: The VIB on this host.
+      type: dict
+      contains:
+        running: {description: The version that runs., type: str}
+        next_boot: {description: The version that the next boot brings., type: str}
+        others: {description: Other vGPU managers that are installed., type: list, elements: str}
+        gpus_in_passthrough: {description: PCI addresses of GPUs in passthrough., type: list, elements: str}
+        gpus_without_driver: {description: "The GPUs, where no driver runs any of them.", type: list, elements: str}
+        image_of: {description: "The cluster, where it is managed by an image.", type: str}
+        rehearsal: {description: What the change would install and remove and whether it takes a boot., type: dict}
+      sample: {running: null, next_boot: 550.90.05-1OEM.800.1.0.20613240}
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils import runner
+from ..module_utils.esxi import image, vib
+from ..module_utils.vsphere import fleet, session
+
+
+def body(module: AnsibleModule) -> dict[str, Any]:
+    params = module.params
+    wish = vib.Wish.of(params)
+    with session.session(params) as opened:
+        hosts, images = fleet.find(opened, params, vib.PATHS), image.managed_clusters(opened)
+        work = runner.Work(
+            subjects=[vib.Vib(host, wish, images) for host in hosts.hosts],
+            make_plan=lambda current: vib.plan_vib(current, wish),
+            refresh=hosts.refresh_for,
+        )
+        return runner.converge(module, work)
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={**session.arguments(), **fleet.ARGUMENTS, **vib.OPTIONS},
+        supports_check_mode=True,
+        required_one_of=fleet.EXACTLY_ONE,
+        mutually_exclusive=fleet.EXACTLY_ONE,
+        required_if=vib.REQUIRED_IF,
+    )
+    runner.run(module, lambda: body(module))
+
+
+if __name__ == "__main__":
+    main()

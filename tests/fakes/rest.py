@@ -1,0 +1,62 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""vCenter's REST API without a server: the image of one cluster and its drafts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from plugins.module_utils.errors import Failed
+
+CLUSTER = "/api/esx/settings/clusters/domain-c1"
+
+
+class FakeRest:
+    """Answers as plugins.module_utils.vsphere.rest.Rest does."""
+
+    server = "vcenter.lab:443"
+
+    def __init__(self, *, managed: bool = True, **components: str) -> None:
+        self.managed, self.components = managed, dict(components)
+        self.draft: dict[str, str] | None = None
+        self.deaf = False
+        self.errors: list[str] = []
+        self.fails = ""
+        self.writes: list[tuple[str, str]] = []
+
+    def get(self, path: str, *, tried: str, remedy: str = "") -> Any:
+        if path == f"{CLUSTER}/enablement/software":
+            return {"enabled": self.managed}
+        assert path == f"{CLUSTER}/software"
+        components = {name: {"version": version, "details": {}} for name, version in self.components.items()}
+        return {"base_image": {"version": "8.0.3-0.0"}, "components": components}
+
+    def send(self, verb: str, path: str, body: Any = None, *, tried: str, remedy: str = "") -> Any:
+        self._log(verb, path, tried)
+        if verb == "POST":
+            if self.draft is not None:
+                raise Failed(self.server, tried, "the server said 400 NOT_ALLOWED_IN_CURRENT_STATE", remedy)
+            self.draft = dict(self.components)
+            return "7"
+        if verb == "DELETE":
+            self.draft = None
+        elif self.draft is not None:
+            self.draft.update(body["components_to_set"])
+            for name in body["components_to_delete"]:
+                del self.draft[name]
+        return None
+
+    def task(self, path: str, body: Any = None, *, tried: str, seconds: float, **query: str) -> Any:
+        self._log(query["action"], path, tried)
+        if query["action"] == "validate":
+            errors = [{"message": {"id": "x", "default_message": text}} for text in self.errors]
+            return {"notifications": {"errors": errors}}
+        if not self.deaf and self.draft is not None:
+            self.components = self.draft
+        self.draft = None
+        return None
+
+    def _log(self, verb: str, path: str, tried: str) -> None:
+        self.writes.append((verb, path.removeprefix(CLUSTER)))
+        if verb == self.fails:
+            raise Failed(self.server, tried, "the server said 500 ERROR")

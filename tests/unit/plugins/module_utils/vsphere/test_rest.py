@@ -1,0 +1,117 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The REST session: its token, its errors, its tasks."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.errors import Failed, TimedOut, Unreachable
+from plugins.module_utils.vsphere import rest
+
+PARAMS = {"hostname": "vc", "port": 443, "username": "root", "password": "söcret", "timeout": 5}
+Exchange = tuple[str, str, Any, dict[str, str]]
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Exchange]]:
+    """A server that gives the answers in turn; what was asked is in the returned list."""
+
+    def answering(*answers: Any) -> list[Exchange]:
+        left, asked = list(answers), list[Exchange]()
+
+        def exchange(
+            _self: rest.Rest, verb: str, path: str, body: str | None, headers: dict[str, str]
+        ) -> tuple[int, str]:
+            asked.append((verb, path, body and json.loads(body), headers))
+            answer = left.pop(0)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        monkeypatch.setattr(rest.Rest, "_exchange", exchange)
+        return asked
+
+    return answering
+
+
+def session() -> Any:
+    return SimpleNamespace(server="vc:443", params=PARAMS)
+
+
+def task(status: str, **more: Any) -> tuple[int, str]:
+    return 200, json.dumps({"status": status, **more})
+
+
+def test_a_session_logs_in_uses_its_token_and_logs_out(server: Callable[..., list[Exchange]]) -> None:
+    asked = server((201, '"token"'), (200, '{"a": 1}'), (204, ""), (204, ""))
+    with rest.opened(session()) as api:
+        assert api.get("/api/x", tried="read") == {"a": 1}
+        assert api.send("PATCH", "/api/x", {"b": 2}, tried="write") is None
+    assert base64.b64decode(asked[0][3]["Authorization"].split()[1]).decode() == "root:söcret"
+    assert [(verb, path, body) for verb, path, body, _headers in asked] == [
+        ("POST", "/api/session", None),
+        ("GET", "/api/x", None),
+        ("PATCH", "/api/x", {"b": 2}),
+        ("DELETE", "/api/session", None),
+    ]
+    assert {headers.get("vmware-api-session-id") for *_rest, headers in asked[1:]} == {"token"}
+    assert "söcret" not in str(asked[1:])
+
+
+def test_a_failing_logout_does_not_hide_the_work(server: Callable[..., list[Exchange]]) -> None:
+    server((201, '"token"'), (200, "1"), ConnectionResetError("gone"))
+    with rest.opened(session()) as api:
+        assert api.get("/api/x", tried="read") == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (
+            (404, '{"error_type": "NOT_FOUND", "messages": []}'),
+            "vc:443: could not read x: the server said 404 NOT_FOUND",
+        ),
+        ((400, '{"messages": [{"id": "i", "default_message": "No."}]}'), "the server said 400 No; do this"),
+        ((503, "<html>busy</html>"), "the server said 503 <html>busy</html>"),
+        ((401, ""), "the server said 401 nothing more"),
+    ],
+)
+def test_errors_are_in_the_words_of_the_server(
+    answer: tuple[int, str], words: str, server: Callable[..., list[Exchange]]
+) -> None:
+    server(answer)
+    with pytest.raises(Failed) as caught:
+        rest.Rest(session()).get("/api/x", tried="read x", remedy="do this")
+    assert words in str(caught.value)
+
+
+def test_a_broken_connection_is_unreachable(server: Callable[..., list[Exchange]]) -> None:
+    server(ConnectionResetError("gone"))
+    with pytest.raises(Unreachable, match="ConnectionResetError: gone"):
+        rest.Rest(session()).get("/api/x", tried="read x")
+
+
+def test_a_task_is_waited_for(server: Callable[..., list[Exchange]], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rest, "_POLL_SECONDS", 0)
+    asked = server((202, '"task-1"'), task("PENDING"), task("RUNNING"), task("SUCCEEDED", result={"ok": True}))
+    assert rest.Rest(session()).task("/api/x", {}, tried="do it", seconds=5, action="commit") == {"ok": True}
+    assert [path for _verb, path, *_rest in asked] == [
+        "/api/x?action=commit&vmw-task=true",
+        *["/api/cis/tasks/task-1"] * 3,
+    ]
+
+
+def test_a_task_that_fails_or_never_ends_is_an_error(server: Callable[..., list[Exchange]]) -> None:
+    server((202, '"t"'), task("FAILED", error={"error_type": "ERROR", "messages": [{"default_message": "no depot"}]}))
+    with pytest.raises(Failed, match="could not do it: the server said ERROR: no depot"):
+        rest.Rest(session()).task("/api/x", tried="do it", seconds=5)
+    server((202, '"t"'), task("RUNNING"))
+    with pytest.raises(TimedOut, match="did not end within 0 s"):
+        rest.Rest(session()).task("/api/x", tried="do it", seconds=0.01)

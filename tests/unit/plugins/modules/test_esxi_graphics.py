@@ -1,0 +1,24 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The module esxi_graphics as Ansible calls it."""
+
+from __future__ import annotations
+
+from tests.fakes.calling import call
+from tests.fakes.esxi import FakeHost
+from tests.fakes.gpus import T4, FakeGpus, Gpu
+
+
+def test_the_wish_reaches_the_host_and_the_way_to_mig_is_told() -> None:
+    host = FakeHost()
+    gpus = FakeGpus(host, Gpu())
+    done = call("esxi_graphics", [host], type="shared_direct", policy="consolidation", vgpu_mode="mixed_size")
+    assert done["changed"], done
+    assert (gpus.default, gpus.policy) == ("sharedDirect", "consolidation")
+    assert (gpus.gpus[T4].configured, gpus.gpus[T4].mode) == ("sharedDirect", "mixedSize")
+    assert any("nvidia-smi" in step for step in done["mig_procedure"])
+
+
+def test_an_empty_wish_is_refused() -> None:
+    refused = call("esxi_graphics", [FakeHost()], restart_xorg=True)
+    assert "one of the following is required: type, policy, vgpu_mode" in refused["msg"]

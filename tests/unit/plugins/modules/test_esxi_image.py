@@ -1,0 +1,48 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The module esxi_image as Ansible calls it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.vsphere import fleet, rest
+from tests.fakes.calling import call
+from tests.fakes.rest import FakeRest
+
+
+@pytest.fixture
+def api(monkeypatch: pytest.MonkeyPatch) -> FakeRest:
+    """vCenter's REST API, and one cluster in its inventory."""
+    fake = FakeRest(tool="1")
+
+    @contextmanager
+    def opened(_session: Any) -> Iterator[FakeRest]:
+        yield fake
+
+    monkeypatch.setattr(rest, "opened", opened)
+    monkeypatch.setattr(fleet, "find_cluster", lambda *_names: (SimpleNamespace(_moId="domain-c1"), {}))
+    return fake
+
+
+def test_the_component_is_put_into_the_image_and_the_rest_is_told(api: FakeRest) -> None:
+    wish = {"cluster": "gpu", "component": "NVD-AIE-800", "version": "550.90.05"}
+    planned = call("esxi_image", [], check=True, **wish)
+    assert planned["changed"]
+    assert planned["diff"][0]["after"] == {"components": {"tool": "1", "NVD-AIE-800": "550.90.05"}}
+    assert api.writes == []
+    done = call("esxi_image", [], **wish)
+    assert done["state"]["components"] == api.components == {"tool": "1", "NVD-AIE-800": "550.90.05"}
+    assert any("Remediate" in step for step in done["steps"])
+    assert call("esxi_image", [], **wish)["changed"] is False
+
+
+def test_a_version_is_needed_to_add_it(api: FakeRest) -> None:
+    assert "version" in call("esxi_image", [], cluster="gpu", component="X")["msg"]
+    assert call("esxi_image", [], cluster="gpu", component="tool", state="absent")["changed"]
+    assert api.components == {}

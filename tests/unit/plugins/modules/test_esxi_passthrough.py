@@ -1,0 +1,25 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The module esxi_passthrough as Ansible calls it."""
+
+from __future__ import annotations
+
+from tests.fakes.calling import call
+from tests.fakes.esxi import FakeHost
+from tests.fakes.gpus import T4, FakeGpus, Gpu
+
+
+def test_gpus_are_the_default_and_hosts_are_told_apart() -> None:
+    one, two = FakeHost("esx01.lab"), FakeHost("esx02.lab")
+    FakeGpus(one, Gpu())
+    FakeGpus(two, Gpu(enabled=True, passed=True))
+    planned = call("esxi_passthrough", [one, two], enabled=True, check=True)
+    assert [(entry["changed"], entry["reboots"]) for entry in planned["hosts"]] == [(True, 1), (False, 0)]
+    assert planned["diff"][0]["after"] == {"enabled": {T4: True}}
+    assert one.writes == []
+    assert call("esxi_passthrough", [one, two], enabled=True)["changed"]
+    assert (len(one.writes), two.writes) == (1, [])
+
+
+def test_enabled_must_be_said() -> None:
+    assert "missing required arguments: enabled" in call("esxi_passthrough", [FakeHost()])["msg"]

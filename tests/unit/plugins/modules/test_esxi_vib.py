@@ -1,0 +1,62 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The module esxi_vib as Ansible calls it."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.esxi import image
+from tests.fakes.calling import call
+from tests.fakes.esxi import FakeHost
+from tests.fakes.gpus import FakeGpus, Gpu
+from tests.fakes.vibs import DEPOT, DRIVER, NEW, FakeVibs
+
+WISH: dict[str, Any] = {"name": DRIVER, "version": NEW, "source": DEPOT}
+
+
+@pytest.fixture
+def clusters(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """The clusters that are managed by an image."""
+    found: dict[str, str] = {}
+    monkeypatch.setattr(image, "managed_clusters", lambda _session: found)
+    return found
+
+
+def host(name: str = "esx01.lab", *, maintenance: bool = True) -> FakeHost:
+    made = FakeHost(name)
+    FakeGpus(made, Gpu())
+    FakeVibs(made)
+    made.has(runtime__inMaintenanceMode=maintenance, parent=SimpleNamespace(_moId="domain-c1"))
+    return made
+
+
+def test_it_is_installed_once(clusters: dict[str, str]) -> None:
+    one = host()
+    assert [call("esxi_vib", [one], **WISH)["changed"] for _run in range(2)] == [True, False]
+    assert len(one.writes) == 1
+
+
+def test_one_host_outside_maintenance_mode_stops_all_before_a_write(clusters: dict[str, str]) -> None:
+    one, two = host("esx01.lab"), host("esx02.lab", maintenance=False)
+    planned = call("esxi_vib", [one, two], check=True, **WISH)
+    assert [len(entry["unmet"]) for entry in planned["hosts"]] == [0, 1]
+    refused = call("esxi_vib", [one, two], **WISH)
+    assert refused["failed"]
+    assert "esx02.lab" in refused["msg"]
+    assert one.writes == two.writes == []
+
+
+def test_an_image_managed_cluster_is_refused(clusters: dict[str, str]) -> None:
+    clusters["domain-c1"] = "gpu"
+    one = host()
+    assert "change the component in the cluster's image with esxi_image" in call("esxi_vib", [one], **WISH)["msg"]
+    assert one.writes == []
+
+
+def test_options_are_checked_before_any_session() -> None:
+    assert "version, source" in call("esxi_vib", [FakeHost()], name=DRIVER)["msg"]
+    assert "is a relative path" in call("esxi_vib", [FakeHost()], **{**WISH, "source": "X.zip"})["msg"]
