@@ -1,0 +1,60 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The documents name what there is, and nothing else."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "roles").glob("*/README.md")])
+README = (ROOT / "README.md").read_text()
+
+
+def first_cells(heading: str) -> set[str]:
+    """What the first column of a table of the README names."""
+    table = README.split(f"| {heading} |")[1].split("\n\n")[0]
+    return set(re.findall(r"^\| \[?`(?:dml\.vsphere\.)?([\w/]+)`", table, re.MULTILINE))
+
+
+def stems(pattern: str) -> set[str]:
+    return {path.stem for path in ROOT.glob(pattern)}
+
+
+@pytest.mark.parametrize(
+    ("heading", "pattern"),
+    [
+        ("Playbook", "playbooks/*.yml"),
+        ("Role", "roles/*"),
+        ("Module", "plugins/modules/*.py"),
+        ("Filter", "plugins/filter/*.yml"),
+    ],
+)
+def test_the_map_of_the_readme_is_complete(heading: str, pattern: str) -> None:
+    there = stems(pattern)
+    assert there
+    assert first_cells(heading) == there
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(document: Path) -> None:
+    links = re.findall(r"\]\(([^)#]+)[^)]*\)", document.read_text())
+    broken = [link for link in links if "://" not in link and not (document.parent / link.replace("\n", " ")).exists()]
+    assert broken == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_commands_of_make_exist(document: Path) -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert "demo" in targets
+    named = set(re.findall(r"(?:`|^\s{2,})make ([a-z-]+)", document.read_text(), re.MULTILINE))
+    assert named - targets == set()
+
+
+def test_the_readme_names_the_version_of_galaxy_yml() -> None:
+    version = re.search(r"^version: (\S+)$", (ROOT / "galaxy.yml").read_text(), re.MULTILINE)
+    assert version
+    assert f"dml-vsphere-{version[1]}.tar.gz" in README
