@@ -186,3 +186,13 @@ func faultOf(err error) any {
 	}
 	return err
 }
+
+// labDescription is the house's own lab, for tests that change a line of it.
+func labDescription(t *testing.T) []byte {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("datacentres", "lab.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}

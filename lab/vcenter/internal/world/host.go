@@ -20,12 +20,19 @@ type Host struct {
 	spec   datacentre.Host
 	kit    datacentre.Hardware
 
-	mu      sync.Mutex // guards everything below; never held while a vcsim lock is taken
-	modules map[string]*module
-	net     network
-	traffic Traffic
-	down    bool // between going down and booting
-	moods   moods
+	mu         sync.Mutex // guards everything below; never held while a vcsim lock is taken
+	modules    map[string]*module
+	net        network
+	traffic    Traffic
+	image      image
+	pending    image // of the next boot; nil when it is the running one
+	acceptance string
+	passthru   map[string]passthru // by PCI address
+	graphics   graphics
+	slots      map[string][]slot // vGPUs in use, by PCI address
+	services   []types.HostService
+	down       bool // between going down and booting
+	moods      moods
 }
 
 // moods is what the control interface may change about a host's behaviour.
@@ -49,6 +56,12 @@ func (w *World) adopt(ctx *simulator.Context, entity *simulator.HostSystem) {
 	h.installExecuter(ctx)
 	h.installOptions(ctx)
 	h.installNetwork(ctx)
+	h.installVIBs()
+	h.installImageConfig(ctx)
+	h.installPassthru(ctx)
+	h.installDevices()
+	h.installServices(ctx)
+	h.installGraphics(ctx)
 }
 
 // specOf is what the description says of a host; a host added later by a client gets the defaults.

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -132,7 +133,20 @@ func (h *Host) boot(ctx *simulator.Context) {
 	for _, m := range h.modules {
 		m.active = m.configured
 	}
+	if h.pending != nil {
+		h.image, h.pending = h.pending, nil
+	}
+	next := maps.Clone(h.passthru)
+	for pci, p := range next {
+		p.active = p.enabled
+		next[pci] = p
+	}
+	h.passthru = next
 	h.mu.Unlock()
+	h.loadDriver()
+	h.showPassthru(ctx)
+	h.showServices(ctx)
+	h.activateGraphics(ctx)
 	h.push(ctx,
 		change("runtime.bootTime", time.Now().UTC()),
 		change("summary.rebootRequired", false),

@@ -1,0 +1,67 @@
+package world
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/vmware/govmomi/vim25/types"
+)
+
+const (
+	classDisplay = 0x0302
+	classNetwork = 0x0200
+)
+
+// installDevices lists GPUs and NICs as PCI devices and tells which NUMA node they sit on.
+func (h *Host) installDevices() {
+	hw := h.entity.Hardware
+	hw.PciDevice = nil
+	nodes := make([][]string, max(int(h.kit.Sockets), 1))
+	add := func(pci string, class int16, vendor, device, subVendor, subDevice uint16, vendorName, name string, node int32) {
+		bus, slot, function := pciAddress(pci)
+		hw.PciDevice = append(hw.PciDevice, types.HostPciDevice{Id: pci, ClassId: class, Bus: bus, Slot: slot, Function: function, VendorId: signed(vendor),
+			DeviceId: signed(device), SubVendorId: signed(subVendor), SubDeviceId: signed(subDevice), VendorName: vendorName, DeviceName: name})
+		if int(node) < len(nodes) {
+			nodes[node] = append(nodes[node], pci)
+		}
+	}
+	for _, g := range h.kit.GPUs {
+		m := h.world.desc.GPUModels[g.Model]
+		add(g.PCI, classDisplay, m.VendorID, m.DeviceID, m.SubVendorID, m.SubDeviceID, nvidia, m.Name, g.NUMA)
+	}
+	for _, n := range h.kit.NICs {
+		vendor := map[uint16]string{0x15b3: "Mellanox Technologies", 0x8086: "Intel Corporation"}[n.VendorID]
+		add(n.PCI, classNetwork, n.VendorID, n.DeviceID, n.VendorID, n.DeviceID, vendor, n.Name, n.NUMA)
+	}
+	hw.NumaInfo = h.numa(nodes)
+}
+
+func (h *Host) numa(nodes [][]string) *types.HostNumaInfo {
+	info := &types.HostNumaInfo{Type: "NUMA", NumNodes: int32(len(nodes))}
+	size := h.kit.MemoryGB << 30 / int64(len(nodes))
+	for i, pci := range nodes {
+		node := types.HostNumaNode{TypeId: byte(i), MemorySize: size, MemoryRangeBegin: int64(i) * size, MemoryRangeLength: size, PciId: pci}
+		for c := range h.kit.CoresPerSocket {
+			node.CpuID = append(node.CpuID, int16(i)*h.kit.CoresPerSocket+c)
+		}
+		info.NumaNode = append(info.NumaNode, node)
+	}
+	return info
+}
+
+// pciAddress takes 0000:3b:00.0 apart.
+func pciAddress(pci string) (bus, slot, function byte) {
+	part := func(text string) byte {
+		n, err := strconv.ParseUint(text, 16, 8)
+		if err != nil {
+			panic(fmt.Sprintf("PCI address %q: %v", pci, err)) // the description was read, but never checked: say where
+		}
+		return byte(n)
+	}
+	fields := strings.FieldsFunc(pci, func(r rune) bool { return r == ':' || r == '.' })
+	if len(fields) != 4 {
+		panic(fmt.Sprintf("PCI address %q is not like 0000:3b:00.0", pci))
+	}
+	return part(fields[1]), part(fields[2]), part(fields[3])
+}

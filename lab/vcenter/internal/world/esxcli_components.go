@@ -1,0 +1,106 @@
+package world
+
+import (
+	esxcli "github.com/vmware/govmomi/cli/esx"
+	"github.com/vmware/govmomi/simulator"
+
+	"dml.vsphere/lab/vcenter/internal/datacentre"
+)
+
+func init() {
+	apply := []string{"allowdowngrades", "component", "depot", "dryrun", "force", "maintenancemode", "nohardwarewarning", "noliveinstall", "nosigcheck", "proxy"}
+	commands["software.component.apply"] = command{params: apply, run: (*Host).componentApply, deaf: dry((*Host).componentApply)}
+	commands["software.component.list"] = command{params: []string{"rebootingimage"}, run: (*Host).componentList}
+	commands["software.component.get"] = command{params: []string{"component", "rebootingimage"}, run: (*Host).componentList}
+	remove := []string{"component", "dryrun", "force", "maintenancemode", "noliveinstall"}
+	commands["software.component.remove"] = command{params: remove, run: (*Host).componentRemove, deaf: dry((*Host).componentRemove)}
+}
+
+// componentID is a component's name as results of esxcli print it.
+func componentID(v datacentre.VIB) string { return v.Component + "(" + v.Version + ")" }
+
+func isComponent(v datacentre.VIB, name string) bool {
+	return v.Component != "" && (name == v.Component || name == v.Component+":"+v.Version)
+}
+
+func (h *Host) componentApply(ctx *simulator.Context, a esxcli.Values) (*esxcli.Response, *cliError) {
+	offered, err := h.offered(esxcli.Values{"depot": a["depot"]})
+	if err != nil {
+		return nil, err
+	}
+	offered, err = components(offered, a["component"])
+	if err != nil {
+		return nil, err
+	}
+	t := options(a)
+	for _, v := range offered {
+		old, present := h.base()[v.Name]
+		if present && newer(old.Version, v.Version) && a.Value("allowdowngrades") != "true" {
+			t.skip = append(t.skip, v)
+			continue
+		}
+		t.plan(h.base(), v, false)
+	}
+	done, err := h.commit(ctx, &t)
+	if err != nil {
+		return nil, err
+	}
+	return t.result("InstallationResult", "Components", done, componentID), nil
+}
+
+// components are the packages of the components named; all components when none is.
+func components(list []datacentre.VIB, names []string) ([]datacentre.VIB, *cliError) {
+	var out []datacentre.VIB
+	found := map[string]bool{}
+	for _, v := range list {
+		wanted := len(names) == 0 && v.Component != ""
+		for _, n := range names {
+			if isComponent(v, n) {
+				found[n], wanted = true, true
+			}
+		}
+		if wanted {
+			out = append(out, v)
+		}
+	}
+	for _, n := range names {
+		if !found[n] {
+			return nil, &cliError{lines: []string{"[NoMatchError]", "No component matching '" + n + "'.", "id = " + n, seeLog}}
+		}
+	}
+	return out, nil
+}
+
+func (h *Host) componentList(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *cliError) {
+	list, err := components(h.shown(a).sorted(), a["component"])
+	if err != nil {
+		return nil, err
+	}
+	out := rows("ComponentSummary")
+	seen := map[string]bool{}
+	for _, v := range list {
+		if seen[componentID(v)] {
+			continue
+		}
+		seen[componentID(v)] = true
+		out.Values = append(out.Values, record("AcceptanceLevel", v.AcceptanceLevel, "CreationDate", installDate, "DisplayName", orText(v.ComponentTitle, v.Component),
+			"DisplayVersion", v.Version, "Name", v.Component, "Status", "", "Vendor", v.Vendor, "Version", v.Version))
+	}
+	return out, nil
+}
+
+func (h *Host) componentRemove(ctx *simulator.Context, a esxcli.Values) (*esxcli.Response, *cliError) {
+	if len(a["component"]) == 0 {
+		return nil, cliErrorf("Error: Missing required parameter -n|--component")
+	}
+	t := options(a)
+	var err *cliError
+	if t.remove, err = components(h.base().sorted(), a["component"]); err != nil {
+		return nil, err
+	}
+	done, err := h.commit(ctx, &t)
+	if err != nil {
+		return nil, err
+	}
+	return t.result("InstallationResult", "Components", done, componentID), nil
+}

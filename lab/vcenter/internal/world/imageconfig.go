@@ -1,0 +1,128 @@
+package world
+
+import (
+	"time"
+
+	esxcli "github.com/vmware/govmomi/cli/esx"
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/mo"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+)
+
+// imageConfigManager is a host's HostImageConfigManager.
+type imageConfigManager struct {
+	mo.HostImageConfigManager
+	host *Host
+}
+
+func (h *Host) installImageConfig(ctx *simulator.Context) {
+	m := &imageConfigManager{host: h}
+	m.Self = h.managerRef("HostImageConfigManager", "imageConfigManager")
+	h.entity.ConfigManager.ImageConfigManager = h.manager(ctx, m)
+}
+
+// FetchSoftwarePackages lists the running packages.
+func (m *imageConfigManager) FetchSoftwarePackages(ctx *simulator.Context, _ *types.FetchSoftwarePackages) soap.HasFault {
+	body := new(methods.FetchSoftwarePackagesBody)
+	if body.Fault_ = m.host.unreachable(ctx); body.Fault_ != nil {
+		return body
+	}
+	body.Res = new(types.FetchSoftwarePackagesResponse)
+	running, _ := m.host.images()
+	for _, v := range running.sorted() {
+		maintenance, live := needsMaintenance(v), v.LiveInstall
+		body.Res.Returnval = append(body.Res.Returnval, types.SoftwarePackage{
+			Name: v.Name, Version: v.Version, Type: "bootbank", Vendor: v.Vendor, AcceptanceLevel: levels[rank(v.AcceptanceLevel)].api,
+			Summary: v.Summary, Description: v.Summary, MaintenanceModeRequired: &maintenance,
+			Capability: types.SoftwarePackageCapability{LiveInstallAllowed: &live, LiveRemoveAllowed: &live, StatelessReady: types.NewBool(true), Overlay: types.NewBool(false)},
+			Payload:    []string{v.Name},
+		})
+	}
+	return body
+}
+
+// HostImageConfigGetAcceptance is the host's acceptance level.
+func (m *imageConfigManager) HostImageConfigGetAcceptance(ctx *simulator.Context, _ *types.HostImageConfigGetAcceptance) soap.HasFault {
+	body := new(methods.HostImageConfigGetAcceptanceBody)
+	if body.Fault_ = m.host.unreachable(ctx); body.Fault_ != nil {
+		return body
+	}
+	m.host.mu.Lock()
+	defer m.host.mu.Unlock()
+	body.Res = &types.HostImageConfigGetAcceptanceResponse{Returnval: levels[rank(m.host.acceptance)].api}
+	return body
+}
+
+// UpdateHostImageAcceptanceLevel changes the host's acceptance level.
+func (m *imageConfigManager) UpdateHostImageAcceptanceLevel(ctx *simulator.Context, req *types.UpdateHostImageAcceptanceLevel) soap.HasFault {
+	body := new(methods.UpdateHostImageAcceptanceLevelBody)
+	if body.Fault_ = m.host.unreachable(ctx); body.Fault_ != nil {
+		return body
+	}
+	if rank(req.NewAcceptanceLevel) < 0 {
+		body.Fault_ = soapFault(&types.InvalidArgument{InvalidProperty: "newAcceptanceLevel"})
+		return body
+	}
+	if m.host.accept(req.NewAcceptanceLevel) != "" {
+		body.Fault_ = simulator.Fault("A package of the host has a lower acceptance level.", &types.HostConfigFault{})
+		return body
+	}
+	body.Res = new(types.UpdateHostImageAcceptanceLevelResponse)
+	return body
+}
+
+// accept sets the host's acceptance level; it returns the package that forbids it, if there is one.
+func (h *Host) accept(level string) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, v := range h.image.sorted() {
+		if rank(v.AcceptanceLevel) > rank(level) {
+			return id(v)
+		}
+	}
+	h.acceptance = levels[rank(level)].api
+	return ""
+}
+
+// HostImageConfigGetProfile names the host's image profile.
+func (m *imageConfigManager) HostImageConfigGetProfile(*types.HostImageConfigGetProfile) soap.HasFault {
+	name, vendor := m.host.profile()
+	return &methods.HostImageConfigGetProfileBody{Res: &types.HostImageConfigGetProfileResponse{Returnval: types.HostImageProfileSummary{Name: name, Vendor: vendor}}}
+}
+
+// InstallDate is the day the host was installed.
+func (m *imageConfigManager) InstallDate(*types.InstallDate) soap.HasFault {
+	day, err := time.Parse(time.DateOnly, installDate)
+	if err != nil {
+		panic(err) // a constant of ours
+	}
+	return &methods.InstallDateBody{Res: &types.InstallDateResponse{Returnval: day}}
+}
+
+func (h *Host) profile() (name, vendor string) {
+	return "ESXi-" + h.world.desc.Version + "-" + h.world.desc.Build + "-standard", "VMware, Inc."
+}
+
+func (h *Host) profileGet(*simulator.Context, esxcli.Values) (*esxcli.Response, *cliError) {
+	name, vendor := h.profile()
+	return rows("ImageProfile", record("Name", name, "Vendor", vendor, "AcceptanceLevel", "PartnerSupported")), nil
+}
+
+func (h *Host) acceptanceGet(*simulator.Context, esxcli.Values) (*esxcli.Response, *cliError) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return &esxcli.Response{Kind: "string", String: levels[rank(h.acceptance)].vib}, nil
+}
+
+func (h *Host) acceptanceSet(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *cliError) {
+	level := a.Value("level")
+	if rank(level) < 0 {
+		return nil, cliErrorf("Invalid data constraint for parameter 'level'.")
+	}
+	if vib := h.accept(level); vib != "" {
+		return nil, &cliError{lines: []string{"[AcceptanceConfigError]", "VIB " + vib + " has a lower acceptance level than " + level + ".", seeLog}}
+	}
+	return &esxcli.Response{Kind: "string", String: "Host acceptance level changed to '" + levels[rank(level)].vib + "'."}, nil
+}
