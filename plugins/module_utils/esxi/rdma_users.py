@@ -1,0 +1,49 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Who else on a host uses its RDMA cards: vSAN, NVMe over RDMA, iSER; by what the API tells."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from ..vsphere.fleet import Host
+from ..vsphere.sdk import vim
+
+PATHS = ("config.storageDevice.hostBusAdapter",)
+# The API does not tell whether vSAN uses RDMA, so vSAN over an RDMA card counts.
+SERVICES = {"vsan": "vSAN", "vsanExternal": "vSAN", "nvmeRdma": "NVMe over RDMA"}
+
+
+def users(host: Host, net: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Each user by kind and name, with the card it uses; None where the API does not tell which."""
+    return [*_adapters(host, net), *_services(net)]
+
+
+def sentences(found: Collection[Mapping[str, Any]]) -> list[str]:
+    """The users in words."""
+    return [f"{one['kind']} ({one['name']} over {one['uplink'] or 'an unknown card'})" for one in found]
+
+
+def on_uplinks(found: Collection[Mapping[str, Any]], uplinks: Collection[str]) -> list[Mapping[str, Any]]:
+    """The users of these cards, and those of which the card is unknown."""
+    return [one for one in found if one["uplink"] is None or one["uplink"] in uplinks]
+
+
+def _adapters(host: Host, net: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    for adapter in host["config.storageDevice.hostBusAdapter"] or []:
+        if isinstance(adapter, vim.host.RdmaHba):
+            device = net["rdma"].get(adapter.associatedRdmaDevice, {})
+            yield {"kind": "NVMe over RDMA", "name": adapter.device, "uplink": device.get("uplink")}
+        elif isinstance(adapter, vim.host.InternetScsiHba) and (adapter.driver or "").lower() == "iser":
+            yield {"kind": "iSER", "name": adapter.device, "uplink": None}
+
+
+def _services(net: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    cards = {uplink for uplink, facts in net["uplinks"].items() if facts["rdma"]}
+    for vmk, adapter in net["vmkernel"].items():
+        switch = net["switches"].get(adapter["switch"], {"uplinks": []})
+        kinds = sorted({SERVICES[service] for service in adapter["services"] if service in SERVICES})
+        for kind in kinds:
+            for uplink in sorted(cards.intersection(switch["uplinks"])):
+                yield {"kind": kind, "name": vmk, "uplink": uplink}

@@ -1,0 +1,209 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Subject: lossless RoCE on a host: the options of its RDMA cards' driver, and what the cards say of flow control."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import Refused
+from ..logic import roce as logic
+from ..logic.roce import Lossless
+from ..plan import REBOOT, Plan
+from ..vsphere.fleet import Host
+from . import kernel_module, network, port_groups, rdma_users
+from .kernel_module import KernelModule
+
+PATHS = (*kernel_module.PATHS, *network.PATHS, *rdma_users.PATHS, *port_groups.PATHS)
+OPTIONS: dict[str, Any] = {
+    "priority": {"type": "int", "default": 3},
+    "trust": {"type": "str", "choices": [logic.DSCP, logic.PCP], "default": logic.DSCP},
+    "dscp": {"type": "int"},
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "acknowledge_shared_nic": {"type": "bool", "default": False},
+}
+HOST_SIDE_ONLY = (
+    "pfc is what the host's own DCB status says; whether the switch does the same, only the switch tells, "
+    "and whether it works, only traffic: pause frames, no drops, growing RDMA counters"
+)
+
+
+@dataclass(frozen=True)
+class Wish:
+    """Lossless RoCE, or none; and whether others on the same cards are known and agree."""
+
+    lossless: Lossless | None
+    acknowledged: bool = False
+
+
+def wish(params: Mapping[str, Any]) -> Wish:
+    """What the options of the module mean; what contradicts itself is refused."""
+    if params["state"] == "absent":
+        return Wish(None, params["acknowledge_shared_nic"])
+    try:
+        checked = logic.lossless(params["priority"], params["trust"], params["dscp"])
+    except ValueError as error:
+        raise Refused("RoCE", "take the wish", str(error), "correct priority, trust or dscp") from error
+    return Wish(checked, params["acknowledge_shared_nic"])
+
+
+def advice(wanted: Wish) -> dict[str, Any]:
+    """What the module says beside the hosts' states: how far they go, and what the switch must do."""
+    settings = {"switch": logic.switch_settings(wanted.lossless)} if wanted.lossless else {}
+    return {"note": HOST_SIDE_ONLY, **settings}
+
+
+class Roce:
+    """Lossless RoCE on one host."""
+
+    name = "RoCE"
+
+    def __init__(self, host: Host, wanted: Wish) -> None:
+        self.host, self.target, self.wanted = host, host.name, wanted
+
+    def read(self) -> dict[str, Any]:
+        """The cards, their driver's options as configured and as active, flow control, other users, port groups."""
+        self.host.must_answer("read its RoCE settings")
+        net = network.read(self.host)
+        drivers, cards = driver_of(net)
+        modules = {name: KernelModule(self.host, name).read() for driver in drivers for name in logic.OURS[driver]}
+        needs_tag = self.wanted.lossless is not None and self.wanted.lossless.trust == logic.PCP
+        return {
+            "drivers": drivers,
+            "cards": cards,
+            "configured": {name: state["options"] for name, state in modules.items()},
+            "active": {name: state["active"] for name, state in modules.items()},
+            "pfc": {card: flow_control(self.host, card) for card, driver in cards.items() if driver in logic.OURS},
+            "users": rdma_users.users(self.host, net),
+            "port_groups": _port_groups(self.host, net) if needs_tag else [],
+            "switches": sorted({name for card in cards if (name := network.switch_with(net, card))}),
+        }
+
+    def plan(self, current: Mapping[str, Any]) -> Plan:
+        """What this subject's wish changes."""
+        return plan_roce(current, self.wanted)
+
+    def apply(self, plan: Plan) -> None:
+        """Write the option strings of the modules that differ."""
+        for change in plan.due:
+            active = plan.before["active"][change.key]
+            its = Plan(
+                before={"options": change.before, "active": active}, after={"options": change.after, "active": active}
+            )
+            KernelModule(self.host, change.key).apply(its)
+
+
+def driver_of(net: Mapping[str, Any]) -> tuple[list[str], dict[str, str]]:
+    """The drivers of the RDMA cards that this subject knows, and every RDMA card with its driver."""
+    cards = {card: facts["driver"] for card, facts in net["uplinks"].items() if facts["rdma"]}
+    return sorted(set(cards.values()) & set(logic.OURS)), cards
+
+
+def flow_control(host: Host, card: str) -> list[int]:
+    """The priorities on which a card does flow control now, by its own DCB status."""
+    rows = host.esxcli.rows("network nic dcb status get", nicname=card)
+    return logic.pfc_of(rows[0]) if rows else []
+
+
+def _port_groups(host: Host, net: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The port groups of the switches that the RDMA cards belong to."""
+    _drivers, cards = driver_of(net)
+    switches = {network.switch_with(net, card) for card in cards}
+    return [one for one in port_groups.of(host.session, [host]).values() if one["switch"] in switches]
+
+
+def plan_roce(current: Mapping[str, Any], wanted: Wish) -> Plan:
+    """The wish in the options of every driver that is there; foreign options stay."""
+    if wanted.lossless is not None:
+        _refuse_impossible(current, wanted.lossless)
+    try:
+        after = _merged(current, wanted.lossless)
+        waiting = _waiting(current, wanted.lossless)
+    except ValueError as error:
+        raise Refused("RoCE", "plan it", str(error), "correct trust") from error
+    facts = {key: current[key] for key in ("cards", "active", "pfc", "users")}
+    plan = Plan(
+        before={**current["configured"], **facts},
+        after={**after, **facts},
+        needs=frozenset({REBOOT}) if waiting else frozenset(),
+        why=tuple(f"{key} of {module} is taken only when the host boots" for module, key in waiting),
+        warnings=tuple(
+            _warnings(current, wanted.lossless, changed=after != current["configured"], waiting=bool(waiting))
+        ),
+    )
+    _refuse_shared(current, wanted, plan)
+    return plan
+
+
+def _merged(current: Mapping[str, Any], lossless: Lossless | None) -> dict[str, Any]:
+    after: dict[str, Any] = {}
+    for driver in current["drivers"]:
+        after.update(logic.merged(driver, current["configured"], lossless))
+    return after
+
+
+def _waiting(current: Mapping[str, Any], lossless: Lossless | None) -> list[tuple[str, str]]:
+    """The options that are not in use as wished, each with its module."""
+    return [
+        (module, key)
+        for driver in current["drivers"]
+        for module, keys in logic.differing(driver, current["active"], lossless).items()
+        for key in keys
+    ]
+
+
+def _refuse_impossible(current: Mapping[str, Any], lossless: Lossless) -> None:
+    if not current["cards"]:
+        said = "the host has no RDMA device: its network cards have none, or their RDMA driver is not loaded"
+        raise Refused("RoCE", "make it lossless", said, "install the driver first")
+    unknown = {card: driver for card, driver in current["cards"].items() if driver not in logic.OURS}
+    if unknown:
+        shown = ", ".join(f"{card} uses {driver}" for card, driver in unknown.items())
+        known = ", ".join(logic.OURS)
+        raise Refused("RoCE", "make it lossless", f"{shown}; options are known for {known}", "set them by hand")
+    groups = current["port_groups"]
+    if lossless.trust == logic.PCP and groups and not any(one["tagged"] for one in groups):
+        said = f"no port group of {', '.join(current['switches'])} has a VLAN, and the priority travels in its tag"
+        raise Refused("RoCE", "trust PCP", said, "give the port groups a VLAN, or take trust dscp")
+
+
+def _refuse_shared(current: Mapping[str, Any], wanted: Wish, plan: Plan) -> None:
+    ours = [card for card, driver in current["cards"].items() if driver in current["drivers"]]
+    others = rdma_users.on_uplinks(current["users"], ours)
+    if others and plan.changes and not wanted.acknowledged:
+        raise Refused(
+            "RoCE",
+            "change the options of the driver",
+            f"they act on all ports of the host, also for {', '.join(rdma_users.sentences(others))}",
+            "agree with them on the priority, then say acknowledge_shared_nic: true",
+        )
+
+
+def _warnings(current: Mapping[str, Any], lossless: Lossless | None, *, changed: bool, waiting: bool) -> Iterator[str]:
+    if changed:
+        yield from _before_the_boot(current, lossless)
+    if lossless is None:
+        return
+    untagged = [one["name"] for one in current["port_groups"] if not one["tagged"]]
+    if untagged:
+        yield f"the port groups {', '.join(untagged)} have no VLAN: their RoCE traffic carries no priority"
+    silent = [card for card, priorities in current["pfc"].items() if lossless.priority not in priorities]
+    if silent and not changed and not waiting:
+        yield (
+            f"{', '.join(silent)} shows no flow control on priority {lossless.priority} although the options are set: "
+            "reboot the host if it has not booted since, else the switch overrules it by DCBX"
+        )
+
+
+def _before_the_boot(current: Mapping[str, Any], lossless: Lossless | None) -> Iterator[str]:
+    if lossless is not None:
+        yield f"set the switch to priority {lossless.priority} before the host boots: see switch in the result"
+    dropped = {
+        priority
+        for driver in current["drivers"]
+        for priority in logic.dropped_priorities(driver, current["configured"], lossless)
+    }
+    if dropped:
+        yield f"flow control on priority {', '.join(str(one) for one in sorted(dropped))} is switched off"

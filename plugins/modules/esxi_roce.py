@@ -1,0 +1,154 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Module: lossless RoCE on ESXi hosts."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: esxi_roce
+short_description: Make RoCE traffic of ESXi hosts lossless
+version_added: 1.0.0
+description:
+  - Turns on priority flow control for one priority and marks RoCE traffic with it, by the options of the driver of the
+    host's RDMA cards, on many hosts in one call. Options of the driver that are not about this keep their values.
+  - The driver is found on the host. For C(nmlx5_core) (ConnectX-4 and later) these are C(pfctx), C(pfcrx) and
+    C(trust_state), and C(dscp_force) or C(pcp_force) of C(nmlx5_rdma). For C(nmlx4_en) (ConnectX-3) they are C(pfctx)
+    and C(pfcrx), with O(trust=pcp) only.
+  - Drivers take their options only when the host boots, so the result says O(ignore:needs) V(reboot) until then.
+    Set the switch first. What it must be set to is returned as RV(switch).
+  - Afterwards the cards' DCB status is read into RV(hosts[].state). It shows the host's side only.
+options:
+  priority:
+    description: The priority (802.1p, 0 to 7) of the traffic that must not be dropped.
+    type: int
+    default: 3
+  trust:
+    description:
+      - How a packet shows its priority. V(dscp) is by its IP header. V(pcp) is by its VLAN tag, so the port groups of
+        the RDMA switch need a VLAN; this is refused where none of them has one.
+    type: str
+    choices: [dscp, pcp]
+    default: dscp
+  dscp:
+    description:
+      - The DSCP (0 to 63) that RoCE traffic is marked with when O(trust=dscp).
+        Cards and switches read the priority from its three upper bits, so O(dscp) divided by 8 must be O(priority).
+      - Without it, the priority times 8 plus 2 is taken, which is V(26) for priority 3.
+    type: int
+  state:
+    description: V(absent) removes the options that this module sets, and no others.
+    type: str
+    choices: [present, absent]
+    default: present
+  acknowledge_shared_nic:
+    description:
+      - Options of a driver act on all its ports in a host. A change is refused while vSAN, NVMe over RDMA or iSER is
+        found on the RDMA cards, unless this is V(true).
+    type: bool
+    default: false
+extends_documentation_fragment:
+  - dml.vsphere.connection
+  - dml.vsphere.hosts
+  - dml.vsphere.attributes
+seealso:
+  - module: dml.vsphere.esxi_kernel_module
+  - module: dml.vsphere.esxi_pvrdma
+author:
+  - The dml.vsphere contributors (@dml-vsphere)
+"""
+
+EXAMPLES = r"""
+- name: No drop on priority 3, shown by DSCP 26
+  dml.vsphere.esxi_roce:
+    cluster: gpu
+    priority: 3
+    trust: dscp
+    dscp: 26
+  register: roce
+
+- name: What the switches must be set to
+  ansible.builtin.debug:
+    msg: "{{ roce.switch.onyx.splitlines() }}"
+
+- name: Which cards do flow control now, as far as the host can tell?
+  ansible.builtin.debug:
+    msg: "{{ roce | community.general.json_query('hosts[].[host, state.pfc]') }}"
+"""
+
+RETURN = r"""
+needs:
+  description: What must happen until all hosts are in force.
+  returned: success
+  type: list
+  elements: str
+  sample: [reboot]
+switch:
+  description: What the switches between the hosts must be set to. They are never touched.
+  returned: when O(state=present)
+  type: dict
+  contains:
+    generic: {description: In words., type: str}
+    onyx: {description: For Mellanox Onyx, with PORTS for the ports of the hosts and between switches., type: str}
+note:
+  description: How far RV(hosts[].state) can be trusted.
+  returned: always
+  type: str
+hosts:
+  description: One entry for each host.
+  returned: always
+  type: list
+  elements: dict
+  contains:
+    host: {description: The host., type: str}
+    changed: {description: Whether its options were changed., type: bool}
+    needs: {description: What must happen until they are in force., type: list, elements: str}
+    why: {description: "Why, in words.", type: list, elements: str}
+    state:
+      description: The options of each module as configured and as active, and what the cards say.
+      type: dict
+      contains:
+        active: {description: The options in use since the last boot., type: dict}
+        pfc: {description: "By card, the priorities on which it does flow control now.", type: dict}
+        cards: {description: "The RDMA cards, with their drivers.", type: dict}
+        users: {description: Who else uses the RDMA cards., type: list, elements: dict}
+      sample:
+        nmlx5_core: {pfctx: "0x08", pfcrx: "0x08", trust_state: "2"}
+        nmlx5_rdma: {dscp_force: "26"}
+        active: {nmlx5_core: {}, nmlx5_rdma: {}}
+        cards: {vmnic2: nmlx5_core}
+        pfc: {vmnic2: []}
+        users: []
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils import runner
+from ..module_utils.esxi import roce
+from ..module_utils.vsphere import fleet, session
+
+
+def body(module: AnsibleModule) -> dict[str, Any]:
+    params = module.params
+    wish = roce.wish(params)
+    with session.session(params) as opened:
+        hosts = fleet.find(opened, params, roce.PATHS)
+        work = runner.Work(subjects=[roce.Roce(host, wish) for host in hosts.hosts], refresh=hosts.refresh_for)
+        return {**runner.converge(module, work), **roce.advice(wish)}
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={**session.arguments(), **fleet.ARGUMENTS, **roce.OPTIONS},
+        supports_check_mode=True,
+        required_one_of=fleet.EXACTLY_ONE,
+        mutually_exclusive=fleet.EXACTLY_ONE,
+    )
+    runner.run(module, lambda: body(module))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,231 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Lossless RoCE on a host: two modules in one plan, others on the cards, and what the cards say afterwards."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from pyVmomi import vim
+
+from plugins.module_utils import runner
+from plugins.module_utils.errors import Refused
+from plugins.module_utils.esxi import roce
+from plugins.module_utils.esxi.roce import Roce, Wish
+from plugins.module_utils.logic.roce import lossless
+from tests.fakes.esxi import BOOTED, FakeEsxcli, FakeHost, FakeKernelModules, refresh
+from tests.fakes.module import FakeModule
+from tests.fakes.network import Card, FakeNetwork, Vmk
+
+DSCP = Wish(lossless(3, "dscp"))
+PCP = Wish(lossless(3, "pcp"))
+ABSENT = Wish(None)
+CORE = "pfctx=0x08 pfcrx=0x08 trust_state=2"
+
+
+def host(name: str = "esx01.lab", *, core: str = "max_vfs=8", rdma: str = "", pfc: int | None = None) -> FakeHost:
+    made = FakeHost(name)
+    made.network = FakeNetwork().on(made)
+    made.modules = FakeKernelModules(made, nmlx5_core=core, nmlx5_rdma=rdma)
+    made.esxcli_ = FakeEsxcli(made, {"network nic dcb status get": lambda nicname: [_status(nicname, pfc)]})
+    return made
+
+
+def _status(nic: str, priority: int | None) -> dict[str, str]:
+    flags = " ".join("1" if one == priority else "0" for one in range(8))
+    return {"Nic": nic, "PFCEnabled": str(priority is not None).lower(), "PFCConfiguration": flags}
+
+
+def converge(*hosts: FakeHost, wish: Wish = DSCP, check: bool = False) -> dict[str, Any]:
+    work = runner.Work(subjects=[Roce(one, wish) for one in hosts], refresh=refresh)
+    return runner.converge(FakeModule(check_mode=check), work)
+
+
+def strings_written(one: FakeHost) -> list[tuple[Any, ...]]:
+    return [write[1:] for write in one.writes if write[0] == "UpdateModuleOptionString"]
+
+
+def test_check_apply_check_apply() -> None:
+    one = host()
+    planned = converge(one, check=True)
+    assert planned["changed"] and planned["needs"] == ["reboot"] and one.writes == []
+    applied = converge(one)
+    assert applied["diff"] == planned["diff"]
+    assert strings_written(one) == [("nmlx5_core", f"max_vfs=8 {CORE}"), ("nmlx5_rdma", "dscp_force=26")]
+    assert any("set the switch to priority 3 before the host boots" in text for text in planned["warnings"])
+    written = len(one.writes)
+    for check in (True, False):
+        again = converge(one, check=check)
+        assert not again["changed"] and again["needs"] == ["reboot"]
+    assert len(one.writes) == written
+    state = again["hosts"][0]["state"]
+    assert state["active"] == {"nmlx5_core": {"max_vfs": "8"}, "nmlx5_rdma": {}}
+    assert state["pfc"] == {"vmnic2": []} and state["cards"] == {"vmnic2": "nmlx5_core"}
+    assert again["hosts"][0]["why"][0] == "pfctx of nmlx5_core is taken only when the host boots"
+
+
+def test_only_the_module_that_differs_is_written() -> None:
+    one = host(core=CORE)
+    converge(one)
+    assert strings_written(one) == [("nmlx5_rdma", "dscp_force=26")]
+
+
+def test_after_the_boot_it_rests_and_the_cards_agree() -> None:
+    one = host()
+    converge(one)
+    one.has(runtime__bootTime=BOOTED + timedelta(minutes=10))
+    one.esxcli_.answers["network nic dcb status get"] = lambda nicname: [_status(nicname, 3)]
+    rested = converge(one)
+    assert not rested["changed"] and rested["needs"] == [] and rested["warnings"] == []
+    assert rested["hosts"][0]["state"]["pfc"] == {"vmnic2": [3]}
+
+
+def test_a_card_that_shows_no_flow_control_although_all_is_set_is_named() -> None:
+    one = host(core=CORE, rdma="dscp_force=26", pfc=5)
+    result = converge(one)
+    assert not result["changed"] and result["needs"] == []
+    (warning,) = result["warnings"]
+    assert "vmnic2 shows no flow control on priority 3 although the options are set" in warning
+
+
+def test_changing_the_trust_removes_the_other_mark() -> None:
+    one = host(core=CORE, rdma="dscp_force=26")
+    _with_port_groups(one, [{"name": "rdma-vm", "switch": "rdma", "vlan": 216, "tagged": True}])
+    converge(one, wish=PCP)
+    assert one.modules.strings == {"nmlx5_core": CORE.replace("=2", "=1"), "nmlx5_rdma": "pcp_force=3"}
+
+
+def test_absent_removes_our_options_alone_and_waits_for_a_boot() -> None:
+    one = host(core=f"max_vfs=8 {CORE}", rdma="dscp_force=26")
+    result = converge(one, wish=ABSENT)
+    assert one.modules.strings == {"nmlx5_core": "max_vfs=8", "nmlx5_rdma": ""}
+    assert result["needs"] == ["reboot"]
+    assert any(
+        "flow control on priority 3 is switched off" in text
+        for text in converge(host(core=CORE), wish=ABSENT)["warnings"]
+    )
+    one.has(runtime__bootTime=BOOTED + timedelta(minutes=10))
+    rested = converge(one, wish=ABSENT)
+    assert not rested["changed"] and rested["needs"] == [] and rested["warnings"] == []
+
+
+def test_absent_is_done_on_a_host_without_rdma() -> None:
+    one = host()
+    one.network.cards = [Card("vmnic0")]
+    result = converge(one, wish=ABSENT)
+    assert "failed" not in result and not result["changed"]
+
+
+@pytest.mark.parametrize(
+    ("cards", "said"),
+    [
+        ([Card("vmnic0")], "the host has no RDMA device"),
+        ([Card("vmnic2", "bnxtnet", "vmrdma0")], "vmnic2 uses bnxtnet; options are known for nmlx5_core, nmlx4_en"),
+        (
+            [Card("vmnic2", "nmlx5_core", "vmrdma0"), Card("vmnic3", "bnxtnet", "vmrdma1")],
+            "vmnic3 uses bnxtnet",
+        ),
+    ],
+)
+def test_cards_that_cannot_be_set_are_refused_by_name(cards: list[Card], said: str) -> None:
+    good, bad = host("esx01.lab"), host("esx02.lab")
+    bad.network.cards = cards
+    result = converge(good, bad)
+    assert said in result["msg"] and "esx02.lab" in result["msg"]
+    assert good.writes == bad.writes == []
+
+
+def _hba(kind: str) -> Any:
+    if kind == "iSER":
+        return vim.host.InternetScsiHba(device="vmhba64", driver="iser")
+    return vim.host.RdmaHba(device="vmhba64", associatedRdmaDevice="vmrdma0")
+
+
+def _share(one: FakeHost, user: str) -> None:
+    if user == "vSAN":
+        one.network.vmks.append(Vmk("vmk2", "rdma", services=("vsan",)))
+    else:
+        one.properties_of({"config.storageDevice.hostBusAdapter": [_hba(user)]})
+
+
+@pytest.mark.parametrize(
+    ("user", "said"),
+    [
+        ("vSAN", "vSAN (vmk2 over vmnic2)"),
+        ("NVMe over RDMA", "NVMe over RDMA (vmhba64 over vmnic2)"),
+        ("iSER", "iSER (vmhba64 over an unknown card)"),
+    ],
+)
+def test_a_shared_card_is_refused_until_it_is_acknowledged(user: str, said: str) -> None:
+    one = host()
+    _share(one, user)
+    refused = converge(one)
+    assert said in refused["msg"] and "acknowledge_shared_nic" in refused["msg"] and one.writes == []
+    assert said not in str(converge(one, wish=Wish(DSCP.lossless, acknowledged=True)).get("msg"))
+    assert len(strings_written(one)) == 2
+    assert "failed" not in converge(one), "nothing is left to change, so nobody is disturbed"
+
+
+def test_storage_over_other_cards_disturbs_nobody() -> None:
+    one = host()
+    one.network.vmk("vmk0").services = ("management", "vsan")
+    assert "failed" not in converge(one)
+
+
+def _with_port_groups(one: FakeHost, groups: list[dict[str, Any]]) -> None:
+    one.groups = {f"dvportgroup-{index}": group for index, group in enumerate(groups)}
+
+
+@pytest.fixture(autouse=True)
+def _port_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(roce.port_groups, "of", lambda _session, hosts: hosts[0].groups)
+
+
+def test_trusting_pcp_needs_a_tag_to_carry_it() -> None:
+    bare, mixed, foreign = host("esx01.lab"), host("esx02.lab"), host("esx03.lab")
+    untagged = {"name": "rdma-vm", "switch": "rdma", "vlan": None, "tagged": False}
+    _with_port_groups(bare, [untagged, {"name": "lan", "switch": "lan", "vlan": 5, "tagged": True}])
+    refused = converge(bare, wish=PCP)
+    assert "no port group of rdma has a VLAN" in refused["msg"] and bare.writes == []
+    _with_port_groups(mixed, [untagged, {"name": "rdma-vmk", "switch": "rdma", "vlan": 216, "tagged": True}])
+    assert any("the port groups rdma-vm have no VLAN" in text for text in converge(mixed, wish=PCP)["warnings"])
+    _with_port_groups(foreign, [{"name": "lan", "switch": "lan", "vlan": None, "tagged": False}])
+    assert "failed" not in converge(foreign, wish=PCP)
+
+
+@pytest.mark.parametrize(
+    ("params", "said"),
+    [
+        ({"priority": 3, "trust": "dscp", "dscp": 34}, "DSCP 34 is of priority 4"),
+        ({"priority": 9, "trust": "dscp", "dscp": None}, "The PFC priority 9"),
+    ],
+)
+def test_a_wish_that_contradicts_itself_is_refused(params: dict[str, Any], said: str) -> None:
+    with pytest.raises(Refused, match=said):
+        roce.wish({**params, "state": "present", "acknowledge_shared_nic": False})
+
+
+def test_flow_control_of_others_on_the_same_ports_is_pointed_out() -> None:
+    result = converge(host(core="pfctx=0x18 pfcrx=0x18"))
+    assert any("flow control on priority 4 is switched off" in text for text in result["warnings"])
+
+
+def test_a_deaf_host_is_found_out() -> None:
+    one = host()
+    one.deaf = True
+    assert "the server accepted the change, yet nmlx5_core is" in converge(one)["msg"]
+
+
+def test_a_missing_privilege_stops_the_host_and_is_named() -> None:
+    one = host()
+    one.faults["UpdateModuleOptionString"] = vim.fault.NoPermission(privilegeId="Host.Config.Settings")
+    result = converge(one)
+    assert "Host.Config.Settings" in result["msg"] and len(strings_written(one)) == 1
+
+
+def test_a_host_that_vcenter_cannot_reach_fails() -> None:
+    one = host()
+    one.has(runtime__connectionState="notResponding")
+    assert "vCenter shows it as notResponding" in converge(one)["msg"] and one.writes == []
