@@ -24,8 +24,8 @@ MARKS := $(if $(FULL),,-m "not slow")
 REPORTS := .cache/reports
 SIMULATOR := .cache/vcenter
 
-.PHONY: help setup environment lock demo test test-full lint lint-python lint-types lint-yaml lint-ansible lint-docs \
-  lint-go lint-pins sanity unit integration molecule bench docs build clean
+.PHONY: help setup environment lock demo test test-full lint lint-python lint-types lint-shell lint-yaml lint-ansible \
+  lint-docs lint-go lint-pins sanity unit integration molecule bench docs build clean
 
 help: ## Say what can be done
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -50,7 +50,7 @@ test: setup ## Everything that CI runs: lint, sanity, unit and integration tests
 test-full: setup ## The same with the tests that take minutes each
 	@FULL=1 python tools/stages.py $(STAGES_FULL)
 
-lint: lint-python lint-types lint-yaml lint-ansible lint-docs lint-go lint-pins ## Style, types, Ansible's rules, documentation, Go
+lint: lint-python lint-types lint-shell lint-yaml lint-ansible lint-docs lint-go lint-pins ## Style, types, Ansible's rules, documentation, Go
 
 lint-python: environment
 	ruff check
@@ -59,6 +59,9 @@ lint-python: environment
 lint-types: environment
 	mypy -p plugins
 	mypy tools lab
+
+lint-shell: environment
+	grep -lE '^#!.*\<bash' -r .ci tools lab bench | xargs shellcheck
 
 lint-yaml: environment
 	yamllint --strict .
