@@ -66,6 +66,26 @@ options:
           name: {description: The kernel module., type: str, required: true}
           options: {description: Its options and their values., type: dict, required: true}
           exact: {description: Whether to remove all options that are not named., type: bool, default: false}
+      roce:
+        description: Lossless RoCE, as M(dml.vsphere.esxi_roce) takes it.
+        type: dict
+        suboptions:
+          priority: {description: The priority that must not be dropped., type: int, default: 3}
+          trust:
+            description: How a packet shows its priority.
+            type: str
+            choices: [dscp, pcp]
+            default: dscp
+          dscp: {description: The DSCP of RoCE traffic when O(profile.roce.trust=dscp)., type: int}
+          state:
+            description: Whether RoCE is lossless.
+            type: str
+            choices: [present, absent]
+            default: present
+          acknowledge_shared_nic:
+            description: Whether to change the driver though others use its cards.
+            type: bool
+            default: false
       pvrdma:
         description: PVRDMA over a vmkernel adapter, as M(dml.vsphere.esxi_pvrdma) takes it.
         type: dict
@@ -100,6 +120,8 @@ EXAMPLES = r"""
           source: "[shared] NVD-AIE-800_550.90.05-1OEM.800.1.0.20613240_24012345.zip"
       graphics:
         type: shared_direct
+      roce:
+        priority: 3
       pvrdma:
         vmk: vmk1
   check_mode: true

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from ..vsphere.fleet import Host
-from . import graphics, kernel_module, passthrough, pvrdma, vib
+from . import graphics, kernel_module, passthrough, pvrdma, roce, vib
 from .profile import Part
 
 Wishes = Mapping[str, Any]
@@ -24,10 +24,11 @@ OPTIONS: dict[str, Any] = {
     "vibs": _list_of(vib.OPTIONS, required_if=vib.REQUIRED_IF),
     "graphics": {"type": "dict", "options": graphics.OPTIONS, "required_one_of": graphics.REQUIRED_ONE_OF},
     "kernel_modules": _list_of(kernel_module.OPTIONS),
+    "roce": {"type": "dict", "options": roce.OPTIONS},
     "pvrdma": {"type": "dict", "options": pvrdma.OPTIONS, "required_if": pvrdma.REQUIRED_IF},
 }
 PATHS = tuple(
-    dict.fromkeys((*passthrough.PATHS, *vib.PATHS, *graphics.PATHS, *kernel_module.PATHS, *pvrdma.PATHS)),
+    dict.fromkeys((*passthrough.PATHS, *vib.PATHS, *graphics.PATHS, *kernel_module.PATHS, *roce.PATHS, *pvrdma.PATHS)),
 )
 
 
@@ -38,6 +39,7 @@ def parts_of(host: Host, profile: Wishes, cluster_images: Mapping[str, str]) -> 
         *_vibs(host, profile, cluster_images),
         *_graphics(host, profile),
         *_kernel_modules(host, profile),
+        *_roce(host, profile),
         *_pvrdma(host, profile),
     ]
 
@@ -75,6 +77,13 @@ def _kernel_modules(host: Host, profile: Wishes) -> Iterator[Part]:
     for one in profile.get("kernel_modules") or []:
         plan = partial(kernel_module.plan_options, wanted=one["options"], exact=one["exact"])
         yield Part(f"kernel module {one['name']}", kernel_module.KernelModule(host, one["name"]), plan)
+
+
+def _roce(host: Host, profile: Wishes) -> Iterator[Part]:
+    wanted = profile.get("roce")
+    if wanted:
+        subject = roce.Roce(host, roce.wish(wanted))
+        yield Part("RoCE", subject, subject.plan)
 
 
 def _pvrdma(host: Host, profile: Wishes) -> Iterator[Part]:
