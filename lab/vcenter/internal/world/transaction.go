@@ -95,7 +95,7 @@ func (h *Host) refuseTransaction(ctx *simulator.Context, t *transaction) *cliErr
 		removes = append(removes, id(v))
 		maintenance = maintenance || needsMaintenance(v)
 	}
-	if maintenance && !h.runtime(ctx).InMaintenanceMode && !(t.pretendMaintenance && t.live()) {
+	if maintenance && !t.dryRun && !h.runtime(ctx).InMaintenanceMode && !(t.pretendMaintenance && t.live()) {
 		return &cliError{lines: []string{"[MaintenanceModeError]",
 			"MaintenanceMode is required to remove: [" + strings.Join(removes, ", ") + "]; install: [" + strings.Join(installs, ", ") + "].", seeLog}}
 	}
