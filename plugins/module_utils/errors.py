@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 class CollectionError(Exception):
     """Base of all expected failures."""
@@ -18,6 +20,14 @@ class CollectionError(Exception):
         if target in self.target:
             return self
         return type(self)(f"{target}: {self.target}", self.tried, self.said, self.remedy)
+
+
+def summary(errors: Iterable[CollectionError]) -> str:
+    """All errors in one text; objects to which the same happened share a sentence."""
+    targets: dict[tuple[str, str, str], list[str]] = {}
+    for error in errors:
+        targets.setdefault((error.tried, error.said, error.remedy), []).append(error.target)
+    return " | ".join(str(CollectionError(", ".join(dict.fromkeys(named)), *words)) for words, named in targets.items())
 
 
 class NotFound(CollectionError):

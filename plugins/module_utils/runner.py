@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
-from .errors import CollectionError, Refused, StillDiffers
+from .errors import CollectionError, Refused, StillDiffers, summary
 from .plan import Change, Plan, diff
 
 PARALLEL = 16
@@ -128,7 +128,7 @@ def _done(subject: Subject, plan: Any, final: Any) -> dict[str, Any]:
 
 
 def _failure(subject: Subject, error: CollectionError) -> dict[str, Any]:
-    return {"host": subject.target, "changed": False, "failed": True, "msg": str(error)}
+    return {"host": subject.target, "changed": False, "failed": True, "msg": str(error), "error": error}
 
 
 def _report(subject: Subject, left: Plan, state: Any, changes: Sequence[Change]) -> dict[str, Any]:
@@ -147,7 +147,7 @@ def _report(subject: Subject, left: Plan, state: Any, changes: Sequence[Change])
 
 
 def _result(reports: list[dict[str, Any]]) -> dict[str, Any]:
-    failures = [report["msg"] for report in reports if report.get("failed")]
+    errors = [report.pop("error") for report in reports if "error" in report]
     diffs = [report.pop("diff", None) for report in reports]
     result: dict[str, Any] = {
         "changed": any(report["changed"] for report in reports),
@@ -156,8 +156,8 @@ def _result(reports: list[dict[str, Any]]) -> dict[str, Any]:
         "diff": [one for one in diffs if one],
         "warnings": [f"{report['host']}: {text}" for report in reports for text in report.get("warnings", [])],
     }
-    if failures:
-        result.update(failed=True, msg=" | ".join(dict.fromkeys(failures)))
+    if errors:
+        result.update(failed=True, msg=summary(errors))
     return result
 
 

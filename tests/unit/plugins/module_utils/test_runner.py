@@ -128,3 +128,8 @@ def test_run_passes_warnings_on() -> None:
     runner.run(module, lambda: {"changed": False, "warnings": ["mind the switch"]})
     assert module.warned == ["mind the switch"]
     assert module.ended == [("exit", {"changed": False})]
+
+
+def test_hosts_to_which_the_same_happened_share_a_sentence() -> None:
+    gone = [FakeSubject(name, {}, on_read=Unreachable(name, "read settings", "notResponding")) for name in ("a", "b")]
+    assert converge(gone)["msg"] == "a, b: could not read settings: notResponding"
