@@ -28,13 +28,12 @@ class FakeVibs:
         host.has(configManager__imageConfigManager=SimpleNamespace(QueryHostAcceptanceLevel=lambda: "partner"))
 
     def rows(self, command: str, **options: Any) -> list[dict[str, Any]]:
-        assert command == "software vib list"
+        if command != "software vib list":
+            return [self._run(command, **options)]
         image = self.pending if options.get("rebootingimage") else self.running
         return [{"Name": name, "Version": version, "Vendor": "NVIDIA"} for name, version in image.items()]
 
-    def run(
-        self, command: str, *, tried: str = "", remedy: str = "", patience: int = 0, **options: Any
-    ) -> dict[str, Any]:
+    def _run(self, command: str, *, tried: str, patience: int, **options: Any) -> dict[str, Any]:
         dry = options.pop("dryrun", False)
         self.asked.append((command, {**options, "patience": patience, "dryrun": dry}))
         if not dry and not self.host.write(command, options):

@@ -102,17 +102,17 @@ class Vib:
         verb = "remove" if plan.after["next_boot"] is None else "install"
         self._esxcli(verb, f"{verb} its {self.name}")
 
-    def _esxcli(self, verb: str, tried: str, **options: Any) -> Any:
+    def _esxcli(self, verb: str, tried: str, **options: Any) -> list[Row]:
         what = option_of(self.wish.source) if verb == "install" else {"vibname": self.wish.name}
         command, patience = f"software vib {verb}", self.wish.install_timeout
-        return self.host.esxcli.run(command, tried=tried, patience=patience, **what, **options)
+        return self.host.esxcli.rows(command, tried=tried, patience=patience, **what, **options)
 
     def _rehearsed(self) -> dict[str, Any]:
         """What the change would do, as the host itself says; it changes nothing, so it may pretend maintenance."""
         verb = "install" if self.wish.state == "present" else "remove"
         tried = f"rehearse to {verb} its {self.name}"
         try:
-            answer = self._esxcli(verb, tried, dryrun=True, maintenancemode=True) or {}
+            answer = next(iter(self._esxcli(verb, tried, dryrun=True, maintenancemode=True)), {})
         except Failed as error:
             raise Refused(self.target, error.tried, error.said, self._remedy(error.said)) from error
         return {
