@@ -73,7 +73,7 @@ lint-docs: environment
 	antsibull-docs lint-collection-docs --plugin-docs .
 
 lint-go: environment
-	test -z "$$(gofmt -l lab/vcenter | tee /dev/stderr)"
+	@found=$$(gofmt -l lab/vcenter); test -z "$$found" || { echo "Not formatted by gofmt: $$found"; exit 1; }
 	cd lab/vcenter && go vet ./...
 
 lint-pins: environment
