@@ -15,7 +15,7 @@ export GOTOOLCHAIN := local
 export GOFLAGS := -mod=readonly -trimpath
 
 # Seconds that each stage of `make test` may take on a warm machine with two cores; more is a warning.
-STAGES := lint=120 sanity=120 unit=60 integration=420
+STAGES := setup=30 lint=120 sanity=120 unit=60 integration=420
 STAGES_FULL := $(STAGES)
 
 # Tests marked slow run only in test-full.
@@ -44,10 +44,10 @@ $(SIMULATOR): $(shell find lab/vcenter -name '.*' -prune -o -print) | environmen
 demo: setup ## Show the whole on the lab of this machine
 	@lab/demo.sh
 
-test: setup ## Everything that CI runs: lint, sanity, unit and integration tests
+test: environment ## Everything that CI runs: lint, sanity, unit and integration tests
 	@python tools/stages.py $(STAGES)
 
-test-full: setup ## The same with the tests that take minutes each
+test-full: environment ## The same with the tests that take minutes each
 	@FULL=1 python tools/stages.py $(STAGES_FULL)
 
 lint: lint-python lint-types lint-shell lint-yaml lint-ansible lint-docs lint-go lint-pins ## Style, types, Ansible's rules, documentation, Go
