@@ -84,18 +84,17 @@ class Vib:
         """The version that runs and that of the next boot, and what a change would do, tried by a dry run."""
         self.host.must_answer(f"read its {self.name}")
         running, pending = self.images.read()
-        gpus, next_boot = pci.gpus(self.host), _version(pending or running, self.wish.name)
-        image_of = self.cluster_images.get(getattr(self.host["parent"], "_moId", ""), "")
-        return {
+        gpus = pci.gpus(self.host)
+        state = {
             "running": _version(running, self.wish.name),
-            "next_boot": next_boot,
+            "next_boot": _version(pending or running, self.wish.name),
             "others": _other_managers(pending or running, self.wish.name),
             "gpus_in_passthrough": [gpu for gpu, device in gpus.items() if pci.passthrough_of(device) != "off"],
             "gpus_without_driver": _without_driver(self.host, gpus),
-            "image_of": image_of,
+            "image_of": self.cluster_images.get(getattr(self.host["parent"], "_moId", ""), ""),
             "in_maintenance": self.host.in_maintenance,
-            "rehearsal": None if image_of or _granted(next_boot, self.wish) else self._rehearsed(),
         }
+        return {**state, "rehearsal": self._rehearsed() if _may_change(state, self.wish) else None}
 
     def apply(self, plan: Plan) -> None:
         """Install or remove it; signatures are always checked, and the host's acceptance level is never touched."""
@@ -141,7 +140,7 @@ def plan_vib(current: Mapping[str, Any], wish: Wish, *, passthrough_ends: bool =
     for a later boot.
     """
     after = dict(current)
-    blocked = wish.state == "present" and bool(_NVIDIA.match(wish.name)) and bool(current["gpus_in_passthrough"])
+    blocked = _blocked(current, wish)
     if not _granted(current["next_boot"], wish):
         after["next_boot"] = wish.version if wish.state == "present" else None
         _refuse_impossible(current, wish, blocked and not passthrough_ends)
@@ -157,6 +156,16 @@ def plan_vib(current: Mapping[str, Any], wish: Wish, *, passthrough_ends: bool =
         unmet=_unmet(current, wish) if changed and not late else (),
         later=frozenset({"next_boot"}) if late else frozenset(),
     )
+
+
+def _blocked(current: Mapping[str, Any], wish: Wish) -> bool:
+    """NVIDIA's VIBs are not installed while a GPU is in passthrough."""
+    return bool(wish.state == "present" and _NVIDIA.match(wish.name) and current["gpus_in_passthrough"])
+
+
+def _may_change(current: Mapping[str, Any], wish: Wish) -> bool:
+    """Whether there is something to rehearse; what is refused anyway, or is for a later boot, is not."""
+    return not (_granted(current["next_boot"], wish) or current["image_of"] or _blocked(current, wish))
 
 
 def _refuse_impossible(current: Mapping[str, Any], wish: Wish, blocked: bool) -> None:
@@ -177,7 +186,7 @@ def _refuse_impossible(current: Mapping[str, Any], wish: Wish, blocked: bool) ->
             "end that with esxi_passthrough, reboot the host, then install",
         )
     installs = (current["rehearsal"] or {}).get("installs", [])
-    if wish.state == "present" and not any(_is_vib(vib, wish) for vib in installs):
+    if wish.state == "present" and not _blocked(current, wish) and not any(_is_vib(vib, wish) for vib in installs):
         raise Refused(
             target,
             tried,

@@ -105,7 +105,7 @@ def test_outside_maintenance_mode_it_cannot_be_done_now() -> None:
 
 
 def test_passthrough_comes_first() -> None:
-    held = state(gpus_in_passthrough=[T4], in_maintenance=False)
+    held = state(gpus_in_passthrough=[T4], in_maintenance=False, rehearsal=None)
     with pytest.raises(Refused, match=f"GPU {T4} is in passthrough; end that with esxi_passthrough, reboot"):
         plan_vib(held, PRESENT)
     later = plan_vib(held, PRESENT, passthrough_ends=True)
@@ -184,10 +184,10 @@ def test_the_host_rehearses_and_its_refusal_comes_before_any_write() -> None:
 def test_a_lost_connection_is_no_refusal() -> None:
     host, vibs = host_with()
 
-    def lost(*_args: Any, **_options: Any) -> Any:
+    def lost(*_args: Any) -> Any:
         raise Unreachable("esx01.lab", "run esxcli", "the connection broke", "run again")
 
-    vibs.run = lost  # type: ignore[method-assign]
+    vibs._change = lost  # type: ignore[method-assign]
     host.refresh()
     with pytest.raises(Unreachable):
         Vib(host, PRESENT, {}).read()
@@ -208,6 +208,13 @@ def test_the_cluster_of_a_host_and_its_gpus_are_seen() -> None:
     assert (seen["image_of"], seen["others"]) == ("gpu", ["NVD-VGPU_X 1.0"])
     assert (seen["gpus_in_passthrough"], seen["gpus_without_driver"]) == (["0000:d8:00.0"], [T4])
     assert seen["rehearsal"] is None
+
+
+def test_nothing_is_rehearsed_while_a_gpu_is_in_passthrough() -> None:
+    host, vibs = host_with({}, Gpu(enabled=True, passed=True))
+    host.refresh()
+    assert Vib(host, PRESENT, {}).read()["rehearsal"] is None
+    assert vibs.asked == []
 
 
 def test_many_subjects_of_a_host_read_its_vibs_once_between_refreshes() -> None:

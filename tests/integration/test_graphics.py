@@ -1,0 +1,89 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""esxi_graphics against the simulated data centre."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lab.simulator import Simulator
+from tests.integration.ansible import Ansible
+from tests.integration.booting import boot
+
+GPU = "0000:3b:00.0"
+WISH = {"cluster": "gpu", "type": "shared_direct", "policy": "consolidation"}
+DRIVEN = """
+hardware:
+  mig:
+    gpus: [{pci: "0000:ca:00.0", model: a100, mig: true}]
+clusters:
+  - name: gpu
+    hosts:
+      - name: esx01.lab
+        hardware: t4_cx5
+        maintenance: true
+        vibs: [{name: NVD-AIE_ESXi_8.0.0_Driver, version: "550.90.05-1", vendor: NVIDIA}]
+      - {name: esx02.lab, hardware: t4_cx5, passthrough: [all]}
+      - {name: esx03.lab, hardware: no_gpu}
+"""
+
+
+def test_it_is_written_once_and_is_in_force_with_driver_and_boot(vcenter: Simulator, ansible: Ansible) -> None:
+    planned = ansible.module("esxi_graphics", check=True, **WISH)
+    assert planned.changed
+    assert vcenter.writes() == []
+    applied = ansible.module("esxi_graphics", **WISH)
+    assert applied.rc == 0, applied.out
+    assert applied.result["diff"] == planned.result["diff"]
+    updates = [write["name"] for write in vcenter.writes() if write["method"] == "UpdateGraphicsConfig"]
+    assert sorted(updates) == [f"esx0{number}.lab" for number in range(1, 6)]
+    vcenter.clear()
+    again = ansible.module("esxi_graphics", **WISH)
+    assert (again.changed, vcenter.writes(), again.result["needs"]) == (False, [], ["reboot"])
+    state = again.host("esx01.lab")["state"]
+    assert (state["types"], state["active_types"]) == ({GPU: "shared_direct"}, {GPU: "basic"})
+    assert (state["policy"], state["active_policy"]) == ("consolidation", "performance")
+    boot(vcenter, "esx01.lab")
+    assert ansible.module("esxi_graphics", **WISH).host("esx01.lab")["state"]["active_policy"] == "consolidation"
+
+
+def test_a_restart_of_xorg_is_enough_where_the_driver_runs(
+    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
+) -> None:
+    vcenter = start(text=DRIVEN)
+    ansible = ansible_for(vcenter)
+    wish = {"hosts": ["esx01.lab"], "type": "shared_direct", "restart_xorg": True}
+    vcenter.set_host("esx01.lab", maintenance=False)
+    refused = ansible.module("esxi_graphics", **wish)
+    assert "Xorg is restarted only in maintenance mode" in refused.msg
+    assert vcenter.writes() == []
+    vcenter.set_host("esx01.lab", maintenance=True)
+    done = ansible.module("esxi_graphics", **wish)
+    assert (done.rc, done.result["needs"]) == (0, []), done.out
+    state = done.host("esx01.lab")["state"]
+    assert state["active_types"] == {GPU: "shared_direct"}
+    assert "grid_t4-16c" in state["profiles"]
+    assert not ansible.module("esxi_graphics", **wish).changed
+
+
+def test_a_gpu_in_passthrough_is_left_alone_and_a_host_without_gpu_refused(
+    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
+) -> None:
+    vcenter = start(text=DRIVEN)
+    ansible = ansible_for(vcenter)
+    held = ansible.module("esxi_graphics", hosts=["esx02.lab"], type="shared_direct")
+    assert held.rc == 0, held.out
+    assert "is in passthrough and was left alone" in str(held.host("esx02.lab")["warnings"])
+    assert held.host("esx02.lab")["state"]["types"] == {GPU: "shared"}
+    vcenter.clear()
+    none = ansible.module("esxi_graphics", hosts=["esx01.lab", "esx03.lab"], type="shared_direct")
+    assert "esx03.lab" in none.msg
+    assert "no NVIDIA GPU" in none.msg
+    assert vcenter.writes() == []
+
+
+def test_a_deaf_host_is_found_out(vcenter: Simulator, ansible: Ansible) -> None:
+    vcenter.fault("UpdateGraphicsConfig", "deaf", name="esx03.lab")
+    outcome = ansible.module("esxi_graphics", **WISH)
+    assert [entry["host"] for entry in outcome.result["hosts"] if entry.get("failed")] == ["esx03.lab"]
+    assert "accepted the change, yet" in outcome.msg
