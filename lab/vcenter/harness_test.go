@@ -196,3 +196,13 @@ func labDescription(t *testing.T) []byte {
 	}
 	return text
 }
+
+// awaitTrue waits until something is true.
+func (r *running) awaitTrue(what string, is func() bool) {
+	r.t.Helper()
+	for end := time.Now().Add(deadline); !is(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			r.t.Fatalf("it never came that %s", what)
+		}
+	}
+}

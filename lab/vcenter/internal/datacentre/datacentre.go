@@ -19,14 +19,14 @@ type Datacentre struct {
 
 // Cluster is one cluster and its hosts.
 type Cluster struct {
-	Name             string            `yaml:"name"`
-	DRS              DRS               `yaml:"drs"`
-	HA               HA                `yaml:"ha"`
-	ImageManaged     bool              `yaml:"image_managed"`
-	ConfigProfile    bool              `yaml:"config_profile"`
-	VsanResyncBytes  int64             `yaml:"vsan_resync_bytes"`
-	Hosts            []Host            `yaml:"hosts"`
-	CustomAttributes map[string]string `yaml:"custom_attributes"`
+	Name            string            `yaml:"name"`
+	DRS             DRS               `yaml:"drs"`
+	HA              HA                `yaml:"ha"`
+	ImageManaged    bool              `yaml:"image_managed"`
+	ImageComponents map[string]string `yaml:"image_components"`
+	ConfigProfile   bool              `yaml:"config_profile"`
+	VsanResyncBytes int64             `yaml:"vsan_resync_bytes"`
+	Hosts           []Host            `yaml:"hosts"`
 }
 
 // DRS is the cluster's DRS configuration.
@@ -59,6 +59,7 @@ type Host struct {
 	Uplinks         map[string][]string `yaml:"uplinks"`
 	Rulesets        map[string]bool     `yaml:"rulesets"`
 	Graphics        Graphics            `yaml:"graphics"`
+	RDMAUsers       []string            `yaml:"rdma_users"`
 	RebootSeconds   float64             `yaml:"reboot_seconds"`
 	VmotionSeconds  float64             `yaml:"vmotion_seconds"`
 }

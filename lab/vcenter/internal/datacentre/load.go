@@ -84,6 +84,9 @@ func (h Host) numbered(name string, number int, defaults Host) Host {
 	if h.Passthrough == nil {
 		h.Passthrough = defaults.Passthrough
 	}
+	if h.RDMAUsers == nil {
+		h.RDMAUsers = defaults.RDMAUsers
+	}
 	if h.RebootSeconds == 0 {
 		h.RebootSeconds = max(defaults.RebootSeconds, 0)
 	}

@@ -7,6 +7,7 @@ import (
 	"log"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/vmware/govmomi/vim25/types"
@@ -24,6 +25,9 @@ type World interface {
 	EndSession(key string)
 	// NeverReturns lets the next reboot of a host be its last.
 	NeverReturns(host types.ManagedObjectReference)
+	// OwnsREST says whether the world answers a REST path itself, by ServeREST.
+	OwnsREST(path string) bool
+	ServeREST(http.ResponseWriter, *http.Request)
 }
 
 // Front is the HTTP handler in front of vcsim.
@@ -34,6 +38,7 @@ type Front struct {
 	next     http.Handler
 	delay    time.Duration
 	sessions sessions
+	restTurn sync.Mutex
 }
 
 // New puts a front before vcsim's handler.

@@ -34,7 +34,7 @@ func (f *Front) serveREST(w http.ResponseWriter, r *http.Request) {
 		note("fault")
 		return
 	}
-	rec := f.forward(r, body)
+	rec := f.rest(r, body)
 	if session {
 		f.learnREST(r, rec)
 	}
@@ -42,11 +42,34 @@ func (f *Front) serveREST(w http.ResponseWriter, r *http.Request) {
 	rec.copyTo(w)
 }
 
+// rest lets the world answer what it owns, to those who are logged in, and vcsim the rest. vcsim's REST part keeps its
+// state without locks, so its calls go one after another.
+func (f *Front) rest(r *http.Request, body []byte) *recorder {
+	if !f.world.OwnsREST(r.URL.Path) {
+		f.restTurn.Lock()
+		defer f.restTurn.Unlock()
+		return f.forward(r, body)
+	}
+	rec := &recorder{header: http.Header{}, status: http.StatusOK}
+	if _, known := f.sessions.user(r.Header.Get(restSessionHeader)); !known {
+		rec.header.Set("Content-Type", "application/json")
+		rec.status = http.StatusUnauthorized
+		rec.body.WriteString(`{"error_type":"UNAUTHENTICATED","messages":[{"id":"lab.rest","default_message":"The session is not authenticated.","args":[]}]}`)
+		return rec
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	f.world.ServeREST(rec, r)
+	return rec
+}
+
 func isSession(r *http.Request) bool {
 	return r.URL.Path == "/api/session" || r.URL.Path == "/rest/com/vmware/cis/session"
 }
 
 func (f *Front) learnREST(r *http.Request, rec *recorder) {
+	if r.Method == http.MethodDelete {
+		f.sessions.drop(r.Header.Get(restSessionHeader))
+	}
 	if r.Method != http.MethodPost || rec.result() != "ok" {
 		return
 	}

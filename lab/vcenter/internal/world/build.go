@@ -64,7 +64,8 @@ func (b *builder) cluster(ctx context.Context, c datacentre.Cluster) error {
 	w := b.world
 	w.configure(w.context(), w.reg.Get(cluster.Reference()).(*simulator.ClusterComputeResource), clusterSpec(&c.DRS, &c.HA, nil))
 	state := w.clusterState(cluster.Reference())
-	*state = clusterState{ImageManaged: c.ImageManaged, ConfigProfile: c.ConfigProfile, VsanResyncBytes: c.VsanResyncBytes}
+	*state = clusterState{ConfigProfile: c.ConfigProfile, VsanResyncBytes: c.VsanResyncBytes, Components: c.ImageComponents}
+	w.setImageManaged(cluster.Reference(), c.ImageManaged)
 	if b.pools[c.Name], err = cluster.ResourcePool(ctx); err != nil {
 		return err
 	}

@@ -20,9 +20,11 @@ type Cluster struct {
 
 // clusterState is guarded by the world's lock.
 type clusterState struct {
-	ImageManaged    bool  `json:"image_managed"`
-	ConfigProfile   bool  `json:"config_profile"`
-	VsanResyncBytes int64 `json:"vsan_resync_bytes"`
+	ImageManaged    bool
+	ConfigProfile   bool
+	VsanResyncBytes int64
+	Components      map[string]string // of the image; replaced, never changed in place
+	draft           *draft
 }
 
 // ClusterChange is what the control interface may do to a cluster; absent fields change nothing.
@@ -34,6 +36,7 @@ type ClusterChange struct {
 	VsanResyncBytes *int64            `json:"vsan_resync_bytes"`
 	ImageManaged    *bool             `json:"image_managed"`
 	ConfigProfile   *bool             `json:"config_profile"`
+	ImageComponents map[string]string `json:"image_components"`
 }
 
 // ClusterReport is what the control interface shows of a cluster.
@@ -85,18 +88,30 @@ func (c *Cluster) Apply(ch ClusterChange) error {
 	if ch.DRS != nil || ch.HA != nil || ch.DRSOptions != nil {
 		c.world.configure(ctx, c.entity, clusterSpec(ch.DRS, ch.HA, ch.DRSOptions))
 	}
+	if ch.ImageManaged != nil {
+		c.world.setImageManaged(c.entity.Self, *ch.ImageManaged)
+	}
 	c.world.mu.Lock()
 	defer c.world.mu.Unlock()
 	if ch.VsanResyncBytes != nil {
 		c.state.VsanResyncBytes = *ch.VsanResyncBytes
 	}
-	if ch.ImageManaged != nil {
-		c.state.ImageManaged = *ch.ImageManaged
+	if ch.ImageComponents != nil {
+		c.state.Components = ch.ImageComponents
 	}
 	if ch.ConfigProfile != nil {
 		c.state.ConfigProfile = *ch.ConfigProfile
 	}
 	return nil
+}
+
+// setImageManaged says whether the cluster is managed by an image, over REST and as the cluster's own property.
+func (w *World) setImageManaged(cluster ref, on bool) {
+	state := w.clusterState(cluster)
+	w.mu.Lock()
+	state.ImageManaged = on
+	w.mu.Unlock()
+	w.update(w.context(), w.reg.Get(cluster), change("lifecycleManaged", on))
 }
 
 // Report is the cluster's state now.
@@ -117,6 +132,7 @@ func (r ClusterReport) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]any{
 		"name": r.Name, "moid": r.MOID, "image_managed": r.ImageManaged, "config_profile": r.ConfigProfile,
 		"vsan_resync_bytes": r.VsanResyncBytes, "drs_options": r.DRSOptions,
+		"image_components": r.Components,
 	})
 }
 

@@ -34,6 +34,7 @@ func (h *Host) installDevices() {
 		vendor := map[uint16]string{0x15b3: "Mellanox Technologies", 0x8086: "Intel Corporation"}[n.VendorID]
 		add(n.PCI, classNetwork, n.VendorID, n.DeviceID, n.VendorID, n.DeviceID, vendor, n.Name, n.NUMA)
 	}
+	h.pciDevices = hw.PciDevice
 	hw.NumaInfo = h.numa(nodes)
 }
 

@@ -20,6 +20,8 @@ type Host struct {
 	spec   datacentre.Host
 	kit    datacentre.Hardware
 
+	pciDevices []types.HostPciDevice // never changes
+
 	mu         sync.Mutex // guards everything below; never held while a vcsim lock is taken
 	modules    map[string]*module
 	net        network
@@ -31,6 +33,7 @@ type Host struct {
 	graphics   graphics
 	slots      map[string][]slot // vGPUs in use, by PCI address
 	services   []types.HostService
+	rulesets   []types.HostFirewallRuleset
 	down       bool // between going down and booting
 	moods      moods
 }
@@ -62,6 +65,9 @@ func (w *World) adopt(ctx *simulator.Context, entity *simulator.HostSystem) {
 	h.installDevices()
 	h.installServices(ctx)
 	h.installGraphics(ctx)
+	h.installFirewall(ctx)
+	h.installRDMAUsers(ctx)
+	h.installVsan(ctx)
 }
 
 // specOf is what the description says of a host; a host added later by a client gets the defaults.

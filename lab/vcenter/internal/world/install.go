@@ -73,6 +73,12 @@ func (w *World) wrapper(ctx *simulator.Context, this ref) mo.Reference {
 		return &folderMethods{Folder: o, world: w}
 	case *simulator.DistributedVirtualSwitch:
 		return &dvsMethods{DistributedVirtualSwitch: o, world: w}
+	case *simulator.EnvironmentBrowser:
+		return &environmentMethods{EnvironmentBrowser: o, world: w}
+	case *simulator.HostFirewallSystem:
+		if h := w.host(w.Owner(this)); h != nil {
+			return &firewallMethods{HostFirewallSystem: o, host: h}
+		}
 	case *simulator.HostNetworkSystem:
 		if h := w.host(w.Owner(this)); h != nil {
 			return &networkMethods{HostNetworkSystem: o, host: h}

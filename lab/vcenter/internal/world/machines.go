@@ -112,7 +112,7 @@ func (b *builder) devices(h *Host, v datacentre.VM) (object.VirtualDeviceList, e
 
 // passthroughDevice gives a PCI device of the host to a virtual machine; "gpu" is the host's first GPU.
 func (h *Host) passthroughDevice(id string) *types.VirtualPCIPassthrough {
-	backing := &types.VirtualPCIPassthroughDeviceBackingInfo{Id: id, SystemId: h.self.Value}
+	backing := &types.VirtualPCIPassthroughDeviceBackingInfo{Id: id, SystemId: h.systemID()}
 	for _, g := range h.kit.GPUs {
 		if id == "gpu" || id == g.PCI {
 			model := h.world.desc.GPUModels[g.Model]

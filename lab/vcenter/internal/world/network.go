@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/types"
@@ -37,11 +36,8 @@ func (h *Host) installNetwork(ctx *simulator.Context) {
 	h.net = network{services: map[string][]string{}}
 	stock := h.entity.Config.Network
 	h.net.info = types.HostNetworkInfo{DnsConfig: stock.DnsConfig, IpRouteConfig: stock.IpRouteConfig, NetStackInstance: stock.NetStackInstance}
-	for i, nic := range h.kit.NICs {
-		h.net.info.Pnic = append(h.net.info.Pnic, h.pnic(i, nic))
-		if nic.RDMA != "" {
-			h.net.info.RdmaDevice = append(h.net.info.RdmaDevice, rdmaDevice(nic))
-		}
+	for _, nic := range h.kit.NICs {
+		h.net.info.Pnic = append(h.net.info.Pnic, h.pnic(nic))
 	}
 	h.net.info.Vswitch, h.net.info.Portgroup = h.standardSwitch()
 	for _, v := range h.spec.Vmkernel {
@@ -58,7 +54,7 @@ func (h *Host) mac(device string) string {
 	return fmt.Sprintf("00:50:56:%02x:%02x:%02x", sum[0]&0x3f, sum[1], sum[2])
 }
 
-func (h *Host) pnic(_ int, nic datacentre.NIC) types.PhysicalNic {
+func (h *Host) pnic(nic datacentre.NIC) types.PhysicalNic {
 	speed := types.PhysicalNicLinkInfo{SpeedMb: nic.SpeedMb, Duplex: true}
 	return types.PhysicalNic{
 		Key: pnicKey + nic.Device, Device: nic.Device, Pci: nic.PCI, Driver: nic.Driver, DriverVersion: "4.23.6.2", FirmwareVersion: nic.Firmware,
@@ -69,13 +65,21 @@ func (h *Host) pnic(_ int, nic datacentre.NIC) types.PhysicalNic {
 	}
 }
 
-func rdmaDevice(nic datacentre.NIC) types.HostRdmaDevice {
-	return types.HostRdmaDevice{
-		Key: rdmaKey + nic.RDMA, Device: nic.RDMA, Driver: "nmlx5_rdma", Description: nic.Name,
-		Backing:        &types.HostRdmaDevicePnicBacking{PairedUplink: pnicKey + nic.Device},
-		ConnectionInfo: types.HostRdmaDeviceConnectionInfo{State: "active", Mtu: 1024, SpeedInMbps: nic.SpeedMb},
-		Capability:     types.HostRdmaDeviceCapability{RoceV1Capable: true, RoceV2Capable: true},
+// rdmaDevices are the host's RDMA devices with the RoCE MTU of now. The caller holds the host's lock.
+func (h *Host) rdmaDevices() []types.HostRdmaDevice {
+	var out []types.HostRdmaDevice
+	for _, nic := range h.kit.NICs {
+		if nic.RDMA == "" {
+			continue
+		}
+		out = append(out, types.HostRdmaDevice{
+			Key: rdmaKey + nic.RDMA, Device: nic.RDMA, Driver: "nmlx5_rdma", Description: nic.Name,
+			Backing:        &types.HostRdmaDevicePnicBacking{PairedUplink: pnicKey + nic.Device},
+			ConnectionInfo: types.HostRdmaDeviceConnectionInfo{State: "active", Mtu: h.net.roceMTU(nic.Device), SpeedInMbps: nic.SpeedMb},
+			Capability:     types.HostRdmaDeviceCapability{RoceV1Capable: true, RoceV2Capable: true},
+		})
 	}
+	return out
 }
 
 // standardSwitch is vSwitch0 with the first NIC and the two port groups every ESXi starts with.
@@ -149,6 +153,7 @@ func (h *Host) changeNetwork(ctx *simulator.Context, f func(*network) types.Base
 // showNetwork puts the network where clients look for it: the host, the network system, the virtual NIC manager.
 func (h *Host) showNetwork(ctx *simulator.Context) {
 	h.mu.Lock()
+	h.net.info.RdmaDevice = h.rdmaDevices()
 	shown, own := h.net.info, h.net.info
 	configs := h.net.netConfig()
 	h.mu.Unlock()
@@ -173,13 +178,4 @@ func (h *Host) networkNow() network {
 
 func (n *network) vnic(device string) int {
 	return slices.IndexFunc(n.info.Vnic, func(v types.HostVirtualNic) bool { return v.Device == device })
-}
-
-// uplinksOf are the vmnics that a switch of the host, standard or distributed, uses.
-func (n *network) uplinksOf(pnics []string) []string {
-	var out []string
-	for _, key := range pnics {
-		out = append(out, strings.TrimPrefix(key, pnicKey))
-	}
-	return out
 }

@@ -28,6 +28,9 @@ type World struct {
 	owners   map[ref]ref
 	clusters map[ref]*clusterState
 
+	restCounter int
+	restTasks   map[string]map[string]any
+
 	taskCounter, chainCounter atomic.Int64
 	built                     atomic.Bool // the description's inventory is complete
 }
@@ -38,7 +41,7 @@ func New(desc *datacentre.Datacentre) (*World, error) {
 	if err := model.Create(); err != nil {
 		return nil, err
 	}
-	w := &World{model: model, reg: model.Map(), desc: desc, hosts: map[ref]*Host{}, owners: map[ref]ref{}, clusters: map[ref]*clusterState{}}
+	w := &World{model: model, reg: model.Map(), desc: desc, hosts: map[ref]*Host{}, owners: map[ref]ref{}, clusters: map[ref]*clusterState{}, restTasks: map[string]map[string]any{}}
 	client, err := vim25.NewClient(context.Background(), model.Service)
 	if err != nil {
 		return nil, err

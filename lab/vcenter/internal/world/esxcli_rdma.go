@@ -1,0 +1,132 @@
+package world
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	esxcli "github.com/vmware/govmomi/cli/esx"
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"dml.vsphere/lab/vcenter/internal/datacentre"
+)
+
+func init() {
+	device := []string{"device"}
+	commands["rdma.device.list"] = command{params: device, run: (*Host).rdmaList}
+	commands["rdma.device.protocol.list"] = command{params: device, run: (*Host).rdmaProtocols}
+	commands["rdma.device.vmknic.list"] = command{params: device, run: (*Host).rdmaVmknics}
+	commands["rdma.device.stats.get"] = command{params: device, run: (*Host).rdmaStats}
+}
+
+// rdmaPorts are the host's RDMA devices, or the one named.
+func (h *Host) rdmaPorts(a esxcli.Values) ([]datacentre.NIC, *cliError) {
+	var out []datacentre.NIC
+	for _, n := range h.kit.NICs {
+		if name := a.Value("device"); n.RDMA != "" && (name == "" || name == n.RDMA) {
+			out = append(out, n)
+		}
+	}
+	if len(out) == 0 && a.Value("device") != "" {
+		return nil, cliErrorf("Unable to find RDMA device %s", a.Value("device"))
+	}
+	return out, nil
+}
+
+func (h *Host) rdmaList(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *cliError) {
+	ports, err := h.rdmaPorts(a)
+	out := rows("RDMADevice")
+	net := h.networkNow()
+	for _, n := range ports {
+		out.Values = append(out.Values, record("Name", n.RDMA, "Driver", "nmlx5_rdma", "State", "Active", "MTU", fmt.Sprint(net.roceMTU(n.Device)),
+			"Speed", fmt.Sprintf("%d Gbps", n.SpeedMb/1000), "PairedUplink", n.Device, "Description", n.Name))
+	}
+	return out, err
+}
+
+// roceMTU is the RoCE MTU that fits the MTU of a NIC's switch.
+func (n *network) roceMTU(device string) int32 {
+	ethernet := n.uplinkMTU(device)
+	for _, mtu := range []int32{4096, 2048, 1024} {
+		if ethernet > mtu {
+			return mtu
+		}
+	}
+	return 512
+}
+
+// uplinkMTU is the MTU of the switch that a NIC is an uplink of.
+func (n *network) uplinkMTU(device string) int32 {
+	for _, s := range n.info.ProxySwitch {
+		if slices.Contains(s.Pnic, pnicKey+device) && s.Mtu != 0 {
+			return s.Mtu
+		}
+	}
+	for _, s := range n.info.Vswitch {
+		if slices.Contains(s.Pnic, pnicKey+device) && s.Mtu != 0 {
+			return s.Mtu
+		}
+	}
+	return 1500
+}
+
+func (h *Host) rdmaProtocols(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *cliError) {
+	ports, err := h.rdmaPorts(a)
+	out := rows("RDMADeviceProtocol")
+	for _, n := range ports {
+		out.Values = append(out.Values, record("Device", n.RDMA, "RoCEv1", "true", "RoCEv2", "true", "iWARP", "false"))
+	}
+	return out, err
+}
+
+// rdmaVmknics are the vmkernel adapters on the switches that the RDMA devices' uplinks belong to.
+func (h *Host) rdmaVmknics(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *cliError) {
+	ports, err := h.rdmaPorts(a)
+	out := rows("RDMADeviceVmknic")
+	net := h.networkNow()
+	for _, n := range ports {
+		for _, v := range net.info.Vnic {
+			if net.over(v, n.Device) {
+				out.Values = append(out.Values, record("Device", n.RDMA, "Vmknic", v.Device, "NetStack", v.Spec.NetStackInstanceKey))
+			}
+		}
+	}
+	return out, err
+}
+
+// over says whether a vmkernel adapter sits on a switch with that uplink.
+func (n *network) over(v types.HostVirtualNic, uplink string) bool {
+	if port := v.Spec.DistributedVirtualPort; port != nil {
+		return slices.ContainsFunc(n.info.ProxySwitch, func(s types.HostProxySwitch) bool {
+			return s.DvsUuid == port.SwitchUuid && slices.Contains(s.Pnic, pnicKey+uplink)
+		})
+	}
+	for _, g := range n.info.Portgroup {
+		for _, s := range n.info.Vswitch {
+			if g.Spec.Name == v.Portgroup && s.Name == g.Spec.VswitchName && slices.Contains(s.Pnic, pnicKey+uplink) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (h *Host) rdmaStats(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *cliError) {
+	if a.Value("device") == "" {
+		return nil, cliErrorf("Error: Missing required parameter -d|--device")
+	}
+	ports, err := h.rdmaPorts(a)
+	if err != nil {
+		return nil, err
+	}
+	c := h.trafficNow().RDMA[ports[0].RDMA]
+	v := record("PacketsReceived", packets(c.RxBytes), "PacketsSent", packets(c.TxBytes), "BytesReceived", fmt.Sprint(c.RxBytes), "BytesSent", fmt.Sprint(c.TxBytes),
+		"UnicastPacketsReceived", packets(c.RxBytes), "UnicastPacketsSent", packets(c.TxBytes), "UnicastBytesReceived", fmt.Sprint(c.RxBytes), "UnicastBytesSent", fmt.Sprint(c.TxBytes))
+	for _, quiet := range strings.Fields("ErrorPacketsReceived ErrorPacketsSent ErrorLengthPacketsReceived MulticastPacketsReceived MulticastPacketsSent MulticastBytesReceived MulticastBytesSent QueuePairsAllocated") {
+		v[quiet] = []string{"0"}
+	}
+	return rows("RDMADeviceStats", v), nil
+}
+
+func packets(bytes int64) string { return fmt.Sprint((bytes + packetBytes - 1) / packetBytes) }
