@@ -67,9 +67,17 @@ state:
   type: dict
   contains:
     managed: {description: Whether the cluster is managed by an image., type: bool}
+    compliance:
+      description: Whether the hosts ran the image when vLCM last checked, such as V(compliant) or V(non_compliant).
+      type: str
     base_image: {description: The version of its base image., type: str}
     components: {description: "The versions of the components beside it, by name.", type: dict}
   sample: {managed: true, base_image: 8.0.3-0.0.24022510, components: {NVD-AIE-800: 550.90.05-1OEM.800.1.0.20613240}}
+why:
+  description: Why the hosts do not run the component yet, in words.
+  returned: success
+  type: list
+  elements: str
 steps:
   description: What is left to people and vLCM.
   returned: success
@@ -97,7 +105,7 @@ def body(module: AnsibleModule) -> dict[str, Any]:
         work = runner.Work([subject], refresh=lambda _subjects: None, make_plan=lambda now: image.plan_image(now, wish))
         result = runner.converge(module, work)
     for entry in result.pop("hosts"):
-        result["state"] = entry.get("state")
+        result.update({key: entry.get(key) for key in ("state", "why")})
     return {**result, "steps": image.steps(params["cluster"])}
 
 

@@ -20,6 +20,7 @@ class FakeRest:
         self.managed, self.components = managed, dict(components)
         self.draft: dict[str, str] | None = None
         self.deaf = False
+        self.compliance = "NON_COMPLIANT"
         self.errors: list[str] = []
         self.fails = ""
         self.writes: list[tuple[str, str]] = []
@@ -30,6 +31,10 @@ class FakeRest:
         assert path == f"{CLUSTER}/software"
         components = {name: {"version": version, "details": {}} for name, version in self.components.items()}
         return {"base_image": {"version": "8.0.3-0.0"}, "components": components}
+
+    def find(self, path: str, *, tried: str) -> Any:
+        assert path == f"{CLUSTER}/software/compliance"
+        return {"status": self.compliance} if self.compliance else None
 
     def send(self, verb: str, path: str, body: Any = None, *, tried: str, remedy: str = "") -> Any:
         self._log(verb, path, tried)

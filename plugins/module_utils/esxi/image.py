@@ -51,9 +51,11 @@ class ClusterImage:
         tried = f"read the image of cluster {self.target}"
         managed = bool(self.rest.get(f"{self._path}/enablement/software", tried=tried)["enabled"])
         image = self.rest.get(f"{self._path}/software", tried=tried) if managed else {}
+        checked = self.rest.find(f"{self._path}/software/compliance", tried=tried) if managed else None
         return {
             "managed": managed,
             "base_image": (image.get("base_image") or {}).get("version"),
+            "compliance": checked["status"].lower() if checked else None,
             "components": {name: one["version"] for name, one in (image.get("components") or {}).items()},
         }
 
@@ -118,7 +120,8 @@ def plan_image(current: Mapping[str, Any], wish: Wish) -> Plan:
     if wish.state == "present":
         components[wish.component] = wish.version
     changed = components != current["components"]
-    why = (f"hosts take {wish.component} when vLCM remediates the cluster",) if changed else ()
+    left = changed or current["compliance"] != "compliant"
+    why = (f"hosts take {wish.component} when vLCM remediates the cluster",) if left else ()
     return Plan(before=current, after={**current, "components": components}, why=why)
 
 

@@ -42,6 +42,10 @@ class Rest:
         """Read."""
         return self._ask("GET", path, tried=tried, remedy=remedy)
 
+    def find(self, path: str, *, tried: str) -> Any:
+        """Read what may not exist yet; None where the server has none."""
+        return self._ask("GET", path, tried=tried, may_lack=True)
+
     def send(self, verb: str, path: str, body: Any = None, *, tried: str, remedy: str = "") -> Any:
         """Write; the answer, or None."""
         return self._ask(verb, path, body, tried=tried, remedy=remedy)
@@ -71,6 +75,8 @@ class Rest:
             raise Unreachable(
                 self.server, tried, f"the connection broke ({type(error).__name__}: {error})", remedy or "run again"
             ) from error
+        if status == http.client.NOT_FOUND and more.get("may_lack"):
+            return None
         return self._understood(status, text, tried, remedy)
 
     def _exchange(self, verb: str, path: str, body: str | None, headers: dict[str, str]) -> tuple[int, str]:

@@ -38,7 +38,7 @@ def converge(rest: FakeRest, wish: Wish = PRESENT, check: bool = False) -> dict[
     ],
 )
 def test_only_the_component_changes(components: dict[str, str], wish: Wish, after: dict[str, str]) -> None:
-    plan = plan_image({"managed": True, "base_image": "8", "components": components}, wish)
+    plan = plan_image({"managed": True, "compliance": "compliant", "components": components}, wish)
     assert plan.after["components"] == after
     assert bool(plan.changes) == (components != after) == bool(plan.why)
 
@@ -48,7 +48,7 @@ def test_a_cluster_without_image_is_refused() -> None:
     assert "gpu" in refused["msg"]
     assert "not managed by an image; install the VIB on its hosts with esxi_vib" in refused["msg"]
     with pytest.raises(Refused):
-        plan_image({"managed": False, "base_image": None, "components": {}}, PRESENT)
+        plan_image({"managed": False, "compliance": None, "components": {}}, PRESENT)
 
 
 def test_four_runs_draft_validate_and_commit_once() -> None:
@@ -61,6 +61,13 @@ def test_four_runs_draft_validate_and_commit_once() -> None:
     expected = [("POST", "/software/drafts"), ("PATCH", f"{draft}/software/components")]
     assert rest.writes == [*expected, ("validate", draft), ("commit", draft)]
     assert rest.components == {"tool": "1", NAME: NEW}
+
+
+@pytest.mark.parametrize(("status", "left"), [("COMPLIANT", 0), ("NON_COMPLIANT", 1), ("", 1)])
+def test_remediation_is_left_until_vlcm_finds_the_hosts_compliant(status: str, left: int) -> None:
+    rest = FakeRest(**{NAME: NEW})
+    rest.compliance = status
+    assert len(converge(rest)["hosts"][0]["why"]) == left
 
 
 def test_removal_deletes_the_component_alone() -> None:

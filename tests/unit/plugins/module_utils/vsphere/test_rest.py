@@ -92,6 +92,14 @@ def test_errors_are_in_the_words_of_the_server(
     assert words in str(caught.value)
 
 
+def test_what_may_be_missing_is_none_and_other_errors_are_told(server: Callable[..., list[Exchange]]) -> None:
+    server((404, "{}"), (403, '{"error_type": "UNAUTHORIZED"}'))
+    api = rest.Rest(session())
+    assert api.find("/api/x", tried="read x") is None
+    with pytest.raises(Failed, match="403 UNAUTHORIZED"):
+        api.find("/api/x", tried="read x")
+
+
 def test_a_broken_connection_is_unreachable(server: Callable[..., list[Exchange]]) -> None:
     server(ConnectionResetError("gone"))
     with pytest.raises(Unreachable, match="ConnectionResetError: gone"):

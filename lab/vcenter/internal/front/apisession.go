@@ -1,0 +1,33 @@
+package front
+
+import (
+	"encoding/json"
+	"net/http"
+)
+
+const (
+	newSession = "/api/session"
+	oldSession = "/rest/com/vmware/cis/session"
+)
+
+// apiSession answers /api/session, which vcsim lacks, by the older path: the token comes alone instead of in a value.
+func (f *Front) apiSession(r *http.Request, body []byte) *recorder {
+	old := r.Clone(r.Context())
+	old.URL.Path, old.RequestURI = oldSession, oldSession
+	f.restTurn.Lock()
+	defer f.restTurn.Unlock()
+	rec := f.forward(old, body)
+	var wrapped struct{ Value string }
+	if r.Method != http.MethodPost || rec.result() != "ok" || json.Unmarshal(rec.body.Bytes(), &wrapped) != nil {
+		return rec
+	}
+	token, err := json.Marshal(wrapped.Value)
+	if err != nil {
+		panic(err) // a string always encodes
+	}
+	rec.body.Reset()
+	rec.body.Write(token)
+	rec.header.Del("Content-Length")
+	rec.status = http.StatusCreated
+	return rec
+}
