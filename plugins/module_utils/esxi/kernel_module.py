@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from ..errors import Refused
@@ -69,6 +69,25 @@ class KernelModule:
             "the host has no such module",
             "correct the name (esxcli system module list) or install its driver first",
         )
+
+
+def facts(host: Host, names: Collection[str]) -> dict[str, dict[str, Any]]:
+    """The named modules, and all others that have options, in one call; an unreadable option string is only shown."""
+    with speaking(host.name, "read the options of its kernel modules"):
+        modules = host["configManager.kernelModuleSystem"].QueryModules()
+    return {one.name: _facts(host, one) for one in modules if one.name in names or one.optionString}
+
+
+def _facts(host: Host, module: Any) -> dict[str, Any]:
+    text = module.optionString or ""
+    try:
+        shown: dict[str, Any] = {
+            "options": options.parse(text),
+            "active": options.parse(boot.pending(host).get(module.name, text)),
+        }
+    except ValueError:
+        shown = {"options": None, "active": None}
+    return {**shown, "text": text, "loaded": bool(module.loaded)}
 
 
 def _carried_over(now: Mapping[str, str], before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str]:

@@ -1,0 +1,200 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Module: what there is to know of ESXi hosts."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: esxi_info
+short_description: Read all that matters to GPUs and RDMA on ESXi hosts
+version_added: 1.0.0
+description:
+  - Reads versions, GPUs, RDMA cards and their traffic, network, VIBs, driver options, PVRDMA and who manages the hosts,
+    of many hosts in one call, as plain data.
+  - Hosts are read in batches and beside each other. What a property can tell costs no call of its own;
+    the other calls of a host are one to reach esxcli, one for all kernel modules, two for the VIBs,
+    and three for each RDMA device.
+options:
+  gather:
+    description:
+      - What to read. V(all) is everything. Connection, version and boot time are always read.
+      - V(gpu) is GPUs and their graphics settings.
+      - V(rdma) is RDMA devices, their traffic, flow control and other users.
+      - V(network) is uplinks, switches and vmkernel adapters.
+      - V(vib) is packages.
+      - V(driver) is options of kernel modules.
+      - V(pvrdma) is tag and firewall.
+      - V(management) is cluster, image, configuration profile and host profile.
+    type: list
+    elements: str
+    choices: [all, gpu, rdma, network, vib, driver, pvrdma, management]
+    default: [all]
+  fail_unreachable:
+    description:
+      - Whether a host that vCenter cannot reach makes the call fail. All other hosts are returned in either case,
+        and RV(unreachable_hosts) names it.
+    type: bool
+    default: true
+extends_documentation_fragment:
+  - dml.vsphere.connection
+  - dml.vsphere.hosts
+  - dml.vsphere.attributes.info
+author:
+  - The dml.vsphere contributors (@dml-vsphere)
+"""
+
+EXAMPLES = r"""
+- name: Read everything of a cluster's hosts
+  dml.vsphere.esxi_info:
+    cluster: gpu
+  register: esxi
+
+- name: Hosts that owe a reboot, and why
+  ansible.builtin.debug:
+    msg: "{{ esxi | community.general.json_query('hosts[?reboot_owed].{host: host, why: reboot_why}') }}"
+
+- name: GPUs that do not run as they are configured
+  ansible.builtin.debug:
+    msg: "{{ esxi | community.general.json_query(query) }}"
+  vars:
+    query: "hosts[].{host: host, gpus: gpus[?type != active_type].[address, type, active_type]}"
+
+- name: Bytes that went over RDMA, which tells it from a silent fall-back to TCP
+  dml.vsphere.esxi_info:
+    hosts: [esx01.lab, esx02.lab]
+    gather: [rdma]
+  register: rdma
+
+- name: Show them
+  ansible.builtin.debug:
+    msg: "{{ rdma | community.general.json_query('hosts[].rdma_devices[].[device, counters.bytes_sent]') }}"
+"""
+
+RETURN = r"""
+unreachable_hosts:
+  description: Hosts that vCenter cannot reach, of which only the state is known.
+  returned: always
+  type: list
+  elements: str
+hosts:
+  description: One entry for each host. What was not asked for, or could not be read, is missing.
+  returned: always
+  type: list
+  elements: dict
+  contains:
+    host: {description: The host., type: str}
+    connection: {description: "V(connected), V(disconnected) or V(notResponding).", type: str}
+    reachable: {description: Whether vCenter reaches it., type: bool}
+    in_maintenance: {description: Whether it is in maintenance mode., type: bool}
+    boot_time: {description: "When it last booted, in UTC.", type: str}
+    reboot_owed: {description: "Whether it must boot until what was read is in use as configured.", type: bool}
+    reboot_why: {description: "Why, in words.", type: list, elements: str}
+    version: {description: The version of ESXi., type: str}
+    build: {description: The build of ESXi., type: str}
+    vendor: {description: Who made the host., type: str}
+    model: {description: The host's model., type: str}
+    cluster: {description: The cluster it is in., type: str}
+    image_managed: {description: Whether a vLCM image manages the cluster; none where vCenter cannot tell., type: bool}
+    configuration_profile: {description: Whether a vSphere Configuration Profile does; none likewise., type: bool}
+    host_profile: {description: The host profile that is attached to it or to its cluster., type: str}
+    gpus:
+      description: Its NVIDIA GPUs.
+      type: list
+      elements: dict
+      sample:
+        - address: "0000:3b:00.0"
+          name: NVIDIA Tesla T4
+          memory_mb: 16384
+          type: shared_direct
+          active_type: shared
+          passthrough: "off"
+          numa_node: 0
+          vms: [worker01]
+    graphics:
+      description:
+        - How its GPUs are shared, as configured and as active, by GPU address where GPUs can differ;
+          C(profiles) are the vGPU profiles that it offers now.
+      type: dict
+    rdma_devices:
+      description:
+        - Its RDMA devices. C(counters) is what went over the device, C(uplink_counters) what went past it over its
+          card, both since the host booted. C(pfc) is the priorities with flow control by the card's own DCB status.
+      type: list
+      elements: dict
+      sample:
+        - device: vmrdma0
+          uplink: vmnic2
+          driver: nmlx5_rdma
+          state: active
+          mtu: 4096
+          speed_mbps: 100000
+          roce: true
+          numa_node: 0
+          pfc: [3]
+          counters: {bytes_sent: 0, bytes_received: 0}
+          uplink_counters: {bytes_sent: 0, bytes_received: 0}
+    rdma_users: {description: Who else uses the RDMA cards., type: list, elements: dict}
+    uplinks: {description: Its network cards., type: list, elements: dict}
+    switches: {description: Its virtual switches with the uplinks it gives to them., type: list, elements: dict}
+    vmkernel: {description: "Its vmkernel adapters with MTU, address and services.", type: list, elements: dict}
+    vibs:
+      description: Packages of NVIDIA and of RDMA cards, those that run and those of the image that the next boot takes.
+      type: dict
+      sample:
+        running:
+          - name: nmlx5-core
+            version: 4.23.6.2-1OEM.803.0.0.24022510
+            vendor: NVIDIA
+            acceptance_level: VMwareCertified
+        pending: []
+    kernel_modules:
+      description:
+        - By name, the drivers of its network cards and GPUs and every other module that has options;
+          a module that is missing here has none.
+      type: dict
+      sample:
+        nmlx5_core:
+          options: {pfctx: "0x08"}
+          active: {}
+          text: pfctx=0x08
+          loaded: true
+    pvrdma:
+      description:
+        - The tagged vmkernel adapter and the firewall ruleset; none where this ESXi has no such option or ruleset.
+          C(firewall_allowed) is empty where the ruleset lets in all.
+      type: dict
+      sample: {vmk: vmk1, firewall_open: true, firewall_allowed: []}
+    failed: {description: Whether it could not be read., type: bool}
+    msg: {description: "Why, in one sentence.", type: str}
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils import runner
+from ..module_utils.esxi import info
+from ..module_utils.vsphere import fleet, session
+
+
+def body(module: AnsibleModule) -> dict[str, Any]:
+    params = module.params
+    with session.session(params) as opened:
+        hosts = fleet.find(opened, params, info.paths(params["gather"]))
+        return info.result(info.gather(hosts, params["gather"]), fail_unreachable=params["fail_unreachable"])
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={**session.arguments(), **fleet.ARGUMENTS, **info.OPTIONS},
+        supports_check_mode=True,
+        required_one_of=fleet.EXACTLY_ONE,
+        mutually_exclusive=fleet.EXACTLY_ONE,
+    )
+    runner.run(module, lambda: body(module))
+
+
+if __name__ == "__main__":
+    main()
