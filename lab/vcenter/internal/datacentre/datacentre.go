@@ -4,6 +4,7 @@ package datacentre
 // Datacentre is everything a description file may say.
 type Datacentre struct {
 	Version        string              `yaml:"version"`
+	APIVersion     string              `yaml:"api_version"`
 	Build          string              `yaml:"build"`
 	Name           string              `yaml:"datacenter"`
 	VcenterOptions map[string]any      `yaml:"vcenter_options"`

@@ -37,6 +37,7 @@ func Parse(text []byte) (*Datacentre, error) {
 	if err := strict.Decode(d); err != nil {
 		return nil, err
 	}
+	d.APIVersion = either(d.APIVersion, d.Version+".0")
 	for i := range d.Clusters {
 		hosts, err := d.expand(d.Clusters[i].Hosts)
 		if err != nil {

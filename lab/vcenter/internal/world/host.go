@@ -100,7 +100,7 @@ func (h *Host) own(managers types.HostConfigManager) {
 // versions of ESXi later than 8.0.2 when a host joins.
 func (h *Host) setVersion() {
 	product := h.entity.Config.Product
-	product.Version, product.Build, product.ApiVersion = h.world.desc.Version, h.world.desc.Build, h.world.desc.Version+".0"
+	product.Version, product.Build, product.ApiVersion = h.world.desc.Version, h.world.desc.Build, h.world.desc.APIVersion
 	product.FullName = "VMware ESXi " + product.Version + " build-" + product.Build
 	h.entity.Config.Product = product
 	h.entity.Summary.Config.Product = &product

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/types"
@@ -69,7 +70,7 @@ func (h *Host) pnic(nic datacentre.NIC) types.PhysicalNic {
 func (h *Host) rdmaDevices() []types.HostRdmaDevice {
 	var out []types.HostRdmaDevice
 	for _, nic := range h.kit.NICs {
-		if nic.RDMA == "" {
+		if nic.RDMA == "" || strings.HasPrefix(h.world.desc.APIVersion, "6.") { // the API shows them since 7.0
 			continue
 		}
 		out = append(out, types.HostRdmaDevice{

@@ -60,7 +60,7 @@ func emptyModel(desc *datacentre.Datacentre) *simulator.Model {
 	m := simulator.VPX()
 	m.Datacenter, m.Cluster, m.ClusterHost, m.Host, m.Machine, m.Portgroup, m.Datastore = 0, 0, 0, 0, 0, 0, 0
 	about := &m.ServiceContent.About
-	about.ApiVersion, about.Version, about.Build = desc.Version+".0", desc.Version, desc.Build
+	about.ApiVersion, about.Version, about.Build = desc.APIVersion, desc.Version, desc.Build
 	about.FullName = "VMware vCenter Server " + desc.Version + " build-" + desc.Build + " (simulated)"
 	return m
 }
