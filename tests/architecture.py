@@ -22,14 +22,16 @@ MAY_IMPORT: dict[str, set[str]] = {
     "plan": {"errors"},
     "vsphere": {"vsphere", "errors"},
     "esxi": {"esxi", *SUBJECTS},
-    "cluster": {"cluster", *SUBJECTS},
+    "cluster": {"cluster", "esxi", *SUBJECTS},
     "vm": {"vm", *SUBJECTS},
     "guest": {"guest", "logic", "plan", "errors"},
     "runner": {"plan", "errors"},
     "single": {"runner", "plan", "errors"},
-    "modules": {"runner", "single", "esxi", "cluster", "vm", "guest", *SUBJECTS},
+    "progress": set(),
+    "modules": {"runner", "single", "progress", "esxi", "cluster", "vm", "guest", *SUBJECTS},
     "inventory": {"vsphere", "logic", "errors"},
-    "action": {"logic", "plan", "errors"},
+    "action": {"plugin_utils", "logic", "plan", "errors"},
+    "plugin_utils": {"plugin_utils", "logic", "errors"},
     "filter": {"logic", "errors"},
     "doc_fragments": set(),
 }
@@ -39,6 +41,7 @@ FOREIGN: dict[str, set[str]] = {
     "modules": {"ansible"},
     "inventory": {"ansible"},
     "action": {"ansible"},
+    "plugin_utils": {"ansible"},
     "filter": {"ansible"},
 }
 # Rooms that also run inside a worker, with the oldest Python that ansible-core reaches there.

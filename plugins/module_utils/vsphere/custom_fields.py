@@ -20,7 +20,7 @@ def value_of(name: str, available_fields: Any, custom_values: Any) -> str:
 def store(session: Session, ref: Any, target: str, name: str, text: str) -> None:
     """Set an attribute of an object; the attribute's definition is made where it is missing."""
     manager = session.content.customFieldsManager
-    with speaking(target, f"note its pending changes in the custom attribute {name}"):
+    with speaking(target, f"write its custom attribute {name}"):
         key = _key(session, name)
         if key is None:
             try:

@@ -16,6 +16,8 @@ from .session import Session
 
 Values = dict[str, Any]
 Found = tuple[Any, Values]
+# The same paths for all objects, or the paths of each kind of object.
+Paths = Sequence[str] | Mapping[Any, Sequence[str]]
 PUSH_SECONDS = 10
 
 
@@ -42,6 +44,16 @@ def read_many(session: Session, refs: Sequence[Any], paths: Sequence[str]) -> di
         return {ref._moId: values for ref, values in _retrieve(session, objects, type(refs[0]), paths)}
 
 
+def read_linked(session: Session, refs: Sequence[Any], link: str, kind: Any, paths: Sequence[str]) -> list[Found]:
+    """The named properties of the objects that a property of other objects refers to, in one read."""
+    if not refs:
+        return []
+    step = vmodl.query.PropertyCollector.TraversalSpec(name=link, path=link, skip=False, type=type(refs[0]))
+    objects = [vmodl.query.PropertyCollector.ObjectSpec(obj=ref, skip=True, selectSet=[step]) for ref in refs]
+    with speaking(session.server, f"read the {link} of {len(refs)} objects of kind {type(refs[0]).__name__}"):
+        return _retrieve(session, objects, kind, paths)
+
+
 def _retrieve(session: Session, objects: list[Any], kind: Any, paths: Sequence[str]) -> list[Found]:
     collector = session.content.propertyCollector
     page = collector.RetrievePropertiesEx(
@@ -57,9 +69,11 @@ def _retrieve(session: Session, objects: list[Any], kind: Any, paths: Sequence[s
     return found
 
 
-def _filter(objects: list[Any], kind: Any, paths: Sequence[str]) -> Any:
-    wanted = vmodl.query.PropertyCollector.PropertySpec(type=kind, all=False, pathSet=list(paths))
-    return vmodl.query.PropertyCollector.FilterSpec(objectSet=objects, propSet=[wanted])
+def _filter(objects: list[Any], kind: Any, paths: Paths) -> Any:
+    by_kind = paths if isinstance(paths, Mapping) else {kind: paths}
+    spec = vmodl.query.PropertyCollector.PropertySpec
+    wanted = [spec(type=one, all=False, pathSet=list(its_paths)) for one, its_paths in by_kind.items()]
+    return vmodl.query.PropertyCollector.FilterSpec(objectSet=objects, propSet=wanted)
 
 
 def wait_until(
@@ -81,7 +95,7 @@ def wait_until(
     )
 
 
-def watch(session: Session, refs: Sequence[Any], paths: Sequence[str], deadline: float) -> Iterator[dict[str, Values]]:
+def watch(session: Session, refs: Sequence[Any], paths: Paths, deadline: float) -> Iterator[dict[str, Values]]:
     """The values of the objects now and after each change, until the deadline."""
     values: dict[str, Values] = {ref._moId: {} for ref in refs}
     with _subscription(session, refs, paths) as collector:
@@ -114,7 +128,7 @@ def _merge(values: dict[str, Values], update: Any) -> None:
 
 
 @contextmanager
-def _subscription(session: Session, refs: Sequence[Any], paths: Sequence[str]) -> Iterator[Any]:
+def _subscription(session: Session, refs: Sequence[Any], paths: Paths) -> Iterator[Any]:
     """A collector of our own, so that two waits in one session do not hear each other."""
     with speaking(session.server, "watch objects"):
         collector = session.content.propertyCollector.CreatePropertyCollector()

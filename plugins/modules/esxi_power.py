@@ -1,0 +1,220 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Module: take ESXi hosts out of service, boot them, and give them back."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: esxi_power
+short_description: Empty, reboot and give back ESXi hosts
+version_added: 1.0.0
+description:
+  - Takes hosts into maintenance mode, boots them anew, and takes them back into service, many in one call,
+    with deadlines and with progress.
+  - Before anything starts, in check mode too, it says of every host whether it I(can) be emptied; which virtual
+    machines would move, whose they are and where there is room for them; which must be powered off; and which block
+    and why.
+    Hosts of one call are planned together. When one of them cannot be emptied, a real run changes nothing at all.
+  - The module notes in the host's custom attribute C(dml.vsphere.maintenance) who took it out of service and when.
+    A host that somebody else put into maintenance mode is left there.
+  - A run that was killed is taken up again. A host that is still entering maintenance mode or booting for this
+    collection is waited for, not told twice.
+options:
+  state:
+    description:
+      - V(maintenance) empties the host and enters maintenance mode. When that does not end in time, entering is
+        cancelled and the host stays in service.
+      - V(rebooted) boots a host that is in maintenance mode, and waits until it has gone, has come back with a new boot
+        time, and serves as before. It boots each time it is asked to.
+      - V(in_service) leaves maintenance mode.
+    type: str
+    choices: [maintenance, rebooted, in_service]
+    required: true
+  maintenance_timeout:
+    description: Seconds for emptying the host and entering maintenance mode, and for leaving it.
+    type: int
+    default: 3600
+  reboot_timeout:
+    description: Seconds from asking for the reboot until the host serves again.
+    type: int
+    default: 1800
+  moved_by:
+    description:
+      - Who moves the running virtual machines. V(drs) leaves it to DRS, and refuses where DRS would not move them.
+        V(module) moves them itself, those with a vGPU one after another.
+    type: str
+    choices: [drs, module]
+    default: drs
+  power_off:
+    description:
+      - Whether virtual machines that cannot move, because they own a device of the host (passthrough, SR-IOV), may be
+        powered off. Their guests are shut down first; what does not end within O(power_off_timeout) is switched off.
+        They are not powered on again.
+    type: bool
+    default: false
+  power_off_timeout:
+    description: Seconds that guests have to shut down.
+    type: int
+    default: 300
+  vsan:
+    description: What happens to the vSAN data of a host that enters maintenance mode. Means nothing without vSAN.
+    type: str
+    choices: [ensure_accessibility, evacuate, no_action]
+    default: ensure_accessibility
+  services:
+    description:
+      - Services that must run after a reboot, such as V(ntpd), beside those that start with the host and ran before it.
+    type: list
+    elements: str
+    default: []
+  only_if_ours:
+    description: Whether V(in_service) leaves hosts alone that this collection did not take out of service.
+    type: bool
+    default: true
+  progress:
+    description: Whether to show what happens while it happens.
+    type: bool
+    default: true
+  progress_file:
+    description: A file to which events are appended. It is made and followed by the action plugin; do not set it.
+    type: path
+extends_documentation_fragment:
+  - dml.vsphere.connection
+  - dml.vsphere.hosts
+  - dml.vsphere.attributes
+attributes:
+  idempotent:
+    description: A second run with the same options changes nothing.
+    support: partial
+    details: V(rebooted) reboots each time, save for a reboot that an earlier run asked for and did not see end.
+notes:
+  - Free places for virtual GPUs are counted from the names of the profiles and the memory of the GPUs. vCenter has the
+    last word, so a move can still fail; then the host stays in service and the error names the virtual machine.
+seealso:
+  - module: dml.vsphere.cluster_info
+  - module: dml.vsphere.cluster_lock
+author:
+  - The dml.vsphere contributors (@dml-vsphere)
+"""
+
+EXAMPLES = r"""
+- name: Can these hosts be emptied at the same time?
+  dml.vsphere.esxi_power:
+    hosts: [esx01.example.com, esx02.example.com]
+    state: maintenance
+  check_mode: true
+  register: emptying
+
+- name: Show what blocks
+  ansible.builtin.debug:
+    msg: "{{ emptying | community.general.json_query('hosts[].state.evacuation.blocked[].[vm, owner, why]') }}"
+
+- name: Empty a host whose virtual machines DRS does not move
+  dml.vsphere.esxi_power:
+    hosts: [esx01.example.com]
+    state: maintenance
+    moved_by: module
+    maintenance_timeout: 1800
+
+- name: Boot it
+  dml.vsphere.esxi_power:
+    hosts: [esx01.example.com]
+    state: rebooted
+
+- name: Give it back
+  dml.vsphere.esxi_power:
+    hosts: [esx01.example.com]
+    state: in_service
+"""
+
+RETURN = r"""
+hosts:
+  description: One entry for each host.
+  returned: always
+  type: list
+  elements: dict
+  contains:
+    host: {description: The host., type: str}
+    changed: {description: Whether its state was changed., type: bool}
+    why: {description: "What emptying it means, or why nothing was to do.", type: list, elements: str}
+    unmet: {description: What keeps it from being emptied or booted., type: list, elements: str}
+    state:
+      description: How it is now; in check mode, how it would be.
+      type: dict
+      contains:
+        maintenance: {description: Whether it is in maintenance mode., type: bool}
+        ours: {description: Whether this collection put it there., type: bool}
+        by: {description: "Who did, and since when.", type: str}
+        boot_time: {description: When it booted; for V(rebooted)., type: str}
+        reboot: {description: "V(due), V(asked for), V(under way) or V(done); for V(rebooted).", type: str}
+        evacuation:
+          description: What emptying it means, for V(maintenance).
+          type: dict
+          contains:
+            moves:
+              description:
+                - "Virtual machines that move: C(vm), C(folder), C(pool), C(owner), and C(to), a host with room."
+              type: list
+              elements: dict
+            power_off:
+              description: "Those that are powered off: C(vm), C(folder), C(pool), C(owner), C(why)."
+              type: list
+              elements: dict
+            blocked:
+              description: "Those that block: C(vm), C(folder), C(pool), C(owner), C(why)."
+              type: list
+              elements: dict
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils import runner
+from ..module_utils.cluster import holder
+from ..module_utils.esxi import power, power_wish
+from ..module_utils.progress import Progress
+from ..module_utils.vsphere import fleet, session
+
+ARGUMENTS = {
+    "state": {"type": "str", "choices": list(power.STATES), "required": True},
+    "maintenance_timeout": {"type": "int", "default": 3600},
+    "reboot_timeout": {"type": "int", "default": 1800},
+    "moved_by": {"type": "str", "choices": list(power.MOVED_BY), "default": "drs"},
+    "power_off": {"type": "bool", "default": False},
+    "power_off_timeout": {"type": "int", "default": 300},
+    "vsan": {"type": "str", "choices": list(power_wish.VSAN), "default": "ensure_accessibility"},
+    "services": {"type": "list", "elements": "str", "default": []},
+    "only_if_ours": {"type": "bool", "default": True},
+    "progress": {"type": "bool", "default": True},
+    "progress_file": {"type": "path"},
+}
+TIMES = ("maintenance_timeout", "reboot_timeout", "power_off_timeout")
+WISHES = (*TIMES, "moved_by", "power_off", "vsan", "only_if_ours")
+
+
+def body(module: AnsibleModule) -> dict[str, Any]:
+    params = module.params
+    tell = Progress(params["progress_file"]).tell
+    wish = power.Wish(
+        by=holder.owner(), services=tuple(params["services"]), tell=tell, **{key: params[key] for key in WISHES}
+    )
+    with session.session(params) as opened:
+        work = power.work_on(fleet.find(opened, params, power.PATHS), params["state"], wish)
+        return runner.converge(module, runner.Work(subjects=work.subjects, refresh=work.refresh))
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={**session.arguments(), **fleet.ARGUMENTS, **ARGUMENTS},
+        supports_check_mode=True,
+        required_one_of=fleet.EXACTLY_ONE,
+        mutually_exclusive=fleet.EXACTLY_ONE,
+    )
+    runner.run(module, lambda: body(module))
+
+
+if __name__ == "__main__":
+    main()

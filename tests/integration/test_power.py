@@ -1,0 +1,261 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""esxi_power against the simulated data centre: emptying, rebooting, giving back, and all that can go wrong."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from lab.simulator import Simulator
+from plugins.module_utils.esxi import ownership
+from plugins.module_utils.vsphere import fleet, session
+from tests.integration.ansible import Ansible
+
+ONE = {"hosts": ["esx01.lab"]}
+START = Callable[..., Simulator]
+
+# Four GPU hosts; workers on the first ones, each with the whole of a T4.
+WORKERS = """
+version: 8.0.3
+datacenter: dc1
+datastores: [shared]
+vcenter_options: {{vgpu.hotmigrate.enabled: {hot}}}
+host_defaults:
+  hardware: t4_cx5
+  reboot_seconds: 1
+  vmotion_seconds: 0.2
+  graphics: {{default: sharedDirect, policy: performance}}
+  vibs: [{{name: NVD-AIE_ESXi_8.0.0_Driver, version: 550.90.05, vendor: NVIDIA}}]
+clusters:
+  - name: gpu
+    drs: {{enabled: true, behaviour: {drs}}}
+    hosts: [{{name: "esx%02d.lab", count: {hosts}}}]
+vms:
+  - {{name: "worker%02d", count: {workers}, host: "esx%02d.lab", powered_on: true, memory_mb: 4096, vgpu: grid_t4-16c,
+     owner: "team ml"}}
+"""
+
+
+def workers(
+    start: START, hosts: int = 4, count: int = 2, hot: bool = True, drs: str = "partiallyAutomated"
+) -> Simulator:
+    return start(text=WORKERS.format(hosts=hosts, workers=count, hot=str(hot).lower(), drs=drs))
+
+
+def test_a_host_is_emptied_booted_and_given_back(vcenter: Simulator, ansible: Ansible) -> None:
+    planned = ansible.module("esxi_power", check=True, state="maintenance", **ONE)
+    assert planned.changed and vcenter.writes() == []
+    entered = ansible.module("esxi_power", state="maintenance", **ONE)
+    assert entered.changed and entered.host("esx01.lab")["state"]["ours"], entered.out
+    assert entered.result["diff"] == planned.result["diff"]
+    vcenter.clear()
+    again = ansible.module("esxi_power", state="maintenance", **ONE)
+    assert not again.changed and vcenter.writes() == []
+    before = vcenter.ask("GET", "/hosts/esx01.lab")
+    booted = ansible.module("esxi_power", state="rebooted", **ONE)
+    assert booted.changed and booted.host("esx01.lab")["state"]["reboot"] == "done", booted.out
+    assert vcenter.ask("GET", "/hosts/esx01.lab") != before
+    assert [write["method"] for write in vcenter.writes()].count("RebootHost_Task") == 1
+    given = ansible.module("esxi_power", state="in_service", **ONE)
+    assert given.changed and given.host("esx01.lab")["state"] == {"maintenance": False, "ours": False, "by": None}
+    vcenter.clear()
+    assert not ansible.module("esxi_power", state="in_service", **ONE).changed
+    assert vcenter.writes() == []
+
+
+def test_a_host_that_somebody_else_took_out_is_left_so(vcenter: Simulator, ansible: Ansible) -> None:
+    vcenter.set_host("esx01.lab", maintenance=True)
+    entered = ansible.module("esxi_power", state="maintenance", **ONE)
+    assert not entered.changed and not entered.host("esx01.lab")["state"]["ours"]
+    assert ansible.module("esxi_power", state="rebooted", **ONE).changed
+    vcenter.clear()
+    left = ansible.module("esxi_power", state="in_service", **ONE)
+    assert not left.changed and vcenter.writes() == []
+    assert left.host("esx01.lab")["state"]["maintenance"]
+    assert "did not put it there" in left.host("esx01.lab")["warnings"][0]
+    forced = ansible.module("esxi_power", state="in_service", only_if_ours=False, **ONE)
+    assert forced.changed and not forced.host("esx01.lab")["state"]["maintenance"]
+
+
+def test_a_host_in_service_is_not_booted(vcenter: Simulator, ansible: Ansible) -> None:
+    refused = ansible.module("esxi_power", state="rebooted", **ONE)
+    assert refused.rc == 1 and "not in maintenance mode" in refused.msg and vcenter.writes() == []
+    planned = ansible.module("esxi_power", check=True, state="rebooted", **ONE)
+    assert planned.host("esx01.lab")["unmet"]
+
+
+def test_workers_are_moved_one_after_another_and_told_whose_they_are(
+    start: START, ansible_for: Callable[..., Ansible]
+) -> None:
+    vcenter = workers(start)
+    ansible = ansible_for(vcenter)
+    wish = {"hosts": ["esx01.lab", "esx02.lab"], "state": "maintenance", "moved_by": "module"}
+    planned = ansible.module("esxi_power", check=True, **wish)
+    moves = [entry["state"]["evacuation"]["moves"] for entry in planned.result["hosts"]]
+    assert [[(one["vm"], one["owner"]) for one in some] for some in moves] == [
+        [("worker01", "team ml")],
+        [("worker02", "team ml")],
+    ]
+    assert {one["to"] for some in moves for one in some} == {"esx03.lab", "esx04.lab"}
+    assert vcenter.writes() == []
+    done = ansible.module("esxi_power", **wish)
+    assert done.changed, done.out
+    moved = [write["name"] for write in vcenter.writes() if write["method"] == "RelocateVM_Task"]
+    assert sorted(moved) == ["worker01", "worker02"]
+
+
+@pytest.mark.parametrize(
+    ("lab", "options", "why"),
+    [
+        ((3, 3, True), {"moved_by": "module"}, "no other host in service has a free grid_t4-16c"),
+        ((4, 2, False), {"moved_by": "module"}, "vgpu.hotmigrate.enabled is false"),
+        ((4, 2, True), {}, "DRS of cluster gpu is partiallyAutomated"),
+    ],
+    ids=["full cluster", "hot migration off", "DRS leaves them"],
+)
+def test_a_host_that_cannot_be_emptied_is_refused_before_anything_starts(
+    start: START, ansible_for: Callable[..., Ansible], lab: tuple[int, int, bool], options: dict[str, str], why: str
+) -> None:
+    vcenter = workers(start, *lab)
+    ansible = ansible_for(vcenter)
+    planned = ansible.module("esxi_power", check=True, state="maintenance", **ONE, **options)
+    (reason,) = planned.host("esx01.lab")["unmet"]
+    assert planned.rc == 0 and reason.startswith("worker01 (") and "owner team ml" in reason and why in reason
+    refused = ansible.module("esxi_power", state="maintenance", **ONE, **options)
+    assert refused.rc == 1 and why in refused.msg
+    assert vcenter.writes() == []
+
+
+PASSED = """
+datacenter: dc1
+datastores: [shared]
+clusters: [{name: gpu, hosts: [{name: "esx%02d.lab", count: 2, passthrough: [all]}]}]
+host_defaults: {hardware: t4_cx5}
+vms: [{name: solver, host: esx01.lab, powered_on: true, passthrough: gpu, owner: carol}]
+"""
+
+
+def test_a_machine_with_a_device_of_the_host_is_powered_off_only_when_that_is_allowed(
+    start: START, ansible_for: Callable[..., Ansible]
+) -> None:
+    vcenter = start(text=PASSED)
+    ansible = ansible_for(vcenter)
+    refused = ansible.module("esxi_power", state="maintenance", **ONE)
+    assert refused.rc == 1 and "solver" in refused.msg and "power_off: true" in refused.msg
+    assert vcenter.writes() == []
+    done = ansible.module("esxi_power", state="maintenance", power_off=True, power_off_timeout=5, **ONE)
+    assert done.changed, done.out
+    methods = [write["method"] for write in vcenter.writes()]
+    assert methods.index("ShutdownGuest") < methods.index("EnterMaintenanceMode_Task")
+
+
+def test_when_time_is_up_the_machine_that_blocks_is_named_and_the_host_stays_in_service(
+    start: START, ansible_for: Callable[..., Ansible]
+) -> None:
+    # DRS of the lab says that it is fully automated, and moves nothing.
+    vcenter = start(
+        text=WORKERS.format(hosts=2, workers=1, hot="true", drs="fullyAutomated").replace(", vgpu: grid_t4-16c", "")
+    )
+    ansible = ansible_for(vcenter)
+    late = ansible.module("esxi_power", state="maintenance", maintenance_timeout=1, **ONE)
+    assert late.rc == 1
+    assert "after 1 s it still runs worker01 (" in late.msg and "owner team ml" in late.msg
+    after = ansible.module("esxi_power", check=True, state="in_service", **ONE)
+    assert after.host("esx01.lab")["state"] == {"maintenance": False, "ours": False, "by": None}
+
+
+def test_a_reboot_that_never_ends_is_one_sentence_and_the_next_run_waits_on(
+    vcenter: Simulator, ansible: Ansible
+) -> None:
+    ansible.module("esxi_power", state="maintenance", **ONE)
+    vcenter.set_host("esx01.lab", never_returns=True)
+    gone = ansible.module("esxi_power", state="rebooted", reboot_timeout=2, **ONE)
+    assert gone.rc == 1
+    assert gone.msg.startswith("esx01.lab: could not reboot: it went down and did not return within 2 s; ")
+    vcenter.clear()
+    healed = threading.Timer(1, lambda: vcenter.set_host("esx01.lab", connection="connected"))
+    healed.start()
+    back = ansible.module("esxi_power", state="rebooted", reboot_timeout=20, **ONE)
+    healed.join()
+    assert back.rc == 0 and back.host("esx01.lab")["state"]["reboot"] == "done", back.out
+    assert "RebootHost_Task" not in [write["method"] for write in vcenter.writes()]
+
+
+def test_a_host_that_ended_its_reboot_after_the_run_was_killed_is_not_booted_twice(
+    vcenter: Simulator, ansible: Ansible
+) -> None:
+    ansible.module("esxi_power", state="maintenance", **ONE)
+    vcenter.set_host("esx01.lab", never_returns=True)
+    ansible.module("esxi_power", state="rebooted", reboot_timeout=1, **ONE)
+    vcenter.set_host("esx01.lab", connection="connected")
+    vcenter.clear()
+    after = ansible.module("esxi_power", state="rebooted", **ONE)
+    assert after.rc == 0 and "RebootHost_Task" not in [write["method"] for write in vcenter.writes()]
+    assert ansible.module("esxi_power", state="rebooted", **ONE).rc == 0
+    assert [write["method"] for write in vcenter.writes()].count("RebootHost_Task") == 1
+
+
+@pytest.mark.parametrize(
+    ("method", "state"),
+    [
+        ("EnterMaintenanceMode_Task", "maintenance"),
+        ("RebootHost_Task", "rebooted"),
+        ("ExitMaintenanceMode_Task", "in_service"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["fault", "task_fails"])
+def test_what_the_server_refuses_is_said_in_its_words_and_the_host_keeps_its_state(
+    vcenter: Simulator, ansible: Ansible, method: str, state: str, kind: str
+) -> None:
+    if state != "maintenance":
+        ansible.module("esxi_power", state="maintenance", **ONE)
+    vcenter.fault(method, kind, fault="HostConfigFault", message="Not today.")
+    failed = ansible.module("esxi_power", state=state, **ONE)
+    assert failed.rc == 1 and failed.msg.startswith("esx01.lab: could not") and "Not today" in failed.msg
+    now = ansible.module("esxi_power", check=True, state="maintenance", **ONE).host("esx01.lab")
+    assert now["changed"] is (state == "maintenance")
+    assert ansible.module("esxi_power", state=state, **ONE).changed
+
+
+def test_a_deaf_host_is_found_out(vcenter: Simulator, ansible: Ansible) -> None:
+    vcenter.fault("EnterMaintenanceMode_Task", "deaf")
+    outcome = ansible.module("esxi_power", state="maintenance", **ONE)
+    assert outcome.rc == 1 and "esx01.lab" in outcome.msg and "accepted the change, yet" in outcome.msg
+
+
+def test_entering_that_somebody_else_began_is_theirs_and_what_we_began_is_taken_up(
+    start: START, ansible_for: Callable[..., Ansible]
+) -> None:
+    vcenter = workers(start)
+    ansible = ansible_for(vcenter)
+    options = {"validate_certs": True, "tls_fingerprint": None, "proxy": None, "timeout": 60, **vcenter.connection}
+    with session.session(options) as opened:
+        hosts = fleet.find(opened, {"hosts": ["esx01.lab"]}, ownership.PATHS)
+        hosts.refresh()
+        (host,) = hosts.hosts
+        host.ref.EnterMaintenanceMode_Task(timeout=60, evacuatePoweredOffVms=False)
+        theirs = ansible.module("esxi_power", state="maintenance", moved_by="module", **ONE)
+        assert theirs.rc == 1 and "is putting it into maintenance mode just now" in theirs.msg
+        ownership.write(host, ownership.Note("killed@ctl", "2026-01-01T00:00:00Z"))
+        vcenter.clear()
+        taken_up = ansible.module("esxi_power", state="maintenance", moved_by="module", maintenance_timeout=20, **ONE)
+    assert taken_up.rc == 0 and taken_up.host("esx01.lab")["state"]["ours"], taken_up.out
+    assert "EnterMaintenanceMode_Task" not in [write["method"] for write in vcenter.writes()]
+
+
+def test_a_move_that_fails_is_named_and_the_host_stays_in_service(
+    start: START, ansible_for: Callable[..., Ansible]
+) -> None:
+    vcenter = workers(start)
+    ansible = ansible_for(vcenter)
+    vcenter.fault("RelocateVM_Task", "task_fails", fault="MigrationFault", message="The source refused.")
+    failed = ansible.module("esxi_power", state="maintenance", moved_by="module", **ONE)
+    assert failed.rc == 1
+    assert (
+        "worker01: could not move it from esx01.lab to esx03.lab" in failed.msg and "The source refused" in failed.msg
+    )
+    assert not ansible.module("esxi_power", check=True, state="in_service", **ONE).changed
+    assert ansible.module("esxi_power", state="maintenance", moved_by="module", **ONE).changed
