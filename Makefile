@@ -23,6 +23,7 @@ PYTEST := python -m pytest
 MARKS := $(if $(FULL),,-m "not slow")
 REPORTS := .cache/reports
 SIMULATOR := .cache/vcenter
+GOVC := .cache/govc
 
 .PHONY: help setup environment lock demo test test-full lint lint-python lint-types lint-shell lint-yaml lint-ansible \
   lint-docs lint-go lint-pins sanity unit integration molecule bench docs build clean
@@ -30,7 +31,7 @@ SIMULATOR := .cache/vcenter
 help: ## Say what can be done
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
 
-setup: environment $(SIMULATOR) ## Make .venv with everything pinned, Go, and the simulator
+setup: environment $(SIMULATOR) $(GOVC) ## Make .venv with everything pinned, Go, and the simulator
 
 environment:
 	@tools/setup
@@ -39,6 +40,12 @@ environment:
 $(SIMULATOR): $(shell find lab/vcenter -name '.*' -prune -o -print) | environment
 	@echo "Building the simulated data centre"
 	@cd lab/vcenter && go build -o ../../$@ .
+	@touch $@
+
+# VMware's own client, for tests that read back what our modules wrote.
+$(GOVC): lab/govc/main.go lab/govc/go.mod | environment
+	@echo "Building govc"
+	@cd lab/govc && go build -o ../../$@ .
 	@touch $@
 
 demo: setup ## Show the whole on the lab of this machine

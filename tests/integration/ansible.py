@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from ansible.module_utils.testing import patch_module_args
-
 from lab.simulator import ROOT
+from tests.module_arguments import patch_module_args
 
 BIN = Path(sys.executable).parent
 
@@ -74,10 +73,12 @@ class Ansible:
                 code = int(end.code or 0)
         return Outcome(code, answer.getvalue(), json.loads(answer.getvalue()))
 
-    def adhoc(self, name: str, /, *, check: bool = False, diff: bool = False, **options: Any) -> Outcome:
-        """Run one module of the collection by the ansible command, as a user does."""
+    def adhoc(
+        self, name: str, /, *, collection: str = "dml.vsphere", check: bool = False, diff: bool = False, **options: Any
+    ) -> Outcome:
+        """Run one module by the ansible command, as a user does."""
         tree = self.folder / "tree"
-        command = [str(BIN / "ansible"), "localhost", "-c", "local", "-i", "localhost,", "-m", f"dml.vsphere.{name}"]
+        command = [str(BIN / "ansible"), "localhost", "-c", "local", "-i", "localhost,", "-m", f"{collection}.{name}"]
         command += ["-a", json.dumps(options), "-t", str(tree)]
         command += ["--check"] if check else []
         command += ["--diff"] if diff else []

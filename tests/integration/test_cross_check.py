@@ -1,0 +1,97 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What our modules wrote, read back by clients that nobody here wrote: community.vmware and govc."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from typing import Any
+
+import pytest
+
+from lab.simulator import ROOT, Simulator
+from tests.integration.ansible import Ansible
+
+GOVC = ROOT / ".cache" / "govc"
+HOST = "esx02.lab"
+DRIVER, VERSION = "NVD-AIE_ESXi_8.0.0_Driver", "550.90.05"
+DEPOT = "[shared] NVD-AIE-800_550.90.05-1OEM.800.1.0.20613240_24012345.zip"
+PROFILE: dict[str, Any] = {
+    "graphics": {"type": "shared_direct", "policy": "consolidation"},
+    "kernel_modules": [{"name": "nmlx5_core", "options": {"max_vfs": 8}}],
+    "pvrdma": {"vmk": "vmk1"},
+}
+
+
+@pytest.fixture
+def written(vcenter: Simulator, ansible: Ansible) -> Simulator:
+    """A data centre whose hosts our modules have just changed."""
+    outcome = ansible.module("esxi_profile", cluster="gpu", profile=PROFILE)
+    assert outcome.rc == 0, outcome.msg
+    return vcenter
+
+
+def theirs(ansible: Ansible, module: str, *, check: bool = False, **options: Any) -> dict[str, Any]:
+    """The result of a module of community.vmware, run as its users run it."""
+    options["validate_certs"] = False
+    return ansible.adhoc(module, collection="community.vmware", check=check, **options).result
+
+
+def govc(simulator: Simulator, *words: str) -> Any:
+    """The JSON answer of a govc command."""
+    address = f"{simulator.facts['hostname']}:{simulator.facts['port']}"
+    user, password = simulator.environment["VMWARE_USER"], simulator.environment["VMWARE_PASSWORD"]
+    environment = {**os.environ, "GOVC_URL": f"https://{address}/sdk", "GOVC_USERNAME": user, "GOVC_PASSWORD": password}
+    environment["GOVC_TLS_CA_CERTS"] = simulator.facts["ca_file"]
+    done = subprocess.run([str(GOVC), *words], env=environment, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_community_vmware_finds_nothing_left_to_change(written: Simulator, ansible: Ansible) -> None:
+    kernel = theirs(
+        ansible,
+        "vmware_host_kernel_manager",
+        check=True,
+        esxi_hostname=HOST,
+        kernel_module_name="nmlx5_core",
+        kernel_module_option="max_vfs=8",
+    )
+    assert kernel["changed"] is False
+    option = theirs(
+        ansible,
+        "vmware_host_config_manager",
+        check=True,
+        esxi_hostname=HOST,
+        options={"Net.PVRDMAVmknic": "vmk1"},
+    )
+    assert option["changed"] is False
+
+
+def test_community_vmware_sees_the_open_firewall_and_the_option(written: Simulator, ansible: Ansible) -> None:
+    firewall = theirs(ansible, "vmware_host_firewall_info", esxi_hostname=HOST)["hosts_firewall_info"][HOST]
+    (pvrdma,) = [ruleset for ruleset in firewall if ruleset["key"] == "pvrdma"]
+    assert pvrdma["enabled"] is True
+    assert pvrdma["allowed_hosts"]["all_ip"] is True
+    options = theirs(ansible, "vmware_host_config_info", esxi_hostname=HOST)["hosts_info"][HOST]
+    assert options["Net.PVRDMAVmknic"] == "vmk1"
+
+
+def test_govc_reads_the_same(written: Simulator, ansible: Ansible) -> None:
+    (option,) = govc(written, "host.option.ls", "-json", "-host", HOST, "Net.PVRDMAVmknic")
+    assert option["value"] == "vmk1"
+    assert ansible.module("esxi_power", hosts=[HOST], state="maintenance").rc == 0
+    installed = ansible.module("esxi_vib", hosts=[HOST], name=DRIVER, version=VERSION, source=DEPOT)
+    assert installed.changed, installed.msg
+    assert DRIVER not in vibs(written)
+    assert vibs(written, "--rebooting-image=true")[DRIVER].startswith(VERSION)
+    assert ansible.module("esxi_power", hosts=[HOST], state="rebooted").rc == 0
+    assert vibs(written)[DRIVER].startswith(VERSION)
+
+
+def vibs(simulator: Simulator, *options: str) -> dict[str, str]:
+    """Versions of the host's VIBs by name, as govc lists them."""
+    rows = govc(simulator, "host.esxcli", "-json", "-host", HOST, "software", "vib", "list", *options)["values"]
+    return {row["Name"][0]: row["Version"][0] for row in rows or []}
