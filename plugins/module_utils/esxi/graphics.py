@@ -198,7 +198,9 @@ def _configured(current: Mapping[str, Any], wish: Wish, managed: Sequence[str]) 
 
 def _waits(current: Mapping[str, Any], wish: Wish, gpu: str) -> bool:
     """Whether a GPU does not run as wished yet."""
-    type_differs = wish.type and current["active_types"].get(gpu) != wish.type
+    active = current["active_types"].get(gpu)
+    # Without a driver there is nothing between basic and shared: a host that gave its vGPU manager back is there.
+    type_differs = wish.type and active != wish.type and not (wish.type == "shared" and active in (None, "basic"))
     mode_differs = wish.vgpu_mode and current["active_modes"].get(gpu) != wish.vgpu_mode
     return bool(type_differs or mode_differs)
 

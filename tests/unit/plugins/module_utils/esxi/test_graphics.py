@@ -103,6 +103,11 @@ def test_a_gpu_without_driver_is_named() -> None:
     assert plan.needs == {"reboot"}
 
 
+def test_a_gpu_that_lost_its_driver_waits_for_nothing_when_shared() -> None:
+    plan = plan_graphics(state(Gpu(active="basic")), Wish(type="shared"))
+    assert (plan.needs, plan.why, plan.warnings) == (frozenset(), (), ())
+
+
 def test_gpus_in_use_are_not_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(properties, "read_many", lambda _session, refs, _paths: {r._moId: {"name": "w1"} for r in refs})
     plan = plan_graphics(state(Gpu(vms=["vm-1"])), DIRECT)
