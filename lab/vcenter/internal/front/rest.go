@@ -45,6 +45,9 @@ func (f *Front) serveREST(w http.ResponseWriter, r *http.Request) {
 // rest lets the world answer what it owns, to those who are logged in, and vcsim the rest. vcsim's REST part keeps its
 // state without locks, so its calls go one after another.
 func (f *Front) rest(r *http.Request, body []byte) *recorder {
+	if r.URL.Path == newSession {
+		return f.apiSession(r, body)
+	}
 	if !f.world.OwnsREST(r.URL.Path) {
 		f.restTurn.Lock()
 		defer f.restTurn.Unlock()
@@ -63,7 +66,7 @@ func (f *Front) rest(r *http.Request, body []byte) *recorder {
 }
 
 func isSession(r *http.Request) bool {
-	return r.URL.Path == "/api/session" || r.URL.Path == "/rest/com/vmware/cis/session"
+	return r.URL.Path == newSession || r.URL.Path == oldSession
 }
 
 func (f *Front) learnREST(r *http.Request, rec *recorder) {
