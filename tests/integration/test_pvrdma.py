@@ -1,0 +1,122 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""esxi_pvrdma against the simulated data centre."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from lab.simulator import Simulator
+from tests.integration.ansible import Ansible
+
+WISH = {"cluster": "gpu", "vmk": "vmk1"}
+
+# One good host, and one host for each way in which it cannot work.
+CROOKED = """
+switches:
+  - {name: rdma, mtu: 9000, uplinks: [vmnic2], portgroups: [{name: rdma-vmk, vlan: 216}]}
+  - {name: small, mtu: 1500, uplinks: [vmnic1], portgroups: [{name: small-vmk}]}
+host_defaults:
+  hardware: t4_cx5
+  vmkernel:
+    - {device: vmk0, portgroup: Management Network, address: "10.0.0.{n}", services: [management]}
+    - {device: vmk1, switch: rdma, portgroup: rdma-vmk, address: "10.216.0.{n}", mtu: 9000}
+    - {device: vmk2, switch: small, portgroup: small-vmk, address: "10.217.0.{n}", mtu: 1500, services: [vmotion]}
+clusters:
+  - name: gpu
+    hosts:
+      - {name: good.lab}
+      - {name: teamed.lab, uplinks: {rdma: [vmnic1, vmnic2], small: []}}
+      - {name: bare.lab, hardware: no_rdma, uplinks: {rdma: [vmnic1], small: []}}
+vms:
+  - {name: worker, host: good.lab, powered_on: true, pvrdma: rdma-vmk}
+"""
+
+
+def test_present_and_absent_each_write_once(vcenter: Simulator, ansible: Ansible) -> None:
+    planned = ansible.module("esxi_pvrdma", check=True, **WISH)
+    assert planned.changed and vcenter.writes() == []
+    applied = ansible.module("esxi_pvrdma", **WISH)
+    assert applied.rc == 0, applied.out
+    assert applied.result["diff"] == planned.result["diff"]
+    written = sorted(write["method"] for write in vcenter.writes())
+    assert written == ["EnableRuleset"] * 5 + ["UpdateOptions"] * 5
+    vcenter.clear()
+    assert not ansible.module("esxi_pvrdma", **WISH).changed and vcenter.writes() == []
+    assert ansible.module("esxi_pvrdma", hosts=["esx02.lab"], state="absent").changed
+    assert {write["name"] for write in vcenter.writes()} == {"esx02.lab"}
+    again = ansible.module("esxi_pvrdma", check=True, **WISH)
+    assert [entry["host"] for entry in again.result["hosts"] if entry["changed"]] == ["esx02.lab"]
+
+
+def test_a_read_costs_no_call_for_any_single_host(vcenter: Simulator, ansible: Ansible) -> None:
+    ansible.module("esxi_pvrdma", check=True, **WISH)
+    for_all = sum(vcenter.calls().values())
+    vcenter.clear()
+    ansible.module("esxi_pvrdma", check=True, hosts=["esx01.lab"], vmk="vmk1")
+    assert sum(vcenter.calls().values()) >= for_all - 1, "five hosts cost as much as one, but for finding the cluster"
+
+
+@pytest.mark.parametrize(
+    ("host", "vmk", "said"),
+    [
+        ("good.lab", "vmk9", "there is no vmkernel adapter vmk9; there is vmk0, vmk1, vmk2"),
+        ("good.lab", "vmk0", "vmk0 is on the standard switch vSwitch0"),
+        ("good.lab", "vmk2", "the only uplink vmnic1 of switch small has no RDMA device"),
+        ("teamed.lab", "vmk1", "switch rdma has the uplinks vmnic1, vmnic2 of this host"),
+        ("bare.lab", "vmk1", "the host has no RDMA device"),
+    ],
+)
+def test_the_impossible_is_refused_by_name(
+    start: Callable[..., Simulator], ansible_for: Callable[..., Ansible], host: str, vmk: str, said: str
+) -> None:
+    vcenter = start(text=CROOKED)
+    refused = ansible_for(vcenter).module("esxi_pvrdma", hosts=[host], vmk=vmk)
+    assert refused.rc == 1 and said in refused.msg and host in refused.msg
+    assert vcenter.writes() == []
+
+
+def test_one_bad_host_keeps_the_good_one_from_being_changed(
+    start: Callable[..., Simulator], ansible_for: Callable[..., Ansible]
+) -> None:
+    vcenter = start(text=CROOKED)
+    refused = ansible_for(vcenter).module("esxi_pvrdma", cluster="gpu", vmk="vmk1")
+    assert "teamed.lab" in refused.msg and "bare.lab" in refused.msg and "good.lab" not in refused.msg
+    assert vcenter.writes() == []
+
+
+def test_a_tag_that_a_running_machine_needs_is_kept(
+    start: Callable[..., Simulator], ansible_for: Callable[..., Ansible]
+) -> None:
+    vcenter = start(text=CROOKED)
+    ansible = ansible_for(vcenter)
+    assert ansible.module("esxi_pvrdma", hosts=["good.lab"], vmk="vmk1").rc == 0
+    vcenter.clear()
+    planned = ansible.module("esxi_pvrdma", check=True, hosts=["good.lab"], state="absent")
+    assert "worker run here with a PVRDMA adapter" in planned.host("good.lab")["unmet"][0]
+    kept = ansible.module("esxi_pvrdma", hosts=["good.lab"], state="absent")
+    assert kept.rc == 1 and "worker" in kept.msg and vcenter.writes() == []
+
+
+def fails(vcenter: Simulator, ansible: Ansible, method: str, kind: str, **more: Any) -> str:
+    vcenter.fault(method, kind, name="esx03.lab", **more)
+    outcome = ansible.module("esxi_pvrdma", **WISH)
+    assert outcome.rc == 1
+    assert [entry["host"] for entry in outcome.result["hosts"] if entry.get("failed")] == ["esx03.lab"]
+    return outcome.msg
+
+
+@pytest.mark.parametrize("method", ["UpdateOptions", "EnableRuleset"])
+def test_a_deaf_host_is_found_out(vcenter: Simulator, ansible: Ansible, method: str) -> None:
+    assert "accepted the change, yet" in fails(vcenter, ansible, method, "deaf")
+
+
+def test_a_missing_privilege_is_named_and_a_second_run_finishes(vcenter: Simulator, ansible: Ansible) -> None:
+    said = fails(vcenter, ansible, "UpdateOptions", "fault", fault="NoPermission")
+    assert "esx03.lab" in said and "Net.PVRDMAVmknic" in said and "NoPermission" in said
+    vcenter.clear()
+    assert ansible.module("esxi_pvrdma", **WISH).rc == 0
+    assert [(write["method"], write["name"]) for write in vcenter.writes()] == [("UpdateOptions", "esx03.lab")]
