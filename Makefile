@@ -16,7 +16,7 @@ export GOFLAGS := -mod=readonly -trimpath
 
 # Seconds that each stage of `make test` may take on a warm machine with two cores; more is a warning.
 STAGES := setup=30 lint=120 sanity=120 unit=60 integration=420
-STAGES_FULL := $(STAGES)
+STAGES_FULL := $(STAGES) oldest=420
 
 # Tests marked slow run only in test-full.
 PYTEST := python -m pytest
@@ -26,7 +26,7 @@ SIMULATOR := .cache/vcenter
 GOVC := .cache/govc
 
 .PHONY: help setup environment lock demo test test-full lint lint-python lint-types lint-shell lint-yaml lint-ansible \
-  lint-docs lint-go lint-pins sanity unit integration molecule bench docs build clean
+  lint-docs lint-go lint-pins sanity unit integration oldest molecule bench docs build clean
 
 help: ## Say what can be done
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -97,6 +97,9 @@ unit: environment ## Unit tests
 
 integration: setup ## Tests against the simulator
 	$(PYTEST) tests/integration $(MARKS) --junitxml=$(REPORTS)/integration.xml
+
+oldest: setup ## The same with the oldest ansible-core and pyVmomi that are supported
+	tools/oldest $(MARKS) --junitxml=$(REPORTS)/oldest.xml
 
 molecule: setup ## Test the roles on real nodes
 	molecule test --all
