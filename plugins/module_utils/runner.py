@@ -154,11 +154,20 @@ def _result(reports: list[dict[str, Any]]) -> dict[str, Any]:
         "needs": sorted({need for report in reports for need in report.get("needs", [])}),
         "hosts": reports,
         "diff": [one for one in diffs if one],
-        "warnings": [f"{report['host']}: {text}" for report in reports for text in report.get("warnings", [])],
+        "warnings": _warnings(reports),
     }
     if errors:
         result.update(failed=True, msg=summary(errors))
     return result
+
+
+def _warnings(reports: Sequence[Mapping[str, Any]]) -> list[str]:
+    """One warning for all the hosts that it is about."""
+    hosts: dict[str, list[str]] = {}
+    for report in reports:
+        for text in report.get("warnings", []):
+            hosts.setdefault(text, []).append(report["host"])
+    return [f"{', '.join(names)}: {text}" for text, names in hosts.items()]
 
 
 def _refused(subjects: Sequence[Subject], outcomes: Sequence[Outcome]) -> dict[str, Any]:

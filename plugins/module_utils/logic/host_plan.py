@@ -11,20 +11,24 @@ OUT_OF_SERVICE = {"maintenance", "reboot", "power_off"}
 
 
 def lines(hosts: Iterable[Mapping[str, Any]]) -> list[str]:
-    """One line for each host: what it needs, how often it must boot, and why."""
-    return [_line(host) for host in hosts]
+    """What the hosts need, how often each must boot, and why; hosts with the same plan share their lines."""
+    shared: dict[tuple[str, ...], list[str]] = {}
+    for host in hosts:
+        shared.setdefault(_needs(host), []).append(host["host"])
+    return [line for needs, names in shared.items() for line in (f"{', '.join(names)}: {needs[0]}", *needs[1:])]
 
 
-def _line(host: Mapping[str, Any]) -> str:
+def _needs(host: Mapping[str, Any]) -> tuple[str, ...]:
     if host.get("failed"):
-        return str(host["msg"])
+        message, prefix = str(host["msg"]), f"{host['host']}: "
+        # Spelled out because workers may run Python 3.8, which has no removeprefix.
+        return (message[len(prefix) :] if message.startswith(prefix) else message,)
     if not _has_work(host):
-        return f"{host['host']}: in force, nothing to do"
+        return ("in force, nothing to do",)
     boots = host.get("reboots", 0)
     booting = "no reboot" if not boots else "1 reboot" if boots == 1 else f"{boots} reboots"
     where = "out of service" if leaves_service(host) else "in service"
-    reasons = f" ({'; '.join(host['why'])})" if host.get("why") else ""
-    return f"{host['host']}: changes {where}, {booting}{reasons}"
+    return (f"changes {where}, {booting}", *(f"    because {reason}" for reason in host.get("why") or []))
 
 
 def to_do(hosts: Iterable[Mapping[str, Any]], canary: str = "", go_on: bool = False) -> list[dict[str, Any]]:

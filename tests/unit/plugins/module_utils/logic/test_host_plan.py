@@ -15,10 +15,11 @@ HOSTS = [
 ]
 
 
-def test_one_line_says_what_each_host_needs() -> None:
-    assert lines(HOSTS) == [
+def test_hosts_with_the_same_plan_share_their_lines() -> None:
+    assert lines([*HOSTS, {**HOSTS[1], "host": "esx6"}]) == [
         "esx1: in force, nothing to do",
-        "esx2: changes out of service, 1 reboot (pfctx is taken only at boot)",
+        "esx2, esx6: changes out of service, 1 reboot",
+        "    because pfctx is taken only at boot",
         "esx3: changes in service, no reboot",
         "esx4: changes out of service, 2 reboots",
         "esx5: could not read it: notResponding",
