@@ -30,7 +30,6 @@ def stems(pattern: str) -> set[str]:
         ("Playbook", "playbooks/*.yml"),
         ("Role", "roles/*"),
         ("Module", "plugins/modules/*.py"),
-        ("Filter", "plugins/filter/*.yml"),
     ],
 )
 def test_the_map_of_the_readme_is_complete(heading: str, pattern: str) -> None:
