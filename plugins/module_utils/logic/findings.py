@@ -1,0 +1,74 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Findings of a look at a cluster: what stops the work, what makes it unwise, and what is good to know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+STOP, WARN, NOTE = "stop", "warn", "note"
+ORDER = (STOP, WARN, NOTE)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One sentence about one object; ``rule`` is the word by which it can be accepted."""
+
+    severity: str
+    rule: str
+    object: str
+    text: str
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The finding as plain data; the text names its object."""
+        return {**asdict(self), "text": f"{self.object}: {self.text.rstrip('.')}."}
+
+
+def told(found: Iterable[Finding]) -> list[dict[str, Any]]:
+    """Findings as plain data, stops first, then by object; what is the same at many objects is said once.
+
+    Only stops stay apart, because each may be accepted for its own object.
+    """
+    groups: dict[tuple[str, str, str, str], list[str]] = {}
+    for one in found:
+        apart = one.object if one.severity == STOP else ""
+        objects = groups.setdefault((one.severity, one.rule, one.text, apart), [])
+        if one.object not in objects:
+            objects.append(one.object)
+    merged = [Finding(severity, rule, listed(objects), text) for (severity, rule, text, _), objects in groups.items()]
+    return [one.plain for one in sorted(merged, key=lambda one: (ORDER.index(one.severity), one.object, one.rule))]
+
+
+def stops(found: Iterable[Mapping[str, Any]], accepted: Sequence[str] = ()) -> list[Mapping[str, Any]]:
+    """The findings that stop; accepted are rules, or RULE:OBJECT for a rule at one object."""
+    return [one for one in found if one["severity"] == STOP and not _accepted(one, accepted)]
+
+
+def lines(found: Sequence[Mapping[str, Any]], accepted: Sequence[str] = ()) -> list[str]:
+    """The findings to read, and at the end how many there are."""
+    rows = [f"{_word(one, accepted):<8} {one['text']}  ({one['rule']})" for one in found]
+    counts = [f"{sum(one['severity'] == severity for one in found)} {severity}" for severity in ORDER]
+    return [*rows, f"{', '.join(counts)}, {len(stops(found, accepted))} in the way"]
+
+
+def _word(one: Mapping[str, Any], accepted: Sequence[str]) -> str:
+    return "accepted" if one["severity"] == STOP and _accepted(one, accepted) else str(one["severity"])
+
+
+def _accepted(one: Mapping[str, Any], accepted: Sequence[str]) -> bool:
+    return one["rule"] in accepted or f"{one['rule']}:{one['object']}" in accepted
+
+
+def numbers(version: Any) -> tuple[int, ...]:
+    """A version as numbers, to compare."""
+    return tuple(int(part) for part in str(version or "").split(".") if part.isdigit())
+
+
+def listed(names: Iterable[str], most: int = 5) -> str:
+    """Names in a sentence; of many only the first ones and a count."""
+    every = list(names)
+    rest = len(every) - most
+    return ", ".join(every[:most]) + (f" and {rest} more" if rest > 0 else "")
