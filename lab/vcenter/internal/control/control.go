@@ -34,6 +34,12 @@ func New(f *front.Front, w *world.World) http.Handler {
 	mux.HandleFunc("GET /clusters/{name}", c.cluster)
 	mux.HandleFunc("PATCH /clusters/{name}", c.patchCluster)
 	mux.HandleFunc("GET /hosts/{name}", c.host)
+	mux.HandleFunc("GET /external", c.external)
+	mux.HandleFunc("PUT /external", c.listen)
+	mux.HandleFunc("DELETE /external", c.listenNoMore)
+	mux.HandleFunc("POST /external/{id}", c.news)
+	mux.HandleFunc("GET /vms/{name}", c.machine)
+	mux.HandleFunc("PUT /vms/{name}/guest", c.guest)
 	return mux
 }
 

@@ -50,6 +50,7 @@ func (w *World) build(ctx context.Context) error {
 			return fmt.Errorf("virtual machine %s: %w", v.Name, err)
 		}
 	}
+	w.namePlaces(dc.Reference())
 	for _, h := range w.hosts {
 		h.setVersion()
 	}
@@ -112,4 +113,16 @@ func (b *builder) home() (string, error) {
 		}
 	}
 	return "", fmt.Errorf("vcsim made no home directory")
+}
+
+// namePlaces notes what events say of datacenter, datastore and cluster.
+func (w *World) namePlaces(dc ref) {
+	place := func(r ref) types.EntityEventArgument { return types.EntityEventArgument{Name: w.Name(r)} }
+	w.datacenter = &types.DatacenterEventArgument{EntityEventArgument: place(dc), Datacenter: dc}
+	for _, d := range w.reg.AllReference("Datastore") {
+		w.datastore = &types.DatastoreEventArgument{EntityEventArgument: place(d.Reference()), Datastore: d.Reference()}
+	}
+	for _, h := range w.hosts {
+		h.home = &types.ComputeResourceEventArgument{EntityEventArgument: place(*h.entity.Parent), ComputeResource: *h.entity.Parent}
+	}
 }

@@ -88,6 +88,9 @@ func (c *Cluster) Apply(ch ClusterChange) error {
 	if ch.DRS != nil || ch.HA != nil || ch.DRSOptions != nil {
 		c.world.configure(ctx, c.entity, clusterSpec(ch.DRS, ch.HA, ch.DRSOptions))
 	}
+	if ch.VsanResyncBytes != nil {
+		c.world.switchVsanOn(ctx, c.entity)
+	}
 	if ch.ImageManaged != nil {
 		c.world.setImageManaged(c.entity.Self, *ch.ImageManaged)
 	}

@@ -11,7 +11,10 @@ import (
 
 // propertyCollector repairs Fetch: for an unset property vcsim sends the answer of another method, which pyVmomi
 // cannot read; a vCenter sends an empty answer.
-type propertyCollector struct{ simulator.PropertyCollector }
+type propertyCollector struct {
+	simulator.PropertyCollector
+	watched watched
+}
 
 type fetchResponse struct {
 	Returnval types.AnyType `xml:"returnval,omitempty,typeattr"`

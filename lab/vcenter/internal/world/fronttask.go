@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/vmware/govmomi/simulator"
-	"github.com/vmware/govmomi/vim25/mo"
 	"github.com/vmware/govmomi/vim25/types"
 
 	"dml.vsphere/lab/vcenter/internal/front"
@@ -25,14 +24,7 @@ func (w *World) Task(on ref, method, user string) front.Task {
 	name := w.Name(on)
 	goMethod := goName(method)
 	goMethod = string(lower(goMethod[0])) + goMethod[1:]
-	begin := func() {
-		t.self = w.startFor(ctx, on, name, goMethod, "", func(j *job) (types.AnyType, types.BaseMethodFault) { return (<-t.end)(j) })
-	}
-	if entity, ok := w.reg.Get(on).(mo.Entity); ok {
-		ctx.WithLock(entity, begin)
-	} else {
-		begin()
-	}
+	t.self = w.startFor(ctx, on, name, goMethod, "", func(j *job) (types.AnyType, types.BaseMethodFault) { return (<-t.end)(j) })
 	return t
 }
 

@@ -20,7 +20,8 @@ type Host struct {
 	spec   datacentre.Host
 	kit    datacentre.Hardware
 
-	pciDevices []types.HostPciDevice // never changes
+	pciDevices []types.HostPciDevice               // never changes
+	home       *types.ComputeResourceEventArgument // the cluster; set once the inventory is complete
 
 	mu         sync.Mutex // guards everything below; never held while a vcsim lock is taken
 	modules    map[string]*module
@@ -68,6 +69,7 @@ func (w *World) adopt(ctx *simulator.Context, entity *simulator.HostSystem) {
 	h.installFirewall(ctx)
 	h.installRDMAUsers(ctx)
 	h.installVsan(ctx)
+	h.installClock(ctx)
 }
 
 // specOf is what the description says of a host; a host added later by a client gets the defaults.

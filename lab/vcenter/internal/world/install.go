@@ -73,6 +73,10 @@ func (w *World) wrapper(ctx *simulator.Context, this ref) mo.Reference {
 		return &folderMethods{Folder: o, world: w}
 	case *simulator.DistributedVirtualSwitch:
 		return &dvsMethods{DistributedVirtualSwitch: o, world: w}
+	case *simulator.VirtualMachine:
+		return &vmMethods{VirtualMachine: o, world: w}
+	case *simulator.VmProvisioningChecker:
+		return &checkerMethods{VmProvisioningChecker: o, world: w}
 	case *simulator.EnvironmentBrowser:
 		return &environmentMethods{EnvironmentBrowser: o, world: w}
 	case *simulator.HostFirewallSystem:

@@ -20,7 +20,7 @@ type job struct {
 // work is what a task does; its fault ends the task in error.
 type work func(j *job) (types.AnyType, types.BaseMethodFault)
 
-// start begins a task on an entity, whose lock the caller holds, and returns at once.
+// start begins a task on an entity and returns at once.
 func (w *World) start(ctx *simulator.Context, entity mo.Entity, name, description string, f work) ref {
 	return w.startFor(ctx, entity.Reference(), entity.Entity().Name, name, description, f)
 }
@@ -39,7 +39,8 @@ func (w *World) startFor(ctx *simulator.Context, on ref, entityName, name, descr
 	t.Self = ref{Type: "Task", Value: w.nextTask()}
 	t.Info.Key, t.Info.Task = t.Self.Value, t.Self
 	t.Info.EventChainId = w.nextChain()
-	w.reg.Put(t)
+	// vcsim notes the new task on its entity, and does not lock it for that
+	ctx.WithLock(on, func() { w.reg.Put(t) })
 	j := &job{world: w, ctx: detached(ctx), task: t}
 	go func() { j.finish(f(j)) }()
 	return t.Self
@@ -100,6 +101,15 @@ func message(fault types.BaseMethodFault) string {
 		return "The name '" + f.Name + "' is invalid."
 	case *types.NotFound:
 		return "The object or item referred to could not be found."
+	case *types.InsufficientGraphicsResourcesFault:
+		return "The amount of graphics resource available in the parent resource pool is insufficient for the operation."
+	case *types.InvalidHostState:
+		return "The operation is not allowed in the current connection state of the host."
+	case *types.InvalidPowerState:
+		return "The attempted operation cannot be performed in the current state (" + map[types.VirtualMachinePowerState]string{
+			types.VirtualMachinePowerStatePoweredOn: "Powered on", types.VirtualMachinePowerStatePoweredOff: "Powered off"}[f.ExistingState] + ")."
+	case *types.TaskInProgress:
+		return "Another task is already in progress."
 	case *types.HostNotConnected:
 		return "Unable to communicate with the remote host, since it is disconnected."
 	}

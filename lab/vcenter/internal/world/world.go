@@ -23,10 +23,19 @@ type World struct {
 	desc   *datacentre.Datacentre
 	client *vim25.Client
 
+	// what events say of the place; set once the inventory is complete
+	datacenter *types.DatacenterEventArgument
+	datastore  *types.DatastoreEventArgument
+
+	// External is the listener that work on virtual machines may be handed to.
+	External External
+
 	mu       sync.Mutex
 	hosts    map[ref]*Host
 	owners   map[ref]ref
 	clusters map[ref]*clusterState
+
+	busy map[ref]bool // virtual machines with a task of ours
 
 	restCounter int
 	restTasks   map[string]map[string]any
@@ -41,7 +50,8 @@ func New(desc *datacentre.Datacentre) (*World, error) {
 	if err := model.Create(); err != nil {
 		return nil, err
 	}
-	w := &World{model: model, reg: model.Map(), desc: desc, hosts: map[ref]*Host{}, owners: map[ref]ref{}, clusters: map[ref]*clusterState{}, restTasks: map[string]map[string]any{}}
+	w := &World{model: model, reg: model.Map(), desc: desc, hosts: map[ref]*Host{}, owners: map[ref]ref{}, clusters: map[ref]*clusterState{}, restTasks: map[string]map[string]any{}, busy: map[ref]bool{}}
+	w.External.waiting = map[string]*order{}
 	client, err := vim25.NewClient(context.Background(), model.Service)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,75 @@
+package control
+
+import (
+	"net/http"
+
+	"dml.vsphere/lab/vcenter/internal/world"
+)
+
+func (c *Control) external(w http.ResponseWriter, _ *http.Request) {
+	listener, ops, orders := c.world.External.State()
+	reply(w, map[string]any{"listener": listener, "ops": ops, "orders": orders})
+}
+
+func (c *Control) listen(w http.ResponseWriter, r *http.Request) {
+	var wish struct {
+		Listener string   `json:"listener"`
+		Ops      []string `json:"ops"`
+	}
+	if !read(w, r, &wish) {
+		return
+	}
+	if err := c.world.External.Listen(wish.Listener, wish.Ops); err != nil {
+		refuse(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	done(w)
+}
+
+func (c *Control) listenNoMore(w http.ResponseWriter, _ *http.Request) {
+	if err := c.world.External.Listen("", nil); err != nil {
+		refuse(w, http.StatusInternalServerError, err.Error())
+		return
+	}
+	done(w)
+}
+
+func (c *Control) news(w http.ResponseWriter, r *http.Request) {
+	var n world.News
+	if !read(w, r, &n) {
+		return
+	}
+	if n.Progress == nil && !n.Done && n.Failed == "" {
+		refuse(w, http.StatusBadRequest, "news are progress, done or failed")
+		return
+	}
+	if err := c.world.External.Report(r.PathValue("id"), n); err != nil {
+		refuse(w, http.StatusNotFound, err.Error())
+		return
+	}
+	done(w)
+}
+
+func (c *Control) machine(w http.ResponseWriter, r *http.Request) {
+	report, ok := c.world.Machine(r.PathValue("name"))
+	if !ok {
+		refuse(w, http.StatusNotFound, "no such virtual machine: "+r.PathValue("name"))
+		return
+	}
+	reply(w, report)
+}
+
+func (c *Control) guest(w http.ResponseWriter, r *http.Request) {
+	var told struct {
+		Hostname string `json:"hostname"`
+		Address  string `json:"address"`
+	}
+	if !read(w, r, &told) {
+		return
+	}
+	if !c.world.SetGuest(r.PathValue("name"), told.Hostname, told.Address) {
+		refuse(w, http.StatusNotFound, "no such virtual machine: "+r.PathValue("name"))
+		return
+	}
+	done(w)
+}

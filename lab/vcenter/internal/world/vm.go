@@ -1,0 +1,168 @@
+package world
+
+import (
+	"slices"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/mo"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+)
+
+// vmMethods answers the calls to a virtual machine that vcsim takes too lightly.
+type vmMethods struct {
+	*simulator.VirtualMachine
+	world *World
+}
+
+// machineNow is what our work needs to know of a virtual machine.
+type machineNow struct {
+	name       string
+	on         bool
+	host       *Host
+	vgpus      []string
+	directPath bool // a device that ties the machine to its host
+}
+
+// look reads a virtual machine under its lock.
+func (m *vmMethods) look(ctx *simulator.Context) machineNow {
+	var now machineNow
+	ctx.WithLock(m.VirtualMachine, func() {
+		now.name = m.Name
+		now.on = m.Runtime.PowerState == types.VirtualMachinePowerStatePoweredOn
+		if m.Runtime.Host != nil {
+			now.host = m.world.host(*m.Runtime.Host)
+		}
+		for _, d := range m.Config.Hardware.Device {
+			switch x := d.(type) {
+			case *types.VirtualPCIPassthrough:
+				if b, ok := x.Backing.(*types.VirtualPCIPassthroughVmiopBackingInfo); ok {
+					now.vgpus = append(now.vgpus, b.Vgpu)
+				} else {
+					now.directPath = true
+				}
+			case *types.VirtualSriovEthernetCard:
+				now.directPath = true
+			}
+		}
+	})
+	return now
+}
+
+func (n machineNow) hostName() string {
+	if n.host == nil {
+		return ""
+	}
+	return n.host.spec.Name
+}
+
+// run starts a task on the virtual machine; two of ours never run at the same time.
+func (m *vmMethods) run(ctx *simulator.Context, name, description string, f work) ref {
+	return m.world.start(ctx, m.VirtualMachine, name, description, func(j *job) (types.AnyType, types.BaseMethodFault) {
+		if !m.world.occupy(m.Self) {
+			return nil, &types.TaskInProgress{Task: j.task.Self}
+		}
+		defer m.world.vacate(m.Self)
+		return f(j)
+	})
+}
+
+func (w *World) occupy(vm ref) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.busy[vm] {
+		return false
+	}
+	w.busy[vm] = true
+	return true
+}
+
+func (w *World) vacate(vm ref) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.busy, vm)
+}
+
+// stock lets vcsim do its part and waits for it.
+func (m *vmMethods) stock(j *job, call func(*simulator.Context) soap.HasFault, task func(soap.HasFault) ref) (types.AnyType, types.BaseMethodFault) {
+	inner := detached(j.ctx)
+	var body soap.HasFault
+	inner.WithLock(m.VirtualMachine, func() { body = call(inner) })
+	if f := body.Fault(); f != nil {
+		fault, ok := f.VimFault().(types.BaseMethodFault)
+		if !ok {
+			fault = new(types.SystemError)
+		}
+		return nil, fault
+	}
+	return j.follow(task(body))
+}
+
+// usable says whether the machine's host can do anything now.
+func (n machineNow) usable(ctx *simulator.Context) types.BaseMethodFault {
+	if n.host == nil {
+		return nil
+	}
+	if !n.host.connected(ctx) {
+		return new(types.HostNotConnected)
+	}
+	return nil
+}
+
+// refuse is the fault of switching a machine on that is on, or off that is off.
+func (n machineNow) refuse(on bool) types.BaseMethodFault {
+	if n.on != on {
+		return nil
+	}
+	state := types.VirtualMachinePowerStatePoweredOff
+	if on {
+		state = types.VirtualMachinePowerStatePoweredOn
+	}
+	return &types.InvalidPowerState{RequestedState: state, ExistingState: state}
+}
+
+// MachineReport is what the control interface shows of a virtual machine.
+type MachineReport struct {
+	Name    string   `json:"name"`
+	MOID    string   `json:"moid"`
+	Host    string   `json:"host"`
+	On      bool     `json:"powered_on"`
+	VGPUs   []string `json:"vgpus"`
+	Address string   `json:"address"`
+}
+
+// machineNamed finds a virtual machine by its name.
+func (w *World) machineNamed(name string) (*vmMethods, bool) {
+	for _, o := range w.reg.AllReference("VirtualMachine") {
+		if vm, ok := o.(*simulator.VirtualMachine); ok && w.Name(vm.Self) == name {
+			return &vmMethods{VirtualMachine: vm, world: w}, true
+		}
+	}
+	return nil, false
+}
+
+// Machine is the state of a virtual machine now.
+func (w *World) Machine(name string) (MachineReport, bool) {
+	m, ok := w.machineNamed(name)
+	if !ok {
+		return MachineReport{}, false
+	}
+	ctx := w.context()
+	now := m.look(ctx)
+	r := MachineReport{Name: name, MOID: m.Self.Value, Host: now.hostName(), On: now.on, VGPUs: now.vgpus}
+	ctx.WithLock(m.VirtualMachine, func() {
+		if m.Guest != nil {
+			r.Address = m.Guest.IpAddress
+		}
+	})
+	return r, true
+}
+
+// move takes a reference from one list and puts it into another, telling the watchers of both.
+func (w *World) move(ctx *simulator.Context, what ref, from, to mo.Reference, path string, list func(mo.Reference) []ref) {
+	without := func(refs []ref) []ref {
+		return slices.DeleteFunc(slices.Clone(refs), func(r ref) bool { return r == what })
+	}
+	ctx.WithLock(from, func() { ctx.Update(from, []types.PropertyChange{change(path, without(list(from)))}) })
+	ctx.WithLock(to, func() { ctx.Update(to, []types.PropertyChange{change(path, append(without(list(to)), what))}) })
+}

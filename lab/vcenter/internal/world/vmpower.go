@@ -1,0 +1,153 @@
+package world
+
+import (
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+)
+
+// PowerOnVMTask powers the machine on if its host has the vGPUs it wants.
+func (m *vmMethods) PowerOnVMTask(ctx *simulator.Context, req *types.PowerOnVM_Task) soap.HasFault {
+	t := m.run(ctx, "powerOnVMTask", "VirtualMachine.powerOn", func(j *job) (types.AnyType, types.BaseMethodFault) {
+		return m.powerOn(j, req)
+	})
+	return &methods.PowerOnVM_TaskBody{Res: &types.PowerOnVM_TaskResponse{Returnval: t}}
+}
+
+func (m *vmMethods) powerOn(j *job, req *types.PowerOnVM_Task) (types.AnyType, types.BaseMethodFault) {
+	now := m.look(j.ctx)
+	if f := now.refuse(true); f != nil {
+		return nil, f
+	}
+	if f := now.usable(j.ctx); f != nil {
+		return nil, f
+	}
+	if now.host != nil {
+		if now.host.runtime(j.ctx).InMaintenanceMode {
+			return nil, new(types.InvalidState)
+		}
+		// machines of the description run from the start, whatever their host can do
+		if f := now.host.reserve(j.ctx, m.Self, now.vgpus); f != nil && m.world.built.Load() {
+			return nil, f
+		}
+	}
+	result, fault := m.handOr(j, "PowerOn", now, func() (types.AnyType, types.BaseMethodFault) {
+		return m.stock(j, func(c *simulator.Context) soap.HasFault { return m.VirtualMachine.PowerOnVMTask(c, req) },
+			func(b soap.HasFault) ref { return b.(*methods.PowerOnVM_TaskBody).Res.Returnval })
+	})
+	if fault != nil && now.host != nil {
+		now.host.release(j.ctx, m.Self)
+	}
+	return result, fault
+}
+
+// handOr hands an operation out, if it is to be, and then lets vcsim do its part.
+func (m *vmMethods) handOr(j *job, op string, now machineNow, then func() (types.AnyType, types.BaseMethodFault)) (types.AnyType, types.BaseMethodFault) {
+	order := Order{Op: op, VM: now.name, MOID: m.Self.Value, Source: now.hostName(), Target: now.hostName()}
+	if _, fault := m.world.External.hand(j, order); fault != nil {
+		return nil, fault
+	}
+	return then()
+}
+
+// PowerOffVMTask powers the machine off and gives its vGPUs back.
+func (m *vmMethods) PowerOffVMTask(ctx *simulator.Context, req *types.PowerOffVM_Task) soap.HasFault {
+	t := m.run(ctx, "powerOffVMTask", "VirtualMachine.powerOff", func(j *job) (types.AnyType, types.BaseMethodFault) { return m.powerOff(j, req) })
+	return &methods.PowerOffVM_TaskBody{Res: &types.PowerOffVM_TaskResponse{Returnval: t}}
+}
+
+func (m *vmMethods) powerOff(j *job, req *types.PowerOffVM_Task) (types.AnyType, types.BaseMethodFault) {
+	now := m.look(j.ctx)
+	if f := now.refuse(false); f != nil {
+		return nil, f
+	}
+	if f := now.usable(j.ctx); f != nil {
+		return nil, f
+	}
+	result, fault := m.handOr(j, "PowerOff", now, func() (types.AnyType, types.BaseMethodFault) {
+		return m.stock(j, func(c *simulator.Context) soap.HasFault { return m.VirtualMachine.PowerOffVMTask(c, req) },
+			func(b soap.HasFault) ref { return b.(*methods.PowerOffVM_TaskBody).Res.Returnval })
+	})
+	if fault == nil {
+		m.stopped(j.ctx, now)
+	}
+	return result, fault
+}
+
+// stopped is what follows when a machine no longer runs.
+func (m *vmMethods) stopped(ctx *simulator.Context, now machineNow) {
+	if now.host != nil {
+		now.host.release(ctx, m.Self)
+	}
+	m.setGuest(ctx, "", "")
+}
+
+// ResetVMTask resets the machine, which keeps its vGPUs.
+func (m *vmMethods) ResetVMTask(ctx *simulator.Context, req *types.ResetVM_Task) soap.HasFault {
+	t := m.run(ctx, "resetVMTask", "VirtualMachine.reset", func(j *job) (types.AnyType, types.BaseMethodFault) {
+		now := m.look(j.ctx)
+		if !now.on {
+			return nil, now.refuse(false)
+		}
+		return m.handOr(j, "Reset", now, func() (types.AnyType, types.BaseMethodFault) {
+			return m.stock(j, func(c *simulator.Context) soap.HasFault { return m.VirtualMachine.ResetVMTask(c, req) },
+				func(b soap.HasFault) ref { return b.(*methods.ResetVM_TaskBody).Res.Returnval })
+		})
+	})
+	return &methods.ResetVM_TaskBody{Res: &types.ResetVM_TaskResponse{Returnval: t}}
+}
+
+// ShutdownGuest asks the guest to power off, which it does.
+func (m *vmMethods) ShutdownGuest(ctx *simulator.Context, _ *types.ShutdownGuest) soap.HasFault {
+	body := new(methods.ShutdownGuestBody)
+	if m.Runtime.PowerState != types.VirtualMachinePowerStatePoweredOn {
+		body.Fault_ = soapFault(&types.InvalidPowerState{RequestedState: types.VirtualMachinePowerStatePoweredOff, ExistingState: m.Runtime.PowerState})
+		return body
+	}
+	m.run(ctx, "powerOffVMTask", "VirtualMachine.powerOff", func(j *job) (types.AnyType, types.BaseMethodFault) {
+		return m.powerOff(j, &types.PowerOffVM_Task{This: m.Self})
+	})
+	body.Res = new(types.ShutdownGuestResponse)
+	return body
+}
+
+// DestroyTask removes a machine that is off.
+func (m *vmMethods) DestroyTask(ctx *simulator.Context, req *types.Destroy_Task) soap.HasFault {
+	t := m.run(ctx, "destroyTask", "VirtualMachine.destroy", func(j *job) (types.AnyType, types.BaseMethodFault) {
+		now := m.look(j.ctx)
+		if now.on {
+			return nil, &types.InvalidPowerState{RequestedState: types.VirtualMachinePowerStatePoweredOff, ExistingState: types.VirtualMachinePowerStatePoweredOn}
+		}
+		return m.handOr(j, "Destroy", now, func() (types.AnyType, types.BaseMethodFault) {
+			return m.stock(j, func(c *simulator.Context) soap.HasFault { return m.VirtualMachine.DestroyTask(c, req) },
+				func(b soap.HasFault) ref { return b.(*methods.Destroy_TaskBody).Res.Returnval })
+		})
+	})
+	return &methods.Destroy_TaskBody{Res: &types.Destroy_TaskResponse{Returnval: t}}
+}
+
+// SetGuest sets what VMware Tools in the guest tells; an empty address means that they do not run.
+func (w *World) SetGuest(name, hostname, address string) bool {
+	m, ok := w.machineNamed(name)
+	if ok {
+		m.setGuest(w.context(), hostname, address)
+	}
+	return ok
+}
+
+func (m *vmMethods) setGuest(ctx *simulator.Context, hostname, address string) {
+	running, state, tools := types.VirtualMachineToolsRunningStatusGuestToolsRunning, "running", types.VirtualMachineToolsStatusToolsOk
+	if address == "" {
+		running, state, tools = types.VirtualMachineToolsRunningStatusGuestToolsNotRunning, "notRunning", types.VirtualMachineToolsStatusToolsNotRunning
+	}
+	nets := []types.GuestNicInfo{}
+	if address != "" {
+		nets = append(nets, types.GuestNicInfo{Network: "VM Network", IpAddress: []string{address}, Connected: true, DeviceConfigId: 4000})
+	}
+	m.world.update(ctx, m.VirtualMachine,
+		change("guest.ipAddress", address), change("guest.hostName", hostname), change("guest.toolsRunningStatus", string(running)),
+		change("guest.guestState", state), change("guest.toolsStatus", tools), change("guest.net", nets),
+		change("summary.guest.ipAddress", address), change("summary.guest.hostName", hostname), change("summary.guest.toolsRunningStatus", string(running)),
+		change("summary.guest.toolsStatus", tools))
+}

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/vmware/govmomi/event"
+	"github.com/vmware/govmomi/object"
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/mo"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"dml.vsphere/lab/vcenter/internal/world"
+)
+
+const vgpuHosts = `
+host_defaults:
+  hardware: t4_cx5
+  vmotion_seconds: 0.4
+  graphics: {default: sharedDirect}
+  vibs: [{name: NVD-AIE_ESXi_8.0.0_Driver, version: 550.90.05, vendor: NVIDIA}]
+clusters: [{name: gpu, hosts: [{name: "esx%02d.lab", count: 3}]}]
+vms:
+  - {name: "w%d", count: 2, host: "esx%02d.lab", powered_on: true, vgpu: grid_t4-16c}
+  - {name: spare, host: esx01.lab, vgpu: grid_t4-16c}
+  - {name: plain, host: esx01.lab, powered_on: true}
+`
+
+func (r *running) moveTo(vm, host string) error {
+	r.t.Helper()
+	target := r.host(host).Reference()
+	task, err := r.vm(vm).Relocate(r.ctx, types.VirtualMachineRelocateSpec{Host: &target}, types.VirtualMachineMovePriorityDefaultPriority)
+	r.must(err)
+	return task.Wait(r.ctx)
+}
+
+func (r *running) allowHotMigration() {
+	r.t.Helper()
+	m := object.NewOptionManager(r.c.Client, *r.c.ServiceContent.Setting)
+	r.must(m.Update(r.ctx, []types.BaseOptionValue{&types.OptionValue{Key: "vgpu.hotmigrate.enabled", Value: true}}))
+}
+
+func (r *running) machine(name string) world.MachineReport {
+	r.t.Helper()
+	var report world.MachineReport
+	r.control("GET", "/vms/"+name, nil, &report)
+	return report
+}
+
+func TestVGPUMachinesMoveOnlyWhenAllowedAndWhereThereIsRoom(t *testing.T) {
+	r := launch(t, vgpuHosts)
+	if _, ok := faultOf(r.moveTo("w1", "esx03.lab")).(*types.VMotionNotSupported); !ok {
+		t.Error("moved while hot migration is off")
+	}
+	r.allowHotMigration()
+	if _, ok := faultOf(r.moveTo("w1", "esx02.lab")).(*types.InsufficientGraphicsResourcesFault); !ok {
+		t.Error("moved to a full GPU")
+	}
+	r.must(r.moveTo("w1", "esx03.lab"))
+	if h := r.machine("w1").Host; h != "esx03.lab" {
+		t.Errorf("w1 is on %s", h)
+	}
+	self := r.vm("w1").Reference()
+	if slices.Contains(r.hostProperties("esx01.lab", "vm").Vm, self) || !slices.Contains(r.hostProperties("esx03.lab", "vm").Vm, self) {
+		t.Error("the hosts' lists did not follow")
+	}
+	if info := r.hostProperties("esx03.lab", "config.graphicsInfo").Config.GraphicsInfo[0]; len(info.Vm) != 1 || info.Vm[0] != self {
+		t.Errorf("the GPU carries %v", info.Vm)
+	}
+	r.finish(r.vm("spare").PowerOn(r.ctx))
+}
+
+func TestMoveTellsItsStory(t *testing.T) {
+	r := launch(t, vgpuHosts)
+	r.allowHotMigration()
+	target := r.host("esx03.lab").Reference()
+	begin := time.Now()
+	task, err := r.vm("w1").Relocate(r.ctx, types.VirtualMachineRelocateSpec{Host: &target}, types.VirtualMachineMovePriorityDefaultPriority)
+	r.must(err)
+	name, err := r.vm("w1").ObjectName(r.ctx) // the machine can be read while it moves
+	r.must(err)
+	if read := time.Since(begin); name != "w1" || read > 350*time.Millisecond {
+		t.Errorf("read %q after %v", name, read)
+	}
+	r.must(task.Wait(r.ctx))
+	if took := time.Since(begin); took < 400*time.Millisecond {
+		t.Errorf("the move took %v", took)
+	}
+	var info mo.Task
+	r.must(r.c.RetrieveOne(r.ctx, task.Reference(), []string{"info"}, &info))
+	events, err := event.NewManager(r.c.Client).QueryEvents(r.ctx, types.EventFilterSpec{EventChainId: info.Info.EventChainId})
+	r.must(err)
+	slices.SortFunc(events, func(a, b types.BaseEvent) int { return int(a.GetEvent().Key - b.GetEvent().Key) })
+	var kinds []string
+	for _, e := range events {
+		switch x := e.(type) {
+		case *types.VmBeingHotMigratedEvent:
+			kinds = append(kinds, "begin to "+x.DestHost.Name)
+		case *types.VmMigratedEvent:
+			kinds = append(kinds, "end from "+x.SourceHost.Name+" on "+x.Host.Name)
+		}
+	}
+	if !slices.Equal(kinds, []string{"begin to esx03.lab", "end from esx01.lab on esx03.lab"}) {
+		t.Errorf("events: %v", kinds)
+	}
+}
+
+func TestMoveToAHostInMaintenanceIsRefused(t *testing.T) {
+	r := launch(t, vgpuHosts)
+	r.enterMaintenance("esx03.lab")
+	if _, ok := faultOf(r.moveTo("plain", "esx03.lab")).(*types.InvalidHostState); !ok {
+		t.Error("moved to a host in maintenance mode")
+	}
+}
+
+func TestChecksBeforeAMove(t *testing.T) {
+	r := launch(t, vgpuHosts)
+	target := r.host("esx02.lab").Reference()
+	res, err := methods.CheckMigrate_Task(r.ctx, r.c, &types.CheckMigrate_Task{This: *r.c.ServiceContent.VmProvisioningChecker, Vm: r.vm("w1").Reference(), Host: &target})
+	r.must(err)
+	info, err := object.NewTask(r.c.Client, res.Returnval).WaitForResult(r.ctx)
+	r.must(err)
+	results := info.Result.(types.ArrayOfCheckResult).CheckResult
+	if len(results) != 1 || len(results[0].Error) != 1 || info.Entity.Type != "VirtualMachine" {
+		t.Errorf("results: %+v", results)
+	}
+}
+
+// hypervisor is a listener that keeps what it is told.
+func hypervisor(t *testing.T) (string, chan world.Order) {
+	t.Helper()
+	orders := make(chan world.Order, 8)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var o world.Order
+		if err := json.NewDecoder(r.Body).Decode(&o); err != nil {
+			t.Error(err)
+		}
+		orders <- o
+	}))
+	t.Cleanup(server.Close)
+	return server.URL, orders
+}
+
+func TestExternalModeEndsTasksWhenTold(t *testing.T) {
+	r := launch(t, vgpuHosts)
+	r.allowHotMigration()
+	url, orders := hypervisor(t)
+	r.control("PUT", "/external", map[string]any{"listener": url, "ops": world.Ops}, nil)
+	target := r.host("esx03.lab").Reference()
+	task, err := r.vm("w1").Relocate(r.ctx, types.VirtualMachineRelocateSpec{Host: &target}, types.VirtualMachineMovePriorityDefaultPriority)
+	r.must(err)
+	o := <-orders
+	if o.Op != "Relocate" || o.VM != "w1" || o.Source != "esx01.lab" || o.Target != "esx03.lab" || o.MOID != r.vm("w1").Reference().Value {
+		t.Errorf("order: %+v", o)
+	}
+	r.control("POST", "/external/"+o.ID, map[string]any{"progress": 42}, nil)
+	r.await(task.Reference(), "info.progress", int32(42))
+	if h := r.machine("w1").Host; h != "esx01.lab" {
+		t.Errorf("moved to %s before it was done", h)
+	}
+	r.control("POST", "/external/"+o.ID, map[string]any{"done": true}, nil)
+	r.must(task.Wait(r.ctx))
+	if status, _ := r.controlRaw("POST", "/external/"+o.ID, map[string]any{"done": true}); status != http.StatusNotFound {
+		t.Errorf("a closed order took news: %d", status)
+	}
+
+	task, err = r.vm("w1").PowerOff(r.ctx)
+	r.must(err)
+	o = <-orders
+	r.control("POST", "/external/"+o.ID, map[string]any{"failed": "The node hangs."}, nil)
+	if err := task.Wait(r.ctx); o.Op != "PowerOff" || err == nil || err.Error() != "The node hangs." || !r.machine("w1").On {
+		t.Errorf("order %+v, task: %v", o, err)
+	}
+}
+
+func TestListenerThatIsGoneFailsTheTask(t *testing.T) {
+	r := launch(t, vgpuHosts)
+	r.control("PUT", "/external", map[string]any{"listener": "http://127.0.0.1:1/", "ops": []string{"PowerOff"}}, nil)
+	task, err := r.vm("plain").PowerOff(r.ctx)
+	r.must(err)
+	if task.Wait(r.ctx) == nil || !r.machine("plain").On {
+		t.Error("powered off without the listener")
+	}
+	if status, _ := r.controlRaw("PUT", "/external", map[string]any{"listener": "http://127.0.0.1:1/", "ops": []string{"Fly"}}); status != http.StatusBadRequest {
+		t.Errorf("an unknown operation: %d", status)
+	}
+}
+
+func TestGuestTellsItsAddress(t *testing.T) {
+	r := launch(t, vgpuHosts)
+	r.control("PUT", "/vms/w1/guest", map[string]any{"hostname": "worker1", "address": "10.88.0.11"}, nil)
+	r.await(r.vm("w1").Reference(), "guest.ipAddress", "10.88.0.11")
+	r.finish(r.vm("w1").PowerOff(r.ctx))
+	if a := r.machine("w1").Address; a != "" {
+		t.Errorf("a machine that is off has the address %s", a)
+	}
+	if info := r.hostProperties("esx01.lab", "config.graphicsInfo").Config.GraphicsInfo[0]; len(info.Vm) != 0 {
+		t.Errorf("the GPU still carries %v", info.Vm)
+	}
+	r.finish(r.vm("w1").Destroy(r.ctx))
+}
