@@ -9,7 +9,6 @@ step, so time that passed for one rank alone did not pass.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
 from statistics import median
 from typing import NamedTuple
 
@@ -34,10 +33,8 @@ class ClockStep(NamedTuple):
 
 def tracks_of(ranks: Mapping[int, list[Line]], timeline: Timeline) -> tuple[list[Track], list[ClockStep]]:
     """Build the tracks with all lines on one clock, and tell where a rank's own clock was set."""
-    offsets = [line.seen - line.t for line in chain.from_iterable(ranks.values()) if line.seen is not None]
-    offset = median(offsets) if offsets else 0.0
     split = {rank: split_steps(lines) for rank, lines in ranks.items()}
-    alone = _Alone({rank: steps for rank, (steps, _repeated) in split.items()}, timeline)
+    clocks = _OwnClocks({rank: steps for rank, (steps, _repeated) in split.items()}, timeline)
     tracks, found = [], []
     for rank, lines in ranks.items():
         (steps, repeated), placed = split[rank], lines
@@ -45,13 +42,13 @@ def tracks_of(ranks: Mapping[int, list[Line]], timeline: Timeline) -> tuple[list
             set_by = [] if repeated else list(_set_as_seen(rank, steps))
         else:
             is_alone = not repeated and all(line.seen is None for line in lines)
-            set_by = list(alone.clock_steps(rank)) if is_alone else []
-            placed = _put_on_observers_clock(lines, set_by, offset)
+            set_by = list(clocks.clock_steps(rank)) if is_alone else []
+            placed = _put_on_observers_clock(lines, set_by, clocks.offset(rank))
         found += set_by
-        placed = placed if repeated else _known_by(placed)
-        steps, repeated = split_steps(placed)
-        interval = typical_interval([line.at for line in steps])
-        tracks.append(Track(rank, sorted(placed, key=lambda line: line.at), steps, repeated, interval))
+        # Steps made again are found by number, but happened later.
+        written = sorted(placed, key=lambda line: line.at) if repeated else _known_by(placed)
+        steps, repeated = split_steps(placed if repeated else written)
+        tracks.append(Track(rank, written, steps, repeated, typical_interval([line.at for line in written])))
     return tracks, found
 
 
@@ -109,19 +106,16 @@ def _least(steps: list[Line], offsets: list[float], indexes: range) -> float:
 
 
 def _put_on_observers_clock(lines: list[Line], set_by: list[ClockStep], offset: float) -> list[Line]:
-    known = next((line.seen - line.t for line in lines if line.seen is not None), offset)
-    jumps, jumped = iter([*set_by, None]), 0.0
-    jump = next(jumps)
+    jumps, jumped = [*reversed(set_by)], 0.0
     placed = []
     for line in lines:
-        while jump is not None and line.step >= jump.step:
-            jumped += jump.seconds
-            jump = next(jumps)
-        if line.seen is not None:
-            known = line.seen - line.t
-            placed.append(line)
+        while jumps and line.step >= jumps[-1].step:
+            jumped += jumps.pop().seconds
+        if line.seen is None:
+            placed.append(line._replace(at=line.t + offset - jumped))
         else:
-            placed.append(line._replace(at=line.t + known - jumped))
+            offset = line.seen - line.t
+            placed.append(line)
     return placed
 
 
@@ -134,24 +128,34 @@ def _known_by(lines: list[Line]) -> list[Line]:
     return known
 
 
-class _Alone:
-    """Ranks whose lines nobody stamped, compared with one another."""
+class _OwnClocks:
+    """The ranks' own clocks, compared where the observer stamped nothing."""
 
     def __init__(self, steps: Mapping[int, list[Line]], timeline: Timeline) -> None:
         self._steps = steps
         self._times = {rank: {line.step: line.t for line in lines} for rank, lines in steps.items()}
         self._timeline = timeline
 
+    def offset(self, rank: int) -> float:
+        """From the rank's clock to the observer's: by its own first stamp, or by stamped steps of its peers."""
+        own = next((line.seen - line.t for line in self._steps[rank] if line.seen is not None), None)
+        if own is not None:
+            return own
+        times = self._times[rank]
+        stamped = (line for lines in self._steps.values() for line in lines if line.seen is not None)
+        offsets = [line.at - times[line.step] for line in stamped if line.step in times]
+        return median(offsets) if offsets else 0.0
+
     def clock_steps(self, rank: int) -> Iterator[ClockStep]:
-        """Where the rank's own clock went back, or on by more than every peer's that was not moving."""
+        """Where the rank's clock went back, or on by more than the clock of a peer that was not moving."""
         steps, jumped = self._steps[rank], 0.0
         interval = typical_interval([line.t for line in steps])
         for index, (before, after) in enumerate(zip(steps, steps[1:])):
             went = after.t - before.t
             if 0 <= went < max(CLOCK_STEP_S, 3 * interval) or goes_back(steps, index):
                 continue
-            expected = min(self._peers(rank, before.step, after.step), default=interval if went < 0 else went)
-            if abs(went - expected) >= CLOCK_STEP_S:
+            expected = min(self._peers(rank, before.step, after.step), default=max(went, interval))
+            if went < 0 or went - expected >= CLOCK_STEP_S:
                 jumped += went - expected
                 yield ClockStep(rank, after.step, after.t - jumped, went - expected)
 

@@ -11,22 +11,25 @@ from .continuity_limits import Breach, number
 from .continuity_moves import before_and_after, move_name
 
 Moves = Sequence[Mapping[str, Any]]
-NOT_PROVEN = (None, "", "unproven")
+NOT_PROVEN = ("", "unproven")
 
 
 def evidence_of(facts: Mapping[str, Any], name: str, moves: Moves) -> list[Mapping[str, Any] | None]:
     """The observations of one kind, one for each move, None where there is none."""
-    given = facts.get(name) or ()
-    return [given[index] if index < len(given) else None for index in range(len(moves))]
+    given = facts.get(name)
+    each = list(given) if isinstance(given, (list, tuple)) else []
+    each += [None] * (len(moves) - len(each))
+    return [observed if isinstance(observed, Mapping) else None for observed in each[: len(moves)]]
 
 
 def fact_breaches(facts: Mapping[str, Any], moves: Moves) -> Iterator[Breach]:
     """Breaches that no step record shows."""
-    for key, old, new in _launcher_changes(facts):
-        yield Breach("identity", None, None, None, f"launcher: {key} {old} became {new}")
+    for key, was, became in _launcher_pairs(facts):
+        if was != became:
+            yield Breach("identity", None, None, None, f"launcher: {key} {was} became {became}")
     for index, observed in enumerate(evidence_of(facts, "transport", moves)):
         for whose, old, new in _transports(observed):
-            if old not in NOT_PROVEN and new not in NOT_PROVEN and old != new:
+            if old is not None and new is not None and old != new:
                 detail = f"{move_name(moves, index)}: the transport{whose} was {old} before and is {new} after"
                 yield Breach("transport", None, None, _end(moves[index]), detail)
     for index, observed in enumerate(evidence_of(facts, "vsphere", moves)):
@@ -41,8 +44,8 @@ def missing_facts(facts: Mapping[str, Any], moves: Moves, require: Collection[st
         if facts.get(name) is None:
             yield name
         elif name == "launcher":
-            if any(not isinstance(half, Mapping) or not half for half in before_and_after(facts[name])):
-                yield "launcher: not observed both before and after"
+            if not any(True for _pair in _launcher_pairs(facts)):
+                yield "launcher: nothing of it was observed both before and after"
         elif name in ("transport", "vsphere"):
             missing = _missing_transport if name == "transport" else _missing_vsphere
             for index, observed in enumerate(evidence_of(facts, name, moves)):
@@ -50,27 +53,30 @@ def missing_facts(facts: Mapping[str, Any], moves: Moves, require: Collection[st
                     yield f"{name}: {move_name(moves, index)}: {what}"
 
 
-def _launcher_changes(facts: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+def _launcher_pairs(facts: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     before, after = before_and_after(facts.get("launcher"))
-    for key, old in (before or {}).items():
-        new = (after or {}).get(key)
-        if old is not None and new is not None and str(old) != str(new):
-            yield key, old, new
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        for key, old in before.items():
+            if old is not None and after.get(key) is not None:
+                yield key, str(old), str(after[key])
 
 
-def _transports(observed: Mapping[str, Any] | None) -> Iterator[tuple[str, Any, Any]]:
+def _transports(observed: Mapping[str, Any] | None) -> Iterator[tuple[str, str | None, str | None]]:
     before, after = before_and_after(observed)
-    if isinstance(before, Mapping) or isinstance(after, Mapping):
-        before, after = before or {}, after or {}
+    if before and after and isinstance(before, Mapping) and isinstance(after, Mapping):
         for who in sorted({*before, *after}, key=str):
-            yield f" of {who}", before.get(who), after.get(who)
+            yield f" of {who}", _proven(before.get(who)), _proven(after.get(who))
     else:
-        yield "", before, after
+        yield "", _proven(before), _proven(after)
+
+
+def _proven(transport: object) -> str | None:
+    return transport if isinstance(transport, str) and transport not in NOT_PROVEN else None
 
 
 def _missing_transport(observed: Mapping[str, Any] | None, _move: Mapping[str, Any]) -> Iterator[str]:
     for whose, old, new in _transports(observed):
-        when = [name for name, value in (("before", old), ("after", new)) if value in NOT_PROVEN]
+        when = [name for name, value in (("before", old), ("after", new)) if value is None]
         if when:
             yield f"the transport{whose} {' and '.join(when)} is not proven"
 
@@ -86,8 +92,10 @@ def _missing_vsphere(observed: Mapping[str, Any] | None, move: Mapping[str, Any]
     if None in before_and_after(observed.get("host")):
         yield "host not observed before and after"
     gpus_before, gpus_after = before_and_after(observed.get("gpus"))
-    if gpus_before is None or gpus_after is None or len(gpus_before) != len(gpus_after):
+    if gpus_before is None or gpus_after is None:
         yield "GPUs not observed before and after"
+    elif len(gpus_before) != len(gpus_after):
+        yield f"{len(gpus_before)} GPUs observed before and {len(gpus_after)} after"
 
 
 def _end(move: Mapping[str, Any]) -> float | None:

@@ -98,19 +98,23 @@ def _measured(track: Track, judge: Judge, observed_until: float | None) -> Itera
             phase, limit = TRAIN, train_limit
             if not (before.is_train and after.is_train):
                 phase, limit = _phase(before, after, limits)
-            yield Gap(track.rank, after.step, begin, end, end - begin, phase, limit, judge.timeline.owner(begin, end))
+            owner = judge.timeline.owner(before.at, after.at)
+            yield Gap(track.rank, after.step, begin, end, end - begin, phase, limit, owner)
     last = track.lines[-1]
     if observed_until is not None:
         begin, end = _unmoved(track.rank, last.at, observed_until, judge)
         if end >= begin:
-            phase, owner = phase_after(last), judge.timeline.owner(begin, end)
+            phase, owner = phase_after(last), judge.timeline.owner(last.at, observed_until)
             yield Gap(track.rank, last.step + last.stride, begin, end, end - begin, phase, limits.gap(phase), owner)
 
 
 def _unmoved(rank: int, begin: float, end: float, judge: Judge) -> tuple[float, float]:
     """The longest part of a silence in which the rank was not moving, or the whole where all ranks were."""
+    moving = judge.timeline.moving(begin, end)
+    if not moving:
+        return begin, end
     parts = []
-    for group in judge.timeline.moving(begin, end):
+    for group in moving:
         if rank in group.ranks and judge.source(group) == OTHERS:
             parts.append((begin, group.started))
             begin = group.completed

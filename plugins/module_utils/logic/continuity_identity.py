@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from .continuity_limits import Breach
-from .continuity_lines import Line, Track
+from .continuity_limits import Breach, number
+from .continuity_lines import Track
 from .continuity_moves import Timeline
 
 IDENTITY = ("host", "pid", "start", "job", "boot_id", "generation", "size")
@@ -33,7 +33,7 @@ def unseen_identity(tracks: Sequence[Track]) -> Iterator[str]:
 
 def absent_ranks(tracks: Sequence[Track]) -> list[int]:
     """The ranks that the job has by its size, of which there is no record."""
-    size = max((_size(track) for track in tracks), default=0)
+    size = max((_size(track) or 0 for track in tracks), default=0)
     return sorted(set(range(size)) - {track.rank for track in tracks})
 
 
@@ -77,20 +77,19 @@ def _strangers(tracks: Sequence[Track]) -> Iterator[Breach]:
 
 
 def _newcomers(tracks: Sequence[Track], timeline: Timeline, resume_deadline_s: float) -> Iterator[Breach]:
-    """Ranks outside the size, and ranks first heard when the others had long been training."""
+    """Ranks outside the size and, where no size is told, ranks first heard when the others had long been training."""
     begin = min((track.lines[0].at for track in tracks), default=0.0)
     latest = timeline.groups[0].started if timeline.groups else begin + resume_deadline_s
     for track in tracks:
-        first: Line = track.lines[0]
-        size = _size(track)
-        if size and track.rank >= size:
+        first, size = track.lines[0], _size(track)
+        if size is None and begin < latest < first.at:
+            detail = f"rank {track.rank} first appeared {first.at - begin:.3f} s after the others"
+            yield Breach("identity", track.rank, first.step, first.at, detail)
+        elif size is not None and track.rank >= size:
             detail = f"rank {track.rank} does not belong to a job of {size} ranks"
             yield Breach("identity", track.rank, first.step, first.at, detail)
-        elif begin < latest < first.at:
-            detail = f"rank {track.rank} first appeared {first.at - begin:.3f} s after the others: the rank set changed"
-            yield Breach("identity", track.rank, first.step, first.at, detail)
 
 
-def _size(track: Track) -> int:
-    sizes = (line.raw.get("size") for line in track.lines)
-    return next((size for size in sizes if isinstance(size, int)), 0)
+def _size(track: Track) -> int | None:
+    sizes = (number(line.raw.get("size")) for line in track.lines)
+    return next((int(size) for size in sizes if size is not None), None)

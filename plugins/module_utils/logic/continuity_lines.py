@@ -33,7 +33,7 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True)
 class Track:
-    """All that one rank wrote: lines by time, steps by number, lines of steps it had made before, and its usual pace."""
+    """All that one rank wrote: lines by time, steps by number, lines of steps made before, and its usual pace."""
 
     rank: int
     lines: list[Line]
@@ -50,7 +50,7 @@ class Reading(NamedTuple):
 
 
 def read_lines(records: Iterable[Mapping[str, Any]]) -> Reading:
-    """Sort the records by rank, step and the rank's clock; records equal in all that the rank wrote count once."""
+    """Sort the records by rank, step and clock; records equal in all that the rank wrote count once."""
     ranks: dict[int, list[Line]] = {}
     unreadable = 0
     for record in records:
@@ -102,7 +102,8 @@ def _line(record: Mapping[str, Any]) -> Line | None:
 
 
 def _finite(value: object) -> float | None:
-    given = value if type(value) is float else number(value)
+    # The plain types first: this is asked four times of every record.
+    given = value if type(value) is float or type(value) is int else number(value)
     return given if given is not None and -math.inf < given < math.inf else None
 
 
@@ -117,6 +118,9 @@ def _distinct(lines: list[Line]) -> list[Line]:
             index -= 1
         else:
             distinct.append(line)
+    if all(line.seen is not None for line in distinct):
+        # The marks of a phase stand at the step before it; the rank's clock may have been set between the two.
+        distinct.sort(key=lambda line: (line.step, line.at))
     return distinct
 
 

@@ -61,9 +61,10 @@ def late_breaches(track: Track, timeline: Timeline, limits: Limits) -> Iterator[
             continue
         before, after = track.lines[index - 1], track.lines[index]
         late = after.at - group.completed
-        if group == timeline.moving(before.at, after.at)[-1] and late > _deadline(track, before, after, limits):
+        moves_again = any(other.started > group.started for other in timeline.moving(before.at, after.at))
+        if not moves_again and late > _deadline(track, before, after, limits):
             detail = f"rank {track.rank} went on {late:.3f} s after the move (deadline {limits.resume_deadline_s:g} s)"
-            yield Breach("late", track.rank, after.step, after.at, detail)
+            yield Breach("resumed_late", track.rank, after.step, after.at, detail)
 
 
 def resumed_s(tracks: Sequence[Track], group: Group) -> float | None:
@@ -95,13 +96,14 @@ def stopped_breaches(
 
 
 def _has_stopped(track: Track, behind: int, now: float, timeline: Timeline, limits: Limits) -> bool:
-    last = track.lines[-1]
+    last, moves = track.lines[-1], timeline.moving(track.lines[-1].at, now)
+    if moves and not moves[-1].is_over and track.rank in moves[-1].ranks:
+        return False
     if behind >= max(ENOUGH_STEPS, 3 * last.stride) and now - last.at >= ON_THE_WAY_S:
         return True
-    if last.seen is None:
-        return False  # without the observer's clock "now" is another rank's, and the two may differ by anything
+    if all(line.seen is None for line in track.lines):
+        return False  # "now" is another rank's clock, and the two may differ by anything
     deadline = _deadline(track, last, None, limits)
-    moves = timeline.moving(last.at, now)
     if moves:
         return now - moves[-1].completed > deadline
     return now - last.at > max(deadline, limits.gap(phase_after(last)))

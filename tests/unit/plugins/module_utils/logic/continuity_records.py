@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Training runs drawn by chance: what each rank writes and the observer sees while workers are moved and all is well."""
+"""Training runs drawn by chance: what the ranks write and the observer sees while workers move and all is well."""
 
 from __future__ import annotations
 
@@ -29,6 +29,10 @@ class Run:
     ended: str
     ticks: int = EDGE + WARM
     disorder: float = 0.05
+    delays: float = 0.4
+    lost_clocks: float = 0.2
+    unstamped: float = 0.0
+    grid: float = 0.0
     ends: list[float] = field(default_factory=list)
     records: list[dict[str, Any]] = field(default_factory=list)
     moves: list[dict[str, Any]] = field(default_factory=list)
@@ -39,6 +43,14 @@ class Run:
     clocks: dict[int, tuple[int, float]] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
     require: tuple[str, ...] = ("launcher", "transport", "vsphere")
+
+    def calm(self) -> None:
+        """Let every line arrive in time and every clock go right."""
+        self.disorder = self.delays = self.lost_clocks = self.unstamped = self.grid = 0.0
+
+    def tell(self, time: float) -> float:
+        """A time as a clock tells it that knows no finer parts than those of its grid."""
+        return round(time / self.grid) * self.grid if self.grid else time
 
     def step(self, tick: int) -> int:
         """The step that a tick ends."""
@@ -72,6 +84,8 @@ def draw(rng: random.Random, *, moves: int | None = None, ranks: int | None = No
         limits=_limits(rng, step_s * stride),
         stamped=rng.random() < 0.85,
         marks=rng.random() < 0.5,
+        unstamped=rng.choice((0.0, 0.0, 0.0, 0.05)),
+        grid=rng.choice((0.0, 0.0, 0.0, min(step_s, 0.25))),
         ended=rng.choice(("running", "finished")),
     )
     for _index in range(rng.randint(0, 3) if moves is None else moves):
@@ -147,8 +161,8 @@ def _move(run: Run, index: int, start: int, end: int) -> dict[str, Any]:
         "ranks": [worker],
         "source": f"esx{index % 5}",
         "target": f"esx{(index + 1) % 5}",
-        "started": run.ends[start] + 0.2 * run.step_s + clock,
-        "completed": run.ends[end] + 0.2 * run.step_s + clock,
+        "started": run.tell(run.ends[start] + 0.2 * run.step_s + clock),
+        "completed": run.tell(run.ends[end] + 0.2 * run.step_s + clock),
         "ok": True,
     }
 
@@ -162,9 +176,9 @@ def _delay_delivery(run: Run) -> None:
         stunned = [tick for tick in sorted(run.stuns) if start < tick < end]
         if not stunned:
             continue
-        if run.rng.random() < 0.2:
+        if run.rng.random() < run.lost_clocks:
             run.clocks[rank] = (stunned[0], -run.stuns[stunned[0]])
-        if run.ranks > len(run.moves) and run.rng.random() < 0.4:
+        if run.ranks > len(run.moves) and run.rng.random() < run.delays:
             until = move["completed"] + run.rng.uniform(0.0, 0.4) * run.limits["resume_deadline_s"]
             run.late[rank] = (run.ends[stunned[0]], min(until, run.ends[-1]))
 
@@ -180,7 +194,7 @@ def _write(run: Run, rank: int) -> None:
         pause, phase = run.pauses.get(tick, (0.0, "train"))
         record = {
             **who,
-            "t": offset + written * drift + (set_by if tick >= set_at else 0.0),
+            "t": run.tell(offset + written * drift + (set_by if tick >= set_at else 0.0)),
             "step": run.step(tick),
             "phase": phase if not run.marks else "train",
             "loss": _loss(rng, tick, run.ticks),
@@ -208,11 +222,11 @@ def _mark_pause(run: Run, record: dict[str, Any], written: float, pause: tuple[f
 
 
 def _stamped(run: Run, record: dict[str, Any], written: float) -> dict[str, Any]:
-    if run.stamped:
+    if run.stamped and run.rng.random() >= run.unstamped:
         seen = written + run.rng.uniform(0.0, 0.003)
         seen += run.rng.uniform(0.0, 3.0) * run.step_s if run.rng.random() < run.disorder else 0.0
         since, until = run.late.get(record["rank"], (0.0, 0.0))
-        record["seen"] = max(seen, until) if since <= written < until else seen
+        record["seen"] = run.tell(max(seen, until) if since <= written < until else seen)
     return record
 
 

@@ -1,0 +1,52 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The continuity verdict on ten thousand training runs drawn by chance, well and harmed: none is judged wrong."""
+
+from __future__ import annotations
+
+import os
+import random
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.logic.continuity import verdict
+
+from .continuity_cases import CONTINUOUS_CASES, INCONCLUSIVE_CASES, Expected, plain
+from .continuity_harms import BROKEN_CASES
+from .continuity_records import Run
+
+# Another seed judges other runs, more sets more of them.
+SETS = int(os.environ.get("CONTINUITY_SETS", "10000"))
+SEED = int(os.environ.get("CONTINUITY_SEED", "0"))
+CASES = (*BROKEN_CASES, *INCONCLUSIVE_CASES, *CONTINUOUS_CASES)
+PLAIN_SHARE = 6  # as many plain runs as of six other kinds
+EACH = -(-SETS // (len(CASES) - 1 + PLAIN_SHARE))
+
+
+def wrong(result: dict[str, Any], expected: Expected, run: Run) -> list[str]:
+    """In what a verdict differs from the only right one."""
+    kinds = {breach["kind"] for breach in result["breaches"]}
+    moved = expected.moved or ("all" if run.moves else "none")
+    told = {step["rank"] for step in result["clock_steps"]}
+    checks = {
+        f"verdict {result['verdict']}, not {expected.verdict}": result["verdict"] == expected.verdict,
+        f"breaches {kinds}, not {set(expected.kinds)}": kinds == expected.kinds,
+        f"moved {result['moved']}, not {moved}": result["moved"] == moved,
+        f"no word of {expected.missing}": any(u.startswith(expected.missing) for u in (*result["unproven"], "")),
+        f"clocks of {told} set, not of {set(expected.clock_set)}": expected.clock_set <= told,
+        f"clocks of {told} set, only of {set(run.clocks)} in truth": told <= expected.clock_set | set(run.clocks),
+    }
+    return [text for text, is_right in checks.items() if not is_right]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: str(case.__name__))
+def test_no_run_drawn_by_chance_is_judged_wrong(case: Any) -> None:
+    errors = []
+    for number in range(EACH * (PLAIN_SHARE if case is plain else 1)):
+        seed = f"{SEED} {case.__name__} {number}"
+        run, expected = case(random.Random(seed))
+        positional, named = run.arguments()
+        faults = wrong(verdict(*positional, **named), expected, run)
+        errors += [f"{seed}: {'; '.join(faults)}"] if faults else []
+    assert errors == []
