@@ -90,7 +90,7 @@ switch:
   type: dict
   contains:
     generic: {description: In words., type: str}
-    onyx: {description: For Mellanox Onyx, with PORTS for the ports of the hosts and between switches., type: str}
+    onyx: {description: "For Mellanox Onyx, with PORTS for the ports of the hosts and between switches.", type: str}
 note:
   description: How far RV(hosts[].state) can be trusted.
   returned: always
