@@ -124,3 +124,19 @@ def test_a_deaf_host_is_found_out(vcenter: Simulator, ansible: Ansible) -> None:
     outcome = ansible.module("esxi_roce", cluster="gpu")
     assert "esx03.lab" in outcome.msg and "accepted the change, yet" in outcome.msg
     assert [entry["host"] for entry in outcome.result["hosts"] if entry.get("failed")] == ["esx03.lab"]
+
+
+def test_two_parts_of_a_profile_that_meet_in_one_module(vcenter: Simulator, ansible: Ansible) -> None:
+    profile = {
+        "kernel_modules": [{"name": "nmlx5_core", "options": {"max_vfs": 8}}],
+        "roce": {"priority": 3},
+        "pvrdma": {"vmk": "vmk1"},
+    }
+    applied = ansible.module("esxi_profile", hosts=[HOST], profile=profile)
+    assert applied.rc == 0, applied.out
+    assert applied.host(HOST)["reboots"] == 1
+    boot(vcenter, HOST)
+    vcenter.clear()
+    rested = ansible.module("esxi_profile", hosts=[HOST], profile=profile)
+    assert not rested.changed and rested.result["needs"] == [] and vcenter.writes() == []
+    assert rested.host(HOST)["state"]["RoCE: active"]["nmlx5_core"]["max_vfs"] == "8"

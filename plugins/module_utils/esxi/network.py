@@ -18,17 +18,18 @@ DISTRIBUTED, STANDARD = "distributed", "standard"
 
 def read(host: Host) -> dict[str, Any]:
     """Everything this file knows of one host."""
+    devices = rdma_devices(host)
     return {
-        "uplinks": uplinks(host),
-        "rdma": rdma_devices(host),
+        "uplinks": uplinks(host, devices),
+        "rdma": devices,
         "switches": switches(host),
         "vmkernel": vmkernel(host),
     }
 
 
-def uplinks(host: Host) -> dict[str, dict[str, Any]]:
-    """The physical network cards by device, such as vmnic2."""
-    by_uplink = {device["uplink"]: name for name, device in rdma_devices(host).items()}
+def uplinks(host: Host, devices: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The physical network cards by name, such as vmnic2, each with its RDMA device."""
+    by_uplink = {device["uplink"]: name for name, device in devices.items()}
     return {nic.device: _uplink(nic, by_uplink.get(nic.device)) for nic in _network(host, "pnic")}
 
 
