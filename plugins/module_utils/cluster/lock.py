@@ -11,11 +11,10 @@ from typing import Any
 from ..errors import Failed, Refused
 from ..logic import lock
 from ..plan import Plan
-from ..vsphere.faults import speaking
 from ..vsphere.fleet import find_cluster
-from ..vsphere.sdk import vim
 from ..vsphere.session import Session
 from . import holder
+from .clocks import server_time
 from .lock_folders import LockFolders, Seen
 
 STATES = ("held", "free")
@@ -33,19 +32,19 @@ class ClusterLock:
         self.ref = ref
         self.folders = LockFolders(session, cluster, values["parent"])
         self.seen: Seen = Seen(None, 0, None)
-        self.now = server_time(session)
+        self.now = _now(session)
 
     def read(self) -> dict[str, Any]:
         """Who holds the lock, since when and until when."""
-        self.seen, self.now = self.folders.look(), server_time(self.session)
-        return _state(self.seen.record)
+        self.seen, self.now = self.folders.look(), _now(self.session)
+        return state_of(self.seen.record)
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
         """Take, renew, give back or leave the lock."""
         decision = self._decide()
         if decision.refusal:
             raise Refused(self.target, self._tried, decision.refusal, WAIT_FOR_IT)
-        after = current if decision.write is None else _state(decision.write)
+        after = current if decision.write is None else state_of(decision.write)
         return Plan(before=current, after=after, warnings=(decision.warning,) if decision.warning else ())
 
     def apply(self, plan: Plan) -> None:
@@ -84,14 +83,13 @@ def wish_of(params: Mapping[str, Any]) -> lock.Wish:
     return lock.Wish(owner, lock.plain(run), params["ttl"], process, params["force_unlock"])
 
 
-def server_time(session: Session) -> datetime:
-    """The server's clock, to the second: the only clock that all controllers share."""
-    with speaking(session.server, "read its clock"):
-        now: datetime = vim.ServiceInstance("ServiceInstance", session.stub).CurrentTime()
-    return now.replace(microsecond=0)
+def _now(session: Session) -> datetime:
+    """The server's clock, to the second, as it is written."""
+    return server_time(session).replace(microsecond=0)
 
 
-def _state(record: lock.Record | None) -> dict[str, Any]:
+def state_of(record: lock.Record | None) -> dict[str, Any]:
+    """A record as plain data."""
     if record is None or record.free:
         return {"held": False, "owner": None, "run": None, "since": None, "until": None}
     times = {"since": lock.stamp(record.since), "until": lock.stamp(record.until)}

@@ -1,0 +1,87 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""What keeps a cluster's virtual machines running: HA, DRS, EVC and vSAN, as plain data."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..logic import capacity
+from ..vsphere.faults import speaking
+from ..vsphere.fleet import Host
+from ..vsphere.sdk import vim
+
+_RESYNC_KEY = "bytesToSync"
+
+
+def ha(config: Any, summary: Any, hosts: int) -> dict[str, Any]:
+    """High availability: what it keeps free, and what it has free just now."""
+    das = config.dasConfig
+    policy, details = _policy(das)
+    return {
+        "enabled": bool(das.enabled),
+        "admission_control": bool(das.admissionControlEnabled),
+        "policy": policy,
+        "failover_hosts": capacity.failover_hosts(policy, hosts, details),
+        # How many failures it could stand now; the server tells it for the policy that counts hosts only.
+        "failover_hosts_now": _now(summary),
+    }
+
+
+def _policy(das: Any) -> tuple[str, Mapping[str, Any]]:
+    policy = das.admissionControlPolicy
+    if isinstance(policy, vim.cluster.FailoverHostAdmissionControlPolicy):
+        return "dedicated", {"hosts": policy.failoverHosts or []}
+    if isinstance(policy, vim.cluster.FailoverResourcesAdmissionControlPolicy):
+        if policy.autoComputePercentages is not False and policy.failoverLevel:
+            return "hosts", {"level": policy.failoverLevel}
+        return "percent", {"cpu": policy.cpuFailoverResourcesPercent, "memory": policy.memoryFailoverResourcesPercent}
+    level = getattr(policy, "failoverLevel", None) or das.failoverLevel
+    return ("hosts", {"level": level}) if level is not None else ("unknown", {})
+
+
+def _now(summary: Any) -> int | None:
+    info = getattr(summary, "admissionControlInfo", None)
+    return getattr(info, "currentFailoverLevel", None)
+
+
+def drs(config: Any) -> dict[str, Any]:
+    """The distributed resource scheduler, with its advanced options as text."""
+    found = config.drsConfig
+    return {
+        "enabled": bool(found.enabled),
+        "behaviour": str(found.defaultVmBehavior) if found.defaultVmBehavior else None,
+        "vmotion_rate": found.vmotionRate,
+        "options": {one.key: str(one.value) for one in sorted(found.option or [], key=lambda one: str(one.key))},
+    }
+
+
+def vsan(config: Any, hosts: Sequence[Host]) -> dict[str, Any]:
+    """Whether vSAN is on, and how much it still has to copy; None where that cannot be told."""
+    on = bool(config.vsanConfigInfo and config.vsanConfigInfo.enabled)
+    asked = next((host for host in hosts if host.reachable and not host.in_maintenance), None)
+    if not on:
+        return {"enabled": False, "resync_bytes": 0}
+    if asked is None or asked["configManager.vsanInternalSystem"] is None:
+        return {"enabled": True, "resync_bytes": None}
+    with speaking(asked.name, "ask what vSAN is resyncing"):
+        text = asked["configManager.vsanInternalSystem"].QuerySyncingVsanObjects(uuids=[])
+    return {"enabled": True, "resync_bytes": resync_bytes(text)}
+
+
+def resync_bytes(text: str) -> int | None:
+    """The sum of what all components still have to copy; None for an answer that is not understood."""
+    try:
+        found = json.loads(text)
+        return sum(_left(found["dom_objects"]))
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _left(node: Any) -> list[int]:
+    if not isinstance(node, dict):
+        return []
+    here = [int(node[_RESYNC_KEY])] if _RESYNC_KEY in node else []
+    return [*here, *(left for child in node.values() for left in _left(child))]

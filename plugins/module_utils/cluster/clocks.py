@@ -1,0 +1,48 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""What keeps the clocks of hosts right, and by how much they differ from vCenter's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from ..vsphere.faults import speaking
+from ..vsphere.fleet import Host
+from ..vsphere.sdk import vim
+from ..vsphere.session import Session
+
+SERVICES = ("ntpd", "ptpd")
+
+
+def of(session: Session, hosts: Sequence[Host], *, compare: bool) -> list[dict[str, Any]]:
+    """One entry for each host; comparing costs one call for each host, and one more for each."""
+    return [_of_host(session, host, compare=compare) for host in hosts]
+
+
+def _of_host(session: Session, host: Host, *, compare: bool) -> dict[str, Any]:
+    services = {one.key: one for one in host["config.service.service"] or []}
+    ntp = getattr(host["config.dateTimeInfo"], "ntpConfig", None)
+    return {
+        "host": host.name,
+        "running": [key for key in SERVICES if key in services and services[key].running],
+        "servers": list(getattr(ntp, "server", None) or []),
+        "offset_seconds": _offset(session, host) if compare and host.reachable else None,
+    }
+
+
+def _offset(session: Session, host: Host) -> float:
+    """The host's clock less vCenter's, which is read before and after so that the way of the answer cancels out."""
+    with speaking(host.name, "read its clock"):
+        before = server_time(session)
+        there: datetime = host["configManager.dateTimeSystem"].QueryDateTime()
+        after = server_time(session)
+    return round((there - before - (after - before) / 2).total_seconds(), 1)
+
+
+def server_time(session: Session) -> datetime:
+    """The server's clock: the only clock that all controllers share."""
+    with speaking(session.server, "read its clock"):
+        now: datetime = vim.ServiceInstance("ServiceInstance", session.stub).CurrentTime()
+    return now

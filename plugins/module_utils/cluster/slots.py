@@ -1,0 +1,42 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Places for virtual GPUs in a cluster: by profile and host, used and free, on hosts in service."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..esxi import placements
+from ..logic.evacuation import Vm
+from ..logic.gpu_slots import Slots
+from ..vsphere.fleet import Host
+
+
+def by_profile(hosts: Sequence[Host], vms: Sequence[Vm]) -> list[dict[str, Any]]:
+    """One entry for each profile that a host in service offers."""
+    there = {host.name: _of_host(host, vms) for host in hosts if placements.in_service(host.properties)}
+    profiles = sorted({profile for slots in there.values() for profile in slots.offered})
+    return [_profile(profile, there) for profile in profiles]
+
+
+def _of_host(host: Host, vms: Sequence[Vm]) -> Slots:
+    return placements.slots_of(host.properties, [vm for vm in vms if vm.host == host.name])
+
+
+def _profile(profile: str, there: dict[str, Slots]) -> dict[str, Any]:
+    hosts = [
+        {"host": name, "used": _used(slots, profile), "free": slots.free(profile)}
+        for name, slots in there.items()
+        if slots.total(profile)
+    ]
+    return {
+        "profile": profile,
+        "used": sum(one["used"] for one in hosts),
+        "free": sum(one["free"] for one in hosts),
+        "hosts": hosts,
+    }
+
+
+def _used(slots: Slots, profile: str) -> int:
+    return sum(gpu.used.count(profile) for gpu in slots.gpus)

@@ -1,0 +1,72 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""How many hosts of a cluster may be out of service at once, and why not more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+Data = Mapping[str, Any]
+
+
+def allowed(cluster: Data) -> tuple[int, str]:
+    """The largest number, and the sentence that says what bounds it; of several bounds the tightest."""
+    bounds = [by_count(cluster), by_ha(cluster), by_slots(cluster)]
+    return min((bound for bound in bounds if bound is not None), key=lambda bound: bound[0])
+
+
+def by_count(cluster: Data) -> tuple[int, str]:
+    """One host stays in service."""
+    count = len(cluster["hosts"])
+    return max(count - 1, 0), f"the cluster has {_hosts(count)}"
+
+
+def by_ha(cluster: Data) -> tuple[int, str] | None:
+    """What HA keeps free for failures; no bound where it keeps nothing."""
+    ha = cluster["ha"]
+    if not (ha["enabled"] and ha["admission_control"]) or ha["failover_hosts"] is None:
+        return None
+    return ha["failover_hosts"], f"HA admission control keeps {_hosts(ha['failover_hosts'])} free for failures"
+
+
+def by_slots(cluster: Data) -> tuple[int, str] | None:
+    """As many hosts as may leave, whichever they are, until the others cannot take their virtual GPUs."""
+    bounds = [_by_profile(one) for one in cluster["gpu_slots"] if one["used"]]
+    return min(bounds, key=lambda bound: bound[0]) if bounds else None
+
+
+def _by_profile(slots: Data) -> tuple[int, str]:
+    """Those that leave take their own free places along, so the hosts with most places of both kinds come first."""
+    free, taken, count = slots["free"], 0, 0
+    for places in sorted((host["used"] + host["free"] for host in slots["hosts"]), reverse=True):
+        taken += places
+        if taken > free:
+            break
+        count += 1
+    return count, f"{free} places for {slots['profile']} are free"
+
+
+def lacking_slots(cluster: Data, leaving: Iterable[str]) -> list[str]:
+    """The profiles of which those that leave use more than the others have free."""
+    gone = set(leaving)
+    return [
+        slots["profile"]
+        for slots in cluster["gpu_slots"]
+        if sum(host["used"] for host in slots["hosts"] if host["host"] in gone)
+        > sum(host["free"] for host in slots["hosts"] if host["host"] not in gone)
+    ]
+
+
+def failover_hosts(policy: str, hosts: int, details: Data) -> int | None:
+    """How many hosts an admission control policy keeps free; None where it does not say."""
+    if policy == "hosts":
+        return int(details["level"])
+    if policy == "dedicated":
+        return len(details["hosts"])
+    percents: Sequence[int] = [one for one in (details.get("cpu"), details.get("memory")) if one is not None]
+    return int(hosts * min(percents) / 100) if policy == "percent" and percents else None
+
+
+def _hosts(count: int) -> str:
+    return "1 host" if count == 1 else f"{count} hosts"

@@ -1,0 +1,170 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Module: what a change of a cluster's hosts must heed."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: cluster_info
+short_description: Read what a change of a cluster's hosts must heed
+version_added: 1.0.0
+description:
+  - Reads one cluster in few calls. High availability and its capacity, DRS, EVC, vSAN, alarms, running tasks,
+    hosts out of service and through whom, time, licences, versions, places for virtual GPUs.
+  - Says how many hosts may be out of service at once, and, for the hosts named in O(leaving), what stops them from
+    leaving service now.
+  - Where the server does not tell, the result says V(null), not a guess.
+options:
+  cluster:
+    description: Name of the cluster.
+    type: str
+    required: true
+  leaving:
+    description: Hosts that are to leave service next. RV(stops) is about them.
+    type: list
+    elements: str
+    default: []
+  max_out_of_service:
+    description: How many hosts may be out of service at once, those named in O(leaving) included.
+    type: int
+    default: 1
+  gather:
+    description:
+      - What costs more. V(clocks) compares every host's clock with vCenter's, three calls for each host.
+        V(vms) lists the running virtual machines of all hosts.
+    type: list
+    elements: str
+    choices: [clocks, vms]
+    default: []
+extends_documentation_fragment:
+  - dml.vsphere.connection
+  - dml.vsphere.attributes.info
+notes:
+  - HA's failover capacity is what its admission control is configured to keep free. A percentage is turned into hosts
+    as if all hosts were alike.
+  - Places for virtual GPUs are counted from the names of the profiles and the memory of the GPUs.
+seealso:
+  - module: dml.vsphere.esxi_info
+  - module: dml.vsphere.esxi_power
+author:
+  - The dml.vsphere contributors (@dml-vsphere)
+"""
+
+EXAMPLES = r"""
+- name: May esx01 leave service now?
+  dml.vsphere.cluster_info:
+    cluster: gpu
+    leaving: [esx01.example.com]
+  register: gpu
+
+- name: Stop if not
+  ansible.builtin.assert:
+    that: gpu.stops | length == 0
+    fail_msg: "{{ gpu.stops | map(attribute='text') | join(' ') }}"
+
+- name: Where is a place for another whole T4?
+  ansible.builtin.debug:
+    msg: "{{ gpu.cluster.gpu_slots | community.general.json_query(query) }}"
+  vars:
+    query: "[?profile == 'grid_t4-16c'].hosts[] | [?free > `0`].host"
+"""
+
+RETURN = r"""
+stops:
+  description:
+    - Why the next hosts must not leave service now; empty when nothing stops them.
+    - "The rules: V(red_alarm), V(vsan_resync), V(out_of_service) (somebody else's host), V(max_out_of_service),
+      V(ha_capacity), V(gpu_slots), V(running_task)."
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    severity: {description: Always V(stop)., type: str}
+    rule: {description: The rule., type: str}
+    object: {description: The host or the cluster., type: str}
+    text: {description: The sentence for a person., type: str}
+cluster:
+  description: The cluster.
+  returned: success
+  type: dict
+  contains:
+    name: {description: Its name., type: str}
+    vcenter: {description: "C(version), C(build) and C(time) of vCenter.", type: dict}
+    options: {description: "Options of vCenter that matter here, such as C(vgpu.hotmigrate.enabled).", type: dict}
+    image_managed: {description: Whether vLCM keeps the hosts to an image., type: bool}
+    configuration_profile: {description: Whether a configuration profile keeps the hosts' settings., type: bool}
+    hosts:
+      description: "Its hosts: C(host), C(version), C(build), C(connection), C(maintenance), C(ours)."
+      type: list
+      elements: dict
+    ha:
+      description: "C(enabled), C(admission_control), C(policy), C(failover_hosts) and C(failover_hosts_now)."
+      type: dict
+    drs: {description: "C(enabled), C(behaviour), C(vmotion_rate) and C(options).", type: dict}
+    evc: {description: The EVC mode., type: str}
+    vsan: {description: "C(enabled) and C(resync_bytes).", type: dict}
+    alarms:
+      description: "Red and yellow alarms: C(object), C(alarm), C(status), C(since), C(acknowledged)."
+      type: list
+      elements: dict
+    tasks: {description: "Running tasks: C(object), C(task), C(user), C(ours).", type: list, elements: dict}
+    out_of_service:
+      description: "Hosts out of service: C(host), C(why), C(ours), C(by)."
+      type: list
+      elements: dict
+    lock: {description: "Who holds the lock of M(dml.vsphere.cluster_lock).", type: dict}
+    licences:
+      description:
+        - "Licences of hosts and vCenter: C(object), C(name), C(edition), C(evaluation), C(expires), C(expired),
+          C(features)."
+      type: list
+      elements: dict
+    clocks: {description: "By host: C(running), C(servers), C(offset_seconds).", type: list, elements: dict}
+    gpu_slots:
+      description:
+        - "Places for virtual GPUs on hosts in service: C(profile), C(used), C(free), and C(hosts) with the same."
+      type: list
+      elements: dict
+    vms:
+      description: "Running virtual machines: C(vm), C(host), C(folder), C(pool), C(owner), C(vgpus), C(fixed)."
+      type: list
+      elements: dict
+    max_out_of_service: {description: "How many hosts may be out at once: C(allowed) and C(why).", type: dict}
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils import runner
+from ..module_utils.cluster import info
+from ..module_utils.logic import stop_rules
+from ..module_utils.vsphere import session
+
+ARGUMENTS = {
+    "cluster": {"type": "str", "required": True},
+    "leaving": {"type": "list", "elements": "str", "default": []},
+    "max_out_of_service": {"type": "int", "default": 1},
+    "gather": {"type": "list", "elements": "str", "choices": list(info.GATHER), "default": []},
+}
+
+
+def body(module: AnsibleModule) -> dict[str, Any]:
+    params = module.params
+    leaving = stop_rules.Next(tuple(params["leaving"]), params["max_out_of_service"])
+    with session.session(params) as opened:
+        facts = info.ClusterFacts(opened, params["cluster"])
+        facts.must_have(leaving.hosts)
+        cluster = facts.read(params["gather"])
+    return {"changed": False, "cluster": cluster, "stops": stop_rules.stops(cluster, leaving)}
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec={**session.arguments(), **ARGUMENTS}, supports_check_mode=True)
+    runner.run(module, lambda: body(module))
+
+
+if __name__ == "__main__":
+    main()
