@@ -48,7 +48,8 @@ def tracks_of(ranks: Mapping[int, list[Line]], timeline: Timeline) -> tuple[list
         # Steps made again are found by number, but happened later.
         written = sorted(placed, key=lambda line: line.at) if repeated else _known_by(placed)
         steps, repeated = split_steps(placed if repeated else written)
-        tracks.append(Track(rank, written, steps, repeated, typical_interval([line.at for line in written])))
+        times = [line.at for line in written]
+        tracks.append(Track(rank, written, times, steps, repeated, typical_interval(times)))
     return tracks, found
 
 

@@ -97,7 +97,7 @@ def _measured(track: Track, judge: Judge, observed_until: float | None) -> Itera
         if end >= begin:
             phase, limit = TRAIN, train_limit
             if not (before.is_train and after.is_train):
-                phase, limit = _phase(before, after, limits)
+                phase, limit = phase_between(before, after, limits)
             owner = judge.timeline.owner(before.at, after.at)
             yield Gap(track.rank, after.step, begin, end, end - begin, phase, limit, owner)
     last = track.lines[-1]
@@ -122,7 +122,8 @@ def _unmoved(rank: int, begin: float, end: float, judge: Judge) -> tuple[float, 
     return max(parts, key=lambda part: part[1] - part[0])
 
 
-def _phase(before: Line, after: Line, limits: Limits) -> tuple[str, float]:
+def phase_between(before: Line, after: Line, limits: Limits) -> tuple[str, float]:
+    """What a rank did between two of its lines, and for how long it may."""
     if before.mark == "begin" or after.mark == "end":
         phase = before.phase if before.mark == "begin" else after.phase
         return phase, limits.gap(phase)

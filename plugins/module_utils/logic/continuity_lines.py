@@ -37,6 +37,7 @@ class Track:
 
     rank: int
     lines: list[Line]
+    times: list[float]
     steps: list[Line]
     repeated: list[Line]
     interval: float

@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
 from .continuity_clock import goes_back
-from .continuity_gaps import phase_after
+from .continuity_gaps import phase_after, phase_between
 from .continuity_limits import TRAIN, Breach, Limits, number
 from .continuity_lines import Line, Track
 from .continuity_moves import Group, Timeline
@@ -54,24 +54,27 @@ def loss_breaches(track: Track) -> Iterator[Breach]:
 
 def late_breaches(track: Track, timeline: Timeline, limits: Limits) -> Iterator[Breach]:
     """A rank that went on only after the deadline that follows the end of a move."""
-    times = [line.at for line in track.lines]
     for group in timeline.groups:
-        index = bisect_right(times, group.completed)
-        if not 0 < index < len(times):
+        index = bisect_right(track.times, group.completed)
+        if not 0 < index < len(track.times):
             continue
         before, after = track.lines[index - 1], track.lines[index]
         late = after.at - group.completed
         moves_again = any(other.started > group.started for other in timeline.moving(before.at, after.at))
-        if not moves_again and late > _deadline(track, before, after, limits):
+        if not moves_again and late > _deadline(track, phase_between(before, after, limits), limits):
             detail = f"rank {track.rank} went on {late:.3f} s after the move (deadline {limits.resume_deadline_s:g} s)"
             yield Breach("resumed_late", track.rank, after.step, after.at, detail)
 
 
 def resumed_s(tracks: Sequence[Track], group: Group) -> float | None:
     """How long after a move the last rank wrote its first line; None if some rank wrote none."""
-    firsts = [min((line.at for line in track.lines if line.at > group.completed), default=None) for track in tracks]
-    given = [first for first in firsts if first is not None]
-    return max(given) - group.completed if given and len(given) == len(firsts) else None
+    latest = 0.0
+    for track in tracks:
+        index = bisect_right(track.times, group.completed)
+        if index == len(track.times):
+            return None
+        latest = max(latest, track.times[index] - group.completed)
+    return latest if tracks else None
 
 
 def stopped_breaches(
@@ -103,17 +106,16 @@ def _has_stopped(track: Track, behind: int, now: float, timeline: Timeline, limi
         return True
     if all(line.seen is None for line in track.lines):
         return False  # "now" is another rank's clock, and the two may differ by anything
-    deadline = _deadline(track, last, None, limits)
+    phase = phase_after(last)
+    deadline = _deadline(track, (phase, limits.gap(phase)), limits)
     if moves:
         return now - moves[-1].completed > deadline
-    return now - last.at > max(deadline, limits.gap(phase_after(last)))
+    return now - last.at > max(deadline, limits.gap(phase))
 
 
-def _deadline(track: Track, before: Line, after: Line | None, limits: Limits) -> float:
+def _deadline(track: Track, phase: tuple[str, float], limits: Limits) -> float:
     """The resume deadline, longer where the rank's pace or a marked phase makes its next line come later."""
-    pausing = [phase_after(before)] if after is None else [before.phase, after.phase]
-    phases = [limits.gap(phase) for phase in pausing if phase != TRAIN]
-    return max([limits.resume_deadline_s, 2 * track.interval, *phases])
+    return max(limits.resume_deadline_s, 2 * track.interval, 0.0 if phase[0] == TRAIN else phase[1])
 
 
 def _runs(track: Track) -> Iterator[tuple[Line, Line]]:
