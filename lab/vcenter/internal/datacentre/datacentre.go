@@ -32,16 +32,16 @@ type Cluster struct {
 
 // DRS is the cluster's DRS configuration.
 type DRS struct {
-	Enabled   bool              `yaml:"enabled"`
-	Behaviour string            `yaml:"behaviour"`
-	Options   map[string]string `yaml:"options"`
+	Enabled   bool              `yaml:"enabled" json:"enabled"`
+	Behaviour string            `yaml:"behaviour" json:"behaviour"`
+	Options   map[string]string `yaml:"options" json:"options"`
 }
 
 // HA is the cluster's HA configuration.
 type HA struct {
-	Enabled          bool  `yaml:"enabled"`
-	AdmissionControl bool  `yaml:"admission_control"`
-	FailoverLevel    int32 `yaml:"failover_level"`
+	Enabled          bool  `yaml:"enabled" json:"enabled"`
+	AdmissionControl bool  `yaml:"admission_control" json:"admission_control"`
+	FailoverLevel    int32 `yaml:"failover_level" json:"failover_level"`
 }
 
 // Host is one host, or Count hosts that are alike; a zero field takes the value of host_defaults.

@@ -43,7 +43,9 @@ func (p *propertyCollector) CreateFilter(ctx *simulator.Context, req *types.Crea
 
 // CreatePropertyCollector makes a collector of our kind.
 func (p *propertyCollector) CreatePropertyCollector(ctx *simulator.Context, _ *types.CreatePropertyCollector) soap.HasFault {
-	made := ctx.Session.Put(&propertyCollector{}).Reference()
+	collector := &propertyCollector{}
+	collector.Self.Type = "PropertyCollector" // else it would be named after our type, which no client knows
+	made := ctx.Session.Put(collector).Reference()
 	return &methods.CreatePropertyCollectorBody{Res: &types.CreatePropertyCollectorResponse{Returnval: made}}
 }
 
