@@ -20,7 +20,8 @@ def _list_of(options: dict[str, Any], **rules: Any) -> dict[str, Any]:
 
 
 OPTIONS: dict[str, Any] = {
-    "passthrough": {"type": "dict", "options": passthrough.OPTIONS},
+    # no_log: the name only sounds like a secret.
+    "passthrough": {"type": "dict", "no_log": False, "options": passthrough.OPTIONS},
     "vibs": _list_of(vib.OPTIONS, required_if=vib.REQUIRED_IF),
     "graphics": {"type": "dict", "options": graphics.OPTIONS, "required_one_of": graphics.REQUIRED_ONE_OF},
     "kernel_modules": _list_of(kernel_module.OPTIONS),
