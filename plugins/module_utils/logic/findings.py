@@ -28,18 +28,9 @@ class Finding:
 
 
 def told(found: Iterable[Finding]) -> list[dict[str, Any]]:
-    """Findings as plain data, stops first, then by object; what is the same at many objects is said once.
-
-    Only stops stay apart, because each may be accepted for its own object.
-    """
-    groups: dict[tuple[str, str, str, str], list[str]] = {}
-    for one in found:
-        apart = one.object if one.severity == STOP else ""
-        objects = groups.setdefault((one.severity, one.rule, one.text, apart), [])
-        if one.object not in objects:
-            objects.append(one.object)
-    merged = [Finding(severity, rule, listed(objects), text) for (severity, rule, text, _), objects in groups.items()]
-    return [one.plain for one in sorted(merged, key=lambda one: (ORDER.index(one.severity), one.object, one.rule))]
+    """Findings as plain data, each once: stops first, then by object."""
+    unique = list(dict.fromkeys(found))
+    return [one.plain for one in sorted(unique, key=lambda one: (ORDER.index(one.severity), one.object, one.rule))]
 
 
 def stops(found: Iterable[Mapping[str, Any]], accepted: Sequence[str] = ()) -> list[Mapping[str, Any]]:
@@ -48,8 +39,12 @@ def stops(found: Iterable[Mapping[str, Any]], accepted: Sequence[str] = ()) -> l
 
 
 def lines(found: Sequence[Mapping[str, Any]], accepted: Sequence[str] = ()) -> list[str]:
-    """The findings to read, and at the end how many there are."""
-    rows = [f"{_word(one, accepted):<8} {one['text']}  ({one['rule']})" for one in found]
+    """The findings to read, what is alike at many objects in one line, and at the end how many there are."""
+    groups: dict[tuple[str, str, str], list[str]] = {}
+    for one in found:
+        text = said_of(one["object"], one["text"])
+        groups.setdefault((_word(one, accepted), one["rule"], text), []).append(one["object"])
+    rows = [f"{word:<8} {listed(objects)}: {text}  ({rule})" for (word, rule, text), objects in groups.items()]
     counts = [f"{sum(one['severity'] == severity for one in found)} {severity}" for severity in ORDER]
     return [*rows, f"{', '.join(counts)}, {len(stops(found, accepted))} in the way"]
 
@@ -60,6 +55,13 @@ def _word(one: Mapping[str, Any], accepted: Sequence[str]) -> str:
 
 def _accepted(one: Mapping[str, Any], accepted: Sequence[str]) -> bool:
     return one["rule"] in accepted or f"{one['rule']}:{one['object']}" in accepted
+
+
+def said_of(name: str, text: Any) -> str:
+    """A sentence without the object that it begins with."""
+    start, sentence = f"{name}: ", str(text)
+    # Workers may run Python 3.8, which has no removeprefix.
+    return sentence[len(start) :] if sentence.startswith(start) else sentence
 
 
 def numbers(version: Any) -> tuple[int, ...]:

@@ -16,12 +16,20 @@ FOUND = [
 ]
 
 
-def test_stops_come_first_and_warnings_that_are_alike_are_said_once() -> None:
+def test_stops_come_first_and_each_finding_is_told_once() -> None:
     assert [(one["severity"], one["text"]) for one in told(FOUND)] == [
         ("stop", "esx1: has no RDMA device; look."),
         ("stop", "esx2: has no RDMA device; look."),
-        ("warn", "esx1, esx2: set the switch."),
+        ("warn", "esx1: set the switch."),
+        ("warn", "esx2: set the switch."),
         ("note", "esx2: is in MIG mode."),
+    ]
+
+
+def test_what_is_alike_at_many_objects_is_one_line() -> None:
+    assert lines(told(FOUND))[:2] == [
+        "stop     esx1, esx2: has no RDMA device; look.  (rdma)",
+        "warn     esx1, esx2: set the switch.  (plan)",
     ]
 
 
@@ -36,7 +44,7 @@ def test_the_lines_say_what_is_accepted_and_count_what_is_in_the_way() -> None:
     shown = lines(told(FOUND), ["rdma:esx1"])
     assert shown[0].split()[0] == "accepted" and shown[1].split()[0] == "stop"
     assert shown[1].endswith("(rdma)")
-    assert shown[-1] == "2 stop, 1 warn, 1 note, 1 in the way"
+    assert shown[-1] == "2 stop, 2 warn, 1 note, 1 in the way"
     assert lines([]) == ["0 stop, 0 warn, 0 note, 0 in the way"]
 
 

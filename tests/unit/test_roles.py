@@ -1,0 +1,110 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Every role says what it takes, in its defaults and in its argument specification alike."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+ROLES = sorted(path for path in (ROOT / "roles").iterdir() if path.is_dir())
+LONGEST_MAIN = 40
+VARIABLE = re.compile(r"[a-z_][a-z0-9_]*")
+CONVERSIONS = {"bool": (bool,), "int": (int,), "float": (int, float), "list": (list,), "dict": (dict,)}
+
+
+def load(path: Path) -> Any:
+    return yaml.safe_load(path.read_text())
+
+
+def defaults_of(role: Path) -> dict[str, Any]:
+    return dict(load(role / "defaults" / "main.yml") or {})
+
+
+def options_of(role: Path) -> dict[str, Any]:
+    return dict(load(role / "meta" / "argument_specs.yml")["argument_specs"]["main"]["options"])
+
+
+def set_by(tasks: Any) -> Iterator[str]:
+    """The variables that tasks register, set or loop with, in blocks too."""
+    for task in tasks or []:
+        yield from (name for name in [task.get("register"), task.get("loop_control", {}).get("loop_var")] if name)
+        yield from task.get("ansible.builtin.set_fact", {})
+        if "ansible.builtin.include_role" not in task:
+            yield from task.get("vars", {})
+        for part in ("block", "rescue", "always"):
+            yield from set_by(task.get(part))
+
+
+def variables_of(role: Path) -> set[str]:
+    """What the role's own task files set."""
+    return {name for path in (role / "tasks").glob("*.yml") for name in set_by(load(path))}
+
+
+def strangers(role: str, names: set[str]) -> list[str]:
+    """The names that do not begin with the role's."""
+    return sorted(name for name in names if not name.startswith((f"{role}_", f"__{role}_")))
+
+
+@pytest.fixture(params=ROLES, ids=lambda role: role.name)
+def role(request: pytest.FixtureRequest) -> Path:
+    return Path(request.param)
+
+
+def test_there_are_roles() -> None:
+    assert {"esxi_host", "evidence", "preflight"} <= {role.name for role in ROLES}
+
+
+def test_defaults_and_argument_specification_name_the_same_options(role: Path) -> None:
+    required = {name for name, option in options_of(role).items() if option.get("required")}
+    assert set(defaults_of(role)) == set(options_of(role)) - required
+
+
+def test_defaults_and_argument_specification_give_the_same_values(role: Path) -> None:
+    specified = {name: option.get("default") for name, option in options_of(role).items() if not option.get("required")}
+    assert defaults_of(role) == specified
+
+
+def test_defaults_are_of_the_type_that_is_specified(role: Path) -> None:
+    defaults, wrong = defaults_of(role), []
+    for name, option in options_of(role).items():
+        value = defaults.get(name)
+        kinds = CONVERSIONS.get(option["type"], (str,))
+        template = isinstance(value, str) and "{{" in value
+        if value is not None and not template and type(value) not in kinds:
+            wrong.append(f"{name} is {option['type']}, its default {value!r} is not")
+    assert wrong == []
+
+
+def test_every_option_is_described(role: Path) -> None:
+    assert [name for name, option in options_of(role).items() if not option.get("description")] == []
+
+
+def test_variables_begin_with_the_name_of_their_role(role: Path) -> None:
+    assert strangers(role.name, set(defaults_of(role))) == []
+    assert strangers(role.name, variables_of(role)) == []
+
+
+def test_the_main_file_is_a_table_of_contents(role: Path) -> None:
+    assert len((role / "tasks" / "main.yml").read_text().splitlines()) <= LONGEST_MAIN
+
+
+def test_every_default_has_a_use(role: Path) -> None:
+    texts = "\n".join(path.read_text() for kind in ("tasks", "templates") for path in (role / kind).glob("*"))
+    used = set(VARIABLE.findall(texts))
+    assert sorted(set(defaults_of(role)) - used) == []
+
+
+def test_a_foreign_variable_is_seen(tmp_path: Path) -> None:
+    (tmp_path / "tasks").mkdir()
+    (tmp_path / "tasks" / "main.yml").write_text(
+        "- block:\n    - {name: A, register: other_answer}\n    - {name: B, register: __thing_answer}\n"
+        "  always:\n    - {name: C, vars: {stray: 1}, loop_control: {loop_var: item_of_thing}}\n"
+    )
+    assert strangers("thing", variables_of(tmp_path)) == ["item_of_thing", "other_answer", "stray"]
