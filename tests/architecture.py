@@ -243,6 +243,14 @@ def short_files(checkout: Checkout) -> Iterator[str]:
             yield f"{source.name} has {lines} lines, {LONGEST_FILE} are allowed"
 
 
+def named(checkout: Checkout) -> Iterator[str]:
+    """Nothing is called _, which ansible-test forbids: what is not used has a name that begins with it."""
+    for source in checkout.sources:
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.Name) and node.id == "_" and isinstance(node.ctx, ast.Store):
+                yield f"{source.where(node)}: _ is no name, call it _SOMETHING"
+
+
 def licensed(checkout: Checkout) -> Iterator[str]:
     """Every file begins with whose it is and under which licence."""
     for source in checkout.sources:
@@ -262,5 +270,6 @@ RULES: tuple[Rule, ...] = (
     tested,
     short_functions,
     short_files,
+    named,
     licensed,
 )

@@ -33,7 +33,7 @@ class FakeVibs:
         image = self.pending if options.get("rebootingimage") else self.running
         return [{"Name": name, "Version": version, "Vendor": "NVIDIA"} for name, version in image.items()]
 
-    def _run(self, command: str, *, tried: str, patience: int, **options: Any) -> dict[str, Any]:
+    def _run(self, command: str, *, tried: str = "", patience: int = 0, **options: Any) -> dict[str, Any]:
         dry = options.pop("dryrun", False)
         self.asked.append((command, {**options, "patience": patience, "dryrun": dry}))
         if not dry and not self.host.write(command, options):

@@ -86,6 +86,8 @@ BREACHES = [
     ("short_functions", MODULE, THING + "def body():\n" + "    pass\n" * 15, "body has 16 lines, 15"),
     ("short_files", f"{UTILS}/logic/sums.py", "x = 1\n" * 299, "sums.py has 301 lines"),
     ("short_files", "lab/up.py", "x = 1\n" * 299, "up.py has 301 lines"),
+    ("named", f"{UTILS}/logic/sums.py", "x = [1 for _ in 'ab']\n", "_ is no name"),
+    ("named", "lab/up.py", "x, _ = 1, 2\n", "_ is no name"),
 ]
 
 

@@ -106,7 +106,10 @@ def _fixed(one: Mapping[str, Any]) -> tuple[str, ...]:
     passed = [str(backing.id) for backing in backings if isinstance(backing, kinds.DeviceBackingInfo)]
     passed += [str(backing.assignedId) for backing in backings if isinstance(backing, kinds.DynamicBackingInfo)]
     cards = _devices(one, vim.vm.device.VirtualSriovEthernetCard)
-    return (*(f"PCI device {address} in passthrough" for address in passed), *("an SR-IOV network card" for _ in cards))
+    return (
+        *(f"PCI device {address} in passthrough" for address in passed),
+        *("an SR-IOV network card" for _nic in cards),
+    )
 
 
 def _devices(one: Mapping[str, Any], kind: Any) -> list[Any]:

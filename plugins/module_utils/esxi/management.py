@@ -45,9 +45,12 @@ def of(session: Session, places: Mapping[str, Place]) -> dict[str, dict[str, Any
 
 def _values(session: Session, refs: Sequence[Any], path: str) -> dict[str, Any]:
     """One property of each object, read kind by kind."""
+    kinds: dict[type, list[Any]] = {}
+    for ref in refs:
+        kinds.setdefault(type(ref), []).append(ref)
     found: dict[str, Any] = {}
-    for kind in {type(ref) for ref in refs}:
-        found.update(_values_of_kind(session, [ref for ref in refs if type(ref) is kind], path))
+    for alike in kinds.values():
+        found.update(_values_of_kind(session, alike, path))
     return found
 
 

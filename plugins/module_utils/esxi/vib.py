@@ -238,7 +238,7 @@ def _granted(version: str | None, wish: Wish) -> bool:
 
 def _is_vib(identity: str, wish: Wish) -> bool:
     """Whether VENDOR_bootbank_NAME_VERSION is the wished one."""
-    _vendor, _, rest = identity.partition("_bootbank_")
+    _vendor, _middle, rest = identity.partition("_bootbank_")
     return rest.startswith(f"{wish.name}_") and _granted(rest.removeprefix(f"{wish.name}_"), wish)
 
 

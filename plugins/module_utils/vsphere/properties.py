@@ -7,7 +7,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..errors import Failed, TimedOut
 from .faults import CONNECTION_ERRORS, speaking
@@ -17,7 +17,7 @@ from .session import Session
 Values = dict[str, Any]
 Found = tuple[Any, Values]
 # The same paths for all objects, or the paths of each kind of object.
-Paths = Sequence[str] | Mapping[Any, Sequence[str]]
+Paths: TypeAlias = "Sequence[str] | Mapping[Any, Sequence[str]]"
 PUSH_SECONDS = 10
 
 

@@ -18,7 +18,7 @@ from tests.fakes.esxi import FakeEsxcli, FakeFirewall, FakeHost, FakeKernelModul
 from tests.fakes.network import FakeNetwork
 
 GPU = "0000:3b:00.0"
-NO_MANAGERS = ["gpu", "rdma", "network", "vib", "driver", "pvrdma"]
+NO_MANAGERS = ("gpu", "rdma", "network", "vib", "driver", "pvrdma")
 DCB = {"Nic": "vmnic2", "PFCEnabled": "true", "PFCConfiguration": "0 0 0 1 0 0 0 0"}
 TRAFFIC = {"PacketsReceived": "7", "BytesSent": "4096", "NICName": "vmnic2"}
 VIBS = [

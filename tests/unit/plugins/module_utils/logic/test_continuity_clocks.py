@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -15,10 +16,10 @@ from plugins.module_utils.logic.continuity import verdict
 
 from .continuity_runs import START, changed, kinds, move, records
 
-MOVES = [move(30, 40)]
+MOVES = (move(30, 40),)
 
 
-def judge(made: list[dict[str, Any]], moves: list[dict[str, Any]] = MOVES, **limits: Any) -> dict[str, Any]:
+def judge(made: list[dict[str, Any]], moves: Sequence[dict[str, Any]] = MOVES, **limits: Any) -> dict[str, Any]:
     return verdict(made, moves, {"resume_deadline_s": 20, **limits}, ended="running", require=())
 
 

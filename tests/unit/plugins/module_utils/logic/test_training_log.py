@@ -315,7 +315,7 @@ LINES = st.one_of(
 
 @given(st.lists(st.lists(LINES, max_size=5), min_size=1, max_size=4), st.randoms(use_true_random=False))
 def test_ranks_interleaved_at_any_write_are_untangled(ranks: list[list[tuple[int | None, str]]], random: Any) -> None:
-    writes = [[piece for _, line in lines for piece in cut(line + "\n", random)] for lines in ranks]
+    writes = [[piece for _step, line in lines for piece in cut(line + "\n", random)] for lines in ranks]
     text = ""
     while any(writes):
         rank = random.choice([rank for rank, left in enumerate(writes) if left])
@@ -323,13 +323,13 @@ def test_ranks_interleaved_at_any_write_are_untangled(ranks: list[list[tuple[int
     log = parse(text)
     for rank, lines in enumerate(ranks):
         assert [record.step for record in log.steps if record.rank == rank] == [
-            step for step, _ in lines if step is not None
+            step for step, _line in lines if step is not None
         ]
     assert not [problem for problem in problems(log) if "restart" not in problem and "known format" not in problem]
 
 
 def cut(line: str, random: Any) -> list[str]:
-    edges = [0, *sorted(random.randrange(len(line)) for _ in range(2)), len(line)]
+    edges = [0, *sorted(random.randrange(len(line)) for _lap in range(2)), len(line)]
     return [line[begin:end] for begin, end in pairwise(edges) if begin < end]
 
 
@@ -362,11 +362,11 @@ def test_problems_without_end_are_counted_and_not_kept() -> None:
 )
 def test_memory_does_not_grow_with_the_log(block: str) -> None:
     reader = LogReader()
-    for _ in range(20):
+    for _lap in range(20):
         reader.feed(block)
     tracemalloc.start()
     try:
-        for _ in range(60):
+        for _lap in range(60):
             reader.feed(block)
         assert tracemalloc.get_traced_memory()[1] < 600_000
     finally:
@@ -377,7 +377,7 @@ def test_reading_records_has_at_least_half_the_speed_of_bare_json() -> None:
     lines = [step_line(rank, step).rstrip("\n") for step in range(500) for rank in range(4)]
     text = "\n".join(lines) + "\n"
     bare, ours = [], []
-    for _ in range(15):
+    for _lap in range(15):
         begin = time.process_time()
         for line in lines:
             json.loads(line)
