@@ -124,6 +124,36 @@ def test_a_rank_that_stops_while_others_go_on_breaks(ended: str) -> None:
     assert [(b["kind"], b["rank"], b["step"]) for b in result["breaches"]] == [("rank_stopped", 2, 69)]
 
 
+@pytest.mark.parametrize(
+    ("ended", "ahead", "expected"),
+    [
+        ("running", 19, set()),
+        ("running", 20, {"rank_stopped"}),
+        ("finished", 3, set()),
+        ("finished", 4, {"rank_stopped"}),
+    ],
+)
+def test_a_rank_may_lag_behind_the_others_a_little(ended: str, ahead: int, expected: set[str]) -> None:
+    made = [r for r in records() if r["rank"] != 2 or r["step"] < 100 - ahead]
+    assert kinds(verdict(made, [], {}, ended=ended, require=())) == expected
+    quick = [{**r, "seen": SEEN + (r["seen"] - SEEN) / 30} for r in made]  # what is missing may still be on its way
+    assert kinds(verdict(quick, [], {}, ended=ended, require=())) == (expected if ended == "finished" else set())
+
+
+def test_a_worker_on_its_way_has_not_stopped() -> None:
+    made = [r for r in records() if r["rank"] != 1 or r["step"] < 50]
+    assert kinds(judge(made, [{**move(45, 60), "completed": None}])) == set()
+    assert kinds(judge(made, [{**move(45, 60, rank=0), "completed": None}])) == {"rank_stopped"}
+
+
+@pytest.mark.parametrize(("listened", "expected"), [(119.0, set()), (121.0, {"rank_stopped", "gap"})])
+def test_without_a_move_a_silent_job_has_the_limit_of_a_gap(listened: float, expected: set[str]) -> None:
+    heard = {"observed_until": SEEN + 99 + listened}
+    result = verdict(records(), [], {"resume_deadline_s": 20}, ended="running", facts=heard, require=())
+    assert kinds(result) == expected
+    assert kinds(verdict(records(), [], {}, ended="finished", facts=heard, require=())) == set()
+
+
 @pytest.mark.parametrize(("listened", "expected"), [(19.0, set()), (22.0, {"rank_stopped"})])
 def test_a_silent_job_has_the_resume_deadline(listened: float, expected: set[str]) -> None:
     made, moves = [r for r in records() if r["step"] <= 35], [move(30, 40)]
