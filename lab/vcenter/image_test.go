@@ -80,3 +80,26 @@ func TestDRSAndHAAreKept(t *testing.T) {
 		return len(config.DrsConfig.Option) == 1 && config.DrsConfig.VmotionRate == 2 && config.DasConfig.FailoverLevel == 2 && *config.DrsConfig.Enabled
 	})
 }
+
+func TestConfigurationProfileShows(t *testing.T) {
+	r := launch(t, "")
+	read := func() any {
+		res, err := methods.RetrieveProperties(r.ctx, r.c, &types.RetrieveProperties{This: r.c.ServiceContent.PropertyCollector, SpecSet: []types.PropertyFilterSpec{{
+			PropSet:   []types.PropertySpec{{Type: "ClusterComputeResource", PathSet: []string{"name", "configManagerEnabled"}}},
+			ObjectSet: []types.ObjectSpec{{Obj: r.cluster()}}}}})
+		r.must(err)
+		for _, p := range res.Returnval[0].PropSet {
+			if p.Name == "configManagerEnabled" {
+				return p.Val
+			}
+		}
+		return nil
+	}
+	if read() != false {
+		t.Errorf("at the start: %v", read())
+	}
+	r.control("PATCH", "/clusters/gpu", map[string]any{"config_profile": true}, nil)
+	if read() != true {
+		t.Errorf("then: %v", read())
+	}
+}

@@ -30,8 +30,9 @@ func (b *fetchBody) Fault() *soap.Fault { return b.Fault_ }
 
 // Fetch reads one property. Its request is a type internal to govmomi: "any" accepts it, reflection hands it on.
 func (p *propertyCollector) Fetch(ctx *simulator.Context, req any) soap.HasFault {
-	if content := p.content(ctx, reflect.ValueOf(req).Elem()); content != nil {
-		return content
+	asked := reflect.ValueOf(req).Elem()
+	if answer := p.ours(ctx, asked.FieldByName("This").Interface().(ref), asked.FieldByName("Prop").String()); answer != nil {
+		return answer
 	}
 	stock := reflect.ValueOf(&p.PropertyCollector).MethodByName("Fetch")
 	body := stock.Call([]reflect.Value{reflect.ValueOf(ctx), reflect.ValueOf(req)})[0].Interface().(soap.HasFault)
@@ -41,13 +42,17 @@ func (p *propertyCollector) Fetch(ctx *simulator.Context, req any) soap.HasFault
 	return &fetchBody{Res: &fetchResponse{}}
 }
 
-// content answers with the whole service content: vcsim leaves out managers that a vCenter has, host profiles among them.
-func (p *propertyCollector) content(ctx *simulator.Context, req reflect.Value) soap.HasFault {
-	if req.FieldByName("This").Interface() != any(vim25.ServiceInstance) || req.FieldByName("Prop").String() != "content" {
-		return nil
+// ours answers what vcsim would answer wrongly: the whole service content, of which it leaves out managers that a vCenter
+// has, host profiles among them; and the property of clusters that govmomi does not know.
+func (p *propertyCollector) ours(ctx *simulator.Context, this ref, property string) soap.HasFault {
+	switch {
+	case this == vim25.ServiceInstance && property == "content":
+		service := ctx.Map.Get(vim25.ServiceInstance).(*simulator.ServiceInstance)
+		return &fetchBody{Res: &fetchResponse{Returnval: service.Content}}
+	case this.Type == "ClusterComputeResource" && property == configManaged:
+		return &fetchBody{Res: &fetchResponse{Returnval: underConfiguration(ctx, this)}}
 	}
-	service := ctx.Map.Get(vim25.ServiceInstance).(*simulator.ServiceInstance)
-	return &fetchBody{Res: &fetchResponse{Returnval: service.Content}}
+	return nil
 }
 
 // fetched says whether the answer carries a property that is set.

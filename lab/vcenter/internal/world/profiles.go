@@ -17,9 +17,11 @@ type profileManager struct {
 	world *World
 }
 
+var profileManagerRef = ref{Type: "HostProfileManager", Value: "HostProfileManager"}
+
 func (w *World) installProfiles() {
 	m := &profileManager{world: w}
-	m.Self = ref{Type: "HostProfileManager", Value: "HostProfileManager"}
+	m.Self = profileManagerRef
 	w.reg.Put(m)
 }
 
@@ -39,7 +41,7 @@ func (m *profileManager) FindAssociatedProfile(ctx *simulator.Context, req *type
 
 // attachProfile attaches a host profile, made when there is none of the name; "" detaches the host from all.
 func (w *World) attachProfile(ctx *simulator.Context, host ref, name string) {
-	m := w.reg.Get(ref{Type: "HostProfileManager", Value: "HostProfileManager"}).(*profileManager)
+	m := w.reg.Get(profileManagerRef).(*profileManager)
 	ctx.WithLock(m, func() {
 		found := false
 		for _, r := range m.Profile {
