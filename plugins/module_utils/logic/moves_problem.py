@@ -1,0 +1,154 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""A rolling move as a bare problem of numbered workers, numbered hosts and room, and what can be told of it at once."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Step(NamedTuple):
+    """One worker goes from one host to another, all by number."""
+
+    worker: int
+    source: int
+    target: int
+
+
+class Stuck(Exception):
+    """Workers that cannot move, or not all together; not proven where only the search for a way was given up."""
+
+    def __init__(self, workers: Iterable[int], is_together: bool = False, is_proven: bool = True) -> None:
+        super().__init__()
+        self.workers = tuple(workers)
+        self.is_together = is_together
+        self.is_proven = is_proven
+
+    def renumbered(self, part: list[int]) -> Stuck:
+        """The same, said of a whole problem of which this was a part."""
+        return Stuck([part[worker] for worker in self.workers], self.is_together, self.is_proven)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Every worker must move at least once, only ever into free room, and in the end go home if asked to.
+
+    ``room`` is what these workers may use of each host; ``start``, ``need`` and ``targets`` go by worker.
+    """
+
+    room: tuple[int, ...]
+    start: tuple[int, ...]
+    need: tuple[int, ...]
+    targets: tuple[frozenset[int], ...]
+    return_home: bool
+
+    @property
+    def workers(self) -> range:
+        """The numbers of the workers."""
+        return range(len(self.start))
+
+    @property
+    def is_single(self) -> bool:
+        """Every worker needs exactly one unit of room."""
+        return all(need == 1 for need in self.need)
+
+    @property
+    def fewest_steps(self) -> int:
+        """No plan can be shorter: each worker goes out, and back if asked to."""
+        return len(self.start) * (2 if self.return_home else 1)
+
+    def free_at_start(self) -> list[int]:
+        """The room left on each host before the first step; below zero where too many share a host."""
+        free = list(self.room)
+        for worker in self.workers:
+            free[self.start[worker]] -= self.need[worker]
+        return free
+
+    def part(self, workers: list[int]) -> Problem:
+        """The same problem for some of the workers that have no host in common with the others."""
+        return Problem(
+            self.room,
+            tuple(self.start[worker] for worker in workers),
+            tuple(self.need[worker] for worker in workers),
+            tuple(self.targets[worker] for worker in workers),
+            self.return_home,
+        )
+
+
+class Groups:
+    """Disjoint groups of hosts, joined one link after another."""
+
+    def __init__(self, size: int) -> None:
+        self._leader = list(range(size))
+
+    def of(self, host: int) -> int:
+        """The host that stands for the group of a host."""
+        while self._leader[host] != host:
+            self._leader[host] = self._leader[self._leader[host]]
+            host = self._leader[host]
+        return host
+
+    def join(self, one: int, other: int) -> None:
+        """Make one group of the groups of two hosts."""
+        self._leader[self.of(one)] = self.of(other)
+
+
+def independent_parts(problem: Problem) -> list[list[int]]:
+    """Sort the workers into groups that can never meet on a host, so that each can be planned alone."""
+    groups = Groups(len(problem.room))
+    for targets in set(problem.targets):
+        first = min(targets, default=0)
+        for host in targets:
+            groups.join(first, host)
+    for worker in problem.workers:
+        for host in sorted(problem.targets[worker])[:1]:
+            groups.join(problem.start[worker], host)
+    parts: dict[int, list[int]] = {}
+    for worker in problem.workers:
+        parts.setdefault(groups.of(problem.start[worker]), []).append(worker)
+    return list(parts.values())
+
+
+class Reach(NamedTuple):
+    """A worker that can move: into which host, and who leaves that host first (None: it has free room anyway)."""
+
+    worker: int
+    host: int
+    after: int | None
+
+
+def reachable(problem: Problem) -> list[Reach]:
+    """The workers of a single-slot problem that can ever move, nearest to free room first.
+
+    Free room only wanders to hosts that a worker can leave for free room: who is not found here can never move.
+    """
+    missing = [-free for free in problem.free_at_start()]
+    open_hosts: deque[tuple[int, int | None]] = deque((host, None) for host, lack in enumerate(missing) if lack < 0)
+    seen_hosts = {host for host, _after in open_hosts}
+    waiting = _by_target(problem)
+    found: list[Reach] = []
+    moved = set()
+    while open_hosts:
+        host, after = open_hosts.popleft()
+        for worker in waiting[host]:
+            home = problem.start[worker]
+            if worker in moved or home == host:
+                continue
+            moved.add(worker)
+            found.append(Reach(worker, host, after))
+            missing[home] -= 1
+            if missing[home] < 0 and home not in seen_hosts:
+                seen_hosts.add(home)
+                open_hosts.append((home, worker))
+    return found
+
+
+def _by_target(problem: Problem) -> list[list[int]]:
+    workers: list[list[int]] = [[] for _host in problem.room]
+    for worker in problem.workers:
+        for host in problem.targets[worker]:
+            workers[host].append(worker)
+    return workers
