@@ -3,6 +3,7 @@ package world
 import (
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/mo"
@@ -121,6 +122,8 @@ func (h *Host) equip() {
 	summary.NumCpuPkgs, summary.NumCpuCores, summary.NumCpuThreads = h.kit.Sockets, cores, 2*cores
 	summary.MemorySize = hw.MemorySize
 	summary.NumNics = int32(len(h.kit.NICs))
+	booted := h.entity.Summary.Runtime.BootTime.Add(-time.Hour)
+	h.entity.Summary.Runtime.BootTime = &booted
 }
 
 // manager registers one of the host's managers and returns its reference.

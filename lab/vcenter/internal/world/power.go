@@ -148,10 +148,19 @@ func (h *Host) boot(ctx *simulator.Context) {
 	h.showServices(ctx)
 	h.activateGraphics(ctx)
 	h.push(ctx,
-		change("runtime.bootTime", time.Now().UTC()),
+		change("runtime.bootTime", h.nextBootTime(ctx)),
 		change("summary.rebootRequired", false),
 		change("runtime.connectionState", types.HostSystemConnectionStateConnected))
 	h.world.post(ctx, &types.HostConnectedEvent{HostEvent: h.event()}, 0)
+}
+
+// nextBootTime is now, but no two boots within one second: no real host does that, and clients may count in seconds.
+func (h *Host) nextBootTime(ctx *simulator.Context) time.Time {
+	now, least := time.Now().UTC(), h.runtime(ctx).BootTime.Add(time.Second)
+	if now.Before(least) {
+		return least
+	}
+	return now
 }
 
 // QueryHostConnectionInfo is asked by clients that watch a host come back.
