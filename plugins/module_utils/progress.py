@@ -8,7 +8,7 @@ import json
 import os
 import time
 
-ARGUMENTS = {"progress_file": {"type": "path"}}
+ARGUMENTS = {"progress": {"type": "bool", "default": True}, "progress_file": {"type": "path"}}
 
 
 class Progress:

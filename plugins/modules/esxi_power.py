@@ -172,10 +172,9 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils import runner
+from ..module_utils import progress, runner
 from ..module_utils.cluster import holder
 from ..module_utils.esxi import power, power_wish
-from ..module_utils.progress import Progress
 from ..module_utils.vsphere import fleet, session
 
 ARGUMENTS = {
@@ -188,8 +187,7 @@ ARGUMENTS = {
     "vsan": {"type": "str", "choices": list(power_wish.VSAN), "default": "ensure_accessibility"},
     "services": {"type": "list", "elements": "str", "default": []},
     "only_if_ours": {"type": "bool", "default": True},
-    "progress": {"type": "bool", "default": True},
-    "progress_file": {"type": "path"},
+    **progress.ARGUMENTS,
 }
 TIMES = ("maintenance_timeout", "reboot_timeout", "power_off_timeout")
 WISHES = (*TIMES, "moved_by", "power_off", "vsan", "only_if_ours")
@@ -197,10 +195,9 @@ WISHES = (*TIMES, "moved_by", "power_off", "vsan", "only_if_ours")
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
-    tell = Progress(params["progress_file"]).tell
-    wish = power.Wish(
-        by=holder.owner(), services=tuple(params["services"]), tell=tell, **{key: params[key] for key in WISHES}
-    )
+    tell = progress.Progress(params["progress_file"]).tell
+    given = {key: params[key] for key in WISHES}
+    wish = power.Wish(by=holder.owner(), services=tuple(params["services"]), tell=tell, wanted=holder.watch(), **given)
     with session.session(params) as opened:
         work = power.work_on(fleet.find(opened, params, power.PATHS), params["state"], wish)
         return runner.converge(module, runner.Work(subjects=work.subjects, refresh=work.refresh))

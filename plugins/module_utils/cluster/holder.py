@@ -7,7 +7,7 @@ from __future__ import annotations
 import getpass
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ..logic.lock import Process, plain
@@ -28,6 +28,12 @@ def running() -> Process | None:
         if _is_ansible(pid):
             found = pid
     return _described(found) if found else None
+
+
+def watch() -> Callable[[], bool]:
+    """Tells, whenever it is called, whether the run that is running now is still there."""
+    process = running()
+    return lambda: not is_dead(process)
 
 
 def is_dead(process: Process | None) -> bool:

@@ -45,6 +45,7 @@ class InService:
 
     def apply(self, plan: Plan) -> None:
         """Leave maintenance mode first: a run killed in between leaves a note that the next one removes."""
+        self.wish.go_on(self.target, EXIT)
         if plan.before["maintenance"]:
             self.wish.tell(self.target, "leaves maintenance mode")
             with speaking(self.target, EXIT):

@@ -58,6 +58,7 @@ def power_off(host: Host, vms: Sequence[Vm], wish: Wish) -> None:
         return
     refs = {vm.key: vim.VirtualMachine(vm.key, host.session.stub) for vm in vms}
     for vm in vms:
+        wish.go_on(host.name, f"shut down {vm.name}")
         wish.tell(host.name, f"shuts down {vm.name}: {' and '.join(vm.fixed)}")
         _shut_down(host, vm, refs[vm.key])
     running = _still_running(host, list(refs.values()), time.monotonic() + wish.power_off_timeout)
@@ -101,6 +102,7 @@ def move(host: Host, moves: Sequence[Move], wish: Wish, deadline: float) -> None
 
 
 def _relocate(host: Host, one: Move, target: Any, wish: Wish) -> tasks.Started:
+    wish.go_on(host.name, f"move {one.vm.name} away")
     tried = f"move it from {host.name} to {one.to}"
     wish.tell(host.name, f"moves {one.vm.name} to {one.to}")
     ref = vim.VirtualMachine(one.vm.key, host.session.stub)

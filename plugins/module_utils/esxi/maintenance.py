@@ -90,6 +90,7 @@ class Maintenance:
             move(self.host, verdict.moves, self.wish, deadline)
 
     def _start(self, deadline: float) -> Any:
+        self.wish.go_on(self.target, ENTER)
         spec = None
         if self.host["config.vsanHostConfig.enabled"]:
             mode = vim.vsan.host.DecommissionMode(objectAction=VSAN[self.wish.vsan])

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 
+from ..errors import Failed
 from ..logic.evacuation import DRS
 
 # Tells a person who waits: which host, and what happened.
@@ -23,11 +24,16 @@ def _silent(_host: str, _what: str) -> None:
     return None
 
 
+def _wanted() -> bool:
+    return True
+
+
 @dataclass(frozen=True)
 class Wish:
     """How hosts are emptied and rebooted, and who does it.
 
-    ``rebooting`` are the object ids of hosts with a reboot task of late.
+    ``wanted`` tells whether the run that asked for it is still there; ``rebooting`` are the object ids of hosts with a
+    reboot task of late.
     """
 
     by: str
@@ -40,9 +46,15 @@ class Wish:
     services: tuple[str, ...] = ()
     only_if_ours: bool = True
     tell: Tell = _silent
+    wanted: Callable[[], bool] = _wanted
     rebooting: set[str] = field(default_factory=set)
 
     @property
     def now(self) -> str:
         """This machine's time, for people to read."""
         return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def go_on(self, target: str, tried: str) -> None:
+        """Stop before the next step when nobody waits for it: a later run may have decided otherwise meanwhile."""
+        if not self.wanted():
+            raise Failed(target, tried, "the ansible run that asked for it is gone", "run again")

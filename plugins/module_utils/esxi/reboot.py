@@ -72,6 +72,7 @@ class Rebooted:
 
     def _start(self) -> tuple[str, Any]:
         """Note the boot that is to end, then end it."""
+        self.wish.go_on(self.target, BOOT)
         was, mine = self.host.boot_time or "", ownership.ours(self.host)
         by, since = (mine.by, mine.since) if mine else (self.wish.by, self.wish.now)
         ownership.write(self.host, ownership.Note(by, since, ending_boot=was, visiting=mine is None))

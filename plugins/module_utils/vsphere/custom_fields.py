@@ -17,17 +17,23 @@ def value_of(name: str, available_fields: Any, custom_values: Any) -> str:
     return next((one.value for one in custom_values or [] if one.key == key), "")
 
 
-def store(session: Session, ref: Any, target: str, name: str, text: str) -> None:
-    """Set an attribute of an object; the attribute's definition is made where it is missing."""
+def store(session: Session, ref: Any, target: str, name: str, text: str, kind: Any = None) -> None:
+    """Set an attribute of a host, or of another kind of object; its definition is made where it is missing."""
     manager = session.content.customFieldsManager
     with speaking(target, f"write its custom attribute {name}"):
         key = _key(session, name)
         if key is None:
             try:
-                key = manager.AddCustomFieldDef(name=name, moType=vim.HostSystem).key
+                key = manager.AddCustomFieldDef(name=name, moType=kind or vim.HostSystem).key
             except vim.fault.DuplicateName:  # another controller was faster
                 key = _key(session, name)
         manager.SetField(entity=ref, key=key, value=text)
+
+
+def definitions(session: Session) -> list[Any]:
+    """All attributes that this vCenter knows."""
+    with speaking(session.server, "read its custom attributes"):
+        return list(session.content.customFieldsManager.field or [])
 
 
 def _key(session: Session, name: str) -> int | None:

@@ -1,0 +1,131 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Module: settings of a vCenter or a cluster that others share."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: shared_settings
+short_description: Set options of vCenter and of a cluster's DRS that others share
+version_added: 1.0.0
+description:
+  - Sets options that reach beyond the hosts and workers of this collection. Options of a whole vCenter, such as
+    C(vgpu.hotmigrate.enabled), without which no virtual machine with a vGPU can be moved; and advanced options of a
+    cluster's DRS, such as C(VgpuMMAutomationTimeoutSecs), with which DRS moves them off a host that is emptied.
+  - They are changed only with O(allow_shared_settings=true). Without it a run that would change something is refused,
+    and the sentence names what is and what would be. Check mode shows the same.
+  - RV(previous) is what to give back as options to restore what was.
+  - Values are sent as the type that vCenter declares; text from templates is read as that type.
+options:
+  vcenter_options:
+    description: Options of vCenter and their values.
+    type: dict
+  cluster:
+    description: The cluster that O(drs_options) is about.
+    type: str
+  drs_options:
+    description: Advanced options of the cluster's DRS and their values. V(null) removes an option.
+    type: dict
+  allow_shared_settings:
+    description: Whether settings that others share may be changed.
+    type: bool
+    default: false
+extends_documentation_fragment:
+  - dml.vsphere.connection
+  - dml.vsphere.attributes
+notes:
+  - DRS options are kept as text by vCenter. VMware's documents do not name their types; the vSphere Client enters them
+    as text too.
+seealso:
+  - module: dml.vsphere.cluster_info
+  - module: dml.vsphere.esxi_power
+author:
+  - The dml.vsphere contributors (@dml-vsphere)
+"""
+
+EXAMPLES = r"""
+- name: Allow moves of virtual machines with a vGPU, and keep what was
+  dml.vsphere.shared_settings:
+    vcenter_options:
+      vgpu.hotmigrate.enabled: true
+    cluster: gpu
+    drs_options:
+      VgpuMMAutomationTimeoutSecs: "-1"
+    allow_shared_settings: true
+  register: settings
+
+- name: Restore what was
+  dml.vsphere.shared_settings:
+    vcenter_options: "{{ settings.previous.vcenter_options }}"
+    cluster: gpu
+    drs_options: "{{ settings.previous.drs_options }}"
+    allow_shared_settings: true
+"""
+
+RETURN = r"""
+previous:
+  description: The values before this call, in the shape of the options; V(null) where none was set.
+  returned: success
+  type: dict
+  sample: {vcenter_options: {vgpu.hotmigrate.enabled: false}, drs_options: {VgpuMMAutomationTimeoutSecs: null}}
+settings:
+  description: One entry for vCenter and one for the cluster, as far as options were given.
+  returned: always
+  type: list
+  elements: dict
+  contains:
+    object: {description: The vCenter or the cluster., type: str}
+    changed: {description: Whether options were changed., type: bool}
+    unmet: {description: "What is not permitted, with the old and the new value.", type: list, elements: str}
+    state: {description: The options as they are now., type: dict}
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils import runner
+from ..module_utils.cluster.options import DrsOptions, VcenterOptions
+from ..module_utils.vsphere import session
+
+ARGUMENTS = {
+    "vcenter_options": {"type": "dict"},
+    "cluster": {"type": "str"},
+    "drs_options": {"type": "dict"},
+    "allow_shared_settings": {"type": "bool", "default": False},
+}
+
+
+def subjects(opened: session.Session, params: dict[str, Any]) -> dict[str, Any]:
+    allowed = params["allow_shared_settings"]
+    found: dict[str, Any] = {}
+    if params["vcenter_options"]:
+        found["vcenter_options"] = VcenterOptions(opened, params["vcenter_options"], allowed=allowed)
+    if params["drs_options"]:
+        found["drs_options"] = DrsOptions(opened, params["cluster"], params["drs_options"], allowed=allowed)
+    return found
+
+
+def body(module: AnsibleModule) -> dict[str, Any]:
+    with session.session(module.params) as opened:
+        found = subjects(opened, module.params)
+        work = runner.Work(subjects=list(found.values()), refresh=lambda _subjects: None)
+        result = runner.converge(module, work)
+    settings = [{"object": one.pop("host"), **one} for one in result.pop("hosts")]
+    return {**result, "settings": settings, "previous": {key: one.previous or {} for key, one in found.items()}}
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={**session.arguments(), **ARGUMENTS},
+        supports_check_mode=True,
+        required_by={"drs_options": ("cluster",)},
+        required_one_of=[("vcenter_options", "drs_options")],
+    )
+    runner.run(module, lambda: body(module))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,100 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Follows the events of a long call while it runs, and shows each as one line."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ansible import constants
+from ansible.module_utils.parsing.convert_bool import boolean
+from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
+
+LOOK_SECONDS = 0.3
+OPTION = "progress_file"
+
+
+class Follower:
+    """Reads whole lines as they are appended to a file, until it is told that no more will come."""
+
+    def __init__(self, path: str, show: Callable[[dict[str, Any]], None]) -> None:
+        self._path, self._show = path, show
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._follow, name="progress", daemon=True)
+
+    def __enter__(self) -> Follower:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _follow(self) -> None:
+        with open(self._path, encoding="utf-8", errors="replace") as events:
+            held = ""
+            while True:
+                last = self._ended.wait(LOOK_SECONDS)
+                *lines, held = (held + events.read()).split("\n")
+                for line in lines:
+                    self._tell(line)
+                if last:
+                    return
+
+    def _tell(self, line: str) -> None:
+        """A line that is no event is shown as it is: what an odd program wrote must not end the task."""
+        try:
+            event = json.loads(line)
+            shown = {key: event[key] for key in ("about", "what", "seconds")}
+        except (ValueError, KeyError, TypeError):
+            shown = {"about": "progress", "what": line, "seconds": 0.0}
+        self._show(shown)
+
+
+def line_of(event: dict[str, Any]) -> str:
+    """An event as it is shown."""
+    return f"  {event['about']}: {event['what']} [{event['seconds']:.1f} s]"
+
+
+class FollowingAction(ActionBase):  # type: ignore[misc]  # ansible is not read by mypy
+    """An action that runs the module of its own name and shows its events meanwhile."""
+
+    _supports_check_mode = True
+    _supports_async = True
+
+    def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
+        """Run the module, with a file for its events where they can be followed."""
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        if not self._can_follow():
+            result.update(self._execute_module(task_vars=task_vars, wrap_async=self._task.async_val))
+            return result
+        display = Display()
+        with _private_file() as path, Follower(path, lambda event: display.display(line_of(event))):
+            arguments = {**self._task.args, OPTION: path}
+            result.update(self._execute_module(module_args=arguments, task_vars=task_vars))
+        result.get("invocation", {}).get("module_args", {}).pop(OPTION, None)
+        return result
+
+    def _can_follow(self) -> bool:
+        """Whether the module runs here, as this user and not in the background: only that one can write the file."""
+        here = self._connection.transport == "local" and not self._connection.become and not self._task.async_val
+        return here and bool(boolean(self._task.args.get("progress", True), strict=False))
+
+
+@contextmanager
+def _private_file() -> Iterator[str]:
+    """A new file that only this user can read and write; mkstemp sees to that."""
+    handle, path = tempfile.mkstemp(prefix="dml-progress-", dir=constants.DEFAULT_LOCAL_TMP)
+    os.close(handle)
+    try:
+        yield path
+    finally:
+        os.unlink(path)

@@ -1,0 +1,89 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What a person sees while hosts are worked on, and what a killed ansible leaves behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from lab.simulator import Simulator
+from tests.integration.ansible import Ansible
+
+PLAY = """
+- hosts: localhost
+  connection: local
+  gather_facts: false
+  tasks:
+    - dml.vsphere.cluster_lock: {{cluster: gpu}}
+    - dml.vsphere.esxi_power: {{hosts: [esx01.lab], state: maintenance, progress: {progress}}}
+    - dml.vsphere.esxi_power: {{hosts: [esx01.lab], state: rebooted, progress: {progress}}}
+    - dml.vsphere.cluster_lock: {{cluster: gpu, state: free}}
+"""
+LOCAL = ("-i", "localhost,")
+
+
+def play(tmp_path: Path, progress: bool = True) -> Path:
+    path = tmp_path / "play.yml"
+    path.write_text(PLAY.format(progress=str(progress).lower()))
+    return path
+
+
+@pytest.mark.parametrize("progress", [True, False])
+def test_each_event_is_one_line_and_the_private_file_is_gone_afterwards(
+    ansible: Ansible, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, progress: bool
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    ansible.environment["ANSIBLE_LOCAL_TEMP"] = str(temporary)
+    done = ansible.playbook(play(tmp_path, progress), *LOCAL)
+    assert done.rc == 0, done.out
+    lines = [line.strip() for line in done.out.splitlines() if line.startswith("  esx01.lab: ")]
+    said = [line.split(": ")[1].split(" [")[0] for line in lines]
+    every = ["enters maintenance mode", "is in maintenance mode", "reboots", "is down", "is back", "serves again"]
+    assert said == (every if progress else [])
+    assert not list(temporary.rglob("dml-progress-*"))
+    assert "progress_file" not in done.out
+
+
+def wait_for(condition: Any, seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_the_lock_of_an_ansible_that_was_killed_on_this_machine_is_taken_over_with_a_warning(
+    vcenter: Simulator, ansible: Ansible, tmp_path: Path
+) -> None:
+    vcenter.set_host("esx01.lab", reboot_seconds=30)
+    running = ansible.start(play(tmp_path), *LOCAL)
+    wait_for(lambda: "RebootHost_Task" in [write["method"] for write in vcenter.writes()])
+    refused = ansible.module("cluster_lock", cluster="gpu", run="other")
+    assert refused.rc == 1 and "it is held by" in refused.msg
+    os.killpg(running.pid, signal.SIGKILL)
+    running.wait()
+    taken = ansible.module("cluster_lock", cluster="gpu", run="other")
+    assert taken.changed and taken.result["state"]["run"] == "other"
+    assert "its process is gone" in str(taken.result["warnings"])
+    vcenter.clear()
+    back = threading.Timer(1, lambda: vcenter.set_host("esx01.lab", connection="connected"))
+    back.start()
+    after = ansible.module("esxi_power", hosts=["esx01.lab"], state="rebooted", reboot_timeout=60)
+    back.join()
+    assert after.rc == 0 and "RebootHost_Task" not in [write["method"] for write in vcenter.writes()]
+
+
+def test_a_step_that_nobody_waits_for_any_more_is_not_made(vcenter: Simulator, ansible: Ansible) -> None:
+    with mock.patch("plugins.modules.esxi_power.holder.watch", return_value=lambda: False):
+        left = ansible.module("esxi_power", hosts=["esx01.lab"], state="maintenance")
+    assert left.rc == 1 and "the ansible run that asked for it is gone" in left.msg
+    assert "EnterMaintenanceMode_Task" not in [write["method"] for write in vcenter.writes()]
+    assert not ansible.module("esxi_power", hosts=["esx01.lab"], check=True, state="in_service").changed

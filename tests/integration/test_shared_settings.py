@@ -1,0 +1,64 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""shared_settings against the simulated data centre: refused without permission, typed, restored from what was."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from lab.simulator import Simulator
+from tests.integration.ansible import Ansible
+
+HOT = "vgpu.hotmigrate.enabled"
+DRS = "VgpuMMAutomationTimeoutSecs"
+WISH: dict[str, Any] = {"vcenter_options": {HOT: True}, "cluster": "gpu", "drs_options": {DRS: -1}}
+
+
+def test_without_permission_the_sentence_names_what_is_and_what_would_be(vcenter: Simulator, ansible: Ansible) -> None:
+    refused = ansible.module("shared_settings", **WISH)
+    assert refused.rc == 1 and vcenter.writes() == []
+    assert f"{HOT} is false for all of vCenter" in refused.msg and "would become true" in refused.msg
+    assert f"{DRS} is not set for DRS of cluster gpu and would become -1" in refused.msg
+    planned = ansible.module("shared_settings", check=True, **WISH)
+    assert planned.rc == 0 and all(one["unmet"] for one in planned.result["settings"]) and vcenter.writes() == []
+
+
+def test_with_permission_they_are_set_and_what_was_restores_them(vcenter: Simulator, ansible: Ansible) -> None:
+    done = ansible.module("shared_settings", allow_shared_settings=True, **WISH)
+    assert done.changed, done.out
+    assert done.result["previous"] == {"vcenter_options": {HOT: False}, "drs_options": {DRS: None}}
+    assert vcenter.ask("GET", "/clusters/gpu")["drs_options"] == {DRS: "-1"}
+    read = ansible.module("cluster_info", cluster="gpu").result["cluster"]
+    assert read["options"] == {HOT: True} and read["drs"]["options"] == {DRS: "-1"}
+    vcenter.clear()
+    again = ansible.module("shared_settings", allow_shared_settings=True, **WISH)
+    assert not again.changed and vcenter.writes() == []
+    assert not ansible.module("shared_settings", **WISH).changed
+    restored = ansible.module("shared_settings", cluster="gpu", allow_shared_settings=True, **done.result["previous"])
+    assert restored.changed and restored.result["previous"]["drs_options"] == {DRS: "-1"}
+    assert vcenter.ask("GET", "/clusters/gpu")["drs_options"] == {}
+
+
+def test_other_drs_options_stay(vcenter: Simulator, ansible: Ansible) -> None:
+    vcenter.set_cluster("gpu", drs_options={"LBMaxVmotionPerHost": "1"})
+    assert ansible.module("shared_settings", allow_shared_settings=True, **WISH).changed
+    assert vcenter.ask("GET", "/clusters/gpu")["drs_options"] == {DRS: "-1", "LBMaxVmotionPerHost": "1"}
+
+
+@pytest.mark.parametrize(("value", "says"), [("maybe", "is not true or false"), (None, "vCenter keeps its options")])
+def test_a_value_of_the_wrong_kind_is_refused(vcenter: Simulator, ansible: Ansible, value: Any, says: str) -> None:
+    refused = ansible.module("shared_settings", vcenter_options={HOT: value}, allow_shared_settings=True)
+    assert refused.rc == 1 and HOT in refused.msg and says in refused.msg and vcenter.writes() == []
+
+
+def test_text_from_a_template_is_read_as_the_declared_type(vcenter: Simulator, ansible: Ansible) -> None:
+    assert ansible.module("shared_settings", vcenter_options={HOT: "yes"}, allow_shared_settings=True).changed
+    assert ansible.module("cluster_info", cluster="gpu").result["cluster"]["options"] == {HOT: True}
+
+
+def test_a_deaf_server_is_found_out(vcenter: Simulator, ansible: Ansible) -> None:
+    vcenter.fault("UpdateOptions", "deaf")
+    outcome = ansible.module("shared_settings", vcenter_options={HOT: True}, allow_shared_settings=True)
+    assert outcome.rc == 1 and "accepted the change, yet" in outcome.msg
