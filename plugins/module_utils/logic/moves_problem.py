@@ -125,8 +125,8 @@ def reachable(problem: Problem) -> list[Reach]:
 
     Free room only wanders to hosts that a worker can leave for free room: who is not found here can never move.
     """
-    missing = [-free for free in problem.free_at_start()]
-    open_hosts: deque[tuple[int, int | None]] = deque((host, None) for host, lack in enumerate(missing) if lack < 0)
+    free_at_start = enumerate(problem.free_at_start())
+    open_hosts: deque[tuple[int, int | None]] = deque((host, None) for host, free in free_at_start if free > 0)
     seen_hosts = {host for host, _after in open_hosts}
     waiting = _by_target(problem)
     found: list[Reach] = []
@@ -139,8 +139,7 @@ def reachable(problem: Problem) -> list[Reach]:
                 continue
             moved.add(worker)
             found.append(Reach(worker, host, after))
-            missing[home] -= 1
-            if missing[home] < 0 and home not in seen_hosts:
+            if home not in seen_hosts:
                 seen_hosts.add(home)
                 open_hosts.append((home, worker))
     return found
