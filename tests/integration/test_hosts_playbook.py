@@ -1,0 +1,127 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""playbooks/hosts.yml against simulated data centres, judged by the server's own log of writes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from lab.simulator import Simulator
+from tests.integration.ansible import Ansible
+from tests.integration.rolling import (
+    PLAYBOOK,
+    arguments,
+    datacentre,
+    most_out_of_service,
+    recap,
+    run,
+    shown_changes,
+    times,
+)
+
+Start = Callable[..., Simulator]
+AnsibleFor = Callable[..., Ansible]
+
+
+def test_bare_hosts_take_one_reboot_each_and_a_second_run_does_nothing(start: Start, ansible_for: AnsibleFor) -> None:
+    vcenter = start(text=datacentre("name: esx01.lab", "name: esx02.lab, module_options: {nmlx5_core: max_vfs=8}"))
+    ansible = ansible_for(vcenter)
+    planned = run(ansible, "--check", "--diff")
+    assert planned.rc == 0, planned.out
+    assert vcenter.writes() == []
+    done = run(ansible, "--diff")
+    assert done.rc == 0, done.out
+    assert shown_changes(done) == shown_changes(planned)
+    assert set(shown_changes(planned)) == {"esx01.lab", "esx02.lab"}
+    writes = vcenter.writes()
+    assert times(writes, "RebootHost_Task") == {"esx01.lab": 1, "esx02.lab": 1}
+    assert most_out_of_service(writes) == 1
+    vcenter.clear()
+    again = run(ansible)
+    assert again.rc == 0, again.out
+    assert recap(again)["changed"] == 0
+    assert vcenter.writes() == []
+    options = ansible.module("esxi_kernel_module", check=True, hosts=["esx02.lab"], name="nmlx5_core", options={})
+    active = options.host("esx02.lab")["state"]["active"]
+    assert active == {"max_vfs": "8", "pfctx": "0x08", "pfcrx": "0x08", "trust_state": "2"}
+
+
+def test_a_passthrough_host_comes_to_vgpu_with_two_reboots_and_two_go_at_a_time_where_allowed(
+    start: Start, ansible_for: AnsibleFor
+) -> None:
+    vcenter = start(text=datacentre("name: esx01.lab, passthrough: [all]", "name: esx02.lab", "name: esx03.lab"))
+    profile: dict[str, Any] = {
+        "passthrough": {"enabled": False},
+        "vibs": [
+            {
+                "name": "NVD-AIE_ESXi_8.0.0_Driver",
+                "version": "550.90.05",
+                "source": "[shared] NVD-AIE-800_550.90.05-1OEM.800.1.0.20613240_24012345.zip",
+            }
+        ],
+        "graphics": {"type": "shared_direct"},
+    }
+    done = run(ansible_for(vcenter), esxi_host_profile=profile, max_out_of_service=2)
+    assert done.rc == 0, done.out
+    writes = vcenter.writes()
+    assert times(writes, "RebootHost_Task") == {"esx01.lab": 2, "esx02.lab": 1, "esx03.lab": 1}
+    assert most_out_of_service(writes) == 2
+
+
+def test_the_canary_goes_alone_until_told_to_go_on(start: Start, ansible_for: AnsibleFor) -> None:
+    vcenter = start(text=datacentre('name: "esx%02d.lab", count: 2'))
+    ansible = ansible_for(vcenter)
+    first = run(ansible, canary="esx02.lab")
+    assert first.rc == 0, first.out
+    assert times(vcenter.writes(), "RebootHost_Task") == {"esx02.lab": 1}
+    assert "continue_after_canary" in first.out
+    rest = run(ansible, canary="esx02.lab", continue_after_canary=True)
+    assert rest.rc == 0, rest.out
+    assert times(vcenter.writes(), "RebootHost_Task") == {"esx01.lab": 1, "esx02.lab": 1}
+
+
+def test_what_needs_no_reboot_is_changed_in_service(vcenter: Simulator, ansible: Ansible) -> None:
+    done = run(ansible, esxi_host_profile={"pvrdma": {"vmk": "vmk1"}})
+    assert done.rc == 0, done.out
+    writes = vcenter.writes()
+    assert times(writes, "UpdateOptions") == {f"esx{number:02d}.lab": 1 for number in range(1, 6)}
+    assert most_out_of_service(writes) == 0
+
+
+def test_of_two_controllers_one_is_refused_and_says_who_holds_the_lock(start: Start, ansible_for: AnsibleFor) -> None:
+    vcenter = start(text=datacentre('name: "esx%02d.lab", count: 2'))
+    ansible = ansible_for(vcenter)
+    both = [ansible.start(PLAYBOOK, *arguments(ansible)) for _ in range(2)]
+    said = [process.communicate(timeout=300)[0] for process in both]
+    assert sorted(process.returncode for process in both) == [0, 2], said
+    (loser,) = [text for process, text in zip(both, said, strict=True) if process.returncode]
+    assert "could not take its lock" in loser
+    writes = vcenter.writes()
+    assert most_out_of_service(writes) == 1
+    assert times(writes, "RebootHost_Task") == {"esx01.lab": 1, "esx02.lab": 1}
+
+
+def test_a_host_that_somebody_else_took_out_of_service_is_left_so(start: Start, ansible_for: AnsibleFor) -> None:
+    vcenter = start(text=datacentre('name: "esx%02d.lab", count: 2'))
+    vcenter.set_host("esx02.lab", maintenance=True)
+    stopped = run(ansible_for(vcenter))
+    assert stopped.rc != 0
+    assert "esx02.lab" in stopped.out
+    writes = vcenter.writes()
+    assert "esx02.lab" not in times(writes, "ExitMaintenanceMode_Task")
+    assert "esx01.lab" not in times(writes, "EnterMaintenanceMode_Task")
+
+
+@pytest.mark.parametrize("secret", ["lab-only"])
+def test_the_password_stands_in_no_output_and_no_evidence(vcenter: Simulator, ansible: Ansible, secret: str) -> None:
+    done = run(ansible, "-vvv", esxi_host_profile={"pvrdma": {"vmk": "vmk1"}})
+    assert done.rc == 0, done.out
+    assert secret not in done.out
+    (evidence,) = (ansible.folder / "evidence").glob("*.json")
+    assert secret not in evidence.read_text()
+    assert oct(evidence.stat().st_mode)[-3:] == "600"
+    assert json.loads(evidence.read_text())["hosts"]
