@@ -53,15 +53,16 @@ class Follower:
         """A line that is no event is shown as it is: what an odd program wrote must not end the task."""
         try:
             event = json.loads(line)
-            shown = {key: event[key] for key in ("about", "what", "seconds")}
+            shown = {"about": str(event["about"]), "what": str(event["what"]), "seconds": float(event["seconds"])}
         except (ValueError, KeyError, TypeError):
             shown = {"about": "progress", "what": line, "seconds": 0.0}
         self._show(shown)
 
 
 def line_of(event: dict[str, Any]) -> str:
-    """An event as it is shown."""
-    return f"  {event['about']}: {event['what']} [{event['seconds']:.1f} s]"
+    """An event as it is shown; names come from others and must not command the terminal."""
+    text = f"{event['about']}: {event['what']} [{event['seconds']:.1f} s]"
+    return "  " + "".join(sign if sign.isprintable() else "?" for sign in text)
 
 
 class FollowingAction(ActionBase):  # type: ignore[misc]  # ansible is not read by mypy

@@ -98,6 +98,22 @@ def test_a_lock_that_ran_out_is_taken_over(vcenter: Simulator, ansible: Ansible)
     assert "alice@ctl01" in str(taken.result["warnings"]) and "run out" in str(taken.result["warnings"])
 
 
+def test_a_controller_that_slept_through_two_changes_does_not_get_the_lock(
+    vcenter: Simulator, ansible: Ansible
+) -> None:
+    assert ansible.module("cluster_lock", run="a", **GPU).changed
+    assert ansible.module("cluster_lock", run="a", state="free", **GPU).changed
+    with session.session({**DEFAULTS, **vcenter.connection}) as opened:
+        late = ClusterLock(opened, "gpu", "held", lock.Wish("late", "late", 600))
+        plan = late.plan(late.read())
+        assert ansible.module("cluster_lock", run="b", **GPU).changed
+        assert ansible.module("cluster_lock", run="b", ttl=90000, **GPU).changed
+        with pytest.raises(Refused, match=r"just taken by .*run b"):
+            late.apply(plan)
+        assert late.read()["run"] == "b"
+    assert len(folders(vcenter)) == 1
+
+
 WRITES_OF_ONE_TAKE = ("CreateFolder", "Rename_Task", "Destroy_Task")
 
 

@@ -80,10 +80,13 @@ class Slots:
         wanted = parse(profile)
         if wanted is None:
             return 0
-        # A GPU reports less than it is sold as; the largest profile offered for it says what counts.
-        largest = [one.gigabytes for one in map(parse, self.offered) if one and one.model == wanted.model]
-        count = max(math.ceil(gpu.gigabytes), *largest, 0) // wanted.gigabytes
+        count = self._gigabytes(gpu, wanted) // wanted.gigabytes
         return min(count, MIG_SLICES // wanted.slices) if wanted.slices else count
+
+    def _gigabytes(self, gpu: Gpu, wanted: Profile) -> int:
+        """A GPU reports less memory than it is sold with; the largest profile offered for it says what counts."""
+        largest = [one.gigabytes for one in map(parse, self.offered) if one and one.model == wanted.model]
+        return max(math.ceil(gpu.gigabytes), *largest, 0)
 
     def _free_on(self, gpu: Gpu, profile: str) -> int:
         there = [one for one in map(parse, gpu.used) if one]
@@ -95,7 +98,7 @@ class Slots:
             return max(capacity - len(there), 0)
         if bool(wanted.slices) != any(one.slices for one in there) or not (gpu.mixed_sizes or wanted.slices):
             return 0
-        memory = capacity * wanted.gigabytes - sum(one.gigabytes for one in there)
+        memory = self._gigabytes(gpu, wanted) - sum(one.gigabytes for one in there)
         slices = MIG_SLICES - sum(one.slices for one in there)
         return max(min(memory // wanted.gigabytes, slices // wanted.slices if wanted.slices else memory), 0)
 
