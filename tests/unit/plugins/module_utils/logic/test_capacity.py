@@ -91,6 +91,7 @@ TASK = {"object": "esx1", "task": "reconfigure", "user": "bob", "ours": False}
         ({"out_of_service": [{**OUT, "ours": True}], "ha": HA}, Next(("esx1",), 2), {"ha_capacity"}),
         ({"gpu_slots": [slots((1, 0), (1, 0))]}, Next(("esx1",)), {"gpu_slots"}),
         ({"gpu_slots": [slots((1, 0), (0, 1))]}, Next(("esx1",)), set()),
+        ({"gpu_slots": [slots((1, 1), (1, 0))]}, Next(("esx1",)), {"gpu_slots"}),
         ({"tasks": [TASK]}, Next(("esx1",)), {"running_task"}),
         ({"tasks": [{**TASK, "ours": True}]}, Next(("esx1",)), set()),
         ({"tasks": [TASK]}, Next(("esx2",)), set()),
