@@ -9,12 +9,14 @@ import os
 import subprocess
 import sys
 import tarfile
+import textwrap
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lab.simulator import ROOT, Simulator
+from lab.simulator import DATACENTRES, ROOT, Simulator
 
 BIN = Path(sys.executable).parent
 # Whatever else stands in a checkout must not travel.
@@ -36,18 +38,8 @@ TRAVELS = {
     "roles",
     "stacks",
 }
-INVENTORY = """
-clusters:
-  hosts:
-    gpu:
-  vars:
-    ansible_connection: local
-    ansible_python_interpreter: "{{ ansible_playbook_python }}"
-    esxi_host_profile:
-      kernel_modules:
-        - name: nmlx5_core
-          options: {max_vfs: 8}
-"""
+# The inventory that the README shows is the one that is run.
+INVENTORY = textwrap.dedent((ROOT / "README.md").read_text().split("```yaml\n")[1].split("```")[0])
 
 
 def run(folder: Path, *command: str, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -157,9 +149,11 @@ def test_galaxy_accepts_it(tarball: Path, tmp_path: Path) -> None:
     assert complaints == []
 
 
-def test_the_site_playbook_runs_from_elsewhere(elsewhere: Path, vcenter: Simulator) -> None:
-    (elsewhere / "site.inventory.yml").write_text(INVENTORY)
-    command = ["ansible-playbook", "-i", "site.inventory.yml", "dml.vsphere.site"]
+def test_the_site_playbook_runs_from_elsewhere(elsewhere: Path, start: Callable[..., Simulator]) -> None:
+    lab = (DATACENTRES / "lab.yml").read_text()
+    vcenter = start(text=lab.replace("count: 5", "count: 2"))
+    (elsewhere / "inventory.yml").write_text(INVENTORY)
+    command = ["ansible-playbook", "-i", "inventory.yml", "dml.vsphere.site"]
     first = run(elsewhere, *command, **vcenter.environment)
     assert first.returncode == 0, first.stdout
     assert vcenter.writes()
