@@ -100,7 +100,7 @@ unit: environment ## Unit tests
 	$(PYTEST) tests/unit $(MARKS) --junitxml=$(REPORTS)/unit.xml
 
 integration: setup ## Tests against the simulator
-	$(PYTEST) tests/integration $(MARKS) --junitxml=$(REPORTS)/integration.xml
+	$(PYTEST) tests/integration $(MARKS) --numprocesses 3 --dist worksteal --junitxml=$(REPORTS)/integration.xml
 
 oldest: setup ## The same with the oldest ansible-core and pyVmomi that are supported
 	tools/oldest $(MARKS) --junitxml=$(REPORTS)/oldest.xml
