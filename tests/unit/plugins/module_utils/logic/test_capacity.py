@@ -16,7 +16,12 @@ T4 = "grid_t4-16c"
 
 def slots(*hosts: tuple[int, int]) -> dict[str, Any]:
     rows = [{"host": f"esx{number}", "used": used, "free": free} for number, (used, free) in enumerate(hosts, 1)]
-    return {"profile": T4, "used": sum(u for u, _ in hosts), "free": sum(f for _, f in hosts), "hosts": rows}
+    return {
+        "profile": T4,
+        "used": sum(used for used, _free in hosts),
+        "free": sum(free for _used, free in hosts),
+        "hosts": rows,
+    }
 
 
 def cluster(**more: Any) -> dict[str, Any]:
