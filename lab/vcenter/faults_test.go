@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"testing"
@@ -210,4 +211,32 @@ func TestMoodsOfHostAndCluster(t *testing.T) {
 	if c["vsan_resync_bytes"] != 42.0 || c["drs_options"].(map[string]any)["X"] != "1" {
 		t.Errorf("cluster: %v", c)
 	}
+}
+
+func TestAbandonedWaitEnds(t *testing.T) {
+	r := launch(t, "")
+	pc := r.c.ServiceContent.PropertyCollector
+	_, err := methods.CreateFilter(r.ctx, r.c, &types.CreateFilter{This: pc, Spec: types.PropertyFilterSpec{
+		PropSet:   []types.PropertySpec{{Type: "HostSystem", PathSet: []string{"runtime.inMaintenanceMode"}}},
+		ObjectSet: []types.ObjectSpec{{Obj: r.host("esx01.lab").Reference()}}}})
+	r.must(err)
+	first, err := methods.WaitForUpdatesEx(r.ctx, r.c, &types.WaitForUpdatesEx{This: pc})
+	r.must(err)
+	ctx, cancel := context.WithCancel(r.ctx)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := methods.WaitForUpdatesEx(ctx, r.c, &types.WaitForUpdatesEx{This: pc, Version: first.Returnval.Version})
+		ended <- err
+	}()
+	calls := func() map[string]int {
+		var calls map[string]int
+		r.control("GET", "/calls", nil, &calls)
+		return calls
+	}
+	r.awaitTrue("the client waits", func() bool { return calls()["WaitForUpdatesEx"] == 2 })
+	cancel()
+	if <-ended == nil {
+		t.Error("the wait ended well")
+	}
+	r.awaitTrue("the server gives up too", func() bool { return calls()["abandoned WaitForUpdatesEx"] == 1 })
 }

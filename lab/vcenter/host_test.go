@@ -168,6 +168,7 @@ func TestLogOfWrites(t *testing.T) {
 		t.Fatal(fault)
 	}
 	r.esxcli("esx03.lab", "system module parameters list", "module", "nmlx5_rdma")
+	r.esxcli("esx03.lab", "software vib install", "dryrun", "true", "viburl", daemonVIB)
 	r.control("GET", "/writes", nil, &writes)
 	if len(writes) != 1 {
 		t.Fatalf("%d writes: %v", len(writes), writes)

@@ -145,6 +145,18 @@ func hypervisor(t *testing.T) (string, chan world.Order) {
 	return server.URL, orders
 }
 
+// next is the next order the listener gets.
+func (r *running) next(orders chan world.Order) world.Order {
+	r.t.Helper()
+	select {
+	case o := <-orders:
+		return o
+	case <-time.After(deadline):
+		r.t.Fatal("no order came")
+		return world.Order{}
+	}
+}
+
 func TestExternalModeEndsTasksWhenTold(t *testing.T) {
 	r := launch(t, vgpuHosts)
 	r.allowHotMigration()
@@ -153,7 +165,7 @@ func TestExternalModeEndsTasksWhenTold(t *testing.T) {
 	target := r.host("esx03.lab").Reference()
 	task, err := r.vm("w1").Relocate(r.ctx, types.VirtualMachineRelocateSpec{Host: &target}, types.VirtualMachineMovePriorityDefaultPriority)
 	r.must(err)
-	o := <-orders
+	o := r.next(orders)
 	if o.Op != "Relocate" || o.VM != "w1" || o.Source != "esx01.lab" || o.Target != "esx03.lab" || o.MOID != r.vm("w1").Reference().Value {
 		t.Errorf("order: %+v", o)
 	}
@@ -170,7 +182,7 @@ func TestExternalModeEndsTasksWhenTold(t *testing.T) {
 
 	task, err = r.vm("w1").PowerOff(r.ctx)
 	r.must(err)
-	o = <-orders
+	o = r.next(orders)
 	r.control("POST", "/external/"+o.ID, map[string]any{"failed": "The node hangs."}, nil)
 	if err := task.Wait(r.ctx); o.Op != "PowerOff" || err == nil || err.Error() != "The node hangs." || !r.machine("w1").On {
 		t.Errorf("order %+v, task: %v", o, err)

@@ -105,9 +105,10 @@ func (f *Front) write(call Call) Write {
 
 // forward calls vcsim and keeps its answer.
 func (f *Front) forward(r *http.Request, body []byte) *recorder {
-	r.Body = io.NopCloser(bytes.NewReader(body))
+	again := r.WithContext(r.Context())
+	again.Body = io.NopCloser(bytes.NewReader(body))
 	rec := &recorder{header: http.Header{}, status: http.StatusOK}
-	f.next.ServeHTTP(rec, r)
+	f.next.ServeHTTP(rec, again)
 	return rec
 }
 

@@ -35,6 +35,11 @@ func (f *Front) strike(w http.ResponseWriter, r *http.Request, rule *Fault, call
 		f.world.NeverReturns(f.world.Owner(call.Object))
 		return f.pass(w, r, call, body)
 	}
+	return f.fail(w, rule, call)
+}
+
+// fail answers by the rule's fault, or by a task that ends in it.
+func (f *Front) fail(w http.ResponseWriter, rule *Fault, call Call) string {
 	fault, err := rule.vim(call)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError) // Add has checked it: cannot be
@@ -54,9 +59,15 @@ func (c Call) returnsTask() bool { return strings.HasSuffix(c.SOAP, "_Task") }
 
 // pass hands the call to vcsim and its answer back.
 func (f *Front) pass(w http.ResponseWriter, r *http.Request, call Call, body []byte) string {
-	rec := f.forward(r, body)
+	forward := f.forward
+	if strings.HasPrefix(call.SOAP, "WaitForUpdates") {
+		forward = func(r *http.Request, body []byte) *recorder { return f.wait(r, call, body) }
+	}
+	rec := forward(r, body)
 	f.sessions.learn(r, call, body, rec.header)
-	rec.copyTo(w)
+	if r.Context().Err() == nil {
+		rec.copyTo(w)
+	}
 	return rec.result()
 }
 

@@ -35,24 +35,32 @@ func (w *World) build(ctx context.Context) error {
 			return fmt.Errorf("cluster %s: %w", c.Name, err)
 		}
 	}
-	for _, name := range w.desc.Datastores {
-		if err := b.datastore(ctx, name); err != nil {
-			return fmt.Errorf("datastore %s: %w", name, err)
-		}
-	}
-	for _, s := range w.desc.Switches {
-		if err := b.distributedSwitch(ctx, s); err != nil {
-			return fmt.Errorf("switch %s: %w", s.Name, err)
-		}
-	}
-	for _, v := range w.desc.VMs {
-		if err := b.machine(ctx, v); err != nil {
-			return fmt.Errorf("virtual machine %s: %w", v.Name, err)
-		}
+	if err := b.furnish(ctx); err != nil {
+		return err
 	}
 	w.namePlaces(dc.Reference())
 	for _, h := range w.hosts {
 		h.setVersion()
+	}
+	return nil
+}
+
+// furnish adds what lies on the hosts: datastores, switches, virtual machines.
+func (b *builder) furnish(ctx context.Context) error {
+	for _, name := range b.world.desc.Datastores {
+		if err := b.datastore(ctx, name); err != nil {
+			return fmt.Errorf("datastore %s: %w", name, err)
+		}
+	}
+	for _, s := range b.world.desc.Switches {
+		if err := b.distributedSwitch(ctx, s); err != nil {
+			return fmt.Errorf("switch %s: %w", s.Name, err)
+		}
+	}
+	for _, v := range b.world.desc.VMs {
+		if err := b.machine(ctx, v); err != nil {
+			return fmt.Errorf("virtual machine %s: %w", v.Name, err)
+		}
 	}
 	return nil
 }

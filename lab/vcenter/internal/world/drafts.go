@@ -168,29 +168,41 @@ func (w *World) missing(open *draft) []string {
 	return out
 }
 
-// draftComponents reads and changes the components of a draft, one by one or many at once.
-func (w *World) draftComponents(out http.ResponseWriter, r *http.Request, open *draft, words []string) {
-	var body struct {
-		Version string            `json:"version"`
-		Set     map[string]string `json:"components_to_set"`
-		Delete  []string          `json:"components_to_delete"`
-	}
+// componentChange is a change of a draft's components.
+type componentChange struct {
+	Version string            `json:"version"`
+	Set     map[string]string `json:"components_to_set"`
+	Delete  []string          `json:"components_to_delete"`
+}
+
+// readChange reads the change that a request asks for; one component may be named by the path.
+func readChange(r *http.Request, words []string) (componentChange, error) {
+	var c componentChange
 	if r.Method == http.MethodPut || r.Method == http.MethodPatch {
-		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
-			restError(out, http.StatusBadRequest, "INVALID_ARGUMENT", err.Error())
-			return
+		if err := json.NewDecoder(r.Body).Decode(&c); err != nil {
+			return c, err
 		}
 	}
 	if len(words) > 0 && r.Method == http.MethodPut {
-		body.Set = map[string]string{words[0]: body.Version}
+		c.Set = map[string]string{words[0]: c.Version}
 	}
 	if len(words) > 0 && r.Method == http.MethodDelete {
-		body.Delete = []string{words[0]}
+		c.Delete = []string{words[0]}
+	}
+	return c, nil
+}
+
+// draftComponents reads and changes the components of a draft, one by one or many at once.
+func (w *World) draftComponents(out http.ResponseWriter, r *http.Request, open *draft, words []string) {
+	c, err := readChange(r, words)
+	if err != nil {
+		restError(out, http.StatusBadRequest, "INVALID_ARGUMENT", err.Error())
+		return
 	}
 	w.mu.Lock()
 	next := maps.Clone(open.components)
-	maps.Copy(next, body.Set)
-	for _, name := range body.Delete {
+	maps.Copy(next, c.Set)
+	for _, name := range c.Delete {
 		delete(next, name)
 	}
 	open.components = next
@@ -199,7 +211,11 @@ func (w *World) draftComponents(out http.ResponseWriter, r *http.Request, open *
 		out.WriteHeader(http.StatusNoContent)
 		return
 	}
-	shown := w.software(next)["components"].(map[string]any)
+	w.showComponents(out, next, words)
+}
+
+func (w *World) showComponents(out http.ResponseWriter, components map[string]string, words []string) {
+	shown := w.software(components)["components"].(map[string]any)
 	if len(words) == 0 {
 		restReply(out, shown)
 		return

@@ -48,8 +48,8 @@ func (h *hook) RemoveObject(_ *simulator.Context, gone types.ManagedObjectRefere
 
 // receiver picks the object that answers a call. The registered objects stay vcsim's own, so that its type
 // assertions keep working; only the methods we answer ourselves go to a wrapper.
-func (w *World) receiver(ctx *simulator.Context, m *simulator.Method) (mo.Reference, types.BaseMethodFault) {
-	wrapper := w.wrapper(ctx, m.This)
+func (w *World) receiver(_ *simulator.Context, m *simulator.Method) (mo.Reference, types.BaseMethodFault) {
+	wrapper := w.wrapper(m.This)
 	if wrapper == nil || !reflect.ValueOf(wrapper).MethodByName(goName(m.Name)).IsValid() {
 		return nil, nil
 	}
@@ -59,12 +59,14 @@ func (w *World) receiver(ctx *simulator.Context, m *simulator.Method) (mo.Refere
 	return wrapper, nil
 }
 
-func (w *World) wrapper(ctx *simulator.Context, this ref) mo.Reference {
-	switch o := w.reg.Get(this).(type) {
-	case *simulator.HostSystem:
-		if h := w.host(this); h != nil {
-			return &hostMethods{HostSystem: o, host: h}
+func (w *World) wrapper(this ref) mo.Reference {
+	object := w.reg.Get(this)
+	if h := w.host(w.Owner(this)); h != nil {
+		if wrapped := h.wrapper(object); wrapped != nil {
+			return wrapped
 		}
+	}
+	switch o := object.(type) {
 	case *simulator.ClusterComputeResource:
 		if w.built.Load() {
 			return &clusterMethods{ClusterComputeResource: o, world: w}
@@ -79,20 +81,25 @@ func (w *World) wrapper(ctx *simulator.Context, this ref) mo.Reference {
 		return &checkerMethods{VmProvisioningChecker: o, world: w}
 	case *simulator.EnvironmentBrowser:
 		return &environmentMethods{EnvironmentBrowser: o, world: w}
-	case *simulator.HostFirewallSystem:
-		if h := w.host(w.Owner(this)); h != nil {
-			return &firewallMethods{HostFirewallSystem: o, host: h}
-		}
-	case *simulator.HostNetworkSystem:
-		if h := w.host(w.Owner(this)); h != nil {
-			return &networkMethods{HostNetworkSystem: o, host: h}
-		}
-	case *simulator.HostVirtualNicManager:
-		if h := w.host(w.Owner(this)); h != nil {
-			return &vnicManagerMethods{HostVirtualNicManager: o, host: h}
-		}
 	case *simulator.OptionManager:
-		return &optionMethods{OptionManager: o, world: w, host: w.host(w.Owner(this))}
+		return &optionMethods{OptionManager: o, world: w}
+	}
+	return nil
+}
+
+// wrapper is for the host itself and its managers.
+func (h *Host) wrapper(object mo.Reference) mo.Reference {
+	switch o := object.(type) {
+	case *simulator.HostSystem:
+		return &hostMethods{HostSystem: o, host: h}
+	case *simulator.HostFirewallSystem:
+		return &firewallMethods{HostFirewallSystem: o, host: h}
+	case *simulator.HostNetworkSystem:
+		return &networkMethods{HostNetworkSystem: o, host: h}
+	case *simulator.HostVirtualNicManager:
+		return &vnicManagerMethods{HostVirtualNicManager: o, host: h}
+	case *simulator.OptionManager:
+		return &optionMethods{OptionManager: o, world: h.world, host: h}
 	}
 	return nil
 }

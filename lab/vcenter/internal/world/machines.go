@@ -17,22 +17,8 @@ func (b *builder) machine(ctx context.Context, v datacentre.VM) error {
 	if err != nil {
 		return err
 	}
-	spec := types.VirtualMachineConfigSpec{
-		Name: v.Name, GuestId: "ubuntu64Guest", NumCPUs: max(v.CPUs, 1), MemoryMB: max(v.MemoryMB, 1024), Annotation: v.Owner, Version: "vmx-20",
-		Files: &types.VirtualMachineFileInfo{VmPathName: "[" + b.world.desc.Datastores[0] + "]"},
-	}
-	devices, err := b.devices(h, v)
+	spec, err := b.machineSpec(h, v)
 	if err != nil {
-		return err
-	}
-	if v.VGPU != "" || v.Passthrough != "" || v.PVRDMA != "" {
-		spec.MemoryReservationLockedToMax = types.NewBool(true)
-		spec.MemoryAllocation = &types.ResourceAllocationInfo{Reservation: types.NewInt64(spec.MemoryMB)}
-	}
-	for key, value := range v.ExtraConfig {
-		spec.ExtraConfig = append(spec.ExtraConfig, &types.OptionValue{Key: key, Value: value})
-	}
-	if spec.DeviceChange, err = devices.ConfigSpec(types.VirtualDeviceConfigSpecOperationAdd); err != nil {
 		return err
 	}
 	task, err := b.folders.VmFolder.CreateVM(ctx, spec, pool, object.NewHostSystem(b.world.client, h.self))
@@ -44,6 +30,26 @@ func (b *builder) machine(ctx context.Context, v datacentre.VM) error {
 		return err
 	}
 	return b.finish(ctx, object.NewVirtualMachine(b.world.client, info.Result.(ref)), v)
+}
+
+func (b *builder) machineSpec(h *Host, v datacentre.VM) (types.VirtualMachineConfigSpec, error) {
+	spec := types.VirtualMachineConfigSpec{
+		Name: v.Name, GuestId: "ubuntu64Guest", NumCPUs: max(v.CPUs, 1), MemoryMB: max(v.MemoryMB, 1024), Annotation: v.Owner, Version: "vmx-20",
+		Files: &types.VirtualMachineFileInfo{VmPathName: "[" + b.world.desc.Datastores[0] + "]"},
+	}
+	if v.VGPU != "" || v.Passthrough != "" || v.PVRDMA != "" {
+		spec.MemoryReservationLockedToMax = types.NewBool(true)
+		spec.MemoryAllocation = &types.ResourceAllocationInfo{Reservation: types.NewInt64(spec.MemoryMB)}
+	}
+	for key, value := range v.ExtraConfig {
+		spec.ExtraConfig = append(spec.ExtraConfig, &types.OptionValue{Key: key, Value: value})
+	}
+	devices, err := b.devices(h, v)
+	if err != nil {
+		return spec, err
+	}
+	spec.DeviceChange, err = devices.ConfigSpec(types.VirtualDeviceConfigSpecOperationAdd)
+	return spec, err
 }
 
 func (b *builder) finish(ctx context.Context, vm *object.VirtualMachine, v datacentre.VM) error {
@@ -82,8 +88,7 @@ func (b *builder) devices(h *Host, v datacentre.VM) (object.VirtualDeviceList, e
 	disk := list.CreateDisk(scsi.(types.BaseVirtualController), ref{}, "")
 	disk.CapacityInKB = 10 << 20
 	disk.StorageIOAllocation = &types.StorageIOAllocationInfo{Limit: types.NewInt64(-1)}
-	nic, err := list.CreateEthernetCard("vmxnet3", &types.VirtualEthernetCardNetworkBackingInfo{
-		VirtualDeviceDeviceBackingInfo: types.VirtualDeviceDeviceBackingInfo{DeviceName: "VM Network"}})
+	nic, err := list.CreateEthernetCard("vmxnet3", networkBacking())
 	if err != nil {
 		return nil, err
 	}
@@ -94,20 +99,26 @@ func (b *builder) devices(h *Host, v datacentre.VM) (object.VirtualDeviceList, e
 	if v.Passthrough != "" {
 		list = append(list, h.passthroughDevice(v.Passthrough))
 	}
-	if v.PVRDMA != "" {
-		card, err := b.rdmaCard(v.PVRDMA)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, card)
-	}
 	if v.SRIOV != "" {
-		card := &types.VirtualSriovEthernetCard{SriovBacking: &types.VirtualSriovEthernetCardSriovBackingInfo{
-			PhysicalFunctionBacking: &types.VirtualPCIPassthroughDeviceBackingInfo{Id: v.SRIOV, VendorId: signed(0x15b3)}}}
-		card.Key, card.Backing = -101, &types.VirtualEthernetCardNetworkBackingInfo{VirtualDeviceDeviceBackingInfo: types.VirtualDeviceDeviceBackingInfo{DeviceName: "VM Network"}}
-		list = append(list, card)
+		list = append(list, sriovCard(v.SRIOV))
 	}
-	return list, nil
+	if v.PVRDMA == "" {
+		return list, nil
+	}
+	card, err := b.rdmaCard(v.PVRDMA)
+	return append(list, card), err
+}
+
+func networkBacking() *types.VirtualEthernetCardNetworkBackingInfo {
+	return &types.VirtualEthernetCardNetworkBackingInfo{VirtualDeviceDeviceBackingInfo: types.VirtualDeviceDeviceBackingInfo{DeviceName: "VM Network"}}
+}
+
+// sriovCard is a virtual function of a NIC of the host.
+func sriovCard(pci string) *types.VirtualSriovEthernetCard {
+	card := &types.VirtualSriovEthernetCard{SriovBacking: &types.VirtualSriovEthernetCardSriovBackingInfo{
+		PhysicalFunctionBacking: &types.VirtualPCIPassthroughDeviceBackingInfo{Id: pci, VendorId: signed(0x15b3)}}}
+	card.Key, card.Backing = -101, networkBacking()
+	return card
 }
 
 // passthroughDevice gives a PCI device of the host to a virtual machine; "gpu" is the host's first GPU.

@@ -37,15 +37,13 @@ func (h *Host) Apply(c HostChange) error {
 			return err
 		}
 	}
-	if c.Maintenance != nil {
-		h.push(ctx, change("runtime.inMaintenanceMode", *c.Maintenance))
+	var changes []types.PropertyChange
+	for path, value := range map[string]*bool{"runtime.inMaintenanceMode": c.Maintenance, "runtime.inQuarantineMode": c.Quarantine, "summary.rebootRequired": c.RebootRequired} {
+		if value != nil {
+			changes = append(changes, change(path, *value))
+		}
 	}
-	if c.Quarantine != nil {
-		h.push(ctx, change("runtime.inQuarantineMode", *c.Quarantine))
-	}
-	if c.RebootRequired != nil {
-		h.push(ctx, change("summary.rebootRequired", *c.RebootRequired))
-	}
+	h.push(ctx, changes...)
 	if c.HostProfile != nil {
 		h.world.attachProfile(ctx, h.self, *c.HostProfile)
 	}

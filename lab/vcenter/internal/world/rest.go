@@ -33,6 +33,11 @@ func (w *World) ServeREST(out http.ResponseWriter, r *http.Request) {
 		restError(out, http.StatusNotFound, "NOT_FOUND", "The cluster '"+words[0]+"' does not exist.")
 		return
 	}
+	w.serveCluster(out, r, cluster, words)
+}
+
+// serveCluster answers the calls to one cluster.
+func (w *World) serveCluster(out http.ResponseWriter, r *http.Request, cluster ref, words []string) {
 	area := strings.Join(words[1:min(len(words), 3)], "/")
 	switch {
 	case area == "enablement/software":

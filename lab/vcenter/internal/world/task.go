@@ -2,6 +2,7 @@ package world
 
 import (
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/vmware/govmomi/simulator"
@@ -89,29 +90,29 @@ func message(fault types.BaseMethodFault) string {
 		return cause.LocalizedMessage
 	}
 	switch f := fault.(type) {
-	case *types.Timedout:
-		return "Operation timed out."
-	case *types.InvalidState:
-		return "The operation is not allowed in the current state."
-	case *types.RequestCanceled:
-		return "The task was canceled by a user."
 	case *types.InvalidArgument:
 		return "A specified parameter was not correct: " + f.InvalidProperty
 	case *types.InvalidName:
 		return "The name '" + f.Name + "' is invalid."
-	case *types.NotFound:
-		return "The object or item referred to could not be found."
-	case *types.InsufficientGraphicsResourcesFault:
-		return "The amount of graphics resource available in the parent resource pool is insufficient for the operation."
-	case *types.InvalidHostState:
-		return "The operation is not allowed in the current connection state of the host."
 	case *types.InvalidPowerState:
-		return "The attempted operation cannot be performed in the current state (" + map[types.VirtualMachinePowerState]string{
-			types.VirtualMachinePowerStatePoweredOn: "Powered on", types.VirtualMachinePowerStatePoweredOff: "Powered off"}[f.ExistingState] + ")."
-	case *types.TaskInProgress:
-		return "Another task is already in progress."
-	case *types.HostNotConnected:
-		return "Unable to communicate with the remote host, since it is disconnected."
+		return "The attempted operation cannot be performed in the current state (" + powerWords[f.ExistingState] + ")."
 	}
-	return fmt.Sprintf("%T", fault)
+	name := reflect.TypeOf(fault).Elem().Name()
+	return orText(faultWords[name], name)
+}
+
+var powerWords = map[types.VirtualMachinePowerState]string{
+	types.VirtualMachinePowerStatePoweredOn: "Powered on", types.VirtualMachinePowerStatePoweredOff: "Powered off", types.VirtualMachinePowerStateSuspended: "Suspended",
+}
+
+// faultWords is what a vCenter says about faults that carry nothing.
+var faultWords = map[string]string{
+	"HostNotConnected":                   "Unable to communicate with the remote host, since it is disconnected.",
+	"InsufficientGraphicsResourcesFault": "The amount of graphics resource available in the parent resource pool is insufficient for the operation.",
+	"InvalidHostState":                   "The operation is not allowed in the current connection state of the host.",
+	"InvalidState":                       "The operation is not allowed in the current state.",
+	"NotFound":                           "The object or item referred to could not be found.",
+	"RequestCanceled":                    "The task was canceled by a user.",
+	"TaskInProgress":                     "Another task is already in progress.",
+	"Timedout":                           "Operation timed out.",
 }

@@ -31,6 +31,10 @@ func (m *vmMethods) powerOn(j *job, req *types.PowerOnVM_Task) (types.AnyType, t
 		if f := now.host.reserve(j.ctx, m.Self, now.vgpus); f != nil && m.world.built.Load() {
 			return nil, f
 		}
+		if f := m.refuseStart(j, now); f != nil && m.world.built.Load() {
+			now.host.release(j.ctx, m.Self)
+			return nil, f
+		}
 	}
 	result, fault := m.handOr(j, "PowerOn", now, func() (types.AnyType, types.BaseMethodFault) {
 		return m.stock(j, func(c *simulator.Context) soap.HasFault { return m.VirtualMachine.PowerOnVMTask(c, req) },
@@ -38,6 +42,10 @@ func (m *vmMethods) powerOn(j *job, req *types.PowerOnVM_Task) (types.AnyType, t
 	})
 	if fault != nil && now.host != nil {
 		now.host.release(j.ctx, m.Self)
+		m.world.unclaim(m.Self)
+	}
+	if fault == nil {
+		m.boot(j.ctx)
 	}
 	return result, fault
 }
@@ -80,6 +88,7 @@ func (m *vmMethods) stopped(ctx *simulator.Context, now machineNow) {
 	if now.host != nil {
 		now.host.release(ctx, m.Self)
 	}
+	m.world.unclaim(m.Self)
 	m.setGuest(ctx, "", "")
 }
 

@@ -35,7 +35,8 @@ type World struct {
 	owners   map[ref]ref
 	clusters map[ref]*clusterState
 
-	busy map[ref]bool // virtual machines with a task of ours
+	busy   map[ref]bool  // virtual machines with a task of ours
+	claims map[claim]ref // PCI devices in use, by whom
 
 	restCounter int
 	restTasks   map[string]map[string]any
@@ -50,7 +51,7 @@ func New(desc *datacentre.Datacentre) (*World, error) {
 	if err := model.Create(); err != nil {
 		return nil, err
 	}
-	w := &World{model: model, reg: model.Map(), desc: desc, hosts: map[ref]*Host{}, owners: map[ref]ref{}, clusters: map[ref]*clusterState{}, restTasks: map[string]map[string]any{}, busy: map[ref]bool{}}
+	w := &World{model: model, reg: model.Map(), desc: desc, hosts: map[ref]*Host{}, owners: map[ref]ref{}, clusters: map[ref]*clusterState{}, restTasks: map[string]map[string]any{}, busy: map[ref]bool{}, claims: map[claim]ref{}}
 	w.External.waiting = map[string]*order{}
 	client, err := vim25.NewClient(context.Background(), model.Service)
 	if err != nil {

@@ -1,0 +1,75 @@
+package world
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+)
+
+// CloneVMTask clones the machine. Many clones of one template run side by side.
+func (m *vmMethods) CloneVMTask(ctx *simulator.Context, req *types.CloneVM_Task) soap.HasFault {
+	body := new(methods.CloneVM_TaskBody)
+	if req.Spec.Location.DiskMoveType == string(types.VirtualMachineRelocateDiskMoveOptionsCreateNewChildDiskBacking) && req.Spec.Snapshot == nil {
+		body.Fault_ = soapFault(&types.InvalidArgument{InvalidProperty: "spec.snapshot"})
+		return body
+	}
+	t := m.world.start(ctx, m.VirtualMachine, "cloneVm", "VirtualMachine.clone", func(j *job) (types.AnyType, types.BaseMethodFault) {
+		result, fault := m.stock(j, func(c *simulator.Context) soap.HasFault { return m.VirtualMachine.CloneVMTask(c, req) },
+			func(b soap.HasFault) ref { return b.(*methods.CloneVM_TaskBody).Res.Returnval })
+		if fault == nil {
+			m.inherit(j, result.(ref))
+		}
+		return result, fault
+	})
+	body.Res = &types.CloneVM_TaskResponse{Returnval: t}
+	return body
+}
+
+// inherit gives a clone what vcsim does not copy, and addresses of its own.
+func (m *vmMethods) inherit(j *job, made ref) {
+	clone, ok := m.world.reg.Get(made).(*simulator.VirtualMachine)
+	if !ok {
+		return
+	}
+	var config types.VirtualMachineConfigInfo
+	j.ctx.WithLock(m.VirtualMachine, func() { config = *m.Config })
+	manager := m.world.reg.Get(*m.world.client.ServiceContent.CustomFieldsManager).(*simulator.CustomFieldsManager)
+	var fields []types.CustomFieldDef
+	j.ctx.WithLock(manager, func() { fields = slices.Clone(manager.Field) })
+	j.ctx.WithLock(clone, func() {
+		clone.Config.Firmware, clone.Config.Annotation = config.Firmware, config.Annotation
+		clone.Config.LatencySensitivity = config.LatencySensitivity
+		clone.Config.CpuHotAddEnabled, clone.Config.MemoryHotAddEnabled = config.CpuHotAddEnabled, config.MemoryHotAddEnabled
+		clone.Config.MemoryReservationLockedToMax, clone.Config.MemoryAllocation = config.MemoryReservationLockedToMax, config.MemoryAllocation
+		for _, o := range config.ExtraConfig {
+			same := func(other types.BaseOptionValue) bool { return other.GetOptionValue().Key == o.GetOptionValue().Key }
+			if !slices.ContainsFunc(clone.Config.ExtraConfig, same) {
+				clone.Config.ExtraConfig = append(clone.Config.ExtraConfig, o)
+			}
+		}
+		for _, d := range clone.Config.Hardware.Device {
+			if card, ok := d.(types.BaseVirtualEthernetCard); ok {
+				c := card.GetVirtualEthernetCard()
+				c.AddressType, c.MacAddress = string(types.VirtualEthernetCardMacTypeAssigned), macAddress(clone.Config.Uuid, c.Key)
+			}
+		}
+		for _, f := range fields {
+			if f.ManagedObjectType == "" || f.ManagedObjectType == "VirtualMachine" {
+				clone.AvailableField = append(clone.AvailableField, f)
+			}
+		}
+	})
+}
+
+// macAddress is an address of the range that vCenter assigns from.
+func macAddress(uuid string, key int32) string {
+	var sum uint32 = 2166136261
+	for _, c := range []byte(fmt.Sprint(uuid, key)) {
+		sum = (sum ^ uint32(c)) * 16777619
+	}
+	return fmt.Sprintf("00:50:56:%02x:%02x:%02x", 0x80|byte(sum>>16)&0x3f, byte(sum>>8), byte(sum))
+}
