@@ -21,4 +21,9 @@ class FilterModule:
     """The filters by name."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return {"host_plan_lines": host_plan.lines, "hosts_to_do": host_plan.to_do, "why_failed": why_failed}
+        return {
+            "host_plan_lines": host_plan.lines,
+            "hosts_left_out": host_plan.left_out,
+            "hosts_to_do": host_plan.to_do,
+            "why_failed": why_failed,
+        }

@@ -10,6 +10,17 @@ from typing import Any
 OUT_OF_SERVICE = {"maintenance", "reboot", "power_off"}
 
 
+def left_out(hosts: Iterable[Mapping[str, Any]], left: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The plans, with a need to go back into service for the hosts that an earlier run of ours left out of it."""
+    waiting = {one["host"] for one in left if one.get("changed")}
+    return [_to_give_back(host) if host["host"] in waiting else dict(host) for host in hosts]
+
+
+def _to_give_back(host: Mapping[str, Any]) -> dict[str, Any]:
+    why = "an earlier run of this collection left it in maintenance mode"
+    return {**host, "needs": [*host.get("needs", []), "maintenance"], "why": [*host.get("why", []), why]}
+
+
 def lines(hosts: Iterable[Mapping[str, Any]]) -> list[str]:
     """What the hosts need, how often each must boot, and why; hosts with the same plan share their lines."""
     shared: dict[tuple[str, ...], list[str]] = {}

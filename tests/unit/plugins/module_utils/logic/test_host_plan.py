@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from plugins.module_utils.logic.host_plan import lines, to_do
+from plugins.module_utils.logic.host_plan import left_out, lines, to_do
 
 HOSTS = [
     {"host": "esx1", "changed": False, "needs": [], "reboots": 0, "why": []},
@@ -38,3 +38,10 @@ def test_the_canary_goes_alone_and_then_first() -> None:
     assert [entry["host"] for entry in to_do(HOSTS, "esx4")] == ["esx4"]
     assert [entry["host"] for entry in to_do(HOSTS, "esx4", True)] == ["esx4", "esx2", "esx3"]
     assert to_do(HOSTS, "esx1") == []
+
+
+def test_a_host_in_force_that_an_earlier_run_left_out_of_service_is_given_back() -> None:
+    (host,) = left_out(HOSTS[:1], [{"host": "esx1", "changed": True}, {"host": "esx2", "changed": False}])
+    assert to_do([host]) == [{"host": "esx1", "reboots": 0, "leaves_service": True}]
+    assert "an earlier run" in lines([host])[1]
+    assert to_do(left_out(HOSTS[:1], [{"host": "esx1", "changed": False}])) == []
