@@ -50,5 +50,9 @@ class TimedOut(CollectionError):
     """A deadline passed."""
 
 
+class Abandoned(CollectionError):
+    """The run that asked for it is gone; nothing more is begun."""
+
+
 class StillDiffers(CollectionError):
     """The server accepted a change and yet shows the old state."""

@@ -198,7 +198,7 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     tell = progress.Progress(params["progress_file"]).tell
     given = {key: params[key] for key in WISHES}
     wish = power.Wish(by=holder.owner(), services=tuple(params["services"]), tell=tell, wanted=holder.watch(), **given)
-    with session.session(params) as opened:
+    with holder.at_work(), session.session(params) as opened:
         work = power.work_on(fleet.find(opened, params, power.PATHS), params["state"], wish)
         return runner.converge(module, runner.Work(subjects=work.subjects, refresh=work.refresh))
 

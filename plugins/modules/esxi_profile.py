@@ -160,6 +160,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ..module_utils import runner
+from ..module_utils.cluster import holder
 from ..module_utils.errors import Refused
 from ..module_utils.esxi import image, parts
 from ..module_utils.esxi.profile import Profile
@@ -181,11 +182,12 @@ def own_profile(host: str, profile: dict[str, Any]) -> dict[str, Any]:
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     own = {host: own_profile(host, profile) for host, profile in params["host_profiles"].items()}
-    with session.session(params) as opened:
+    with holder.at_work(), session.session(params) as opened:
         hosts = fleet.find(opened, params, parts.PATHS)
         wanted = {host.name: own.get(host.name, params["profile"]) for host in hosts.hosts}
         images = image.managed_clusters(opened) if any(one["vibs"] for one in wanted.values()) else {}
-        profiles = [Profile(host, parts.parts_of(host, wanted[host.name], images)) for host in hosts.hosts]
+        watched = holder.watch()
+        profiles = [Profile(host, parts.parts_of(host, wanted[host.name], images), watched) for host in hosts.hosts]
         return runner.converge(module, runner.Work(subjects=profiles, refresh=hosts.refresh_for))
 
 

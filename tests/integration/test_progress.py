@@ -4,18 +4,15 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import threading
-import time
 from pathlib import Path
-from typing import Any
 from unittest import mock
 
 import pytest
 
 from lab.simulator import Simulator
 from tests.integration.ansible import Ansible
+from tests.integration.killing import begun, kill_all, wait_for
 
 PLAY = """
 - hosts: localhost
@@ -53,23 +50,15 @@ def test_each_event_is_one_line_and_the_private_file_is_gone_afterwards(
     assert "progress_file" not in done.out
 
 
-def wait_for(condition: Any, seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 def test_the_lock_of_an_ansible_that_was_killed_on_this_machine_is_taken_over_with_a_warning(
     vcenter: Simulator, ansible: Ansible, tmp_path: Path
 ) -> None:
     vcenter.set_host("esx01.lab", reboot_seconds=30)
     running = ansible.start(play(tmp_path), *LOCAL)
-    wait_for(lambda: "RebootHost_Task" in [write["method"] for write in vcenter.writes()])
+    wait_for(begun(vcenter, "RebootHost_Task"))
     refused = ansible.module("cluster_lock", cluster="gpu", run="other")
     assert refused.rc == 1 and "it is held by" in refused.msg
-    os.killpg(running.pid, signal.SIGKILL)
-    running.wait()
+    kill_all(running)
     taken = ansible.module("cluster_lock", cluster="gpu", run="other")
     assert taken.changed and taken.result["state"]["run"] == "other"
     assert "its process is gone" in str(taken.result["warnings"])

@@ -6,14 +6,20 @@ from __future__ import annotations
 
 import getpass
 import os
+import re
 import socket
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
+from ..errors import Abandoned
 from ..logic.lock import Process, plain
 
 PROC = Path("/proc")
 COMMANDS = {"ansible", "ansible-playbook", "ansible-console"}
+# The run that holds the lock, as the lock names it: a module that starts after its run was killed cannot find it above.
+RUN = "DML_VSPHERE_RUN"
 
 
 def owner() -> str:
@@ -22,8 +28,10 @@ def owner() -> str:
 
 
 def running() -> Process | None:
-    """The outermost ansible command among this process's ancestors; nothing where there is none to see."""
-    found = None
+    """The run that the environment names, else the outermost ansible command above this process, if there is one."""
+    named, found = _named(), None
+    if named:
+        return named
     for pid in _ancestors(os.getpid()):
         if _is_ansible(pid):
             found = pid
@@ -34,6 +42,45 @@ def watch() -> Callable[[], bool]:
     """Tells, whenever it is called, whether the run that is running now is still there."""
     process = running()
     return lambda: not is_dead(process)
+
+
+@contextmanager
+def at_work() -> Iterator[None]:
+    """While it is open, every process of this machine can see that a module of this run is still at work."""
+    run = running()
+    if run is None:
+        yield
+        return
+    if is_dead(run):
+        raise Abandoned("this module", "start", "the ansible run that asked for it is gone", "run again")
+    # The kernel takes the name away with the process, however that ends.
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as mark:
+        mark.bind(f"\0{_mark(run)}{os.getpid()}")
+        yield
+
+
+def survivors(process: Process | None) -> list[int]:
+    """The modules of a run that are still at work, as process numbers; they outlive an ansible that was killed."""
+    if process is None:
+        return []
+    try:
+        names = (PROC / "net/unix").read_text(errors="replace")
+    except OSError:
+        return []
+    return [int(pid) for pid in re.findall(rf"@{re.escape(_mark(process))}(\d+)$", names, re.MULTILINE)]
+
+
+def _mark(run: Process) -> str:
+    return f"dml.vsphere/{run.pid}.{run.started}/"
+
+
+def _named() -> Process | None:
+    """The run in the environment, when it is one of this machine."""
+    name = re.fullmatch(r"(?P<machine>.+)\.(?P<pid>\d+)\.(?P<started>\d+)", os.environ.get(RUN, ""))
+    here = _described(os.getpid())
+    if name is None or here is None or name["machine"] != here.machine:
+        return None
+    return replace(here, pid=int(name["pid"]), started=int(name["started"]))
 
 
 def is_dead(process: Process | None) -> bool:

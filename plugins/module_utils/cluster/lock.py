@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -66,7 +67,14 @@ class ClusterLock:
             )
         rule: Callable[..., lock.Decision] = lock.hold if self.wanted == "held" else lock.free
         record = self.seen.record
-        return rule(record, self.wish, self.now, dead=holder.is_dead(record.process if record else None))
+        process = record.process if record else None
+        dead = holder.is_dead(process)
+        working = holder.survivors(process) if dead else []
+        decision = rule(record, self.wish, self.now, dead=dead and not working)
+        if not decision.refusal or not working:
+            return decision
+        left = f"{decision.refusal}, whose ansible is gone, yet its process {working[0]} is still at work"
+        return replace(decision, refusal=left)
 
     @property
     def _tried(self) -> str:

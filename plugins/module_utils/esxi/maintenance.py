@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
-from ..errors import Failed, TimedOut
+from ..errors import Abandoned, CollectionError, Failed, TimedOut
 from ..logic import evacuation
 from ..logic.evacuation import Vm
 from ..plan import Plan
@@ -72,7 +73,12 @@ class Maintenance:
             else:
                 self.wish.tell(self.target, "is entering maintenance mode already, by an earlier run of ours")
             self._empty(deadline)
-            self._enter(under_way.ref if under_way else self._start(deadline), deadline)
+            task = under_way.ref if under_way else self._start(deadline)
+        except (Abandoned, Failed, TimedOut):
+            self._give_up()
+            raise
+        try:
+            self._enter(task, deadline)
         except (Failed, TimedOut):
             self._give_up()
             raise
@@ -112,6 +118,7 @@ class Maintenance:
             state = values[task._moId].get("info.state")
             if state in tasks.ENDED:
                 break
+            self.wish.go_on(self.target, ENTER)  # the host goes on entering, and the next run takes that up
         if (state if state in tasks.ENDED else self._cancel(task)) != "success":
             raise self._ended_badly(task)
         self.wish.tell(self.target, "is in maintenance mode")
@@ -166,6 +173,7 @@ class Maintenance:
 
     def _give_up(self) -> None:
         """Take our note off a host that stays in service."""
-        values = properties.read_many(self.host.session, [self.host.ref], ("runtime.inMaintenanceMode",))
-        if not values[self.host.ref._moId].get("runtime.inMaintenanceMode"):
-            ownership.clear(self.host)
+        with suppress(CollectionError):  # what failed first is what the user must hear; a note too many is seen later
+            values = properties.read_many(self.host.session, [self.host.ref], ("runtime.inMaintenanceMode",))
+            if not values[self.host.ref._moId].get("runtime.inMaintenanceMode"):
+                ownership.clear(self.host)

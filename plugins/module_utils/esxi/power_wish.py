@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 
-from ..errors import Failed
+from ..errors import Abandoned
 from ..logic.evacuation import DRS
 
 # Tells a person who waits: which host, and what happened.
@@ -57,4 +57,4 @@ class Wish:
     def go_on(self, target: str, tried: str) -> None:
         """Stop before the next step when nobody waits for it: a later run may have decided otherwise meanwhile."""
         if not self.wanted():
-            raise Failed(target, tried, "the ansible run that asked for it is gone", "run again")
+            raise Abandoned(target, tried, "the ansible run that asked for it is gone", "run again")

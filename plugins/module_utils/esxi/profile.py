@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..errors import Abandoned
 from ..plan import Plan
 from ..vsphere.fleet import Host
 
@@ -33,8 +34,9 @@ class Profile:
 
     name = "host profile"
 
-    def __init__(self, host: Host, parts: Sequence[Part]) -> None:
+    def __init__(self, host: Host, parts: Sequence[Part], wanted: Callable[[], bool] = lambda: True) -> None:
         self.host, self.parts, self.target = host, tuple(parts), host.name
+        self.wanted = wanted
 
     def read(self) -> dict[str, Any]:
         """The state of every part."""
@@ -49,7 +51,13 @@ class Profile:
         parts: Sequence[tuple[Part, Plan]] = getattr(plan, "parts", ())
         for part, its_plan in parts:
             if its_plan.due:
+                self._go_on(part)
                 part.subject.apply(its_plan)
+
+    def _go_on(self, part: Part) -> None:
+        if not self.wanted():
+            said = "the ansible run that asked for it is gone"
+            raise Abandoned(self.target, f"change {part.key}", said, "run again")
 
 
 def combine(parts: Sequence[tuple[Part, Plan]]) -> ProfilePlan:

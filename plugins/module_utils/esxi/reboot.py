@@ -91,6 +91,7 @@ class Rebooted:
         for values in properties.watch(host.session, refs, paths, deadline):
             if task and values[task._moId].get("info.state") == "error":
                 raise self._refused(task)
+            self.wish.go_on(self.target, f"wait for the end of its {BOOT}")
             state, booted = (values[host.ref._moId].get(path) for path in paths[vim.HostSystem])
             if state != "connected" and not gone:
                 gone = True
@@ -115,6 +116,7 @@ class Rebooted:
         """Until the host itself answers and its services run; a host that is just back is not heard at once."""
         path, missing = "config.service.service", sorted(expected)
         for values in properties.watch(self.host.session, [self.host.ref], (path,), deadline):
+            self.wish.go_on(self.target, "wait for its services after the reboot")
             answers = self._answers()
             running = {one.key for one in values[self.host.ref._moId].get(path) or [] if one.running}
             missing = sorted(expected - running)

@@ -12,6 +12,7 @@ from dataclasses import replace
 import pytest
 
 from plugins.module_utils.cluster import holder
+from plugins.module_utils.errors import Abandoned
 from plugins.module_utils.logic.lock import Process
 
 
@@ -52,6 +53,30 @@ def test_the_outermost_ansible_command_is_found(tmp_path: os.PathLike[str]) -> N
     done = subprocess.run([sys.executable, script], stdout=subprocess.PIPE, text=True, check=True, env=_here())
     found, parent = done.stdout.split()
     assert found == parent
+
+
+def test_a_module_at_work_is_seen_until_it_ends(here: Process, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(holder.RUN, f"{here.machine}.{here.pid}.{here.started}")
+    assert holder.survivors(here) == []
+    with holder.at_work():
+        assert holder.survivors(here) == [os.getpid()]
+        assert holder.survivors(replace(here, started=here.started + 1)) == []
+    assert holder.survivors(here) == []
+    assert holder.survivors(None) == []
+
+
+def test_a_module_whose_run_is_gone_does_not_start(here: Process, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(holder.RUN, f"{here.machine}.{here.pid}.{here.started + 1}")
+    with pytest.raises(Abandoned, match="the ansible run that asked for it is gone"), holder.at_work():
+        raise AssertionError
+
+
+@pytest.mark.parametrize("name", ["", "by-hand", "another.1.2"])
+def test_what_names_no_run_of_this_machine_is_no_run(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(holder.RUN, name)
+    assert holder.running() is None
+    with holder.at_work():
+        pass
 
 
 def _here() -> dict[str, str]:

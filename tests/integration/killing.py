@@ -1,0 +1,85 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Kills a running ansible as the kernel would, all of it or its main process alone, and tells what is left of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from lab.simulator import Simulator
+
+LOOK_SECONDS = 0.02
+
+
+def wait_for(condition: Callable[[], Any], seconds: float = 120) -> None:
+    """Until the condition holds."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "what the test waits for does not come"
+        time.sleep(LOOK_SECONDS)
+
+
+def begun(vcenter: Simulator, method: str, name: str | None = None) -> Callable[[], bool]:
+    """Whether a call of this method, on this object if one is named, has reached the server."""
+    return lambda: any(write["method"] == method and name in (None, write["name"]) for write in vcenter.writes())
+
+
+def _children() -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parent = int(status.read_text().rpartition(")")[2].split()[1])
+        except (OSError, IndexError):  # it ended meanwhile
+            continue
+        found.setdefault(parent, []).append(int(status.parent.name))
+    return found
+
+
+def tree(pid: int) -> list[int]:
+    """A process with all its descendants, itself first; workers of ansible are in sessions of their own."""
+    children, found = _children(), [pid]
+    for one in found:
+        found.extend(children.get(one, []))
+    return found
+
+
+def kill_all(running: subprocess.Popen[str]) -> None:
+    """The main process, then all that it had started."""
+    every = tree(running.pid)
+    for pid in every:
+        _kill(pid)
+    running.wait()
+    wait_for(lambda: not any(_alive(pid) for pid in every))
+
+
+def kill_main(running: subprocess.Popen[str]) -> list[int]:
+    """The main process alone; what is left of it."""
+    rest = tree(running.pid)[1:]
+    _kill(running.pid)
+    running.wait()
+    return rest
+
+
+def wait_for_end(pids: list[int]) -> None:
+    """Until the processes have ended by themselves."""
+    wait_for(lambda: not any(_alive(pid) for pid in pids))
+
+
+def _kill(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
