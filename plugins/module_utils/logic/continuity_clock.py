@@ -71,6 +71,12 @@ def goes_back(steps: Sequence[Line], index: int) -> bool:
     return seen_fall > 0 and (is_between or seen_fall > fall / 2)
 
 
+def _is_near_swap(steps: Sequence[Line], index: int) -> bool:
+    """A step in the wrong order makes the times to both its neighbours wrong."""
+    near = range(max(0, index - 1), min(index + 2, len(steps) - 1))
+    return any(goes_back(steps, other) for other in near)
+
+
 def _set_as_seen(rank: int, steps: list[Line]) -> Iterator[ClockStep]:
     """Clock steps of a rank whose every line was stamped: the offset of its clock changes at once and for good.
 
@@ -153,7 +159,7 @@ class _OwnClocks:
         interval = typical_interval([line.t for line in steps])
         for index, (before, after) in enumerate(zip(steps, steps[1:])):
             went = after.t - before.t
-            if 0 <= went < max(CLOCK_STEP_S, 3 * interval) or goes_back(steps, index):
+            if 0 <= went < max(CLOCK_STEP_S, 3 * interval) or _is_near_swap(steps, index):
                 continue
             expected = min(self._peers(rank, before.step, after.step), default=max(went, interval))
             if went < 0 or went - expected >= CLOCK_STEP_S:

@@ -53,7 +53,7 @@ def step_lost(rng: random.Random) -> Case:
 def step_repeated(rng: random.Random) -> Case:
     run = draw(rng)
     run.pauses.clear()
-    run.disorder = 0.0
+    run.calm()
     run = fill(run)
     record = rng.choice(run.of(rng.randrange(run.ranks), EDGE, run.ticks - 1))
     again = dict(record, t=record["t"] + 0.4 * run.step_s)

@@ -180,7 +180,7 @@ def _delay_delivery(run: Run) -> None:
             run.clocks[rank] = (stunned[0], -run.stuns[stunned[0]])
         if run.ranks > len(run.moves) and run.rng.random() < run.delays:
             until = move["completed"] + run.rng.uniform(0.0, 0.4) * run.limits["resume_deadline_s"]
-            run.late[rank] = (run.ends[stunned[0]], min(until, run.ends[-1]))
+            run.late[rank] = (run.ends[stunned[0]], min(until, run.ends[-8]))
 
 
 def _write(run: Run, rank: int) -> None:

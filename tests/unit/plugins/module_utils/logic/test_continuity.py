@@ -140,6 +140,14 @@ def test_a_rank_may_lag_behind_the_others_a_little(ended: str, ahead: int, expec
     assert kinds(verdict(quick, [], {}, ended=ended, require=())) == (expected if ended == "finished" else set())
 
 
+@pytest.mark.parametrize("ended", ["running", "finished"])
+@pytest.mark.parametrize(("behind", "expected"), [(2, set()), (4, {"rank_stopped"})])
+def test_with_a_stride_a_rank_may_lag_by_records_of_it(ended: str, behind: int, expected: set[str]) -> None:
+    strided = changed([r for r in records(1000) if r["step"] % 50 == 0], lambda r: True, stride=50)
+    made = [r for r in strided if r["rank"] != 2 or r["step"] < 50 * (20 - behind)]
+    assert kinds(verdict(made, [], {}, ended=ended, require=())) == expected
+
+
 def test_a_worker_on_its_way_has_not_stopped() -> None:
     made = [r for r in records() if r["rank"] != 1 or r["step"] < 50]
     assert kinds(judge(made, [{**move(45, 60), "completed": None}])) == set()
@@ -190,6 +198,13 @@ def test_the_window_is_from_the_start_to_the_resume_deadline(step: int, then: st
     assert result["verdict"] == then
     assert len(result["unattributed"]) == (then == "inconclusive")
     assert any(u.startswith("unattributed: rank 0 ") for u in result["unproven"]) == (then == "inconclusive")
+
+
+def test_the_limit_of_training_may_stand_among_those_of_the_phases() -> None:
+    made = records(stall=(50, 40.0))
+    assert kinds(judge(made, [], max_gap_s={"train": 30, "eval": 600})) == {"gap"}
+    assert kinds(judge(changed(made, lambda r: r["step"] == 50, phase="input"), [], max_gap_s={"train": 30})) == {"gap"}
+    assert kinds(judge(made, [], max_gap_s={"eval": 30})) == set()
 
 
 def test_without_moves_a_gap_breaks_anywhere() -> None:

@@ -46,6 +46,12 @@ def test_a_clock_that_is_set_is_no_breach_even_where_nobody_stamped_the_records(
     assert result["longest_gap_s"] < 2
 
 
+def test_where_too_few_lines_tell_a_clock_step_from_a_delay_no_late_line_is_taken_for_it() -> None:
+    made = [{**r, "t": r["t"] + 60.0} if r["rank"] == 2 and r["step"] >= 3 else r for r in records()]
+    made = [{**r, "seen": r["seen"] + 2.0} if r["rank"] == 2 and r["step"] == 70 else r for r in made]
+    assert judge(made)["clock_steps"] == []
+
+
 def test_a_clock_set_back_on_the_only_rank_is_no_breach() -> None:
     made = clock_set(unstamped(records(ranks=1)), -60.0, rank=0)
     assert judge(made, [])["verdict"] == "continuous"
@@ -133,6 +139,14 @@ def test_a_stall_between_the_marks_is_judged_by_the_phase_and_elsewhere_is_not()
 def test_a_step_that_only_a_phase_tells_of_is_not_lost_and_marks_repeat_no_step() -> None:
     assert judge(changed(records(), lambda r: r["step"] == 60, phase="checkpoint"))["verdict"] == "continuous"
     assert judge(pause("eval", 1.0, marked=True))["verdict"] == "continuous"
+
+
+@pytest.mark.parametrize("by", [-3600.0, -60.0])
+def test_a_clock_that_is_set_back_just_before_a_pause_leaves_the_pause_what_it_is(by: float) -> None:
+    made = [{**r, "t": r["t"] + by} if r["step"] >= 60 or "mark" in r else r for r in pause("eval", 200.0, marked=True)]
+    result = judge(made, [], phases={"eval": 300})
+    assert result["verdict"] == "continuous"
+    assert result["longest_gap_s"] < 2
 
 
 @settings(max_examples=40, deadline=None)
