@@ -96,7 +96,10 @@ class Graphics:
         kept = {one.deviceId: one for one in self.host["config.graphicsConfig"].deviceType or []}
         for gpu in _differing(before, wanted):
             kind = wanted["types"][gpu] or wanted["default_type"]
-            kept[gpu] = _device_type(gpu, kind, wanted["modes"][gpu])
+            # A mode that is active by default is not written: it would outlive what made it the default.
+            asked = before["modes"][gpu] != wanted["modes"][gpu]
+            mode = wanted["modes"][gpu] if asked else _ours(getattr(kept.get(gpu), "vgpuMode", None))
+            kept[gpu] = _device_type(gpu, kind, mode)
         return vim.host.GraphicsConfig(
             hostDefaultGraphicsType=TYPES[wanted["default_type"]],
             sharedPassthruAssignmentPolicy=wanted["policy"],

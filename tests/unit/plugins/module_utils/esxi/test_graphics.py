@@ -122,7 +122,7 @@ def test_four_runs_write_once_keep_foreign_devices_and_a_boot_settles_it() -> No
         writes.append(len(host.writes))
         assert result["needs"] == ["reboot"]
     assert writes == [0, 1, 1, 1]
-    kinds = {"0000:03:00.0": ("shared", None), T4: ("sharedDirect", "sameSize")}
+    kinds = {"0000:03:00.0": ("shared", None), T4: ("sharedDirect", None)}
     assert host.writes == [("UpdateGraphicsConfig", "sharedDirect", kinds)]
     assert host.settled == [True]
     gpus.boot()

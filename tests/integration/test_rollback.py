@@ -1,0 +1,138 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Evidence, change and rollback against the simulated data centre: afterwards the hosts are as the evidence says."""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab.simulator import DATACENTRES, Simulator
+from tests.integration.ansible import Ansible, Outcome
+
+MANAGER = "NVD-AIE_ESXi_8.0.0_Driver"
+OLD = "550.54.16-1OEM.800.1.0.20613240"
+PROFILE: dict[str, Any] = {
+    "vibs": [
+        {
+            "name": MANAGER,
+            "version": "550.90.05-1OEM.800.1.0.20613240",
+            "source": "http://me:hush@depot.lab/NVD-AIE-800_550.90.05.zip",
+        }
+    ],
+    "graphics": {"type": "shared_direct", "policy": "consolidation"},
+    "kernel_modules": [{"name": "nmlx5_core", "options": {"max_vfs": 4}}],
+    "roce": {"priority": 3},
+    "pvrdma": {"vmk": "vmk1"},
+}
+DEPOT = {
+    "name": MANAGER,
+    "version": OLD,
+    "source": "[shared] NVD-AIE-800_550.54.16-1OEM.800.1.0.20613240_23471877.zip",
+}
+# A bare host, and one that had a life before: an older manager that shares its GPU, options of its own, another tag.
+HOSTS = f"""
+      - {{name: esx01.lab}}
+      - name: esx02.lab
+        vibs: [{{name: {MANAGER}, version: {OLD}, vendor: NVIDIA, acceptance_level: VMwareAccepted}}]
+        graphics: {{default: sharedDirect, policy: performance}}
+        module_options: {{nmlx5_core: max_vfs=8 pfctx=0x10 pfcrx=0x10, nmlx5_rdma: pcp_force=4}}
+        vmkernel: [{{device: vmk2, switch: rdma, portgroup: rdma-vmk, address: 10.217.0.2, mtu: 9000}}]
+        options: {{Net.PVRDMAVmknic: vmk2}}
+        rulesets: {{pvrdma: true}}
+"""
+
+
+@pytest.fixture
+def two(start: Callable[..., Simulator]) -> Simulator:
+    text = (DATACENTRES / "lab.yml").read_text().replace("reboot_seconds: 2", "reboot_seconds: 1")
+    text = text.replace("http://depot.lab/", "http://me:hush@depot.lab/")
+    line = next(line for line in text.splitlines() if '"esx%02d.lab"' in line)
+    return start(text=text.replace(line, HOSTS.strip("\n")))
+
+
+@pytest.fixture
+def ansible(two: Simulator, ansible_for: Callable[[Simulator], Ansible]) -> Ansible:
+    return ansible_for(two)
+
+
+def run(ansible: Ansible, playbook: str, *options: str, **variables: Any) -> Outcome:
+    folder = str(ansible.folder / "evidence")
+    given = {"esxi_host_profile": PROFILE, "evidence_dir": folder, "esxi_host_evidence_dir": folder, **variables}
+    return ansible.playbook(f"playbooks/{playbook}.yml", "-i", "inventories/lab", *options, "-e", json.dumps(given))
+
+
+def evidence(ansible: Ansible) -> list[Path]:
+    return sorted((ansible.folder / "evidence").glob("gpu-*.json"))
+
+
+def settings(hosts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What evidence and hosts are compared by: all that esxi_info tells but the time of boot and traffic."""
+    kept = []
+    for host in hosts:
+        devices = [{k: v for k, v in one.items() if not k.endswith("counters")} for one in host["rdma_devices"]]
+        kept.append({**{k: v for k, v in host.items() if k != "boot_time"}, "rdma_devices": devices})
+    return kept
+
+
+def now(ansible: Ansible) -> list[dict[str, Any]]:
+    return settings(ansible.module("esxi_info", cluster="gpu").result["hosts"])
+
+
+def test_a_rollback_makes_the_hosts_what_the_evidence_says(two: Simulator, ansible: Ansible) -> None:
+    taken = run(ansible, "evidence")
+    assert taken.rc == 0, taken.out
+    (file,) = evidence(ansible)
+    assert two.writes() == []
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert "hush" not in file.read_text()
+    before = json.loads(file.read_text())
+    assert settings(before["hosts"]) == now(ansible)
+
+    done = run(ansible, "hosts")
+    assert done.rc == 0, done.out
+    assert now(ansible) != settings(before["hosts"])
+    two.clear()
+
+    refused = run(ansible, "rollback", rollback_evidence=str(file))
+    assert refused.rc == 2
+    assert f"esx02.lab: it had VIB {MANAGER} {OLD}" in " ".join(refused.out.split())
+    assert two.writes() == []
+
+    back = run(ansible, "rollback", rollback_evidence=str(file), rollback_depots=[DEPOT])
+    assert back.rc == 0, back.out
+    assert now(ansible) == settings(before["hosts"])
+    reboots = [write["name"] for write in two.writes() if write["method"] == "RebootHost_Task"]
+    assert reboots == ["esx01.lab", "esx02.lab"]
+
+    again = run(ansible, "rollback", "--check", rollback_evidence=str(file), rollback_depots=[DEPOT])
+    assert again.rc == 0, again.out
+    assert "esx01.lab, esx02.lab: in force, nothing to do" in again.out
+
+
+def test_the_rollback_of_one_host_leaves_the_others_alone(two: Simulator, ansible: Ansible) -> None:
+    small = {"pvrdma": {"vmk": "vmk1"}}
+    done = run(ansible, "hosts", esxi_host_profile=small)
+    assert done.rc == 0, done.out
+    (file,) = evidence(ansible)
+    before = settings(json.loads(file.read_text())["hosts"])
+    two.clear()
+    back = run(ansible, "rollback", rollback_evidence=str(file), rollback_hosts=["esx02.lab"])
+    assert back.rc == 0, back.out
+    changed, restored = now(ansible)
+    assert restored == before[1] and changed != before[0]
+    assert {write["name"] for write in two.writes() if write["type"] == "HostSystem"} <= {"esx02.lab"}
+
+
+def test_evidence_of_another_cluster_is_refused(two: Simulator, ansible: Ansible) -> None:
+    file = ansible.folder / "other.json"
+    file.write_text(json.dumps({"format": 1, "cluster": {"name": "prod"}, "hosts": [], "wanted": {}}))
+    refused = run(ansible, "rollback", rollback_evidence=str(file))
+    assert refused.rc == 2
+    assert "that is evidence of prod" in " ".join(refused.out.split())
+    assert two.writes() == []
