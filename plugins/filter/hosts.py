@@ -5,16 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from ansible_collections.dml.vsphere.plugins.module_utils.logic import host_plan
-
-
-def why_failed(result: Mapping[str, Any]) -> str:
-    """The message of a failed task, or the sentences of the stop rules that it hit."""
-    stops = [stop["text"] for stop in result.get("stops", [])]
-    return "; ".join(stops) or str(result.get("msg", "it said nothing")).rstrip(".")
 
 
 class FilterModule:
@@ -25,5 +19,5 @@ class FilterModule:
             "host_plan_lines": host_plan.lines,
             "hosts_left_out": host_plan.left_out,
             "hosts_to_do": host_plan.to_do,
-            "why_failed": why_failed,
+            "why_failed": host_plan.why_failed,
         }

@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+from . import findings
 
 OUT_OF_SERVICE = {"maintenance", "reboot", "power_off"}
 
@@ -18,7 +20,8 @@ def left_out(hosts: Iterable[Mapping[str, Any]], left: Iterable[Mapping[str, Any
 
 def _to_give_back(host: Mapping[str, Any]) -> dict[str, Any]:
     why = "an earlier run of this collection left it in maintenance mode"
-    return {**host, "needs": [*host.get("needs", []), "maintenance"], "why": [*host.get("why", []), why]}
+    more = {"needs": [*host.get("needs", []), "maintenance"], "why": [*host.get("why", []), why]}
+    return {**host, **more, "left_out": True}
 
 
 def lines(hosts: Iterable[Mapping[str, Any]]) -> list[str]:
@@ -43,15 +46,35 @@ def _needs(host: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def to_do(hosts: Iterable[Mapping[str, Any]], canary: str = "", go_on: bool = False) -> list[dict[str, Any]]:
-    """The hosts that need work, those already out of service first; with a canary only it, until ``go_on``."""
+    """The hosts that need work, those already out of service first; with a canary only it, until ``go_on``.
+
+    A host that is out of service takes the place of another one, so that nothing could go on before it is back.
+    """
     work = [
         {"host": host["host"], "reboots": host.get("reboots", 0), "leaves_service": leaves_service(host)}
-        for host in hosts
+        for host in sorted(hosts, key=lambda host: (not host.get("left_out"), host["host"] != canary))
         if _has_work(host)
     ]
     if canary and not go_on:
         return [entry for entry in work if entry["host"] == canary]
-    return sorted(work, key=lambda entry: entry["host"] != canary)
+    return work
+
+
+def why_failed(result: Mapping[str, Any], accepted: Sequence[str] = ()) -> str:
+    """The message of a failed task, or the stop rules that it hit, or what is not in force after all."""
+    stops = [stop["text"].rstrip(".") for stop in findings.stops(result.get("stops", []), accepted)]
+    said = [str(result["msg"]).rstrip(".")] if result.get("msg") else []
+    return "; ".join(stops or said or not_in_force(result.get("hosts", []))) or "it said nothing"
+
+
+def not_in_force(hosts: Iterable[Mapping[str, Any]]) -> list[str]:
+    """A sentence for each host that was changed and yet is not as it should be."""
+    return [
+        f"{host['host']}: could not bring its profile into force: it was changed and booted as planned, yet "
+        f"{'; '.join(host.get('why') or ()) or 'it differs'}; look at the host's log and run again"
+        for host in hosts
+        if _has_work(host)
+    ]
 
 
 def leaves_service(host: Mapping[str, Any]) -> bool:
