@@ -10,11 +10,12 @@ from typing import Any
 from .continuity_limits import Breach, number
 from .continuity_moves import before_and_after, move_name
 
-Moves = Sequence[Mapping[str, Any]]
 NOT_PROVEN = ("", "unproven")
 
 
-def evidence_of(facts: Mapping[str, Any], name: str, moves: Moves) -> list[Mapping[str, Any] | None]:
+def evidence_of(
+    facts: Mapping[str, Any], name: str, moves: Sequence[Mapping[str, Any]]
+) -> list[Mapping[str, Any] | None]:
     """The observations of one kind, one for each move, None where there is none."""
     given = facts.get(name)
     each = list(given) if isinstance(given, (list, tuple)) else []
@@ -22,7 +23,7 @@ def evidence_of(facts: Mapping[str, Any], name: str, moves: Moves) -> list[Mappi
     return [observed if isinstance(observed, Mapping) else None for observed in each[: len(moves)]]
 
 
-def fact_breaches(facts: Mapping[str, Any], moves: Moves) -> Iterator[Breach]:
+def fact_breaches(facts: Mapping[str, Any], moves: Sequence[Mapping[str, Any]]) -> Iterator[Breach]:
     """Breaches that no step record shows."""
     for key, was, became in _launcher_pairs(facts):
         if was != became:
@@ -38,7 +39,9 @@ def fact_breaches(facts: Mapping[str, Any], moves: Moves) -> Iterator[Breach]:
             yield Breach("power_cycle", None, None, _end(moves[index]), detail)
 
 
-def missing_facts(facts: Mapping[str, Any], moves: Moves, require: Collection[str]) -> Iterator[str]:
+def missing_facts(
+    facts: Mapping[str, Any], moves: Sequence[Mapping[str, Any]], require: Collection[str]
+) -> Iterator[str]:
     """What is required and was not, or not wholly, observed."""
     for name in sorted(require):
         if facts.get(name) is None:

@@ -46,8 +46,9 @@ def test_a_clock_that_is_set_is_no_breach_even_where_nobody_stamped_the_records(
     assert result["longest_gap_s"] < 2
 
 
-def test_where_too_few_lines_tell_a_clock_step_from_a_delay_no_late_line_is_taken_for_it() -> None:
-    made = [{**r, "t": r["t"] + 60.0} if r["rank"] == 2 and r["step"] >= 3 else r for r in records()]
+@pytest.mark.parametrize("by", [-60.0, 60.0])
+def test_where_too_few_lines_tell_a_clock_step_from_a_delay_no_late_line_is_taken_for_it(by: float) -> None:
+    made = [{**r, "t": r["t"] + by} if r["rank"] == 2 and r["step"] >= 3 else r for r in records()]
     made = [{**r, "seen": r["seen"] + 2.0} if r["rank"] == 2 and r["step"] == 70 else r for r in made]
     assert judge(made)["clock_steps"] == []
 
@@ -87,6 +88,18 @@ def test_ranks_clocks_may_differ_by_any_time() -> None:
     made = [{**r, "t": r["t"] + (r["rank"] - 1) * 86_400} for r in records(stall=(35, 15.0))]
     result = judge(made)
     assert (result["verdict"], result["clock_steps"]) == ("continuous", [])
+
+
+def test_unstamped_ranks_clocks_may_differ_too() -> None:
+    result = judge(unstamped([{**r, "t": r["t"] - 3600 * r["rank"]} for r in records()]), [])
+    assert (result["verdict"], result["clock_steps"]) == ("continuous", [])
+
+
+def test_steps_in_the_wrong_order_are_no_clock_step() -> None:
+    swap = {26: 27, 27: 26}
+    made = [{**r, "step": swap.get(r["step"], r["step"]) if r["rank"] else r["step"]} for r in records(stall=(27, 4.0))]
+    result = judge(unstamped(made), [])
+    assert (kinds(result), result["clock_steps"]) == ({"step_back"}, [])
 
 
 def test_a_line_that_arrives_proves_those_before_it() -> None:
