@@ -131,6 +131,8 @@ type VM struct {
 	PVRDMA      string            `yaml:"pvrdma"`
 	SRIOV       string            `yaml:"sriov"`
 	Template    bool              `yaml:"template"`
+	Firmware    string            `yaml:"firmware"`
+	Snapshot    string            `yaml:"snapshot"`
 	Owner       string            `yaml:"owner"`
 	ExtraConfig map[string]string `yaml:"extra_config"`
 }

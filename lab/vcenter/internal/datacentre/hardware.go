@@ -10,6 +10,8 @@ type Hardware struct {
 	MemoryGB       int64  `yaml:"memory_gb"`
 	GPUs           []GPU  `yaml:"gpus"`
 	NICs           []NIC  `yaml:"nics"`
+	// DeviceGroups are the groups of linked vGPUs that the host offers, such as Nvidia:2@grid_a100-40c%NVLink.
+	DeviceGroups []string `yaml:"device_groups"`
 }
 
 // GPU is one physical GPU at one PCI address.

@@ -72,6 +72,9 @@ func (h *Host) offer(target *types.ConfigTarget) {
 			target.VgpuDeviceInfo = append(target.VgpuDeviceInfo, d)
 		}
 	}
+	for _, name := range h.kit.DeviceGroups {
+		target.VendorDeviceGroupInfo = append(target.VendorDeviceGroupInfo, deviceGroup(name))
+	}
 	for _, d := range h.pciDevices {
 		p := h.passthru[d.Id]
 		if !p.active {

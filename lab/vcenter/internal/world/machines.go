@@ -34,7 +34,7 @@ func (b *builder) machine(ctx context.Context, v datacentre.VM) error {
 
 func (b *builder) machineSpec(h *Host, v datacentre.VM) (types.VirtualMachineConfigSpec, error) {
 	spec := types.VirtualMachineConfigSpec{
-		Name: v.Name, GuestId: "ubuntu64Guest", NumCPUs: max(v.CPUs, 1), MemoryMB: max(v.MemoryMB, 1024), Annotation: v.Owner, Version: "vmx-20",
+		Name: v.Name, GuestId: "ubuntu64Guest", NumCPUs: max(v.CPUs, 1), MemoryMB: max(v.MemoryMB, 1024), Annotation: v.Owner, Version: "vmx-20", Firmware: v.Firmware,
 		Files: &types.VirtualMachineFileInfo{VmPathName: "[" + b.world.desc.Datastores[0] + "]"},
 	}
 	if v.VGPU != "" || v.Passthrough != "" || v.PVRDMA != "" {
@@ -53,6 +53,15 @@ func (b *builder) machineSpec(h *Host, v datacentre.VM) (types.VirtualMachineCon
 }
 
 func (b *builder) finish(ctx context.Context, vm *object.VirtualMachine, v datacentre.VM) error {
+	if v.Snapshot != "" {
+		task, err := vm.CreateSnapshot(ctx, v.Snapshot, "", false, false)
+		if err != nil {
+			return err
+		}
+		if err := task.Wait(ctx); err != nil {
+			return err
+		}
+	}
 	if v.Template {
 		return vm.MarkAsTemplate(ctx)
 	}
