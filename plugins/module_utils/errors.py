@@ -24,10 +24,14 @@ class CollectionError(Exception):
 
 def summary(errors: Iterable[CollectionError]) -> str:
     """All errors in one text; objects to which the same happened share a sentence."""
-    targets: dict[tuple[str, str, str], list[str]] = {}
+    targets: dict[tuple[str, str, str, str], list[str]] = {}
     for error in errors:
-        targets.setdefault((error.tried, error.said, error.remedy), []).append(error.target)
-    return " | ".join(str(CollectionError(", ".join(dict.fromkeys(named)), *words)) for words, named in targets.items())
+        name, _colon, part = error.target.partition(": ")
+        targets.setdefault((part, error.tried, error.said, error.remedy), []).append(name)
+    return " | ".join(
+        str(CollectionError(", ".join(dict.fromkeys(named)) + (f": {part}" if part else ""), *words))
+        for (part, *words), named in targets.items()
+    )
 
 
 class NotFound(CollectionError):

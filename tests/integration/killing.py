@@ -25,9 +25,9 @@ def wait_for(condition: Callable[[], Any], seconds: float = 120) -> None:
         time.sleep(LOOK_SECONDS)
 
 
-def begun(vcenter: Simulator, method: str, name: str | None = None) -> Callable[[], bool]:
-    """Whether a call of this method, on this object if one is named, has reached the server."""
-    return lambda: any(write["method"] == method and name in (None, write["name"]) for write in vcenter.writes())
+def begun(vcenter: Simulator, method: str, times: int = 1) -> Callable[[], bool]:
+    """Whether so many calls of this method have reached the server."""
+    return lambda: [write["method"] for write in vcenter.writes()].count(method) >= times
 
 
 def _children() -> dict[int, list[int]]:

@@ -1,0 +1,137 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The fault matrix of host preparation: what is refused while it is planned, before the lock and before any write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from lab.simulator import Simulator
+from tests.integration.ansible import Ansible
+from tests.integration.faults import PROFILE, Bench, said
+from tests.integration.rolling import datacentre, run
+
+Start = Callable[..., Simulator]
+AnsibleFor = Callable[..., Ansible]
+DRIVER = {
+    "name": "NVD-AIE_ESXi_8.0.0_Driver",
+    "version": "550.90.05",
+    "source": "[shared] NVD-AIE-800_550.90.05-1OEM.800.1.0.20613240_24012345.zip",
+}
+HOSTS = datacentre(
+    "name: esx01.lab",
+    "name: esx02.lab, hardware: no_gpu",
+    "name: esx03.lab, rdma_users: [nvme]",
+    "name: esx04.lab, passthrough: [all]",
+)
+WISHES: dict[str, tuple[str, dict[str, Any], tuple[str, ...]]] = {
+    "unknown vmk": ("esx01.lab", {"pvrdma": {"vmk": "vmk9"}}, ("there is no vmkernel adapter vmk9", "vmk0, vmk1")),
+    "unknown VIB": (
+        "esx01.lab",
+        {"vibs": [{**DRIVER, "source": "[shared] nosuch.zip"}]},
+        ("Could not download", "nosuch.zip", "check source, version"),
+    ),
+    "VIB of another version": (
+        "esx01.lab",
+        {"vibs": [{**DRIVER, "version": "999"}]},
+        ("would install", "550.90.05", "correct name and version, or the source"),
+    ),
+    "VIB of a lower acceptance level": (
+        "esx01.lab",
+        {"vibs": [{"name": "homemade-tool", "version": "1.0", "source": "[shared] homemade-tool.vib"}]},
+        ("acceptance level",),
+    ),
+    "VIB while a GPU is in passthrough": ("esx04.lab", {"vibs": [DRIVER]}, ("is in passthrough", "esxi_passthrough")),
+    "graphics without a GPU": (
+        "esx02.lab",
+        {"graphics": {"type": "shared_direct"}},
+        ("the host has no NVIDIA GPU", "leave this host out"),
+    ),
+    "unknown kernel module": (
+        "esx01.lab",
+        {"kernel_modules": [{"name": "nosuch", "options": {"a": 1}}]},
+        ("kernel module nosuch", "the host has no such module", "correct the name"),
+    ),
+    "shared NIC": (
+        "esx03.lab",
+        {"roce": {"priority": 3}},
+        ("NVMe over RDMA", "vmhba64", "acknowledge_shared_nic: true"),
+    ),
+}
+CONNECTIONS: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
+    "wrong password": (
+        {"VMWARE_PASSWORD": "a-wrong-secret"},
+        ("could not log in as", "InvalidLogin", "check username and password"),
+    ),
+    "untrusted certificate": ({"VMWARE_CA_PATH": ""}, ("could not trust its certificate", "ca_path")),
+    "wrong fingerprint": (
+        {"VMWARE_TLS_FINGERPRINT": "00:" * 31 + "00"},
+        ("could not trust its certificate", "SHA-256 is", "set tls_fingerprint anew"),
+    ),
+}
+
+
+@pytest.mark.parametrize("wish", WISHES.values(), ids=WISHES)
+def test_a_wish_that_a_host_cannot_grant_is_refused_before_any_write(
+    start: Start, ansible_for: AnsibleFor, wish: tuple[str, dict[str, Any], tuple[str, ...]]
+) -> None:
+    host, profile, says = wish
+    vcenter = start(text=HOSTS)
+    ansible = ansible_for(vcenter)
+    for check in (True, False):
+        refused = ansible.module("esxi_profile", check=check, cluster="gpu", host_profiles={host: profile})
+        one_sentence(refused.msg, host, *says)
+    assert vcenter.writes() == []
+
+
+def test_an_image_managed_cluster_takes_no_vib_by_hand(start: Start, ansible_for: AnsibleFor) -> None:
+    vcenter = start(text=HOSTS)
+    vcenter.set_cluster("gpu", image_managed=True)
+    refused = ansible_for(vcenter).module(
+        "esxi_profile", cluster="gpu", host_profiles={"esx01.lab": {"vibs": [DRIVER]}}
+    )
+    one_sentence(refused.msg, "esx01.lab", "the cluster gpu is managed by an image", "esxi_image")
+    assert vcenter.writes() == []
+
+
+def test_an_object_named_twice_is_refused(start: Start, ansible_for: AnsibleFor) -> None:
+    vcenter = start(text=HOSTS)
+    refused = ansible_for(vcenter).module("esxi_profile", hosts=["esx01.lab", "esx01.lab"], profile=PROFILE)
+    one_sentence(refused.msg, "esx01.lab", "it is named twice in this call", "name it once")
+    assert vcenter.writes() == []
+
+
+@pytest.mark.parametrize("connection", CONNECTIONS.values(), ids=CONNECTIONS)
+def test_the_playbook_ends_before_the_lock_when_it_may_not_connect(
+    start: Start, ansible_for: AnsibleFor, connection: tuple[dict[str, str], tuple[str, ...]]
+) -> None:
+    environment, says = connection
+    vcenter = start(text=HOSTS)
+    ended = run(ansible_for(vcenter, **environment), esxi_host_profile=PROFILE)
+    assert ended.rc == 2
+    one_sentence(said(ended.out), "127.0.0.1:", *says)
+    assert "a-wrong-secret" not in ended.out
+    assert vcenter.writes() == []
+
+
+def test_the_playbook_ends_before_the_lock_and_the_evidence_when_the_plan_is_refused(
+    start: Start, ansible_for: AnsibleFor
+) -> None:
+    vcenter = start(text=HOSTS)
+    ansible = ansible_for(vcenter)
+    ended = run(ansible, esxi_host_profile={**PROFILE, "pvrdma": {"vmk": "vmk9"}})
+    assert ended.rc == 2
+    one_sentence(said(ended.out), "esx01.lab, esx02.lab, esx03.lab, esx04.lab", "there is no vmkernel adapter vmk9")
+    assert Bench(vcenter, ansible).lock() == "free"
+    assert not (ansible.folder / "evidence").exists()
+    assert vcenter.writes() == []
+
+
+def one_sentence(message: str, *words: str) -> None:
+    """It names the object, what was tried, what was said and what to do, once."""
+    assert message.count("could not") == 1, message
+    for word in words:
+        assert word in message, message
