@@ -1,0 +1,42 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The 64-bit memory window that a virtual machine needs for its GPUs."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+
+# GPUs by vendor:device, in gigabytes; for those whose name does not say.
+KNOWN = {
+    "10de:1db1": 16,
+    "10de:1db4": 16,
+    "10de:1db5": 32,
+    "10de:1db6": 32,
+    "10de:1eb8": 16,
+    "10de:20b0": 40,
+    "10de:20b2": 80,
+    "10de:20b5": 80,
+    "10de:20b7": 24,
+    "10de:20f1": 40,
+    "10de:2235": 48,
+    "10de:2330": 80,
+    "10de:2331": 80,
+    "10de:26b5": 48,
+    "10de:26b9": 48,
+    "10de:27b8": 24,
+}
+_IN_NAME = re.compile(r"(\d+)\s*GB", re.IGNORECASE)
+
+
+def window_gb(gpus_gb: Iterable[float]) -> int:
+    """All memory of the GPUs, rounded up to a power of two, doubled; nothing without GPUs."""
+    total = sum(math.ceil(one) for one in gpus_gb)
+    return 2 ** math.ceil(math.log2(total)) * 2 if total else 0
+
+
+def memory_gb(kind: str, name: str = "") -> int | None:
+    """The memory of a GPU by what its name says, else by its vendor:device; None where neither tells."""
+    told = _IN_NAME.search(name)
+    return int(told[1]) if told else KNOWN.get(kind)

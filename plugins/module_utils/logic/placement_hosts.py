@@ -1,0 +1,157 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""What workers want of a host, what hosts have, and whether the one fits on the other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from .gpu_slots import Slots
+
+REQUIRE, PREFER, IGNORE = "require", "prefer", "ignore"
+# A device group as vSphere 8 names it: that many virtual GPUs of a profile, linked with each other.
+_GROUP = re.compile(r"^[^:]+:(?P<count>\d+)@(?P<profile>[\w-]+)(?:%.*)?$")
+
+
+@dataclass(frozen=True)
+class Device:
+    """A PCI device that a host gives to one virtual machine as a whole; ``node`` is its NUMA node."""
+
+    address: str
+    kind: str
+    label: str = ""
+    node: int | None = None
+    holder: str = ""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which PCI device is wanted: what is empty does not matter."""
+
+    kind: str = ""
+    label: str = ""
+    address: str = ""
+
+    def takes(self, device: Device) -> bool:
+        """Whether a device answers to it."""
+        asked = ((self.kind, device.kind), (self.label, device.label), (self.address, device.address))
+        return all(want in ("", have) for want, have in asked)
+
+    def __str__(self) -> str:
+        return " ".join(part for part in (self.address, self.kind, self.label) if part)
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What a worker takes of its host; each of the ``groups`` stands for virtual GPUs that NVLink connects."""
+
+    profiles: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    devices: tuple[Wanted, ...] = ()
+    memory_mb: int = 0
+    cpus: int = 0
+
+    @property
+    def vgpus(self) -> tuple[str, ...]:
+        """The profiles of all its virtual GPUs."""
+        return (*self.profiles, *(profile for group in self.groups for profile in group_profiles(group) or ()))
+
+    @property
+    def size(self) -> tuple[int, int, int]:
+        """Larger ones have fewer places and are placed first."""
+        return len(self.devices), len(self.vgpus), self.memory_mb
+
+
+@dataclass(frozen=True)
+class Host:
+    """What a host has left; ``workers`` are those that it has besides the ones to be placed.
+
+    ``nodes`` are the NUMA nodes of its GPUs by address, ``groups`` the device groups that it offers,
+    ``holders`` who has its vGPUs: name and profile.
+    """
+
+    name: str
+    in_service: bool = True
+    slots: Slots = field(default_factory=Slots)
+    devices: tuple[Device, ...] = ()
+    free_mb: int = 0
+    threads: int = 0
+    nic_node: int | None = None
+    nodes: tuple[tuple[str, int], ...] = ()
+    groups: tuple[str, ...] = ()
+    workers: tuple[str, ...] = ()
+    holders: tuple[tuple[str, str], ...] = ()
+
+    def take(self, demand: Demand, same_node: str = PREFER) -> Host | None:
+        """The host with the demand on it; None where it does not fit."""
+        if not self.in_service or demand.memory_mb > self.free_mb or demand.cpus > self.threads:
+            return None
+        if not set(demand.groups) <= set(self.groups):
+            return None
+        for part in self._parts(same_node):
+            slots = part.slots.take_all(demand.vgpus)
+            chosen = choose(demand.devices, [device for device in part.devices if not device.holder])
+            if slots is not None and chosen is not None:
+                left = tuple(device for device in self.devices if device not in chosen)
+                return replace(self, slots=self._with(slots), devices=left, free_mb=self.free_mb - demand.memory_mb)
+        return None
+
+    def near(self, demand: Demand) -> bool:
+        """Whether the GPUs of the demand can be on the NUMA node of the RDMA NIC."""
+        return self.take(demand, REQUIRE) is not None
+
+    def _parts(self, same_node: str) -> Iterator[Host]:
+        """The GPUs beside the RDMA NIC, and all GPUs, as the user wants it and the host tells."""
+        on_node = self._on_node()
+        if same_node != IGNORE and on_node is not None:
+            yield on_node
+        if same_node != REQUIRE or on_node is None:
+            yield self
+
+    def _on_node(self) -> Host | None:
+        """The GPUs beside the RDMA NIC. A host chooses the GPU of a vGPU itself, so all that are shared must be."""
+        if self.nic_node is None:
+            return None
+        nodes = dict(self.nodes)
+        shared = all(nodes.get(gpu.address, self.nic_node) == self.nic_node for gpu in self.slots.gpus)
+        devices = tuple(device for device in self.devices if device.node in (None, self.nic_node))
+        return replace(self, slots=self.slots if shared else replace(self.slots, gpus=()), devices=devices)
+
+    def _with(self, part: Slots) -> Slots:
+        """All GPUs, those of the part as they are now."""
+        changed = {gpu.address: gpu for gpu in part.gpus}
+        return replace(self.slots, gpus=tuple(changed.get(gpu.address, gpu) for gpu in self.slots.gpus))
+
+
+def choose(wanted: Sequence[Wanted], free: Sequence[Device]) -> tuple[Device, ...] | None:
+    """A different device for each wish; None where there are not enough."""
+    if not wanted:
+        return ()
+    first, *others = sorted(wanted, key=lambda one: sum(one.takes(device) for device in free))
+    for device in free:
+        if first.takes(device):
+            rest = choose(others, [one for one in free if one is not device])
+            if rest is not None:
+                return (device, *rest)
+    return None
+
+
+def alike(host: Host) -> Host:
+    """What two hosts must have in common to be as good as each other."""
+    return replace(host, name="", workers=(), holders=())
+
+
+def group_profiles(group: str) -> tuple[str, ...] | None:
+    """The virtual GPUs that a device group stands for; None where its name does not say."""
+    found = _GROUP.match(group)
+    return (found["profile"],) * int(found["count"]) if found else None
+
+
+def offered(hosts: Iterable[Host]) -> dict[tuple[str, ...], list[str]]:
+    """The hosts by the profiles that they offer."""
+    by_offer: dict[tuple[str, ...], list[str]] = {}
+    for host in hosts:
+        by_offer.setdefault(host.slots.offered, []).append(host.name)
+    return by_offer

@@ -1,0 +1,58 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Subject: a worker VM that is to be gone; what we did not build is only let go."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..plan import POWER_OFF, Plan
+from . import mark, power
+from .wish import Wish
+
+if TYPE_CHECKING:
+    from .crew import Crew
+
+
+class Gone:
+    """One worker that is to be gone."""
+
+    name = "worker VM"
+
+    def __init__(self, crew: Crew, wish: Wish) -> None:
+        self.crew, self.wish, self.target = crew, wish, wish.name
+
+    def read(self) -> dict[str, Any]:
+        """Whether it exists, runs, and whose it is."""
+        facts = self.crew.facts(self.crew.site.machines.get(self.target))
+        return {key: facts[key] for key in ("exists", "host", "power", "mark")}
+
+    def plan(self, current: Mapping[str, Any]) -> Plan:
+        """It is deleted if we built it; an adopted one only loses its mark."""
+        before = current["mark"] or {}
+        if not current["exists"]:
+            return Plan(current, current)
+        if not before or before.get("cluster", self.crew.site.name) != self.crew.site.name:
+            whose = f"its mark says cluster {before['cluster']}" if before else "it does not carry our mark"
+            return Plan(current, current, warnings=(f"it was left alone: {whose}",))
+        if not before.get("built"):
+            return Plan(current, {**current, "mark": None}, why=("it was taken over, not built: it stays",))
+        running = current["power"] == "on"
+        allowed = self.crew.call.power_cycle
+        return Plan(
+            before=current,
+            after={"exists": False, "host": None, "power": None, "mark": None},
+            needs=frozenset({POWER_OFF}) if running else frozenset(),
+            unmet=("it runs: set power_cycle: true to shut it down first",) if running and not allowed else (),
+        )
+
+    def apply(self, plan: Plan) -> None:
+        """Let it go, or stop and delete it."""
+        machine = self.crew.site.machines[self.target]
+        if plan.after["exists"]:
+            mark.write(self.crew.site.session, machine.ref, self.target, None)
+            return
+        if machine.on:
+            power.stop(machine, self.crew.call.power_timeout)
+        power.destroy(machine, self.crew.call.clone_timeout)

@@ -1,0 +1,129 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""A new worker: a full or linked clone of a template, put where it belongs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import NotFound, Refused
+from ..vsphere import properties, tasks
+from ..vsphere.faults import speaking
+from ..vsphere.sdk import vim
+from . import mark
+from .machine import Machine
+from .site import Site
+from .wish import Wish
+
+LINKED = "linked"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a clone is put, and the snapshot that a linked one is made from."""
+
+    folder: Any
+    pool: Any
+    datastore: Any
+    snapshot: Any = None
+
+
+class Places:
+    """Finds folders, pools and datastores by name, each kind in one read."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        self._known: dict[Any, Sequence[properties.Found]] = {}
+
+    def of(self, wish: Wish, template: Machine) -> Place:
+        """The place of a new worker; refused before anything is written where a part of it is missing."""
+        folder = self._named(vim.Folder, wish["folder"], "folder") if wish["folder"] else template["parent"]
+        pool = self._pool(wish["resource_pool"]) if wish["resource_pool"] else self.site.values["resourcePool"]
+        snapshot = _snapshot(wish, template) if wish["clone"] == LINKED else None
+        return Place(folder, pool, self._datastore(wish, template), snapshot)
+
+    def _datastore(self, wish: Wish, template: Machine) -> Any:
+        here = {ref._moId: ref for ref in self.site.values.get("datastore") or []}
+        if wish["datastore"]:
+            return self._named(vim.Datastore, wish["datastore"], "datastore", set(here))
+        same = [ref for ref in template["datastore"] or [] if ref._moId in here]
+        if same:
+            return same[0]
+        said = f"the datastore of its template is not one of cluster {self.site.name}"
+        raise Refused(wish.name, "choose its datastore", said, "name a datastore")
+
+    def _pool(self, name: str) -> Any:
+        pools = self._all(vim.ResourcePool, ("name", "owner"))
+        ours = {ref._moId for ref, values in pools if values["owner"]._moId == self.site.ref._moId}
+        return self._named(vim.ResourcePool, name, "resource pool", ours)
+
+    def _named(self, kind: Any, name: str, word: str, among: set[str] | None = None) -> Any:
+        paths = (
+            ("name", "childType")
+            if kind is vim.Folder
+            else ("name", "owner")
+            if kind is vim.ResourcePool
+            else ("name",)
+        )
+        found = [
+            ref
+            for ref, values in self._all(kind, paths)
+            if values["name"] == name and (among is None or ref._moId in among) and _holds_machines(values)
+        ]
+        if len(found) == 1:
+            return found[0]
+        said = f"{len(found)} have that name" if found else "there is none"
+        raise NotFound(self.site.session.server, f"find one {word} named {name!r}", said, f"correct the {word}")
+
+    def _all(self, kind: Any, paths: Sequence[str]) -> Sequence[properties.Found]:
+        if kind not in self._known:
+            self._known[kind] = properties.find_all(self.site.session, kind, paths)
+        return self._known[kind]
+
+
+def make(site: Site, wish: Wish, template: Machine, place: Place, host: str, seconds: int) -> Any:
+    """Clone the template; the reference of the new machine."""
+    # The clone says by itself what it is: a run that is killed now is gone on with.
+    building = vim.option.OptionValue(key=mark.BUILDING, value=wish.name)
+    spec = vim.vm.CloneSpec(
+        location=vim.vm.RelocateSpec(
+            host=site.host_named(host),
+            pool=place.pool,
+            datastore=place.datastore,
+            diskMoveType="createNewChildDiskBacking" if place.snapshot else None,
+        ),
+        snapshot=place.snapshot,
+        powerOn=False,
+        template=False,
+        config=vim.vm.ConfigSpec(extraConfig=[building]),
+    )
+    tried = f"clone it from {template.name}"
+    with speaking(wish.name, tried):
+        task = template.ref.CloneVM_Task(folder=place.folder, name=wish.name, spec=spec)
+    return tasks.wait(site.session, tasks.Started(task, wish.name, tried), seconds).result
+
+
+def _snapshot(wish: Wish, template: Machine) -> Any:
+    """The snapshot of a linked clone: the named one, or the current one."""
+    info = template["snapshot"]
+    found = info.currentSnapshot if info else None
+    if wish["snapshot"]:
+        found = _in_tree(info.rootSnapshotList if info else [], wish["snapshot"])
+    if found is None:
+        said = f"{template.name} has no snapshot" + (f" named {wish['snapshot']!r}" if wish["snapshot"] else "")
+        raise Refused(wish.name, "make a linked clone", said, "take a snapshot of it, or choose clone: full")
+    return found
+
+
+def _in_tree(trees: Any, name: str) -> Any:
+    for tree in trees or []:
+        found = tree.snapshot if tree.name == name else _in_tree(tree.childSnapshotList, name)
+        if found:
+            return found
+    return None
+
+
+def _holds_machines(values: properties.Values) -> bool:
+    return "childType" not in values or "VirtualMachine" in [str(kind) for kind in values["childType"]]

@@ -1,0 +1,198 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""All workers of a call together: where each of them goes, and what they share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from ..errors import Refused
+from ..logic import placement
+from ..vsphere.faults import speaking
+from ..vsphere.session import Session
+from . import clone, customise, gpu, hosts, mark, nics, power, sizing
+from .absent import Gone
+from .machine import Machine
+from .site import Site
+from .wish import Call, Gpu, Wish
+from .worker import Worker
+
+KEYS = (
+    *("exists", "host", "power", "cpus", "cores_per_socket", "memory_mb", "memory_reserved", "cpu_reserved_mhz"),
+    *("latency_sensitivity", "firmware", "numa", "disks_gb", "gpus", "mmio_gb", "management_nic", "rdma_nic"),
+    *("rdma_nics", "guest", "annotation", "mark", "address"),
+)
+
+
+class Crew:
+    """The workers of one call in their cluster."""
+
+    def __init__(self, session: Session, call: Call, wishes: Sequence[Wish]) -> None:
+        self.call, self.wishes = call, list(wishes)
+        self.site = Site(session, call.cluster)
+        self.places = clone.Places(self.site)
+        kind: Any = Worker if call.state == "present" else Gone
+        self.subjects = [kind(self, wish) for wish in wishes]
+        self.placed = placement.Placement()
+        self.started: dict[str, Machine] = {}
+        self.silent: set[str] = set()
+
+    def refresh(self, subjects: Sequence[Any]) -> None:
+        """Read all that matters, and find a place for everybody."""
+        if not subjects:
+            return
+        if self.call.wait_for_address:
+            self.silent = power.silent(list(self.started.values()), self.call.address_timeout)
+        names = [wish.name for wish in self.wishes]
+        self.site.refresh([*names, *(wish["template"] for wish in self.wishes if wish["template"])])
+        if self.call.state == "present":
+            self._place(names)
+
+    def _place(self, names: Sequence[str]) -> None:
+        self._check_hosts()
+        rules = placement.Rules(self.call.one_per_host, self.call.same_numa_node)
+        self.placed = placement.place(self._hosts(names), [self._person(wish) for wish in self.wishes], rules)
+        taken = self.site.taken_macs()
+        self._macs: dict[str, dict[str, str]] = {}
+        for wish in self.wishes:
+            self._macs[wish.name] = nics.choose_macs(wish.name, (nics.MANAGEMENT, nics.RDMA), taken)
+            taken |= set(self._macs[wish.name].values())
+
+    def facts(self, machine: Machine | None) -> dict[str, Any]:
+        """A machine in our words; without one, nothing under every key."""
+        if machine is None:
+            return {**dict.fromkeys(KEYS), "exists": False}
+        marked = self.site.mark_of(machine)
+        # A clone that was never marked is one that a run was killed over.
+        unfinished = not marked and machine.extra.get(mark.BUILDING) == machine.name
+        return {
+            "exists": True,
+            "host": self.site.host_name(machine.host),
+            "power": "on" if machine.on else "off",
+            **sizing.facts(machine),
+            **nics.facts(machine, self.site.networks),
+            "gpus": gpu.texts([one.gpu for one in gpu.held(machine)]),
+            "mmio_gb": gpu.window_in(machine.extra),
+            "guest": customise.facts(machine.extra),
+            "mark": {"built": True} if unfinished else marked,
+            "address": machine["guest.ipAddress"] or None,
+        }
+
+    def base_of(self, wish: Wish) -> Machine:
+        """The machine itself, or the one that it is made from."""
+        there = self.site.machines.get(wish.name)
+        if there:
+            return there
+        if not wish["template"]:
+            said = "it does not exist, and no template is given"
+            raise Refused(wish.name, "make it", said, "name a template, or correct its name")
+        return self.site.find(wish["template"], "template")
+
+    def place_of(self, wish: Wish) -> str:
+        """The host of a worker, or why there is none."""
+        if wish.name in self.placed.refusals:
+            remedy = "free a place, add hosts, or ask for less; nothing was changed"
+            raise Refused(wish.name, "find a host for it", self.placed.refusals[wish.name], remedy)
+        return self.placed.where[wish.name]
+
+    def clone_place(self, wish: Wish) -> clone.Place:
+        """Where a new worker is put."""
+        return self.places.of(wish, self.base_of(wish))
+
+    def host_mhz(self, host: str) -> int:
+        """The clock of a host."""
+        return int(self._values(host)["summary.hardware.cpuMhz"])
+
+    def macs_for(self, wish: Wish) -> Mapping[str, str]:
+        """Addresses for new cards, where the guest must be told them before they exist."""
+        return self._macs[wish.name] if wish["guest"] is not None else {}
+
+    def memory_of(self, wanted: placement.Wanted) -> int | None:
+        """The memory of a GPU of this cluster."""
+        return hosts.memory_of(self.site.hosts.values(), wanted)
+
+    def sources_on(self, host: str) -> gpu.Sources:
+        """Where the devices of a host are taken from."""
+        return gpu.Sources(
+            fixed=lambda address: self._fixed(host, address),
+            kinds=lambda label: hosts.kinds_of(self.site.hosts.values(), label),
+            group=lambda name: self._group(host, name),
+        )
+
+    def ties(self, machine: Machine | None) -> str:
+        """Why a running machine cannot move; empty where it can."""
+        gpus = gpu.held(machine) if machine else []
+        if any(not one.gpu.profile and not one.gpu.group for one in gpus):
+            return "a device of its host"
+        if gpus and not self.site.hot_migrate:
+            return "its vGPU, as this vCenter does not move them hot"
+        return ""
+
+    def _hosts(self, names: Sequence[str]) -> list[placement.Host]:
+        grouped = any(one.group for wish in self.wishes for one in self._gpus(wish))
+        return [
+            hosts.seen(
+                values,
+                self.site.others(key, names),
+                self.site.groups(values["name"]) if grouped and self._answers(values) else (),
+            )
+            for key, values in self.site.hosts.items()
+        ]
+
+    def _person(self, wish: Wish) -> placement.Worker:
+        """A worker as the planner of places sees it; one without a template is refused when it is planned."""
+        there = self.site.machines.get(wish.name)
+        base = there or self.site.machines.get(wish["template"] or "")
+        gpus, allowed = self._gpus(wish), frozenset({wish["host"]}) if wish["host"] else self._allowed
+        size = sizing.facts(base) if base else {"memory_mb": 0, "cpus": 0, "memory_reserved": False}
+        memory = int(wish["memory_mb"] or size["memory_mb"] or 0)
+        reserved = memory if wish["reserve_memory"] or size["memory_reserved"] else 0
+        demand = gpu.demand_of(gpus, reserved, int(wish["cpus"] or size["cpus"] or 0))
+        if there is None:
+            return placement.Worker(wish.name, demand, allowed)
+        _kept, missing, many = gpu.pair(gpus, gpu.held(there))
+        settled = there.on and not missing and not many
+        return placement.Worker(wish.name, demand, allowed, self.site.host_name(there.host) or "", settled)
+
+    def _gpus(self, wish: Wish) -> tuple[Gpu, ...]:
+        """The GPUs that it will have, whether they were asked for now or are there."""
+        if wish.gpus is not None:
+            return wish.gpus
+        base = self.site.machines.get(wish.name) or self.site.machines.get(wish["template"] or "")
+        return tuple(one.gpu for one in gpu.held(base)) if base else ()
+
+    @cached_property
+    def _allowed(self) -> frozenset[str] | None:
+        return frozenset(self.call.hosts) if self.call.hosts else None
+
+    def _check_hosts(self) -> None:
+        known = set(self.site.host_names)
+        named = {*(self.call.hosts or ()), *(wish["host"] for wish in self.wishes if wish["host"])}
+        if unknown := sorted(named - known):
+            said = f"it has {', '.join(sorted(known))}"
+            raise Refused(f"cluster {self.site.name}", f"find {', '.join(unknown)}", said, "correct the names of hosts")
+
+    def _values(self, host: str) -> Mapping[str, Any]:
+        return next(values for values in self.site.hosts.values() if values["name"] == host)
+
+    @staticmethod
+    def _answers(values: Mapping[str, Any]) -> bool:
+        return bool(values.get("runtime.connectionState") == "connected")
+
+    def _fixed(self, host: str, address: str) -> Any:
+        """The backing of a device by its address: a host knows itself by an id that only it tells."""
+        offered = self.site.target(host).pciPassthrough or []
+        found = next((one for one in offered if one.pciDevice.id == address), None)
+        if found is None:
+            raise Refused(
+                host, f"give away its device {address}", "it does not offer it", "set it to passthrough first"
+            )
+        return gpu.fixed_backing(found)
+
+    def _group(self, host: str, name: str) -> list[Any]:
+        with speaking(host, f"read its device group {name}"):
+            offered = self.site.target(host).vendorDeviceGroupInfo
+            group = next(one for one in offered if one.deviceGroupName == name)
+            return [one.device for one in group.componentDeviceInfo]

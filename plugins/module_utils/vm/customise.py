@@ -1,0 +1,98 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""What a worker's guest is told by cloud-init: its name, its addresses, and who may log in."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import ipaddress
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import Refused
+from .nics import MANAGEMENT, RDMA
+from .wish import Wish
+
+METADATA, USERDATA = "guestinfo.metadata", "guestinfo.userdata"
+ENCODING = ".encoding"
+HEADER = "#cloud-config\n"
+DHCP = "dhcp"
+JUMBO = 9000
+
+
+def facts(extra: Mapping[str, str]) -> dict[str, Any] | None:
+    """What the guest was told; None for nothing."""
+    if not extra.get(METADATA) and not extra.get(USERDATA):
+        return None
+    return {"metadata": _decode(extra, METADATA), "userdata": _decode(extra, USERDATA)}
+
+
+def wanted(wish: Wish, after: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What the guest should be told; ``after`` has the network cards as they will be."""
+    guest = wish["guest"]
+    if guest is None:
+        return None
+    host_name = guest.get("hostname") or wish.name
+    metadata: dict[str, Any] = {"local-hostname": host_name, "network": _network(wish, guest, after)}
+    users = [{"name": guest["user"], "sudo": "ALL=(ALL) NOPASSWD:ALL", "shell": "/bin/bash"}] if "user" in guest else []
+    userdata: dict[str, Any] = {"hostname": host_name, "manage_etc_hosts": True}
+    if guest.get("ssh_keys"):
+        keys = {"ssh_authorized_keys": list(guest["ssh_keys"])}
+        userdata.update({"users": ["default", {**users[0], **keys}]} if users else keys)
+    elif users:
+        userdata["users"] = ["default", *users]
+    told = {"metadata": metadata, "userdata": userdata}
+    # cloud-init acts once for each instance: what is told anew makes a new one.
+    digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:12]
+    return {**told, "metadata": {"instance-id": f"{wish.name}-{digest}", **metadata}}
+
+
+def options(told: Mapping[str, Any]) -> dict[str, str]:
+    """The advanced settings that tell it. JSON is YAML too."""
+    texts = {METADATA: json.dumps(told["metadata"], sort_keys=True)}
+    texts[USERDATA] = HEADER + json.dumps(told["userdata"], sort_keys=True)
+    encoded = {key: base64.b64encode(text.encode()).decode() for key, text in texts.items()}
+    return {**encoded, **{f"{key}{ENCODING}": "base64" for key in texts}}
+
+
+def _network(wish: Wish, guest: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    cards: dict[str, Any] = {}
+    if (after.get(MANAGEMENT) or {}).get("mac"):
+        cards["management"] = _card(wish, after[MANAGEMENT]["mac"], guest.get("address") or DHCP)
+        gateway, servers = guest.get("gateway"), guest.get("dns")
+        if gateway:
+            cards["management"]["routes"] = [{"to": "0.0.0.0/0", "via": gateway}]
+        if servers:
+            cards["management"]["nameservers"] = {"addresses": list(servers)}
+    if guest.get("rdma_address"):
+        if not (after.get(RDMA) or {}).get("mac"):
+            raise Refused(wish.name, "set its RDMA address", "it has no RDMA card", "give rdma_nic as well")
+        cards["rdma"] = _card(wish, after[RDMA]["mac"], guest["rdma_address"])
+        cards["rdma"]["mtu"] = guest.get("rdma_mtu") or JUMBO
+    return {"version": 2, "ethernets": cards}
+
+
+def _card(wish: Wish, mac: str, address: str) -> dict[str, Any]:
+    match = {"match": {"macaddress": mac}}
+    if address == DHCP:
+        return {**match, "dhcp4": True}
+    try:
+        ipaddress.ip_interface(address)
+    except ValueError as error:
+        raise Refused(wish.name, "set its address", str(error), "write it as 10.0.0.11/24, or dhcp") from error
+    if "/" not in address:
+        raise Refused(wish.name, "set its address", f"{address} has no prefix length", f"write it as {address}/24")
+    return {**match, "dhcp4": False, "addresses": [address]}
+
+
+def _decode(extra: Mapping[str, str], key: str) -> Any:
+    """What is told, as data where it is ours; else only that there is something."""
+    text = extra.get(key, "")
+    try:
+        plain = base64.b64decode(text).decode() if extra.get(f"{key}{ENCODING}") == "base64" else text
+        return json.loads(plain.removeprefix(HEADER)) if plain else None
+    except (binascii.Error, UnicodeDecodeError, json.JSONDecodeError):
+        return f"{len(text)} characters of somebody else's"

@@ -1,0 +1,104 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Virtual machines as they are, many in one read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..vsphere import properties
+from ..vsphere.sdk import vim
+from ..vsphere.session import Session
+
+LIGHT = ("name", "runtime.host", "runtime.powerState", "config.template")
+PATHS = (
+    *LIGHT,
+    "parent",
+    "resourcePool",
+    "datastore",
+    "config.version",
+    "config.changeVersion",
+    "config.annotation",
+    "config.firmware",
+    "config.hardware.numCPU",
+    "config.hardware.numCoresPerSocket",
+    "config.hardware.memoryMB",
+    "config.hardware.device",
+    "config.memoryReservationLockedToMax",
+    "config.memoryAllocation.reservation",
+    "config.cpuAllocation.reservation",
+    "config.latencySensitivity",
+    "config.extraConfig",
+    "guest.ipAddress",
+    "guest.toolsRunningStatus",
+    "snapshot",
+    "customValue",
+)
+GROUPS = "config.deviceGroups"
+GROUPS_SINCE = (8, 0)
+# What others on the hosts of a cluster hold.
+HOLDING = ("name", "runtime.host", "config.hardware.device", "config.memoryAllocation.reservation")
+
+
+@dataclass
+class Machine:
+    """One virtual machine: its reference and the properties that were read last."""
+
+    session: Session
+    ref: Any
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+    def __getitem__(self, path: str) -> Any:
+        """A property that was read; an unset one is None."""
+        return self.values.get(path)
+
+    @property
+    def name(self) -> str:
+        return str(self["name"])
+
+    @property
+    def on(self) -> bool:
+        return bool(self["runtime.powerState"] == "poweredOn")
+
+    @property
+    def host(self) -> str:
+        """The object id of its host."""
+        return _id(self["runtime.host"])
+
+    @property
+    def extra(self) -> dict[str, str]:
+        """Its advanced settings."""
+        return {one.key: str(one.value) for one in self["config.extraConfig"] or []}
+
+    @property
+    def hardware_version(self) -> int:
+        """The 20 of vmx-20."""
+        return int(str(self["config.version"] or "vmx-0").rpartition("-")[2])
+
+    def devices(self, kind: Any) -> list[Any]:
+        """Its devices of a kind, by key."""
+        found = [device for device in self["config.hardware.device"] or [] if isinstance(device, kind)]
+        return sorted(found, key=lambda device: int(device.key))
+
+    @property
+    def cards(self) -> list[Any]:
+        """Its network cards, without those of the host itself."""
+        fixed = vim.vm.device.VirtualSriovEthernetCard
+        return [card for card in self.devices(vim.vm.device.VirtualEthernetCard) if not isinstance(card, fixed)]
+
+    def refresh(self) -> None:
+        """Read it again."""
+        self.values = read(self.session, [self.ref])[self.ref._moId].values
+
+
+def read(session: Session, refs: Sequence[Any]) -> dict[str, Machine]:
+    """Many virtual machines in one read, by object id."""
+    paths = (*PATHS, GROUPS) if session.api_version >= GROUPS_SINCE else PATHS
+    found = properties.read_many(session, refs, paths)
+    return {ref._moId: Machine(session, ref, found.get(ref._moId, {})) for ref in refs}
+
+
+def _id(ref: Any) -> str:
+    return str(ref._moId) if ref is not None else ""

@@ -1,0 +1,90 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The networks of a cluster by name, and the cards that connect to them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import NotFound
+from ..vsphere.properties import read_many
+from ..vsphere.sdk import vim
+from ..vsphere.session import Session
+
+
+@dataclass(frozen=True)
+class Network:
+    """One network; ``switch`` and ``key`` are those of a distributed port group."""
+
+    name: str
+    ref: Any
+    switch: str = ""
+    key: str = ""
+
+    def backing(self) -> Any:
+        """What a card says to be connected to it."""
+        card = vim.vm.device.VirtualEthernetCard
+        if not self.key:
+            return card.NetworkBackingInfo(deviceName=self.name, network=self.ref)
+        port = vim.dvs.PortConnection(switchUuid=self.switch, portgroupKey=self.key)
+        return card.DistributedVirtualPortBackingInfo(port=port)
+
+
+@dataclass(frozen=True)
+class Networks:
+    """All networks of a cluster."""
+
+    cluster: str
+    all: Sequence[Network]
+
+    def named(self, name: str) -> Network:
+        """The one network of that name."""
+        found = [network for network in self.all if network.name == name]
+        if len(found) == 1:
+            return found[0]
+        known = ", ".join(sorted({network.name for network in self.all})) or "none"
+        said = f"{len(found)} networks have that name" if found else f"there is none; it has {known}"
+        raise NotFound(self.cluster, f"find one port group named {name!r}", said, "correct the name of the port group")
+
+    def name_of(self, backing: Any) -> str | None:
+        """The name of the network that a card is connected to."""
+        port = getattr(backing, "port", None)
+        if port is not None:
+            return next((one.name for one in self.all if one.key and one.key == port.portgroupKey), None)
+        return getattr(backing, "deviceName", None)
+
+
+def read(session: Session, cluster: str, refs: Sequence[Any]) -> Networks:
+    """The networks in two or three reads."""
+    groups = [ref for ref in refs if isinstance(ref, vim.dvs.DistributedVirtualPortgroup)]
+    plain = [ref for ref in refs if type(ref) is vim.Network]
+    found = read_many(session, groups, ("name", "key", "config.distributedVirtualSwitch"))
+    switches = {
+        one["config.distributedVirtualSwitch"]._moId: one["config.distributedVirtualSwitch"] for one in found.values()
+    }
+    uuids = {
+        key: values["uuid"]
+        for some in _by_kind(switches).values()
+        for key, values in read_many(session, some, ("uuid",)).items()
+    }
+    named = read_many(session, plain, ("name",))
+    return Networks(
+        cluster,
+        [
+            *(_group(ref, found[ref._moId], uuids) for ref in groups),
+            *(Network(named[ref._moId]["name"], ref) for ref in plain),
+        ],
+    )
+
+
+def _group(ref: Any, values: Mapping[str, Any], uuids: Mapping[str, str]) -> Network:
+    return Network(values["name"], ref, uuids[values["config.distributedVirtualSwitch"]._moId], values["key"])
+
+
+def _by_kind(refs: Mapping[str, Any]) -> dict[Any, list[Any]]:
+    kinds: dict[Any, list[Any]] = {}
+    for ref in refs.values():
+        kinds.setdefault(type(ref), []).append(ref)
+    return kinds

@@ -1,0 +1,73 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Starting and stopping workers, moving them, and waiting for the address of their guests."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..errors import TimedOut
+from ..vsphere import properties, tasks
+from ..vsphere.faults import speaking
+from .machine import Machine
+
+RUNNING = "guestToolsRunning"
+OFF, ADDRESS = "poweredOff", "guest.ipAddress"
+
+
+def stop(machine: Machine, seconds: int) -> None:
+    """Shut the guest down; switch it off where it has no tools, or does not end in time."""
+    if machine["guest.toolsRunningStatus"] == RUNNING and _shut_down(machine, seconds):
+        return
+    _run(machine, "switch it off", machine.ref.PowerOffVM_Task, seconds)
+
+
+def start(machine: Machine, seconds: int) -> None:
+    """Power it on."""
+    _run(machine, "power it on", machine.ref.PowerOnVM_Task, seconds, "see what its host has left")
+
+
+def move(machine: Machine, spec: Any, to: str, seconds: int) -> None:
+    """Relocate it."""
+    _run(machine, f"move it to {to}", lambda: machine.ref.RelocateVM_Task(spec), seconds)
+
+
+def destroy(machine: Machine, seconds: int) -> None:
+    """Delete it with its disks."""
+    _run(machine, "delete it", machine.ref.Destroy_Task, seconds)
+
+
+def silent(machines: Sequence[Machine], seconds: int) -> set[str]:
+    """Wait until every guest tells its address; the names of those that did not in time."""
+    if not machines:
+        return set()
+    refs = [machine.ref for machine in machines]
+    values: Mapping[str, properties.Values] = {}
+    for values in properties.watch(machines[0].session, refs, (ADDRESS,), time.monotonic() + seconds):
+        if all(one.get(ADDRESS) for one in values.values()):
+            break
+    return {machine.name for machine in machines if not values.get(machine.ref._moId, {}).get(ADDRESS)}
+
+
+def no_address(name: str, seconds: int) -> TimedOut:
+    """What to say of a guest that told none."""
+    remedy = "look at its console: does the system boot, and has it open-vm-tools?"
+    return TimedOut(name, "wait for the address of its guest", f"it told none within {seconds} s", remedy)
+
+
+def _shut_down(machine: Machine, seconds: int) -> bool:
+    with speaking(machine.name, "shut its guest down"):
+        machine.ref.ShutdownGuest()
+    deadline = time.monotonic() + seconds
+    for values in properties.watch(machine.session, [machine.ref], ("runtime.powerState",), deadline):
+        if values[machine.ref._moId].get("runtime.powerState") == OFF:
+            return True
+    return False
+
+
+def _run(machine: Machine, tried: str, call: Any, seconds: int, remedy: str = "") -> None:
+    with speaking(machine.name, tried, remedy):
+        task = call()
+    tasks.wait(machine.session, tasks.Started(task, machine.name, tried, remedy), seconds)

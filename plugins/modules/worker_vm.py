@@ -1,0 +1,404 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Module: worker VMs with the hardware that training needs."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: worker_vm
+short_description: Build worker VMs with GPUs and PVRDMA, many in one call
+version_added: 1.0.0
+description:
+  - Brings many virtual machines at once to the hardware that distributed training needs. Each is cloned where it does
+    not exist, put on a host that has what it wants, changed by one reconfiguration, and started.
+  - Every worker gets its place before anything is written. A profile that no host offers, or a place that is not free,
+    is refused for the whole call, with what each host offers and who holds its GPUs.
+  - Only options that are given are managed. What vSphere changes only while a machine is off is done to a running one
+    only with O(power_cycle).
+  - Workers are marked by the custom attribute C(dml.vsphere.worker), a JSON text with C(name), C(cluster), C(tenant),
+    C(role), and C(built), which is whether this collection built them. Machines without the mark are not touched.
+  - A run that was killed is gone on with by the next.
+options:
+  cluster:
+    description: The cluster in which the workers run.
+    type: str
+    required: true
+  state:
+    description:
+      - V(absent) deletes workers that this collection built, and takes the mark off those that it took over (O(adopt)).
+        Machines without the mark are left alone. Of the workers, only O(workers[].name) matters then.
+    type: str
+    choices: [present, absent]
+    default: present
+  workers:
+    description: The workers. What one does not say is taken from O(defaults), for NICs and guest key by key.
+    type: list
+    elements: dict
+    required: true
+    suboptions: &worker
+      name:
+        description: The name of the virtual machine.
+        type: str
+        required: true
+      template: &template
+        description: The template, or virtual machine, from which a worker is cloned that does not exist yet.
+        type: str
+      clone: &clone
+        description: Whether a clone has disks of its own, or shares those of a snapshot. V(full) where nothing is said.
+        type: str
+        choices: [full, linked]
+      snapshot: &snapshot
+        description: The snapshot of a linked clone; the current one where nothing is said.
+        type: str
+      folder: &folder
+        description: The folder of a new worker; the template's where nothing is said.
+        type: str
+      resource_pool: &resource_pool
+        description: The resource pool of a new worker; the cluster's own where nothing is said.
+        type: str
+      datastore: &datastore
+        description: The datastore of a new worker; the template's where nothing is said.
+        type: str
+      host: &host
+        description: The host on which it must run. A worker that is elsewhere is moved there.
+        type: str
+      cpus: &cpus
+        description: Number of virtual CPUs.
+        type: int
+      cores_per_socket: &cores_per_socket
+        description: Cores of each virtual socket; they must divide O(workers[].cpus).
+        type: int
+      memory_mb: &memory_mb
+        description: Memory in MB, a multiple of 4.
+        type: int
+      reserve_memory: &reserve_memory
+        description:
+          - Whether all memory is reserved and the reservation follows the size, which vSphere demands for GPUs and
+            PVRDMA. V(true) where nothing is said; V(false) leaves the reservation as it is.
+        type: bool
+      numa: &numa
+        description: Advanced settings that begin with C(numa.), without that beginning, such as C(nodeAffinity).
+        type: dict
+      latency_sensitivity: &latency_sensitivity
+        description: V(high) also reserves the CPUs, which vSphere demands for it.
+        type: str
+        choices: [normal, high]
+      firmware: &firmware
+        description: The firmware that the template must have. It is checked, as an installed system cannot change it.
+        type: str
+        choices: [bios, efi]
+      gpus: &gpus
+        description:
+          - Exactly the GPUs that it has; an empty list takes them away. Each entry has one of C(profile), C(group),
+            C(device), C(label), or C(address).
+        type: list
+        elements: dict
+        suboptions:
+          profile:
+            description: A vGPU profile that the host offers, such as V(grid_t4-16c), MIG-backed ones among them.
+            type: str
+          group:
+            description:
+              - A device group, by which vSphere 8 gives GPUs that NVLink connects, such as
+                V(Nvidia:2@grid_a100-40c%NVLink).
+            type: str
+          device:
+            description: A GPU in passthrough by C(vendor:device), such as V(10de:20f1); any free one of its host.
+            type: str
+          label:
+            description: A GPU in passthrough by its hardware label; any free one of its host.
+            type: str
+          address:
+            description: A GPU in passthrough by its PCI address. The worker's C(host) must be named.
+            type: str
+          count:
+            description: How many.
+            type: int
+            default: 1
+          memory_gb:
+            description: The memory of one, where neither host nor name tells it.
+            type: int
+      mmio_gb: &mmio_gb
+        description:
+          - The 64-bit memory window. Where nothing is said and O(workers[].gpus) is given, the memory of all GPUs is
+            rounded up to a power of two and doubled.
+        type: int
+      rdma_nic: &rdma_nic
+        description: The PVRDMA NIC. A worker that has several loses the others, as vSphere supports one.
+        type: dict
+        suboptions:
+          portgroup:
+            description: A port group of the distributed switch for RDMA.
+            type: str
+          mac:
+            description: Its address.
+            type: str
+          protocol:
+            description: The version of RoCE, the same for all workers. V(rocev2) where nothing is said.
+            type: str
+            choices: [rocev1, rocev2]
+      management_nic: &management_nic
+        description: The first other NIC; it is added where there is none.
+        type: dict
+        suboptions:
+          portgroup:
+            description: A port group or network of the cluster.
+            type: str
+          mac:
+            description: Its address.
+            type: str
+      disks_gb: &disks_gb
+        description: The sizes of its disks. A disk grows, one more is added; none shrinks or goes.
+        type: list
+        elements: int
+      guest: &guest
+        description:
+          - What cloud-init in the guest is told by C(guestinfo). New NICs get MAC addresses by hand then, because the
+            guest must be told them before they exist; they follow from the worker's name, in VMware's range for this.
+          - When it changes later, cloud-init takes the guest for a new machine at its next boot.
+        type: dict
+        suboptions:
+          hostname:
+            description: The name of the system; the worker's where nothing is said.
+            type: str
+          address:
+            description: The address of the management NIC with its prefix length, or V(dhcp), which is the default.
+            type: str
+          gateway:
+            description: The default gateway.
+            type: str
+          dns:
+            description: Name servers.
+            type: list
+            elements: str
+          rdma_address:
+            description: The address of the PVRDMA NIC with its prefix length.
+            type: str
+          rdma_mtu:
+            description: The MTU of the PVRDMA NIC; 9000 where nothing is said.
+            type: int
+          user:
+            description: A user with sudo, who gets the SSH keys.
+            type: str
+          ssh_keys:
+            description: Public SSH keys that may log in.
+            type: list
+            elements: str
+      annotation: &annotation
+        description: The note that the vSphere Client shows.
+        type: str
+      tenant: &tenant
+        description: Whose it is, for the mark.
+        type: str
+      role: &role
+        description: What it is, for the mark. V(worker) where nothing is said.
+        type: str
+      power: &power
+        description: Whether it runs. V(on) where nothing is said.
+        type: str
+        choices: ["on", "off"]
+  defaults:
+    description: What the workers share; the same options without a name.
+    type: dict
+    default: {}
+    suboptions:
+      template: *template
+      clone: *clone
+      snapshot: *snapshot
+      folder: *folder
+      resource_pool: *resource_pool
+      datastore: *datastore
+      host: *host
+      cpus: *cpus
+      cores_per_socket: *cores_per_socket
+      memory_mb: *memory_mb
+      reserve_memory: *reserve_memory
+      numa: *numa
+      latency_sensitivity: *latency_sensitivity
+      firmware: *firmware
+      gpus: *gpus
+      mmio_gb: *mmio_gb
+      rdma_nic: *rdma_nic
+      management_nic: *management_nic
+      disks_gb: *disks_gb
+      guest: *guest
+      annotation: *annotation
+      tenant: *tenant
+      role: *role
+      power: *power
+  hosts:
+    description: The hosts on which the workers may run; all of the cluster where nothing is said.
+    type: list
+    elements: str
+  one_per_host:
+    description: Whether each worker has a host of its own. Workers of the cluster that are not in this call count too.
+    type: bool
+    default: true
+  same_numa_node:
+    description:
+      - Whether GPU and RDMA NIC must be on one NUMA node, where the host tells their nodes. The host itself chooses the
+        GPU of a vGPU, so V(require) takes only hosts on which all shared GPUs are.
+    type: str
+    choices: [require, prefer, ignore]
+    default: prefer
+  adopt:
+    description: Whether a virtual machine of that name that this collection did not build is taken over.
+    type: bool
+    default: false
+  power_cycle:
+    description: Whether running workers may be shut down, for changes that need it and for V(absent).
+    type: bool
+    default: false
+  wait_for_address:
+    description: Whether to wait, after starting a worker, until its guest tells an address.
+    type: bool
+    default: true
+  clone_timeout:
+    description: Seconds for a clone, a move, or a deletion.
+    type: int
+    default: 3600
+  power_timeout:
+    description: Seconds for starting, and for the guest to shut down; then it is switched off.
+    type: int
+    default: 300
+  address_timeout:
+    description: Seconds until the guest tells its address.
+    type: int
+    default: 600
+extends_documentation_fragment:
+  - dml.vsphere.connection
+  - dml.vsphere.attributes
+notes:
+  - Free places for vGPUs are counted from the names of the profiles and the memory of the GPUs. vCenter has the last
+    word when a worker is started.
+seealso:
+  - module: dml.vsphere.esxi_graphics
+  - module: dml.vsphere.esxi_passthrough
+  - module: dml.vsphere.esxi_pvrdma
+author:
+  - The dml.vsphere contributors (@dml-vsphere)
+"""
+
+EXAMPLES = r"""
+- name: Four workers with one T4 each, as a vGPU, and PVRDMA
+  dml.vsphere.worker_vm:
+    cluster: gpu
+    defaults:
+      template: ubuntu-2204
+      cpus: 16
+      memory_mb: 65536
+      gpus: [{profile: grid_t4-16c}]
+      rdma_nic: {portgroup: rdma-vm}
+      management_nic: {portgroup: VM Network}
+      guest:
+        gateway: 10.0.1.1
+        user: ubuntu
+        ssh_keys: ["{{ lookup('ansible.builtin.file', '~/.ssh/id_ed25519.pub') }}"]
+    workers:
+      - {name: worker01, guest: {address: 10.0.1.11/24, rdma_address: 10.216.1.11/24}}
+      - {name: worker02, guest: {address: 10.0.1.12/24, rdma_address: 10.216.1.12/24}}
+      - {name: worker03, guest: {address: 10.0.1.13/24, rdma_address: 10.216.1.13/24}}
+      - {name: worker04, guest: {address: 10.0.1.14/24, rdma_address: 10.216.1.14/24}}
+  register: built
+
+- name: Show where they run
+  ansible.builtin.debug:
+    msg: "{{ built | community.general.json_query('workers[].[name, state.host, state.address]') }}"
+
+- name: A worker with a whole A100, and the CPUs to itself
+  dml.vsphere.worker_vm:
+    cluster: hpc-a100
+    same_numa_node: require
+    workers:
+      - name: big01
+        template: ubuntu-2204-efi
+        firmware: efi
+        latency_sensitivity: high
+        gpus: [{device: "10de:20f1"}]
+
+- name: Two workers share a GPU
+  dml.vsphere.worker_vm:
+    cluster: gpu
+    one_per_host: false
+    defaults: {template: ubuntu-2204, host: esx01.example.com, gpus: [{profile: grid_t4-8c}]}
+    workers: [{name: half01}, {name: half02}]
+
+- name: Delete them
+  dml.vsphere.worker_vm:
+    cluster: gpu
+    state: absent
+    power_cycle: true
+    workers: [{name: half01}, {name: half02}]
+"""
+
+RETURN = r"""
+needs:
+  description: V(power_off) where a worker must be off for its changes.
+  returned: success
+  type: list
+  elements: str
+workers:
+  description: One entry for each worker.
+  returned: always
+  type: list
+  elements: dict
+  contains:
+    name: {description: The worker., type: str}
+    changed: {description: Whether it was changed., type: bool}
+    needs: {description: V(power_off) where it must be off for that., type: list, elements: str}
+    why: {description: "Why, in words.", type: list, elements: str}
+    unmet: {description: What prevents the change right now., type: list, elements: str}
+    warnings: {description: What to know about it., type: list, elements: str}
+    state:
+      description: The worker as it is; in check mode, as it would be.
+      type: dict
+      contains:
+        exists: {description: Whether it exists., type: bool}
+        host: {description: The host that it is on., type: str}
+        power: {description: V(on) or V(off)., type: str}
+        address: {description: The address that its guest tells., type: str}
+        gpus: {description: "Its GPUs: profiles, groups, or PCI devices.", type: list, elements: str}
+        mmio_gb: {description: Its 64-bit memory window., type: int}
+        rdma_nic: {description: "Its PVRDMA NIC: portgroup, mac, connected, protocol.", type: dict}
+        rdma_nics: {description: How many PVRDMA NICs it has., type: int}
+        management_nic: {description: "Its management NIC: portgroup, mac, connected.", type: dict}
+        disks_gb: {description: The sizes of its disks., type: list, elements: int}
+        cpu_reserved_mhz: {description: The reserved CPU., type: int}
+        memory_reserved: {description: Whether all memory is reserved., type: bool}
+        numa: {description: Its settings of NUMA., type: dict}
+        guest: {description: What cloud-init is told., type: dict}
+        mark: {description: Our mark on it., type: dict}
+      sample:
+        exists: true
+        host: esx01.example.com
+        power: "on"
+        gpus: [grid_t4-16c]
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils import runner
+from ..module_utils.vm import outcome, wish
+from ..module_utils.vm.crew import Crew
+from ..module_utils.vsphere import session
+
+
+def body(module: AnsibleModule) -> dict[str, Any]:
+    wishes, call = wish.wishes_of(module.params), wish.call_of(module.params)
+    with session.session(module.params) as opened:
+        crew = Crew(opened, call, wishes)
+        work = runner.Work(subjects=crew.subjects, refresh=crew.refresh)
+        return outcome.of_workers(runner.converge(module, work))
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec={**session.arguments(), **wish.OPTIONS}, supports_check_mode=True)
+    runner.run(module, lambda: body(module))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,222 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""worker_vm against the simulated data centre: four workers, a fifth, and what goes wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pyVmomi import vim
+
+from lab.simulator import Simulator
+from tests.integration.ansible import Ansible
+from tests.integration.workers import (
+    DEFAULTS,
+    HOSTS,
+    PROFILE,
+    TEMPLATE,
+    machine,
+    move,
+    reconfigure,
+    remove_device,
+    states,
+    switch,
+    wish,
+    worker,
+)
+
+RDMA = vim.vm.device.VirtualVmxnet3Vrdma
+
+
+@pytest.fixture
+def place(start: Callable[..., Simulator]) -> Simulator:
+    return start(text=HOSTS)
+
+
+@pytest.fixture
+def ansible(place: Simulator, ansible_for: Callable[[Simulator], Ansible]) -> Ansible:
+    return ansible_for(place)
+
+
+def methods(place: Simulator) -> list[tuple[str, str]]:
+    """The writes since the log was cleared: method and object."""
+    return [(write["method"], write["name"]) for write in place.writes()]
+
+
+def build(place: Simulator, ansible: Ansible, count: int = 4) -> None:
+    done = ansible.module("worker_vm", **wish(count))
+    assert done.rc == 0, done.out
+    place.clear()
+
+
+def repaired(place: Simulator, ansible: Ansible, **more: Any) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+    """The change that check mode shows, and the writes that make it; nothing is left to do afterwards."""
+    place.clear()
+    shown = ansible.module("worker_vm", check=True, **wish(), **more)
+    assert (shown.changed, place.writes()) == (True, []), shown.out
+    done = ansible.module("worker_vm", **wish(), **more)
+    assert done.rc == 0, done.out
+    assert done.result["diff"] == shown.result["diff"]
+    written = methods(place)
+    assert not ansible.module("worker_vm", **wish(), **more).changed
+    (diff,) = shown.result["diff"]
+    return {key: (diff["before"][key], diff["after"][key]) for key in diff["after"]}, written
+
+
+def test_four_runs(place: Simulator, ansible: Ansible) -> None:
+    planned = ansible.module("worker_vm", check=True, **wish())
+    assert (planned.changed, place.writes()) == (True, [])
+    built = ansible.module("worker_vm", **wish())
+    assert built.rc == 0, built.out
+    assert built.result["diff"] == planned.result["diff"]
+    counted = [method for method, _name in methods(place) if method != "AddCustomFieldDef"]
+    assert sorted(set(counted)) == ["CloneVM_Task", "PowerOnVM_Task", "ReconfigVM_Task", "SetField"]
+    assert all(counted.count(method) == 4 for method in set(counted))
+    place.clear()
+    for check in (True, False):
+        again = ansible.module("worker_vm", check=check, **wish())
+        assert (again.rc, again.changed, place.writes()) == (0, False, []), again.out
+
+
+def test_a_worker_has_what_was_asked_for(place: Simulator, ansible: Ansible) -> None:
+    build(place, ansible, 1)
+    with machine(place, "worker01") as vm:
+        config = vm.ref.config
+        devices = config.hardware.device
+        (vgpu,) = [one for one in devices if isinstance(one, vim.vm.device.VirtualPCIPassthrough)]
+        (rdma,) = [one for one in devices if isinstance(one, RDMA)]
+        extra = {one.key: one.value for one in config.extraConfig}
+        assert (vgpu.backing.vgpu, vgpu.key >= 13000) == (PROFILE, True)
+        assert (rdma.deviceProtocol, rdma.key >= 4000) == ("rocev2", True)
+        assert isinstance(rdma.backing, vim.vm.device.VirtualEthernetCard.DistributedVirtualPortBackingInfo)
+        assert (config.hardware.numCPU, config.hardware.numCoresPerSocket, config.hardware.memoryMB) == (8, 4, 16384)
+        assert (config.memoryReservationLockedToMax, config.memoryAllocation.reservation) == (True, 16384)
+        assert extra["pciPassthru.64bitMMIOSizeGB"] == "32"
+        assert "dml.vsphere.building" not in extra
+        assert vm.ref.guest.ipAddress == "10.0.1.1"
+    state = states(ansible.module("worker_vm", **wish(1)))["worker01"]
+    assert state["mark"] == {"built": True, "cluster": "gpu", "name": "worker01", "role": "worker", "tenant": ""}
+    assert state["guest"]["metadata"]["network"]["ethernets"]["rdma"]["addresses"] == ["10.216.1.1/24"]
+
+
+def test_a_fifth_worker_touches_only_the_fifth(place: Simulator, ansible: Ansible) -> None:
+    build(place, ansible)
+    fifth = ansible.module("worker_vm", **wish(5))
+    assert fifth.rc == 0, fifth.out
+    assert [entry["name"] for entry in fifth.result["workers"] if entry["changed"]] == ["worker05"]
+    assert {name for _method, name in methods(place)} == {TEMPLATE, "worker05", ""}
+    assert len({state["host"] for state in states(fifth).values()}) == 5
+
+
+def test_a_lost_nic_is_shown_and_put_back(place: Simulator, ansible: Ansible) -> None:
+    build(place, ansible)
+    switch(place, "worker02", on=False)
+    remove_device(place, "worker02", RDMA)
+    changes, written = repaired(place, ansible)
+    assert changes["rdma_nic"][0] is None
+    assert (changes["rdma_nics"], changes["power"]) == ((0, 1), ("off", "on"))
+    assert "guest" not in changes
+    assert written == [("ReconfigVM_Task", "worker02"), ("PowerOnVM_Task", "worker02")]
+
+
+def test_a_changed_profile_needs_a_power_cycle_that_must_be_allowed(place: Simulator, ansible: Ansible) -> None:
+    build(place, ansible)
+    smaller = {**DEFAULTS, "gpus": [{"profile": "grid_t4-8c"}]}
+    refused = ansible.module("worker_vm", **wish(defaults=smaller))
+    assert refused.rc == 1
+    assert "can change only while it is off: set power_cycle: true" in refused.msg
+    assert place.writes() == []
+    shown = ansible.module("worker_vm", check=True, **wish(defaults=smaller))
+    assert shown.result["needs"] == ["power_off"]
+    done = ansible.module("worker_vm", **wish(defaults=smaller, power_cycle=True))
+    assert done.rc == 0, done.out
+    assert {tuple(state["gpus"]) for state in states(done).values()} == {("grid_t4-8c",)}
+    per_worker = [method for method, name in methods(place) if name == "worker01"]
+    assert per_worker == ["ShutdownGuest", "ReconfigVM_Task", "PowerOnVM_Task"]
+    assert not ansible.module("worker_vm", **wish(defaults=smaller)).changed
+
+
+def test_a_profile_changed_by_hand_is_changed_back(place: Simulator, ansible: Ansible) -> None:
+    build(place, ansible)
+    switch(place, "worker03", on=False)
+    remove_device(place, "worker03", vim.vm.device.VirtualPCIPassthrough)
+    other = vim.vm.device.VirtualPCIPassthrough.VmiopBackingInfo(vgpu="grid_t4-4c")
+    device = vim.vm.device.VirtualPCIPassthrough(key=-1, backing=other)
+    reconfigure(place, "worker03", deviceChange=[vim.vm.device.VirtualDeviceSpec(operation="add", device=device)])
+    switch(place, "worker03", on=True)
+    changes, written = repaired(place, ansible, power_cycle=True)
+    assert changes == {"gpus": (["grid_t4-4c"], [PROFILE])}
+    assert written[1:] == [("ReconfigVM_Task", "worker03"), ("PowerOnVM_Task", "worker03")]
+
+
+def test_a_worker_that_was_powered_off_is_started(place: Simulator, ansible: Ansible) -> None:
+    build(place, ansible)
+    switch(place, "worker04", on=False)
+    changes, written = repaired(place, ansible)
+    assert changes == {"power": ("off", "on")}
+    assert written == [("PowerOnVM_Task", "worker04")]
+
+
+def test_a_worker_that_was_moved_is_moved_back(place: Simulator, ansible: Ansible) -> None:
+    pinned = [worker(number, host=f"esx{number:02}.lab") for number in range(1, 5)]
+    assert ansible.module("worker_vm", **wish(workers=pinned)).rc == 0
+    move(place, "worker01", "esx05.lab")
+    wanted = wish(workers=pinned)
+    place.clear()
+    shown = ansible.module("worker_vm", check=True, **wanted)
+    (diff,) = shown.result["diff"]
+    assert (diff["before"], diff["after"]) == ({"host": "esx05.lab"}, {"host": "esx01.lab"})
+    done = ansible.module("worker_vm", **wanted)
+    assert done.rc == 0, done.out
+    assert methods(place) == [("RelocateVM_Task", "worker01")]
+    assert states(done)["worker01"]["host"] == "esx01.lab"
+
+
+def test_two_workers_on_one_host_are_parted(place: Simulator, ansible: Ansible) -> None:
+    half = {**DEFAULTS, "gpus": [{"profile": "grid_t4-8c"}]}
+    both = [worker(1, host="esx01.lab"), worker(2, host="esx01.lab")]
+    together = ansible.module("worker_vm", **wish(defaults=half, workers=both, one_per_host=False))
+    assert together.rc == 0, together.out
+    assert {state["host"] for state in states(together).values()} == {"esx01.lab"}
+    apart = ansible.module("worker_vm", **wish(2, defaults=half))
+    assert apart.rc == 0, apart.out
+    assert len({state["host"] for state in states(apart).values()}) == 2
+
+
+def test_a_change_by_somebody_else_in_between_is_not_overwritten(place: Simulator, ansible: Ansible) -> None:
+    build(place, ansible, 1)
+    place.fault("ReconfigVM_Task", "task_fails", fault="ConcurrentAccess", name="worker01")
+    failed = ansible.module("worker_vm", **wish(1, defaults={**DEFAULTS, "annotation": "mine"}))
+    assert failed.rc == 1
+    assert "somebody else changed it meanwhile" in failed.msg
+
+
+def test_a_run_that_was_killed_after_the_clone_is_gone_on_with(place: Simulator, ansible: Ansible) -> None:
+    place.fault("SetField", "drop", count=-1)
+    assert ansible.module("worker_vm", **wish(1)).rc == 1
+    place.heal()
+    place.clear()
+    done = ansible.module("worker_vm", **wish(1))
+    assert done.rc == 0, done.out
+    assert "CloneVM_Task" not in [method for method, _name in methods(place)]
+    assert states(done)["worker01"]["mark"]["built"]
+    assert not ansible.module("worker_vm", **wish(1)).changed
+
+
+def test_deaf_is_found_out(place: Simulator, ansible: Ansible) -> None:
+    place.fault("ReconfigVM_Task", "deaf", name="worker02", count=-1)
+    outcome = ansible.module("worker_vm", **wish(2, wait_for_address=False))
+    assert [entry["name"] for entry in outcome.result["workers"] if entry.get("failed")] == ["worker02"]
+    assert "accepted the change, yet" in outcome.msg
+
+
+def test_a_guest_that_tells_no_address_is_named(place: Simulator, ansible: Ansible) -> None:
+    silent = {key: value for key, value in DEFAULTS.items() if key != "guest"}
+    workers = [{"name": "worker01"}]
+    outcome = ansible.module("worker_vm", **wish(defaults=silent, workers=workers, address_timeout=1))
+    assert "worker01: could not wait for the address of its guest" in outcome.msg
+    again = ansible.module("worker_vm", **wish(defaults=silent, workers=workers, address_timeout=1))
+    assert (again.rc, again.changed) == (0, False)
+    assert again.result["workers"][0]["warnings"] == ["it is on, but its guest tells no address"]
