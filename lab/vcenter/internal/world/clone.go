@@ -17,7 +17,7 @@ func (m *vmMethods) CloneVMTask(ctx *simulator.Context, req *types.CloneVM_Task)
 		body.Fault_ = soapFault(&types.InvalidArgument{InvalidProperty: "spec.snapshot"})
 		return body
 	}
-	t := m.world.start(ctx, m.VirtualMachine, "cloneVm", "VirtualMachine.clone", func(j *job) (types.AnyType, types.BaseMethodFault) {
+	t := m.world.start(ctx, m.VirtualMachine, "cloneVMTask", "VirtualMachine.clone", func(j *job) (types.AnyType, types.BaseMethodFault) {
 		result, fault := m.stock(j, func(c *simulator.Context) soap.HasFault { return m.VirtualMachine.CloneVMTask(c, req) },
 			func(b soap.HasFault) ref { return b.(*methods.CloneVM_TaskBody).Res.Returnval })
 		if fault == nil {

@@ -11,7 +11,7 @@ import (
 
 // ReconfigVMTask changes the machine after the checks that vcsim leaves out.
 func (m *vmMethods) ReconfigVMTask(ctx *simulator.Context, req *types.ReconfigVM_Task) soap.HasFault {
-	t := m.run(ctx, "reconfigVm", "VirtualMachine.reconfigure", func(j *job) (types.AnyType, types.BaseMethodFault) {
+	t := m.run(ctx, "reconfigVMTask", "VirtualMachine.reconfigure", func(j *job) (types.AnyType, types.BaseMethodFault) {
 		if f := m.refuseChange(j, &req.Spec); f != nil {
 			return nil, f
 		}
