@@ -20,6 +20,11 @@ from tests.integration.rolling import PLAYBOOK, arguments, most_out_of_service, 
 
 HOST, CLUSTER = "esx01.lab", "gpu"
 PROFILE: dict[str, Any] = {"kernel_modules": [{"name": "nmlx5_core", "options": {"max_vfs": 8}}]}
+DRIVER = {
+    "name": "NVD-AIE_ESXi_8.0.0_Driver",
+    "version": "550.90.05",
+    "source": "[shared] NVD-AIE-800_550.90.05-1OEM.800.1.0.20613240_24012345.zip",
+}
 CONNECTION: dict[str, Any] = {"validate_certs": True, "tls_fingerprint": None, "proxy": None, "timeout": 60}
 FATAL = re.compile(r"^fatal: \[[^\]]+\]: FAILED! => ?\n((?:(?: {4}.*)?\n)+)", re.MULTILINE)
 

@@ -11,16 +11,11 @@ import pytest
 
 from lab.simulator import Simulator
 from tests.integration.ansible import Ansible
-from tests.integration.faults import PROFILE, Bench, said
+from tests.integration.faults import DRIVER, PROFILE, Bench, said
 from tests.integration.rolling import datacentre, run
 
 Start = Callable[..., Simulator]
 AnsibleFor = Callable[..., Ansible]
-DRIVER = {
-    "name": "NVD-AIE_ESXi_8.0.0_Driver",
-    "version": "550.90.05",
-    "source": "[shared] NVD-AIE-800_550.90.05-1OEM.800.1.0.20613240_24012345.zip",
-}
 HOSTS = datacentre(
     "name: esx01.lab",
     "name: esx02.lab, hardware: no_gpu",

@@ -57,3 +57,12 @@ def test_the_readme_names_the_version_of_galaxy_yml() -> None:
     version = re.search(r"^version: (\S+)$", (ROOT / "galaxy.yml").read_text(), re.MULTILINE)
     assert version
     assert f"dml-vsphere-{version[1]}.tar.gz" in README
+
+
+def test_the_fault_matrix_names_tests_that_there_are() -> None:
+    named = set(re.findall(r"`(test_\w+)`", (ROOT / "docs" / "faults.md").read_text()))
+    there = {
+        name for path in (ROOT / "tests").rglob("test_*.py") for name in re.findall(r"def (test_\w+)", path.read_text())
+    }
+    assert named
+    assert named - there == set()
