@@ -121,6 +121,7 @@ func (d *dvsMethods) keep(ctx *simulator.Context, base types.BaseDVSConfigSpec) 
 	for _, m := range spec.Host {
 		if h := d.world.host(m.Host); h != nil && m.Operation == string(types.ConfigSpecOperationRemove) {
 			h.leave(ctx, config.Uuid)
+			h.forgetNetworks(ctx, d.Portgroup...)
 		}
 	}
 }

@@ -18,6 +18,7 @@ type command struct {
 	params []string
 	run    action
 	deaf   action // what a host answers that then does nothing; nil: "true"
+	xml    bool   // the answer is XML as it is, for structs within structs
 }
 
 type action func(h *Host, ctx *simulator.Context, args esxcli.Values) (*esxcli.Response, *cliError)
@@ -91,6 +92,8 @@ func (e *executer) ExecuteSoap(ctx *simulator.Context, req any) soap.HasFault {
 	out := new(soapResult)
 	if failed != nil {
 		out.Fault = &soapResultFault{FaultMsg: "EsxCLI.CLIFault.summary", FaultDetail: failed.xml()}
+	} else if cmd.xml && !deaf {
+		out.Response = res.String
 	} else {
 		out.Response = responseXML(name, res)
 	}

@@ -75,6 +75,8 @@ func (w *World) wrapper(this ref) mo.Reference {
 		return &folderMethods{Folder: o, world: w}
 	case *simulator.DistributedVirtualSwitch:
 		return &dvsMethods{DistributedVirtualSwitch: o, world: w}
+	case *simulator.DistributedVirtualPortgroup:
+		return &portgroupMethods{DistributedVirtualPortgroup: o, world: w}
 	case *simulator.VirtualMachine:
 		return &vmMethods{VirtualMachine: o, world: w}
 	case *simulator.VmProvisioningChecker:

@@ -80,7 +80,7 @@ func portgroupSpec(g datacentre.Portgroup, uplinks int) types.DVPortgroupConfigS
 // finishSwitch fills in what vcsim leaves empty when a switch is made.
 func (w *World) finishSwitch(dvs *simulator.DistributedVirtualSwitch) {
 	config := dvs.Config.(*types.VMwareDVSConfigInfo)
-	config.ConfigVersion = "1"
+	config.ConfigVersion, config.UplinkPortgroup = "1", nil
 	for _, pg := range dvs.Portgroup {
 		group := w.reg.Get(pg).(*simulator.DistributedVirtualPortgroup)
 		group.Config.ConfigVersion = "1"

@@ -1,0 +1,126 @@
+package world
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+
+	esxcli "github.com/vmware/govmomi/cli/esx"
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/types"
+)
+
+func init() {
+	commands["network.diag.ping"] = command{
+		params: []string{"count", "debug", "df", "host", "interface", "interval", "ipv4", "ipv6", "netstack", "nexthop", "size", "ttl", "wait"},
+		run:    (*Host).ping, xml: true,
+	}
+}
+
+// icmpHeaders is what IPv4 and ICMP add to the size of a ping.
+const icmpHeaders = 28
+
+// ping answers when the adapter and its peer are in one VLAN of one switch and both ways take the size.
+func (h *Host) ping(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *cliError) {
+	count, size := numberOr(a.Value("count"), 3), numberOr(a.Value("size"), 56)
+	own, found := h.networkNow().adapter(a.Value("interface"))
+	if !found {
+		return nil, cliErrorf("Unknown interface '%s': Invalid argument", a.Value("interface"))
+	}
+	received := 0
+	if h.world.pingable(h, own, a.Value("host"), size, a.Value("df") == "true") {
+		received = count
+	}
+	// "Recieved" is how ESXi spells it.
+	text := fmt.Sprintf(`<obj xmlns="urn:vim25" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" versionId="5.0" xsi:type="VimEsxCLInetworkdiagpingPingOutput">`+
+		`<Summary><Duplicated>0</Duplicated><HostAddr>%s</HostAddr><PacketLost>%d</PacketLost><Recieved>%d</Recieved>`+
+		`<RoundtripAvgMS>112</RoundtripAvgMS><RoundtripMaxMS>130</RoundtripMaxMS><RoundtripMinMS>98</RoundtripMinMS><Transmitted>%d</Transmitted></Summary></obj>`,
+		a.Value("host"), 100*(count-received)/max(count, 1), received, count)
+	return &esxcli.Response{String: text}, nil
+}
+
+func numberOr(text string, otherwise int) int {
+	if n, err := strconv.Atoi(text); err == nil {
+		return n
+	}
+	return otherwise
+}
+
+func (n network) adapter(device string) (types.HostVirtualNic, bool) {
+	if i := n.vnic(device); i >= 0 {
+		return n.info.Vnic[i], true
+	}
+	return types.HostVirtualNic{}, false
+}
+
+// pingable says whether a packet from an adapter reaches an address.
+func (w *World) pingable(h *Host, own types.HostVirtualNic, address string, size int, whole bool) bool {
+	for _, peer := range w.everyHost() {
+		net := peer.networkNow()
+		for _, v := range net.info.Vnic {
+			if v.Spec.Ip == nil || v.Spec.Ip.IpAddress != address || !sameSubnet(own, address) || !w.sameWire(own, v) {
+				continue
+			}
+			fits := int32(size)+icmpHeaders <= min(h.wayMTU(own), peer.wayMTU(v))
+			return !w.down(peer) && (fits || !whole)
+		}
+	}
+	return false
+}
+
+func (w *World) down(h *Host) bool { return h.unreachable(w.context()) != nil }
+
+func sameSubnet(own types.HostVirtualNic, address string) bool {
+	if own.Spec.Ip == nil || own.Spec.Ip.SubnetMask == "" {
+		return own.Spec.Ip != nil // an adapter of the description without a mask: anything goes
+	}
+	mask, err := netip.ParseAddr(own.Spec.Ip.SubnetMask)
+	mine, err2 := netip.ParseAddr(own.Spec.Ip.IpAddress)
+	peer, err3 := netip.ParseAddr(address)
+	if err != nil || err2 != nil || err3 != nil {
+		return false
+	}
+	m, a, b := mask.As4(), mine.As4(), peer.As4()
+	return !slices.ContainsFunc([]int{0, 1, 2, 3}, func(i int) bool { return a[i]&m[i] != b[i]&m[i] })
+}
+
+// sameWire says whether two adapters are in one VLAN of one distributed switch.
+func (w *World) sameWire(a, b types.HostVirtualNic) bool {
+	one, other := a.Spec.DistributedVirtualPort, b.Spec.DistributedVirtualPort
+	if one == nil || other == nil {
+		return one == nil && other == nil
+	}
+	return one.SwitchUuid == other.SwitchUuid && w.vlanOf(one.PortgroupKey) == w.vlanOf(other.PortgroupKey)
+}
+
+func (w *World) vlanOf(key string) int32 {
+	group, ok := w.reg.Get(ref{Type: "DistributedVirtualPortgroup", Value: key}).(*simulator.DistributedVirtualPortgroup)
+	if !ok {
+		return -1
+	}
+	var vlan int32 = -1
+	w.reg.WithLock(w.context(), group, func() {
+		if s, ok := group.Config.DefaultPortConfig.(*types.VMwareDVSPortSetting); ok {
+			if id, ok := s.Vlan.(*types.VmwareDistributedVirtualSwitchVlanIdSpec); ok {
+				vlan = id.VlanId
+			}
+		}
+	})
+	return vlan
+}
+
+// wayMTU is the smallest MTU from an adapter to the wire; 0 where its switch has no uplink on this host.
+func (h *Host) wayMTU(v types.HostVirtualNic) int32 {
+	net := h.networkNow()
+	port := v.Spec.DistributedVirtualPort
+	if port == nil {
+		return v.Spec.Mtu
+	}
+	for _, s := range net.info.ProxySwitch {
+		if s.DvsUuid == port.SwitchUuid && len(s.Pnic) > 0 {
+			return min(v.Spec.Mtu, s.Mtu)
+		}
+	}
+	return 0
+}
