@@ -127,15 +127,25 @@ class Host:
 
 def choose(wanted: Sequence[Wanted], free: Sequence[Device]) -> tuple[Device, ...] | None:
     """A different device for each wish; None where there are not enough."""
-    if not wanted:
-        return ()
-    first, *others = sorted(wanted, key=lambda one: sum(one.takes(device) for device in free))
-    for device in free:
-        if first.takes(device):
-            rest = choose(others, [one for one in free if one is not device])
-            if rest is not None:
-                return (device, *rest)
-    return None
+    holder: dict[int, int] = {}  # by device: the wish that has it
+    for number in range(len(wanted)):
+        if not _give(number, wanted, free, holder, set()):
+            return None
+    return tuple(free[device] for device in holder)
+
+
+def _give(
+    number: int, wanted: Sequence[Wanted], free: Sequence[Device], holder: dict[int, int], asked: set[int]
+) -> bool:
+    """Give a wish a device, if need be one that another wish can do without."""
+    for device in range(len(free)):
+        if device in asked or not wanted[number].takes(free[device]):
+            continue
+        asked.add(device)
+        if device not in holder or _give(holder[device], wanted, free, holder, asked):
+            holder[device] = number
+            return True
+    return False
 
 
 def alike(host: Host) -> Host:

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Protocol
 
-from .placement_hosts import Demand, Host, alike
+from .placement_hosts import IGNORE, Demand, Host, alike
 
 
 class Placed(Protocol):
@@ -83,5 +83,5 @@ class _Kinds:
         allowed = [i for i, host in enumerate(self.all_hosts) if names is None or host.name in names]
         examples = {self.alike[i]: self.all_hosts[i] for i in allowed}
         fits = {kind for kind, host in examples.items() if host.take(demand, self.same_node)}
-        near = {kind for kind in fits if examples[kind].near(demand)}
+        near = {kind for kind in fits if self.same_node == IGNORE or examples[kind].near(demand)}
         return sorted((i for i in allowed if self.alike[i] in fits), key=lambda i: self.alike[i] not in near)

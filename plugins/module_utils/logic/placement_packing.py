@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from .placement_hosts import Demand, Host, alike
+from .placement_hosts import IGNORE, Demand, Host, alike
 from .placement_matching import Placed
 
 # After that many tries the search takes what it has: such a problem has no order that a person would see either.
@@ -63,6 +63,7 @@ class _Table:
     history: list[tuple[int, Host]] = field(default_factory=list)
     _ids: dict[Host, int] = field(default_factory=dict)
     _fits: dict[tuple[int, Demand], Host | None] = field(default_factory=dict)
+    _nearby: dict[tuple[int, Demand], bool] = field(default_factory=dict)
     _failed: set[tuple[int, tuple[tuple[int, int], ...]]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -87,7 +88,7 @@ class _Table:
         if remember and state in self._failed:
             return
         worker, tried = self.workers[number], set[tuple[int, int]]()
-        for host in sorted(range(len(self.now)), key=lambda i: self.count[i]):
+        for host in sorted(range(len(self.now)), key=lambda i: (self.count[i], not self._near(i, worker.demand))):
             place = (self.kinds[host], self._member_ids[self.members[host]])
             allowed = worker.hosts is None or self.hosts[host].name in worker.hosts
             if place not in tried and allowed and self._after(host, worker.demand):
@@ -122,6 +123,12 @@ class _Table:
 
     def _kind(self, host: Host) -> int:
         return self._ids.setdefault(alike(host), len(self._ids))
+
+    def _near(self, host: int, demand: Demand) -> bool:
+        key = (self.kinds[host], demand)
+        if self.same_node != IGNORE and key not in self._nearby:
+            self._nearby[key] = self.now[host].near(demand)
+        return self._nearby.get(key, True)
 
     def _after(self, host: int, demand: Demand) -> Host | None:
         key = (self.kinds[host], demand)
