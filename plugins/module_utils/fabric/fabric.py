@@ -1,0 +1,223 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Subject: the RDMA fabric of a cluster, read in few calls and built or taken away by one plan."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from ..errors import CollectionError, Failed, Unreachable, summary
+from ..plan import Plan
+from ..vsphere import fleet, properties
+from ..vsphere.fleet import Host
+from ..vsphere.sdk import vim
+from ..vsphere.session import Session
+from . import mark, planner, port_groups, switch, vmkernel
+from .planner import GROUP, HOST, SWITCH
+from .wish import PortGroup, Wish
+
+PARALLEL = 16
+SETTLE_SECONDS = 15
+MACHINES = ("name", "network", "runtime.powerState", "runtime.host", "config.hardware.device")
+
+
+class Fabric:
+    """The RDMA fabric of one cluster."""
+
+    name = "RDMA fabric"
+
+    def __init__(self, session: Session, wanted: Wish, *, present: bool = True) -> None:
+        self.session, self.wanted, self.present, self.target = session, wanted, present, wanted.cluster
+        self.hosts: dict[str, Host] = {}
+        self.groups: dict[str, port_groups.Group] = {}
+        self.switch: Any = None
+        self.place: Any = None
+
+    def read(self) -> dict[str, Any]:
+        """The switch, its port groups, the network of every host, and the machines on it."""
+        cluster, _values = fleet.find_cluster(self.session, self.target)
+        self.place = switch.place_of(self.session, cluster)
+        found = fleet.find(self.session, {"cluster": self.target}, vmkernel.PATHS)
+        found.refresh()
+        self.hosts = {host.name: host for host in found.hosts}
+        self._must_answer()
+        others = self._read_switch()
+        keys = {group.key: group.name for group in self.groups.values()}
+        return {
+            "switch": self.switch and {"mtu": self.switch.config.maxMtu or 1500, "ours": self.switch.ours},
+            "port_groups": {name: {"vlan": group.vlan, "ours": group.ours} for name, group in self.groups.items()},
+            "taken": others,
+            "hosts": {name: vmkernel.facts(host, self.wanted.switch, keys) for name, host in self.hosts.items()},
+            "members": self._members(),
+            "machines": self._machines(),
+        }
+
+    def info(self) -> dict[str, Any]:
+        """What there is, for readers."""
+        state = self.read()
+        hosts = {name: planner.seen(net, self.wanted.switch) for name, net in state["hosts"].items()}
+        return {**{key: state[key] for key in ("switch", "port_groups", "machines")}, "hosts": hosts}
+
+    def plan(self, current: Mapping[str, Any]) -> Plan:
+        """What this subject's wish changes."""
+        make = planner.plan_present if self.present else planner.plan_absent
+        return make(current, self.wanted)
+
+    def apply(self, plan: Plan) -> None:
+        """Carry the plan out, then wait until vCenter shows it."""
+        changed = {change.key: change for change in plan.changes}
+        hosts = {key.removeprefix(HOST): one for key, one in changed.items() if key.startswith(HOST)}
+        if self.present:
+            self._build(changed, hosts)
+        else:
+            self._take_away(plan, hosts)
+        self._settle([self.hosts[name] for name in hosts])
+
+    def _must_answer(self) -> None:
+        silent = [host.name for host in self.hosts.values() if not host.reachable]
+        if silent:
+            said = f"vCenter does not reach {', '.join(silent)}"
+            raise Unreachable(self.target, "read its RDMA fabric", said, "bring them back and run again")
+
+    def _read_switch(self) -> dict[str, str]:
+        """The switch and its port groups; the names that other networks have, with where they are."""
+        groups, plain = port_groups.read(self.session, self.place)
+        owners = list({group.switch._moId: group.switch for group in groups}.values())
+        self.switch = switch.find(self.session, owners, self.wanted.switch)
+        own = self.switch.ref._moId if self.switch else None
+        mine = [group for group in groups if group.switch._moId == own]
+        up = {ref._moId for ref in (self.switch.config.uplinkPortgroup or [])} if self.switch else set()
+        self.groups = {one.name: one for one in mine if not one.carries_uplinks and one.ref._moId not in up}
+        others = {group.name: "another distributed switch" for group in groups if group.switch._moId != own}
+        return {**dict.fromkeys(plain, "a standard switch"), **others}
+
+    def _members(self) -> list[str]:
+        """The hosts that have joined, those of other clusters by their object id."""
+        names = {host.ref._moId: name for name, host in self.hosts.items()}
+        return [names.get(one, one) for one in (self.switch.members if self.switch else [])]
+
+    def _machines(self) -> list[dict[str, Any]]:
+        """The virtual machines on the port groups, if there are any."""
+        if not self.groups:
+            return []
+        keys = {group.ref._moId: group.name for group in self.groups.values()}
+        refs = [host.ref for host in self.hosts.values()]
+        names = {host.ref._moId: name for name, host in self.hosts.items()}
+        found = properties.read_linked(self.session, refs, "vm", vim.VirtualMachine, MACHINES)
+        machines = [_machine(values, names, keys) for _ref, values in found]
+        return sorted((one for one in machines if one["port_groups"]), key=lambda one: str(one["name"]))
+
+    def _build(self, changed: Mapping[str, Any], hosts: Mapping[str, Any]) -> None:
+        """Switch, port groups, notes, hosts, adapters: each step finds what it needs."""
+        wanted = self.wanted
+        if self.switch is None:
+            self.switch = switch.make(self.session, self.place, wanted.switch, wanted.cluster, wanted.mtu)
+        self._make_groups({key.removeprefix(GROUP): one for key, one in changed.items() if key.startswith(GROUP)})
+        self._each(hosts, lambda name: self._note(self.hosts[name], hosts[name]))
+        joining = {
+            self.hosts[name]: one.after["uplinks"][0]
+            for name, one in hosts.items()
+            if self.hosts[name].ref._moId not in self.switch.members or one.before["uplinks"] != one.after["uplinks"]
+        }
+        if joining or (SWITCH in changed and changed[SWITCH].before is not None):
+            self.switch = switch.reread(self.session, wanted.switch, self.switch.ref)
+            switch.change(self.session, self.switch, wanted.mtu, joining)
+        self._each(hosts, lambda name: self._adapters(self.hosts[name], hosts[name]))
+
+    def _make_groups(self, changed: Mapping[str, Any]) -> None:
+        new = [PortGroup(name, one.after["vlan"]) for name, one in changed.items() if one.before is None]
+        if new:
+            port_groups.make(self.session, self.switch, self.wanted.cluster, new)
+        for name, one in changed.items():
+            if one.before is not None:
+                port_groups.set_vlan(self.session, self.groups[name], one.after["vlan"])
+        if new:
+            self._read_switch()
+
+    def _note(self, host: Host, change: Any) -> None:
+        """Note what will be built on a host, if that is not noted yet."""
+        known = mark.of(host, self.wanted.switch) or {"joined": False, "adapters": []}
+        there = change.before["adapters"] if change.before else {}
+        added = [group for group in change.after["adapters"] if group not in there]
+        built = {
+            "joined": known["joined"] or host.ref._moId not in self.switch.members,
+            "adapters": sorted({*known["adapters"], *added}),
+        }
+        if built != known:
+            mark.write(host, self.wanted.switch, built)
+
+    def _adapters(self, host: Host, change: Any) -> None:
+        there = change.before["adapters"] if change.before else {}
+        for name, after in change.after["adapters"].items():
+            if there.get(name) != after:
+                port = vim.dvs.PortConnection(switchUuid=self.switch.config.uuid, portgroupKey=self.groups[name].key)
+                vmkernel.put(host, port, there.get(name), after)
+
+    def _take_away(self, plan: Plan, hosts: Mapping[str, Any]) -> None:
+        """Adapters, hosts, port groups, switch, notes: what leans on something goes before it."""
+        self._each(hosts, lambda name: vmkernel.remove(self.hosts[name], _devices(hosts[name].before)))
+        members = self._members()
+        leaving = [self.hosts[name] for name, one in hosts.items() if one.before["uplinks"] and name in members]
+        if self.switch and leaving:
+            switch.leave(self.session, self.switch, leaving)
+        if self.switch and SWITCH in plan.after:
+            switch.remove(self.session, self.switch)
+        else:
+            gone = [self.groups[key.removeprefix(GROUP)] for key in plan.after if key.startswith(GROUP)]
+            port_groups.remove(self.session, gone)
+        self._each(hosts, lambda name: mark.write(self.hosts[name], self.wanted.switch, None))
+
+    def _each(self, names: Iterable[str], action: Callable[[str], None]) -> None:
+        """Do it for many hosts at once; all that failed are named."""
+        chosen = list(names)
+        with ThreadPoolExecutor(max_workers=max(1, min(PARALLEL, len(chosen)))) as pool:
+            errors = [error for error in pool.map(lambda name: _attempt(action, name), chosen) if error]
+        if errors:
+            said = summary(errors)
+            raise Failed(self.target, f"change {self.name}", said, "correct that and run again: the rest is done")
+
+    def _settle(self, hosts: Sequence[Host]) -> None:
+        """Wait a moment until vCenter's copy of the hosts shows the plan; the read-back judges what it shows then."""
+        if not hosts:
+            return
+        keys = {group.key: group.name for group in self.groups.values()}
+        refs, deadline = [host.ref for host in hosts], time.monotonic() + SETTLE_SECONDS
+        for values in properties.watch(self.session, refs, vmkernel.PUSHED, deadline):
+            for host in hosts:
+                host.properties = {**host.properties, **values[host.ref._moId]}
+            if all(self._done(host, keys) for host in hosts):
+                return
+
+    def _done(self, host: Host, keys: Mapping[str, str]) -> bool:
+        net = vmkernel.facts(host, self.wanted.switch, keys)
+        if self.present:
+            return planner.host_done(net, self.wanted, host.name)
+        return planner.host_clear(net, self.wanted)
+
+
+def _machine(values: Mapping[str, Any], names: Mapping[str, str], keys: Mapping[str, str]) -> dict[str, Any]:
+    devices = values.get("config.hardware.device") or []
+    networks = [ref._moId for ref in values.get("network") or []]
+    host = values.get("runtime.host")
+    return {
+        "name": values["name"],
+        "host": names.get(host._moId, "") if host else "",
+        "on": values.get("runtime.powerState") == "poweredOn",
+        "rdma": any(isinstance(one, vim.vm.device.VirtualVmxnet3Vrdma) for one in devices),
+        "port_groups": sorted(keys[key] for key in networks if key in keys),
+    }
+
+
+def _devices(before: Mapping[str, Any]) -> list[str]:
+    return [one["device"] for one in before["adapters"].values()]
+
+
+def _attempt(action: Callable[[str], None], name: str) -> CollectionError | None:
+    try:
+        action(name)
+    except CollectionError as error:
+        return error
+    return None

@@ -1,0 +1,48 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""What this collection built of a fabric: a note in switches and port groups, a custom attribute on hosts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from ..vsphere import custom_fields
+from ..vsphere.fleet import Host
+
+# In the description, which is written by the same call that makes the object: no run can be killed between the two.
+NOTE = "Built by dml.vsphere for cluster "
+# Written before a host joins, for the same reason.
+ATTRIBUTE = "dml.vsphere.fabric"
+PATHS = ("availableField", "customValue")
+
+
+def note(cluster: str) -> str:
+    """The description of what is built for a cluster."""
+    return f"{NOTE}{cluster}"
+
+
+def is_ours(description: str | None) -> bool:
+    """Whether a description says that this collection made the object."""
+    return (description or "").startswith(NOTE)
+
+
+def of(host: Host, switch: str) -> dict[str, Any] | None:
+    """What was built on a host for a switch: ``joined``, and ``adapters`` by port group; None for nothing."""
+    return _all(host).get(switch)
+
+
+def write(host: Host, switch: str, built: Mapping[str, Any] | None) -> None:
+    """Note what is built on a host for a switch, or that nothing is left of it."""
+    notes = {name: one for name, one in {**_all(host), switch: built}.items() if one is not None}
+    text = json.dumps(notes, sort_keys=True) if notes else ""
+    custom_fields.store(host.session, host.ref, host.name, ATTRIBUTE, text)
+
+
+def _all(host: Host) -> dict[str, Any]:
+    try:
+        found = json.loads(custom_fields.value_of(ATTRIBUTE, host["availableField"], host["customValue"]) or "{}")
+    except json.JSONDecodeError:
+        return {}
+    return found if isinstance(found, dict) else {}

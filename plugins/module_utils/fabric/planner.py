@@ -1,0 +1,184 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The pure planner of a fabric: from what there is and what is wanted to what changes, or to why it cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ..errors import Refused
+from ..plan import Plan
+from . import refusals, vmkernel
+from .wish import Adapter, Wish
+
+SWITCH = "switch"
+GROUP, HOST = "port_groups.", "hosts."
+State = Mapping[str, Any]
+
+
+def plan_present(current: State, wanted: Wish) -> Plan:
+    """Build the fabric, or change what differs."""
+    reasons = list(refusals.of(current, wanted))
+    if reasons:
+        raise Refused(
+            wanted.cluster, f"build its RDMA switch {wanted.switch}", "; ".join(reasons), "correct that first"
+        )
+    pairs = {SWITCH: (current["switch"] and {"mtu": current["switch"]["mtu"]}, {"mtu": wanted.mtu})}
+    for group in wanted.port_groups:
+        there = current["port_groups"].get(group.name)
+        vlan = (there["vlan"] if there else 0) if group.vlan is None else group.vlan
+        pairs[GROUP + group.name] = (there and {"vlan": there["vlan"]}, {"vlan": vlan})
+    for name, net in current["hosts"].items():
+        pairs[HOST + name] = _host(net, wanted, name)
+    plan = _plan(pairs)
+    return Plan(
+        before=plan.before,
+        after=plan.after,
+        warnings=tuple(refusals.unwise(current, wanted)),
+        unmet=tuple(_unmet(current, wanted, plan)),
+    )
+
+
+def plan_absent(current: State, wanted: Wish) -> Plan:
+    """Take away what this collection built, and nothing else."""
+    gone = {
+        name: [group for group in net["built"]["adapters"] if vmkernel.on_group(net, wanted.switch, group)]
+        for name, net in current["hosts"].items()
+        if net["built"]
+    }
+    switch = current["switch"]
+    pairs = {HOST + name: (_built(current["hosts"][name], wanted, groups), None) for name, groups in gone.items()}
+    removed = [name for name, group in current["port_groups"].items() if group["ours"]]
+    pairs |= {GROUP + name: ({"vlan": current["port_groups"][name]["vlan"]}, None) for name in removed}
+    if switch and switch["ours"]:
+        pairs[SWITCH] = ({"mtu": switch["mtu"]}, None)
+    plan = _plan(pairs)
+    if reasons := list(refusals.in_use(current, wanted, gone, removed)) if plan.changes else []:
+        remedy = "move or delete what uses it first"
+        raise Refused(wanted.cluster, f"take away its RDMA switch {wanted.switch}", "; ".join(reasons), remedy)
+    return Plan(before=plan.before, after=plan.after, warnings=tuple(refusals.left_behind(current, wanted, gone)))
+
+
+def host_done(net: State, wanted: Wish, name: str) -> bool:
+    """Whether a host shows what is wanted of it."""
+    before, after = _host(net, wanted, name)
+    return bool(before == after)
+
+
+def host_clear(net: State, wanted: Wish) -> bool:
+    """Whether a host shows nothing any more of what was built on it."""
+    built = net["built"] or {"joined": False, "adapters": []}
+    left = any(vmkernel.on_group(net, wanted.switch, group) for group in built["adapters"])
+    return not left and not (built["joined"] and wanted.switch in net["switches"])
+
+
+def shown(state: Mapping[str, Any]) -> dict[str, Any]:
+    """A state of a plan, sorted for readers."""
+    return {
+        "switch": state.get(SWITCH),
+        "port_groups": {key.removeprefix(GROUP): one for key, one in state.items() if key.startswith(GROUP)},
+        "hosts": {key.removeprefix(HOST): one for key, one in state.items() if key.startswith(HOST)},
+    }
+
+
+def seen(net: State, switch: str) -> dict[str, Any]:
+    """What a host has to do with the switch, for readers."""
+    there = net["switches"].get(switch, {"uplinks": []})
+    shown_keys = ("port_group", "address", "netmask", "mtu", "services")
+    adapters = {
+        one["port_group"]: {"device": device, **{key: one[key] for key in shown_keys}}
+        for device, one in net["vmkernel"].items()
+        if one["switch"] == switch
+    }
+    return {"uplinks": there["uplinks"], "rdma": net["rdma"], "adapters": adapters, "built": net["built"]}
+
+
+def uplink_of(net: State, wanted: Wish) -> str | None:
+    """The card that a host gives: the one named, the one it gives already, or its only RDMA card that is free."""
+    if wanted.uplink:
+        return wanted.uplink
+    cards = refusals.rdma_cards(net)
+    given = [card for card in cards if card in net["switches"].get(wanted.switch, {"uplinks": []})["uplinks"]]
+    free = [card for card in cards if not refusals.other_switch(net, card, wanted.switch)]
+    found = given if len(given) == 1 else free
+    return found[0] if len(found) == 1 else None
+
+
+def device_of(net: State, wanted: Wish, one: Adapter) -> str | None:
+    """The adapter that is meant: the one named, or the one on the port group."""
+    if one.device:
+        return one.device if one.device in net["vmkernel"] else None
+    found = vmkernel.on_group(net, wanted.switch, one.port_group)
+    return found[0] if found else None
+
+
+def _host(net: State, wanted: Wish, name: str) -> tuple[Any, Any]:
+    """The uplink and the adapters of a host, as they are and as they should be."""
+    new = vmkernel.next_devices(net)
+    before: dict[str, Any] = {"uplinks": net["switches"].get(wanted.switch, {"uplinks": []})["uplinks"], "adapters": {}}
+    after: dict[str, Any] = {"uplinks": [uplink_of(net, wanted)], "adapters": {}}
+    for one in wanted.adapters:
+        device = device_of(net, wanted, one)
+        if device:
+            before["adapters"][one.port_group] = _adapter(net, device, one)
+        after["adapters"][one.port_group] = _wanted(one, name, device or next(new))
+    joined = wanted.switch in net["switches"]
+    return (before if joined or before["adapters"] else None), after
+
+
+def _adapter(net: State, device: str, one: Adapter) -> dict[str, Any]:
+    """An adapter as it is, as far as it is managed."""
+    there = net["vmkernel"][device]
+    found = {
+        "device": device,
+        "port_group": there["port_group"],
+        "address": "dhcp" if there["dhcp"] else there["address"],
+        "netmask": "" if there["dhcp"] else there["netmask"],
+        "mtu": there["mtu"],
+    }
+    return found if one.services is None else {**found, "services": there["services"]}
+
+
+def _wanted(one: Adapter, host: str, device: str) -> dict[str, Any]:
+    found = {
+        "device": device,
+        "port_group": one.port_group,
+        "address": "dhcp" if one.dhcp else one.addresses[host],
+        "netmask": one.netmask,
+        "mtu": one.mtu,
+    }
+    return found if one.services is None else {**found, "services": list(one.services)}
+
+
+def _built(net: State, wanted: Wish, groups: Sequence[str]) -> dict[str, Any]:
+    """What is taken off a host: the adapters that were added, and its membership where it was made."""
+    uplinks = net["switches"].get(wanted.switch, {"uplinks": []})["uplinks"] if net["built"]["joined"] else []
+    return {
+        "uplinks": uplinks,
+        "adapters": {
+            group: {"device": device, "address": net["vmkernel"][device]["address"]}
+            for group in groups
+            for device in vmkernel.on_group(net, wanted.switch, group)
+        },
+    }
+
+
+def _plan(pairs: Mapping[str, tuple[Any, Any]]) -> Plan:
+    return Plan(
+        before={key: before for key, (before, _after) in pairs.items()},
+        after={key: after for key, (_before, after) in pairs.items()},
+    )
+
+
+def _unmet(current: State, wanted: Wish, plan: Plan) -> Iterator[str]:
+    """Why what could be changed must not be changed now."""
+    if not plan.changes:
+        return
+    if current["switch"] and not current["switch"]["ours"] and not wanted.adopt:
+        what = ", ".join(change.key for change in plan.changes)
+        yield (
+            f"switch {wanted.switch} exists and was not built by this collection, and {what} would change; "
+            "adopt: true lets it be changed, or give the fabric another name"
+        )
+    yield from refusals.disturbed(current, wanted, plan)

@@ -1,0 +1,107 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The port groups of a data centre, and those of a fabric made, changed and removed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..vsphere import properties, tasks
+from ..vsphere.faults import speaking
+from ..vsphere.sdk import vim
+from ..vsphere.session import Session
+from . import mark
+from .switch import SECONDS, Place, Switch
+from .wish import PortGroup
+
+# Ports come by themselves as they are needed.
+PORTS = 8
+
+
+@dataclass(frozen=True)
+class Group:
+    """A distributed port group as it was read last."""
+
+    name: str
+    key: str
+    ref: Any
+    config: Any
+
+    @property
+    def vlan(self) -> int | None:
+        """Its VLAN, 0 for none; None for a trunk or a private VLAN."""
+        vlan = getattr(self.config.defaultPortConfig, "vlan", None)
+        kind = vim.dvs.VmwareDistributedVirtualSwitch.VlanIdSpec
+        return int(vlan.vlanId) if isinstance(vlan, kind) else None
+
+    @property
+    def ours(self) -> bool:
+        return mark.is_ours(self.config.description)
+
+    @property
+    def carries_uplinks(self) -> bool:
+        return bool(getattr(self.config, "uplink", False))
+
+    @property
+    def switch(self) -> Any:
+        return self.config.distributedVirtualSwitch
+
+
+def read(session: Session, place: Place) -> tuple[list[Group], list[str]]:
+    """The distributed port groups of a data centre, and the names of its other networks."""
+    kind = vim.dvs.DistributedVirtualPortgroup
+    groups = properties.read_linked(session, [place.ref], "network", kind, ("name", "key", "config"))
+    plain = properties.read_linked(session, [place.ref], "network", vim.Network, ("name",))
+    known = {ref._moId for ref, _values in groups}
+    return (
+        [Group(values["name"], values["key"], ref, values["config"]) for ref, values in groups],
+        [values["name"] for ref, values in plain if ref._moId not in known],
+    )
+
+
+def make(session: Session, one: Switch, cluster: str, wanted: Sequence[PortGroup]) -> None:
+    """New port groups, all by one task."""
+    specs = [
+        vim.dvs.DistributedVirtualPortgroup.ConfigSpec(
+            name=group.name,
+            description=mark.note(cluster),
+            type="earlyBinding",
+            numPorts=PORTS,
+            autoExpand=True,
+            defaultPortConfig=_setting(group.vlan or 0),
+        )
+        for group in wanted
+    ]
+    tried = f"add the port groups {', '.join(group.name for group in wanted)}"
+    with speaking(one.name, tried):
+        task = one.ref.AddDVPortgroup_Task(specs)
+    tasks.wait(session, tasks.Started(task, one.name, tried), SECONDS)
+
+
+def set_vlan(session: Session, group: Group, vlan: int) -> None:
+    """Give a port group a VLAN; what else it is stays."""
+    spec = vim.dvs.DistributedVirtualPortgroup.ConfigSpec(
+        configVersion=group.config.configVersion, defaultPortConfig=_setting(vlan)
+    )
+    tried = f"set VLAN {vlan}"
+    with speaking(group.name, tried):
+        task = group.ref.ReconfigureDVPortgroup_Task(spec)
+    tasks.wait(session, tasks.Started(task, group.name, tried), SECONDS)
+
+
+def remove(session: Session, groups: Sequence[Group]) -> None:
+    """Remove port groups."""
+    started = []
+    for group in groups:
+        with speaking(group.name, "remove the port group"):
+            started.append(tasks.Started(group.ref.Destroy_Task(), group.name, "remove the port group"))
+    for outcome in tasks.wait_all(session, started, SECONDS):
+        if isinstance(outcome, Exception):
+            raise outcome
+
+
+def _setting(vlan: int) -> Any:
+    dvs = vim.dvs.VmwareDistributedVirtualSwitch
+    return dvs.VmwarePortConfigPolicy(vlan=dvs.VlanIdSpec(vlanId=vlan, inherited=False))

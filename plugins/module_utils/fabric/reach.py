@@ -1,0 +1,83 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Whether the vmkernel adapters of a fabric reach each other, as the hosts themselves tell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import CollectionError
+from ..vsphere.fleet import Host
+
+COUNT = 3
+# IPv4 and ICMP headers: what is left of the MTU is the payload, and it must arrive in one piece.
+HEADERS = 28
+PARALLEL = 16
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One adapter that asks another."""
+
+    port_group: str
+    host: str
+    device: str
+    peer: str
+    address: str
+    size: int
+
+
+def pairs(adapters: Mapping[str, Mapping[str, Mapping[str, Any]]], port_groups: Sequence[str]) -> list[Pair]:
+    """On each port group every host asks the next one, and the last the first: who is cut off is in two of them."""
+    found = []
+    for group in port_groups:
+        here = [(host, some[group]) for host, some in sorted(adapters.items()) if some.get(group, {}).get("address")]
+        for (host, one), (peer, other) in zip(here, [*here[1:], *here[:1]]):
+            if host != peer:
+                size = min(one["mtu"], other["mtu"]) - HEADERS
+                found.append(Pair(group, host, one["device"], peer, other["address"], size))
+    return found
+
+
+def ask(hosts: Mapping[str, Host], wanted: Sequence[Pair]) -> list[dict[str, Any]]:
+    """The answers of all pairs, asked at once."""
+    if not wanted:
+        return []
+    _primed = hosts[wanted[0].host].esxcli  # pyVmomi is taught the types of esxcli once, not by two threads at a time
+    with ThreadPoolExecutor(max_workers=min(PARALLEL, len(wanted))) as pool:
+        return list(pool.map(lambda one: _ask(hosts[one.host], one), wanted))
+
+
+def _ask(host: Host, one: Pair) -> dict[str, Any]:
+    asked = {
+        "port_group": one.port_group,
+        "host": one.host,
+        "device": one.device,
+        "peer": one.peer,
+        "address": one.address,
+        "size": one.size,
+    }
+    options: dict[str, Any] = {
+        "count": COUNT,
+        "df": True,
+        "host": one.address,
+        "interface": one.device,
+        "size": one.size,
+    }
+    try:
+        answer = host.esxcli.run("network diag ping", tried=f"ping {one.address} of {one.peer}", **options)
+    except CollectionError as error:
+        return {**asked, "sent": COUNT, "received": 0, "reached": False, "said": str(error)}
+    return {**asked, **_counted(answer)}
+
+
+def _counted(answer: Any) -> dict[str, Any]:
+    """The counts of an answer; ESXi spells one of them wrongly, which may be mended one day."""
+    summary = answer.get("Summary", {}) if isinstance(answer, dict) else {}
+    sent = int(summary.get("Transmitted", 0))
+    received = int(summary.get("Recieved", summary.get("Received", 0)))
+    said = "" if received else "no answer"
+    return {"sent": sent, "received": received, "reached": 0 < sent <= received, "said": said}

@@ -1,0 +1,196 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Why a fabric cannot be built or taken away, and what is unwise about it, each in words with the names of things."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ..plan import Plan
+from . import vmkernel
+from .wish import Adapter, Wish
+
+State = Mapping[str, Any]
+
+
+def of(current: State, wanted: Wish) -> Iterator[str]:
+    """Everything that stands against building the fabric."""
+    yield from _names_taken(current, wanted)
+    for name, net in current["hosts"].items():
+        yield from _bad_uplink(net, wanted, name)
+        for one in wanted.adapters:
+            yield from _bad_adapter(net, wanted, one, name)
+        yield from _misnamed(net, wanted, name)
+    yield from _addresses_taken(current, wanted)
+    for one in wanted.adapters:
+        for stranger in sorted(set(one.addresses) - set(current["hosts"])):
+            yield f"{stranger}, which has an address on {one.port_group}, is no host of cluster {wanted.cluster}"
+
+
+def rdma_cards(net: State) -> list[str]:
+    """The cards of a host whose RDMA device speaks RoCE; one of which the host does not tell counts."""
+    return [
+        card
+        for card, one in net["uplinks"].items()
+        if one["rdma"] and net["rdma"].get(one["rdma"], {}).get("roce") is not False
+    ]
+
+
+def other_switch(net: State, card: str, switch: str) -> str | None:
+    """The switch that a card already belongs to, if it is another one."""
+    return next((name for name, one in net["switches"].items() if name != switch and card in one["uplinks"]), None)
+
+
+def in_use(current: State, wanted: Wish, gone: Mapping[str, Sequence[str]], removed: Sequence[str]) -> Iterator[str]:
+    """Who uses what would be taken away."""
+    ours = bool(current["switch"] and current["switch"]["ours"])
+    for machine in current["machines"]:
+        used = [group for group in machine["port_groups"] if ours or group in removed or machine["host"] in gone]
+        if used:
+            yield f"VM {machine['name']} is connected to {', '.join(used)}"
+    for name, net in current["hosts"].items():
+        for device, adapter in net["vmkernel"].items():
+            kept = adapter["port_group"] not in gone.get(name, [])
+            if (
+                adapter["switch"] == wanted.switch
+                and kept
+                and (ours or adapter["port_group"] in removed or name in gone)
+            ):
+                yield f"{device} of {name} is on {adapter['port_group']} and was not built by this collection"
+    if ours:
+        strangers = [name for name in current["members"] if not (current["hosts"].get(name) or {}).get("built")]
+        yield from (f"host {name} is on the switch and was not put there by this collection" for name in strangers)
+
+
+def left_behind(current: State, wanted: Wish, gone: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """What stays although it may not be meant to."""
+    if current["switch"] and not current["switch"]["ours"]:
+        yield f"switch {wanted.switch} was not built by this collection and stays"
+    for name, groups in gone.items():
+        net = current["hosts"][name]
+        devices = [device for group in groups for device in vmkernel.on_group(net, wanted.switch, group)]
+        if net["tagged"] in devices:
+            yield f"{net['tagged']} of {name} is tagged for PVRDMA; esxi_pvrdma with state absent takes the tag away"
+
+
+def disturbed(current: State, wanted: Wish, plan: Plan) -> Iterator[str]:
+    """Which running virtual machines with PVRDMA a change would cut off."""
+    for change in plan.changes:
+        if change.before is None:
+            continue
+        kind, _dot, name = change.key.partition(".")
+        for machine in current["machines"]:
+            hit = kind == "port_groups" and name in machine["port_groups"]
+            moved = kind == "hosts" and machine["host"] == name and change.before["uplinks"] != change.after["uplinks"]
+            if machine["on"] and machine["rdma"] and (hit or moved or kind == "switch"):
+                what = {"switch": "MTU of", "hosts": "uplink of", "port_groups": "VLAN of"}[kind]
+                yield f"{machine['name']} runs with PVRDMA over the {what} {name or wanted.switch}: power it off first"
+
+
+def unwise(current: State, wanted: Wish) -> Iterator[str]:
+    """What works, but worse than it could."""
+    if wanted.mtu < 9000:
+        yield f"switch {wanted.switch} gets MTU {wanted.mtu}; RDMA reaches its full size with 9000"
+    for name, net in current["hosts"].items():
+        for card in _cards(net, wanted):
+            if not net["uplinks"][card]["link"]:
+                yield f"{card} of {name} has no link: look at its cable and its switch port"
+
+
+def _cards(net: State, wanted: Wish) -> list[str]:
+    return [wanted.uplink] if wanted.uplink else rdma_cards(net)
+
+
+def _names_taken(current: State, wanted: Wish) -> Iterator[str]:
+    for group in wanted.port_groups:
+        if group.name in current["taken"] and group.name not in current["port_groups"]:
+            yield f"a network named {group.name} is already on {current['taken'][group.name]}"
+        there = current["port_groups"].get(group.name)
+        if there and there["vlan"] is None and group.vlan is None:
+            yield f"port group {group.name} is a trunk or has a private VLAN; say which vlan it should have"
+    known = {group.name for group in wanted.port_groups} | set(current["port_groups"])
+    for one in wanted.adapters:
+        if one.port_group not in known:
+            yield f"there is no port group {one.port_group} for an adapter; name it in port_groups"
+    if wanted.switch in current["taken"]:
+        yield f"a network named {wanted.switch} is already on {current['taken'][wanted.switch]}"
+
+
+def _bad_uplink(net: State, wanted: Wish, host: str) -> Iterator[str]:
+    """Why a host cannot give its RDMA card to the switch."""
+    cards = rdma_cards(net)
+    have = f"its RDMA cards: {', '.join(cards) or 'none'}"
+    if wanted.uplink and wanted.uplink not in net["uplinks"]:
+        yield f"{host} has no card {wanted.uplink} ({have})"
+        return
+    if wanted.uplink and wanted.uplink not in cards:
+        yield f"{wanted.uplink} of {host} has no RDMA device that speaks RoCE ({have})"
+        return
+    if not cards:
+        yield f"{host} has no RDMA card that speaks RoCE, or its RDMA driver is not loaded"
+        return
+    usable = [wanted.uplink] if wanted.uplink else cards
+    used = {card: other for card in usable if (other := other_switch(net, card, wanted.switch))}
+    if len(used) == len(usable):
+        yield from (f"{card} of {host} is an uplink of switch {other}" for card, other in used.items())
+        return
+    own = net["switches"].get(wanted.switch, {"uplinks": []})["uplinks"]
+    if not wanted.uplink and len(usable) - len(used) > 1 and len([card for card in usable if card in own]) != 1:
+        yield f"{host} has several RDMA cards: {', '.join(cards)}; name the one to use as uplink"
+    if net["switches"].get(wanted.switch, {}).get("kind", "distributed") != "distributed":
+        yield f"{wanted.switch} of {host} is a standard switch; PVRDMA works over a distributed switch only"
+
+
+def _bad_adapter(net: State, wanted: Wish, one: Adapter, host: str) -> Iterator[str]:
+    if not one.dhcp and host not in one.addresses:
+        yield f"{host} has no address on {one.port_group}; add it to addresses"
+    there = vmkernel.on_group(net, wanted.switch, one.port_group)
+    if not one.device and len(there) > 1:
+        yield f"{', '.join(there)} of {host} are all on {one.port_group}; name the device"
+    if one.device in net["vmkernel"] and net["vmkernel"][one.device]["switch"] != wanted.switch:
+        yield f"{one.device} of {host} is on switch {net['vmkernel'][one.device]['switch']}, not on {wanted.switch}"
+
+
+def _misnamed(net: State, wanted: Wish, host: str) -> Iterator[str]:
+    """ESXi names a new adapter by the lowest free number; another name cannot be had."""
+    new = vmkernel.next_devices(net)
+    for one in wanted.adapters:
+        if one.device in net["vmkernel"]:
+            continue
+        if one.device is None and vmkernel.on_group(net, wanted.switch, one.port_group):
+            continue
+        name = next(new)
+        if one.device and one.device != name:
+            yield f"the adapter on {one.port_group} of {host} cannot be {one.device}: the host would call it {name}"
+
+
+def _addresses_taken(current: State, wanted: Wish) -> Iterator[str]:
+    """Addresses that another adapter of the cluster has already."""
+    own = {(host, address) for one in wanted.adapters for host, address in one.addresses.items()}
+    for host, address in sorted(own):
+        for name, net in current["hosts"].items():
+            for device, adapter in net["vmkernel"].items():
+                ours = name == host and _is_meant(net, wanted, device, address)
+                if adapter["address"] == address and not ours and not _leaves(wanted, name, device, net, address):
+                    yield f"{address} for {host} is taken by {device} of {name}"
+
+
+def _is_meant(net: State, wanted: Wish, device: str, address: str) -> bool:
+    """Whether a device is the adapter that is to have the address, so that it is no rival."""
+    adapter = net["vmkernel"][device]
+    return any(
+        address in one.addresses.values()
+        and (device == one.device or (adapter["switch"], adapter["port_group"]) == (wanted.switch, one.port_group))
+        for one in wanted.adapters
+    )
+
+
+def _leaves(wanted: Wish, host: str, device: str, net: State, address: str) -> bool:
+    """Whether the adapter that has the address gets another one by this very plan."""
+    adapter = net["vmkernel"][device]
+    return any(
+        (adapter["switch"], adapter["port_group"]) == (wanted.switch, one.port_group)
+        and one.addresses.get(host, address) != address
+        for one in wanted.adapters
+    )

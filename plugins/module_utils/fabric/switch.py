@@ -1,0 +1,130 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The distributed switch of a fabric: found, made, changed, joined by hosts, removed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import Refused
+from ..vsphere import properties, tasks
+from ..vsphere.faults import speaking
+from ..vsphere.fleet import Host
+from ..vsphere.sdk import vim
+from ..vsphere.session import Session
+from . import mark
+
+SECONDS = 300
+# One port for one card: a second uplink cannot slip in, and with two PVRDMA falls back to TCP.
+UPLINK = "uplink1"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the switch lies: the data centre of its cluster."""
+
+    name: str
+    ref: Any
+    folder: Any
+
+
+@dataclass(frozen=True)
+class Switch:
+    """A distributed switch as it was read last."""
+
+    name: str
+    ref: Any
+    config: Any
+
+    @property
+    def ours(self) -> bool:
+        return mark.is_ours(self.config.description)
+
+    @property
+    def members(self) -> list[str]:
+        """The object ids of the hosts that have joined."""
+        return [one.config.host._moId for one in self.config.host or [] if one.config.host is not None]
+
+
+def place_of(session: Session, cluster: Any) -> Place:
+    """The data centre of a cluster."""
+    ref = cluster
+    while not isinstance(ref, vim.Datacenter):
+        ref = properties.read_many(session, [ref], ("parent",))[ref._moId]["parent"]
+    values = properties.read_many(session, [ref], ("name", "networkFolder"))[ref._moId]
+    return Place(values["name"], ref, values["networkFolder"])
+
+
+def find(session: Session, refs: Sequence[Any], name: str) -> Switch | None:
+    """The one switch of that name among these."""
+    kinds: dict[Any, dict[str, Any]] = {}
+    for ref in refs:
+        kinds.setdefault(type(ref), {})[ref._moId] = ref
+    found = [
+        Switch(values["name"], some[key], values["config"])
+        for some in kinds.values()
+        for key, values in properties.read_many(session, list(some.values()), ("name", "config")).items()
+        if values["name"] == name
+    ]
+    if len(found) > 1:
+        raise Refused(name, "take it as the RDMA switch", f"{len(found)} switches have that name", "rename one of them")
+    return found[0] if found else None
+
+
+def make(session: Session, place: Place, name: str, cluster: str, mtu: int) -> Switch:
+    """A new switch without hosts."""
+    spec = vim.dvs.VmwareDistributedVirtualSwitch.ConfigSpec(
+        name=name,
+        description=mark.note(cluster),
+        maxMtu=mtu,
+        uplinkPortPolicy=vim.DistributedVirtualSwitch.NameArrayUplinkPortPolicy(uplinkPortName=[UPLINK]),
+    )
+    tried = f"make the distributed switch {name}"
+    with speaking(place.name, tried):
+        task = place.folder.CreateDVS_Task(vim.DistributedVirtualSwitch.CreateSpec(configSpec=spec))
+    made = tasks.wait(session, tasks.Started(task, place.name, tried), SECONDS).result
+    return reread(session, name, made)
+
+
+def reread(session: Session, name: str, ref: Any) -> Switch:
+    """The switch as it is now: each change needs the version of the last one."""
+    return Switch(name, ref, properties.read_many(session, [ref], ("config",))[ref._moId]["config"])
+
+
+def change(session: Session, one: Switch, mtu: int, hosts: Mapping[Host, str]) -> None:
+    """Set the MTU, and give the switch each host with one uplink."""
+    members = [
+        _member("edit" if host.ref._moId in one.members else "add", host, uplink) for host, uplink in hosts.items()
+    ]
+    names = ", ".join(host.name for host in hosts)
+    tried = f"set MTU {mtu}" + (f" and the uplinks of {names}" if names else "")
+    _reconfigure(session, one, tried, host=members, maxMtu=mtu)
+
+
+def leave(session: Session, one: Switch, hosts: Sequence[Host]) -> None:
+    """Take hosts off the switch."""
+    spec = vim.dvs.HostMember.ConfigSpec
+    members = [spec(operation="remove", host=host.ref) for host in hosts]
+    _reconfigure(session, one, f"take {', '.join(host.name for host in hosts)} off it", host=members)
+
+
+def remove(session: Session, one: Switch) -> None:
+    """Remove the switch and its port groups."""
+    with speaking(one.name, "remove the switch"):
+        task = one.ref.Destroy_Task()
+    tasks.wait(session, tasks.Started(task, one.name, "remove the switch"), SECONDS)
+
+
+def _member(operation: str, host: Host, uplink: str) -> Any:
+    pnic = vim.dvs.HostMember.PnicSpec(pnicDevice=uplink)
+    backing = vim.dvs.HostMember.PnicBacking(pnicSpec=[pnic])
+    return vim.dvs.HostMember.ConfigSpec(operation=operation, host=host.ref, backing=backing)
+
+
+def _reconfigure(session: Session, one: Switch, tried: str, **wanted: Any) -> None:
+    spec = vim.dvs.VmwareDistributedVirtualSwitch.ConfigSpec(configVersion=one.config.configVersion, **wanted)
+    with speaking(one.name, tried):
+        task = one.ref.ReconfigureDvs_Task(spec)
+    tasks.wait(session, tasks.Started(task, one.name, tried, "run again: what was done is seen"), SECONDS)

@@ -1,0 +1,106 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The vmkernel adapters of a fabric on its hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ..esxi import network
+from ..vsphere.faults import speaking
+from ..vsphere.fleet import Host
+from ..vsphere.sdk import vim
+from . import mark
+
+PVRDMA_TAG = 'config.option["Net.PVRDMAVmknic"].value'
+# What vCenter pushes as it changes.
+PUSHED = network.PATHS[:2]
+PATHS = (
+    *network.PATHS,
+    *mark.PATHS,
+    PVRDMA_TAG,
+    "vm",
+    "configManager.networkSystem",
+    "configManager.virtualNicManager",
+)
+
+
+def facts(host: Host, switch: str, groups: Mapping[str, str]) -> dict[str, Any]:
+    """The network of a host; its adapters with the name of their port group, from names by key."""
+    net = network.read(host)
+    ips = {nic.device: nic.spec.ip for nic in getattr(host["config.network"], "vnic", None) or []}
+    for device, adapter in net["vmkernel"].items():
+        adapter["port_group"] = groups.get(adapter["port_group"], adapter["port_group"])
+        adapter["netmask"] = (ips[device].subnetMask if ips[device] else "") or ""
+        adapter["dhcp"] = bool(ips[device] and ips[device].dhcp)
+    return {**net, "built": mark.of(host, switch), "tagged": host[PVRDMA_TAG] or ""}
+
+
+def on_group(net: Mapping[str, Any], switch: str, port_group: str) -> list[str]:
+    """The devices of a host that are on a port group of the switch, by number."""
+    found = [
+        device for device, one in net["vmkernel"].items() if (one["switch"], one["port_group"]) == (switch, port_group)
+    ]
+    return sorted(found, key=number)
+
+
+def next_devices(net: Mapping[str, Any]) -> Iterator[str]:
+    """The names that the host gives to new adapters: the lowest that are free."""
+    taken, count = set(net["vmkernel"]), 0
+    while True:
+        if f"vmk{count}" not in taken:
+            yield f"vmk{count}"
+        count += 1
+
+
+def number(device: str) -> int:
+    """The 3 of vmk3."""
+    digits = device.removeprefix("vmk")
+    return int(digits) if digits.isdigit() else 0
+
+
+def put(host: Host, port: Any, before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> None:
+    """Make or change one adapter; ``port`` is its place on the switch."""
+    spec = _spec(port, after)
+    system = host["configManager.networkSystem"]
+    if before is None:
+        with speaking(host.name, f"add a vmkernel adapter on {after['port_group']}"):
+            device = str(system.AddVirtualNic(portgroup="", nic=spec))
+    else:
+        device = before["device"]
+        if _differ(before, after):
+            with speaking(host.name, f"change {device}"):
+                system.UpdateVirtualNic(device=device, nic=spec)
+    _services(host, device, (before or {}).get("services", []), after.get("services"))
+
+
+def remove(host: Host, devices: Sequence[str]) -> None:
+    """Remove adapters."""
+    for device in devices:
+        with speaking(host.name, f"remove {device}"):
+            host["configManager.networkSystem"].RemoveVirtualNic(device)
+
+
+def _differ(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    return any(before[key] != value for key, value in after.items() if key != "services")
+
+
+def _spec(port: Any, after: Mapping[str, Any]) -> Any:
+    if after["address"] == "dhcp":
+        ip = vim.host.IpConfig(dhcp=True)
+    else:
+        ip = vim.host.IpConfig(dhcp=False, ipAddress=after["address"], subnetMask=after["netmask"])
+    return vim.host.VirtualNic.Specification(mtu=after["mtu"], ip=ip, distributedVirtualPort=port)
+
+
+def _services(host: Host, device: str, before: Sequence[str], after: Sequence[str] | None) -> None:
+    if after is None:
+        return
+    nics = host["configManager.virtualNicManager"]
+    for service in sorted(set(after) - set(before)):
+        with speaking(host.name, f"let {device} carry {service}"):
+            nics.SelectVnicForNicType(nicType=service, device=device)
+    for service in sorted(set(before) - set(after)):
+        with speaking(host.name, f"let {device} carry {service} no more"):
+            nics.DeselectVnicForNicType(nicType=service, device=device)

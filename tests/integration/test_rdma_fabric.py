@@ -1,0 +1,257 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""rdma_fabric and rdma_fabric_info against simulated hosts without an RDMA switch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from lab.simulator import Simulator
+from tests.integration.ansible import Ansible
+from tests.integration.fabrics import addresses, connect, datacentre, forget, wish
+
+WORKER = """
+vms:
+  - {name: worker01, host: esx01.lab, powered_on: true, pvrdma: rdma-vm}
+"""
+READY = """
+  - {name: rdma, mtu: 9000, uplinks: [vmnic2], portgroups: [{name: rdma-vm, vlan: 216}]}
+"""
+HOSTS = ("esx01.lab", "esx02.lab", "esx03.lab")
+Make = Callable[..., Simulator]
+For = Callable[..., Ansible]
+
+
+def with_switch(*hosts: str, more: str = "") -> str:
+    """A data centre whose hosts are on a switch that others built."""
+    return datacentre(*hosts, more=more).replace("host_defaults:", f"{READY.strip(chr(10))}\nhost_defaults:", 1)
+
+
+def info(ansible: Ansible, **options: Any) -> dict[str, Any]:
+    outcome = ansible.module("rdma_fabric_info", cluster="gpu", **options)
+    assert outcome.rc == 0, outcome.msg
+    return outcome.result
+
+
+def test_built_in_few_calls_and_taken_away_without_a_trace(start: Make, ansible_for: For) -> None:
+    vcenter = start(text=datacentre())
+    ansible = ansible_for(vcenter)
+    before = info(ansible)
+    planned = ansible.module("rdma_fabric", check=True, **wish())
+    assert planned.rc == 0, planned.msg
+    assert planned.changed and vcenter.writes() == []
+    built = ansible.module("rdma_fabric", **wish())
+    assert built.rc == 0, built.msg
+    assert built.result["diff"] == planned.result["diff"] and built.result["fabric"] == planned.result["fabric"]
+    methods = [write["method"] for write in vcenter.writes() if write["method"] != "AddCustomFieldDef"]
+    assert methods[:2] == ["CreateDVS_Task", "AddDVPortgroup_Task"]
+    assert sorted(methods[2:]) == ["AddVirtualNic"] * 3 + ["ReconfigureDvs_Task"] + ["SetField"] * 3
+    vcenter.clear()
+    assert not ansible.module("rdma_fabric", **wish()).changed and vcenter.writes() == []
+    assert ansible.module("rdma_fabric", check=True, cluster="gpu", state="absent").changed and vcenter.writes() == []
+    gone = ansible.module("rdma_fabric", cluster="gpu", state="absent")
+    assert gone.changed, gone.msg
+    vcenter.clear()
+    assert not ansible.module("rdma_fabric", cluster="gpu", state="absent").changed and vcenter.writes() == []
+    assert info(ansible) == before and before["fabric"]["switch"] is None
+
+
+def test_a_read_costs_no_call_for_any_single_host(start: Make, ansible_for: For) -> None:
+    calls = []
+    for count in (2, 6):
+        vcenter = start(text=datacentre(count=count))
+        hosts = [f"esx{number:02d}.lab" for number in range(1, count + 1)]
+        assert ansible_for(vcenter).module("rdma_fabric", check=True, **wish(hosts)).changed
+        calls.append(sum(vcenter.calls().values()))
+    assert calls[0] == calls[1] <= 25
+
+
+def test_hosts_and_adapters_show_what_was_asked(start: Make, ansible_for: For) -> None:
+    vcenter = start(text=datacentre())
+    ansible = ansible_for(vcenter)
+    ansible.module("rdma_fabric", **wish())
+    (host,) = ansible.module("esxi_info", hosts=["esx02.lab"], gather=["network"]).result["hosts"]
+    (switch,) = [one for one in host["switches"] if one["name"] == "rdma"]
+    assert (switch["kind"], switch["mtu"], switch["uplinks"]) == ("distributed", 9000, ["vmnic2"])
+    (adapter,) = [one for one in host["vmkernel"] if one["device"] == "vmk1"]
+    assert (adapter["address"], adapter["mtu"], adapter["services"]) == ("10.216.0.2", 9000, [])
+    assert ansible.module("esxi_pvrdma", cluster="gpu", vmk="vmk1").changed
+    pings = info(ansible, ping=True)["pings"]
+    assert [(one["host"], one["peer"], one["reached"], one["size"]) for one in pings] == [
+        ("esx01.lab", "esx02.lab", True, 8972),
+        ("esx02.lab", "esx03.lab", True, 8972),
+        ("esx03.lab", "esx01.lab", True, 8972),
+    ]
+
+
+def test_a_ping_that_gets_lost_is_told(start: Make, ansible_for: For) -> None:
+    vcenter = start(text=datacentre())
+    ansible = ansible_for(vcenter)
+    ansible.module("rdma_fabric", **wish())
+    vcenter.fault("esxcli network diag ping", "fault", name="esx01.lab", fault="HostConnectFault", message="no route")
+    vcenter.set_host("esx03.lab", connection="notResponding")
+    outcome = ansible.module("rdma_fabric_info", cluster="gpu", ping=True)
+    assert outcome.rc == 1 and "does not reach esx03.lab" in outcome.msg
+    vcenter.set_host("esx03.lab", connection="connected")
+    first = info(ansible, ping=True)["pings"][0]
+    assert not first["reached"] and "no route" in first["said"]
+
+
+def test_drift_is_shown_and_repaired_and_the_rest_left_alone(start: Make, ansible_for: For) -> None:
+    vcenter = start(text=datacentre())
+    ansible = ansible_for(vcenter)
+    ansible.module("rdma_fabric", **wish())
+    vcenter.clear()
+    other = wish(port_groups=[{"name": "rdma-vmk", "vlan": 300}, {"name": "rdma-vm"}])
+    other["adapters"][0] |= {"services": ["vmotion"], "mtu": 8000}
+    changed = ansible.module("rdma_fabric", **other)
+    assert changed.rc == 0, changed.msg
+    assert changed.result["fabric"]["port_groups"] == {"rdma-vmk": {"vlan": 300}, "rdma-vm": {"vlan": 216}}
+    methods = {write["method"] for write in vcenter.writes()}
+    assert methods == {"ReconfigureDVPortgroup_Task", "UpdateVirtualNic", "SelectVnicForNicType"}
+    assert info(ansible, ping=True)["pings"][0]["size"] == 7972
+    shown = ansible.module("rdma_fabric", check=True, **wish()).result["diff"]
+    assert [set(one["before"]) for one in shown] == [{"port_groups.rdma-vmk", *(f"hosts.{host}" for host in HOSTS)}]
+
+
+def test_a_new_host_touches_only_the_new_one(start: Make, ansible_for: For) -> None:
+    vcenter = start(text=with_switch())
+    ansible = ansible_for(vcenter)
+    assert ansible.module("rdma_fabric", adopt=True, **wish()).changed
+    vcenter.clear()
+    again = wish()
+    again["adapters"][0]["addresses"]["esx03.lab"] = "10.216.0.33"
+    assert ansible.module("rdma_fabric", adopt=True, **again).changed
+    assert {write["name"] for write in vcenter.writes()} == {"esx03.lab"}
+
+
+def test_a_switch_of_others_is_changed_only_when_told_and_stays(start: Make, ansible_for: For) -> None:
+    vcenter = start(text=with_switch())
+    ansible = ansible_for(vcenter)
+    refused = ansible.module("rdma_fabric", **wish())
+    assert refused.rc == 1 and "was not built by this collection" in refused.msg and vcenter.writes() == []
+    assert ansible.module("rdma_fabric", adopt=True, **wish()).rc == 0
+    gone = ansible.module("rdma_fabric", cluster="gpu", state="absent")
+    assert gone.rc == 0, gone.msg
+    left = info(ansible)["fabric"]
+    assert left["switch"] == {"mtu": 9000, "ours": False} and set(left["port_groups"]) == {"rdma-vm"}
+    assert left["hosts"]["esx01.lab"]["uplinks"] == ["vmnic2"] and left["hosts"]["esx01.lab"]["adapters"] == {}
+
+
+def test_what_running_workers_use_is_not_changed(start: Make, ansible_for: For) -> None:
+    vcenter = start(text=with_switch(more=WORKER))
+    ansible = ansible_for(vcenter)
+    more = wish(port_groups=[{"name": "rdma-vmk", "vlan": 216}])
+    assert ansible.module("rdma_fabric", adopt=True, **more).rc == 0
+    rewired = ansible.module(
+        "rdma_fabric", check=True, adopt=True, **wish(port_groups=[{"name": "rdma-vm", "vlan": 5}])
+    )
+    assert "worker01 runs with PVRDMA over the VLAN of rdma-vm" in rewired.msg + str(rewired.result.get("unmet"))
+    vcenter.clear()
+    smaller = wish(mtu=4200, adopt=True)
+    smaller["adapters"][0]["mtu"] = 4200
+    assert "worker01 runs with PVRDMA over the MTU of rdma" in ansible.module("rdma_fabric", **smaller).msg
+    assert vcenter.writes() == []
+
+
+def test_absent_is_refused_while_a_machine_or_an_adapter_of_others_uses_it(start: Make, ansible_for: For) -> None:
+    vcenter = start(text=datacentre(more="vms:\n  - {name: worker01, host: esx01.lab}\n"))
+    ansible = ansible_for(vcenter)
+    ansible.module("rdma_fabric", **wish())
+    connect(vcenter, "worker01", "rdma-vm")
+    foreign = wish(adapters=[{"port_group": "rdma-vm"}])
+    ansible.module("rdma_fabric", **foreign)
+    forget(vcenter, "esx02.lab")
+    vcenter.clear()
+    refused = ansible.module("rdma_fabric", cluster="gpu", state="absent")
+    assert refused.rc == 1 and vcenter.writes() == []
+    assert "VM worker01 is connected to rdma-vm" in refused.msg
+    assert "vmk2 of esx02.lab is on rdma-vm and was not built by this collection" in refused.msg
+    assert "host esx02.lab is on the switch and was not put there by this collection" in refused.msg
+
+
+@pytest.mark.parametrize(
+    ("hosts", "options", "said"),
+    [
+        (("name: esx01.lab, hardware: no_rdma",), {}, "esx01.lab has no RDMA card that speaks RoCE"),
+        (("name: esx01.lab",), {"uplink": "vmnic9"}, "esx01.lab has no card vmnic9 (its RDMA cards: vmnic2)"),
+        (("name: esx01.lab",), {"uplink": "vmnic1"}, "vmnic1 of esx01.lab has no RDMA device"),
+        (("name: esx01.lab, uplinks: {other: [vmnic2]}",), {}, "vmnic2 of esx01.lab is an uplink of switch other"),
+        (("name: esx01.lab",), {"mtu": 9001}, "an MTU of 9001 is out of range"),
+        (("name: esx01.lab",), {"port_groups": [{"name": "elsewhere"}]}, "a network named elsewhere is already on"),
+        (("name: esx01.lab",), {"port_groups": []}, "there is no port group rdma-vmk for an adapter"),
+        (("name: esx01.lab", "name: esx02.lab"), {}, "esx02.lab has no address on rdma-vmk"),
+        (
+            ("name: esx01.lab, vmkernel: [{device: vmk0, portgroup: VM Network, address: 10.216.0.1}]",),
+            {},
+            "10.216.0.1 for esx01.lab is taken by vmk0 of esx01.lab",
+        ),
+        (
+            ("name: esx01.lab, vmkernel: [{device: vmk1, portgroup: VM Network, address: 10.0.0.2}]",),
+            {},
+            "vmk1 of esx01.lab is on switch vSwitch0, not on rdma",
+        ),
+    ],
+)
+def test_the_impossible_is_refused_by_name(
+    start: Make, ansible_for: For, hosts: tuple[str, ...], options: dict[str, Any], said: str
+) -> None:
+    vcenter = start(text=datacentre(*hosts))
+    refused = ansible_for(vcenter).module("rdma_fabric", **wish(["esx01.lab"], **options))
+    assert refused.rc == 1 and said in refused.msg and vcenter.writes() == []
+
+
+def test_a_name_that_esxi_would_not_give_is_refused(start: Make, ansible_for: For) -> None:
+    vcenter = start(text=datacentre())
+    wanted = wish()
+    wanted["adapters"][0]["device"] = "vmk5"
+    refused = ansible_for(vcenter).module("rdma_fabric", **wanted)
+    assert "cannot be vmk5: the host would call it vmk1" in refused.msg and vcenter.writes() == []
+
+
+def test_an_interrupted_run_is_gone_on_with_and_known_as_ours(start: Make, ansible_for: For) -> None:
+    vcenter = start(text=datacentre())
+    ansible = ansible_for(vcenter)
+    vcenter.fault("AddVirtualNic", "fault", name="esx02.lab", fault="PlatformConfigFault", message="Out of ports")
+    broken = ansible.module("rdma_fabric", **wish())
+    assert (
+        broken.rc == 1 and "esx02.lab: could not add a vmkernel adapter" in broken.msg and "Out of ports" in broken.msg
+    )
+    vcenter.clear()
+    assert ansible.module("rdma_fabric", **wish()).changed
+    assert [(write["method"], write["name"]) for write in vcenter.writes()] == [("AddVirtualNic", "esx02.lab")]
+    vcenter.fault("Destroy_Task", "fault", fault="PlatformConfigFault", message="Not now")
+    assert "Not now" in ansible.module("rdma_fabric", cluster="gpu", state="absent").msg
+    assert ansible.module("rdma_fabric", cluster="gpu", state="absent").rc == 0
+    assert info(ansible)["fabric"]["switch"] is None
+    assert all(host["built"] is None for host in info(ansible)["fabric"]["hosts"].values())
+
+
+def test_a_deaf_host_is_found_out(start: Make, ansible_for: For, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("plugins.module_utils.fabric.fabric.SETTLE_SECONDS", 1)
+    vcenter = start(text=datacentre())
+    vcenter.fault("AddVirtualNic", "deaf", name="esx02.lab")
+    outcome = ansible_for(vcenter).module("rdma_fabric", **wish())
+    assert outcome.rc == 1 and "accepted the change, yet hosts.esx02.lab is" in outcome.msg
+
+
+def test_a_missing_privilege_is_named(start: Make, ansible_for: For) -> None:
+    vcenter = start(text=datacentre())
+    vcenter.fault("CreateDVS_Task", "fault", fault="NoPermission")
+    outcome = ansible_for(vcenter).module("rdma_fabric", **wish())
+    assert "make the distributed switch rdma" in outcome.msg and "NoPermission" in outcome.msg
+
+
+def test_dhcp_and_addresses_of_hosts_of_another_cluster(start: Make, ansible_for: For) -> None:
+    vcenter = start(text=datacentre())
+    ansible = ansible_for(vcenter)
+    stranger = wish([*HOSTS, "esx99.lab"])
+    refused = ansible.module("rdma_fabric", **stranger)
+    assert "esx99.lab, which has an address on rdma-vmk, is no host of cluster gpu" in refused.msg
+    assert addresses(HOSTS)["esx03.lab"] == "10.216.0.3"
+    dynamic = wish(adapters=[{"port_group": "rdma-vmk"}])
+    assert ansible.module("rdma_fabric", **dynamic).rc == 0
+    assert not ansible.module("rdma_fabric", **dynamic).changed
