@@ -43,14 +43,18 @@ def tracks_of(ranks: Mapping[int, list[Line]], timeline: Timeline) -> tuple[list
         else:
             is_alone = not repeated and all(line.seen is None for line in lines)
             set_by = list(clocks.clock_steps(rank)) if is_alone else []
-            placed = _put_on_observers_clock(lines, set_by, clocks.offset(rank))
+            placed = _put_on_observers_clock(_as_written(lines, repeated), set_by, clocks.offset(rank))
         found += set_by
         # Steps made again are found by number, but happened later.
         written = sorted(placed, key=lambda line: line.at) if repeated else _known_by(placed)
-        steps, repeated = split_steps(placed if repeated else written)
+        steps, repeated = split_steps(sorted(written, key=lambda line: line.step) if repeated else written)
         times = [line.at for line in written]
         tracks.append(Track(rank, written, times, steps, repeated, typical_interval(times)))
     return tracks, found
+
+
+def _as_written(lines: list[Line], repeated: list[Line]) -> list[Line]:
+    return sorted(lines, key=lambda line: line.t) if repeated else lines
 
 
 def goes_back(steps: Sequence[Line], index: int) -> bool:
