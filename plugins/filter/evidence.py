@@ -15,4 +15,8 @@ class FilterModule:
     """The filters by name."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return {"evidence": evidence.document, "restoring_profiles": rollback.restoring_profiles}
+        return {
+            "evidence": evidence.document,
+            "restoring_profiles": rollback.restoring_profiles,
+            "restoring_settings": rollback.restoring_settings,
+        }

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from lab.simulator import DATACENTRES, Simulator
+from lab.simulator import DATACENTRES, ROOT, Simulator
 from tests.integration.ansible import Ansible, Outcome
 
 MANAGER = "NVD-AIE_ESXi_8.0.0_Driver"
@@ -119,11 +120,16 @@ def test_the_rollback_of_one_host_leaves_the_others_alone(two: Simulator, ansibl
     small = {"pvrdma": {"vmk": "vmk1"}}
     done = run(ansible, "hosts", esxi_host_profile=small)
     assert done.rc == 0, done.out
+    shared = {"vcenter_options": {"vgpu.hotmigrate.enabled": True}, "drs_options": {"PassthroughDrsAutomation": "1"}}
+    assert ansible.module("shared_settings", cluster="gpu", allow_shared_settings=True, **shared).changed
     (file,) = evidence(ansible)
     before = settings(json.loads(file.read_text())["hosts"])
     two.clear()
-    back = run(ansible, "rollback", rollback_evidence=str(file), rollback_hosts=["esx02.lab"])
+    only = {"rollback_hosts": ["esx02.lab"], "rollback_shared_settings": True}
+    back = run(ansible, "rollback", rollback_evidence=os.path.relpath(file, ROOT), **only)
     assert back.rc == 0, back.out
+    cluster = ansible.module("cluster_info", cluster="gpu").result["cluster"]
+    assert cluster["options"] == {"vgpu.hotmigrate.enabled": False} and cluster["drs"]["options"] == {}
     changed, restored = now(ansible)
     assert restored == before[1] and changed != before[0]
     assert {write["name"] for write in two.writes() if write["type"] == "HostSystem"} <= {"esx02.lab"}

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from . import roce
+from .evacuation import VGPU_BY_DRS
+from .preflight_cluster import GPU_BALANCING
 
 Data = Mapping[str, Any]
 # Comes and goes with the vGPU manager.
@@ -67,6 +69,19 @@ def restoring_profile(before: Data, wanted: Data, depots: Sequence[Data] = ()) -
     if reasons:
         raise Irreversible(reasons)
     return {subject: part for subject, part in parts.items() if part}
+
+
+def restoring_settings(document: Data) -> dict[str, dict[str, Any]]:
+    """The options of shared_settings that restore what the evidence holds of vCenter and of the cluster's DRS.
+
+    Of DRS only the options that matter to virtual GPUs; one that was not set is removed.
+    """
+    cluster = document["cluster"]
+    options = {key: value for key, value in cluster["options"].items() if value is not None}
+    return {
+        "vcenter_options": options,
+        "drs_options": {key: cluster["drs"]["options"].get(key) for key in (VGPU_BY_DRS, GPU_BALANCING)},
+    }
 
 
 def _passthrough(before: Data, wanted: Data, reasons: list[str]) -> dict[str, Any] | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.logic.rollback import Irreversible, restoring_profile, restoring_profiles
+from plugins.module_utils.logic.rollback import Irreversible, restoring_profile, restoring_profiles, restoring_settings
 
 GPU = "0000:3b:00.0"
 MANAGER = "NVD-AIE_ESXi_8.0.0_Driver"
@@ -174,3 +174,12 @@ def test_a_host_with_a_profile_of_its_own_is_restored_from_that() -> None:
     }
     assert restoring_profiles(document) == {"esx1": RESTORED, "esx2": {"pvrdma": RESTORED["pvrdma"]}}
     assert list(restoring_profiles(document, hosts=["esx2"])) == ["esx2"]
+
+
+def test_shared_settings_are_restored_and_those_that_were_not_set_are_removed() -> None:
+    drs = {"options": {"PassthroughDrsAutomation": "1", "Other": "5"}}
+    options = {"vgpu.hotmigrate.enabled": False, "unknown.here": None}
+    assert restoring_settings({"cluster": {"options": options, "drs": drs}}) == {
+        "vcenter_options": {"vgpu.hotmigrate.enabled": False},
+        "drs_options": {"VgpuMMAutomationTimeoutSecs": None, "PassthroughDrsAutomation": "1"},
+    }
