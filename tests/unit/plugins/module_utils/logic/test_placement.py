@@ -50,19 +50,26 @@ def cards(*kinds: str) -> tuple[Device, ...]:
     return tuple(Device(f"0000:{number:02x}:00.0", kind, "gold" if number else "") for number, kind in enumerate(kinds))
 
 
-demands = st.builds(
-    Demand,
-    profiles=st.lists(st.sampled_from(OFFERED), max_size=2).map(tuple),
-    devices=st.lists(st.sampled_from([Wanted(A100), Wanted(label="gold"), Wanted("10de:2331")]), max_size=2).map(tuple),
-    memory_mb=st.sampled_from([0, 60_000]),
+# Most hosts are in service and most wishes small: where nothing fits, there is nothing to get wrong.
+WISHES = [Wanted(A100), Wanted(label="gold"), Wanted("10de:2331")]
+demands = st.one_of(
+    st.just(Demand()),
+    st.sampled_from(OFFERED).map(lambda profile: Demand((profile,))),
+    st.builds(
+        Demand,
+        profiles=st.lists(st.sampled_from(OFFERED), max_size=2).map(tuple),
+        devices=st.lists(st.sampled_from(WISHES), max_size=2).map(tuple),
+        memory_mb=st.sampled_from([0, 60_000]),
+    ),
 )
 hosts_of_a_cluster = st.lists(
     st.tuples(
         st.integers(0, 2),
         st.lists(st.sampled_from([A100, "10de:2331"]), max_size=2),
-        st.booleans(),
-        st.sampled_from([(), ("elsewhere",)]),
+        st.sampled_from([True] * 7 + [False]),
+        st.sampled_from([()] * 7 + [("elsewhere",)]),
     ),
+    min_size=1,
     max_size=3,
 ).map(
     lambda rows: [
@@ -70,8 +77,10 @@ hosts_of_a_cluster = st.lists(
         for n, (gpus, kinds, up, there) in enumerate(rows)
     ]
 )
-allowed = st.one_of(st.none(), st.frozensets(st.sampled_from(["esx0", "esx1", "esx2"]), max_size=2))
-people = st.lists(st.tuples(demands, allowed, st.sampled_from(["", "esx0", "esx1"])), max_size=4).map(
+allowed = st.sampled_from(
+    [None, *(frozenset(some) for some in (["esx0"], ["esx1"], ["esx0", "esx1"], ["esx1", "esx2"]))]
+)
+people = st.lists(st.tuples(demands, allowed, st.sampled_from(["", "esx0", "esx1"])), min_size=1, max_size=4).map(
     lambda rows: [Worker(f"w{n}", demand, hosts, at) for n, (demand, hosts, at) in enumerate(rows)]
 )
 rules = st.builds(Rules, apart=st.booleans(), same_node=st.sampled_from([IGNORE, PREFER]))
@@ -106,6 +115,22 @@ def test_all_are_placed_exactly_where_brute_force_can(hosts: list[Host], workers
         here = [w for w in workers if found.where.get(w.name) == one.name]
         assert fits(one, here, rule), (one, here)
     assert all(found.refusals.values()), "a refusal without a reason"
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.integers(2, 4),
+    st.lists(st.frozensets(st.integers(0, 3), min_size=1, max_size=3), min_size=2, max_size=5),
+    st.booleans(),
+)
+def test_who_is_bound_to_hosts_gets_one_of_them_if_there_is_a_way(
+    count: int, bounds: list[frozenset[int]], apart: bool
+) -> None:
+    hosts = [host(f"esx{n}") for n in range(count)]
+    workers = [
+        worker(f"w{n}", "grid_t4-8c", hosts=frozenset(f"esx{one}" for one in bound)) for n, bound in enumerate(bounds)
+    ]
+    assert bool(place(hosts, workers, Rules(apart)).refusals) != brute_force(hosts, workers, Rules(apart))
 
 
 @settings(max_examples=200, deadline=None)
