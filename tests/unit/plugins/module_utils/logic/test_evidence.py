@@ -37,3 +37,10 @@ def test_accounts_in_urls_and_secrets_are_left_out() -> None:
     assert kept["vibs"][0]["source"] == "https://HIDDEN@depot.lab/x.zip"
     assert kept["vibs"][0]["name"] == "N" and kept["vibs"][0]["tokens"] == []
     assert kept["addresses"] == ["10.0.0.1", 5, None, True]
+
+
+def test_every_part_of_the_evidence_is_without_secrets() -> None:
+    url = "https://me:hush@depot.lab/x.zip"
+    parts = ({"hosts": [{"host": "esx1", "seen": url}]}, {"cluster": {"seen": url}}, {"profile": {"seen": url}})
+    kept = json.dumps(document(*parts, when="now"))
+    assert "hush" not in kept and kept.count("HIDDEN") == len(parts)
