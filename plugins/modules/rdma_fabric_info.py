@@ -76,6 +76,7 @@ pings:
     sent: {description: Packets sent., type: int}
     received: {description: Answers received., type: int}
     reached: {description: Whether every packet was answered., type: bool}
+    text: {description: All that as one line., type: str}
     said: {description: What was said where there was no answer., type: str}
 """
 

@@ -70,8 +70,10 @@ def _ask(host: Host, one: Pair) -> dict[str, Any]:
     try:
         answer = host.esxcli.run("network diag ping", tried=f"ping {one.address} of {one.peer}", **options)
     except CollectionError as error:
-        return {**asked, "sent": COUNT, "received": 0, "reached": False, "said": str(error)}
-    return {**asked, **_counted(answer)}
+        counted = {"sent": COUNT, "received": 0, "reached": False, "said": str(error)}
+    else:
+        counted = _counted(answer)
+    return {**asked, **counted, "text": _text(asked, counted)}
 
 
 def _counted(answer: Any) -> dict[str, Any]:
@@ -81,3 +83,10 @@ def _counted(answer: Any) -> dict[str, Any]:
     received = int(summary.get("Recieved", summary.get("Received", 0)))
     said = "" if received else "no answer"
     return {"sent": sent, "received": received, "reached": 0 < sent <= received, "said": said}
+
+
+def _text(asked: Mapping[str, Any], answer: Mapping[str, Any]) -> str:
+    """One line for readers."""
+    way = f"{asked['device']} of {asked['host']} -> {asked['peer']} ({asked['address']}), {asked['size']} bytes"
+    counts = f"{answer['received']} of {answer['sent']} answered"
+    return f"{way}: {counts}" if answer["reached"] else f"{way}: {counts} ({answer['said'] or 'some were lost'})"

@@ -1,0 +1,77 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""playbooks/fabric.yml: planned, built, proven, repeated, taken away, with the shared settings as they were."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from lab.simulator import Simulator
+from tests.integration.ansible import Ansible, Outcome
+from tests.integration.fabrics import datacentre, wish
+from tests.integration.rolling import LAB, recap
+
+HOT, DRS = "vgpu.hotmigrate.enabled", "VgpuMMAutomationTimeoutSecs"
+SHARED = {"fabric_vcenter_options": {HOT: True}, "fabric_drs_options": {DRS: "-1"}}
+
+
+def run(ansible: Ansible, *options: str, **variables: Any) -> Outcome:
+    wanted = wish()
+    given = {
+        "fabric_port_groups": wanted["port_groups"],
+        "fabric_adapters": wanted["adapters"],
+        "fabric_record_dir": str(ansible.folder / "record"),
+        **variables,
+    }
+    return ansible.playbook("playbooks/fabric.yml", *LAB, *options, "-e", json.dumps(given))
+
+
+def settings(vcenter: Simulator, ansible: Ansible) -> tuple[Any, Any]:
+    read = ansible.module("cluster_info", cluster="gpu").result["cluster"]
+    return read["options"], vcenter.ask("GET", "/clusters/gpu")["drs_options"]
+
+
+def test_from_nothing_to_nothing(start: Callable[..., Simulator], ansible_for: Callable[..., Ansible]) -> None:
+    vcenter = start(text=datacentre())
+    ansible = ansible_for(vcenter)
+    before = settings(vcenter, ansible)
+    refused = run(ansible, **SHARED)
+    assert refused.rc != 0 and "allow_shared_settings: true permits it" in refused.out and vcenter.writes() == []
+    planned = run(ansible, "--check", "--diff", **SHARED, fabric_allow_shared_settings=True)
+    assert planned.rc == 0 and recap(planned)["changed"] == 2, planned.out
+    assert vcenter.writes() == [] and not (ansible.folder / "record").exists()
+    built = run(ansible, **SHARED, fabric_allow_shared_settings=True)
+    assert built.rc == 0 and recap(built)["changed"] == 2, built.out
+    assert "vmk1 of esx01.lab -> esx02.lab (10.216.0.2), 8972 bytes: 3 of 3 answered" in built.out
+    assert settings(vcenter, ansible) == ({HOT: True}, {DRS: "-1"})
+    vcenter.clear()
+    again = run(ansible, **SHARED, fabric_allow_shared_settings=True)
+    assert again.rc == 0 and recap(again)["changed"] == 0 and vcenter.writes() == [], again.out
+    gone = run(ansible, fabric_state="absent", fabric_allow_shared_settings=True)
+    assert gone.rc == 0, gone.out
+    assert settings(vcenter, ansible) == before and list((ansible.folder / "record").iterdir()) == []
+    assert ansible.module("rdma_fabric_info", cluster="gpu").result["fabric"]["switch"] is None
+
+
+def test_the_first_values_are_the_ones_restored(
+    start: Callable[..., Simulator], ansible_for: Callable[..., Ansible]
+) -> None:
+    vcenter = start(text=datacentre())
+    ansible = ansible_for(vcenter)
+    for value in ("-1", "60"):
+        assert run(ansible, fabric_drs_options={DRS: value}, fabric_allow_shared_settings=True).rc == 0
+    record = json.loads((ansible.folder / "record" / "gpu-shared-settings.json").read_text())
+    assert record["drs_options"] == {DRS: None}
+
+
+def test_a_host_that_is_cut_off_fails_the_run(
+    start: Callable[..., Simulator], ansible_for: Callable[..., Ansible]
+) -> None:
+    vcenter = start(text=datacentre())
+    ansible = ansible_for(vcenter)
+    vcenter.fault("esxcli network diag ping", name="esx02.lab", fault="HostConnectFault", message="no route")
+    failed = run(ansible)
+    assert failed.rc != 0 and "the hosts do not all reach each other over switch rdma" in failed.out
+    assert "vmk1 of esx02.lab -> esx03.lab" in failed.out
