@@ -33,6 +33,11 @@ def _absolute(source: str) -> str:
     match = _DATASTORE.fullmatch(source.strip())
     if match:
         return f"/vmfs/volumes/{match[1]}/{match[2]}"
+    if urlsplit(source).username is not None:
+        # esxcli repeats the URL in its errors and the host in its logs.
+        raise Refused(
+            "source", "read it", "its URL carries an account", "serve the file without one, or use a datastore"
+        )
     if source.startswith("/") or urlsplit(source).scheme in ("http", "https"):
         return source
     raise Refused(

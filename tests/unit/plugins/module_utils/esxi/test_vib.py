@@ -74,6 +74,13 @@ def test_other_sources_are_refused_before_any_login(source: str) -> None:
         Wish.of({"name": DRIVER, "version": NEW, "source": source, "state": "present", "install_timeout": 60})
 
 
+def test_a_source_with_an_account_is_refused_and_not_shown() -> None:
+    with pytest.raises(Refused) as refusal:
+        option_of("https://me:a-secret@depot.example.com/driver.zip")
+    assert "its URL carries an account" in str(refusal.value)
+    assert "a-secret" not in str(refusal.value)
+
+
 @pytest.mark.parametrize(
     ("current", "wish", "changed", "needs"),
     [
