@@ -239,7 +239,8 @@ def _warnings(current: Mapping[str, Any], waiting: Sequence[str], untouched: Seq
     texts = [
         f"{_called(current, gpu)} is in passthrough and was left alone: esxi_passthrough ends it" for gpu in untouched
     ]
-    texts += [f"no NVIDIA driver runs {_called(current, gpu)} yet: esxi_vib installs the vGPU manager" for gpu in bare]
+    cure = "this takes force with the vGPU manager, which esxi_vib installs"
+    texts += [f"no NVIDIA driver runs {_called(current, gpu)} yet: {cure}" for gpu in bare]
     return tuple(texts)
 
 

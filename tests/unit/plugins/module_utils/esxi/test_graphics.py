@@ -99,7 +99,7 @@ def test_where_the_passthrough_ends_the_gpus_are_for_a_later_boot() -> None:
 
 def test_a_gpu_without_driver_is_named() -> None:
     plan = plan_graphics(state(Gpu(active="basic")), DIRECT)
-    assert "esxi_vib installs the vGPU manager" in plan.warnings[0]
+    assert "the vGPU manager, which esxi_vib installs" in plan.warnings[0]
     assert plan.needs == {"reboot"}
 
 
