@@ -17,7 +17,7 @@ from lab.simulator import Simulator
 LOOK_SECONDS = 0.02
 
 
-def wait_for(condition: Callable[[], Any], seconds: float = 120) -> None:
+def wait_for(condition: Callable[[], Any], seconds: float = 300) -> None:
     """Until the condition holds."""
     deadline = time.monotonic() + seconds
     while not condition():
@@ -49,13 +49,14 @@ def tree(pid: int) -> list[int]:
     return found
 
 
-def kill_all(running: subprocess.Popen[str]) -> None:
-    """The main process, then all that it had started."""
+def kill_all(running: subprocess.Popen[str]) -> list[int]:
+    """The main process, then all that it had started; nothing is left of it."""
     every = tree(running.pid)
     for pid in every:
         _kill(pid)
     running.wait()
     wait_for(lambda: not any(_alive(pid) for pid in every))
+    return []
 
 
 def kill_main(running: subprocess.Popen[str]) -> list[int]:

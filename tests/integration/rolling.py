@@ -20,7 +20,9 @@ Writes = Iterable[dict[str, Any]]
 
 def datacentre(*hosts: str, ha: bool = False, more: str = "") -> str:
     """The lab's data centre with other hosts, each the inside of a YAML mapping; they boot in a second."""
-    text = (DATACENTRES / "lab.yml").read_text().replace("reboot_seconds: 2", "reboot_seconds: 1")
+    text = (
+        (DATACENTRES / "lab.yml").read_text().partition("\nvms:")[0].replace("reboot_seconds: 2", "reboot_seconds: 1")
+    )
     lines = [line for line in text.splitlines() if '"esx%02d.lab"' not in line]
     if not ha:
         lines = [re.sub(r"ha: \{.*", "ha: {enabled: false}", line) for line in lines]
@@ -68,7 +70,7 @@ def shown_changes(outcome: Outcome) -> dict[str, set[str]]:
     host = ""
     for line in outcome.out.splitlines():
         if line.startswith("--- before: "):
-            host, _, what = line.removeprefix("--- before: ").partition(": ")
+            host, _colon, what = line.removeprefix("--- before: ").partition(": ")
             host = host if what == "host profile" else ""
         elif host and re.match(r"[-+] {4}", line):
             changes.setdefault(host, set()).add(line)
