@@ -98,6 +98,7 @@ def recognise(text: str, rank: int | None, ended: bool = True) -> Found:
 
 def step_fault(record: dict[str, Any]) -> str | None:
     """Say what is wrong with a JSON step record, after giving it the keys and number types that readers rely on."""
+    # pylint: disable=unidiomatic-typecheck # True and False must not pass for whole numbers
     for key in ("rank", "step"):
         value = record.get(key)
         if type(value) is not int or value < 0:

@@ -123,6 +123,7 @@ class LogReader:
 
     def _take_usual_line(self, line: str, records: list[Record]) -> bool:
         """The quick way for the next step of a known process in a record file: True if the line was one."""
+        # pylint: disable=unidiomatic-typecheck # True and False must not pass for whole numbers
         try:
             value, end = decode_json(line)
             get = value.get
