@@ -63,7 +63,8 @@ def place(hosts: Iterable[Host], workers: Iterable[Worker], rules: Rules | None 
 
 def _homes(hosts: Sequence[Host], people: Sequence[Worker], rules: Rules) -> dict[str, str]:
     """Who stays where it is."""
-    left, homes = {host.name: host for host in hosts}, dict[str, str]()
+    left = {host.name: host for host in hosts}
+    homes: dict[str, str] = {}
     for one in people:
         host = left.get(one.at)
         if host is None or not one.may(host.name) or (rules.apart and (host.workers or host.name in homes.values())):

@@ -87,7 +87,8 @@ class _Table:
         state = (number, tuple(sorted(self._places())))
         if remember and state in self._failed:
             return
-        worker, tried = self.workers[number], set[tuple[int, int]]()
+        worker = self.workers[number]
+        tried: set[tuple[int, int]] = set()
         for host in sorted(range(len(self.now)), key=lambda i: (self.count[i], not self._near(i, worker.demand))):
             place = (self.kinds[host], self._member_ids[self.members[host]])
             allowed = worker.hosts is None or self.hosts[host].name in worker.hosts

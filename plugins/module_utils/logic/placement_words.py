@@ -13,7 +13,7 @@ from .placement_matching import Placed
 LONGEST = 8
 # A reason with a gap for whom it is about.
 GAP = "{}"
-Reason = Tuple[str, Sequence[str]]
+Reason = Tuple[str, Tuple[str, ...]]
 
 
 class Rules(Protocol):
@@ -83,10 +83,10 @@ def _other_reason(demand: Demand, host: Host, here: Sequence[str], rules: Rules)
     return "no room for it beside the others ({})", _held(host, here)
 
 
-def _held(host: Host, here: Sequence[str]) -> Sequence[str]:
+def _held(host: Host, here: Sequence[str]) -> tuple[str, ...]:
     """Who has the GPUs of a host."""
     texts = [f"{name} has {profile}" for name, profile in host.holders] + [f"{name} comes here" for name in here]
-    return texts or ["its GPUs are too small or have vGPUs of another size"]
+    return tuple(texts) or ("its GPUs are too small or have vGPUs of another size",)
 
 
 def _list(names: Iterable[str]) -> str:

@@ -59,6 +59,7 @@ class Networks:
 def read(session: Session, cluster: str, refs: Sequence[Any]) -> Networks:
     """The networks in two or three reads."""
     groups = [ref for ref in refs if isinstance(ref, vim.dvs.DistributedVirtualPortgroup)]
+    # pylint: disable-next=unidiomatic-typecheck # port groups are networks too
     plain = [ref for ref in refs if type(ref) is vim.Network]
     found = read_many(session, groups, ("name", "key", "config.distributedVirtualSwitch"))
     switches = {

@@ -109,6 +109,7 @@ def _disk_changes(sizes: list[int], machine: Machine, new_key: Iterator[int]) ->
     used = {disk.unitNumber for disk in disks if disk.controllerKey == home}
     # Unit 7 is the controller itself.
     free = (unit for unit in range(64) if unit != 7 and unit not in used)
+    # pylint: disable=stop-iteration-return # keys do not end, and 63 units outlast the disks of a worker
     for size in sizes[len(disks) :]:
         yield vim.vm.device.VirtualDeviceSpec(
             operation="add",

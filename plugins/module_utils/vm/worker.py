@@ -138,6 +138,9 @@ class Worker:
             yield f"it is cloned from {self.wish['template']} to {after['host']}"
         elif current["host"] != after["host"]:
             yield f"it is on {current['host'] or 'a host of another cluster'} and belongs on {after['host']}"
+        differs = [change.key for change in Plan(current, after).changes if change.key != "host"]
+        if current["exists"] and differs:
+            yield f"it differs in {', '.join(differs)}"
         if cold:
             yield f"it is shut down for {', '.join(cold)}"
 

@@ -1,0 +1,42 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The workers of a call as lines to read: what would be done to them, and where they run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+
+def plan_lines(workers: Iterable[Mapping[str, Any]]) -> list[str]:
+    """What would be done to each worker, and why; those with nothing to do share a line."""
+    listed = list(workers)
+    idle = [one["name"] for one in listed if not one.get("failed") and not one.get("changed")]
+    lines = [f"{', '.join(idle)}: as described, nothing to do"] if idle else []
+    for one in listed:
+        if one["name"] not in idle:
+            lines += _lines(one)
+    return lines
+
+
+def lines(workers: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Where each worker runs, with what, and its address."""
+    return [_where(one["name"], one["state"]) for one in workers]
+
+
+def _lines(one: Mapping[str, Any]) -> list[str]:
+    if one.get("failed"):
+        return [str(one["msg"])]
+    reasons = [*one.get("why", []), *(f"not now: {reason}" for reason in one.get("unmet", []))]
+    head = f"{one['name']}: {'is shut down and changes' if 'power_off' in one.get('needs', []) else 'changes'}"
+    return [head, *(f"    {reason}" for reason in reasons)]
+
+
+def _where(name: str, state: Mapping[str, Any]) -> str:
+    if not state.get("exists"):
+        return f"{name}: does not exist"
+    does = "runs" if state["power"] == "on" else "is off"
+    parts = [f"{name}: {does} on {state['host']}"]
+    parts += [", ".join(state["gpus"])] if state.get("gpus") else []
+    parts += [str(state["address"])] if state.get("address") else []
+    return ", ".join(parts)

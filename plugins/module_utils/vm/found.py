@@ -1,0 +1,94 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The workers that are there, found by their mark and read at once, as a playbook wants to see them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from ..vsphere import custom_fields, properties
+from ..vsphere.sdk import vim
+from ..vsphere.session import Session
+from . import customise, gpu, mark, nics
+from .machine import GROUPS, GROUPS_SINCE, Machine
+
+PATHS = (
+    "name",
+    "config.instanceUuid",
+    "config.hardware.device",
+    "config.extraConfig",
+    "runtime.host",
+    "runtime.powerState",
+    "guest.ipAddress",
+    "guest.net",
+)
+
+
+def workers(session: Session, clusters: Collection[str] = ()) -> list[dict[str, Any]]:
+    """All marked workers, or those of some clusters; whatever number there is, in the same few calls."""
+    definitions = custom_fields.definitions(session)
+    every = properties.find_all(session, vim.VirtualMachine, ("name", "customValue"))
+    marks = {ref._moId: mark.read(values["name"], definitions, values.get("customValue")) for ref, values in every}
+    chosen = [ref for ref, _values in every if _is_of(marks[ref._moId], clusters)]
+    paths = (*PATHS, GROUPS) if session.api_version >= GROUPS_SINCE else PATHS
+    found = properties.read_many(session, chosen, paths)
+    refs = {one["runtime.host"]._moId: one["runtime.host"] for one in found.values() if "runtime.host" in one}
+    hosts = properties.read_many(session, list(refs.values()), ("name",))
+    names = {key: str(values["name"]) for key, values in hosts.items()}
+    machines = [Machine(session, ref, found[ref._moId]) for ref in chosen if ref._moId in found]
+    read = [_worker(machine, marks[machine.ref._moId] or {}, names) for machine in machines]
+    return sorted(read, key=lambda one: str(one["name"]))
+
+
+def groups(worker: Mapping[str, Any]) -> Iterator[str]:
+    """The groups of one worker, not yet made safe for Ansible."""
+    yield "workers"
+    for kind in ("cluster", "role", "tenant", "host"):
+        if worker[f"vm_{kind}"]:
+            yield f"{kind}_{worker[f'vm_{kind}']}"
+    yield from (f"profile_{profile}" for profile in worker["vm_profiles"])
+
+
+def _is_of(found: Mapping[str, Any] | None, clusters: Collection[str]) -> bool:
+    return found is not None and (not clusters or found.get("cluster") in clusters)
+
+
+def _worker(machine: Machine, marked: Mapping[str, Any], hosts: Mapping[str, str]) -> dict[str, Any]:
+    rdma, management = nics.rdma_cards(machine), nics.management_card(machine)
+    gpus = [held.gpu for held in gpu.held(machine)]
+    address = _address(machine, management) or machine["guest.ipAddress"] or None
+    return {
+        "name": machine.name,
+        **({"ansible_host": address} if address else {}),
+        "vm_cluster": marked.get("cluster", ""),
+        "vm_role": marked.get("role", ""),
+        "vm_tenant": marked.get("tenant", ""),
+        "vm_built": bool(marked.get("built")),
+        "vm_uuid": machine["config.instanceUuid"],
+        "vm_host": hosts.get(machine.host, ""),
+        "vm_power": "on" if machine.on else "off",
+        "vm_gpus": gpu.texts(gpus),
+        "vm_profiles": sorted({one.profile for one in gpus if one.profile}),
+        "vm_rdma_mac": rdma[0].macAddress if rdma else None,
+        "vm_rdma_protocol": rdma[0].deviceProtocol if rdma else None,
+        "vm_rdma_address": _address(machine, rdma[0]) if rdma else None,
+    }
+
+
+def _address(machine: Machine, card: Any) -> str | None:
+    """The IPv4 address of a card: what the guest tells, else what it was told to take."""
+    if card is None:
+        return None
+    told = [one for one in machine["guest.net"] or [] if one.deviceConfigId == card.key]
+    seen = [text for one in told for text in one.ipAddress or [] if ":" not in text]
+    return next(iter([*seen, *_given(machine, card)]), None)
+
+
+def _given(machine: Machine, card: Any) -> Iterator[str]:
+    """The fixed addresses that cloud-init gives a card."""
+    metadata = (customise.facts(machine.extra) or {}).get("metadata")
+    network = metadata.get("network") or {} if isinstance(metadata, dict) else {}
+    for one in (network.get("ethernets") or {}).values():
+        if (one.get("match") or {}).get("macaddress", "").lower() == (card.macAddress or "").lower():
+            yield from (text.partition("/")[0] for text in one.get("addresses") or [] if ":" not in text)

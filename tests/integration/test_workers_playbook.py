@@ -1,0 +1,53 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""playbooks/workers.yml with the lab's own inventory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import yaml
+
+from lab.simulator import DATACENTRES, ROOT, Simulator
+from tests.integration.ansible import Ansible
+from tests.integration.workers import switch
+
+INVENTORY = ROOT / "inventories" / "lab" / "hosts.yml"
+PLAYBOOK = ROOT / "playbooks" / "workers.yml"
+NAMES = {f"worker0{number}" for number in range(1, 5)}
+
+
+@pytest.fixture
+def prepared(start: Callable[..., Simulator]) -> Simulator:
+    """The lab's data centre with hosts that share their GPUs already."""
+    lab = yaml.safe_load((DATACENTRES / "lab.yml").read_text())
+    driver = {"name": "NVD-AIE_ESXi_8.0.0_Driver", "version": "550.90.05", "vendor": "NVIDIA"}
+    lab["host_defaults"].update(graphics={"default": "sharedDirect"}, vibs=[driver])
+    return start(text=yaml.safe_dump(lab))
+
+
+def test_four_workers_come_once_and_are_repaired(
+    prepared: Simulator, ansible_for: Callable[[Simulator], Ansible]
+) -> None:
+    ansible = ansible_for(prepared)
+    shown = ansible.playbook(PLAYBOOK, "-i", str(INVENTORY), "--check", "--diff")
+    assert shown.rc == 0, shown.out
+    assert prepared.writes() == []
+    assert "worker01: changes" in shown.out
+    built = ansible.playbook(PLAYBOOK, "-i", str(INVENTORY))
+    assert built.rc == 0, built.out
+    assert "4 workers are as described" in built.out
+    assert "worker04: runs on esx04.lab, grid_t4-16c, 10.0.1.14" in built.out
+    prepared.clear()
+    again = ansible.playbook(PLAYBOOK, "-i", str(INVENTORY))
+    assert (again.rc, prepared.writes()) == (0, []), again.out
+    assert "changed=0" in again.out
+    switch(prepared, "worker03", on=False)
+    prepared.clear()
+    noticed = ansible.playbook(PLAYBOOK, "-i", str(INVENTORY), "--check", "--diff")
+    assert "+    power: 'on'" in noticed.out, noticed.out
+    assert "it differs in power" in noticed.out
+    repaired = ansible.playbook(PLAYBOOK, "-i", str(INVENTORY))
+    assert repaired.rc == 0, repaired.out
+    assert [(write["method"], write["name"]) for write in prepared.writes()] == [("PowerOnVM_Task", "worker03")]
