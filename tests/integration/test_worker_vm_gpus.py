@@ -1,0 +1,224 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""GPUs of workers against the simulated data centre: refusals, passthrough, sharing, several, MIG, groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pyVmomi import vim
+
+from lab.simulator import Simulator
+from tests.integration.ansible import Ansible, Outcome
+from tests.integration.workers import DEFAULTS, HOSTS, PROFILE, machine, states, wish
+
+PCI = vim.vm.device.VirtualPCIPassthrough
+GPU = "0000:ca:00.0"
+GROUP = "Nvidia:2@grid_a100-40c%NVLink"
+BIG = """
+hardware:
+  pair:
+    sockets: 2
+    cores_per_socket: 24
+    mhz: 2400
+    memory_gb: 768
+    device_groups: ["Nvidia:2@grid_a100-40c%NVLink"]
+    gpus:
+      - {pci: "0000:3b:00.0", model: a100, numa: 0}
+      - {pci: "0000:ca:00.0", model: a100, numa: 1}
+    nics:
+      - {device: vmnic0, pci: "0000:18:00.0", driver: i40en, name: X710, vendor_id: 0x8086, device_id: 0x1572,
+         speed_mb: 10000, numa: 0}
+      - {device: vmnic2, pci: "0000:98:00.0", driver: nmlx5_core, name: CX6, vendor_id: 0x15b3, device_id: 0x101b,
+         speed_mb: 200000, numa: 1, rdma: vmrdma0}
+  mig:
+    sockets: 2
+    cores_per_socket: 24
+    mhz: 2400
+    memory_gb: 512
+    gpus: [{pci: "0000:ca:00.0", model: a100, mig: true, numa: 1}]
+    nics: []
+host_defaults:
+  graphics: {default: sharedDirect}
+  vibs: [{name: NVD-AIE_ESXi_8.0.0_Driver, version: "550.90.05-1", vendor: NVIDIA}]
+clusters:
+  - name: gpu
+    hosts:
+      - {name: esx01.lab, hardware: pair, passthrough: [all]}
+      - {name: esx02.lab, hardware: pair}
+      - {name: esx03.lab, hardware: mig}
+vms:
+  - {name: ubuntu-2204, template: true, cpus: 2, memory_mb: 4096, firmware: efi, snapshot: clean}
+  - {name: ubuntu-bios, template: true, cpus: 2, memory_mb: 4096, firmware: bios}
+"""
+BASE = {"cluster": "gpu", "wait_for_address": False}
+
+
+@pytest.fixture
+def t4(start: Callable[..., Simulator]) -> Simulator:
+    return start(text=HOSTS)
+
+
+@pytest.fixture
+def big(start: Callable[..., Simulator]) -> Simulator:
+    return start(text=BIG)
+
+
+def run(
+    ansible_for: Callable[[Simulator], Ansible], place: Simulator, gpus: list[dict[str, Any]], **more: Any
+) -> Outcome:
+    """Workers with these GPUs; a second run must find nothing to do."""
+    names = more.pop("names", ["w1"])
+    options = {key: more.pop(key) for key in ("one_per_host", "same_numa_node", "power_cycle") if key in more}
+    defaults = {"template": "ubuntu-2204", "gpus": gpus, **more}
+    wanted = {**BASE, **options, "defaults": defaults, "workers": [{"name": name} for name in names]}
+    done = ansible_for(place).module("worker_vm", **wanted)
+    if done.rc == 0:
+        place.clear()
+        again = ansible_for(place).module("worker_vm", **wanted)
+        assert (again.rc, again.changed, place.writes()) == (0, False, []), again.out
+    return done
+
+
+def backings(place: Simulator, name: str) -> list[Any]:
+    with machine(place, name) as vm:
+        return [one.backing for one in vm.ref.config.hardware.device if isinstance(one, PCI)]
+
+
+def test_an_unknown_profile_is_refused_with_what_each_host_offers(
+    t4: Simulator, ansible_for: Callable[[Simulator], Ansible]
+) -> None:
+    refused = run(ansible_for, t4, [{"profile": "grid_t4-32c"}], names=["w1", "w2"])
+    assert "no host offers grid_t4-32c; esx01.lab, esx02.lab, esx03.lab, esx04.lab, esx05.lab offer" in refused.msg
+    assert PROFILE in refused.msg
+    assert t4.writes() == []
+
+
+def test_too_few_places_are_refused_before_the_first_clone_with_who_has_them(
+    t4: Simulator, ansible_for: Callable[[Simulator], Ansible]
+) -> None:
+    ansible = ansible_for(t4)
+    assert ansible.module("worker_vm", **wish(4)).rc == 0
+    t4.clear()
+    half = {**DEFAULTS, "gpus": [{"profile": PROFILE}]}
+    more = ansible.module(
+        "worker_vm", cluster="gpu", one_per_host=False, defaults=half, workers=[{"name": "late1"}, {"name": "late2"}]
+    )
+    assert more.rc == 1
+    assert "no free place for grid_t4-16c" in more.msg
+    assert "worker01 has grid_t4-16c" in more.msg
+    assert "nothing was changed" in more.msg
+    assert t4.writes() == []
+    apart = ansible.module("worker_vm", cluster="gpu", defaults=half, workers=[{"name": "late1"}, {"name": "late2"}])
+    assert "taken, and workers are kept apart (worker01" in apart.msg
+
+
+def test_two_equal_vgpus_in_one_worker_and_two_workers_on_one_gpu(
+    t4: Simulator, big: Simulator, ansible_for: Callable[[Simulator], Ansible]
+) -> None:
+    double = run(ansible_for, big, [{"profile": "grid_a100-40c", "count": 2}])
+    assert double.rc == 0, double.out
+    assert states(double)["w1"]["gpus"] == ["grid_a100-40c"] * 2
+    assert states(double)["w1"]["mmio_gb"] == 256
+    shared = run(ansible_for, t4, [{"profile": "grid_t4-8c"}], names=["a", "b"], one_per_host=False, host="esx01.lab")
+    assert shared.rc == 0, shared.out
+    third = run(ansible_for, t4, [{"profile": "grid_t4-8c"}], names=["c"], one_per_host=False, host="esx01.lab")
+    assert "a has grid_t4-8c, b has grid_t4-8c" in third.msg
+
+
+def test_passthrough_by_device_takes_the_gpu_beside_the_rdma_nic(
+    big: Simulator, ansible_for: Callable[[Simulator], Ansible]
+) -> None:
+    done = run(ansible_for, big, [{"device": "10de:20f1"}], latency_sensitivity="high", cpus=8)
+    assert done.rc == 0, done.out
+    state = states(done)["w1"]
+    assert (state["host"], state["gpus"], state["mmio_gb"]) == ("esx01.lab", ["10de:20f1"], 128)
+    assert (state["latency_sensitivity"], state["cpu_reserved_mhz"]) == ("high", 8 * 2400)
+    (backing,) = backings(big, "w1")
+    assert [(one.vendorId, one.deviceId) for one in backing.allowedDevice] == [(0x10DE, 0x20F1)]
+    full = run(ansible_for, big, [{"device": "10de:20f1", "count": 2}], names=["w2"], one_per_host=False)
+    assert "esx01.lab: not enough free PCI devices 10de:20f1 (w1 has 0000:" in full.msg
+
+
+def test_passthrough_by_address_needs_the_host_and_takes_its_words(
+    big: Simulator, ansible_for: Callable[[Simulator], Ansible]
+) -> None:
+    assert "a PCI address means another device on each host" in run(ansible_for, big, [{"address": GPU}]).msg
+    done = run(ansible_for, big, [{"address": GPU}], host="esx01.lab")
+    assert done.rc == 0, done.out
+    (backing,) = backings(big, "w1")
+    assert (backing.id, backing.deviceId, backing.systemId != "") == (GPU, "20f1", True)
+    swapped = run(ansible_for, big, [{"address": "0000:3b:00.0"}], host="esx01.lab", power_cycle=True)
+    assert swapped.rc == 0, swapped.out
+    assert [one.id for one in backings(big, "w1")] == ["0000:3b:00.0"]
+
+
+def test_mig_backed_profiles_are_as_any_other(big: Simulator, ansible_for: Callable[[Simulator], Ansible]) -> None:
+    done = run(ansible_for, big, [{"profile": "grid_a100-2-10c"}], names=["a", "b", "c"], one_per_host=False)
+    assert done.rc == 0, done.out
+    assert {state["host"] for state in states(done).values()} == {"esx03.lab"}
+    fourth = run(ansible_for, big, [{"profile": "grid_a100-2-10c"}], names=["d"], one_per_host=False)
+    assert "no free place for grid_a100-2-10c (a has grid_a100-2-10c" in fourth.msg
+
+
+def test_linked_gpus_come_and_go_as_a_group(big: Simulator, ansible_for: Callable[[Simulator], Ansible]) -> None:
+    done = run(ansible_for, big, [{"group": GROUP}], host="esx02.lab")
+    assert done.rc == 0, done.out
+    assert states(done)["w1"]["gpus"] == [GROUP]
+    assert [one.vgpu for one in backings(big, "w1")] == ["grid_a100-40c"] * 2
+    single = run(ansible_for, big, [{"profile": "grid_a100-40c"}], host="esx02.lab", power_cycle=True)
+    assert single.rc == 0, single.out
+    assert [one.vgpu for one in backings(big, "w1")] == ["grid_a100-40c"]
+    unlinked = run(ansible_for, big, [{"group": GROUP}], names=["w2"], host="esx03.lab")
+    assert f"no device group {GROUP} (offered: none)" in unlinked.msg
+
+
+def test_a_linked_clone_needs_a_snapshot_and_efi_a_template_that_has_it(
+    big: Simulator, ansible_for: Callable[[Simulator], Ansible]
+) -> None:
+    linked = run(ansible_for, big, [], clone="linked")
+    assert linked.rc == 0, linked.out
+    refused = run(ansible_for, big, [], names=["w2"], clone="linked", template="ubuntu-bios")
+    assert "ubuntu-bios has no snapshot" in refused.msg
+    other = run(ansible_for, big, [], names=["w2"], firmware="efi", template="ubuntu-bios")
+    assert "an installed system does not boot by another firmware" in other.msg
+    warned = run(ansible_for, big, [{"device": "10de:20f1"}], names=["w2"], template="ubuntu-bios", one_per_host=False)
+    assert "need EFI" in str(warned.result["workers"][0]["warnings"]), warned.out
+
+
+@pytest.mark.parametrize(
+    ("gpus", "more", "words"),
+    [
+        ([{"device": "20f1"}], {}, "'20f1' is no NVIDIA vendor:device"),
+        ([{"group": "two"}], {}, "is no name of a device group"),
+        ([], {"template": "nowhere"}, "could not find the template 'nowhere'"),
+        ([], {"template": None}, "it does not exist, and no template is given"),
+        ([], {"host": "esx09.lab"}, "could not find esx09.lab: it has esx01.lab"),
+        ([], {"datastore": "nowhere"}, "could not find one datastore named 'nowhere'"),
+        ([], {"folder": "nowhere"}, "could not find one folder named 'nowhere'"),
+        ([], {"resource_pool": "nowhere"}, "could not find one resource pool named 'nowhere'"),
+        ([], {"rdma_nic": {"portgroup": "VM Network"}}, "where PVRDMA does not work"),
+        ([], {"rdma_nic": {"portgroup": "nowhere"}}, "could not find one port group named 'nowhere'"),
+        ([], {"rdma_nic": {"protocol": "rocev2"}}, "no port group is named"),
+        ([], {"management_nic": {"portgroup": "VM Network", "mac": "x"}}, "'x' is no MAC address"),
+        ([], {"disks_gb": [5]}, "a disk cannot shrink"),
+        ([], {"cpus": 6, "cores_per_socket": 4}, "6 CPUs are no multiple of 4 cores"),
+        ([], {"memory_mb": 1001}, "no multiple of 4"),
+        ([], {"guest": {"address": "10.0.0.1"}, "management_nic": {"portgroup": "VM Network"}}, "has no prefix length"),
+        ([], {"guest": {"rdma_address": "10.0.0.1/24"}}, "it has no RDMA card"),
+        ([], {"memory_mb": 2_000_000}, "of memory left, where 2000000 MB are to be reserved"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_is_written(
+    t4: Simulator,
+    ansible_for: Callable[[Simulator], Ansible],
+    gpus: list[dict[str, Any]],
+    more: dict[str, Any],
+    words: str,
+) -> None:
+    refused = run(ansible_for, t4, gpus, names=["good", "bad"], **more)
+    assert refused.rc == 1
+    assert words in refused.msg
+    assert t4.writes() == []
