@@ -202,7 +202,6 @@ options:
   defaults:
     description: What the workers share; the same options without a name.
     type: dict
-    default: {}
     suboptions:
       template: *template
       clone: *clone

@@ -63,8 +63,16 @@ def _shut_down(machine: Machine, seconds: int) -> bool:
     deadline = time.monotonic() + seconds
     for values in properties.watch(machine.session, [machine.ref], ("runtime.powerState",), deadline):
         if values[machine.ref._moId].get("runtime.powerState") == OFF:
+            _let_end(machine, seconds)
             return True
     return False
+
+
+def _let_end(machine: Machine, seconds: int) -> None:
+    """Let the tasks end that are still under way: while one is, the server refuses the next."""
+    found = properties.read_many(machine.session, [machine.ref], ("recentTask",))
+    refs = found[machine.ref._moId].get("recentTask") or []
+    tasks.wait_all(machine.session, [tasks.Started(ref, machine.name, "shut its guest down") for ref in refs], seconds)
 
 
 def _run(machine: Machine, tried: str, call: Any, seconds: int, remedy: str = "") -> None:

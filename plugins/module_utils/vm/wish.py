@@ -78,7 +78,7 @@ OPTIONS: dict[str, Any] = {
         "required": True,
         "options": {"name": {"type": "str", "required": True}, **_WORKER},
     },
-    "defaults": {"type": "dict", "default": {}, "options": _WORKER},
+    "defaults": {"type": "dict", "options": _WORKER},
     "hosts": {"type": "list", "elements": "str"},
     "one_per_host": {"type": "bool", "default": True},
     "same_numa_node": {"type": "str", "choices": ["require", "prefer", "ignore"], "default": "prefer"},

@@ -33,6 +33,8 @@ COLD = (
     "rdma_nics",
     "guest",
 )
+# What is not changed by a reconfiguration.
+ELSEWHERE = ("exists", "host", "power", "mark", "address")
 CHANGED_MEANWHILE = "somebody else changed it meanwhile, or see what it asks for; run again"
 RECONFIGURE_SECONDS = 600
 LARGE_BAR_GB = 64
@@ -185,9 +187,7 @@ class Worker:
         """What differs, as a ConfigSpec; None for nothing."""
         now = self.crew.facts(machine)
         building = mark.BUILDING in machine.extra
-        if not building and all(
-            now[key] == after[key] for key in after if key not in ("host", "power", "mark", "exists")
-        ):
+        if not building and all(now[key] == after[key] for key in after if key not in ELSEWHERE):
             return None
         spec, new_key = vim.vm.ConfigSpec(deviceChange=[], extraConfig=[]), itertools.count(-101, -1)
         sizing.change(spec, _managed(after, now), machine, new_key)
