@@ -30,7 +30,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "single": {"runner", "plan", "errors"},
     "progress": set(),
     "modules": {"runner", "single", "progress", "esxi", "cluster", "fabric", "vm", "guest", *SUBJECTS},
-    "inventory": {"vsphere", "logic", "errors"},
+    "inventory": {"vm", "vsphere", "logic", "errors"},
     "action": {"plugin_utils", "logic", "plan", "errors"},
     "plugin_utils": {"plugin_utils", "logic", "errors"},
     "filter": {"logic", "errors"},

@@ -31,12 +31,19 @@ clusters:
     ha: {enabled: true, admission_control: true, failover_level: 1}
     hosts:
 """
+READY = """  - {name: rdma, mtu: 9000, uplinks: [vmnic2], portgroups: [{name: rdma-vm, vlan: 216}]}
+"""
 
 
 def datacentre(*hosts: str, more: str = "", count: int = 3) -> str:
     """Hosts without an RDMA switch: ``count`` equal ones, or those given, each the inside of a YAML mapping."""
     lines = [f"      - {{{host}}}" for host in hosts] or [f'      - {{name: "esx%02d.lab", count: {count}}}']
     return BARE + "\n".join(lines) + "\n" + more
+
+
+def with_switch(*hosts: str, more: str = "", count: int = 3) -> str:
+    """The same on a switch that others built."""
+    return datacentre(*hosts, more=more, count=count).replace("host_defaults:", f"{READY}host_defaults:", 1)
 
 
 def addresses(hosts: Sequence[str]) -> dict[str, str]:

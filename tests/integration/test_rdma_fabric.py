@@ -11,23 +11,15 @@ import pytest
 
 from lab.simulator import Simulator
 from tests.integration.ansible import Ansible
-from tests.integration.fabrics import addresses, connect, datacentre, forget, wish
+from tests.integration.fabrics import addresses, connect, datacentre, forget, wish, with_switch
 
 WORKER = """
 vms:
   - {name: worker01, host: esx01.lab, powered_on: true, pvrdma: rdma-vm}
 """
-READY = """
-  - {name: rdma, mtu: 9000, uplinks: [vmnic2], portgroups: [{name: rdma-vm, vlan: 216}]}
-"""
 HOSTS = ("esx01.lab", "esx02.lab", "esx03.lab")
 Make = Callable[..., Simulator]
 For = Callable[..., Ansible]
-
-
-def with_switch(*hosts: str, more: str = "") -> str:
-    """A data centre whose hosts are on a switch that others built."""
-    return datacentre(*hosts, more=more).replace("host_defaults:", f"{READY.strip(chr(10))}\nhost_defaults:", 1)
 
 
 def info(ansible: Ansible, **options: Any) -> dict[str, Any]:

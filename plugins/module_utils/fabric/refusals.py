@@ -160,7 +160,7 @@ def _misnamed(net: State, wanted: Wish, host: str) -> Iterator[str]:
             continue
         if one.device is None and vmkernel.on_group(net, wanted.switch, one.port_group):
             continue
-        name = next(new)
+        name = next(new)  # pylint: disable=stop-iteration-return # the host's names do not end
         if one.device and one.device != name:
             yield f"the adapter on {one.port_group} of {host} cannot be {one.device}: the host would call it {name}"
 

@@ -1,0 +1,185 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Inventory: the worker VMs of this collection, found in vCenter by their mark."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: workers
+short_description: Worker VMs, found in vCenter by their mark
+version_added: 1.0.0
+description:
+  - Finds the virtual machines that M(dml.vsphere.worker_vm) marked, and puts them into groups. C(workers) has all,
+    C(cluster_NAME), C(role_NAME), C(tenant_NAME), C(host_NAME) those of a cluster, role, tenant, or ESXi host, and
+    C(profile_NAME) those with a vGPU of that profile. What Ansible forbids in names of groups becomes C(_).
+  - Reads all workers at once, in as many calls for one as for a thousand.
+  - The file's name must end in C(workers.yml) or C(workers.yaml).
+options:
+  plugin:
+    description: The name of this plugin.
+    type: str
+    required: true
+    choices: [dml.vsphere.workers]
+  hostname:
+    description: Name or address of the vCenter server.
+    type: str
+    required: true
+    env:
+      - name: VMWARE_HOST
+  username:
+    description: Who logs in.
+    type: str
+    required: true
+    env:
+      - name: VMWARE_USER
+  password:
+    description: The password.
+    type: str
+    required: true
+    env:
+      - name: VMWARE_PASSWORD
+  port:
+    description: The port.
+    type: int
+    default: 443
+    env:
+      - name: VMWARE_PORT
+  validate_certs:
+    description: Whether the server's certificate must be signed by an authority that is trusted here.
+    type: bool
+    default: true
+    env:
+      - name: VMWARE_VALIDATE_CERTS
+  ca_path:
+    description: A PEM file with the authorities to trust, such as vCenter's own.
+    type: path
+    env:
+      - name: VMWARE_CA_PATH
+  tls_fingerprint:
+    description:
+      - The SHA-256 of the server's certificate. Where it is given, every connection must show exactly this certificate,
+        and authorities are not asked.
+    type: str
+    env:
+      - name: VMWARE_TLS_FINGERPRINT
+  proxy:
+    description: An HTTP proxy as HOST:PORT.
+    type: str
+    env:
+      - name: VMWARE_PROXY
+  timeout:
+    description: Seconds to wait for one answer of the server.
+    type: int
+    default: 60
+    env:
+      - name: VMWARE_TIMEOUT
+  clusters:
+    description: Only the workers of these clusters; empty means all.
+    type: list
+    elements: str
+    default: []
+extends_documentation_fragment:
+  - ansible.builtin.constructed
+  - ansible.builtin.inventory_cache
+requirements:
+  - pyvmomi >= 8.0.3
+notes:
+  - Of each worker these variables are set. C(ansible_host), the address of its management card where the guest tells or
+    was told one; C(vm_cluster), C(vm_role), C(vm_tenant), C(vm_built), C(vm_uuid), C(vm_host), the ESXi host it is on,
+    C(vm_power), C(on) or C(off); C(vm_gpus), all its GPUs in words, and C(vm_profiles), its vGPU profiles;
+    C(vm_rdma_mac), C(vm_rdma_protocol) and C(vm_rdma_address) of its PVRDMA card.
+  - A worker that has moved, or was switched on, is seen as it was until the cache ends. C(--flush-cache) reads anew.
+seealso:
+  - module: dml.vsphere.worker_vm
+author:
+  - The dml.vsphere contributors (@dml-vsphere)
+"""
+
+EXAMPLES = r"""
+# lab.workers.yml: the connection comes from VMWARE_HOST, VMWARE_USER, VMWARE_PASSWORD
+plugin: dml.vsphere.workers
+clusters: [gpu]
+cache: true
+cache_plugin: ansible.builtin.jsonfile
+cache_connection: .cache/inventory
+cache_timeout: 300
+groups:
+  running: vm_power == 'on'
+keyed_groups:
+  - key: vm_rdma_protocol
+    prefix: rdma
+compose:
+  ansible_user: "'ubuntu'"
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ansible.errors import AnsibleParserError
+from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructable
+
+from ..module_utils.errors import CollectionError
+from ..module_utils.vm import found
+from ..module_utils.vsphere import session
+
+CONNECTION = (
+    "hostname",
+    "username",
+    "password",
+    "port",
+    "validate_certs",
+    "ca_path",
+    "tls_fingerprint",
+    "proxy",
+    "timeout",
+)
+ENDINGS = ("workers.yml", "workers.yaml")
+
+
+class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):  # type: ignore[misc]  # ansible is not read by mypy
+    """Puts what was found into Ansible's inventory."""
+
+    NAME = "dml.vsphere.workers"
+
+    def verify_file(self, path: str) -> bool:
+        """Whether a file may be ours, by its name."""
+        return bool(super().verify_file(path)) and path.endswith(ENDINGS)
+
+    def parse(self, inventory: Any, loader: Any, path: str, cache: bool = True) -> None:
+        """Fill the inventory, from the cache where it is wanted and has something."""
+        super().parse(inventory, loader, path, cache)
+        self._read_config_data(path)
+        for worker in self._workers(self.get_cache_key(path), fresh=not cache):
+            self._add(worker)
+
+    def _workers(self, key: str, *, fresh: bool) -> list[dict[str, Any]]:
+        kept = self.get_option("cache")
+        if kept and not fresh:
+            try:
+                return list(self._cache[key])
+            except KeyError:  # nothing there, or too old
+                pass
+        read = self._read()
+        if kept:
+            self._cache[key] = read
+        return read
+
+    def _read(self) -> list[dict[str, Any]]:
+        try:
+            with session.session({name: self.get_option(name) for name in CONNECTION}) as opened:
+                return found.workers(opened, self.get_option("clusters"))
+        except CollectionError as error:
+            raise AnsibleParserError(str(error)) from error
+
+    def _add(self, worker: Mapping[str, Any]) -> None:
+        name, strict = worker["name"], self.get_option("strict")
+        self.inventory.add_host(name)
+        for group in found.groups(worker):
+            self.inventory.add_child(self.inventory.add_group(self._sanitize_group_name(group)), name)
+        variables = {key: value for key, value in worker.items() if key != "name"}
+        for key, value in variables.items():
+            self.inventory.set_variable(name, key, value)
+        self._set_composite_vars(self.get_option("compose"), variables, name, strict=strict)
+        self._add_host_to_composed_groups(self.get_option("groups"), variables, name, strict=strict)
+        self._add_host_to_keyed_groups(self.get_option("keyed_groups"), variables, name, strict=strict)
