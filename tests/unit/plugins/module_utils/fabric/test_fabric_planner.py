@@ -1,0 +1,226 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The planner of the RDMA fabric: what changes, what is refused and in which words, and four runs over plain data."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from plugins.module_utils import runner
+from plugins.module_utils.errors import Refused
+from plugins.module_utils.fabric import planner, reach, wish
+from plugins.module_utils.fabric.planner import GROUP, HOST, SWITCH
+from plugins.module_utils.plan import Plan
+from tests.fakes.module import FakeModule
+
+HOSTS = ("esx01.lab", "esx02.lab")
+KEY = f"{HOST}esx01.lab"
+
+
+def host(number: int, **more: Any) -> dict[str, Any]:
+    """A host with one RDMA card and management on a standard switch."""
+    plain = {"link": True, "rdma": None}
+    return {
+        "uplinks": {"vmnic0": plain, "vmnic2": {"link": True, "rdma": "vmrdma0"}},
+        "rdma": {"vmrdma0": {"uplink": "vmnic2", "roce": True, "state": "active"}},
+        "switches": {"vSwitch0": {"kind": "standard", "mtu": 1500, "uplinks": ["vmnic0"], "lag": False}},
+        "vmkernel": {"vmk0": adapter("vSwitch0", "Management Network", f"10.0.0.{number}", services=["management"])},
+        "built": None,
+        "tagged": "",
+        **more,
+    }
+
+
+def adapter(switch: str, group: str, address: str, **more: Any) -> dict[str, Any]:
+    plain = {"netmask": "255.255.255.0", "mtu": 9000, "dhcp": False, "services": []}
+    return {"switch": switch, "port_group": group, "address": address, **plain, **more}
+
+
+def bare() -> dict[str, Any]:
+    hosts = {name: host(number) for number, name in enumerate(HOSTS, start=1)}
+    return {"switch": None, "port_groups": {}, "taken": {}, "hosts": hosts, "members": [], "machines": []}
+
+
+def wanted(**more: Any) -> wish.Wish:
+    one = {"port_group": "rdma-vmk", "device": "vmk1", "network": "10.216.0.0/24", "mtu": None, "services": []}
+    addresses = {name: f"10.216.0.{number}" for number, name in enumerate(HOSTS, start=1)}
+    plain: dict[str, Any] = {
+        "cluster": "gpu",
+        "switch": "rdma",
+        "mtu": 9000,
+        "uplink": "",
+        "port_groups": [{"name": "rdma-vmk", "vlan": 216}],
+        "adapters": [{**one, "addresses": addresses, **more.pop("adapter", {})}],
+        "adopt": False,
+    }
+    return wish.wish({**plain, **more})
+
+
+class FakeFabric:
+    """The subject over plain data: does to it what the plan says, or nothing where it is deaf."""
+
+    name, target = "RDMA fabric", "gpu"
+
+    def __init__(self, state: dict[str, Any], *, present: bool = True, deaf: bool = False) -> None:
+        self.state, self.present, self.deaf, self.writes = state, present, deaf, 0
+
+    def read(self) -> dict[str, Any]:
+        return copy.deepcopy(self.state)
+
+    def plan(self, current: dict[str, Any]) -> Plan:
+        return (planner.plan_present if self.present else planner.plan_absent)(current, wanted())
+
+    def apply(self, plan: Plan) -> None:
+        for change in plan.changes:
+            self.writes += 1
+            if not self.deaf:
+                self._apply(change.key, change.after)
+
+    def _apply(self, key: str, after: Any) -> None:
+        if key == SWITCH:
+            self.state["switch"] = after and {**after, "ours": True}
+        elif key.startswith(GROUP):
+            self.state["port_groups"].pop(key.removeprefix(GROUP), None)
+            self.state["port_groups"] |= {key.removeprefix(GROUP): {**after, "ours": True}} if after else {}
+        else:
+            self._host(self.state["hosts"][key.removeprefix(HOST)], after)
+
+    @staticmethod
+    def _host(net: dict[str, Any], after: Any) -> None:
+        net["switches"].pop("rdma", None)
+        net["vmkernel"] = {name: one for name, one in net["vmkernel"].items() if one["switch"] != "rdma"}
+        net["built"] = after and {"joined": True, "adapters": list(after["adapters"])}
+        if after:
+            net["switches"]["rdma"] = {"kind": "distributed", "mtu": 9000, "uplinks": after["uplinks"], "lag": False}
+            for one in after["adapters"].values():
+                net["vmkernel"][one["device"]] = adapter("rdma", one["port_group"], one["address"])
+
+
+def converge(fabric: FakeFabric, *, check: bool = False) -> dict[str, Any]:
+    work = runner.Work(subjects=[fabric], refresh=lambda _subjects: None)  # type: ignore[list-item]
+    return runner.converge(FakeModule(check_mode=check), work)
+
+
+def built() -> dict[str, Any]:
+    fabric = FakeFabric(bare())
+    converge(fabric)
+    return fabric.state
+
+
+@pytest.mark.parametrize("present", [True, False])
+def test_check_apply_check_apply(present: bool) -> None:
+    fabric = FakeFabric(bare() if present else built(), present=present)
+    counts = []
+    for check in (True, False, True, False):
+        before = fabric.writes
+        result = converge(fabric, check=check)
+        counts.append((result["changed"], fabric.writes - before))
+    assert counts == [(True, 0), (True, 4), (False, 0), (False, 0)]
+
+
+def test_a_deaf_server_is_found_out() -> None:
+    result = converge(FakeFabric(bare(), deaf=True))
+    assert result["failed"] and "accepted the change, yet switch is None" in result["msg"]
+
+
+def refused(state: dict[str, Any], **more: Any) -> str:
+    with pytest.raises(Refused) as caught:
+        planner.plan_present(state, wanted(**more))
+    return str(caught.value)
+
+
+def test_all_reasons_of_all_hosts_come_in_one_sentence() -> None:
+    state = bare()
+    state["hosts"]["esx01.lab"]["rdma"] = {"vmrdma0": {"uplink": "vmnic2", "roce": False, "state": "active"}}
+    state["hosts"]["esx02.lab"]["switches"]["dvs"] = {"kind": "distributed", "uplinks": ["vmnic2"]}
+    said = refused(state)
+    assert "esx01.lab has no RDMA card that speaks RoCE" in said
+    assert "vmnic2 of esx02.lab is an uplink of switch dvs" in said
+
+
+def test_several_rdma_cards_must_be_chosen_from() -> None:
+    state = bare()
+    net = state["hosts"]["esx01.lab"]
+    net["uplinks"]["vmnic3"] = {"link": True, "rdma": "vmrdma1"}
+    net["rdma"]["vmrdma1"] = {"uplink": "vmnic3", "roce": True, "state": "active"}
+    assert "esx01.lab has several RDMA cards: vmnic2, vmnic3" in refused(state)
+    chosen = planner.plan_present(state, wanted(uplink="vmnic2"))
+    assert chosen.after[KEY]["uplinks"] == ["vmnic2"]
+
+
+def test_two_hosts_may_swap_their_addresses_but_not_share_one() -> None:
+    state = built()
+    swapped = {"esx01.lab": "10.216.0.2", "esx02.lab": "10.216.0.1"}
+    plan = planner.plan_present(state, wanted(adapter={"addresses": swapped}))
+    assert {change.key for change in plan.changes} == {f"{HOST}{name}" for name in HOSTS}
+    state["hosts"]["esx02.lab"]["vmkernel"]["vmk7"] = adapter("vSwitch0", "x", "10.216.0.1")
+    assert "10.216.0.1 for esx01.lab is taken by vmk7 of esx02.lab" in refused(state)
+
+
+def test_a_second_uplink_is_taken_off_but_not_under_running_workers() -> None:
+    state = built()
+    state["hosts"]["esx01.lab"]["switches"]["rdma"]["uplinks"] = ["vmnic0", "vmnic2"]
+    plan = planner.plan_present(state, wanted())
+    assert plan.changes[0].after["uplinks"] == ["vmnic2"] and not plan.unmet
+    machine = {"name": "w1", "host": "esx01.lab", "on": True, "rdma": True, "port_groups": ["rdma-vm"]}
+    state["machines"] = [machine]
+    assert "w1 runs with PVRDMA over the uplink of esx01.lab" in planner.plan_present(state, wanted()).unmet[0]
+
+
+def test_services_are_managed_only_when_given() -> None:
+    state = built()
+    state["hosts"]["esx01.lab"]["vmkernel"]["vmk1"]["services"] = ["vmotion"]
+    assert [change.key for change in planner.plan_present(state, wanted()).changes] == [KEY]
+    assert not planner.plan_present(state, wanted(adapter={"services": None})).changes
+
+
+def test_absent_leaves_what_others_built() -> None:
+    state = built()
+    state["switch"]["ours"] = False
+    state["port_groups"]["theirs"] = {"vlan": 1, "ours": False}
+    plan = planner.plan_absent(state, wanted())
+    assert {change.key for change in plan.changes} == {"port_groups.rdma-vmk", *(f"{HOST}{name}" for name in HOSTS)}
+    assert "switch rdma was not built by this collection and stays" in plan.warnings
+
+
+def test_absent_names_the_tag_that_stays() -> None:
+    state = built()
+    state["hosts"]["esx02.lab"]["tagged"] = "vmk1"
+    assert "vmk1 of esx02.lab is tagged for PVRDMA" in planner.plan_absent(state, wanted()).warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"mtu": 1000}, "an MTU of 1000 is out of range"),
+        ({"adapter": {"mtu": 9100}}, "cannot have MTU 9100: the switch has 9000"),
+        ({"port_groups": [{"name": "a", "vlan": 4095}]}, "port group a cannot have VLAN 4095"),
+        ({"port_groups": [{"name": "a", "vlan": 1}, {"name": "a", "vlan": 2}]}, "port group a is named twice"),
+        ({"adapter": {"network": None}}, "has addresses but no network"),
+        ({"adapter": {"network": "10.216.0.1/24"}}, "has no usable network"),
+        ({"adapter": {"addresses": {"esx01.lab": "10.217.0.1"}}}, "10.217.0.1 of esx01.lab is no host's address in"),
+        ({"adapter": {"addresses": {"esx01.lab": "10.216.0.255"}}}, "10.216.0.255 of esx01.lab is no host's address"),
+        ({"adapter": {"addresses": {"esx01.lab": "x"}}}, "the address of esx01.lab is none"),
+        (
+            {"adapter": {"addresses": {"esx01.lab": "10.216.0.1", "esx02.lab": "10.216.0.1"}}},
+            "10.216.0.1 is given to esx01.lab and esx02.lab",
+        ),
+    ],
+)
+def test_a_wish_that_contradicts_itself_is_refused(more: dict[str, Any], said: str) -> None:
+    with pytest.raises(Refused, match=r"could not plan its RDMA switch rdma") as caught:
+        wanted(**more)
+    assert said in str(caught.value)
+
+
+def test_every_adapter_asks_its_neighbour_in_a_ring() -> None:
+    adapters = {
+        name: {"g": {"device": "vmk1", "address": f"10.0.0.{number}", "mtu": 9000 - number}}
+        for number, name in enumerate("cab", start=1)
+    }
+    ring = [(one.host, one.peer, one.address, one.size) for one in reach.pairs(adapters, ["g"])]
+    assert ring == [("a", "b", "10.0.0.3", 8969), ("b", "c", "10.0.0.1", 8969), ("c", "a", "10.0.0.2", 8970)]
+    assert reach.pairs({"a": adapters["a"]}, ["g"]) == []
