@@ -18,7 +18,8 @@ description:
     Refused are an unknown adapter, an adapter on a standard switch, a distributed switch whose only uplink on the host
     is not an RDMA card (a second uplink or teaming counts as wrong), an adapter with a greater MTU than its switch,
     and a version of ESXi without the option or the ruleset. What is only unwise is a warning.
-  - Takes effect at once. A tag that is in use is not changed while virtual machines with a PVRDMA adapter run on the host.
+  - Takes effect at once. A tag that is in use is not changed while virtual machines with a PVRDMA adapter run on
+    the host.
 options:
   vmk:
     description: The vmkernel adapter, such as V(vmk1). Needed when O(state=present).

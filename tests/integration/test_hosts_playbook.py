@@ -95,7 +95,7 @@ def test_what_needs_no_reboot_is_changed_in_service(vcenter: Simulator, ansible:
 def test_of_two_controllers_one_is_refused_and_says_who_holds_the_lock(start: Start, ansible_for: AnsibleFor) -> None:
     vcenter = start(text=datacentre('name: "esx%02d.lab", count: 2'))
     ansible = ansible_for(vcenter)
-    both = [ansible.start(PLAYBOOK, *arguments(ansible)) for _ in range(2)]
+    both = [ansible.start(PLAYBOOK, *arguments(ansible)) for _controller in range(2)]
     said = [process.communicate(timeout=300)[0] for process in both]
     assert sorted(process.returncode for process in both) == [0, 2], said
     (loser,) = [text for process, text in zip(both, said, strict=True) if process.returncode]

@@ -43,7 +43,6 @@ MIG_PROCEDURE = (
     "leave maintenance mode; the host then offers MIG-backed profiles such as grid_a100-2-10c",
 )
 XORG_SECONDS = 60
-
 _OURS = {api: ours for names in (TYPES, MODES) for ours, api in names.items()} | {"multiInstanceGpu": MIG}
 _POLICY_NOTE = "graphics policy"  # the API never tells which policy is in use
 
@@ -219,10 +218,8 @@ def _policy_waits(current: Mapping[str, Any], wish: Wish) -> bool:
 
 
 def _needs(current: Mapping[str, Any], wish: Wish, boots: bool, changed: bool) -> frozenset[str]:
-    needs = {REBOOT} if boots or (_policy_waits(current, wish) and not wish.restart_xorg) else set()
-    if wish.restart_xorg and changed:
-        needs.add(MAINTENANCE)
-    return frozenset(needs)
+    boot = {REBOOT} if boots or (_policy_waits(current, wish) and not wish.restart_xorg) else set()
+    return frozenset(boot | ({MAINTENANCE} if wish.restart_xorg and changed else set()))
 
 
 def _why(current: Mapping[str, Any], wish: Wish, waiting: Sequence[str], restarted: Sequence[str]) -> tuple[str, ...]:

@@ -95,6 +95,7 @@ def _line(record: Mapping[str, Any]) -> Line | None:
         t=at if t is None else t,
         seen=seen,
         at=at,
+        # pylint: disable-next=unnecessary-negation # NaN is less than nothing and no stride
         stride=1 if stride is None or not stride >= 1 else int(stride),
         phase=str(record.get("phase") or TRAIN),
         mark=record.get("mark"),
@@ -104,6 +105,7 @@ def _line(record: Mapping[str, Any]) -> Line | None:
 
 def _finite(value: object) -> float | None:
     # The plain types first: this is asked four times of every record.
+    # pylint: disable-next=unidiomatic-typecheck # a bool is no number
     given = value if type(value) is float or type(value) is int else number(value)
     return given if given is not None and -math.inf < given < math.inf else None
 

@@ -95,7 +95,7 @@ def _rolling(read: Data, found: Iterable[Finding]) -> Iterator[Finding]:
         if rule == "out_of_service" and name in lost:
             continue
         if rule == "out_of_service" and name in todo:
-            text = f"{text.split(';')[0]}; it is changed as it is and left there, or bring it back before"
+            text = f"{text.partition(';')[0]}; it is changed as it is and left there, or bring it back before"
             yield Finding(WARN, rule, name, text)
         else:
             yield Finding(STOP, rule, name, text)

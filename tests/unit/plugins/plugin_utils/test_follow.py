@@ -64,7 +64,9 @@ def test_a_line_is_shown_when_it_is_whole(file: Path, monkeypatch: pytest.Monkey
     assert [follow.line_of(event) for event in shown] == ["  esx1: is down [1.5 s]"]
 
 
-@pytest.mark.parametrize("odd", ["no json", "[]", '{"about": "x"}', '"text"', "\x1b[31m", '{"about": 1, "what": 2, "seconds": "x"}'])
+@pytest.mark.parametrize(
+    "odd", ["no json", "[]", '{"about": "x"}', '"text"', "\x1b[31m", '{"about": 1, "what": 2, "seconds": "x"}']
+)
 def test_an_odd_line_ends_nothing(file: Path, odd: str) -> None:
     shown: list[dict[str, Any]] = []
     with follow.Follower(str(file), shown.append):
