@@ -164,7 +164,9 @@ options:
             description: The name of the system; the worker's where nothing is said.
             type: str
           address:
-            description: The address of the management NIC with its prefix length, or V(dhcp), which is the default.
+            description:
+              - The address of the management NIC with its prefix length, or V(dhcp), which is the default. Addresses
+                are told only where O(workers[].management_nic) is given.
             type: str
           gateway:
             description: The default gateway.

@@ -207,7 +207,12 @@ def test_a_linked_clone_needs_a_snapshot_and_efi_a_template_that_has_it(
         ([], {"cpus": 6, "cores_per_socket": 4}, "6 CPUs are no multiple of 4 cores"),
         ([], {"memory_mb": 1001}, "no multiple of 4"),
         ([], {"guest": {"address": "10.0.0.1"}, "management_nic": {"portgroup": "VM Network"}}, "has no prefix length"),
-        ([], {"guest": {"rdma_address": "10.0.0.1/24"}}, "it has no RDMA card"),
+        ([], {"guest": {"rdma_address": "10.0.0.1/24"}}, "give management_nic as well"),
+        (
+            [],
+            {"guest": {"rdma_address": "10.0.0.1/24"}, "management_nic": {"portgroup": "VM Network"}},
+            "it has no RDMA card",
+        ),
         ([], {"memory_mb": 2_000_000}, "of memory left, where 2000000 MB are to be reserved"),
     ],
 )

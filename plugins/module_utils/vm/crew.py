@@ -38,6 +38,7 @@ class Crew:
         self.placed = placement.Placement()
         self.started: dict[str, Machine] = {}
         self.silent: set[str] = set()
+        self.cloned: set[str] = set()
 
     def refresh(self, subjects: Sequence[Any]) -> None:
         """Read all that matters, and find a place for everybody."""

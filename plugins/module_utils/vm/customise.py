@@ -21,6 +21,7 @@ ENCODING = ".encoding"
 HEADER = "#cloud-config\n"
 DHCP = "dhcp"
 JUMBO = 9000
+ADDRESSING = ("address", "gateway", "dns", "rdma_address")
 
 
 def facts(extra: Mapping[str, str]) -> dict[str, Any] | None:
@@ -36,7 +37,7 @@ def wanted(wish: Wish, after: Mapping[str, Any]) -> dict[str, Any] | None:
     if guest is None:
         return None
     host_name = guest.get("hostname") or wish.name
-    metadata: dict[str, Any] = {"local-hostname": host_name, "network": _network(wish, guest, after)}
+    metadata: dict[str, Any] = {"local-hostname": host_name, **_network(wish, guest, after)}
     users = [{"name": guest["user"], "sudo": "ALL=(ALL) NOPASSWD:ALL", "shell": "/bin/bash"}] if "user" in guest else []
     userdata: dict[str, Any] = {"hostname": host_name, "manage_etc_hosts": True}
     if guest.get("ssh_keys"):
@@ -59,20 +60,23 @@ def options(told: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _network(wish: Wish, guest: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    cards: dict[str, Any] = {}
-    if (after.get(MANAGEMENT) or {}).get("mac"):
-        cards["management"] = _card(wish, after[MANAGEMENT]["mac"], guest.get("address") or DHCP)
-        gateway, servers = guest.get("gateway"), guest.get("dns")
-        if gateway:
-            cards["management"]["routes"] = [{"to": "0.0.0.0/0", "via": gateway}]
-        if servers:
-            cards["management"]["nameservers"] = {"addresses": list(servers)}
+    """The addresses of the cards that were asked for; without any, the guest does as its template does."""
+    if wish[MANAGEMENT] is None:
+        if asked := [key for key in ADDRESSING if guest.get(key)]:
+            said = "its management card is not asked for, so nobody knows the card's address"
+            raise Refused(wish.name, f"tell its guest {', '.join(asked)}", said, "give management_nic as well")
+        return {}
+    cards = {"management": _card(wish, after[MANAGEMENT]["mac"], guest.get("address") or DHCP)}
+    if guest.get("gateway"):
+        cards["management"]["routes"] = [{"to": "0.0.0.0/0", "via": guest["gateway"]}]
+    if guest.get("dns"):
+        cards["management"]["nameservers"] = {"addresses": list(guest["dns"])}
     if guest.get("rdma_address"):
-        if not (after.get(RDMA) or {}).get("mac"):
+        if wish[RDMA] is None:
             raise Refused(wish.name, "set its RDMA address", "it has no RDMA card", "give rdma_nic as well")
         cards["rdma"] = _card(wish, after[RDMA]["mac"], guest["rdma_address"])
         cards["rdma"]["mtu"] = guest.get("rdma_mtu") or JUMBO
-    return {"version": 2, "ethernets": cards}
+    return {"network": {"version": 2, "ethernets": cards}}
 
 
 def _card(wish: Wish, mac: str, address: str) -> dict[str, Any]:

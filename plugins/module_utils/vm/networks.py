@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import NotFound
-from ..vsphere.properties import read_many
+from ..vsphere import properties
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
 
@@ -61,16 +61,16 @@ def read(session: Session, cluster: str, refs: Sequence[Any]) -> Networks:
     groups = [ref for ref in refs if isinstance(ref, vim.dvs.DistributedVirtualPortgroup)]
     # pylint: disable-next=unidiomatic-typecheck # port groups are networks too
     plain = [ref for ref in refs if type(ref) is vim.Network]
-    found = read_many(session, groups, ("name", "key", "config.distributedVirtualSwitch"))
+    found = properties.read_many(session, groups, ("name", "key", "config.distributedVirtualSwitch"))
     switches = {
         one["config.distributedVirtualSwitch"]._moId: one["config.distributedVirtualSwitch"] for one in found.values()
     }
     uuids = {
         key: values["uuid"]
         for some in _by_kind(switches).values()
-        for key, values in read_many(session, some, ("uuid",)).items()
+        for key, values in properties.read_many(session, some, ("uuid",)).items()
     }
-    named = read_many(session, plain, ("name",))
+    named = properties.read_many(session, plain, ("name",))
     return Networks(
         cluster,
         [

@@ -107,7 +107,7 @@ class Worker:
 
     def _mark(self, current: Mapping[str, Any]) -> dict[str, Any]:
         """The mark that it is to carry; somebody else's machine is not taken unless that was asked for."""
-        before = current["mark"]
+        before = current["mark"] or ({"built": True} if self.target in self.crew.cloned else None)
         if current["exists"] and not before and not self.crew.call.adopt:
             raise Refused(
                 self.target,
@@ -163,6 +163,7 @@ class Worker:
         machine = Machine(crew.site.session, ref)
         machine.refresh()
         crew.site.machines[self.target] = machine
+        crew.cloned.add(self.target)
         return machine
 
     def _move(self, machine: Machine, host: str) -> None:

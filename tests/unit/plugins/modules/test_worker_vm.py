@@ -1,0 +1,190 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The module worker_vm over a vCenter in memory: four runs, a deaf server, unknown objects, faults."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pyVmomi import vim
+
+from tests.fakes.workers import FakeVcenter, call
+
+WISH: dict[str, Any] = {
+    "defaults": {
+        "template": "golden",
+        "cpus": 4,
+        "memory_mb": 8192,
+        "gpus": [{"profile": "grid_t4-16c"}],
+        "rdma_nic": {"portgroup": "rdma-vm"},
+        "guest": {"user": "ubuntu"},
+    },
+    "workers": [{"name": "w1"}, {"name": "w2"}],
+}
+
+
+def test_four_runs() -> None:
+    vcenter = FakeVcenter()
+    planned = call(vcenter, check=True, **WISH)
+    assert (planned["changed"], vcenter.writes) == (True, []), planned
+    done = call(vcenter, **WISH)
+    assert done["changed"], done
+    assert done["diff"] == planned["diff"]
+    steps = ["CloneVM_Task", "SetField", "ReconfigVM_Task", "PowerOnVM_Task"]
+    for name in ("w1", "w2"):
+        assert [step for step, whose in vcenter.writes if whose == name] == steps
+    vcenter.writes.clear()
+    for check in (True, False):
+        again = call(vcenter, check=check, **WISH)
+        assert (again["changed"], vcenter.writes) == (False, []), again
+
+
+def test_the_hardware_is_as_asked_for() -> None:
+    vcenter = FakeVcenter()
+    call(vcenter, **WISH)
+    vm = vcenter.named("w1")
+    (rdma,) = [one for one in vm.devices if isinstance(one, vim.vm.device.VirtualVmxnet3Vrdma)]
+    assert (vm.cpus, vm.memory, vm.locked, vm.profiles, vm.on) == (4, 8192, True, ["grid_t4-16c"], True)
+    assert (rdma.deviceProtocol, rdma.backing.port.portgroupKey, rdma.addressType) == ("rocev2", "dvpg-1", "manual")
+    assert vm.extra["pciPassthru.64bitMMIOSizeGB"] == "32"
+    assert "dml.vsphere.building" not in vm.extra
+    assert vcenter.named("w2").host != vm.host
+
+
+@pytest.mark.parametrize(
+    ("deaf", "words"),
+    [
+        ("ReconfigVM_Task", "gpus is [], not ['grid_t4-16c']"),
+        ("PowerOnVM_Task", "power is 'off', not 'on'"),
+        ("SetField", "mark is None, not {'built': True"),
+    ],
+)
+def test_a_deaf_server_is_found_out(deaf: str, words: str) -> None:
+    vcenter = FakeVcenter()
+    vcenter.deaf.add(deaf)
+    failed = call(vcenter, **WISH, wait_for_address=False)
+    assert failed["failed"]
+    assert "accepted the change, yet" in failed["msg"]
+    assert words in failed["msg"]
+
+
+@pytest.mark.parametrize(
+    ("call_name", "fault", "words"),
+    [
+        (
+            "CloneVM_Task",
+            vim.fault.NoPermission(privilegeId="VirtualMachine.Inventory.CreateFromExisting"),
+            "privilege",
+        ),
+        ("ReconfigVM_Task", vim.fault.ConcurrentAccess(msg="changed"), "somebody else changed it meanwhile"),
+        ("PowerOnVM_Task", vim.fault.InsufficientResourcesFault(msg="full"), "see what its host has left"),
+    ],
+)
+def test_a_fault_is_a_sentence_with_the_worker_and_what_to_do(call_name: str, fault: Exception, words: str) -> None:
+    vcenter = FakeVcenter()
+    vcenter.faults[call_name] = fault
+    failed = call(vcenter, **WISH)
+    assert "w1, w2: could not" in failed["msg"]
+    assert words in failed["msg"]
+    vcenter.faults.clear()
+    assert call(vcenter, **WISH)["changed"]
+    assert not call(vcenter, **WISH)["changed"]
+
+
+def test_a_stale_change_is_refused_by_the_server() -> None:
+    vcenter = FakeVcenter()
+    call(vcenter, **WISH)
+    vm, values = vcenter.named("w1"), vcenter.named("w1").values
+    vm.values = lambda: {**values(), "config.changeVersion": "0"}  # type: ignore[method-assign]
+    failed = call(vcenter, **{**WISH, "defaults": {**WISH["defaults"], "annotation": "new"}})
+    assert "w1: could not reconfigure it: the server said ConcurrentAccess" in failed["msg"]
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"template": "nowhere"}, "w1, w2: vcenter.lab:443: could not find the template 'nowhere'"),
+        ({"rdma_nic": {"portgroup": "nowhere"}}, "could not find one port group named 'nowhere'"),
+        ({"gpus": [{"profile": "grid_t4-4c"}]}, "no host offers grid_t4-4c"),
+        ({"folder": "nowhere"}, "could not find one folder named 'nowhere'"),
+    ],
+)
+def test_unknown_objects_are_named_and_nothing_is_written(more: dict[str, Any], words: str) -> None:
+    vcenter = FakeVcenter()
+    refused = call(vcenter, **{**WISH, "defaults": {**WISH["defaults"], **more}})
+    assert words in refused["msg"]
+    assert vcenter.writes == []
+
+
+def test_two_machines_of_one_name_are_an_error() -> None:
+    vcenter = FakeVcenter()
+    vcenter.add("w1")
+    vcenter.add("w1")
+    assert "find one virtual machine named 'w1'" in call(vcenter, **WISH)["msg"]
+
+
+def test_a_name_twice_in_one_call_is_an_error() -> None:
+    assert "named twice" in call(FakeVcenter(), workers=[{"name": "w1"}, {"name": "w1"}])["msg"]
+
+
+def test_more_workers_than_hosts_are_refused_as_a_whole() -> None:
+    vcenter = FakeVcenter(hosts=1)
+    refused = call(vcenter, **WISH)
+    assert "w2: could not find a host for it" in refused["msg"]
+    assert vcenter.writes == []
+
+
+def test_a_clone_that_a_killed_run_left_is_gone_on_with() -> None:
+    vcenter = FakeVcenter()
+    vcenter.add("w1").extra["dml.vsphere.building"] = "w1"
+    done = call(vcenter, **WISH)
+    assert done["workers"][0]["state"]["mark"]["built"] is True, done
+    assert ("CloneVM_Task", "w1") not in vcenter.writes
+    vcenter.add("w3").extra["dml.vsphere.building"] = "w1"
+    foreign = call(vcenter, **{**WISH, "workers": [{"name": "w3"}]})
+    assert "this collection did not build it" in foreign["msg"]
+
+
+def test_running_workers_change_only_with_a_power_cycle() -> None:
+    vcenter = FakeVcenter()
+    call(vcenter, **WISH)
+    vcenter.writes.clear()
+    other = {**WISH, "defaults": {**WISH["defaults"], "gpus": [{"profile": "grid_t4-8c"}]}}
+    assert "set power_cycle: true" in call(vcenter, **other)["msg"]
+    assert vcenter.writes == []
+    done = call(vcenter, power_cycle=True, **other)
+    assert done["changed"], done
+    steps = [step for step, name in vcenter.writes if name == "w1"]
+    assert steps == ["PowerOffVM_Task", "ReconfigVM_Task", "PowerOnVM_Task"]
+    assert vcenter.named("w1").profiles == ["grid_t4-8c"]
+
+
+def test_a_second_pvrdma_card_goes() -> None:
+    vcenter = FakeVcenter()
+    call(vcenter, **WISH)
+    vm = vcenter.named("w1")
+    vm.on = False
+    vm.devices.append(vim.vm.device.VirtualVmxnet3Vrdma(key=4009, backing=vm.devices[-1].backing))
+    done = call(vcenter, **WISH)
+    assert done["workers"][0]["state"]["rdma_nics"] == 1, done
+
+
+def test_absent_deletes_what_we_built_only() -> None:
+    vcenter = FakeVcenter()
+    call(vcenter, **WISH)
+    vcenter.add("w3")
+    gone = {"state": "absent", "power_cycle": True, "workers": [{"name": name} for name in ("w1", "w2", "w3", "w4")]}
+    assert call(vcenter, **gone)["changed"]
+    assert {vm.name for vm in vcenter.machines} == {"golden", "w3"}
+    vcenter.writes.clear()
+    again = call(vcenter, **gone)
+    assert (again["changed"], vcenter.writes) == (False, [])
+
+
+def test_a_guest_without_address_is_waited_for_and_named() -> None:
+    vcenter = FakeVcenter()
+    vcenter.silent = True
+    failed = call(vcenter, **WISH, address_timeout=1)
+    assert "w1, w2: could not wait for the address of its guest" in failed["msg"]
+    assert not call(vcenter, **WISH, wait_for_address=False)["changed"]
