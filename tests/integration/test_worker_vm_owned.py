@@ -138,7 +138,7 @@ def test_a_nic_that_was_disconnected_is_connected(place: Simulator, ansible: Ans
     assert ansible.module("worker_vm", **wish(1)).rc == 0
     with machine(place, "worker01") as vm:
         cards = vm.ref.config.hardware.device
-        card = next(one for one in cards if type(one) is vim.vm.device.VirtualVmxnet3)
+        card = next(one for one in cards if not isinstance(one, vim.vm.device.VirtualVmxnet3Vrdma))
         card.connectable.startConnected = False
         change = vim.vm.device.VirtualDeviceSpec(operation="edit", device=card)
     reconfigure(place, "worker01", deviceChange=[change])
