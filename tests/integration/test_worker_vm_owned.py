@@ -137,7 +137,7 @@ def test_a_changed_address_makes_a_new_instance_of_the_guest(place: Simulator, a
 def test_a_nic_that_was_disconnected_is_connected(place: Simulator, ansible: Ansible) -> None:
     assert ansible.module("worker_vm", **wish(1)).rc == 0
     with machine(place, "worker01") as vm:
-        cards = vm.ref.config.hardware.device
+        cards = [one for one in vm.ref.config.hardware.device if isinstance(one, vim.vm.device.VirtualVmxnet3)]
         card = next(one for one in cards if not isinstance(one, vim.vm.device.VirtualVmxnet3Vrdma))
         card.connectable.startConnected = False
         change = vim.vm.device.VirtualDeviceSpec(operation="edit", device=card)
