@@ -66,10 +66,17 @@ def test_killed_while_it_changes_the_host_and_again_while_that_boots(bench: Benc
 @both_ways
 def test_killed_in_every_phase_one_run_after_another_at_once(bench: Bench, kill: Kill) -> None:
     rest: list[int] = []
+    killed: list[str] = []
+    # A note that takes a second can be told from what comes after it.
+    bench.vcenter.fault("SetField", "slow", seconds=1, count=-1)
     for phase, methods in PHASES.items():
         running = begin_at_once(bench, rest, methods)
-        assert running.poll() is None, f"{phase} was not reached"
-        rest = kill(running)
+        if running.poll() is None:
+            rest = kill(running)
+            killed.append(phase)
+    # What outlives the kill of the main process alone may do the next phase too.
+    assert killed == list(PHASES) or (kill is kill_main and len(killed) >= len(PHASES) - 1)
+    bench.vcenter.heal()
     wait_for_end(rest)
     bench.finish(killed=True)
 
