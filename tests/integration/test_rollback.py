@@ -23,7 +23,7 @@ PROFILE: dict[str, Any] = {
         {
             "name": MANAGER,
             "version": "550.90.05-1OEM.800.1.0.20613240",
-            "source": "http://me:hush@depot.lab/NVD-AIE-800_550.90.05.zip",
+            "source": "http://depot.lab/NVD-AIE-800_550.90.05.zip",
         }
     ],
     "graphics": {"type": "shared_direct", "policy": "consolidation"},
@@ -51,8 +51,9 @@ HOSTS = f"""
 
 @pytest.fixture
 def two(start: Callable[..., Simulator]) -> Simulator:
-    text = (DATACENTRES / "lab.yml").read_text().replace("reboot_seconds: 2", "reboot_seconds: 1")
-    text = text.replace("http://depot.lab/", "http://me:hush@depot.lab/")
+    text = (
+        (DATACENTRES / "lab.yml").read_text().partition("\nvms:")[0].replace("reboot_seconds: 2", "reboot_seconds: 1")
+    )
     line = next(line for line in text.splitlines() if '"esx%02d.lab"' in line)
     return start(text=text.replace(line, HOSTS.strip("\n")))
 
@@ -91,7 +92,6 @@ def test_a_rollback_makes_the_hosts_what_the_evidence_says(two: Simulator, ansib
     (file,) = evidence(ansible)
     assert two.writes() == []
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert "hush" not in file.read_text()
     before = json.loads(file.read_text())
     assert settings(before["hosts"]) == now(ansible)
 
