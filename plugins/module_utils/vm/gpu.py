@@ -17,7 +17,6 @@ from .wish import Gpu, Wish
 
 NVIDIA = 0x10DE
 USE_MMIO, MMIO_SIZE = "pciPassthru.use64bitMMIO", "pciPassthru.64bitMMIOSizeGB"
-DYNAMIC_SINCE = 17
 
 
 @dataclass(frozen=True)

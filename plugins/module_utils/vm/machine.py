@@ -72,11 +72,6 @@ class Machine:
         """Its advanced settings."""
         return {one.key: str(one.value) for one in self["config.extraConfig"] or []}
 
-    @property
-    def hardware_version(self) -> int:
-        """The 20 of vmx-20."""
-        return int(str(self["config.version"] or "vmx-0").rpartition("-")[2])
-
     def devices(self, kind: Any) -> list[Any]:
         """Its devices of a kind, by key."""
         found = [device for device in self["config.hardware.device"] or [] if isinstance(device, kind)]

@@ -17,7 +17,6 @@ from .wish import PROTOCOL, Wish
 RDMA, MANAGEMENT = "rdma_nic", "management_nic"
 # VMware's own range for addresses that are chosen by hand: the fourth byte ends at 3f.
 _PREFIX, _ROOM = "00:50:56", 0x400000
-PVRDMA_SINCE = {"rocev1": 13, "rocev2": 14}
 
 
 def rdma_cards(machine: Machine) -> list[Any]:
