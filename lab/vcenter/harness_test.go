@@ -38,11 +38,11 @@ type running struct {
 	c   *govmomi.Client
 }
 
-// launch starts the data centre of a description; "" is the house's own lab.
+// launch starts the data centre of a description; "" is the house's own lab with its RDMA network.
 func launch(t *testing.T, description string) *running {
 	t.Helper()
 	dir := t.TempDir()
-	path := filepath.Join("datacentres", "lab.yml")
+	path := filepath.Join("datacentres", "ready.yml")
 	if description != "" {
 		path = filepath.Join(dir, "datacentre.yml")
 		if err := os.WriteFile(path, []byte(description), 0o600); err != nil {
@@ -187,10 +187,10 @@ func faultOf(err error) any {
 	return err
 }
 
-// labDescription is the house's own lab, for tests that change a line of it.
+// labDescription is the same, for tests that change a line of it.
 func labDescription(t *testing.T) []byte {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("datacentres", "lab.yml"))
+	text, err := os.ReadFile(filepath.Join("datacentres", "ready.yml"))
 	if err != nil {
 		t.Fatal(err)
 	}

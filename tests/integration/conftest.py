@@ -19,7 +19,7 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Simulator]]:
     """Start simulators: ``start()``, ``start("mixed.yml", "--delay=5")``, or ``start(text=YAML)``."""
     running: list[Simulator] = []
 
-    def begin(datacentre: str = "lab.yml", *options: str, text: str | None = None) -> Simulator:
+    def begin(datacentre: str = "ready.yml", *options: str, text: str | None = None) -> Simulator:
         path: Path = DATACENTRES / datacentre
         if text is not None:
             path = tmp_path / f"datacentre{len(running)}.yml"
@@ -34,7 +34,7 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Simulator]]:
 
 @pytest.fixture
 def vcenter(start: Callable[..., Simulator]) -> Simulator:
-    """The lab's own data centre: cluster ``gpu`` with five fresh hosts."""
+    """The lab's own data centre with its RDMA network: cluster ``gpu`` with five fresh hosts."""
     return start()
 
 

@@ -21,7 +21,7 @@ Writes = Iterable[dict[str, Any]]
 def datacentre(*hosts: str, ha: bool = False, more: str = "") -> str:
     """The lab's data centre with other hosts, each the inside of a YAML mapping; they boot in a second."""
     text = (
-        (DATACENTRES / "lab.yml").read_text().partition("\nvms:")[0].replace("reboot_seconds: 2", "reboot_seconds: 1")
+        (DATACENTRES / "ready.yml").read_text().partition("\nvms:")[0].replace("reboot_seconds: 2", "reboot_seconds: 1")
     )
     lines = [line for line in text.splitlines() if '"esx%02d.lab"' not in line]
     if not ha:

@@ -52,7 +52,7 @@ HOSTS = f"""
 @pytest.fixture
 def two(start: Callable[..., Simulator]) -> Simulator:
     text = (
-        (DATACENTRES / "lab.yml").read_text().partition("\nvms:")[0].replace("reboot_seconds: 2", "reboot_seconds: 1")
+        (DATACENTRES / "ready.yml").read_text().partition("\nvms:")[0].replace("reboot_seconds: 2", "reboot_seconds: 1")
     )
     line = next(line for line in text.splitlines() if '"esx%02d.lab"' in line)
     return start(text=text.replace(line, HOSTS.strip("\n")))

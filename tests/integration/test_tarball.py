@@ -150,7 +150,7 @@ def test_galaxy_accepts_it(tarball: Path, tmp_path: Path) -> None:
 
 
 def test_the_site_playbook_runs_from_elsewhere(elsewhere: Path, start: Callable[..., Simulator]) -> None:
-    lab = (DATACENTRES / "lab.yml").read_text()
+    lab = (DATACENTRES / "ready.yml").read_text()
     vcenter = start(text=lab.replace("count: 5", "count: 2"))
     (elsewhere / "inventory.yml").write_text(INVENTORY)
     command = ["ansible-playbook", "-i", "inventory.yml", "dml.vsphere.site"]

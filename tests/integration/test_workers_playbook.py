@@ -21,7 +21,7 @@ NAMES = {f"worker0{number}" for number in range(1, 5)}
 @pytest.fixture
 def prepared(start: Callable[..., Simulator]) -> Simulator:
     """The lab's data centre with hosts that share their GPUs already."""
-    lab = yaml.safe_load((DATACENTRES / "lab.yml").read_text())
+    lab = yaml.safe_load((DATACENTRES / "ready.yml").read_text())
     driver = {"name": "NVD-AIE_ESXi_8.0.0_Driver", "version": "550.90.05", "vendor": "NVIDIA"}
     lab["host_defaults"].update(graphics={"default": "sharedDirect"}, vibs=[driver])
     return start(text=yaml.safe_dump(lab))
