@@ -37,7 +37,6 @@ TRAVELS = {
     "requirements.txt",
     "roles",
     "stacks",
-    "stacks",
 }
 # The inventory that the README shows is the one that is run.
 INVENTORY = textwrap.dedent((ROOT / "README.md").read_text().split("```yaml\n")[1].split("```")[0])
