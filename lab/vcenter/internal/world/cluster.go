@@ -32,10 +32,17 @@ func (c *clusterMethods) ReconfigureComputeResourceTask(ctx *simulator.Context, 
 	t := c.world.start(ctx, c.ClusterComputeResource, "reconfigureComputeResourceTask", "ComputeResource.reconfigureEx", func(j *job) (types.AnyType, types.BaseMethodFault) {
 		inner := detached(j.ctx)
 		var stock ref
+		var refused types.BaseMethodFault
 		inner.WithLock(c.ClusterComputeResource, func() {
+			if refused = c.refuseRules(inner, spec); refused != nil {
+				return
+			}
 			body := c.ClusterComputeResource.ReconfigureComputeResourceTask(inner, req)
 			stock = body.(*methods.ReconfigureComputeResource_TaskBody).Res.Returnval
 		})
+		if refused != nil {
+			return nil, refused
+		}
 		if result, fault := j.follow(stock); fault != nil {
 			return result, fault
 		}
@@ -62,6 +69,7 @@ func (w *World) configure(ctx *simulator.Context, cluster *simulator.ClusterComp
 		if spec.DasConfig != nil {
 			config.DasConfig = mergeHA(config.DasConfig, *spec.DasConfig)
 		}
+		config.DasVmConfig = mergeOverrides(config.DasVmConfig, spec.DasVmConfigSpec)
 		ctx.Update(cluster, []types.PropertyChange{change("configurationEx", &config)})
 	})
 }

@@ -128,10 +128,14 @@ func (m *vmMethods) DestroyTask(ctx *simulator.Context, req *types.Destroy_Task)
 		if now.on {
 			return nil, &types.InvalidPowerState{RequestedState: types.VirtualMachinePowerStatePoweredOff, ExistingState: types.VirtualMachinePowerStatePoweredOn}
 		}
-		return m.handOr(j, "Destroy", now, func() (types.AnyType, types.BaseMethodFault) {
+		result, fault := m.handOr(j, "Destroy", now, func() (types.AnyType, types.BaseMethodFault) {
 			return m.stock(j, func(c *simulator.Context) soap.HasFault { return m.VirtualMachine.DestroyTask(c, req) },
 				func(b soap.HasFault) ref { return b.(*methods.Destroy_TaskBody).Res.Returnval })
 		})
+		if fault == nil {
+			m.world.forget(j.ctx, m.Self)
+		}
+		return result, fault
 	})
 	return &methods.Destroy_TaskBody{Res: &types.Destroy_TaskResponse{Returnval: t}}
 }
