@@ -2,6 +2,7 @@ package world
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/vmware/govmomi/simulator"
@@ -9,6 +10,11 @@ import (
 	"github.com/vmware/govmomi/vim25/soap"
 	"github.com/vmware/govmomi/vim25/types"
 )
+
+// pyVmomi says ManagedObject where govmomi says ManagedObjectReference: in the key of an override that is removed.
+func init() {
+	types.Add("ManagedObject", reflect.TypeOf((*ref)(nil)).Elem())
+}
 
 // refuseRules says what of a specification cannot be, before vcsim keeps a part of it. The caller holds the cluster.
 func (c *clusterMethods) refuseRules(ctx *simulator.Context, spec *types.ClusterConfigSpecEx) types.BaseMethodFault {
