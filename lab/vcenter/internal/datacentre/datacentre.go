@@ -16,6 +16,8 @@ type Datacentre struct {
 	HostDefaults   Host                `yaml:"host_defaults"`
 	Clusters       []Cluster           `yaml:"clusters"`
 	VMs            []VM                `yaml:"vms"`
+	// StatisticsLevel is the detail that vCenter keeps in its historical intervals, 1 to 4.
+	StatisticsLevel int32 `yaml:"statistics_level"`
 }
 
 // Cluster is one cluster and its hosts.
@@ -63,6 +65,7 @@ type Host struct {
 	RDMAUsers       []string            `yaml:"rdma_users"`
 	RebootSeconds   float64             `yaml:"reboot_seconds"`
 	VmotionSeconds  float64             `yaml:"vmotion_seconds"`
+	GPULoad         map[string]GPULoad  `yaml:"gpu_load"` // by PCI address; absent: not measured
 }
 
 // Graphics is the host's graphics configuration at start, configured and active alike.
@@ -127,6 +130,7 @@ type VM struct {
 	CPUs        int32             `yaml:"cpus"`
 	MemoryMB    int64             `yaml:"memory_mb"`
 	VGPU        string            `yaml:"vgpu"`
+	VGPUs       []string          `yaml:"vgpus"`
 	Passthrough string            `yaml:"passthrough"`
 	PVRDMA      string            `yaml:"pvrdma"`
 	SRIOV       string            `yaml:"sriov"`
@@ -134,5 +138,8 @@ type VM struct {
 	Firmware    string            `yaml:"firmware"`
 	Snapshot    string            `yaml:"snapshot"`
 	Owner       string            `yaml:"owner"`
+	Folder      string            `yaml:"folder"`
+	Pool        string            `yaml:"pool"`
+	Attributes  map[string]string `yaml:"attributes"`
 	ExtraConfig map[string]string `yaml:"extra_config"`
 }

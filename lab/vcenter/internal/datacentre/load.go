@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -28,7 +29,7 @@ func Load(path string) (*Datacentre, error) {
 
 // Parse reads a description, fills in what it leaves out and expands counts.
 func Parse(text []byte) (*Datacentre, error) {
-	d := &Datacentre{Version: "8.0.3", Build: "24022510", Name: "dc1", Datastores: []string{"shared"}}
+	d := &Datacentre{Version: "8.0.3", Build: "24022510", Name: "dc1", Datastores: []string{"shared"}, StatisticsLevel: 1}
 	if err := yaml.Unmarshal(builtinHardware, d); err != nil {
 		return nil, fmt.Errorf("built-in hardware: %w", err)
 	}
@@ -94,6 +95,7 @@ func (h Host) numbered(name string, number int, defaults Host) Host {
 	if h.VmotionSeconds == 0 {
 		h.VmotionSeconds = defaults.VmotionSeconds
 	}
+	h.GPULoad = union(defaults.GPULoad, h.GPULoad)
 	h.Vmkernel = adapters(defaults.Vmkernel, h.Vmkernel, number)
 	return h
 }
@@ -150,6 +152,9 @@ func (d *Datacentre) check() error {
 					return fmt.Errorf("hardware %s: no GPU model %q", h.Hardware, g.Model)
 				}
 			}
+			if err := h.checkLoad(hw); err != nil {
+				return fmt.Errorf("host %s: %w", h.Name, err)
+			}
 		}
 	}
 	return nil
@@ -171,4 +176,16 @@ func union[V any](under, over map[string]V) map[string]V {
 		out[k] = v
 	}
 	return out
+}
+
+func (h Host) checkLoad(hw Hardware) error {
+	for pci, load := range h.GPULoad {
+		if !slices.ContainsFunc(hw.GPUs, func(g GPU) bool { return g.PCI == pci }) {
+			return fmt.Errorf("gpu_load: no GPU at %q", pci)
+		}
+		if err := load.Check(); err != nil {
+			return fmt.Errorf("gpu_load of %s: %w", pci, err)
+		}
+	}
+	return nil
 }

@@ -19,10 +19,13 @@ type builder struct {
 	folders *object.DatacenterFolders
 	hosts   []*object.HostSystem
 	pools   map[string]*object.ResourcePool // by cluster
+
+	subfolders map[string]*object.Folder
+	subpools   map[string]*object.ResourcePool // by cluster and name
 }
 
 func (w *World) build(ctx context.Context) error {
-	b := &builder{world: w, pools: map[string]*object.ResourcePool{}}
+	b := &builder{world: w, pools: map[string]*object.ResourcePool{}, subfolders: map[string]*object.Folder{}, subpools: map[string]*object.ResourcePool{}}
 	dc, err := object.NewRootFolder(w.client).CreateDatacenter(ctx, w.desc.Name)
 	if err != nil {
 		return err

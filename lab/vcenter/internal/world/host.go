@@ -1,6 +1,7 @@
 package world
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -33,7 +34,8 @@ type Host struct {
 	acceptance string
 	passthru   map[string]passthru // by PCI address
 	graphics   graphics
-	slots      map[string][]slot // vGPUs in use, by PCI address
+	slots      map[string][]slot             // vGPUs in use, by PCI address
+	loads      map[string]datacentre.GPULoad // by PCI address; a GPU that is missing is not measured
 	services   []types.HostService
 	rulesets   []types.HostFirewallRuleset
 	down       bool // between going down and booting
@@ -51,6 +53,7 @@ type moods struct {
 func (w *World) adopt(ctx *simulator.Context, entity *simulator.HostSystem) {
 	spec := w.specOf(entity.Name)
 	h := &Host{world: w, entity: entity, self: entity.Self, spec: spec, kit: w.desc.Hardware[spec.Hardware]}
+	h.loads = maps.Clone(spec.GPULoad)
 	h.moods = moods{rebootSeconds: spec.RebootSeconds, vmotionSeconds: spec.VmotionSeconds}
 	w.mu.Lock()
 	w.hosts[h.self] = h

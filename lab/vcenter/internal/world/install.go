@@ -23,6 +23,7 @@ func (w *World) install() {
 	w.reg.Handler = w.receiver
 	w.installVcenterOptions()
 	w.installProfiles()
+	w.installStatistics()
 }
 
 // PutObject repairs new virtual machines and turns new hosts into ours.
@@ -85,6 +86,8 @@ func (w *World) wrapper(this ref) mo.Reference {
 		return &environmentMethods{EnvironmentBrowser: o, world: w}
 	case *simulator.OptionManager:
 		return &optionMethods{OptionManager: o, world: w}
+	case *simulator.PerformanceManager:
+		return &performanceMethods{PerformanceManager: o, world: w}
 	}
 	return nil
 }

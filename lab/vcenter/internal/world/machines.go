@@ -21,7 +21,14 @@ func (b *builder) machine(ctx context.Context, v datacentre.VM) error {
 	if err != nil {
 		return err
 	}
-	task, err := b.folders.VmFolder.CreateVM(ctx, spec, pool, object.NewHostSystem(b.world.client, h.self))
+	folder, err := b.folder(ctx, v.Folder)
+	if err != nil {
+		return err
+	}
+	if pool, err = b.pool(ctx, pool, v.Pool); err != nil {
+		return err
+	}
+	task, err := folder.CreateVM(ctx, spec, pool, object.NewHostSystem(b.world.client, h.self))
 	if err != nil {
 		return err
 	}
@@ -29,7 +36,11 @@ func (b *builder) machine(ctx context.Context, v datacentre.VM) error {
 	if err != nil {
 		return err
 	}
-	return b.finish(ctx, object.NewVirtualMachine(b.world.client, info.Result.(ref)), v)
+	vm := object.NewVirtualMachine(b.world.client, info.Result.(ref))
+	if err := b.note(ctx, vm, v.Attributes); err != nil {
+		return err
+	}
+	return b.finish(ctx, vm, v)
 }
 
 func (b *builder) machineSpec(h *Host, v datacentre.VM) (types.VirtualMachineConfigSpec, error) {
@@ -37,7 +48,7 @@ func (b *builder) machineSpec(h *Host, v datacentre.VM) (types.VirtualMachineCon
 		Name: v.Name, GuestId: "ubuntu64Guest", NumCPUs: max(v.CPUs, 1), MemoryMB: max(v.MemoryMB, 1024), Annotation: v.Owner, Version: "vmx-20", Firmware: v.Firmware,
 		Files: &types.VirtualMachineFileInfo{VmPathName: "[" + b.world.desc.Datastores[0] + "]"},
 	}
-	if v.VGPU != "" || v.Passthrough != "" || v.PVRDMA != "" {
+	if v.VGPU != "" || len(v.VGPUs) > 0 || v.Passthrough != "" || v.PVRDMA != "" {
 		spec.MemoryReservationLockedToMax = types.NewBool(true)
 		spec.MemoryAllocation = &types.ResourceAllocationInfo{Reservation: types.NewInt64(spec.MemoryMB)}
 	}
@@ -102,8 +113,12 @@ func (b *builder) devices(h *Host, v datacentre.VM) (object.VirtualDeviceList, e
 		return nil, err
 	}
 	list = append(list, scsi, disk, nic)
+	profiles := v.VGPUs
 	if v.VGPU != "" {
-		list = append(list, &types.VirtualPCIPassthrough{VirtualDevice: types.VirtualDevice{Key: -100, Backing: &types.VirtualPCIPassthroughVmiopBackingInfo{Vgpu: v.VGPU}}})
+		profiles = append([]string{v.VGPU}, profiles...)
+	}
+	for i, profile := range profiles {
+		list = append(list, &types.VirtualPCIPassthrough{VirtualDevice: types.VirtualDevice{Key: int32(-200 - i), Backing: &types.VirtualPCIPassthroughVmiopBackingInfo{Vgpu: profile}}})
 	}
 	if v.Passthrough != "" {
 		list = append(list, h.passthroughDevice(v.Passthrough))

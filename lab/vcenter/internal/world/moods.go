@@ -8,20 +8,23 @@ import (
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/mo"
 	"github.com/vmware/govmomi/vim25/types"
+
+	"dml.vsphere/lab/vcenter/internal/datacentre"
 )
 
 // HostChange is what the control interface may do to a host; absent fields change nothing.
 type HostChange struct {
-	Alarm          *string  `json:"alarm"`
-	Connection     *string  `json:"connection"`
-	Maintenance    *bool    `json:"maintenance"`
-	Quarantine     *bool    `json:"quarantine"`
-	RebootRequired *bool    `json:"reboot_required"`
-	RebootSeconds  *float64 `json:"reboot_seconds"`
-	VmotionSeconds *float64 `json:"vmotion_seconds"`
-	NeverReturns   *bool    `json:"never_returns"`
-	HostProfile    *string  `json:"host_profile"`
-	Traffic        *Traffic `json:"traffic"`
+	Alarm          *string                        `json:"alarm"`
+	Connection     *string                        `json:"connection"`
+	Maintenance    *bool                          `json:"maintenance"`
+	Quarantine     *bool                          `json:"quarantine"`
+	RebootRequired *bool                          `json:"reboot_required"`
+	RebootSeconds  *float64                       `json:"reboot_seconds"`
+	VmotionSeconds *float64                       `json:"vmotion_seconds"`
+	NeverReturns   *bool                          `json:"never_returns"`
+	HostProfile    *string                        `json:"host_profile"`
+	Traffic        *Traffic                       `json:"traffic"`
+	GPULoad        map[string]*datacentre.GPULoad `json:"gpu_load"`
 }
 
 // Apply changes the host as if the world had changed it: nothing is logged as a write.
@@ -51,6 +54,9 @@ func (h *Host) Apply(c HostChange) error {
 		if err := h.grow(*c.Traffic); err != nil {
 			return err
 		}
+	}
+	if err := h.setLoad(c.GPULoad); err != nil {
+		return err
 	}
 	h.moody(c)
 	return nil

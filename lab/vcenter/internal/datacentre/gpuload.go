@@ -1,0 +1,24 @@
+package datacentre
+
+import (
+	"fmt"
+	"slices"
+)
+
+// GPULoad is how much a GPU is used: Utilisation in percent, sample after sample and then again from the first.
+type GPULoad struct {
+	Utilisation []float64 `yaml:"utilisation" json:"utilisation"`
+	MemoryMB    int64     `yaml:"memory_mb" json:"memory_mb"`
+	Temperature int64     `yaml:"temperature" json:"temperature"`
+	// Instance is the name of the counters' instance instead of the PCI address.
+	Instance string `yaml:"instance" json:"instance,omitempty"`
+}
+
+// Check says what is wrong with it.
+func (l GPULoad) Check() error {
+	outside := func(percent float64) bool { return percent < 0 || percent > 100 }
+	if len(l.Utilisation) == 0 || slices.ContainsFunc(l.Utilisation, outside) {
+		return fmt.Errorf("utilisation wants percentages, such as [80, 95], not %v", l.Utilisation)
+	}
+	return nil
+}

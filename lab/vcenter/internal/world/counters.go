@@ -1,0 +1,226 @@
+package world
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"dml.vsphere/lab/vcenter/internal/datacentre"
+)
+
+const (
+	realtime       = 20 * time.Second
+	realtimeLength = time.Hour
+	// gpuLevel is the statistics level from which a vCenter keeps GPU counters, as its own list of counters says.
+	gpuLevel = 4
+)
+
+// gpuCounters are the GPU counters that are served, by the numbers that vcsim's list of counters gives them.
+var gpuCounters = map[int32]func(l datacentre.GPULoad, capacityMB int64, n int64) int64{
+	559: func(l datacentre.GPULoad, _, n int64) int64 {
+		return hundredths(l.Utilisation[at(n, len(l.Utilisation))])
+	},
+	563: func(l datacentre.GPULoad, _, _ int64) int64 { return l.MemoryMB << 10 },
+	567: func(l datacentre.GPULoad, capacityMB, _ int64) int64 {
+		return hundredths(100 * float64(l.MemoryMB) / float64(capacityMB))
+	},
+	570: func(l datacentre.GPULoad, _, _ int64) int64 { return l.Temperature },
+}
+
+func hundredths(percent float64) int64 { return int64(math.Round(100 * percent)) }
+
+func at(n int64, length int) int { return int(n % int64(length)) }
+
+// performanceMethods is the PerformanceManager with the GPU counters of hosts; the rest is vcsim's made-up data.
+type performanceMethods struct {
+	*simulator.PerformanceManager
+	world *World
+}
+
+// installStatistics sets the level of detail that vCenter keeps in its historical intervals.
+func (w *World) installStatistics() {
+	for _, o := range w.reg.AllReference("PerformanceManager") {
+		m := o.(*simulator.PerformanceManager)
+		m.HistoricalInterval = slices.Clone(m.HistoricalInterval)
+		for i := range m.HistoricalInterval {
+			m.HistoricalInterval[i].Key, m.HistoricalInterval[i].Level = int32(i+1), w.desc.StatisticsLevel
+		}
+	}
+}
+
+// setLoad says how much a GPU is used; nil means that nothing measures it.
+func (h *Host) setLoad(loads map[string]*datacentre.GPULoad) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	next := map[string]datacentre.GPULoad{}
+	maps.Copy(next, h.loads)
+	for pci, l := range loads {
+		if !slices.ContainsFunc(h.kit.GPUs, func(g datacentre.GPU) bool { return g.PCI == pci }) {
+			return fmt.Errorf("host %s has no GPU at %q", h.spec.Name, pci)
+		}
+		delete(next, pci)
+		if l == nil {
+			continue
+		}
+		if err := l.Check(); err != nil {
+			return fmt.Errorf("host %s, GPU %s: %w", h.spec.Name, pci, err)
+		}
+		next[pci] = *l
+	}
+	h.loads = next
+	return nil
+}
+
+// measured are the GPUs that NVIDIA's driver measures: it does not see those in DirectPath.
+func (h *Host) measured(ctx *simulator.Context) []gauge {
+	if !h.connected(ctx) {
+		return nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var out []gauge
+	for _, g := range h.kit.GPUs {
+		if l, ok := h.loads[g.PCI]; ok && h.offers(g) {
+			out = append(out, gauge{instance: orText(l.Instance, g.PCI), load: l, capacityMB: h.world.desc.GPUModels[g.Model].MemoryMB})
+		}
+	}
+	return out
+}
+
+// gauge is one measured GPU under the name of its instance.
+type gauge struct {
+	instance   string
+	load       datacentre.GPULoad
+	capacityMB int64
+}
+
+// keeps says whether an interval has GPU counters: the hosts' own twenty seconds, or a historical one of level 4.
+func (m *performanceMethods) keeps(interval int32) bool {
+	if interval == int32(realtime.Seconds()) {
+		return true
+	}
+	return slices.ContainsFunc(m.HistoricalInterval, func(i types.PerfInterval) bool {
+		return i.SamplingPeriod == interval && i.Enabled && i.Level >= gpuLevel
+	})
+}
+
+// QueryAvailablePerfMetric adds the GPU counters of a host to those that vcsim has.
+func (m *performanceMethods) QueryAvailablePerfMetric(ctx *simulator.Context, req *types.QueryAvailablePerfMetric) soap.HasFault {
+	body := m.PerformanceManager.QueryAvailablePerfMetric(ctx, req).(*methods.QueryAvailablePerfMetricBody)
+	h := m.world.host(req.Entity)
+	anyInterval := req.IntervalId == 0
+	if h == nil || !(anyInterval || m.keeps(req.IntervalId)) {
+		return body
+	}
+	for _, g := range h.measured(ctx) {
+		for _, counter := range slices.Sorted(maps.Keys(gpuCounters)) {
+			body.Res.Returnval = append(body.Res.Returnval, types.PerfMetricId{CounterId: counter, Instance: g.instance})
+		}
+	}
+	return body
+}
+
+// QueryPerf answers what asks for GPU counters of hosts; vcsim answers the rest.
+func (m *performanceMethods) QueryPerf(ctx *simulator.Context, req *types.QueryPerf) soap.HasFault {
+	body := &methods.QueryPerfBody{Res: new(types.QueryPerfResponse)}
+	for _, q := range req.QuerySpec {
+		ours := 0
+		for _, id := range q.MetricId {
+			if _, ok := gpuCounters[id.CounterId]; ok {
+				ours++
+			}
+		}
+		h := m.world.host(q.Entity)
+		if ours == 0 || h == nil {
+			answer := m.PerformanceManager.QueryPerf(ctx, &types.QueryPerf{This: m.Self, QuerySpec: []types.PerfQuerySpec{q}}).(*methods.QueryPerfBody)
+			if answer.Fault_ != nil {
+				return answer
+			}
+			body.Res.Returnval = append(body.Res.Returnval, answer.Res.Returnval...)
+			continue
+		}
+		if bad := m.refuseQuery(q, ours); bad != "" {
+			return &methods.QueryPerfBody{Fault_: soapFault(&types.InvalidArgument{InvalidProperty: bad})}
+		}
+		if found := m.gpuSeries(ctx, h, q); found != nil {
+			body.Res.Returnval = append(body.Res.Returnval, found)
+		}
+	}
+	return body
+}
+
+// refuseQuery names what is wrong with a query for GPU counters. A query of GPU counters and others in one is not
+// simulated: vcsim's series have other times.
+func (m *performanceMethods) refuseQuery(q types.PerfQuerySpec, ours int) string {
+	known := q.IntervalId == int32(realtime.Seconds()) || slices.ContainsFunc(m.HistoricalInterval, func(i types.PerfInterval) bool { return i.SamplingPeriod == q.IntervalId })
+	switch {
+	case !known:
+		return "querySpec.interval"
+	case ours != len(q.MetricId):
+		return "querySpec.metricId"
+	case q.Format != "" && q.Format != string(types.PerfFormatNormal):
+		return "querySpec.format"
+	}
+	return ""
+}
+
+// gpuSeries is the samples of one host, oldest first; nil where it has none.
+func (m *performanceMethods) gpuSeries(ctx *simulator.Context, h *Host, q types.PerfQuerySpec) types.BasePerfEntityMetricBase {
+	gauges := h.measured(ctx)
+	if len(gauges) == 0 || !m.keeps(q.IntervalId) {
+		return nil
+	}
+	ticks := m.ticks(q)
+	out := &types.PerfEntityMetric{PerfEntityMetricBase: types.PerfEntityMetricBase{Entity: q.Entity}}
+	for _, n := range ticks {
+		out.SampleInfo = append(out.SampleInfo, types.PerfSampleInfo{Timestamp: time.Unix(n*int64(q.IntervalId), 0).UTC(), Interval: q.IntervalId})
+	}
+	for _, id := range q.MetricId {
+		for _, g := range gauges {
+			if id.Instance != "*" && id.Instance != g.instance {
+				continue
+			}
+			series := &types.PerfMetricIntSeries{PerfMetricSeries: types.PerfMetricSeries{Id: types.PerfMetricId{CounterId: id.CounterId, Instance: g.instance}}}
+			for _, n := range ticks {
+				series.Value = append(series.Value, gpuCounters[id.CounterId](g.load, g.capacityMB, n))
+			}
+			out.Value = append(out.Value, series)
+		}
+	}
+	if len(out.Value) == 0 || len(ticks) == 0 {
+		return nil
+	}
+	return out
+}
+
+// ticks are the numbers of the samples asked for: after the start, up to the end, as far back as they are kept.
+func (m *performanceMethods) ticks(q types.PerfQuerySpec) []int64 {
+	now, length := time.Now(), realtimeLength
+	for _, i := range m.HistoricalInterval {
+		if i.SamplingPeriod == q.IntervalId {
+			length = time.Duration(i.Length) * time.Second
+		}
+	}
+	start, end := now.Add(-length), now
+	if q.StartTime != nil && q.StartTime.After(start) {
+		start = *q.StartTime
+	}
+	if q.EndTime != nil && q.EndTime.Before(end) {
+		end = *q.EndTime
+	}
+	var out []int64
+	for n := start.Unix()/int64(q.IntervalId) + 1; n <= end.Unix()/int64(q.IntervalId); n++ {
+		out = append(out, n)
+	}
+	if most := int(q.MaxSample); most > 0 && len(out) > most && q.IntervalId == int32(realtime.Seconds()) {
+		out = out[len(out)-most:]
+	}
+	return out
+}
