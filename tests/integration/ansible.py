@@ -94,9 +94,18 @@ class Ansible:
         return Outcome(done.returncode, done.stdout, {})
 
     def start(self, playbook: str | Path, *arguments: str) -> subprocess.Popen[str]:
-        """Begin a playbook without waiting for it, in a process group of its own."""
+        """Begin a playbook without waiting for it."""
+        return self._begin([str(BIN / "ansible-playbook"), str(playbook), *arguments])
+
+    def start_module(self, name: str, /, **options: Any) -> subprocess.Popen[str]:
+        """Begin one module by the ansible command without waiting for it."""
+        command = [str(BIN / "ansible"), "localhost", "-c", "local", "-i", "localhost,", "-m", f"dml.vsphere.{name}"]
+        return self._begin([*command, "-a", json.dumps(options)])
+
+    def _begin(self, command: list[str]) -> subprocess.Popen[str]:
+        """A command in a process group of its own."""
         return subprocess.Popen(
-            [str(BIN / "ansible-playbook"), str(playbook), *arguments],
+            command,
             cwd=ROOT,
             env=self.environment,
             stdout=subprocess.PIPE,

@@ -1,0 +1,170 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Reads what the rules for one move look at; writes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..cluster import trouble
+from ..esxi import pvrdma, recent_tasks
+from ..logic import gpu_slots, move_checks
+from ..logic.placement import Host
+from ..vm import gpu, hosts, nics
+from ..vm.machine import Machine
+from ..vm.site import Site
+from ..vsphere import properties, tasks
+from ..vsphere.faults import speaking, words
+from ..vsphere.sdk import vim
+
+TARGET = ("datastore", "network", "triggeredAlarmState", "config.graphicsInfo", pvrdma.TAG)
+MANAGER = "configManager.graphicsManager"
+STUN_SINCE = (8, 0, 2)
+CHECK_SECONDS = 300
+# What runs beside training without disturbing it.
+HARMLESS = ("createScreenshot",)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How long the job can bear that the worker stands still, and how fast it is moved."""
+
+    stun_seconds: float | None = None
+    megabits: int | None = None
+
+
+def facts(site: Site, machine: Machine, target: str, budget: Budget) -> dict[str, Any]:
+    """All that the rules look at, about one worker and the host that it shall go to."""
+    ref = site.host_named(target)
+    values = site.hosts[ref._moId]
+    more = properties.read_many(site.session, [ref], TARGET)[ref._moId]
+    held = gpu.held(machine)
+    profiles = [one.gpu.profile for one in held if one.gpu.profile]
+    host = hosts.seen(values, site.others(ref._moId, [machine.name]))
+    return {
+        "worker": machine.name,
+        "target": target,
+        "profiles": profiles,
+        "fixed": [str(one.gpu) for one in held if not one.gpu.profile and not one.gpu.group],
+        "flags": list(_flags(machine)),
+        "hot_migrate": site.hot_migrate if profiles else True,
+        "alarms": _red(site, target, more.get("triggeredAlarmState") or []),
+        **_room(host, profiles),
+        "memory_reserved_mb": int(machine["config.memoryAllocation.reservation"] or 0),
+        "datastores_missing": _missing(site, machine["datastore"], more.get("datastore")),
+        "networks_missing": _unconnected(site, machine, more.get("network")),
+        "rdma": bool(nics.rdma_cards(machine)),
+        "pvrdma": bool(more.get(pvrdma.TAG)),
+        "snapshot": machine["snapshot"] is not None,
+        "tasks": [_said(one) for one in others_tasks(site, machine)],
+        **_asked(site, machine, ref),
+        **_stun(site, ref, profiles, machine, budget),
+    }
+
+
+def _room(host: Host, profiles: Sequence[str]) -> dict[str, Any]:
+    """What the others on the host leave."""
+    return {
+        "in_service": host.in_service,
+        "offered": list(host.slots.offered),
+        "slots_free": host.slots.take_all(profiles) is not None,
+        "holders": [f"{name} ({what})" for name, what in host.holders],
+        "free_mb": host.free_mb,
+    }
+
+
+def running_move(site: Site, machine: Machine) -> Any:
+    """The move of the worker that is under way, whoever began it; None where there is none."""
+    found = recent_tasks.recent(site.session, [machine.ref])
+    return next((one.ref for one in found if one.running and one.what in recent_tasks.MOVES), None)
+
+
+def others_tasks(site: Site, machine: Machine) -> list[recent_tasks.RecentTask]:
+    """What else runs on the worker."""
+    found = recent_tasks.recent(site.session, [machine.ref])
+    return [one for one in found if one.running and one.what not in (*recent_tasks.MOVES, *HARMLESS)]
+
+
+def _said(one: recent_tasks.RecentTask) -> str:
+    return f"the task {one.what} of {one.user}"
+
+
+def _flags(machine: Machine) -> Iterator[str]:
+    """Settings of the GPU's plugin that are on and keep it where it is."""
+    for key, value in sorted(machine.extra.items()):
+        on = value.strip().lower() in {"1", "true"}
+        if on and any(key.endswith(f".cfg.{flag}") for flag in move_checks.GPU_FLAGS):
+            yield key
+
+
+def _red(site: Site, target: str, states: Sequence[Any]) -> list[str]:
+    names = {key: values["name"] for key, values in site.hosts.items()}
+    found = trouble.alarms(site.session, names, states)
+    return [one["alarm"] for one in found if one["status"] == "red" and one["object"] == target]
+
+
+def _missing(site: Site, wanted: Sequence[Any] | None, there: Sequence[Any] | None) -> list[str]:
+    """The names of the objects that are wanted and not there."""
+    known = {one._moId for one in there or []}
+    refs = [one for one in wanted or [] if one._moId not in known]
+    return sorted(values["name"] for values in properties.read_many(site.session, refs, ("name",)).values())
+
+
+def _unconnected(site: Site, machine: Machine, there: Sequence[Any] | None) -> list[str]:
+    """The networks of the worker's cards that the host is not connected to."""
+    known = {one._moId for one in there or []}
+    names = {str(site.networks.name_of(card.backing)) for card in machine.cards}
+    return sorted(
+        name for name in names if not any(one.name == name and one.ref._moId in known for one in site.networks.all)
+    )
+
+
+def _asked(site: Site, machine: Machine, target: Any) -> dict[str, list[str]]:
+    """What vCenter itself thinks of the move."""
+    tried = "check whether it can move"
+    with speaking(machine.name, tried):
+        checker = site.session.content.vmProvisioningChecker
+        task = checker.CheckRelocate_Task(vm=machine.ref, spec=vim.vm.RelocateSpec(host=target), testType=None)
+    found = tasks.wait(site.session, tasks.Started(task, machine.name, tried), CHECK_SECONDS).result or []
+    return {
+        "check_errors": [words(error) for one in found for error in one.error or []],
+        "check_warnings": [words(warning) for one in found for warning in one.warning or []],
+    }
+
+
+def _stun(site: Site, target: Any, profiles: Sequence[str], machine: Machine, budget: Budget) -> dict[str, Any]:
+    """How long it will stand still, one vGPU's memory after the other's, and how long it may."""
+    told = _estimates(site, target) if profiles else {}
+    estimates = [
+        move_checks.stun_estimate(_gigabytes(profile), budget.megabits, told.get(profile, ())) for profile in profiles
+    ]
+    known = [seconds for seconds, _whence in estimates if seconds is not None]
+    limit = machine.extra.get(move_checks.SWITCHOVER, "")
+    return {
+        "stun_s": sum(known) if profiles and len(known) == len(profiles) else None,
+        "stun_source": ", ".join(dict.fromkeys(whence for _seconds, whence in estimates)),
+        "stun_budget_s": budget.stun_seconds,
+        "switchover_s": float(limit) if limit.isdigit() else float(move_checks.SWITCHOVER_DEFAULT),
+    }
+
+
+def _gigabytes(profile: str) -> int:
+    parsed = gpu_slots.parse(profile)
+    return parsed.gigabytes if parsed else 0
+
+
+def _estimates(site: Site, target: Any) -> dict[str, list[dict[str, int]]]:
+    """The server's estimates for each profile by the bandwidth of the move."""
+    if site.session.api_version < STUN_SINCE:
+        return {}
+    manager = properties.read_many(site.session, [target], (MANAGER,))[target._moId][MANAGER]
+    with speaking(site.host_name(target._moId) or "", "ask for the stun times of its vGPU profiles"):
+        infos = manager.RetrieveVgpuProfileInfo()
+    return {
+        info.profileName: [
+            {"megabits": int(one.migrationBW), "seconds": int(one.stunTime)} for one in info.stunTimeEstimates or []
+        ]
+        for info in infos or []
+    }

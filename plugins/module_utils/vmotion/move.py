@@ -1,0 +1,177 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Subject: the host on which one worker runs. One move of a running worker, followed to its end and observed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import Failed, Refused, TimedOut
+from ..logic import findings, move_checks
+from ..logic.findings import Finding
+from ..plan import Plan
+from ..vm.machine import Machine
+from ..vm.site import Site
+from ..vsphere import properties
+from ..vsphere.faults import speaking, words
+from ..vsphere.sdk import vim
+from ..vsphere.session import Session
+from . import checks, clock, seen
+
+ENDED = ("success", "error")
+CANCEL_SECONDS = 120
+GO_ON = "it is where its host says; run again"
+
+
+@dataclass(frozen=True)
+class Wish:
+    """Which worker goes where, within what time, and what may be accepted."""
+
+    worker: str
+    target: str
+    timeout: int = 1800
+    accept: tuple[str, ...] = ()
+    budget: checks.Budget = field(default_factory=checks.Budget)
+    tell: Callable[[str, str], None] = lambda _about, _what: None
+
+
+class Move:
+    """One worker and its host."""
+
+    name = "host"
+
+    def __init__(self, session: Session, cluster: str, wish: Wish) -> None:
+        self.session, self.wish, self.target = session, wish, wish.worker
+        self.site = Site(session, cluster)
+        self.found: list[Finding] = []
+        self.record: dict[str, Any] | None = None
+        self.running: Any = None
+
+    def read(self) -> dict[str, Any]:
+        """On which host the worker is."""
+        self.site.refresh([self.wish.worker])
+        self.running = checks.running_move(self.site, self.machine)
+        return {"host": self.site.host_name(self.machine.host)}
+
+    def plan(self, current: Mapping[str, Any]) -> Plan:
+        """Go to the other host, unless something speaks against it."""
+        self._check()
+        plan = Plan(before=current, after={"host": self.wish.target})
+        if not plan.changes or self.running:
+            return plan
+        self.found = move_checks.findings(checks.facts(self.site, self.machine, self.wish.target, self.wish.budget))
+        told = findings.told(self.found)
+        against = findings.stops(told, self.wish.accept)
+        return Plan(
+            before=plan.before,
+            after=plan.after,
+            unmet=tuple(f"{findings.said_of(one['object'], one['text'])} ({one['rule']})" for one in against),
+            warnings=tuple(one.text for one in self.found if one.severity == findings.WARN),
+        )
+
+    def apply(self, plan: Plan) -> None:
+        """Move it, or follow a move that is under way; what is observed is recorded, whatever the end."""
+        before = seen.place(self.session, self.machine.ref)
+        theirs = clock.offset(self.session)
+        attached = self.running is not None
+        self.wish.tell(self.target, f"{'follows its move' if attached else 'moves'} from {before.host}")
+        task = self.running or self._start()
+        info, in_time = self._follow(task)
+        self.record = {
+            "worker": self.target,
+            "source": before.host,
+            "target": plan.after["host"],
+            "attached": attached,
+            **self._times(info, theirs),
+            **self._observed(before, info),
+        }
+        self._judge(info, in_time=in_time)
+
+    @property
+    def machine(self) -> Machine:
+        """The worker as it was read last."""
+        return self.site.find(self.wish.worker, "worker")
+
+    def _check(self) -> None:
+        """Only a running worker of ours moves, and only within its cluster."""
+        tried = f"move it to {self.wish.target}"
+        if self.site.mark_of(self.machine) is None:
+            raise Refused(self.target, tried, "it does not carry our mark", "name a worker of this collection")
+        if self.wish.target not in self.site.host_names:
+            known = ", ".join(sorted(self.site.host_names))
+            raise Refused(self.target, tried, f"cluster {self.site.name} has {known}", "correct the name of the host")
+        if not self.machine.on:
+            raise Refused(self.target, tried, "it is powered off", "power it on: what does not run cannot be tested")
+
+    def _start(self) -> Any:
+        spec = vim.vm.RelocateSpec(host=self.site.host_named(self.wish.target))
+        with speaking(self.target, f"move it to {self.wish.target}"):
+            return self.machine.ref.RelocateVM_Task(spec=spec)
+
+    def _follow(self, task: Any) -> tuple[Any, bool]:
+        """The task's end, and whether it came in time; out of time the move is cancelled."""
+        if self._ended(task, self.wish.timeout):
+            return self._info(task), True
+        self.wish.tell(self.target, f"did not arrive within {self.wish.timeout} s; its move is cancelled")
+        with speaking(self.target, "cancel its move", "see its task in the vSphere Client"):
+            task.CancelTask()
+        self._ended(task, CANCEL_SECONDS)
+        return self._info(task), False
+
+    def _ended(self, task: Any, seconds: float) -> bool:
+        shown = None
+        for values in properties.watch(
+            self.session, [task], ("info.state", "info.progress"), time.monotonic() + seconds
+        ):
+            state, percent = (values[task._moId].get(f"info.{key}") for key in ("state", "progress"))
+            if percent is not None and percent != shown:
+                shown = percent
+                self.wish.tell(self.target, f"{percent} %")
+            if state in ENDED:
+                return True
+        return False
+
+    def _info(self, task: Any) -> Any:
+        return properties.read_many(self.session, [task], ("info",))[task._moId]["info"]
+
+    def _times(self, info: Any, theirs: clock.Offset) -> dict[str, Any]:
+        """When the task ran, on our clock; how long by the server's alone."""
+        began, ended = info.startTime or info.queueTime, info.completeTime
+        return {
+            "started": theirs.ours(began),
+            "completed": theirs.ours(ended) if ended else None,
+            "seconds": (ended - began).total_seconds() if ended else None,
+            "clock_offset_s": theirs.seconds,
+            "clock_error_s": theirs.error,
+        }
+
+    def _observed(self, before: seen.Place, info: Any) -> dict[str, Any]:
+        """Where the worker was and is, and what the events of this move say."""
+        after = seen.place(self.session, self.machine.ref)
+        every = seen.events(self.session, self.machine.ref, self.target, info.queueTime)
+        ours = seen.of_chain(every, info.eventChainId)
+        return {
+            "ok": info.state == "success" and after.host == self.wish.target,
+            "said": words(info.error) if info.error else "",
+            "chain": info.eventChainId,
+            "by": getattr(info.reason, "userName", None) or "",
+            "vsphere": {
+                "hot_migration": any(one["kind"] == seen.HOT for one in ours),
+                "power_cycled": seen.power_cycled(before, after, every),
+                "host": {"before": before.host, "after": after.host},
+                "gpus": {"before": list(before.gpus), "after": list(after.gpus)},
+            },
+            "events": ours,
+        }
+
+    def _judge(self, info: Any, *, in_time: bool) -> None:
+        tried = f"move it to {self.wish.target}"
+        if not in_time:
+            raise TimedOut(self.target, tried, f"it did not arrive within {self.wish.timeout} s", GO_ON)
+        if info.state == "error":
+            raise Failed(
+                self.target, tried, words(info.error), "mend the cause and run again; it did not leave its host"
+            )

@@ -1,0 +1,106 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""What a rolling test has before it: which workers can move at all, and the order in which they do."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import Refused
+from ..logic import moves
+from ..vm import gpu, hosts
+from ..vm.machine import Machine
+from ..vm.site import Site
+
+
+@dataclass
+class Roll:
+    """The workers of a cluster by what they can do, and the room on its hosts."""
+
+    at: dict[str, str] = field(default_factory=dict)
+    demand: dict[str, int] = field(default_factory=dict)
+    fixed: dict[str, list[str]] = field(default_factory=dict)
+    off: list[str] = field(default_factory=list)
+    profile: str = ""
+    slots: dict[str, int] = field(default_factory=dict)
+    targets: list[str] = field(default_factory=list)
+
+
+def look(site: Site, names: Collection[str]) -> Roll:
+    """Read the workers and the slots of the hosts for them."""
+    site.refresh(names)
+    machines = [site.find(name, "worker") for name in sorted(names)]
+    roll = Roll()
+    for machine in machines:
+        _sort_in(roll, site, machine)
+    roll.profile = _one_profile(site, machines, roll)
+    for key, values in site.hosts.items():
+        host = hosts.seen(values, site.others(key, names))
+        held = sum(roll.demand[name] for name, where in roll.at.items() if where == host.name)
+        room = host.slots.free(roll.profile) if roll.profile else len(roll.at)
+        roll.slots[host.name] = max(room, held)
+        if host.in_service:
+            roll.targets.append(host.name)
+    return roll
+
+
+def chosen(cluster: str, there: Sequence[str], wanted: Sequence[str] | None) -> list[str]:
+    """The workers that shall move."""
+    unknown = sorted(set(wanted or ()) - set(there))
+    if unknown:
+        known = ", ".join(sorted(there)) or "none"
+        raise Refused(
+            f"cluster {cluster}", f"find {', '.join(unknown)}", f"its workers are {known}", "correct the names"
+        )
+    return sorted(there if wanted is None else wanted)
+
+
+def told(roll: Roll) -> dict[str, Any]:
+    """What was seen, as plain data."""
+    return {
+        "at": roll.at,
+        "slots": roll.slots,
+        "profile": roll.profile,
+        "not_applicable": roll.fixed,
+        "powered_off": roll.off,
+    }
+
+
+def plan(roll: Roll, chosen: Sequence[str], *, return_home: bool, one_per_host: bool) -> list[moves.Move]:
+    """The moves, or why there are none."""
+    movable = [name for name in chosen if name in roll.at]
+    try:
+        return moves.plan_moves(
+            roll.slots,
+            roll.at,
+            movable=movable,
+            demand=roll.demand,
+            allowed=dict.fromkeys(roll.at, roll.targets),
+            return_home=return_home,
+            one_per_host=one_per_host,
+        )
+    except (moves.PlacementError, moves.Infeasible) as error:
+        raise Refused("the workers", "plan their moves", str(error), "free a slot or add a host") from error
+
+
+def _sort_in(roll: Roll, site: Site, machine: Machine) -> None:
+    held = gpu.held(machine)
+    tied = [str(one.gpu) for one in held if not one.gpu.profile and not one.gpu.group]
+    if tied:
+        roll.fixed[machine.name] = tied
+    elif not machine.on:
+        roll.off.append(machine.name)
+    else:
+        roll.at[machine.name] = site.host_name(machine.host) or ""
+        roll.demand[machine.name] = max(len(held), 1)
+
+
+def _one_profile(site: Site, machines: Sequence[Machine], roll: Roll) -> str:
+    """The profile that all movable workers have; slots of several kinds cannot be counted together."""
+    found = {one.gpu.profile for machine in machines if machine.name in roll.at for one in gpu.held(machine)}
+    if len(found) > 1:
+        said = f"they have several: {', '.join(sorted(map(str, found)))}"
+        raise Refused(f"cluster {site.name}", "count slots of one vGPU profile", said, "name workers of one profile")
+    return found.pop() or "" if found else ""

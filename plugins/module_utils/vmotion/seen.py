@@ -1,0 +1,87 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Where a worker is seen to be, and what vCenter's events tell of its move: observed, never what was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from ..vsphere import properties
+from ..vsphere.faults import speaking
+from ..vsphere.sdk import vim
+from ..vsphere.session import Session
+
+MACHINE = ("runtime.host", "runtime.powerState", "runtime.bootTime")
+HOT = "VmBeingHotMigratedEvent"
+MOVED = ("VmMigratedEvent", "DrsVmMigratedEvent", "VmRelocatedEvent")
+FAILED = ("VmFailedMigrateEvent", "VmRelocateFailedEvent")
+POWER = ("VmPoweredOffEvent", "VmResettingEvent", "VmStartingEvent", "VmPoweredOnEvent", "VmGuestRebootEvent")
+EVENTS = (HOT, "VmEmigratingEvent", "VmBeingMigratedEvent", "VmBeingRelocatedEvent", *MOVED, *FAILED, *POWER)
+
+
+@dataclass(frozen=True)
+class Place:
+    """The host on which a worker runs, the physical GPUs under it as HOST/ADDRESS, and since when it is powered on."""
+
+    host: str
+    gpus: tuple[str, ...]
+    power: str
+    powered_on: str | None
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The same as plain data."""
+        return {**asdict(self), "gpus": list(self.gpus)}
+
+
+def place(session: Session, ref: Any) -> Place:
+    """Where the worker is now, in two reads."""
+    values = properties.read_many(session, [ref], MACHINE)[ref._moId]
+    host = values["runtime.host"]
+    there = properties.read_many(session, [host], ("name", "config.graphicsInfo"))[host._moId]
+    under = [
+        one.pciId for one in there.get("config.graphicsInfo") or [] for vm in one.vm or [] if vm._moId == ref._moId
+    ]
+    booted = values.get("runtime.bootTime")
+    return Place(
+        host=there["name"],
+        gpus=tuple(f"{there['name']}/{address}" for address in sorted(under)),
+        power="on" if values["runtime.powerState"] == "poweredOn" else "off",
+        powered_on=booted.isoformat(timespec="seconds") if booted else None,
+    )
+
+
+def events(session: Session, ref: Any, name: str, since: datetime) -> list[dict[str, Any]]:
+    """What vCenter wrote down about the worker since then, oldest first."""
+    who = vim.event.EventFilterSpec.ByEntity(entity=ref, recursion="self")
+    when = vim.event.EventFilterSpec.ByTime(beginTime=since)
+    with speaking(name, "read its events"):
+        found = session.content.eventManager.QueryEvents(
+            vim.event.EventFilterSpec(entity=who, time=when, eventTypeId=list(EVENTS))
+        )
+    return [_plain(one) for one in sorted(found or [], key=lambda one: one.key)]
+
+
+def of_chain(found: Sequence[dict[str, Any]], chain: int) -> list[dict[str, Any]]:
+    """The events of one task."""
+    return [one for one in found if one["chain"] == chain]
+
+
+def power_cycled(before: Place, after: Place, found: Sequence[dict[str, Any]]) -> bool:
+    """Whether it was switched off or booted meanwhile: a move does neither."""
+    return after.power != "on" or before.powered_on != after.powered_on or any(one["kind"] in POWER for one in found)
+
+
+def _plain(event: Any) -> dict[str, Any]:
+    kind = type(event).__name__.rsplit(".", maxsplit=1)[-1]
+    reason = getattr(event, "reason", None)
+    return {
+        "kind": kind,
+        "at": event.createdTime.isoformat(),
+        "chain": event.chainId,
+        "by": event.userName or "",
+        "text": getattr(reason, "localizedMessage", None) or event.fullFormattedMessage or kind,
+    }

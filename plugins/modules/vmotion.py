@@ -1,0 +1,168 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Module: one move of one running worker."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: vmotion
+short_description: Move a running worker to another host, and tell what was seen of it
+version_added: 1.0.0
+description:
+  - Moves one worker that runs to another host of its cluster by vMotion, follows the server's task to its end, and
+    returns what was observed before and after, never what was asked for. Host, physical GPUs, power cycles, and the
+    events of this very move.
+  - Before the move it looks at all that would make it fail or harm the job. Whatever stops it is said in check mode
+    too, and refused before anything is written.
+  - A run that was killed is taken up again. A move that is under way is followed, a second one is never begun.
+  - A worker that is already on the host is left alone.
+options:
+  cluster:
+    description: The cluster in which the worker runs.
+    type: str
+    required: true
+  worker:
+    description: Name of the worker. Only a virtual machine with the mark of this collection is moved.
+    type: str
+    required: true
+  target:
+    description: Name of the host that it goes to.
+    type: str
+    required: true
+  timeout:
+    description: Seconds that the move may take. Then it is cancelled, and the worker stays where it was.
+    type: int
+    default: 1800
+  stun_budget:
+    description:
+      - Seconds that the job bears without this worker. A move that is expected to stun it longer is refused.
+    type: float
+  bandwidth:
+    description: Megabits a second of the vMotion network, by which the stun is estimated. By default 10000.
+    type: int
+  accept:
+    description:
+      - Rules that may be broken, by their names as the refusals tell them in parentheses. Such as V(alarm).
+    type: list
+    elements: str
+    default: []
+  progress:
+    description: Whether to show what happens while it happens.
+    type: bool
+    default: true
+  progress_file:
+    description: A file to which events are appended. It is made and followed by the action plugin; do not set it.
+    type: path
+extends_documentation_fragment:
+  - dml.vsphere.connection
+  - dml.vsphere.attributes
+notes:
+  - The times of a move are those of the server's task, put on the clock of the machine that runs the module.
+    C(clock_error_s) says by how much that can be wrong.
+seealso:
+  - module: dml.vsphere.vmotion_plan
+  - module: dml.vsphere.worker_vm
+author:
+  - The dml.vsphere contributors (@dml-vsphere)
+"""
+
+EXAMPLES = r"""
+- name: Would it move?
+  dml.vsphere.vmotion:
+    cluster: gpu
+    worker: worker-1
+    target: esx05.example.com
+    stun_budget: 60
+  check_mode: true
+
+- name: Move it
+  dml.vsphere.vmotion:
+    cluster: gpu
+    worker: worker-1
+    target: esx05.example.com
+  register: moved
+"""
+
+RETURN = r"""
+state:
+  description: C(host), on which the worker runs; in check mode, on which it would.
+  returned: success
+  type: dict
+  sample: {host: esx05.example.com}
+unmet:
+  description: What stops the move; in check mode.
+  returned: success
+  type: list
+  elements: str
+findings:
+  description: All that was found before the move, each with C(severity), C(rule), C(object) and C(text).
+  returned: when it was to be moved
+  type: list
+  elements: dict
+move:
+  description: The move as it was observed, also when it failed.
+  returned: when it was moved
+  type: dict
+  contains:
+    worker: {description: The worker., type: str}
+    source: {description: The host on which it was seen before., type: str}
+    target: {description: The host that was asked for., type: str}
+    ok: {description: Whether the task succeeded and the worker is seen there., type: bool}
+    attached: {description: Whether the move was under way already., type: bool}
+    started: {description: "When the server's task began, in seconds since the epoch on our clock.", type: float}
+    completed: {description: When it ended., type: float}
+    seconds: {description: How long it took by the server's clock., type: float}
+    clock_offset_s: {description: The server's clock less ours., type: float}
+    clock_error_s: {description: By how much that can be wrong., type: float}
+    said: {description: "The server's words, where it failed.", type: str}
+    by: {description: Who began it., type: str}
+    chain: {description: The number that its events share., type: int}
+    events: {description: The events of this move., type: list, elements: dict}
+    vsphere:
+      description: "C(hot_migration), C(power_cycled), C(host) and C(gpus), the last two C(before) and C(after)."
+      type: dict
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils import progress, runner, single
+from ..module_utils.cluster import holder
+from ..module_utils.logic import findings
+from ..module_utils.vmotion import checks, move
+from ..module_utils.vsphere import session
+
+ARGUMENTS = {
+    "cluster": {"type": "str", "required": True},
+    "worker": {"type": "str", "required": True},
+    "target": {"type": "str", "required": True},
+    "timeout": {"type": "int", "default": 1800},
+    "stun_budget": {"type": "float"},
+    "bandwidth": {"type": "int"},
+    "accept": {"type": "list", "elements": "str", "default": []},
+    **progress.ARGUMENTS,
+}
+
+
+def body(module: AnsibleModule) -> dict[str, Any]:
+    params = module.params
+    tell = progress.Progress(params["progress_file"]).tell
+    budget = checks.Budget(params["stun_budget"], params["bandwidth"])
+    chosen = (params["worker"], params["target"], params["timeout"], tuple(params["accept"]))
+    with holder.at_work(), session.session(params) as opened:
+        subject = move.Move(opened, params["cluster"], move.Wish(*chosen, budget, tell))
+        result = single.converge(module, subject)
+    told = {"findings": findings.told(subject.found)} if subject.found else {}
+    return {**result, **told, **({"move": subject.record} if subject.record else {})}
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec={**session.arguments(), **ARGUMENTS}, supports_check_mode=True)
+    runner.run(module, lambda: body(module))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,117 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Module: in which order the workers of a cluster can move."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: vmotion_plan
+short_description: Plan how every worker of a cluster moves once, and write nothing
+version_added: 1.0.0
+description:
+  - Finds the shortest sequence of moves in which each chosen worker goes to another host at least once, and every move
+    goes to a GPU slot that is free at that moment. One spare slot is enough for any number of workers with one vGPU.
+  - Where there is no such sequence, it says what is short and where.
+options:
+  cluster:
+    description: The cluster whose workers move.
+    type: str
+    required: true
+  workers:
+    description: Names of the workers that shall move. By default all of the cluster that carry our mark and run.
+    type: list
+    elements: str
+  return_home:
+    description: Whether every worker comes back to the host on which it is now.
+    type: bool
+    default: false
+  one_per_host:
+    description: Whether no two workers may be on one host.
+    type: bool
+    default: false
+extends_documentation_fragment:
+  - dml.vsphere.connection
+  - dml.vsphere.attributes.info
+seealso:
+  - module: dml.vsphere.vmotion
+author:
+  - The dml.vsphere contributors (@dml-vsphere)
+"""
+
+EXAMPLES = r"""
+- name: In which order could they move?
+  dml.vsphere.vmotion_plan:
+    cluster: gpu
+  register: planned
+
+- name: Show it
+  ansible.builtin.debug:
+    msg: "{{ planned.moves }}"
+"""
+
+RETURN = r"""
+moves:
+  description: The moves in their order, each with C(worker), C(source) and C(target).
+  returned: success
+  type: list
+  elements: dict
+not_applicable:
+  description: Workers that can never move while they run, with the devices that tie them to their hosts.
+  returned: success
+  type: dict
+powered_off:
+  description: Workers that do not run.
+  returned: success
+  type: list
+  elements: str
+profile:
+  description: The vGPU profile whose slots were counted; empty for workers without a GPU.
+  returned: success
+  type: str
+slots:
+  description: By host, how many slots it has for these workers, those they hold included.
+  returned: success
+  type: dict
+at:
+  description: By worker, the host on which it is.
+  returned: success
+  type: dict
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils import runner
+from ..module_utils.vm import found
+from ..module_utils.vm.site import Site
+from ..module_utils.vmotion import roll
+from ..module_utils.vsphere import session
+
+ARGUMENTS = {
+    "cluster": {"type": "str", "required": True},
+    "workers": {"type": "list", "elements": "str"},
+    "return_home": {"type": "bool", "default": False},
+    "one_per_host": {"type": "bool", "default": False},
+}
+
+
+def body(module: AnsibleModule) -> dict[str, Any]:
+    params = module.params
+    rules = {key: params[key] for key in ("return_home", "one_per_host")}
+    with session.session(params) as opened:
+        there = [one["name"] for one in found.workers(opened, [params["cluster"]])]
+        chosen = roll.chosen(params["cluster"], there, params["workers"])
+        seen = roll.look(Site(opened, params["cluster"]), there)
+    return {"changed": False, "moves": [one._asdict() for one in roll.plan(seen, chosen, **rules)], **roll.told(seen)}
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec={**session.arguments(), **ARGUMENTS}, supports_check_mode=True)
+    runner.run(module, lambda: body(module))
+
+
+if __name__ == "__main__":
+    main()

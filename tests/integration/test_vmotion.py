@@ -1,0 +1,187 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""One move of a running worker, and the plan of many, against the simulated data centre."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pyVmomi import vim
+
+from lab.simulator import Simulator
+from tests.integration.ansible import Ansible
+from tests.integration.killing import begun, kill_all, wait_for
+from tests.integration.workers import HOSTS, do, machine, reconfigure, switch, wish
+
+Start = Callable[..., Simulator]
+AnsibleFor = Callable[[Simulator], Ansible]
+WORKER, HOME, FREE = "worker01", "esx01.lab", "esx05.lab"
+TAGGED = HOSTS.replace("  hardware: t4_cx5\n", "  hardware: t4_cx5\n  options: {Net.PVRDMAVmknic: vmk1}\n")
+
+
+@pytest.fixture
+def place(start: Start) -> Simulator:
+    return start(text=TAGGED)
+
+
+@pytest.fixture
+def ansible(place: Simulator, ansible_for: AnsibleFor) -> Ansible:
+    made = ansible_for(place)
+    done = made.module("worker_vm", **wish())
+    assert done.rc == 0, done.out
+    place.clear()
+    return made
+
+
+def go(ansible: Ansible, check: bool = False, **more: Any) -> Any:
+    return ansible.module("vmotion", check=check, **{"cluster": "gpu", "worker": WORKER, "target": FREE, **more})
+
+
+def moves(place: Simulator) -> list[str]:
+    return [write["name"] for write in place.writes() if write["method"] == "RelocateVM_Task"]
+
+
+def test_a_move_is_planned_made_observed_and_not_repeated(place: Simulator, ansible: Ansible) -> None:
+    planned = go(ansible, check=True)
+    assert (planned.changed, planned.result["unmet"], moves(place)) == (True, [], []), planned.out
+    before = time.time()
+    done = go(ansible)
+    assert done.rc == 0, done.out
+    move = done.result["move"]
+    assert (move["worker"], move["source"], move["target"]) == (WORKER, HOME, FREE)
+    assert (move["ok"], move["attached"]) == (True, False)
+    assert before <= move["started"] <= move["completed"] <= time.time()
+    assert abs(move["completed"] - move["started"] - move["seconds"]) < 1e-3
+    assert move["vsphere"] == {
+        "hot_migration": True,
+        "power_cycled": False,
+        "host": {"before": HOME, "after": FREE},
+        "gpus": {"before": [f"{HOME}/0000:3b:00.0"], "after": [f"{FREE}/0000:3b:00.0"]},
+    }
+    assert [one["kind"] for one in move["events"]] == [
+        "VmBeingHotMigratedEvent",
+        "VmEmigratingEvent",
+        "VmMigratedEvent",
+    ]
+    assert moves(place) == [WORKER]
+    again = go(ansible)
+    assert (again.changed, again.result.get("move"), moves(place)) == (False, None, [WORKER]), again.out
+
+
+def snapshot(place: Simulator) -> None:
+    with machine(place, WORKER) as vm:
+        do(vm, vm.ref.CreateSnapshot_Task(name="clean", memory=False, quiesce=False))
+
+
+def no_unified_memory(place: Simulator, value: str) -> None:
+    reconfigure(place, WORKER, extraConfig=[vim.option.OptionValue(key="pciPassthru0.cfg.enable_uvm", value=value)])
+
+
+def test_what_stops_a_move_is_said_before_the_first_write(place: Simulator, ansible: Ansible) -> None:
+    """One after another on one data centre; each is mended before the next."""
+    refused(place, ansible, "(slots)", "esx02.lab", "worker02", target="esx02.lab")
+    refused(place, ansible, "(stun)", "over 5 s", "the server's estimate", stun_budget=5)
+    refused(place, ansible, "esx09.lab", "cluster gpu has esx01.lab", target="esx09.lab")
+    refused(place, ansible, "worker09", "no virtual machine has that name", worker="worker09")
+    refused(place, ansible, "ubuntu-2204", "it does not carry our mark", worker="ubuntu-2204")
+    place.set_host(FREE, maintenance=True)
+    refused(place, ansible, "(target)", FREE)
+    place.set_host(FREE, maintenance=False, alarm="red")
+    refused(place, ansible, "(alarm)", FREE)
+    place.set_host(FREE, alarm="none")
+    no_unified_memory(place, "1")
+    refused(place, ansible, "(gpu_flags)", "pciPassthru0.cfg.enable_uvm")
+    no_unified_memory(place, "0")
+    snapshot(place)
+    refused(place, ansible, "(snapshot)", "remove it")
+    accepted = go(ansible, check=True, accept=["snapshot"])
+    assert accepted.result["unmet"] == [], accepted.out
+    switch(place, WORKER, on=False)
+    refused(place, ansible, "it is powered off", "power it on")
+
+
+def refused(place: Simulator, ansible: Ansible, *says: str, **more: Any) -> None:
+    outcome = go(ansible, **more)
+    assert outcome.rc != 0, outcome.out
+    for words in says:
+        assert words in outcome.msg, outcome.msg
+    assert moves(place) == []
+
+
+def test_without_the_tag_on_the_target_rdma_would_stop(start: Start, ansible_for: AnsibleFor) -> None:
+    place = start(text=HOSTS)
+    ansible = ansible_for(place)
+    assert ansible.module("worker_vm", **wish(1)).rc == 0
+    refused(place, ansible, "(pvrdma)", FREE, "playbooks/hosts.yml")
+
+
+def test_a_move_that_fails_is_one_sentence_and_judged_all_the_same(place: Simulator, ansible: Ansible) -> None:
+    place.fault("RelocateVM_Task", "task_fails", fault="HostConnectFault", message="The stun took too long.")
+    failed = go(ansible)
+    assert failed.rc != 0
+    assert (
+        f"{WORKER}: could not move it to {FREE}: the server said HostConnectFault: The stun took too long" in failed.msg
+    )
+    move = failed.result["move"]
+    assert (move["ok"], move["vsphere"]["host"]) == (False, {"before": HOME, "after": HOME})
+    assert "The stun took too long" in move["said"]
+    assert move["completed"] >= move["started"]
+
+
+def test_a_move_that_never_arrives_is_cancelled(place: Simulator, ansible: Ansible) -> None:
+    place.set_host(HOME, vmotion_seconds=40)
+    late = go(ansible, timeout=2)
+    assert late.rc != 0
+    assert "it did not arrive within 2 s" in late.msg
+    assert late.result["move"]["vsphere"]["host"] == {"before": HOME, "after": HOME}
+    place.set_host(HOME, vmotion_seconds=0.1)
+    # A cancelled task of the simulator ends at once; the slot at the target is free when the move noticed it.
+    wait_for(lambda: go(ansible, check=True).result["unmet"] == [])
+    again = go(ansible)
+    assert again.rc == 0, again.out
+    assert again.result["move"]["ok"]
+
+
+def test_a_deaf_server_is_found_out(place: Simulator, ansible: Ansible) -> None:
+    place.fault("RelocateVM_Task", "deaf")
+    deaf = go(ansible)
+    assert deaf.rc != 0
+    assert "the server accepted the change, yet host is 'esx01.lab', not 'esx05.lab'" in deaf.msg
+    assert deaf.result["move"]["ok"] is False
+
+
+def test_a_run_that_was_killed_is_followed_up_and_never_moves_twice(place: Simulator, ansible: Ansible) -> None:
+    place.set_host(HOME, vmotion_seconds=8)
+    arguments = {"cluster": "gpu", "worker": WORKER, "target": FREE}
+    first = ansible.start_module("vmotion", **arguments)
+    wait_for(begun(place, "RelocateVM_Task"))
+    kill_all(first)
+    again = go(ansible)
+    assert again.rc == 0, again.out
+    assert (again.result["move"]["attached"], again.result["move"]["ok"]) == (True, True)
+    assert again.result["move"]["seconds"] >= 7
+    assert moves(place) == [WORKER]
+
+
+def test_the_plan_moves_each_once_into_a_slot_that_is_free_then(place: Simulator, ansible: Ansible) -> None:
+    planned = ansible.module("vmotion_plan", cluster="gpu")
+    assert planned.rc == 0, planned.out
+    free, seen = {FREE}, []
+    for move in planned.result["moves"]:
+        assert move["target"] in free
+        free = free - {move["target"]} | {move["source"]}
+        seen.append(move["worker"])
+    assert sorted(seen) == [f"worker{number:02}" for number in range(1, 5)]
+    assert (planned.result["profile"], planned.result["slots"][FREE]) == ("grid_t4-16c", 1)
+    home = ansible.module("vmotion_plan", cluster="gpu", workers=[WORKER], return_home=True)
+    assert [(one["source"], one["target"]) for one in home.result["moves"]] == [(HOME, FREE), (FREE, HOME)]
+    place.set_host(FREE, maintenance=True)
+    full = ansible.module("vmotion_plan", cluster="gpu")
+    assert full.rc != 0
+    assert "free a slot or add a host" in full.msg
+    unknown = ansible.module("vmotion_plan", cluster="gpu", workers=["worker9"])
+    assert "its workers are worker01, worker02" in unknown.msg
+    assert moves(place) == []
