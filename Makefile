@@ -29,13 +29,16 @@ REPORTS := .cache/reports
 SIMULATOR := .cache/vcenter
 GOVC := .cache/govc
 
-.PHONY: help setup environment lock demo test test-full lint lint-python lint-types lint-shell lint-yaml lint-ansible \
-  lint-docs lint-go lint-pins sanity unit integration oldest molecule bench docs build clean
+.PHONY: help setup setup-nodes environment lock demo test test-full lint lint-python lint-types lint-shell lint-yaml \
+  lint-ansible lint-docs lint-go lint-pins sanity unit integration oldest molecule bench docs build clean
 
 help: ## Say what can be done
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
 
 setup: environment $(SIMULATOR) $(GOVC) ## Make .venv with everything pinned, Go, and the simulator
+
+setup-nodes: setup ## Add what the lab's nodes need: podman, runc and debootstrap, as root or by sudo
+	@tools/setup --nodes
 
 environment:
 	@tools/setup

@@ -1,12 +1,10 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Starts, asks and stops the simulated data centre; also a command: python -m lab.simulator --help."""
+"""Starts, asks and stops the simulated data centre."""
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import signal
 import subprocess
 import tempfile
@@ -147,52 +145,10 @@ def environment(facts: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def _up(folder: Path, datacentre: Path, options: list[str]) -> None:
-    facts = folder / "ready.json"
-    if facts.exists() and _alive(json.loads(facts.read_text())["pid"]):
-        print(f"The simulated data centre is already up; its facts are in {facts}.")
-        return
-    simulator = Simulator(datacentre, *options, folder=folder)
-    lines = [f"export {key}={value!r}" for key, value in simulator.environment.items()]
-    (folder / "env.sh").write_text("\n".join(lines) + "\n")
-    address = f"https://{simulator.facts['hostname']}:{simulator.facts['port']}"
-    print(f"The simulated data centre is up at {address}; its environment is in {folder / 'env.sh'}.")
-
-
-def _down(folder: Path) -> None:
-    facts = folder / "ready.json"
-    if not facts.exists():
-        print("No simulated data centre is up.")
-        return
-    pid = int(json.loads(facts.read_text())["pid"])
-    if _alive(pid):
-        os.kill(pid, signal.SIGTERM)
-        while _alive(pid):
-            time.sleep(0.05)
-    facts.unlink(missing_ok=True)
-    print("The simulated data centre is down.")
-
-
-def _alive(pid: int) -> bool:
+def alive(pid: int) -> bool:
+    """Whether a process still runs."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", maxsplit=1)[-1].split()[0]
     except FileNotFoundError:
         return False
     return state != "Z"
-
-
-def main() -> None:
-    """Start or stop a simulator that outlives this command."""
-    parser = argparse.ArgumentParser(prog="python -m lab.simulator", description="The simulated data centre.")
-    parser.add_argument("action", choices=["up", "down"])
-    parser.add_argument("--folder", type=Path, default=ROOT / ".cache" / "lab")
-    parser.add_argument("--datacentre", type=Path, default=DATACENTRES / "lab.yml")
-    known, options = parser.parse_known_args()
-    if known.action == "up":
-        _up(known.folder, known.datacentre, options)
-    else:
-        _down(known.folder)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/vmware/govmomi/simulator"
@@ -129,6 +130,8 @@ type MachineReport struct {
 	On      bool     `json:"powered_on"`
 	VGPUs   []string `json:"vgpus"`
 	Address string   `json:"address"`
+	// Extra are the advanced settings, among them what the guest is told.
+	Extra map[string]string `json:"extra_config"`
 }
 
 // machineNamed finds a virtual machine by its name.
@@ -149,8 +152,12 @@ func (w *World) Machine(name string) (MachineReport, bool) {
 	}
 	ctx := w.context()
 	now := m.look(ctx)
-	r := MachineReport{Name: name, MOID: m.Self.Value, Host: now.hostName(), On: now.on, VGPUs: now.vgpus}
+	r := MachineReport{Name: name, MOID: m.Self.Value, Host: now.hostName(), On: now.on, VGPUs: now.vgpus, Extra: map[string]string{}}
 	ctx.WithLock(m.VirtualMachine, func() {
+		for _, o := range m.Config.ExtraConfig {
+			v := o.GetOptionValue()
+			r.Extra[v.Key] = fmt.Sprint(v.Value)
+		}
 		if m.Guest != nil {
 			r.Address = m.Guest.IpAddress
 		}

@@ -1,0 +1,68 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The lab's command: python -m lab up, down, node, env."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from lab.nodes.network import AUTO
+from lab.nodes.programs import LabError
+from lab.running import SUBNET, Lab, Wish
+from lab.simulator import DATACENTRES
+
+
+def main() -> int:
+    """Do one of them; the exit code."""
+    asked = _parser().parse_args()
+    lab = Lab(asked.name)
+    try:
+        asked.do(lab, asked)
+    except (LabError, RuntimeError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m lab", description="A data centre with real guests.")
+    parser.add_argument("--name", default="default", help="labs of different names do not see each other")
+    actions = parser.add_subparsers(required=True)
+    up = actions.add_parser("up", help="start the data centre and its hypervisor")
+    up.add_argument("--datacentre", type=Path, default=DATACENTRES / "lab.yml")
+    up.add_argument("--without-nodes", action="store_true", help="the data centre alone, for which nobody need be root")
+    up.set_defaults(do=_up)
+    node = actions.add_parser("node", help="make nodes that belong to no virtual machine; how to reach them, as JSON")
+    node.add_argument("nodes", nargs="+", metavar="NAME")
+    node.add_argument("--user", default="debian")
+    node.set_defaults(do=_node, datacentre=None)
+    for one, subnet in ((up, SUBNET), (node, AUTO)):
+        one.add_argument("--network", default=subnet, help=f"of the guests, or {AUTO}")
+        one.add_argument("--share", action="append", default=[], metavar="HERE[:THERE[:rw]]")
+        one.add_argument("--no-proxy", action="store_true", help="nodes reach no package archive")
+    actions.add_parser("down", help="end it and take every trace away").set_defaults(do=_down)
+    return parser
+
+
+def _up(lab: Lab, asked: argparse.Namespace) -> None:
+    nodes = not asked.without_nodes
+    lab.up(Wish(asked.datacentre, asked.network, asked.share, not asked.no_proxy, nodes))
+    print(f"The lab is up; its environment is in {lab.folder / 'env.sh'}.")
+
+
+def _node(lab: Lab, asked: argparse.Namespace) -> None:
+    if not lab.facts("hypervisor"):
+        lab.up(Wish(None, asked.network, asked.share, not asked.no_proxy))
+    print(json.dumps([lab.node(name, asked.user) for name in asked.nodes], indent=2))
+
+
+def _down(lab: Lab, _asked: argparse.Namespace) -> None:
+    lab.down()
+    print("The lab is down.")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,97 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Carries out what the simulated vCenter hands to its hypervisor, and tells it the end."""
+
+from __future__ import annotations
+
+import threading
+import traceback
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from lab.hypervisor.backend import Backend, Cancelled, Move
+from lab.nodes.cloudinit import Guest, guest
+from lab.nodes.nodes import address_of
+from lab.nodes.programs import LabError
+from lab.simulator import Control
+
+OPERATIONS = ("PowerOn", "PowerOff", "Reset", "Destroy", "Relocate")
+LOOK_SECONDS = 0.05
+
+
+class Orders:
+    """One thread for each order; the orders of one machine one after another."""
+
+    def __init__(self, backend: Backend, control: Control) -> None:
+        self.backend, self.control = backend, control
+        self.default = Move()
+        self.moves: dict[str, Move] = {}
+        self.ended = threading.Event()
+        self._turn: dict[str, threading.Lock] = defaultdict(threading.Lock)
+
+    def turn(self, key: str) -> threading.Lock:
+        """Who holds it is the only one to touch a guest, harms apart."""
+        return self._turn[key]
+
+    def take(self, order: Mapping[str, Any]) -> None:
+        """Begin an order."""
+        threading.Thread(target=self._carry_out, args=(order,), name=order["id"], daemon=True).start()
+
+    def _carry_out(self, order: Mapping[str, Any]) -> None:
+        key = order["vm_moid"]
+        started = None
+        try:
+            with self.turn(key):
+                started = self._do(order, key)
+        except Cancelled:
+            return
+        except LabError as error:
+            self._tell(order, failed=str(error))
+        except Exception as error:
+            traceback.print_exc()
+            self._tell(order, failed=f"The lab's hypervisor broke: {error!r}; its log tells where.")
+        else:
+            self._tell(order, done=True)
+        if started:
+            self._greet(started)
+
+    def _do(self, order: Mapping[str, Any], key: str) -> Guest | None:
+        name = order["vm"]
+        if order["op"] in {"PowerOff", "Reset"}:
+            self.backend.stop(key)
+        if order["op"] in {"PowerOn", "Reset"}:
+            told = self.control.ask("GET", f"/vms/{name}")["extra_config"]
+            return self.backend.start(guest(key, name, told))
+        if order["op"] == "Destroy":
+            self.backend.remove(key)
+        if order["op"] == "Relocate":
+            self.backend.move(key, self.moves.get(name, self.default), self._progress(order))
+        return None
+
+    def _greet(self, started: Guest) -> None:
+        """Tell vCenter the address once the guest lets people in and the machine counts as on, as VMware Tools do."""
+        try:
+            self.backend.wait(started)
+            while not self.ended.wait(LOOK_SECONDS):
+                if self.control.ask("GET", f"/vms/{started.name}")["powered_on"]:
+                    told = {"hostname": started.hostname, "address": address_of(started)}
+                    self.control.ask("PUT", f"/vms/{started.name}/guest", told)
+                    return
+        except (LabError, RuntimeError) as error:
+            print(f"{started.name} tells no address: {error}", flush=True)
+
+    def _progress(self, order: Mapping[str, Any]) -> Callable[[int], None]:
+        def tell(percent: int) -> None:
+            try:
+                self.control.ask("POST", f"/external/{order['id']}", {"progress": percent})
+            except RuntimeError as error:  # the order is no longer open
+                raise Cancelled from error
+
+        return tell
+
+    def _tell(self, order: Mapping[str, Any], **news: Any) -> None:
+        try:
+            self.control.ask("POST", f"/external/{order['id']}", news)
+        except (RuntimeError, OSError) as error:
+            print(f"{order['op']} of {order['vm']}: nobody wants to know {news}: {error}", flush=True)

@@ -1,0 +1,176 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The nodes' way to package archives: an HTTP proxy that keeps packages, so that N nodes download them once."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import http.server
+import select
+import shutil
+import socket
+import tempfile
+import threading
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections import defaultdict
+from pathlib import Path
+from typing import IO
+
+KEPT = (".deb", ".rpm")  # a package's name has its version: it never changes
+BLOCK = 65536
+IDLE_SECONDS = 120
+# What belongs to one connection, not to the message.
+HOP = {
+    "connection",
+    "keep-alive",
+    "proxy-connection",
+    "proxy-authorization",
+    "transfer-encoding",
+    "te",
+    "trailer",
+    "host",
+}
+
+
+class Proxy(http.server.ThreadingHTTPServer):
+    """Listens on the lab's door; goes out by this machine's own proxies, where it has some."""
+
+    daemon_threads = True
+
+    def __init__(self, address: str, kept: Path) -> None:
+        super().__init__((address, 0), Handler)
+        self.kept = kept
+        self.kept.mkdir(parents=True, exist_ok=True)
+        self.busy: dict[str, threading.Lock] = defaultdict(threading.Lock)
+
+    @property
+    def address(self) -> str:
+        """What nodes set as their proxy."""
+        return f"http://{self.server_address[0]!s}:{self.server_port}"
+
+    def serve(self) -> None:
+        """Begin to serve."""
+        threading.Thread(target=self.serve_forever, name="proxy", daemon=True).start()
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    """One connection of a node."""
+
+    protocol_version = "HTTP/1.1"
+    server: Proxy
+
+    def do_GET(self) -> None:
+        """Fetch something over plain HTTP."""
+        path = urllib.parse.urlsplit(self.path).path
+        if self.command == "GET" and path.endswith(KEPT) and "Range" not in self.headers:
+            self._from_store()
+        else:
+            self._pass_on()
+
+    do_HEAD = do_GET  # noqa: N815  # the name that http.server looks for
+
+    def do_CONNECT(self) -> None:
+        """Join a node with a server of its choice, for HTTPS."""
+        host, _, port = self.path.rpartition(":")
+        try:
+            beyond = _reach(host, int(port))
+        except OSError as error:
+            self.send_error(502, f"{self.path}: {error}")
+            return
+        with beyond:
+            self.send_response(200, "Connection established")
+            self.end_headers()
+            _join(self.connection, beyond)
+        self.close_connection = True
+
+    def _from_store(self) -> None:
+        name = hashlib.sha256(self.path.encode()).hexdigest()[:16] + "-" + Path(self.path).name
+        path = self.server.kept / name
+        with self.server.busy[name]:
+            if not path.exists():
+                try:
+                    self._fetch(path)
+                except OSError as error:
+                    self._refuse(error)
+                    return
+        with path.open("rb") as package:
+            self._answer(200, {"Content-Length": str(path.stat().st_size)}, package)
+
+    def _fetch(self, path: Path) -> None:
+        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+            part = Path(folder) / path.name
+            with urllib.request.urlopen(self.path, timeout=IDLE_SECONDS) as answer, part.open("wb") as out:
+                shutil.copyfileobj(answer, out, BLOCK)
+                wanted = answer.headers["Content-Length"]
+            if wanted and int(wanted) != part.stat().st_size:
+                raise OSError(f"{self.path} ended after {part.stat().st_size} of {wanted} bytes")
+            part.replace(path)
+
+    def _pass_on(self) -> None:
+        headers = {key: value for key, value in self.headers.items() if key.lower() not in HOP}
+        request = urllib.request.Request(self.path, headers=headers, method=self.command)
+        try:
+            with urllib.request.urlopen(request, timeout=IDLE_SECONDS) as answer:
+                self._answer(answer.status, dict(answer.headers.items()), answer)
+        except OSError as error:
+            self._refuse(error)
+
+    def _answer(self, status: int, headers: dict[str, str], body: IO[bytes]) -> None:
+        self.send_response_only(status)
+        for key, value in headers.items():
+            if key.lower() not in HOP:
+                self.send_header(key, value)
+        if "content-length" not in {key.lower() for key in headers}:
+            self.send_header("Connection", "close")
+            self.close_connection = True
+        self.end_headers()
+        if self.command != "HEAD":
+            shutil.copyfileobj(body, self.wfile, BLOCK)
+
+    def _refuse(self, error: OSError) -> None:
+        if isinstance(error, urllib.error.HTTPError):
+            self._answer(error.code, dict(error.headers.items()), error)
+        else:
+            self.send_error(502, f"{self.path}: {error}")
+
+    def log_message(self, *_arguments: object) -> None:
+        """Requests are not logged."""
+
+
+def _reach(host: str, port: int) -> socket.socket:
+    """A connection to a server, by this machine's proxy for HTTPS where it has one."""
+    by = urllib.request.getproxies().get("https")
+    if not by or urllib.request.proxy_bypass(host):
+        return socket.create_connection((host, port), timeout=IDLE_SECONDS)
+    proxy = urllib.parse.urlsplit(by)
+    beyond = socket.create_connection((str(proxy.hostname), proxy.port or 3128), timeout=IDLE_SECONDS)
+    login = ""
+    if proxy.username:
+        pair = f"{urllib.parse.unquote(proxy.username)}:{urllib.parse.unquote(proxy.password or '')}"
+        login = f"Proxy-Authorization: Basic {base64.b64encode(pair.encode()).decode()}\r\n"
+    beyond.sendall(f"CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\n{login}\r\n".encode())
+    answer = b""
+    while not answer.endswith(b"\r\n\r\n"):
+        if not (byte := beyond.recv(1)):
+            break
+        answer += byte
+    if answer.split(b" ")[1:2] != [b"200"]:
+        beyond.close()
+        raise OSError(f"the proxy of this machine says {answer.splitlines()[:1]}")
+    return beyond
+
+
+def _join(one: socket.socket, other: socket.socket) -> None:
+    """Carry bytes both ways until one side ends or both are silent for long."""
+    while True:
+        ready, _, _ = select.select([one, other], [], [], IDLE_SECONDS)
+        if not ready:
+            return
+        for side in ready:
+            data = side.recv(BLOCK)
+            if not data:
+                return
+            (other if side is one else one).sendall(data)

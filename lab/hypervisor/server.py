@@ -1,0 +1,140 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The hypervisor's own interface: orders of the simulated vCenter, and what people and tests ask of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import http.server
+import json
+from collections.abc import Callable
+from typing import Any
+
+from lab.hypervisor.orders import Orders
+from lab.nodes.cloudinit import Guest, User
+from lab.nodes.network import MANAGEMENT, RDMA, Card, address_for
+from lab.nodes.nodes import Nodes, address_of
+from lab.nodes.programs import LabError
+
+
+class Server(http.server.ThreadingHTTPServer):
+    """Listens on loopback, on a free port."""
+
+    daemon_threads = True
+
+    def __init__(self, nodes: Nodes, orders: Orders) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.nodes, self.orders = nodes, orders
+
+    @property
+    def address(self) -> str:
+        """Where it listens."""
+        return f"http://127.0.0.1:{self.server_port}"
+
+    def order(self, body: dict[str, Any]) -> None:
+        """POST /orders"""
+        self.orders.take(body)
+
+    def list_nodes(self, _body: Any) -> list[dict[str, Any]]:
+        """GET /nodes"""
+        return [_shown(guest) for guest in self.nodes.known.values()]
+
+    def make(self, body: dict[str, Any], name: str) -> dict[str, Any]:
+        """PUT /nodes/NAME: a node that belongs to no virtual machine."""
+        users = (User(body.get("user", "debian"), tuple(body.get("ssh_keys", ()))),)
+        card = Card(MANAGEMENT, address_for(name), body.get("address"), gateway=self.nodes.network.gateway)
+        cards = [card]
+        if body.get("rdma_address"):
+            cards.append(Card(RDMA, address_for(f"{name}-rdma"), body["rdma_address"], 9000))
+        with self.orders.turn(name):
+            known = self.nodes.known.get(name)
+            if known is None:
+                known = self.orders.backend.start(Guest(name, name, name, users, tuple(cards)))
+                self.orders.backend.wait(known)
+        return _shown(known)
+
+    def remove(self, _body: Any, name: str) -> None:
+        """DELETE /nodes/NAME"""
+        with self.orders.turn(self._key(name)):
+            self.orders.backend.remove(self._key(name))
+
+    def stun(self, body: dict[str, Any], name: str) -> None:
+        """POST /nodes/NAME/stun"""
+        with self.orders.turn(self._key(name)):
+            self.orders.backend.stun(self._key(name), float(body["seconds"]))
+
+    def harm(self, body: dict[str, Any], name: str) -> None:
+        """POST /nodes/NAME/harm: it does not wait for a move that is under way."""
+        self.orders.backend.harm(self._key(name), body["kind"])
+
+    def moves(self, body: dict[str, Any], name: str = "") -> None:
+        """PUT /moves and PUT /moves/NAME"""
+        before = self.orders.moves.get(name, self.orders.default)
+        after = dataclasses.replace(before, **{key: float(value) for key, value in body.items()})
+        if name:
+            self.orders.moves[name] = after
+        else:
+            self.orders.default, self.orders.moves = after, {}
+
+    def show_moves(self, _body: Any) -> dict[str, Any]:
+        """GET /moves"""
+        named = {name: dataclasses.asdict(move) for name, move in self.orders.moves.items()}
+        return {"default": dataclasses.asdict(self.orders.default), "of": named}
+
+    def _key(self, name: str) -> str:
+        keys = [guest.key for guest in list(self.nodes.known.values()) if guest.name == name]
+        if len(keys) != 1:
+            raise LabError(f"{len(keys)} nodes are called {name}: GET /nodes shows all.")
+        return keys[0]
+
+
+ROUTES: dict[tuple[str, str], Callable[..., Any]] = {
+    ("POST", "orders"): Server.order,
+    ("GET", "nodes"): Server.list_nodes,
+    ("PUT", "nodes/*"): Server.make,
+    ("DELETE", "nodes/*"): Server.remove,
+    ("POST", "nodes/*/stun"): Server.stun,
+    ("POST", "nodes/*/harm"): Server.harm,
+    ("GET", "moves"): Server.show_moves,
+    ("PUT", "moves"): Server.moves,
+    ("PUT", "moves/*"): Server.moves,
+}
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    """One request."""
+
+    server: Server
+
+    def do_GET(self) -> None:
+        """Answer it by the table."""
+        parts = self.path.strip("/").split("/")
+        names = parts[1:2]
+        route = ROUTES.get((self.command, "/".join([parts[0], *("*" for _ in names), *parts[2:]])))
+        if route is None:
+            self._answer(404, f"There is no {self.command} {self.path}.")
+            return
+        length = int(self.headers.get("Content-Length", 0))
+        try:
+            body = json.loads(self.rfile.read(length)) if length else {}
+            self._answer(200, route(self.server, body, *names))
+        except (LabError, KeyError, TypeError, ValueError) as error:
+            self._answer(400, str(error) if isinstance(error, LabError) else f"{self.path}: {error!r}")
+
+    do_POST = do_PUT = do_DELETE = do_GET  # noqa: N815  # the names that http.server looks for
+
+    def _answer(self, status: int, said: Any) -> None:
+        text = said if isinstance(said, str) else "" if said is None else json.dumps(said)
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(text.encode())))
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def log_message(self, *_arguments: object) -> None:
+        """Requests are not logged."""
+
+
+def _shown(guest: Guest) -> dict[str, Any]:
+    cards = [dataclasses.asdict(card) for card in guest.cards]
+    users = [user.name for user in guest.users]
+    return {"key": guest.key, "name": guest.name, "address": address_of(guest), "users": users, "cards": cards}

@@ -1,0 +1,61 @@
+#!/usr/bin/python3
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What a node does before anybody can log in: it takes its name, users and keys, as cloud-init would."""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import subprocess
+from pathlib import Path
+from typing import Any
+
+TOLD = Path("/etc/dml-lab/guest.json")
+HOST_KEY = Path("/etc/ssh/ssh_host_ed25519_key")
+
+
+def main() -> None:
+    """Do all of it; a second boot changes nothing."""
+    told = json.loads(TOLD.read_text())
+    name = told["hostname"]
+    Path("/etc/hostname").write_text(f"{name}\n")
+    hosts = Path("/etc/hosts")
+    lines = (
+        [line for line in hosts.read_text().splitlines() if line.split()[:1] != ["127.0.1.1"]] if hosts.exists() else []
+    )
+    hosts.write_text("\n".join([*(lines or ["127.0.0.1 localhost"]), f"127.0.1.1 {name}"]) + "\n")
+    for path, text in told["files"].items():
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        Path(path).write_text(text)
+    for user in told["users"]:
+        welcome(user)
+    if not HOST_KEY.exists():
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", str(HOST_KEY)], check=True)
+
+
+def welcome(user: dict[str, Any]) -> None:
+    """Make a user, and let those with its keys in."""
+    name = user["name"]
+    try:
+        known = pwd.getpwnam(name)
+    except KeyError:
+        subprocess.run(["useradd", "--create-home", "--shell", user["shell"], name], check=True)
+        known = pwd.getpwnam(name)
+    if user["sudo"]:
+        rule = Path(f"/etc/sudoers.d/90-lab-{name}")
+        rule.write_text(f"{name} {user['sudo']}\n")
+        rule.chmod(0o440)
+    folder = Path(known.pw_dir) / ".ssh"
+    keys = folder / "authorized_keys"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    there = keys.read_text().splitlines() if keys.exists() else []
+    keys.write_text("".join(f"{key}\n" for key in [*there, *(key for key in user["keys"] if key not in there)]))
+    keys.chmod(0o600)
+    for path in (folder, keys):
+        os.chown(path, known.pw_uid, known.pw_gid)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The image that nodes start from: Debian by debootstrap, built once and kept by what goes into it."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from lab.nodes import surroundings
+from lab.nodes.podman import Podman
+from lab.nodes.programs import LabError, run
+
+SUITE = "bookworm"
+PACKAGES = (
+    *("systemd", "systemd-sysv", "libpam-systemd", "dbus", "kmod", "procps", "iproute2", "iputils-ping"),
+    *("openssh-server", "openssh-client", "sudo", "ca-certificates", "python3", "python3-apt"),
+)
+GUEST = Path(__file__).parent / "guest"
+FILES = {  # in the image: (here, mode)
+    "usr/local/sbin/lab-guest": ("lab_guest.py", 0o755),
+    "etc/systemd/system/lab-guest.service": ("lab-guest.service", 0o644),
+    "etc/systemd/system/ssh.service.d/lab.conf": ("ssh.conf", 0o644),
+    "etc/sudo.conf": ("sudo.conf", 0o644),
+    "etc/ssh/sshd_config.d/lab.conf": ("sshd.conf", 0o644),
+}
+CHANGES = ('CMD ["/lib/systemd/systemd"]', "STOPSIGNAL SIGRTMIN+3")
+# What would be the same on every node, or is fetched anew.
+SHED = (
+    "etc/ssh/ssh_host_*",
+    "var/lib/apt/lists/*",
+    "var/cache/apt/archives/*.deb",
+    "var/log/*.log",
+    "etc/apt/sources*",
+)
+
+
+def tag() -> str:
+    """The image's name: another recipe is another image."""
+    parts = [SUITE, *PACKAGES, *CHANGES, *SHED, *FILES, *((GUEST / here).read_text() for here, _mode in FILES.values())]
+    return f"localhost/dml-lab-node:{hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:12]}"
+
+
+def ensure(podman: Podman, tell: Callable[[str], None]) -> str:
+    """Build the image if it is not there; its name."""
+    name = tag()
+    with (podman.store / "image.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if name not in podman("images", "--format", "{{.Repository}}:{{.Tag}}").split():
+            tell(f"Building the nodes' image {name}, once; this takes minutes")
+            _build(podman, name)
+    return name
+
+
+def _build(podman: Podman, name: str) -> None:
+    for left in podman.store.glob("rootfs-*"):  # of a build that was killed
+        shutil.rmtree(left)
+    root = Path(tempfile.mkdtemp(prefix="rootfs-", dir=podman.store))
+    root.chmod(0o755)
+    mirror = surroundings.mirror(SUITE)
+    run("debootstrap", "--variant=minbase", f"--include={','.join(PACKAGES)}", SUITE, str(root), mirror)
+    for there, (here, mode) in FILES.items():
+        path = root / there
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text((GUEST / here).read_text())
+        path.chmod(mode)
+    run("systemctl", f"--root={root}", "enable", "lab-guest.service")
+    for pattern in SHED:
+        for path in root.glob(pattern):
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+    (root / "etc/machine-id").write_text("")
+    _import(podman, root, name)
+    shutil.rmtree(root)
+
+
+def _import(podman: Podman, root: Path, name: str) -> None:
+    changes = [word for change in CHANGES for word in ("--change", change)]
+    packed = subprocess.Popen(["tar", "--numeric-owner", "--xattrs", "-C", root, "-c", "."], stdout=subprocess.PIPE)
+    command = ["podman", "import", *changes, "-", name]
+    done = subprocess.run(command, stdin=packed.stdout, capture_output=True, env=podman.environment, check=False)
+    if packed.wait() or done.returncode:
+        raise LabError(f"The nodes' image could not be packed: {done.stderr.decode().strip()[-800:]}")

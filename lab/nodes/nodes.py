@@ -1,0 +1,197 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Nodes: containers with systemd that behave like small virtual machines, as the hypervisor's first backend."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import ipaddress
+import json
+import os
+import shutil
+import signal
+import socket
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab.nodes import image, surroundings
+from lab.nodes.cloudinit import Guest
+from lab.nodes.network import Network
+from lab.nodes.podman import Podman
+from lab.nodes.programs import LabError, run
+
+LABEL = "dml-lab"
+# NET_ADMIN is for the node's own network alone. Never SYS_TIME: there is one clock for all.
+CAPABILITIES = "NET_ADMIN,NET_RAW,AUDIT_WRITE,SYS_CHROOT,SYS_PTRACE"
+FIRST_LEASE = 100
+TOLD = "/etc/dml-lab"
+BOOT_SECONDS = 60
+LOOK_SECONDS = 0.05
+
+
+@dataclass(frozen=True)
+class Share:
+    """A folder of this machine that nodes see, read-only unless it is said otherwise."""
+
+    here: Path
+    there: str
+    writable: bool = False
+
+    @classmethod
+    def parse(cls, text: str) -> Share:
+        """HERE[:THERE[:rw]]"""
+        here, _, rest = text.partition(":")
+        there, _, mode = rest.partition(":")
+        path = Path(here).resolve()
+        if not path.is_dir() or mode not in {"", "ro", "rw"}:
+            raise LabError(f"{text} cannot be shared: it is HERE[:THERE[:rw]], and HERE a folder that exists.")
+        return cls(path, there or str(path), mode == "rw")
+
+
+class Nodes:
+    """The nodes of one lab."""
+
+    def __init__(self, lab: str, folder: Path, podman: Podman, network: Network) -> None:
+        self.lab, self.folder, self.podman, self.network = lab, folder, podman, network
+        self.shares: Sequence[Share] = ()
+        self.proxy: str | None = None
+        self.known: dict[str, Guest] = {}
+
+    def start(self, guest: Guest) -> Guest:
+        """Boot a node, making it if it is not there; the same with its addresses."""
+        guest = self._leased(guest)
+        self.known[guest.key] = guest
+        self._tell(guest)
+        container = self.container(guest.key)
+        if container not in self.podman.containers(f"{LABEL}={self.lab}"):
+            self._create(guest, container)
+        self.podman("init", container)
+        pid = self.podman.pid(container)
+        run("nsenter", "--target", str(pid), "--uts", "hostname", guest.hostname)
+        self.network.connect(self._cable(guest.key), pid, guest.cards)
+        self.podman("start", container)
+        return guest
+
+    def wait(self, guest: Guest, seconds: float = BOOT_SECONDS) -> None:
+        """Return when its sshd answers."""
+        address, deadline = address_of(guest), time.monotonic() + seconds
+        while not _greets(address):
+            if time.monotonic() > deadline:
+                raise LabError(f"{guest.name} was started, but its sshd at {address} said nothing in {seconds} s.")
+            time.sleep(LOOK_SECONDS)
+
+    def stop(self, key: str) -> None:
+        """Switch a node off as a power cut does: nobody hears of it."""
+        guest = self.known.get(key)
+        if guest is None:
+            return
+        self.network.unplug(self._cable(key), guest.cards)
+        self.podman("kill", self.container(key), refused=("can only kill running", "container state improper"))
+        self.podman("wait", self.container(key))
+
+    def remove(self, key: str) -> None:
+        """Take a node and all it wrote away."""
+        self.podman("rm", "--force", "--time", "0", self.container(key), refused=("no such container", "no container"))
+        shutil.rmtree(self._told(key), ignore_errors=True)
+        self.known.pop(key, None)
+
+    def freeze(self, key: str) -> None:
+        """Stop time in a node, and cut it off: its kernel would go on answering."""
+        self.unplug(key)
+        self.podman("pause", self.container(key))
+
+    def thaw(self, key: str) -> None:
+        """Undo that."""
+        self.podman("unpause", self.container(key))
+        self.plug(key)
+
+    def unplug(self, key: str) -> None:
+        """Pull its cables."""
+        self.network.unplug(self._cable(key), self.known[key].cards)
+
+    def plug(self, key: str) -> None:
+        """Put them back."""
+        self.network.plug(self._cable(key), self.known[key].cards)
+
+    def clear(self) -> None:
+        """Take every node of this lab away, also those of a lab that was killed."""
+        if containers := self.podman.containers(f"{LABEL}={self.lab}"):
+            self.podman("rm", "--force", "--time", "0", *containers)
+        for pattern in (self.lab, f"*/{self.lab}"):  # one hierarchy, or one for each controller
+            for group in Path("/sys/fs/cgroup").glob(pattern):
+                _drop(group)
+        shutil.rmtree(self.folder / "nodes", ignore_errors=True)
+        self.known.clear()
+
+    def container(self, key: str) -> str:
+        """The name of a node's container."""
+        return f"{self.lab}-{key}"
+
+    def _create(self, guest: Guest, container: str) -> None:
+        volumes = [f"{self._told(guest.key)}:{TOLD}:ro"]
+        volumes += [f"{one.here}:{one.there}:{'rw' if one.writable else 'ro'}" for one in self.shares]
+        arguments = ["create", "--name", container, "--hostname", guest.hostname, "--label", f"{LABEL}={self.lab}"]
+        arguments += ["--label", f"name={guest.name}", "--network", "none", "--no-hosts", "--systemd", "always"]
+        arguments += ["--cgroup-parent", f"/{self.lab}", "--cap-add", CAPABILITIES, "--shm-size", "1g"]
+        arguments += [word for volume in volumes for word in ("--volume", volume)]
+        self.podman(*arguments, image.tag())
+
+    def _tell(self, guest: Guest) -> None:
+        told = {
+            "hostname": guest.hostname,
+            "users": [dataclasses.asdict(user) for user in guest.users],
+            "files": surroundings.files(image.SUITE, self.proxy),
+        }
+        folder = self._told(guest.key)
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / "guest.json"
+        path.touch(mode=0o600)
+        path.write_text(json.dumps(told))
+
+    def _told(self, key: str) -> Path:
+        return self.folder / "nodes" / key
+
+    def _cable(self, key: str) -> str:
+        return f"v{hashlib.sha256(key.encode()).hexdigest()[:8]}"
+
+    def _leased(self, guest: Guest) -> Guest:
+        """The lab's DHCP: the management card has an address of the lab's network, given or found."""
+        card, subnet = guest.cards[0], self.network.subnet
+        taken = {address_of(one) for one in self.known.values() if one.key != guest.key}
+        before = self.known.get(guest.key)
+        if card.address is None:
+            free = (str(one) for one in list(subnet)[FIRST_LEASE:-1] if str(one) not in taken)
+            address = address_of(before) if before and address_of(before) not in taken else next(free)
+            card = dataclasses.replace(card, address=f"{address}/{subnet.prefixlen}")
+        address = str(card.address)
+        host = ipaddress.IPv4Interface(address).ip
+        if host not in subnet or str(host) in taken:
+            why = "another node has it" if str(host) in taken else f"the lab's network is {subnet}"
+            raise LabError(f"{guest.name} cannot have the address {address}: {why}. Give it another one.")
+        return dataclasses.replace(guest, cards=(card, *guest.cards[1:]))
+
+
+def address_of(guest: Guest) -> str:
+    """Where a node is reached."""
+    return str(guest.cards[0].address).partition("/")[0]
+
+
+def _greets(address: str) -> bool:
+    try:
+        with socket.create_connection((address, 22), timeout=1) as connection:
+            connection.settimeout(5)
+            return connection.recv(4) == b"SSH-"
+    except OSError:
+        return False
+
+
+def _drop(group: Path) -> None:
+    """Remove a cgroup whose processes are gone, or were left behind."""
+    for process in [line for path in group.rglob("cgroup.procs") for line in path.read_text().split()]:
+        os.kill(int(process), signal.SIGKILL)
+    for inner in sorted((path for path in group.rglob("*") if path.is_dir()), reverse=True):
+        inner.rmdir()
+    group.rmdir()

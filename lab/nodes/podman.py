@@ -1,0 +1,95 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Podman with all its state in one folder, so that neither the machine's own podman nor its services are touched."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+from pathlib import Path
+from typing import Any
+
+from lab.nodes.programs import LabError, run
+
+# runc, because crun gives up where cgroups of both kinds are mounted. Locks in files leave nothing in /dev/shm.
+CONTAINERS = """\
+[containers]
+default_ulimits = {ulimits}
+[engine]
+runtime = "runc"
+cgroup_manager = "cgroupfs"
+events_logger = "none"
+lock_type = "file"
+tmp_dir = "{store}/tmp"
+static_dir = "{store}/libpod"
+volume_path = "{store}/volumes"
+image_copy_tmp_dir = "{store}/tmp"
+[network]
+network_config_dir = "{store}/networks"
+network_backend = "cni"
+"""
+STORAGE = """\
+[storage]
+driver = "overlay"
+graphroot = "{store}/storage"
+runroot = "{store}/run"
+"""
+MOST = 1048576
+
+
+class Podman:
+    """The podman command, bound to a store."""
+
+    def __init__(self, store: Path) -> None:
+        self.store = store
+        self.environment = {
+            **os.environ,
+            "CONTAINERS_CONF": str(store / "containers.conf"),
+            "CONTAINERS_STORAGE_CONF": str(store / "storage.conf"),
+        }
+
+    def prepare(self) -> None:
+        """Write the configuration, and forget what ran before this machine's last boot."""
+        self.store.mkdir(parents=True, exist_ok=True)
+        (self.store / "containers.conf").write_text(CONTAINERS.format(store=self.store, ulimits=json.dumps(_ulimits())))
+        (self.store / "storage.conf").write_text(STORAGE.format(store=self.store))
+        booted, seen = Path("/proc/sys/kernel/random/boot_id").read_text(), self.store / "boot_id"
+        if seen.exists() and seen.read_text() != booted:
+            shutil.rmtree(self.store / "run", ignore_errors=True)
+            shutil.rmtree(self.store / "tmp", ignore_errors=True)
+        seen.write_text(booted)
+
+    def __call__(self, *arguments: str, refused: tuple[str, ...] = ()) -> str:
+        return run("podman", *arguments, environment=self.environment, refused=refused).strip()
+
+    def inspect(self, container: str) -> dict[str, Any]:
+        """What podman knows of a container."""
+        return dict(json.loads(self("container", "inspect", container))[0])
+
+    def containers(self, label: str) -> list[str]:
+        """The names of all containers with a label, running or not."""
+        if not (self.store / "storage.conf").exists():
+            return []
+        return self("ps", "--all", "--filter", f"label={label}", "--format", "{{.Names}}").split()
+
+    def pid(self, container: str) -> int:
+        """The process that is the node's first."""
+        pid = int(self.inspect(container)["State"]["Pid"])
+        if pid == 0:
+            raise LabError(f"{container} has no process: it is not running.")
+        return pid
+
+
+def _ulimits() -> list[str]:
+    """What a process here may have: podman's own defaults are more than a confined root can give."""
+    limits = []
+    # podman lowers its own limit of processes to the number that there can be
+    processes = int(Path("/proc/sys/kernel/pid_max").read_text())
+    for name, number, bound in (("nofile", resource.RLIMIT_NOFILE, MOST), ("nproc", resource.RLIMIT_NPROC, processes)):
+        hard = resource.getrlimit(number)[1]
+        most = bound if hard == resource.RLIM_INFINITY else min(hard, bound)
+        limits.append(f"{name}={most}:{most}")
+    memlock = resource.getrlimit(resource.RLIMIT_MEMLOCK)[1]
+    return [*limits, f"memlock={memlock}:{memlock}"]

@@ -1,0 +1,47 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The programs that nodes need on this machine, and how they are run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+
+PROGRAMS = ("podman", "runc", "debootstrap", "ip", "nsenter", "ssh-keygen", "tar")
+
+
+class LabError(RuntimeError):
+    """One sentence: what was tried, what was said, what to do."""
+
+
+def require() -> None:
+    """Refuse to go on where nodes cannot be made."""
+    if os.geteuid() != 0:
+        raise LabError("Nodes cannot be made: network namespaces need root. Run the same command as root or by sudo.")
+    if missing := [name for name in PROGRAMS if shutil.which(name) is None]:
+        raise LabError(f"Nodes cannot be made: {', '.join(missing)} is not on this machine. Run make setup-nodes.")
+
+
+def can_make_nodes() -> bool:
+    """Whether there can be nodes at all."""
+    return os.geteuid() == 0 and all(shutil.which(name) for name in PROGRAMS)
+
+
+def run(
+    *command: str, text: str | None = None, environment: dict[str, str] | None = None, refused: Sequence[str] = ()
+) -> str:
+    """Run a program to its end and give its output; an error that has one of the words ``refused`` is none."""
+    done = subprocess.run(
+        command,
+        input=text,
+        stdin=subprocess.DEVNULL if text is None else None,
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
+    )
+    if done.returncode and not any(word in done.stderr for word in refused):
+        raise LabError(f"{' '.join(command[:6])} failed ({done.returncode}): {done.stderr.strip()[-800:]}")
+    return done.stdout

@@ -1,0 +1,102 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What a node must know of this machine to install packages: archives, certificates, indexes; read when it boots."""
+
+from __future__ import annotations
+
+import configparser
+import io
+import os
+import re
+import shutil
+import ssl
+import subprocess
+import sys
+from pathlib import Path
+
+from lab.nodes.programs import LabError, run
+
+MIRROR = "LAB_MIRROR"  # of Debian, where this machine's own sources have none for the suite
+FORMAT = "$(REPO_URI)|$(RELEASE)|$(COMPONENT)|$(ORIGIN)"
+HANDED_ON = re.compile(r'^(Acquire::(?:Check-Valid-Until|Check-Date|Retries|https?::Timeout) ".*";)$')
+CERTIFICATES = "/etc/ssl/certs/dml-lab.crt"
+
+
+def sources(suite: str) -> list[tuple[str, str, str]]:
+    """The archives of Debian for a suite that this machine uses: (URI, release, component)."""
+    told = os.environ.get(MIRROR)
+    if told:
+        return [(told, suite, "main")]
+    lines = []
+    if shutil.which("apt-get"):
+        lines = run("apt-get", "indextargets", "--format", FORMAT, "Created-By: Packages").splitlines()
+    targets = {tuple(line.split("|")) for line in lines}
+    ours = (suite, f"{suite}-updates", f"{suite}-security")
+    return sorted((t[0], t[1], t[2]) for t in targets if t[1] in ours and t[2] == "main" and t[3] == "Debian")
+
+
+def mirror(suite: str) -> str:
+    """The archive that has the suite itself."""
+    for uri, release, _component in sources(suite):
+        if release == suite:
+            return uri
+    raise LabError(
+        f"No archive of Debian {suite} is known: this machine's apt has none. Set {MIRROR} to the address of one."
+    )
+
+
+def files(suite: str, proxy: str | None) -> dict[str, str]:
+    """The files that a node gets, by their path there; ``proxy`` is the lab's, by which nodes reach the world."""
+    if proxy is None:
+        return {}
+    bundle = _certificates()
+    environment = {"http_proxy": proxy, "https_proxy": proxy, "no_proxy": "localhost,127.0.0.1"}
+    if bundle:
+        environment.update(dict.fromkeys(("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"), CERTIFICATES))
+    archives = "".join(f"deb {uri} {release} {component}\n" for uri, release, component in sources(suite))
+    return {
+        "/etc/apt/sources.list.d/dml-lab.list": archives,
+        "/etc/apt/apt.conf.d/90dml-lab": _apt(proxy, bool(bundle)),
+        "/etc/pip.conf": _pip(proxy, bool(bundle)),
+        "/etc/environment": "".join(f"{key}={value}\n" for key, value in environment.items()),
+        **({CERTIFICATES: bundle} if bundle else {}),
+    }
+
+
+def _apt(proxy: str, certificates: bool) -> str:
+    lines = [f'Acquire::{scheme}::Proxy "{proxy}";' for scheme in ("http", "https")]
+    if certificates:
+        lines.append(f'Acquire::https::CAInfo "{CERTIFICATES}";')
+    if shutil.which("apt-config"):
+        lines += [line for line in run("apt-config", "dump").splitlines() if HANDED_ON.match(line)]
+    return "\n".join([*lines, ""])
+
+
+def _pip(proxy: str, certificates: bool) -> str:
+    config = configparser.ConfigParser(interpolation=None)
+    config["global"] = {"proxy": proxy, "disable-pip-version-check": "true"}
+    listed = subprocess.run(
+        [sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=False
+    )
+    for line in listed.stdout.splitlines():
+        key, _, value = line.partition("=")
+        name = key.rpartition(".")[2]
+        if name in {"index-url", "extra-index-url", "trusted-host"}:
+            config["global"][name] = value.strip("'\"")
+    if certificates:
+        config["global"]["cert"] = CERTIFICATES
+    text = io.StringIO()
+    config.write(text)
+    return text.getvalue()
+
+
+def _certificates() -> str:
+    """The authorities that this machine trusts, its own among them."""
+    for path in (
+        os.environ.get("SSL_CERT_FILE"),
+        ssl.get_default_verify_paths().cafile,
+        "/etc/ssl/certs/ca-certificates.crt",
+    ):
+        if path and Path(path).is_file():
+            return Path(path).read_text()
+    return ""

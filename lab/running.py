@@ -1,0 +1,185 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A running lab: the simulated data centre, its hypervisor, and what is needed to use or end them."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lab import simulator
+from lab.nodes import image, network
+from lab.nodes.nodes import Nodes
+from lab.nodes.podman import Podman
+from lab.nodes.programs import LabError, can_make_nodes, require, run
+from lab.simulator import DATACENTRES, ROOT, Control, Simulator
+
+FOLDER = ROOT / ".cache" / "lab"
+STORE = FOLDER / "podman"
+SUBNET = "10.0.1.0/24"  # the one that inventories/lab gives its workers
+START_SECONDS = 60
+END_SECONDS = 60
+LOOK_SECONDS = 0.05
+
+
+@dataclass(frozen=True)
+class Wish:
+    """How a lab should be; without a data centre it has nodes alone."""
+
+    datacentre: Path | None = DATACENTRES / "lab.yml"
+    subnet: str = SUBNET
+    shares: Sequence[str] = ()
+    proxy: bool = True
+    nodes: bool = True
+
+
+class Lab:
+    """One lab in one folder; labs of different names do not see each other."""
+
+    def __init__(self, name: str = "default", folder: Path = FOLDER) -> None:
+        self.folder = folder / name
+        self.lab = f"dml{hashlib.sha256(str(self.folder).encode()).hexdigest()[:8]}"
+        self.podman = Podman(STORE)
+        self.key = self.folder / "id_ed25519"
+
+    def up(self, wish: Wish | None = None) -> None:
+        """Start it; what a killed one left is taken away before."""
+        wish = wish or Wish()
+        if wish.nodes:
+            require()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with self._alone():
+            if self.facts("hypervisor" if wish.nodes else "ready"):
+                return
+            self._clear()
+            try:
+                self._start(wish)
+            except BaseException:
+                self._clear()
+                raise
+            lines = [f"export {key}={value!r}" for key, value in self.environment.items()]
+            (self.folder / "env.sh").write_text("\n".join(lines) + "\n")
+
+    def down(self) -> None:
+        """End it, and take every trace away but the images and packages that are kept for the next."""
+        if self.key.exists():
+            require()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with self._alone():
+            self._clear()
+        shutil.rmtree(self.folder)
+
+    def facts(self, what: str) -> dict[str, Any]:
+        """What a running part says of itself: hypervisor, or ready for the simulator; nothing if it does not run."""
+        path = self.folder / f"{what}.json"
+        try:
+            facts = dict(json.loads(path.read_text()))
+        except FileNotFoundError:
+            return {}
+        return facts if simulator.alive(facts["pid"]) else {}
+
+    @property
+    def hypervisor(self) -> Control:
+        """The hypervisor's interface."""
+        facts = self.facts("hypervisor")
+        if not facts:
+            raise LabError(f"The lab in {self.folder} is not up: python -m lab up starts it.")
+        return Control(facts["address"])
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What Ansible needs to reach the data centre and its nodes."""
+        centre, facts = self.facts("ready"), self.facts("hypervisor")
+        told = simulator.environment(centre) if centre else {}
+        if facts:
+            told["LAB_HYPERVISOR"] = str(facts["address"])
+            told["LAB_NETWORK"], told["LAB_GATEWAY"] = str(facts["network"]), str(facts["gateway"])
+            told["LAB_SSH_KEY"], told["LAB_SSH_PUBLIC_KEY"] = str(self.key), self.public_key
+        return told
+
+    @property
+    def public_key(self) -> str:
+        """The key that lets the lab's owner into its nodes."""
+        return self.key.with_suffix(".pub").read_text().strip()
+
+    def node(self, name: str, user: str = "debian", **more: Any) -> dict[str, Any]:
+        """Make a node that belongs to no virtual machine, if it is not there; how it is reached."""
+        made = self.hypervisor.ask("PUT", f"/nodes/{name}", {"user": user, "ssh_keys": [self.public_key], **more})
+        return {
+            "instance": name,
+            "address": made["address"],
+            "user": user,
+            "port": "22",
+            "identity_file": str(self.key),
+        }
+
+    def _start(self, wish: Wish) -> None:
+        if wish.nodes:
+            self.podman.prepare()
+            image.ensure(self.podman, _say)
+            self.key.unlink(missing_ok=True)
+            run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", self.lab, "-f", str(self.key))
+        control = ""
+        if wish.datacentre is not None:
+            control = Simulator(wish.datacentre, folder=self.folder).facts["control"]
+        if wish.nodes:
+            self._start_hypervisor(wish, control)
+
+    def _start_hypervisor(self, wish: Wish, control: str) -> None:
+        subnet = network.free_subnet() if wish.subnet == network.AUTO else wish.subnet
+        command = [sys.executable, "-m", "lab.hypervisor", "--lab", self.lab, "--folder", str(self.folder)]
+        command += ["--store", str(STORE), "--network", subnet, "--control", control]
+        command += [f"--share={share}" for share in wish.shares] + ([] if wish.proxy else ["--no-proxy"])
+        log = self.folder / "hypervisor.log"
+        with log.open("wb") as out:
+            process = subprocess.Popen(
+                command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True
+            )
+        deadline = time.monotonic() + START_SECONDS
+        while not self.facts("hypervisor"):
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise LabError(f"The hypervisor did not start: {log.read_text().strip().splitlines()[-1:]} ({log})")
+            time.sleep(LOOK_SECONDS)
+
+    def _clear(self) -> None:
+        """End what runs and remove what is there, whoever left it."""
+        for what in ("hypervisor", "ready"):
+            if facts := self.facts(what):
+                _end(int(facts["pid"]))
+            (self.folder / f"{what}.json").unlink(missing_ok=True)
+        if not can_make_nodes():
+            return
+        gone = network.Network(self.lab, SUBNET)
+        Nodes(self.lab, self.folder, self.podman, gone).clear()
+        gone.remove()
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        with (self.folder / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+
+def _say(words: str) -> None:
+    print(words, file=sys.stderr, flush=True)
+
+
+def _end(pid: int) -> None:
+    os.kill(pid, signal.SIGTERM)
+    deadline = time.monotonic() + END_SECONDS
+    while simulator.alive(pid):
+        if time.monotonic() > deadline:
+            os.kill(pid, signal.SIGKILL)
+        time.sleep(LOOK_SECONDS)

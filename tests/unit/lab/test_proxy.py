@@ -1,0 +1,83 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The nodes' proxy: packages are fetched once and whole, everything else passes through."""
+
+from __future__ import annotations
+
+import http.server
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from lab.hypervisor.proxy import Proxy
+
+PACKAGE = b"package" * 1000
+
+
+class Archive(http.server.BaseHTTPRequestHandler):
+    """Has one package, one that breaks off, and a list that changes."""
+
+    asked: list[str]
+
+    def do_GET(self) -> None:
+        self.asked.append(self.path)
+        if self.path == "/missing.deb":
+            self.send_error(404)
+            return
+        body = PACKAGE if self.path.endswith(".deb") else str(len(self.asked)).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body) + (1 if "short" in self.path else 0)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_arguments: object) -> None:
+        pass
+
+
+@pytest.fixture
+def archive(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    for name in ("http_proxy", "HTTP_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(Archive, "asked", [], raising=False)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Archive) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.fixture
+def by_proxy(tmp_path: Path) -> Iterator[urllib.request.OpenerDirector]:
+    proxy = Proxy("127.0.0.1", tmp_path)
+    proxy.serve()
+    yield urllib.request.build_opener(urllib.request.ProxyHandler({"http": proxy.address}))
+    proxy.shutdown()
+    proxy.server_close()
+
+
+def test_four_nodes_download_once(archive: str, by_proxy: urllib.request.OpenerDirector) -> None:
+    def fetch(_node: int) -> bytes:
+        return bytes(by_proxy.open(f"{archive}/pool/a_1.0.deb").read())
+
+    with ThreadPoolExecutor(4) as nodes:
+        assert list(nodes.map(fetch, range(4))) == [PACKAGE] * 4
+    assert Archive.asked == ["/pool/a_1.0.deb"]
+
+
+def test_lists_are_not_kept(archive: str, by_proxy: urllib.request.OpenerDirector) -> None:
+    assert [by_proxy.open(f"{archive}/InRelease").read() for _ in range(2)] == [b"1", b"2"]
+
+
+@pytest.mark.parametrize(("path", "code"), [("/short.deb", 502), ("/missing.deb", 404)])
+def test_broken_download_is_not_kept(
+    archive: str, by_proxy: urllib.request.OpenerDirector, tmp_path: Path, path: str, code: int
+) -> None:
+    for _ in range(2):
+        with pytest.raises(urllib.error.HTTPError) as caught:
+            by_proxy.open(f"{archive}{path}").read()
+        assert caught.value.code == code
+    assert (Archive.asked, list(tmp_path.iterdir())) == ([path] * 2, [])
