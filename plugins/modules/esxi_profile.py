@@ -101,6 +101,13 @@ options:
     description: Hosts that should be something else, each with a profile of its own in place of O(profile).
     type: dict
     default: {}
+  adapters_to_come:
+    description:
+      - vmkernel adapters that M(dml.vsphere.rdma_fabric) builds before the profile is applied. Where one that
+        O(profile.pvrdma) names is not there yet, it is planned with a warning in check mode, and refused otherwise.
+    type: list
+    elements: str
+    default: []
 extends_documentation_fragment:
   - dml.vsphere.connection
   - dml.vsphere.hosts
@@ -169,6 +176,7 @@ from ..module_utils.vsphere import fleet, session
 ARGUMENTS = {
     "profile": {"type": "dict", "default": {}, "options": parts.OPTIONS, "apply_defaults": True},
     "host_profiles": {"type": "dict", "default": {}},
+    "adapters_to_come": {"type": "list", "elements": "str", "default": []},
 }
 
 
@@ -180,14 +188,16 @@ def own_profile(host: str, profile: dict[str, Any]) -> dict[str, Any]:
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
-    params = module.params
+    params, to_come = module.params, module.params["adapters_to_come"]
     own = {host: own_profile(host, profile) for host, profile in params["host_profiles"].items()}
     with holder.at_work(), session.session(params) as opened:
         hosts = fleet.find(opened, params, parts.PATHS)
         wanted = {host.name: own.get(host.name, params["profile"]) for host in hosts.hosts}
         images = image.managed_clusters(opened) if any(one["vibs"] for one in wanted.values()) else {}
         watched = holder.watch()
-        profiles = [Profile(host, parts.parts_of(host, wanted[host.name], images), watched) for host in hosts.hosts]
+        profiles = [
+            Profile(host, parts.parts_of(host, wanted[host.name], images, to_come), watched) for host in hosts.hosts
+        ]
         return runner.converge(module, runner.Work(subjects=profiles, refresh=hosts.refresh_for))
 
 

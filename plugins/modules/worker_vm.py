@@ -233,6 +233,21 @@ options:
     description: The hosts on which the workers may run; all of the cluster where nothing is said.
     type: list
     elements: str
+  to_come:
+    description:
+      - What is prepared before the workers are built. Where it is not there yet, it counts as there in check mode;
+        otherwise the call is refused.
+    type: dict
+    suboptions:
+      port_groups:
+        description: Port groups that M(dml.vsphere.rdma_fabric) builds.
+        type: list
+        elements: str
+        default: []
+      gpus:
+        description: Whether the hosts are prepared by M(dml.vsphere.esxi_profile) to share or to give away their GPUs.
+        type: bool
+        default: false
   one_per_host:
     description: Whether each worker has a host of its own. Workers of the cluster that are not in this call count too.
     type: bool
@@ -268,6 +283,13 @@ options:
     description: Seconds until the guest tells its address.
     type: int
     default: 600
+  progress:
+    description: Whether to show what happens while it happens.
+    type: bool
+    default: true
+  progress_file:
+    description: A file to which events are appended. It is made and followed by the action plugin; do not set it.
+    type: path
 extends_documentation_fragment:
   - dml.vsphere.connection
   - dml.vsphere.attributes
@@ -382,7 +404,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils import runner
+from ..module_utils import progress, runner
 from ..module_utils.vm import outcome, wish
 from ..module_utils.vm.crew import Crew
 from ..module_utils.vsphere import session
@@ -391,13 +413,14 @@ from ..module_utils.vsphere import session
 def body(module: AnsibleModule) -> dict[str, Any]:
     wishes, call = wish.wishes_of(module.params), wish.call_of(module.params)
     with session.session(module.params) as opened:
-        crew = Crew(opened, call, wishes)
+        crew = Crew(opened, call, wishes, progress.Progress(module.params["progress_file"]).tell)
         work = runner.Work(subjects=crew.subjects, refresh=crew.refresh)
         return outcome.of_workers(runner.converge(module, work))
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec={**session.arguments(), **wish.OPTIONS}, supports_check_mode=True)
+    arguments = {**session.arguments(), **wish.OPTIONS, **progress.ARGUMENTS}
+    module = AnsibleModule(argument_spec=arguments, supports_check_mode=True)
     runner.run(module, lambda: body(module))
 
 

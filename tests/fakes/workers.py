@@ -27,9 +27,10 @@ GIGABYTE = 2**20
 
 
 class FakeVcenter:
-    """One cluster of hosts with a T4 each, one RDMA port group, one template."""
+    """One cluster of hosts with a T4 each, one RDMA port group, one template; ``bare`` before that was prepared."""
 
-    def __init__(self, hosts: int = 3) -> None:
+    def __init__(self, hosts: int = 3, *, bare: bool = False) -> None:
+        self.bare = bare
         self.writes: list[tuple[str, str]] = []
         self.deaf: set[str] = set()
         self.faults: dict[str, Exception] = {}
@@ -88,7 +89,7 @@ class FakeVcenter:
         return {
             "name": "gpu",
             "host": self.hosts,
-            "network": [self.group],
+            "network": [] if self.bare else [self.group],
             "datastore": [self.store],
             "resourcePool": self.pool,
         }
@@ -99,7 +100,7 @@ class FakeVcenter:
             deviceName="NVIDIA Tesla T4",
             vendorName="NVIDIA",
             pciId="0000:3b:00.0",
-            graphicsType="sharedDirect",
+            graphicsType="basic" if self.bare else "sharedDirect",
             memorySizeInKB=15 * GIGABYTE,
             vm=here,
         )
@@ -110,7 +111,7 @@ class FakeVcenter:
             "summary.hardware.numCpuThreads": 32,
             "summary.hardware.cpuMhz": 2000,
             "config.graphicsInfo": [info],
-            "config.sharedPassthruGpuTypes": list(OFFERED),
+            "config.sharedPassthruGpuTypes": [] if self.bare else list(OFFERED),
         }
 
 
@@ -262,5 +263,5 @@ def _replaced(vcenter: FakeVcenter) -> list[tuple[Any, str, Callable[..., Any]]]
         (properties, "find_all", lambda _s, kind, paths: [(one, picked(one, paths)) for one in vcenter.all(kind)]),
         (properties, "read_many", lambda _s, refs, paths: {one._moId: picked(one, paths) for one in refs}),
         (power.properties, "watch", watch),
-        (tasks, "wait", lambda _session, started, _seconds: started.task),
+        (tasks, "wait", lambda _session, started, _seconds, _progress=None: started.task),
     ]

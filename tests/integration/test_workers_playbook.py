@@ -38,6 +38,8 @@ def test_four_workers_come_once_and_are_repaired(
     built = ansible.playbook(PLAYBOOK, "-i", str(INVENTORY))
     assert built.rc == 0, built.out
     assert "4 workers are as described" in built.out
+    assert "  worker01: is cloned from ubuntu-2204 to esx01.lab [" in built.out
+    assert "  worker04: its guest has the address 10.0.1.14 [" in built.out
     assert "worker04: runs on esx04.lab, grid_t4-16c, 10.0.1.14" in built.out
     prepared.clear()
     again = ansible.playbook(PLAYBOOK, "-i", str(INVENTORY))

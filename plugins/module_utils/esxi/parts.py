@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -33,15 +34,18 @@ PATHS = tuple(
 )
 
 
-def parts_of(host: Host, profile: Wishes, cluster_images: Mapping[str, str]) -> list[Part]:
-    """The parts of one host's profile; ``cluster_images`` names the clusters that an image manages."""
+def parts_of(host: Host, profile: Wishes, cluster_images: Mapping[str, str], to_come: Sequence[str] = ()) -> list[Part]:
+    """The parts of one host's profile; ``cluster_images`` names the clusters that an image manages.
+
+    ``to_come`` are the vmkernel adapters that are built before the profile is applied.
+    """
     return [
         *_passthrough(host, profile),
         *_vibs(host, profile, cluster_images),
         *_graphics(host, profile),
         *_kernel_modules(host, profile),
         *_roce(host, profile),
-        *_pvrdma(host, profile),
+        *_pvrdma(host, profile, to_come),
     ]
 
 
@@ -87,8 +91,9 @@ def _roce(host: Host, profile: Wishes) -> Iterator[Part]:
         yield Part("RoCE", subject, subject.plan)
 
 
-def _pvrdma(host: Host, profile: Wishes) -> Iterator[Part]:
+def _pvrdma(host: Host, profile: Wishes, to_come: Sequence[str]) -> Iterator[Part]:
     wanted = profile.get("pvrdma")
     if wanted:
-        subject = pvrdma.Pvrdma(host, pvrdma.wish(wanted))
+        wish = replace(pvrdma.wish(wanted), to_come=frozenset(to_come))
+        subject = pvrdma.Pvrdma(host, wish)
         yield Part("PVRDMA", subject, subject.plan)

@@ -33,10 +33,14 @@ REQUIRED_IF = [("state", "present", ["vmk"])]
 
 @dataclass(frozen=True)
 class Wish:
-    """The adapter to tag; None takes the tag away. Then the firewall is closed too, unless it shall stay as it is."""
+    """The adapter to tag; None takes the tag away. Then the firewall is closed too, unless it shall stay as it is.
+
+    Adapters ``to_come`` are built before this is applied: a plan can be made without them, not carried out.
+    """
 
     vmk: str | None
     close_firewall: bool = True
+    to_come: frozenset[str] = frozenset()
 
 
 def wish(params: Mapping[str, Any]) -> Wish:
@@ -115,9 +119,13 @@ def plan_pvrdma(current: Mapping[str, Any], wanted: Wish) -> Plan:
         closed = False if wanted.close_firewall and before["firewall_open"] else before["firewall_open"]
         after = {"vmk": untagged, "firewall_open": closed}
         return Plan(before=before, after=after, unmet=_disturbed(current, untagged))
-    reasons = [*_missing(current), *_misplaced(current["network"], wanted.vmk)]
+    coming = wanted.vmk in wanted.to_come and wanted.vmk not in current["network"]["vmkernel"]
+    reasons = [*_missing(current), *(() if coming else _misplaced(current["network"], wanted.vmk))]
     if reasons:
         raise Refused("PVRDMA", f"prepare {wanted.vmk} for it", "; ".join(reasons), "correct that first")
+    if coming:
+        said = f"there is no vmkernel adapter {wanted.vmk} yet; it comes with the RDMA fabric"
+        return Plan(before=before, after={"vmk": wanted.vmk, "firewall_open": True}, warnings=(said,), unmet=(said,))
     path = _path(current["network"], wanted.vmk)
     return Plan(
         before={**before, **path},

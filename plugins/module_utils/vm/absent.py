@@ -54,5 +54,7 @@ class Gone:
             mark.write(self.crew.site.session, machine.ref, self.target, None)
             return
         if machine.on:
+            self.crew.tell(self.target, "is shut down")
             power.stop(machine, self.crew.call.power_timeout)
+        self.crew.tell(self.target, "is deleted")
         power.destroy(machine, self.crew.call.clone_timeout)

@@ -83,8 +83,8 @@ class Places:
         return self._known[kind]
 
 
-def make(site: Site, wish: Wish, template: Machine, place: Place, host: str, seconds: int) -> Any:
-    """Clone the template; the reference of the new machine."""
+def begin(site: Site, wish: Wish, template: Machine, place: Place, host: str) -> tasks.Started:
+    """Begin to clone the template; the task's result is the new machine."""
     # The clone says by itself what it is: a run that is killed now is gone on with.
     building = vim.option.OptionValue(key=mark.BUILDING, value=wish.name)
     spec = vim.vm.CloneSpec(
@@ -102,7 +102,7 @@ def make(site: Site, wish: Wish, template: Machine, place: Place, host: str, sec
     tried = f"clone it from {template.name}"
     with speaking(wish.name, tried):
         task = template.ref.CloneVM_Task(folder=place.folder, name=wish.name, spec=spec)
-    return tasks.wait(site.session, tasks.Started(task, wish.name, tried), seconds).result
+    return tasks.Started(task, wish.name, tried)
 
 
 def _snapshot(wish: Wish, template: Machine) -> Any:

@@ -4,19 +4,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 from ..errors import Refused
 from ..logic import placement
 from ..vsphere.faults import speaking
+from ..vsphere.properties import Values
 from ..vsphere.session import Session
-from . import clone, customise, gpu, hosts, mark, nics, power, sizing
+from . import clone, customise, gpu, hosts, mark, networks, nics, power, sizing
 from .absent import Gone
 from .machine import Machine
 from .site import Site
-from .wish import Call, Gpu, Wish
+from .wish import Call, Gpu, ToCome, Wish
 from .worker import Worker
 
 KEYS = (
@@ -29,8 +30,14 @@ KEYS = (
 class Crew:
     """The workers of one call in their cluster."""
 
-    def __init__(self, session: Session, call: Call, wishes: Sequence[Wish]) -> None:
-        self.call, self.wishes = call, list(wishes)
+    def __init__(
+        self,
+        session: Session,
+        call: Call,
+        wishes: Sequence[Wish],
+        tell: Callable[[str, str], None] = lambda _about, _what: None,
+    ) -> None:
+        self.call, self.wishes, self.tell = call, list(wishes), tell
         self.site = Site(session, call.cluster)
         self.places = clone.Places(self.site)
         kind: Any = Worker if call.state == "present" else Gone
@@ -45,7 +52,7 @@ class Crew:
         if not subjects:
             return
         if self.call.wait_for_address:
-            self.silent = power.silent(list(self.started.values()), self.call.address_timeout)
+            self.silent = power.silent(list(self.started.values()), self.call.address_timeout, self.tell)
         names = [wish.name for wish in self.wishes]
         self.site.refresh([*names, *(wish["template"] for wish in self.wishes if wish["template"])])
         if self.call.state == "present":
@@ -135,12 +142,33 @@ class Crew:
         grouped = any(one.group for wish in self.wishes for one in self._gpus(wish))
         return [
             hosts.seen(
-                values,
+                self._as_planned(values),
                 self.site.others(key, names),
                 self.site.groups(values["name"]) if grouped and self._answers(values) else (),
             )
             for key, values in self.site.hosts.items()
         ]
+
+    def _as_planned(self, values: Values) -> Values:
+        """A host as it is, or as it is to be before the workers are built."""
+        if not self.call.to_come.gpus:
+            return values
+        wanted = {profile for wish in self.wishes for profile in gpu.demand_of(self._gpus(wish), 0, 0).vgpus}
+        return hosts.prepared(values, sorted(wanted))
+
+    @property
+    def networks(self) -> networks.Networks:
+        """The networks that there are, and those that come before the workers."""
+        return networks.to_come(self.site.networks, self.call.to_come.port_groups)
+
+    def awaited(self, wish: Wish, host: str) -> list[str]:
+        """What a worker needs that is yet to come, in words."""
+        nics_ = [wish[key] for key in (nics.MANAGEMENT, nics.RDMA) if wish[key]]
+        named = {self.networks.named(nic["portgroup"]) for nic in nics_}
+        missing = [f"port group {network.name}" for network in named if network.to_come]
+        demand = gpu.demand_of(self._gpus(wish), 0, 0)
+        gpus = [f"the GPUs of {host}"] if hosts.lacks(self._values(host), demand) else []
+        return [*sorted(missing), *gpus] if self.call.to_come != ToCome() else []
 
     def _person(self, wish: Wish) -> placement.Worker:
         """A worker as the planner of places sees it; one without a template is refused when it is planned."""
@@ -175,7 +203,7 @@ class Crew:
             said = f"it has {', '.join(sorted(known))}"
             raise Refused(f"cluster {self.site.name}", f"find {', '.join(unknown)}", said, "correct the names of hosts")
 
-    def _values(self, host: str) -> Mapping[str, Any]:
+    def _values(self, host: str) -> Values:
         return next(values for values in self.site.hosts.values() if values["name"] == host)
 
     @staticmethod

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from ..vsphere import custom_fields, properties
+from ..vsphere import custom_fields, fleet, properties
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
 from . import customise, gpu, mark, nics
@@ -39,6 +39,22 @@ def workers(session: Session, clusters: Collection[str] = ()) -> list[dict[str, 
     machines = [Machine(session, ref, found[ref._moId]) for ref in chosen if ref._moId in found]
     read = [_worker(machine, marks[machine.ref._moId] or {}, names) for machine in machines]
     return sorted(read, key=lambda one: str(one["name"]))
+
+
+def unfinished(session: Session, cluster: str) -> list[str]:
+    """The clones of a cluster that a run was killed over before it could mark them."""
+    definitions = custom_fields.definitions(session)
+    hosts = {ref._moId for ref in fleet.find_cluster(session, cluster, ("host",))[1].get("host") or []}
+    every = properties.find_all(session, vim.VirtualMachine, ("name", "customValue", "runtime.host"))
+    refs = [
+        ref
+        for ref, values in every
+        if getattr(values.get("runtime.host"), "_moId", None) in hosts
+        and mark.read(values["name"], definitions, values.get("customValue")) is None
+    ]
+    read = properties.read_many(session, refs, ("name", "config.extraConfig"))
+    machines = [Machine(session, ref, read[ref._moId]) for ref in refs if ref._moId in read]
+    return sorted(one.name for one in machines if one.extra.get(mark.BUILDING) == one.name)
 
 
 def groups(worker: Mapping[str, Any]) -> Iterator[str]:

@@ -10,8 +10,8 @@ from typing import Any
 
 from ..logic import mmio
 from ..logic.gpu_slots import Gpu as SlotGpu
-from ..logic.gpu_slots import Slots
-from ..logic.placement import Device, Host, Wanted
+from ..logic.gpu_slots import Slots, parse
+from ..logic.placement import Demand, Device, Host, Wanted
 from ..vsphere.properties import Values
 from ..vsphere.sdk import vim
 from .gpu import NVIDIA, held
@@ -35,6 +35,8 @@ PATHS = (
 RDMA = "config.network.rdmaDevice"
 RDMA_SINCE = (7, 0)
 SHARED_DIRECT = "sharedDirect"
+# Put beside what was read of a host: the profiles that it is to offer when its GPUs are prepared.
+TO_COME = "to come"
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,20 @@ def seen(host: Values, others: Others, groups: Iterable[str] = ()) -> Host:
     )
 
 
+def prepared(host: Values, profiles: Iterable[str]) -> Values:
+    """A host as it is to be when its GPUs are prepared, to plan with: it offers those of the profiles that fit them."""
+    names = [str(one.deviceName).lower().replace(" ", "") for one in host.get("config.graphicsInfo") or []]
+    parsed = {name: found for name in profiles if (found := parse(name))}
+    fitting = [name for name, one in parsed.items() if any(one.model in name_ for name_ in names)]
+    return {**host, TO_COME: fitting}
+
+
+def lacks(host: Values, demand: Demand) -> bool:
+    """Whether a host offers less than is wanted, as long as its GPUs are not prepared."""
+    offered = set(host.get("config.sharedPassthruGpuTypes") or []) if _shared(host) else set[str]()
+    return not set(demand.vgpus) <= offered or bool(demand.devices and not _devices(host, {}, {}))
+
+
 def memory_of(hosts: Iterable[Values], wanted: Wanted) -> int | None:
     """The memory of the GPU that is wanted, in gigabytes."""
     for host in hosts:
@@ -88,14 +104,16 @@ def _in_service(host: Values) -> bool:
 
 
 def _shared(host: Values) -> list[Any]:
-    return [one for one in host.get("config.graphicsInfo") or [] if one.graphicsType == SHARED_DIRECT]
+    known = host.get("config.graphicsInfo") or []
+    return [one for one in known if one.graphicsType == SHARED_DIRECT or host.get(TO_COME)]
 
 
 def _slots(host: Values, running: Sequence[Machine]) -> Slots:
     """The shared GPUs with the virtual GPUs of the others on them."""
     waiting = {one.ref._moId: [str(gpu.gpu) for gpu in held(one) if gpu.gpu.profile] for one in running}
     gpus = tuple(_slot_gpu(one, waiting) for one in _shared(host))
-    slots = Slots(gpus, tuple(sorted(host.get("config.sharedPassthruGpuTypes") or [])))
+    offered = {*(host.get("config.sharedPassthruGpuTypes") or []), *host.get(TO_COME, ())}
+    slots = Slots(gpus, tuple(sorted(offered)))
     # Where the server does not tell the GPU of a virtual machine, it sits where it fits.
     for profile in [profile for profiles in waiting.values() for profile in profiles]:
         slots = slots.take(profile) or slots
@@ -112,7 +130,8 @@ def _devices(
     host: Values, nodes: Mapping[str, int], holders: Mapping[str, str], *, active: bool = True
 ) -> tuple[Device, ...]:
     """The NVIDIA devices that the host gives away as a whole."""
-    passed = {one.id: one for one in host.get("config.pciPassthruInfo") or [] if one.passthruActive or not active}
+    every = not active or TO_COME in host
+    passed = {one.id: one for one in host.get("config.pciPassthruInfo") or [] if one.passthruActive or every}
     return tuple(
         Device(
             address=one.id,

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..errors import NotFound
@@ -22,6 +22,11 @@ class Network:
     ref: Any
     switch: str = ""
     key: str = ""
+
+    @property
+    def to_come(self) -> bool:
+        """Whether it is yet to be built."""
+        return self.ref is None
 
     def backing(self) -> Any:
         """What a card says to be connected to it."""
@@ -54,6 +59,13 @@ class Networks:
         if port is not None:
             return next((one.name for one in self.all if one.key and one.key == port.portgroupKey), None)
         return getattr(backing, "deviceName", None)
+
+
+def to_come(networks: Networks, names: Sequence[str]) -> Networks:
+    """The networks with port groups of the RDMA switch that are yet to be built, to plan with."""
+    there = {network.name for network in networks.all}
+    made = [Network(name, None, key=f"{name} to come") for name in names if name not in there]
+    return replace(networks, all=[*networks.all, *made])
 
 
 def read(session: Session, cluster: str, refs: Sequence[Any]) -> Networks:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..errors import TimedOut
@@ -39,16 +39,18 @@ def destroy(machine: Machine, seconds: int) -> None:
     _run(machine, "delete it", machine.ref.Destroy_Task, seconds)
 
 
-def silent(machines: Sequence[Machine], seconds: int) -> set[str]:
+def silent(machines: Sequence[Machine], seconds: int, tell: Callable[[str, str], None]) -> set[str]:
     """Wait until every guest tells its address; the names of those that did not in time."""
+    waiting = {machine.ref._moId: machine for machine in machines}
     if not machines:
         return set()
     refs = [machine.ref for machine in machines]
-    values: Mapping[str, properties.Values] = {}
     for values in properties.watch(machines[0].session, refs, (ADDRESS,), time.monotonic() + seconds):
-        if all(one.get(ADDRESS) for one in values.values()):
+        for key in [key for key in waiting if values.get(key, {}).get(ADDRESS)]:
+            tell(waiting.pop(key).name, f"its guest has the address {values[key][ADDRESS]}")
+        if not waiting:
             break
-    return {machine.name for machine in machines if not values.get(machine.ref._moId, {}).get(ADDRESS)}
+    return {machine.name for machine in waiting.values()}
 
 
 def no_address(name: str, seconds: int) -> TimedOut:

@@ -80,6 +80,13 @@ OPTIONS: dict[str, Any] = {
     },
     "defaults": {"type": "dict", "options": _WORKER},
     "hosts": {"type": "list", "elements": "str"},
+    "to_come": {
+        "type": "dict",
+        "options": {
+            "port_groups": {"type": "list", "elements": "str", "default": []},
+            "gpus": {"type": "bool", "default": False},
+        },
+    },
     "one_per_host": {"type": "bool", "default": True},
     "same_numa_node": {"type": "str", "choices": ["require", "prefer", "ignore"], "default": "prefer"},
     "adopt": {"type": "bool", "default": False},
@@ -122,6 +129,14 @@ class Wish:
 
 
 @dataclass(frozen=True)
+class ToCome:
+    """What is prepared before the workers are built: a plan can be made without it, not carried out."""
+
+    port_groups: tuple[str, ...] = ()
+    gpus: bool = False
+
+
+@dataclass(frozen=True)
 class Call:
     """What holds for all workers of a call."""
 
@@ -136,13 +151,18 @@ class Call:
     clone_timeout: int = 3600
     power_timeout: int = 300
     address_timeout: int = 600
+    to_come: ToCome = ToCome()
 
 
 def call_of(params: Mapping[str, Any]) -> Call:
     """The call without its workers."""
     keys = Call.__dataclass_fields__
-    hosts = params.get("hosts")
-    return Call(**{**{key: params[key] for key in keys if key in params}, "hosts": tuple(hosts) if hosts else None})
+    hosts, coming = params.get("hosts"), params.get("to_come") or {}
+    made = {
+        "hosts": tuple(hosts) if hosts else None,
+        "to_come": ToCome(tuple(coming.get("port_groups") or ()), bool(coming.get("gpus"))),
+    }
+    return Call(**{**{key: params[key] for key in keys if key in params}, **made})
 
 
 def wishes_of(params: Mapping[str, Any]) -> list[Wish]:

@@ -15,6 +15,7 @@ from ..vsphere.faults import speaking
 from ..vsphere.sdk import vim
 from . import clone, customise, gpu, mark, nics, power, sizing
 from .machine import Machine
+from .quarters import Quarters
 from .wish import Wish
 
 if TYPE_CHECKING:
@@ -85,12 +86,14 @@ class Worker:
             mark.write(self.crew.site.session, machine.ref, self.target, plan.after["mark"])
         stops = POWER_OFF in plan.needs or plan.after["power"] == "off"
         if machine.on and stops:
+            self._tell("is shut down")
             power.stop(machine, self.crew.call.power_timeout)
             machine.refresh()
         if self.crew.site.host_name(machine.host) != plan.after["host"]:
             self._move(machine, plan.after["host"])
         self._reconfigure(machine, plan.after)
         if plan.after["power"] == "on" and not machine.on:
+            self._tell("is started")
             power.start(machine, self.crew.call.power_timeout)
             self.crew.started[self.target] = machine
 
@@ -98,7 +101,7 @@ class Worker:
         crew = self.crew
         after = sizing.wanted(self.wish, current if current["exists"] else base, crew.host_mhz(place))
         macs = crew.macs_for(self.wish)
-        after.update(nics.wanted(self.wish, current if current["exists"] else {}, crew.site.networks, macs))
+        after.update(nics.wanted(self.wish, current if current["exists"] else {}, crew.networks, macs))
         if self.wish.gpus is not None:
             there = crew.site.machines.get(self.target)
             after["gpus"] = gpu.after(self.wish, gpu.held(there) if there else [])
@@ -132,8 +135,13 @@ class Worker:
             needs=frozenset({POWER_OFF}) if cold else frozenset(),
             why=tuple(self._why(current, after, cold)),
             warnings=tuple(self._warnings(current, after, changed)),
-            unmet=(refused,) if cycle and not self.crew.call.power_cycle else (),
+            unmet=(*self._awaits(after), *((refused,) if cycle and not self.crew.call.power_cycle else ())),
         )
+
+    def _awaits(self, after: Mapping[str, Any]) -> Iterator[str]:
+        """What must be there before it is built and is not."""
+        if awaited := self.crew.awaited(self.wish, after["host"]):
+            yield f"{', '.join(awaited)} must be prepared first"
 
     def _why(self, current: Mapping[str, Any], after: Mapping[str, Any], cold: list[str]) -> Iterator[str]:
         if not current["exists"]:
@@ -159,14 +167,18 @@ class Worker:
     def _clone(self, host: str) -> Machine:
         crew = self.crew
         template, place = crew.base_of(self.wish), crew.clone_place(self.wish)
-        ref = clone.make(crew.site, self.wish, template, place, host, crew.call.clone_timeout)
-        machine = Machine(crew.site.session, ref)
+        self._tell(f"is cloned from {template.name} to {host}")
+        shown = Quarters(lambda percent: self._tell(f"is cloned to {percent} %"))
+        started = clone.begin(crew.site, self.wish, template, place, host)
+        made = tasks.wait(crew.site.session, started, crew.call.clone_timeout, shown)
+        machine = Machine(crew.site.session, made.result)
         machine.refresh()
         crew.site.machines[self.target] = machine
         crew.cloned.add(self.target)
         return machine
 
     def _move(self, machine: Machine, host: str) -> None:
+        self._tell(f"moves to {host}")
         site = self.crew.site
         pool = None if site.host_name(machine.host) else site.values["resourcePool"]
         spec = vim.vm.RelocateSpec(host=site.host_named(host), pool=pool)
@@ -178,11 +190,15 @@ class Worker:
         spec = self._spec(machine, after)
         if spec is None:
             return
+        self._tell("gets its hardware")
         spec.changeVersion = machine["config.changeVersion"]
         with speaking(self.target, "reconfigure it", CHANGED_MEANWHILE):
             task = machine.ref.ReconfigVM_Task(spec)
         started = tasks.Started(task, self.target, "reconfigure it", CHANGED_MEANWHILE)
         tasks.wait(self.crew.site.session, started, RECONFIGURE_SECONDS)
+
+    def _tell(self, what: str) -> None:
+        self.crew.tell(self.target, what)
 
     def _spec(self, machine: Machine, after: Mapping[str, Any]) -> Any:
         """What differs, as a ConfigSpec; None for nothing."""

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -38,6 +40,63 @@ def test_four_runs() -> None:
     for check in (True, False):
         again = call(vcenter, check=check, **WISH)
         assert (again["changed"], vcenter.writes) == (False, []), again
+
+
+def test_each_step_is_told_while_it_is_done(tmp_path: Path) -> None:
+    vcenter, events = FakeVcenter(), tmp_path / "events"
+    events.touch()
+
+    def told(**options: Any) -> list[str]:
+        events.write_text("")
+        result = call(vcenter, progress_file=str(events), **options)
+        assert not result.get("failed"), result
+        lines = [json.loads(line) for line in events.read_text().splitlines()]
+        return [line["what"] for line in lines if line["about"] == "w1"]
+
+    assert told(**WISH) == [
+        "is cloned from golden to host-1.lab",
+        "gets its hardware",
+        "is started",
+        "its guest has the address 10.0.0.9",
+    ]
+    assert told(**WISH) == []
+    assert told(state="absent", power_cycle=True, workers=WISH["workers"]) == ["is shut down", "is deleted"]
+
+
+COMING = {"port_groups": ["rdma-vm"], "gpus": True}
+
+
+def test_workers_are_planned_on_what_is_yet_to_be_prepared() -> None:
+    vcenter = FakeVcenter(bare=True)
+    planned = call(vcenter, check=True, to_come=COMING, **WISH)
+    assert (planned.get("failed"), planned["changed"], vcenter.writes) == (None, True, []), planned
+    assert [one["state"]["host"] for one in planned["workers"]] == ["host-1.lab", "host-2.lab"]
+    assert planned["workers"][0]["unmet"] == ["port group rdma-vm, the GPUs of host-1.lab must be prepared first"]
+    prepared = call(FakeVcenter(), check=True, **WISH)
+    assert planned["diff"] == prepared["diff"]
+
+
+@pytest.mark.parametrize(
+    ("coming", "check", "words"),
+    [
+        ({}, True, "offer"),
+        ({"gpus": True}, True, "find one port group named 'rdma-vm'"),
+        ({"port_groups": ["rdma-vm"]}, True, "offer"),
+        ({"port_groups": ["rdma-vmk"], "gpus": True}, True, "there is none; it has rdma-vmk"),
+        (COMING, False, "port group rdma-vm, the GPUs of host-1.lab must be prepared first"),
+    ],
+)
+def test_what_is_not_there_is_refused(coming: dict[str, Any], check: bool, words: str) -> None:
+    vcenter = FakeVcenter(bare=True)
+    refused = call(vcenter, check=check, to_come=coming, **WISH)
+    assert refused["failed"] and words in refused["msg"], refused["msg"]
+    assert vcenter.writes == []
+
+
+def test_a_profile_that_no_gpu_of_the_cluster_will_ever_have_is_refused() -> None:
+    wish = {**WISH, "defaults": {**WISH["defaults"], "gpus": [{"profile": "grid_a100-40c"}]}}
+    refused = call(FakeVcenter(bare=True), check=True, to_come=COMING, **wish)
+    assert refused["failed"] and "grid_a100-40c" in refused["msg"]
 
 
 def test_the_hardware_is_as_asked_for() -> None:

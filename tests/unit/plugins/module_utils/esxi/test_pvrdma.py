@@ -53,6 +53,18 @@ def test_check_apply_check_apply() -> None:
     assert applied["needs"] == [] and applied["warnings"] == []
 
 
+def test_an_adapter_that_is_yet_to_come_is_planned_and_not_tagged() -> None:
+    one, coming = host(), Wish("vmk7", to_come=frozenset({"vmk7"}))
+    planned = converge(one, wish=coming, check=True)
+    said = "there is no vmkernel adapter vmk7 yet; it comes with the RDMA fabric"
+    assert planned["changed"] and planned["warnings"] == [f"esx01.lab: {said}"]
+    assert planned["diff"][0]["after"] == {"vmk": "vmk7", "firewall_open": True}
+    refused = converge(one, wish=coming)
+    assert refused["failed"] and said in refused["msg"] and one.writes == []
+    there = converge(one, wish=Wish("vmk1", to_come=frozenset({"vmk1"})))
+    assert there["changed"] and there["warnings"] == [] and TAGGED in one.writes
+
+
 def test_only_what_differs_is_written() -> None:
     opened = host(is_open=True)
     converge(opened)
