@@ -27,14 +27,28 @@ MAY_IMPORT: dict[str, set[str]] = {
     "vm": {"vm", *SUBJECTS},
     "vmotion": {"vmotion", "vm", "cluster", "esxi", *SUBJECTS},
     "guest": {"guest", "logic", "plan", "errors"},
+    "watch": {"watch"},
     "runner": {"plan", "errors"},
     "single": {"runner", "plan", "errors"},
     "progress": set(),
-    "modules": {"runner", "single", "progress", "esxi", "cluster", "fabric", "vm", "vmotion", "guest", *SUBJECTS},
+    "modules": {
+        "runner",
+        "single",
+        "progress",
+        "esxi",
+        "cluster",
+        "fabric",
+        "vm",
+        "vmotion",
+        "guest",
+        "watch",
+        *SUBJECTS,
+    },
     "inventory": {"vm", "vsphere", "logic", "errors"},
     "action": {"plugin_utils", "logic", "plan", "errors"},
     "plugin_utils": {"plugin_utils", "logic", "errors"},
     "filter": {"logic", "errors"},
+    "lookup": {"logic", "errors"},
     "doc_fragments": set(),
 }
 # What a room may import from outside the collection and the standard library.
@@ -45,6 +59,7 @@ FOREIGN: dict[str, set[str]] = {
     "action": {"ansible"},
     "plugin_utils": {"ansible"},
     "filter": {"ansible"},
+    "lookup": {"ansible"},
 }
 # Rooms that also run inside a worker, with the oldest Python that ansible-core reaches there.
 IN_WORKERS = {"errors", "plan", "runner", "logic", "guest"}

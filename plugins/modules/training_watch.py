@@ -1,0 +1,129 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Module: watch a training job from outside while something else happens."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: training_watch
+short_description: Collect the step records of a job from all its nodes, stamped with this machine's clock
+version_added: 1.0.0
+description:
+  - Keeps one connection to each node open and writes every step record that appears there to one file here, with the
+    key C(seen), the moment at which it arrived by the clock of the machine that runs the module.
+  - A connection that breaks is opened again; no record is lost and none comes twice.
+  - It ends when the file O(stop) appears, when no record came for O(silence) seconds, or after O(timeout) seconds.
+    Run it on the controller, by C(async) with C(poll) 0, while workers are moved.
+options:
+  nodes:
+    description: The nodes to watch.
+    type: list
+    elements: dict
+    required: true
+    suboptions:
+      name:
+        description: Name of the node.
+        type: str
+        required: true
+      reach:
+        description:
+          - The words of a command that runs on the node what is appended to it, such as V(ssh), its options, and the
+            address. It must not send keep-alives of its own, which would end the connection during a move.
+        type: list
+        elements: str
+        required: true
+  folder:
+    description: The folder on the nodes in which the files of records lie.
+    type: str
+    required: true
+  records:
+    description: The file on this machine to which records are appended. Only its owner can read it.
+    type: path
+    required: true
+  stop:
+    description: A file on this machine whose appearance ends the watch.
+    type: path
+    required: true
+  silence:
+    description: Seconds without any record after which the job counts as silent.
+    type: float
+    default: 600
+  timeout:
+    description: Seconds after which the watch ends in any case.
+    type: float
+    default: 86400
+author:
+  - The dml.vsphere contributors (@dml-vsphere)
+extends_documentation_fragment:
+  - dml.vsphere.attributes.info
+"""
+
+EXAMPLES = r"""
+- name: Watch the job until told to stop
+  dml.vsphere.training_watch:
+    nodes:
+      - {name: worker-1, reach: [ssh, -oBatchMode=yes, ubuntu@10.0.1.1]}
+      - {name: worker-2, reach: [ssh, -oBatchMode=yes, ubuntu@10.0.1.2]}
+    folder: /var/lib/dml/runs/one/records
+    records: /tmp/one/records.jsonl
+    stop: /tmp/one/stop
+  delegate_to: localhost
+  async: 86400
+  poll: 0
+"""
+
+RETURN = r"""
+ended:
+  description: Why it ended, V(stopped), V(silent) or V(out of time).
+  returned: success
+  type: str
+nodes:
+  description: By node the number of C(lines) that came, how often its connection broke, and what was said then.
+  returned: success
+  type: dict
+unreadable:
+  description: Lines that were no records.
+  returned: success
+  type: int
+"""
+
+from pathlib import Path
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils import runner
+from ..module_utils.watch import link, watcher
+
+NODE = {
+    "name": {"type": "str", "required": True},
+    "reach": {"type": "list", "elements": "str", "required": True},
+}
+ARGUMENTS = {
+    "nodes": {"type": "list", "elements": "dict", "required": True, "options": NODE},
+    "folder": {"type": "str", "required": True},
+    "records": {"type": "path", "required": True},
+    "stop": {"type": "path", "required": True},
+    "silence": {"type": "float", "default": 600.0},
+    "timeout": {"type": "float", "default": 86400.0},
+}
+
+
+def body(module: AnsibleModule) -> dict[str, Any]:
+    params = module.params
+    links = [link.Link(one["name"], one["reach"], params["folder"]) for one in params["nodes"]]
+    files = (Path(params["records"]), Path(params["stop"]))
+    seen = watcher.watch(links, watcher.Wish(*files, params["silence"], params["timeout"]))
+    nodes = {one.name: {"lines": seen.lines.get(one.name, 0), "breaks": one.breaks, "said": one.said} for one in links}
+    return {"changed": False, "ended": seen.ended, "nodes": nodes, "unreadable": seen.unreadable}
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    runner.run(module, lambda: body(module))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,35 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""training_watch as a module: its result says why it ended and what came from where."""
+
+from __future__ import annotations
+
+import io
+import json
+from contextlib import redirect_stdout
+from pathlib import Path
+
+import pytest
+
+from plugins.modules import training_watch
+from tests.module_arguments import patch_module_args
+
+
+def test_the_result_says_why_it_ended_and_what_came_from_where(tmp_path: Path) -> None:
+    folder = tmp_path / "records"
+    folder.mkdir()
+    (folder / "rank0.jsonl").write_text('{"step": 1}\n{"step": 2}\n')
+    arguments = {
+        "nodes": [{"name": "n1", "reach": ["sh", "-c"]}],
+        "folder": str(folder),
+        "records": str(tmp_path / "out.jsonl"),
+        "stop": str(tmp_path / "stop"),
+        "silence": 2.0,
+    }
+    answer = io.StringIO()
+    with patch_module_args(arguments), redirect_stdout(answer), pytest.raises(SystemExit) as end:
+        training_watch.main()
+    result = json.loads(answer.getvalue())
+    assert (end.value.code, result["ended"], result["unreadable"]) == (0, "silent", 0)
+    assert (result["nodes"]["n1"]["lines"], result["changed"]) == (2, False)
+    assert [json.loads(line)["step"] for line in (tmp_path / "out.jsonl").read_text().splitlines()] == [1, 2]
