@@ -212,11 +212,18 @@ def old_python(checkout: Checkout) -> Iterator[str]:
                 yield f"{source.name}:{error.lineno}: {error.msg}"
 
 
+def fragments_of(source: Source) -> list[str]:
+    """The documentation fragments that a module extends."""
+    node = blocks_of(source).get("DOCUMENTATION")
+    text = ast.literal_eval(node.value) if node else ""
+    return list((yaml.safe_load(text) or {}).get("extends_documentation_fragment", []))
+
+
 def action_group(checkout: Checkout) -> Iterator[str]:
-    """Every module is in the action group, and nothing else is."""
-    modules = {source.parts[-1] for source in checkout.modules}
+    """Every module that connects to vCenter is in the action group, and nothing else is."""
+    modules = {source.parts[-1] for source in checkout.modules if "dml.vsphere.connection" in fragments_of(source)}
     yield from (f"{name} is missing in the action group of meta/runtime.yml" for name in modules - checkout.grouped)
-    yield from (f"meta/runtime.yml names {name}, which is no module" for name in checkout.grouped - modules)
+    yield from (f"meta/runtime.yml names {name}, which is no module of vSphere" for name in checkout.grouped - modules)
 
 
 def documented(checkout: Checkout) -> Iterator[str]:
@@ -227,8 +234,7 @@ def documented(checkout: Checkout) -> Iterator[str]:
         if missing:
             yield f"{source.name} lacks {', '.join(missing)}"
             continue
-        fragments = (yaml.safe_load(texts["DOCUMENTATION"]) or {}).get("extends_documentation_fragment", [])
-        if not {"dml.vsphere.attributes", "dml.vsphere.attributes.info"} & set(fragments):
+        if not {"dml.vsphere.attributes", "dml.vsphere.attributes.info"} & set(fragments_of(source)):
             yield f"{source.name} does not say its attributes"
         if f"dml.vsphere.{source.parts[-1]}:" not in texts["EXAMPLES"]:
             yield f"{source.name} has no example of itself"

@@ -16,7 +16,7 @@ HEAD = f"{COPYRIGHT}\n# GNU General Public License v3.0+ (see LICENSE)\n"
 UTILS = "plugins/module_utils"
 MODULE = "plugins/modules/esxi_thing.py"
 THING = '''DOCUMENTATION = r"""
-extends_documentation_fragment: [dml.vsphere.attributes]
+extends_documentation_fragment: [dml.vsphere.connection, dml.vsphere.attributes]
 """
 EXAMPLES = r"""
 - dml.vsphere.esxi_thing:
