@@ -19,13 +19,13 @@ host_defaults:
 clusters:
   - name: gpu
     hosts:
-      - {name: esx01.lab, gpu_load: {"0000:3b:00.0": {utilisation: [80, 90.5], memory_mb: 8192, temperature: 61}}}
+      - {name: esx01.lab, gpu_load: {"0000:3b:00.0": {utilisation: [0, 90.5], memory_mb: 8192, temperature: 61}}}
       - {name: esx02.lab}
       - {name: esx03.lab, passthrough: [all], gpu_load: {"0000:3b:00.0": {utilisation: [50]}}}
 vms:
   - {name: whole, host: esx03.lab, powered_on: true, passthrough: gpu, folder: research, pool: gold, attributes: {tenant: red}}
   - {name: twins, host: esx01.lab, powered_on: true, vgpus: [grid_t4-8c, grid_t4-4c], folder: research}
-  - {name: pair, host: esx01.lab, powered_on: true, vgpus: [grid_t4-4c, grid_t4-4c], pool: gold}
+  - {name: pair, host: esx01.lab, powered_on: true, running_hours: 48, vgpus: [grid_t4-4c, grid_t4-4c], pool: gold}
 `
 
 const utilisation = int32(559)
@@ -55,7 +55,7 @@ func TestCountersTellTheLoadOfAGPU(t *testing.T) {
 		t.Error("the samples are not oldest first")
 	}
 	busy, memory := m.Value[0].(*types.PerfMetricIntSeries), m.Value[1].(*types.PerfMetricIntSeries)
-	if busy.Id.Instance != "0000:3b:00.0" || busy.Value[0]+busy.Value[1] != 8000+9050 {
+	if len(busy.Value) != len(m.SampleInfo) || busy.Id.Instance != "0000:3b:00.0" || busy.Value[0]+busy.Value[1] != 9050 {
 		t.Errorf("utilisation %v of %s", busy.Value[:2], busy.Id.Instance)
 	}
 	if memory.Value[0] != 8192<<10 {
@@ -142,6 +142,11 @@ func TestTheDescriptionPlacesMachines(t *testing.T) {
 		t.Errorf("the GPU in DirectPath belongs to %+v", report.GPUs)
 	}
 	r.control(http.MethodGet, "/hosts/esx01.lab", nil, &report)
+	var pair mo.VirtualMachine
+	r.must(r.c.RetrieveOne(r.ctx, r.vm("pair").Reference(), []string{"runtime.bootTime"}, &pair))
+	if began := pair.Runtime.BootTime; began == nil || time.Since(*began).Round(time.Hour) != 48*time.Hour {
+		t.Errorf("it runs since %v", began)
+	}
 	if len(report.GPUs[0].VGPUs) != 2 || report.GPUs[0].VGPUs[0].VM != "pair" {
 		t.Errorf("the shared GPU belongs to %+v", report.GPUs)
 	}

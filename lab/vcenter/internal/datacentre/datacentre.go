@@ -122,24 +122,25 @@ type Depot struct {
 
 // VM is one virtual machine that exists from the start.
 type VM struct {
-	Name        string            `yaml:"name"`
-	Count       int               `yaml:"count"`
-	First       int               `yaml:"first"`
-	Host        string            `yaml:"host"`
-	PoweredOn   bool              `yaml:"powered_on"`
-	CPUs        int32             `yaml:"cpus"`
-	MemoryMB    int64             `yaml:"memory_mb"`
-	VGPU        string            `yaml:"vgpu"`
-	VGPUs       []string          `yaml:"vgpus"`
-	Passthrough string            `yaml:"passthrough"`
-	PVRDMA      string            `yaml:"pvrdma"`
-	SRIOV       string            `yaml:"sriov"`
-	Template    bool              `yaml:"template"`
-	Firmware    string            `yaml:"firmware"`
-	Snapshot    string            `yaml:"snapshot"`
-	Owner       string            `yaml:"owner"`
-	Folder      string            `yaml:"folder"`
-	Pool        string            `yaml:"pool"`
-	Attributes  map[string]string `yaml:"attributes"`
-	ExtraConfig map[string]string `yaml:"extra_config"`
+	Name         string            `yaml:"name"`
+	Count        int               `yaml:"count"`
+	First        int               `yaml:"first"`
+	Host         string            `yaml:"host"`
+	PoweredOn    bool              `yaml:"powered_on"`
+	RunningHours float64           `yaml:"running_hours"` // since when it runs
+	CPUs         int32             `yaml:"cpus"`
+	MemoryMB     int64             `yaml:"memory_mb"`
+	VGPU         string            `yaml:"vgpu"`
+	VGPUs        []string          `yaml:"vgpus"`
+	Passthrough  string            `yaml:"passthrough"`
+	PVRDMA       string            `yaml:"pvrdma"`
+	SRIOV        string            `yaml:"sriov"`
+	Template     bool              `yaml:"template"`
+	Firmware     string            `yaml:"firmware"`
+	Snapshot     string            `yaml:"snapshot"`
+	Owner        string            `yaml:"owner"`
+	Folder       string            `yaml:"folder"`
+	Pool         string            `yaml:"pool"`
+	Attributes   map[string]string `yaml:"attributes"`
+	ExtraConfig  map[string]string `yaml:"extra_config"`
 }

@@ -44,6 +44,13 @@ type performanceMethods struct {
 	world *World
 }
 
+// PerfMetricIntSeries is govmomi's type of that name, whose encoding leaves out each sample that is zero.
+type PerfMetricIntSeries struct {
+	types.PerfMetricSeries
+
+	Value []int64 `xml:"value"`
+}
+
 // installStatistics sets the level of detail that vCenter keeps in its historical intervals.
 func (w *World) installStatistics() {
 	for _, o := range w.reg.AllReference("PerformanceManager") {
@@ -187,7 +194,7 @@ func (m *performanceMethods) gpuSeries(ctx *simulator.Context, h *Host, q types.
 			if id.Instance != "*" && id.Instance != g.instance {
 				continue
 			}
-			series := &types.PerfMetricIntSeries{PerfMetricSeries: types.PerfMetricSeries{Id: types.PerfMetricId{CounterId: id.CounterId, Instance: g.instance}}}
+			series := &PerfMetricIntSeries{PerfMetricSeries: types.PerfMetricSeries{Id: types.PerfMetricId{CounterId: id.CounterId, Instance: g.instance}}}
 			for _, n := range ticks {
 				series.Value = append(series.Value, gpuCounters[id.CounterId](g.load, g.capacityMB, n))
 			}

@@ -3,6 +3,7 @@ package world
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/vmware/govmomi/object"
 	"github.com/vmware/govmomi/simulator"
@@ -83,7 +84,12 @@ func (b *builder) finish(ctx context.Context, vm *object.VirtualMachine, v datac
 	if err != nil {
 		return err
 	}
-	return task.Wait(ctx)
+	if err := task.Wait(ctx); err != nil || v.RunningHours == 0 {
+		return err
+	}
+	m, _ := b.world.machineNamed(v.Name)
+	m.runsSince(b.world.context(), time.Now().Add(-time.Duration(v.RunningHours*float64(time.Hour))))
+	return nil
 }
 
 // place finds the host and the pool of a virtual machine; without a host it is the first one.

@@ -1,6 +1,8 @@
 package world
 
 import (
+	"time"
+
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/methods"
 	"github.com/vmware/govmomi/vim25/soap"
@@ -45,9 +47,16 @@ func (m *vmMethods) powerOn(j *job, req *types.PowerOnVM_Task) (types.AnyType, t
 		m.world.unclaim(m.Self)
 	}
 	if fault == nil {
+		m.runsSince(j.ctx, time.Now())
 		m.boot(j.ctx)
 	}
 	return result, fault
+}
+
+// runsSince notes when the machine was powered on.
+func (m *vmMethods) runsSince(ctx *simulator.Context, when time.Time) {
+	began := when.UTC()
+	m.world.update(ctx, m.VirtualMachine, change("runtime.bootTime", began), change("summary.runtime.bootTime", began))
 }
 
 // handOr hands an operation out, if it is to be, and then lets vcsim do its part.
