@@ -25,6 +25,7 @@ func New(f *front.Front, w *world.World) http.Handler {
 	mux.HandleFunc("DELETE /writes", func(w http.ResponseWriter, _ *http.Request) { f.Log.ClearWrites(); done(w) })
 	mux.HandleFunc("GET /calls", func(w http.ResponseWriter, _ *http.Request) { reply(w, f.Log.Calls()) })
 	mux.HandleFunc("DELETE /calls", func(w http.ResponseWriter, _ *http.Request) { f.Log.ClearCalls(); done(w) })
+	mux.HandleFunc("GET /callers", func(w http.ResponseWriter, _ *http.Request) { reply(w, f.Log.Callers()) })
 	mux.HandleFunc("POST /faults", c.addFault)
 	mux.HandleFunc("GET /faults", func(w http.ResponseWriter, _ *http.Request) { reply(w, f.Faults.List()) })
 	mux.HandleFunc("DELETE /faults", func(w http.ResponseWriter, _ *http.Request) { f.Faults.Clear(); done(w) })

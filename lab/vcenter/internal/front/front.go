@@ -71,6 +71,7 @@ func (f *Front) serveSOAP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	f.Log.Count(call.Method)
+	f.Log.By(r.UserAgent(), f.what(call))
 	user, known := f.sessions.user(cookie(r))
 	call.User = user
 	if !known && !open(call, body) {
@@ -92,6 +93,14 @@ func (f *Front) dispatch(w http.ResponseWriter, r *http.Request, call Call, body
 		return
 	}
 	note(f.pass(w, r, call, body))
+}
+
+// what is a call with the kind of entity it is about: privileges differ by that.
+func (f *Front) what(call Call) string {
+	if call.SOAP == "ExecuteSoap" {
+		return call.Method
+	}
+	return f.world.Owner(call.Object).Type + "." + call.Method
 }
 
 func (f *Front) write(call Call) Write {

@@ -1,6 +1,7 @@
 package front
 
 import (
+	"maps"
 	"sync"
 	"time"
 )
@@ -19,20 +20,42 @@ type Write struct {
 
 // Log keeps the writes and counts all calls.
 type Log struct {
-	mu     sync.Mutex
-	seq    int
-	writes []Write
-	calls  map[string]int
+	mu      sync.Mutex
+	seq     int
+	writes  []Write
+	calls   map[string]int
+	callers map[string]map[string]int
 }
 
 // NewLog is an empty log.
-func NewLog() *Log { return &Log{calls: map[string]int{}} }
+func NewLog() *Log { return &Log{calls: map[string]int{}, callers: map[string]map[string]int{}} }
 
 // Count counts one call of a method.
 func (l *Log) Count(method string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.calls[method]++
+}
+
+// By counts one call of a program, with the kind of object where the method alone does not tell.
+func (l *Log) By(caller, call string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.callers[caller] == nil {
+		l.callers[caller] = map[string]int{}
+	}
+	l.callers[caller][call]++
+}
+
+// Callers are the calls of each program since the start; nothing clears them.
+func (l *Log) Callers() map[string]map[string]int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := map[string]map[string]int{}
+	for caller, calls := range l.callers {
+		out[caller] = maps.Clone(calls)
+	}
+	return out
 }
 
 // Add keeps a write and returns how to note its result.

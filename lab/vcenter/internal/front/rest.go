@@ -24,6 +24,7 @@ func (f *Front) serveREST(w http.ResponseWriter, r *http.Request) {
 		name += "?action=" + action
 	}
 	f.Log.Count(name)
+	f.Log.By(r.UserAgent(), name)
 	session := isSession(r)
 	note := func(string) {}
 	if !session && r.Method != http.MethodGet && r.Method != http.MethodHead && !strings.HasSuffix(name, "action=validate") {

@@ -24,6 +24,7 @@ func (w *World) install() {
 	w.installVcenterOptions()
 	w.installProfiles()
 	w.installStatistics()
+	w.installAuthorization()
 }
 
 // PutObject repairs new virtual machines and turns new hosts into ours.
@@ -88,6 +89,8 @@ func (w *World) wrapper(this ref) mo.Reference {
 		return &optionMethods{OptionManager: o, world: w}
 	case *simulator.PerformanceManager:
 		return &performanceMethods{PerformanceManager: o, world: w}
+	case *simulator.AuthorizationManager:
+		return &authorizationMethods{AuthorizationManager: o, world: w}
 	}
 	return nil
 }
