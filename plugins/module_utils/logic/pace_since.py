@@ -1,0 +1,47 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""How far each rank of a job has come since a moment, from its step records as they grow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass
+class Advance:
+    """Steps made since the moment by each rank; fed with records in any order of ranks."""
+
+    since: float
+    steps: dict[int, int] = field(default_factory=dict)
+    size: int = 0
+    step: int = 0
+    hosts: dict[int, str] = field(default_factory=dict)
+
+    def feed(self, records: Iterable[Mapping[str, Any]]) -> None:
+        """Take more records; begin and end of a phase are no steps."""
+        for record in records:
+            rank, seen = record.get("rank"), record.get("seen")
+            if not isinstance(rank, int) or not isinstance(seen, (int, float)) or "mark" in record:
+                continue
+            self.size = max(self.size, int(record.get("size") or 0))
+            self.step = max(self.step, int(record.get("step") or 0))
+            self.hosts[rank] = str(record.get("host") or "")
+            if seen >= self.since:
+                self.steps[rank] = self.steps.get(rank, 0) + int(record.get("stride") or 1)
+
+    def fewest(self) -> int:
+        """The steps of the rank that made the fewest; none while a rank of the job was not heard."""
+        if not self.size:
+            return 0
+        return min(self.steps.get(rank, 0) for rank in range(self.size))
+
+    def behind(self, wanted: int) -> list[int]:
+        """The ranks that have not made so many."""
+        return [rank for rank in range(self.size) if self.steps.get(rank, 0) < wanted]
+
+    def ranks_on(self, host: str) -> list[int]:
+        """The ranks that run on a node; its name with or without a domain."""
+        short = host.partition(".")[0]
+        return sorted(rank for rank, name in self.hosts.items() if name.partition(".")[0] == short)

@@ -1,0 +1,45 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""A file of JSON lines that another process appends to, read as it grows."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+LOOK_SECONDS = 0.2
+
+
+class Growing:
+    """Whole lines that are new since the last look; a file that is not there yet is empty."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._rest = path, b""
+        self._file: BinaryIO | None = None
+
+    def __enter__(self) -> Growing:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        if self._file:
+            self._file.close()
+
+    def more(self) -> Iterator[dict[str, Any]]:
+        """The records that came since."""
+        if self._file is None:
+            if not self._path.exists():
+                return
+            self._file = self._path.open("rb")
+        for line in self._file:
+            if not line.endswith(b"\n"):
+                self._rest += line
+                return
+            whole, self._rest = self._rest + line, b""
+            yield json.loads(whole)
+
+    def wait(self) -> None:
+        """Until it is worth to look again."""
+        time.sleep(LOOK_SECONDS)

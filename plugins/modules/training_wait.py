@@ -1,0 +1,135 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Module: wait until every rank of a job has advanced."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: training_wait
+short_description: Wait until every rank of a watched job has made so many steps
+version_added: 1.0.0
+description:
+  - Follows the file that M(dml.vsphere.training_watch) writes, and ends when every rank of the job has made O(steps)
+    steps since O(since). It fails when that does not come in time, and names the ranks that are behind.
+options:
+  records:
+    description: The file of records on this machine.
+    type: path
+    required: true
+  steps:
+    description: How many steps each rank must make.
+    type: int
+    default: 20
+  since:
+    description: A moment in seconds since the epoch; only steps that arrived later count. By default the beginning.
+    type: float
+    default: 0
+  timeout:
+    description: Seconds to wait.
+    type: float
+    default: 600
+  progress:
+    description: Whether to show what happens while it happens.
+    type: bool
+    default: true
+  progress_file:
+    description: A file to which events are appended. It is made and followed by the action plugin; do not set it.
+    type: path
+extends_documentation_fragment:
+  - dml.vsphere.attributes.info
+seealso:
+  - module: dml.vsphere.training_watch
+author:
+  - The dml.vsphere contributors (@dml-vsphere)
+"""
+
+EXAMPLES = r"""
+- name: Wait until the job is warm
+  dml.vsphere.training_wait:
+    records: /tmp/one/records.jsonl
+    steps: 50
+  delegate_to: localhost
+"""
+
+RETURN = r"""
+ranks:
+  description: How many ranks the job has.
+  returned: success
+  type: int
+fewest:
+  description: The steps of the rank that made the fewest since then.
+  returned: success
+  type: int
+step:
+  description: The last step of the job.
+  returned: success
+  type: int
+hosts:
+  description: By node, the ranks on it.
+  returned: success
+  type: dict
+"""
+
+import time
+from pathlib import Path
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils import progress, runner
+from ..module_utils.errors import TimedOut
+from ..module_utils.logic.pace_since import Advance
+from ..module_utils.watch.growing import Growing
+
+TELL_SECONDS = 5.0
+ARGUMENTS = {
+    "records": {"type": "path", "required": True},
+    "steps": {"type": "int", "default": 20},
+    "since": {"type": "float", "default": 0.0},
+    "timeout": {"type": "float", "default": 600.0},
+    **progress.ARGUMENTS,
+}
+
+
+def wait(growing: Growing, advance: Advance, steps: int, timeout: float, told: progress.Progress) -> None:
+    """Until every rank has advanced, telling how far it is."""
+    begun = said = time.monotonic()
+    while True:
+        advance.feed(growing.more())
+        if advance.size and advance.fewest() >= steps:
+            return
+        now = time.monotonic()
+        if now - begun > timeout:
+            late = ", ".join(map(str, advance.behind(steps))) or "none was heard"
+            said_so = f"within {timeout:.0f} s these ranks did not: {late}"
+            raise TimedOut("the job", f"make {steps} steps on every rank", said_so, "see its log on the launcher")
+        if now - said >= TELL_SECONDS:
+            said = now
+            told.tell("job", f"step {advance.step}, {advance.fewest()} of {steps} steps on every rank")
+        growing.wait()
+
+
+def body(module: AnsibleModule) -> dict[str, Any]:
+    params = module.params
+    advance, told = Advance(params["since"]), progress.Progress(params["progress_file"])
+    with Growing(Path(params["records"])) as growing:
+        wait(growing, advance, params["steps"], params["timeout"], told)
+    hosts = {host: advance.ranks_on(host) for host in sorted(set(advance.hosts.values()))}
+    return {
+        "changed": False,
+        "ranks": advance.size,
+        "fewest": advance.fewest(),
+        "step": advance.step,
+        "hosts": hosts,
+    }
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    runner.run(module, lambda: body(module))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The modules that wait for a job and judge it, on files as training_watch writes them."""
+
+from __future__ import annotations
+
+import io
+import json
+import threading
+import time
+import xml.etree.ElementTree as ET
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plugins.modules import continuity_verdict, training_wait
+from tests.module_arguments import patch_module_args
+
+
+def record(rank: int, step: int, at: float) -> dict[str, Any]:
+    who = {"rank": rank, "size": 2, "host": f"w{rank}", "pid": 7, "start": 9, "boot_id": "b", "job": "1"}
+    pace = {"stride": 1, "generation": 0, "phase": "train", "loss": 1.0, "images_per_sec": 10.0}
+    return {"t": at, "seen": at, "step": step, **who, **pace}
+
+
+def write(path: Path, steps: range, began: float) -> None:
+    lines = [json.dumps(record(rank, step, began + step * 0.1)) for step in steps for rank in (0, 1)]
+    with path.open("a") as records:
+        records.write("".join(f"{line}\n" for line in lines))
+
+
+def call(module: Any, **arguments: Any) -> dict[str, Any]:
+    answer = io.StringIO()
+    with patch_module_args(arguments), redirect_stdout(answer), pytest.raises(SystemExit):
+        module.main()
+    result: dict[str, Any] = json.loads(answer.getvalue())
+    return result
+
+
+def a_move(began: float) -> dict[str, Any]:
+    return {
+        "worker": "w1",
+        "ranks": [1],
+        "source": "a",
+        "target": "b",
+        "started": began + 4,
+        "completed": began + 6,
+        "ok": True,
+    }
+
+
+def test_a_job_that_ran_on_is_continuous_and_the_files_say_so(tmp_path: Path) -> None:
+    write(tmp_path / "records.jsonl", range(1, 101), 1000.0)
+    given = {
+        "records": str(tmp_path / "records.jsonl"),
+        "moves": [a_move(1000.0)],
+        "require": [],
+        "folder": str(tmp_path),
+    }
+    result = call(continuity_verdict, **given)
+    assert (result["verdict"], result["moved"], result["breaches"]) == ("continuous", "all", [])
+    assert json.loads((tmp_path / "verdict.json").read_text())["verdict"] == "continuous"
+    assert ET.fromstring((tmp_path / "junit.xml").read_text()).get("failures") == "0"
+
+
+def test_a_gap_in_a_move_breaks_it(tmp_path: Path) -> None:
+    write(tmp_path / "records.jsonl", range(1, 51), 1000.0)
+    write(tmp_path / "records.jsonl", range(51, 101), 1010.0)
+    given = {"records": str(tmp_path / "records.jsonl"), "moves": [a_move(1000.0)], "require": []}
+    result = call(continuity_verdict, **given, limits={"max_gap_s": 5})
+    assert (result["verdict"], {one["kind"] for one in result["breaches"]}) == ("broken", {"gap"})
+
+
+def test_limits_that_cannot_be_meant_are_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "records.jsonl").touch()
+    result = call(continuity_verdict, records=str(tmp_path / "records.jsonl"), limits={"max_gap_s": "long"})
+    assert result["failed"]
+    assert "could not judge its records" in result["msg"]
+
+
+def test_the_wait_ends_when_the_slowest_rank_has_advanced(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    later = threading.Timer(0.5, write, (path, range(1, 31), time.time()))
+    later.start()
+    result = call(training_wait, records=str(path), steps=20, timeout=20)
+    later.join()
+    assert (result["ranks"], result["fewest"], result["hosts"]) == (2, 30, {"w0": [0], "w1": [1]})
+
+
+def test_a_job_that_does_not_advance_is_one_sentence(tmp_path: Path) -> None:
+    write(tmp_path / "records.jsonl", range(1, 5), 1000.0)
+    result = call(training_wait, records=str(tmp_path / "records.jsonl"), steps=20, timeout=0.5)
+    assert result["failed"]
+    assert "within 0 s these ranks did not: 0, 1" in result["msg"]
