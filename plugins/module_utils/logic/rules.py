@@ -1,0 +1,136 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""What a cluster should hold for a set of workers: a rule that keeps them apart, a rule of hosts, overrides of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import rules_conflicts
+
+PREFIX = "dml.vsphere "
+DRS, RESTART = "drs", "restart_priority"
+ASPECTS = (DRS, RESTART)
+# A rule of a single virtual machine says nothing.
+FEWEST = 2
+
+
+@dataclass(frozen=True)
+class Names:
+    """The names of what we put into a cluster for one set of workers: by them it is known as ours."""
+
+    rule: str
+    host_rule: str
+    vm_group: str
+    host_group: str
+
+
+def names_of(name: str) -> Names:
+    """The names of a set's rules and groups."""
+    start = f"{PREFIX}{name}"
+    return Names(f"{start}: one per host", f"{start}: on hosts", f"{start}: workers", f"{start}: hosts")
+
+
+@dataclass(frozen=True)
+class Wish:
+    """A set of workers and what a call wants for it; one without workers is to be gone."""
+
+    name: str
+    workers: tuple[str, ...] = ()
+    one_per_host: bool = False
+    hosts: tuple[str, ...] = ()
+    required: bool = False
+    overrides: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What else is known of the cluster."""
+
+    cluster: str
+    hosts: tuple[str, ...]
+    homes: Mapping[str, str] = field(default_factory=dict)  # the hosts of the workers that run
+    missing: Mapping[str, str] = field(default_factory=dict)  # why a worker can have no rules now
+    foreign: tuple[rules_conflicts.Foreign, ...] = ()
+    users: tuple[str, ...] = ()  # rules of others that use our groups
+    drs: bool = True
+    drs_overrides: bool = True
+    ha: bool = True
+
+
+def conflict_of(wish: Wish, facts: Facts) -> rules_conflicts.Conflict | None:
+    """What makes the wish impossible, whatever is done."""
+    return rules_conflicts.first(facts.cluster, facts.hosts, facts.foreign, wish)
+
+
+def after(current: Mapping[str, Any], wish: Wish) -> dict[str, Any]:
+    """The state that is wanted, in the shape of the current one."""
+    apart = wish.one_per_host and len(wish.workers) >= FEWEST
+    pinned = bool(wish.hosts and wish.workers)
+    rule = "required" if wish.required else "preferred"
+    affinity = {"workers": sorted(wish.workers), "hosts": sorted(wish.hosts), "rule": rule}
+    return {
+        "one_per_host": {"workers": sorted(wish.workers), "enabled": True} if apart else None,
+        "affinity": affinity if pinned else None,
+        **_overrides(current, wish.overrides),
+    }
+
+
+def _overrides(current: Mapping[str, Any], wanted: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
+    """The overrides as they should be, with what was there before ours, to be restored when they go."""
+    wished: dict[str, Any] = {aspect: dict(current[aspect]) for aspect in ASPECTS}
+    previous = {worker: dict(notes) for worker, notes in current["previous"].items()}
+    for worker, aspect in _pairs([*current["previous"], *wanted]):
+        notes, now = previous.setdefault(worker, {}), current[aspect].get(worker)
+        asked = wanted.get(worker, {}).get(aspect)
+        if asked is None and aspect in notes:
+            wished[aspect][worker] = notes.pop(aspect)
+        elif asked is not None:
+            wished[aspect][worker] = asked
+            if now != asked:
+                notes.setdefault(aspect, now)
+    return {**wished, "previous": {worker: notes for worker, notes in previous.items() if notes}}
+
+
+def _pairs(workers: Iterable[str]) -> Iterator[tuple[str, str]]:
+    return ((worker, aspect) for worker in dict.fromkeys(workers) for aspect in ASPECTS)
+
+
+def unmet(current: Mapping[str, Any], wished: Mapping[str, Any], facts: Facts) -> tuple[str, ...]:
+    """Why it cannot be done right now."""
+    reasons = [f"{worker} {why}" for worker, why in facts.missing.items()]
+    if wished["affinity"] is None and current["affinity"] is not None and facts.users:
+        reasons.append(f"{_quoted(facts.users)} of somebody else uses our groups: change it first")
+    return tuple(reasons)
+
+
+def warnings(wished: Mapping[str, Any], wish: Wish, facts: Facts) -> Iterator[str]:
+    """What is kept by the cluster and yet not in force, and what others would rather have."""
+    rules = [key for key in ("one_per_host", "affinity") if wished[key] is not None]
+    wanted = {aspect for given in wish.overrides.values() for aspect in given}
+    if not facts.drs and (rules or DRS in wanted):
+        yield "DRS is off: its rules and overrides are stored, and not in force until it is on"
+    elif not facts.drs_overrides and DRS in wanted:
+        yield "the cluster allows no DRS overrides of single virtual machines: they are stored, and not in force"
+    if not facts.ha and RESTART in wanted:
+        yield "HA is off: restart priorities are stored, and not in force until it is on"
+    if wish.one_per_host and facts.drs:
+        for host, crowd in _crowds(wish.workers, facts.homes).items():
+            moves = "where it is automated DRS moves all but one, and a guest with a vGPU is stunned meanwhile"
+            yield f"{', '.join(crowd)} run on {host}: {moves}"
+    yield from rules_conflicts.preferences(facts.foreign, wish)
+
+
+def _crowds(workers: Sequence[str], homes: Mapping[str, str]) -> dict[str, list[str]]:
+    """The hosts on which several of the workers run."""
+    crowds: dict[str, list[str]] = {}
+    for worker in workers:
+        if worker in homes:
+            crowds.setdefault(homes[worker], []).append(worker)
+    return {host: crowd for host, crowd in sorted(crowds.items()) if len(crowd) >= FEWEST}
+
+
+def _quoted(rules: Sequence[str]) -> str:
+    return f"rule{'s' if len(rules) > 1 else ''} {', '.join(repr(name) for name in rules)}"

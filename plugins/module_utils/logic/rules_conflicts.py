@@ -1,0 +1,149 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Rules of others that leave workers no way to be where they are wanted."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+ANOTHER_WAY = "change or remove that rule, or wish for something else"
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """A rule in force that is not of this set, as far as it concerns the set's workers.
+
+    ``hosts`` are those on which it lets them run; None for a rule that keeps them together on any host.
+    """
+
+    name: str
+    workers: frozenset[str]
+    hosts: frozenset[str] | None = None
+    mandatory: bool = False
+
+
+class Wanted(Protocol):
+    """What is read of a wish."""
+
+    @property
+    def workers(self) -> tuple[str, ...]: ...
+
+    @property
+    def one_per_host(self) -> bool: ...
+
+    @property
+    def hosts(self) -> tuple[str, ...]: ...
+
+    @property
+    def required(self) -> bool: ...
+
+
+class Conflict(NamedTuple):
+    """Why a wish cannot be granted: the object, what was tried, what stands against it, what to do."""
+
+    target: str
+    tried: str
+    said: str
+    remedy: str = ANOTHER_WAY
+
+
+def first(cluster: str, hosts: Sequence[str], foreign: Sequence[Foreign], wish: Wanted) -> Conflict | None:
+    """Hosts that are not there, or what the rules of others make impossible; None where all can be had."""
+    left = {worker: _left(worker, hosts, foreign, wish) for worker in wish.workers}
+    found = itertools.chain(
+        _unknown(cluster, hosts, wish),
+        _together(cluster, foreign, wish),
+        _nowhere(cluster, hosts, foreign, wish),
+        _too_few(cluster, left, foreign) if wish.one_per_host and len(wish.workers) > 1 else (),
+    )
+    return next(found, None)
+
+
+def _unknown(cluster: str, hosts: Sequence[str], wish: Wanted) -> Iterator[Conflict]:
+    strangers = sorted(set(wish.hosts) - set(hosts))
+    if strangers:
+        said = f"it has no {', '.join(strangers)}; it has {', '.join(sorted(hosts)) or 'none'}"
+        yield Conflict(cluster, "keep workers on hosts", said, "correct the names of the hosts")
+
+
+def _together(cluster: str, foreign: Sequence[Foreign], wish: Wanted) -> Iterator[Conflict]:
+    for rule in foreign:
+        crowd = sorted(rule.workers & set(wish.workers))
+        if rule.hosts is None and wish.one_per_host and len(crowd) > 1:
+            said = f"the rule {rule.name!r} of somebody else keeps them on one host"
+            yield Conflict(cluster, f"keep {', '.join(crowd)} apart", said)
+
+
+def preferences(foreign: Sequence[Foreign], wish: Wanted) -> Iterator[str]:
+    """Rules that would rather have the workers elsewhere."""
+    for rule in foreign:
+        concerned = sorted(rule.workers & set(wish.workers))
+        if wish.hosts and concerned and rule.hosts is not None and not rule.mandatory and _apart(rule, wish):
+            yield f"the rule {rule.name!r} of somebody else prefers other hosts for {', '.join(concerned)}"
+
+
+def _apart(rule: Foreign, wish: Wanted) -> bool:
+    return not (rule.hosts or frozenset()) & set(wish.hosts)
+
+
+def _binding(worker: str, foreign: Sequence[Foreign]) -> list[Foreign]:
+    return [rule for rule in foreign if rule.hosts is not None and rule.mandatory and worker in rule.workers]
+
+
+def _free(worker: str, hosts: Sequence[str], foreign: Sequence[Foreign]) -> frozenset[str]:
+    """The hosts that the rules of others leave to a worker."""
+    return frozenset(hosts).intersection(*(rule.hosts or () for rule in _binding(worker, foreign)))
+
+
+def _left(worker: str, hosts: Sequence[str], foreign: Sequence[Foreign], wish: Wanted) -> frozenset[str]:
+    """The hosts on which a worker can be."""
+    free = _free(worker, hosts, foreign)
+    return free & set(wish.hosts) if wish.hosts and wish.required else free
+
+
+def _nowhere(cluster: str, hosts: Sequence[str], foreign: Sequence[Foreign], wish: Wanted) -> Iterator[Conflict]:
+    """Workers that the rules of others keep off all the hosts on which they are wanted."""
+    for worker in wish.workers:
+        binding = _binding(worker, foreign)
+        if binding and not _free(worker, hosts, foreign) & set(wish.hosts or hosts):
+            rules = ", ".join(repr(rule.name) for rule in binding)
+            where = ", ".join(sorted(wish.hosts or hosts))
+            yield Conflict(cluster, f"keep {worker} on {where}", f"somebody else's rule {rules} forbids it")
+
+
+def _too_few(cluster: str, left: Mapping[str, frozenset[str]], foreign: Sequence[Foreign]) -> Iterator[Conflict]:
+    """Workers for whom there are too few hosts."""
+    homeless = _homeless(left)
+    if homeless is None:
+        return
+    hosts = sorted({host for worker in homeless for host in left[worker]})
+    binding = sorted({repr(rule.name) for worker in homeless for rule in _binding(worker, foreign)})
+    because = f" by the rules of others ({', '.join(binding)})" if binding else ""
+    said = f"only {', '.join(hosts) or 'none'} {'are' if len(hosts) > 1 else 'is'} left to them{because}"
+    remedy = ANOTHER_WAY if binding else "take fewer workers or more hosts, or one_per_host: false"
+    yield Conflict(cluster, f"give {', '.join(sorted(homeless))} a host each", said, remedy)
+
+
+def _homeless(left: Mapping[str, frozenset[str]]) -> set[str] | None:
+    """Workers that compete for fewer hosts than they are; None when each can have its own."""
+    there: dict[str, str] = {}
+    for worker in sorted(left):
+        asked: set[str] = set()
+        if not _seat(worker, left, there, asked):
+            return {worker, *(there[host] for host in asked)}
+    return None
+
+
+def _seat(worker: str, left: Mapping[str, frozenset[str]], there: dict[str, str], asked: set[str]) -> bool:
+    """Give a worker a host, others moving on where they must: an augmenting path."""
+    for host in sorted(left[worker] - asked):
+        if host in asked:
+            continue
+        asked.add(host)
+        if host not in there or _seat(there[host], left, there, asked):
+            there[host] = worker
+            return True
+    return False

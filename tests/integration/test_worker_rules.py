@@ -1,0 +1,169 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""worker_rules against the simulated data centre: over the wire, with the marks of real workers, and interrupted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pyVmomi import vim
+
+from lab.simulator import Simulator
+from plugins.module_utils.vsphere import properties, session, tasks
+from tests.integration.ansible import Ansible
+from tests.integration.workers import HOSTS, do, machine, switch, wish
+
+ON = HOSTS.replace("{name: gpu, hosts", "{name: gpu, drs: {enabled: true}, ha: {enabled: true}, hosts")
+NAMES = ["worker01", "worker02", "worker03"]
+WISH: dict[str, Any] = {
+    "cluster": "gpu",
+    "workers": NAMES,
+    "hosts": ["esx01.lab", "esx02.lab", "esx03.lab"],
+    "drs_override": "manual",
+    "restart_priority": "high",
+}
+GONE = {"cluster": "gpu", "state": "absent"}
+RECONFIGURE = "ReconfigureComputeResource_Task"
+
+
+@pytest.fixture
+def place(start: Callable[..., Simulator]) -> Simulator:
+    return start(text=ON)
+
+
+@pytest.fixture
+def ansible(place: Simulator, ansible_for: Callable[[Simulator], Ansible]) -> Ansible:
+    made = ansible_for(place)
+    assert made.module("worker_vm", **wish(3)).rc == 0
+    place.clear()
+    return made
+
+
+def methods(place: Simulator) -> list[str]:
+    return [write["method"] for write in place.writes()]
+
+
+def config(place: Simulator) -> Any:
+    """The cluster's configuration as a person reads it."""
+    with machine(place, "worker01") as vm:
+        ((_ref, values),) = properties.find_all(vm.session, vim.ClusterComputeResource, ("configurationEx",))
+        return values["configurationEx"]
+
+
+def by_hand(place: Simulator, make: Callable[[dict[str, Any]], Any]) -> None:
+    """A person reconfigures the cluster; ``make`` gets the virtual machines by name."""
+    params = {"validate_certs": True, "timeout": 60, **place.connection}
+    with session.session(params) as opened:
+        vms = {values["name"]: ref for ref, values in properties.find_all(opened, vim.VirtualMachine, ("name",))}
+        ((cluster, _values),) = properties.find_all(opened, vim.ClusterComputeResource, ("name",))
+        task = cluster.ReconfigureComputeResource_Task(spec=make(vms), modify=True)
+        tasks.wait(opened, tasks.Started(task, "a person", "work"), 20)
+
+
+def overrides(vms: dict[str, Any]) -> Any:
+    info = vim.cluster.DrsVmConfigInfo(key=vms["worker01"], enabled=True, behavior="partiallyAutomated")
+    settings = vim.cluster.DasVmSettings(restartPriority="low", isolationResponse="shutdown")
+    ha = vim.cluster.DasVmConfigInfo(key=vms["worker02"], dasSettings=settings)
+    return vim.cluster.ConfigSpecEx(
+        drsVmConfigSpec=[vim.cluster.DrsVmConfigSpec(operation="add", info=info)],
+        dasVmConfigSpec=[vim.cluster.DasVmConfigSpec(operation="add", info=ha)],
+    )
+
+
+def pair(vms: dict[str, Any]) -> Any:
+    rule = vim.cluster.AffinityRuleSpec(name="pair", enabled=True, vm=[vms["worker01"], vms["worker03"]])
+    return vim.cluster.ConfigSpecEx(rulesSpec=[vim.cluster.RuleSpec(operation="add", info=rule)])
+
+
+def test_one_reconfiguration_read_back_and_taken_away(place: Simulator, ansible: Ansible) -> None:
+    by_hand(place, overrides)
+    place.clear()
+    planned = ansible.module("worker_rules", check=True, **WISH)
+    assert planned.changed and place.writes() == []
+    done = ansible.module("worker_rules", **WISH)
+    assert done.result["state"] == planned.result["state"], done.out
+    assert methods(place) == ["SetField"] * 3 + [RECONFIGURE]
+    held = config(place)
+    assert {(one.name, one.enabled) for one in held.rule} == {
+        ("dml.vsphere workers: one per host", True),
+        ("dml.vsphere workers: on hosts", True),
+    }
+    assert {str(one.behavior) for one in held.drsVmConfig} == {"manual"}
+    assert [one.dasSettings.isolationResponse for one in held.dasVmConfig].count("shutdown") == 1
+    place.clear()
+    again = ansible.module("worker_rules", **WISH)
+    assert not again.changed and place.writes() == []
+    assert not ansible.module("worker_vm", **wish(3)).changed
+    assert ansible.module("worker_rules", **GONE).changed
+    held = config(place)
+    assert (list(held.rule), list(held.group)) == ([], [])
+    assert [str(one.behavior) for one in held.drsVmConfig] == ["partiallyAutomated"]
+    assert [one.dasSettings.restartPriority for one in held.dasVmConfig] == ["low"]
+    place.clear()
+    assert not ansible.module("worker_rules", **GONE).changed
+    assert place.writes() == []
+
+
+def test_the_number_of_calls_does_not_grow_with_the_workers(place: Simulator, ansible: Ansible) -> None:
+    assert ansible.module("worker_rules", **{**WISH, "workers": NAMES[:1]}).rc == 0
+    place.clear()
+    ansible.module("worker_rules", check=True, **{**WISH, "workers": NAMES[:1]})
+    one = sum(place.calls().values())
+    place.clear()
+    ansible.module("worker_rules", check=True, **WISH)
+    assert sum(place.calls().values()) == one
+
+
+def test_a_worker_that_is_deleted_leaves_and_comes_back(place: Simulator, ansible: Ansible) -> None:
+    assert ansible.module("worker_rules", **WISH).changed
+    switch(place, "worker03", on=False)
+    with machine(place, "worker03") as vm:
+        do(vm, vm.ref.Destroy_Task())
+    place.clear()
+    refused = ansible.module("worker_rules", **WISH)
+    assert "worker03 does not exist" in refused.msg and place.writes() == []
+    assert not ansible.module("worker_rules", **{**WISH, "workers": NAMES[:2]}).changed
+    assert ansible.module("worker_vm", **wish(3)).rc == 0
+    place.clear()
+    assert ansible.module("worker_rules", **WISH).changed
+    assert methods(place) == ["SetField", RECONFIGURE]
+
+
+def test_a_rule_of_others_that_contradicts_is_refused(place: Simulator, ansible: Ansible) -> None:
+    by_hand(place, pair)
+    place.clear()
+    refused = ansible.module("worker_rules", **WISH)
+    assert refused.msg == (
+        "gpu: could not keep worker01, worker03 apart: the rule 'pair' of somebody else keeps them on one host; "
+        "change or remove that rule, or wish for something else"
+    )
+    assert place.writes() == []
+    assert ansible.module("worker_rules", **{**WISH, "one_per_host": False}).changed
+
+
+@pytest.mark.parametrize("kind", ["fault", "task_fails", "drop"])
+def test_a_call_that_fails_is_finished_by_the_next(place: Simulator, ansible: Ansible, kind: str) -> None:
+    by_hand(place, overrides)
+    place.fault(RECONFIGURE, kind, **({} if kind == "drop" else {"fault": "NoPermission"}))
+    failed = ansible.module("worker_rules", **WISH)
+    assert "gpu: could not change the rules and overrides of its workers" in failed.msg
+    assert ansible.module("worker_rules", **WISH).changed
+    place.fault(RECONFIGURE, "drop", after=True)
+    assert ansible.module("worker_rules", **GONE).rc == 1
+    assert ansible.module("worker_rules", **GONE).rc == 0
+    assert [str(one.behavior) for one in config(place).drsVmConfig] == ["partiallyAutomated"]
+
+
+def test_a_server_that_keeps_nothing_is_found_out(place: Simulator, ansible: Ansible) -> None:
+    place.fault(RECONFIGURE, "deaf")
+    assert "accepted the change, yet one_per_host is None" in ansible.module("worker_rules", **WISH).msg
+
+
+def test_drs_and_ha_that_are_off_are_told(place: Simulator, ansible: Ansible) -> None:
+    place.set_cluster("gpu", drs={"enabled": False}, ha={"enabled": False})
+    done = ansible.module("worker_rules", **WISH)
+    assert done.changed
+    assert "DRS is off: its rules and overrides are stored" in str(done.result["warnings"])
+    assert "HA is off: restart priorities are stored" in str(done.result["warnings"])

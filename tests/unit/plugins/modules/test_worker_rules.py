@@ -1,0 +1,187 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The module worker_rules over a cluster in memory: four runs, drift, rules of others, a deaf server, faults."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pyVmomi import vim
+
+from tests.fakes.rules import FakeCluster, add_rule, call, drs_of, override, priorities_of, together
+
+RECONFIGURE, NOTE = "ReconfigureComputeResource_Task", "SetField"
+RULE, HOST_RULE = "dml.vsphere workers: one per host", "dml.vsphere workers: on hosts"
+WORKERS = ["w1", "w2", "w3"]
+WISH: dict[str, Any] = {
+    "workers": WORKERS,
+    "hosts": ["esx3", "esx1", "esx2"],
+    "host_affinity": "required",
+    "drs_override": "manual",
+    "overrides": [{"name": "w1", "restart_priority": "highest"}],
+}
+GONE = {"state": "absent"}
+
+
+def test_four_runs() -> None:
+    cluster = FakeCluster()
+    planned = call(cluster, check=True, **WISH)
+    assert (planned["changed"], cluster.writes) == (True, []), planned
+    done = call(cluster, **WISH)
+    assert done["diff"] == planned["diff"]
+    assert done["state"] == planned["state"]
+    assert cluster.writes == [NOTE, NOTE, NOTE, RECONFIGURE]
+    cluster.writes.clear()
+    for check in (True, False):
+        again = call(cluster, check=check, **WISH)
+        assert (again["changed"], cluster.writes) == (False, []), again
+
+
+def test_the_cluster_holds_what_was_asked_for() -> None:
+    cluster = FakeCluster()
+    call(cluster, **WISH)
+    rules = {one.name: one for one in cluster.config.rule}
+    groups = {one.name: one for one in cluster.config.group}
+    assert {ref._moId for ref in rules[RULE].vm} == {ref._moId for ref in cluster.vms.values()}
+    assert (rules[HOST_RULE].mandatory, rules[HOST_RULE].affineHostGroupName) == (True, "dml.vsphere workers: hosts")
+    assert len(groups["dml.vsphere workers: hosts"].host) == len(groups["dml.vsphere workers: workers"].vm) == 3
+    assert drs_of(cluster) == dict.fromkeys(WORKERS, "manual")
+    assert priorities_of(cluster) == {"w1": "highest"}
+
+
+def test_absent_takes_away_what_is_ours_and_nothing_else() -> None:
+    cluster = FakeCluster()
+    add_rule(cluster, together(cluster, "w1", "w2", enabled=False))
+    override(cluster, "w2", drs="fullyAutomated")
+    override(cluster, "w1", ha={"restartPriority": "low", "isolationResponse": "shutdown"})
+    call(cluster, **WISH)
+    assert (drs_of(cluster)["w2"], priorities_of(cluster)) == ("manual", {"w1": "highest"})
+    assert cluster.notes("w2") == {"set": "workers", "drs": "fully_automated"}
+    cluster.writes.clear()
+    assert call(cluster, check=True, **GONE)["changed"]
+    assert cluster.writes == []
+    gone = call(cluster, **GONE)
+    assert gone["changed"], gone
+    assert [one.name for one in cluster.config.rule] == ["pair"]
+    assert (list(cluster.config.group), drs_of(cluster)) == ([], {"w2": "fullyAutomated"})
+    assert priorities_of(cluster) == {"w1": "low"}
+    assert cluster.config.dasVmConfig[0].dasSettings.isolationResponse == "shutdown"
+    assert [cluster.notes(name) for name in WORKERS] == [{}, {}, {}]
+    cluster.writes.clear()
+    assert not call(cluster, **GONE)["changed"]
+    assert cluster.writes == []
+
+
+def test_what_others_added_to_an_override_of_ours_stays() -> None:
+    cluster = FakeCluster()
+    call(cluster, workers=WORKERS, restart_priority="high")
+    override(cluster, "w1", ha={"restartPriority": "high", "isolationResponse": "shutdown"})
+    call(cluster, **GONE)
+    assert priorities_of(cluster) == {"w1": "clusterRestartPriority"}
+    assert cluster.config.dasVmConfig[0].dasSettings.isolationResponse == "shutdown"
+
+
+def test_an_override_that_was_right_already_is_not_ours() -> None:
+    cluster = FakeCluster()
+    override(cluster, "w1", drs="manual")
+    call(cluster, workers=WORKERS, drs_override="manual")
+    assert (cluster.notes("w1"), cluster.notes("w2")) == ({}, {"set": "workers", "drs": None})
+    call(cluster, **GONE)
+    assert drs_of(cluster) == {"w1": "manual"}
+
+
+def test_what_a_call_no_longer_asks_for_goes() -> None:
+    cluster = FakeCluster()
+    call(cluster, **WISH)
+    less = call(cluster, workers=["w1", "w2"], drs_override="disabled")
+    assert less["changed"], less
+    (rule,) = cluster.config.rule
+    assert (rule.name, len(rule.vm), list(cluster.config.group)) == (RULE, 2, [])
+    assert [(one.key, one.enabled) for one in cluster.config.drsVmConfig] == [
+        (cluster.vms["w1"], False),
+        (cluster.vms["w2"], False),
+    ]
+    assert (priorities_of(cluster), cluster.notes("w3")) == ({}, {})
+    assert not call(cluster, workers=["w1", "w2"], drs_override="disabled")["changed"]
+
+
+def test_drift_is_repaired() -> None:
+    cluster = FakeCluster()
+    call(cluster, **WISH)
+    for rule in cluster.config.rule:
+        rule.enabled = False
+    shown = call(cluster, check=True, **WISH)["diff"][0]["before"]
+    assert shown["one_per_host"]["enabled"] is False
+    assert shown["affinity"]["rule"] == "disabled"
+    assert call(cluster, **WISH)["changed"]
+    assert all(rule.enabled for rule in cluster.config.rule)
+    assert not call(cluster, **WISH)["changed"]
+
+
+def test_a_deleted_worker_leaves_the_rules_by_itself() -> None:
+    cluster = FakeCluster()
+    call(cluster, **WISH)
+    cluster.delete("w3")
+    cluster.writes.clear()
+    refused = call(cluster, **WISH)
+    assert "gpu: could not change rules of workers: w3 does not exist; dml.vsphere.worker_vm" in refused["msg"]
+    assert not call(cluster, **{**WISH, "workers": ["w1", "w2"]})["changed"]
+    assert cluster.writes == []
+    cluster.delete("w2")
+    assert call(cluster, **{**WISH, "workers": ["w1"]})["changed"]
+    assert [one.name for one in cluster.config.rule] == [HOST_RULE]
+    assert not call(cluster, **{**WISH, "workers": ["w1"]})["changed"]
+    cluster.delete("w1")
+    assert call(cluster, **GONE)["changed"]
+    assert [*cluster.config.rule, *cluster.config.group] == []
+
+
+@pytest.mark.parametrize(
+    ("broken", "words"),
+    [
+        ({RECONFIGURE}, "drs is {'w1': None, 'w2': None, 'w3': None}, not"),
+        ({NOTE}, "previous is {}, not"),
+    ],
+)
+def test_a_deaf_server_is_found_out(broken: set[str], words: str) -> None:
+    cluster = FakeCluster()
+    cluster.deaf = broken
+    failed = call(cluster, **WISH)
+    assert "accepted the change, yet" in failed["msg"]
+    assert words in failed["msg"]
+
+
+def test_a_fault_is_a_sentence_and_the_next_run_finishes() -> None:
+    cluster = FakeCluster()
+    override(cluster, "w1", drs="fullyAutomated")
+    cluster.faults[RECONFIGURE] = vim.fault.NoPermission(privilegeId="Host.Inventory.EditCluster")
+    failed = call(cluster, **WISH)
+    assert "gpu: could not change the rules and overrides of its workers: the server said NoPermission" in failed["msg"]
+    cluster.faults.clear()
+    assert call(cluster, **WISH)["changed"]
+    assert cluster.notes("w1")["drs"] == "fully_automated"
+    cluster.faults[NOTE] = vim.fault.NoPermission(privilegeId="Global.SetCustomField")
+    assert "could not write its custom attribute" in call(cluster, **GONE)["msg"]
+    cluster.faults.clear()
+    assert call(cluster, **GONE)["changed"]
+    assert (drs_of(cluster), cluster.notes("w1")) == ({"w1": "fullyAutomated"}, {})
+
+
+def test_a_stranger_of_the_same_name_in_our_rule_is_told_from_the_worker() -> None:
+    cluster = FakeCluster()
+    call(cluster, workers=WORKERS)
+    stranger = cluster.add("w3/elsewhere", cluster=None)
+    (rule,) = cluster.config.rule
+    rule.vm = [cluster.vms["w1"], cluster.vms["w2"], stranger]
+    shown = call(cluster, workers=WORKERS)["diff"][0]["before"]["one_per_host"]["workers"]
+    assert shown == ["w1", "w2", f"w3 ({stranger._moId})"]
+    assert {ref._moId for ref in cluster.config.rule[0].vm} == {cluster.vms[name]._moId for name in WORKERS}
+
+
+def test_check_mode_shows_workers_that_are_still_to_be_built() -> None:
+    cluster = FakeCluster(workers=1)
+    shown = call(cluster, check=True, workers=["w1", "w2"], drs_override="manual")
+    assert (shown["changed"], cluster.writes) == (True, [])
+    assert shown["unmet"] == ["w2 does not exist; dml.vsphere.worker_vm builds workers and takes them over"]
+    assert shown["state"]["one_per_host"]["workers"] == ["w1", "w2"]

@@ -1,0 +1,122 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What worker_rules refuses before it writes, and what it tells by a warning."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pyVmomi import vim
+
+from tests.fakes.rules import FakeCluster, add_rule, call, drs_of, pinned, together
+
+RECONFIGURE = "ReconfigureComputeResource_Task"
+RULE = "dml.vsphere workers: one per host"
+WORKERS = ["w1", "w2", "w3"]
+WISH: dict[str, Any] = {
+    "workers": WORKERS,
+    "hosts": ["esx1", "esx2", "esx3"],
+    "drs_override": "manual",
+    "restart_priority": "high",
+}
+GONE = {"state": "absent"}
+
+
+@pytest.mark.parametrize(
+    ("make", "wish", "words"),
+    [
+        (lambda c: add_rule(c, together(c, "w1", "w3")), {}, "keep w1, w3 apart: the rule 'pair' of somebody else"),
+        (
+            lambda c: pinned(c, ["w1", "w2"], ["esx1"], mandatory=True),
+            {},
+            "give w1, w2 a host each: only esx1 is left to them by",
+        ),
+        (
+            lambda c: pinned(c, ["w2"], ["esx1"], mandatory=True),
+            {"hosts": ["esx2", "esx3"], "workers": ["w2"]},
+            "could not keep w2 on esx2, esx3: somebody else's rule 'pin' forbids it",
+        ),
+        (
+            lambda c: pinned(c, ["w1"], ["esx1", "esx2", "esx3"], mandatory=True, away=True),
+            {"one_per_host": False},
+            "rule 'pin' forbids it",
+        ),
+        (lambda _cluster: None, {"hosts": ["esx1", "esx9"]}, "it has no esx9; it has esx1, esx2, esx3"),
+        (
+            lambda _cluster: None,
+            {"hosts": ["esx1"], "host_affinity": "required"},
+            "a host each: only esx1 is left to them;",
+        ),
+        (lambda _cluster: None, {"workers": ["w1", "w1"]}, "w1: could not take it as a worker: it is named twice"),
+        (lambda _cluster: None, {"overrides": [{"name": "w9"}]}, "w9: could not give it overrides: it is not among"),
+        (lambda c: c.add("w4", cluster="other"), {"workers": ["w4"], "hosts": ["esx1"]}, "w4 is a worker of cluster"),
+        (lambda c: c.add("w4", host="afar"), {"workers": ["w4"], "hosts": ["esx1"]}, "w4 is on a host of another"),
+        (lambda c: c.add("w4", cluster=None), {"workers": ["w4"], "hosts": ["esx1"]}, "it does not carry our mark"),
+        (lambda c: c.add("w1/again"), {}, "two virtual machines of that name carry our mark"),
+        (
+            lambda c: add_rule(c, vim.cluster.AffinityRuleSpec(name=RULE, enabled=True, vm=list(c.vms.values()))),
+            {},
+            f"rule '{RULE}': could not take it as ours: it is of another kind",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_sentence(make: Any, wish: dict[str, Any], words: str) -> None:
+    cluster = FakeCluster()
+    make(cluster)
+    refused = call(cluster, **{"workers": WORKERS, **wish})
+    assert words in refused["msg"], refused
+    assert " | " not in refused["msg"]
+    assert cluster.writes == []
+
+
+def test_a_rule_of_others_that_uses_our_groups_keeps_them() -> None:
+    cluster = FakeCluster()
+    call(cluster, **WISH)
+    add_rule(
+        cluster, vim.cluster.VmHostRuleInfo(name="theirs", enabled=False, vmGroupName="dml.vsphere workers: workers")
+    )
+    cluster.writes.clear()
+    assert "rule 'theirs' of somebody else uses our groups" in call(cluster, **GONE)["msg"]
+    assert cluster.writes == []
+
+
+def test_overrides_belong_to_one_set() -> None:
+    cluster = FakeCluster()
+    call(cluster, workers=WORKERS, drs_override="manual")
+    words = call(cluster, name="others", workers=["w1", "w2"], drs_override="disabled")["msg"]
+    assert "w1: could not give it overrides: the set 'workers' of this cluster gave it overrides already" in words
+    assert call(cluster, name="others", workers=["w1", "w2"])["changed"]
+    assert call(cluster, name="others", **GONE)["changed"]
+    assert [one.name for one in cluster.config.rule] == [RULE]
+    assert drs_of(cluster) == dict.fromkeys(WORKERS, "manual")
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ({"drsConfig": vim.cluster.DrsConfigInfo(enabled=False)}, "DRS is off: its rules and overrides are stored"),
+        (
+            {"drsConfig": vim.cluster.DrsConfigInfo(enabled=True, enableVmBehaviorOverrides=False)},
+            "the cluster allows no DRS overrides of single virtual machines",
+        ),
+        ({"dasConfig": vim.cluster.DasConfigInfo(enabled=False)}, "HA is off: restart priorities are stored"),
+    ],
+)
+def test_what_is_stored_and_not_in_force_is_told(setting: dict[str, Any], words: str) -> None:
+    cluster = FakeCluster()
+    for key, value in setting.items():
+        setattr(cluster.config, key, value)
+    for check in (True, False, False):
+        (told,) = call(cluster, check=check, **WISH)["told"]
+        assert words in told
+    assert call(cluster, **GONE)["told"] == []
+
+
+def test_a_move_that_a_rule_brings_and_what_others_prefer_are_told() -> None:
+    cluster = FakeCluster()
+    cluster.homes["w2"] = cluster.hosts["esx1"]
+    pinned(cluster, ["w3"], ["esx3"], mandatory=False)
+    told = str(call(cluster, check=True, workers=WORKERS, hosts=["esx1", "esx2"])["told"])
+    assert "w1, w2 run on esx1" in told
+    assert "the rule 'pin' of somebody else prefers other hosts for w3" in told
