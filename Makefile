@@ -30,7 +30,7 @@ SIMULATOR := .cache/vcenter
 GOVC := .cache/govc
 
 .PHONY: help setup setup-nodes environment lock demo test test-full lint lint-python lint-types lint-shell lint-yaml \
-  lint-ansible lint-docs lint-go lint-pins sanity unit integration oldest molecule bench docs build clean
+  lint-ansible lint-docs lint-go lint-pins sanity unit integration nodes oldest molecule bench docs build clean
 
 help: ## Say what can be done
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -104,6 +104,9 @@ unit: environment ## Unit tests
 
 integration: setup ## Tests against the simulator
 	$(PYTEST) tests/integration $(MARKS) --numprocesses 3 --dist worksteal --junitxml=$(REPORTS)/integration.xml
+
+nodes: setup-nodes ## Tests of the lab's nodes, which need root
+	$(PYTEST) tests/lab $(MARKS) --junitxml=$(REPORTS)/nodes.xml
 
 oldest: setup ## The same with the oldest ansible-core and pyVmomi that are supported
 	tools/oldest $(MARKS) --junitxml=$(REPORTS)/oldest.xml

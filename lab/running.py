@@ -99,6 +99,14 @@ class Lab:
         return Control(facts["address"])
 
     @property
+    def control(self) -> Control:
+        """The data centre's control interface."""
+        facts = self.facts("ready")
+        if not facts:
+            raise LabError(f"The lab in {self.folder} has no data centre: python -m lab up starts one.")
+        return Control(facts["control"])
+
+    @property
     def environment(self) -> dict[str, str]:
         """What Ansible needs to reach the data centre and its nodes."""
         centre, facts = self.facts("ready"), self.facts("hypervisor")

@@ -1,0 +1,122 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A lab in the hands of a test: its workers, commands in their guests, and what this machine shows of it."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lab.running import STORE, Lab
+from lab.simulator import PASSWORD, USERNAME
+from plugins.module_utils.vm.machine import Machine
+from plugins.module_utils.vsphere import properties, session
+from plugins.module_utils.vsphere.sdk import vim
+from tests.integration.ansible import Ansible
+from tests.integration.workers import DEFAULTS
+
+USER = "trainer"
+LOGIN = ("-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR")
+LOGIN = (*LOGIN, "-o", "BatchMode=yes", "-o", "ConnectTimeout=3")
+
+
+@dataclass(frozen=True)
+class Place:
+    """The lab and the Ansible that works with it."""
+
+    lab: Lab
+    ansible: Ansible
+
+    def address(self, number: int) -> str:
+        """The address that a worker was given."""
+        return f"{self.lab.environment['LAB_NETWORK'].rsplit('.', maxsplit=1)[0]}.{10 + number}"
+
+    def login(self, address: str, *command: str) -> list[str]:
+        """The ssh command to a node."""
+        return ["ssh", *LOGIN, "-i", str(self.lab.key), f"{USER}@{address}", *command]
+
+    def inside(self, number: int, command: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        """Run a command in the guest of a worker."""
+        done = subprocess.run(
+            self.login(self.address(number), command), capture_output=True, text=True, timeout=120, check=False
+        )
+        assert done.returncode == 0 or not check, f"{command}: {done.stdout} {done.stderr}"
+        return done
+
+    @contextmanager
+    def machine(self, number: int) -> Iterator[Machine]:
+        """A worker in the hands of a person with the API."""
+        facts = self.lab.facts("ready")
+        login = {"hostname": facts["hostname"], "port": facts["port"], "username": USERNAME, "password": PASSWORD}
+        params = {"validate_certs": True, "timeout": 60, "ca_path": facts["ca_file"], **login}
+        with session.session(params) as opened:
+            found = properties.find_all(opened, vim.VirtualMachine, ("name",))
+            (ref,) = [ref for ref, values in found if values["name"] == f"worker0{number}"]
+            yield Machine(opened, ref)
+
+    def told(self, number: int) -> dict[str, Any]:
+        """What the data centre knows of a worker."""
+        return dict(self.lab.control.ask("GET", f"/vms/worker0{number}"))
+
+    def free_host(self) -> str:
+        """The one host of five that has no worker."""
+        used = {self.told(number)["host"] for number in (1, 2, 3, 4)}
+        (free,) = [name for name in self.lab.control.ask("GET", "/hosts") if name not in used]
+        return str(free)
+
+
+def wish(place: Place) -> dict[str, Any]:
+    """Four workers whose guests let the lab's owner in."""
+    lab = place.lab.environment
+    guest = {"gateway": lab["LAB_GATEWAY"], "user": USER, "ssh_keys": [lab["LAB_SSH_PUBLIC_KEY"]]}
+    workers = [
+        {
+            "name": f"worker0{number}",
+            "guest": {"address": f"{place.address(number)}/24", "rdma_address": f"10.216.1.{number}/24"},
+        }
+        for number in (1, 2, 3, 4)
+    ]
+    return {"cluster": "gpu", "defaults": {**DEFAULTS, "guest": guest}, "workers": workers, "address_timeout": 120}
+
+
+def until(true: Callable[[], bool], what: str, seconds: float = 60) -> None:
+    """Wait for something to be true."""
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
+        time.sleep(0.05)
+
+
+def traces(lab: Lab) -> dict[str, list[str]]:
+    """Everything of a lab that this machine shows."""
+    processes = [
+        path
+        for path in Path("/proc").glob("[0-9]*/cmdline")
+        if lab.lab in _text(path) or str(lab.folder) in _text(path)
+    ]
+    return {
+        "processes": [_text(path) for path in processes],
+        "links": [line for line in _said("ip", "-oneline", "link") if "veth" in line or "dml" in line],
+        "namespaces": [line for line in _said("ip", "netns") if lab.lab in line],
+        "mounts": [line for line in Path("/proc/mounts").read_text().splitlines() if str(STORE) in line],
+        "groups": [str(path) for path in Path("/sys/fs/cgroup").glob(f"**/*{lab.lab}*")],
+        "containers": lab.podman.containers(f"dml-lab={lab.lab}"),
+        "volumes": lab.podman("volume", "ls", "--quiet").split(),
+        "folder": [str(path) for path in lab.folder.rglob("*")],
+    }
+
+
+def _said(*command: str) -> list[str]:
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text().replace("\0", " ")
+    except OSError:  # it has ended
+        return ""

@@ -1,0 +1,94 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A lab goes without a trace, also one that was killed, and also one whose node is frozen."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+
+import pytest
+
+from lab.hypervisor.backend import HARMS
+from lab.nodes import programs
+from lab.nodes.network import AUTO
+from lab.nodes.programs import LabError
+from lab.running import Lab, Wish
+from lab.simulator import alive
+from tests.lab.places import LOGIN, traces, until
+
+NODES_ALONE = Wish(None, AUTO)
+
+
+def test_down_leaves_nothing(bare: Lab) -> None:
+    before = traces(bare)
+    bare.up(NODES_ALONE)
+    made = bare.node("n1")
+    said = subprocess.run(
+        ["ssh", *LOGIN, "-i", made["identity_file"], f"{made['user']}@{made['address']}", "hostname"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert said.stdout == "n1\n", said.stderr
+    during = traces(bare)
+    assert all(during[kind] != before[kind] for kind in before if kind != "volumes"), during
+    bare.down()
+    assert traces(bare) == before
+
+
+@pytest.mark.parametrize("how", ["down", "up"])
+def test_killed_lab_is_cleaned(bare: Lab, how: str) -> None:
+    before = traces(bare)
+    bare.up(NODES_ALONE)
+    bare.node("n1")
+    stun = threading.Thread(target=_stun, args=(bare,), daemon=True)
+    stun.start()
+    container = bare.podman.containers(f"dml-lab={bare.lab}")[0]
+    until(lambda: bare.podman.inspect(container)["State"]["Status"] == "paused", "n1 is stunned")
+    pid = bare.facts("hypervisor")["pid"]
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: not alive(pid), "the hypervisor is gone")
+    stun.join(10)
+    assert traces(bare)["containers"] == [container]
+    if how == "up":
+        bare.up(NODES_ALONE)
+        assert bare.hypervisor.ask("GET", "/nodes") == []
+        assert traces(bare)["containers"] == []
+    bare.down()
+    assert traces(bare) == before
+
+
+def test_what_cannot_be_is_refused(bare: Lab) -> None:
+    bare.up(NODES_ALONE)
+    bare.node("n1")
+    other = Lab("other")
+    try:
+        with pytest.raises(LabError, match="this machine routes"):
+            other.up(Wish(None, bare.environment["LAB_NETWORK"]))
+        assert traces(other)["namespaces"] == []
+    finally:
+        other.down()
+    with pytest.raises(RuntimeError, match=r"n2 cannot have the address 10\.99\.0\.1/24: the lab's network is"):
+        bare.node("n2", address="10.99.0.1/24")
+    with pytest.raises(RuntimeError, match=f"No harm is called gossip: there are {', '.join(HARMS)}"):
+        bare.hypervisor.ask("POST", "/nodes/n1/harm", {"kind": "gossip"})
+
+
+def test_machine_without_root_or_programs_says_so(monkeypatch: pytest.MonkeyPatch, bare: Lab) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "geteuid", lambda: 1000)
+        with pytest.raises(LabError, match="need root"):
+            bare.up(NODES_ALONE)
+    monkeypatch.setattr(programs, "PROGRAMS", ("podman", "no-such-program"))
+    with pytest.raises(LabError, match=r"no-such-program is not on this machine\. Run make setup-nodes"):
+        bare.up(NODES_ALONE)
+
+
+def _stun(lab: Lab) -> None:
+    try:
+        lab.hypervisor.ask("POST", "/nodes/n1/stun", {"seconds": 60})
+    except OSError:  # it was killed meanwhile
+        return
