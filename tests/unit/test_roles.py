@@ -96,7 +96,7 @@ def test_the_main_file_is_a_table_of_contents(role: Path) -> None:
 
 
 def test_every_default_has_a_use(role: Path) -> None:
-    texts = "\n".join(path.read_text() for kind in ("tasks", "templates") for path in (role / kind).glob("*"))
+    texts = "\n".join(path.read_text() for kind in ("tasks", "templates", "vars") for path in (role / kind).glob("*"))
     used = set(VARIABLE.findall(texts))
     assert sorted(set(defaults_of(role)) - used) == []
 

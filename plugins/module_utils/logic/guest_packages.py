@@ -1,0 +1,60 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Packages of a stack in the words of apt, dnf and pip."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+JOINTS = {"apt": "=", "dnf": "-", "dnf5": "-", "yum": "-"}
+
+
+def wishes(packages: Sequence[Mapping[str, str]], manager: str) -> list[str]:
+    """Names with versions, as the package manager wants them; a package without a version is only named."""
+    joint = JOINTS[manager]
+    return [f"{one['name']}{joint}{one['version']}" if one.get("version") else one["name"] for one in packages]
+
+
+def python_requirements(packages: Sequence[Mapping[str, str]]) -> str:
+    """A file of requirements for pip, each at its version and with the checksum of its file."""
+    return "".join(f"{one['name']}=={one['version']} --hash=sha256:{one['sha256']}\n" for one in packages)
+
+
+def python_misfits(installed: Sequence[Mapping[str, str]], packages: Sequence[Mapping[str, str]]) -> list[str]:
+    """A sentence for each package that pip does not list at its version."""
+    there = {_normal(one["name"]): one["version"] for one in installed}
+    return [
+        f"{one['name']} is {there.get(_normal(one['name']), 'missing')}, not {one['version']}"
+        for one in packages
+        if there.get(_normal(one["name"])) != one["version"]
+    ]
+
+
+def misfits(
+    installed: Sequence[str], packages: Sequence[Mapping[str, str]], held: Sequence[str] | None = None
+) -> list[str]:
+    """A sentence for each package that is missing, of wrong version, or pinned and not among ``held``.
+
+    What is installed are lines "NAME VERSION installed"; dpkg also knows packages of which only settings are left.
+    """
+    rows = (line.split() for line in installed)
+    there = {row[0]: row[1] for row in rows if row[2:] == ["installed"]}
+    sentences = []
+    for one in packages:
+        name, found, version = one["name"], there.get(one["name"]), one.get("version")
+        if found is None or version not in {None, found}:
+            sentences.append(f"The package {name} is {found or 'missing'}{f', not {version}' if version else ''}.")
+        elif version and held is not None and not any(_holds(line, name) for line in held):
+            sentences.append(f"The package {name} is not held at {version}.")
+    return sentences
+
+
+def _holds(line: str, name: str) -> bool:
+    """apt names what it holds; dnf tells NAME-EPOCH:VERSION."""
+    return line == name or re.match(re.escape(name) + r"-\d+:", line) is not None
+
+
+def _normal(name: str) -> str:
+    """The name as the package index compares it."""
+    return re.sub(r"[-_.]+", "-", name).lower()

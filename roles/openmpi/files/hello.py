@@ -1,0 +1,44 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A rank that says hello: MPI itself by ctypes, so that no compiler is needed; one line of JSON."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import platform
+import sys
+
+
+def symbol(library: ctypes.CDLL, name: str) -> ctypes.c_void_p:
+    """One of OpenMPI's own objects, such as its communicators."""
+    return ctypes.c_void_p(ctypes.addressof(ctypes.c_char.in_dll(library, name)))
+
+
+def main(path: str) -> None:
+    """Meet the others, add up all ranks, and tell."""
+    mpi = ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
+    mpi.MPI_Init(None, None)
+    world = symbol(mpi, "ompi_mpi_comm_world")
+    rank, size, length = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
+    mpi.MPI_Comm_rank(world, ctypes.byref(rank))
+    mpi.MPI_Comm_size(world, ctypes.byref(size))
+    text = ctypes.create_string_buffer(256)
+    mpi.MPI_Get_library_version(text, ctypes.byref(length))
+    total = ctypes.c_int()
+    whole, add = symbol(mpi, "ompi_mpi_int"), symbol(mpi, "ompi_mpi_op_sum")
+    mpi.MPI_Allreduce(ctypes.byref(rank), ctypes.byref(total), 1, whole, add, world)
+    said = {
+        "rank": rank.value,
+        "size": size.value,
+        "sum": total.value,
+        "node": platform.node(),
+        "library": text.value.decode().strip("\0"),
+    }
+    sys.stdout.write("hello " + json.dumps(said, sort_keys=True) + "\n")
+    sys.stdout.flush()
+    mpi.MPI_Finalize()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
