@@ -1,0 +1,296 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Starts one job of mpirun in a run directory, outlives whoever asked for it, and leaves no process of it behind.
+
+It stands alone, on the standard library: a copy of it lies in each run directory and runs from there
+(``supervisor.py run FOLDER``), and its text is sent to each node of the job to look for left-over processes
+(``python3 - sweep ID JOB SECONDS``). Files of a run directory: ``wish.json`` (what was asked for; by it the directory
+is claimed), ``run.json`` (who the job is), ``output.log`` (all that it wrote), ``end.json`` (how it ended).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Iterator
+
+MARK = "DML_RUN_ID"
+WISH, RUN, OUTPUT, END = "wish.json", "run.json", "output.log", "end.json"
+# A job that filled the disk must still be able to say so: the room for its end is taken before it begins.
+END_BYTES = 8192
+LOOK_SECONDS = 0.2
+JOB_SECONDS = 120.0
+KILL_SECONDS = 5.0
+SWEEP_SECONDS = 60.0
+_JOB = re.compile(r"ess_base_jobid\W+(\d+)")
+
+
+class Stop(Exception):
+    """Somebody asked for the end of the job."""
+
+
+def start_ticks(pid: int) -> int | None:
+    """When a process began, in kernel ticks since boot; None when it is gone or only waits to be reaped."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stat:
+            fields = stat.read().rsplit(b")", 1)[1].split()
+    except (OSError, IndexError):
+        return None
+    return None if fields[0] in (b"Z", b"X") else int(fields[19])
+
+
+def boot_id() -> str:
+    """What tells this boot of the machine from others."""
+    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+        return file.read().strip()
+
+
+def identity(pid: int) -> dict[str, Any]:
+    """What tells a process from any other."""
+    return {"host": socket.gethostname(), "pid": pid, "start": start_ticks(pid), "boot_id": boot_id()}
+
+
+def is_alive(process: dict[str, Any]) -> bool:
+    """Whether just that process still runs here."""
+    return bool(process["boot_id"] == boot_id() and start_ticks(process["pid"]) == process["start"])
+
+
+def read(folder: str, name: str) -> dict[str, Any] | None:
+    """One file of a run directory; None while it is not there or not written."""
+    try:
+        with open(os.path.join(folder, name), encoding="utf-8") as file:
+            return dict(json.load(file))
+    except (OSError, ValueError):
+        return None
+
+
+def write(folder: str, name: str, content: dict[str, Any]) -> None:
+    """Write one file of a run directory, whole or not at all."""
+    path = os.path.join(folder, name)
+    with open(path + ".new", "w", encoding="utf-8") as file:
+        json.dump(content, file, indent=1, sort_keys=True)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(path + ".new", path)
+
+
+def write_end(folder: str, end: dict[str, Any]) -> None:
+    """Say how the job ended, in the room kept for it."""
+    data = json.dumps(end).encode()
+    with open(os.path.join(folder, END), "r+b") as file:
+        file.write(data.ljust(END_BYTES))
+
+
+def sweep(run_id: str, job: str, seconds: float) -> dict[str, Any]:
+    """End every process of the job on this machine, and tell how many there were and which are left."""
+    found: set[int] = set()
+    deadline, number = time.monotonic() + seconds, int(signal.SIGTERM)
+    while True:
+        left = list(processes_of(run_id, job))
+        found.update(left)
+        if not left or time.monotonic() > deadline + KILL_SECONDS:
+            return {"found": len(found), "left": left}
+        if time.monotonic() > deadline:
+            number = int(signal.SIGKILL)
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+        time.sleep(LOOK_SECONDS)
+
+
+def processes_of(run_id: str, job: str) -> Iterator[int]:
+    """The processes of a job on this machine: those with its mark, and MPI's daemon of it, which has none."""
+    mark, own = f"{MARK}={run_id}".encode(), os.getpid()
+    for name in os.listdir("/proc"):
+        if not name.isdigit() or int(name) == own or start_ticks(int(name)) is None:
+            continue
+        if mark in _content(name, "environ").split(b"\0") or (job and _is_daemon(name, job)):
+            yield int(name)
+
+
+def _is_daemon(pid: str, job: str) -> bool:
+    words = _content(pid, "cmdline")
+    found = _JOB.search(words.replace(b"\0", b" ").decode("utf-8", "replace"))
+    is_orted = os.path.basename(words.split(b"\0", 1)[0]) == b"orted"
+    return is_orted and found is not None and int(found[1]) + 1 == int(job)
+
+
+def _content(pid: str, name: str) -> bytes:
+    try:
+        with open(f"/proc/{pid}/{name}", "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
+
+
+def find_job(run_id: str, launcher: int) -> str:
+    """MPI's namespace of the job, from the daemons that the launcher starts or from its ranks here; else empty."""
+    mark = f"{MARK}={run_id}".encode()
+    for name in os.listdir("/proc"):
+        if not name.isdigit() or mark not in _content(name, "environ").split(b"\0"):
+            continue
+        for pair in _content(name, "environ").split(b"\0"):
+            if pair.startswith(b"PMIX_NAMESPACE="):
+                return pair.split(b"=", 1)[1].decode()
+        words = _content(name, "cmdline").replace(b"\0", b" ").decode("utf-8", "replace")
+        found = _JOB.search(words) if int(name) != launcher else None
+        if found:
+            return str(int(found[1]) + 1)
+    return ""
+
+
+def sweep_nodes(wish: dict[str, Any], run: dict[str, Any], grace: float) -> dict[str, str]:
+    """End the job's processes on every node; what could not be ended, or not be looked for, by node."""
+    nodes = list(wish["nodes"])
+    with ThreadPoolExecutor(max_workers=16) as pool:
+        faults = list(pool.map(lambda node: _sweep(node, wish, run, grace), nodes))
+    return {node: fault for node, fault in zip(nodes, faults) if fault}
+
+
+def _sweep(node: str, wish: dict[str, Any], run: dict[str, Any], grace: float) -> str:
+    job = run.get("job") or ""
+    if node in (*wish["here"], "localhost", "127.0.0.1"):
+        result = sweep(run["id"], job, grace)
+    else:
+        program = shlex.join([wish["remote_python"], "-", "sweep", run["id"], job, str(grace)])
+        with open(__file__, encoding="utf-8") as text:
+            source = text.read()
+        try:
+            answer = subprocess.run(  # noqa: S603 # the user's own remote shell
+                [*shlex.split(wish["remote_shell"]), node, program],
+                input=source,
+                capture_output=True,
+                text=True,
+                timeout=SWEEP_SECONDS,
+                check=True,
+            )
+            result = json.loads(answer.stdout)
+        except subprocess.CalledProcessError as error:
+            return " ".join((error.stderr or f"exit code {error.returncode}").split())
+        except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+            return " ".join(str(error).split())
+    return f"processes {', '.join(map(str, result['left']))} could not be ended" if result["left"] else ""
+
+
+def supervise(folder: str) -> None:
+    """Run the job of a run directory to its end."""
+    wish = _must_read(folder, WISH)
+    with open(os.path.join(folder, END), "wb") as room:
+        room.write(b" " * END_BYTES)
+        os.fsync(room.fileno())
+    signal.signal(signal.SIGTERM, _raise_stop)
+    launcher = _launch(folder, wish)
+    run = {"id": wish["id"], "launcher": identity(launcher.pid), "supervisor": identity(os.getpid()), "job": None}
+    run["started"] = time.time()
+    try:
+        write(folder, RUN, run)
+        _tell({"launcher": run["launcher"]})
+        stopped = _wait(folder, run, launcher)
+    except BaseException:
+        launcher.kill()
+        launcher.wait()
+        sweep_nodes(wish, run, KILL_SECONDS)
+        raise
+    _finish(folder, wish, run, stopped, launcher.returncode)
+
+
+def end(folder: str) -> None:
+    """End a job whose supervisor is gone."""
+    wish, run = _must_read(folder, WISH), _must_read(folder, RUN)
+    deadline = time.monotonic() + KILL_SECONDS
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        while is_alive(run["launcher"]) and time.monotonic() < deadline:
+            os.kill(run["launcher"]["pid"], number)
+            time.sleep(LOOK_SECONDS)
+        deadline += KILL_SECONDS
+    _finish(folder, wish, run, True, None)
+
+
+def _must_read(folder: str, name: str) -> dict[str, Any]:
+    content = read(folder, name)
+    if content is None:
+        raise ValueError(f"{os.path.join(folder, name)} cannot be read")
+    return content
+
+
+def _launch(folder: str, wish: dict[str, Any]) -> subprocess.Popen[bytes]:
+    with open(os.path.join(folder, OUTPUT), "ab") as output:
+        return subprocess.Popen(  # noqa: S603 # the job that was asked for
+            wish["mpirun_command"],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            cwd=folder,
+            env={**os.environ, **wish["mpirun_environment"], MARK: wish["id"]},
+            start_new_session=True,
+        )
+
+
+def _wait(folder: str, run: dict[str, Any], launcher: subprocess.Popen[bytes]) -> bool:
+    """Wait for the end of the job: True if it was asked for."""
+    try:
+        deadline = time.monotonic() + JOB_SECONDS
+        while launcher.poll() is None and not run["job"] and time.monotonic() < deadline:
+            run["job"] = find_job(run["id"], launcher.pid) or None
+            if run["job"]:
+                # A disk that is full by now must not end the job: its ranks find out by themselves.
+                with contextlib.suppress(OSError):
+                    write(folder, RUN, run)
+            time.sleep(LOOK_SECONDS)
+        launcher.wait()
+    except Stop:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        launcher.terminate()
+        try:
+            launcher.wait(KILL_SECONDS)
+        except subprocess.TimeoutExpired:
+            launcher.kill()
+            launcher.wait()
+        return True
+    return False
+
+
+def _finish(folder: str, wish: dict[str, Any], run: dict[str, Any], stopped: bool, code: int | None) -> None:
+    ended: dict[str, Any] = {"ended": time.time(), "stopped": stopped, "exit_code": code, "left": {}}
+    write_end(folder, {**ended, "swept": False})
+    left = sweep_nodes(wish, run, KILL_SECONDS)
+    ended["left"] = {node: fault[:200] for node, fault in list(left.items())[:20]}
+    write_end(folder, {**ended, "swept": True})
+
+
+def _raise_stop(_signal: int, _frame: object) -> None:
+    raise Stop
+
+
+def _tell(answer: dict[str, Any]) -> None:
+    """One line to whoever started us, who waits for it; nothing more will come."""
+    os.write(1, json.dumps(answer).encode() + b"\n")
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for number in (1, 2):
+        os.dup2(nothing, number)
+    os.close(nothing)
+
+
+def main(arguments: list[str]) -> None:
+    """``run FOLDER``, ``end FOLDER`` or ``sweep ID JOB SECONDS``."""
+    if arguments[0] == "sweep":
+        run_id, job, seconds = arguments[1:]
+        sys.stdout.write(json.dumps(sweep(run_id, job, float(seconds))))
+        return
+    try:
+        {"run": supervise, "end": end}[arguments[0]](arguments[1])
+    except (OSError, ValueError) as error:
+        _tell({"error": f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)})
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,58 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The command line of mpirun for a job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+
+class LaunchError(ValueError):
+    """A job that cannot be launched as it is described."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is to run where: ``slots`` are the ranks that each node takes, in order of the nodes."""
+
+    command: tuple[str, ...]
+    slots: Mapping[str, int]
+    ranks: int
+    environment: Mapping[str, str] = field(default_factory=dict)
+    arguments: tuple[str, ...] = ()
+    mpirun: str = "mpirun"
+    shell: str = "ssh"
+
+    @property
+    def nodes_of_ranks(self) -> list[str]:
+        """The node of each rank, as ``--map-by slot`` gives them out."""
+        places = [node for node, slots in self.slots.items() for _slot in range(slots)]
+        return places[: self.ranks]
+
+
+def job_of(command: Sequence[str], hosts: Iterable[Mapping[str, object]], ranks: int | None, **rest: object) -> Job:
+    """Judge a wish: each node once, with a slot or more, and no more ranks than slots."""
+    slots: dict[str, int] = {}
+    for host in hosts:
+        name, count = str(host["name"]), int(str(host.get("slots") or 1))
+        if name in slots or count < 1 or not name or name.startswith("-"):
+            raise LaunchError(f"hosts names {name!r} twice, or with {count} slots: name each node once with 1 or more")
+        slots[name] = count
+    total = sum(slots.values())
+    if not command:
+        raise LaunchError("command is empty: give the program and its arguments")
+    if not 1 <= (total if ranks is None else ranks) <= total:
+        raise LaunchError(f"ranks is {ranks}, and the hosts have {total} slots: give from 1 to {total}")
+    return Job(tuple(command), slots, total if ranks is None else ranks, **rest)  # type: ignore[arg-type]
+
+
+def command_of(job: Job, run_id_name: str, is_root: bool) -> list[str]:
+    """The whole command; the environment's values travel in mpirun's own environment, not in the process list."""
+    used = dict.fromkeys(job.nodes_of_ranks)
+    command = [job.mpirun, *(["--allow-run-as-root"] if is_root else [])]
+    command += ["--host", ",".join(f"{node}:{job.slots[node]}" for node in used), "-np", str(job.ranks)]
+    command += ["--map-by", "slot", "--tag-output", "--mca", "plm_rsh_agent", job.shell]
+    for name in (*job.environment, run_id_name):
+        command += ["-x", name]
+    return [*command, *job.arguments, *job.command]

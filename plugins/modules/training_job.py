@@ -1,0 +1,168 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Module: a training job on its launcher node."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: training_job
+short_description: Start or stop a training job on its launcher node
+version_added: 1.0.0
+description:
+  - Runs on the launcher, the node from which C(mpirun) reaches the others by ssh. It needs nothing there but Python
+    and Open MPI 4.
+  - Starts C(mpirun) in a session of its own, under a small supervisor that outlives the connection and the controller.
+    A I(run directory) holds all that is needed to judge the job later, and exactly one job; the same task again finds
+    the job that runs, or that has finished, and changes nothing.
+  - However the job ends, the supervisor looks on every node for processes of just this job and ends them.
+options:
+  run_dir:
+    description:
+      - The run directory on the launcher. The ranks keep their records in a directory of this name on their nodes.
+    type: path
+    required: true
+  state:
+    description: Whether the job should have been started, or be stopped.
+    type: str
+    choices: [started, stopped]
+    default: started
+  command:
+    description: The program of each rank and its arguments. Needed to start.
+    type: list
+    elements: str
+    default: []
+  hosts:
+    description:
+      - The nodes, by the names under which the launcher reaches them, in the order of their ranks. Needed to start.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      name:
+        description: Name or address of the node.
+        type: str
+        required: true
+      slots:
+        description: How many ranks it takes, one for each GPU.
+        type: int
+        default: 1
+  ranks:
+    description: How many ranks to start, if fewer than the hosts take.
+    type: int
+  environment:
+    description: Environment variables of every rank.
+    type: dict
+    default: {}
+  transport:
+    description: What the job was set to communicate by, kept for the record.
+    type: str
+  stack:
+    description: The versions it runs on, kept for the record.
+    type: raw
+  script:
+    description: The training script, whose checksum and commit are kept for the record.
+    type: path
+  mpirun:
+    description: The C(mpirun) to call.
+    type: str
+    default: mpirun
+  mpirun_arguments:
+    description: More arguments of C(mpirun).
+    type: list
+    elements: str
+    default: []
+  remote_shell:
+    description: How the launcher reaches the other nodes, with options; it must not ask for anything.
+    type: str
+    default: ssh -o BatchMode=yes
+  remote_python:
+    description: Python 3.8 or later on the other nodes, to look for left-over processes.
+    type: str
+    default: python3
+  start_timeout:
+    description: Seconds until C(mpirun) runs.
+    type: int
+    default: 30
+  stop_timeout:
+    description: Seconds until the job is stopped and no process of it is left.
+    type: int
+    default: 120
+extends_documentation_fragment:
+  - dml.vsphere.attributes
+seealso:
+  - module: dml.vsphere.training_job_info
+author:
+  - The dml.vsphere contributors (@dml-vsphere)
+"""
+
+EXAMPLES = r"""
+- name: Train on two nodes with one GPU each
+  dml.vsphere.training_job:
+    run_dir: /var/lib/dml/runs/2026-01-02
+    command: [/opt/dml/horovod/bin/python, /opt/dml/training/dml_benchmark_tensorflow.py, --batch-size, "32"]
+    hosts: [{name: worker01}, {name: worker02}]
+
+- name: Stop it
+  dml.vsphere.training_job:
+    run_dir: /var/lib/dml/runs/2026-01-02
+    state: stopped
+"""
+
+RETURN = r"""
+state:
+  description: V(absent), V(running), V(finished), V(died) or V(stopped).
+  returned: success
+  type: dict
+  contains:
+    state: {description: That word., type: str, sample: running}
+job:
+  description: What M(dml.vsphere.training_job_info) tells of it.
+  returned: success
+  type: dict
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils import runner, single
+from ..module_utils.guest.job import TrainingJob
+
+ARGUMENTS = {
+    "run_dir": {"type": "path", "required": True},
+    "state": {"type": "str", "choices": ["started", "stopped"], "default": "started"},
+    "command": {"type": "list", "elements": "str", "default": []},
+    "hosts": {
+        "type": "list",
+        "elements": "dict",
+        "default": [],
+        "options": {"name": {"type": "str", "required": True}, "slots": {"type": "int", "default": 1}},
+    },
+    "ranks": {"type": "int"},
+    "environment": {"type": "dict", "default": {}},
+    "transport": {"type": "str"},
+    "stack": {"type": "raw"},
+    "script": {"type": "path"},
+    "mpirun": {"type": "str", "default": "mpirun"},
+    "mpirun_arguments": {"type": "list", "elements": "str", "default": []},
+    "remote_shell": {"type": "str", "default": "ssh -o BatchMode=yes"},
+    "remote_python": {"type": "str", "default": "python3"},
+    "start_timeout": {"type": "int", "default": 30},
+    "stop_timeout": {"type": "int", "default": 120},
+}
+
+
+def body(module: AnsibleModule) -> dict[str, Any]:
+    job = TrainingJob(module.params)
+    return {**single.converge(module, job), "job": job.read()}
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    runner.run(module, lambda: body(module))
+
+
+if __name__ == "__main__":
+    main()
