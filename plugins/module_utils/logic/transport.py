@@ -1,0 +1,113 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""What the transport of a job changes: its environment, and the arguments of mpirun."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+TRANSPORTS = ("tcp", "rdma")
+# An IB time-out T lasts 4.096 us * 2^T, and is tried once and RETRIES times more.
+TICK_SECONDS, RETRIES, SHORTEST_TIMEOUT, LONGEST_TIMEOUT = 4.096e-6, 7, 14, 31
+BINDINGS = ("none", "core", "numa")
+_CONSTANTS = {
+    "tcp": {"NCCL_IB_DISABLE": "1", "HOROVOD_MPI_THREADS_DISABLE": "0"},
+    "rdma": {"NCCL_IB_DISABLE": "0", "HOROVOD_MPI_THREADS_DISABLE": "1", "NCCL_IB_RETRY_CNT": str(RETRIES)},
+}
+
+
+class TransportError(ValueError):
+    """A transport that these nodes cannot have."""
+
+
+def settings(
+    transport: str,
+    nodes: Sequence[Mapping[str, Any]],
+    nccl: str | None = None,
+    *,
+    stun_seconds: float = 100.0,
+    network: str = "",
+    bind_to: str = "none",
+) -> dict[str, Any]:
+    """The environment and the arguments for a job.
+
+    ``nodes`` have ``name``, ``interface`` (for NCCL's bootstrap) and, for RDMA, ``hcas``: a list of ``name`` and
+    ``gid_index`` (of the RoCE v2 GID). ``nccl`` is its version, None for a job without GPUs.
+    """
+    if transport not in TRANSPORTS:
+        raise TransportError(f"transport is {transport!r}: expected one of {', '.join(TRANSPORTS)}.")
+    if bind_to not in BINDINGS:
+        raise TransportError(f"bind_to is {bind_to!r}: expected one of {', '.join(BINDINGS)}.")
+    environment = dict(_CONSTANTS[transport])
+    if nccl is not None:
+        environment.update(NCCL_DEBUG="INFO", NCCL_DEBUG_SUBSYS="INIT,NET,GRAPH")
+        environment.update(_interfaces(nodes))
+    if transport == "rdma":
+        if nccl is None:
+            raise TransportError(
+                "transport is 'rdma', but the stack has no NCCL, and MPI is kept on TCP: choose 'tcp'."
+            )
+        environment.update(_rdma(nodes, version_of(nccl), stun_seconds))
+    return {"environment": environment, "mpirun_arguments": _mpi(network, bind_to)}
+
+
+def ib_timeout(seconds: float) -> int:
+    """The smallest IB time-out by which a peer that is silent for so long is not given up."""
+    for timeout in range(SHORTEST_TIMEOUT, LONGEST_TIMEOUT + 1):
+        if TICK_SECONDS * 2**timeout * (RETRIES + 1) >= seconds:
+            return timeout
+    raise TransportError(f"a silence of {seconds:g} s is longer than any time-out of InfiniBand.")
+
+
+def version_of(text: str) -> tuple[int, ...]:
+    """``2.4.7-1+cuda10.0`` -> (2, 4, 7)."""
+    found = re.match(r"\d+(?:\.\d+)*", text)
+    if not found:
+        raise TransportError(f"the version {text!r} of NCCL is none.")
+    return tuple(int(part) for part in found[0].split("."))
+
+
+def _mpi(network: str, bind_to: str) -> list[str]:
+    """MPI stays on TCP: NCCL alone uses RDMA, and mpirun's own messages never do."""
+    arguments = ["--bind-to", bind_to, "--mca", "pml", "ob1", "--mca", "btl", "^openib"]
+    if network:
+        arguments += ["--mca", "btl_tcp_if_include", network, "--mca", "oob_tcp_if_include", network]
+    return arguments
+
+
+def _interfaces(nodes: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    names = dict.fromkeys(str(node["interface"]) for node in nodes if node.get("interface"))
+    return {"NCCL_SOCKET_IFNAME": ",".join(names)} if names else {}
+
+
+def _rdma(nodes: Sequence[Mapping[str, Any]], nccl: tuple[int, ...], stun_seconds: float) -> dict[str, str]:
+    without = [str(node["name"]) for node in nodes if not node.get("hcas")]
+    if without:
+        raise TransportError(f"transport is 'rdma', but there is no RDMA device on {', '.join(without)}: choose 'tcp'.")
+    names = dict.fromkeys(str(hca["name"]) for node in nodes for hca in node["hcas"])
+    found = {"NCCL_IB_HCA": "=" + ",".join(names), "NCCL_IB_TIMEOUT": str(ib_timeout(stun_seconds))}
+    # NCCL 2.4 renamed it and reads the old name no more.
+    found["NCCL_NET_GDR_LEVEL" if nccl >= (2, 4) else "NCCL_IB_GDR_LEVEL"] = "LOC" if nccl >= (2, 5) else "0"
+    if nccl < (2, 21):
+        found["NCCL_IB_GID_INDEX"] = str(_gid_index(nodes))
+    else:
+        found["NCCL_IB_ROCE_VERSION_NUM"] = "2"
+    return found
+
+
+def _gid_index(nodes: Sequence[Mapping[str, Any]]) -> int:
+    """One index for all nodes: this NCCL takes no other, and finds none by itself."""
+    found: dict[Any, list[str]] = {}
+    for node in nodes:
+        for hca in node["hcas"]:
+            found.setdefault(hca.get("gid_index"), []).append(f"{hca['name']} of {node['name']}")
+    if None in found:
+        raise TransportError(f"transport is 'rdma', but there is no RoCE v2 address on {', '.join(found[None])}.")
+    if len(found) > 1:
+        each = "; ".join(f"{index} on {', '.join(names)}" for index, names in sorted(found.items()))
+        raise TransportError(
+            f"the RoCE v2 addresses have different GID indexes, and NCCL before 2.21 takes one: {each}."
+        )
+    return int(next(iter(found)))

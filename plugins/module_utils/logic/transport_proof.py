@@ -1,0 +1,92 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Which transport a job really used, from NCCL's own log and from RDMA counters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+# So much of what the allreduces must have sent has to show in the counters.
+LEAST_SHARE = 0.5
+PARAVIRTUAL = "vmw_pvrdma"
+_VIA = re.compile(r"NCCL INFO.*\bvia (?:direct )?(NET/IB|NET/Socket|P2P|SHM|direct shared memory)")
+_USING = re.compile(r"NCCL INFO (?:NET/(?P<plugin>IB|Socket) : Using|Using network (?P<network>IB|Socket))")
+
+
+def judge(
+    wanted: str,
+    log: str,
+    *,
+    esxi_hosts: Mapping[str, str] | None = None,
+    counters: Iterable[Mapping[str, Any]] = (),
+    sent_bytes: float | None = None,
+    mpi_arguments: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Say ``transport`` (``tcp``, ``rdma``, ``local`` or ``unproven``), whether it is ``ok``, and ``why``.
+
+    ``esxi_hosts``: node -> ESXi host. ``counters``: ``node, device, driver, source`` (``guest`` or ``host``),
+    ``shared`` (others use the device too), ``before``, ``after`` in bytes sent. ``sent_bytes``: what the allreduces of
+    one node must have sent at least. ``mpi_arguments`` of a job without NCCL prove that MPI had no other way than TCP.
+    """
+    transport, why = _found(log, esxi_hosts or {}, list(counters), sent_bytes, mpi_arguments)
+    return {"wanted": wanted, "transport": transport, "ok": transport == wanted, "why": why}
+
+
+def _found(
+    log: str,
+    esxi_hosts: Mapping[str, str],
+    counters: Sequence[Mapping[str, Any]],
+    sent_bytes: float | None,
+    mpi_arguments: Sequence[str],
+) -> tuple[str, str]:
+    if len(esxi_hosts) > 1 and len(set(esxi_hosts.values())) == 1:
+        return "local", f"all workers are on {next(iter(esxi_hosts.values()))}: their traffic is copied in memory"
+    ways = _ways(log)
+    if not ways:
+        return _without_nccl(log, mpi_arguments)
+    if ways == {"NET/Socket"}:
+        return "tcp", "NCCL's log says NET/Socket"
+    if "NET/Socket" in ways:
+        return "unproven", "NCCL's log says NET/IB of some ranks and NET/Socket of others"
+    if ways == {"NET/IB"}:
+        return _by_counters(counters, sent_bytes)
+    return "local", f"NCCL's log says {' and '.join(sorted(ways))}: the ranks share a node"
+
+
+def _ways(log: str) -> set[str]:
+    """How ranks reach each other across nodes; within nodes only where there is nothing else."""
+    between = {found[1] for found in _VIA.finditer(log)}
+    across = {way for way in between if way.startswith("NET/")}
+    if across or between:
+        return across or between
+    return {f"NET/{found['plugin'] or found['network']}" for found in _USING.finditer(log)}
+
+
+def _without_nccl(log: str, mpi_arguments: Sequence[str]) -> tuple[str, str]:
+    if "NCCL INFO" in log:
+        return "unproven", "NCCL's log does not tell its network"
+    words = " ".join(mpi_arguments)
+    is_tcp = "pml ob1" in words and re.search(r"btl (?:\^openib|tcp,self|self,tcp)\b", words)
+    if is_tcp:
+        return "tcp", "NCCL was not used, and MPI was given no other way between nodes than TCP"
+    return "unproven", "there is no log of NCCL"
+
+
+def _by_counters(counters: Sequence[Mapping[str, Any]], sent_bytes: float | None) -> tuple[str, str]:
+    """NET/IB in the log is not enough: below it PVRDMA falls back to TCP without a word."""
+    if not counters or sent_bytes is None:
+        return "unproven", "NCCL's log says NET/IB, but no RDMA counter was read"
+    for counter in counters:
+        name = f"{counter['device']} of {counter['node']}"
+        if counter.get("driver") == PARAVIRTUAL and counter.get("source") != "host":
+            return "unproven", f"{name} is paravirtual: only counters of its ESXi host tell"
+        if counter.get("shared"):
+            return "unproven", f"{name} is shared with others: its counters are not the job's alone"
+    for node in dict.fromkeys(str(counter["node"]) for counter in counters):
+        grown = sum(float(one["after"]) - float(one["before"]) for one in counters if one["node"] == node)
+        if grown < sent_bytes * LEAST_SHARE:
+            said = f"the RDMA counters of {node} grew by {grown:.0f} bytes, and the job sent {sent_bytes:.0f} or more"
+            return "tcp", f"NCCL's log says NET/IB, but {said}: it fell back to TCP"
+    return "rdma", "NCCL's log says NET/IB, and the RDMA counters grew with the work"
