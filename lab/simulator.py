@@ -52,6 +52,10 @@ class Control:
         """How often each SOAP method was called since the counters were cleared."""
         return self.ask("GET", "/calls") or {}
 
+    def callers(self) -> dict[str, dict[str, int]]:
+        """What each program has called since the start, by the name that it gives itself."""
+        return self.ask("GET", "/callers") or {}
+
     def fault(self, method: str, kind: str = "fault", **more: Any) -> None:
         """Make the next call of a method misbehave."""
         self.ask("POST", "/faults", {"method": method, "kind": kind, **more})

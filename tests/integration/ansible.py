@@ -65,6 +65,7 @@ class Ansible:
         answer, code = io.StringIO(), 0
         with contextlib.ExitStack() as stack:
             stack.enter_context(mock.patch.dict(os.environ, self.environment))
+            stack.enter_context(mock.patch.object(sys, "argv", [f"{name}.py"]))
             stack.enter_context(patch_module_args(arguments))
             stack.enter_context(contextlib.redirect_stdout(answer))
             try:

@@ -113,7 +113,8 @@ class Vib:
         try:
             answer = next(iter(self._esxcli(verb, tried, dryrun=True, maintenancemode=True)), {})
         except Failed as error:
-            raise Refused(self.target, error.tried, error.said, self._remedy(error.said)) from error
+            remedy = error.remedy if "NoPermission" in error.said else self._remedy(error.said)
+            raise Refused(self.target, error.tried, error.said, remedy) from error
         return {
             "reboot": str(answer.get("RebootRequired", "")).lower() == "true",
             "installs": _listed(answer, "VIBsInstalled"),

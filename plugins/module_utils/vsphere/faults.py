@@ -27,7 +27,7 @@ def speaking(target: str, tried: str, remedy: str = "") -> Iterator[None]:
     except vmodl.fault.ManagedObjectNotFound as fault:
         raise Failed(target, tried, words(fault), remedy or "it was removed meanwhile: run again") from fault
     except vmodl.fault.SecurityError as fault:
-        raise Failed(target, tried, words(fault), remedy or _security_remedy(fault)) from fault
+        raise Failed(target, tried, words(fault), remedy_of(fault, remedy)) from fault
     except vmodl.MethodFault as fault:
         raise Failed(target, tried, words(fault), remedy) from fault
     except CONNECTION_ERRORS as error:
@@ -43,14 +43,22 @@ def words(fault: Any) -> str:
     """The server's own words, with the fault's type, which alone is often the only thing said."""
     kind = type(fault).__name__.rsplit(".", maxsplit=1)[-1]
     parts = [getattr(fault, "msg", None), *(m.message for m in getattr(fault, "faultMessage", None) or [])]
-    parts += [f"privilege {fault.privilegeId} is missing"] if getattr(fault, "privilegeId", None) else []
+    parts += [_missing(fault)] if getattr(fault, "privilegeId", None) else []
     text = "; ".join(dict.fromkeys(part.strip().rstrip(".") for part in parts if part and part != kind))
     return f"the server said {kind}: {text}" if text else f"the server said {kind}"
 
 
-def _security_remedy(fault: Any) -> str:
+def _missing(fault: Any) -> str:
+    """The privilege and the object that it is missing on, which need not be the one that was called."""
+    text = f"privilege {fault.privilegeId} is missing"
+    on = getattr(fault, "object", None)
+    return f"{text} on {on._wsdlName} {on._moId}" if on is not None else text
+
+
+def remedy_of(fault: Any, otherwise: str) -> str:
+    """What to do about a fault: a session or a privilege that is missing matters more than what the caller knows."""
     if isinstance(fault, vim.fault.NotAuthenticated):
         return "the session ended: run again"
     if isinstance(fault, vim.fault.NoPermission):
         return "give the account that privilege on the object and run again"
-    return ""
+    return otherwise

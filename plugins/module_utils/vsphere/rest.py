@@ -15,9 +15,11 @@ from urllib.parse import urlencode
 
 from ..errors import CollectionError, Failed, TimedOut, Unreachable
 from .faults import CONNECTION_ERRORS
-from .session import Session, proxy_of, tls_context
+from .session import Session, agent, proxy_of, tls_context
 
 _POLL_SECONDS = 0.5
+# This API says that an account may not, never what it lacks.
+_ALLOW = "give the account the privileges that docs/privileges.md names for this module and run again"
 _TOKEN = "vmware-api-session-id"  # noqa: S105 - the name of a header
 
 
@@ -64,7 +66,7 @@ class Rest:
         raise TimedOut(self.server, tried, f"the task did not end within {seconds:.0f} s", "look at it in vCenter")
 
     def _ask(self, verb: str, path: str, body: Any = None, *, tried: str, remedy: str = "", **more: Any) -> Any:
-        headers = {"Accept": "application/json", **more.get("headers", {})}
+        headers = {"Accept": "application/json", **agent(), **more.get("headers", {})}
         if self._token:
             headers[_TOKEN] = self._token
         if body is not None:
@@ -103,6 +105,8 @@ class Rest:
             answer = json.loads(text) if text.strip() else None
         except json.JSONDecodeError:
             answer = text.strip()
+        if status == http.client.FORBIDDEN:
+            remedy = _ALLOW
         if status >= http.client.BAD_REQUEST:
             raise Failed(self.server, tried, f"the server said {status} {_words(answer)}", remedy)
         return answer

@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 import ssl
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from ..errors import Failed, Refused, Unreachable
@@ -72,6 +74,11 @@ def session(params: Mapping[str, Any]) -> Iterator[Session]:
             instance.content.sessionManager.Logout()
 
 
+def agent() -> dict[str, str]:
+    """The header by which vCenter shows in its list of sessions which module opened one."""
+    return {"User-Agent": f"dml.vsphere ({Path(sys.argv[0]).stem})"}
+
+
 def tls_context(params: Mapping[str, Any]) -> ssl.SSLContext:
     """The TLS context that the connection options ask for."""
     return tls.context(
@@ -92,6 +99,7 @@ def _login(server: str, params: Mapping[str, Any]) -> Any:
             httpProxyHost=proxy,
             httpProxyPort=proxy_port,
             httpConnectionTimeout=params["timeout"],
+            customHeaders=agent(),
         )
     except vim.fault.InvalidLogin as fault:
         raise Failed(server, f"log in as {params['username']}", words(fault), "check username and password") from fault
@@ -133,4 +141,5 @@ def _stub(params: Mapping[str, Any], context: ssl.SSLContext, version: str, seco
         httpProxyHost=proxy,
         httpProxyPort=proxy_port,
         httpConnectionTimeout=seconds,
+        customHeaders=agent(),
     )

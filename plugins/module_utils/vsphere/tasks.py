@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import Failed, TimedOut
-from .faults import words
+from .faults import remedy_of, words
 from .properties import Values, read_many, watch
 from .session import Session
 
@@ -63,5 +63,5 @@ def _outcome(info: Any, one: Started, seconds: float) -> Any:
     if info.state == "success":
         return info
     if info.state == "error":
-        return Failed(one.target, one.tried, words(info.error), one.remedy)
+        return Failed(one.target, one.tried, words(info.error), remedy_of(info.error, one.remedy))
     return TimedOut(one.target, one.tried, f"the task did not end within {seconds:.0f} s", one.remedy)

@@ -1,0 +1,168 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Subject: the role in vCenter that has what the modules need and no more, and who has that role where."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import NotFound, Refused
+from ..logic import privileges
+from ..plan import Plan
+from ..vsphere import properties
+from ..vsphere.faults import speaking
+from ..vsphere.sdk import vim
+from ..vsphere.session import Session
+
+PREFIX = "dml.vsphere"
+ROOT_PATH = "/"
+
+
+@dataclass(frozen=True)
+class Grant:
+    """Who shall have the role, on which object of the inventory, and whether on all below it."""
+
+    principal: str
+    group: bool
+    path: str
+    propagate: bool
+
+
+class VcenterRole:
+    """One role of ours."""
+
+    def __init__(self, session: Session, name: str, wanted: Sequence[str] | None, grants: Sequence[Grant]) -> None:
+        """``wanted`` are the privileges; None for a role that shall not be there."""
+        self.session, self.target, self.wanted, self.grants = session, session.server, wanted, grants
+        self.role_name, self.name = name, f"role {name}"
+        self.manager = session.content.authorizationManager
+        self.role: Any = None
+        self.entities: dict[str, Any] = {}
+        if name != PREFIX and not name.startswith(f"{PREFIX} "):
+            said = f"only roles whose name is {PREFIX!r}, or begins with it and a space, are taken for ours"
+            raise Refused(self.target, f"manage the role {name!r}", said, "choose such a name")
+
+    def read(self) -> dict[str, Any]:
+        """The privileges beyond those of every role, None where there is no role; and who has it where."""
+        (values,) = properties.read_many(self.session, [self.manager], ("roleList", "privilegeList")).values()
+        self.role = next((one for one in values["roleList"] if one.name == self.role_name), None)
+        self._must_know({one.privId for one in values.get("privilegeList") or []})
+        if self.role is None:
+            return {"privileges": None, "grants": {}}
+        held = sorted(set(self.role.privilege or []) - set(privileges.ALWAYS))
+        return {"privileges": held, "grants": self._granted()}
+
+    def plan(self, current: Mapping[str, Any]) -> Plan:
+        """Give the role what is wanted, and the role to whom it shall be given; grants by others stay."""
+        if self.wanted is None:
+            return Plan(before=current, after={"privileges": None, "grants": {}})
+        wanted = {self._label(one): {"group": one.group, "propagate": one.propagate} for one in self.grants}
+        return Plan(before=current, after={"privileges": list(self.wanted), "grants": {**current["grants"], **wanted}})
+
+    def apply(self, plan: Plan) -> None:
+        """Write the role, then who has it."""
+        if self.wanted is None:
+            with speaking(self.target, f"remove the role {self.role_name}"):
+                self.manager.RemoveAuthorizationRole(roleId=self.role.roleId, failIfUsed=False)
+            return
+        changed = {one.key for one in plan.changes}
+        number = self._write(changed)
+        if "grants" in changed:
+            self._grant(number, plan)
+
+    def _write(self, changed: set[str]) -> int:
+        if self.role is None:
+            with speaking(self.target, f"make the role {self.role_name}"):
+                return int(self.manager.AddAuthorizationRole(name=self.role_name, privIds=self.wanted))
+        if "privileges" in changed:
+            with speaking(self.target, f"change the role {self.role_name}"):
+                self.manager.UpdateAuthorizationRole(
+                    roleId=self.role.roleId, newName=self.role_name, privIds=self.wanted
+                )
+        return int(self.role.roleId)
+
+    def _grant(self, number: int, plan: Plan) -> None:
+        for one in self.grants:
+            label = self._label(one)
+            if plan.before["grants"].get(label) == plan.after["grants"][label]:
+                continue
+            rule = vim.AuthorizationManager.Permission(
+                principal=one.principal, group=one.group, propagate=one.propagate, roleId=number
+            )
+            with speaking(self.target, f"give the role {self.role_name} to {label}"):
+                self.manager.SetEntityPermissions(entity=self._entity(one.path), permission=[rule])
+
+    def _must_know(self, known: set[str]) -> None:
+        lacking = sorted(set(self.wanted or ()) - known)
+        if not lacking:
+            return
+        users = sorted({module for privilege, _on, module, *_rest in privileges.rows() if privilege in lacking})
+        remedy = f"leave {', '.join(users)} out of modules: they need what this vCenter is too old for"
+        raise Refused(self.target, f"make the role {self.role_name}", f"it knows no {', '.join(lacking)}", remedy)
+
+    def _granted(self) -> dict[str, dict[str, bool]]:
+        with speaking(self.target, f"read who has the role {self.role_name}"):
+            rules = self.manager.RetrieveRolePermissions(roleId=self.role.roleId)
+            names = {one.entity._moId: _name(one.entity) for one in rules}
+        mine = {(self._entity(one.path)._moId, canonical(one.principal)): self._label(one) for one in self.grants}
+        return {
+            mine.get((one.entity._moId, canonical(one.principal)), f"{one.principal} on {names[one.entity._moId]}"): {
+                "group": one.group,
+                "propagate": one.propagate,
+            }
+            for one in rules
+        }
+
+    def _label(self, one: Grant) -> str:
+        """Who and where; refused where the server would take another role from them: it keeps one for each object."""
+        entity = self._entity(one.path)
+        with speaking(self.target, f"read who has which role on {one.path}"):
+            rules = self.manager.RetrieveEntityPermissions(entity=entity, inherited=False)
+        number = self.role.roleId if self.role else None
+        for rule in rules or []:
+            if canonical(rule.principal) == canonical(one.principal) and rule.roleId != number:
+                raise Refused(
+                    f"{one.principal} on {one.path}",
+                    f"give it the role {self.role_name}",
+                    "it has another role there, and vCenter keeps one for each object",
+                    "use an account of its own, or take that role from it first",
+                )
+        return f"{one.principal} on {one.path}"
+
+    def _entity(self, path: str) -> Any:
+        if path == ROOT_PATH:
+            return self.session.content.rootFolder
+        if path not in self.entities:
+            with speaking(self.target, f"find {path}"):
+                self.entities[path] = self.session.content.searchIndex.FindByInventoryPath(path)
+        if self.entities[path] is None:
+            said = "the inventory has nothing there"
+            raise NotFound(self.target, f"find {path}", said, "write it as /DATACENTER/host/CLUSTER")
+        return self.entities[path]
+
+
+def canonical(principal: str) -> tuple[str, str]:
+    """Domain and name of an account, written DOMAIN\\name, as vCenter answers, or name@domain."""
+    if "\\" in principal:
+        domain, _slash, name = principal.partition("\\")
+        return domain.lower(), name.lower()
+    name, _at, domain = principal.rpartition("@")
+    return (domain.lower(), name.lower()) if name else ("", principal.lower())
+
+
+def modules_of(names: Sequence[str] | None) -> list[str]:
+    """The modules that are meant, by default all that need no right over roles; an unknown name is refused."""
+    known = privileges.modules()
+    if strange := sorted(set(names or ()) - known):
+        said = f"no privileges are known of {', '.join(strange)}; they are of {', '.join(sorted(known))}"
+        raise Refused("modules", "find what they need", said, "correct the name")
+    return sorted(known - {"vcenter_role"} if names is None else set(names))
+
+
+def _name(entity: Any) -> str:
+    try:
+        return str(entity.name)
+    except vim.fault.NoPermission:
+        return str(entity._moId)

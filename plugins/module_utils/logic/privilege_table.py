@@ -1,0 +1,254 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The table of privileges: calls with what they need and where, and modules with the calls that they make.
+
+A call is named as the log of the simulator names it: the kind of entity that it is about, a dot, the method; an esxcli
+command in full; a request of the REST API with ``{id}`` for what varies. It is Python and no YAML because a module
+carries nothing else to where it runs.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+# Where a line comes from. The privileges of methods are part of the API's own type tables, which pyVmomi ships; a test
+# compares.
+TYPES = "type tables of the API (pyVmomi)"
+REFERENCE = "API reference"
+SECURITY = "vSphere Security guide"
+LIFECYCLE = "vSphere Automation SDKs guide"
+UNSURE = "not established"
+
+HOST = "ESXi host"
+CLUSTER = "cluster"
+FOLDER = "folder of the cluster"
+VM = "virtual machine"
+VM_FOLDER = "folder of the virtual machines"
+ROOT = "root of vCenter"
+
+
+class Need(NamedTuple):
+    """A privilege, the object that it must be given on, where that is written, and the modules if it is not all."""
+
+    privilege: str
+    on: str
+    source: str = TYPES
+    only: tuple[str, ...] = ()
+
+
+# Every role has these; all reads of properties need no more.
+ALWAYS = ("System.Anonymous", "System.Read", "System.View")
+
+# Methods, as regular expressions, that need no more than every role has.
+FREE = (
+    "Retrieve(ServiceContent|PropertiesEx|ManagedMethodExecuter|VgpuProfileInfo|VgpuDeviceInfo|EntityPermissions|RolePermissions)",
+    "ContinueRetrievePropertiesEx|Fetch|Login|Logout|CurrentTime|CreateContainerView|DestroyView",
+    "CreatePropertyCollector|DestroyPropertyCollector|CreateFilter|WaitForUpdatesEx",
+    "Query(AssignedLicenses|ConfigTarget|DateTime|Events|NetConfig|NetworkHint|Options|SyncingVsanObjects|Perf.*)",
+    "QueryAvailablePerfMetric|HostImageConfigGetAcceptance|CheckRelocate_Task|FindAssociatedProfile",
+    "(POST|DELETE) /api/session",
+)
+
+_MODULE_OPTIONS = (Need("Host.Config.Settings", HOST),)
+_NETWORK = (Need("Host.Config.Network", HOST, REFERENCE),)
+_FOLDER_DELETE = (Need("Folder.Delete", FOLDER, SECURITY),)
+_IMAGE_READ = Need("VcIntegrity.lifecycleSoftwareSpecification.Read", ROOT, LIFECYCLE)
+_IMAGE_WRITE = (
+    _IMAGE_READ,
+    Need("VcIntegrity.lifecycleSoftwareSpecification.Write", ROOT, LIFECYCLE),
+    Need("VcIntegrity.lifecycleSettings.Read", ROOT, LIFECYCLE),
+)
+# Through a vCenter any esxcli command is one call of one host; which privilege vCenter asks for is not written down.
+_ESXCLI_READ = (Need("Host.Config.Settings", HOST, UNSURE),)
+_CLUSTER = "/api/esx/settings/clusters/{id}"
+_DRAFTS = f"{_CLUSTER}/software/drafts"
+
+CALLS: dict[str, tuple[Need, ...]] = {
+    "AuthorizationManager.AddAuthorizationRole": (Need("Authorization.ModifyRoles", ROOT),),
+    "AuthorizationManager.UpdateAuthorizationRole": (Need("Authorization.ModifyRoles", ROOT),),
+    "AuthorizationManager.RemoveAuthorizationRole": (Need("Authorization.ModifyRoles", ROOT),),
+    "AuthorizationManager.SetEntityPermissions": (Need("Authorization.ModifyPermissions", "entity and its parent"),),
+    "ClusterComputeResource.ReconfigureComputeResource_Task": (Need("Host.Inventory.EditCluster", CLUSTER),),
+    "CustomFieldsManager.AddCustomFieldDef": (Need("Global.ManageCustomFields", ROOT),),
+    "CustomFieldsManager.SetField": (Need("Global.SetCustomField", "object that is marked"),),
+    "DistributedVirtualPortgroup.Destroy_Task": (Need("DVPortgroup.Delete", "port group and its parent", SECURITY),),
+    "DistributedVirtualPortgroup.ReconfigureDVPortgroup_Task": (Need("DVPortgroup.Modify", "port group", SECURITY),),
+    "DistributedVirtualSwitch.AddDVPortgroup_Task": (Need("DVPortgroup.Create", "distributed switch"),),
+    "DistributedVirtualSwitch.Destroy_Task": (
+        Need("DVSwitch.Delete", "distributed switch and its parent", SECURITY),
+        Need("DVPortgroup.Delete", "port group and its parent", SECURITY),
+    ),
+    "DistributedVirtualSwitch.ReconfigureDvs_Task": (
+        Need("DVSwitch.Modify", "distributed switch", SECURITY),
+        Need("DVSwitch.HostOp", "distributed switch", SECURITY),
+        Need("Host.Config.Network", HOST, SECURITY),
+    ),
+    "Folder.CreateDVS_Task": (Need("DVSwitch.Create", "network folder"),),
+    "Folder.CreateFolder": (Need("Folder.Create", FOLDER),),
+    "Folder.Destroy_Task": _FOLDER_DELETE,
+    "Folder.Rename_Task": (Need("Folder.Rename", FOLDER, SECURITY),),
+    "HostSystem.AddVirtualNic": (*_NETWORK, Need("Network.Assign", "port group", SECURITY)),
+    "HostSystem.DeselectVnicForNicType": (Need("Host.Config.Network", HOST),),
+    "HostSystem.DisableRuleset": (Need("Host.Config.NetService", HOST),),
+    "HostSystem.EnableRuleset": (Need("Host.Config.NetService", HOST),),
+    "HostSystem.EnterMaintenanceMode_Task": (Need("Host.Config.Maintenance", HOST),),
+    "HostSystem.ExitMaintenanceMode_Task": (Need("Host.Config.Maintenance", HOST),),
+    "HostSystem.QueryConfiguredModuleOptionString": _MODULE_OPTIONS,
+    "HostSystem.QueryModules": _MODULE_OPTIONS,
+    "HostSystem.RebootHost_Task": (Need("Host.Config.Maintenance", HOST),),
+    "HostSystem.RefreshGraphicsManager": (Need("Host.Config.Settings", HOST),),
+    "HostSystem.RefreshServices": (Need("Host.Config.NetService", HOST),),
+    "HostSystem.RemoveVirtualNic": (Need("Host.Config.Network", HOST),),
+    "HostSystem.RestartService": (Need("Host.Config.NetService", HOST),),
+    "HostSystem.SelectVnicForNicType": (Need("Host.Config.Network", HOST),),
+    "HostSystem.UpdateGraphicsConfig": (Need("Host.Config.Settings", HOST),),
+    "HostSystem.UpdateModuleOptionString": _MODULE_OPTIONS,
+    "HostSystem.UpdateOptions": (Need("Host.Config.AdvancedConfig", HOST, SECURITY),),
+    "HostSystem.UpdatePassthruConfig": (Need("Host.Config.PciPassthru", HOST),),
+    "HostSystem.UpdateVirtualNic": _NETWORK,
+    "OptionManager.UpdateOptions": (Need("Global.Settings", ROOT, SECURITY),),
+    "Task.CancelTask": (Need("Global.CancelTask", "object of the task", SECURITY),),
+    "VirtualMachine.CloneVM_Task": (
+        Need("VirtualMachine.Inventory.CreateFromExisting", VM_FOLDER, REFERENCE),
+        Need("VirtualMachine.Provisioning.DeployTemplate", "template", REFERENCE),
+        Need("VirtualMachine.Provisioning.Clone", "virtual machine that is cloned", REFERENCE),
+        Need("Resource.AssignVMToPool", "resource pool", REFERENCE),
+        Need("Datastore.AllocateSpace", "datastore", REFERENCE),
+        Need("Network.Assign", "network of the template", SECURITY),
+        Need("VirtualMachine.Config.AdvancedConfig", VM_FOLDER, REFERENCE),
+    ),
+    "VirtualMachine.Destroy_Task": (
+        Need("VirtualMachine.Inventory.Delete", "virtual machine and its folder", SECURITY),
+    ),
+    "VirtualMachine.PowerOffVM_Task": (Need("VirtualMachine.Interact.PowerOff", VM),),
+    "VirtualMachine.PowerOnVM_Task": (Need("VirtualMachine.Interact.PowerOn", VM),),
+    "VirtualMachine.ReconfigVM_Task": (
+        Need("VirtualMachine.Config.AddNewDisk", VM, REFERENCE),
+        Need("VirtualMachine.Config.AddRemoveDevice", VM, REFERENCE),
+        Need("VirtualMachine.Config.AdvancedConfig", VM, REFERENCE),
+        Need("VirtualMachine.Config.Annotation", VM, SECURITY),
+        Need("VirtualMachine.Config.CPUCount", VM, REFERENCE),
+        Need("VirtualMachine.Config.DiskExtend", VM, SECURITY),
+        Need("VirtualMachine.Config.EditDevice", VM, REFERENCE),
+        Need("VirtualMachine.Config.Memory", VM, REFERENCE),
+        Need("VirtualMachine.Config.RawDevice", VM, UNSURE),
+        Need("VirtualMachine.Config.Rename", VM, REFERENCE),
+        Need("VirtualMachine.Config.Resource", VM, REFERENCE),
+        Need("VirtualMachine.Config.Settings", VM, REFERENCE),
+        Need("VirtualMachine.Interact.DeviceConnection", VM, REFERENCE),
+        Need("Network.Assign", "port group", REFERENCE),
+        Need("Datastore.AllocateSpace", "datastore", SECURITY),
+    ),
+    "VirtualMachine.RelocateVM_Task": (
+        Need("Resource.ColdMigrate", VM),
+        Need("Resource.HotMigrate", VM, SECURITY),
+        Need("Resource.AssignVMToPool", "resource pool", REFERENCE),
+    ),
+    "VirtualMachine.ShutdownGuest": (Need("VirtualMachine.Interact.PowerOff", VM),),
+    "esxcli network diag ping": _ESXCLI_READ,
+    "esxcli network nic dcb status get": _ESXCLI_READ,
+    "esxcli network nic stats get": _ESXCLI_READ,
+    "esxcli rdma device list": _ESXCLI_READ,
+    "esxcli rdma device stats get": _ESXCLI_READ,
+    "esxcli software vib install": (Need("Host.Config.Image", HOST, UNSURE),),
+    "esxcli software vib list": _ESXCLI_READ,
+    "esxcli software vib remove": (Need("Host.Config.Image", HOST, UNSURE),),
+    "GET /api/cis/tasks/{id}": (Need("VcIntegrity.lifecycleGeneral.Read", ROOT, SECURITY),),
+    f"GET {_CLUSTER}/enablement/software": (_IMAGE_READ,),
+    f"GET {_CLUSTER}/software": (_IMAGE_READ,),
+    f"GET {_CLUSTER}/software/compliance": (_IMAGE_READ,),
+    f"POST {_DRAFTS}": _IMAGE_WRITE,
+    f"PATCH {_DRAFTS}/{{id}}/software/components": _IMAGE_WRITE,
+    f"POST {_DRAFTS}/{{id}}?action=validate": _IMAGE_WRITE,
+    f"POST {_DRAFTS}/{{id}}?action=commit": _IMAGE_WRITE,
+    f"DELETE {_DRAFTS}/{{id}}": _IMAGE_WRITE,
+}
+
+_NOTE = ("CustomFieldsManager.AddCustomFieldDef", "CustomFieldsManager.SetField")
+_OPTIONS = ("HostSystem.QueryConfiguredModuleOptionString", "HostSystem.UpdateModuleOptionString")
+_GRAPHICS = ("HostSystem.RefreshGraphicsManager", "HostSystem.RestartService", "HostSystem.UpdateGraphicsConfig")
+_PVRDMA = ("HostSystem.DisableRuleset", "HostSystem.EnableRuleset", "HostSystem.UpdateOptions")
+_VIB = ("esxcli software vib install", "esxcli software vib list", "esxcli software vib remove")
+_DCB = "esxcli network nic dcb status get"
+
+# The calls of each module that need more than every role has; "workers" is the inventory plugin.
+MODULES: dict[str, tuple[str, ...]] = {
+    "cluster_info": (),
+    "cluster_lock": ("Folder.CreateFolder", "Folder.Destroy_Task", "Folder.Rename_Task"),
+    "custom_attributes": (),
+    "esxi_graphics": (*_NOTE, *_GRAPHICS),
+    "esxi_image": (
+        "GET /api/cis/tasks/{id}",
+        f"GET {_CLUSTER}/enablement/software",
+        f"GET {_CLUSTER}/software",
+        f"GET {_CLUSTER}/software/compliance",
+        f"POST {_DRAFTS}",
+        f"PATCH {_DRAFTS}/{{id}}/software/components",
+        f"POST {_DRAFTS}/{{id}}?action=validate",
+        f"POST {_DRAFTS}/{{id}}?action=commit",
+        f"DELETE {_DRAFTS}/{{id}}",
+    ),
+    "esxi_info": (
+        "HostSystem.QueryModules",
+        _DCB,
+        "esxcli network nic stats get",
+        "esxcli rdma device list",
+        "esxcli rdma device stats get",
+        "esxcli software vib list",
+    ),
+    "esxi_kernel_module": (*_NOTE, *_OPTIONS),
+    "esxi_passthrough": ("HostSystem.UpdatePassthruConfig",),
+    "esxi_power": (
+        *_NOTE,
+        "HostSystem.EnterMaintenanceMode_Task",
+        "HostSystem.ExitMaintenanceMode_Task",
+        "HostSystem.RebootHost_Task",
+        "HostSystem.RefreshServices",
+        "Task.CancelTask",
+        "VirtualMachine.PowerOffVM_Task",
+        "VirtualMachine.RelocateVM_Task",
+        "VirtualMachine.ShutdownGuest",
+    ),
+    "esxi_profile": (*_NOTE, *_OPTIONS, *_GRAPHICS, *_PVRDMA, *_VIB, _DCB, "HostSystem.UpdatePassthruConfig"),
+    "esxi_pvrdma": _PVRDMA,
+    "esxi_roce": (*_NOTE, *_OPTIONS, _DCB),
+    "esxi_vib": _VIB,
+    "gpu_usage_info": (),
+    "rdma_fabric": (
+        *_NOTE,
+        "DistributedVirtualPortgroup.Destroy_Task",
+        "DistributedVirtualPortgroup.ReconfigureDVPortgroup_Task",
+        "DistributedVirtualSwitch.AddDVPortgroup_Task",
+        "DistributedVirtualSwitch.Destroy_Task",
+        "DistributedVirtualSwitch.ReconfigureDvs_Task",
+        "Folder.CreateDVS_Task",
+        "HostSystem.AddVirtualNic",
+        "HostSystem.DeselectVnicForNicType",
+        "HostSystem.RemoveVirtualNic",
+        "HostSystem.SelectVnicForNicType",
+        "HostSystem.UpdateVirtualNic",
+    ),
+    "rdma_fabric_info": ("esxcli network diag ping",),
+    "shared_settings": ("ClusterComputeResource.ReconfigureComputeResource_Task", "OptionManager.UpdateOptions"),
+    "vcenter_role": (
+        "AuthorizationManager.AddAuthorizationRole",
+        "AuthorizationManager.RemoveAuthorizationRole",
+        "AuthorizationManager.SetEntityPermissions",
+        "AuthorizationManager.UpdateAuthorizationRole",
+    ),
+    "vmotion": ("Task.CancelTask", "VirtualMachine.RelocateVM_Task"),
+    "vmotion_plan": (),
+    "worker_rules": ("ClusterComputeResource.ReconfigureComputeResource_Task",),
+    "worker_vm": (
+        *_NOTE,
+        "VirtualMachine.CloneVM_Task",
+        "VirtualMachine.Destroy_Task",
+        "VirtualMachine.PowerOffVM_Task",
+        "VirtualMachine.PowerOnVM_Task",
+        "VirtualMachine.ReconfigVM_Task",
+        "VirtualMachine.RelocateVM_Task",
+        "VirtualMachine.ShutdownGuest",
+    ),
+    "worker_vm_info": (),
+    "workers": (),
+}

@@ -1,0 +1,152 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Module: the role in vCenter for the account that this collection uses."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: vcenter_role
+short_description: Make a role in vCenter with the privileges that the modules need, and no more
+version_added: 1.0.0
+description:
+  - Makes a role from the collection's own table of privileges, brings an existing one to it, or removes it. Tests
+    compare the table with the calls that the modules really make, and C(docs/privileges.md) shows it.
+  - Only roles whose name is C(dml.vsphere), or begins with it and a space, are touched.
+  - Gives the role to users and groups. Other rules of permission stay as they are. vCenter keeps one role for each
+    account on each object, so an account that has another role on that very object is refused.
+  - The account that runs this module needs C(Authorization.ModifyRoles), and C(Authorization.ModifyPermissions) for
+    O(grants). The role that it makes has them only if O(modules) names C(vcenter_role).
+options:
+  name:
+    description: Name of the role.
+    type: str
+    default: dml.vsphere
+  modules:
+    description:
+      - The modules that will be used, to have no more privileges than they need. C(workers) stands for the inventory
+        plugin.
+      - By default all but C(vcenter_role).
+    type: list
+    elements: str
+  state:
+    description: Whether the role shall be there. With V(absent) whoever has it loses it.
+    type: str
+    choices: [present, absent]
+    default: present
+  grants:
+    description: Who shall have the role, and where.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      principal:
+        description: User or group, as C(DOMAIN\name) or C(name@domain).
+        type: str
+        required: true
+      group:
+        description: Whether it is a group.
+        type: bool
+        default: false
+      path:
+        description: Path of an object in the inventory, such as C(/dc1/host/gpu). V(/) is the root of vCenter.
+        type: str
+        default: /
+      propagate:
+        description: Whether the role is valid on all objects below too.
+        type: bool
+        default: true
+extends_documentation_fragment:
+  - dml.vsphere.connection
+  - dml.vsphere.attributes
+notes:
+  - Some privileges work only on the root of vCenter, such as C(Global.Settings) and C(Global.ManageCustomFields).
+    C(docs/privileges.md) names the object of each.
+  - That an account with this role can do all that it must has not been shown on a real vCenter. The simulator by which
+    this collection is tested enforces no privileges.
+seealso:
+  - module: dml.vsphere.shared_settings
+author:
+  - The dml.vsphere contributors (@dml-vsphere)
+"""
+
+EXAMPLES = r"""
+- name: Make the role, and give it to an account on all of vCenter
+  dml.vsphere.vcenter_role:
+    grants:
+      - principal: ml@vsphere.local
+
+- name: Make a role that is enough to look at everything and to build workers
+  dml.vsphere.vcenter_role:
+    name: dml.vsphere workers
+    modules: [esxi_info, cluster_info, rdma_fabric_info, worker_vm]
+
+- name: Remove the role
+  dml.vsphere.vcenter_role:
+    state: absent
+"""
+
+RETURN = r"""
+state:
+  description: The role as it is now.
+  returned: success
+  type: dict
+  contains:
+    privileges:
+      description: Its privileges beyond those that every role has; V(null) where there is no role.
+      type: list
+      elements: str
+    grants: {description: "Who has it where, with C(group) and C(propagate).", type: dict}
+privileges:
+  description: What the modules need.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    privilege: {description: Its name in the API., type: str, sample: Host.Config.Settings}
+    objects: {description: The objects that it must be given on., type: list, elements: str, sample: [ESXi host]}
+    modules: {description: The modules that need it., type: list, elements: str, sample: [esxi_roce]}
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils import runner, single
+from ..module_utils.cluster import vcenter_role
+from ..module_utils.logic import privileges
+from ..module_utils.vsphere import session
+
+GRANT = {
+    "principal": {"type": "str", "required": True},
+    "group": {"type": "bool", "default": False},
+    "path": {"type": "str", "default": "/"},
+    "propagate": {"type": "bool", "default": True},
+}
+ARGUMENTS = {
+    "name": {"type": "str", "default": vcenter_role.PREFIX},
+    "modules": {"type": "list", "elements": "str"},
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "grants": {"type": "list", "elements": "dict", "default": [], "options": GRANT},
+}
+
+
+def body(module: AnsibleModule) -> dict[str, Any]:
+    params = module.params
+    modules = vcenter_role.modules_of(params["modules"])
+    present = params["state"] == "present"
+    wanted = privileges.of_modules(modules) if present else None
+    grants = [vcenter_role.Grant(**one) for one in params["grants"]] if present else []
+    with session.session(params) as opened:
+        result = single.converge(module, vcenter_role.VcenterRole(opened, params["name"], wanted, grants))
+    return {**result, "privileges": privileges.table(modules)}
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec={**session.arguments(), **ARGUMENTS}, supports_check_mode=True)
+    runner.run(module, lambda: body(module))
+
+
+if __name__ == "__main__":
+    main()

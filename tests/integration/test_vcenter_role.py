@@ -1,0 +1,135 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The role of the collection's account against the simulated data centre."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from lab.simulator import ROOT, Simulator
+from plugins.module_utils.logic import privileges
+from plugins.module_utils.vsphere import session
+from plugins.module_utils.vsphere.sdk import vim
+from tests.integration.ansible import Ansible, Outcome
+
+ML = {"principal": "LAB\\ml", "path": "/dc1"}
+
+
+def methods(vcenter: Simulator) -> list[str]:
+    return [one["method"] for one in vcenter.writes()]
+
+
+def role(ansible: Ansible, **options: Any) -> Outcome:
+    outcome = ansible.module("vcenter_role", **options)
+    assert outcome.rc == 0, outcome.msg
+    return outcome
+
+
+def person(vcenter: Simulator, action: Any) -> Any:
+    """What a person does with the authorization manager."""
+    with session.session({"validate_certs": True, "timeout": 60, **vcenter.connection}) as opened:
+        return action(opened.content)
+
+
+def test_four_runs_write_once(vcenter: Simulator, ansible: Ansible) -> None:
+    options: dict[str, Any] = {"grants": [ML]}
+    check = ansible.module("vcenter_role", check=True, **options)
+    assert check.changed and vcenter.writes() == []
+    first = role(ansible, **options)
+    assert first.changed
+    assert methods(vcenter) == ["AddAuthorizationRole", "SetEntityPermissions"]
+    wanted = privileges.of_modules(privileges.modules() - {"vcenter_role"})
+    assert first.result["state"]["privileges"] == wanted
+    assert first.result["state"]["grants"] == {"LAB\\ml on /dc1": {"group": False, "propagate": True}}
+    assert "Authorization.ModifyRoles" not in wanted and "Global.Settings" in wanted
+    vcenter.clear()
+    for again in (ansible.module("vcenter_role", check=True, **options), role(ansible, **options)):
+        assert not again.changed
+    assert vcenter.writes() == []
+
+
+def test_a_role_that_drifted_is_brought_back_and_narrowed(vcenter: Simulator, ansible: Ansible) -> None:
+    role(ansible, modules=["worker_vm", "cluster_lock"])
+    vcenter.clear()
+    outcome = role(ansible, modules=["cluster_lock"])
+    assert methods(vcenter) == ["UpdateAuthorizationRole"]
+    assert outcome.result["state"]["privileges"] == ["Folder.Create", "Folder.Delete", "Folder.Rename"]
+    assert {one["privilege"] for one in outcome.result["privileges"]} == {
+        "Folder.Create",
+        "Folder.Delete",
+        "Folder.Rename",
+    }
+
+
+def test_an_account_may_be_written_in_either_way_and_keeps_its_other_rules(
+    vcenter: Simulator, ansible: Ansible
+) -> None:
+    role(ansible, grants=[ML])
+    vcenter.clear()
+    assert not role(ansible, grants=[{**ML, "principal": "ml@lab"}]).changed
+    assert role(ansible, grants=[{**ML, "propagate": False}]).changed
+    assert methods(vcenter) == ["SetEntityPermissions"]
+    rules = person(vcenter, lambda content: content.authorizationManager.RetrieveAllPermissions())
+    assert {rule.principal for rule in rules} > {"LAB\\ml"}
+
+
+def test_absent_takes_the_role_and_leaves_the_others(vcenter: Simulator, ansible: Ansible) -> None:
+    before = person(vcenter, lambda content: sorted(one.name for one in content.authorizationManager.roleList))
+    role(ansible, grants=[ML])
+    role(ansible, name="dml.vsphere guests", modules=["cluster_lock"])
+    check = ansible.module("vcenter_role", check=True, state="absent")
+    assert list(check.result["diff"][0]["before"]["grants"]) == ["LAB\\ml on dc1"]
+    role(ansible, state="absent")
+    assert not role(ansible, state="absent").changed
+    after = person(vcenter, lambda content: sorted(one.name for one in content.authorizationManager.roleList))
+    assert after == sorted([*before, "dml.vsphere guests"])
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"name": "Admin"}, "only roles whose name is 'dml.vsphere'"),
+        ({"name": "dml.vsphereX"}, "choose such a name"),
+        ({"modules": ["esxi_vibs"]}, "no privileges are known of esxi_vibs; they are of cluster_info"),
+        ({"grants": [{**ML, "path": "/dc9"}]}, "could not find /dc9"),
+    ],
+)
+def test_refusals_write_nothing(vcenter: Simulator, ansible: Ansible, options: dict[str, Any], words: str) -> None:
+    outcome = ansible.module("vcenter_role", **options)
+    assert outcome.rc == 1 and words in outcome.msg
+    assert vcenter.writes() == []
+
+
+def test_an_account_with_another_role_there_keeps_it(vcenter: Simulator, ansible: Ansible) -> None:
+    def be_reader(content: Any) -> None:
+        (reader,) = [one for one in content.authorizationManager.roleList if one.name == "ReadOnly"]
+        rule = vim.AuthorizationManager.Permission(
+            principal="LAB\\ml", group=False, propagate=True, roleId=reader.roleId
+        )
+        content.authorizationManager.SetEntityPermissions(entity=content.rootFolder, permission=[rule])
+
+    person(vcenter, be_reader)
+    vcenter.clear()
+    outcome = ansible.module("vcenter_role", grants=[{**ML, "path": "/"}])
+    assert outcome.rc == 1 and "it has another role there, and vCenter keeps one for each object" in outcome.msg
+    assert vcenter.writes() == []
+
+
+def test_the_server_that_keeps_nothing_is_told_on(vcenter: Simulator, ansible: Ansible) -> None:
+    role(ansible, modules=["cluster_lock"])
+    vcenter.fault("UpdateAuthorizationRole", "deaf")
+    outcome = ansible.module("vcenter_role")
+    assert outcome.rc == 1 and "the server accepted the change, yet privileges is" in outcome.msg
+
+
+def test_the_playbook_makes_it_once_for_all_clusters(vcenter: Simulator, ansible: Ansible) -> None:
+    inventory = ansible.folder / "hosts.yml"
+    local = {"ansible_connection": "local", "ansible_python_interpreter": "{{ ansible_playbook_python }}"}
+    inventory.write_text(yaml.safe_dump({"clusters": {"hosts": {"gpu": {}, "other": {}}, "vars": local}}))
+    wish = '{"account_grants": [{"principal": "ml@lab"}], "account_modules": ["cluster_lock"]}'
+    outcome = ansible.playbook(ROOT / "playbooks" / "account.yml", "-i", str(inventory), "-e", wish)
+    assert outcome.rc == 0, outcome.out
+    assert methods(vcenter) == ["AddAuthorizationRole", "SetEntityPermissions"]
