@@ -1,0 +1,123 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Lookup: a stack, read, checked and completed."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: stack
+short_description: A set of versions that fit together
+version_added: 1.0.0
+description:
+  - Reads a stack, one of this collection by its name or a file of your own by its path, and gives it as data.
+  - Refuses a file that does not follow C(stacks/schema.json), a stack whose parts do not fit together, and one whose
+    inputs were not given, before anything is installed. docs/stacks.md tells what is checked.
+  - Each mapping with C(base) and C(path) gets its C(url) where the base has an address.
+  - C(not_established) lists the pairs of parts of which no source says whether they fit.
+options:
+  _terms:
+    description: Names of stacks, such as V(lab-cpu), or paths of files that end in C(.yml) or C(.yaml).
+    required: true
+  inputs:
+    description: What the stack asks for in its C(inputs), by dotted path, such as a checksum.
+    type: dict
+    default: {}
+  bases:
+    description: Base URLs of mirrors by the name of the base, instead of those in the stack.
+    type: dict
+    default: {}
+  platform:
+    description: The node's system, such as V(ubuntu-22.04); refused if the stack is not for it.
+    type: str
+  gpu:
+    description: The node's GPU, such as V(A100); refused if the CUDA of the stack does not know it.
+    type: str
+  host_driver:
+    description: The version of the vGPU manager on the ESXi host; refused if it does not run the guest driver.
+    type: str
+  incomplete:
+    description: Whether inputs may be missing; they are then listed in C(missing_inputs).
+    type: bool
+    default: false
+author:
+  - The dml.vsphere contributors (@dml-vsphere)
+"""
+
+EXAMPLES = r"""
+- name: Read the stack, with a mirror
+  ansible.builtin.set_fact:
+    guest_stack: "{{ lookup('dml.vsphere.stack', 'current', bases={'nvidia': 'https://mirror.example.org/nvidia'}) }}"
+
+- name: Read a stack of your own
+  ansible.builtin.debug:
+    msg: "{{ lookup('dml.vsphere.stack', playbook_dir ~ '/ours.yml', incomplete=true).missing_inputs }}"
+"""
+
+RETURN = r"""
+_raw:
+  description: The stacks, as in their files, with C(url), C(missing_inputs) and C(not_established) added.
+  type: list
+  elements: dict
+"""
+
+from pathlib import Path
+from typing import Any
+
+from ansible.errors import AnsibleError
+from ansible.plugins.lookup import LookupBase
+from ansible_collections.dml.vsphere.plugins.module_utils.logic import stack as stacks
+from ansible_collections.dml.vsphere.plugins.module_utils.logic import stack_fit
+
+STACKS = Path(__file__).resolve().parents[2] / "stacks"
+
+
+class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by mypy
+    """Stacks by name or path."""
+
+    def run(self, terms: list[str], variables: dict[str, Any] | None = None, **options: Any) -> list[dict[str, Any]]:
+        self.set_options(var_options=variables, direct=options)
+        return [self._stack(term, self._path(term)) for term in terms]
+
+    def _path(self, term: str) -> Path:
+        """The file that a term means."""
+        path = Path(term).expanduser() if term.endswith((".yml", ".yaml")) else STACKS / f"{term}.yml"
+        if path.is_file():
+            return path
+        known = ", ".join(sorted(file.stem for file in STACKS.glob("*.yml")))
+        raise AnsibleError(f"There is no stack {term!r}: {path} is no file. Known are {known}, and paths of your own.")
+
+    def _read(self, path: Path) -> Any:
+        """What a YAML or JSON file holds."""
+        return self._loader.load_from_file(str(path), cache="none")
+
+    def _stack(self, term: str, path: Path) -> dict[str, Any]:
+        """A stack without faults."""
+        document = self._read(path)
+        self._refuse(
+            term, "is not written as a stack must be", stacks.faults(document, self._read(STACKS / "schema.json"))
+        )
+        try:
+            stack = stacks.completed(document, self.get_option("inputs"), self.get_option("bases"))
+        except stacks.StackError as error:
+            raise AnsibleError(str(error)) from error
+        # A value from outside must be as well-formed as one from the file.
+        self._refuse(term, "has inputs that are not as they must be", self._faults_of_inputs(stack))
+        facts = self._read(STACKS / "facts" / "compatibility.yml")
+        around = stack_fit.Surroundings(*(self.get_option(name) for name in ("platform", "gpu", "host_driver")))
+        self._refuse(term, "has parts that do not fit together", stack_fit.misfits(stack, facts, around))
+        missing = stacks.missing_inputs(stack)
+        if not self.get_option("incomplete"):
+            self._refuse(term, "asks for inputs that were not given", missing)
+        return {**stack, "missing_inputs": missing, "not_established": stack_fit.not_established(stack, facts, around)}
+
+    def _faults_of_inputs(self, stack: dict[str, Any]) -> list[str]:
+        """The faults that inputs and mirrors brought."""
+        faults: list[str] = stacks.faults(stacks.without_urls(stack), self._read(STACKS / "schema.json"))
+        return faults
+
+    @staticmethod
+    def _refuse(term: str, why: str, sentences: list[str]) -> None:
+        """Fail with all sentences at once."""
+        if sentences:
+            raise AnsibleError(f"The stack {term} {why}: {' '.join(sentences)}")

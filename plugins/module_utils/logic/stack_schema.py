@@ -1,0 +1,129 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The part of JSON Schema that stacks/schema.json uses, with a sentence on each fault.
+
+It knows: $ref to $defs, type, enum, pattern with a title, required, properties, additionalProperties, items, minItems
+and minProperties.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, cast
+
+Schema = Mapping[str, Any]
+_TYPES: dict[str, tuple[type, ...]] = {
+    "object": (Mapping,),
+    "array": (list, tuple),
+    "string": (str,),
+    "boolean": (bool,),
+    "integer": (int,),
+    "null": (type(None),),
+}
+_WORDS = {
+    "object": "a mapping",
+    "array": "a list",
+    "string": "text in quotes",
+    "boolean": "true or false",
+    "integer": "a whole number",
+    "null": "null",
+}
+# Not checks of their own: what the walk itself looks at, and words for people.
+_ANNOTATIONS = {"$schema", "$defs", "title", "type", "properties", "items"}
+
+
+def faults(document: object, schema: Schema) -> list[str]:
+    """What is wrong with a document, one sentence each; an empty list for a good one."""
+    return list(_faults(document, schema, schema, ""))
+
+
+def _faults(value: object, schema: Schema, root: Schema, where: str) -> Iterator[str]:
+    """The faults of one value and of all that is in it."""
+    if "$ref" in schema:
+        yield from _faults(value, _resolved(schema["$ref"], root), root, where)
+        return
+    types = schema.get("type", list(_TYPES))
+    names = [types] if isinstance(types, str) else types
+    if not any(_is(value, name) for name in names):
+        yield f"{_spot(where)} must be {' or '.join(_WORDS[name] for name in names)}, and is {value!r}."
+        return
+    for keyword in schema:
+        if keyword not in _ANNOTATIONS:
+            yield from _CHECKS[keyword](value, schema, where)
+    for child, child_schema, child_where in _children(value, schema, where):
+        yield from _faults(child, child_schema, root, child_where)
+
+
+def _resolved(reference: str, root: Schema) -> Schema:
+    """The definition that a reference names."""
+    definition: Schema = root["$defs"][reference.removeprefix("#/$defs/")]
+    return definition
+
+
+def _is(value: object, name: str) -> bool:
+    """Whether a value is of a JSON type; true is no number."""
+    return isinstance(value, _TYPES[name]) and not (isinstance(value, bool) and name == "integer")
+
+
+def _spot(where: str) -> str:
+    """A place in the document, in words."""
+    return where or "The stack"
+
+
+def _children(value: object, schema: Schema, where: str) -> Iterator[tuple[object, Schema, str]]:
+    """The values in a value that have a schema of their own."""
+    if isinstance(value, Mapping):
+        others = schema.get("additionalProperties", {})
+        for key, child in value.items():
+            found = schema.get("properties", {}).get(key, others)
+            if isinstance(found, Mapping):
+                yield child, found, f"{where}.{key}" if where else str(key)
+    elif isinstance(value, (list, tuple)) and "items" in schema:
+        for position, child in enumerate(value, 1):
+            yield child, schema["items"], f"{where}[{position}]"
+
+
+def _choices(value: object, schema: Schema, where: str) -> Iterator[str]:
+    if value not in schema["enum"]:
+        offered = ", ".join(str(choice) for choice in schema["enum"] if choice is not None)
+        yield f"{_spot(where)} must be one of {offered}, and is {value!r}."
+
+
+def _pattern(value: object, schema: Schema, where: str) -> Iterator[str]:
+    if isinstance(value, str) and not re.search(schema["pattern"], value):
+        yield f"{_spot(where)} is {value!r}, which is not {schema['title']}."
+
+
+def _required(value: object, schema: Schema, where: str) -> Iterator[str]:
+    for key in schema["required"] if isinstance(value, Mapping) else ():
+        if key not in cast(Mapping[str, Any], value):
+            yield f"{_spot(where)} lacks {key!r}."
+
+
+def _unknown(value: object, schema: Schema, where: str) -> Iterator[str]:
+    if schema["additionalProperties"] is not False or not isinstance(value, Mapping):
+        return
+    known = schema.get("properties", {})
+    for key in value:
+        if key not in known:
+            near = difflib.get_close_matches(str(key), known, 1, 0.5)
+            hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}."
+            yield f"{_spot(where)} has the unknown key {key!r}: {hint}"
+
+
+def _fewest(value: object, schema: Schema, where: str) -> Iterator[str]:
+    fewest = schema.get("minItems", schema.get("minProperties"))
+    if isinstance(value, (list, tuple, Mapping)) and len(value) < fewest:
+        yield f"{_spot(where)} must have {fewest} or more entries, and has {len(value)}."
+
+
+_CHECKS: dict[str, Callable[[object, Schema, str], Iterator[str]]] = {
+    "enum": _choices,
+    "pattern": _pattern,
+    "required": _required,
+    "additionalProperties": _unknown,
+    "minItems": _fewest,
+    "minProperties": _fewest,
+}

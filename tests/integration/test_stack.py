@@ -1,0 +1,124 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The lookup of stacks as a playbook calls it: by name, by path, completed, and refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from lab.simulator import ROOT
+from tests.integration.ansible import Ansible
+
+STACKS = ROOT / "stacks"
+SUM = "0123456789abcdef" * 4
+GIVEN = {"bases.licensed": "https://licensed.example.org/nvidia", "gpu_driver.source.sha256": SUM}
+Answers = dict[str, Any]
+
+
+def own(folder: Path, name: str, **changes: Any) -> str:
+    """A user's own file, made from the stack of the lab."""
+    stack = yaml.safe_load((STACKS / "lab-cpu.yml").read_text())
+    for part, change in changes.items():
+        stack[part] = {**stack[part], **change}
+    path = folder / f"{name}.yml"
+    path.write_text(yaml.safe_dump(stack))
+    return str(path)
+
+
+def cases(folder: Path) -> dict[str, tuple[str, dict[str, Any]]]:
+    """What is looked up, and with which options."""
+    return {
+        "named": ("lab-cpu", {"bases": {"python": "https://mirror.example.org/python"}}),
+        "by path": (own(folder, "ours"), {}),
+        "whole": ("t4-2019", {"inputs": GIVEN, "host_driver": "430.27", "platform": "ubuntu-18.04", "gpu": "T4"}),
+        "incomplete": ("t4-2019", {"incomplete": True}),
+        "unestablished": ("a100-2021", {"incomplete": True}),
+        "nobody": ("lab-gpu", {}),
+        "no file": (str(folder / "none.yml"), {}),
+        "without inputs": ("t4-2019", {}),
+        "bad input": ("t4-2019", {"inputs": {**GIVEN, "gpu_driver.source.sha256": "abc"}}),
+        "unasked": ("lab-cpu", {"inputs": {"openmpi.version": "5.0.8"}}),
+        "host": ("t4-2019", {"inputs": GIVEN, "host_driver": "580.65.05"}),
+        "node": ("lab-cpu", {"platform": "ubuntu-24.04"}),
+        "misspelt": (own(folder, "misspelt", openmpi={"verison": "4.1.4"}), {}),
+        "misfit": (own(folder, "misfit", framework={"version": "2.16.1"}), {}),
+    }
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> Answers:
+    """What each lookup gave, or why it failed, in one play."""
+    folder = tmp_path_factory.mktemp("stacks")
+    block = []
+    for name, (term, options) in cases(folder).items():
+        asked = (
+            f"lookup('dml.vsphere.stack', {term!r}{''.join(f', {key}={value!r}' for key, value in options.items())})"
+        )
+        keep = f"{{{{ kept | combine({{{name!r}: %s}}) }}}}"
+        block.append(
+            {
+                "block": [{"ansible.builtin.set_fact": {"kept": keep % asked}}],
+                "rescue": [{"ansible.builtin.set_fact": {"kept": keep % "ansible_failed_result.msg"}}],
+            }
+        )
+    write = {
+        "ansible.builtin.copy": {
+            "dest": str(folder / "answers.json"),
+            "content": "{{ kept | to_json }}",
+            "mode": "0600",
+        }
+    }
+    play = {"hosts": "localhost", "gather_facts": False, "vars": {"kept": {}}, "tasks": [*block, write]}
+    (folder / "play.yml").write_text(yaml.safe_dump([play], sort_keys=False))
+    done = Ansible({}, folder).playbook(folder / "play.yml", "-i", "localhost,", "-c", "local")
+    assert done.rc == 0, done.out
+    return dict(json.loads((folder / "answers.json").read_text()))
+
+
+def test_a_stack_is_found_by_its_name_and_a_mirror_by_its_base(answers: Answers) -> None:
+    stack = answers["named"]
+    assert stack["openmpi"]["version"] == "4.1.4"
+    assert stack["horovod"]["source"]["url"] == "https://mirror.example.org/python/horovod-0.28.1.tar.gz"
+    assert (stack["missing_inputs"], stack["not_established"]) == ([], [])
+
+
+def test_a_stack_in_a_users_file_is_found_by_its_path(answers: Answers) -> None:
+    assert answers["by path"]["platforms"] == {
+        "debian-12": {"distribution": "Debian", "version": "12", "glibc": "2.36"}
+    }
+    assert "url" not in answers["by path"]["horovod"]["source"]
+
+
+def test_inputs_complete_a_stack(answers: Answers) -> None:
+    driver = answers["whole"]["gpu_driver"]["source"]
+    assert driver["url"] == "https://licensed.example.org/nvidia/NVIDIA-Linux-x86_64-430.30-grid.run"
+    assert driver["sha256"] == SUM
+
+
+def test_an_incomplete_stack_may_be_looked_at(answers: Answers) -> None:
+    assert answers["incomplete"]["missing_inputs"] == ["bases.licensed", "gpu_driver.source.sha256"]
+    assert len(answers["unestablished"]["not_established"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("case", "words"),
+    [
+        ("nobody", "There is no stack 'lab-gpu'"),
+        ("nobody", "Known are a100-2021, current, lab-cpu, t4-2019, and paths of your own."),
+        ("no file", "none.yml is no file."),
+        ("without inputs", "asks for inputs that were not given: bases.licensed gpu_driver.source.sha256"),
+        ("bad input", "gpu_driver.source.sha256 is 'abc', which is not a SHA-256"),
+        ("unasked", "The stack lab-cpu does not ask for 'openmpi.version'; it asks for nothing."),
+        ("host", "The vGPU manager 580.65.05 runs guests of the branches 580, 570, 535 and the stack has 430.30."),
+        ("node", "The stack is for debian-12 and the node has ubuntu-24.04."),
+        ("misspelt", "openmpi has the unknown key 'verison': did you mean 'version'?"),
+        ("misfit", "Horovod 0.28.1 with TensorFlow 2.16.1 does not work."),
+    ],
+)
+def test_a_refusal_says_why(answers: Answers, case: str, words: str) -> None:
+    assert words in " ".join(str(answers[case]).split())
