@@ -67,7 +67,7 @@ step:
   returned: success
   type: int
 hosts:
-  description: By node, the ranks on it.
+  description: By node, by its name without a domain, the ranks on it.
   returned: success
   type: dict
 """
@@ -116,13 +116,13 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     advance, told = Advance(params["since"]), progress.Progress(params["progress_file"])
     with Growing(Path(params["records"])) as growing:
         wait(growing, advance, params["steps"], params["timeout"], told)
-    hosts = {host: advance.ranks_on(host) for host in sorted(set(advance.hosts.values()))}
+    nodes = {host.partition(".")[0] for host in advance.hosts.values()}
     return {
         "changed": False,
         "ranks": advance.size,
         "fewest": advance.fewest(),
         "step": advance.step,
-        "hosts": hosts,
+        "hosts": {node: advance.ranks_on(node) for node in sorted(nodes)},
     }
 
 

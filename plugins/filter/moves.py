@@ -1,0 +1,22 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Filters for moves of workers and the verdict on their job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ansible_collections.dml.vsphere.plugins.module_utils.logic import move_lines
+
+
+class FilterModule:
+    """The filters by name."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return {
+            "move_line": move_lines.line,
+            "observed_move": move_lines.observed,
+            "verdict_lines": move_lines.verdict,
+        }

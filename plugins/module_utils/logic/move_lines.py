@@ -1,0 +1,43 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Moves and the verdict on their job, to read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+NOT_BEGUN = {"started": None, "completed": None, "ok": False, "vsphere": None}
+
+
+def line(move: Mapping[str, Any]) -> str:
+    """One move."""
+    return f"{move['worker']}: {move['source']} -> {move['target']}"
+
+
+def observed(done: Mapping[str, Any], planned: Mapping[str, Any], ranks: Mapping[str, Sequence[int]]) -> dict[str, Any]:
+    """What vmotion returned of a move, or that it was never begun and why, with the ranks on its worker."""
+    whose = list(ranks.get(planned["worker"], []))
+    seen = done.get("move")
+    if seen is None:
+        said = str(done.get("msg") or "it was not moved")
+        return {**planned, **NOT_BEGUN, "said": said, "ranks": whose}
+    return {**seen, "ranks": whose}
+
+
+def verdict(judged: Mapping[str, Any], moves: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The verdict with its reasons, then one line for each move."""
+    gap = judged.get("longest_gap_s")
+    longest = "no gap was measured" if gap is None else f"longest gap {gap:.1f} s"
+    reasons = [f"  {one['kind']}: {one['detail']}" for one in judged["breaches"]]
+    reasons += [f"  not proven: {text}" for text in judged["unproven"]]
+    rows = [_row(move, one) for move, one in zip(moves, judged["moves"])]
+    return [f"{judged['verdict']}, moved: {judged['moved']}, {longest}", *reasons, *rows]
+
+
+def _row(move: Mapping[str, Any], judged: Mapping[str, Any]) -> str:
+    if not judged["moved"]:
+        return f"{line(move)}: NOT MOVED: {move.get('said') or 'it is where it was'}"
+    seconds, gap = move["completed"] - move["started"], judged.get("gap_s")
+    stood = "" if gap is None else f", the job stood still for {gap:.1f} s"
+    return f"{line(move)}: {seconds:.1f} s{stood}"

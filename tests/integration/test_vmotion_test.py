@@ -1,0 +1,144 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""playbooks/vmotion_test.yml: workers of the simulated data centre move while real mpirun trains on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab.simulator import Simulator
+from tests.integration.ansible import Ansible, Outcome
+from tests.integration.killing import begun, wait_for
+from tests.integration.test_vmotion import TAGGED
+from tests.integration.training import Nodes
+from tests.integration.workers import wish
+
+WORKERS = [f"worker{number:02}" for number in range(1, 5)]
+
+
+class Trial:
+    """Four workers, a job whose ranks run on nodes of their names, and the test of both."""
+
+    def __init__(self, vcenter: Simulator, ansible: Ansible, nodes: Nodes, folder: Path) -> None:
+        self.vcenter, self.ansible, self.nodes, self.folder = vcenter, ansible, nodes, folder
+        self.inventory = folder / "inventory.yml"
+        here = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
+        groups = {"clusters": {"hosts": {"gpu": here}}, "launchers": {"hosts": {"launcher": here}}}
+        self.inventory.write_text(json.dumps({"all": {"children": groups}}))
+
+    def train(self, steps: int = 100000, seconds: float = 0.05, *more: Any) -> None:
+        started = self.nodes.start(steps, seconds, *more, hosts=[{"name": name} for name in WORKERS])
+        assert started.rc == 0, started.out
+        self.nodes.training()
+
+    def run(self, *arguments: str, **variables: Any) -> Outcome:
+        return self.ansible.playbook(*self.command(*arguments, **variables))
+
+    def begin(self, *arguments: str, **variables: Any) -> subprocess.Popen[str]:
+        return self.ansible.start(*self.command(*arguments, **variables))
+
+    def command(self, *arguments: str, **variables: Any) -> list[str]:
+        given = {
+            "vmotion_test_launcher": "launcher",
+            "vmotion_test_run_dir": str(self.nodes.run_dir),
+            "vmotion_test_records": str(self.nodes.run_dir),
+            "vmotion_test_nodes": [{"name": "all", "reach": ["sh", "-c"]}],
+            "vmotion_test_dir": str(self.folder / "tests"),
+            "vmotion_test_warmup_steps": 2,
+            "vmotion_test_limits": {"max_gap_s": 30, "resume_deadline_s": 30},
+            **variables,
+        }
+        return ["playbooks/vmotion_test.yml", "-i", str(self.inventory), "-e", json.dumps(given), *arguments]
+
+    def kept(self, name: str) -> str:
+        (found,) = (self.folder / "tests").glob(f"*/{name}")
+        return found.read_text()
+
+    def moved(self) -> list[str]:
+        return [write["name"] for write in self.vcenter.writes() if write["method"] == "RelocateVM_Task"]
+
+    def free(self) -> bool:
+        return not self.ansible.module("cluster_lock", check=True, cluster="gpu", state="free").changed
+
+
+@pytest.fixture
+def trial(
+    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible], tmp_path: Path
+) -> Iterator[Trial]:
+    vcenter = start(text=TAGGED)
+    ansible = ansible_for(vcenter)
+    done = ansible.module("worker_vm", **wish())
+    assert done.rc == 0, done.out
+    vcenter.clear()
+    nodes = Nodes(ansible, tmp_path)
+    yield Trial(vcenter, ansible, nodes, tmp_path)
+    nodes.stop()
+
+
+def test_every_worker_moves_and_the_job_is_continuous(trial: Trial) -> None:
+    planned = trial.run("--check")
+    assert planned.rc == 0, planned.out
+    assert trial.vcenter.writes() == []
+    trial.train()
+    done = trial.run()
+    assert done.rc == 0, done.out
+    assert "continuous, moved: all" in done.out
+    assert sorted(trial.moved()) == WORKERS
+    verdict = json.loads(trial.kept("verdict.json"))
+    assert (verdict["verdict"], verdict["moved"], verdict["breaches"]) == ("continuous", "all", [])
+    assert [one["ranks"] for one in verdict["moves"]] == [[WORKERS.index(one["worker"])] for one in verdict["moves"]]
+    report = ET.fromstring(trial.kept("junit.xml"))
+    assert (report.get("tests"), report.get("failures"), report.get("errors")) == ("5", "0", "0")
+    assert trial.free()
+    assert trial.nodes.look()["state"] == "running"
+
+
+@pytest.mark.slow
+def test_a_move_that_fails_ends_the_test_although_the_job_lives(trial: Trial) -> None:
+    trial.train()
+    trial.vcenter.fault("RelocateVM_Task", "task_fails", fault="HostConnectFault", message="Too slow.", skip=1)
+    done = trial.run()
+    assert done.rc == 2
+    assert "the job is continuous and some of the moves took place" in done.out
+    assert "Too slow" in done.out
+    assert len(trial.moved()) == 2
+    assert ET.fromstring(trial.kept("junit.xml")).get("failures") == "1"
+    assert trial.free()
+
+
+@pytest.mark.slow
+def test_a_rank_that_is_killed_in_a_move_breaks_the_job(trial: Trial) -> None:
+    trial.train()
+    trial.vcenter.set_host("esx01.lab", vmotion_seconds=5)
+    running = trial.begin()
+    wait_for(begun(trial.vcenter, "RelocateVM_Task"))
+    os.kill(trial.nodes.steps(2)[-1]["pid"], signal.SIGKILL)
+    text = running.communicate(timeout=300)[0]
+    assert running.returncode == 2
+    assert "the job is broken" in text
+    verdict = json.loads(trial.kept("verdict.json"))
+    assert verdict["verdict"] == "broken"
+    assert "died" in {one["kind"] for one in verdict["breaches"]}
+    assert len(trial.moved()) < len(WORKERS), "it stops at the first breach"
+    assert trial.free()
+
+
+@pytest.mark.slow
+def test_a_job_that_does_not_run_is_refused_before_the_first_move(trial: Trial) -> None:
+    trial.train(40, 0.1, "fail", 2)
+    trial.nodes.ended()
+    done = trial.run()
+    assert done.rc == 2
+    assert "does not run, it is died" in " ".join(done.out.split())
+    assert trial.moved() == []
+    assert trial.free()
