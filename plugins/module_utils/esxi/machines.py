@@ -36,8 +36,8 @@ def read(session: Session, refs: Sequence[Any], host_names: Mapping[str, str]) -
     """The powered-on ones among the virtual machines; ``host_names`` by object id."""
     found = read_many(session, refs, PATHS)
     running = {key: one for key, one in found.items() if one.get("runtime.powerState") == "poweredOn"}
-    named = _names(session, [one.get(path) for one in running.values() for path in ("parent", "resourcePool")])
-    ties = _ties(session, [ref for ref in refs if _vgpus(running.get(ref._moId, {}))])
+    named = names(session, [one.get(path) for one in running.values() for path in ("parent", "resourcePool")])
+    ties = _ties(session, [ref for ref in refs if vgpus(running.get(ref._moId, {}))])
     return [
         Vm(
             key=key,
@@ -46,7 +46,7 @@ def read(session: Session, refs: Sequence[Any], host_names: Mapping[str, str]) -
             folder=named.get(_id(one.get("parent")), ""),
             pool=named.get(_id(one.get("resourcePool")), ""),
             owner=owner_of(one),
-            vgpus=_vgpus(one),
+            vgpus=vgpus(one),
             fixed=(*_fixed(one), *ties.get(key, ())),
             reserved_mb=int(one.get("config.memoryAllocation.reservation") or 0),
         )
@@ -67,8 +67,8 @@ def owner_of(one: Mapping[str, Any]) -> str:
     return line["owner"] if line else first if len(first) <= LONGEST_OWNER else ""
 
 
-def _names(session: Session, refs: Iterable[Any]) -> dict[str, str]:
-    """The names of folders and pools."""
+def names(session: Session, refs: Iterable[Any]) -> dict[str, str]:
+    """The names of folders and pools, by object id."""
     by_kind: dict[Any, dict[str, Any]] = {}
     for ref in refs:
         if ref is not None:
@@ -93,7 +93,8 @@ def _ties(session: Session, refs: Sequence[Any]) -> dict[str, tuple[str, ...]]:
     }
 
 
-def _vgpus(one: Mapping[str, Any]) -> tuple[str, ...]:
+def vgpus(one: Mapping[str, Any]) -> tuple[str, ...]:
+    """The profiles of the virtual GPUs of a virtual machine."""
     backings = [device.backing for device in _devices(one, vim.vm.device.VirtualPCIPassthrough)]
     vmiop = vim.vm.device.VirtualPCIPassthrough.VmiopBackingInfo
     return tuple(str(backing.vgpu) for backing in backings if isinstance(backing, vmiop))

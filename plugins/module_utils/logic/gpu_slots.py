@@ -45,15 +45,15 @@ class Slots:
 
     def free(self, profile: str) -> int:
         """How many more of the profile fit."""
-        return sum(self._free_on(gpu, profile) for gpu in self._candidates(profile))
+        return sum(self._free_on(gpu, profile) for gpu in self.candidates(profile))
 
     def total(self, profile: str) -> int:
         """How many of the profile would fit if the host were empty."""
-        return sum(self._capacity(gpu, profile) for gpu in self._candidates(profile))
+        return sum(self._capacity(gpu, profile) for gpu in self.candidates(profile))
 
     def take(self, profile: str) -> Slots | None:
         """The host with one more of the profile on it; a GPU with the same profile is filled first."""
-        fitting = [gpu for gpu in self._candidates(profile) if self._free_on(gpu, profile)]
+        fitting = [gpu for gpu in self.candidates(profile) if self._free_on(gpu, profile)]
         if not fitting:
             return None
         chosen = min(fitting, key=lambda gpu: (profile not in gpu.used, gpu.address))
@@ -67,7 +67,12 @@ class Slots:
             after = after.take(profile) if after else None
         return after
 
-    def _candidates(self, profile: str) -> Sequence[Gpu]:
+    def share(self, gpu: Gpu, profile: str) -> float | None:
+        """The part of a GPU's memory that one of the profile has; None for a profile that says nothing of it."""
+        wanted = parse(profile)
+        return min(wanted.gigabytes / self._gigabytes(gpu, wanted), 1.0) if wanted else None
+
+    def candidates(self, profile: str) -> Sequence[Gpu]:
         """The GPUs of the profile's model; a host whose GPUs tell no model that we know has one kind only."""
         wanted = parse(profile)
         if wanted is None or profile not in self.offered:

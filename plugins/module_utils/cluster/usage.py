@@ -1,0 +1,144 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""How the GPUs of a cluster are used: read in the same few calls however many hosts there are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from ..errors import Refused
+from ..esxi import machines, pci
+from ..logic import mmio, usage_cards
+from ..logic.lock import stamp
+from ..logic.usage_cards import PASSTHROUGH, VGPU, Card, Machine
+from ..vsphere import custom_fields, fleet
+from ..vsphere.properties import Values, read_many
+from ..vsphere.sdk import vim
+from ..vsphere.session import Session
+from . import clocks, usage_period
+
+FOLDER, POOL, OWNER, ATTRIBUTE = "folder", "resource_pool", "owner", "attribute"
+GROUP_BY = (FOLDER, POOL, OWNER, ATTRIBUTE)
+HOST_PATHS = ("vm", "config.sharedPassthruGpuTypes", *pci.PATHS)
+_TEMPLATE = "config.template"
+VM_PATHS = (*machines.PATHS, "runtime.bootTime", _TEMPLATE)
+_MODES = {"sharedDirect": VGPU, "direct": PASSTHROUGH}
+_VGPU_MODES = {"sameSize": "same_size", "mixedSize": "mixed_size", "multiInstanceGpu": "mig"}
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is asked for."""
+
+    cluster: str
+    hours: float
+    group_by: str
+    attribute: str = ""
+
+
+class Usage:
+    """The GPUs of one cluster and those who use them, as read once."""
+
+    def __init__(self, session: Session, wish: Wish) -> None:
+        self.session, self.wish = session, wish
+        if wish.hours <= 0:
+            remedy = "give a number of hours above 0"
+            raise Refused(wish.cluster, "read how its GPUs are used", f"{wish.hours:g} hours are no period", remedy)
+        hosts = fleet.find(session, {"cluster": wish.cluster}, HOST_PATHS)
+        hosts.refresh()
+        self.now = clocks.server_time(session)
+        self.hosts = [host for host in hosts.hosts if pci.gpus(host)]
+        refs = [vm for host in self.hosts for vm in host["vm"] or []]
+        self.vms = {key: one for key, one in read_many(session, refs, VM_PATHS).items() if not one.get(_TEMPLATE)}
+        places = [one.get(path) for one in self.vms.values() for path in ("parent", "resourcePool")]
+        self.names = machines.names(session, places)
+
+    def read(self) -> dict[str, Any]:
+        """The facts in our own words."""
+        measured = usage_period.read(self.session, self.hosts, self.wish.hours, self.now)
+        gpus, waiting, lost = list[dict[str, Any]](), list[dict[str, Any]](), list[dict[str, Any]]()
+        for host in self.hosts:
+            room = usage_cards.Host(_cards(host), host["config.sharedPassthruGpuTypes"] or [], self._machines(host))
+            place = {"host": host.name, "reachable": host.reachable, "maintenance": host.in_maintenance}
+            for card in room.cards:
+                told = measured.utilisation(host, card.address)
+                gpus.append({**place, **usage_cards.facts(room, card), "utilisation": told})
+            waiting += [{"host": host.name, **one} for one in room.waiting()]
+            lost += [{"host": host.name, "vm": one.name, "profile": profile} for one, profile in room.lost]
+        return {
+            "cluster": self.wish.cluster,
+            "taken": stamp(self.now),
+            "group_by": self.wish.attribute or self.wish.group_by,
+            "period": measured.period,
+            "gpus": gpus,
+            "waiting": waiting,
+            "lost": lost,
+        }
+
+    def _machines(self, host: fleet.Host) -> list[Machine]:
+        addresses = list(pci.gpus(host))
+        keys = [ref._moId for ref in host["vm"] or []]
+        return [self._machine(key, self.vms[key], addresses) for key in keys if key in self.vms]
+
+    def _machine(self, key: str, one: Values, addresses: list[str]) -> Machine:
+        running = one.get("runtime.powerState") == "poweredOn"
+        fixed, any_whole = _whole(one, addresses, running=running)
+        began: datetime | None = one.get("runtime.bootTime")
+        hours = max((self.now - began).total_seconds() / 3600, 0.0) if running and began else None
+        return Machine(key, one["name"], running, machines.vgpus(one), fixed, any_whole, hours, self._whose(one))
+
+    def _whose(self, one: Values) -> dict[str, str]:
+        places = {
+            FOLDER: self.names.get(_id(one.get("parent")), ""),
+            POOL: self.names.get(_id(one.get("resourcePool")), ""),
+            OWNER: machines.owner_of(one),
+        }
+        return {**places, "tenant": self._tenant(one, places)}
+
+    def _tenant(self, one: Values, places: Mapping[str, str]) -> str:
+        if self.wish.group_by == ATTRIBUTE:
+            return custom_fields.value_of(self.wish.attribute, one.get("availableField"), one.get("customValue"))
+        return places[self.wish.group_by]
+
+
+def _cards(host: fleet.Host) -> list[Card]:
+    info = {one.pciId: one for one in host["config.graphicsInfo"] or []}
+    return [_card(address, device, info.get(address)) for address, device in pci.gpus(host).items()]
+
+
+def _card(address: str, device: Mapping[str, Any], info: Any) -> Card:
+    """A card; one in passthrough tells no graphics, then its name and kind say how much memory it has."""
+    told = info.memorySizeInKB / 2**20 if info and info.memorySizeInKB else None
+    kind = f"{device['vendor_id']}:{device['device_id']}"
+    kind_of_use = str(info.graphicsType) if info else "none"
+    passed = device["passthrough"]["active"]
+    return Card(
+        address=address,
+        name=str(device["name"]),
+        gigabytes=told or mmio.memory_gb(kind, str(device["name"])) or 0,
+        mode=PASSTHROUGH if passed else _MODES.get(kind_of_use, kind_of_use),
+        vgpu_mode=_VGPU_MODES.get(str(getattr(info, "vgpuMode", None)), ""),
+        listed=tuple(ref._moId for ref in (info.vm if info else None) or []),
+    )
+
+
+def _whole(one: Values, addresses: list[str], *, running: bool) -> tuple[tuple[str, ...], int]:
+    """The GPUs of the host that a machine has, or wants, as a whole, and how many it takes of any address."""
+    kinds = vim.vm.device.VirtualPCIPassthrough
+    fixed, any_whole = list[str](), 0
+    for device in one.get("config.hardware.device") or []:
+        backing = device.backing if isinstance(device, kinds) else None
+        if isinstance(backing, kinds.DeviceBackingInfo):
+            fixed.append(str(backing.id).lower())
+        elif isinstance(backing, kinds.DynamicBackingInfo) and running:
+            fixed.append(str(backing.assignedId).lower())
+        elif isinstance(backing, kinds.DynamicBackingInfo):
+            any_whole += any(allowed.vendorId & 0xFFFF == pci.NVIDIA for allowed in backing.allowedDevice or [])
+    return tuple(address for address in fixed if address in addresses), any_whole
+
+
+def _id(ref: Any) -> str:
+    return str(ref._moId) if ref is not None else ""

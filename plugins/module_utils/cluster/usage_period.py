@@ -1,0 +1,63 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""How busy the GPUs of hosts were over a period, where vCenter has counters of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from ..esxi import pci
+from ..logic import usage_load
+from ..logic.lock import stamp
+from ..logic.usage_load import MEMORY, UTILISATION, Samples
+from ..vsphere import counters
+from ..vsphere.fleet import Host
+from ..vsphere.session import Session
+
+GROUP = "gpu"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was measured, by host id and PCI address, and over which period."""
+
+    period: Mapping[str, Any]
+    cards: Mapping[str, Mapping[str, Mapping[str, Samples]]] = field(default_factory=dict)
+
+    def utilisation(self, host: Host, address: str) -> dict[str, Any] | None:
+        """How busy a card was; None where that was not measured."""
+        found = self.cards.get(host.ref._moId, {}).get(address, {})
+        return usage_load.summary(found, int(self.period["sample_seconds"]))
+
+
+def read(session: Session, hosts: Sequence[Host], hours: float, now: datetime) -> Measured:
+    """The samples of all hosts that answer, in few calls."""
+    known = counters.catalogue(session, GROUP)
+    wanted = {name: known.counters[name] for name in (UTILISATION, MEMORY) if name in known.counters}
+    if UTILISATION not in wanted:
+        why = "this vCenter has no counter gpu.utilization"
+        return Measured(_period(hours, hours, counters.REALTIME_SECONDS, now, why))
+    seconds, covered, why = counters.choose(known, wanted[UTILISATION], hours)
+    sizes = {host.ref: len(pci.gpus(host)) for host in hosts if host.reachable}
+    found = counters.series(session, sizes, wanted, seconds, counters.ago(now, covered))
+    cards, strangers = dict[str, Mapping[str, Mapping[str, Samples]]](), list[str]()
+    for host in hosts:
+        mine = [Samples(one.counter, one.instance, one.values) for one in found if one.object_id == host.ref._moId]
+        cards[host.ref._moId], others = usage_load.by_card(list(pci.gpus(host)), mine)
+        strangers += [f"{host.name}: {one}" for one in others]
+    return Measured({**_period(hours, covered, seconds, now, why), "unknown_instances": strangers}, cards)
+
+
+def _period(asked: float, hours: float, seconds: int, now: datetime, why: str) -> dict[str, Any]:
+    return {
+        "asked_hours": asked,
+        "hours": hours,
+        "since": stamp(counters.ago(now, hours)),
+        "until": stamp(now),
+        "sample_seconds": seconds,
+        "why": why,
+        "unknown_instances": [],
+    }

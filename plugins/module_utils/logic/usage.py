@@ -1,0 +1,137 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The report on how the GPUs of a cluster are used: idle ones first, sums by tenant, and what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+FORMAT = 1
+IDLE, UNASSIGNED, NOT_MEASURED, UNREACHABLE, BUSY = "idle", "unassigned", "not measured", "unreachable", "busy"
+# In this order GPUs are named: where something can be gained comes first.
+STATES = (IDLE, UNASSIGNED, NOT_MEASURED, UNREACHABLE, BUSY)
+
+
+def report(
+    facts: Mapping[str, Any], price: float | None = None, currency: str = "", idle_below: float = 5.0
+) -> dict[str, Any]:
+    """The report, from a result of gpu_usage_info; ``price`` is that of one whole GPU for one hour."""
+    judged = [_judged(gpu, price, idle_below) for gpu in facts["gpus"]]
+    gpus = sorted(judged, key=_order)
+    hours = float(facts["period"]["hours"])
+    return {
+        "format": FORMAT,
+        "cluster": facts["cluster"],
+        "taken": facts["taken"],
+        "group_by": facts["group_by"],
+        "period": dict(facts["period"]),
+        "price": {"per_gpu_hour": price, "currency": currency} if price is not None else None,
+        "idle_below_percent": idle_below,
+        "totals": _totals(gpus, price, hours),
+        "idle": [_called(gpu) for gpu in gpus if gpu["state"] in (IDLE, UNASSIGNED)],
+        "gpus": gpus,
+        "groups": groups(gpus, price, hours),
+        "waiting": [dict(one) for one in facts["waiting"]],
+        "lost": [dict(one) for one in facts["lost"]],
+    }
+
+
+def groups(gpus: Iterable[Mapping[str, Any]], price: float | None, hours: float) -> list[dict[str, Any]]:
+    """What each tenant has, largest first, and last what nobody has, so that all together are all GPUs."""
+    parts: dict[str | None, list[tuple[Mapping[str, Any], Mapping[str, Any]]]] = {}
+    for gpu in gpus:
+        for user in gpu["users"]:
+            parts.setdefault(str(user["tenant"]), []).append((gpu, user))
+        parts.setdefault(None, []).append((gpu, {"share": gpu["free_share"], "vm": None, "running_hours": None}))
+    found = [_group(tenant, some, price, hours) for tenant, some in parts.items()]
+    return sorted(found, key=lambda one: (one["tenant"] is None, -one["gpus"], str(one["tenant"])))
+
+
+def state_of(gpu: Mapping[str, Any], idle_below: float) -> str:
+    """What can be said of a GPU."""
+    if not gpu["reachable"]:
+        return UNREACHABLE
+    if not gpu["users"]:
+        return UNASSIGNED
+    if gpu["utilisation"] is None:
+        return NOT_MEASURED
+    return IDLE if gpu["utilisation"]["mean"] < idle_below else BUSY
+
+
+def _judged(gpu: Mapping[str, Any], price: float | None, idle_below: float) -> dict[str, Any]:
+    assigned = min(sum(user["share"] for user in gpu["users"]), 1.0)
+    return {
+        **gpu,
+        "state": state_of(gpu, idle_below),
+        "assigned_share": assigned,
+        "free_share": 1.0 - assigned,
+        "users": [{**user, "cost_per_hour": _cost(user["share"], price)} for user in gpu["users"]],
+    }
+
+
+def _order(gpu: Mapping[str, Any]) -> tuple[Any, ...]:
+    busy = gpu["utilisation"]["mean"] if gpu["utilisation"] else 0.0
+    return STATES.index(gpu["state"]), busy, gpu["host"], gpu["address"]
+
+
+def _group(
+    tenant: str | None,
+    parts: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]],
+    price: float | None,
+    hours: float,
+) -> dict[str, Any]:
+    share = sum(float(user["share"]) for _gpu, user in parts)
+    used = _gpu_hours((user for _gpu, user in parts), hours) if tenant is not None else None
+    idle = sum(float(user["share"]) for gpu, user in parts if gpu["state"] == IDLE)
+    return {
+        "tenant": tenant,
+        "vms": sorted({str(user["vm"]) for _gpu, user in parts if user["vm"]}),
+        "gpus": share,
+        "idle_gpus": idle if tenant is not None else share,
+        "card_utilisation": _weighted((gpu, float(user["share"])) for gpu, user in parts),
+        "gpu_hours": used,
+        "cost_per_hour": _cost(share, price),
+        "cost": None if used is None else _cost(used, price),
+    }
+
+
+def _totals(gpus: Sequence[Mapping[str, Any]], price: float | None, hours: float) -> dict[str, Any]:
+    users = [user for gpu in gpus for user in gpu["users"]]
+    used, assigned = _gpu_hours(users, hours), sum(gpu["assigned_share"] for gpu in gpus)
+    wasted = [gpu for gpu in gpus if gpu["state"] in (IDLE, UNASSIGNED)]
+    return {
+        "gpus": len(gpus),
+        "hosts": len({gpu["host"] for gpu in gpus}),
+        "vms": len({(gpu["host"], user["vm"]) for gpu in gpus for user in gpu["users"]}),
+        "assigned": assigned,
+        "free": sum(gpu["free_share"] for gpu in gpus),
+        "states": {state: sum(gpu["state"] == state for gpu in gpus) for state in STATES},
+        "measured": sum(gpu["utilisation"] is not None for gpu in gpus),
+        "utilisation": _weighted((gpu, 1.0) for gpu in gpus),
+        "gpu_hours": used,
+        "cost_per_hour": _cost(assigned, price),
+        "cost": _cost(used, price),
+        "idle_cost_per_hour": _cost(float(len(wasted)), price),
+    }
+
+
+def _gpu_hours(users: Iterable[Mapping[str, Any]], period: float) -> float:
+    """Card hours of the present runs of some users within a period; a run whose begin is not known counts nothing."""
+    runs = [(float(one["share"]), one["running_hours"]) for one in users]
+    return sum(share * min(float(ran), period) for share, ran in runs if ran is not None)
+
+
+def _weighted(parts: Iterable[tuple[Mapping[str, Any], float]]) -> float | None:
+    """The mean utilisation of the cards that are measured, weighted; None where none is."""
+    measured = [(gpu["utilisation"]["mean"], weight) for gpu, weight in parts if gpu["utilisation"] is not None]
+    total = sum(weight for _mean, weight in measured)
+    return sum(mean * weight for mean, weight in measured) / total if total else None
+
+
+def _cost(amount: float, price: float | None) -> float | None:
+    return None if price is None else amount * price
+
+
+def _called(gpu: Mapping[str, Any]) -> str:
+    return f"{gpu['host']} {gpu['address']}"

@@ -1,0 +1,132 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Performance counters: which a vCenter knows, how long it keeps them, and their samples, many objects in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from .faults import speaking
+from .properties import read_many
+from .sdk import vim
+from .session import Session
+
+REALTIME_SECONDS, REALTIME_HOURS = 20, 1
+# vCenter answers no question for more counters than this out of its history (config.vpxd.stats.maxQueryMetrics).
+MOST_AT_ONCE = 64
+_EVERY_INSTANCE = "*"
+
+
+@dataclass(frozen=True)
+class Counter:
+    """One counter: its number on this server, and the statistics level from which history keeps it."""
+
+    key: int
+    level: int
+
+
+@dataclass(frozen=True)
+class Interval:
+    """How densely, and for how many hours back, samples are kept; at which level of detail."""
+
+    seconds: int
+    hours: float
+    level: int
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """What a vCenter measures and keeps."""
+
+    counters: Mapping[str, Counter]
+    history: tuple[Interval, ...]
+
+
+@dataclass(frozen=True)
+class Series:
+    """The samples of one counter of one instance, in the counter's unit, without those that were not taken."""
+
+    object_id: str
+    counter: str
+    instance: str
+    values: tuple[int, ...]
+
+
+def catalogue(session: Session, group: str) -> Catalogue:
+    """The averages of a group of counters by name, and the historical intervals that are switched on."""
+    paths = ("perfCounter", "historicalInterval")
+    (values,) = read_many(session, [session.content.perfManager], paths).values()
+    named = {
+        str(one.nameInfo.key): Counter(one.key, one.perDeviceLevel or one.level or 1)
+        for one in values.get("perfCounter") or []
+        if one.groupInfo.key == group and one.rollupType == "average"
+    }
+    kept = [Interval(one.samplingPeriod, one.length / 3600, one.level or 1) for one in _enabled(values)]
+    return Catalogue(named, tuple(sorted(kept, key=lambda one: one.seconds)))
+
+
+def series(
+    session: Session, sizes: Mapping[Any, int], counters: Mapping[str, Counter], seconds: int, since: datetime
+) -> list[Series]:
+    """The samples since a moment of the server's clock; ``sizes`` tells how many instances each object may have."""
+    names = {counter.key: name for name, counter in counters.items()}
+    wanted = [vim.PerformanceManager.MetricId(counterId=key, instance=_EVERY_INSTANCE) for key in names]
+    found = list[Series]()
+    for some in _portions(sizes, len(names)):
+        queries = [
+            vim.PerformanceManager.QuerySpec(entity=ref, metricId=wanted, intervalId=seconds, startTime=since)
+            for ref in some
+        ]
+        with speaking(session.server, f"read performance counters of {len(some)} objects"):
+            answers = session.content.perfManager.QueryPerf(queries)
+        found += [_series(answer, one, names) for answer in answers or [] for one in answer.value or []]
+    return found
+
+
+def choose(known: Catalogue, counter: Counter, hours: float) -> tuple[int, float, str]:
+    """The interval for so many hours back in seconds, the hours it really covers, and why those are fewer."""
+    if hours <= REALTIME_HOURS:
+        return REALTIME_SECONDS, hours, ""
+    long_enough = [one for one in known.history if one.hours >= hours]
+    kept = [one for one in long_enough if one.level >= counter.level]
+    if kept:
+        return kept[0].seconds, hours, ""
+    if not long_enough:
+        why = f"no interval of this vCenter reaches back {hours:g} hours"
+    else:
+        why = (
+            f"this vCenter keeps {long_enough[0].seconds} s samples at statistics level {long_enough[0].level}, "
+            f"these counters want level {counter.level}"
+        )
+    return REALTIME_SECONDS, REALTIME_HOURS, f"{why}; what the hosts keep themselves is the last hour"
+
+
+def ago(now: datetime, hours: float) -> datetime:
+    """So many hours before a moment."""
+    return now - timedelta(hours=hours)
+
+
+def _enabled(values: Mapping[str, Any]) -> list[Any]:
+    return [one for one in values.get("historicalInterval") or [] if one.enabled]
+
+
+def _portions(sizes: Mapping[Any, int], counters: int) -> Iterator[Sequence[Any]]:
+    """The objects in portions that one question may ask for."""
+    portion, size = list[Any](), 0
+    for ref, instances in sizes.items():
+        more = instances * counters
+        if portion and size + more > MOST_AT_ONCE:
+            yield portion
+            portion, size = [], 0
+        portion.append(ref)
+        size += more
+    if portion:
+        yield portion
+
+
+def _series(answer: Any, one: Any, names: Mapping[int, str]) -> Series:
+    taken = tuple(int(value) for value in one.value or [] if value >= 0)
+    return Series(answer.entity._moId, names[one.id.counterId], str(one.id.instance or ""), taken)

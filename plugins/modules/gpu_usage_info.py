@@ -1,0 +1,159 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Module: how the GPUs of a cluster are used."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: gpu_usage_info
+short_description: Read how the GPUs of a cluster are used
+version_added: 1.0.0
+description:
+  - Reads every NVIDIA GPU of a cluster. How it is shared, its places for virtual GPUs, used and free, who uses it, and
+    how busy it was by vCenter's performance counters.
+  - What nobody measured is V(null), not a guess. NVIDIA's driver on the host does not see GPUs in passthrough, and
+    vCenter keeps counters of GPUs longer than the hosts' last hour only at the statistics level that they want.
+options:
+  cluster:
+    description: Name of the cluster.
+    type: str
+    required: true
+  hours:
+    description:
+      - Over how many hours back the counters are read. Where vCenter kept none that far, it is the last hour, and
+        RV(usage.period) says why.
+    type: float
+    default: 24
+  group_by:
+    description:
+      - What tells the tenant of a virtual machine. Its folder, its resource pool, its owner (a custom attribute called
+        owner, else its notes), or the custom attribute named in O(attribute).
+    type: str
+    choices: [folder, resource_pool, owner, attribute]
+    default: folder
+  attribute:
+    description: The custom attribute that names the tenant; for O(group_by=attribute).
+    type: str
+extends_documentation_fragment:
+  - dml.vsphere.connection
+  - dml.vsphere.attributes.info
+notes:
+  - The part of a GPU that a virtual GPU has is that of its memory, by the name of its profile.
+  - Which instance of a counter means which GPU is told by the PCI address in the instance's name. The counter of a host
+    as a whole counts where the host has one GPU. RV(usage.period) names instances that mean no GPU for certain.
+seealso:
+  - module: dml.vsphere.esxi_info
+  - plugin: dml.vsphere.usage_report
+    plugin_type: filter
+author:
+  - The dml.vsphere contributors (@dml-vsphere)
+"""
+
+EXAMPLES = r"""
+- name: Who uses which GPU?
+  dml.vsphere.gpu_usage_info:
+    cluster: gpu
+    hours: 168
+    group_by: attribute
+    attribute: tenant
+  register: found
+
+- name: GPUs that nobody has
+  ansible.builtin.debug:
+    msg: "{{ found.usage.gpus | rejectattr('users') | map(attribute='host') }}"
+"""
+
+RETURN = r"""
+usage:
+  description: The GPUs and those who use them.
+  returned: success
+  type: dict
+  contains:
+    cluster: {description: Name of the cluster., type: str}
+    taken: {description: "When, by vCenter's clock.", type: str}
+    group_by: {description: What tells the tenant., type: str}
+    period:
+      description:
+        - "What the counters cover: C(asked_hours), C(hours), C(since), C(until), C(sample_seconds), C(why) it is not
+          what was asked for, and C(unknown_instances)."
+      type: dict
+    gpus:
+      description: Every GPU.
+      type: list
+      elements: dict
+      contains:
+        host: {description: Its host., type: str}
+        reachable: {description: Whether vCenter reaches the host., type: bool}
+        maintenance: {description: Whether the host is in maintenance mode., type: bool}
+        address: {description: Its PCI address., type: str}
+        name: {description: What it is., type: str}
+        gigabytes: {description: Its memory., type: float}
+        mode:
+          description: "V(vgpu), V(passthrough), V(shared), or V(basic) and V(none) where no driver runs it."
+          type: str
+        vgpu_mode: {description: "V(same_size), V(mixed_size), V(mig), or empty.", type: str}
+        slots:
+          description:
+            - "Its places by profile: C(profile), C(used), C(free). An empty GPU shows the largest profile that it
+              takes."
+          type: list
+          elements: dict
+        users:
+          description:
+            - "Who has which part: C(vm), C(tenant), C(folder), C(resource_pool), C(owner), C(what), C(share),
+              C(running_hours), and C(card_told), which is V(false) where the server does not tell the GPU and this one
+              is worked out. The shares of a GPU sum to one at most."
+          type: list
+          elements: dict
+        utilisation:
+          description:
+            - "C(mean) and C(peak) in percent, C(memory_gb), C(samples), C(covered_hours); V(null) where not measured."
+          type: dict
+    waiting:
+      description:
+        - "Virtual machines that are off and would take a GPU: C(host), C(vm), C(tenant), C(wants), and whether each
+          alone C(fits) now."
+      type: list
+      elements: dict
+    lost:
+      description: "Running virtual machines whose virtual GPU is on no GPU of their host: C(host), C(vm), C(profile)."
+      type: list
+      elements: dict
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils import runner
+from ..module_utils.cluster import usage
+from ..module_utils.vsphere import session
+
+ARGUMENTS = {
+    "cluster": {"type": "str", "required": True},
+    "hours": {"type": "float", "default": 24.0},
+    "group_by": {"type": "str", "choices": list(usage.GROUP_BY), "default": usage.FOLDER},
+    "attribute": {"type": "str"},
+}
+
+
+def body(module: AnsibleModule) -> dict[str, Any]:
+    params = module.params
+    wish = usage.Wish(params["cluster"], params["hours"], params["group_by"], params["attribute"] or "")
+    with session.session(params) as opened:
+        return {"changed": False, "usage": usage.Usage(opened, wish).read()}
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={**session.arguments(), **ARGUMENTS},
+        supports_check_mode=True,
+        required_if=[("group_by", usage.ATTRIBUTE, ["attribute"])],
+    )
+    runner.run(module, lambda: body(module))
+
+
+if __name__ == "__main__":
+    main()

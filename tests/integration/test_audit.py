@@ -1,0 +1,274 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""How GPUs are used, against the simulated data centre: what the module and the playbook tell is the truth."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab.simulator import ROOT, Simulator
+from tests.integration.ansible import Ansible
+from tests.page import Page
+
+T4, A100 = "0000:3b:00.0", "0000:ca:00.0"
+EVIL = "<script>alert(1)</script>"
+TEMPLATE = "{{ 6 * 7 }}"
+PLACE = f"""
+statistics_level: 4
+hardware:
+  pair: &big
+    sockets: 2
+    cores_per_socket: 24
+    mhz: 2400
+    memory_gb: 768
+    gpus:
+      - {{pci: "{T4}", model: a100, numa: 0}}
+      - {{pci: "{A100}", model: a100, numa: 1}}
+    nics: []
+  mig:
+    <<: *big
+    gpus: [{{pci: "{A100}", model: a100, mig: true, numa: 1}}]
+host_defaults:
+  hardware: t4_cx5
+  graphics: {{default: sharedDirect}}
+  vibs: [{{name: NVD-AIE_ESXi_8.0.0_Driver, version: "550.90.05-1", vendor: NVIDIA}}]
+clusters:
+  - name: gpu
+    hosts:
+      - {{name: esx01.lab, gpu_load: {{"{T4}": {{utilisation: [80, 90], memory_mb: 12288}}}}}}
+      - {{name: esx02.lab, gpu_load: {{"{T4}": {{utilisation: [0, 2], memory_mb: 512}}}}}}
+      - {{name: esx03.lab}}
+      - name: esx04.lab
+        hardware: pair
+        gpu_load:
+          "{T4}": {{utilisation: [60, 100], memory_mb: 20480, instance: "gpu 00000000:3B:00.0"}}
+          "{A100}": {{utilisation: [40]}}
+      - {{name: esx05.lab, hardware: mig}}
+      - {{name: esx06.lab, hardware: pair, passthrough: [all], gpu_load: {{"{T4}": {{utilisation: [99]}}}}}}
+      - {{name: esx07.lab, graphics: {{default: shared}}}}
+      - {{name: esx08.lab, hardware: no_gpu}}
+  - {{name: other, hosts: [{{name: esx20.lab}}]}}
+vms:
+  - {{name: golden, template: true, host: esx03.lab, vgpu: grid_t4-16c}}
+  - {{name: half-a, host: esx01.lab, powered_on: true, running_hours: 30, vgpu: grid_t4-8c, folder: research,
+     pool: gold, owner: "owner: ada", attributes: {{tenant: red}}}}
+  - {{name: half-b, host: esx01.lab, powered_on: true, running_hours: 30, vgpu: grid_t4-8c, folder: vision, pool: gold,
+     attributes: {{tenant: blue}}}}
+  - {{name: lazy, host: esx02.lab, powered_on: true, running_hours: 30, vgpu: grid_t4-16c, folder: "{TEMPLATE}",
+     attributes: {{tenant: "{EVIL}"}}}}
+  - {{name: later, host: esx03.lab, vgpu: grid_t4-16c, folder: vision, attributes: {{tenant: blue}}}}
+  - {{name: too-late, host: esx02.lab, vgpu: grid_t4-16c, folder: vision}}
+  - {{name: twins, host: esx04.lab, powered_on: true, running_hours: 6, vgpus: [grid_a100-40c, grid_a100-40c],
+     folder: research, attributes: {{tenant: red}}}}
+  - {{name: slice-a, host: esx05.lab, powered_on: true, running_hours: 30, vgpu: grid_a100-3-20c, folder: vision,
+     attributes: {{tenant: blue}}}}
+  - {{name: slice-b, host: esx05.lab, powered_on: true, running_hours: 30, vgpu: grid_a100-2-10c, folder: research,
+     attributes: {{tenant: red}}}}
+  - {{name: whole, host: esx06.lab, powered_on: true, running_hours: 30, passthrough: gpu, folder: research,
+     attributes: {{tenant: red}}}}
+  - {{name: whole-off, host: esx06.lab, passthrough: gpu, folder: vision}}
+  - {{name: no-gpu, host: esx01.lab, powered_on: true}}
+"""
+BY_TENANT = {"cluster": "gpu", "group_by": "attribute", "attribute": "tenant"}
+TYPES = {"sharedDirect": "vgpu", "direct": "passthrough", "shared": "shared"}
+
+
+@pytest.fixture
+def place(start: Callable[..., Simulator]) -> Simulator:
+    return start(text=PLACE)
+
+
+def usage(ansible_: Ansible, **options: Any) -> dict[str, Any]:
+    outcome = ansible_.module("gpu_usage_info", **{**BY_TENANT, **options})
+    assert outcome.rc == 0 and not outcome.changed, outcome.out
+    return dict(outcome.result["usage"])
+
+
+def by_card(found: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
+    return {(gpu["host"], gpu["address"]): gpu for gpu in found["gpus"]}
+
+
+def truth(place: Simulator) -> dict[tuple[str, str], dict[str, Any]]:
+    """Every GPU of the cluster, as the simulator itself has it."""
+    hosts = [name for name in place.ask("GET", "/hosts") if name != "esx20.lab"]
+    return {(name, gpu["pci"]): gpu for name in hosts for gpu in place.ask("GET", f"/hosts/{name}")["gpus"]}
+
+
+def test_modes_users_and_load_are_the_truth_and_nothing_is_written(
+    place: Simulator, ansible_for: Callable[[Simulator], Ansible]
+) -> None:
+    found, real = by_card(usage(ansible_for(place))), truth(place)
+    assert place.writes() == []
+    assert set(found) == set(real) and len(real) == 9
+    for key, gpu in found.items():
+        there = real[key]
+        whole = [(there["passthrough_to"], "whole GPU")] if there["passthrough_to"] else []
+        assert gpu["mode"] == TYPES[there["graphics_type"]]
+        assert sorted((one["vm"], one["what"]) for one in gpu["users"]) == sorted(
+            [(one["vm"], one["profile"]) for one in there["vgpus"]] + whole
+        )
+        assert all(one["card_told"] for one in gpu["users"])
+        load = there["load"] if gpu["mode"] == "vgpu" else None
+        assert (gpu["utilisation"] is None) == (load is None), key
+        if load:
+            assert gpu["utilisation"]["mean"] == sum(load["utilisation"]) / len(load["utilisation"])
+            assert gpu["utilisation"]["peak"] == max(load["utilisation"])
+            assert gpu["utilisation"]["memory_gb"] == load["memory_mb"] / 1024
+            assert gpu["utilisation"]["samples"] == 288
+
+
+def test_places_shares_and_machines_that_are_off(place: Simulator, ansible_for: Callable[[Simulator], Ansible]) -> None:
+    told = usage(ansible_for(place))
+    found = by_card(told)
+    mig = found["esx05.lab", A100]
+    assert mig["vgpu_mode"] == "mig"
+    assert mig["slots"] == [
+        {"profile": "grid_a100-3-20c", "used": 1, "free": 0},
+        {"profile": "grid_a100-2-10c", "used": 1, "free": 1},
+    ]
+    assert [(one["vm"], one["share"]) for one in mig["users"]] == [("slice-a", 0.5), ("slice-b", 0.25)]
+    assert found["esx03.lab", T4]["slots"] == [{"profile": "grid_t4-16c", "used": 0, "free": 1}]
+    assert found["esx06.lab", A100]["slots"] == [{"profile": "whole GPU", "used": 0, "free": 1}]
+    assert found["esx07.lab", T4]["slots"] == []
+    waiting = {one["vm"]: (one["host"], one["wants"], one["fits"]) for one in told["waiting"]}
+    assert waiting == {
+        "later": ("esx03.lab", ["grid_t4-16c"], True),
+        "too-late": ("esx02.lab", ["grid_t4-16c"], False),
+        "whole-off": ("esx06.lab", [f"whole GPU {T4}"], False),
+    }
+
+
+@pytest.mark.parametrize(
+    ("group_by", "tenants"),
+    [
+        ({}, {"red", "blue", EVIL}),
+        ({"group_by": "folder"}, {"research", "vision", TEMPLATE}),
+        ({"group_by": "resource_pool"}, {"gold", "Resources"}),
+        ({"group_by": "owner"}, {"ada", ""}),
+    ],
+)
+def test_tenants_are_told_by_what_was_asked_for(
+    place: Simulator, ansible_for: Callable[[Simulator], Ansible], group_by: dict[str, str], tenants: set[str]
+) -> None:
+    found = usage(ansible_for(place), **group_by)
+    assert {one["tenant"] for gpu in found["gpus"] for one in gpu["users"]} == tenants
+
+
+def test_without_history_the_last_hour_is_read_and_said(
+    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
+) -> None:
+    place = start(text=PLACE.replace("statistics_level: 4", "statistics_level: 1"))
+    period = usage(ansible_for(place), hours=48)["period"]
+    assert (period["asked_hours"], period["hours"], period["sample_seconds"]) == (48, 1, 20)
+    assert "statistics level 1, these counters want level 4" in period["why"]
+    found = by_card(usage(ansible_for(place), hours=48))
+    assert found["esx01.lab", T4]["utilisation"]["mean"] == 85
+    assert found["esx01.lab", T4]["utilisation"]["samples"] >= 179
+
+
+def test_a_load_that_changes_ends_or_names_no_card_is_followed(
+    place: Simulator, ansible_for: Callable[[Simulator], Ansible]
+) -> None:
+    place.set_host("esx01.lab", gpu_load={T4: {"utilisation": [10, 30]}})
+    place.set_host("esx02.lab", gpu_load={T4: None})
+    place.set_host("esx04.lab", gpu_load={A100: {"utilisation": [5], "instance": "gpu7"}})
+    found = usage(ansible_for(place))
+    cards = by_card(found)
+    assert cards["esx01.lab", T4]["utilisation"]["mean"] == 20
+    assert cards["esx02.lab", T4]["utilisation"] is None
+    assert cards["esx04.lab", A100]["utilisation"] is None
+    assert found["period"]["unknown_instances"] == ["esx04.lab: gpu7"]
+
+
+def test_a_host_that_is_gone_is_told_and_does_not_stop_the_rest(
+    place: Simulator, ansible_for: Callable[[Simulator], Ansible]
+) -> None:
+    place.set_host("esx04.lab", connection="notResponding")
+    cards = by_card(usage(ansible_for(place)))
+    assert not cards["esx04.lab", T4]["reachable"] and cards["esx04.lab", T4]["utilisation"] is None
+    assert cards["esx01.lab", T4]["utilisation"]["mean"] == 85
+
+
+def test_reading_costs_few_calls_however_many_hosts_there_are(
+    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
+) -> None:
+    calls = []
+    for count in (4, 32):
+        hosts = f"{{name: gpu, hosts: [{{name: 'esx%02d.lab', count: {count}}}]}}"
+        place = start(text=f"host_defaults: {{hardware: t4_cx5}}\nclusters: [{hosts}]")
+        usage(ansible_for(place))
+        calls.append(sum(place.calls().values()))
+    assert calls[0] == calls[1] <= 20
+
+
+def test_wrong_wishes_and_faults_are_said_in_a_sentence(
+    place: Simulator, ansible_for: Callable[[Simulator], Ansible]
+) -> None:
+    ansible_ = ansible_for(place)
+    assert "0 hours are no period" in ansible_.module("gpu_usage_info", **{**BY_TENANT, "hours": 0}).msg
+    assert "attribute" in ansible_.module("gpu_usage_info", cluster="gpu", group_by="attribute").msg
+    assert "nosuch" in ansible_.module("gpu_usage_info", cluster="nosuch").msg
+    place.fault("QueryPerf", fault="NoPermission")
+    refused = ansible_.module("gpu_usage_info", **BY_TENANT)
+    assert refused.rc == 1 and "could not read performance counters of 7 objects" in refused.msg
+    assert "NoPermission" in refused.msg
+
+
+def test_the_playbook_shows_and_keeps_a_report_that_is_true(
+    place: Simulator, ansible_for: Callable[[Simulator], Ansible], tmp_path: Path
+) -> None:
+    inventory, kept = tmp_path / "inventory.yml", tmp_path / "kept"
+    inventory.write_text("clusters: {hosts: {gpu: {ansible_connection: local}}}\n")
+    options = {
+        "audit_dir": str(kept),
+        "audit_price": "2.50",
+        "audit_currency": "EUR",
+        "audit_group_by": "attribute",
+        "audit_attribute": "tenant",
+    }
+    wish = ["-i", str(inventory), "-e", json.dumps(options), "--check"]
+    done = ansible_for(place).playbook(ROOT / "playbooks" / "audit.yml", *wish)
+    assert done.rc == 0 and "changed=0" in done.out, done.out
+    assert place.writes() == []
+    report = json.loads((kept / "gpu.json").read_text())
+    _matches(report, truth(place))
+    assert report["idle"][0] == f"esx02.lab {T4}" and report["idle"][0] in done.out
+    page = Page((kept / "gpu.html").read_text())
+    assert page.external == [] and "script" not in page.elements
+    assert len(page.titles) == len(truth(place))
+    assert {(row[1], row[2]) for row in page.tables[1]} == set(truth(place))
+    assert EVIL in str(page.tables)
+    files = {path.name: path.stat().st_mode & 0o777 for path in kept.iterdir()}
+    assert (files, kept.stat().st_mode & 0o777) == ({"gpu.json": 0o600, "gpu.html": 0o600}, 0o700)
+
+
+def test_names_that_look_like_templates_stay_names(
+    place: Simulator, ansible_for: Callable[[Simulator], Ansible], tmp_path: Path
+) -> None:
+    inventory = tmp_path / "inventory.yml"
+    inventory.write_text("clusters: {hosts: {gpu: {ansible_connection: local}}}\n")
+    wish = ["-i", str(inventory), "-e", f"audit_dir={tmp_path / 'kept'}"]
+    done = ansible_for(place).playbook(ROOT / "playbooks" / "audit.yml", *wish)
+    assert done.rc == 0 and TEMPLATE in done.out, done.out
+    report = json.loads((tmp_path / "kept" / "gpu.json").read_text())
+    assert TEMPLATE in {group["tenant"] for group in report["groups"]}
+    assert report["price"] is None and report["totals"]["cost_per_hour"] is None
+    assert TEMPLATE in (tmp_path / "kept" / "gpu.html").read_text()
+
+
+def _matches(report: dict[str, Any], real: dict[tuple[str, str], dict[str, Any]]) -> None:
+    """The sums of the report, worked out from the truth."""
+    assert report["totals"]["gpus"] == len(real)
+    groups = {group["tenant"]: group for group in report["groups"]}
+    assert sum(group["gpus"] for group in groups.values()) == len(real)
+    assert {name: group["gpus"] for name, group in groups.items()} == {"red": 3.75, "blue": 1, EVIL: 1, None: 3.25}
+    assert groups["red"]["cost_per_hour"] == 3.75 * 2.5
+    # half-a 0.5 and slice-b 0.25 and whole 1 ran all of the 24 hours, twins with two GPUs ran 6 of them.
+    assert groups["red"]["gpu_hours"] == pytest.approx(1.75 * 24 + 2 * 6, rel=0.01)
+    assert groups["red"]["cost"] == pytest.approx(54 * 2.5, rel=0.01)
+    assert report["totals"]["states"] == {"idle": 1, "unassigned": 3, "not measured": 2, "unreachable": 0, "busy": 3}
