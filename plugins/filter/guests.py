@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.dml.vsphere.plugins.module_utils.logic import guest_packages, guest_settings, stun
+from ansible_collections.dml.vsphere.plugins.module_utils.logic import guest_packages, guest_settings, rdma_gids, stun
 
 
 class FilterModule:
@@ -20,6 +20,7 @@ class FilterModule:
             "package_wishes": guest_packages.wishes,
             "python_misfits": guest_packages.python_misfits,
             "python_requirements": guest_packages.python_requirements,
+            "rdma_gids": rdma_gids.choose,
             "setting_misfits": guest_settings.misfits,
             "stun_risks": stun.risks,
         }

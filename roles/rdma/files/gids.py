@@ -1,0 +1,42 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Every GID of every RDMA device that the kernel knows, one line of JSON each."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+DEVICES = Path("/sys/class/infiniband")
+
+
+def read(path: Path) -> str:
+    """A file of the kernel's; those of unused entries refuse to be read."""
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""
+
+
+def main() -> None:
+    """Tell those that are in use."""
+    for types in sorted(DEVICES.glob("*/ports/*/gid_attrs/types/*")):
+        port = types.parents[2]
+        card = read(types.parents[1] / "ndevs" / types.name)
+        row = {
+            "device": port.parents[1].name,
+            "port": int(port.name),
+            "index": int(types.name),
+            "gid": read(port / "gids" / types.name),
+            "type": read(types),
+            "card": card,
+            "state": read(port / "state"),
+            "mtu": int(read(Path("/sys/class/net") / card / "mtu") or 0) if card else 0,
+        }
+        if row["type"]:
+            sys.stdout.write(json.dumps(row) + "\n")
+
+
+if __name__ == "__main__":
+    main()
