@@ -238,7 +238,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     ),
     "vmotion": ("Task.CancelTask", "VirtualMachine.RelocateVM_Task"),
     "vmotion_plan": (),
-    "worker_rules": ("ClusterComputeResource.ReconfigureComputeResource_Task",),
+    "worker_rules": ("ClusterComputeResource.ReconfigureComputeResource_Task", "CustomFieldsManager.SetField"),
     "worker_vm": (
         *_NOTE,
         "VirtualMachine.CloneVM_Task",
