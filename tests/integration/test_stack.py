@@ -122,3 +122,15 @@ def test_an_incomplete_stack_may_be_looked_at(answers: Answers) -> None:
 )
 def test_a_refusal_says_why(answers: Answers, case: str, words: str) -> None:
     assert words in " ".join(str(answers[case]).split())
+
+
+def test_the_playbook_of_guests_refuses_a_misfit_before_its_roles(tmp_path: Path) -> None:
+    path = own(tmp_path, "misfit", framework={"version": "2.16.1"})
+    options = ["-i", "localhost,", "-c", "local", "-e", "guests=localhost", "--check", "--tags", "always"]
+    ansible = Ansible({}, tmp_path)
+    refused = ansible.playbook(ROOT / "playbooks" / "guests.yml", *options, "-e", f"stack={path}")
+    assert refused.rc != 0
+    assert "Horovod 0.28.1 with TensorFlow 2.16.1 does not work." in " ".join(refused.out.split())
+    assert refused.out.count("TASK [") == 2
+    taken = ansible.playbook(ROOT / "playbooks" / "guests.yml", *options, "-e", "stack=lab-cpu")
+    assert taken.rc == 0, taken.out
