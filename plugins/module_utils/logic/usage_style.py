@@ -60,7 +60,8 @@ svg .unreachable .name {{ fill: var(--bad); }}
 table {{ border-collapse: collapse; width: 100%; font-size: 13px; }}
 th, td {{ text-align: left; padding: 7px 12px 7px 0; border-bottom: 1px solid var(--line); vertical-align: top; }}
 th {{ color: var(--soft); font-weight: 600; white-space: nowrap; }}
-td {{ overflow-wrap: anywhere; }}
+td {{ overflow-wrap: break-word; }}
+td:last-child:not(.number), td:first-child {{ overflow-wrap: anywhere; min-width: 90px; }}
 .short {{ white-space: nowrap; }}
 .number {{ text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }}
 tfoot td {{ font-weight: 600; border-bottom: 0; }}
