@@ -8,6 +8,7 @@ import (
 
 	esxcli "github.com/vmware/govmomi/cli/esx"
 	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/mo"
 	"github.com/vmware/govmomi/vim25/soap"
 	"github.com/vmware/govmomi/vim25/types"
 	"github.com/vmware/govmomi/vim25/xml"
@@ -60,12 +61,12 @@ func record(pairs ...string) esxcli.Values {
 
 // executer runs esxcli commands on one host.
 type executer struct {
-	types.ManagedObjectReference
-	host *Host
+	mo.View // vcsim asks every object for a managed object within it, FindByUuid among others; the plainest will do
+	host    *Host
 }
 
 func (h *Host) installExecuter(ctx *simulator.Context) {
-	h.manager(ctx, &executer{h.executerRef(), h})
+	h.manager(ctx, &executer{mo.View{Self: h.executerRef()}, h})
 }
 
 func (h *Host) executerRef() ref {
