@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import pytest
@@ -16,6 +17,7 @@ from tests.integration.workers import switch
 INVENTORY = ROOT / "inventories" / "lab" / "hosts.yml"
 PLAYBOOK = ROOT / "playbooks" / "workers.yml"
 NAMES = {f"worker0{number}" for number in range(1, 5)}
+RECONFIGURE = "ReconfigureComputeResource_Task"
 
 
 @pytest.fixture
@@ -35,12 +37,14 @@ def test_four_workers_come_once_and_are_repaired(
     assert shown.rc == 0, shown.out
     assert prepared.writes() == []
     assert "worker01: changes" in shown.out
+    assert "+    one_per_host:" in shown.out
     built = ansible.playbook(PLAYBOOK, "-i", str(INVENTORY))
     assert built.rc == 0, built.out
     assert "4 workers are as described" in built.out
     assert "  worker01: is cloned from ubuntu-2204 to esx01.lab [" in built.out
     assert "  worker04: its guest has the address 10.0.1.14 [" in built.out
     assert "worker04: runs on esx04.lab, grid_t4-16c, 10.0.1.14" in built.out
+    assert [write["method"] for write in prepared.writes()].count(RECONFIGURE) == 1
     prepared.clear()
     again = ansible.playbook(PLAYBOOK, "-i", str(INVENTORY))
     assert (again.rc, prepared.writes()) == (0, []), again.out
@@ -53,3 +57,23 @@ def test_four_workers_come_once_and_are_repaired(
     repaired = ansible.playbook(PLAYBOOK, "-i", str(INVENTORY))
     assert repaired.rc == 0, repaired.out
     assert [(write["method"], write["name"]) for write in prepared.writes()] == [("PowerOnVM_Task", "worker03")]
+
+
+def test_rules_and_overrides_come_after_the_workers_and_go_before_them(
+    prepared: Simulator, ansible_for: Callable[[Simulator], Ansible]
+) -> None:
+    ansible = ansible_for(prepared)
+    two = {"worker_vms": [{"name": "worker01"}, {"name": "worker02"}], "worker_wait_for_address": False}
+    overrides = {"worker_drs_override": "manual", "worker_restart_priority": "high"}
+    built = ansible.playbook(PLAYBOOK, "-i", str(INVENTORY), "-e", json.dumps({**two, **overrides}))
+    assert built.rc == 0, built.out
+    assert [write["method"] for write in prepared.writes()][-3:] == ["SetField", "SetField", RECONFIGURE]
+    gone = {**two, "worker_state": "absent"}
+    prepared.clear()
+    refused = ansible.playbook(PLAYBOOK, "-i", str(INVENTORY), "-e", json.dumps(gone))
+    assert refused.rc == 2 and "not now: it runs: set power_cycle: true" in refused.out, refused.out
+    assert prepared.writes() == []
+    done = ansible.playbook(PLAYBOOK, "-i", str(INVENTORY), "-e", json.dumps({**gone, "power_cycle": True}))
+    assert done.rc == 0, done.out
+    methods = [write["method"] for write in prepared.writes()]
+    assert methods[:3] == [RECONFIGURE, "SetField", "SetField"] and methods.count("Destroy_Task") == 2
