@@ -31,6 +31,7 @@ STORE = FOLDER / "podman"
 SUBNET = "10.0.1.0/24"  # the one that inventories/lab gives its workers
 START_SECONDS = 60
 END_SECONDS = 60
+NODE_SECONDS = 300  # what is asked of the hypervisor may be a boot, on a machine that has much to do
 LOOK_SECONDS = 0.05
 
 
@@ -96,7 +97,7 @@ class Lab:
         facts = self.facts("hypervisor")
         if not facts:
             raise LabError(f"The lab in {self.folder} is not up: python -m lab up starts it.")
-        return Control(facts["address"])
+        return Control(facts["address"], NODE_SECONDS)
 
     @property
     def control(self) -> Control:
@@ -146,9 +147,8 @@ class Lab:
             self._start_hypervisor(wish, control)
 
     def _start_hypervisor(self, wish: Wish, control: str) -> None:
-        subnet = network.free_subnet() if wish.subnet == network.AUTO else wish.subnet
         command = [sys.executable, "-m", "lab.hypervisor", "--lab", self.lab, "--folder", str(self.folder)]
-        command += ["--store", str(STORE), "--network", subnet, "--control", control]
+        command += ["--store", str(STORE), "--network", wish.subnet, "--control", control]
         command += [f"--share={share}" for share in wish.shares] + ([] if wish.proxy else ["--no-proxy"])
         log = self.folder / "hypervisor.log"
         with log.open("wb") as out:
@@ -169,7 +169,7 @@ class Lab:
             (self.folder / f"{what}.json").unlink(missing_ok=True)
         if not can_make_nodes():
             return
-        gone = network.Network(self.lab, SUBNET)
+        gone = network.Network(self.lab)
         Nodes(self.lab, self.folder, self.podman, gone).clear()
         gone.remove()
 

@@ -25,15 +25,15 @@ START_SECONDS = 60
 class Control:
     """The control interface of a running simulator."""
 
-    def __init__(self, address: str) -> None:
-        self.address = address
+    def __init__(self, address: str, seconds: float = 30) -> None:
+        self.address, self.seconds = address, seconds
 
     def ask(self, verb: str, path: str, body: Any = None) -> Any:
         """One request of the control interface, and its JSON answer."""
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(f"{self.address}{path}", data=data, method=verb)
         try:
-            with urllib.request.urlopen(request, timeout=30) as answer:
+            with urllib.request.urlopen(request, timeout=self.seconds) as answer:
                 text = answer.read().decode()
         except urllib.error.HTTPError as error:
             raise RuntimeError(f"{verb} {path}: {error.code} {error.read().decode().strip()}") from error

@@ -32,10 +32,10 @@ def main() -> None:
     parser.add_argument("--share", action="append", default=[])
     parser.add_argument("--no-proxy", action="store_true")
     asked = parser.parse_args()
-    network = Network(asked.lab, asked.network)
+    network = Network(asked.lab)
     nodes = Nodes(asked.lab, asked.folder, Podman(asked.store), network)
     nodes.shares = [Share.parse(share) for share in asked.share]
-    network.build()
+    network.build(asked.network)
     try:
         _serve(asked, nodes)
     finally:
@@ -56,9 +56,9 @@ def _serve(asked: argparse.Namespace, nodes: Nodes) -> None:
     threading.Thread(target=server.serve_forever, name="server", daemon=True).start()
     if asked.control:
         orders.control.ask("PUT", "/external", {"listener": f"{server.address}/orders", "ops": OPERATIONS})
-    facts = {"pid": os.getpid(), "address": server.address, "network": asked.network, "gateway": nodes.network.gateway}
+    facts = {"pid": os.getpid(), "address": server.address, "network": str(nodes.network.subnet)}
     ready = asked.folder / "hypervisor.json"
-    ready.with_suffix(".part").write_text(json.dumps({**facts, "proxy": nodes.proxy, "lab": asked.lab}))
+    ready.with_suffix(".part").write_text(json.dumps({**facts, "gateway": nodes.network.gateway, "proxy": nodes.proxy}))
     ready.with_suffix(".part").rename(ready)
     ended.wait()
     backend.stopping.set()

@@ -30,6 +30,8 @@ FILES = {  # in the image: (here, mode)
     "etc/sudo.conf": ("sudo.conf", 0o644),
     "etc/ssh/sshd_config.d/lab.conf": ("sshd.conf", 0o644),
 }
+# Where cgroups are of the old kind, a container does not see the manager of a user end: logins would wait for it.
+MASKED = ("user@.service",)
 CHANGES = ('CMD ["/lib/systemd/systemd"]', "STOPSIGNAL SIGRTMIN+3")
 # What would be the same on every node, or is fetched anew.
 SHED = (
@@ -43,7 +45,15 @@ SHED = (
 
 def tag() -> str:
     """The image's name: another recipe is another image."""
-    parts = [SUITE, *PACKAGES, *CHANGES, *SHED, *FILES, *((GUEST / here).read_text() for here, _mode in FILES.values())]
+    parts = [
+        SUITE,
+        *PACKAGES,
+        *MASKED,
+        *CHANGES,
+        *SHED,
+        *FILES,
+        *((GUEST / here).read_text() for here, _mode in FILES.values()),
+    ]
     return f"localhost/dml-lab-node:{hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:12]}"
 
 
@@ -55,6 +65,7 @@ def ensure(podman: Podman, tell: Callable[[str], None]) -> str:
         if name not in podman("images", "--format", "{{.Repository}}:{{.Tag}}").split():
             tell(f"Building the nodes' image {name}, once; this takes minutes")
             _build(podman, name)
+            _forget_older(podman, name)
     return name
 
 
@@ -71,12 +82,20 @@ def _build(podman: Podman, name: str) -> None:
         path.write_text((GUEST / here).read_text())
         path.chmod(mode)
     run("systemctl", f"--root={root}", "enable", "lab-guest.service")
+    run("systemctl", f"--root={root}", "mask", *MASKED)
     for pattern in SHED:
         for path in root.glob(pattern):
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
     (root / "etc/machine-id").write_text("")
     _import(podman, root, name)
     shutil.rmtree(root)
+
+
+def _forget_older(podman: Podman, name: str) -> None:
+    """Drop images of other recipes that no node of another lab stands on."""
+    for other in podman("images", "--format", "{{.Repository}}:{{.Tag}}", name.partition(":")[0]).split():
+        if other != name:
+            podman("rmi", other, refused=("image is in use", "image used by"))
 
 
 def _import(podman: Podman, root: Path, name: str) -> None:

@@ -4,9 +4,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
 import ipaddress
 import json
+import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lab.nodes.programs import LabError, run
@@ -31,15 +35,22 @@ class Card:
 class Network:
     """The networks of one lab. Firewalls of this machine do not see what nodes say to each other."""
 
-    def __init__(self, lab: str, subnet: str) -> None:
+    def __init__(self, lab: str) -> None:
         self.lab = lab
-        self.subnet = ipaddress.IPv4Network(subnet)
-        self.gateway = str(self.subnet[1])
         self.door = lab
+        self.subnet = ipaddress.IPv4Network("0.0.0.0/32")  # none, until it is built
+        self.gateway = ""
 
-    def build(self) -> None:
-        """Make the namespace, the bridges and the door."""
-        _refuse_taken(self.subnet)
+    def build(self, subnet: str) -> None:
+        """Make the namespace, the bridges and the door, in a subnet that is given or found."""
+        with _alone():
+            if subnet != AUTO:
+                _refuse_taken(ipaddress.IPv4Network(subnet))
+            self.subnet = ipaddress.IPv4Network(free_subnet() if subnet == AUTO else subnet)
+            self.gateway = str(self.subnet[1])
+            self._build()
+
+    def _build(self) -> None:
         run("ip", "netns", "add", self.lab)
         for bridge in (MANAGEMENT, RDMA):
             mac = address_for(f"{self.lab}-{bridge}")
@@ -88,6 +99,17 @@ def address_for(what: str) -> str:
     """A MAC address of one's own, always the same."""
     digest = hashlib.sha256(what.encode()).hexdigest()
     return ":".join(["02", *(digest[place : place + 2] for place in range(0, 10, 2))])
+
+
+@contextlib.contextmanager
+def _alone() -> Iterator[None]:
+    """Labs choose their subnets one after another. The lock is on a folder that is there anyway: it leaves no trace."""
+    folder = os.open("/run", os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
 
 
 def free_subnet() -> str:

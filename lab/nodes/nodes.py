@@ -28,7 +28,7 @@ LABEL = "dml-lab"
 CAPABILITIES = "NET_ADMIN,NET_RAW,AUDIT_WRITE,SYS_CHROOT,SYS_PTRACE"
 FIRST_LEASE = 100
 TOLD = "/etc/dml-lab"
-BOOT_SECONDS = 60
+BOOT_SECONDS = 180
 LOOK_SECONDS = 0.05
 
 
@@ -56,6 +56,7 @@ class Nodes:
 
     def __init__(self, lab: str, folder: Path, podman: Podman, network: Network) -> None:
         self.lab, self.folder, self.podman, self.network = lab, folder, podman, network
+        self.image = image.tag()
         self.shares: Sequence[Share] = ()
         self.proxy: str | None = None
         self.known: dict[str, Guest] = {}
@@ -137,7 +138,7 @@ class Nodes:
         arguments += ["--label", f"name={guest.name}", "--network", "none", "--no-hosts", "--systemd", "always"]
         arguments += ["--cgroup-parent", f"/{self.lab}", "--cap-add", CAPABILITIES, "--shm-size", "1g"]
         arguments += [word for volume in volumes for word in ("--volume", volume)]
-        self.podman(*arguments, image.tag())
+        self.podman(*arguments, self.image)
 
     def _tell(self, guest: Guest) -> None:
         told = {

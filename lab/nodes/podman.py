@@ -13,6 +13,7 @@ from typing import Any
 
 from lab.nodes.programs import LabError, run
 
+# Without a mount of the store on itself, the folder can simply be deleted when no node runs.
 # runc, because crun gives up where cgroups of both kinds are mounted. Locks in files leave nothing in /dev/shm.
 CONTAINERS = """\
 [containers]
@@ -35,6 +36,8 @@ STORAGE = """\
 driver = "overlay"
 graphroot = "{store}/storage"
 runroot = "{store}/run"
+[storage.options.overlay]
+skip_mount_home = "true"
 """
 MOST = 1048576
 

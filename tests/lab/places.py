@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lab.running import STORE, Lab
+from lab.running import Lab
 from lab.simulator import PASSWORD, USERNAME
 from plugins.module_utils.vm.machine import Machine
 from plugins.module_utils.vsphere import properties, session
@@ -92,23 +92,32 @@ def until(true: Callable[[], bool], what: str, seconds: float = 60) -> None:
         time.sleep(0.05)
 
 
-def traces(lab: Lab) -> dict[str, list[str]]:
-    """Everything of a lab that this machine shows."""
-    processes = [
-        path
-        for path in Path("/proc").glob("[0-9]*/cmdline")
-        if lab.lab in _text(path) or str(lab.folder) in _text(path)
-    ]
-    return {
-        "processes": [_text(path) for path in processes],
-        "links": [line for line in _said("ip", "-oneline", "link") if "veth" in line or "dml" in line],
-        "namespaces": [line for line in _said("ip", "netns") if lab.lab in line],
-        "mounts": [line for line in Path("/proc/mounts").read_text().splitlines() if str(STORE) in line],
-        "groups": [str(path) for path in Path("/sys/fs/cgroup").glob(f"**/*{lab.lab}*")],
-        "containers": lab.podman.containers(f"dml-lab={lab.lab}"),
-        "volumes": lab.podman("volume", "ls", "--quiet").split(),
-        "folder": [str(path) for path in lab.folder.rglob("*")],
-    }
+class Traces:
+    """Everything of one lab that this machine shows; other labs may come and go beside it."""
+
+    def __init__(self, lab: Lab) -> None:
+        self.lab = lab
+        lab.podman.prepare()
+        self.layers: set[str] = set()  # of every container that was seen: a mount of it must not outlive it
+
+    def __call__(self) -> dict[str, list[str]]:
+        lab = self.lab
+        containers = lab.podman.containers(f"dml-lab={lab.lab}")
+        for container in containers:
+            facts = lab.podman.inspect(container)
+            self.layers |= {facts["Id"], facts["GraphDriver"]["Data"]["UpperDir"].split("/")[-2]}
+        processes = [_text(path) for path in Path("/proc").glob("[0-9]*/cmdline")]
+        mounts = Path("/proc/mounts").read_text().splitlines()
+        return {
+            "processes": [line for line in processes if lab.lab in line or str(lab.folder) in line],
+            "links": [line for line in _said("ip", "-oneline", "link") if lab.lab in line],
+            "namespaces": [line for line in _said("ip", "netns") if lab.lab in line],
+            "mounts": [line for line in mounts if any(layer in line for layer in self.layers)],
+            "groups": [str(path) for path in Path("/sys/fs/cgroup").glob(f"**/*{lab.lab}*")],
+            "containers": containers,
+            "volumes": lab.podman("volume", "ls", "--quiet").split(),
+            "folder": [str(path) for path in lab.folder.rglob("*")],
+        }
 
 
 def _said(*command: str) -> list[str]:

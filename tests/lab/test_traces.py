@@ -17,13 +17,14 @@ from lab.nodes.network import AUTO
 from lab.nodes.programs import LabError
 from lab.running import Lab, Wish
 from lab.simulator import alive
-from tests.lab.places import LOGIN, traces, until
+from tests.lab.places import LOGIN, Traces, until
 
 NODES_ALONE = Wish(None, AUTO)
 
 
 def test_down_leaves_nothing(bare: Lab) -> None:
-    before = traces(bare)
+    traces = Traces(bare)
+    before = traces()
     bare.up(NODES_ALONE)
     made = bare.node("n1")
     said = subprocess.run(
@@ -33,15 +34,16 @@ def test_down_leaves_nothing(bare: Lab) -> None:
         check=False,
     )
     assert said.stdout == "n1\n", said.stderr
-    during = traces(bare)
+    during = traces()
     assert all(during[kind] != before[kind] for kind in before if kind != "volumes"), during
     bare.down()
-    assert traces(bare) == before
+    assert traces() == before
 
 
 @pytest.mark.parametrize("how", ["down", "up"])
 def test_killed_lab_is_cleaned(bare: Lab, how: str) -> None:
-    before = traces(bare)
+    traces = Traces(bare)
+    before = traces()
     bare.up(NODES_ALONE)
     bare.node("n1")
     stun = threading.Thread(target=_stun, args=(bare,), daemon=True)
@@ -52,13 +54,13 @@ def test_killed_lab_is_cleaned(bare: Lab, how: str) -> None:
     os.kill(pid, signal.SIGKILL)
     until(lambda: not alive(pid), "the hypervisor is gone")
     stun.join(10)
-    assert traces(bare)["containers"] == [container]
+    assert traces()["containers"] == [container]
     if how == "up":
         bare.up(NODES_ALONE)
         assert bare.hypervisor.ask("GET", "/nodes") == []
-        assert traces(bare)["containers"] == []
+        assert traces()["containers"] == []
     bare.down()
-    assert traces(bare) == before
+    assert traces() == before
 
 
 def test_what_cannot_be_is_refused(bare: Lab) -> None:
@@ -68,7 +70,7 @@ def test_what_cannot_be_is_refused(bare: Lab) -> None:
     try:
         with pytest.raises(LabError, match="this machine routes"):
             other.up(Wish(None, bare.environment["LAB_NETWORK"]))
-        assert traces(other)["namespaces"] == []
+        assert Traces(other)()["namespaces"] == []
     finally:
         other.down()
     with pytest.raises(RuntimeError, match=r"n2 cannot have the address 10\.99\.0\.1/24: the lab's network is"):
