@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The demo: a data centre from bare hosts on; each chapter a real run, each promise counted in the server's log."""
+"""The demo: a data centre from bare hosts to workers and back; each promise counted in the server's log of writes."""
 
 from __future__ import annotations
 
@@ -10,13 +10,18 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from lab.person import lose_rdma_nic, power_off
 from lab.simulator import ROOT, Simulator
+from lab.world import differences, state
 
 PLAYBOOK = Path(sys.executable).parent / "ansible-playbook"
 BOLD, DIM, RED, PLAIN = ("\033[1m", "\033[2m", "\033[31m", "\033[0m") if sys.stdout.isatty() else ("", "", "", "")
+World = dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -26,15 +31,66 @@ class Chapter:
     title: str
     playbook: str
     arguments: tuple[str, ...] = ()
-    writes_nothing: bool = False
+    writes: bool = True
+    fails: bool = False
+    harm: tuple[str, Callable[[Simulator], None]] | None = None
+
+
+def _harm(vcenter: Simulator) -> None:
+    power_off(vcenter, "worker02")
+    lose_rdma_nic(vcenter, "worker03")
 
 
 CHAPTERS = (
-    Chapter("What would stop the rest? (reads only)", "preflight.yml", writes_nothing=True),
-    Chapter("What would change? (--check --diff)", "hosts.yml", ("--check", "--diff"), writes_nothing=True),
-    Chapter("Prepare the hosts, one out of service at a time", "hosts.yml"),
-    Chapter("The same again: nothing is left to do", "hosts.yml", writes_nothing=True),
+    Chapter(
+        "What would be done, from bare hosts to workers? (--check --diff)", "site.yml", ("--check", "--diff"), False
+    ),
+    Chapter("Do it: network, hosts one out of service at a time, workers", "site.yml"),
+    Chapter("The same again: nothing is left to do", "site.yml", writes=False),
+    Chapter(
+        "Somebody is careless: what is not as described? (--check --diff)",
+        "workers.yml",
+        ("--check", "--diff"),
+        writes=False,
+        harm=("Somebody switches worker02 off and takes the PVRDMA card out of worker03.", _harm),
+    ),
+    Chapter("Repair it, with the permission to shut a worker down", "workers.yml", ("-e", "power_cycle=true")),
+    Chapter("Take it away? Not without a confirmation", "teardown.yml", writes=False, fails=True),
+    Chapter("Take it away, and set the hosts back", "teardown.yml", ("-e", "confirm=true", "-e", "{evidence}")),
 )
+
+
+@dataclass
+class Demo:
+    """A run of all chapters against one data centre."""
+
+    vcenter: Simulator
+    evidence: Path
+    started: float
+
+    def tell(self, number: int, chapter: Chapter) -> tuple[str, bool]:
+        """Run a chapter; what happened in one line, and whether it is what was promised."""
+        print(f"\n{BOLD}{number}. {chapter.title}{PLAIN}")
+        if chapter.harm:
+            print(f"   {chapter.harm[0]}")
+            chapter.harm[1](self.vcenter)
+        command = self._command(chapter)
+        print(f"{DIM}   ansible-playbook {' '.join(command[1:])}{PLAIN}\n", flush=True)
+        self.vcenter.clear()
+        began = time.monotonic()
+        environment = {**os.environ, **self.vcenter.environment, "DML_EVIDENCE_DIR": str(self.evidence)}
+        done = subprocess.run(command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, check=False)
+        writes = self.vcenter.writes()
+        kept = (done.returncode != 0) == chapter.fails and bool(writes) == chapter.writes
+        print(f"\n{DIM}   {_summary(writes)}{PLAIN}", flush=True)
+        seconds = time.monotonic() - began
+        return f"{seconds:4.0f} s  {len(writes):3} writes  exit code {done.returncode}  {chapter.title}", kept
+
+    def _command(self, chapter: Chapter) -> list[str]:
+        """The command line; the evidence is the first that was taken, the one of before the first change."""
+        first = next(iter(sorted(self.evidence.glob("*Z.json"))), None)
+        arguments = [one.format(evidence=f"rollback_evidence={first}") for one in chapter.arguments]
+        return [str(PLAYBOOK), "-i", "inventories/lab", f"playbooks/{chapter.playbook}", *arguments]
 
 
 def main() -> int:
@@ -42,30 +98,27 @@ def main() -> int:
     work = Path(tempfile.mkdtemp(prefix="dml-demo-"))
     print(f"{BOLD}A data centre of five bare ESXi hosts starts on this machine (VMware's simulator, extended).{PLAIN}")
     with Simulator(folder=work / "vcenter") as vcenter:
-        kept = [_tell(number, chapter, vcenter, work) for number, chapter in enumerate(CHAPTERS, start=1)]
-    print(f"\n{BOLD}What was kept{PLAIN}")
+        demo = Demo(vcenter, work / "evidence", time.monotonic())
+        before = state(vcenter)
+        kept = [demo.tell(number, chapter) for number, chapter in enumerate(CHAPTERS, start=1)]
+        kept.append(_as_before(before, state(vcenter)))
+        seconds = time.monotonic() - demo.started
+    print(f"\n{BOLD}What was kept{PLAIN}, in {seconds:.0f} s")
     for line, good in kept:
         print(f"  {'yes' if good else RED + 'NO ' + PLAIN}  {line}")
     print(f"\nThe evidence taken before the change lies in {work / 'evidence'}.")
     return 0 if all(good for _line, good in kept) else 1
 
 
-def _tell(number: int, chapter: Chapter, vcenter: Simulator, work: Path) -> tuple[str, bool]:
-    print(f"\n{BOLD}{number}. {chapter.title}{PLAIN}")
-    command = [str(PLAYBOOK), "-i", "inventories/lab", f"playbooks/{chapter.playbook}", *chapter.arguments]
-    print(f"{DIM}   ansible-playbook {' '.join(command[1:])}{PLAIN}\n", flush=True)
-    vcenter.clear()
-    began = time.monotonic()
-    environment = {**os.environ, **vcenter.environment, "DML_EVIDENCE_DIR": str(work / "evidence")}
-    done = subprocess.run(command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, check=False)
-    writes = vcenter.writes()
-    good = done.returncode == 0 and (bool(writes) != chapter.writes_nothing)
-    said = f"{chapter.title}: exit code {done.returncode}, {len(writes)} writes, {time.monotonic() - began:.0f} s"
-    print(f"\n{DIM}   {_summary(writes)}{PLAIN}", flush=True)
-    return said, good
+def _as_before(before: World, after: World) -> tuple[str, bool]:
+    """Whether every property of every object is what it was before the first chapter."""
+    changed = differences(before, after)
+    for name, (was, now) in changed.items():
+        print(f"{RED}   {name}: {was} became {now}{PLAIN}")
+    return f"vCenter is as it was before: {len(before)} properties compared, {len(changed)} differ", not changed
 
 
-def _summary(writes: list[dict[str, str]]) -> str:
+def _summary(writes: list[dict[str, Any]]) -> str:
     if not writes:
         return "The server saw no write."
     counted = Counter(write["method"] for write in writes)

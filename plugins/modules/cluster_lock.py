@@ -18,16 +18,19 @@ description:
   - The lock is taken over, with a warning, when it has run out, or when its holder ran on this machine
     and that process is gone.
   - It is kept as folders named C(dml.vsphere.lock CLUSTER) beside the cluster; one small folder remains when it is
-    free. The account needs the privileges C(Folder.Create), C(Folder.Rename) and C(Folder.Delete) there.
+    free, until O(state=absent). The account needs the privileges C(Folder.Create), C(Folder.Rename) and
+    C(Folder.Delete) there.
 options:
   cluster:
     description: Name of the cluster.
     type: str
     required: true
   state:
-    description: Whether this run should hold the lock, or give it back.
+    description:
+      - Whether this run should hold the lock, or give it back.
+      - V(absent) takes the lock and removes its folder, so that nothing of it remains in vCenter.
     type: str
-    choices: [held, free]
+    choices: [held, free, absent]
     default: held
   ttl:
     description: Seconds until the lock runs out. It is renewed when less than nine tenths of them are left.
@@ -87,6 +90,7 @@ state:
     owner: {description: The holder., type: str, sample: alice@controller}
     run: {description: The holder's run., type: str, sample: controller.4711.987654}
     since: {description: Since when, type: str, sample: "2026-01-02T03:04:05Z"}
+    folder: {description: "With O(state=absent), whether anything of it is in vCenter.", type: bool}
     until: {description: When it runs out., type: str, sample: "2026-01-02T05:04:05Z"}
 """
 

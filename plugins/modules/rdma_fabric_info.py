@@ -58,7 +58,9 @@ fabric:
     switch: {description: "C(mtu), and whether it is C(ours); V(null) where there is none.", type: dict}
     port_groups: {description: "By name the C(vlan), V(null) for a trunk, and whether it is C(ours).", type: dict}
     hosts:
-      description: By host the C(uplinks) it gives, its C(rdma) devices, and its C(adapters) by port group.
+      description:
+        - By host the C(uplinks) it gives, its C(rdma) devices, its C(adapters) by port group, which of them and whether
+          its membership were C(built) by this collection, and the adapter that is C(tagged) for PVRDMA.
       type: dict
     machines: {description: "The virtual machines on the port groups.", type: list, elements: dict}
 pings:

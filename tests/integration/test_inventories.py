@@ -9,12 +9,30 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import yaml
 
-from lab.simulator import Simulator
+from lab import world
+from lab.simulator import DATACENTRES, Simulator
 from tests.integration.ansible import Ansible, Outcome
 
-INVENTORIES = {"t4_vgpu": "hpc", "a100_passthrough": "hpc-a100"}
-WAITS_FOR_A_BOOT = {"t4_vgpu": "Host_Driver", "a100_passthrough": "enters passthrough"}
+INVENTORIES = {"t4_vgpu": "hpc", "a100_passthrough": "hpc-a100", "mixed": "gpu-mixed"}
+WAITS_FOR_A_BOOT = {
+    "t4_vgpu": "Host_Driver",
+    "a100_passthrough": "enters passthrough",
+    "mixed": "AIE_ESXi_8.0.0_Driver",
+}
+DRIVERS = {
+    "t4_vgpu": {"name": "NVIDIA-VMware_ESXi_6.7_Host_Driver", "version": "430.27-1OEM.670.0.0.8169922"},
+    "mixed": {"name": "NVD-AIE_ESXi_8.0.0_Driver", "version": "550.90.05-1OEM.800.1.0.20613240"},
+}
+HOSTS = ("esx01.example.com", "esx02.example.com")
+POLICIES = {"t4_vgpu": "performance", "mixed": "consolidation"}
+# By inventory: each worker with its GPUs, on a host of its own but where its inventory says otherwise.
+WORKERS = {
+    "t4_vgpu": {f"sc2kubw0{number}": "grid_t4-16c" for number in range(1, 5)},
+    "a100_passthrough": {f"a100-0{number}": "10de:20f1" for number in range(1, 5)},
+    "mixed": {"half01": "grid_t4-8c", "half02": "grid_t4-8c", "pair01": "grid_t4-16c, grid_t4-16c"},
+}
 
 
 @pytest.fixture(params=INVENTORIES)
@@ -27,9 +45,23 @@ def vcenter(start: Callable[..., Simulator], name: str) -> Simulator:
     return start(f"{name}.yml")
 
 
+@pytest.fixture
+def prepared(start: Callable[..., Simulator], name: str) -> Simulator:
+    """The same with hosts that share their GPUs, or give them away, already."""
+    described = yaml.safe_load((DATACENTRES / f"{name}.yml").read_text())
+    ready: dict[str, Any] = {"passthrough": ["all"]}
+    if name in DRIVERS:
+        ready = {
+            "graphics": {"default": "sharedDirect", "policy": POLICIES[name]},
+            "vibs": [{**DRIVERS[name], "vendor": "NVIDIA"}],
+        }
+    described["host_defaults"].update(ready)
+    return start(text=yaml.safe_dump(described))
+
+
 def run(ansible: Ansible, playbook: str, name: str, *options: str, **variables: Any) -> Outcome:
-    folder = str(ansible.folder / "evidence")
-    given = json.dumps({"esxi_host_evidence_dir": folder, "evidence_dir": folder, **variables})
+    ansible.environment["DML_EVIDENCE_DIR"] = str(ansible.folder / "evidence")
+    given = json.dumps({"worker_address_timeout": 60, **variables})
     return ansible.playbook(f"playbooks/{playbook}.yml", "-i", f"inventories/{name}", *options, "-e", given)
 
 
@@ -42,43 +74,73 @@ def hosts(ansible: Ansible, name: str) -> list[dict[str, Any]]:
 
 def ready(name: str, host: dict[str, Any]) -> bool:
     """Whether a host is what its inventory promises."""
-    (gpu,) = host["gpus"]
     roce = host["kernel_modules"]["nmlx5_core"]["active"]
     lossless = roce.get("pfctx") == roce.get("pfcrx") == "0x08"
     tagged = host["pvrdma"] == {"vmk": "vmk1", "firewall_open": True, "firewall_allowed": []}
     if name == "a100_passthrough":
-        return gpu["passthrough"] == "on" and lossless and tagged
-    shared = gpu["active_type"] == "shared_direct" and "grid_t4-16c" in host["graphics"]["profiles"]
-    return shared and lossless and tagged
+        return all(gpu["passthrough"] == "on" for gpu in host["gpus"]) and lossless and tagged
+    shared = all(gpu["active_type"] == "shared_direct" for gpu in host["gpus"])
+    return shared and "grid_t4-16c" in host["graphics"]["profiles"] and lossless and tagged
 
 
-def test_the_plan_is_one_reboot_for_each_host_and_sends_no_write(
+def has_its_workers(vcenter: Simulator, ansible: Ansible, name: str) -> None:
+    """The workers run with what they want, those that share a GPU on one GPU."""
+    found = ansible.module("worker_vm_info", cluster=INVENTORIES[name]).result["workers"]
+    assert {one["name"]: ", ".join(one["vm_gpus"]) for one in found} == WORKERS[name]
+    assert {(one["vm_power"], one["vm_rdma_protocol"], one["vm_built"]) for one in found} == {("on", "rocev2", True)}
+    if name != "mixed":
+        assert len({one["vm_host"] for one in found}) == len(found)
+        return
+    held = {host: [len(gpu["vgpus"]) for gpu in vcenter.ask("GET", f"/hosts/{host}")["gpus"]] for host in HOSTS}
+    assert held == {"esx01.example.com": [1, 1], "esx02.example.com": [2, 0]}
+
+
+def test_from_bare_hosts_the_whole_is_planned_with_one_reboot_each_and_no_write(
     vcenter: Simulator, ansible: Ansible, name: str
 ) -> None:
-    looked = run(ansible, "preflight", name)
-    assert looked.rc == 0, looked.out
-    planned = run(ansible, "hosts", name, "--check")
+    planned = run(ansible, "site", name, "--check", "--diff")
     assert planned.rc == 0, planned.out
     told = " ".join(planned.out.split())
     assert "changes out of service, 1 reboot" in told and WAITS_FOR_A_BOOT[name] in told
+    for worker in WORKERS[name]:
+        assert f"{worker}: changes" in told
     assert vcenter.writes() == []
 
 
 def test_one_host_gets_what_the_inventory_promises(vcenter: Simulator, ansible: Ansible, name: str) -> None:
-    first, *_others = vcenter.ask("GET", "/hosts")
+    first, *others = vcenter.ask("GET", "/hosts")
+    assert run(ansible, "fabric", name).rc == 0
     assert run(ansible, "hosts", name, esxi_host_hosts=[first]).rc == 0
-    assert [ready(name, host) for host in hosts(ansible, name)] == [True, False, False, False]
+    assert [ready(name, host) for host in hosts(ansible, name)] == [True, *(False for _other in others)]
     assert [write["name"] for write in vcenter.writes() if write["method"] == "RebootHost_Task"] == [first]
 
 
+def test_network_and_workers_come_once(
+    prepared: Simulator, ansible_for: Callable[[Simulator], Ansible], name: str
+) -> None:
+    ansible = ansible_for(prepared)
+    for playbook in ("fabric", "workers"):
+        built = run(ansible, playbook, name)
+        assert built.rc == 0, built.out
+    has_its_workers(prepared, ansible, name)
+    prepared.clear()
+    for playbook in ("fabric", "workers"):
+        again = run(ansible, playbook, name)
+        assert again.rc == 0 and "changed=0" in again.out, again.out
+    assert prepared.writes() == []
+
+
 @pytest.mark.slow
-def test_the_whole_cluster_is_prepared_and_taken_back(vcenter: Simulator, ansible: Ansible, name: str) -> None:
-    before = hosts(ansible, name)
-    assert run(ansible, "hosts", name).rc == 0
-    assert [ready(name, host) for host in hosts(ansible, name)] == [True] * 4
+def test_from_bare_hosts_to_workers_and_back(vcenter: Simulator, ansible: Ansible, name: str) -> None:
+    before = world.state(vcenter)
+    built = run(ansible, "site", name)
+    assert built.rc == 0, built.out
+    assert all(ready(name, host) for host in hosts(ansible, name))
+    has_its_workers(vcenter, ansible, name)
     vcenter.clear()
-    assert run(ansible, "hosts", name).rc == 0
-    assert vcenter.writes() == []
-    (file,) = (ansible.folder / "evidence").glob("*.json")
-    assert run(ansible, "rollback", name, rollback_evidence=str(file)).rc == 0
-    assert hosts(ansible, name) == before
+    again = run(ansible, "site", name)
+    assert again.rc == 0 and vcenter.writes() == [], again.out
+    (file,) = (ansible.folder / "evidence").glob("*Z.json")
+    gone = run(ansible, "teardown", name, confirm=True, rollback_evidence=str(file))
+    assert gone.rc == 0, gone.out
+    assert world.differences(before, world.state(vcenter)) == {}

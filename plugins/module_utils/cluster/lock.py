@@ -18,7 +18,7 @@ from . import holder
 from .clocks import server_time
 from .lock_folders import LockFolders, Seen
 
-STATES = ("held", "free")
+STATES = ("held", "free", "absent")
 WAIT_FOR_IT = "wait for that run, or end it; when it is certain that it is over, run with force_unlock: true"
 
 
@@ -45,6 +45,10 @@ class ClusterLock:
         decision = self._decide()
         if decision.refusal:
             raise Refused(self.target, self._tried, decision.refusal, WAIT_FOR_IT)
+        if self.wanted == "absent":
+            there = {**current, "folder": self.seen.root is not None or self.seen.remains != ()}
+            gone = {**state_of(None), "folder": False}
+            return Plan(before=there, after=gone, warnings=(decision.warning,) if decision.warning else ())
         after = current if decision.write is None else state_of(decision.write)
         return Plan(before=current, after=after, warnings=(decision.warning,) if decision.warning else ())
 
@@ -52,6 +56,8 @@ class ClusterLock:
         """Write what was planned; a rival that was faster is named."""
         record = self._decide().write if plan.changes else None
         if record is None or self.folders.write(self.seen, record, self.now):
+            if self.wanted == "absent":
+                self.folders.remove(self.folders.look())
             return
         rival = self.folders.look().record
         said = f"it was just taken by {rival}" if rival and not rival.free else "another controller was faster"
@@ -65,7 +71,8 @@ class ClusterLock:
                 "the folders of the lock are not as this collection writes them",
                 "see who changed them in the vSphere Client; force_unlock: true writes them anew",
             )
-        rule: Callable[..., lock.Decision] = lock.hold if self.wanted == "held" else lock.free
+        # Who removes the lock must hold it: a rival that read it before cannot take what is removed meanwhile.
+        rule: Callable[..., lock.Decision] = lock.free if self.wanted == "free" else lock.hold
         record = self.seen.record
         process = record.process if record else None
         dead = holder.is_dead(process)
@@ -78,7 +85,7 @@ class ClusterLock:
 
     @property
     def _tried(self) -> str:
-        return "take its lock" if self.wanted == "held" else "give its lock back"
+        return {"held": "take its lock", "free": "give its lock back", "absent": "remove its lock"}[self.wanted]
 
 
 def wish_of(params: Mapping[str, Any]) -> lock.Wish:

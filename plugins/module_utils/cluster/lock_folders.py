@@ -27,6 +27,7 @@ from ..vsphere.session import Session
 
 PREFIX = "dml.vsphere.lock "
 CLAIM = "claim "
+GONE = "dml.vsphere.gone "
 TASK_SECONDS = 120
 # A claim this old was left by a run that was killed between two calls.
 STALE_CLAIM_SECONDS = 3600
@@ -43,11 +44,12 @@ class Folder:
 
 @dataclass(frozen=True)
 class Seen:
-    """The lock's folder as read at one time."""
+    """The lock's folder as read at one time, and what a killed run left of one that it was removing."""
 
     root: Folder | None
     number: int
     current: Folder | None
+    remains: tuple[Folder, ...] = ()
 
     @property
     def record(self) -> lock.Record | None:
@@ -70,13 +72,15 @@ class LockFolders:
         """Read the lock in one go."""
         name = escaped(PREFIX + self.cluster)
         found = find_all(self.session, vim.Folder, ("name", "parent"))
-        roots = [ref for ref, one in found if one["name"] == name and _id(one.get("parent")) == self.parent._moId]
+        here = [(ref, one["name"]) for ref, one in found if _id(one.get("parent")) == self.parent._moId]
+        roots = [ref for ref, its_name in here if its_name == name]
+        remains = tuple(_tree(ref, its_name, found) for ref, its_name in here if its_name.startswith(GONE))
         if not roots:
-            return Seen(None, 0, None)
+            return Seen(None, 0, None, remains)
         root = _tree(roots[0], name, found)
         numbered = {int(one.name): one for one in root.inside if one.name.isdigit()}
         highest = max(numbered, default=0)
-        return Seen(root, highest, numbered.get(highest))
+        return Seen(root, highest, numbered.get(highest), remains)
 
     def write(self, seen: Seen, record: lock.Record, now: datetime) -> bool:
         """Make the record the next generation; False when a rival was faster."""
@@ -88,6 +92,15 @@ class LockFolders:
         won = self._rename(claim, str(seen.number + 1)) and self._still_highest(claim)
         self._tidy(claim, now, won=won)
         return won
+
+    def remove(self, seen: Seen) -> None:
+        """Remove the whole of a lock that we hold, under another name so that nobody takes it in between."""
+        roots = [one for one in (seen.root, *seen.remains) if one]
+        if seen.root:
+            self._rename(seen.root.ref, f"{GONE}{secrets.token_hex(4)}")
+        inside = [one for root in roots for one in root.inside]
+        for level in ([line for one in inside for line in one.inside], inside, roots):
+            self._destroy(level)
 
     def _make_root(self) -> Any:
         with speaking(self.cluster, "create the folder of its lock", "the account needs the privilege Folder.Create"):

@@ -91,7 +91,8 @@ def seen(net: State, switch: str) -> dict[str, Any]:
         for device, one in net["vmkernel"].items()
         if one["switch"] == switch
     }
-    return {"uplinks": there["uplinks"], "rdma": net["rdma"], "adapters": adapters, "built": net["built"]}
+    told = {key: net[key] for key in ("rdma", "built", "tagged")}
+    return {"uplinks": there["uplinks"], "adapters": adapters, **told}
 
 
 def uplink_of(net: State, wanted: Wish) -> str | None:

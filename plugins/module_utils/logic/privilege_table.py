@@ -70,6 +70,7 @@ CALLS: dict[str, tuple[Need, ...]] = {
     "AuthorizationManager.SetEntityPermissions": (Need("Authorization.ModifyPermissions", "entity and its parent"),),
     "ClusterComputeResource.ReconfigureComputeResource_Task": (Need("Host.Inventory.EditCluster", CLUSTER),),
     "CustomFieldsManager.AddCustomFieldDef": (Need("Global.ManageCustomFields", ROOT),),
+    "CustomFieldsManager.RemoveCustomFieldDef": (Need("Global.ManageCustomFields", ROOT),),
     "CustomFieldsManager.SetField": (Need("Global.SetCustomField", "object that is marked"),),
     "DistributedVirtualPortgroup.Destroy_Task": (Need("DVPortgroup.Delete", "port group and its parent", SECURITY),),
     "DistributedVirtualPortgroup.ReconfigureDVPortgroup_Task": (Need("DVPortgroup.Modify", "port group", SECURITY),),
@@ -175,7 +176,7 @@ _DCB = "esxcli network nic dcb status get"
 MODULES: dict[str, tuple[str, ...]] = {
     "cluster_info": (),
     "cluster_lock": ("Folder.CreateFolder", "Folder.Destroy_Task", "Folder.Rename_Task"),
-    "custom_attributes": (),
+    "custom_attributes": ("CustomFieldsManager.RemoveCustomFieldDef", "CustomFieldsManager.SetField"),
     "esxi_graphics": (*_NOTE, *_GRAPHICS),
     "esxi_image": (
         "GET /api/cis/tasks/{id}",

@@ -1,0 +1,47 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What a careless person with the API does to virtual machines of a simulated data centre."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+from lab.simulator import Simulator
+from plugins.module_utils.vsphere import properties, tasks
+from plugins.module_utils.vsphere.sdk import vim
+from plugins.module_utils.vsphere.session import Session, session
+
+SECONDS = 60
+
+
+def opened(vcenter: Simulator) -> AbstractContextManager[Session]:
+    """A session with the simulator."""
+    return session({"validate_certs": True, "timeout": SECONDS, **vcenter.connection})
+
+
+def power_off(vcenter: Simulator, name: str) -> None:
+    """Switch a virtual machine off."""
+    _do(vcenter, name, "switch it off", lambda machine: machine.PowerOffVM_Task())
+
+
+def lose_rdma_nic(vcenter: Simulator, name: str) -> None:
+    """Switch a virtual machine off, take its PVRDMA card away, and switch it on again."""
+
+    def lose(machine: Any) -> Any:
+        devices = machine.config.hardware.device
+        card = next(one for one in devices if isinstance(one, vim.vm.device.VirtualVmxnet3Vrdma))
+        change = vim.vm.device.VirtualDeviceSpec(operation="remove", device=card)
+        return machine.ReconfigVM_Task(vim.vm.ConfigSpec(deviceChange=[change]))
+
+    power_off(vcenter, name)
+    _do(vcenter, name, "take its PVRDMA card away", lose)
+    _do(vcenter, name, "switch it on", lambda machine: machine.PowerOnVM_Task())
+
+
+def _do(vcenter: Simulator, name: str, tried: str, begin: Callable[[Any], Any]) -> None:
+    with opened(vcenter) as one:
+        found = properties.find_all(one, vim.VirtualMachine, ("name",))
+        machine = next(ref for ref, values in found if values["name"] == name)
+        tasks.wait(one, tasks.Started(begin(machine), name, tried), SECONDS)

@@ -1,0 +1,64 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Everything that a simulated vCenter tells about its inventory, as text, to compare two moments."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from pyVmomi import vim, vmodl
+
+from lab.person import opened
+from lab.simulator import Simulator
+
+KINDS = (
+    vim.Folder,
+    vim.Datacenter,
+    vim.ComputeResource,
+    vim.HostSystem,
+    vim.ResourcePool,
+    vim.VirtualMachine,
+    vim.Network,
+    vim.DistributedVirtualSwitch,
+    vim.Datastore,
+)
+# History and clocks: what happened stays in the server's lists of tasks and events, and time goes on.
+BOOT = re.compile(r"(bootTime = |'boot_time': )[^,]+,")
+HISTORY = frozenset({"recentTask"})
+
+
+def state(vcenter: Simulator) -> dict[str, str]:
+    """By object and property: all properties of all objects, vCenter's options and attributes, and each host's own."""
+    with opened(vcenter) as one:
+        found = dict(_properties(one))
+        found["vCenter: options"] = _text(one.content.setting.setting)
+        found["vCenter: custom attributes"] = _text(one.content.customFieldsManager.field)
+    for host in vcenter.ask("GET", "/hosts"):
+        found[f"{host}: inside"] = _text(vcenter.ask("GET", f"/hosts/{host}"))
+    return found
+
+
+def differences(before: dict[str, str], after: dict[str, str]) -> dict[str, tuple[str | None, str | None]]:
+    """What is not the same."""
+    keys = sorted({*before, *after})
+    return {key: (before.get(key), after.get(key)) for key in keys if before.get(key) != after.get(key)}
+
+
+def _properties(one: Any) -> Iterator[tuple[str, str]]:
+    content, spec = one.content, vmodl.query.PropertyCollector
+    view = content.viewManager.CreateContainerView(content.rootFolder, list(KINDS), True)
+    walk = spec.TraversalSpec(name="view", path="view", skip=False, type=vim.view.ContainerView)
+    start = spec.ObjectSpec(obj=view, skip=True, selectSet=[walk])
+    wanted = [spec.PropertySpec(type=kind, all=True) for kind in KINDS]
+    for entry in content.propertyCollector.RetrieveContents([spec.FilterSpec(objectSet=[start], propSet=wanted)]):
+        values = {item.name: item.val for item in entry.propSet}
+        for name, value in values.items():
+            if name not in HISTORY:
+                yield f"{entry.obj._moId} {values['name']}: {name}", _text(value)
+    view.DestroyView()
+
+
+def _text(value: Any) -> str:
+    return BOOT.sub("", str(value))

@@ -1,0 +1,82 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Subject: the custom attributes that this collection defines in vCenter, once nothing carries them any more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..esxi import boot
+from ..plan import Plan
+from ..vsphere import custom_fields, fleet, properties
+from ..vsphere.faults import speaking
+from ..vsphere.sdk import vim
+from ..vsphere.session import Session
+
+PREFIX = "dml.vsphere."
+MOST_NAMED = 3
+Carriers = Mapping[str, Iterable[str]]
+
+
+class Attributes:
+    """All custom attributes of ours; notes about boots that are over count on the hosts of one cluster as nothing."""
+
+    name = "custom attributes"
+
+    def __init__(self, session: Session, cluster: str) -> None:
+        self.session, self.cluster, self.target = session, cluster, session.server
+        self.keys: dict[str, int] = {}
+        self.over: list[fleet.Host] = []
+
+    def read(self) -> dict[str, Any]:
+        """By attribute the objects that carry it, those on which it is over apart."""
+        fields = [one for one in custom_fields.definitions(self.session) if one.name.startswith(PREFIX)]
+        self.keys = {one.name: one.key for one in fields}
+        hosts = fleet.find(self.session, {"cluster": self.cluster}, boot.PATHS)
+        hosts.refresh()
+        noted = [host for host in hosts.hosts if _value(host, fields)]
+        self.over = [host for host in noted if host.reachable and not boot.pending(host)]
+        carriers: dict[str, list[str]] = {one.name: [] for one in fields}
+        for kind in (vim.VirtualMachine, vim.HostSystem) if fields else ():
+            for ref, values in properties.find_all(self.session, kind, ("name", "customValue")):
+                for one in fields:
+                    if custom_fields.value_of(one.name, fields, values.get("customValue")):
+                        carriers[one.name].append(f"{values['name']} ({ref._moId})")
+        return {"carriers": carriers, "over": [f"{host.name} ({host.ref._moId})" for host in self.over]}
+
+    def plan(self, current: Mapping[str, Any]) -> Plan:
+        """Take away what nothing carries."""
+        return plan_attributes(current["carriers"], current["over"])
+
+    def apply(self, plan: Plan) -> None:
+        """Clear the notes that are over, then remove the definitions, and with them all that is empty."""
+        for host in self.over:
+            custom_fields.store(self.session, host.ref, host.name, boot.ATTRIBUTE, "")
+        for change in plan.changes:
+            if change.key in self.keys:
+                with speaking(self.target, f"remove its custom attribute {change.key}"):
+                    self.session.content.customFieldsManager.RemoveCustomFieldDef(self.keys[change.key])
+
+
+def plan_attributes(carriers: Carriers, over: Iterable[str]) -> Plan:
+    """Remove each attribute that no object carries; say of the others who does."""
+    done = set(over)
+    left = {
+        name: [one for one in whose if name != boot.ATTRIBUTE or one not in done] for name, whose in carriers.items()
+    }
+    return Plan(
+        before={**dict.fromkeys(left, "defined"), "notes that are over": sorted(done)},
+        after={**{name: "defined" if whose else None for name, whose in left.items()}, "notes that are over": []},
+        why=tuple(f"{name} stays: {_named(whose)} carry it" for name, whose in left.items() if whose),
+    )
+
+
+def _value(host: fleet.Host, fields: list[Any]) -> str:
+    return custom_fields.value_of(boot.ATTRIBUTE, fields, host["customValue"])
+
+
+def _named(whose: list[str]) -> str:
+    names = sorted(one.rpartition(" (")[0] for one in whose)
+    rest = len(names) - MOST_NAMED
+    return ", ".join(names[:MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")

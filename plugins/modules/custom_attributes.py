@@ -1,0 +1,76 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Module: the custom attributes that this collection leaves in vCenter."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: custom_attributes
+short_description: Remove the custom attributes of this collection that nothing carries any more
+version_added: 1.0.0
+description:
+  - This collection marks what is its own by custom attributes with names that begin with C(dml.vsphere). Their
+    definitions belong to all of vCenter. This module removes those that no host and no virtual machine of vCenter
+    carries, and names who carries the others.
+  - A note about the options of a kernel module is over when its host booted since. Such notes are cleared on the hosts
+    of O(cluster).
+  - Do not run it while another cluster of the same vCenter is being prepared. An attribute that is used for the first
+    time between the look and the removal would lose what was just written.
+options:
+  cluster:
+    description: Name of the cluster.
+    type: str
+    required: true
+extends_documentation_fragment:
+  - dml.vsphere.connection
+  - dml.vsphere.attributes
+seealso:
+  - module: dml.vsphere.cluster_lock
+author:
+  - The dml.vsphere contributors (@dml-vsphere)
+"""
+
+EXAMPLES = r"""
+- name: Leave nothing behind
+  dml.vsphere.custom_attributes:
+    cluster: gpu
+"""
+
+RETURN = r"""
+state:
+  description: Each attribute of this collection, and whether it is V(defined); in check mode, whether it would be.
+  returned: success
+  type: dict
+  sample: {dml.vsphere.worker: defined, dml.vsphere.fabric: null, notes that are over: []}
+why:
+  description: Who carries those that stay.
+  returned: success
+  type: list
+  elements: str
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils import runner, single
+from ..module_utils.cluster.attributes import Attributes
+from ..module_utils.vsphere import session
+
+ARGUMENTS = {"cluster": {"type": "str", "required": True}}
+
+
+def body(module: AnsibleModule) -> dict[str, Any]:
+    with session.session(module.params) as opened:
+        return single.converge(module, Attributes(opened, module.params["cluster"]))
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec={**session.arguments(), **ARGUMENTS}, supports_check_mode=True)
+    runner.run(module, lambda: body(module))
+
+
+if __name__ == "__main__":
+    main()

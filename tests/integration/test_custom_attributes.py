@@ -1,0 +1,84 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""custom_attributes and the lock's state absent leave nothing of ours in vCenter, and take nothing of others'."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from lab import world
+from lab.simulator import Simulator
+from tests.integration.ansible import Ansible, Outcome
+from tests.integration.booting import boot
+from tests.integration.sites import Site, datacentre
+
+PENDING = "dml.vsphere.pending"
+
+
+@pytest.fixture
+def site(start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]) -> Site:
+    vcenter = start(text=datacentre())
+    return Site(vcenter, ansible_for(vcenter))
+
+
+def good(site: Site, module: str, *, check: bool = False, **options: Any) -> Outcome:
+    """Run a module that must succeed; afterwards the log holds its writes alone."""
+    site.vcenter.clear()
+    done = site.ansible.module(module, cluster="gpu", check=check, **options)
+    assert done.rc == 0, done.msg
+    return done
+
+
+def test_module_by_module_everything_goes_and_vcenter_is_as_before(site: Site) -> None:
+    before = world.state(site.vcenter)
+    site.build(workers=2)
+    assert len(world.differences(before, world.state(site.vcenter))) > 100
+    kept = good(site, "custom_attributes")
+    assert not kept.changed and kept.result["why"] == [
+        "dml.vsphere.fabric stays: esx01.lab, esx02.lab carry it",
+        "dml.vsphere.worker stays: worker01, worker02 carry it",
+    ]
+    found = good(site, "worker_vm_info").result
+    assert ([one["name"] for one in found["workers"]], found["unfinished"]) == (["worker01", "worker02"], [])
+    workers = [{"name": one["name"]} for one in found["workers"]]
+    good(site, "worker_vm", state="absent", power_cycle=True, workers=workers)
+    good(site, "rdma_fabric", state="absent")
+    for check, changes, writes in ((True, True, 0), (False, True, 2), (True, False, 0), (False, False, 0)):
+        done = good(site, "custom_attributes", check=check)
+        assert (done.changed, len(site.written())) == (changes, writes)
+    assert world.differences(before, world.state(site.vcenter)) == {}
+
+
+def test_a_note_about_a_boot_goes_when_the_host_booted(site: Site) -> None:
+    options = {"max_vfs": 4}
+    changed = site.ansible.module("esxi_kernel_module", hosts=["esx01.lab"], name="nmlx5_core", options=options)
+    assert changed.rc == 0, changed.msg
+    owed = good(site, "custom_attributes")
+    assert not owed.changed and owed.result["state"][PENDING] == "defined"
+    boot(site.vcenter, "esx01.lab")
+    assert good(site, "custom_attributes").changed
+    assert [method for method, _name in site.written()] == ["SetField", "RemoveCustomFieldDef"]
+
+
+def test_the_lock_goes_only_with_its_holder(site: Site) -> None:
+    before = world.state(site.vcenter)
+    good(site, "cluster_lock", run="one")
+    refused = site.ansible.module("cluster_lock", cluster="gpu", run="other", state="absent")
+    assert refused.rc == 1 and "could not remove its lock: it is held by" in refused.msg
+    assert good(site, "cluster_lock", run="one", state="absent", check=True).changed and site.written() == []
+    assert good(site, "cluster_lock", run="one", state="absent").changed
+    assert world.differences(before, world.state(site.vcenter)) == {}
+    assert not good(site, "cluster_lock", run="other", state="absent").changed and site.written() == []
+
+
+def test_what_a_killed_removal_left_is_removed_by_the_next(site: Site) -> None:
+    before = world.state(site.vcenter)
+    good(site, "cluster_lock", run="one")
+    site.vcenter.fault("Destroy_Task")
+    assert site.ansible.module("cluster_lock", cluster="gpu", run="one", state="absent").rc == 1
+    site.vcenter.heal()
+    assert good(site, "cluster_lock", run="two", state="absent").changed
+    assert world.differences(before, world.state(site.vcenter)) == {}

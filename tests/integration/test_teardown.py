@@ -1,0 +1,128 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""playbooks/teardown.yml: what was built goes, in its order, and vCenter is as it was before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from pyVmomi import vim
+
+from lab import world
+from lab.simulator import Simulator
+from plugins.module_utils.vm import mark
+from plugins.module_utils.vsphere import custom_fields
+from tests.integration.ansible import Ansible
+from tests.integration.fabrics import connect, object_of, opened
+from tests.integration.sites import Site, datacentre
+from tests.integration.workers import do, machine
+
+STRANGER = "vms: [{name: ubuntu-2204, template: true, cpus: 2, memory_mb: 4096, firmware: efi}, {name: theirs}]\n"
+
+
+@pytest.fixture
+def site(start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]) -> Site:
+    """Two hosts that share their GPUs and have no RDMA network yet."""
+    vcenter = start(text=datacentre())
+    return Site(vcenter, ansible_for(vcenter))
+
+
+def test_what_was_built_goes_and_nothing_else_is_changed(site: Site) -> None:
+    before = world.state(site.vcenter)
+    site.quiet("teardown")
+    site.good("fabric")
+    site.good("workers")
+    assert world.differences(before, world.state(site.vcenter))
+    listed = site.quiet("teardown", "--check")
+    refused = site.run("teardown")
+    assert refused.rc == 2 and site.vcenter.writes() == [], refused.out
+    told = " ".join(refused.out.split())
+    assert "gpu: nothing was taken away, because that was not confirmed: -e confirm=true would" in told
+    for line in ("delete worker01, worker02 with their disks", "vmk1 of esx01.lab, esx02.lab", "settings that others"):
+        assert line in " ".join(listed.out.split()) and line in told, listed.out
+    site.good("teardown", confirm=True)
+    assert world.differences(before, world.state(site.vcenter)) == {}
+    assert list(site.evidence.iterdir()) == []
+    site.quiet("teardown", confirm=True)
+
+
+def test_workers_go_before_the_tag_and_the_tag_before_its_adapter(site: Site) -> None:
+    site.build(workers=1)
+    tagged = site.ansible.module("esxi_pvrdma", cluster="gpu", vmk="vmk1")
+    assert tagged.rc == 0, tagged.msg
+    site.good("teardown", confirm=True)
+    steps = ["Destroy_Task", "UpdateOptions", "RemoveVirtualNic", "ReconfigureDvs_Task", "RemoveCustomFieldDef"]
+    methods = [method for method, name in site.written() if name != "dml.vsphere.lock gpu"]
+    order = [methods.index(step) for step in steps]
+    assert order == sorted(order), methods
+    pvrdma = site.ansible.module("esxi_info", cluster="gpu", gather=["pvrdma"]).result["hosts"]
+    assert [host["pvrdma"]["vmk"] for host in pvrdma] == ["", ""]
+
+
+def test_an_interrupted_teardown_is_gone_on_with(site: Site) -> None:
+    before = world.state(site.vcenter)
+    site.build(workers=1)
+    for method in ("RemoveVirtualNic", "RemoveCustomFieldDef"):
+        site.vcenter.fault(method)
+        stopped = site.run("teardown", confirm=True)
+        assert stopped.rc == 2, stopped.out
+        site.vcenter.heal()
+        left = site.quiet("teardown", "--check").out
+        assert "worker01" not in left and "custom attributes" in left
+    site.good("teardown", confirm=True)
+    assert world.differences(before, world.state(site.vcenter)) == {}
+
+
+def test_it_is_refused_before_anything_goes_while_somebody_else_is_on_the_network(
+    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
+) -> None:
+    text = datacentre().partition("vms:")[0] + STRANGER
+    vcenter = start(text=text)
+    site = Site(vcenter, ansible_for(vcenter), workers=1)
+    site.build(workers=1)
+    connect(vcenter, "theirs", "rdma-vm")
+    for options in ((), ("--check",)):
+        refused = site.run("teardown", *options, confirm=True)
+        assert refused.rc == 2 and vcenter.writes() == [], refused.out
+        assert "theirs stays and is connected to rdma-vm" in " ".join(refused.out.split())
+
+
+def test_a_worker_of_another_cluster_keeps_its_mark_and_the_attribute(site: Site) -> None:
+    site.build(workers=1)
+    other = {"name": "ubuntu-2204", "cluster": "elsewhere", "built": True}
+    with opened(site.vcenter) as one:
+        mark.write(one, object_of(one, vim.VirtualMachine, "ubuntu-2204"), "ubuntu-2204", other)
+    site.good("teardown", confirm=True)
+    with machine(site.vcenter, "ubuntu-2204") as vm:
+        known = custom_fields.definitions(vm.session)
+        assert [one.name for one in known] == [mark.ATTRIBUTE]
+        assert mark.read("ubuntu-2204", known, vm.ref.customValue) == other
+
+
+def test_a_clone_that_a_killed_run_left_goes_too(site: Site) -> None:
+    before = world.state(site.vcenter)
+    with machine(site.vcenter, "ubuntu-2204") as vm:
+        building = vim.option.OptionValue(key=mark.BUILDING, value="worker01")
+        host = object_of(vm.session, vim.HostSystem, "esx01.lab")
+        pool = object_of(vm.session, vim.ClusterComputeResource, "gpu").resourcePool
+        place = vim.vm.RelocateSpec(host=host, pool=pool)
+        spec = vim.vm.CloneSpec(location=place, config=vim.vm.ConfigSpec(extraConfig=[building]))
+        do(vm, vm.ref.CloneVM_Task(folder=vm.ref.parent, name="worker01", spec=spec))
+    site.good("teardown", confirm=True)
+    assert world.differences(before, world.state(site.vcenter)) == {}
+
+
+@pytest.mark.slow
+def test_a_whole_site_goes_and_its_hosts_are_set_back(
+    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
+) -> None:
+    vcenter = start(text=datacentre(prepared=False))
+    site = Site(vcenter, ansible_for(vcenter))
+    before = world.state(vcenter)
+    site.quiet("site", "--check", "--diff")
+    site.good("site")
+    site.quiet("site")
+    (evidence,) = site.evidence.glob("gpu-2*.json")
+    site.good("teardown", confirm=True, rollback_evidence=str(evidence))
+    assert world.differences(before, world.state(vcenter)) == {}

@@ -1,0 +1,78 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The demo says of each chapter whether its promise was kept, and its lab is bare."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import pytest
+import yaml
+
+from lab import demo
+from lab.demo import CHAPTERS, Chapter, Demo
+from lab.simulator import DATACENTRES, ROOT
+
+WRITE = {"method": "PowerOnVM_Task", "name": "worker01"}
+
+
+def told(chapter: Chapter, tmp_path: Path, *, code: int, writes: list[dict[str, str]]) -> tuple[str, bool, list[str]]:
+    """What the demo says of a chapter whose run ended so, and the command that it ran."""
+    vcenter: Any = SimpleNamespace(environment={}, clear=lambda: None, writes=lambda: writes)
+    ended = SimpleNamespace(returncode=code)
+    with mock.patch.object(subprocess, "run", return_value=ended) as run:
+        line, kept = Demo(vcenter, tmp_path, 0.0).tell(1, chapter)
+    return line, kept, run.call_args.args[0]
+
+
+@pytest.mark.parametrize(
+    ("chapter", "code", "writes", "kept"),
+    [
+        (Chapter("t", "site.yml"), 0, [WRITE], True),
+        (Chapter("t", "site.yml"), 0, [], False),
+        (Chapter("t", "site.yml"), 2, [WRITE], False),
+        (Chapter("t", "site.yml", writes=False), 0, [], True),
+        (Chapter("t", "site.yml", writes=False), 0, [WRITE], False),
+        (Chapter("t", "teardown.yml", writes=False, fails=True), 2, [], True),
+        (Chapter("t", "teardown.yml", writes=False, fails=True), 0, [], False),
+        (Chapter("t", "teardown.yml", writes=False, fails=True), 2, [WRITE], False),
+    ],
+)
+def test_a_broken_promise_is_seen(
+    chapter: Chapter, code: int, writes: list[dict[str, str]], kept: bool, tmp_path: Path
+) -> None:
+    line, good, _command = told(chapter, tmp_path, code=code, writes=writes)
+    assert good is kept
+    assert f"{len(writes)} writes" in line and f"exit code {code}" in line
+
+
+def test_hosts_are_set_back_to_the_first_evidence(tmp_path: Path) -> None:
+    for name in ("gpu-20260102T000000Z.json", "gpu-20260101T000000Z.json", "gpu-shared-settings.json"):
+        (tmp_path / name).touch()
+    _line, _kept, command = told(CHAPTERS[-1], tmp_path, code=0, writes=[WRITE])
+    assert command[-4:] == ["-e", "confirm=true", "-e", f"rollback_evidence={tmp_path}/gpu-20260101T000000Z.json"]
+
+
+def test_every_chapter_runs_a_playbook_that_there_is() -> None:
+    assert all((ROOT / "playbooks" / chapter.playbook).exists() for chapter in CHAPTERS)
+
+
+def test_what_differs_from_before_is_seen(capsys: pytest.CaptureFixture[str]) -> None:
+    assert demo._as_before({"a": "1"}, {"a": "1"})[1]
+    line, good = demo._as_before({"a": "1", "b": "2"}, {"a": "3", "c": "4"})
+    assert not good and "2 properties compared, 3 differ" in line
+    assert "a: 1 became 3" in capsys.readouterr().out
+
+
+def test_the_ready_data_centre_is_the_lab_with_its_network() -> None:
+    lab, ready = (yaml.safe_load((DATACENTRES / f"{name}.yml").read_text()) for name in ("lab", "ready"))
+    assert "switches" not in lab
+    (switch,) = ready.pop("switches")
+    assert switch["uplinks"] == ["vmnic2"]
+    vmk1 = ready["host_defaults"]["vmkernel"].pop()
+    assert (vmk1["device"], vmk1["switch"]) == ("vmk1", "rdma")
+    assert ready == lab
