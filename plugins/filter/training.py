@@ -1,0 +1,63 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Filters for training jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ansible.errors import AnsibleFilterError
+from ansible_collections.dml.vsphere.plugins.module_utils.logic import (
+    scaling,
+    training_report,
+    transport,
+    transport_proof,
+)
+
+
+def transport_settings(nodes: list[dict[str, Any]], name: str, nccl: str | None = None, **more: Any) -> dict[str, Any]:
+    """The environment and the arguments of mpirun for a transport."""
+    try:
+        return dict(transport.settings(name, nodes, nccl or None, **more))
+    except transport.TransportError as error:
+        raise AnsibleFilterError(str(error)) from error
+
+
+def transport_proof_of(log: str, wanted: str, **more: Any) -> dict[str, Any]:
+    """Which transport was used."""
+    return dict(transport_proof.judge(wanted, log, **more))
+
+
+def scaling_table(runs: list[dict[str, Any]], images_per_epoch: int | None = None) -> list[dict[str, Any]]:
+    """The scaling table of some runs."""
+    try:
+        return list(scaling.table(runs, images_per_epoch))
+    except scaling.ScalingError as error:
+        raise AnsibleFilterError(str(error)) from error
+
+
+def report_of(
+    results: list[dict[str, Any]],
+    published: list[dict[str, Any]] | None = None,
+    images_per_epoch: int = 0,
+    title: str = "Distributed training",
+) -> dict[str, Any]:
+    """All that a report says."""
+    return dict(training_report.report(results, published or [], images_per_epoch or None, title))
+
+
+class FilterModule:
+    """The filters by name."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return {
+            "transport_settings": transport_settings,
+            "transport_proof": transport_proof_of,
+            "scaling_table": scaling_table,
+            "training_report": report_of,
+            "training_report_page": training_report.page,
+            "training_report_markdown": training_report.markdown,
+            "training_report_csv": training_report.comma_separated,
+        }

@@ -1,0 +1,88 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Plots of scaling tables as SVG: one figure over the number of GPUs, one line for each transport and source."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 520, 300, 58, 16, 14, 44
+COLOURS = 4
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line: what the legend says, its points, its colour by number, and whether it is somebody else's."""
+
+    name: str
+    points: tuple[tuple[float, float], ...]
+    colour: int = 0
+    is_dashed: bool = False
+
+
+def plot(title: str, unit: str, lines: Sequence[Line]) -> str:
+    """One figure with its legend."""
+    points = [point for line in lines for point in line.points]
+    most_gpus = max([point[0] for point in points] + [2])
+    top = nice(max([point[1] for point in points] + [1e-9]))
+    frame = _Frame(most_gpus, top)
+    parts = [
+        f"<figure><figcaption>{escape(title)}</figcaption>",
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}">',
+        *frame.axes(sorted({point[0] for point in points}), unit),
+        *(piece for line in lines for piece in frame.line(line, unit)),
+        "</svg>",
+        f'<p class="legend">{"".join(_key(line) for line in lines)}</p></figure>',
+    ]
+    return "\n".join(parts)
+
+
+def nice(value: float) -> float:
+    """The next higher number of a kind that divides well into four."""
+    size = 10.0 ** math.floor(math.log10(value))
+    return next(size * factor for factor in (1, 1.2, 1.6, 2, 2.4, 3.2, 4, 6, 8, 10) if size * factor >= value * 0.9999)
+
+
+@dataclass(frozen=True)
+class _Frame:
+    most_gpus: float
+    top: float
+
+    def across(self, gpus: float) -> float:
+        """Where a number of GPUs lies."""
+        return LEFT + (WIDTH - LEFT - RIGHT) * gpus / self.most_gpus
+
+    def up(self, value: float) -> float:
+        """Where a value lies."""
+        return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * value / self.top
+
+    def axes(self, gpus: Sequence[float], unit: str) -> Iterator[str]:
+        """Grid, ticks and what they count."""
+        for part in range(5):
+            value = self.top * part / 4
+            up = self.up(value)
+            yield f'<line class="grid" x1="{LEFT}" y1="{up:.1f}" x2="{WIDTH - RIGHT}" y2="{up:.1f}"/>'
+            yield f'<text class="name" x="{LEFT - 8}" y="{up + 4:.1f}">{value:g}</text>'
+        for count in gpus:
+            yield f'<text class="tick" x="{self.across(count):.1f}" y="{HEIGHT - BOTTOM + 18}">{count:g}</text>'
+        yield f'<text class="tick" x="{(LEFT + WIDTH - RIGHT) / 2:.0f}" y="{HEIGHT - 6}">GPUs</text>'
+        yield f"<desc>{escape(unit)}</desc>"
+
+    def line(self, line: Line, unit: str) -> Iterator[str]:
+        """The line with its points."""
+        kind = f"c{line.colour % COLOURS}" + (" published" if line.is_dashed else "")
+        places = " ".join(f"{self.across(gpus):.1f},{self.up(value):.1f}" for gpus, value in line.points)
+        yield f'<g class="series {kind}"><polyline points="{places}"/>'
+        for gpus, value in line.points:
+            told = escape(f"{line.name}: {value:.2f} {unit} on {gpus:g} GPUs")
+            place = f'cx="{self.across(gpus):.1f}" cy="{self.up(value):.1f}"'
+            yield f'<circle {place} r="4"><title>{told}</title></circle>'
+        yield "</g>"
+
+
+def _key(line: Line) -> str:
+    kind = f"c{line.colour % COLOURS}" + (" published" if line.is_dashed else "")
+    return f'<span class="series {kind}"><i></i>{escape(line.name)}</span>'

@@ -1,0 +1,34 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""playbooks/report.yml writes its four files from the results of runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+from lab.simulator import ROOT
+from tests.integration.ansible import BIN, Ansible
+from tests.page import Page
+
+
+def test_a_report_is_written_from_results(tmp_path: Path) -> None:
+    results = tmp_path / "runs"
+    results.mkdir()
+    for nodes, rate in ((1, 100.0), (2, 150.0)):
+        proof = {"ok": True, "transport": "tcp", "why": "it was tcp"}
+        run = {"name": f"tcp-{nodes}", "nodes": nodes, "gpus": nodes, "transport": "tcp", "images_per_sec": rate}
+        (results / f"{nodes}.json").write_text(json.dumps({**run, "proof": proof}))
+    options = {"report_results": str(results), "report_dir": str(tmp_path / "report")}
+    command = [str(BIN / "ansible-playbook"), "playbooks/report.yml", "-e", json.dumps(options)]
+    environment = {**os.environ, **Ansible({}, tmp_path).environment}
+    ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    page = Page((tmp_path / "report" / "training.html").read_text())
+    assert page.external == []
+    assert page.tables[0][1][:6] == ["2", "2", "tcp", "150.0", "0.0", "1.50"]
+    assert "Nothing was measured by rdma." in (tmp_path / "report" / "training.md").read_text()
+    assert "measured,2,2,tcp,150.0" in (tmp_path / "report" / "training.csv").read_text()
+    assert json.loads((tmp_path / "report" / "training.json").read_text())["rows"][1]["speedup"] == 1.5
