@@ -111,7 +111,7 @@ nodes: setup-nodes ## Tests of the lab's nodes, which need root
 oldest: setup ## The same with the oldest ansible-core and pyVmomi that are supported
 	tools/oldest $(MARKS) --junitxml=$(REPORTS)/oldest.xml
 
-molecule: setup ## Test the roles on real nodes
+molecule: setup-nodes ## Test the roles on the lab's nodes, which need root
 	molecule test --all
 
 bench: setup ## Measure; each prints its ratios
