@@ -11,7 +11,28 @@ from typing import Any
 import pytest
 
 from lab.simulator import DATACENTRES, Simulator
+from tests.integration import callers
 from tests.integration.ansible import Ansible
+
+COMPLAINTS: pytest.StashKey[list[str]] = pytest.StashKey()
+
+
+def pytest_configure() -> None:
+    """Have a place where the processes of this run gather what was called."""
+    callers.begin()
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail a run in which a module made a call that the table of privileges does not give it, or the reverse."""
+    if not hasattr(session.config, "workerinput") and (complaints := callers.judge(session)):
+        session.config.stash[COMPLAINTS] = complaints
+        session.exitstatus = max(int(session.exitstatus), 1)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say what is missing in the table, and where."""
+    for complaint in config.stash.get(COMPLAINTS, []):
+        terminalreporter.write_line(f"PRIVILEGES: {complaint}", red=True)
 
 
 @pytest.fixture
@@ -29,6 +50,7 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Simulator]]:
 
     yield begin
     for simulator in running:
+        callers.note(simulator)
         simulator.stop()
 
 

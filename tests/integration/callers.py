@@ -1,0 +1,105 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Closes the loop of the privileges: what the modules really called in a run of tests, beside the table.
+
+Every simulator is asked at its end; the processes of a run share one folder; the first of them judges at the very end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from lab.simulator import ROOT, Simulator
+from plugins.module_utils.logic import privileges
+
+TABLE = "plugins/module_utils/logic/privilege_table.py"
+FOLDER = "DML_CALLERS"
+INVENTORY = ("ansible", "ansible-inventory", "ansible-playbook")
+# Ids and names of objects in paths of the REST API.
+VARIABLE = re.compile(r"/(domain-c\d+|[0-9a-f]{8}-[0-9a-f-]+|\d+|NVD-[^/?]+|nvd-[^/?]+|[\w-]*task-[^/?]+)(?=[/?]|$)")
+# Calls that the code makes only where no fast test leads: after a time-out, or in a part of esxi_profile that the tests
+# of the module for that part alone show.
+SELDOM = {
+    "esxi_power": {"Task.CancelTask", "VirtualMachine.PowerOffVM_Task"},
+    "esxi_profile": {
+        "HostSystem.DisableRuleset",
+        "HostSystem.RefreshGraphicsManager",
+        "HostSystem.RestartService",
+        "HostSystem.UpdatePassthruConfig",
+        "esxcli software vib remove",
+    },
+    "rdma_fabric": {"HostSystem.DeselectVnicForNicType"},
+    "vmotion": {"Task.CancelTask"},
+}
+Called = dict[str, set[str]]
+
+
+def begin() -> None:
+    """Make the folder of this run, unless the process that started this one has made it."""
+    if FOLDER not in os.environ:
+        os.environ[FOLDER] = tempfile.mkdtemp(prefix="dml-callers-")
+
+
+def note(simulator: Simulator) -> None:
+    """Keep what was called on a simulator; one that a test has stopped cannot tell any more."""
+    if simulator.process.poll() is not None:
+        return
+    handle, _path = tempfile.mkstemp(suffix=".json", dir=os.environ[FOLDER])
+    with os.fdopen(handle, "w") as file:
+        json.dump(simulator.callers(), file)
+
+
+def called() -> Called:
+    """The calls of each module in this run; those of the inventory plugin by the name ``workers``."""
+    found: Called = {}
+    for path in Path(os.environ[FOLDER]).glob("*.json"):
+        for caller, calls in json.loads(path.read_text()).items():
+            if match := re.fullmatch(r"dml\.vsphere \((.+)\)", caller):
+                name = "workers" if match[1] in INVENTORY else match[1]
+                found.setdefault(name, set()).update(VARIABLE.sub("/{id}", call) for call in calls)
+    return found
+
+
+def lacking(found: Mapping[str, set[str]]) -> list[str]:
+    """A sentence for each call that the table does not know, with the line to add."""
+    return [
+        line
+        for module in sorted(set(found) & privileges.modules())
+        for call in sorted(found[module])
+        if (line := _lacking(module, call))
+    ] + [
+        f"{module} calls vCenter and is not in {TABLE}: add to MODULES\n    {module!r}: (),"
+        for module in sorted(set(found) - privileges.modules() - {"pytest", "__main__"})
+    ]
+
+
+def _lacking(module: str, call: str) -> str:
+    if privileges.is_free(call) or call in privileges.calls_of(module):
+        return ""
+    known = "" if privileges.is_known(call) else f" and to CALLS\n    {call!r}: (Need(PRIVILEGE, OBJECT, SOURCE),),"
+    return f"{module} called {call}: add to {module!r} in MODULES of {TABLE}\n        {call!r},{known}"
+
+
+def unused(found: Mapping[str, set[str]]) -> list[str]:
+    """A sentence for each call that the table gives to a module which never made it."""
+    return [
+        f"{module} never called {call} in any test: remove it from {module!r} in MODULES of {TABLE}, or test it"
+        for module in sorted(privileges.modules())
+        for call in sorted(set(privileges.calls_of(module)) - found.get(module, set()) - SELDOM.get(module, set()))
+    ]
+
+
+def judge(session: pytest.Session) -> list[str]:
+    """What is wrong with the table, as far as this run can tell: what is unused, only after all fast tests."""
+    found = called()
+    whole = all(Path(argument).resolve() == ROOT / "tests" / "integration" for argument in session.config.args)
+    narrowed = session.config.option.keyword or session.config.option.markexpr not in {"", "not slow"}
+    complete = whole and not narrowed and not session.testsfailed
+    return lacking(found) + (unused(found) if complete else [])
