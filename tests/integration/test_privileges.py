@@ -146,7 +146,7 @@ def test_every_module_that_writes_is_refused_here() -> None:
             {"esxi_power": {"Folder.CreateFolder"}},
             "esxi_power called Folder.CreateFolder: add to 'esxi_power' in MODULES",
         ),
-        ({"esxi_magic": {"Folder.CreateFolder"}}, "esxi_magic calls vCenter and is not in"),
+        ({"training_watch": {"Folder.CreateFolder"}}, "training_watch calls vCenter and is not in"),
     ],
 )
 def test_a_call_that_the_table_lacks_is_told_with_the_line_to_add(found: dict[str, set[str]], words: str) -> None:

@@ -42,7 +42,7 @@ ALWAYS = ("System.Anonymous", "System.Read", "System.View")
 # Methods, as regular expressions, that need no more than every role has.
 FREE = (
     "Retrieve(ServiceContent|PropertiesEx|ManagedMethodExecuter|VgpuProfileInfo|VgpuDeviceInfo|EntityPermissions|RolePermissions)",
-    "ContinueRetrievePropertiesEx|Fetch|Login|Logout|CurrentTime|CreateContainerView|DestroyView",
+    "ContinueRetrievePropertiesEx|Fetch|Login|Logout|CurrentTime|CreateContainerView|DestroyView|FindByInventoryPath",
     "CreatePropertyCollector|DestroyPropertyCollector|CreateFilter|WaitForUpdatesEx",
     "Query(AssignedLicenses|ConfigTarget|DateTime|Events|NetConfig|NetworkHint|Options|SyncingVsanObjects|Perf.*)",
     "QueryAvailablePerfMetric|HostImageConfigGetAcceptance|CheckRelocate_Task|FindAssociatedProfile",
@@ -171,6 +171,7 @@ _GRAPHICS = ("HostSystem.RefreshGraphicsManager", "HostSystem.RestartService", "
 _PVRDMA = ("HostSystem.DisableRuleset", "HostSystem.EnableRuleset", "HostSystem.UpdateOptions")
 _VIB = ("esxcli software vib install", "esxcli software vib list", "esxcli software vib remove")
 _DCB = "esxcli network nic dcb status get"
+_RDMA = "esxcli rdma device list"  # before vSphere 7
 
 # The calls of each module that need more than every role has; "workers" is the inventory plugin.
 MODULES: dict[str, tuple[str, ...]] = {
@@ -210,7 +211,7 @@ MODULES: dict[str, tuple[str, ...]] = {
         "VirtualMachine.RelocateVM_Task",
         "VirtualMachine.ShutdownGuest",
     ),
-    "esxi_profile": (*_NOTE, *_OPTIONS, *_GRAPHICS, *_PVRDMA, *_VIB, _DCB, "HostSystem.UpdatePassthruConfig"),
+    "esxi_profile": (*_NOTE, *_OPTIONS, *_GRAPHICS, *_PVRDMA, *_VIB, _DCB, _RDMA, "HostSystem.UpdatePassthruConfig"),
     "esxi_pvrdma": _PVRDMA,
     "esxi_roce": (*_NOTE, *_OPTIONS, _DCB),
     "esxi_vib": _VIB,
@@ -228,8 +229,9 @@ MODULES: dict[str, tuple[str, ...]] = {
         "HostSystem.RemoveVirtualNic",
         "HostSystem.SelectVnicForNicType",
         "HostSystem.UpdateVirtualNic",
+        _RDMA,
     ),
-    "rdma_fabric_info": ("esxcli network diag ping",),
+    "rdma_fabric_info": ("esxcli network diag ping", _RDMA),
     "shared_settings": ("ClusterComputeResource.ReconfigureComputeResource_Task", "OptionManager.UpdateOptions"),
     "vcenter_role": (
         "AuthorizationManager.AddAuthorizationRole",
