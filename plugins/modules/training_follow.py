@@ -1,0 +1,124 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Module: show how a watched training job goes."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: training_follow
+short_description: Show how a watched training job goes, line by line
+version_added: 1.0.0
+description:
+  - Follows the file that M(dml.vsphere.training_watch) writes and shows step, images per second, loss, time to go and
+    the slowest rank every few seconds.
+  - It ends when every rank has made O(steps) steps, or when no record came for O(quiet) seconds. Then the job may have
+    ended, or not have begun to train; M(dml.vsphere.training_job_info) tells which.
+options:
+  records:
+    description: The file of records on this machine.
+    type: path
+    required: true
+  steps:
+    description: The last step of the job, if that is known.
+    type: int
+    default: 0
+  quiet:
+    description: Seconds without a record after which it ends.
+    type: float
+    default: 15
+  every:
+    description: Seconds between lines.
+    type: float
+    default: 5
+  progress:
+    description: Whether to show what happens while it happens.
+    type: bool
+    default: true
+  progress_file:
+    description: A file to which events are appended. It is made and followed by the action plugin; do not set it.
+    type: path
+extends_documentation_fragment:
+  - dml.vsphere.attributes.info
+seealso:
+  - module: dml.vsphere.training_watch
+  - module: dml.vsphere.training_job_info
+author:
+  - The dml.vsphere contributors (@dml-vsphere)
+"""
+
+EXAMPLES = r"""
+- name: Follow the job
+  dml.vsphere.training_follow:
+    records: /tmp/one/records.jsonl
+    steps: 1000
+  delegate_to: localhost
+"""
+
+RETURN = r"""
+ended:
+  description: V(finished) if every rank made all steps, else V(quiet).
+  returned: success
+  type: str
+last_seen:
+  description: When the last record arrived, in seconds since 1970; null if none did.
+  returned: success
+  type: float
+pace:
+  description: C(step) of all ranks, number of C(ranks), C(images_per_sec), C(loss), C(slowest) rank, its C(host).
+  returned: success
+  type: dict
+"""
+
+import time
+from pathlib import Path
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils import progress, runner
+from ..module_utils.logic.live_pace import LivePace
+from ..module_utils.watch.growing import Growing
+
+ARGUMENTS = {
+    "records": {"type": "path", "required": True},
+    "steps": {"type": "int", "default": 0},
+    "quiet": {"type": "float", "default": 15.0},
+    "every": {"type": "float", "default": 5.0},
+    **progress.ARGUMENTS,
+}
+
+
+def follow(growing: Growing, pace: LivePace, quiet: float, every: float, told: progress.Progress) -> str:
+    """Until there is nothing to follow, telling how it goes."""
+    heard = said = time.monotonic()
+    while True:
+        now = time.monotonic()
+        if pace.feed(growing.more()):
+            heard = now
+        if pace.is_done or now - said >= every:
+            said = now
+            told.tell("training", pace.line())
+        if pace.is_done:
+            return "finished"
+        if now - heard > quiet:
+            return "quiet"
+        growing.wait()
+
+
+def body(module: AnsibleModule) -> dict[str, Any]:
+    params = module.params
+    pace, told = LivePace(params["steps"]), progress.Progress(params["progress_file"])
+    with Growing(Path(params["records"])) as growing:
+        ended = follow(growing, pace, params["quiet"], params["every"], told)
+    return {"changed": False, "ended": ended, "last_seen": pace.last_seen, "pace": pace.summary()}
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    runner.run(module, lambda: body(module))
+
+
+if __name__ == "__main__":
+    main()

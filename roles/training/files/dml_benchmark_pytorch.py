@@ -1,0 +1,111 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Trains a network on synthetic images, or on a folder of them, by PyTorch and Horovod, recording each step."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import dml_options
+import dml_records
+import horovod.torch as hvd
+import torch
+
+
+def main() -> None:
+    """Train."""
+    chosen = dml_options.options(__doc__)
+    hvd.init()
+    device = _prepare(chosen)
+    records, pace = dml_records.start(), dml_options.Pace(chosen)
+    model = _model(chosen).to(device)
+    optimizer = hvd.DistributedOptimizer(
+        torch.optim.SGD(model.parameters(), 0.01 * hvd.size(), momentum=0.9), named_parameters=model.named_parameters()
+    )
+    hvd.broadcast_parameters(model.state_dict(), root_rank=0)
+    hvd.broadcast_optimizer_state(optimizer, root_rank=0)
+    run = torch.compile(model) if chosen.xla else model
+    scaler = torch.cuda.amp.GradScaler(enabled=chosen.fp16 and not chosen.cpu)
+    batches = _batches(chosen, device)
+    for number in pace.steps(lambda wish: bool(hvd.broadcast(torch.tensor(int(wish)), 0))):
+        images, labels = next(batches)
+        loss = _step(chosen, run, (optimizer, scaler), images, labels)
+        records.step(images=chosen.batch_size, loss=loss)
+        _pause(chosen, records, pace, number, model, images)
+    parameters = (value.detach().cpu().numpy().tobytes() for value in model.parameters())
+    dml_options.keep(pace.summary(hvd.rank(), hvd.size(), parameters))
+
+
+def _prepare(chosen: Any) -> Any:
+    torch.manual_seed(hvd.rank())
+    if chosen.cpu:
+        torch.set_num_threads(1)
+        return torch.device("cpu")
+    torch.cuda.set_device(hvd.local_rank())
+    return torch.device("cuda", hvd.local_rank())
+
+
+def _model(chosen: Any) -> Any:
+    if chosen.model == "resnet50":
+        from torchvision.models import resnet50  # the small network does without torchvision
+
+        return resnet50(num_classes=chosen.classes)
+    return torch.nn.Sequential(
+        torch.nn.Conv2d(3, 8, 3, 2),
+        torch.nn.ReLU(),
+        torch.nn.AdaptiveAvgPool2d(1),
+        torch.nn.Flatten(),
+        torch.nn.Linear(8, chosen.classes),
+    )
+
+
+def _batches(chosen: Any, device: Any) -> Iterator[Any]:
+    if not chosen.data:
+        images = torch.rand(chosen.batch_size, 3, chosen.image_size, chosen.image_size, device=device)
+        labels = torch.randint(0, chosen.classes, (chosen.batch_size,), device=device)
+        while True:
+            yield images, labels
+    from torchvision import datasets, transforms  # synthetic images do without torchvision
+
+    shape = transforms.Compose([transforms.RandomResizedCrop(chosen.image_size), transforms.ToTensor()])
+    folder = datasets.ImageFolder(chosen.data, shape)
+    share = torch.utils.data.distributed.DistributedSampler(folder, hvd.size(), hvd.rank())
+    loader = torch.utils.data.DataLoader(folder, chosen.batch_size, sampler=share, num_workers=4, drop_last=True)
+    epoch = 0
+    while True:
+        share.set_epoch(epoch)
+        epoch += 1
+        for images, labels in loader:
+            yield images.to(device, non_blocking=True), labels.to(device, non_blocking=True)
+
+
+def _step(chosen: Any, run: Any, update: Any, images: Any, labels: Any) -> float:
+    optimizer, scaler = update
+    optimizer.zero_grad()
+    kind = torch.bfloat16 if chosen.cpu else torch.float16
+    with torch.autocast("cpu" if chosen.cpu else "cuda", dtype=kind, enabled=chosen.fp16):
+        loss = torch.nn.functional.cross_entropy(run(images), labels)
+    scaler.scale(loss).backward()
+    # The scaler must see the gradients of all ranks, not those of this one.
+    optimizer.synchronize()
+    with optimizer.skip_synchronize():
+        scaler.step(optimizer)
+    scaler.update()
+    return float(loss.item())
+
+
+def _pause(chosen: Any, records: Any, pace: Any, number: int, model: Any, images: Any) -> None:
+    if pace.is_due(chosen.evaluate_every, number):
+        with records.phase("eval"), torch.no_grad():
+            model(images)
+    if pace.is_due(chosen.checkpoint_every, number):
+        with records.phase("checkpoint"):
+            if hvd.rank() == 0:
+                os.makedirs(chosen.checkpoints, exist_ok=True)
+                torch.save(model.state_dict(), os.path.join(chosen.checkpoints, f"step{number}.pt"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Prints the RDMA devices of this node as JSON: name, driver, index of its RoCE v2 GID for IPv4, bytes sent."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+IPV4_MAPPED = "0000:0000:0000:0000:0000:ffff:"
+WORD_BYTES = 4
+
+
+def devices(root: Path) -> list[dict[str, Any]]:
+    """All devices with a first port, as sysfs tells of them."""
+    ports = sorted(path for path in root.glob("class/infiniband/*/ports/1") if path.is_dir())
+    return [_device(port) for port in ports]
+
+
+def _device(port: Path) -> dict[str, Any]:
+    folder = port.parents[1]
+    link = folder / "device" / "driver"
+    return {
+        "name": folder.name,
+        "driver": link.resolve().name if link.exists() else None,
+        "gid_index": _gid_index(port),
+        "sent_bytes": _sent(port),
+    }
+
+
+def _gid_index(port: Path) -> int | None:
+    for path in sorted((port / "gids").glob("*"), key=lambda path: int(path.name)):
+        if _text(path).startswith(IPV4_MAPPED) and _text(port / "gid_attrs" / "types" / path.name) == "RoCE v2":
+            return int(path.name)
+    return None
+
+
+def _sent(port: Path) -> int | None:
+    """Bytes that the device sent, where it counts them; port_xmit_data counts words of four bytes."""
+    words = _text(port / "counters" / "port_xmit_data")
+    return int(words) * WORD_BYTES if words.isdigit() else None
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:  # an unused entry of the table of GIDs answers so
+        return ""
+
+
+if __name__ == "__main__":
+    print(json.dumps(devices(Path(sys.argv[1] if len(sys.argv) > 1 else "/sys"))))  # noqa: T201 # that is its answer

@@ -1,0 +1,227 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""training_job and training_job_info with real mpirun: start, stop, and ways to die that leave no process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from plugins.module_utils.logic.training_log import parse
+from tests.integration import training
+from tests.integration.ansible import Ansible
+from tests.integration.training import Nodes
+
+WHY_NOT = training.missing()
+pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
+LONG = (10_000, 0.05)
+
+
+@pytest.fixture
+def nodes(tmp_path: Path) -> Iterator[Nodes]:
+    """Four nodes; whatever a test leaves behind is ended."""
+    four = Nodes(Ansible({}, tmp_path), tmp_path)
+    yield four
+    job = four.look()
+    if job["state"] == "running":
+        four.stop()
+    for pid in four.processes(job) if "run_id" in job else []:
+        os.kill(pid, signal.SIGKILL)
+
+
+def test_a_job_runs_to_its_end_and_is_not_started_twice(nodes: Nodes) -> None:
+    assert nodes.check(5, 0.01).changed
+    assert nodes.look() == {"state": "absent"}
+    started = nodes.start(5, 0.01, transport="tcp", stack="lab-cpu")
+    assert started.changed, started.out
+    job = nodes.ended()
+    assert (job["state"], job["exit_code"], job["left"], job["transport"]) == ("finished", 0, {}, "tcp")
+    assert nodes.processes(job) == []
+    assert not nodes.start(5, 0.01).changed
+    refused = nodes.start(6, 0.01)
+    assert refused.rc != 0
+    assert "it holds a job with another command; give each job a run directory of its own" in refused.msg
+
+
+def test_what_a_job_is_can_be_told_while_it_runs(nodes: Nodes) -> None:
+    nodes.start(*LONG)
+    job = nodes.training()
+    records = [nodes.steps(rank)[0] for rank in range(4)]
+    assert [record["host"] for record in records] == job["nodes_of_ranks"] == [nodes.here, "n2", "n3", "n4"]
+    assert {record["job"] for record in records} == {job["job"]}
+    assert [record["size"] for record in records] == [4] * 4
+    launcher = job["launcher"]
+    stat = Path(f"/proc/{launcher['pid']}/stat").read_text().rsplit(")", 1)[1].split()
+    assert int(stat[19]) == launcher["start"]
+    assert int(stat[3]) == launcher["pid"], "mpirun is not the leader of a session of its own"
+    assert job["script_sha256"]
+    assert not nodes.start(*LONG).changed
+
+
+def test_stopping_ends_just_this_job(nodes: Nodes, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    other = Nodes(Ansible({}, tmp_path), tmp_path / "other")
+    nodes.start(*LONG)
+    other.start(*LONG)
+    try:
+        job, others = nodes.training(), other.training()
+        assert nodes.stop().changed
+        assert nodes.look()["state"] == "stopped"
+        alive = nodes.processes(others)
+        assert not {record["pid"] for record in (nodes.steps(rank)[0] for rank in range(4))} & set(alive)
+        assert {other.steps(rank)[0]["pid"] for rank in range(4)} <= set(alive)
+        before = len(other.steps(3))
+        other.until(lambda _job: len(other.steps(3)) > before)
+        assert not nodes.stop().changed
+        assert job["job"] != others["job"]
+    finally:
+        other.stop()
+    assert nodes.processes(job) == []
+
+
+def test_a_killed_rank_is_named(nodes: Nodes) -> None:
+    nodes.start(*LONG)
+    nodes.training()
+    victim = nodes.steps(2)[0]["pid"]
+    os.kill(victim, signal.SIGKILL)
+    job = nodes.ended()
+    assert (job["state"], job["rank"], job["node"]) == ("died", 2, "n3")
+    assert job["why"] == f"rank 2 on n3 (process {victim}) was ended by signal 9 (Killed)"
+    assert nodes.processes(job) == []
+
+
+def test_a_node_that_is_gone_is_named(nodes: Nodes) -> None:
+    nodes.start(*LONG)
+    nodes.training()
+    (nodes.folder / "down").write_text("n3\n")
+    rank = nodes.steps(2)[0]["pid"]
+    daemon = int(Path(f"/proc/{rank}/stat").read_text().rsplit(")", 1)[1].split()[1])
+    os.kill(daemon, signal.SIGKILL)
+    os.kill(rank, signal.SIGKILL)
+    job = nodes.ended()
+    assert (job["state"], job["node"]) == ("died", "n3")
+    assert job["why"] == "the launcher lost the node n3"
+    assert job["left"] == {"n3": "ssh: connect to host n3 port 22: No route to host"}
+    assert nodes.processes(job) == []
+
+
+def test_what_ranks_leave_running_is_ended_on_every_node(nodes: Nodes) -> None:
+    nodes.start(3, 0.01, "leave")
+    job = nodes.ended()
+    assert (job["state"], job["left"]) == ("finished", {})
+    assert nodes.processes(job) == []
+
+
+def test_an_error_of_the_script_is_told(nodes: Nodes) -> None:
+    nodes.start(100, 0.01, "fail", 1)
+    job = nodes.ended()
+    assert (job["state"], job["rank"], job["node"]) == ("died", 1, "n2")
+    assert job["why"] == "rank 1 on n2 ended: RuntimeError: the loss went away"
+
+
+def test_a_syntax_error_is_told(nodes: Nodes) -> None:
+    nodes.script.write_text("def train(:\n")
+    nodes.start(1, 0)
+    job = nodes.ended()
+    assert job["state"] == "died"
+    assert "ended: SyntaxError: invalid syntax" in job["why"]
+    assert nodes.processes(job) == []
+
+
+def test_a_node_that_cannot_be_reached_is_told(nodes: Nodes) -> None:
+    (nodes.folder / "down").write_text("n4\n")
+    nodes.start(*LONG)
+    job = nodes.ended()
+    assert job["state"] == "died"
+    assert job["why"] == "the launcher could not reach the node n4: ssh: connect to host n4 port 22: No route to host"
+    assert nodes.processes(job) == []
+
+
+def test_a_program_that_is_not_there_is_told(nodes: Nodes) -> None:
+    nodes.start(command=["/nowhere/python"])
+    job = nodes.ended()
+    assert job["state"] == "died"
+    assert "the program /nowhere/python cannot be run on" in job["why"]
+
+
+def test_without_mpirun_nothing_is_claimed(nodes: Nodes) -> None:
+    failed = nodes.start(*LONG, mpirun="/nowhere/mpirun")
+    assert failed.rc != 0
+    assert "could not start /nowhere/mpirun: /nowhere/mpirun: No such file or directory" in failed.msg
+    assert nodes.look() == {"state": "absent"}
+
+
+def test_a_full_disk_is_told(nodes: Nodes) -> None:
+    small = nodes.folder / "small"
+    small.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=192k", "tmpfs", str(small)], check=True)
+    nodes.run_dir = small / "run"
+    try:
+        nodes.start(100_000, 0)
+        job = nodes.ended()
+        assert job["state"] == "died"
+        assert "No space left on device" in job["why"] or "is full" in job["why"]
+        assert nodes.processes(job) == []
+    finally:
+        subprocess.run(["umount", "-l", str(small)], check=True)
+
+
+def test_a_job_outlives_its_controller_and_is_found_again(nodes: Nodes) -> None:
+    program = (
+        "import sys; from tests.module_arguments import patch_module_args; from plugins.modules import training_job\n"
+        f"with patch_module_args({nodes.options(*LONG)!r}): training_job.main()"
+    )
+    controller = subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,
+        cwd=training.FILES.parents[2],
+    )
+    nodes.until(lambda job: job["state"] == "running")
+    try:
+        os.killpg(controller.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        assert controller.poll() == 0
+    controller.wait()
+    job = nodes.training()
+    assert not nodes.start(*LONG).changed
+    assert nodes.look()["launcher"] == job["launcher"]
+    nodes.stop()
+    for rank in range(4):
+        log = parse((nodes.run_dir / f"rank{rank}.jsonl").read_text())
+        assert log.problems == []
+        assert [record.step for record in log.steps] == list(range(1, len(log.steps) + 1))
+
+
+def test_a_job_whose_supervisor_was_killed_can_be_stopped(nodes: Nodes) -> None:
+    nodes.start(*LONG)
+    job = nodes.training()
+    supervisor = int(Path(f"/proc/{job['launcher']['pid']}/stat").read_text().rsplit(")", 1)[1].split()[1])
+    os.kill(supervisor, signal.SIGKILL)
+    assert nodes.look()["state"] == "running"
+    assert nodes.stop().changed
+    assert nodes.look()["state"] == "stopped"
+    assert nodes.processes(job) == []
+
+
+@pytest.mark.parametrize(
+    ("wish", "words"),
+    [
+        ({"command": []}, "command is empty"),
+        ({"ranks": 9}, "ranks is 9, and the hosts have 4 slots"),
+        ({"hosts": [{"name": "n2"}, {"name": "n2"}]}, "'n2' twice"),
+    ],
+)
+def test_an_impossible_wish_is_refused_before_anything_is_written(
+    nodes: Nodes, wish: dict[str, object], words: str
+) -> None:
+    refused = nodes.start(*LONG, **wish)
+    assert refused.rc != 0
+    assert words in refused.msg
+    assert not nodes.run_dir.exists()

@@ -1,0 +1,128 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Nodes that real mpirun trains on: processes of this machine, each with a host name of its own, reached as by ssh."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.integration.ansible import Ansible, Outcome
+
+FILES = Path(__file__).parents[2] / "roles" / "training" / "files"
+DEADLINE = 90.0
+REMOTE_SHELL = """#!/bin/sh
+# What ssh does, on this machine under another host name. Nodes named in the file down do not answer.
+node=$1; shift
+if grep -qsx "$node" {folder}/down; then
+  echo "ssh: connect to host $node port 22: No route to host" >&2; exit 255
+fi
+exec unshare --uts sh -c 'hostname "$0" && exec sh -c "$1"' "$node" "$*"
+"""
+# Speaks the records as a training does; argv: steps, seconds of each, and what to do at which step.
+SCRIPT = """
+import os, subprocess, sys, time
+import dml_records
+records = dml_records.start()
+if sys.argv[3:] == ["leave"]:
+    subprocess.Popen(["sleep", "1000"], start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+steps, seconds = int(sys.argv[1]), float(sys.argv[2])
+for number in range(1, steps + 1):
+    time.sleep(seconds)
+    records.step(images=8, loss=1.0 / number)
+    if sys.argv[3:] == ["fail", str(records.rank)] and number == 3:
+        raise RuntimeError("the loss went away")
+"""
+
+
+def missing() -> str:
+    """Why no mpirun can be tried here; empty where it can."""
+    if os.geteuid() != 0:
+        return "host names of their own need root"
+    return "" if shutil.which("mpirun") and shutil.which("unshare") else "there is no mpirun"
+
+
+class Nodes:
+    """The nodes, and the modules against them."""
+
+    def __init__(self, ansible: Ansible, folder: Path) -> None:
+        self._ansible, self.folder = ansible, folder
+        self.run_dir = folder / "run"
+        self.script = folder / "train.py"
+        self.script.write_text(SCRIPT)
+        self.shell = folder / "reach"
+        self.shell.write_text(REMOTE_SHELL.format(folder=folder))
+        self.shell.chmod(0o755)
+        self.here = socket.gethostname()
+
+    def options(self, *arguments: Any, **more: Any) -> dict[str, Any]:
+        """What starts a job on four nodes, the launcher one of them."""
+        return {
+            "run_dir": str(self.run_dir),
+            "command": [sys.executable, "-u", str(self.script), *map(str, arguments)],
+            "hosts": [{"name": self.here}, {"name": "n2"}, {"name": "n3"}, {"name": "n4"}],
+            "environment": {"PYTHONPATH": str(FILES)},
+            "mpirun_arguments": ["--mca", "btl", "tcp,self", "--bind-to", "none"],
+            "remote_shell": str(self.shell),
+            "remote_python": sys.executable,
+            "script": str(self.script),
+            **more,
+        }
+
+    def start(self, *arguments: Any, **more: Any) -> Outcome:
+        return self._ansible.module("training_job", **self.options(*arguments, **more))
+
+    def check(self, *arguments: Any, **more: Any) -> Outcome:
+        return self._ansible.module("training_job", check=True, **self.options(*arguments, **more))
+
+    def stop(self) -> Outcome:
+        return self._ansible.module("training_job", run_dir=str(self.run_dir), state="stopped")
+
+    def look(self) -> dict[str, Any]:
+        """What training_job_info tells."""
+        outcome = self._ansible.module("training_job_info", run_dir=str(self.run_dir))
+        assert outcome.rc == 0, outcome.msg
+        return dict(outcome.result["job"])
+
+    def ended(self) -> dict[str, Any]:
+        """What it tells when the job does not run any more."""
+        return self.until(lambda job: job["state"] != "running")
+
+    def until(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        """Wait until the job is so."""
+        deadline = time.monotonic() + DEADLINE
+        while not wanted(job := self.look()):
+            assert time.monotonic() < deadline, job
+            time.sleep(0.2)
+        return job
+
+    def steps(self, rank: int) -> list[dict[str, Any]]:
+        """The records of a rank, whole lines only."""
+        path = self.run_dir / f"rank{rank}.jsonl"
+        lines = path.read_text().split("\n")[:-1] if path.exists() else []
+        return [json.loads(line) for line in lines]
+
+    def training(self, steps: int = 2) -> dict[str, Any]:
+        """Wait until every rank has made so many steps and MPI's namespace is known."""
+        return self.until(lambda job: bool(job["job"]) and all(len(self.steps(rank)) >= steps for rank in range(4)))
+
+    def processes(self, job: dict[str, Any]) -> list[int]:
+        """Every process on this machine with the job's mark, and MPI's daemons of it."""
+        mark, daemon, found = f"DML_RUN_ID={job['run_id']}".encode(), str(int(job["job"] or 1) - 1).encode(), []
+        for path in Path("/proc").glob("[0-9]*"):
+            try:
+                words = (path / "cmdline").read_bytes().split(b"\0")
+                state = (path / "stat").read_bytes().rsplit(b")", 1)[1].split()[0]
+                is_daemon = words[0].endswith(b"orted") and daemon in words
+                if state != b"Z" and (is_daemon or mark in (path / "environ").read_bytes()):
+                    found.append(int(path.name))
+            except OSError:
+                continue
+        return found
