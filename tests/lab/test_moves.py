@@ -36,11 +36,7 @@ while True:
 
 def test_stun_freezes_and_cuts_off(place: Place) -> None:
     place.lab.hypervisor.ask("PUT", "/moves/worker02", {"precopy_seconds": 1, "stun_seconds": STUN})
-    for number, name, code in ((1, "receiver", RECEIVER), (2, "sender", SENDER)):
-        peer = place.address(1) if number == 2 else ""
-        place.inside(
-            number, f"cat > {name}.py <<'E'\n{code}E\nsetsid python3 {name}.py {peer} > {name}.log 2>&1 < /dev/null &"
-        )
+    _talk(place)
     pings = subprocess.Popen(
         place.login(place.address(1), f"ping -D -i 0.2 -w 60 {place.address(2)}"), stdout=subprocess.PIPE, text=True
     )
@@ -87,6 +83,15 @@ def test_link_lost_and_found(place: Place) -> None:
     assert place.inside(3, "true", check=False).returncode == 255
     place.lab.hypervisor.ask("POST", "/nodes/worker03/harm", {"kind": "plug"})
     until(lambda: place.inside(3, "true", check=False).returncode == 0, "worker03 is heard again")
+
+
+def _talk(place: Place) -> None:
+    """Worker 2 sends to worker 1 from now on."""
+    for number, name, code in ((1, "receiver", RECEIVER), (2, "sender", SENDER)):
+        peer = place.address(1) if number == 2 else ""
+        place.inside(
+            number, f"cat > {name}.py <<'E'\n{code}E\nsetsid python3 {name}.py {peer} > {name}.log 2>&1 < /dev/null &"
+        )
 
 
 def _arrivals(place: Place) -> list[tuple[int, float, float]]:
