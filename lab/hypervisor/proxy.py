@@ -74,7 +74,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_CONNECT(self) -> None:
         """Join a node with a server of its choice, for HTTPS."""
-        host, _, port = self.path.rpartition(":")
+        host, _colon, port = self.path.rpartition(":")
         try:
             beyond = _reach(host, int(port))
         except OSError as error:
@@ -166,7 +166,7 @@ def _reach(host: str, port: int) -> socket.socket:
 def _join(one: socket.socket, other: socket.socket) -> None:
     """Carry bytes both ways until one side ends or both are silent for long."""
     while True:
-        ready, _, _ = select.select([one, other], [], [], IDLE_SECONDS)
+        ready, _writable, _broken = select.select([one, other], [], [], IDLE_SECONDS)
         if not ready:
             return
         for side in ready:

@@ -110,7 +110,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         """Answer it by the table."""
         parts = self.path.strip("/").split("/")
         names = parts[1:2]
-        route = ROUTES.get((self.command, "/".join([parts[0], *("*" for _ in names), *parts[2:]])))
+        route = ROUTES.get((self.command, "/".join([parts[0], *("*" for _name in names), *parts[2:]])))
         if route is None:
             self._answer(404, f"There is no {self.command} {self.path}.")
             return

@@ -43,8 +43,8 @@ class Share:
     @classmethod
     def parse(cls, text: str) -> Share:
         """HERE[:THERE[:rw]]"""
-        here, _, rest = text.partition(":")
-        there, _, mode = rest.partition(":")
+        here, _colon, rest = text.partition(":")
+        there, _colon, mode = rest.partition(":")
         path = Path(here).resolve()
         if not path.is_dir() or mode not in {"", "ro", "rw"}:
             raise LabError(f"{text} cannot be shared: it is HERE[:THERE[:rw]], and HERE a folder that exists.")

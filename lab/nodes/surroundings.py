@@ -79,7 +79,7 @@ def _pip(proxy: str, certificates: bool) -> str:
         [sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=False
     )
     for line in listed.stdout.splitlines():
-        key, _, value = line.partition("=")
+        key, _equals, value = line.partition("=")
         name = key.rpartition(".")[2]
         if name in {"index-url", "extra-index-url", "trusted-host"}:
             config["global"][name] = value.strip("'\"")

@@ -69,14 +69,14 @@ def test_four_nodes_download_once(archive: str, by_proxy: urllib.request.OpenerD
 
 
 def test_lists_are_not_kept(archive: str, by_proxy: urllib.request.OpenerDirector) -> None:
-    assert [by_proxy.open(f"{archive}/InRelease").read() for _ in range(2)] == [b"1", b"2"]
+    assert [by_proxy.open(f"{archive}/InRelease").read() for _time in range(2)] == [b"1", b"2"]
 
 
 @pytest.mark.parametrize(("path", "code"), [("/short.deb", 502), ("/missing.deb", 404)])
 def test_broken_download_is_not_kept(
     archive: str, by_proxy: urllib.request.OpenerDirector, tmp_path: Path, path: str, code: int
 ) -> None:
-    for _ in range(2):
+    for _time in range(2):
         with pytest.raises(urllib.error.HTTPError) as caught:
             by_proxy.open(f"{archive}{path}").read()
         assert caught.value.code == code
