@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """What a node does before anybody can log in: it takes its name, users and keys, as cloud-init would."""

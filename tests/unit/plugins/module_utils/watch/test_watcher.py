@@ -18,7 +18,7 @@ import pytest
 
 from plugins.module_utils.watch import link, node_side, watcher
 
-HERE = ["sh", "-c"]
+HERE = ("sh", "-c")
 
 
 def wait_for(condition: Callable[[], Any]) -> None:
