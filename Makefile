@@ -29,7 +29,7 @@ REPORTS := .cache/reports
 SIMULATOR := .cache/vcenter
 GOVC := .cache/govc
 
-.PHONY: help setup setup-nodes environment lock demo test test-full lint lint-python lint-types lint-shell lint-yaml \
+.PHONY: help setup setup-nodes setup-tests environment lock demo test test-full lint lint-python lint-types lint-shell lint-yaml \
   lint-ansible lint-docs lint-go lint-pins sanity unit integration nodes oldest molecule bench docs build clean
 
 help: ## Say what can be done
@@ -102,13 +102,16 @@ sanity: environment ## ansible-test sanity, all of it that needs no container
 unit: environment ## Unit tests
 	$(PYTEST) tests/unit $(MARKS) --junitxml=$(REPORTS)/unit.xml
 
-integration: setup ## Tests against the simulator
+setup-tests: setup ## Add what the tests need: OpenMPI, as root or by sudo
+	@tools/setup --tests
+
+integration: setup-tests ## Tests against the simulator
 	$(PYTEST) tests/integration $(MARKS) --numprocesses 3 --dist worksteal --junitxml=$(REPORTS)/integration.xml
 
 nodes: setup-nodes ## Tests of the lab's nodes, which need root
 	$(PYTEST) tests/lab $(MARKS) --junitxml=$(REPORTS)/nodes.xml
 
-oldest: setup ## The same with the oldest ansible-core and pyVmomi that are supported
+oldest: setup-tests ## The same with the oldest ansible-core and pyVmomi that are supported
 	tools/oldest $(MARKS) --junitxml=$(REPORTS)/oldest.xml
 
 molecule: setup-nodes ## Test the roles on the lab's nodes, which need root

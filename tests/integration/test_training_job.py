@@ -18,8 +18,6 @@ from tests.integration import training
 from tests.integration.ansible import Ansible
 from tests.integration.training import Nodes
 
-WHY_NOT = training.missing()
-pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
 LONG = (10_000, 0.05)
 
 

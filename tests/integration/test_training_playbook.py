@@ -15,12 +15,8 @@ import pytest
 import yaml
 
 from lab.simulator import ROOT
-from tests.integration import training
 from tests.integration.ansible import BIN, Ansible
 from tests.integration.training import Nodes
-
-WHY_NOT = training.missing()
-pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
 
 
 class Playbook:
