@@ -62,7 +62,9 @@ def seen(host: Values, others: Others, groups: Iterable[str] = ()) -> Host:
         nodes=tuple(sorted((gpu.pciId, nodes[gpu.pciId]) for gpu in _shared(host) if gpu.pciId in nodes)),
         groups=tuple(groups),
         workers=others.workers,
-        holders=tuple((one.name, str(gpu.gpu)) for one in others.running for gpu in held(one) if gpu.gpu.profile),
+        holders=tuple(
+            sorted((one.name, str(gpu.gpu)) for one in others.running for gpu in held(one) if gpu.gpu.profile)
+        ),
     )
 
 

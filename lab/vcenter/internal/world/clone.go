@@ -17,12 +17,22 @@ func (m *vmMethods) CloneVMTask(ctx *simulator.Context, req *types.CloneVM_Task)
 		body.Fault_ = soapFault(&types.InvalidArgument{InvalidProperty: "spec.snapshot"})
 		return body
 	}
+	plain, config := *req, req.Spec.Config
+	if !req.Spec.PowerOn {
+		// vcsim drops most of what a clone is to differ in, such as its reservation: that is done as a change of the clone.
+		plain.Spec.Config = nil
+	}
 	t := m.world.start(ctx, m.VirtualMachine, "cloneVMTask", "VirtualMachine.clone", func(j *job) (types.AnyType, types.BaseMethodFault) {
-		result, fault := m.stock(j, func(c *simulator.Context) soap.HasFault { return m.VirtualMachine.CloneVMTask(c, req) },
+		result, fault := m.stock(j, func(c *simulator.Context) soap.HasFault { return m.VirtualMachine.CloneVMTask(c, &plain) },
 			func(b soap.HasFault) ref { return b.(*methods.CloneVM_TaskBody).Res.Returnval })
-		if fault == nil {
-			m.inherit(j, result.(ref))
+		if fault != nil {
+			return nil, fault
 		}
+		clone := m.inherit(j, result.(ref))
+		if clone == nil || config == nil || plain.Spec.Config != nil {
+			return result, nil
+		}
+		_, fault = clone.reconfigure(j, &types.ReconfigVM_Task{This: clone.Self, Spec: *config})
 		return result, fault
 	})
 	body.Res = &types.CloneVM_TaskResponse{Returnval: t}
@@ -30,10 +40,10 @@ func (m *vmMethods) CloneVMTask(ctx *simulator.Context, req *types.CloneVM_Task)
 }
 
 // inherit gives a clone what vcsim does not copy, and addresses of its own.
-func (m *vmMethods) inherit(j *job, made ref) {
+func (m *vmMethods) inherit(j *job, made ref) *vmMethods {
 	clone, ok := m.world.reg.Get(made).(*simulator.VirtualMachine)
 	if !ok {
-		return
+		return nil
 	}
 	var config types.VirtualMachineConfigInfo
 	j.ctx.WithLock(m.VirtualMachine, func() { config = *m.Config })
@@ -63,6 +73,7 @@ func (m *vmMethods) inherit(j *job, made ref) {
 			}
 		}
 	})
+	return &vmMethods{VirtualMachine: clone, world: m.world}
 }
 
 // macAddress is an address of the range that vCenter assigns from.

@@ -12,17 +12,21 @@ import (
 // ReconfigVMTask changes the machine after the checks that vcsim leaves out.
 func (m *vmMethods) ReconfigVMTask(ctx *simulator.Context, req *types.ReconfigVM_Task) soap.HasFault {
 	t := m.run(ctx, "reconfigVMTask", "VirtualMachine.reconfigure", func(j *job) (types.AnyType, types.BaseMethodFault) {
-		if f := m.refuseChange(j, &req.Spec); f != nil {
-			return nil, f
-		}
-		result, fault := m.stock(j, func(c *simulator.Context) soap.HasFault { return m.VirtualMachine.ReconfigVMTask(c, req) },
-			func(b soap.HasFault) ref { return b.(*methods.ReconfigVM_TaskBody).Res.Returnval })
-		if fault == nil {
-			m.followUp(j, &req.Spec)
-		}
-		return result, fault
+		return m.reconfigure(j, req)
 	})
 	return &methods.ReconfigVM_TaskBody{Res: &types.ReconfigVM_TaskResponse{Returnval: t}}
+}
+
+func (m *vmMethods) reconfigure(j *job, req *types.ReconfigVM_Task) (types.AnyType, types.BaseMethodFault) {
+	if f := m.refuseChange(j, &req.Spec); f != nil {
+		return nil, f
+	}
+	result, fault := m.stock(j, func(c *simulator.Context) soap.HasFault { return m.VirtualMachine.ReconfigVMTask(c, req) },
+		func(b soap.HasFault) ref { return b.(*methods.ReconfigVM_TaskBody).Res.Returnval })
+	if fault == nil {
+		m.followUp(j, &req.Spec)
+	}
+	return result, fault
 }
 
 // refuseChange says why a change cannot be made, and gives new devices the keys that a vCenter gives.
