@@ -73,14 +73,8 @@ options:
     description: Whether V(in_service) leaves hosts alone that this collection did not take out of service.
     type: bool
     default: true
-  progress:
-    description: Whether to show what happens while it happens.
-    type: bool
-    default: true
-  progress_file:
-    description: A file to which events are appended. It is made and followed by the action plugin; do not set it.
-    type: path
 extends_documentation_fragment:
+  - dml.vsphere.progress
   - dml.vsphere.connection
   - dml.vsphere.hosts
   - dml.vsphere.attributes

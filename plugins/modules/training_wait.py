@@ -30,14 +30,8 @@ options:
     description: Seconds to wait.
     type: float
     default: 600
-  progress:
-    description: Whether to show what happens while it happens.
-    type: bool
-    default: true
-  progress_file:
-    description: A file to which events are appended. It is made and followed by the action plugin; do not set it.
-    type: path
 extends_documentation_fragment:
+  - dml.vsphere.progress
   - dml.vsphere.attributes.info
 seealso:
   - module: dml.vsphere.training_watch

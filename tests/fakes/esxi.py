@@ -69,11 +69,11 @@ class FakeFields:
         self.field: list[Any] = []
         host.properties_of({"availableField": lambda: self.field, "customValue": self._values})
 
-    def AddCustomFieldDef(self, name: str, moType: Any) -> Any:  # noqa: N802, N803
+    def AddCustomFieldDef(self, name: str, moType: Any) -> Any:  # noqa: N803
         self.field.append(SimpleNamespace(name=name, key=100 + len(self.field), managedObjectType=moType))
         return self.field[-1]
 
-    def SetField(self, entity: Any, key: int, value: str) -> None:  # noqa: N802
+    def SetField(self, entity: Any, key: int, value: str) -> None:
         if self.host.write("SetField", value):
             self.values[key] = value
 
@@ -92,7 +92,7 @@ class FakeOptions:
     def _reader(self, key: str) -> Callable[[], Any]:
         return lambda: self.values[key]
 
-    def UpdateOptions(self, changed: list[Any]) -> None:  # noqa: N802
+    def UpdateOptions(self, changed: list[Any]) -> None:
         if self.host.write("UpdateOptions", *((one.key, one.value) for one in changed)):
             self.values.update({one.key: one.value for one in changed})
 
@@ -113,11 +113,11 @@ class FakeFirewall:
 
         return read
 
-    def EnableRuleset(self, ruleset: str) -> None:  # noqa: N802
+    def EnableRuleset(self, ruleset: str) -> None:
         if self.host.write("EnableRuleset", ruleset):
             self.open[ruleset] = True
 
-    def DisableRuleset(self, ruleset: str) -> None:  # noqa: N802
+    def DisableRuleset(self, ruleset: str) -> None:
         if self.host.write("DisableRuleset", ruleset):
             self.open[ruleset] = False
 
@@ -129,15 +129,15 @@ class FakeKernelModules:
         self.host, self.strings = host, strings
         host.has(configManager__kernelModuleSystem=self_of(self))
 
-    def QueryModules(self) -> list[Any]:  # noqa: N802
+    def QueryModules(self) -> list[Any]:
         return [SimpleNamespace(name=key, optionString=text, loaded=True) for key, text in self.strings.items()]
 
-    def QueryConfiguredModuleOptionString(self, name: str) -> str:  # noqa: N802
+    def QueryConfiguredModuleOptionString(self, name: str) -> str:
         if name not in self.strings:
             raise vim.fault.NotFound(msg="no such module")
         return self.strings[name]
 
-    def UpdateModuleOptionString(self, name: str, options: str) -> None:  # noqa: N802
+    def UpdateModuleOptionString(self, name: str, options: str) -> None:
         if self.host.write("UpdateModuleOptionString", name, options):
             self.strings[name] = options
 

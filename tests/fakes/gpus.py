@@ -49,13 +49,13 @@ class FakeGpus:
             configManager__serviceSystem=self_of(self),
         )
 
-    def UpdatePassthruConfig(self, wanted: list[Any]) -> None:  # noqa: N802
+    def UpdatePassthruConfig(self, wanted: list[Any]) -> None:
         if self.host.write("UpdatePassthruConfig", *((one.id, one.passthruEnabled) for one in wanted)):
             for one in wanted:
                 self.gpus[one.id].enabled = one.passthruEnabled
                 self.gpus[one.id].passed = one.passthruEnabled if self.rebind else self.gpus[one.id].passed
 
-    def UpdateGraphicsConfig(self, config: Any) -> None:  # noqa: N802
+    def UpdateGraphicsConfig(self, config: Any) -> None:
         kinds = {one.deviceId: (one.graphicsType, one.vgpuMode) for one in config.deviceType}
         if self.host.write("UpdateGraphicsConfig", config.hostDefaultGraphicsType, kinds):
             self.default, self.policy = config.hostDefaultGraphicsType, config.sharedPassthruAssignmentPolicy
@@ -64,11 +64,11 @@ class FakeGpus:
                 if address in self.gpus:
                     self.gpus[address].configured, self.gpus[address].mode = kind, mode
 
-    def Restart(self, service: str) -> None:  # noqa: N802
+    def Restart(self, service: str) -> None:
         if self.host.write("Restart", service):
             self._take()
 
-    def Refresh(self) -> None:  # noqa: N802
+    def Refresh(self) -> None:
         """Nothing to do: what is shown is always fresh."""
 
     def boot(self) -> None:

@@ -74,13 +74,13 @@ class FakeCluster:
     def field(self) -> list[Any]:
         return [SimpleNamespace(name=mark.ATTRIBUTE, key=MARK_KEY)]
 
-    def SetField(self, entity: Any, key: int, value: str) -> None:  # noqa: N802
+    def SetField(self, entity: Any, key: int, value: str) -> None:
         assert key == MARK_KEY
         name = next(name for name, ref in self.vms.items() if ref._moId == entity._moId)
         if self._write("SetField"):
             self.marks[name] = value
 
-    def ReconfigureComputeResource_Task(self, spec: Any, *, modify: bool) -> Any:  # noqa: N802
+    def ReconfigureComputeResource_Task(self, spec: Any, *, modify: bool) -> Any:
         assert modify
         if self._write("ReconfigureComputeResource_Task"):
             self.take(spec)

@@ -62,7 +62,7 @@ class FakeVcenter:
             raise self.faults[call]
         return call not in self.deaf
 
-    def QueryOptions(self, name: str) -> list[Any]:  # noqa: N802
+    def QueryOptions(self, name: str) -> list[Any]:
         raise vim.fault.InvalidName(name=name)
 
     def values(self, ref: Any) -> dict[str, Any]:
@@ -121,11 +121,11 @@ class FakeFields:
     def __init__(self, vcenter: FakeVcenter) -> None:
         self.vcenter, self.field = vcenter, list[Any]()
 
-    def AddCustomFieldDef(self, name: str, moType: Any) -> Any:  # noqa: N802, N803
+    def AddCustomFieldDef(self, name: str, moType: Any) -> Any:  # noqa: N803
         self.field.append(SimpleNamespace(name=name, key=100 + len(self.field), managedObjectType=moType))
         return self.field[-1]
 
-    def SetField(self, entity: Any, key: int, value: str) -> None:  # noqa: N802
+    def SetField(self, entity: Any, key: int, value: str) -> None:
         if self.vcenter.write("SetField", entity.name):
             entity.marks = {**entity.marks, key: value}
 
@@ -180,7 +180,7 @@ class FakeVm:
             ],
         }
 
-    def CloneVM_Task(self, folder: Any, name: str, spec: Any) -> Any:  # noqa: N802
+    def CloneVM_Task(self, folder: Any, name: str, spec: Any) -> Any:
         if not self.vcenter.write("CloneVM_Task", name):
             return SimpleNamespace(result=self)
         made = self.vcenter.add(name)
@@ -188,27 +188,27 @@ class FakeVm:
         made.extra = {one.key: one.value for one in spec.config.extraConfig}
         return SimpleNamespace(result=made)
 
-    def ReconfigVM_Task(self, spec: Any) -> Any:  # noqa: N802
+    def ReconfigVM_Task(self, spec: Any) -> Any:
         if self.vcenter.write("ReconfigVM_Task", self.name):
             if spec.changeVersion != str(self.version):
                 raise vim.fault.ConcurrentAccess(msg="stale")
             self._take(spec)
         return SimpleNamespace(result=None)
 
-    def PowerOnVM_Task(self) -> Any:  # noqa: N802
+    def PowerOnVM_Task(self) -> Any:
         self.on = self.vcenter.write("PowerOnVM_Task", self.name) or self.on
         return SimpleNamespace(result=None)
 
-    def PowerOffVM_Task(self) -> Any:  # noqa: N802
+    def PowerOffVM_Task(self) -> Any:
         self.on = not self.vcenter.write("PowerOffVM_Task", self.name) and self.on
         return SimpleNamespace(result=None)
 
-    def RelocateVM_Task(self, spec: Any) -> Any:  # noqa: N802
+    def RelocateVM_Task(self, spec: Any) -> Any:
         if self.vcenter.write("RelocateVM_Task", self.name):
             self.host = spec.host
         return SimpleNamespace(result=None)
 
-    def Destroy_Task(self) -> Any:  # noqa: N802
+    def Destroy_Task(self) -> Any:
         if self.vcenter.write("Destroy_Task", self.name):
             self.vcenter.machines.remove(self)
         return SimpleNamespace(result=None)

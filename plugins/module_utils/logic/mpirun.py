@@ -44,6 +44,7 @@ def job_of(command: Sequence[str], hosts: Iterable[Mapping[str, object]], ranks:
         raise LaunchError("command is empty: give the program and its arguments")
     if not 1 <= (total if ranks is None else ranks) <= total:
         raise LaunchError(f"ranks is {ranks}, and the hosts have {total} slots: give from 1 to {total}")
+    # mypy cannot see which of Job's fields the rest are.
     return Job(tuple(command), slots, total if ranks is None else ranks, **rest)  # type: ignore[arg-type]
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..cluster import trouble
 from ..esxi import pvrdma, recent_tasks
+from ..esxi.recent_tasks import RecentTask
 from ..logic import gpu_slots, move_checks
 from ..logic.placement import Host
 from ..vm import gpu, hosts, nics
@@ -35,8 +36,8 @@ class Budget:
     megabits: int | None = None
 
 
-def facts(site: Site, machine: Machine, target: str, budget: Budget) -> dict[str, Any]:
-    """All that the rules look at, about one worker and the host that it shall go to."""
+def facts(site: Site, machine: Machine, target: str, running: Sequence[RecentTask], budget: Budget) -> dict[str, Any]:
+    """All that the rules look at, about one worker, what runs on it, and the host that it shall go to."""
     ref = site.host_named(target)
     values = site.hosts[ref._moId]
     more = properties.read_many(site.session, [ref], TARGET)[ref._moId]
@@ -58,7 +59,7 @@ def facts(site: Site, machine: Machine, target: str, budget: Budget) -> dict[str
         "rdma": bool(nics.rdma_cards(machine)),
         "pvrdma": bool(more.get(pvrdma.TAG)),
         "snapshot": machine["snapshot"] is not None,
-        "tasks": [_said(one) for one in others_tasks(site, machine)],
+        "tasks": [_said(one) for one in running if one.what not in (*recent_tasks.MOVES, *HARMLESS)],
         **_asked(site, machine, ref),
         **_stun(site, ref, profiles, machine, budget),
     }
@@ -75,19 +76,17 @@ def _room(host: Host, profiles: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def running_move(site: Site, machine: Machine) -> Any:
-    """The move of the worker that is under way, whoever began it; None where there is none."""
-    found = recent_tasks.recent(site.session, [machine.ref])
-    return next((one.ref for one in found if one.running and one.what in recent_tasks.MOVES), None)
+def tasks_on(site: Site, machine: Machine) -> list[RecentTask]:
+    """What runs on the worker, whoever began it."""
+    return [one for one in recent_tasks.recent(site.session, [machine.ref]) if one.running]
 
 
-def others_tasks(site: Site, machine: Machine) -> list[recent_tasks.RecentTask]:
-    """What else runs on the worker."""
-    found = recent_tasks.recent(site.session, [machine.ref])
-    return [one for one in found if one.running and one.what not in (*recent_tasks.MOVES, *HARMLESS)]
+def running_move(running: Sequence[RecentTask]) -> Any:
+    """The move among the tasks; None where there is none."""
+    return next((one.ref for one in running if one.what in recent_tasks.MOVES), None)
 
 
-def _said(one: recent_tasks.RecentTask) -> str:
+def _said(one: RecentTask) -> str:
     return f"the task {one.what} of {one.user}"
 
 

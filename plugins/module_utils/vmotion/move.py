@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import Failed, Refused, TimedOut
+from ..esxi.recent_tasks import RecentTask
 from ..logic import findings, move_checks
 from ..logic.findings import Finding
 from ..plan import Plan
@@ -48,12 +49,14 @@ class Move:
         self.site = Site(session, cluster)
         self.found: list[Finding] = []
         self.record: dict[str, Any] | None = None
+        self.tasks: list[RecentTask] = []
         self.running: Any = None
 
     def read(self) -> dict[str, Any]:
         """On which host the worker is."""
         self.site.refresh([self.wish.worker])
-        self.running = checks.running_move(self.site, self.machine)
+        self.tasks = checks.tasks_on(self.site, self.machine)
+        self.running = checks.running_move(self.tasks)
         return {"host": self.site.host_name(self.machine.host)}
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
@@ -62,7 +65,8 @@ class Move:
         plan = Plan(before=current, after={"host": self.wish.target})
         if not plan.changes or self.running:
             return plan
-        self.found = move_checks.findings(checks.facts(self.site, self.machine, self.wish.target, self.wish.budget))
+        facts = checks.facts(self.site, self.machine, self.wish.target, self.tasks, self.wish.budget)
+        self.found = move_checks.findings(facts)
         told = findings.told(self.found)
         against = findings.stops(told, self.wish.accept)
         return Plan(
