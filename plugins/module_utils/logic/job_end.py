@@ -9,10 +9,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Optional, Tuple
 
+from .mpi_output import Line, lines_of
+
 SHOWN_LINES = 10
 # Sentence, rank and node.
 Found = Optional[Tuple[str, Optional[int], Optional[str]]]
-_TAG = re.compile(r"^\[[^\]\n]*?,(?P<rank>\d+)\](?:\[[^\]\n]*\])?<std(?P<stream>out|err|diag)>:")
 _ERROR = re.compile(r"^\s*(?P<kind>(?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit))(?:: (?P<text>.*))?$")
 _NO_SPACE = re.compile(r"No space left on device|ENOSPC")
 
@@ -29,13 +30,13 @@ class Cause:
 
 def cause_of(output: str, exit_code: int | None, ranks: Sequence[str]) -> Cause:
     """Say why, from the end of the output; ``ranks`` is the node of each rank."""
-    lines = [line.rstrip() for line in output.splitlines() if line.strip()]
-    text = "\n".join(_TAG.sub("", line) for line in lines)
+    lines = lines_of(output)
+    text = "\n".join(line.text for line in lines)
     sentence, rank, node = _found(lines, text, ranks) or (_by_code(exit_code), None, None)
-    return Cause(sentence, rank, node, tuple(lines[-SHOWN_LINES:]))
+    return Cause(sentence, rank, node, tuple(map(str, lines[-SHOWN_LINES:])))
 
 
-def _found(lines: Sequence[str], text: str, ranks: Sequence[str]) -> Found:
+def _found(lines: Sequence[Line], text: str, ranks: Sequence[str]) -> Found:
     for look in LOOKS:
         found = look(text, lines, ranks)
         if found is not None:
@@ -43,22 +44,20 @@ def _found(lines: Sequence[str], text: str, ranks: Sequence[str]) -> Found:
     return None
 
 
-def _by_error(text: str, lines: Sequence[str], ranks: Sequence[str]) -> Found:
+def _by_error(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Found:
     """A Python error of a rank, which is what made mpirun end the others."""
     del text
     for line in lines:
-        tag = _TAG.match(line)
-        error = _ERROR.match(line[tag.end() :]) if tag and tag["stream"] == "err" else None
-        if tag and error:
-            rank = int(tag["rank"])
-            node = _node_of(rank, ranks)
+        error = _ERROR.match(line.text) if line.stream == "err" else None
+        if error and line.rank is not None:
+            rank, node = line.rank, _node_of(line.rank, ranks)
             said = error[0].strip()
             what = "found the disk full" if _NO_SPACE.search(said) else "ended"
             return f"rank {rank} on {node or 'an unknown node'} {what}: {said}", rank, node
     return None
 
 
-def _by_signal(text: str, lines: Sequence[str], ranks: Sequence[str]) -> Found:
+def _by_signal(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Found:
     del lines, ranks
     found = re.search(
         r"process rank (\d+) with PID (\d+) on\s+node (\S+) exited on\s+signal (\d+)(?: \(([^)]*)\))?", text
@@ -70,7 +69,7 @@ def _by_signal(text: str, lines: Sequence[str], ranks: Sequence[str]) -> Found:
     return sentence, int(found[1]), found[3]
 
 
-def _by_exit(text: str, lines: Sequence[str], ranks: Sequence[str]) -> Found:
+def _by_exit(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Found:
     del lines
     found = re.search(r"Process name:\s+\[\[\d+,\d+\],(\d+)\]\s+Exit code:\s+(\d+)", text)
     if found is None:
@@ -80,7 +79,7 @@ def _by_exit(text: str, lines: Sequence[str], ranks: Sequence[str]) -> Found:
     return f"rank {rank} on {node or 'an unknown node'} ended with exit code {found[2]}", rank, node
 
 
-def _by_lost_node(text: str, lines: Sequence[str], ranks: Sequence[str]) -> Found:
+def _by_lost_node(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Found:
     del lines
     found = re.search(r"lost communication with a remote daemon.*?Remote daemon:\s+\S+ on node (\S+)", text, re.DOTALL)
     if found:
@@ -88,7 +87,7 @@ def _by_lost_node(text: str, lines: Sequence[str], ranks: Sequence[str]) -> Foun
     return None
 
 
-def _by_ssh(text: str, lines: Sequence[str], ranks: Sequence[str]) -> Found:
+def _by_ssh(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Found:
     del lines
     found = re.search(
         r"(?:ssh: (?:connect to host|Could not resolve hostname) (?P<node>[^\s:]+)[^\n]*)"
@@ -102,7 +101,7 @@ def _by_ssh(text: str, lines: Sequence[str], ranks: Sequence[str]) -> Found:
     return f"the launcher could not reach {where}: {found[0].strip()}", _first_rank(node, ranks), node
 
 
-def _by_executable(text: str, lines: Sequence[str], ranks: Sequence[str]) -> Found:
+def _by_executable(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Found:
     del lines
     words = r"could not (?:find an|access\s+or execute an) executable:.*?Executable:\s+(\S+)\s+Node:\s+(\S+)"
     found = re.search(words, text, re.DOTALL)
@@ -111,27 +110,27 @@ def _by_executable(text: str, lines: Sequence[str], ranks: Sequence[str]) -> Fou
     return f"the program {found[1]} cannot be run on {found[2]}", _first_rank(found[2], ranks), found[2]
 
 
-def _by_slots(text: str, lines: Sequence[str], ranks: Sequence[str]) -> Found:
+def _by_slots(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Found:
     del lines, ranks
     if re.search(r"not enough slots available", text):
         return "the nodes have fewer slots than ranks were asked for", None, None
     return None
 
 
-def _by_daemon(text: str, lines: Sequence[str], ranks: Sequence[str]) -> Found:
+def _by_daemon(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Found:
     del lines, ranks
     if re.search(r"unable to reliably start one or more daemons", text):
         return "MPI could not start its daemon on some node", None, None
     return None
 
 
-def _by_full_disk(text: str, lines: Sequence[str], ranks: Sequence[str]) -> Found:
+def _by_full_disk(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Found:
     del lines, ranks
     return ("a disk is full: No space left on device", None, None) if _NO_SPACE.search(text) else None
 
 
 # What names the cause best comes first: a rank's own error before mpirun's word for what followed from it.
-LOOKS: tuple[Callable[[str, Sequence[str], Sequence[str]], Found], ...] = (
+LOOKS: tuple[Callable[[str, Sequence[Line], Sequence[str]], Found], ...] = (
     _by_error,
     _by_signal,
     _by_exit,

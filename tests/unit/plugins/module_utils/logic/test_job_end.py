@@ -43,6 +43,13 @@ TRACEBACK = """[1,1]<stderr>:Traceback (most recent call last):
 [1,1]<stderr>:    raise RuntimeError("the loss went away")
 [1,1]<stderr>:RuntimeError: the loss went away
 """
+# The same on a loaded node, where rank 1 was read piece by piece and rank 0 in between.
+PIECES = """[1,1]<stderr>:Traceback (most recent call last):
+[1,1]<stderr>:  File "train.py", line 12, in <module>
+[1,1]<stderr>:    [1,1]<stderr>:raise RuntimeError("the loss went away")[1,1]<stderr>:
+[1,1]<stderr>:RuntimeError[1,0]<stdout>:step 12
+[1,1]<stderr>:: [1,1]<stderr>:the loss went away[1,1]<stderr>:
+"""
 
 
 @pytest.mark.parametrize(
@@ -51,6 +58,7 @@ TRACEBACK = """[1,1]<stderr>:Traceback (most recent call last):
         (KILLED, 137, "rank 2 on n3 (process 16) was ended by signal 9 (Killed)", 2, "n3"),
         (EXITED, 3, "rank 1 on n2 ended with exit code 3", 1, "n2"),
         (TRACEBACK + EXITED, 1, "rank 1 on n2 ended: RuntimeError: the loss went away", 1, "n2"),
+        (PIECES + EXITED, 1, "rank 1 on n2 ended: RuntimeError: the loss went away", 1, "n2"),
         (LOST, 205, "the launcher lost the node n3", 2, "n3"),
         (NO_PROGRAM, 134, "the program /nowhere/python cannot be run on n2", 1, "n2"),
         (
