@@ -178,6 +178,16 @@ func TestLogOfWrites(t *testing.T) {
 		t.Errorf("the write: %+v", w)
 	}
 	r.control("DELETE", "/writes", nil, nil)
+	fields, err := object.GetCustomFieldsManager(r.c.Client)
+	r.must(err)
+	note, err := fields.Add(r.ctx, "note", "HostSystem", nil, nil)
+	r.must(err)
+	r.must(fields.Set(r.ctx, r.host("esx02.lab").Reference(), note.Key, "seen"))
+	r.control("GET", "/writes", nil, &writes)
+	if len(writes) != 2 || writes[1].Method != "SetField" || writes[1].Name != "esx02.lab" || writes[1].Type != "CustomFieldsManager" {
+		t.Errorf("a custom attribute: %+v", writes)
+	}
+	r.control("DELETE", "/writes", nil, nil)
 	r.control("GET", "/writes", nil, &writes)
 	var calls map[string]int
 	r.control("GET", "/calls", nil, &calls)

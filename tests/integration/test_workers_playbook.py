@@ -29,7 +29,12 @@ def prepared(start: Callable[..., Simulator]) -> Simulator:
     return start(text=yaml.safe_dump(lab))
 
 
-def test_four_workers_come_once_and_are_repaired(
+def guest(number: int) -> dict[str, str]:
+    """The addresses of a worker as the inventory has them."""
+    return {"address": f"10.0.1.{10 + number}/24", "rdma_address": f"10.216.1.{10 + number}/16"}
+
+
+def test_four_workers_come_once_and_are_repaired_while_a_fifth_comes(
     prepared: Simulator, ansible_for: Callable[[Simulator], Ansible]
 ) -> None:
     ansible = ansible_for(prepared)
@@ -54,9 +59,12 @@ def test_four_workers_come_once_and_are_repaired(
     noticed = ansible.playbook(PLAYBOOK, "-i", str(INVENTORY), "--check", "--diff")
     assert "+    power: 'on'" in noticed.out, noticed.out
     assert "it differs in power" in noticed.out
-    repaired = ansible.playbook(PLAYBOOK, "-i", str(INVENTORY))
+    five = [{"name": f"worker0{number}", "guest": guest(number)} for number in range(1, 6)]
+    repaired = ansible.playbook(PLAYBOOK, "-i", str(INVENTORY), "-e", json.dumps({"worker_vms": five}))
     assert repaired.rc == 0, repaired.out
-    assert [(write["method"], write["name"]) for write in prepared.writes()] == [("PowerOnVM_Task", "worker03")]
+    written = [(write["method"], write["name"]) for write in prepared.writes()]
+    assert [method for method, name in written if name == "worker03"] == ["PowerOnVM_Task"]
+    assert {name for _method, name in written} == {"ubuntu-2204", "worker03", "worker05", "gpu"}
 
 
 def test_rules_and_overrides_come_after_the_workers_and_go_before_them(

@@ -105,6 +105,9 @@ func (f *Front) what(call Call) string {
 
 func (f *Front) write(call Call) Write {
 	owner := f.world.Owner(call.Object)
+	if call.About.Value != "" {
+		owner = call.About
+	}
 	w := Write{User: call.User, Method: call.Method, Type: call.Object.Type, Object: call.Object.Value, Name: f.world.Name(owner)}
 	if call.SOAP == "ExecuteSoap" {
 		w.Type, w.Object = owner.Type, owner.Value

@@ -14,6 +14,7 @@ type Call struct {
 	Method string // the vSphere method, or "esxcli software vib install" for ExecuteSoap
 	SOAP   string // the method on the wire
 	Object types.ManagedObjectReference
+	About  types.ManagedObjectReference // the entity that a manager's call names, where that matters
 	DryRun bool
 	User   string
 }
@@ -39,10 +40,13 @@ func parseCall(body []byte) (Call, error) {
 			c.SOAP, c.Method = start.Name.Local, start.Name.Local
 		case start.Name.Local == "_this":
 			c.Object, err = reference(d, start)
-			if err != nil || c.SOAP != "ExecuteSoap" {
-				return c, err
+			switch {
+			case err == nil && c.SOAP == "ExecuteSoap":
+				err = c.esxcli(d)
+			case err == nil && c.SOAP == "SetField":
+				err = c.entity(d)
 			}
-			return c, c.esxcli(d)
+			return c, err
 		default:
 			return c, fmt.Errorf("%s: the call names no object", c.SOAP)
 		}
@@ -59,6 +63,20 @@ func reference(d *xml.Decoder, start xml.StartElement) (types.ManagedObjectRefer
 	err := d.DecodeElement(&ref.Value, &start)
 	ref.Value = strings.TrimSpace(ref.Value)
 	return ref, err
+}
+
+// entity reads whose custom attribute a SetField call sets.
+func (c *Call) entity(d *xml.Decoder) error {
+	for {
+		t, err := d.Token()
+		if err != nil {
+			return nil // the envelope's end
+		}
+		if start, ok := t.(xml.StartElement); ok && start.Name.Local == "entity" {
+			c.About, err = reference(d, start)
+			return err
+		}
+	}
 }
 
 // esxcli reads the rest of an ExecuteSoap call: the command and whether it only pretends.

@@ -1,0 +1,72 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What others do to workers is shown by --check --diff and repaired, and a worker more touches no other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import yaml
+from pyVmomi import vim
+
+from lab.person import lose_rdma_nic, power_off
+from lab.simulator import DATACENTRES, Simulator
+from tests.integration.ansible import Ansible
+from tests.integration.sites import DRIVER, Site, worker
+from tests.integration.workers import move, reconfigure, remove_device, switch
+
+WORKERS = [worker(1), worker(2), worker(3, host="esx03.lab"), worker(4)]
+
+
+def prepared() -> str:
+    """The lab with its network, hosts that share their GPUs, and vMotion of vGPUs."""
+    lab = yaml.safe_load((DATACENTRES / "ready.yml").read_text())
+    lab["vcenter_options"] = {"vgpu.hotmigrate.enabled": True}
+    lab["host_defaults"].update(graphics={"default": "sharedDirect"}, vibs=[DRIVER], vmotion_seconds=0.2)
+    return yaml.safe_dump(lab)
+
+
+def change_profile(vcenter: Simulator, name: str) -> None:
+    """Switch a worker off, give it half a GPU instead of a whole one, and switch it on."""
+    power_off(vcenter, name)
+    remove_device(vcenter, name, vim.vm.device.VirtualPCIPassthrough)
+    half = vim.vm.device.VirtualPCIPassthrough.VmiopBackingInfo(vgpu="grid_t4-8c")
+    device = vim.vm.device.VirtualPCIPassthrough(key=-1, backing=half)
+    reconfigure(vcenter, name, deviceChange=[vim.vm.device.VirtualDeviceSpec(operation="add", device=device)])
+    switch(vcenter, name, on=True)
+
+
+def touched(site: Site) -> set[str]:
+    """What the writes of the last run name, but for the template and the cluster with its rules."""
+    return {name for _method, name in site.written()} - {"ubuntu-2204", "gpu"}
+
+
+@pytest.mark.slow
+def test_drift_of_four_kinds_is_shown_and_repaired_and_a_fifth_worker_touches_only_itself(
+    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
+) -> None:
+    vcenter = start(text=prepared())
+    site = Site(vcenter, ansible_for(vcenter), hosts=5)
+    site.good("workers", worker_vms=WORKERS)
+    lose_rdma_nic(vcenter, "worker01")
+    change_profile(vcenter, "worker02")
+    move(vcenter, "worker03", "esx05.lab")
+    power_off(vcenter, "worker04")
+    shown = site.quiet("workers", "--check", "--diff", worker_vms=WORKERS)
+    told = " ".join(shown.out.split())
+    assert "worker01: is shut down and changes" in told and "it differs in rdma_nic, rdma_nics" in told
+    assert "- - grid_t4-8c + - grid_t4-16c" in told
+    assert "it is on esx05.lab and belongs on esx03.lab" in told
+    assert "worker04: changes" in told and "+ power: 'on'" in told
+    refused = site.run("workers", worker_vms=WORKERS)
+    assert refused.rc == 2 and site.written() == [] and "set power_cycle: true" in refused.out
+    site.good("workers", power_cycle=True, worker_vms=WORKERS)
+    assert touched(site) == {"worker01", "worker02", "worker03", "worker04"}, site.written()
+    moves = [name for method, name in site.written() if method == "RelocateVM_Task"]
+    assert moves == ["worker03"]
+    five = [*WORKERS, worker(5)]
+    more = site.good("workers", worker_vms=five)
+    assert touched(site) == {"worker05"}, site.written()
+    assert "worker01, worker02, worker03, worker04: as described, nothing to do" in " ".join(more.out.split())
+    site.quiet("workers", worker_vms=five)
