@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.dml.vsphere.plugins.module_utils.logic import move_lines
+from ansible_collections.dml.vsphere.plugins.module_utils.logic import move_events, move_lines
 
 
 class FilterModule:
@@ -19,4 +19,5 @@ class FilterModule:
             "move_line": move_lines.line,
             "observed_move": move_lines.observed,
             "verdict_lines": move_lines.verdict,
+            "moves_by_others": move_events.not_ours,
         }

@@ -36,7 +36,8 @@ options:
     type: dict
     default: {}
   facts:
-    description: What was observed beside the records, C(launcher), C(transport), C(vsphere) and C(observed_until).
+    description:
+      - What was observed beside the records, C(launcher), C(transport), C(vsphere), C(power) and C(observed_until).
     type: dict
     default: {}
   require:
@@ -48,8 +49,13 @@ options:
   folder:
     description: A folder on this machine for C(verdict.json) and C(junit.xml). It must exist.
     type: path
+  at:
+    description:
+      - On which host each worker was before the first move. With it, C(timeline.json) and the page C(timeline.html) are
+        written to O(folder) too. They show throughput over time, moves, silences and the host of each worker.
+    type: dict
   name:
-    description: Name of the test in C(junit.xml).
+    description: Name of the test in C(junit.xml) and on the page.
     type: str
     default: vmotion_test
 extends_documentation_fragment:
@@ -89,6 +95,11 @@ unproven:
   returned: success
   type: list
   elements: str
+notes:
+  description: What is good to know, such as moves that others began.
+  returned: success
+  type: list
+  elements: str
 longest_gap_s:
   description: The longest silence of the training, in seconds.
   returned: success
@@ -108,7 +119,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
 from ..module_utils.errors import Refused
-from ..module_utils.logic import continuity, junit
+from ..module_utils.logic import continuity, junit, move_timeline, move_timeline_page
 from ..module_utils.watch.growing import Growing
 
 FACTS = ("launcher", "transport", "vsphere")
@@ -120,27 +131,38 @@ ARGUMENTS = {
     "facts": {"type": "dict", "default": {}},
     "require": {"type": "list", "elements": "str", "choices": list(FACTS), "default": list(FACTS)},
     "folder": {"type": "path"},
+    "at": {"type": "dict"},
     "name": {"type": "str", "default": "vmotion_test"},
 }
 
 
-def judge(params: dict[str, Any]) -> dict[str, Any]:
-    """The verdict over the file of records."""
+def judge(params: dict[str, Any], records: list[dict[str, Any]]) -> dict[str, Any]:
+    """The verdict over the records."""
     given = {key: params[key] for key in ("ended", "facts", "require")}
     try:
-        with Growing(Path(params["records"])) as growing:
-            return continuity.verdict(growing.more(), params["moves"], params["limits"], **given)
+        return continuity.verdict(records, params["moves"], params["limits"], **given)
     except ValueError as error:
         raise Refused(params["records"], "judge its records", str(error), "correct what is named there") from error
 
 
+def write(params: dict[str, Any], records: list[dict[str, Any]], result: dict[str, Any]) -> None:
+    """The files of evidence."""
+    folder, name = Path(params["folder"]), params["name"]
+    (folder / "verdict.json").write_text(json.dumps(result, indent=2) + "\n")
+    (folder / "junit.xml").write_text(junit.report(name, result, params["moves"]))
+    if params["at"] is not None:
+        told = {"name": name, **move_timeline.timeline(records, params["moves"], result, params["at"])}
+        (folder / "timeline.json").write_text(json.dumps(told, indent=1) + "\n")
+        (folder / "timeline.html").write_text(move_timeline_page.page(told, name))
+
+
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
-    result = judge(params)
+    with Growing(Path(params["records"])) as growing:
+        records = list(growing.more())
+    result = judge(params, records)
     if params["folder"]:
-        folder = Path(params["folder"])
-        (folder / "verdict.json").write_text(json.dumps(result, indent=2) + "\n")
-        (folder / "junit.xml").write_text(junit.report(params["name"], result, params["moves"]))
+        write(params, records, result)
     return {"changed": False, **result}
 
 

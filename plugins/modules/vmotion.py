@@ -112,6 +112,7 @@ move:
     clock_error_s: {description: By how much that can be wrong., type: float}
     said: {description: "The server's words, where it failed.", type: str}
     by: {description: Who began it., type: str}
+    task: {description: "C(key), C(what) and C(state) of the server's task.", type: dict}
     chain: {description: The number that its events share., type: int}
     events: {description: The events of this move., type: list, elements: dict}
     vsphere:

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from pyVmomi import vim
 
-from lab.simulator import Simulator
+from lab.simulator import USERNAME, Simulator
+from plugins.module_utils.vsphere import properties
 from tests.integration.ansible import Ansible
 from tests.integration.killing import begun, kill_all, wait_for
 from tests.integration.workers import HOSTS, do, machine, reconfigure, switch, wish
@@ -86,7 +87,7 @@ def test_what_stops_a_move_is_said_before_the_first_write(place: Simulator, ansi
     refused(place, ansible, "(stun)", "over 5 s", "the server's estimate", stun_budget=5)
     refused(place, ansible, "esx09.lab", "cluster gpu has esx01.lab", target="esx09.lab")
     refused(place, ansible, "worker09", "no virtual machine has that name", worker="worker09")
-    refused(place, ansible, "ubuntu-2204", "it does not carry our mark", worker="ubuntu-2204")
+    refused(place, ansible, "debian-12", "it does not carry our mark", worker="debian-12")
     place.set_host(FREE, maintenance=True)
     refused(place, ansible, "(target)", FREE)
     place.set_host(FREE, maintenance=False, alarm="red")
@@ -185,3 +186,33 @@ def test_the_plan_moves_each_once_into_a_slot_that_is_free_then(place: Simulator
     unknown = ansible.module("vmotion_plan", cluster="gpu", workers=["worker9"])
     assert "its workers are worker01, worker02" in unknown.msg
     assert moves(place) == []
+
+
+def move_by_hand(place: Simulator, target: str) -> None:
+    """What a person does in the vSphere Client."""
+    with machine(place, WORKER) as vm:
+        hosts = properties.find_all(vm.session, vim.HostSystem, ("name",))
+        (ref,) = [ref for ref, values in hosts if values["name"] == target]
+        do(vm, vm.ref.RelocateVM_Task(vim.vm.RelocateSpec(host=ref)))
+
+
+def test_moves_and_switches_of_power_by_others_are_found(place: Simulator, ansible: Ansible) -> None:
+    asked = {"cluster": "gpu", "since": time.time()}
+    assert go(ansible).rc == 0
+    move_by_hand(place, HOME)
+    switch(place, "worker02", on=False)
+    told = ansible.module("vmotion_info", **asked)
+    assert told.rc == 0, told.out
+    ours, theirs = told.result["moves"]
+    assert [(one["source"], one["target"], one["ok"]) for one in (ours, theirs)] == [
+        (HOME, FREE, True),
+        (FREE, HOME, True),
+    ]
+    assert theirs["by"] == USERNAME
+    assert ours["completed"] <= theirs["started"] <= theirs["completed"] <= time.time()
+    assert ours["chain"] != theirs["chain"]
+    assert [(one["worker"], one["what"]) for one in told.result["power"]] == [("worker02", "VmPoweredOffEvent")]
+    later = ansible.module("vmotion_info", **{**asked, "since": time.time() + 5})
+    assert (later.result["moves"], later.result["power"]) == ([], [])
+    unknown = ansible.module("vmotion_info", workers=["worker9"], **asked)
+    assert "its workers are worker01, worker02" in unknown.msg

@@ -5,7 +5,8 @@
 ``records`` are step records (``t, step, stride, rank, size, host, pid, start, boot_id, job, generation, phase, loss,
 images_per_sec``), stamped by the observer with ``seen``; one with ``mark: begin`` or ``mark: end`` tells of a phase and
 of no step. ``moves`` are ``worker, ranks, source, target, started, completed, ok`` on the clock of ``seen``; a move
-that never started has ``started: null``, one under way ``completed: null``.
+that never started has ``started: null``, one under way ``completed: null``, and one that somebody else began has
+``external: true`` and ``by``: it is judged like any other, named in ``notes``, and does not count for ``moved``.
 
 ``limits``: ``max_gap_s`` (120; a number, or one for each phase), ``phases`` (phase -> seconds), ``warmup_steps`` (0),
 ``resume_deadline_s`` (120), ``min_throughput_ratio`` (not judged unless given).
@@ -17,9 +18,11 @@ that never started has ``started: null``, one under way ``completed: null``.
      "vsphere": [{"hot_migration": true, "power_cycled": false,
                   "host": {"before": "esx1", "after": "esx5"},
                   "gpus": {"before": ["0000:3b:00.0"], "after": ["0000:86:00.0"]}}],
+     "power": [{"worker": "w1", "at": 1234.5, "by": "somebody", "what": "VmPoweredOffEvent"}],
      "observed_until": 1234.5}
 
 A transport that could not be proven is ``unproven`` or null. ``gpus`` are the PCI ids on the host observed with them.
+``power`` are switches of the virtual machines' power, in a move or not, on the clock of ``seen``.
 ``observed_until`` is the moment up to which the observer listened, by which a job that is silent now is judged.
 """
 
@@ -34,7 +37,7 @@ from .continuity_gaps import MOVED_ONLY, OTHERS, Gap, Judge, find_gaps, gap_brea
 from .continuity_identity import absent_ranks, identity_breaches, ranks_text, unseen_identity
 from .continuity_limits import TRAIN, Breach, Limits, number, read_limits
 from .continuity_lines import read_lines
-from .continuity_moves import Group, Timeline, faults, move_name, moved
+from .continuity_moves import Group, Timeline, external_text, faults, is_external, move_name, moved
 from .continuity_pace import Pace, few_steps, judge_throughput, least_steps, rates_around
 from .continuity_progress import late_breaches, loss_breaches, resumed_s, step_breaches, stopped_breaches
 
@@ -58,9 +61,10 @@ def verdict(
     missing = [*case.missing(), *missing_facts(case.facts, moves, require)]
     return {
         "verdict": "broken" if breaches else "inconclusive" if missing else "continuous",
-        "moved": _moved(case.moved),
+        "moved": _moved([done for move, done in zip(moves, case.moved) if not is_external(move)]),
         "breaches": [breach._asdict() for breach in breaches],
         "unproven": [*missing, *case.unproven()],
+        "notes": [external_text(move) for move in moves if is_external(move)],
         "longest_gap_s": case.longest.seconds if case.longest else None,
         **case.details(),
     }

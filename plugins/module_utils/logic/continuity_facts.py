@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from .continuity_limits import Breach, number
-from .continuity_moves import before_and_after, move_name
+from .continuity_moves import before_and_after, is_external, move_name
 
 NOT_PROVEN = ("", "unproven")
 
@@ -33,10 +33,17 @@ def fact_breaches(facts: Mapping[str, Any], moves: Sequence[Mapping[str, Any]]) 
             if old is not None and new is not None and old != new:
                 detail = f"{move_name(moves, index)}: the transport{whose} was {old} before and is {new} after"
                 yield Breach("transport", None, None, _end(moves[index]), detail)
+    yield from _power_breaches(facts, moves)
+
+
+def _power_breaches(facts: Mapping[str, Any], moves: Sequence[Mapping[str, Any]]) -> Iterator[Breach]:
     for index, observed in enumerate(evidence_of(facts, "vsphere", moves)):
         if observed is not None and observed.get("power_cycled"):
             detail = f"{move_name(moves, index)}: the virtual machine was power-cycled"
             yield Breach("power_cycle", None, None, _end(moves[index]), detail)
+    for one in facts.get("power") or []:
+        detail = f"{one.get('worker')} was power-cycled by {one.get('by') or 'somebody'} ({one.get('what')})"
+        yield Breach("power_cycle", None, None, number(one.get("at")), detail)
 
 
 def missing_facts(
@@ -50,10 +57,15 @@ def missing_facts(
             if not any(True for _pair in _launcher_pairs(facts)):
                 yield "launcher: nothing of it was observed both before and after"
         elif name in ("transport", "vsphere"):
-            missing = _missing_transport if name == "transport" else _missing_vsphere
-            for index, observed in enumerate(evidence_of(facts, name, moves)):
-                for what in missing(observed, moves[index]):
-                    yield f"{name}: {move_name(moves, index)}: {what}"
+            yield from _missing_of_moves(facts, moves, name)
+
+
+def _missing_of_moves(facts: Mapping[str, Any], moves: Sequence[Mapping[str, Any]], name: str) -> Iterator[str]:
+    missing = _missing_transport if name == "transport" else _missing_vsphere
+    for index, observed in enumerate(evidence_of(facts, name, moves)):
+        # Of a move that others began nobody was asked to look before it.
+        if not is_external(moves[index]):
+            yield from (f"{name}: {move_name(moves, index)}: {what}" for what in missing(observed, moves[index]))
 
 
 def _launcher_pairs(facts: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:

@@ -72,6 +72,18 @@ def move_name(moves: Sequence[Mapping[str, Any]], index: int) -> str:
     return f"move {index + 1} ({moves[index].get('worker', 'worker unknown')})"
 
 
+def is_external(move: Mapping[str, Any]) -> bool:
+    """Whether somebody else began the move."""
+    return bool(move.get("external"))
+
+
+def external_text(move: Mapping[str, Any]) -> str:
+    """What a reader is told of such a move."""
+    ended = "moved" if move.get("ok") else "began to move" if move.get("completed") is None else "failed to move"
+    where = f"{move.get('worker')} from {move.get('source')} to {move.get('target')}"
+    return f"moved by others: {move.get('by') or 'somebody'} {ended} {where}; this test did not begin that"
+
+
 def faults(moves: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Say which moves cannot be judged by their times."""
     for index, move in enumerate(moves):

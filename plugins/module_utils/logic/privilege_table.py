@@ -240,6 +240,7 @@ MODULES: dict[str, tuple[str, ...]] = {
         "AuthorizationManager.UpdateAuthorizationRole",
     ),
     "vmotion": ("Task.CancelTask", "VirtualMachine.RelocateVM_Task"),
+    "vmotion_info": (),
     "vmotion_plan": (),
     "worker_rules": ("ClusterComputeResource.ReconfigureComputeResource_Task", "CustomFieldsManager.SetField"),
     "worker_vm": (

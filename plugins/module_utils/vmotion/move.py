@@ -11,7 +11,7 @@ from typing import Any
 
 from ..errors import Failed, Refused, TimedOut
 from ..esxi.recent_tasks import RecentTask
-from ..logic import findings, move_checks
+from ..logic import findings, move_checks, move_events
 from ..logic.findings import Finding
 from ..plan import Plan
 from ..vm.machine import Machine
@@ -162,8 +162,9 @@ class Move:
             "said": words(info.error) if info.error else "",
             "chain": info.eventChainId,
             "by": getattr(info.reason, "userName", None) or "",
+            "task": {"key": info.key, "what": info.descriptionId, "state": info.state},
             "vsphere": {
-                "hot_migration": any(one["kind"] == seen.HOT for one in ours),
+                "hot_migration": any(one["kind"] == move_events.HOT for one in ours),
                 "power_cycled": seen.power_cycled(before, after, every),
                 "host": {"before": before.host, "after": after.host},
                 "gpus": {"before": list(before.gpus), "after": list(after.gpus)},

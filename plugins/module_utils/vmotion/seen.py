@@ -9,17 +9,13 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
+from ..logic.move_events import KINDS, MOVED, POWER
 from ..vsphere import properties
 from ..vsphere.faults import speaking
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
 
 MACHINE = ("runtime.host", "runtime.powerState", "runtime.bootTime")
-HOT = "VmBeingHotMigratedEvent"
-MOVED = ("VmMigratedEvent", "DrsVmMigratedEvent", "VmRelocatedEvent")
-FAILED = ("VmFailedMigrateEvent", "VmRelocateFailedEvent")
-POWER = ("VmPoweredOffEvent", "VmResettingEvent", "VmStartingEvent", "VmPoweredOnEvent", "VmGuestRebootEvent")
-EVENTS = (HOT, "VmEmigratingEvent", "VmBeingMigratedEvent", "VmBeingRelocatedEvent", *MOVED, *FAILED, *POWER)
 
 
 @dataclass(frozen=True)
@@ -60,7 +56,7 @@ def events(session: Session, ref: Any, name: str, since: datetime) -> list[dict[
     when = vim.event.EventFilterSpec.ByTime(beginTime=since)
     with speaking(name, "read its events"):
         found = session.content.eventManager.QueryEvents(
-            vim.event.EventFilterSpec(entity=who, time=when, eventTypeId=list(EVENTS))
+            vim.event.EventFilterSpec(entity=who, time=when, eventTypeId=list(KINDS))
         )
     return [_plain(one) for one in sorted(found or [], key=lambda one: one.key)]
 
@@ -83,5 +79,11 @@ def _plain(event: Any) -> dict[str, Any]:
         "at": event.createdTime.isoformat(),
         "chain": event.chainId,
         "by": event.userName or "",
+        "source": _name_of(getattr(event, "sourceHost", None) or (None if kind in MOVED else event.host)),
+        "target": _name_of(getattr(event, "destHost", None) or (event.host if kind in MOVED else None)),
         "text": getattr(reason, "localizedMessage", None) or event.fullFormattedMessage or kind,
     }
+
+
+def _name_of(host: Any) -> str:
+    return str(host.name) if host else ""

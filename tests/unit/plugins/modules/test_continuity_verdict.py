@@ -58,11 +58,14 @@ def test_a_job_that_ran_on_is_continuous_and_the_files_say_so(tmp_path: Path) ->
         "moves": [a_move(1000.0)],
         "require": [],
         "folder": str(tmp_path),
+        "at": {"w0": "a", "w1": "a"},
     }
     result = call(continuity_verdict, **given)
     assert (result["verdict"], result["moved"], result["breaches"]) == ("continuous", "all", [])
     assert json.loads((tmp_path / "verdict.json").read_text())["verdict"] == "continuous"
     assert ET.fromstring((tmp_path / "junit.xml").read_text()).get("failures") == "0"
+    assert json.loads((tmp_path / "timeline.json").read_text())["hosts"][1]["stays"][-1]["host"] == "b"
+    assert "w1 on b" in (tmp_path / "timeline.html").read_text()
 
 
 def test_a_gap_in_a_move_breaks_it(tmp_path: Path) -> None:

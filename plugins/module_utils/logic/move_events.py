@@ -1,0 +1,71 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Moves of a worker as vCenter's events tell of them, whoever began them; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+HOT = "VmBeingHotMigratedEvent"
+BEGAN = (HOT, "VmEmigratingEvent", "VmBeingMigratedEvent", "VmBeingRelocatedEvent")
+MOVED = ("VmMigratedEvent", "DrsVmMigratedEvent", "VmRelocatedEvent")
+FAILED = ("VmFailedMigrateEvent", "VmRelocateFailedEvent")
+POWER = ("VmPoweredOffEvent", "VmResettingEvent", "VmStartingEvent", "VmPoweredOnEvent", "VmGuestRebootEvent")
+KINDS = (*BEGAN, *MOVED, *FAILED, *POWER)
+
+
+def moves(worker: str, events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """One move for each chain of events that tells of one, in their order."""
+    chains: dict[int, list[Mapping[str, Any]]] = {}
+    for event in events:
+        if event["kind"] not in POWER:
+            chains.setdefault(event["chain"], []).append(event)
+    return [_move(worker, chain) for chain in chains.values()]
+
+
+def power(worker: str, events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """That the power of the worker was switched, or its guest booted, when first, by whom, and all that was seen."""
+    found = [event for event in events if event["kind"] in POWER]
+    if not found:
+        return []
+    kinds = ", ".join(dict.fromkeys(str(one["kind"]) for one in found))
+    return [{"worker": worker, "at": found[0]["time"], "by": _first(found, "by"), "what": kinds}]
+
+
+def not_ours(
+    found: Iterable[Mapping[str, Any]], ours: Iterable[Mapping[str, Any]], ranks: Mapping[str, Sequence[int]]
+) -> list[dict[str, Any]]:
+    """The moves that others began, ready for the verdict, with the ranks on their workers."""
+    own = {move.get("chain") for move in ours}
+    others = [move for move in found if move["chain"] not in own]
+    return [{**move, "external": True, "ranks": list(ranks.get(move["worker"], []))} for move in others]
+
+
+def _move(worker: str, chain: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    end = next((one for one in chain if one["kind"] in (*MOVED, *FAILED)), None)
+    is_ok = end is not None and end["kind"] in MOVED
+    source, target = (_first(chain, key) for key in ("source", "target"))
+    first, kinds = chain[0], {one["kind"] for one in chain}
+    return {
+        "worker": worker,
+        "source": source,
+        "target": target,
+        "started": first["time"],
+        "completed": end["time"] if end else None,
+        "ok": is_ok,
+        "said": end["text"] if end and not is_ok else "",
+        "by": _first(chain, "by"),
+        "chain": first["chain"],
+        "events": list(chain),
+        "vsphere": {
+            # A relocation of storage alone has no such event either.
+            "hot_migration": HOT in kinds or None,
+            "power_cycled": False,
+            "host": {"before": source, "after": target if is_ok else source},
+        },
+    }
+
+
+def _first(chain: Iterable[Mapping[str, Any]], key: str) -> str:
+    return next((str(one[key]) for one in chain if one.get(key)), "")

@@ -1,0 +1,158 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The timeline of a vMotion test as SVG: throughput above, each move a band, below it the host of each worker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from typing import Any
+
+from .scaling_plot import nice
+
+WIDTH, LEFT, RIGHT, TOP, PLOT, ROW, BAR = 960, 96, 16, 34, 210, 24, 16
+HOSTS_AT = TOP + PLOT + 42
+COLOURS = 8
+LETTER = 6.6  # how wide a letter of a label is about
+
+STYLE = """
+.timeline { --m0: #2f6fb7; --m1: #d9822b; --m2: #3a8a4d; --m3: #8a4fae; --m4: #b3382c; --m5: #2b8f9c; --m6: #7a6a20;
+  --m7: #6b7688; --band: #2f6fb7; }
+@media (prefers-color-scheme: dark) { .timeline { --m0: #5b9be0; --m1: #f0a24e; --m2: #6cc083; --m3: #bd8be0;
+  --m4: #f07f73; --m5: #5cc3d0; --m6: #c9b458; --m7: #9aa6b5; --band: #5b9be0; } }
+@media print { .timeline { --m0: #2f6fb7; --m1: #d9822b; --m2: #3a8a4d; --m3: #8a4fae; --m4: #b3382c; --m5: #2b8f9c;
+  --m6: #7a6a20; --m7: #6b7688; --band: #2f6fb7; } }
+svg.timeline .rate { fill: none; stroke: var(--ink); stroke-width: 1.6; stroke-linejoin: round; }
+svg.timeline .band { fill: var(--band); opacity: 0.16; }
+svg.timeline .band.failed { fill: var(--bad); }
+svg.timeline .band.external { fill: var(--warn); }
+svg.timeline .phase { fill: var(--track); }
+svg.timeline .mark { fill: var(--soft); text-anchor: middle; font-size: 11px; }
+svg.timeline .gap { stroke: var(--warn); stroke-width: 4; }
+svg.timeline .gap.bad { stroke: var(--bad); }
+svg.timeline .on { fill: #ffffff; font-size: 11px; text-anchor: middle; }
+@media (prefers-color-scheme: dark) { svg.timeline .on { fill: #12161c; } }
+@media print { svg.timeline .on { fill: #ffffff; } }
+svg.timeline .h0 { fill: var(--m0); } svg.timeline .h1 { fill: var(--m1); } svg.timeline .h2 { fill: var(--m2); }
+svg.timeline .h3 { fill: var(--m3); } svg.timeline .h4 { fill: var(--m4); } svg.timeline .h5 { fill: var(--m5); }
+svg.timeline .h6 { fill: var(--m6); } svg.timeline .h7 { fill: var(--m7); }
+"""
+
+
+def plot(told: Mapping[str, Any]) -> str:
+    """The whole drawing of what ``move_timeline.timeline`` tells."""
+    frame = _Frame(told)
+    height = HOSTS_AT + ROW * len(told["hosts"]) + 8
+    label = "Throughput over time with the moves of workers, and the host of each worker"
+    parts = [
+        f'<svg class="timeline" viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{label}">',
+        *frame.axes(),
+        *(piece for phase in told["phases"] for piece in frame.phase(phase)),
+        *(piece for number, move in enumerate(told["moves"], 1) for piece in frame.band(number, move, height)),
+        frame.rates(),
+        *(piece for gap in told["gaps"] for piece in frame.gap(gap)),
+        *(piece for place, one in enumerate(told["hosts"]) for piece in frame.stays(place, one)),
+        "</svg>",
+    ]
+    return "\n".join(parts)
+
+
+class _Frame:
+    """Where moments and rates lie."""
+
+    def __init__(self, told: Mapping[str, Any]) -> None:
+        self.told = told
+        self.seconds = max(float(told["seconds"]), 1e-9)
+        self.top = nice(max([*told["rates"], 1e-9]))
+        names = sorted({stay["host"] for one in told["hosts"] for stay in one["stays"]})
+        self.colours = {name: index % COLOURS for index, name in enumerate(names)}
+
+    def across(self, moment: float) -> float:
+        """Where a moment lies."""
+        return LEFT + (WIDTH - LEFT - RIGHT) * min(max(moment, 0.0), self.seconds) / self.seconds
+
+    def up(self, rate: float) -> float:
+        """Where a rate lies."""
+        return TOP + PLOT * (1 - rate / self.top)
+
+    def axes(self) -> Iterator[str]:
+        """Grid, ticks and what they count."""
+        for part in range(5):
+            rate = self.top * part / 4
+            up = self.up(rate)
+            yield f'<line class="grid" x1="{LEFT}" y1="{up:.1f}" x2="{WIDTH - RIGHT}" y2="{up:.1f}"/>'
+            yield f'<text class="name" x="{LEFT - 8}" y="{up + 4:.1f}">{rate:g}</text>'
+        yield f'<text class="head" x="8" y="14">{escape(self.told["unit"])}</text>'
+        for moment in _ticks(self.seconds):
+            place = self.across(moment)
+            yield f'<text class="tick" x="{place:.1f}" y="{TOP + PLOT + 16}">{moment:g} s</text>'
+
+    def phase(self, phase: Mapping[str, Any]) -> Iterator[str]:
+        """What was no training."""
+        yield _box(
+            "phase",
+            self.across(phase["from"]),
+            self.across(phase["until"]),
+            (TOP, PLOT),
+            f"{phase['phase']}, {phase['until'] - phase['from']:.1f} s",
+        )
+
+    def band(self, number: int, move: Mapping[str, Any], height: int) -> Iterator[str]:
+        """One move, from the throughput down to the hosts, with its number above."""
+        if move["from"] is None:
+            return
+        kind = "band" + ("" if move["moved"] else " failed") + (" external" if move["external"] else "")
+        begin, end = self.across(move["from"]), self.across(move["until"])
+        yield _box(kind, begin, end, (TOP, height - TOP - 6), band_title(number, move))
+        yield f'<text class="mark" x="{(begin + end) / 2:.1f}" y="{TOP - 6}">{number}</text>'
+
+    def rates(self) -> str:
+        """The line of throughput, flat within a bin."""
+        width = float(self.told["bin_s"])
+        points = [
+            f"{self.across(edge * width):.1f},{self.up(rate):.1f}"
+            for index, rate in enumerate(self.told["rates"])
+            for edge in (index, index + 1)
+        ]
+        return f'<polyline class="rate" points="{" ".join(points)}"/>'
+
+    def gap(self, gap: Mapping[str, Any]) -> Iterator[str]:
+        """One silence, on the bottom of the plot."""
+        kind = "gap" if gap["kind"] == "in a move" else "gap bad"
+        begin, end, base = self.across(gap["from"]), self.across(gap["from"] + gap["seconds"]), TOP + PLOT
+        title = f"silent for {gap['seconds']:.1f} s before step {gap['step']} of rank {gap['rank']}: {gap['kind']}"
+        line = f'<line class="{kind}" x1="{begin:.1f}" y1="{base}" x2="{max(end, begin + 1):.1f}" y2="{base}">'
+        yield f"{line}<title>{escape(title)}</title></line>"
+        yield f'<text class="mark" x="{(begin + end) / 2:.1f}" y="{base - 6}">{gap["seconds"]:.1f} s</text>'
+
+    def stays(self, place: int, one: Mapping[str, Any]) -> Iterator[str]:
+        """The hosts of one worker."""
+        top = HOSTS_AT + ROW * place
+        yield f'<text class="name" x="{LEFT - 8}" y="{top + BAR - 4}">{escape(str(one["worker"]))}</text>'
+        for stay in one["stays"]:
+            begin, end = self.across(stay["from"]), self.across(stay["until"])
+            name = str(stay["host"])
+            yield _box(f"h{self.colours[name]}", begin, end - 1, (top, BAR), f"{one['worker']} on {name}")
+            text = next((each for each in (name, name.partition(".")[0]) if len(each) * LETTER < end - begin), "")
+            if text:
+                yield f'<text class="on" x="{(begin + end) / 2:.1f}" y="{top + BAR - 4}">{escape(text)}</text>'
+
+
+def band_title(number: int, move: Mapping[str, Any]) -> str:
+    """What a move is called where a reader points at it."""
+    whose = f", by {move['by']}" if move["external"] and move["by"] else ""
+    told = f"{number}: {move['worker']} from {move['source']} to {move['target']}{whose}"
+    if not move["moved"]:
+        return f"{told}: not moved"
+    return f"{told}, {move['until'] - move['from']:.1f} s"
+
+
+def _box(kind: str, begin: float, end: float, down: tuple[int, int], title: str) -> str:
+    top, height = down
+    place = f'x="{begin:.1f}" y="{top}" width="{max(end - begin, 1):.1f}" height="{height}"'
+    return f'<rect class="{kind}" {place}><title>{escape(title)}</title></rect>'
+
+
+def _ticks(seconds: float) -> Sequence[float]:
+    width = nice(seconds / 8)
+    return [width * index for index in range(int(seconds / width) + 1)]

@@ -1,0 +1,33 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""What became of workers since a moment, as vCenter wrote it down: their moves and their power, whoever did it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from typing import Any
+
+from ..logic import move_events
+from ..vm import found
+from ..vsphere import properties
+from ..vsphere.sdk import vim
+from ..vsphere.session import Session
+from . import clock, roll, seen
+
+
+def since(session: Session, cluster: str, wanted: Sequence[str] | None, moment: float) -> dict[str, Any]:
+    """Moves and switches of power of workers since a moment of our clock; all times are on our clock."""
+    names = roll.chosen(cluster, [one["name"] for one in found.workers(session, [cluster])], wanted)
+    refs = {values["name"]: ref for ref, values in properties.find_all(session, vim.VirtualMachine, ("name",))}
+    theirs = clock.offset(session)
+    begin = datetime.fromtimestamp(moment + theirs.seconds, timezone.utc)
+    moves, power = [], []
+    for name in names:
+        events = [
+            {**one, "time": theirs.ours(datetime.fromisoformat(one["at"]))}
+            for one in seen.events(session, refs[name], name, begin)
+        ]
+        moves += move_events.moves(name, events)
+        power += move_events.power(name, events)
+    return {"moves": sorted(moves, key=lambda one: float(one["started"])), "power": power}

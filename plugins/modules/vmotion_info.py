@@ -1,0 +1,95 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Module: the moves of workers since a moment, whoever began them."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: vmotion_info
+short_description: Tell which workers of a cluster moved since a moment, and who began that
+version_added: 1.0.0
+description:
+  - Reads vCenter's events of the workers. They tell of every move, also of one that DRS or a person began, and of every
+    time that a worker was switched off, reset or booted.
+  - A vMotion test asks it for what it did not do itself.
+options:
+  cluster:
+    description: The cluster of the workers.
+    type: str
+    required: true
+  workers:
+    description: Names of the workers. By default all of the cluster that carry our mark.
+    type: list
+    elements: str
+  since:
+    description: The moment, in seconds since the epoch on the clock of the machine that runs the module.
+    type: float
+    required: true
+extends_documentation_fragment:
+  - dml.vsphere.connection
+  - dml.vsphere.attributes.info
+seealso:
+  - module: dml.vsphere.vmotion
+  - module: dml.vsphere.continuity_verdict
+author:
+  - The dml.vsphere contributors (@dml-vsphere)
+"""
+
+EXAMPLES = r"""
+- name: Who moved what within the last hour?
+  dml.vsphere.vmotion_info:
+    cluster: gpu
+    since: "{{ now().timestamp() - 3600 }}"
+  register: history
+
+- name: Show it
+  ansible.builtin.debug:
+    msg: "{{ history.moves | map(attribute='by') | list }}"
+"""
+
+RETURN = r"""
+moves:
+  description:
+    - The moves in their order, shaped as the C(move) of M(dml.vsphere.vmotion), but with no more than events tell.
+      C(completed) is null for one that is under way.
+  returned: success
+  type: list
+  elements: dict
+power:
+  description: "Workers whose power was switched, or whose guest booted: C(worker), C(at), C(by) and C(what)."
+  returned: success
+  type: list
+  elements: dict
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils import runner
+from ..module_utils.vmotion import history
+from ..module_utils.vsphere import session
+
+ARGUMENTS = {
+    "cluster": {"type": "str", "required": True},
+    "workers": {"type": "list", "elements": "str"},
+    "since": {"type": "float", "required": True},
+}
+
+
+def body(module: AnsibleModule) -> dict[str, Any]:
+    params = module.params
+    with session.session(params) as opened:
+        told = history.since(opened, params["cluster"], params["workers"], params["since"])
+    return {"changed": False, **told}
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec={**session.arguments(), **ARGUMENTS}, supports_check_mode=True)
+    runner.run(module, lambda: body(module))
+
+
+if __name__ == "__main__":
+    main()
