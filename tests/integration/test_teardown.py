@@ -18,7 +18,7 @@ from tests.integration.fabrics import connect, object_of, opened
 from tests.integration.sites import Site, datacentre
 from tests.integration.workers import do, machine
 
-STRANGER = "vms: [{name: ubuntu-2204, template: true, cpus: 2, memory_mb: 4096, firmware: efi}, {name: theirs}]\n"
+STRANGER = "vms: [{name: debian-12, template: true, cpus: 2, memory_mb: 4096, firmware: efi}, {name: theirs}]\n"
 
 
 @pytest.fixture
@@ -90,19 +90,19 @@ def test_it_is_refused_before_anything_goes_while_somebody_else_is_on_the_networ
 
 def test_a_worker_of_another_cluster_keeps_its_mark_and_the_attribute(site: Site) -> None:
     site.build(workers=1)
-    other = {"name": "ubuntu-2204", "cluster": "elsewhere", "built": True}
+    other = {"name": "debian-12", "cluster": "elsewhere", "built": True}
     with opened(site.vcenter) as one:
-        mark.write(one, object_of(one, vim.VirtualMachine, "ubuntu-2204"), "ubuntu-2204", other)
+        mark.write(one, object_of(one, vim.VirtualMachine, "debian-12"), "debian-12", other)
     site.good("teardown", confirm=True)
-    with machine(site.vcenter, "ubuntu-2204") as vm:
+    with machine(site.vcenter, "debian-12") as vm:
         known = custom_fields.definitions(vm.session)
         assert [one.name for one in known] == [mark.ATTRIBUTE]
-        assert mark.read("ubuntu-2204", known, vm.ref.customValue) == other
+        assert mark.read("debian-12", known, vm.ref.customValue) == other
 
 
 def test_a_clone_that_a_killed_run_left_goes_too(site: Site) -> None:
     before = world.state(site.vcenter)
-    with machine(site.vcenter, "ubuntu-2204") as vm:
+    with machine(site.vcenter, "debian-12") as vm:
         building = vim.option.OptionValue(key=mark.BUILDING, value="worker01")
         host = object_of(vm.session, vim.HostSystem, "esx01.lab")
         pool = object_of(vm.session, vim.ClusterComputeResource, "gpu").resourcePool

@@ -50,7 +50,7 @@ clusters:
       - {name: esx02.lab, hardware: pair}
       - {name: esx03.lab, hardware: mig}
 vms:
-  - {name: ubuntu-2204, template: true, cpus: 2, memory_mb: 4096, firmware: efi, snapshot: clean}
+  - {name: debian-12, template: true, cpus: 2, memory_mb: 4096, firmware: efi, snapshot: clean}
   - {name: ubuntu-bios, template: true, cpus: 2, memory_mb: 4096, firmware: bios}
 """
 BASE = {"cluster": "gpu", "wait_for_address": False}
@@ -72,7 +72,7 @@ def run(
     """Workers with these GPUs; a second run must find nothing to do."""
     names = more.pop("names", ["w1"])
     options = {key: more.pop(key) for key in ("one_per_host", "same_numa_node", "power_cycle") if key in more}
-    defaults = {"template": "ubuntu-2204", "gpus": gpus, **more}
+    defaults = {"template": "debian-12", "gpus": gpus, **more}
     wanted = {**BASE, **options, "defaults": defaults, "workers": [{"name": name} for name in names]}
     done = ansible_for(place).module("worker_vm", **wanted)
     if done.rc == 0:

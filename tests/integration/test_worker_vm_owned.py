@@ -36,7 +36,7 @@ def methods(place: Simulator, name: str) -> list[str]:
 
 def names(place: Simulator) -> set[str]:
     """All virtual machines."""
-    with machine(place, "ubuntu-2204") as vm:
+    with machine(place, "debian-12") as vm:
         found = properties.find_all(vm.session, vim.VirtualMachine, ("name",))
         return {values["name"] for _ref, values in found}
 
@@ -63,7 +63,7 @@ def test_what_we_built_is_deleted_and_what_we_took_over_only_let_go(place: Simul
     assert (planned.changed, place.writes()) == (True, []), planned.out
     gone = ansible.module("worker_vm", **ABSENT, power_cycle=True, workers=NAMES)
     assert gone.rc == 0, gone.out
-    assert names(place) == {"ubuntu-2204", "worker02"}
+    assert names(place) == {"debian-12", "worker02"}
     assert methods(place, "worker01") == ["ShutdownGuest", "Destroy_Task"]
     assert methods(place, "worker02") == ["SetField"]
     place.clear()
@@ -176,7 +176,7 @@ def test_a_missing_privilege_is_named(place: Simulator, ansible: Ansible) -> Non
         "CloneVM_Task", fault="NoPermission", properties={"PrivilegeId": "VirtualMachine.Provisioning.DeployTemplate"}
     )
     failed = ansible.module("worker_vm", **wish(1))
-    assert "worker01: could not clone it from ubuntu-2204" in failed.msg
+    assert "worker01: could not clone it from debian-12" in failed.msg
     assert "give the account that privilege" in failed.msg
 
 

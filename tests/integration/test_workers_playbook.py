@@ -46,7 +46,7 @@ def test_four_workers_come_once_and_are_repaired_while_a_fifth_comes(
     built = ansible.playbook(PLAYBOOK, "-i", str(INVENTORY))
     assert built.rc == 0, built.out
     assert "4 workers are as described" in built.out
-    assert "  worker01: is cloned from ubuntu-2204 to esx01.lab [" in built.out
+    assert "  worker01: is cloned from debian-12 to esx01.lab [" in built.out
     assert "  worker04: its guest has the address 10.0.1.14 [" in built.out
     assert "worker04: runs on esx04.lab, grid_t4-16c, 10.0.1.14" in built.out
     assert [write["method"] for write in prepared.writes()].count(RECONFIGURE) == 1
@@ -64,7 +64,7 @@ def test_four_workers_come_once_and_are_repaired_while_a_fifth_comes(
     assert repaired.rc == 0, repaired.out
     written = [(write["method"], write["name"]) for write in prepared.writes()]
     assert [method for method, name in written if name == "worker03"] == ["PowerOnVM_Task"]
-    assert {name for _method, name in written} == {"ubuntu-2204", "worker03", "worker05", "gpu"}
+    assert {name for _method, name in written} == {"debian-12", "worker03", "worker05", "gpu"}
 
 
 def test_rules_and_overrides_come_after_the_workers_and_go_before_them(

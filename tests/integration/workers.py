@@ -26,9 +26,9 @@ host_defaults:
 clusters:
   - {name: gpu, hosts: [{name: "esx%02d.lab", count: 5}]}
 vms:
-  - {name: ubuntu-2204, template: true, cpus: 2, memory_mb: 4096, firmware: efi}
+  - {name: debian-12, template: true, cpus: 2, memory_mb: 4096, firmware: efi}
 """
-TEMPLATE = "ubuntu-2204"
+TEMPLATE = "debian-12"
 PROFILE = "grid_t4-16c"
 DEFAULTS: dict[str, Any] = {
     "template": TEMPLATE,
