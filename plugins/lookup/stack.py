@@ -27,6 +27,13 @@ options:
     description: Base URLs of mirrors by the name of the base, instead of those in the stack.
     type: dict
     default: {}
+  mirror:
+    description:
+      - The URL of a mirror of everything, for a site without a way out. It has each base of the stack in a folder of
+        that base's name, such as C(MIRROR/nvidia); O(bases) may still name another place for some.
+      - Its folder C(python) is a Python package index, with a folder for each package.
+    type: str
+    default: ""
   platform:
     description: The node's system, such as V(ubuntu-22.04); refused if the stack is not for it.
     type: str
@@ -98,7 +105,7 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by 
             term, "is not written as a stack must be", stacks.faults(document, self._read(STACKS / "schema.json"))
         )
         try:
-            stack = stacks.completed(document, self.get_option("inputs"), self.get_option("bases"))
+            stack = stacks.completed(document, *(self.get_option(name) for name in ("inputs", "bases", "mirror")))
         except stacks.StackError as error:
             raise AnsibleError(str(error)) from error
         # A value from outside must be as well-formed as one from the file.

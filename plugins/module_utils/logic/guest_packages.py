@@ -38,21 +38,36 @@ def misfits(
 
     What is installed are lines "NAME VERSION installed"; dpkg also knows packages of which only settings are left.
     """
-    rows = (line.split() for line in installed)
-    there = {row[0]: row[1] for row in rows if row[2:] == ["installed"]}
+    there = _versions(installed)
     sentences = []
     for one in packages:
         name, found, version = one["name"], there.get(one["name"]), one.get("version")
         if found is None or version not in {None, found}:
             sentences.append(f"The package {name} is {found or 'missing'}{f', not {version}' if version else ''}.")
-        elif version and held is not None and not any(_holds(line, name) for line in held):
+        elif version and held is not None and not any(_holds(line, name, version) for line in held):
             sentences.append(f"The package {name} is not held at {version}.")
     return sentences
 
 
-def _holds(line: str, name: str) -> bool:
+def replacements(installed: Sequence[str], packages: Sequence[Mapping[str, str]]) -> list[str]:
+    """What would have to be replaced: each package that is there at another version than the pinned one."""
+    there = _versions(installed)
+    return [
+        f"{one['name']} {there[one['name']]} by {one['version']}"
+        for one in packages
+        if one.get("version") and there.get(one["name"], one["version"]) != one["version"]
+    ]
+
+
+def _versions(installed: Sequence[str]) -> dict[str, str]:
+    """The version of each package that is installed."""
+    rows = (line.split() for line in installed)
+    return {row[0]: row[1] for row in rows if row[2:] == ["installed"]}
+
+
+def _holds(line: str, name: str, version: str) -> bool:
     """apt names what it holds; dnf tells NAME-EPOCH:VERSION."""
-    return line == name or re.match(re.escape(name) + r"-\d+:", line) is not None
+    return line == name or re.match(rf"{re.escape(name)}-\d+:{re.escape(version)}(\.|$)", line) is not None
 
 
 def _normal(name: str) -> str:

@@ -31,9 +31,16 @@ def missing_inputs(document: Mapping[str, Any]) -> list[str]:
     return [path for path in document.get("inputs", []) if _get(document, path) is None]
 
 
-def completed(document: Mapping[str, Any], inputs: Mapping[str, str], bases: Mapping[str, str]) -> Stack:
-    """The stack with its user's inputs and mirrors in it, and the address of each file beside its base and path."""
+def completed(
+    document: Mapping[str, Any], inputs: Mapping[str, str], bases: Mapping[str, str], mirror: str = ""
+) -> Stack:
+    """The stack with its user's inputs and mirrors in it, and the address of each file beside its base and path.
+
+    A mirror of all bases has each in a folder of its name.
+    """
     stack = copy.deepcopy(dict(document))
+    if mirror:
+        stack["bases"] = {name: f"{mirror.rstrip('/')}/{name}" for name in stack["bases"]}
     for name, url in bases.items():
         if name not in stack["bases"]:
             raise StackError(f"The stack {stack['name']} has no base {name!r}; it has {', '.join(stack['bases'])}.")

@@ -29,6 +29,7 @@ def test_names_are_joined_to_versions_as_the_manager_wants(manager: str, words: 
         ([MPI, MAKE], [], ["The package openmpi-bin is not held at 4.1.4-3+b1."]),
         ([MPI], ["openmpi-bin-doc"], ["The package openmpi-bin is not held at 4.1.4-3+b1."]),
         ([MPI], ["openmpi-bin-0:4.1.4-3+b1.*"], []),
+        ([MPI], ["openmpi-bin-0:4.1.4-3+b10.*"], ["The package openmpi-bin is not held at 4.1.4-3+b1."]),
         ([MAKE], [], []),
         ([{**MPI, "version": "4.1.5"}], None, ["The package openmpi-bin is 4.1.4-3+b1, not 4.1.5."]),
         ([{"name": "g++"}], None, ["The package g++ is missing."]),
@@ -37,6 +38,12 @@ def test_names_are_joined_to_versions_as_the_manager_wants(manager: str, words: 
 )
 def test_each_misfit_is_named(wanted: list[dict[str, str]], held: list[str] | None, sentences: list[str]) -> None:
     assert guest_packages.misfits(THERE, wanted, held) == sentences
+
+
+def test_what_would_be_replaced_is_told_with_both_versions() -> None:
+    wanted = [{**MPI, "version": "4.1.5"}, MAKE, {"name": "g++", "version": "12"}, {"name": "libmpi", "version": "2"}]
+    assert guest_packages.replacements(THERE, wanted) == ["openmpi-bin 4.1.4-3+b1 by 4.1.5"]
+    assert guest_packages.replacements(THERE, [MPI]) == []
 
 
 def test_requirements_carry_their_checksums() -> None:

@@ -139,3 +139,22 @@ def test_parts_that_name_each_other_wrongly_are_seen(kind: str, sentence: str) -
     found = faults(broken(kind), SCHEMA)
     assert len(found) == 1
     assert found[0].startswith(sentence)
+
+
+def test_a_mirror_has_every_base_in_a_folder_of_its_name() -> None:
+    whole = completed(stack("t4-2019"), {"gpu_driver.source.sha256": "ab" * 32}, {}, "https://mirror.example.org/dml/")
+    assert set(whole["bases"].values()) == {f"https://mirror.example.org/dml/{name}" for name in whole["bases"]}
+    assert missing_inputs(whole) == []
+    addresses = [entry["url"] for entry in entries(whole) if "url" in entry]
+    assert len(addresses) > 10
+    assert [url for url in addresses if not url.startswith("https://mirror.example.org/dml/")] == []
+
+
+def test_a_base_that_is_named_goes_before_the_mirror() -> None:
+    whole = completed(
+        stack("lab-cpu"), {}, {"python": "https://python.example.org/packages"}, "https://mirror.example.org"
+    )
+    assert whole["bases"] == {
+        "distribution": "https://mirror.example.org/distribution",
+        "python": "https://python.example.org/packages",
+    }

@@ -1,0 +1,99 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Ask nvcc, cuDNN, NCCL and the driver which they are and which devices they see; one line of JSON."""
+
+from __future__ import annotations
+
+import ctypes
+import glob
+import json
+import re
+import subprocess
+import sys
+
+NAME_LENGTH = 256
+MAJOR, MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR
+NEWER_CUDNN, NEWER_NCCL = 90000, 10000  # from these on, versions are told with one digit more
+
+
+def library(pattern: str, home: str) -> ctypes.CDLL:
+    """A library by its name, where the linker finds it or in the toolkit; the newest if there are several."""
+    try:
+        return ctypes.CDLL(pattern.replace("*", ""))
+    except OSError:
+        folders = (home + "/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib/aarch64-linux-gnu")
+        found = [path for folder in folders for path in sorted(glob.glob(folder + "/" + pattern))]
+        if not found:
+            raise
+        return ctypes.CDLL(found[-1])
+
+
+def nvcc(home: str) -> str:
+    """The version of the compiler."""
+    command = [home + "/bin/nvcc", "--version"]
+    said = subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout.decode()  # noqa: S603  # its own compiler
+    return re.findall(r"release ([0-9.]+)", said)[0]
+
+
+def version(number: int, newer: int) -> str:
+    """A version that is told as one number."""
+    unit = 10000 if number >= newer else 1000
+    return f"{number // unit}.{number % unit // 100}.{number % 100}"
+
+
+def cudnn(home: str) -> str:
+    """The version of cuDNN: 7600 is 7.6.0, 90100 is 9.1.0."""
+    ask = library("libcudnn.so*", home).cudnnGetVersion
+    ask.restype = ctypes.c_size_t
+    return version(int(ask()), NEWER_CUDNN)
+
+
+def nccl(home: str) -> str:
+    """The version of NCCL: 2407 is 2.4.7, 22501 is 2.25.1."""
+    number = ctypes.c_int()
+    failed = library("libnccl.so.2*", home).ncclGetVersion(ctypes.byref(number))
+    if failed:
+        raise OSError(f"ncclGetVersion fails with {failed}")
+    return version(number.value, NEWER_NCCL)
+
+
+def devices(_home: str) -> list[dict[str, object]]:
+    """The devices that the driver gives to CUDA."""
+    cuda = ctypes.CDLL("libcuda.so.1")
+    failed = cuda.cuInit(0)
+    if failed:
+        raise OSError(f"cuInit fails with CUDA's error {failed}")
+    count = ctypes.c_int()
+    cuda.cuDeviceGetCount(ctypes.byref(count))
+    return [device(cuda, number) for number in range(count.value)]
+
+
+def device(cuda: ctypes.CDLL, number: int) -> dict[str, object]:
+    """One device: its name, compute capability and memory."""
+    handle, name, memory = ctypes.c_int(), ctypes.create_string_buffer(NAME_LENGTH), ctypes.c_size_t()
+    major, minor = ctypes.c_int(), ctypes.c_int()
+    cuda.cuDeviceGet(ctypes.byref(handle), number)
+    cuda.cuDeviceGetName(name, NAME_LENGTH, handle)
+    cuda.cuDeviceTotalMem_v2(ctypes.byref(memory), handle)
+    cuda.cuDeviceGetAttribute(ctypes.byref(major), MAJOR, handle)
+    cuda.cuDeviceGetAttribute(ctypes.byref(minor), MINOR, handle)
+    return {
+        "name": name.value.decode(),
+        "compute_capability": f"{major.value}.{minor.value}",
+        "memory_mib": memory.value // 1024**2,
+    }
+
+
+def main(home: str) -> None:
+    """Ask all; what does not answer is told with its reason."""
+    told: dict[str, object] = {}
+    for name, ask in (("nvcc", nvcc), ("cudnn", cudnn), ("nccl", nccl), ("devices", devices)):
+        try:
+            told[name] = ask(home)
+        except (OSError, IndexError, AttributeError, subprocess.CalledProcessError) as error:
+            told[name + "_why"] = str(error)
+    sys.stdout.write(json.dumps(told, sort_keys=True) + "\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

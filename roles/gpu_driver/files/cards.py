@@ -1,0 +1,23 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The GPUs of NVIDIA on the PCI bus, whether or not a driver has them, one address a line."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+NVIDIA, DISPLAY = "0x10de", "0x03"
+
+
+def cards(devices: Path) -> list[str]:
+    """The addresses of NVIDIA's display controllers, which all its GPUs and vGPUs are."""
+    return [
+        one.name
+        for one in sorted(devices.glob("*"))
+        if (one / "vendor").read_text().strip() == NVIDIA and (one / "class").read_text().startswith(DISPLAY)
+    ]
+
+
+if __name__ == "__main__":
+    sys.stdout.write("".join(f"{one}\n" for one in cards(Path("/sys/bus/pci/devices"))))

@@ -1,0 +1,34 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""How cuDNN and NCCL count their versions, and what is told where nothing is installed."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from roles.cuda.files import ask
+
+
+@pytest.mark.parametrize(
+    ("number", "newer", "version"),
+    [
+        (7600, ask.NEWER_CUDNN, "7.6.0"),
+        (8907, ask.NEWER_CUDNN, "8.9.7"),
+        (90100, ask.NEWER_CUDNN, "9.1.0"),
+        (2407, ask.NEWER_NCCL, "2.4.7"),
+        (2804, ask.NEWER_NCCL, "2.8.4"),
+        (20909, ask.NEWER_NCCL, "2.9.9"),
+        (22501, ask.NEWER_NCCL, "2.25.1"),
+    ],
+)
+def test_numbers_are_versions(number: int, newer: int, version: str) -> None:
+    assert ask.version(number, newer) == version
+
+
+def test_what_is_not_there_is_told_with_its_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    ask.main("/nonexistent")
+    told = json.loads(capsys.readouterr().out)
+    assert "/nonexistent/bin/nvcc" in told["nvcc_why"]
+    assert {"cudnn_why", "nccl_why", "devices_why"} < set(told)
