@@ -8,7 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.dml.vsphere.plugins.module_utils.logic import move_events, move_lines
+from ansible_collections.dml.vsphere.plugins.module_utils.logic import move_events, move_lines, transport_seen
+
+
+def transport_of(
+    looks: list[dict[str, Any]], at: dict[str, str], usual: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """The transport of each node between two looks, each with ``nodes`` and, where they were read, ``hosts``."""
+    first, second = looks
+    hosts = (first.get("hosts") or [], second.get("hosts") or [])
+    return dict(transport_seen.judge(first["nodes"], second["nodes"], hosts=hosts, at=at, usual=usual))
 
 
 class FilterModule:
@@ -20,4 +29,6 @@ class FilterModule:
             "observed_move": move_lines.observed,
             "verdict_lines": move_lines.verdict,
             "moves_by_others": move_events.not_ours,
+            "transport_seen": transport_of,
+            "transport_uses_rdma": transport_seen.uses_rdma,
         }

@@ -1,0 +1,122 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Which transport each node of a running job used between two looks: by its connections and by counters; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from .transport_proof import LEAST_SHARE, PARAVIRTUAL
+
+UNPROVEN = "unproven"
+# No model that is worth a GPU sends less in a step.
+LEAST_BYTES_PER_STEP = 65536.0
+
+Look = Mapping[str, Mapping[str, Any]]
+
+
+def judge(
+    first: Look,
+    second: Look,
+    *,
+    hosts: tuple[Iterable[Mapping[str, Any]], Iterable[Mapping[str, Any]]] = ((), ()),
+    at: Mapping[str, str] | None = None,
+    usual: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """By node ``transports`` (``tcp``, ``rdma`` or ``unproven``), ``why``, and ``bytes_per_step`` where they tell.
+
+    The looks are the ``nodes`` of training_transport_info. For paravirtual RDMA ``hosts`` are the hosts of esxi_info at
+    the same two moments and ``at`` tells on which of them each node was; ``usual`` are the bytes of an earlier
+    judgement that a node must come back to.
+    """
+    told: dict[str, Any] = {"transports": {}, "why": {}, "bytes_per_step": {}}
+    between = (_sent_by_hosts(hosts[0]), _sent_by_hosts(hosts[1]))
+    for node in sorted(first):
+        pair = (first[node], second.get(node) or {"error": "nobody looked at it"})
+        transport, why, per_step = _of_node(node, pair, between, (at or {}).get(node), (usual or {}).get(node))
+        told["transports"][node], told["why"][node] = transport, why
+        if per_step is not None:
+            told["bytes_per_step"][node] = per_step
+    return told
+
+
+def uses_rdma(look: Look) -> bool:
+    """Whether some rank has an RDMA device open, so that counters of hosts are worth to be read."""
+    return any(rank.get("rdma_open") for node in look.values() for rank in node.get("ranks") or [])
+
+
+def _of_node(
+    node: str,
+    looks: tuple[Mapping[str, Any], Mapping[str, Any]],
+    hosts: tuple[Mapping[str, int], Mapping[str, int]],
+    host: str | None,
+    usual: float | None,
+) -> tuple[str, str, float | None]:
+    ranks = [list(look.get("ranks") or []) for look in looks]
+    unseen = _unseen(node, looks, ranks)
+    if unseen:
+        return UNPROVEN, unseen, None
+    if not any(rank.get("rdma_open") for rank in ranks[1]):
+        return _by_connections(node, ranks[1])
+    grown, whose = _grown(looks, hosts, host)
+    steps = _steps(ranks[0], ranks[1])
+    if grown is None or steps <= 0:
+        said = f"has an RDMA device open, but {whose}" if grown is None else "made no step between the two looks"
+        return UNPROVEN, f"{node} {said}", None
+    least = max(LEAST_BYTES_PER_STEP, LEAST_SHARE * float(usual or 0))
+    told = f"{whose} grew by {grown / steps:.0f} bytes a step"
+    if grown / steps < least:
+        return "tcp", f"{node} has an RDMA device open, but {told}, less than {least:.0f}: it fell back", grown / steps
+    return "rdma", told, grown / steps
+
+
+def _unseen(node: str, looks: Iterable[Mapping[str, Any]], ranks: Sequence[Sequence[Mapping[str, Any]]]) -> str:
+    """Why a node could not be seen into; empty where it could."""
+    silent = next((str(look["error"]) for look in looks if "error" in look), "")
+    if silent:
+        return f"{node} could not be looked at: {silent}"
+    hidden = next((str(rank["error"]) for some in ranks for rank in some if "error" in rank), "")
+    return f"{node}: {hidden or 'no rank was found on it'}" if hidden or not ranks[1] else ""
+
+
+def _by_connections(node: str, ranks: Sequence[Mapping[str, Any]]) -> tuple[str, str, None]:
+    alone = [str(rank["rank"]) for rank in ranks if not rank.get("connections")]
+    if alone:
+        return UNPROVEN, f"{node}: rank {', '.join(alone)} has neither a TCP connection nor an RDMA device open", None
+    peers = {pair[1] for rank in ranks for pair in rank["connections"]}
+    return "tcp", f"its ranks are connected by TCP to {', '.join(sorted(peers))} and have no RDMA device open", None
+
+
+def _grown(
+    looks: tuple[Mapping[str, Any], Mapping[str, Any]],
+    hosts: tuple[Mapping[str, int], Mapping[str, int]],
+    host: str | None,
+) -> tuple[float | None, str]:
+    """The bytes that were sent by RDMA between two looks, and whose counter tells; None and why not."""
+    devices = [{one["device"]: one for one in look.get("devices") or []} for look in looks]
+    if any(one["driver"] == PARAVIRTUAL for one in devices[1].values()):
+        if host is None or host not in hosts[0] or host not in hosts[1]:
+            return None, "it is paravirtual, and nobody read the counters of its ESXi host"
+        return float(hosts[1][host] - hosts[0][host]), f"the RDMA counter of {host}"
+    counted = [
+        (devices[0][name]["sent_bytes"], one["sent_bytes"]) for name, one in devices[1].items() if name in devices[0]
+    ]
+    if not counted or any(None in pair for pair in counted):
+        return None, "its counters cannot be read"
+    return float(sum(after - before for before, after in counted)), "the guest's RDMA counter"
+
+
+def _sent_by_hosts(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    counted = {row["host"]: row.get("rdma_devices") or [] for row in rows}
+    return {
+        host: sum(int(one["counters"].get("bytes_sent", 0)) for one in devices if one.get("counters"))
+        for host, devices in counted.items()
+        if devices
+    }
+
+
+def _steps(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> int:
+    """The steps of the rank that made the fewest."""
+    then = {rank["rank"]: int(rank["step"] or 0) for rank in before}
+    return min((int(rank["step"] or 0) - then.get(rank["rank"], 0) for rank in after), default=0)
