@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
-from lab.simulator import Simulator
+from lab.simulator import Centre
 from plugins.module_utils.vsphere import properties, tasks
 from plugins.module_utils.vsphere.sdk import vim
 from plugins.module_utils.vsphere.session import Session, session
@@ -16,17 +16,17 @@ from plugins.module_utils.vsphere.session import Session, session
 SECONDS = 60
 
 
-def opened(vcenter: Simulator) -> AbstractContextManager[Session]:
+def opened(vcenter: Centre) -> AbstractContextManager[Session]:
     """A session with the simulator."""
     return session({"validate_certs": True, "timeout": SECONDS, **vcenter.connection})
 
 
-def power_off(vcenter: Simulator, name: str) -> None:
+def power_off(vcenter: Centre, name: str) -> None:
     """Switch a virtual machine off."""
     _do(vcenter, name, "switch it off", lambda machine: machine.PowerOffVM_Task())
 
 
-def lose_rdma_nic(vcenter: Simulator, name: str) -> None:
+def lose_rdma_nic(vcenter: Centre, name: str) -> None:
     """Switch a virtual machine off, take its PVRDMA card away, and switch it on again."""
 
     def lose(machine: Any) -> Any:
@@ -40,7 +40,7 @@ def lose_rdma_nic(vcenter: Simulator, name: str) -> None:
     _do(vcenter, name, "switch it on", lambda machine: machine.PowerOnVM_Task())
 
 
-def _do(vcenter: Simulator, name: str, tried: str, begin: Callable[[Any], Any]) -> None:
+def _do(vcenter: Centre, name: str, tried: str, begin: Callable[[Any], Any]) -> None:
     with opened(vcenter) as one:
         found = properties.find_all(one, vim.VirtualMachine, ("name",))
         machine = next(ref for ref, values in found if values["name"] == name)

@@ -24,7 +24,7 @@ from lab.nodes import image, network
 from lab.nodes.nodes import Nodes
 from lab.nodes.podman import Podman
 from lab.nodes.programs import LabError, can_make_nodes, require, run
-from lab.simulator import DATACENTRES, ROOT, Control, Simulator
+from lab.simulator import DATACENTRES, ROOT, Centre, Control, Simulator
 
 FOLDER = ROOT / ".cache" / "lab"
 STORE = FOLDER / "podman"
@@ -100,12 +100,12 @@ class Lab:
         return Control(facts["address"], NODE_SECONDS)
 
     @property
-    def control(self) -> Control:
-        """The data centre's control interface."""
+    def control(self) -> Centre:
+        """The data centre."""
         facts = self.facts("ready")
         if not facts:
             raise LabError(f"The lab in {self.folder} has no data centre: python -m lab up starts one.")
-        return Control(facts["control"])
+        return Centre(facts)
 
     @property
     def environment(self) -> dict[str, str]:

@@ -73,7 +73,31 @@ class Control:
         self.ask("PATCH", f"/clusters/{name}", state)
 
 
-class Simulator(Control):
+class Centre(Control):
+    """A simulated data centre that runs, whoever started it, by the facts that it wrote."""
+
+    def __init__(self, facts: dict[str, Any]) -> None:
+        super().__init__(facts["control"])
+        self.facts = facts
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The VMWARE_* variables of this server."""
+        return environment(self.facts)
+
+    @property
+    def connection(self) -> dict[str, Any]:
+        """The connection options of the modules."""
+        return {
+            "hostname": self.facts["hostname"],
+            "port": self.facts["port"],
+            "username": USERNAME,
+            "password": PASSWORD,
+            "ca_path": self.facts["ca_file"],
+        }
+
+
+class Simulator(Centre):
     """A running simulator process; a context manager that stops it."""
 
     def __init__(
@@ -92,8 +116,7 @@ class Simulator(Control):
             self.process = subprocess.Popen(
                 command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True
             )
-        self.facts = self._wait(ready)
-        super().__init__(self.facts["control"])
+        super().__init__(self._wait(ready))
 
     def _wait(self, ready: Path) -> dict[str, Any]:
         deadline = time.monotonic() + START_SECONDS
@@ -103,22 +126,6 @@ class Simulator(Control):
                 raise RuntimeError(f"the simulator did not start:\n{self.log.read_text()}")
             time.sleep(0.02)
         return dict(json.loads(ready.read_text()))
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """The VMWARE_* variables of this server."""
-        return environment(self.facts)
-
-    @property
-    def connection(self) -> dict[str, Any]:
-        """The connection options of the modules."""
-        return {
-            "hostname": self.facts["hostname"],
-            "port": self.facts["port"],
-            "username": USERNAME,
-            "password": PASSWORD,
-            "ca_path": self.facts["ca_file"],
-        }
 
     def stop(self) -> None:
         """End the process."""

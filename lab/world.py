@@ -11,7 +11,7 @@ from typing import Any
 from pyVmomi import vim, vmodl
 
 from lab.person import opened
-from lab.simulator import Simulator
+from lab.simulator import Centre
 
 KINDS = (
     vim.Folder,
@@ -29,7 +29,7 @@ BOOT = re.compile(r"(bootTime = |'boot_time': )[^,]+,")
 HISTORY = frozenset({"recentTask"})
 
 
-def state(vcenter: Simulator) -> dict[str, str]:
+def state(vcenter: Centre) -> dict[str, str]:
     """By object and property: all properties of all objects, vCenter's options and attributes, and each host's own."""
     with opened(vcenter) as one:
         found = dict(_properties(one))
