@@ -28,7 +28,10 @@ class FilterModule:
             "move_line": move_lines.line,
             "observed_move": move_lines.observed,
             "verdict_lines": move_lines.verdict,
+            "workers_at": move_lines.at_last,
+            "without_events": move_lines.without_events,
             "moves_by_others": move_events.not_ours,
             "transport_seen": transport_of,
             "transport_uses_rdma": transport_seen.uses_rdma,
+            "parameter_checksums": transport_seen.checksums,
         }

@@ -63,13 +63,15 @@ RETURN = r"""
 nodes:
   description:
     - By node C(ranks), each with C(rank), C(pid), C(step), C(connections) as pairs of addresses and C(rdma_open), and
-      C(devices), each with C(device), C(driver) and C(sent_bytes). What could not be seen has C(error) instead.
+      C(devices), each with C(device), C(driver) and C(sent_bytes), and C(checksums) of the parameters that ranks ended
+      with. What could not be seen has C(error) instead.
   returned: success
   type: dict
   sample:
     worker-1:
       ranks: [{rank: 0, pid: 4711, step: 120, connections: [[10.0.1.1, 10.0.1.2]], rdma_open: false}]
       devices: []
+      checksums: {}
 """
 
 from typing import Any

@@ -16,13 +16,14 @@ from typing import Any
 
 import pytest
 
-from lab.simulator import Simulator
+from lab.simulator import ROOT, Simulator
 from tests.integration.ansible import Ansible, Outcome
 from tests.integration.killing import begun, wait_for
 from tests.integration.test_vmotion import TAGGED
 from tests.integration.training import Nodes
 from tests.integration.workers import wish
 
+PROGRAM = ROOT / "tests" / "lab" / "train.py"
 WORKERS = [f"worker{number:02}" for number in range(1, 5)]
 
 
@@ -36,8 +37,9 @@ class Trial:
         groups = {"clusters": {"hosts": {"gpu": here}}, "launchers": {"hosts": {"launcher": here}}}
         self.inventory.write_text(json.dumps({"all": {"children": groups}}))
 
-    def train(self, steps: int = 100000, seconds: float = 0.05, *more: Any) -> None:
-        started = self.nodes.start(steps, seconds, *more, hosts=[{"name": name} for name in WORKERS])
+    def train(self, *more: Any) -> None:
+        program = [sys.executable, "-u", str(PROGRAM), *map(str, more)]
+        started = self.nodes.start(command=program, hosts=[{"name": name} for name in WORKERS])
         assert started.rc == 0, started.out
         self.nodes.training()
 
@@ -97,6 +99,17 @@ def test_every_worker_moves_and_the_job_is_continuous(trial: Trial) -> None:
     verdict = json.loads(trial.kept("verdict.json"))
     assert (verdict["verdict"], verdict["moved"], verdict["breaches"]) == ("continuous", "all", [])
     assert [one["ranks"] for one in verdict["moves"]] == [[WORKERS.index(one["worker"])] for one in verdict["moves"]]
+    assert verdict["unproven"] == []
+    transport = json.loads(trial.kept("transport.json"))
+    assert [set(one["after"].values()) for one in transport["of_moves"]] == [{"tcp"}] * 4
+    assert [one["kind"] for one in json.loads(trial.kept("events.json"))].count("VmMigratedEvent") == 4
+    assert [one["state"] for one in json.loads(trial.kept("tasks.json"))] == ["success"] * 4
+    versions = json.loads(trial.kept("versions.json"))
+    assert (len(versions["hosts"]), versions["collection"], versions["vcenter"]["version"]) == (5, "1.0.0", "8.0.3")
+    timeline = json.loads(trial.kept("timeline.json"))
+    assert {len(one["stays"]) for one in timeline["hosts"]} == {2}
+    assert (timeline["unit"], timeline["verdict"]) == ("images/s", "continuous")
+    assert "esx05.lab" in trial.kept("timeline.html")
     report = ET.fromstring(trial.kept("junit.xml"))
     assert (report.get("tests"), report.get("failures"), report.get("errors")) == ("5", "0", "0")
     assert trial.free()
@@ -135,10 +148,10 @@ def test_a_rank_that_is_killed_in_a_move_breaks_the_job(trial: Trial) -> None:
 
 @pytest.mark.slow
 def test_a_job_that_does_not_run_is_refused_before_the_first_move(trial: Trial) -> None:
-    trial.train(40, 0.1, "fail", 2)
+    trial.train("--steps", 40, "--seconds", 0.1)
     trial.nodes.ended()
     done = trial.run()
     assert done.rc == 2
-    assert "does not run, it is died" in " ".join(done.out.split())
+    assert "does not run, it is finished" in " ".join(done.out.split())
     assert trial.moved() == []
     assert trial.free()

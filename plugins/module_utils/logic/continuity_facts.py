@@ -34,6 +34,10 @@ def fact_breaches(facts: Mapping[str, Any], moves: Sequence[Mapping[str, Any]]) 
                 detail = f"{move_name(moves, index)}: the transport{whose} was {old} before and is {new} after"
                 yield Breach("transport", None, None, _end(moves[index]), detail)
     yield from _power_breaches(facts, moves)
+    parameters = facts.get("checksums") or {}
+    if len(set(parameters.values())) > 1:
+        told = ", ".join(f"{whose} {str(one)[:12]}" for whose, one in sorted(parameters.items()))
+        yield Breach("parameters", None, None, None, f"the ranks ended with different parameters: {told}")
 
 
 def _power_breaches(facts: Mapping[str, Any], moves: Sequence[Mapping[str, Any]]) -> Iterator[Breach]:

@@ -25,12 +25,25 @@ def observed(done: Mapping[str, Any], planned: Mapping[str, Any], ranks: Mapping
     return {**seen, "ranks": whose}
 
 
+def at_last(at: Mapping[str, str], moves: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """On which host each worker is after some moves."""
+    done = [move for move in moves if move.get("ok") and move.get("completed") is not None]
+    arrived = {str(move["worker"]): str(move["target"]) for move in sorted(done, key=lambda move: move["completed"])}
+    return {**at, **arrived}
+
+
+def without_events(move: Mapping[str, Any]) -> dict[str, Any]:
+    """A move without what is kept apart."""
+    return {key: value for key, value in move.items() if key not in ("events", "task")}
+
+
 def verdict(judged: Mapping[str, Any], moves: Sequence[Mapping[str, Any]]) -> list[str]:
     """The verdict with its reasons, then one line for each move."""
     gap = judged.get("longest_gap_s")
     longest = "no gap was measured" if gap is None else f"longest gap {gap:.1f} s"
     reasons = [f"  {one['kind']}: {one['detail']}" for one in judged["breaches"]]
     reasons += [f"  not proven: {text}" for text in judged["unproven"]]
+    reasons += [f"  {text}" for text in judged.get("notes") or []]
     rows = [_row(move, one) for move, one in zip(moves, judged["moves"])]
     return [f"{judged['verdict']}, moved: {judged['moved']}, {longest}", *reasons, *rows]
 

@@ -46,6 +46,15 @@ def uses_rdma(look: Look) -> bool:
     return any(rank.get("rdma_open") for node in look.values() for rank in node.get("ranks") or [])
 
 
+def checksums(look: Look) -> dict[str, str]:
+    """By node and file the checksums of the parameters that ranks ended with."""
+    return {
+        f"{node}:{file}": str(checksum)
+        for node, told in sorted(look.items())
+        for file, checksum in (told.get("checksums") or {}).items()
+    }
+
+
 def _of_node(
     node: str,
     looks: tuple[Mapping[str, Any], Mapping[str, Any]],

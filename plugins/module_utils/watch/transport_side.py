@@ -88,10 +88,21 @@ def devices() -> list[dict[str, object]]:
     return found
 
 
+def checksums(folder: str) -> dict[str, object]:
+    """The checksums of the parameters that the ranks here ended with, by file; none while they train."""
+    found = {}
+    for path in sorted(glob.glob(os.path.join(folder, "summary*.json"))):
+        with open(path) as summary:
+            told = json.load(summary).get("parameters_sha256")
+        if told:
+            found[os.path.basename(path)] = told
+    return found
+
+
 def main() -> None:
     """Tell it once."""
     ranks = [rank_on(path) for path in sorted(glob.glob(os.path.join(sys.argv[1], "rank*.jsonl")))]
-    sys.stdout.write(json.dumps({"ranks": ranks, "devices": devices()}) + "\n")
+    sys.stdout.write(json.dumps({"ranks": ranks, "devices": devices(), "checksums": checksums(sys.argv[1])}) + "\n")
 
 
 if __name__ == "__main__":

@@ -110,3 +110,12 @@ def test_a_power_cycle_outside_of_all_moves_is_a_breach() -> None:
     assert [(one["kind"], one["at"], one["detail"]) for one in result["breaches"]] == [
         ("power_cycle", SEEN + 80, "w1 was power-cycled by eve (VmResettingEvent)")
     ]
+
+
+def test_ranks_that_ended_with_different_parameters_are_not_one_job() -> None:
+    equal = judge((45, 0.0), [], checksums={"w0:summary0.json": "aa", "w1:summary1.json": "aa"})
+    assert equal["verdict"] == "continuous"
+    differ = judge((45, 0.0), [], checksums={"w0:summary0.json": "aa", "w1:summary1.json": "bb"})
+    assert [one["detail"] for one in differ["breaches"]] == [
+        "the ranks ended with different parameters: w0:summary0.json aa, w1:summary1.json bb"
+    ]

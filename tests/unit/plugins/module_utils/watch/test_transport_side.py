@@ -85,6 +85,7 @@ def test_devices_with_what_they_sent(tmp_path: Path) -> None:
         if sent:
             (card / "ports" / "1" / "counters" / "port_xmit_data").write_text(f"{sent}\n")
     told = look(tmp_path, "env", f"DML_SYS={tmp_path / 'sys'}")
+    assert told["checksums"] == {}
     assert told["devices"] == [
         {"device": "rocep1", "driver": "mlx5_core", "sent_bytes": 100},
         {"device": "rocep2", "driver": "vmw_pvrdma", "sent_bytes": None},

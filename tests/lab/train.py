@@ -1,0 +1,94 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A small training of its own on every node: each step is an allreduce of Open MPI, so that all ranks wait for each."""
+
+# pylint: disable=missing-function-docstring # it is a program, not a library
+from __future__ import annotations
+
+import argparse
+import contextlib
+import ctypes
+import os
+import pathlib
+import time
+
+import dml_records
+
+FLOATS = 65536
+IN_PLACE = 1
+
+
+class Mpi:
+    """As much of Open MPI as a step needs."""
+
+    def __init__(self) -> None:
+        self._library = ctypes.CDLL("libmpi.so.40", mode=ctypes.RTLD_GLOBAL)
+        if self._library.MPI_Init(None, None):
+            raise RuntimeError("MPI does not start")
+        self._world, self._float, self._sum = (
+            ctypes.c_void_p(ctypes.addressof(ctypes.c_char.in_dll(self._library, name)))
+            for name in ("ompi_mpi_comm_world", "ompi_mpi_float", "ompi_mpi_op_sum")
+        )
+        self._gradients = (ctypes.c_float * FLOATS)()
+
+    def step(self) -> float:
+        """One allreduce; the sum of the ranks' ones is how many there are."""
+        self._gradients[0] = 1.0
+        place = ctypes.c_void_p(IN_PLACE)
+        self._library.MPI_Allreduce(place, self._gradients, FLOATS, self._float, self._sum, self._world)
+        return float(self._gradients[0])
+
+    def end(self) -> None:
+        self._library.MPI_Finalize()
+
+
+class SetClock:
+    """The clock of a rank that somebody sets: nodes of the lab share the machine's, so its records are shifted."""
+
+    def __init__(self) -> None:
+        self.shift = 0.0
+        self.monotonic = time.monotonic
+
+    def time(self) -> float:
+        return time.time() + self.shift
+
+
+def asked() -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--steps", type=int, default=1_000_000)
+    parser.add_argument("--seconds", type=float, default=0.05)
+    parser.add_argument("--checkpoint", type=pathlib.Path, help="where the step is kept, and from where it goes on")
+    parser.add_argument("--checkpoint-file", type=pathlib.Path, help="a file whose appearance asks for a checkpoint")
+    parser.add_argument("--checkpoint-seconds", type=float, default=0.0)
+    parser.add_argument("--clock-file", type=pathlib.Path, help="a file whose appearance sets the clock of this rank")
+    parser.add_argument("--clock-by", type=float, default=60.0)
+    parser.add_argument("--device", type=pathlib.Path, help="a file that is kept open as an RDMA device is")
+    return parser.parse_args()
+
+
+def main() -> None:
+    chosen, mpi, clock = asked(), Mpi(), SetClock()
+    dml_records.time = clock  # type: ignore[attr-defined] # the module's own time
+    first = int(chosen.checkpoint.read_text()) + 1 if chosen.checkpoint and chosen.checkpoint.exists() else 1
+    records = dml_records.start(first_step=first)
+    with contextlib.ExitStack() as stack:
+        if chosen.device:
+            stack.enter_context(chosen.device.open())
+        for number in range(first, chosen.steps + 1):
+            time.sleep(chosen.seconds)
+            ranks = mpi.step()
+            records.step(images=8, loss=ranks / number)
+            if chosen.clock_file and chosen.clock_file.exists():
+                clock.shift = chosen.clock_by
+            if chosen.checkpoint_file and chosen.checkpoint_file.exists():
+                with records.phase("checkpoint"):
+                    time.sleep(chosen.checkpoint_seconds)
+                    if chosen.checkpoint:
+                        chosen.checkpoint.write_text(str(number))
+                chosen.checkpoint_file.unlink(missing_ok=True)
+    mpi.end()
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("OMPI_MCA_btl_base_warn_component_unused", "0")
+    main()

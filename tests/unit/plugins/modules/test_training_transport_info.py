@@ -1,0 +1,26 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The module training_transport_info, on this machine as its node."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from plugins.module_utils.logic import transport_seen
+from plugins.modules import training_transport_info
+
+from .test_continuity_verdict import call
+
+
+def test_a_job_that_has_ended_tells_the_checksums_of_its_ranks(tmp_path: Path) -> None:
+    for rank, checksum in ((0, "aa"), (1, "bb")):
+        (tmp_path / f"summary{rank}.json").write_text(json.dumps({"rank": rank, "parameters_sha256": checksum}))
+    nodes = [{"name": "n1", "reach": ["sh", "-c"]}]
+    told = call(training_transport_info, nodes=nodes, folder=str(tmp_path))
+    assert told["nodes"]["n1"] == {
+        "ranks": [],
+        "devices": told["nodes"]["n1"]["devices"],
+        "checksums": {"summary0.json": "aa", "summary1.json": "bb"},
+    }
+    assert transport_seen.checksums(told["nodes"]) == {"n1:summary0.json": "aa", "n1:summary1.json": "bb"}
