@@ -1,0 +1,41 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Why a task failed, from its result: the message alone often hides what the program said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+LONGEST = 1200  # of what a program said, its end: there the reason is
+EMPTY = {"", "non-zero return code", "MODULE FAILURE", "All items completed", "One or more items failed"}
+STREAMS = ("stderr", "module_stderr", "stdout", "module_stdout")
+
+
+def words(result: Mapping[str, Any]) -> str:
+    """The message of a failed task, or the program that failed and the end of what it said; of a loop, of each item."""
+    items = [words(one) for one in result.get("results") or [] if one.get("failed") or one.get("unreachable")]
+    if items:
+        return " ".join(dict.fromkeys(items))
+    message = str(result.get("msg") or "").strip()
+    said = next((text for stream in STREAMS if (text := str(result.get(stream) or "").strip())), "")
+    if message.rstrip(".") in EMPTY or message.startswith("MODULE FAILURE"):
+        message = _program(result)
+    if said and said not in message:
+        return f"{message.rstrip('.:')}: {_end(said)}"
+    return message
+
+
+def _program(result: Mapping[str, Any]) -> str:
+    """Which program ended how; a task without one said nothing of itself."""
+    command = result.get("cmd")
+    if not command:
+        return "The task failed and did not say why"
+    # A shell's command begins with anything.
+    name = PurePosixPath(command[0]).name if isinstance(command, list) else "The command"
+    return f"{name} ended with {result.get('rc', 'an error')}"
+
+
+def _end(text: str) -> str:
+    return text if len(text) <= LONGEST else f"... {text[-LONGEST:]}"
