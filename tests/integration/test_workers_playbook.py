@@ -39,8 +39,7 @@ def test_four_workers_come_once_and_are_repaired_while_a_fifth_comes(
 ) -> None:
     ansible = ansible_for(prepared)
     shown = ansible.playbook(PLAYBOOK, "-i", str(INVENTORY), "--check", "--diff")
-    assert shown.rc == 0, shown.out
-    assert prepared.writes() == []
+    assert (shown.rc, prepared.writes()) == (0, []), shown.out
     assert "worker01: changes" in shown.out
     assert "+    one_per_host:" in shown.out
     built = ansible.playbook(PLAYBOOK, "-i", str(INVENTORY))

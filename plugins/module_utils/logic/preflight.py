@@ -29,13 +29,18 @@ def findings(read: Data) -> list[dict[str, Any]]:
     wishes = {host["host"]: Wish(_profile(read, host["host"]), read["gpu"]) for host in hosts}
     words = frozenset(word for wish in wishes.values() for word in wish.words)
     found = [one for host in hosts for one in preflight_hosts.findings(host, wishes[host["host"]])]
-    found += preflight_cluster.findings(Scene(cluster, words, read["vgpu"]))
+    found += preflight_cluster.findings(Scene(cluster, words, read["vgpu"], _leaving(read["plan"])))
     found += _together(hosts, cluster, words)
     found += _managers(hosts, wishes)
     found += _rolling(read, found)
     found += _emptying(read["emptying"])
     found += _plan(read["plan"], cluster["name"], found)
     return told(found)
+
+
+def _leaving(plan: Data) -> bool:
+    """Whether a host must leave service; where that could not be planned, one may have to."""
+    return "hosts" not in plan or any(leaves_service(host) or host.get("failed") for host in plan["hosts"])
 
 
 def _profile(read: Data, host: str) -> Data:

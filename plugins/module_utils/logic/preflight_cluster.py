@@ -22,11 +22,12 @@ SMALL_EDITIONS = ("standard", "essentials", "foundation", "esx.enterprise.")
 
 @dataclass(frozen=True)
 class Scene:
-    """A cluster, as cluster_info tells it, and what the profiles of all its hosts ask for, in short words."""
+    """A cluster, as cluster_info tells it, what the profiles of all its hosts ask for, and whether any must leave."""
 
     cluster: Data
     words: frozenset[str] = frozenset()
     vgpu: str = ""
+    leaving: bool = True
 
     @property
     def name(self) -> str:
@@ -59,9 +60,12 @@ def _owners(scene: Scene) -> Iterator[Finding]:
 
 def _availability(scene: Scene) -> Iterator[Finding]:
     most, ha = scene.cluster["max_out_of_service"], scene.cluster["ha"]
-    if most["allowed"] < 1:
+    if most["allowed"] < 1 and scene.leaving:
         text = f"no host may leave service, because {most['why']}; add a host, or free what is needed"
         yield scene.find(STOP, "capacity", text)
+    elif most["allowed"] < 1:
+        text = f"no host must leave service now, and none may, because {most['why']}; make room before one must"
+        yield scene.find(NOTE, "capacity", text)
     if not ha["enabled"]:
         yield scene.find(NOTE, "ha", "HA is off, so nothing restarts virtual machines if a host fails; switch it on")
     elif not ha["admission_control"]:

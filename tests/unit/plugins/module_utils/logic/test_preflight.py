@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from plugins.module_utils.logic.preflight import findings
 from tests.unit.plugins.module_utils.logic.preflight_data import (
     PROFILE,
@@ -53,6 +55,21 @@ def test_the_plans_refusal_is_told_unless_a_stop_explains_it() -> None:
 
 def test_a_plan_that_could_not_be_made_at_all_stops() -> None:
     assert found(plan={"msg": "profile: unknown option"}) == [("stop", "plan", "gpu")]
+
+
+@pytest.mark.parametrize(
+    ("plan", "severity"),
+    [
+        ({"hosts": [planned(changed=False, needs=[], reboots=0)]}, "note"),
+        ({"hosts": [planned(needs=["maintenance"], reboots=0)]}, "stop"),
+        ({"hosts": [planned(failed=True, msg="esx1: could not do it: no", needs=[], reboots=0)]}, "stop"),
+        ({"msg": "profile: unknown option"}, "stop"),
+    ],
+)
+def test_that_no_host_may_leave_stops_only_where_one_must(plan: dict[str, Any], severity: str) -> None:
+    full = cluster(max_out_of_service={"allowed": 0, "why": "0 places for grid_t4-16c are free"})
+    told = found(cluster={"cluster": full, "stops": []}, plan=plan)
+    assert [one for one in told if one[1] == "capacity"] == [(severity, "capacity", "gpu")]
 
 
 def test_the_plans_reboots_and_warnings_are_told() -> None:
