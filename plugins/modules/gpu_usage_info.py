@@ -29,12 +29,16 @@ options:
   group_by:
     description:
       - What tells the tenant of a virtual machine. Its folder, its resource pool, its owner (a custom attribute called
-        owner, else its notes), or the custom attribute named in O(attribute).
+        owner, else its notes), the custom attribute named in O(attribute), or its own tags of O(tag_category). Who has
+        several of these is the tenant that they name together.
     type: str
-    choices: [folder, resource_pool, owner, attribute]
+    choices: [folder, resource_pool, owner, attribute, tag]
     default: folder
   attribute:
     description: The custom attribute that names the tenant; for O(group_by=attribute).
+    type: str
+  tag_category:
+    description: The category of tags that name the tenant; for O(group_by=tag), which wants vCenter 7.0 U2 or later.
     type: str
 extends_documentation_fragment:
   - dml.vsphere.connection
@@ -136,12 +140,14 @@ ARGUMENTS = {
     "hours": {"type": "float", "default": 24.0},
     "group_by": {"type": "str", "choices": list(usage.GROUP_BY), "default": usage.FOLDER},
     "attribute": {"type": "str"},
+    "tag_category": {"type": "str"},
 }
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
-    wish = usage.Wish(params["cluster"], params["hours"], params["group_by"], params["attribute"] or "")
+    named = (params["attribute"] or "", params["tag_category"] or "")
+    wish = usage.Wish(params["cluster"], params["hours"], params["group_by"], *named)
     with session.session(params) as opened:
         return {"changed": False, "usage": usage.Usage(opened, wish).read()}
 
@@ -150,7 +156,7 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={**session.arguments(), **ARGUMENTS},
         supports_check_mode=True,
-        required_if=[("group_by", usage.ATTRIBUTE, ["attribute"])],
+        required_if=[("group_by", usage.ATTRIBUTE, ["attribute"]), ("group_by", usage.TAG, ["tag_category"])],
     )
     runner.run(module, lambda: body(module))
 

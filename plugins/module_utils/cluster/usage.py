@@ -14,14 +14,14 @@ from ..esxi import machines, pci
 from ..logic import mmio, usage_cards
 from ..logic.lock import stamp
 from ..logic.usage_cards import PASSTHROUGH, VGPU, Card, Machine
-from ..vsphere import custom_fields, fleet
+from ..vsphere import custom_fields, fleet, rest, tags
 from ..vsphere.properties import Values, read_many
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
 from . import clocks, usage_period
 
-FOLDER, POOL, OWNER, ATTRIBUTE = "folder", "resource_pool", "owner", "attribute"
-GROUP_BY = (FOLDER, POOL, OWNER, ATTRIBUTE)
+FOLDER, POOL, OWNER, ATTRIBUTE, TAG = "folder", "resource_pool", "owner", "attribute", "tag"
+GROUP_BY = (FOLDER, POOL, OWNER, ATTRIBUTE, TAG)
 HOST_PATHS = ("vm", "config.sharedPassthruGpuTypes", *pci.PATHS)
 _TEMPLATE = "config.template"
 VM_PATHS = (*machines.PATHS, "runtime.bootTime", _TEMPLATE)
@@ -37,6 +37,7 @@ class Wish:
     hours: float
     group_by: str
     attribute: str = ""
+    tag_category: str = ""
 
 
 class Usage:
@@ -55,6 +56,7 @@ class Usage:
         self.vms = {key: one for key, one in read_many(session, refs, VM_PATHS).items() if not one.get(_TEMPLATE)}
         places = [one.get(path) for one in self.vms.values() for path in ("parent", "resourcePool")]
         self.names = machines.names(session, places)
+        self.tags = self._tags() if wish.group_by == TAG else {}
 
     def read(self) -> dict[str, Any]:
         """The facts in our own words."""
@@ -71,12 +73,16 @@ class Usage:
         return {
             "cluster": self.wish.cluster,
             "taken": stamp(self.now),
-            "group_by": self.wish.attribute or self.wish.group_by,
+            "group_by": self.wish.attribute or self.wish.tag_category or self.wish.group_by,
             "period": measured.period,
             "gpus": gpus,
             "waiting": waiting,
             "lost": lost,
         }
+
+    def _tags(self) -> dict[str, list[str]]:
+        with rest.opened(self.session) as api:
+            return tags.of_machines(api, self.wish.tag_category, self.vms)
 
     def _machines(self, host: fleet.Host) -> list[Machine]:
         addresses = list(pci.gpus(host))
@@ -88,17 +94,19 @@ class Usage:
         fixed, any_whole = _whole(one, addresses, running=running)
         began: datetime | None = one.get("runtime.bootTime")
         hours = max((self.now - began).total_seconds() / 3600, 0.0) if running and began else None
-        return Machine(key, one["name"], running, machines.vgpus(one), fixed, any_whole, hours, self._whose(one))
+        return Machine(key, one["name"], running, machines.vgpus(one), fixed, any_whole, hours, self._whose(key, one))
 
-    def _whose(self, one: Values) -> dict[str, str]:
+    def _whose(self, key: str, one: Values) -> dict[str, str]:
         places = {
             FOLDER: self.names.get(_id(one.get("parent")), ""),
             POOL: self.names.get(_id(one.get("resourcePool")), ""),
             OWNER: machines.owner_of(one),
         }
-        return {**places, "tenant": self._tenant(one, places)}
+        return {**places, "tenant": self._tenant(key, one, places)}
 
-    def _tenant(self, one: Values, places: Mapping[str, str]) -> str:
+    def _tenant(self, key: str, one: Values, places: Mapping[str, str]) -> str:
+        if self.wish.group_by == TAG:
+            return ", ".join(self.tags.get(key, []))
         if self.wish.group_by == ATTRIBUTE:
             return custom_fields.value_of(self.wish.attribute, one.get("availableField"), one.get("customValue"))
         return places[self.wish.group_by]

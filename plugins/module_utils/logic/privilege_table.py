@@ -47,6 +47,8 @@ FREE = (
     "Query(AssignedLicenses|ConfigTarget|DateTime|Events|NetConfig|NetworkHint|Options|SyncingVsanObjects|Perf.*)",
     "QueryAvailablePerfMetric|HostImageConfigGetAcceptance|CheckRelocate_Task|FindAssociatedProfile",
     "(POST|DELETE) /api/session",
+    "GET /api/cis/tagging/(category|tag)(/[^/?]+)?",
+    r"POST /api/cis/tagging/(tag|tag-association)\?action=list-[a-z-]+",
 )
 
 _MODULE_OPTIONS = (Need("Host.Config.Settings", HOST),)

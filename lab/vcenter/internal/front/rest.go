@@ -27,7 +27,7 @@ func (f *Front) serveREST(w http.ResponseWriter, r *http.Request) {
 	f.Log.By(r.UserAgent(), name)
 	session := isSession(r)
 	note := func(string) {}
-	if !session && r.Method != http.MethodGet && r.Method != http.MethodHead && !strings.HasSuffix(name, "action=validate") {
+	if !session && r.Method != http.MethodGet && r.Method != http.MethodHead && !onlyReads(name) {
 		user, _ := f.sessions.user(r.Header.Get(restSessionHeader))
 		note = f.Log.Add(Write{User: user, Method: name, Type: "REST", Object: r.URL.Path})
 	}
@@ -48,6 +48,9 @@ func (f *Front) serveREST(w http.ResponseWriter, r *http.Request) {
 func (f *Front) rest(r *http.Request, body []byte) *recorder {
 	if r.URL.Path == newSession {
 		return f.apiSession(r, body)
+	}
+	if strings.HasPrefix(r.URL.Path, newTagging) {
+		return f.apiTagging(r, body)
 	}
 	if !f.world.OwnsREST(r.URL.Path) {
 		f.restTurn.Lock()
