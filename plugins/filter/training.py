@@ -11,8 +11,11 @@ from typing import Any
 from ansible.errors import AnsibleFilterError
 from ansible_collections.dml.vsphere.plugins.module_utils.logic import (
     scaling,
+    sweep,
     training_report,
+    training_report_screen,
     transport,
+    transport_counters,
     transport_proof,
 )
 
@@ -48,6 +51,25 @@ def report_of(
     return dict(training_report.report(results, published or [], images_per_epoch or None, title))
 
 
+def sweep_runs(nodes: list[int], transports: list[str], repeats: int, name: str = "scaling") -> list[dict[str, Any]]:
+    """The runs of a scaling measurement in their order, their names beginning with the measurement's."""
+    try:
+        found = sweep.runs([int(count) for count in nodes], transports, repeats)
+    except sweep.SweepError as error:
+        raise AnsibleFilterError(str(error)) from error
+    return [{**run, "name": f"{name}-{run['name']}"} for run in found]
+
+
+def sweep_left(
+    runs: list[dict[str, Any]], results: list[dict[str, Any]], asked: dict[str, Any], prove: bool = True
+) -> list[dict[str, Any]]:
+    """Those that have no good result yet."""
+    try:
+        return list(sweep.left(runs, results, asked, prove=prove))
+    except sweep.SweepError as error:
+        raise AnsibleFilterError(str(error)) from error
+
+
 class FilterModule:
     """The filters by name."""
 
@@ -55,8 +77,13 @@ class FilterModule:
         return {
             "transport_settings": transport_settings,
             "transport_proof": transport_proof_of,
+            "rdma_counters": transport_counters.counters,
+            "allreduce_bytes": transport_counters.least_sent,
+            "sweep_runs": sweep_runs,
+            "sweep_left": sweep_left,
             "scaling_table": scaling_table,
             "training_report": report_of,
+            "training_report_lines": training_report_screen.lines,
             "training_report_page": training_report.page,
             "training_report_markdown": training_report.markdown,
             "training_report_csv": training_report.comma_separated,

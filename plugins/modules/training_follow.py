@@ -24,6 +24,10 @@ options:
     description: The last step of the job, if that is known.
     type: int
     default: 0
+  warmup:
+    description: The first steps, which are left out of RV(curve.images_per_sec).
+    type: int
+    default: 0
   quiet:
     description: Seconds without a record after which it ends.
     type: float
@@ -63,6 +67,16 @@ pace:
   description: C(step) of all ranks, number of C(ranks), C(images_per_sec), C(loss), C(slowest) rank, its C(host).
   returned: success
   type: dict
+curve:
+  description: How it went, in steps that are put together where there are many.
+  returned: success
+  type: dict
+  contains:
+    images_per_sec: {description: Images per second of all ranks without the first steps; null where none tells., type: float}
+    points:
+      description: By C(step) the C(seconds) since the first record, C(images_per_sec) of all ranks and the mean C(loss).
+      type: list
+      elements: dict
 """
 
 import time
@@ -73,11 +87,13 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import progress, runner
 from ..module_utils.logic.live_pace import LivePace
+from ..module_utils.logic.training_curve import Curve
 from ..module_utils.watch.growing import Growing
 
 ARGUMENTS = {
     "records": {"type": "path", "required": True},
     "steps": {"type": "int", "default": 0},
+    "warmup": {"type": "int", "default": 0},
     "quiet": {"type": "float", "default": 15.0},
     "every": {"type": "float", "default": 5.0},
     **progress.ARGUMENTS,
@@ -103,10 +119,12 @@ def follow(growing: Growing, pace: LivePace, quiet: float, every: float, told: p
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
-    pace, told = LivePace(params["steps"]), progress.Progress(params["progress_file"])
+    curve, told = Curve(params["warmup"]), progress.Progress(params["progress_file"])
+    pace = LivePace(params["steps"], curve)
     with Growing(Path(params["records"])) as growing:
         ended = follow(growing, pace, params["quiet"], params["every"], told)
-    return {"changed": False, "ended": ended, "last_seen": pace.last_seen, "pace": pace.summary()}
+    went = {"images_per_sec": curve.rate(), "points": curve.points()}
+    return {"changed": False, "ended": ended, "last_seen": pace.last_seen, "pace": pace.summary(), "curve": went}
 
 
 def main() -> None:

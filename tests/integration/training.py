@@ -8,13 +8,17 @@ import json
 import os
 import shutil
 import socket
+import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.integration.ansible import Ansible, Outcome
+import yaml
+
+from lab.simulator import ROOT
+from tests.integration.ansible import BIN, Ansible, Outcome
 
 FILES = Path(__file__).parents[2] / "roles" / "training" / "files"
 DEADLINE = 90.0
@@ -128,3 +132,50 @@ class Nodes:
             except OSError:
                 continue
         return found
+
+
+class Playbook:
+    """The playbooks against the nodes."""
+
+    def __init__(self, folder: Path, environment: dict[str, str] | None = None) -> None:
+        self.folder, self.ansible = folder, Ansible(environment or {}, folder)
+        self.nodes = Nodes(self.ansible, folder)
+        names = [self.nodes.here, "n2", "n3", "n4"]
+        local = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
+        hosts = {"workers": {"hosts": dict.fromkeys(names, local)}}
+        self.inventory = folder / "hosts.yml"
+        self.inventory.write_text(yaml.safe_dump(hosts, sort_keys=False))
+
+    def command(self, *arguments: Any, playbook: str = "train", **more: Any) -> list[str]:
+        """The command that runs a playbook with the training script and its arguments."""
+        variables = {
+            "training_command": [sys.executable, "-u", str(self.nodes.script), *map(str, arguments)],
+            "training_runs": str(self.folder / "runs"),
+            "training_dir": str(self.folder / "library"),
+            "training_results": str(self.folder / "results"),
+            "training_remote_shell": str(self.nodes.shell),
+            "training_remote_python": sys.executable,
+            # One machine plays all nodes: their records lie in one folder.
+            "training_watched": [self.nodes.here],
+            **more,
+        }
+        playbook_file = f"playbooks/{playbook}.yml"
+        return [str(BIN / "ansible-playbook"), "-i", str(self.inventory), playbook_file, "-e", json.dumps(variables)]
+
+    def run(self, *arguments: Any, **more: Any) -> subprocess.CompletedProcess[str]:
+        return self.ansible.run(self.command(*arguments, **more), timeout=600)
+
+    def begin(self, *arguments: Any, **more: Any) -> subprocess.Popen[bytes]:
+        """Begin a playbook in a session of its own, without waiting for it."""
+        return subprocess.Popen(
+            self.command(*arguments, **more),
+            cwd=ROOT,
+            env=self.ansible.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    def result(self, name: str) -> dict[str, Any]:
+        return dict(json.loads((self.folder / "results" / f"{name}.json").read_text()))

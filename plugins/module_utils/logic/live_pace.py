@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
+from .training_curve import Curve
+
 RECENT = 20
 
 
@@ -32,8 +34,8 @@ class _Rank:
 class LivePace:
     """Fed with the records of all ranks in the order of their arrival."""
 
-    def __init__(self, total_steps: int = 0) -> None:
-        self._total = total_steps
+    def __init__(self, total_steps: int = 0, curve: Curve | None = None) -> None:
+        self._total, self._curve = total_steps, curve or Curve()
         self._ranks: dict[int, _Rank] = {}
         self._size = 0
         self._phase = ""
@@ -44,6 +46,7 @@ class LivePace:
         count = 0
         for record in records:
             count += 1
+            self._curve.feed(record)
             self.last_seen = float(record["seen"])
             self._size = max(self._size, int(record.get("size") or 0))
             if "mark" in record:

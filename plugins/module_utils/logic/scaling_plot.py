@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Plots of scaling tables as SVG: one figure over the number of GPUs, one line for each transport and source."""
+"""Plots as SVG: figures over the number of GPUs, or over the steps of a run, one line for each transport or run."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from html import escape
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 520, 300, 58, 16, 14, 44
 COLOURS = 4
+GPUS, STEPS = "GPUs", "step"
+# More points than these are a curve: no mark for each, and ticks at round numbers.
+MOST_MARKS = 12
 
 
 @dataclass(frozen=True)
@@ -23,16 +26,19 @@ class Line:
     is_dashed: bool = False
 
 
-def plot(title: str, unit: str, lines: Sequence[Line]) -> str:
+def plot(title: str, unit: str, lines: Sequence[Line], axis: str = GPUS) -> str:
     """One figure with its legend."""
     points = [point for line in lines for point in line.points]
-    most_gpus = max([point[0] for point in points] + [2])
+    across = sorted({point[0] for point in points})
+    is_curve = len(across) > MOST_MARKS
+    most = max([*across, 2])
     top = nice(max([point[1] for point in points] + [1e-9]))
-    frame = _Frame(most_gpus, top)
+    frame = _Frame(nice(most) if is_curve else most, top, axis, is_curve)
+    ticks = [frame.most * part / 4 for part in range(5)] if is_curve else across
     parts = [
         f"<figure><figcaption>{escape(title)}</figcaption>",
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}">',
-        *frame.axes(sorted({point[0] for point in points}), unit),
+        *frame.axes(ticks, unit),
         *(piece for line in lines for piece in frame.line(line, unit)),
         "</svg>",
         f'<p class="legend">{"".join(_key(line) for line in lines)}</p></figure>',
@@ -48,27 +54,29 @@ def nice(value: float) -> float:
 
 @dataclass(frozen=True)
 class _Frame:
-    most_gpus: float
+    most: float
     top: float
+    axis: str
+    is_curve: bool
 
-    def across(self, gpus: float) -> float:
-        """Where a number of GPUs lies."""
-        return LEFT + (WIDTH - LEFT - RIGHT) * gpus / self.most_gpus
+    def across(self, place: float) -> float:
+        """Where a number of GPUs, or a step, lies."""
+        return LEFT + (WIDTH - LEFT - RIGHT) * place / self.most
 
     def up(self, value: float) -> float:
         """Where a value lies."""
         return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * value / self.top
 
-    def axes(self, gpus: Sequence[float], unit: str) -> Iterator[str]:
+    def axes(self, ticks: Sequence[float], unit: str) -> Iterator[str]:
         """Grid, ticks and what they count."""
         for part in range(5):
             value = self.top * part / 4
             up = self.up(value)
             yield f'<line class="grid" x1="{LEFT}" y1="{up:.1f}" x2="{WIDTH - RIGHT}" y2="{up:.1f}"/>'
             yield f'<text class="name" x="{LEFT - 8}" y="{up + 4:.1f}">{value:g}</text>'
-        for count in gpus:
+        for count in ticks:
             yield f'<text class="tick" x="{self.across(count):.1f}" y="{HEIGHT - BOTTOM + 18}">{count:g}</text>'
-        yield f'<text class="tick" x="{(LEFT + WIDTH - RIGHT) / 2:.0f}" y="{HEIGHT - 6}">GPUs</text>'
+        yield f'<text class="tick" x="{(LEFT + WIDTH - RIGHT) / 2:.0f}" y="{HEIGHT - 6}">{self.axis}</text>'
         yield f"<desc>{escape(unit)}</desc>"
 
     def line(self, line: Line, unit: str) -> Iterator[str]:
@@ -76,8 +84,9 @@ class _Frame:
         kind = f"c{line.colour % COLOURS}" + (" published" if line.is_dashed else "")
         places = " ".join(f"{self.across(gpus):.1f},{self.up(value):.1f}" for gpus, value in line.points)
         yield f'<g class="series {kind}"><polyline points="{places}"/>'
-        for gpus, value in line.points:
-            told = escape(f"{line.name}: {value:.2f} {unit} on {gpus:g} GPUs")
+        for gpus, value in () if self.is_curve else line.points:
+            where = f"on {gpus:g} GPUs" if self.axis == GPUS else f"at {self.axis} {gpus:g}"
+            told = escape(f"{line.name}: {value:.2f} {unit} {where}")
             place = f'cx="{self.across(gpus):.1f}" cy="{self.up(value):.1f}"'
             yield f'<circle {place} r="4"><title>{told}</title></circle>'
         yield "</g>"

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
+from . import training_report_runs as of_runs
 from .scaling import ScalingError, table
 from .scaling_plot import Line, plot
 from .usage_style import STYLE
@@ -61,6 +62,7 @@ def report(
         missing.append(f"There is no scaling table: {error}")
     transports = {run["transport"] for run in measured}
     missing += [f"Nothing was measured by {name}." for name in ("tcp", "rdma") if runs and name not in transports]
+    missing += of_runs.missing(runs)
     others = [{**one, "rows": table([dict(run) for run in one["runs"]])} for one in published]
     return {"title": title, "runs": runs, "rows": rows, "published": others, "not_measured": missing}
 
@@ -96,6 +98,8 @@ def page(report_: Mapping[str, Any]) -> str:
         _section("Runs", _html_table(RUN_HEADS, [_run_cells(run) for run in report_["runs"]]))
         if report_["runs"]
         else "",
+        _drawn("How the runs went", of_runs.figures(report_["runs"])),
+        _built(report_),
         _list(
             "Proofs of the transport", [f"{run['name']}: {run.get('proof', {}).get('why')}." for run in report_["runs"]]
         ),
@@ -116,6 +120,8 @@ def markdown(report_: Mapping[str, Any]) -> str:
         parts.append(_markdown_table(HEADS, [_cells(row) for row in one["rows"]]))
     if report_["runs"]:
         parts += ["## Runs", _markdown_table(RUN_HEADS, [_run_cells(run) for run in report_["runs"]])]
+    if rows := of_runs.built(report_["runs"]):
+        parts += ["## What the nodes were built of", _markdown_table(of_runs.BUILT_HEADS, rows)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -139,7 +145,16 @@ def _figures(report_: Mapping[str, Any]) -> str:
         plot("Speed-up against one GPU", "times", [Line("ideal", ((1, 1), (most, most)), 3, True), *speedup]),
         plot("Efficiency, speed-up for each GPU", "", lines_of(report_, "efficiency")),
     )
-    return _section("Figures", f'<div class="figures">{"".join(figures)}</div>')
+    return _drawn("Figures", figures)
+
+
+def _drawn(title: str, figures: Sequence[str]) -> str:
+    return _section(title, f'<div class="figures">{"".join(figures)}</div>') if figures else ""
+
+
+def _built(report_: Mapping[str, Any]) -> str:
+    rows = of_runs.built(report_["runs"])
+    return _section("What the nodes were built of", _html_table(of_runs.BUILT_HEADS, rows)) if rows else ""
 
 
 def _published(one: Mapping[str, Any]) -> str:
@@ -183,7 +198,9 @@ def _list(title: str, texts: Sequence[str]) -> str:
 
 
 def _html_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    kinds = ["" if head in ("Transport", "Run", "Proven") else ' class="number"' for head in heads]
+    kinds = [
+        "" if head in ("Transport", "Run", "Proven", *of_runs.BUILT_HEADS) else ' class="number"' for head in heads
+    ]
     top = "".join(f"<th{kind}>{escape(head)}</th>" for kind, head in zip(kinds, heads))
     body = "".join(
         f"<tr>{''.join(f'<td{kind}>{escape(cell)}</td>' for kind, cell in zip(kinds, row))}</tr>" for row in rows

@@ -30,19 +30,21 @@ def judge(
     ``shared`` (others use the device too), ``before``, ``after`` in bytes sent. ``sent_bytes``: what the allreduces of
     one node must have sent at least. ``mpi_arguments`` of a job without NCCL prove that MPI had no other way than TCP.
     """
-    transport, why = _found(log, esxi_hosts or {}, list(counters), sent_bytes, mpi_arguments)
+    transport, why = _found(wanted, log, esxi_hosts or {}, list(counters), sent_bytes, mpi_arguments)
     return {"wanted": wanted, "transport": transport, "ok": transport == wanted, "why": why}
 
 
 def _found(
+    wanted: str,
     log: str,
     esxi_hosts: Mapping[str, str],
     counters: Sequence[Mapping[str, Any]],
     sent_bytes: float | None,
     mpi_arguments: Sequence[str],
 ) -> tuple[str, str]:
-    if len(esxi_hosts) > 1 and len(set(esxi_hosts.values())) == 1:
-        return "local", f"all workers are on {next(iter(esxi_hosts.values()))}: their traffic is copied in memory"
+    together = _together(wanted, esxi_hosts)
+    if together:
+        return "local", f"{together}: their traffic is copied in memory"
     ways = _ways(log)
     if not ways:
         return _without_nccl(log, mpi_arguments)
@@ -53,6 +55,16 @@ def _found(
     if ways == {"NET/IB"}:
         return _by_counters(counters, sent_bytes)
     return "local", f"NCCL's log says {' and '.join(sorted(ways))}: the ranks share a node"
+
+
+def _together(wanted: str, esxi_hosts: Mapping[str, str]) -> str:
+    """Which workers share an ESXi host, in words; for TCP only if no two are apart, for it is TCP there too."""
+    if wanted == "tcp" and len(set(esxi_hosts.values())) > 1:
+        return ""
+    on: dict[str, list[str]] = {}
+    for node, host in esxi_hosts.items():
+        on.setdefault(host, []).append(node)
+    return "; ".join(f"{', '.join(nodes)} share {host}" for host, nodes in on.items() if len(nodes) > 1)
 
 
 def _ways(log: str) -> set[str]:
@@ -76,17 +88,28 @@ def _without_nccl(log: str, mpi_arguments: Sequence[str]) -> tuple[str, str]:
 
 def _by_counters(counters: Sequence[Mapping[str, Any]], sent_bytes: float | None) -> tuple[str, str]:
     """NET/IB in the log is not enough: below it PVRDMA falls back to TCP without a word."""
-    if not counters or sent_bytes is None:
-        return "unproven", "NCCL's log says NET/IB, but no RDMA counter was read"
-    for counter in counters:
-        name = f"{counter['device']} of {counter['node']}"
-        if counter.get("driver") == PARAVIRTUAL and counter.get("source") != "host":
-            return "unproven", f"{name} is paravirtual: only counters of its ESXi host tell"
-        if counter.get("shared"):
-            return "unproven", f"{name} is shared with others: its counters are not the job's alone"
+    if sent_bytes is None:
+        return "unproven", "NCCL's log says NET/IB, but what the job's allreduces sent is not known"
+    doubt = next((doubt for doubt in map(_doubt, counters) if doubt), "" if counters else "no RDMA counter was read")
+    if doubt:
+        return "unproven", f"NCCL's log says NET/IB, but {doubt}"
     for node in dict.fromkeys(str(counter["node"]) for counter in counters):
         grown = sum(float(one["after"]) - float(one["before"]) for one in counters if one["node"] == node)
         if grown < sent_bytes * LEAST_SHARE:
             said = f"the RDMA counters of {node} grew by {grown:.0f} bytes, and the job sent {sent_bytes:.0f} or more"
             return "tcp", f"NCCL's log says NET/IB, but {said}: it fell back to TCP"
     return "rdma", "NCCL's log says NET/IB, and the RDMA counters grew with the work"
+
+
+def _doubt(counter: Mapping[str, Any]) -> str:
+    """Why a counter proves nothing; empty if it does."""
+    name = f"{counter['device']} of {counter['node']}"
+    if counter.get("driver") == PARAVIRTUAL and counter.get("source") != "host":
+        return f"{name} is paravirtual, and only counters of its ESXi host tell, which were not read"
+    if counter.get("shared"):
+        return f"{name} is shared with others: its counters are not the job's alone"
+    if counter["before"] is None or counter["after"] is None:
+        return f"{name} has no counter of what it sent"
+    if float(counter["after"]) < float(counter["before"]):
+        return f"the counter of {name} went back: it was reset meanwhile"
+    return ""

@@ -21,7 +21,7 @@ AGAIN_SECONDS = 1.0
 CHUNK = 1 << 16
 
 
-@dataclass
+@dataclass(eq=False)
 class Link:
     """``reach`` is the command that runs what is appended to it on the node, such as ssh with its options."""
 

@@ -11,7 +11,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from .link import Link
 
@@ -43,15 +42,17 @@ def watch(links: Sequence[Link], wish: Wish) -> Seen:
     """Write what arrives until there is a reason to end; ``seen`` goes on evenly, also when this clock is set."""
     seen, anchor, began = Seen(), time.time() - time.monotonic(), time.monotonic()
     handle = os.open(wish.records, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    arrivals = _Arrivals(links)
     try:
         while not seen.ended:
-            for link in _ready(links):
+            for link in arrivals.wait():
                 lines = link.read()
                 now = time.monotonic()
                 _write(handle, link, lines, seen, anchor + now)
                 seen.last = now if lines else seen.last
             seen.ended = _reason(wish, seen, began)
     finally:
+        arrivals.close()
         for link in links:
             link.close()
         os.close(handle)
@@ -68,31 +69,50 @@ def _reason(wish: Wish, seen: Seen, began: float) -> str:
     return OUT_OF_TIME if now - began > wish.timeout else ""
 
 
-def _ready(links: Sequence[Link]) -> list[Link]:
-    """The links on which something arrived."""
-    with selectors.DefaultSelector() as selector:
-        for link in links:
-            descriptor = link.open()
+class _Arrivals:
+    """Waits for the links on which something arrives, and opens those that broke."""
+
+    def __init__(self, links: Sequence[Link]) -> None:
+        self._links, self._known = links, dict.fromkeys(links, (-1, -1))
+        self._selector = selectors.DefaultSelector()
+
+    def wait(self) -> list[Link]:
+        """The links on which something arrived."""
+        for link in self._links:
+            descriptor, (known, breaks) = link.open(), self._known[link]
+            # A link that was opened again has the same number often, and is another file for all that.
+            if (descriptor, link.breaks) == (known, breaks):
+                continue
+            if known >= 0:
+                self._selector.unregister(known)
             if descriptor is not None:
-                selector.register(descriptor, selectors.EVENT_READ, link)
-        if not selector.get_map():
+                self._selector.register(descriptor, selectors.EVENT_READ, link)
+            self._known[link] = (-1 if descriptor is None else descriptor, link.breaks)
+        if not self._selector.get_map():
             time.sleep(WAIT_SECONDS)  # every link is broken and waits for its next try
             return []
-        return [key.data for key, _events in selector.select(WAIT_SECONDS)]
+        return [key.data for key, _events in self._selector.select(WAIT_SECONDS)]
+
+    def close(self) -> None:
+        """Wait no more."""
+        self._selector.close()
 
 
 def _write(handle: int, link: Link, lines: Sequence[str], seen: Seen, now: float) -> None:
     seen.lines[link.name] = seen.lines.get(link.name, 0) + len(lines)
     stamped = [_stamped(line, now) for line in lines]
-    seen.unreadable += stamped.count(None)
-    text = "".join(json.dumps(one) + "\n" for one in stamped if one)
+    seen.unreadable += stamped.count("")
+    text = "".join(stamped)
     if text:
         os.write(handle, text.encode())
 
 
-def _stamped(line: str, now: float) -> dict[str, Any] | None:
+def _stamped(line: str, now: float) -> str:
+    """The record with its time in front of its last brace: to write it anew would cost more than to read it did."""
     try:
         record = json.loads(line)
     except ValueError:
-        return None
-    return {**record, "seen": now} if isinstance(record, dict) else None
+        return ""
+    if not isinstance(record, dict):
+        return ""
+    return f'{line.rstrip()[:-1]}{", " if record else ""}"seen": {now!r}}}\n'

@@ -35,7 +35,7 @@ def main() -> None:
         records.step(images=chosen.batch_size, loss=loss)
         _pause(chosen, records, pace, number, model, images)
     parameters = (value.detach().cpu().numpy().tobytes() for value in model.parameters())
-    dml_options.keep(pace.summary(hvd.rank(), hvd.size(), parameters))
+    dml_options.keep(pace.summary(hvd.rank(), hvd.size(), parameters), hvd.allgather_object)
 
 
 def _prepare(chosen: Any) -> Any:

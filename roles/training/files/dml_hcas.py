@@ -11,22 +11,25 @@ from typing import Any
 
 IPV4_MAPPED = "0000:0000:0000:0000:0000:ffff:"
 WORD_BYTES = 4
+MTUS, HEADER_BYTES = (4096, 2048, 1024, 512, 256), 88
 
 
 def devices(root: Path) -> list[dict[str, Any]]:
     """All devices with a first port, as sysfs tells of them."""
     ports = sorted(path for path in root.glob("class/infiniband/*/ports/1") if path.is_dir())
-    return [_device(port) for port in ports]
+    return [_device(root, port) for port in ports]
 
 
-def _device(port: Path) -> dict[str, Any]:
+def _device(root: Path, port: Path) -> dict[str, Any]:
     folder = port.parents[1]
     link = folder / "device" / "driver"
+    counts = [_sent(root, each) for each in sorted(port.parent.iterdir())]
+    known = [count for count in counts if count is not None]
     return {
         "name": folder.name,
         "driver": link.resolve().name if link.exists() else None,
         "gid_index": _gid_index(port),
-        "sent_bytes": _sent(port),
+        "sent_bytes": sum(known) if known else None,
     }
 
 
@@ -37,10 +40,15 @@ def _gid_index(port: Path) -> int | None:
     return None
 
 
-def _sent(port: Path) -> int | None:
-    """Bytes that the device sent, where it counts them; port_xmit_data counts words of four bytes."""
-    words = _text(port / "counters" / "port_xmit_data")
-    return int(words) * WORD_BYTES if words.isdigit() else None
+def _sent(root: Path, port: Path) -> int | None:
+    """Bytes that a port sent; port_xmit_data counts words of four bytes, Soft-RoCE counts packets alone."""
+    words, packets = _text(port / "counters" / "port_xmit_data"), _text(port / "hw_counters" / "sent_pkts")
+    if words.isdigit():
+        return int(words) * WORD_BYTES
+    mtu = _text(root / "class" / "net" / _text(port.parents[1] / "parent") / "mtu")
+    if not (packets.isdigit() and mtu.isdigit()):
+        return None
+    return int(packets) * next((size for size in MTUS if size + HEADER_BYTES <= int(mtu)), MTUS[-1])
 
 
 def _text(path: Path) -> str:

@@ -10,7 +10,7 @@ import json
 import os
 import statistics
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 SWITCHES = {
@@ -71,19 +71,27 @@ class Pace:
     def summary(self, rank: int, size: int, parameters: Iterable[bytes]) -> dict[str, Any]:
         """What this rank measured, and a checksum of its parameters, which all ranks must share."""
         measured = self._steps[self.chosen.warmup :] or self._steps
-        checksum = hashlib.sha256(b"".join(parameters)).hexdigest()
+        checksum, count = hashlib.sha256(), 0
+        for part in parameters:
+            checksum.update(part)
+            count += len(part)
         return {
             "rank": rank,
             "size": size,
             "steps": len(self._steps),
             "images_per_sec": self.chosen.batch_size / statistics.median(measured) if measured else None,
             "seconds_per_epoch": statistics.median(self.epoch_seconds) if self.epoch_seconds else None,
-            "parameters_sha256": checksum,
+            # Gradients are exchanged in full precision, like the parameters: mixed precision is inside of a step.
+            "gradient_bytes": count,
+            "parameters_sha256": checksum.hexdigest(),
         }
 
 
-def keep(summary: dict[str, Any]) -> None:
-    """Write the summary beside the rank's records."""
+def keep(summary: dict[str, Any], gather: Callable[[Any], list[Any]]) -> None:
+    """Write the summary beside the rank's records, with the checksums of all ranks, which end the job if they differ."""
+    summary["sha256_of_ranks"] = gather(summary["parameters_sha256"])
     folder = os.environ.get("DML_RECORDS", ".")
     with open(os.path.join(folder, f"summary{summary['rank']}.json"), "w") as file:
         json.dump(summary, file)
+    if len(set(summary["sha256_of_ranks"])) > 1:
+        raise SystemExit(f"the ranks ended with different parameters: {', '.join(summary['sha256_of_ranks'])}")

@@ -24,7 +24,7 @@ MPI = ["--mca", "pml", "ob1", "--mca", "btl", "^openib"]
 APART = {"w1": "esx1", "w2": "esx2"}
 
 
-def counter(node: str, after: int = 900, **more: Any) -> dict[str, Any]:
+def counter(node: str, after: int | None = 900, **more: Any) -> dict[str, Any]:
     return {
         "node": node,
         "device": "mlx5_0",
@@ -117,7 +117,10 @@ def test_a_version_is_read() -> None:
     [
         ("tcp", SOCKET + VIA_SOCKET, {}, "tcp", "says NET/Socket"),
         ("rdma", SOCKET + VIA_SOCKET, {}, "tcp", "says NET/Socket"),
-        ("rdma", IB + VIA_IB, {}, "unproven", "no RDMA counter"),
+        ("rdma", IB + VIA_IB, {}, "unproven", "allreduces sent is not known"),
+        ("rdma", IB + VIA_IB, {"sent_bytes": 1000}, "unproven", "no RDMA counter"),
+        ("rdma", IB, {"counters": [counter("w1", before=950)], "sent_bytes": 1}, "unproven", "of w1 went back"),
+        ("rdma", IB, {"counters": [counter("w1", after=None)], "sent_bytes": 1}, "unproven", "w1 has no counter"),
         (
             "rdma",
             IB + VIA_IB,
@@ -142,7 +145,10 @@ def test_a_version_is_read() -> None:
             "grew with the work",
         ),
         ("rdma", IB, {"counters": [counter("w1", shared=True)], "sent_bytes": 1}, "unproven", "is shared with others"),
-        ("rdma", VIA_IB, {"esxi_hosts": {"w1": "esx1", "w2": "esx1"}}, "local", "all workers are on esx1"),
+        ("rdma", VIA_IB, {"esxi_hosts": {"w1": "esx1", "w2": "esx1"}}, "local", "w1, w2 share esx1"),
+        ("rdma", VIA_IB, {"esxi_hosts": {**APART, "w3": "esx2"}}, "local", "w2, w3 share esx2"),
+        ("tcp", VIA_SOCKET, {"esxi_hosts": {**APART, "w3": "esx2"}}, "tcp", "says NET/Socket"),
+        ("tcp", VIA_SOCKET, {"esxi_hosts": {"w1": "esx1", "w2": "esx1"}}, "local", "w1, w2 share esx1"),
         ("rdma", VIA_IB + VIA_SOCKET, {"esxi_hosts": APART}, "unproven", "of some ranks"),
         ("tcp", IB + VIA_P2P, {}, "local", "share a node"),
         ("tcp", "", {"mpi_arguments": MPI}, "tcp", "no other way between nodes than TCP"),

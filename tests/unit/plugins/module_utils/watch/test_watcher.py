@@ -104,10 +104,11 @@ def test_a_silent_job_and_a_long_one_are_ended(tmp_path: Path) -> None:
 
 def test_what_is_no_record_is_counted(tmp_path: Path) -> None:
     bench = Bench(tmp_path, nodes=1)
-    bench.write(0, "no json\n[1]\n" + record(1))
-    wait_for(bench.came)
+    bench.write(0, "no json\n[1]\n{} \n" + record(1))
+    wait_for(lambda: len(bench.came()) == 2)
     seen = bench.end()
-    assert ([one["step"] for one in bench.came()], seen.unreadable) == ([1], 2)
+    assert ([one.get("step") for one in bench.came()], seen.unreadable) == ([None, 1], 2)
+    assert all(one["seen"] > 0 for one in bench.came())
 
 
 def test_nothing_is_left_at_the_other_end(tmp_path: Path) -> None:
@@ -129,4 +130,4 @@ def test_a_node_that_cannot_be_reached_is_tried_again_and_told(tmp_path: Path) -
 @pytest.mark.parametrize("name", ["notes.txt", "rank0.json"])
 def test_other_files_are_left_alone(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("x\n")
-    assert node_side.look(str(tmp_path), {}) == []
+    assert node_side.Folder(str(tmp_path), {}).look() == []

@@ -1,0 +1,98 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""How rate and loss of a job went over its steps, in memory that does not grow with it; its rate without warm-up."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+MOST_POINTS = 128
+
+
+@dataclass
+class _Sum:
+    """Records of some steps; ``slowness`` is the sum of 1/rate, whose mean belongs to the rate over all their time."""
+
+    rates: int = 0
+    slowness: float = 0.0
+    losses: int = 0
+    loss: float = 0.0
+    seen: float = 0.0
+
+    def take(self, record: Mapping[str, Any]) -> None:
+        """One record more."""
+        rate, loss = record.get("images_per_sec"), record.get("loss")
+        if isinstance(rate, (int, float)) and rate > 0 and math.isfinite(rate):
+            self.rates += 1
+            self.slowness += 1 / rate
+        if isinstance(loss, (int, float)) and math.isfinite(loss):
+            self.losses += 1
+            self.loss += loss
+        self.seen = max(self.seen, float(record["seen"]))
+
+    def add(self, other: _Sum) -> None:
+        """All records of another."""
+        self.rates, self.slowness = self.rates + other.rates, self.slowness + other.slowness
+        self.losses, self.loss = self.losses + other.losses, self.loss + other.loss
+        self.seen = max(self.seen, other.seen)
+
+    @property
+    def rate(self) -> float | None:
+        """Images per second of one rank."""
+        return self.rates / self.slowness if self.rates else None
+
+
+class Curve:
+    """Fed with the records of all ranks; where points get too many, two become one."""
+
+    def __init__(self, warmup: int = 0) -> None:
+        self._warmup, self._width = warmup, 1
+        self._points: dict[int, _Sum] = {}
+        self._ranks: dict[int, tuple[_Sum, _Sum]] = {}
+        self._first: float | None = None
+
+    def feed(self, record: Mapping[str, Any]) -> None:
+        """Take one record; marks of phases are no steps."""
+        if self._first is None:
+            self._first = float(record["seen"])
+        if "mark" in record:
+            return
+        step = int(record["step"])
+        warm, whole = self._ranks.setdefault(int(record["rank"]), (_Sum(), _Sum()))
+        whole.take(record)
+        if step > self._warmup:
+            warm.take(record)
+        self._points.setdefault(step // self._width, _Sum()).take(record)
+        if len(self._points) > MOST_POINTS:
+            self._halve()
+
+    def rate(self) -> float | None:
+        """Images per second of all ranks without their first steps; with them, where there are no others."""
+        rates = [warm.rate or whole.rate for warm, whole in self._ranks.values()]
+        known = [rate for rate in rates if rate is not None]
+        return sum(known) if known else None
+
+    def points(self) -> list[dict[str, Any]]:
+        """What there is to draw: the last step of each point, when it was seen, rate of all ranks, mean loss."""
+        found = []
+        for place, point in sorted(self._points.items()):
+            rate = point.rate
+            found.append(
+                {
+                    "step": (place + 1) * self._width - 1,
+                    "seconds": round(point.seen - (self._first or 0.0), 3),
+                    "images_per_sec": None if rate is None else rate * len(self._ranks),
+                    "loss": point.loss / point.losses if point.losses else None,
+                }
+            )
+        return found
+
+    def _halve(self) -> None:
+        self._width *= 2
+        halved: dict[int, _Sum] = {}
+        for place, point in self._points.items():
+            halved.setdefault(place // 2, _Sum()).add(point)
+        self._points = halved

@@ -1,0 +1,84 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""What a report tells of single runs: how rate and loss went, and what the nodes were built of, with its proofs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from .scaling_plot import STEPS, Line, plot
+
+BUILT_HEADS = ("Node", "Part", "Found", "Proven")
+_PREFIX = "dml_"
+Run = Mapping[str, Any]
+
+
+def figures(runs: Iterable[Run]) -> list[str]:
+    """Throughput and loss over the steps: one figure of each for every number of GPUs and transport."""
+    points: dict[tuple[int, str], list[Run]] = {}
+    for run in runs:
+        if run.get("curve"):
+            points.setdefault((int(run["gpus"]), str(run["transport"])), []).append(run)
+    found = []
+    for (gpus, transport), group in sorted(points.items()):
+        for what, unit, key in (("images per second", "images/s", "images_per_sec"), ("loss", "", "loss")):
+            lines = list(_lines(group, key))
+            if lines:
+                found.append(plot(f"{gpus} GPU{'s' if gpus > 1 else ''}, {transport}: {what}", unit, lines, STEPS))
+    return found
+
+
+def built(runs: Sequence[Run]) -> list[list[str]]:
+    """Rows of what the nodes were built of; where runs tell of one node differently, the last one counts."""
+    parts: dict[tuple[str, str], Mapping[str, Any]] = {}
+    for run in sorted(runs, key=lambda run: float((run.get("job") or {}).get("started") or 0)):
+        for node, told in (run.get("built") or {}).items():
+            parts.update({(str(node), str(part).removeprefix(_PREFIX)): facts for part, facts in told.items()})
+    return [
+        [
+            node,
+            part,
+            _words(facts),
+            "yes" if facts.get("proven") else f"no: {facts.get('why') or 'it was not said why'}",
+        ]
+        for (node, part), facts in sorted(parts.items())
+    ]
+
+
+def missing(runs: Sequence[Run]) -> Iterator[str]:
+    """What the runs do not tell, in sentences."""
+    if not runs:
+        return
+    if not built(runs):
+        yield "Versions were not read: no role that builds the nodes kept its proof on them."
+    without = [
+        str(run["name"]) for run in runs if not any(point["loss"] is not None for point in run.get("curve") or ())
+    ]
+    if without:
+        yield f"No loss was recorded by {', '.join(without)}."
+    if len({str(sorted((run.get("asked") or {}).items())) for run in runs}) > 1:
+        yield "The runs did not all do the same work: their rates cannot be compared."
+
+
+def _lines(group: Sequence[Run], key: str) -> Iterator[Line]:
+    for number, run in enumerate(group):
+        points = tuple((point["step"], point[key]) for point in run["curve"] if point[key] is not None)
+        if points:
+            yield Line(str(run["name"]), points, number)
+
+
+def _words(facts: Mapping[str, Any]) -> str:
+    """Facts as ``version 4.1.4, nodes 4``; lists by their members."""
+    told = [
+        f"{key.replace('_', ' ')} {_value(value)}"
+        for key, value in sorted(facts.items())
+        if key not in ("proven", "why") and value not in (None, "", [], {})
+    ]
+    return ", ".join(told) or "-"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "; ".join(f"{key} {_value(part)}" for key, part in sorted(value.items()))
+    return " ".join(map(_value, value)) if isinstance(value, (list, tuple)) else str(value)

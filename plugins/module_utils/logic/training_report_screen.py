@@ -1,0 +1,36 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The scaling table for a terminal, with a published one beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+# Ansible folds lines that are longer.
+HEAD = "Nodes GPUs  By        Images/s  Spread Speed-up Effic. | Images/s Speed-up"
+SAME = {"pvrdma": "rdma"}
+
+
+def lines(report: Mapping[str, Any]) -> list[str]:
+    """A row for each point that was measured, the published figures of the same point in it, and what is missing."""
+    if not report["rows"]:
+        return [f"Not measured: {text}" for text in report["not_measured"]]
+    found = []
+    for one in report["published"] or [{"name": "", "rows": []}]:
+        beside = {_point(row): row for row in one["rows"]}
+        found.append(HEAD)
+        found += [_line(row, beside.get(_point(row))) for row in report["rows"]]
+        found += [f"Right of the bar is what was published: {one['name']}"] if beside else []
+    return found + [f"Not measured: {text}" for text in report["not_measured"]]
+
+
+def _point(row: Mapping[str, Any]) -> tuple[int, int, str]:
+    return row["nodes"], row["gpus"], SAME.get(row["transport"], row["transport"])
+
+
+def _line(row: Mapping[str, Any], beside: Mapping[str, Any] | None) -> str:
+    rate, spread = f"{row['images_per_sec']:.1f}", f"{row['spread']:.1f}"
+    own = f"{row['nodes']:<5} {row['gpus']:<5} {row['transport']:<6} {rate:>11} {spread:>7}"
+    own += f" {row['speedup']:>8.2f} {100 * row['efficiency']:>5.0f}% |"
+    return own + (f" {beside['images_per_sec']:>8.0f} {beside['speedup']:>8.2f}" if beside else f" {'-':>8} {'-':>8}")

@@ -1,0 +1,78 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""playbooks/scaling.yml with real mpirun: interrupted and run again, it measures what is left and shows the table."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.training import Playbook
+
+SWEEP = {"training_sweep_nodes": [1, 2], "training_sweep_repeats": 1, "training_silence": 60, "training_warmup": 3}
+# Two runs of a playbook, on a machine that may have more to do.
+BEGIN_SECONDS = 300.0
+FIRST, SECOND = "scaling-1-nodes-tcp-1", "scaling-2-nodes-tcp-1"
+
+
+def wish(lab: Playbook, name: str) -> dict[str, Any]:
+    """What the run directory of a run tells of it; nothing while there is none."""
+    try:
+        return dict(json.loads((lab.folder / "runs" / name / "run.json").read_text()))
+    except (OSError, ValueError):
+        return {}
+
+
+def interrupt(lab: Playbook, *arguments: Any, **more: Any) -> str:
+    """Kill the controller while the second run trains, and then its job; the id of that job."""
+    controller = lab.begin(*arguments, **more)
+    records = lab.folder / "runs" / SECOND / "rank1.jsonl"
+    deadline = time.monotonic() + BEGIN_SECONDS
+    while not (records.exists() and records.stat().st_size):
+        assert controller.poll() is None and time.monotonic() < deadline
+        time.sleep(0.1)
+    os.killpg(controller.pid, signal.SIGKILL)
+    controller.wait()
+    run = wish(lab, SECOND)
+    os.kill(run["launcher"]["pid"], signal.SIGKILL)
+    return str(run["id"])
+
+
+@pytest.mark.slow
+def test_a_measurement_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
+    playbook = Playbook(tmp_path)
+    options = {"playbook": "scaling", "report_dir": str(tmp_path / "report"), **SWEEP}
+    half_done = interrupt(playbook, 60, 0.05, **options)
+    assert [path.stem for path in (tmp_path / "results").iterdir()] == [FIRST]
+    first = wish(playbook, FIRST)
+
+    ran = playbook.run(60, 0.05, **options)
+    assert ran.returncode == 0, ran.stdout
+    assert f"1 of 2 runs are to be made: {SECOND}" in ran.stdout
+    assert wish(playbook, FIRST) == first
+    assert wish(playbook, SECOND)["id"] != half_done
+    results = [playbook.result(name) for name in (FIRST, SECOND)]
+    assert [(one["nodes"], one["steps"], one["job"]["state"]) for one in results] == [
+        (1, 60, "finished"),
+        (2, 60, "finished"),
+    ]
+    assert all(0 < one["images_per_sec"] <= one["nodes"] * 8 / 0.05 for one in results)
+    rows = report_of(tmp_path)["rows"]
+    assert [row["images_per_sec"] for row in rows] == [one["images_per_sec"] for one in results]
+    assert re.search(rf"- 2 +2 +tcp +{rows[1]['images_per_sec']:.1f} .* 364 +1.07\n", ran.stdout)
+    assert "T4 whitepaper, Table 2" in ran.stdout
+
+    other = playbook.run(61, 0.05, **options)
+    assert other.returncode != 0
+    assert "was made with another command than is asked for now" in other.stdout
+
+
+def report_of(folder: Path) -> dict[str, Any]:
+    return dict(json.loads((folder / "report" / "training.json").read_text()))
