@@ -12,7 +12,8 @@ short_description: Collect the step records of a job from all its nodes, stamped
 version_added: 1.0.0
 description:
   - Keeps one connection to each node open and writes every step record that appears there to one file here, with the
-    key C(seen), the moment at which it arrived by the clock of the machine that runs the module.
+    key C(seen), the moment at which it arrived by the clock of the machine that runs the module. Nodes look for records
+    twice a second, so that C(seen) may be half a second late.
   - A connection that breaks is opened again; no record is lost and none comes twice.
   - It ends when the file O(stop) appears, when no record came for O(silence) seconds, or after O(timeout) seconds.
     Run it on the controller, by C(async) with C(poll) 0, while workers are moved.

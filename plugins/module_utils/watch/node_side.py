@@ -10,8 +10,8 @@ import os
 import sys
 import time
 
-# Each look costs some 0.2 ms, most of it to be woken up: bench/monitor/run says what all of them may cost.
-LOOK_SECONDS = 0.25
+# Each look that finds something wakes four processes on its way over ssh: bench/monitor/run says what that may cost.
+LOOK_SECONDS = 0.5
 ALIVE_SECONDS = 1.0
 MOST_BYTES = 1 << 20
 

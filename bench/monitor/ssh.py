@@ -1,0 +1,69 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Servers of ssh on this machine that stand for nodes, each in a folder of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import time
+from pathlib import Path
+from types import TracebackType
+
+DEADLINE = 10.0
+
+
+class Servers:
+    """One sshd for each node; on a machine without sshd a shell stands for the connection, and ``how`` says so."""
+
+    def __init__(self, folder: Path, count: int) -> None:
+        self._folder, self._count = folder, count
+        self._sshd = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin")
+        self._running: list[tuple[subprocess.Popen[bytes], int]] = []
+        self.how = "over ssh, its servers counted" if self._sshd else "by a shell, since this machine has no sshd"
+
+    @property
+    def pids(self) -> set[int]:
+        """The servers."""
+        return {server.pid for server, _port in self._running}
+
+    def __enter__(self) -> Servers:
+        if self._sshd:
+            for name in ("host", "user"):
+                command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(self._folder / name)]
+                subprocess.run(command, check=True)
+            Path("/run/sshd").mkdir(exist_ok=True)
+            self._running = [self._start(self._sshd) for _number in range(self._count)]
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _what: BaseException | None, _where: TracebackType | None
+    ) -> None:
+        for server, _port in self._running:
+            server.terminate()
+            server.wait()
+
+    def reach(self, number: int) -> list[str]:
+        """The words of a command that runs on the node, in its folder, what is appended to it."""
+        inside = f"cd {self._folder}/node{number} &&"
+        if not self._running:
+            return ["sh", "-c", f'{inside} eval "$0"']
+        options = [f"-oIdentityFile={self._folder / 'user'}", "-oBatchMode=yes", "-oStrictHostKeyChecking=no"]
+        known = f"-oUserKnownHostsFile={self._folder / 'known'}"
+        return ["ssh", "-F/dev/null", *options, known, f"-p{self._running[number][1]}", "127.0.0.1", inside]
+
+    def _start(self, sshd: str) -> tuple[subprocess.Popen[bytes], int]:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = int(free.getsockname()[1])
+        options = [f"-oHostKey={self._folder / 'host'}", f"-oAuthorizedKeysFile={self._folder / 'user.pub'}"]
+        more = ["-oStrictModes=no", "-oUsePAM=no", "-oListenAddress=127.0.0.1", "-oPidFile=none"]
+        server = subprocess.Popen([sshd, "-D", "-f/dev/null", f"-p{port}", *options, *more], stderr=subprocess.DEVNULL)
+        deadline = time.monotonic() + DEADLINE
+        while socket.socket().connect_ex(("127.0.0.1", port)):
+            if server.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"sshd did not start on port {port}")
+            time.sleep(0.1)
+        return server, port
