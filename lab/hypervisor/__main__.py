@@ -9,12 +9,14 @@ import json
 import os
 import signal
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 
 from lab.hypervisor.containers import Containers
 from lab.hypervisor.orders import OPERATIONS, Orders
 from lab.hypervisor.proxy import Proxy
 from lab.hypervisor.server import Server
+from lab.nodes import surroundings
 from lab.nodes.network import Network
 from lab.nodes.nodes import Nodes, Share
 from lab.nodes.podman import Podman
@@ -47,12 +49,13 @@ def _serve(asked: argparse.Namespace, nodes: Nodes) -> None:
     backend, ended = Containers(nodes), threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
+    downloads: Mapping[str, int] = {}
     if not asked.no_proxy:
-        proxy = Proxy(nodes.network.gateway, asked.store / "packages")
+        proxy = Proxy(nodes.network.gateway, asked.store / "packages", surroundings.indexes())
         proxy.serve()
-        nodes.proxy = proxy.address
+        nodes.proxy, downloads = proxy.address, proxy.downloads
     orders = Orders(backend, Control(asked.control))
-    server = Server(nodes, orders)
+    server = Server(nodes, orders, downloads)
     threading.Thread(target=server.serve_forever, name="server", daemon=True).start()
     if asked.control:
         orders.control.ask("PUT", "/external", {"listener": f"{server.address}/orders", "ops": OPERATIONS})

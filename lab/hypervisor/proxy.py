@@ -1,12 +1,13 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The nodes' way to package archives: an HTTP proxy that keeps packages, so that N nodes download them once."""
+"""The nodes' way to archives of packages: a proxy that keeps packages, so that N nodes download them once."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import http.server
+import io
 import select
 import shutil
 import socket
@@ -15,9 +16,13 @@ import threading
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from http import HTTPStatus
 from pathlib import Path
 from typing import IO
+
+from lab.hypervisor import wheels
 
 KEPT = (".deb", ".rpm")  # a package's name has its version: it never changes
 BLOCK = 65536
@@ -40,9 +45,10 @@ class Proxy(http.server.ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, address: str, kept: Path) -> None:
+    def __init__(self, address: str, kept: Path, indexes: Sequence[str] = ()) -> None:
         super().__init__((address, 0), Handler)
-        self.kept = kept
+        self.kept, self.indexes = kept, indexes
+        self.downloads: Counter[str] = Counter()
         self.kept.mkdir(parents=True, exist_ok=True)
         self.busy: dict[str, threading.Lock] = defaultdict(threading.Lock)
 
@@ -63,10 +69,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
     server: Proxy
 
     def do_GET(self) -> None:
-        """Fetch something over plain HTTP."""
+        """Fetch something over plain HTTP, or a page or a file of the Python package index that is served here."""
+        own = self.path.removeprefix(self.server.address)
         path = urllib.parse.urlsplit(self.path).path
-        if self.command == "GET" and path.endswith(KEPT) and "Range" not in self.headers:
-            self._from_store()
+        if own.startswith(wheels.PAGES):
+            self._page(own)
+        elif own.startswith(wheels.FILES):
+            self._from_store(wheels.file_url(own))
+        elif self.command == "GET" and path.endswith(KEPT) and "Range" not in self.headers:
+            self._from_store(self.path)
         else:
             self._pass_on()
 
@@ -86,27 +97,44 @@ class Handler(http.server.BaseHTTPRequestHandler):
             _join(self.connection, beyond)
         self.close_connection = True
 
-    def _from_store(self) -> None:
-        name = hashlib.sha256(self.path.encode()).hexdigest()[:16] + "-" + Path(self.path).name
+    def _page(self, path: str) -> None:
+        """What all indexes have of a package."""
+        pages = []
+        for index in self.server.indexes:
+            url = wheels.page_url(index, path)
+            try:
+                with urllib.request.urlopen(url, timeout=IDLE_SECONDS) as answer:
+                    pages.append(wheels.rewritten(answer.read().decode(), answer.url))
+            except OSError as error:
+                if not isinstance(error, urllib.error.HTTPError) or error.code != HTTPStatus.NOT_FOUND:
+                    self._refuse(error)
+                    return
+        body = "".join(pages).encode()
+        status = HTTPStatus.OK if pages else HTTPStatus.NOT_FOUND
+        self._answer(status, {"Content-Length": str(len(body)), "Content-Type": "text/html"}, io.BytesIO(body))
+
+    def _from_store(self, url: str) -> None:
+        name = hashlib.sha256(url.encode()).hexdigest()[:16] + "-" + Path(url).name
         path = self.server.kept / name
         with self.server.busy[name]:
             if not path.exists():
                 try:
-                    self._fetch(path)
+                    self._fetch(url, path)
                 except OSError as error:
                     self._refuse(error)
                     return
         with path.open("rb") as package:
             self._answer(200, {"Content-Length": str(path.stat().st_size)}, package)
 
-    def _fetch(self, path: Path) -> None:
+    def _fetch(self, url: str, path: Path) -> None:
+        self.server.downloads[Path(url).name] += 1
         with tempfile.TemporaryDirectory(dir=path.parent) as folder:
             part = Path(folder) / path.name
-            with urllib.request.urlopen(self.path, timeout=IDLE_SECONDS) as answer, part.open("wb") as out:
+            with urllib.request.urlopen(url, timeout=IDLE_SECONDS) as answer, part.open("wb") as out:
                 shutil.copyfileobj(answer, out, BLOCK)
                 wanted = answer.headers["Content-Length"]
             if wanted and int(wanted) != part.stat().st_size:
-                raise OSError(f"{self.path} ended after {part.stat().st_size} of {wanted} bytes")
+                raise OSError(f"{url} ended after {part.stat().st_size} of {wanted} bytes")
             part.replace(path)
 
     def _pass_on(self) -> None:

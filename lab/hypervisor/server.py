@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import http.server
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from lab.hypervisor.orders import Orders
@@ -22,9 +22,9 @@ class Server(http.server.ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, nodes: Nodes, orders: Orders) -> None:
+    def __init__(self, nodes: Nodes, orders: Orders, downloads: Mapping[str, int]) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
-        self.nodes, self.orders = nodes, orders
+        self.nodes, self.orders, self.downloads = nodes, orders, downloads
 
     @property
     def address(self) -> str:
@@ -81,6 +81,10 @@ class Server(http.server.ThreadingHTTPServer):
         named = {name: dataclasses.asdict(move) for name, move in self.orders.moves.items()}
         return {"default": dataclasses.asdict(self.orders.default), "of": named}
 
+    def show_downloads(self, _body: Any) -> dict[str, int]:
+        """GET /downloads: how often each package was fetched from outside."""
+        return dict(self.downloads)
+
     def _key(self, name: str) -> str:
         keys = [guest.key for guest in list(self.nodes.known.values()) if guest.name == name]
         if len(keys) != 1:
@@ -98,6 +102,7 @@ ROUTES: dict[tuple[str, str], Callable[..., Any]] = {
     ("GET", "moves"): Server.show_moves,
     ("PUT", "moves"): Server.moves,
     ("PUT", "moves/*"): Server.moves,
+    ("GET", "downloads"): Server.show_downloads,
 }
 
 

@@ -73,6 +73,8 @@ class Network:
         inside = ("nsenter", "--target", str(pid), "--net", "ip")
         for number, card in enumerate(cards):
             name, here = f"eth{number}", f"{cable}-{number}"
+            # That of a node that was just switched off goes only when the kernel comes to it.
+            self._ip("link", "delete", here, refused=GONE)
             self._ip("link", "add", here, "mtu", str(MOST_MTU), "type", "veth", "peer", "name", name, "netns", str(pid))
             self._ip("link", "set", here, "master", card.network, "up")
             run(*inside, "link", "set", name, "address", card.mac, "mtu", str(card.mtu), "up")

@@ -12,6 +12,7 @@ import shutil
 import ssl
 import subprocess
 import sys
+import urllib.parse
 from pathlib import Path
 
 from lab.nodes.programs import LabError, run
@@ -19,6 +20,8 @@ from lab.nodes.programs import LabError, run
 MIRROR = "LAB_MIRROR"  # of Debian, where this machine's own sources have none for the suite
 FORMAT = "$(REPO_URI)|$(RELEASE)|$(COMPONENT)|$(ORIGIN)"
 HANDED_ON = re.compile(r'^(Acquire::(?:Check-Valid-Until|Check-Date|Retries|https?::Timeout) ".*";)$')
+# pip has no command that tells its default.
+PIPS_OWN = "from pip._internal.models.index import PyPI; print(PyPI.simple_url)"
 CERTIFICATES = "/etc/ssl/certs/dml-lab.crt"
 
 
@@ -43,6 +46,17 @@ def mirror(suite: str) -> str:
     raise LabError(
         f"No archive of Debian {suite} is known: this machine's apt has none. Set {MIRROR} to the address of one."
     )
+
+
+def indexes() -> list[str]:
+    """The Python package indexes that this machine's pip uses."""
+    listed = subprocess.run(
+        [sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=False
+    )
+    pairs = (line.partition("=") for line in listed.stdout.splitlines())
+    told = {key.rpartition(".")[2]: value.strip("'\"").replace("\\n", " ") for key, _equals, value in pairs}
+    first = told.get("index-url") or run(sys.executable, "-c", PIPS_OWN).strip()
+    return [first, *told.get("extra-index-url", "").split()]
 
 
 def files(suite: str, proxy: str | None) -> dict[str, str]:
@@ -74,15 +88,9 @@ def _apt(proxy: str, certificates: bool) -> str:
 
 def _pip(proxy: str, certificates: bool) -> str:
     config = configparser.ConfigParser(interpolation=None)
-    config["global"] = {"proxy": proxy, "disable-pip-version-check": "true"}
-    listed = subprocess.run(
-        [sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=False
-    )
-    for line in listed.stdout.splitlines():
-        key, _equals, value = line.partition("=")
-        name = key.rpartition(".")[2]
-        if name in {"index-url", "extra-index-url", "trusted-host"}:
-            config["global"][name] = value.strip("'\"")
+    door = str(urllib.parse.urlsplit(proxy).hostname)
+    config["global"] = {"proxy": proxy, "index-url": f"{proxy}/simple", "trusted-host": door}
+    config["global"]["disable-pip-version-check"] = "true"
     if certificates:
         config["global"]["cert"] = CERTIFICATES
     text = io.StringIO()

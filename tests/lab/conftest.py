@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -46,6 +45,3 @@ def bare(request: pytest.FixtureRequest) -> Iterator[Lab]:
     lab.down()
     yield lab
     lab.down()
-
-    """A folder to share."""
-    return Path(__file__).parent

@@ -26,7 +26,7 @@ def collect(local_facts: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str,
 def table(nodes: Mapping[str, Mapping[str, str]]) -> list[str]:
     """The lines of a table, one node in each."""
     kinds = _kinds(nodes.values())
-    rows = [["", *kinds], *([node, *(told.get(kind, NONE) for kind in kinds)] for node, told in nodes.items())]
+    rows = [["node", *kinds], *([node, *(told.get(kind, NONE) for kind in kinds)] for node, told in nodes.items())]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
 

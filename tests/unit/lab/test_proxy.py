@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import http.server
+import re
+import socket
 import threading
 import urllib.error
 import urllib.request
@@ -17,6 +19,7 @@ import pytest
 from lab.hypervisor.proxy import Proxy
 
 PACKAGE = b"package" * 1000
+PAGE = '<a href="../../files/six-1.whl#sha256=abc" data-requires-python="&gt;=3" data-core-metadata="sha256=1">six</a>'
 
 
 class Archive(http.server.BaseHTTPRequestHandler):
@@ -26,10 +29,12 @@ class Archive(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.asked.append(self.path)
-        if self.path == "/missing.deb":
+        if "missing.deb" in self.path:
             self.send_error(404)
             return
-        body = PACKAGE if self.path.endswith(".deb") else str(len(self.asked)).encode()
+        body = PACKAGE if self.path.endswith((".deb", ".whl")) else str(len(self.asked)).encode()
+        if self.path.startswith("/index/"):
+            body = PAGE.encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(body) + (1 if "short" in self.path else 0)))
         self.end_headers()
@@ -51,12 +56,17 @@ def archive(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 @pytest.fixture
-def by_proxy(tmp_path: Path) -> Iterator[urllib.request.OpenerDirector]:
-    proxy = Proxy("127.0.0.1", tmp_path)
+def proxy(archive: str, tmp_path: Path) -> Iterator[Proxy]:
+    proxy = Proxy("127.0.0.1", tmp_path, [f"{archive}/index", f"{archive}/missing.deb?of="])
     proxy.serve()
-    yield urllib.request.build_opener(urllib.request.ProxyHandler({"http": proxy.address}))
+    yield proxy
     proxy.shutdown()
     proxy.server_close()
+
+
+@pytest.fixture
+def by_proxy(proxy: Proxy) -> urllib.request.OpenerDirector:
+    return urllib.request.build_opener(urllib.request.ProxyHandler({"http": proxy.address}))
 
 
 def test_four_nodes_download_once(archive: str, by_proxy: urllib.request.OpenerDirector) -> None:
@@ -81,3 +91,29 @@ def test_broken_download_is_not_kept(
             by_proxy.open(f"{archive}{path}").read()
         assert caught.value.code == code
     assert (Archive.asked, list(tmp_path.iterdir())) == ([path] * 2, [])
+
+
+def test_python_packages_are_fetched_once_from_the_index_that_has_them(archive: str, proxy: Proxy) -> None:
+    for _node in range(2):
+        page = urllib.request.urlopen(f"{proxy.address}/simple/six/").read().decode()
+        (link,) = re.findall('href="([^"]+)"', page)
+        assert "=" not in link.partition("#")[0], "pip would quote it"
+        assert link.endswith("/six-1.whl#sha256=abc")
+        assert 'data-requires-python="&gt;=3"' in page
+        assert "metadata" not in page
+        assert urllib.request.urlopen(f"{proxy.address}{link.partition('#')[0]}").read() == PACKAGE
+    assert Archive.asked.count("/files/six-1.whl") == 1
+    assert proxy.downloads == {"six-1.whl": 1}
+
+
+def test_a_package_that_no_index_has_is_not_there(archive: str, proxy: Proxy) -> None:
+    proxy.indexes = proxy.indexes[1:]
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        urllib.request.urlopen(f"{proxy.address}/simple/six/")
+
+
+def test_an_index_that_does_not_answer_is_told(proxy: Proxy) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        proxy.indexes = [f"http://127.0.0.1:{closed.getsockname()[1]}/simple"]
+    with pytest.raises(urllib.error.HTTPError, match="502"):
+        urllib.request.urlopen(f"{proxy.address}/simple/six/")

@@ -22,7 +22,7 @@ def test_versions_come_from_the_proofs_of_this_collection() -> None:
 
 def test_the_table_has_a_line_for_each_node() -> None:
     assert node_versions.table({"node1": SAME, "n2": {"OpenMPI": "4.1.4-longer"}}) == [
-        "       Horovod  TensorFlow  OpenMPI",
+        "node   Horovod  TensorFlow  OpenMPI",
         "node1  0.28.1   2.15.1      4.1.4",
         "n2     -        -           4.1.4-longer",
     ]
