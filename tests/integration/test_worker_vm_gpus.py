@@ -180,6 +180,8 @@ def test_a_linked_clone_needs_a_snapshot_and_efi_a_template_that_has_it(
 ) -> None:
     linked = run(ansible_for, big, [], clone="linked")
     assert linked.rc == 0, linked.out
+    named = run(ansible_for, big, [], names=["w3"], clone="linked", snapshot="clean")
+    assert named.rc == 0, named.out
     refused = run(ansible_for, big, [], names=["w2"], clone="linked", template="ubuntu-bios")
     assert "ubuntu-bios has no snapshot" in refused.msg
     other = run(ansible_for, big, [], names=["w2"], firmware="efi", template="ubuntu-bios")
@@ -207,7 +209,9 @@ def test_a_linked_clone_needs_a_snapshot_and_efi_a_template_that_has_it(
         ([], {"cpus": 6, "cores_per_socket": 4}, "6 CPUs are no multiple of 4 cores"),
         ([], {"memory_mb": 1001}, "no multiple of 4"),
         ([], {"guest": {"address": "10.0.0.1"}, "management_nic": {"portgroup": "VM Network"}}, "has no prefix length"),
+        ([], {"guest": {"address": "10.0.0/24"}, "management_nic": {"portgroup": "VM Network"}}, "or dhcp"),
         ([], {"guest": {"rdma_address": "10.0.0.1/24"}}, "give management_nic as well"),
+        ([], {"clone": "linked", "snapshot": "nowhere"}, "has no snapshot named 'nowhere'"),
         (
             [],
             {"guest": {"rdma_address": "10.0.0.1/24"}, "management_nic": {"portgroup": "VM Network"}},

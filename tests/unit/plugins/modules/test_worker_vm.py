@@ -176,6 +176,15 @@ def test_unknown_objects_are_named_and_nothing_is_written(more: dict[str, Any], 
     assert vcenter.writes == []
 
 
+def test_a_template_on_a_datastore_that_the_cluster_lacks_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    vcenter = FakeVcenter()
+    cluster = {**vcenter._cluster(), "datastore": [vim.Datastore("datastore-2")]}
+    monkeypatch.setattr(vcenter, "_cluster", lambda: cluster)
+    refused = call(vcenter, **WISH)
+    assert "choose its datastore: the datastore of its template is not one of cluster gpu" in refused["msg"]
+    assert vcenter.writes == []
+
+
 def test_two_machines_of_one_name_are_an_error() -> None:
     vcenter = FakeVcenter()
     vcenter.add("w1")

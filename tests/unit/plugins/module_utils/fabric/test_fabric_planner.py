@@ -8,10 +8,11 @@ import copy
 from typing import Any
 
 import pytest
+from pyVmomi import vim
 
 from plugins.module_utils import runner
 from plugins.module_utils.errors import Refused
-from plugins.module_utils.fabric import planner, reach, wish
+from plugins.module_utils.fabric import planner, reach, switch, wish
 from plugins.module_utils.fabric.planner import GROUP, HOST, SWITCH
 from plugins.module_utils.plan import Plan
 from tests.fakes.module import FakeModule
@@ -149,6 +150,59 @@ def test_several_rdma_cards_must_be_chosen_from() -> None:
     assert "esx01.lab has several RDMA cards: vmnic2, vmnic3" in refused(state)
     chosen = planner.plan_present(state, wanted(uplink="vmnic2"))
     assert chosen.after[KEY]["uplinks"] == ["vmnic2"]
+
+
+STANDARD = {"kind": "standard", "mtu": 1500, "uplinks": [], "lag": False}
+TRUNK = {"port_groups": [{"name": "rdma-vmk", "vlan": None}]}
+
+
+@pytest.mark.parametrize(
+    ("there", "host_has", "more", "said"),
+    [
+        ({"taken": {"rdma": "switch other"}}, {}, {}, "a network named rdma is already on switch other"),
+        ({"port_groups": {"rdma-vmk": {"vlan": None, "ours": False}}}, {}, TRUNK, "say which vlan it should have"),
+        ({}, {"switches": {"rdma": STANDARD}}, {}, "rdma of esx01.lab is a standard switch"),
+        (
+            {},
+            {"vmkernel": {name: adapter("rdma", "rdma-vmk", f"10.216.0.{name[3]}") for name in ("vmk1", "vmk2")}},
+            {"adapter": {"device": ""}},
+            "vmk1, vmk2 of esx01.lab are all on rdma-vmk; name the device",
+        ),
+    ],
+)
+def test_what_others_have_in_the_way_is_named(
+    there: dict[str, Any], host_has: dict[str, Any], more: dict[str, Any], said: str
+) -> None:
+    state = {**bare(), **there}
+    state["hosts"]["esx01.lab"].update(host_has)
+    assert said in refused(state, **more)
+
+
+def test_a_card_without_link_is_told_and_does_not_stop() -> None:
+    state = bare()
+    state["hosts"]["esx02.lab"]["uplinks"]["vmnic2"]["link"] = False
+    (said,) = planner.plan_present(state, wanted()).warnings
+    assert said == "vmnic2 of esx02.lab has no link: look at its cable and its switch port"
+
+
+def test_two_switches_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    twins = [vim.dvs.VmwareDistributedVirtualSwitch(f"dvs-{number}") for number in (1, 2)]
+
+    def read_many(_session: Any, refs: list[Any], _paths: Any) -> dict[str, Any]:
+        return {ref._moId: {"name": "rdma", "config": None} for ref in refs}
+
+    monkeypatch.setattr(switch.properties, "read_many", read_many)
+    with pytest.raises(Refused, match="rdma: could not take it as the RDMA switch: 2 switches have that name"):
+        switch.find(None, twins, "rdma")  # type: ignore[arg-type]
+    assert switch.find(None, twins[:1], "rdma") is not None  # type: ignore[arg-type]
+
+
+def test_two_adapters_take_neither_one_port_group_nor_one_name() -> None:
+    one = {"port_group": "rdma-vmk", "device": "vmk1", "network": None, "addresses": None, "mtu": None, "services": []}
+    with pytest.raises(Refused, match="two adapters are wanted on port group rdma-vmk"):
+        wanted(adapters=[one, {**one, "device": "vmk2"}])
+    with pytest.raises(Refused, match="vmk1 is wanted on two port groups"):
+        wanted(adapters=[one, {**one, "port_group": "other"}])
 
 
 def test_two_hosts_may_swap_their_addresses_but_not_share_one() -> None:
