@@ -19,7 +19,11 @@ COLUMNS = ("nodes", "gpus", "transport", "images_per_sec", "spread", "speedup", 
 HEADS = ("Nodes", "GPUs", "Transport", "Images/s", "Spread", "Speed-up", "Efficiency", "Against TCP", "Epoch")
 RUN_HEADS = ("Run", "Nodes", "GPUs", "Transport", "Proven", "Images/s", "Steps", "Last loss")
 _MORE_STYLE = """
-.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(320px, 1fr)); gap: 18px; }
+.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(320px, 100%), 1fr)); gap: 18px; }
+.figures.pairs { grid-template-columns: repeat(auto-fit, minmax(min(420px, 100%), 1fr)); }
+.figures .legend { gap: 2px 18px; margin-top: 4px; }
+figure svg text { font-size: 15px; }
+figure svg .tick { font-size: 14px; }
 figure { margin: 0; break-inside: avoid; }
 figcaption { font-weight: 600; margin-bottom: 4px; }
 figure svg { min-width: 0; }
@@ -98,7 +102,7 @@ def page(report_: Mapping[str, Any]) -> str:
         _section("Runs", _html_table(RUN_HEADS, [_run_cells(run) for run in report_["runs"]]))
         if report_["runs"]
         else "",
-        _drawn("How the runs went", of_runs.figures(report_["runs"])),
+        _drawn("How the runs went", of_runs.figures(report_["runs"]), "figures pairs"),
         _built(report_),
         _list(
             "Proofs of the transport", [f"{run['name']}: {run.get('proof', {}).get('why')}." for run in report_["runs"]]
@@ -148,8 +152,8 @@ def _figures(report_: Mapping[str, Any]) -> str:
     return _drawn("Figures", figures)
 
 
-def _drawn(title: str, figures: Sequence[str]) -> str:
-    return _section(title, f'<div class="figures">{"".join(figures)}</div>') if figures else ""
+def _drawn(title: str, figures: Sequence[str], kind: str = "figures") -> str:
+    return _section(title, f'<div class="{kind}">{"".join(figures)}</div>') if figures else ""
 
 
 def _built(report_: Mapping[str, Any]) -> str:
