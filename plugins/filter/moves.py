@@ -5,10 +5,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.dml.vsphere.plugins.module_utils.logic import move_events, move_lines, transport_seen
+from ansible_collections.dml.vsphere.plugins.module_utils.logic import (
+    findings,
+    guest_checks,
+    move_events,
+    move_lines,
+    transport_seen,
+)
 
 
 def transport_of(
@@ -18,6 +25,12 @@ def transport_of(
     first, second = looks
     hosts = (first.get("hosts") or [], second.get("hosts") or [])
     return dict(transport_seen.judge(first["nodes"], second["nodes"], hosts=hosts, at=at, usual=usual))
+
+
+def guest_findings(nodes: dict[str, Any], budget: float, lasts: float = 0.0, minutes: float = 0.0) -> Any:
+    """What speaks against moving some nodes, as plain data."""
+    given = {"lasts": float(lasts), "minutes": float(minutes) or None}
+    return findings.told(guest_checks.findings(nodes, float(budget), time.time(), **given))
 
 
 class FilterModule:
@@ -33,5 +46,6 @@ class FilterModule:
             "moves_by_others": move_events.not_ours,
             "transport_seen": transport_of,
             "transport_uses_rdma": transport_seen.uses_rdma,
+            "guest_findings": guest_findings,
             "parameter_checksums": transport_seen.checksums,
         }

@@ -44,7 +44,8 @@ options:
     type: int
   accept:
     description:
-      - Rules that may be broken, by their names as the refusals tell them in parentheses. Such as V(alarm).
+      - Rules that may be broken, by their names as the refusals tell them in parentheses. Such as V(alarm). They become
+        warnings.
     type: list
     elements: str
     default: []

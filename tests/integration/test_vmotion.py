@@ -100,6 +100,7 @@ def test_what_stops_a_move_is_said_before_the_first_write(place: Simulator, ansi
     refused(place, ansible, "(snapshot)", "remove it")
     accepted = go(ansible, check=True, accept=["snapshot"])
     assert accepted.result["unmet"] == [], accepted.out
+    assert "accepted: it has a snapshot" in str(accepted.result["warnings"]), accepted.out
     switch(place, WORKER, on=False)
     refused(place, ansible, "it is powered off", "power it on")
 

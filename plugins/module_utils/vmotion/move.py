@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -73,8 +73,14 @@ class Move:
             before=plan.before,
             after=plan.after,
             unmet=tuple(f"{findings.said_of(one['object'], one['text'])} ({one['rule']})" for one in against),
-            warnings=tuple(one.text for one in self.found if one.severity == findings.WARN),
+            warnings=tuple(one.text for one in self.found if one.severity == findings.WARN) + self._accepted(told),
         )
+
+    def _accepted(self, told: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+        """What would stop the move, and was accepted."""
+        against = [one["text"] for one in findings.stops(told, self.wish.accept)]
+        every = [one["text"] for one in findings.stops(told)]
+        return tuple(f"accepted: {findings.said_of(self.target, text)}" for text in every if text not in against)
 
     def apply(self, plan: Plan) -> None:
         """Move it, or follow a move that is under way; what is observed is recorded, whatever the end."""

@@ -1,0 +1,107 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Module: what in the nodes of a job would not survive a move of one of them."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: training_guest_info
+short_description: Tell what in the nodes of a job would not survive that one of them stands still
+version_added: 1.0.0
+description:
+  - Reads on all nodes at once, from inside, the timers of ssh, sshd, TCP, Open MPI and of the ranks' environment, the
+    licence of the GPU as C(nvidia-smi) tells it, and the newest checkpoint.
+  - The filter P(dml.vsphere.guest_findings#filter) judges what was read.
+options:
+  nodes:
+    description: The nodes, as M(dml.vsphere.training_watch) takes them.
+    type: list
+    elements: dict
+    required: true
+    suboptions:
+      name:
+        description: Name of the node.
+        type: str
+        required: true
+      reach:
+        description: The words of a command that runs on the node what is appended to it.
+        type: list
+        elements: str
+        required: true
+  folder:
+    description: The folder on the nodes in which the files of records lie.
+    type: str
+    required: true
+  checkpoints:
+    description: The folder on the nodes in which the job keeps checkpoints. Empty where it keeps none.
+    type: str
+    default: ""
+  timeout:
+    description: Seconds within which every node must have answered.
+    type: float
+    default: 60
+extends_documentation_fragment:
+  - dml.vsphere.attributes.info
+seealso:
+  - module: dml.vsphere.vmotion
+author:
+  - The dml.vsphere contributors (@dml-vsphere)
+"""
+
+EXAMPLES = r"""
+- name: Look into the nodes
+  dml.vsphere.training_guest_info:
+    nodes:
+      - {name: worker-1, reach: [ssh, -oBatchMode=yes, ubuntu@10.0.1.1]}
+    folder: /var/lib/dml/runs/one
+  delegate_to: localhost
+  register: guests
+
+- name: Show what would not bear a stun of a minute
+  ansible.builtin.debug:
+    msg: "{{ guests.nodes | dml.vsphere.guest_findings(60) | dml.vsphere.finding_lines }}"
+"""
+
+RETURN = r"""
+nodes:
+  description:
+    - By node C(sysctls), C(ssh), C(sshd), C(mca), C(mpirun), C(environment), C(nvidia) and C(checkpoint), null where it
+      could not be read; or C(error).
+  returned: success
+  type: dict
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils import runner
+from ..module_utils.watch import guest_side, looking
+
+NODE = {
+    "name": {"type": "str", "required": True},
+    "reach": {"type": "list", "elements": "str", "required": True},
+}
+ARGUMENTS = {
+    "nodes": {"type": "list", "elements": "dict", "required": True, "options": NODE},
+    "folder": {"type": "str", "required": True},
+    "checkpoints": {"type": "str", "default": ""},
+    "timeout": {"type": "float", "default": 60.0},
+}
+
+
+def body(module: AnsibleModule) -> dict[str, Any]:
+    params = module.params
+    words = [params["folder"], params["checkpoints"]]
+    return {"changed": False, "nodes": looking.look(params["nodes"], guest_side, words, params["timeout"])}
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    runner.run(module, lambda: body(module))
+
+
+if __name__ == "__main__":
+    main()
