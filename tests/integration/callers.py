@@ -35,7 +35,6 @@ SELDOM = {
         "HostSystem.UpdatePassthruConfig",
         "esxcli software vib remove",
     },
-    "rdma_fabric": {"HostSystem.DeselectVnicForNicType"},
     "vmotion": {"Task.CancelTask"},
 }
 Called = dict[str, set[str]]

@@ -33,6 +33,8 @@ def run(ansible: Ansible, *options: str, **variables: Any) -> Outcome:
 
 def settings(vcenter: Simulator, ansible: Ansible) -> tuple[Any, Any]:
     read = ansible.module("cluster_info", cluster="gpu").result["cluster"]
+    # HA stays on throughout.
+    assert read["ha"]["enabled"] and read["ha"]["admission_control"]
     return read["options"], vcenter.ask("GET", "/clusters/gpu")["drs_options"]
 
 

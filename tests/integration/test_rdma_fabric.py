@@ -97,16 +97,26 @@ def test_drift_is_shown_and_repaired_and_the_rest_left_alone(start: Make, ansibl
     ansible = ansible_for(vcenter)
     ansible.module("rdma_fabric", **wish())
     vcenter.clear()
-    other = wish(port_groups=[{"name": "rdma-vmk", "vlan": 300}, {"name": "rdma-vm"}])
+    other = wish(mtu=8500, port_groups=[{"name": "rdma-vmk", "vlan": 300}, {"name": "rdma-vm"}])
     other["adapters"][0] |= {"services": ["vmotion"], "mtu": 8000}
     changed = ansible.module("rdma_fabric", **other)
     assert changed.rc == 0, changed.msg
     assert changed.result["fabric"]["port_groups"] == {"rdma-vmk": {"vlan": 300}, "rdma-vm": {"vlan": 216}}
     methods = {write["method"] for write in vcenter.writes()}
-    assert methods == {"ReconfigureDVPortgroup_Task", "UpdateVirtualNic", "SelectVnicForNicType"}
+    assert methods == {
+        "ReconfigureDVPortgroup_Task",
+        "ReconfigureDvs_Task",
+        "UpdateVirtualNic",
+        "SelectVnicForNicType",
+    }
     assert info(ansible, ping=True)["pings"][0]["size"] == 7972
     shown = ansible.module("rdma_fabric", check=True, **wish()).result["diff"]
-    assert [set(one["before"]) for one in shown] == [{"port_groups.rdma-vmk", *(f"hosts.{host}" for host in HOSTS)}]
+    drifted = {"switch", "port_groups.rdma-vmk", *(f"hosts.{host}" for host in HOSTS)}
+    assert [set(one["before"]) for one in shown] == [drifted]
+    repaired = ansible.module("rdma_fabric", **wish())
+    assert repaired.rc == 0 and repaired.result["diff"] == shown, repaired.msg
+    vcenter.clear()
+    assert not ansible.module("rdma_fabric", **wish()).changed and vcenter.writes() == []
 
 
 def test_a_new_host_touches_only_the_new_one(start: Make, ansible_for: For) -> None:

@@ -79,6 +79,8 @@ def pair(vms: dict[str, Any]) -> Any:
 
 def test_one_reconfiguration_read_back_and_taken_away(place: Simulator, ansible: Ansible) -> None:
     by_hand(place, overrides)
+    assert config(place).dasConfig.enabled
+    ha = str(config(place).dasConfig)
     place.clear()
     planned = ansible.module("worker_rules", check=True, **WISH)
     assert planned.changed and place.writes() == []
@@ -92,13 +94,14 @@ def test_one_reconfiguration_read_back_and_taken_away(place: Simulator, ansible:
     }
     assert {str(one.behavior) for one in held.drsVmConfig} == {"manual"}
     assert [one.dasSettings.isolationResponse for one in held.dasVmConfig].count("shutdown") == 1
+    assert {one.dasSettings.restartPriority for one in held.dasVmConfig} == {"high"} and str(held.dasConfig) == ha
     place.clear()
     again = ansible.module("worker_rules", **WISH)
     assert not again.changed and place.writes() == []
     assert not ansible.module("worker_vm", **wish(3)).changed
     assert ansible.module("worker_rules", **GONE).changed
     held = config(place)
-    assert (list(held.rule), list(held.group)) == ([], [])
+    assert (list(held.rule), list(held.group), str(held.dasConfig)) == ([], [], ha)
     assert [str(one.behavior) for one in held.drsVmConfig] == ["partiallyAutomated"]
     assert [one.dasSettings.restartPriority for one in held.dasVmConfig] == ["low"]
     place.clear()
