@@ -12,6 +12,7 @@ from pyVmomi import vim
 
 from lab.simulator import Simulator
 from tests.integration.ansible import Ansible, Outcome
+from tests.integration.fabrics import object_of, opened
 from tests.integration.workers import DEFAULTS, HOSTS, PROFILE, machine, states, wish
 
 PCI = vim.vm.device.VirtualPCIPassthrough
@@ -153,6 +154,22 @@ def test_passthrough_by_address_needs_the_host_and_takes_its_words(
     swapped = run(ansible_for, big, [{"address": "0000:3b:00.0"}], host="esx01.lab", power_cycle=True)
     assert swapped.rc == 0, swapped.out
     assert [one.id for one in backings(big, "w1")] == ["0000:3b:00.0"]
+
+
+def test_passthrough_by_label_takes_only_what_carries_it(
+    big: Simulator, ansible_for: Callable[[Simulator], Ansible]
+) -> None:
+    none = run(ansible_for, big, [{"label": "gold"}])
+    assert "not enough free PCI devices" in none.msg and big.writes() == [], none.msg
+    with opened(big) as one:
+        gold = vim.host.PciPassthruConfig(id=GPU, passthruEnabled=True, hardwareLabel="gold")
+        object_of(one, vim.HostSystem, "esx01.lab").configManager.pciPassthruSystem.UpdatePassthruConfig([gold])
+    done = run(ansible_for, big, [{"label": "gold"}])
+    assert done.rc == 0, done.out
+    (backing,) = backings(big, "w1")
+    assert (backing.customLabel, backing.assignedId) == ("gold", GPU)
+    second = run(ansible_for, big, [{"label": "gold"}], names=["w2"], one_per_host=False)
+    assert "not enough free PCI devices" in second.msg and GPU in second.msg, second.msg
 
 
 def test_mig_backed_profiles_are_as_any_other(big: Simulator, ansible_for: Callable[[Simulator], Ansible]) -> None:
