@@ -10,8 +10,10 @@ import subprocess
 from pathlib import Path
 
 from lab.simulator import ROOT
+from plugins.module_utils.logic import continuity, move_timeline
 from tests.integration.ansible import BIN, Ansible
 from tests.page import Page
+from tests.unit.plugins.module_utils.logic.continuity_runs import facts, move, records
 
 
 def test_a_report_is_written_from_results(tmp_path: Path) -> None:
@@ -21,7 +23,13 @@ def test_a_report_is_written_from_results(tmp_path: Path) -> None:
         proof = {"ok": True, "transport": "tcp", "why": "it was tcp"}
         run = {"name": f"tcp-{nodes}", "nodes": nodes, "gpus": nodes, "transport": "tcp", "images_per_sec": rate}
         (results / f"{nodes}.json").write_text(json.dumps({**run, "proof": proof}))
+    moves = [move(40, 60), move(90, 110, rank=2)]
+    judged = continuity.verdict(records(200), moves, {}, ended="running", facts=facts(moves))
+    told = {"name": "vmotion_test gpu", **move_timeline.timeline(records(200), moves, judged, {"w0": "esx0"})}
+    (tmp_path / "tests" / "gpu-1").mkdir(parents=True)
+    (tmp_path / "tests" / "gpu-1" / "timeline.json").write_text(json.dumps(told))
     options = {"report_results": str(results), "report_dir": str(tmp_path / "report")}
+    options["report_vmotion_tests"] = str(tmp_path / "tests")
     command = [str(BIN / "ansible-playbook"), "playbooks/report.yml", "-e", json.dumps(options)]
     environment = {**os.environ, **Ansible({}, tmp_path).environment}
     ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
@@ -29,6 +37,8 @@ def test_a_report_is_written_from_results(tmp_path: Path) -> None:
     page = Page((tmp_path / "report" / "training.html").read_text())
     assert page.external == []
     assert page.tables[0][1][:6] == ["2", "2", "tcp", "150.0", "0.0", "1.50"]
+    assert "Under vMotion: vmotion_test gpu" in (tmp_path / "report" / "training.html").read_text()
+    assert "| 2 | w2 | esx1 | esx5 | 20.0 |" in (tmp_path / "report" / "training.md").read_text()
     assert "Nothing was measured by rdma." in (tmp_path / "report" / "training.md").read_text()
     assert "measured,2,2,tcp,150.0" in (tmp_path / "report" / "training.csv").read_text()
     assert json.loads((tmp_path / "report" / "training.json").read_text())["rows"][1]["speedup"] == 1.5

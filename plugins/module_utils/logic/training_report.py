@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
+from . import move_timeline_page
 from . import training_report_runs as of_runs
 from .scaling import ScalingError, table
 from .scaling_plot import Line, plot
@@ -93,11 +94,12 @@ def page(report_: Mapping[str, Any]) -> str:
         '<html lang="en"><head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         '<meta name="color-scheme" content="light dark">',
-        f"<title>{title}</title><style>{STYLE}{_MORE_STYLE}</style></head><body><main>",
+        f"<title>{title}</title><style>{STYLE}{_MORE_STYLE}{move_timeline_page.SECTION_STYLE}</style></head><body><main>",
         f"<header><h1>{title}</h1></header>",
         _list("Not measured", report_["not_measured"]),
         _section("Scaling", _html_table(HEADS, [_cells(row) for row in report_["rows"]])) if report_["rows"] else "",
         _figures(report_),
+        *(move_timeline_page.section(one, f"Under vMotion: {one['name']}") for one in _tests(report_)),
         *(_published(one) for one in report_["published"]),
         _section("Runs", _html_table(RUN_HEADS, [_run_cells(run) for run in report_["runs"]]))
         if report_["runs"]
@@ -112,6 +114,11 @@ def page(report_: Mapping[str, Any]) -> str:
     return "\n".join(part for part in parts if part) + "\n"
 
 
+def _tests(report_: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """The timelines of tests under vMotion, where there are any."""
+    return list(report_.get("vmotion_tests") or [])
+
+
 def markdown(report_: Mapping[str, Any]) -> str:
     """The same as Markdown."""
     parts = [f"# {report_['title']}"]
@@ -122,6 +129,7 @@ def markdown(report_: Mapping[str, Any]) -> str:
     for one in report_["published"]:
         parts += [f"## {one['name']}", f"Source: {one['source']}."]
         parts.append(_markdown_table(HEADS, [_cells(row) for row in one["rows"]]))
+    parts += [move_timeline_page.markdown(one, f"Under vMotion: {one['name']}").rstrip() for one in _tests(report_)]
     if report_["runs"]:
         parts += ["## Runs", _markdown_table(RUN_HEADS, [_run_cells(run) for run in report_["runs"]])]
     if rows := of_runs.built(report_["runs"]):
