@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -88,11 +89,22 @@ def test_horovod_was_compiled_on_one_node_at_most() -> None:
     assert sum(int(count) for count in counts) <= 1
 
 
+def test_every_package_was_downloaded_once_at_most() -> None:
+    hypervisor = json.loads((ROOT / ".cache" / "lab" / "molecule-default" / "hypervisor.json").read_text())
+    with urllib.request.urlopen(f"{hypervisor['address']}/downloads") as answer:
+        downloads = json.load(answer)
+    assert {name: times for name, times in downloads.items() if times > 1} == {}
+    kept = [path.name for path in (ROOT / ".cache" / "lab" / "podman" / "packages").iterdir()]
+    for name in ("tensorflow_cpu-2.15.1", "openmpi-bin_4.1.4"):
+        assert len([one for one in kept if name in one]) == 1
+
+
 def test_a_peer_with_another_host_key_is_refused(each: Host) -> None:
     for peer in NODES:
         run(each, f"runuser -u dml -- ssh {peer} true")
-        refused = each.run(f"runuser -u dml -- ssh -o GlobalKnownHostsFile=/dev/null {peer} true")
-        assert refused.rc == 255
+        # 255 is what testinfra takes for a failure of its own ssh.
+        refused = each.run(f"runuser -u dml -- ssh -o GlobalKnownHostsFile=/dev/null {peer} true || exit 1")
+        assert refused.rc == 1
         assert "Host key verification failed" in refused.stderr
 
 
