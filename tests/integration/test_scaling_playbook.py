@@ -8,7 +8,6 @@ import json
 import os
 import re
 import signal
-import time
 from pathlib import Path
 from typing import Any
 
@@ -17,47 +16,23 @@ import pytest
 from tests.integration.training import Playbook
 
 SWEEP = {"training_sweep_nodes": [1, 2], "training_sweep_repeats": 1, "training_silence": 60, "training_warmup": 3}
-# Two runs of a playbook, on a machine that may have more to do.
-BEGIN_SECONDS = 300.0
 FIRST, SECOND = "scaling-1-nodes-tcp-1", "scaling-2-nodes-tcp-1"
-
-
-def wish(lab: Playbook, name: str) -> dict[str, Any]:
-    """What the run directory of a run tells of it; nothing while there is none."""
-    try:
-        return dict(json.loads((lab.folder / "runs" / name / "run.json").read_text()))
-    except (OSError, ValueError):
-        return {}
-
-
-def interrupt(lab: Playbook, *arguments: Any, **more: Any) -> str:
-    """Kill the controller while the second run trains, and then its job; the id of that job."""
-    controller = lab.begin(*arguments, **more)
-    records = lab.folder / "runs" / SECOND / "rank1.jsonl"
-    deadline = time.monotonic() + BEGIN_SECONDS
-    while not (records.exists() and records.stat().st_size):
-        assert controller.poll() is None and time.monotonic() < deadline
-        time.sleep(0.1)
-    os.killpg(controller.pid, signal.SIGKILL)
-    controller.wait()
-    run = wish(lab, SECOND)
-    os.kill(run["launcher"]["pid"], signal.SIGKILL)
-    return str(run["id"])
 
 
 @pytest.mark.slow
 def test_a_measurement_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
     playbook = Playbook(tmp_path)
     options = {"playbook": "scaling", "report_dir": str(tmp_path / "report"), **SWEEP}
-    half_done = interrupt(playbook, 60, 0.05, **options)
-    assert [path.stem for path in (tmp_path / "results").iterdir()] == [FIRST]
-    first = wish(playbook, FIRST)
+    half_done = playbook.kill_controller(playbook.begin(60, 0.05, **options), SECOND, rank=1)
+    os.kill(half_done["launcher"]["pid"], signal.SIGKILL)
+    assert [path.stem for path in (tmp_path / "results").glob("*.json")] == [FIRST]
+    first = playbook.run_file(FIRST)
 
     ran = playbook.run(60, 0.05, **options)
     assert ran.returncode == 0, ran.stdout
     assert f"1 of 2 runs are to be made: {SECOND}" in ran.stdout
-    assert wish(playbook, FIRST) == first
-    assert wish(playbook, SECOND)["id"] != half_done
+    assert playbook.run_file(FIRST) == first
+    assert playbook.run_file(SECOND)["id"] != half_done["id"]
     results = [playbook.result(name) for name in (FIRST, SECOND)]
     assert [(one["nodes"], one["steps"], one["job"]["state"]) for one in results] == [
         (1, 60, "finished"),

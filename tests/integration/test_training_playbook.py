@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -28,3 +29,17 @@ def test_a_training_run_is_shown_and_measured(playbook: Playbook) -> None:
     assert 0 < result["images_per_sec"] < 4 * 8 / 0.05
     assert result["proof"]["ok"]
     assert result["job"]["state"] == "finished"
+
+
+@pytest.mark.slow
+def test_a_controller_that_was_killed_takes_the_job_up_again_and_misses_no_step(playbook: Playbook) -> None:
+    arguments, options = (600, 0.05), {"training_steps": 600, "training_name": "one", "training_silence": 60}
+    job = playbook.kill_controller(playbook.begin(*arguments, **options), "one", rank=3)
+    ran = playbook.run(*arguments, **options)
+    assert ran.returncode == 0, ran.stdout
+    result = playbook.result("one")
+    assert result["job"]["launcher"] == job["launcher"] == playbook.run_file("one")["launcher"]
+    assert (result["steps"], result["job"]["state"]) == (600, "finished")
+    records = [json.loads(line) for line in Path(result["records"]).read_text().splitlines()]
+    for rank in range(4):
+        assert [record["step"] for record in records if record["rank"] == rank] == list(range(1, 601))

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -22,6 +23,8 @@ from tests.integration.ansible import BIN, Ansible, Outcome
 
 FILES = Path(__file__).parents[2] / "roles" / "training" / "files"
 DEADLINE = 90.0
+# A playbook begins to train, on a machine that may have more to do.
+BEGIN_SECONDS = 300.0
 # Only root may give itself a host name; others may inside of a user namespace, where they are root.
 UNSHARE = "--uts" if os.geteuid() == 0 else "--user --map-root-user --uts"
 REMOTE_SHELL = """#!/bin/sh
@@ -176,6 +179,24 @@ class Playbook:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
+
+    def run_file(self, name: str) -> dict[str, Any]:
+        """What the run directory of a run tells of its job; nothing while there is none."""
+        path = self.folder / "runs" / name / "run.json"
+        return dict(json.loads(path.read_text())) if path.exists() else {}
+
+    def kill_controller(self, controller: subprocess.Popen[bytes], name: str, rank: int) -> dict[str, Any]:
+        """Kill it as soon as a rank of the run has made a step; who the job is."""
+        records = self.folder / "runs" / name / f"rank{rank}.jsonl"
+        deadline = time.monotonic() + BEGIN_SECONDS
+        try:
+            while not (records.exists() and records.stat().st_size):
+                assert controller.poll() is None and time.monotonic() < deadline
+                time.sleep(0.1)
+        finally:
+            os.killpg(controller.pid, signal.SIGKILL)
+            controller.wait()
+        return self.run_file(name)
 
     def result(self, name: str) -> dict[str, Any]:
         return dict(json.loads((self.folder / "results" / f"{name}.json").read_text()))

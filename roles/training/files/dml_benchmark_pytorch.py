@@ -17,6 +17,10 @@ import torch
 def main() -> None:
     """Train."""
     chosen = dml_options.options(__doc__)
+    if chosen.xla and not hasattr(torch, "compile"):
+        raise SystemExit(
+            f"--xla asks for torch.compile, which PyTorch {torch.__version__} lacks: leave it out, or take 2.0"
+        )
     hvd.init()
     device = _prepare(chosen)
     records, pace = dml_records.start(), dml_options.Pace(chosen)

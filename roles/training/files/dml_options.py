@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+# Beside the records of rank 0: the job is to end with the epoch.
+FINISH = "finish"
 SWITCHES = {
     "--fp16": "compute in half precision",
     "--xla": "compile by XLA (TensorFlow) or torch.compile (PyTorch)",
@@ -50,7 +52,7 @@ class Pace:
         self._steps: list[float] = []
 
     def steps(self, stop_together: Any) -> Iterator[int]:
-        """The numbers of the steps, from 1; ``stop_together(wish)`` lets rank 0 decide for all when time is up."""
+        """The numbers of the steps, from 1; ``stop_together(wish)`` lets rank 0 decide for all when it is over."""
         chosen, number, began = self.chosen, 0, time.monotonic()
         epoch = 0
         while epoch < chosen.epochs or chosen.seconds:
@@ -61,8 +63,13 @@ class Pace:
                 time.sleep(max(0.0, chosen.step_seconds - (time.monotonic() - step_began)))
                 self._steps.append(time.monotonic() - step_began)
             self.epoch_seconds.append(time.monotonic() - epoch_began)
-            if chosen.seconds and stop_together(time.monotonic() - began >= chosen.seconds):
+            if stop_together(self._is_over(began)):
                 return
+
+    def _is_over(self, began: float) -> bool:
+        """Whether time is up, or somebody asked for the end of the epoch by a file."""
+        is_late = self.chosen.seconds > 0 and time.monotonic() - began >= self.chosen.seconds
+        return is_late or os.path.exists(os.path.join(_folder(), FINISH))
 
     def is_due(self, every: int, number: int) -> bool:
         """Whether something is done after this step."""
@@ -88,10 +95,13 @@ class Pace:
 
 
 def keep(summary: dict[str, Any], gather: Callable[[Any], list[Any]]) -> None:
-    """Write the summary beside the rank's records, with the checksums of all ranks, which end the job if they differ."""
+    """Write the summary beside the rank's records, with the checksums of all ranks: the job fails where they differ."""
     summary["sha256_of_ranks"] = gather(summary["parameters_sha256"])
-    folder = os.environ.get("DML_RECORDS", ".")
-    with open(os.path.join(folder, f"summary{summary['rank']}.json"), "w") as file:
+    with open(os.path.join(_folder(), f"summary{summary['rank']}.json"), "w") as file:
         json.dump(summary, file)
     if len(set(summary["sha256_of_ranks"])) > 1:
         raise SystemExit(f"the ranks ended with different parameters: {', '.join(summary['sha256_of_ranks'])}")
+
+
+def _folder() -> str:
+    return os.environ.get("DML_RECORDS", ".")
