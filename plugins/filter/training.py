@@ -28,9 +28,10 @@ def transport_settings(nodes: list[dict[str, Any]], name: str, nccl: str | None 
         raise AnsibleFilterError(str(error)) from error
 
 
-def transport_proof_of(log: str, wanted: str, **more: Any) -> dict[str, Any]:
-    """Which transport was used."""
-    return dict(transport_proof.judge(wanted, log, **more))
+def transport_proof_of(log: str, wanted: str, sent_bytes: Any = None, **more: Any) -> dict[str, Any]:
+    """Which transport was used; in ansible-core 2.17 a number that went through a variable is text, none is empty."""
+    sent = float(sent_bytes) if sent_bytes not in (None, "", "None") else None
+    return dict(transport_proof.judge(wanted, log, sent_bytes=sent, **more))
 
 
 def scaling_table(runs: list[dict[str, Any]], images_per_epoch: int | None = None) -> list[dict[str, Any]]:

@@ -24,7 +24,7 @@ from tests.integration.ansible import BIN, Ansible, Outcome
 FILES = Path(__file__).parents[2] / "roles" / "training" / "files"
 DEADLINE = 90.0
 # A playbook begins to train, on a machine that may have more to do.
-BEGIN_SECONDS = 300.0
+BEGIN_SECONDS = 600.0
 # Only root may give itself a host name; others may inside of a user namespace, where they are root.
 UNSHARE = "--uts" if os.geteuid() == 0 else "--user --map-root-user --uts"
 REMOTE_SHELL = """#!/bin/sh
