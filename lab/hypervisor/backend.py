@@ -15,10 +15,14 @@ HARMS = ("kill", "unplug", "plug")
 
 @dataclass(frozen=True)
 class Move:
-    """How a move goes: seconds of pre-copy, in which the guest runs, and of stun, in which it does not."""
+    """How a move goes: seconds of pre-copy, in which the guest runs, and of stun, in which it does not.
+
+    One that ``fails`` gives up after its stun, with these words; the guest goes on where it was.
+    """
 
     precopy_seconds: float = 1.0
     stun_seconds: float = 0.5
+    fails: str = ""
 
 
 class Cancelled(Exception):

@@ -46,6 +46,8 @@ class Containers:
             self._pass(how.precopy_seconds / STEPS)
         tell(COPIED)
         self.stun(key, how.stun_seconds)
+        if how.fails:
+            raise LabError(how.fails)
 
     def stun(self, key: str, seconds: float) -> None:
         """Freeze it and cut its link; a hypervisor that ends meanwhile lets it go."""

@@ -70,7 +70,7 @@ class Server(http.server.ThreadingHTTPServer):
     def moves(self, body: dict[str, Any], name: str = "") -> None:
         """PUT /moves and PUT /moves/NAME"""
         before = self.orders.moves.get(name, self.orders.default)
-        after = dataclasses.replace(before, **{key: float(value) for key, value in body.items()})
+        after = dataclasses.replace(before, **{key: type(vars(before)[key])(value) for key, value in body.items()})
         if name:
             self.orders.moves[name] = after
         else:

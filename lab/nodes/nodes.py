@@ -29,6 +29,8 @@ CAPABILITIES = "NET_ADMIN,NET_RAW,AUDIT_WRITE,SYS_CHROOT,SYS_PTRACE"
 FIRST_LEASE = 100
 TOLD = "/etc/dml-lab"
 BOOT_SECONDS = 180
+PAUSE_SECONDS = 60
+NOT_FROZEN = "unable to freeze"
 LOOK_SECONDS = 0.05
 
 
@@ -102,7 +104,23 @@ class Nodes:
     def freeze(self, key: str) -> None:
         """Stop time in a node, and cut it off: its kernel would go on answering."""
         self.unplug(key)
-        self.podman("pause", self.container(key))
+        try:
+            self._pause(key)
+        except LabError:
+            self.plug(key)
+            raise
+
+    def _pause(self, key: str) -> None:
+        """On a machine that has much to do, runc gives up before every process of the node has stopped: ask again."""
+        deadline = time.monotonic() + PAUSE_SECONDS
+        while True:
+            try:
+                self.podman("pause", self.container(key))
+            except LabError as error:
+                if NOT_FROZEN not in str(error) or time.monotonic() > deadline:
+                    raise
+            else:
+                return
 
     def thaw(self, key: str) -> None:
         """Undo that."""

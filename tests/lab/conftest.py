@@ -4,30 +4,50 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from lab.nodes.network import AUTO
 from lab.running import Lab, Wish
 from tests.integration.ansible import Ansible
+from tests.integration.test_vmotion import TAGGED
 from tests.integration.workers import HOSTS
 from tests.lab.places import Place, wish
+from tests.lab.trial import equip
 
 
-@pytest.fixture(scope="session")
-def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    """A lab without a worker."""
-    folder = tmp_path_factory.mktemp("lab")
-    (folder / "datacentre.yml").write_text(HOSTS)
-    lab = Lab(f"tests{os.environ.get('PYTEST_XDIST_WORKER', '')}")
-    lab.down()  # that of a killed run
+@contextlib.contextmanager
+def laboratory(folder: Path, centre: str, name: str) -> Iterator[Place]:
+    """A lab of its own without a worker; what a killed run left of it goes first."""
+    (folder / "datacentre.yml").write_text(centre)
+    lab = Lab(f"{name}{os.environ.get('PYTEST_XDIST_WORKER', '')}")
+    lab.down()
     lab.up(Wish(folder / "datacentre.yml", AUTO))
     try:
         yield Place(lab, Ansible(lab.environment, folder))
     finally:
         lab.down()
+
+
+@pytest.fixture(scope="session")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    """A lab without a worker."""
+    with laboratory(tmp_path_factory.mktemp("lab"), HOSTS, "tests") as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def equipped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    """Four workers with Open MPI on six hosts: two to spare, so that two workers can move at once."""
+    with laboratory(tmp_path_factory.mktemp("equipped"), TAGGED.replace("count: 5", "count: 6"), "equipped") as made:
+        built = made.ansible.module("worker_vm", **wish(made))
+        assert built.rc == 0, built.out
+        equip(made)
+        yield made
 
 
 @pytest.fixture(scope="session")

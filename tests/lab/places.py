@@ -40,10 +40,12 @@ class Place:
         """The ssh command to a node."""
         return ["ssh", *LOGIN, "-i", str(self.lab.key), f"{USER}@{address}", *command]
 
-    def inside(self, number: int, command: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+    def inside(
+        self, number: int, command: str, check: bool = True, seconds: float = 120
+    ) -> subprocess.CompletedProcess[str]:
         """Run a command in the guest of a worker."""
         done = subprocess.run(
-            self.login(self.address(number), command), capture_output=True, text=True, timeout=120, check=False
+            self.login(self.address(number), command), capture_output=True, text=True, timeout=seconds, check=False
         )
         assert done.returncode == 0 or not check, f"{command}: {done.stdout} {done.stderr}"
         return done
@@ -63,11 +65,15 @@ class Place:
         """What the data centre knows of a worker."""
         return dict(self.lab.control.ask("GET", f"/vms/worker0{number}"))
 
+    def free_hosts(self) -> list[str]:
+        """The hosts without a worker."""
+        used = {self.told(number)["host"] for number in (1, 2, 3, 4)}
+        return [str(name) for name in self.lab.control.ask("GET", "/hosts") if name not in used]
+
     def free_host(self) -> str:
         """The one host of five that has no worker."""
-        used = {self.told(number)["host"] for number in (1, 2, 3, 4)}
-        (free,) = [name for name in self.lab.control.ask("GET", "/hosts") if name not in used]
-        return str(free)
+        (free,) = self.free_hosts()
+        return free
 
 
 def wish(place: Place) -> dict[str, Any]:

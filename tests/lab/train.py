@@ -31,12 +31,12 @@ class Mpi:
         )
         self._gradients = (ctypes.c_float * FLOATS)()
 
-    def step(self) -> float:
-        """One allreduce; the sum of the ranks' ones is how many there are."""
-        self._gradients[0] = 1.0
+    def step(self, is_asked: bool) -> tuple[float, bool]:
+        """One allreduce: how many ranks there are, and whether some rank was asked for something."""
+        self._gradients[0], self._gradients[1] = 1.0, float(is_asked)
         place = ctypes.c_void_p(IN_PLACE)
         self._library.MPI_Allreduce(place, self._gradients, FLOATS, self._float, self._sum, self._world)
-        return float(self._gradients[0])
+        return float(self._gradients[0]), self._gradients[1] > 0
 
     def end(self) -> None:
         self._library.MPI_Finalize()
@@ -60,6 +60,7 @@ def asked() -> argparse.Namespace:
     parser.add_argument("--checkpoint", type=pathlib.Path, help="where the step is kept, and from where it goes on")
     parser.add_argument("--checkpoint-file", type=pathlib.Path, help="a file whose appearance asks for a checkpoint")
     parser.add_argument("--checkpoint-seconds", type=float, default=0.0)
+    parser.add_argument("--stop-after-checkpoint", action="store_true")
     parser.add_argument("--clock-file", type=pathlib.Path, help="a file whose appearance sets the clock of this rank")
     parser.add_argument("--clock-by", type=float, default=60.0)
     parser.add_argument("--device", type=pathlib.Path, help="a file that is kept open as an RDMA device is")
@@ -76,16 +77,18 @@ def main() -> None:
             stack.enter_context(chosen.device.open())
         for number in range(first, chosen.steps + 1):
             time.sleep(chosen.seconds)
-            ranks = mpi.step()
+            ranks, is_asked = mpi.step(bool(chosen.checkpoint_file and chosen.checkpoint_file.exists()))
             records.step(images=8, loss=ranks / number)
             if chosen.clock_file and chosen.clock_file.exists():
                 clock.shift = chosen.clock_by
-            if chosen.checkpoint_file and chosen.checkpoint_file.exists():
+            if is_asked:
                 with records.phase("checkpoint"):
                     time.sleep(chosen.checkpoint_seconds)
                     if chosen.checkpoint:
                         chosen.checkpoint.write_text(str(number))
                 chosen.checkpoint_file.unlink(missing_ok=True)
+                if chosen.stop_after_checkpoint:
+                    break
     mpi.end()
 
 

@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.harms import TABLE, Harm
+
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "roles").glob("*/README.md")])
 README = (ROOT / "README.md").read_text()
+HARM_DOCUMENT = (ROOT / "docs" / "harms.md").read_text()
 
 
 def first_cells(heading: str) -> list[str]:
@@ -66,3 +69,14 @@ def test_the_fault_matrix_names_tests_that_there_are() -> None:
     }
     assert named
     assert named - there == set()
+
+
+def test_the_table_of_harms_is_that_of_the_tests() -> None:
+    rows = re.findall(
+        r"^\| `(\w+)` \|[^|]+\| (\w+) \| (\w+) \| `?(\w*)`? ?\| `([^`]+)` \|$", HARM_DOCUMENT, re.MULTILINE
+    )
+    assert [Harm(*row) for row in rows] == list(TABLE)
+    for path in ("tests/lab/test_harms.py", "tests/unit/plugins/module_utils/logic/test_harms.py"):
+        done = re.findall(r'(?:check|judge)\(\s*"(\w+)"', (ROOT / path).read_text())
+        tests = re.findall(r"^def test_(\w+)", (ROOT / path).read_text(), re.MULTILINE)
+        assert set(done) == set(tests) == {harm.name for harm in TABLE}, path

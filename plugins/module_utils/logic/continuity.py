@@ -65,7 +65,7 @@ def verdict(
         "moved": _moved([done for move, done in zip(moves, case.moved) if not is_external(move)]),
         "breaches": [breach._asdict() for breach in breaches],
         "unproven": [*missing, *case.unproven()],
-        "notes": [external_text(move) for move in moves if is_external(move)],
+        "notes": list(case.notes()),
         "longest_gap_s": case.longest.seconds if case.longest else None,
         **case.details(),
     }
@@ -136,6 +136,15 @@ class _Case:
         yield from self.throughput.unproven
         for key in self.limits.unknown:
             yield f"limits: {key} is not a limit and was left out"
+
+    def notes(self) -> Iterator[str]:
+        """What speaks neither for nor against the job, and is good to know."""
+        yield from (external_text(move) for move in self.moves if is_external(move))
+        for group in self.timeline.groups:
+            if len(group.moves) > 1:
+                yield f"{' and '.join(move_name(self.moves, index) for index in group.moves)} overlap: judged as one"
+        for step in self.clock_steps:
+            yield f"the clock of rank {step.rank} was set by {step.seconds:.1f} s before step {step.step}"
 
     def details(self) -> dict[str, Any]:
         """What a report shows beside the verdict."""

@@ -1,0 +1,278 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A trial of harm: Open MPI trains on the workers of a lab, is watched, and is judged as the playbook judges it."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from lab.simulator import ROOT
+from plugins.module_utils.logic import continuity, move_events, move_lines, transport_seen
+from plugins.module_utils.logic.pace_since import Advance
+from plugins.module_utils.watch import link, looking, transport_side, watcher
+from plugins.module_utils.watch.growing import Growing
+from tests import harms
+from tests.lab.places import LOGIN, USER, Place, until
+
+NUMBERS = (1, 2, 3, 4)
+WORKERS = [f"worker0{number}" for number in NUMBERS]
+RUNS = f"/home/{USER}/runs"
+PROGRAMS = (ROOT / "tests" / "lab" / "train.py", ROOT / "roles" / "training" / "files" / "dml_records.py")
+STEPS, RESUME_SECONDS = 20, 30.0
+# What a supervisor does: begin again whatever ended.
+LAUNCH = """
+cd {run}
+cat > launch.sh <<'END_OF_LAUNCH'
+{loop} mpirun --host {hosts} --mca pml ob1 --mca btl ^openib --mca btl_tcp_if_include {network} \
+  --mca oob_tcp_if_include {network} --bind-to none -x DML_RECORDS={run} -x PYTHONPATH={programs} \
+  --mca plm_rsh_args "{ssh}" python3 {programs}/train.py {arguments}; {end}
+END_OF_LAUNCH
+setsid sh launch.sh > output.log 2>&1 < /dev/null &
+"""
+IDENTITY = """
+import json, subprocess
+pid = int(subprocess.run(["pgrep", "-o", "-x", "mpirun"], capture_output=True, text=True).stdout or 0)
+start = int(open("/proc/%d/stat" % pid).read().rsplit(")", 1)[1].split()[19]) if pid else 0
+boot = open("/proc/sys/kernel/random/boot_id").read().strip()
+print(json.dumps({"host": "worker01", "pid": pid, "start": start, "boot_id": boot} if pid else {}))
+"""
+
+
+class Trial:
+    """One job on four workers and all that is seen of it."""
+
+    def __init__(self, place: Place, folder: Path) -> None:
+        self.place, self.folder, self.run = place, folder, f"{RUNS}/{folder.name}"
+        self.records, self.stop_file = folder / "records.jsonl", folder / "stop"
+        self.nodes = [{"name": name, "reach": self._reach(number)} for number, name in zip(NUMBERS, WORKERS)]
+        self.moves: list[dict[str, Any]] = []
+        self.transports: list[dict[str, Any]] = []
+        self.usual: dict[str, Any] = {}
+        self.launcher: dict[str, Any] = {}
+        self.began = time.time()
+        self.judged: Sequence[Mapping[str, Any]] = ()
+        self._watch: threading.Thread | None = None
+
+    def start(self, *arguments: object, supervised: bool = False) -> None:
+        """Train on all four, watch it, and wait until it is warm."""
+        for number in NUMBERS:
+            self.place.inside(number, f"mkdir -p {self.run}")
+        network = ".".join(self.place.address(1).split(".")[:3]) + ".0/24"
+        ssh = "-o BatchMode=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR"
+        launch = LAUNCH.format(
+            run=self.run,
+            hosts=",".join(self.place.address(number) for number in NUMBERS),
+            network=network,
+            programs=f"/home/{USER}",
+            ssh=ssh,
+            arguments=" ".join(map(str, arguments)),
+            loop="while true; do" if supervised else "",
+            end="done" if supervised else "echo ended $? > ended",
+        )
+        self.place.inside(1, launch)
+        links = [link.Link(str(node["name"]), node["reach"], self.run) for node in self.nodes]
+        wish = watcher.Wish(self.records, self.stop_file, 3600, 3600)
+        self._watch = threading.Thread(target=watcher.watch, args=(links, wish), daemon=True)
+        self._watch.start()
+        self.trained(STEPS)
+        self.launcher = self._launcher()
+        self._ranks = {name: [index] for index, name in enumerate(WORKERS)}
+
+    def end(self) -> None:
+        """Stop all of it, whatever state it is in."""
+        self.stop_file.touch()
+        said = self.place.inside(1, f"cat {self.run}/output.log", check=False).stdout
+        (self.folder / "output.log").write_text(said)
+        if self._watch:
+            self._watch.join(20)
+        for number in NUMBERS:
+            self.place.inside(
+                number,
+                "pkill -9 -f [l]aunch.sh; pkill -9 mpirun; pkill -9 orted; pkill -9 -f [t]rain.py; true",
+                check=False,
+            )
+
+    def trained(self, steps: int, since: float = 0.0, seconds: float = 60.0) -> bool:
+        """Wait until every rank has made so many steps since a moment; false where that never comes."""
+        advance, deadline = Advance(since), time.monotonic() + seconds
+        with Growing(self.records) as growing:
+            while True:
+                advance.feed(growing.more())
+                if advance.size and advance.fewest() >= steps:
+                    return True
+                if time.monotonic() > deadline:
+                    return False
+                growing.wait()
+
+    def moving(self, number: int, stun: float = 5.0, precopy: float = 1.0, **more: Any) -> None:
+        """Say how the moves of a worker go."""
+        how = {"precopy_seconds": precopy, "stun_seconds": stun, "fails": "", **more}
+        self.place.lab.hypervisor.ask("PUT", f"/moves/worker0{number}", how)
+
+    def move(
+        self, number: int, target: str = "", *, at_its_start: Callable[[], object] | None = None
+    ) -> dict[str, Any]:
+        """Move a worker as the playbook does, and wait until the job has gone on."""
+        first = self._look()
+        self.trained(STEPS // 2, time.time())
+        before = self._spoken(first, self._look())
+        if at_its_start:
+            at_its_start()
+        done = self.vmotion(number, target)
+        planned = {"worker": f"worker0{number}", "source": "", "target": target}
+        seen = move_lines.observed(done.result, planned, self._ranks)
+        self.moves.append(seen)
+        after = self._look()
+        self.trained(STEPS, max(float(seen["completed"] or 0), time.time()), RESUME_SECONDS)
+        self.transports.append({"before": before, "after": self._spoken(after, self._look())})
+        return seen
+
+    def vmotion(self, number: int, target: str = "") -> Any:
+        """The module alone."""
+        return self.place.ansible.module(
+            "vmotion", cluster="gpu", worker=f"worker0{number}", target=target or self.free_hosts()[0]
+        )
+
+    def judge(self, died: bool = False, **limits: Any) -> dict[str, Any]:
+        """The verdict as of now."""
+        history = self.place.ansible.module("vmotion_info", cluster="gpu", since=self.began).result
+        others = move_events.not_ours(history["moves"], self.moves, self._ranks)
+        moves = [*self.moves, *others]
+        seen = {
+            "launcher": {"before": self.launcher, "after": self._launcher()},
+            "transport": self.transports,
+            "vsphere": [move["vsphere"] for move in moves],
+            "power": history["power"],
+            "observed_until": time.time(),
+        }
+        with Growing(self.records) as growing:
+            told = continuity.verdict(
+                list(growing.more()),
+                moves,
+                {"max_gap_s": 20, "resume_deadline_s": 20, "warmup_steps": 2, **limits},
+                ended="died" if died else "running",
+                facts=seen,
+            )
+        (self.folder / "verdict.json").write_text(json.dumps(told, indent=1))
+        self.judged = moves
+        return told
+
+    def check(self, name: str, died: bool = False, **limits: Any) -> dict[str, Any]:
+        """The verdict, which must be that of the table for this harm."""
+        told = self.judge(died, **limits)
+        harms.check(name, told, self.judged)
+        return told
+
+    def has_died(self) -> bool:
+        """Whether mpirun ended."""
+        return self.place.inside(1, f"cat {self.run}/ended", check=False).returncode == 0
+
+    def pid(self, number: int) -> int:
+        """The process of the rank on a worker."""
+        return int(self.place.inside(number, "pgrep -f '[t]rain.py' | tail -1").stdout)
+
+    @property
+    def names(self) -> list[str]:
+        """The nodes."""
+        return list(WORKERS)
+
+    def heard(self) -> int:
+        """How much was written down so far."""
+        return self.records.stat().st_size
+
+    def at(self) -> dict[str, str]:
+        """On which host each worker is."""
+        return {name: str(self.place.told(number)["host"]) for number, name in zip(NUMBERS, WORKERS)}
+
+    def free_hosts(self) -> list[str]:
+        """The hosts without a worker."""
+        return self.place.free_hosts()
+
+    def _launcher(self) -> dict[str, Any]:
+        said = self.place.inside(1, f"python3 - <<'E'\n{IDENTITY}\nE", check=False)
+        return dict(json.loads(said.stdout)) if said.returncode == 0 else {}
+
+    def _look(self) -> dict[str, Any]:
+        nodes, hosts = looking.look(self.nodes, transport_side, [self.run], 30.0), []
+        if transport_seen.uses_rdma(nodes):
+            hosts = self.place.ansible.module("esxi_info", cluster="gpu", gather=["rdma"]).result["hosts"]
+        return {"nodes": nodes, "hosts": hosts, "at": self.at()}
+
+    def _spoken(self, first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, str]:
+        hosts = (first["hosts"], second["hosts"])
+        told = transport_seen.judge(first["nodes"], second["nodes"], hosts=hosts, at=second["at"], usual=self.usual)
+        self.usual = self.usual or told["bytes_per_step"]
+        return dict(told["transports"])
+
+    def _reach(self, number: int) -> list[str]:
+        return ["ssh", *LOGIN, "-i", str(self.place.lab.key), f"{USER}@{self.place.address(number)}"]
+
+
+class Traffic:
+    """RDMA traffic of workers on the counters of their simulated hosts, a megabyte for each step.
+
+    A worker that is ``bound`` to a host speaks by TCP as soon as it is on another.
+    """
+
+    def __init__(self, trial: Trial) -> None:
+        self.trial, self.bound = trial, dict[str, str]()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._flow, daemon=True)
+
+    def __enter__(self) -> Traffic:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _flow(self) -> None:
+        advance, counted = Advance(0.0), 0
+        with Growing(self.trial.records) as growing:
+            while not self._ended.wait(0.2):
+                advance.feed(growing.more())
+                grown, counted = advance.fewest() - counted, advance.fewest()
+                for name, host in self.trial.at().items():
+                    if grown and self.bound.get(name, host) == host:
+                        sent = {"rdma": {"vmrdma0": {"tx_bytes": grown << 20, "rx_bytes": grown << 20}}}
+                        self.trial.place.lab.control.set_host(host, traffic=sent)
+
+
+def pretend_rdma(trial: Trial) -> str:
+    """Give each node a paravirtual RDMA card in a folder of its own; the file that a rank holds open as its device."""
+    card, device = f"/home/{USER}/sys/class/infiniband/vmw_pvrdma0/device", "/dev/infiniband/uverbs0"
+    made = f"mkdir -p {card} vmw_pvrdma && ln -sfn /home/{USER}/vmw_pvrdma {card}/driver"
+    for number in NUMBERS:
+        trial.place.inside(number, f"{made}; sudo mkdir -p /dev/infiniband && sudo touch {device}")
+    for node in trial.nodes:
+        node["reach"] = [*node["reach"], "env", f"DML_SYS=/home/{USER}/sys"]
+    return device
+
+
+def equip(place: Place) -> None:
+    """Open MPI on every worker, the programs, and a way from the first to all."""
+    key = place.lab.key
+    install = "sudo DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends openmpi-bin"
+    together(lambda number: place.inside(number, f"sudo apt-get update -qq && {install} > /dev/null", seconds=600))
+    for number in NUMBERS:
+        for program in PROGRAMS:
+            place.inside(number, f"cat > {program.name} <<'END_OF_PROGRAM'\n{program.read_text()}END_OF_PROGRAM")
+    place.inside(1, f"umask 077; mkdir -p .ssh; cat > .ssh/id_ed25519 <<'E'\n{key.read_text()}E")
+
+
+def together(what: Callable[[int], object], numbers: Sequence[int] = NUMBERS) -> None:
+    """Do something with several workers at once."""
+    with ThreadPoolExecutor(len(numbers)) as pool:
+        list(pool.map(what, numbers))
+
+
+def wait_for(trial: Trial, true: Callable[[], bool], what: str) -> None:
+    """Wait for something to happen to a trial."""
+    until(true, f"{what} ({trial.folder})")
