@@ -117,6 +117,22 @@ def test_every_worker_moves_and_the_job_is_continuous(trial: Trial) -> None:
 
 
 @pytest.mark.slow
+def test_where_nothing_has_ever_moved_an_idle_worker_moves_first(trial: Trial) -> None:
+    busy, idle = WORKERS[:3], WORKERS[3]
+    hosts = [{"name": name} for name in busy]
+    assert trial.nodes.start(command=[sys.executable, "-u", str(PROGRAM)], hosts=hosts).rc == 0
+    trial.nodes.until(lambda job: bool(job["job"]) and len(trial.nodes.steps(2)) > 2)
+    done = trial.run(vmotion_test_workers=[busy[0]])
+    assert done.rc == 0, done.out
+    assert trial.moved() == [idle, busy[0]]
+    again = trial.run(vmotion_test_workers=[busy[0]], vmotion_test_dir=str(trial.folder / "again"))
+    assert again.rc == 0, again.out
+    assert trial.moved() == [idle, busy[0], busy[0]], "a cluster is new only once"
+    (page,) = (trial.folder / "again").glob("*/timeline.html")
+    assert "the whitepaper&#x27;s in 189 s" in page.read_text()
+
+
+@pytest.mark.slow
 def test_a_move_that_fails_ends_the_test_although_the_job_lives(trial: Trial) -> None:
     trial.train()
     trial.vcenter.fault("RelocateVM_Task", "task_fails", fault="HostConnectFault", message="Too slow.", skip=1)
