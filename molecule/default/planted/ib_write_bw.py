@@ -1,0 +1,19 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Meets its peer as perftest's ib_write_bw does, and tells what that would tell."""
+
+from __future__ import annotations
+
+import socket
+import sys
+
+options = dict(word[2:].partition("=")[::2] for word in sys.argv[1:] if word.startswith("--"))
+assert (options["ib-dev"], options["ib-port"], options["gid-index"]) == ("planted0", "1", "3"), options
+peers = [word for word in sys.argv[1:] if not word.startswith("-")]
+if peers:
+    socket.create_connection((peers[0], int(options["port"])), 5).close()
+    sys.stdout.write(" #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n")
+    sys.stdout.write(" 65536      5000             24.10              23.55              0.044917\n")
+else:
+    with socket.create_server(("", int(options["port"]))) as server:
+        server.accept()

@@ -1,0 +1,185 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Faults that are planted on the last node: each is mended, or fails the run in a sentence that names it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import testinfra
+from testinfra.host import Host
+from testinfra.utils.ansible_runner import AnsibleRunner
+
+ROOT = Path(__file__).parents[3]
+CACHE, GUESTS = ROOT / ".cache", ROOT / "playbooks" / "guests.yml"
+RING = Path(__file__).with_name("ring.yml")
+INVENTORY = os.environ["MOLECULE_INVENTORY_FILE"]
+NODES: list[str] = AnsibleRunner(INVENTORY).get_hosts("workers")
+VICTIM = NODES[-1]
+QUICK = {"ANSIBLE_PIPELINING": "1", "ANSIBLE_FORCE_COLOR": "0", "ANSIBLE_NOCOLOR": "1"}
+# It takes no compiler long: what would be compiled belongs to a framework.
+WITHOUT = ("GLOO", "TENSORFLOW", "PYTORCH", "MXNET")
+WITHOUT_FRAMEWORK = {"HOROVOD_WITH_MPI": "1", **{f"HOROVOD_WITHOUT_{what}": "1" for what in WITHOUT}}
+SSHD = "/etc/ssh/sshd_config.d/00-dml.conf"
+# A package of a version that the stack does not have.
+PLANT_DEB = r"""
+set -e; rm -rf /tmp/planted; mkdir -p /tmp/planted/DEBIAN
+printf 'Package: openmpi-common\nVersion: 9:9-1\nArchitecture: all\n' > /tmp/planted/DEBIAN/control
+printf 'Maintainer: none <none@localhost>\nDescription: bait\n' >> /tmp/planted/DEBIAN/control
+dpkg-deb --build /tmp/planted /tmp/planted.deb && dpkg --install --force-all /tmp/planted.deb
+"""
+# A dpkg that says yes when it is told to hold a package, and does not.
+DEAF = r"""
+printf '#!/bin/sh\ncase "$*" in *--set-selections*) cat >/dev/null;; *) exec /usr/bin/dpkg "$@";; esac\n' \
+  > /usr/local/sbin/dpkg
+chmod +x /usr/local/sbin/dpkg && apt-mark unhold libopenmpi3
+"""
+
+
+def node(name: str) -> Host:
+    """A node by ssh, as root."""
+    return testinfra.get_host(f"ansible://{name}?ansible_inventory={INVENTORY}", sudo=True)
+
+
+@pytest.fixture(scope="module")
+def victim() -> Host:
+    return node(VICTIM)
+
+
+def shell(host: Host, script: str) -> str:
+    done = host.run(script)
+    assert done.rc == 0, done
+    return str(done.stdout)
+
+
+def start(tags: str, cache: Path = CACHE, playbook: Path = GUESTS, **variables: Any) -> subprocess.Popen[str]:
+    """Some roles on all nodes."""
+    command = ["ansible-playbook", "-i", INVENTORY, str(playbook), "--tags", tags]
+    return subprocess.Popen(
+        [*command, "-e", json.dumps(variables)],
+        cwd=ROOT,
+        env={**os.environ, **QUICK, "DML_CACHE_DIR": str(cache)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def converge(tags: str, *, good: bool, **variables: Any) -> str:
+    """Run some roles on all nodes; what they said, in one line."""
+    running = start(tags, **variables)
+    said, _nothing = running.communicate(timeout=1500)
+    assert (running.returncode == 0) == good, said
+    return " ".join(said.split())
+
+
+def why(host: Host, role: str) -> str:
+    """Why a proof did not hold, as it is kept on the node."""
+    kept = json.loads(shell(host, f"cat /etc/ansible/facts.d/dml_{role}.fact"))
+    assert kept["proven"] is False
+    return str(kept["why"])
+
+
+def test_another_version_and_a_lost_hold_are_mended_where_that_is_allowed(victim: Host) -> None:
+    shell(victim, PLANT_DEB)
+    shell(victim, "apt-mark unhold libopenmpi3")
+    assert shell(victim, "dpkg-query --show openmpi-common").split()[1] == "9:9-1"
+    converge("openmpi", good=False)
+    assert f"{VICTIM} has packages of other versions" in why(victim, "openmpi")
+    assert "openmpi-common" in why(victim, "openmpi")
+    mended = converge("openmpi", good=True, packages_replace=True)
+    assert f"changed: [{VICTIM}] => (item=libopenmpi3)" in mended
+    assert shell(victim, "dpkg-query --show openmpi-common").split()[1] == "4.1.4-3"
+    assert {"libopenmpi3", "openmpi-common"} <= set(shell(victim, "apt-mark showhold").split())
+
+
+def test_a_hold_that_is_not_kept_fails(victim: Host) -> None:
+    shell(victim, DEAF)
+    said = converge("openmpi", good=False)
+    shell(victim, "rm /usr/local/sbin/dpkg && apt-mark hold libopenmpi3")
+    assert f"The packages of {VICTIM} are not as they should be: The package libopenmpi3 is not held at " in said
+    assert "libopenmpi3 is not held" in why(victim, "openmpi")
+
+
+def test_a_rank_of_another_version_fails_and_both_are_named(victim: Host) -> None:
+    said = converge("openmpi", good=False, openmpi_version="4.1.5")
+    assert "The ranks say they are linked to OpenMPI 4.1.4, not 4.1.5." in said
+    assert "not 4.1.5" in why(victim, "openmpi")
+
+
+def test_a_version_that_no_archive_has_fails_and_is_named(victim: Host) -> None:
+    converge("openmpi", good=False, openmpi_packages=[{"name": "hello", "version": "99"}])
+    assert "no available installation candidate for hello=99" in why(victim, "openmpi")
+
+
+def test_a_wrong_checksum_fails_with_the_words_of_pip(victim: Host) -> None:
+    wrong = [{"name": "six", "version": "1.17.0", "sha256": "0" * 64}]
+    converge("horovod", good=False, horovod_packages=wrong, horovod_venv="/opt/dml/planted")
+    said = why(victim, "horovod")
+    assert "THESE PACKAGES DO NOT MATCH THE HASHES" in said
+    assert "Expected sha256 " + "0" * 64 in said
+
+
+def test_a_wheel_that_was_changed_on_the_controller_is_refused(victim: Host, tmp_path: Path) -> None:
+    shutil.copytree(CACHE / "horovod", tmp_path / "horovod")
+    for wheel in tmp_path.glob("horovod/*/*.whl"):
+        wheel.write_bytes(wheel.read_bytes() + b"\0")
+    converge("horovod", good=False, cache=tmp_path)
+    assert "on the controller is not what was compiled: its SHA-256 is" in why(victim, "horovod")
+
+
+def test_a_node_without_its_device_fails(victim: Host) -> None:
+    said = converge("rdma", good=False, rdma_expected=True, rdma_memlock="8192")
+    assert f"{VICTIM} should have an RDMA device, and there is none: see that its virtual machine has the card" in said
+    assert "there is none" in why(victim, "rdma")
+
+
+def test_every_node_writes_to_the_next_through_the_firewall() -> None:
+    said = converge("all", good=True, playbook=RING)
+    for writer, reader in zip(NODES, [*NODES[1:], NODES[0]], strict=True):
+        assert f"{writer} writes to {reader} with 23.55 Gbit/s." in said
+
+
+def test_a_ring_that_is_too_slow_fails_and_the_pairs_are_named() -> None:
+    said = converge("all", good=False, playbook=RING, rdma_least_gbits=40)
+    assert f"ib_write_bw from {NODES[0]} to {NODES[1]} measured 23.55 Gbit/s, less than 40." in said
+
+
+def test_a_keepalive_that_would_end_a_job_is_named(victim: Host) -> None:
+    shell(victim, "printf 'Host *\\n  ServerAliveInterval 2\\n' > /etc/ssh/ssh_config.d/00-a.conf")
+    said = converge("node", good=False)
+    shell(victim, "rm /etc/ssh/ssh_config.d/00-a.conf")
+    assert "ssh's serveraliveinterval gives a silent node up after 6 s: a stun may take 100 s." in said
+    assert "serveraliveinterval" in why(victim, "node")
+
+
+def test_settings_that_a_killed_run_wrote_and_did_not_load_are_loaded(victim: Host) -> None:
+    shell(victim, f"touch {SSHD}")
+    _before, _title, after = converge("node", good=True).partition("Let sshd read its settings]")
+    assert f"changed: [{VICTIM}]" in after.partition("TASK [")[0]
+    assert shell(victim, f"find {SSHD} -newer /run/sshd.pid") == ""
+
+
+def test_horovod_is_compiled_once_and_one_that_lacks_the_framework_fails(victim: Host, tmp_path: Path) -> None:
+    converge("horovod", good=False, cache=tmp_path, horovod_build_environment=WITHOUT_FRAMEWORK)
+    (kept,) = tmp_path.glob("horovod/*/built.json")
+    assert len(list(kept.parent.glob("horovod-*.whl"))) == 1
+    compilations = f"cat /var/cache/dml/horovod/{kept.parent.name}/compilations 2>/dev/null | wc -l"
+    assert sum(int(shell(node(name), compilations)) for name in NODES) == 1
+    assert "reinstall Horovod with HOROVOD_WITH_TENSORFLOW=1" in why(victim, "horovod")
+
+
+def test_nodes_of_different_versions_fail_and_are_named(victim: Host) -> None:
+    fact = "/etc/ansible/facts.d/dml_node.fact"
+    shell(victim, f'cp -p {fact} /root/kept && sed -i \'s/"system": "[^"]*"/"system": "other"/\' {fact}')
+    said = converge("versions", good=False)
+    shell(victim, f"mv /root/kept {fact}")
+    assert re.search(rf"system is Debian 12[.0-9]* on {', '.join(NODES[:-1])} and other on {VICTIM}[.]", said), said
