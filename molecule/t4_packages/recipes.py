@@ -1,0 +1,58 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Which packages there are: those of the stack t4-2019 by NVIDIA's names and versions, and newer ones as bait."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+CUDA, LEARNING = "cuda", "machine-learning"
+
+
+@dataclass(frozen=True)
+class Package:
+    """One package; what it has in it answers as NVIDIA's would."""
+
+    repository: str
+    name: str
+    version: str
+    needs: str = ""
+    # path -> (function, number): a library whose function tells the version; or the text of a program
+    library: tuple[str, str, int] | None = None
+    program: tuple[str, str] | None = None
+
+
+def nvcc(folder: str, release: str) -> tuple[str, str]:
+    """A program that says what the compiler of that release says of itself."""
+    told = f"Cuda compilation tools, release {release}, V{release}.130"
+    return f"/usr/local/{folder}/bin/nvcc", f"#!/bin/sh\necho 'nvcc: NVIDIA (R) Cuda compiler driver'\necho '{told}'\n"
+
+
+def of_debian() -> list[Package]:
+    """As Ubuntu's repositories of NVIDIA have them."""
+    return [
+        Package(CUDA, "cuda-toolkit-10-0", "10.0.130-1", program=nvcc("cuda-10.0", "10.0")),
+        Package(CUDA, "cuda-toolkit-10-0", "10.0.326-1", program=nvcc("cuda-10.0", "10.1")),
+        *_libraries("7.6.0.64-1+cuda10.0", 7600, "2.4.7-1+cuda10.0", 2407, "-dev", "libnccl2"),
+        *_libraries("7.6.5.32-1+cuda10.2", 7605, "2.8.4-1+cuda11.2", 2804, "-dev", "libnccl2"),
+    ]
+
+
+def of_redhat() -> list[Package]:
+    """As RHEL's repositories of NVIDIA have them."""
+    return [
+        Package(CUDA, "cuda-toolkit-10-0", "10.0.130-1", program=nvcc("cuda-10.0", "10.0")),
+        Package(CUDA, "cuda-toolkit-10-0", "10.0.326-1", program=nvcc("cuda-10.0", "10.1")),
+        *_libraries("7.6.0.64-1.cuda10.0", 7600, "2.4.7-1+cuda10.0", 2407, "-devel", "libnccl"),
+        *_libraries("7.6.5.32-1.cuda10.2", 7605, "2.8.4-1+cuda11.2", 2804, "-devel", "libnccl"),
+    ]
+
+
+def _libraries(cudnn: str, cudnn_number: int, nccl: str, nccl_number: int, devel: str, runtime: str) -> list[Package]:
+    """cuDNN and NCCL of one time, each with what compiling against it needs."""
+    return [
+        Package(LEARNING, "libcudnn7", cudnn, library=("libcudnn.so.7", "cudnnGetVersion", cudnn_number)),
+        Package(LEARNING, f"libcudnn7{devel}", cudnn, needs="libcudnn7"),
+        Package(LEARNING, runtime, nccl, library=("libnccl.so.2", "ncclGetVersion", nccl_number)),
+        Package(LEARNING, f"libnccl{devel}", nccl, needs=runtime),
+    ]

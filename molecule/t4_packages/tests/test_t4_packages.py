@@ -1,0 +1,136 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What real package managers make of the pins, looked at by other means than the roles'."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import testinfra
+import yaml
+from testinfra.host import Host
+
+ROOT = Path(__file__).parents[3]
+STACK: dict[str, Any] = yaml.safe_load((ROOT / "stacks" / "t4-2019.yml").read_text())
+INVENTORY = os.environ["MOLECULE_INVENTORY_FILE"]
+DEBS = {
+    one["name"]: one["version"] for part in ("cuda", "cudnn", "nccl") for one in STACK[part]["packages"]["ubuntu-18.04"]
+}
+RPMS = {
+    "cuda-toolkit-10-0": "10.0.130-1",
+    "libcudnn7": "7.6.0.64-1.cuda10.0",
+    "libcudnn7-devel": "7.6.0.64-1.cuda10.0",
+    "libnccl": "2.4.7-1+cuda10.0",
+    "libnccl-devel": "2.4.7-1+cuda10.0",
+}
+
+
+def node(name: str) -> Host:
+    """A node by ssh, as root."""
+    return testinfra.get_host(f"ansible://{name}?ansible_inventory={INVENTORY}", sudo=True)
+
+
+@pytest.fixture(scope="module")
+def apt() -> Host:
+    return node("u1")
+
+
+@pytest.fixture(scope="module")
+def dnf() -> Host:
+    return node("r1")
+
+
+def run(host: Host, command: str) -> str:
+    """What a command says that must succeed, as root."""
+    done = host.run(f"LC_ALL=C.UTF-8 {command}")
+    assert done.rc == 0, done
+    return str(done.stdout).strip()
+
+
+def proof(host: Host, role: str) -> dict[str, Any]:
+    return dict(json.loads(run(host, f"cat /etc/ansible/facts.d/dml_{role}.fact")))
+
+
+def debs(host: Host) -> dict[str, str]:
+    """The versions of those packages."""
+    told = run(host, "dpkg-query --show --showformat '${Package} ${Version}\\n' " + " ".join(DEBS))
+    return dict(line.split() for line in told.splitlines())
+
+
+def rpms(host: Host) -> dict[str, str]:
+    """The same of rpm."""
+    told = run(host, "rpm --query --queryformat '%{NAME} %{VERSION}-%{RELEASE}\\n' " + " ".join(RPMS))
+    return dict(line.split() for line in told.splitlines())
+
+
+def test_the_stack_names_the_versions_of_2019() -> None:
+    assert DEBS["libcudnn7"] == "7.6.0.64-1+cuda10.0"
+    assert DEBS["libnccl2"] == "2.4.7-1+cuda10.0"
+
+
+def test_apt_has_the_pinned_versions_held_though_newer_ones_are_there(apt: Host) -> None:
+    assert debs(apt) == DEBS
+    assert set(run(apt, "apt-mark showhold").split()) == set(DEBS)
+    for name in DEBS:
+        assert len(run(apt, f"apt-cache madison {name}").splitlines()) >= 2
+
+
+def test_no_upgrade_by_apt_changes_them(apt: Host) -> None:
+    for how in ("upgrade", "dist-upgrade"):
+        run(apt, f"apt-get --yes --quiet {how}")
+        assert debs(apt) == DEBS
+
+
+def test_apt_trusts_each_archive_by_its_own_key_alone(apt: Host) -> None:
+    told = run(apt, "apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages'")
+    assert len(told.split()) == 2
+    for repository, key in (("cuda", "nvidia-2022"), ("nvidia-machine-learning", "nvidia-2016")):
+        source = run(apt, f"cat /etc/apt/dml.sources.d/dml-{repository}.sources").splitlines()
+        assert f"Signed-By: /etc/apt/keyrings/dml-{key}.asc" in source
+        assert next(line for line in source if line.startswith("URIs: ")).split()[1] in told.split()
+
+
+def test_dnf_has_the_pinned_versions_locked_though_newer_ones_are_there(dnf: Host) -> None:
+    assert rpms(dnf) == RPMS
+    locked = run(dnf, "dnf --quiet versionlock list").splitlines()
+    assert sorted(locked) == sorted(f"{name}-0:{version}.*" for name, version in RPMS.items())
+    for name in RPMS:
+        offered = run(dnf, f"dnf --quiet --disableplugin=versionlock repoquery --show-duplicates {name}").splitlines()
+        assert len(offered) == 2
+
+
+def test_no_upgrade_by_dnf_changes_them(dnf: Host) -> None:
+    told = run(dnf, "dnf --assumeyes upgrade")
+    assert "Nothing to do" in told
+    assert rpms(dnf) == RPMS
+
+
+def test_dnf_checks_lists_and_packages_by_the_key_of_the_repository(dnf: Host) -> None:
+    for repository, key in (("cuda", "nvidia-2022"), ("nvidia-machine-learning", "nvidia-2016")):
+        text = run(dnf, f"cat /etc/dml/yum.repos.d/dml-{repository}.repo")
+        assert {"gpgcheck=1", "repo_gpgcheck=1", f"gpgkey=file:///etc/pki/rpm-gpg/dml-{key}.asc"} <= set(text.split())
+    assert len(run(dnf, "dnf --quiet repolist --enabled").splitlines()) == 3
+
+
+@pytest.mark.parametrize("name", ["u1", "r1"])
+def test_cuda_was_asked_itself_and_the_proofs_are_kept(name: str) -> None:
+    host = node(name)
+    assert proof(host, "repositories") == {
+        "only": True,
+        "proven": True,
+        "repositories": proof(host, "repositories")["repositories"],
+        "why": "",
+    }
+    kept = proof(host, "cuda")
+    assert (kept["proven"], kept["devices"]) == (True, [])
+    assert kept["versions"] == {"nvcc": "10.0", "cudnn": "7.6.0", "nccl": "2.4.7"}
+    assert kept["packages"] == (DEBS if name == "u1" else RPMS)
+
+
+@pytest.mark.parametrize("name", ["u1", "r1"])
+def test_a_login_finds_the_toolkit(name: str) -> None:
+    assert "release 10.0" in run(node(name), "bash -lc 'nvcc --version'")
