@@ -1,0 +1,93 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""playbooks/vmotion_test.yml on nodes: real Open MPI trains on four workers, which move ten times each."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.ansible import BIN
+from tests.lab.places import LOGIN, USER, Place
+from tests.lab.trial import NUMBERS, RUNS, WORKERS
+
+pytestmark = pytest.mark.slow
+ROUNDS = int(os.environ.get("ROLLING_ROUNDS", "10"))
+RUN = f"{RUNS}/rolling"
+SSH = "ssh -o BatchMode=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR"
+
+
+def inventory(place: Place, folder: Path) -> Path:
+    """The cluster, and the worker on which mpirun runs."""
+    here = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
+    there = {
+        "ansible_host": place.address(1),
+        "ansible_user": USER,
+        "ansible_ssh_private_key_file": str(place.lab.key),
+        "ansible_ssh_common_args": " ".join(LOGIN),
+        "ansible_python_interpreter": "/usr/bin/python3",
+    }
+    groups = {"clusters": {"hosts": {"gpu": here}}, "launchers": {"hosts": {"worker01": there}}}
+    path = folder / "inventory.yml"
+    path.write_text(json.dumps({"all": {"children": groups}}))
+    return path
+
+
+def train(place: Place, where: Path) -> None:
+    network = ".".join(place.address(1).split(".")[:3]) + ".0/24"
+    arguments = ["--mca", "pml", "ob1", "--mca", "btl", "^openib", "--bind-to", "none"]
+    for layer in ("btl", "oob"):
+        arguments += ["--mca", f"{layer}_tcp_if_include", network]
+    options = {
+        "run_dir": RUN,
+        "command": ["python3", f"/home/{USER}/train.py", "--seconds", "0.1"],
+        "hosts": [{"name": place.address(number)} for number in NUMBERS],
+        "environment": {"PYTHONPATH": f"/home/{USER}"},
+        "mpirun_arguments": arguments,
+        "remote_shell": SSH,
+    }
+    command = [str(BIN / "ansible"), "worker01", "-i", str(where), "-m", "dml.vsphere.training_job"]
+    done = place.ansible.run([*command, "-a", json.dumps(options)])
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.fixture
+def place(equipped: Place) -> Iterator[Place]:
+    """Five hosts for four workers: one to spare, and the sixth out of service."""
+    equipped.lab.control.set_host(free := equipped.free_hosts()[0], maintenance=True)
+    yield equipped
+    equipped.lab.control.set_host(free, maintenance=False)
+
+
+def test_ten_rounds_in_a_row(place: Place, tmp_path: Path) -> None:
+    where = inventory(place, tmp_path)
+    place.lab.hypervisor.ask("PUT", "/moves", {"precopy_seconds": 0.5, "stun_seconds": 1.5})
+    train(place, where)
+    given: dict[str, Any] = {
+        "vmotion_test_launcher": "worker01",
+        "vmotion_test_run_dir": RUN,
+        "vmotion_test_records": RUN,
+        "vmotion_test_nodes": [
+            {"name": name, "reach": place.login(place.address(number))} for number, name in zip(NUMBERS, WORKERS)
+        ],
+        "vmotion_test_dir": str(tmp_path / "tests"),
+        "vmotion_test_warmup_steps": 5,
+        "vmotion_test_rounds": ROUNDS,
+        "vmotion_test_limits": {"max_gap_s": 30, "resume_deadline_s": 60},
+    }
+    done = place.ansible.playbook("playbooks/vmotion_test.yml", "-i", str(where), "-e", json.dumps(given), timeout=3600)
+    assert done.rc == 0, done.out[-4000:]
+    (evidence,) = (tmp_path / "tests").iterdir()
+    verdict = json.loads((evidence / "verdict.json").read_text())
+    assert (verdict["verdict"], verdict["moved"], verdict["unproven"]) == ("continuous", "all", [])
+    assert len(verdict["moves"]) == ROUNDS * len(WORKERS)
+    assert all(one["gap_s"] >= 1.4 for one in verdict["moves"]), "a stun of 1.5 s was not seen"
+    timeline = json.loads((evidence / "timeline.json").read_text())
+    assert {len(one["stays"]) for one in timeline["hosts"]} == {ROUNDS + 1}
+    assert "worker01" in (evidence / "timeline.html").read_text()
