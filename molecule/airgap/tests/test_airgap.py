@@ -17,7 +17,9 @@ from testinfra.host import Host
 
 ROOT = Path(__file__).parents[3]
 STACK: dict[str, Any] = yaml.safe_load((ROOT / "stacks" / "lab-cpu.yml").read_text())
-WHEEL: dict[str, str] = yaml.safe_load((Path(__file__).parents[1] / "vars" / "from_index.yml").read_text())
+WHEEL: dict[str, str] = yaml.safe_load((Path(__file__).parents[1] / "vars" / "from_index.yml").read_text())[
+    "from_index"
+]
 KNOWN = ROOT / ".cache" / "mirror" / "airgap"
 INVENTORY = os.environ["MOLECULE_INVENTORY_FILE"]
 NODES = ("n1", "n2")
