@@ -1,27 +1,34 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The demo: a data centre from bare hosts to workers and back; each promise counted in the server's log of writes."""
+"""The demo: a data centre from bare hosts to a training that outlives vMotion, and back; each promise is counted."""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lab.nodes.programs import LabError, require
 from lab.person import lose_rdma_nic, power_off
-from lab.simulator import ROOT, Simulator
+from lab.running import FOLDER, Lab, Wish
+from lab.simulator import ROOT, Centre, Simulator
 from lab.world import differences, state
 
 PLAYBOOK = Path(sys.executable).parent / "ansible-playbook"
 BOLD, DIM, RED, PLAIN = ("\033[1m", "\033[2m", "\033[31m", "\033[0m") if sys.stdout.isatty() else ("", "", "", "")
 World = dict[str, str]
+# The guests' Python with Horovod is one folder for all of them, kept for the next demo.
+SHARED = f"{FOLDER / 'shared'}:/opt/dml/horovod:rw"
+MOVE = {"precopy_seconds": 4, "stun_seconds": 2}
 
 
 @dataclass(frozen=True)
@@ -33,10 +40,11 @@ class Chapter:
     arguments: tuple[str, ...] = ()
     writes: bool = True
     fails: bool = False
-    harm: tuple[str, Callable[[Simulator], None]] | None = None
+    harm: tuple[str, Callable[[Centre], None]] | None = None
+    in_guests: bool = False
 
 
-def _harm(vcenter: Simulator) -> None:
+def _harm(vcenter: Centre) -> None:
     power_off(vcenter, "worker02")
     lose_rdma_nic(vcenter, "worker03")
 
@@ -47,6 +55,29 @@ CHAPTERS = (
     ),
     Chapter("Do it: network, hosts one out of service at a time, workers", "site.yml"),
     Chapter("The same again: nothing is left to do", "site.yml", writes=False),
+    Chapter(
+        "Into the guests: OpenMPI, Horovod, and an allreduce over all four",
+        "guests.yml",
+        ("-e", "stack=lab-cpu"),
+        writes=False,
+        in_guests=True,
+    ),
+    Chapter(
+        "Train on one, two and four workers",
+        "scaling.yml",
+        ("-e", "{runs}", "-e", "{sweep}"),
+        writes=False,
+        in_guests=True,
+    ),
+    Chapter(
+        "Move every worker to another host while they train, and judge",
+        "vmotion_test.yml",
+        ("-e", "{moves}"),
+        in_guests=True,
+    ),
+    Chapter(
+        "Show it: one page with all of that", "report.yml", ("-e", "{runs}", "-e", "{report}"), False, in_guests=True
+    ),
     Chapter(
         "Somebody is careless: what is not as described? (--check --diff)",
         "workers.yml",
@@ -64,9 +95,14 @@ CHAPTERS = (
 class Demo:
     """A run of all chapters against one data centre."""
 
-    vcenter: Simulator
-    evidence: Path
-    started: float
+    vcenter: Centre
+    environment: dict[str, str]
+    work: Path
+
+    @property
+    def evidence(self) -> Path:
+        """Where the state of before each change is kept."""
+        return self.work / "evidence"
 
     def tell(self, number: int, chapter: Chapter) -> tuple[str, bool]:
         """Run a chapter; what happened in one line, and whether it is what was promised."""
@@ -78,7 +114,7 @@ class Demo:
         print(f"{DIM}   ansible-playbook {' '.join(command[1:])}{PLAIN}\n", flush=True)
         self.vcenter.clear()
         began = time.monotonic()
-        environment = {**os.environ, **self.vcenter.environment, "DML_EVIDENCE_DIR": str(self.evidence)}
+        environment = {**os.environ, **self.environment, "DML_EVIDENCE_DIR": str(self.evidence)}
         done = subprocess.run(command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, check=False)
         writes = self.vcenter.writes()
         kept = (done.returncode != 0) == chapter.fails and bool(writes) == chapter.writes
@@ -89,25 +125,54 @@ class Demo:
     def _command(self, chapter: Chapter) -> list[str]:
         """The command line; the evidence is the first that was taken, the one of before the first change."""
         first = next(iter(sorted(self.evidence.glob("*Z.json"))), None)
-        arguments = [one.format(evidence=f"rollback_evidence={first}") for one in chapter.arguments]
+        said = {
+            "evidence": f"rollback_evidence={first}",
+            "runs": f"training_results={self.work / 'runs'} report_dir={self.work / 'report'}",
+            "sweep": json.dumps({"training_sweep_nodes": [1, 2, 4], "training_sweep_repeats": 1}),
+            "moves": f"vmotion_test_dir={self.work / 'vmotion'}",
+            "report": f"report_results={self.work / 'runs'} report_vmotion_tests={self.work / 'vmotion'}",
+        }
+        arguments = [one.format(**said) for one in chapter.arguments]
         return [str(PLAYBOOK), "-i", "inventories/lab", f"playbooks/{chapter.playbook}", *arguments]
 
 
 def main() -> int:
     """Run all chapters; the exit code says whether every promise was kept."""
-    work = Path(tempfile.mkdtemp(prefix="dml-demo-"))
-    print(f"{BOLD}A data centre of five bare ESXi hosts starts on this machine (VMware's simulator, extended).{PLAIN}")
-    with Simulator(folder=work / "vcenter") as vcenter:
-        demo = Demo(vcenter, work / "evidence", time.monotonic())
+    work, began = Path(tempfile.mkdtemp(prefix="dml-demo-")), time.monotonic()
+    with _place(work) as (vcenter, environment, left_out):
+        chapters = [chapter for chapter in CHAPTERS if not (left_out and chapter.in_guests)]
+        demo = Demo(vcenter, environment, work)
         before = state(vcenter)
-        kept = [demo.tell(number, chapter) for number, chapter in enumerate(CHAPTERS, start=1)]
+        kept = [demo.tell(number, chapter) for number, chapter in enumerate(chapters, start=1)]
         kept.append(_as_before(before, state(vcenter)))
-        seconds = time.monotonic() - demo.started
-    print(f"\n{BOLD}What was kept{PLAIN}, in {seconds:.0f} s")
+    print(f"\n{BOLD}What was kept{PLAIN}, in {time.monotonic() - began:.0f} s")
     for line, good in kept:
         print(f"  {'yes' if good else RED + 'NO ' + PLAIN}  {line}")
-    print(f"\nThe evidence taken before the change lies in {work / 'evidence'}.")
+    print(f"\nThe evidence taken before the change, and the reports, lie in {work}.")
+    if left_out:
+        print(f"{BOLD}Not shown: the guests, training, and vMotion under load.{PLAIN} {left_out}")
     return 0 if all(good for _line, good in kept) else 1
+
+
+@contextmanager
+def _place(work: Path) -> Iterator[tuple[Centre, dict[str, str], str]]:
+    """The data centre, what leads to it, and why its machines have no guests if they have none."""
+    print(f"{BOLD}A data centre of five bare ESXi hosts starts on this machine (VMware's simulator, extended).{PLAIN}")
+    try:
+        require()
+    except LabError as error:
+        with Simulator(folder=work / "vcenter") as vcenter:
+            yield vcenter, vcenter.environment, str(error)
+        return
+    lab = Lab("demo")
+    lab.down()
+    (FOLDER / "shared").mkdir(exist_ok=True)
+    lab.up(Wish(shares=[SHARED]))
+    try:
+        lab.hypervisor.ask("PUT", "/moves", MOVE)
+        yield lab.control, lab.environment, ""
+    finally:
+        lab.down()
 
 
 def _as_before(before: World, after: World) -> tuple[str, bool]:

@@ -72,9 +72,9 @@ curve:
   returned: success
   type: dict
   contains:
-    images_per_sec: {description: Images per second of all ranks without the first steps; null where none tells., type: float}
+    images_per_sec: {description: Images per second without the first steps; null where none tells., type: float}
     points:
-      description: By C(step) the C(seconds) since the first record, C(images_per_sec) of all ranks and the mean C(loss).
+      description: By C(step) C(seconds) since the first record, C(images_per_sec) of all and the mean C(loss).
       type: list
       elements: dict
 """

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +25,8 @@ from . import checks, clock, seen
 
 ENDED = ("success", "error")
 CANCEL_SECONDS = 120
+# A line for each percent would bury the others.
+TELL_SECONDS = 1.0
 GO_ON = "it is where its host says; run again"
 
 
@@ -132,13 +135,13 @@ class Move:
         return self._info(task), False
 
     def _ended(self, task: Any, seconds: float) -> bool:
-        shown = None
+        shown, told = None, -math.inf
         for values in properties.watch(
             self.session, [task], ("info.state", "info.progress"), time.monotonic() + seconds
         ):
             state, percent = (values[task._moId].get(f"info.{key}") for key in ("state", "progress"))
-            if percent is not None and percent != shown:
-                shown = percent
+            if percent is not None and percent != shown and time.monotonic() - told >= TELL_SECONDS:
+                shown, told = percent, time.monotonic()
                 self.wish.tell(self.target, f"{percent} %")
             if state in ENDED:
                 return True
