@@ -1,4 +1,4 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # Fill /srv/mirror: fill WHOLE WHEEL DEB...; WHOLE is the file that says that it is whole.
 set -euo pipefail
 whole=$1 wheel=$2

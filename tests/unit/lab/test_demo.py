@@ -22,10 +22,10 @@ WRITE = {"method": "PowerOnVM_Task", "name": "worker01"}
 
 def told(chapter: Chapter, tmp_path: Path, *, code: int, writes: list[dict[str, str]]) -> tuple[str, bool, list[str]]:
     """What the demo says of a chapter whose run ended so, and the command that it ran."""
-    vcenter: Any = SimpleNamespace(environment={}, clear=lambda: None, writes=lambda: writes)
+    vcenter: Any = SimpleNamespace(clear=lambda: None, writes=lambda: writes)
     ended = SimpleNamespace(returncode=code)
     with mock.patch.object(subprocess, "run", return_value=ended) as run:
-        line, kept = Demo(vcenter, tmp_path, 0.0).tell(1, chapter)
+        line, kept = Demo(vcenter, {}, tmp_path).tell(1, chapter)
     return line, kept, run.call_args.args[0]
 
 
@@ -51,14 +51,38 @@ def test_a_broken_promise_is_seen(
 
 
 def test_hosts_are_set_back_to_the_first_evidence(tmp_path: Path) -> None:
+    evidence = tmp_path / "evidence"
+    evidence.mkdir()
     for name in ("gpu-20260102T000000Z.json", "gpu-20260101T000000Z.json", "gpu-shared-settings.json"):
-        (tmp_path / name).touch()
+        (evidence / name).touch()
     _line, _kept, command = told(CHAPTERS[-1], tmp_path, code=0, writes=[WRITE])
-    assert command[-4:] == ["-e", "confirm=true", "-e", f"rollback_evidence={tmp_path}/gpu-20260101T000000Z.json"]
+    assert command[-4:] == ["-e", "confirm=true", "-e", f"rollback_evidence={evidence}/gpu-20260101T000000Z.json"]
 
 
 def test_every_chapter_runs_a_playbook_that_there_is() -> None:
     assert all((ROOT / "playbooks" / chapter.playbook).exists() for chapter in CHAPTERS)
+
+
+def test_without_root_the_guests_are_left_out_and_that_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ran: list[Chapter] = []
+
+    def tell(_demo: Demo, _number: int, chapter: Chapter) -> tuple[str, bool]:
+        ran.append(chapter)
+        return chapter.title, True
+
+    with (
+        mock.patch.object(demo, "require", side_effect=demo.LabError("Nodes cannot be made: nobody is root.")),
+        mock.patch.object(demo, "Simulator"),
+        mock.patch.object(demo, "state", return_value={}),
+        mock.patch.object(demo.tempfile, "mkdtemp", return_value=str(tmp_path)),
+        mock.patch.object(Demo, "tell", tell),
+    ):
+        assert demo.main() == 0
+    assert ran == [chapter for chapter in CHAPTERS if not chapter.in_guests]
+    assert len(ran) < len(CHAPTERS)
+    assert "Not shown: the guests, training, and vMotion under load. Nodes cannot be made" in capsys.readouterr().out
 
 
 def test_what_differs_from_before_is_seen(capsys: pytest.CaptureFixture[str]) -> None:

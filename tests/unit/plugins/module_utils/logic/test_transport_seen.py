@@ -11,7 +11,7 @@ import pytest
 from plugins.module_utils.logic import transport_seen
 
 MEGABYTE = 1 << 20
-TCP = [["10.0.0.1", "10.0.0.2"]]
+TCP = (("10.0.0.1", "10.0.0.2"),)
 
 
 def rank(step: int, connections: Any = TCP, rdma: bool = False, number: int = 0) -> dict[str, Any]:
