@@ -9,11 +9,14 @@ import os
 import re
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import testinfra
 import yaml
 from testinfra.host import Host
+
+from lab.nodes import surroundings
 
 ROOT = Path(__file__).parents[3]
 STACK: dict[str, Any] = yaml.safe_load((ROOT / "stacks" / "lab-cpu.yml").read_text())
@@ -52,8 +55,10 @@ def asked() -> list[tuple[str, str]]:
 def test_there_is_no_way_but_to_the_mirror(each: Host) -> None:
     address, port = mirror().removeprefix("http://").split(":")
     run(each, f'python3 -c "{REACH.format(address, port)}"')
-    for archive, port in (("archive.example.org", "80"), ("python.example.org", "443")):
-        assert each.run(f'python3 -c "{REACH.format(archive, port)}"').rc != 0
+    for archive in (surroundings.mirror("bookworm"), *surroundings.indexes()):
+        parts = urlsplit(archive)
+        there = (parts.hostname, parts.port or {"http": 80, "https": 443}[parts.scheme])
+        assert each.run(f'python3 -c "{REACH.format(*there)}"').rc != 0
     assert each.run("grep -ri proxy /etc/environment /etc/apt /etc/pip.conf").stdout == ""
 
 
