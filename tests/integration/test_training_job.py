@@ -5,11 +5,14 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +22,16 @@ from tests.integration.ansible import Ansible
 from tests.integration.training import Nodes
 
 LONG = (10_000, 0.05)
+
+
+def supervisor_of(job: dict[str, Any]) -> int:
+    return int(Path(f"/proc/{job['launcher']['pid']}/stat").read_text().rsplit(")", 1)[1].split()[1])
+
+
+def is_asked_to_end(pid: int) -> bool:
+    """Whether a signal to end waits for a process that stands still."""
+    (pending,) = re.findall(r"^ShdPnd:\s+(\w+)$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    return bool(int(pending, 16) & 1 << (signal.SIGTERM - 1))
 
 
 @pytest.fixture
@@ -197,11 +210,25 @@ def test_a_job_outlives_its_controller_and_is_found_again(nodes: Nodes) -> None:
         assert [record.step for record in log.steps] == list(range(1, len(log.steps) + 1))
 
 
+def test_a_job_whose_supervisor_dies_when_it_is_asked_can_be_stopped(nodes: Nodes) -> None:
+    nodes.start(*LONG)
+    job = nodes.training()
+    supervisor = supervisor_of(job)
+    os.kill(supervisor, signal.SIGSTOP)
+    with ThreadPoolExecutor() as pool:
+        stopping = pool.submit(nodes.stop)
+        nodes.until(lambda _job: is_asked_to_end(supervisor))
+        os.kill(supervisor, signal.SIGKILL)
+        stopped = stopping.result()
+    assert (stopped.rc, stopped.changed) == (0, True)
+    assert nodes.look()["state"] == "stopped"
+    assert nodes.processes(job) == []
+
+
 def test_a_job_whose_supervisor_was_killed_can_be_stopped(nodes: Nodes) -> None:
     nodes.start(*LONG)
     job = nodes.training()
-    supervisor = int(Path(f"/proc/{job['launcher']['pid']}/stat").read_text().rsplit(")", 1)[1].split()[1])
-    os.kill(supervisor, signal.SIGKILL)
+    os.kill(supervisor_of(job), signal.SIGKILL)
     assert nodes.look()["state"] == "running"
     assert nodes.stop().changed
     assert nodes.look()["state"] == "stopped"

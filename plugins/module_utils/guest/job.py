@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -188,14 +189,16 @@ class TrainingJob:
     def _stop(self) -> None:
         run = supervisor.read(self._run_dir, supervisor.RUN) or {}
         if _is_supervised(run):
-            os.kill(run["supervisor"]["pid"], signal.SIGTERM)
-        else:
-            program = [sys.executable, os.path.join(self._run_dir, PROGRAM), "end", self._run_dir]
-            subprocess.run(program, check=False, timeout=self._params["stop_timeout"])  # noqa: S603 # our own program
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(run["supervisor"]["pid"], signal.SIGTERM)
         deadline = time.monotonic() + self._params["stop_timeout"]
         while job_state(self._run_dir)["state"] == "running":
             if time.monotonic() > deadline:
                 raise TimedOut(self.target, "stop the job", f"it still runs after {self._params['stop_timeout']} s")
+            # Somebody may have killed the supervisor, and it may have died while it was asked.
+            if not _is_supervised(run):
+                program = [sys.executable, os.path.join(self._run_dir, PROGRAM), "end", self._run_dir]
+                subprocess.run(program, check=False, timeout=self._params["stop_timeout"])  # noqa: S603 # our own program
             time.sleep(supervisor.LOOK_SECONDS)
         left = job_state(self._run_dir)["left"]
         if left:

@@ -209,7 +209,8 @@ def end(folder: str) -> None:
     deadline = time.monotonic() + KILL_SECONDS
     for number in (signal.SIGTERM, signal.SIGKILL):
         while is_alive(run["launcher"]) and time.monotonic() < deadline:
-            os.kill(run["launcher"]["pid"], number)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(run["launcher"]["pid"], number)
             time.sleep(LOOK_SECONDS)
         deadline += KILL_SECONDS
     _finish(folder, wish, run, True, None)
