@@ -19,7 +19,7 @@ export GIT_CONFIG_KEY_0 := safe.directory
 export GIT_CONFIG_VALUE_0 := $(CURDIR)
 
 # Seconds that each stage of `make test` may take on a warm machine with two cores; more is a warning.
-STAGES := setup=30 lint=120 sanity=150 unit=150 integration=720
+STAGES := setup=30 lint=150 sanity=220 unit=150 integration=900
 STAGES_FULL := $(STAGES) oldest=420
 
 # Tests marked slow run only in test-full.

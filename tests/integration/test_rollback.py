@@ -86,6 +86,7 @@ def now(ansible: Ansible) -> list[dict[str, Any]]:
     return settings(ansible.module("esxi_info", cluster="gpu").result["hosts"])
 
 
+@pytest.mark.slow
 def test_a_rollback_makes_the_hosts_what_the_evidence_says(two: Simulator, ansible: Ansible) -> None:
     taken = run(ansible, "evidence")
     assert taken.rc == 0, taken.out

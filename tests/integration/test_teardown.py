@@ -60,6 +60,7 @@ def test_workers_go_before_the_tag_and_the_tag_before_its_adapter(site: Site) ->
     assert [host["pvrdma"]["vmk"] for host in pvrdma] == ["", ""]
 
 
+@pytest.mark.slow
 def test_an_interrupted_teardown_is_gone_on_with(site: Site) -> None:
     before = world.state(site.vcenter)
     site.build(workers=1)
