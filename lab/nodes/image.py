@@ -70,8 +70,7 @@ def ensure(podman: Podman, tell: Callable[[str], None]) -> str:
 
 
 def _build(podman: Podman, name: str) -> None:
-    for left in podman.store.glob("rootfs-*"):  # of a build that was killed
-        shutil.rmtree(left)
+    _remove_left(podman.store)
     root = Path(tempfile.mkdtemp(prefix="rootfs-", dir=podman.store))
     root.chmod(0o755)
     mirror = surroundings.mirror(SUITE)
@@ -89,6 +88,15 @@ def _build(podman: Podman, name: str) -> None:
     (root / "etc/machine-id").write_text("")
     _import(podman, root, name)
     shutil.rmtree(root)
+
+
+def _remove_left(store: Path) -> None:
+    """Remove what a build that was killed has left, never through a mount into the machine itself."""
+    for left in store.glob("rootfs-*"):
+        for path in (left / "proc", left / "sys"):
+            while path.is_mount():
+                run("umount", str(path))
+        shutil.rmtree(left)
 
 
 def _forget_older(podman: Podman, name: str) -> None:

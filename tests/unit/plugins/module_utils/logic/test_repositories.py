@@ -36,7 +36,7 @@ def test_what_is_not_told_in_full_is_named(
     assert misfits(repositories, keys) == sentences
 
 
-# As apt 2.6 says it of archives of ours (molecule/t4_packages).
+# In the form in which apt 2.6 says it; molecule/t4_packages meets apt itself.
 UNSIGNED = (
     "Get:1 http://10.86.0.100:8000/unsigned  InRelease\n"
     "E: The repository 'http://10.86.0.100:8000/unsigned  Release' is not signed."
