@@ -15,25 +15,6 @@ description:
     licence of the GPU as C(nvidia-smi) tells it, and the newest checkpoint.
   - The filter P(dml.vsphere.guest_findings#filter) judges what was read.
 options:
-  nodes:
-    description: The nodes, as M(dml.vsphere.training_watch) takes them.
-    type: list
-    elements: dict
-    required: true
-    suboptions:
-      name:
-        description: Name of the node.
-        type: str
-        required: true
-      reach:
-        description: The words of a command that runs on the node what is appended to it.
-        type: list
-        elements: str
-        required: true
-  folder:
-    description: The folder on the nodes in which the files of records lie.
-    type: str
-    required: true
   checkpoints:
     description: The folder on the nodes in which the job keeps checkpoints. Empty where it keeps none.
     type: str
@@ -44,6 +25,7 @@ options:
     default: 60
 extends_documentation_fragment:
   - dml.vsphere.attributes.info
+  - dml.vsphere.nodes
 seealso:
   - module: dml.vsphere.vmotion
 author:
@@ -79,14 +61,10 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
 from ..module_utils.watch import guest_side, looking
+from ..module_utils.watch.arguments import NODES
 
-NODE = {
-    "name": {"type": "str", "required": True},
-    "reach": {"type": "list", "elements": "str", "required": True},
-}
 ARGUMENTS = {
-    "nodes": {"type": "list", "elements": "dict", "required": True, "options": NODE},
-    "folder": {"type": "str", "required": True},
+    **NODES,
     "checkpoints": {"type": "str", "default": ""},
     "timeout": {"type": "float", "default": 60.0},
 }

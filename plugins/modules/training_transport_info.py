@@ -17,31 +17,13 @@ description:
     does that.
   - What a process has open is told to its own user and to root alone.
 options:
-  nodes:
-    description: The nodes, as M(dml.vsphere.training_watch) takes them.
-    type: list
-    elements: dict
-    required: true
-    suboptions:
-      name:
-        description: Name of the node.
-        type: str
-        required: true
-      reach:
-        description: The words of a command that runs on the node what is appended to it.
-        type: list
-        elements: str
-        required: true
-  folder:
-    description: The folder on the nodes in which the files of records lie.
-    type: str
-    required: true
   timeout:
     description: Seconds within which every node must have answered.
     type: float
     default: 30
 extends_documentation_fragment:
   - dml.vsphere.attributes.info
+  - dml.vsphere.nodes
 seealso:
   - module: dml.vsphere.training_watch
 author:
@@ -80,14 +62,10 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
 from ..module_utils.watch import looking, transport_side
+from ..module_utils.watch.arguments import NODES
 
-NODE = {
-    "name": {"type": "str", "required": True},
-    "reach": {"type": "list", "elements": "str", "required": True},
-}
 ARGUMENTS = {
-    "nodes": {"type": "list", "elements": "dict", "required": True, "options": NODE},
-    "folder": {"type": "str", "required": True},
+    **NODES,
     "timeout": {"type": "float", "default": 30.0},
 }
 

@@ -18,27 +18,6 @@ description:
   - It ends when the file O(stop) appears, when no record came for O(silence) seconds, or after O(timeout) seconds.
     Run it on the controller, by C(async) with C(poll) 0, while workers are moved.
 options:
-  nodes:
-    description: The nodes to watch.
-    type: list
-    elements: dict
-    required: true
-    suboptions:
-      name:
-        description: Name of the node.
-        type: str
-        required: true
-      reach:
-        description:
-          - The words of a command that runs on the node what is appended to it, such as V(ssh), its options, and the
-            address. It must not send keep-alives of its own, which would end the connection during a move.
-        type: list
-        elements: str
-        required: true
-  folder:
-    description: The folder on the nodes in which the files of records lie.
-    type: str
-    required: true
   records:
     description: The file on this machine to which records are appended. Only its owner can read it.
     type: path
@@ -59,6 +38,7 @@ author:
   - The dml.vsphere contributors (@dml-vsphere)
 extends_documentation_fragment:
   - dml.vsphere.attributes.info
+  - dml.vsphere.nodes
 """
 
 EXAMPLES = r"""
@@ -97,14 +77,10 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
 from ..module_utils.watch import link, watcher
+from ..module_utils.watch.arguments import NODES
 
-NODE = {
-    "name": {"type": "str", "required": True},
-    "reach": {"type": "list", "elements": "str", "required": True},
-}
 ARGUMENTS = {
-    "nodes": {"type": "list", "elements": "dict", "required": True, "options": NODE},
-    "folder": {"type": "str", "required": True},
+    **NODES,
     "records": {"type": "path", "required": True},
     "stop": {"type": "path", "required": True},
     "silence": {"type": "float", "default": 600.0},

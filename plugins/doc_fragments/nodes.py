@@ -1,0 +1,33 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Options of modules that look into the nodes of a job from outside."""
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    DOCUMENTATION = r"""
+options:
+  nodes:
+    description: The nodes of the job.
+    type: list
+    elements: dict
+    required: true
+    suboptions:
+      name:
+        description: Name of the node.
+        type: str
+        required: true
+      reach:
+        description:
+          - The words of a command that runs on the node what is appended to it, such as V(ssh), its options, and the
+            address. It must not send keep-alives of its own, which would end the connection during a move.
+        type: list
+        elements: str
+        required: true
+  folder:
+    description: The folder on the nodes in which the files of records lie.
+    type: str
+    required: true
+"""
