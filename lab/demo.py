@@ -63,7 +63,7 @@ CHAPTERS = (
         in_guests=True,
     ),
     Chapter(
-        "Train on one, two and four workers",
+        "Train on one, two and four workers (steps are paced: this shows that it works, not how it scales)",
         "scaling.yml",
         ("-e", "{runs}", "-e", "{sweep}"),
         writes=False,

@@ -69,7 +69,7 @@ class FakeFields:
         self.field: list[Any] = []
         host.properties_of({"availableField": lambda: self.field, "customValue": self._values})
 
-    def AddCustomFieldDef(self, name: str, moType: Any) -> Any:  # noqa: N803
+    def AddCustomFieldDef(self, name: str, moType: Any) -> Any:  # noqa: N803 # as pyVmomi spells it
         self.field.append(SimpleNamespace(name=name, key=100 + len(self.field), managedObjectType=moType))
         return self.field[-1]
 

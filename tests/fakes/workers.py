@@ -121,7 +121,7 @@ class FakeFields:
     def __init__(self, vcenter: FakeVcenter) -> None:
         self.vcenter, self.field = vcenter, list[Any]()
 
-    def AddCustomFieldDef(self, name: str, moType: Any) -> Any:  # noqa: N803
+    def AddCustomFieldDef(self, name: str, moType: Any) -> Any:  # noqa: N803 # as pyVmomi spells it
         self.field.append(SimpleNamespace(name=name, key=100 + len(self.field), managedObjectType=moType))
         return self.field[-1]
 
