@@ -19,12 +19,15 @@ from ansible_collections.dml.vsphere.plugins.module_utils.logic import (
 
 
 def transport_of(
-    looks: list[dict[str, Any]], at: dict[str, str], usual: dict[str, Any] | None = None
+    looks: list[dict[str, Any]],
+    at: dict[str, str],
+    usual: dict[str, Any] | None = None,
+    rdma: dict[str, str] | None = None,
 ) -> dict[str, Any]:
     """The transport of each node between two looks, each with ``nodes`` and, where they were read, ``hosts``."""
     first, second = looks
     hosts = (first.get("hosts") or [], second.get("hosts") or [])
-    return dict(transport_seen.judge(first["nodes"], second["nodes"], hosts=hosts, at=at, usual=usual))
+    return dict(transport_seen.judge(first["nodes"], second["nodes"], hosts=hosts, at=at, rdma=rdma, usual=usual))
 
 
 def guest_findings(nodes: dict[str, Any], budget: float, lasts: float = 0.0, minutes: float = 0.0) -> Any:

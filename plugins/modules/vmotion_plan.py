@@ -78,6 +78,12 @@ at:
   description: By worker, the host on which it is.
   returned: success
   type: dict
+rdma:
+  description:
+    - By virtual machine that runs and has a paravirtual RDMA card, the host on which it is. Two on one host share its
+      RDMA device, whose counters then prove nothing of either.
+  returned: success
+  type: dict
 """
 
 from typing import Any

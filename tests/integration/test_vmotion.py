@@ -178,6 +178,7 @@ def test_the_plan_moves_each_once_into_a_slot_that_is_free_then(place: Simulator
         seen.append(move["worker"])
     assert sorted(seen) == [f"worker{number:02}" for number in range(1, 5)]
     assert (planned.result["profile"], planned.result["slots"][FREE]) == ("grid_t4-16c", 1)
+    assert planned.result["rdma"] == planned.result["at"], "each has a paravirtual RDMA card on its host"
     home = ansible.module("vmotion_plan", cluster="gpu", workers=[WORKER], return_home=True)
     assert [(one["source"], one["target"]) for one in home.result["moves"]] == [(HOME, FREE), (FREE, HOME)]
     place.set_host(FREE, maintenance=True)

@@ -201,12 +201,13 @@ class Trial:
     def _look(self) -> dict[str, Any]:
         nodes, hosts = looking.look(self.nodes, transport_side, [self.run], 30.0), []
         if transport_seen.uses_rdma(nodes):
-            hosts = self.place.ansible.module("esxi_info", cluster="gpu", gather=["rdma"]).result["hosts"]
+            gather = ["rdma", "network", "pvrdma"]
+            hosts = self.place.ansible.module("esxi_info", cluster="gpu", gather=gather).result["hosts"]
         return {"nodes": nodes, "hosts": hosts, "at": self.at()}
 
     def _spoken(self, first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, str]:
-        hosts = (first["hosts"], second["hosts"])
-        told = transport_seen.judge(first["nodes"], second["nodes"], hosts=hosts, at=second["at"], usual=self.usual)
+        seen = {"hosts": (first["hosts"], second["hosts"]), "at": second["at"], "rdma": second["at"]}
+        told = transport_seen.judge(first["nodes"], second["nodes"], **seen, usual=self.usual)
         self.usual = self.usual or told["bytes_per_step"]
         return dict(told["transports"])
 

@@ -90,7 +90,7 @@ def _by_counters(counters: Sequence[Mapping[str, Any]], sent_bytes: float | None
     """NET/IB in the log is not enough: below it PVRDMA falls back to TCP without a word."""
     if sent_bytes is None:
         return "unproven", "NCCL's log says NET/IB, but what the job's allreduces sent is not known"
-    doubt = next((doubt for doubt in map(_doubt, counters) if doubt), "" if counters else "no RDMA counter was read")
+    doubt = doubt_of(counters)
     if doubt:
         return "unproven", f"NCCL's log says NET/IB, but {doubt}"
     for node in dict.fromkeys(str(counter["node"]) for counter in counters):
@@ -99,6 +99,11 @@ def _by_counters(counters: Sequence[Mapping[str, Any]], sent_bytes: float | None
             said = f"the RDMA counters of {node} grew by {grown:.0f} bytes, and the job sent {sent_bytes:.0f} or more"
             return "tcp", f"NCCL's log says NET/IB, but {said}: it fell back to TCP"
     return "rdma", "NCCL's log says NET/IB, and the RDMA counters grew with the work"
+
+
+def doubt_of(counters: Sequence[Mapping[str, Any]]) -> str:
+    """Why some counters prove nothing; empty if they do."""
+    return next((doubt for doubt in map(_doubt, counters) if doubt), "" if counters else "no RDMA counter was read")
 
 
 def _doubt(counter: Mapping[str, Any]) -> str:

@@ -7,34 +7,42 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from .transport_proof import LEAST_SHARE, PARAVIRTUAL
+from .transport_counters import counters
+from .transport_proof import LEAST_SHARE, doubt_of
 
 UNPROVEN = "unproven"
 # No model that is worth a GPU sends less in a step.
 LEAST_BYTES_PER_STEP = 65536.0
 
 Look = Mapping[str, Mapping[str, Any]]
+Rows = Sequence[Mapping[str, Any]]
 
 
 def judge(
     first: Look,
     second: Look,
     *,
-    hosts: tuple[Iterable[Mapping[str, Any]], Iterable[Mapping[str, Any]]] = ((), ()),
+    hosts: tuple[Rows, Rows] = ((), ()),
     at: Mapping[str, str] | None = None,
+    rdma: Mapping[str, str] | None = None,
     usual: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """By node ``transports`` (``tcp``, ``rdma`` or ``unproven``), ``why``, and ``bytes_per_step`` where they tell.
 
     The looks are the ``nodes`` of training_transport_info. For paravirtual RDMA ``hosts`` are the hosts of esxi_info at
-    the same two moments and ``at`` tells on which of them each node was; ``usual`` are the bytes of an earlier
-    judgement that a node must come back to.
+    the same two moments and ``at`` tells on which of them each node was; ``rdma`` are all virtual machines with such a
+    card and their hosts, where ``at`` does not know better: a counter that two of them share proves nothing. ``usual``
+    are the bytes of an earlier judgement that a node must come back to.
     """
     told: dict[str, Any] = {"transports": {}, "why": {}, "bytes_per_step": {}}
-    between = (_sent_by_hosts(hosts[0]), _sent_by_hosts(hosts[1]))
+    places = at or {}
+    cards = {name: places.get(name, host) for name, host in (rdma or {}).items()}
     for node in sorted(first):
         pair = (first[node], second.get(node) or {"error": "nobody looked at it"})
-        transport, why, per_step = _of_node(node, pair, between, (at or {}).get(node), (usual or {}).get(node))
+        before, after = ({node: _devices(look)} for look in pair)
+        others = {name: host for name, host in cards.items() if name != node}
+        sent = counters(before, after, esxi_hosts=places, esxi_before=hosts[0], esxi_after=hosts[1], neighbours=others)
+        transport, why, per_step = _of_node(node, pair, sent, (usual or {}).get(node))
         told["transports"][node], told["why"][node] = transport, why
         if per_step is not None:
             told["bytes_per_step"][node] = per_step
@@ -58,8 +66,7 @@ def checksums(look: Look) -> dict[str, str]:
 def _of_node(
     node: str,
     looks: tuple[Mapping[str, Any], Mapping[str, Any]],
-    hosts: tuple[Mapping[str, int], Mapping[str, int]],
-    host: str | None,
+    sent: Rows,
     usual: float | None,
 ) -> tuple[str, str, float | None]:
     ranks = [list(look.get("ranks") or []) for look in looks]
@@ -68,7 +75,7 @@ def _of_node(
         return UNPROVEN, unseen, None
     if not any(rank.get("rdma_open") for rank in ranks[1]):
         return _by_connections(node, ranks[1])
-    grown, whose = _grown(looks, hosts, host)
+    grown, whose = _grown(sent)
     steps = _steps(ranks[0], ranks[1])
     if grown is None or steps <= 0:
         said = f"has an RDMA device open, but {whose}" if grown is None else "made no step between the two looks"
@@ -97,32 +104,17 @@ def _by_connections(node: str, ranks: Sequence[Mapping[str, Any]]) -> tuple[str,
     return "tcp", f"its ranks are connected by TCP to {', '.join(sorted(peers))} and have no RDMA device open", None
 
 
-def _grown(
-    looks: tuple[Mapping[str, Any], Mapping[str, Any]],
-    hosts: tuple[Mapping[str, int], Mapping[str, int]],
-    host: str | None,
-) -> tuple[float | None, str]:
+def _grown(sent: Rows) -> tuple[float | None, str]:
     """The bytes that were sent by RDMA between two looks, and whose counter tells; None and why not."""
-    devices = [{one["device"]: one for one in look.get("devices") or []} for look in looks]
-    if any(one["driver"] == PARAVIRTUAL for one in devices[1].values()):
-        if host is None or host not in hosts[0] or host not in hosts[1]:
-            return None, "it is paravirtual, and nobody read the counters of its ESXi host"
-        return float(hosts[1][host] - hosts[0][host]), f"the RDMA counter of {host}"
-    counted = [
-        (devices[0][name]["sent_bytes"], one["sent_bytes"]) for name, one in devices[1].items() if name in devices[0]
-    ]
-    if not counted or any(None in pair for pair in counted):
-        return None, "its counters cannot be read"
-    return float(sum(after - before for before, after in counted)), "the guest's RDMA counter"
+    doubt = doubt_of(sent)
+    if doubt:
+        return None, doubt
+    grown = sum(float(one["after"]) - float(one["before"]) for one in sent)
+    return grown, f"the RDMA counter of {' and '.join(str(one['device']) for one in sent)}"
 
 
-def _sent_by_hosts(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    counted = {row["host"]: row.get("rdma_devices") or [] for row in rows}
-    return {
-        host: sum(int(one["counters"].get("bytes_sent", 0)) for one in devices if one.get("counters"))
-        for host, devices in counted.items()
-        if devices
-    }
+def _devices(look: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [{**one, "name": one["device"]} for one in look.get("devices") or []]
 
 
 def _steps(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> int:

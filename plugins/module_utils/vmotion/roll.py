@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import Refused
 from ..logic import moves
-from ..vm import gpu, hosts
+from ..vm import gpu, hosts, nics
 from ..vm.machine import Machine
 from ..vm.site import Site
 
@@ -23,6 +23,7 @@ class Roll:
     demand: dict[str, int] = field(default_factory=dict)
     fixed: dict[str, list[str]] = field(default_factory=dict)
     off: list[str] = field(default_factory=list)
+    rdma: dict[str, str] = field(default_factory=dict)
     profile: str = ""
     slots: dict[str, int] = field(default_factory=dict)
     targets: list[str] = field(default_factory=list)
@@ -37,12 +38,15 @@ def look(site: Site, names: Collection[str]) -> Roll:
         _sort_in(roll, site, machine)
     roll.profile = _one_profile(site, machines, roll)
     for key, values in site.hosts.items():
-        host = hosts.seen(values, site.others(key, names))
+        others = site.others(key, names)
+        host = hosts.seen(values, others)
         held = sum(roll.demand[name] for name, where in roll.at.items() if where == host.name)
         room = host.slots.free(roll.profile) if roll.profile else len(roll.at)
         roll.slots[host.name] = max(room, held)
         if host.in_service:
             roll.targets.append(host.name)
+        there = [*others.running, *(one for one in machines if one.on and one.host == key)]
+        roll.rdma.update({one.name: host.name for one in there if nics.rdma_cards(one)})
     return roll
 
 
@@ -65,6 +69,7 @@ def told(roll: Roll) -> dict[str, Any]:
         "profile": roll.profile,
         "not_applicable": roll.fixed,
         "powered_off": roll.off,
+        "rdma": roll.rdma,
     }
 
 

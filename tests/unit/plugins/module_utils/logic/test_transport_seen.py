@@ -23,8 +23,8 @@ def look(step: int, sent: int | None = None, driver: str = "mlx5_core", **more: 
     return {"w1": {"ranks": [rank(step, **more)], "devices": devices}}
 
 
-def host(sent: int) -> list[dict[str, Any]]:
-    return [{"host": "esx1", "rdma_devices": [{"device": "vmrdma0", "counters": {"bytes_sent": sent}}]}]
+def host(sent: int, **more: Any) -> list[dict[str, Any]]:
+    return [{"host": "esx1", "rdma_devices": [{"device": "vmrdma0", "counters": {"bytes_sent": sent}}], **more}]
 
 
 def of(first: dict[str, Any], second: dict[str, Any], **more: Any) -> tuple[str, str]:
@@ -48,7 +48,7 @@ def test_connections_without_an_rdma_device_are_tcp() -> None:
         ({"w1": {"ranks": [], "devices": []}}, "no rank was found on it"),
         ({"w1": {"ranks": [{"rank": 0, "pid": 7, "step": 3, "error": "/proc/7/fd: Permission denied"}]}}, "Permission"),
         (look(30, connections=[]), "rank 0 has neither a TCP connection nor an RDMA device open"),
-        (look(30, rdma=True), "its counters cannot be read"),
+        (look(30, rdma=True), "has an RDMA device open, but no RDMA counter was read"),
     ],
 )
 def test_what_was_not_seen_is_unproven(second: dict[str, Any], says: str) -> None:
@@ -79,15 +79,39 @@ def test_no_step_proves_nothing() -> None:
 def test_of_paravirtual_rdma_only_the_host_tells() -> None:
     first, second = (look(step, 0, driver="vmw_pvrdma", rdma=True) for step in (10, 30))
     transport, why = of(first, second)
-    assert (transport, "nobody read the counters of its ESXi host" in why) == ("unproven", True)
+    assert (transport, "only counters of its ESXi host tell, which were not read" in why) == ("unproven", True)
     there = {"at": {"w1": "esx1"}}
     assert of(first, second, hosts=(host(0), host(200 * MEGABYTE)), **there)[0] == "rdma"
     transport, why = of(first, second, hosts=(host(9), host(9)), **there)
     assert (transport, why.split("but ")[1]) == (
         "tcp",
-        "the RDMA counter of esx1 grew by 0 bytes a step, less than 65536: it fell back",
+        "the RDMA counter of vmrdma0 of esx1 grew by 0 bytes a step, less than 65536: it fell back",
     )
     assert of(first, second, hosts=(host(0), host(MEGABYTE)), at={"w1": "esx2"})[0] == "unproven"
+    transport, why = of(first, second, hosts=(host(9), host(0)), **there)
+    assert (transport, "it was reset meanwhile" in why) == ("unproven", True)
+
+
+@pytest.mark.parametrize(
+    ("rdma", "users", "shared"),
+    [
+        ({"w1": "esx1"}, [], False),
+        ({"w1": "esx1", "w2": "esx2"}, [], False),
+        ({"w1": "esx1", "w2": "esx1"}, [], True),
+        ({"w1": "esx1", "another job's": "esx1"}, [], True),
+        ({"w1": "esx1", "moved": "esx1"}, [], False),
+        ({"w1": "esx1", "arrived": "esx3"}, [], True),
+        ({"w1": "esx1"}, [{"kind": "vSAN", "name": "vmk2", "uplink": None}], True),
+    ],
+)
+def test_a_device_that_others_use_too_proves_nothing(rdma: dict[str, str], users: list[Any], shared: bool) -> None:
+    first, second = (look(step, 0, driver="vmw_pvrdma", rdma=True) for step in (10, 30))
+    both = (host(0, rdma_users=users), host(200 * MEGABYTE, rdma_users=users))
+    places = {"w1": "esx1", "moved": "esx3", "arrived": "esx1"}
+    transport, why = of(first, second, hosts=both, at=places, rdma=rdma)
+    assert (transport, "vmrdma0 of esx1 of w1 is shared with others" in why) == (
+        ("unproven", True) if shared else ("rdma", False)
+    )
 
 
 def test_whether_counters_of_hosts_are_worth_to_be_read() -> None:
