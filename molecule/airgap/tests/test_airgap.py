@@ -5,27 +5,23 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-import testinfra
 import yaml
 from testinfra.host import Host
 
 from lab.nodes import surroundings
+from tests.scenario import ROOT, node, proof, run, stack, workers
 
-ROOT = Path(__file__).parents[3]
-STACK: dict[str, Any] = yaml.safe_load((ROOT / "stacks" / "lab-cpu.yml").read_text())
+STACK = stack("lab-cpu")
 WHEEL: dict[str, str] = yaml.safe_load((Path(__file__).parents[1] / "vars" / "from_index.yml").read_text())[
     "from_index"
 ]
 KNOWN = ROOT / ".cache" / "mirror" / "airgap"
-INVENTORY = os.environ["MOLECULE_INVENTORY_FILE"]
-NODES = ("n1", "n2")
+NODES = workers()
 PINNED = STACK["openmpi"]["packages"]["debian-12"]
 REACH = "import socket; socket.create_connection(('{}', {}), 3)"
 
@@ -33,14 +29,7 @@ REACH = "import socket; socket.create_connection(('{}', {}), 3)"
 @pytest.fixture(params=NODES)
 def each(request: pytest.FixtureRequest) -> Host:
     """Every node, one after another, by ssh, as root."""
-    return testinfra.get_host(f"ansible://{request.param}?ansible_inventory={INVENTORY}", sudo=True)
-
-
-def run(host: Host, command: str) -> str:
-    """What a command says that must succeed, as root."""
-    done = host.run(command)
-    assert done.rc == 0, done
-    return str(done.stdout).strip()
+    return node(request.param)
 
 
 def mirror() -> str:
@@ -89,7 +78,7 @@ def test_the_wheel_came_from_the_mirrors_index(each: Host) -> None:
 
 @pytest.mark.parametrize("role", ["repositories", "node", "openmpi"])
 def test_the_roles_are_proven(each: Host, role: str) -> None:
-    kept = json.loads(run(each, f"cat /etc/ansible/facts.d/dml_{role}.fact"))
+    kept = proof(each, role)
     assert kept["proven"] is True
     if role == "openmpi":
-        assert kept["nodes"] == list(NODES)
+        assert kept["nodes"] == NODES

@@ -4,39 +4,23 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-from pathlib import Path
+from tests.scenario import GUESTS, node, run, start, workers
 
-import testinfra
-from testinfra.utils.ansible_runner import AnsibleRunner
-
-ROOT = Path(__file__).parents[3]
-INVENTORY = os.environ["MOLECULE_INVENTORY_FILE"]
-NODES: list[str] = AnsibleRunner(INVENTORY).get_hosts("workers")
+NODES = workers()
 # Every file with its size and times, but for what any login by ssh and sudo writes.
 LIST = r"""find / -xdev \( -path /proc -o -path /sys -o -path /run -o -path /tmp -o -path /var/tmp -o -path /var/log \
   -o -path /var/lib/systemd -o -path '*/.ansible' -o -path '*/.ssh' \) -prune -o -printf '%p %y %m %s %C@\n' | sort"""
 
 
-def written(node: str) -> set[str]:
+def written(name: str) -> set[str]:
     """What is on a node."""
-    found = testinfra.get_host(f"ansible://{node}?ansible_inventory={INVENTORY}", sudo=True).run(LIST)
-    assert found.rc == 0, found
-    return {line for line in found.stdout.splitlines() if not line.startswith(("/home/molecule d", "/root d"))}
+    return {line for line in run(node(name), LIST).splitlines() if not line.startswith(("/home/molecule d", "/root d"))}
 
 
 def test_check_mode_on_fresh_nodes_succeeds_and_writes_nothing() -> None:
-    before = {node: written(node) for node in NODES}
-    done = subprocess.run(
-        ["ansible-playbook", "-i", INVENTORY, "playbooks/guests.yml", "--check", "--diff"],
-        cwd=ROOT,
-        env={**os.environ, "ANSIBLE_NOCOLOR": "1", "ANSIBLE_FORCE_COLOR": "0"},
-        capture_output=True,
-        text=True,
-        timeout=900,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout
-    assert "The package openmpi-bin is missing, not 4.1.4-3+b1." in done.stdout
-    assert {node: sorted(written(node) ^ before[node]) for node in NODES} == {node: [] for node in NODES}
+    before = {name: written(name) for name in NODES}
+    running = start(GUESTS, "--check", "--diff")
+    said, _nothing = running.communicate(timeout=900)
+    assert running.returncode == 0, said
+    assert "The package openmpi-bin is missing, not 4.1.4-3+b1." in said
+    assert {name: sorted(written(name) ^ before[name]) for name in NODES} == {name: [] for name in NODES}

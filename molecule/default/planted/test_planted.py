@@ -5,25 +5,23 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-import testinfra
 from testinfra.host import Host
-from testinfra.utils.ansible_runner import AnsibleRunner
 
-ROOT = Path(__file__).parents[3]
-CACHE, GUESTS = ROOT / ".cache", ROOT / "playbooks" / "guests.yml"
+from tests.scenario import GUESTS, ROOT, node, proof, run, start, workers
+
+CACHE = ROOT / ".cache"
 RING = Path(__file__).with_name("ring.yml")
-INVENTORY = os.environ["MOLECULE_INVENTORY_FILE"]
-NODES: list[str] = AnsibleRunner(INVENTORY).get_hosts("workers")
+VERIFIER = Path(__file__).parents[1] / "tests" / "test_default.py"
+NODES = workers()
 VICTIM = NODES[-1]
-QUICK = {"ANSIBLE_PIPELINING": "1", "ANSIBLE_FORCE_COLOR": "0", "ANSIBLE_NOCOLOR": "1"}
 # It takes no compiler long: what would be compiled belongs to a framework.
 WITHOUT = ("GLOO", "TENSORFLOW", "PYTORCH", "MXNET")
 WITHOUT_FRAMEWORK = {"HOROVOD_WITH_MPI": "1", **{f"HOROVOD_WITHOUT_{what}": "1" for what in WITHOUT}}
@@ -43,68 +41,53 @@ chmod +x /usr/local/sbin/dpkg && apt-mark unhold libopenmpi3
 """
 
 
-def node(name: str) -> Host:
-    """A node by ssh, as root."""
-    return testinfra.get_host(f"ansible://{name}?ansible_inventory={INVENTORY}", sudo=True)
-
-
 @pytest.fixture(scope="module")
 def victim() -> Host:
     return node(VICTIM)
 
 
-def shell(host: Host, script: str) -> str:
-    done = host.run(script)
-    assert done.rc == 0, done
-    return str(done.stdout)
-
-
-def start(tags: str, cache: Path = CACHE, playbook: Path = GUESTS, **variables: Any) -> subprocess.Popen[str]:
-    """Some roles on all nodes."""
-    command = ["ansible-playbook", "-i", INVENTORY, str(playbook), "--tags", tags]
-    return subprocess.Popen(
-        [*command, "-e", json.dumps(variables)],
-        cwd=ROOT,
-        env={**os.environ, **QUICK, "DML_CACHE_DIR": str(cache)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-
-
-def converge(tags: str, *, good: bool, **variables: Any) -> str:
+def converge(tags: str, *, good: bool, cache: Path = CACHE, playbook: Path = GUESTS, **variables: Any) -> str:
     """Run some roles on all nodes; what they said, in one line."""
-    running = start(tags, **variables)
+    running = start(playbook, "--tags", tags, "-e", json.dumps(variables), cache=cache)
     said, _nothing = running.communicate(timeout=1500)
     assert (running.returncode == 0) == good, said
     return " ".join(said.split())
 
 
+def verifier(*only: str) -> set[str]:
+    """Which tests of the scenario fail now."""
+    command = [sys.executable, "-m", "pytest", VERIFIER, "-k", " or ".join(only)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode in {0, 1}, done.stdout
+    return set(re.findall(r"^FAILED [^ ]*::(\S+)", done.stdout, re.MULTILINE))
+
+
 def why(host: Host, role: str) -> str:
     """Why a proof did not hold, as it is kept on the node."""
-    kept = json.loads(shell(host, f"cat /etc/ansible/facts.d/dml_{role}.fact"))
+    kept = proof(host, role)
     assert kept["proven"] is False
     return str(kept["why"])
 
 
 def test_another_version_and_a_lost_hold_are_mended_where_that_is_allowed(victim: Host) -> None:
-    shell(victim, PLANT_DEB)
-    shell(victim, "apt-mark unhold libopenmpi3")
-    assert shell(victim, "dpkg-query --show openmpi-common").split()[1] == "9:9-1"
+    run(victim, PLANT_DEB)
+    run(victim, "apt-mark unhold libopenmpi3")
+    assert run(victim, "dpkg-query --show openmpi-common").split()[1] == "9:9-1"
+    test = "test_packages_are_at_their_versions_and_held"
+    assert verifier(test) == {f"{test}[openmpi-common-{VICTIM}]", f"{test}[libopenmpi3-{VICTIM}]"}
     converge("openmpi", good=False)
     assert f"{VICTIM} has packages of other versions" in why(victim, "openmpi")
     assert "openmpi-common" in why(victim, "openmpi")
     mended = converge("openmpi", good=True, packages_replace=True)
     assert f"changed: [{VICTIM}] => (item=libopenmpi3)" in mended
-    assert shell(victim, "dpkg-query --show openmpi-common").split()[1] == "4.1.4-3"
-    assert {"libopenmpi3", "openmpi-common"} <= set(shell(victim, "apt-mark showhold").split())
+    assert run(victim, "dpkg-query --show openmpi-common").split()[1] == "4.1.4-3"
+    assert {"libopenmpi3", "openmpi-common"} <= set(run(victim, "apt-mark showhold").split())
 
 
 def test_a_hold_that_is_not_kept_fails(victim: Host) -> None:
-    shell(victim, DEAF)
+    run(victim, DEAF)
     said = converge("openmpi", good=False)
-    shell(victim, "rm /usr/local/sbin/dpkg && apt-mark hold libopenmpi3")
+    run(victim, "rm /usr/local/sbin/dpkg && apt-mark hold libopenmpi3")
     assert f"The packages of {VICTIM} are not as they should be: The package libopenmpi3 is not held at " in said
     assert "libopenmpi3 is not held" in why(victim, "openmpi")
 
@@ -154,32 +137,42 @@ def test_a_ring_that_is_too_slow_fails_and_the_pairs_are_named() -> None:
 
 
 def test_a_keepalive_that_would_end_a_job_is_named(victim: Host) -> None:
-    shell(victim, "printf 'Host *\\n  ServerAliveInterval 2\\n' > /etc/ssh/ssh_config.d/00-a.conf")
+    run(victim, "printf 'Host *\\n  ServerAliveInterval 2\\n' > /etc/ssh/ssh_config.d/00-a.conf")
     said = converge("node", good=False)
-    shell(victim, "rm /etc/ssh/ssh_config.d/00-a.conf")
+    run(victim, "rm /etc/ssh/ssh_config.d/00-a.conf")
     assert "ssh's serveraliveinterval gives a silent node up after 6 s: a stun may take 100 s." in said
     assert "serveraliveinterval" in why(victim, "node")
 
 
 def test_settings_that_a_killed_run_wrote_and_did_not_load_are_loaded(victim: Host) -> None:
-    shell(victim, f"touch {SSHD}")
+    run(victim, f"touch {SSHD}")
     _before, _title, after = converge("node", good=True).partition("Let sshd read its settings]")
     assert f"changed: [{VICTIM}]" in after.partition("TASK [")[0]
-    assert shell(victim, f"find {SSHD} -newer /run/sshd.pid") == ""
+    assert run(victim, f"find {SSHD} -newer /run/sshd.pid") == ""
 
 
-def test_horovod_is_compiled_once_and_one_that_lacks_the_framework_fails(victim: Host, tmp_path: Path) -> None:
-    converge("horovod", good=False, cache=tmp_path, horovod_build_environment=WITHOUT_FRAMEWORK)
+def test_horovod_is_compiled_once_though_a_run_was_killed_and_one_that_lacks_the_framework_fails(
+    victim: Host, tmp_path: Path
+) -> None:
+    wishes = {"horovod_build_environment": WITHOUT_FRAMEWORK}
+    with (tmp_path / "log").open("w") as out:
+        killed = start(GUESTS, "--tags", "horovod", "-e", json.dumps(wishes), cache=tmp_path, out=out)
+        compiling = node(NODES[0]).run("timeout 900 sh -c 'until pgrep -f [p]ip.wheel; do sleep 0.02; done'")
+        killed.kill()
+        killed.wait()
+    assert compiling.rc == 0, (tmp_path / "log").read_text()
+    assert not list(tmp_path.glob("horovod/*/built.json"))
+    converge("horovod", good=False, cache=tmp_path, **wishes)
     (kept,) = tmp_path.glob("horovod/*/built.json")
     assert len(list(kept.parent.glob("horovod-*.whl"))) == 1
     compilations = f"cat /var/cache/dml/horovod/{kept.parent.name}/compilations 2>/dev/null | wc -l"
-    assert sum(int(shell(node(name), compilations)) for name in NODES) == 1
+    assert [int(run(node(name), compilations)) for name in NODES] == [1, 0]
     assert "reinstall Horovod with HOROVOD_WITH_TENSORFLOW=1" in why(victim, "horovod")
 
 
 def test_nodes_of_different_versions_fail_and_are_named(victim: Host) -> None:
     fact = "/etc/ansible/facts.d/dml_node.fact"
-    shell(victim, f'cp -p {fact} /root/kept && sed -i \'s/"system": "[^"]*"/"system": "other"/\' {fact}')
+    run(victim, f'cp -p {fact} /root/kept && sed -i \'s/"system": "[^"]*"/"system": "other"/\' {fact}')
     said = converge("versions", good=False)
-    shell(victim, f"mv /root/kept {fact}")
+    run(victim, f"mv /root/kept {fact}")
     assert re.search(rf"system is Debian 12[.0-9]* on {', '.join(NODES[:-1])} and other on {VICTIM}[.]", said), said

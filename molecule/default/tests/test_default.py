@@ -5,45 +5,23 @@
 from __future__ import annotations
 
 import json
-import os
 import urllib.request
-from pathlib import Path
-from typing import Any
 
 import pytest
-import testinfra
-import yaml
 from testinfra.host import Host
-from testinfra.utils.ansible_runner import AnsibleRunner
 
-ROOT = Path(__file__).parents[3]
-STACK: dict[str, Any] = yaml.safe_load((ROOT / "stacks" / "lab-cpu.yml").read_text())
-INVENTORY = os.environ["MOLECULE_INVENTORY_FILE"]
-NODES: list[str] = AnsibleRunner(INVENTORY).get_hosts("workers")
+from tests.scenario import ROOT, node, proof, run, stack, workers
+
+STACK = stack("lab-cpu")
+NODES = workers()
 PINNED = STACK["openmpi"]["packages"]["debian-12"]
 PYTHON = [*STACK["framework"]["packages"], *STACK["horovod"]["packages"], STACK["horovod"] | {"name": "horovod"}]
-
-
-def node(name: str) -> Host:
-    """A node by ssh, as root."""
-    return testinfra.get_host(f"ansible://{name}?ansible_inventory={INVENTORY}", sudo=True)
 
 
 @pytest.fixture(params=NODES)
 def each(request: pytest.FixtureRequest) -> Host:
     """Every node, one after another."""
     return node(request.param)
-
-
-def run(host: Host, command: str) -> str:
-    """What a command says that must succeed, as root."""
-    done = host.run(command)
-    assert done.rc == 0, done
-    return str(done.stdout).strip()
-
-
-def proof(host: Host, role: str) -> dict[str, Any]:
-    return dict(json.loads(run(host, f"cat /etc/ansible/facts.d/dml_{role}.fact")))
 
 
 def test_there_are_two_nodes() -> None:

@@ -4,19 +4,12 @@
 
 from __future__ import annotations
 
-import json
-import os
-from pathlib import Path
-from typing import Any
-
 import pytest
-import testinfra
-import yaml
 from testinfra.host import Host
 
-ROOT = Path(__file__).parents[3]
-STACK: dict[str, Any] = yaml.safe_load((ROOT / "stacks" / "t4-2019.yml").read_text())
-INVENTORY = os.environ["MOLECULE_INVENTORY_FILE"]
+from tests.scenario import node, proof, run, stack
+
+STACK = stack("t4-2019")
 DEBS = {
     one["name"]: one["version"] for part in ("cuda", "cudnn", "nccl") for one in STACK[part]["packages"]["ubuntu-18.04"]
 }
@@ -29,11 +22,6 @@ RPMS = {
 }
 
 
-def node(name: str) -> Host:
-    """A node by ssh, as root."""
-    return testinfra.get_host(f"ansible://{name}?ansible_inventory={INVENTORY}", sudo=True)
-
-
 @pytest.fixture(scope="module")
 def apt() -> Host:
     return node("u1")
@@ -42,17 +30,6 @@ def apt() -> Host:
 @pytest.fixture(scope="module")
 def dnf() -> Host:
     return node("r1")
-
-
-def run(host: Host, command: str) -> str:
-    """What a command says that must succeed, as root."""
-    done = host.run(f"LC_ALL=C.UTF-8 {command}")
-    assert done.rc == 0, done
-    return str(done.stdout).strip()
-
-
-def proof(host: Host, role: str) -> dict[str, Any]:
-    return dict(json.loads(run(host, f"cat /etc/ansible/facts.d/dml_{role}.fact")))
 
 
 def debs(host: Host) -> dict[str, str]:

@@ -1,0 +1,45 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Runs that are killed in the middle of their work, the last node's programs with them as by a power cut.
+
+What is left is left to the scenario's own converge, which comes next and must finish all of it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.scenario import GUESTS, node, start, workers
+
+NODES = workers()
+SECONDS = 900
+# On the node: the moment, what is killed there, and how it is seen that halves were left.
+MOMENTS = {
+    "apt unpacks OpenMPI": (
+        "dpkg-query --show --showformat '${db:Status-Status}\n' '*openmpi*' | grep -q -e half-installed -e unpacked",
+        "pkill -KILL -x 'apt-get|dpkg'",
+        'test -n "$(dpkg --audit)"',
+    ),
+    "pip fills the virtual environment": (
+        "test -d /opt/dml/horovod/lib/python3*/site-packages/tensorflow/python",
+        "pkill -KILL -f 'm [p]ip '",
+        "test -e /opt/dml/horovod/filling && ! test -e /opt/dml/horovod/bin/horovodrun",
+    ),
+}
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_run_is_killed_while(moment: str, tmp_path: Path) -> None:
+    reached, end, halves = MOMENTS[moment]
+    log = tmp_path / "log"
+    with log.open("w") as out:
+        running = start(GUESTS, out=out)
+        there = node(NODES[-1])
+        met = there.run(f"timeout {SECONDS} sh -c %s", f"until {reached}; do sleep 0.02; done; {end}")
+        running.kill()
+        running.wait()
+    assert met.rc == 0, (met, log.read_text())
+    left = there.run(halves)
+    assert left.rc == 0, (left, log.read_text())

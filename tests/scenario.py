@@ -1,0 +1,66 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What the tests of Molecule's scenarios share: nodes by ssh, and runs of a playbook on them, which can be killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import IO, Any
+
+import testinfra
+import yaml
+from testinfra.host import Host
+from testinfra.utils.ansible_runner import AnsibleRunner
+
+ROOT = Path(__file__).parents[1]
+GUESTS = ROOT / "playbooks" / "guests.yml"
+INVENTORY = os.environ["MOLECULE_INVENTORY_FILE"]
+QUICK = {"ANSIBLE_PIPELINING": "1", "ANSIBLE_FORCE_COLOR": "0", "ANSIBLE_NOCOLOR": "1"}
+# Ansible's workers begin sessions of their own: only with their namespace all of them end at once.
+KILLABLE = ("unshare", "--pid", "--fork", "--kill-child")
+
+
+def stack(name: str) -> dict[str, Any]:
+    """A stack as its file has it."""
+    return dict(yaml.safe_load((ROOT / "stacks" / f"{name}.yml").read_text()))
+
+
+def workers() -> list[str]:
+    """The names of the nodes under test."""
+    return list(AnsibleRunner(INVENTORY).get_hosts("workers"))
+
+
+def node(name: str) -> Host:
+    """A node by ssh, as root."""
+    return testinfra.get_host(f"ansible://{name}?ansible_inventory={INVENTORY}", sudo=True)
+
+
+def run(host: Host, script: str) -> str:
+    """What a script says that must succeed."""
+    done = host.run(f"export LC_ALL=C.UTF-8; {script}")
+    assert done.rc == 0, done
+    return str(done.stdout).strip()
+
+
+def proof(host: Host, role: str) -> dict[str, Any]:
+    """What a role has proven on a node."""
+    return dict(json.loads(run(host, f"cat /etc/ansible/facts.d/dml_{role}.fact")))
+
+
+def start(
+    *arguments: str | Path, cache: Path | None = None, out: int | IO[str] = subprocess.PIPE
+) -> subprocess.Popen[str]:
+    """Begin ansible-playbook on the nodes; killing it leaves nothing of it on this machine."""
+    environment = {**os.environ, **QUICK, **({"DML_CACHE_DIR": str(cache)} if cache else {})}
+    return subprocess.Popen(
+        [*KILLABLE, "ansible-playbook", "-i", INVENTORY, *arguments],
+        cwd=ROOT,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=out,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )

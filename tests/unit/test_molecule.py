@@ -1,0 +1,55 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Molecule passes over steps that it finds nothing for: a scenario has what its sequence names, and names what it has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+SCENARIOS = sorted(path.parent for path in (ROOT / "molecule").glob("*/molecule.yml"))
+PLAYBOOKS = ("create", "prepare", "converge", "side_effect", "destroy")
+
+
+@pytest.fixture(params=SCENARIOS, ids=lambda path: path.name)
+def scenario(request: pytest.FixtureRequest) -> Path:
+    return Path(request.param)
+
+
+def settings(scenario: Path) -> dict[str, Any]:
+    return dict(yaml.safe_load((scenario / "molecule.yml").read_text()))
+
+
+def steps(scenario: Path) -> list[str]:
+    return list(settings(scenario)["scenario"]["test_sequence"])
+
+
+def test_there_are_scenarios() -> None:
+    assert {path.name for path in SCENARIOS} >= {"default", "t4_packages", "airgap"}
+
+
+def test_a_scenario_runs_twice_is_looked_at_and_leaves_nothing(scenario: Path) -> None:
+    order = steps(scenario)
+    assert order[0] == order[-1] == "destroy"
+    assert order.index("create") < order.index("converge") == order.index("idempotence") - 1
+    assert "verify" in order[order.index("idempotence") :]
+
+
+def test_every_folder_of_tests_is_run_and_has_some(scenario: Path) -> None:
+    wanted = {step.partition(" ")[2] or "tests" for step in steps(scenario) if step.startswith("verify")}
+    assert wanted == {path.parent.name for path in scenario.glob("*/test_*.py")}
+
+
+def test_every_playbook_is_run_and_is_there(scenario: Path) -> None:
+    named = settings(scenario)["provisioner"].get("playbooks", {})
+    there = {name for name in PLAYBOOKS if (scenario / f"{name}.yml").exists()} | set(named)
+    assert there == set(PLAYBOOKS) & set(steps(scenario))
+    assert all((scenario / path).is_file() for path in named.values())
+
+
+def test_nothing_is_fetched_from_galaxy(scenario: Path) -> None:
+    assert settings(scenario)["dependency"] == {"name": "galaxy", "enabled": False}
