@@ -39,7 +39,7 @@ def cases(draw: st.DrawFn, most_workers: int = 4, most_hosts: int = 4, largest: 
     return Case(slots, at, rules)
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(st.one_of(cases(), cases(largest=1), cases(most_workers=5, most_hosts=3, largest=3)))
 def test_a_plan_is_valid_and_as_short_as_brute_force_finds(case: Case) -> None:
     shortest = case.shortest()
@@ -52,7 +52,7 @@ def test_a_plan_is_valid_and_as_short_as_brute_force_finds(case: Case) -> None:
         assert len(plan) == shortest
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.integers(0, 10**9))
 def test_tight_layouts_are_planned_as_short_as_brute_force_finds(seed: int) -> None:
     """Hosts nearly full, odd rules: drawn by plain chance, which meets more of these than shrinking examples do."""

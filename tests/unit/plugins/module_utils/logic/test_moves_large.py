@@ -16,7 +16,6 @@ from plugins.module_utils.logic.moves import Infeasible
 from .moves_case import Case, row
 
 
-@settings(deadline=None)
 @given(st.integers(1, 80), st.integers(1, 4), st.booleans())
 def test_one_spare_host_is_enough_for_any_number_of_one_slot_workers(hosts: int, slots: int, return_home: bool) -> None:
     case = row(hosts + 1, hosts * slots, slots)
@@ -42,7 +41,7 @@ def test_five_hundred_workers_are_planned_within_a_second(hosts: int, return_hom
     assert len(plan) == (1000 if return_home else 500)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 10**9))
 def test_many_one_slot_workers_that_may_go_everywhere_take_the_least_number_of_moves(seed: int) -> None:
     """Where more must leave a host than the others can take in the end, each of those too many costs one move more."""

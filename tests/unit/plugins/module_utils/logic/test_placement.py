@@ -105,7 +105,7 @@ def brute_force(hosts: Sequence[Host], workers: Sequence[Worker], rule: Rules) -
     return not workers
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(hosts_of_a_cluster, people, rules)
 def test_all_are_placed_exactly_where_brute_force_can(hosts: list[Host], workers: list[Worker], rule: Rules) -> None:
     found = place(hosts, workers, rule)
@@ -117,7 +117,7 @@ def test_all_are_placed_exactly_where_brute_force_can(hosts: list[Host], workers
     assert all(found.refusals.values()), "a refusal without a reason"
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     st.integers(2, 4),
     st.lists(st.frozensets(st.integers(0, 3), min_size=1, max_size=3), min_size=2, max_size=5),
@@ -133,7 +133,7 @@ def test_who_is_bound_to_hosts_gets_one_of_them_if_there_is_a_way(
     assert bool(place(hosts, workers, Rules(apart)).refusals) != brute_force(hosts, workers, Rules(apart))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(hosts_of_a_cluster, people, rules)
 def test_who_is_settled_stays_while_there_is_a_place_for_the_others(
     hosts: list[Host], workers: list[Worker], rule: Rules

@@ -1,0 +1,12 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""How Hypothesis judges in this house: by what a test asserts, never by how long a busy machine took for an example."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, settings
+
+# By default an example that takes 200 ms fails, and one that did so once and not again is called unreliable. What must
+# be fast has a test of its own that measures its processor's time.
+settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("house")
