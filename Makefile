@@ -29,13 +29,16 @@ REPORTS := .cache/reports
 SIMULATOR := .cache/vcenter
 GOVC := .cache/govc
 
-.PHONY: help setup setup-nodes setup-tests environment lock demo test test-full lint lint-python lint-types lint-shell lint-yaml \
-  lint-ansible lint-docs lint-go lint-pins sanity unit integration nodes oldest molecule bench docs build clean
+.PHONY: help root setup setup-nodes setup-tests environment lock demo test test-full lint lint-python lint-types lint-shell \
+  lint-yaml lint-ansible lint-docs lint-go lint-pins sanity unit integration nodes oldest molecule bench docs build clean
 
 help: ## Say what can be done
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
 
 setup: environment $(SIMULATOR) $(GOVC) ## Make .venv with everything pinned, Go, and the simulator
+
+root:
+	@test "$$(id -u)" = 0 || { echo "Nodes cannot be made: network namespaces need root. Run the same command as root or by sudo." >&2; exit 1; }
 
 setup-nodes: setup ## Add what the lab's nodes need: podman, runc and debootstrap, as root or by sudo
 	@tools/setup --nodes
@@ -108,13 +111,13 @@ setup-tests: setup ## Add what the tests need: OpenMPI, as root or by sudo
 integration: setup-tests ## Tests against the simulator
 	$(PYTEST) tests/integration $(MARKS) --numprocesses 3 --dist worksteal --junitxml=$(REPORTS)/integration.xml
 
-nodes: setup-nodes ## Tests of the lab's nodes, which need root
+nodes: root setup-nodes ## Tests of the lab's nodes, which need root
 	$(PYTEST) tests/lab $(MARKS) --junitxml=$(REPORTS)/nodes.xml
 
 oldest: setup-tests ## The same with the oldest ansible-core and pyVmomi that are supported
 	tools/oldest $(MARKS) --junitxml=$(REPORTS)/oldest.xml
 
-molecule: setup-nodes ## Test the roles on the lab's nodes, which need root
+molecule: root setup-nodes ## Test the roles on the lab's nodes, which need root
 	molecule test --all
 
 bench: setup ## Measure; each prints its ratios

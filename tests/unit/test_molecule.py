@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Molecule passes over steps that it finds nothing for: a scenario has what its sequence names, and names what it has."""
+"""Molecule passes over steps that it finds nothing for: a scenario has what it names, and names what it has."""
 
 from __future__ import annotations
 
