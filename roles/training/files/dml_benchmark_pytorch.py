@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,28 +17,63 @@ def main() -> None:
     """Train."""
     chosen = dml_options.options(__doc__)
     if chosen.xla and not hasattr(torch, "compile"):
-        raise SystemExit(
+        raise dml_options.BenchmarkError(
             f"--xla asks for torch.compile, which PyTorch {torch.__version__} lacks: leave it out, or take 2.0"
         )
     hvd.init()
     device = _prepare(chosen)
-    records, pace = dml_records.start(), dml_options.Pace(chosen)
+    parts, kept = _parts(chosen, device), dml_options.Checkpoints(chosen, ".pt")
+    done = _begin(chosen, parts, kept, device)
+    records, pace = dml_records.start(first_step=done + 1), dml_options.Pace(chosen, done)
+    model, batches = parts["model"], _batches(chosen, device)
+    run = torch.compile(model) if chosen.xla else model
+    for number in pace.steps(lambda wish: bool(hvd.broadcast(torch.tensor(int(wish)), 0))):
+        images, labels = next(batches)
+        loss = _step(chosen, run, parts, images, labels)
+        pace.end_step()
+        records.step(images=chosen.batch_size, loss=loss)
+        if pace.is_due(chosen.evaluate_every, number):
+            with records.phase("eval"), torch.no_grad():
+                model(images)
+        if pace.is_due(chosen.checkpoint_every, number):
+            with records.phase("checkpoint"):
+                _keep(parts, kept, number)
+    parameters = (value.detach().cpu().numpy().tobytes() for value in model.parameters())
+    dml_options.keep(pace.summary(hvd.rank(), hvd.size(), parameters), hvd.allgather_object)
+
+
+def _parts(chosen: Any, device: Any) -> Any:
+    """All that training changes."""
     model = _model(chosen).to(device)
     optimizer = hvd.DistributedOptimizer(
         torch.optim.SGD(model.parameters(), 0.01 * hvd.size(), momentum=0.9), named_parameters=model.named_parameters()
     )
-    hvd.broadcast_parameters(model.state_dict(), root_rank=0)
-    hvd.broadcast_optimizer_state(optimizer, root_rank=0)
-    run = torch.compile(model) if chosen.xla else model
-    scaler = torch.cuda.amp.GradScaler(enabled=chosen.fp16 and not chosen.cpu)
-    batches = _batches(chosen, device)
-    for number in pace.steps(lambda wish: bool(hvd.broadcast(torch.tensor(int(wish)), 0))):
-        images, labels = next(batches)
-        loss = _step(chosen, run, (optimizer, scaler), images, labels)
-        records.step(images=chosen.batch_size, loss=loss)
-        _pause(chosen, records, pace, number, model, images)
-    parameters = (value.detach().cpu().numpy().tobytes() for value in model.parameters())
-    dml_options.keep(pace.summary(hvd.rank(), hvd.size(), parameters), hvd.allgather_object)
+    return {
+        "model": model,
+        "optimizer": optimizer,
+        "scaler": torch.cuda.amp.GradScaler(enabled=chosen.fp16 and not chosen.cpu),
+    }
+
+
+def _begin(chosen: Any, parts: Any, kept: Any, device: Any) -> int:
+    """Let all ranks begin with what rank 0 has, from a checkpoint or not; the steps that were made by then."""
+
+    def read(file: Any) -> None:
+        for name, state in torch.load(file, map_location=device).items():
+            parts[name].load_state_dict(state)
+
+    done = kept.restore(read) if chosen.resume and hvd.rank() == 0 else 0
+    hvd.broadcast_parameters(parts["model"].state_dict(), root_rank=0)
+    hvd.broadcast_optimizer_state(parts["optimizer"], root_rank=0)
+    # Ranks that scale differently would add up what cannot be added.
+    parts["scaler"].load_state_dict(hvd.broadcast_object(parts["scaler"].state_dict(), 0))
+    return int(hvd.broadcast_object(done, 0))
+
+
+def _keep(parts: Any, kept: Any, number: int) -> None:
+    if hvd.rank() == 0:
+        states = {name: part.state_dict() for name, part in parts.items()}
+        kept.keep(number, lambda file: torch.save(states, file))
 
 
 def _prepare(chosen: Any) -> Any:
@@ -75,6 +109,7 @@ def _batches(chosen: Any, device: Any) -> Iterator[Any]:
 
     shape = transforms.Compose([transforms.RandomResizedCrop(chosen.image_size), transforms.ToTensor()])
     folder = datasets.ImageFolder(chosen.data, shape)
+    dml_options.check_folder(chosen, len(folder), len(folder.classes), hvd.size())
     share = torch.utils.data.distributed.DistributedSampler(folder, hvd.size(), hvd.rank())
     loader = torch.utils.data.DataLoader(folder, chosen.batch_size, sampler=share, num_workers=4, drop_last=True)
     epoch = 0
@@ -85,8 +120,8 @@ def _batches(chosen: Any, device: Any) -> Iterator[Any]:
             yield images.to(device, non_blocking=True), labels.to(device, non_blocking=True)
 
 
-def _step(chosen: Any, run: Any, update: Any, images: Any, labels: Any) -> float:
-    optimizer, scaler = update
+def _step(chosen: Any, run: Any, parts: Any, images: Any, labels: Any) -> float:
+    optimizer, scaler = parts["optimizer"], parts["scaler"]
     optimizer.zero_grad()
     kind = torch.bfloat16 if chosen.cpu else torch.float16
     with torch.autocast("cpu" if chosen.cpu else "cuda", dtype=kind, enabled=chosen.fp16):
@@ -98,17 +133,6 @@ def _step(chosen: Any, run: Any, update: Any, images: Any, labels: Any) -> float
         scaler.step(optimizer)
     scaler.update()
     return float(loss.item())
-
-
-def _pause(chosen: Any, records: Any, pace: Any, number: int, model: Any, images: Any) -> None:
-    if pace.is_due(chosen.evaluate_every, number):
-        with records.phase("eval"), torch.no_grad():
-            model(images)
-    if pace.is_due(chosen.checkpoint_every, number):
-        with records.phase("checkpoint"):
-            if hvd.rank() == 0:
-                os.makedirs(chosen.checkpoints, exist_ok=True)
-                torch.save(model.state_dict(), os.path.join(chosen.checkpoints, f"step{number}.pt"))
 
 
 if __name__ == "__main__":

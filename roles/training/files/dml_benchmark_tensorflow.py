@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +12,11 @@ from typing import Any
 import dml_options
 import dml_records
 import horovod.tensorflow as hvd
+import numpy as np
 import tensorflow as tf
+
+# What decode_image reads.
+IMAGES = (".jpg", ".jpeg", ".png", ".gif", ".bmp")
 
 
 def main() -> None:
@@ -19,23 +24,51 @@ def main() -> None:
     chosen = dml_options.options(__doc__)
     hvd.init()
     _prepare(chosen)
-    records, pace = dml_records.start(), dml_options.Pace(chosen)
-    model, batches = _model(chosen), iter(_data(chosen))
-    optimizer = _optimizer(chosen)
+    model, optimizer, batches = _model(chosen), _optimizer(chosen), iter(_data(chosen))
+    variables, kept = _variables(model, optimizer), dml_options.Checkpoints(chosen, ".npz")
+    done = _begin(chosen, variables, kept)
+    records, pace = dml_records.start(first_step=done + 1), dml_options.Pace(chosen, done)
     step = _step(model, optimizer)
     for number in pace.steps(lambda wish: bool(hvd.broadcast(tf.constant(wish), 0))):
         images, labels = next(batches)
-        if number == 1:
-            with records.phase("compile"):
-                loss = step(images, labels)
-                hvd.broadcast_variables(model.variables, root_rank=0)
-                hvd.broadcast_variables(optimizer.variables(), root_rank=0)
-        else:
+        with records.phase("compile") if number == done + 1 else contextlib.nullcontext():
             loss = step(images, labels)
+        pace.end_step()
         records.step(images=chosen.batch_size, loss=loss)
-        _pause(chosen, records, pace, number, model, images)
+        if pace.is_due(chosen.evaluate_every, number):
+            with records.phase("eval"):
+                model(images, training=False)
+        if pace.is_due(chosen.checkpoint_every, number):
+            with records.phase("checkpoint"):
+                _keep(variables, kept, number)
     parameters = (variable.numpy().tobytes() for variable in model.trainable_variables)
     dml_options.keep(pace.summary(hvd.rank(), hvd.size(), parameters), hvd.allgather_object)
+
+
+def _variables(model: Any, optimizer: Any) -> Any:
+    """All that training changes; a step without gradients lets the optimizer make what it needs."""
+    optimizer.apply_gradients([(tf.zeros_like(one), one) for one in model.trainable_variables])
+    return [*model.variables, *optimizer.variables()]
+
+
+def _begin(chosen: Any, variables: Any, kept: Any) -> int:
+    """Let all ranks begin with what rank 0 has, from a checkpoint or not; the steps that were made by then."""
+    done = kept.restore(lambda file: _read(file, variables)) if chosen.resume and hvd.rank() == 0 else 0
+    hvd.broadcast_variables(variables, root_rank=0)
+    return int(hvd.broadcast_object(done, 0))
+
+
+def _keep(variables: Any, kept: Any, number: int) -> None:
+    if hvd.rank() == 0:
+        kept.keep(number, lambda file: np.savez(file, *(variable.numpy() for variable in variables)))
+
+
+def _read(file: Any, variables: Any) -> None:
+    with np.load(file) as values:
+        if [values[name].shape for name in values.files] != [tuple(one.shape) for one in variables]:
+            raise dml_options.BenchmarkError(f"the checkpoint {file.name} is of another network")
+        for name, one in zip(values.files, variables):
+            one.assign(values[name])
 
 
 def _prepare(chosen: Any) -> None:
@@ -78,14 +111,32 @@ def _optimizer(chosen: Any) -> Any:
 def _data(chosen: Any) -> Any:
     size = (chosen.image_size, chosen.image_size)
     if chosen.data:
-        folder = tf.keras.utils.image_dataset_from_directory(
-            chosen.data, image_size=size, batch_size=None, seed=1, shuffle=True
-        )
-        mine = folder.shard(hvd.size(), hvd.rank()).repeat().batch(chosen.batch_size, drop_remainder=True)
-        return mine.map(lambda images, labels: (images / 255.0, labels)).prefetch(tf.data.AUTOTUNE)
+        return _folder(chosen, size)
     images = tf.random.uniform([chosen.batch_size, *size, 3])
     labels = tf.random.uniform([chosen.batch_size], 0, chosen.classes, tf.int64)
     return tf.data.Dataset.from_tensors((images, labels)).repeat()
+
+
+def _folder(chosen: Any, size: Any) -> Any:
+    """The images of this rank: all ranks shuffle alike, and each reads no others than its own."""
+    classes = sorted(entry.name for entry in os.scandir(chosen.data) if entry.is_dir())
+    files = [(path, label) for label, name in enumerate(classes) for path in sorted(_images(chosen.data, name))]
+    dml_options.check_folder(chosen, len(files), len(classes), hvd.size())
+
+    def load(path: Any, label: Any) -> Any:
+        image = tf.io.decode_image(tf.io.read_file(path), channels=3, expand_animations=False)
+        return tf.image.resize(image, size) / 255.0, label
+
+    paths, labels = zip(*files)
+    order = tf.data.Dataset.from_tensor_slices((list(paths), list(labels))).shuffle(len(files), seed=1)
+    mine = order.shard(hvd.size(), hvd.rank()).map(load, tf.data.AUTOTUNE).repeat()
+    return mine.batch(chosen.batch_size, drop_remainder=True).prefetch(tf.data.AUTOTUNE)
+
+
+def _images(folder: str, name: str) -> Any:
+    """The images of a class, in whatever folders below its own."""
+    for place, _folders, files in os.walk(os.path.join(folder, name)):
+        yield from (os.path.join(place, file) for file in files if file.lower().endswith(IMAGES))
 
 
 def _step(model: Any, optimizer: Any) -> Callable[[Any, Any], Any]:
@@ -104,17 +155,6 @@ def _step(model: Any, optimizer: Any) -> Callable[[Any, Any], Any]:
         return loss
 
     return step
-
-
-def _pause(chosen: Any, records: Any, pace: Any, number: int, model: Any, images: Any) -> None:
-    if pace.is_due(chosen.evaluate_every, number):
-        with records.phase("eval"):
-            model(images, training=False)
-    if pace.is_due(chosen.checkpoint_every, number):
-        with records.phase("checkpoint"):
-            if hvd.rank() == 0:
-                os.makedirs(chosen.checkpoints, exist_ok=True)
-                model.save_weights(os.path.join(chosen.checkpoints, f"step{number}.weights.h5"))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the benchmark scripts share: their options, when they end, and the summary of each rank."""
+"""What the benchmark scripts share: their options, when they end, their checkpoints, and the summary of each rank."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import argparse
 import hashlib
 import json
 import os
+import re
 import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -15,11 +16,17 @@ from typing import Any
 
 # Beside the records of rank 0: the job is to end with the epoch.
 FINISH = "finish"
+BLOCK = 1 << 20
 SWITCHES = {
     "--fp16": "compute in half precision",
     "--xla": "compile by XLA (TensorFlow) or torch.compile (PyTorch)",
     "--cpu": "train on the CPU",
+    "--resume": "go on from the newest checkpoint, where there is one",
 }
+
+
+class BenchmarkError(Exception):
+    """Something that was asked for and cannot be; its name lets whoever reads the output find its words."""
 
 
 def options(description: str) -> argparse.Namespace:
@@ -30,7 +37,7 @@ def options(description: str) -> argparse.Namespace:
     parser.add_argument("--image-size", type=int, default=224)
     parser.add_argument("--classes", type=int, default=1000)
     parser.add_argument("--data", default="", help="a folder of images, one folder for each class; else synthetic")
-    parser.add_argument("--steps", type=int, default=100, help="of one rank in an epoch")
+    parser.add_argument("--steps", type=_positive, default=100, help="of one rank in an epoch")
     parser.add_argument("--epochs", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=0, help="go on for so long instead, whatever the epochs are")
     parser.add_argument("--warmup", type=int, default=10, help="first steps that the summary leaves out")
@@ -43,28 +50,49 @@ def options(description: str) -> argparse.Namespace:
     return parser.parse_args()
 
 
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is less than 1")
+    return number
+
+
+def check_folder(chosen: argparse.Namespace, images: int, classes: int, ranks: int) -> None:
+    """Refuse a folder of images that would make ranks wait for ever, or labels that the network has no place for."""
+    if images < chosen.batch_size * ranks:
+        raise BenchmarkError(
+            f"{chosen.data} has {images} images, too few for one batch of {chosen.batch_size} on each of {ranks} ranks"
+        )
+    if classes > chosen.classes:
+        raise BenchmarkError(f"{chosen.data} has {classes} classes, and --classes is {chosen.classes}: raise it")
+
+
 class Pace:
     """Counts the steps of a rank and their times."""
 
-    def __init__(self, chosen: argparse.Namespace) -> None:
+    def __init__(self, chosen: argparse.Namespace, done: int = 0) -> None:
         self.chosen = chosen
         self.epoch_seconds: list[float] = []
+        self._done, self._began = done, 0.0
         self._steps: list[float] = []
 
     def steps(self, stop_together: Any) -> Iterator[int]:
-        """The numbers of the steps, from 1; ``stop_together(wish)`` lets rank 0 decide for all when it is over."""
-        chosen, number, began = self.chosen, 0, time.monotonic()
-        epoch = 0
-        while epoch < chosen.epochs or chosen.seconds:
-            epoch_began, epoch = time.monotonic(), epoch + 1
-            for _step in range(chosen.steps):
-                step_began, number = time.monotonic(), number + 1
+        """The numbers of the steps to make; ``stop_together(wish)`` lets rank 0 decide for all when it is over."""
+        chosen, number, began = self.chosen, self._done, time.monotonic()
+        while number < chosen.steps * chosen.epochs or chosen.seconds:
+            epoch_began, left = time.monotonic(), chosen.steps - number % chosen.steps
+            for _step in range(left):
+                self._began, number = time.monotonic(), number + 1
                 yield number
-                time.sleep(max(0.0, chosen.step_seconds - (time.monotonic() - step_began)))
-                self._steps.append(time.monotonic() - step_began)
-            self.epoch_seconds.append(time.monotonic() - epoch_began)
+            if left == chosen.steps:
+                self.epoch_seconds.append(time.monotonic() - epoch_began)
             if stop_together(self._is_over(began)):
                 return
+
+    def end_step(self) -> None:
+        """A step is done, and as long as it must be; what a script does until the next is no part of it."""
+        time.sleep(max(0.0, self.chosen.step_seconds - (time.monotonic() - self._began)))
+        self._steps.append(time.monotonic() - self._began)
 
     def _is_over(self, began: float) -> bool:
         """Whether time is up, or somebody asked for the end of the epoch by a file."""
@@ -100,7 +128,57 @@ def keep(summary: dict[str, Any], gather: Callable[[Any], list[Any]]) -> None:
     with open(os.path.join(_folder(), f"summary{summary['rank']}.json"), "w") as file:
         json.dump(summary, file)
     if len(set(summary["sha256_of_ranks"])) > 1:
-        raise SystemExit(f"the ranks ended with different parameters: {', '.join(summary['sha256_of_ranks'])}")
+        raise BenchmarkError(f"the ranks ended with different parameters: {', '.join(summary['sha256_of_ranks'])}")
+
+
+class Checkpoints:
+    """The checkpoints of a job: one file for each with its checksum beside it, whole or not there; rank 0 has them."""
+
+    def __init__(self, chosen: argparse.Namespace, suffix: str) -> None:
+        self._chosen, self._suffix = chosen, suffix
+
+    def keep(self, number: int, write: Callable[[Any], None]) -> None:
+        """Keep what ``write`` writes into a file as the checkpoint of this step."""
+        folder = self._chosen.checkpoints
+        os.makedirs(folder, exist_ok=True)
+        name = f"step{number}{self._suffix}"
+        # A name that begins with a dot is no checkpoint to anybody who looks for the newest.
+        written, path = os.path.join(folder, f".{name}"), os.path.join(folder, name)
+        with open(written, "wb") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        with open(f"{path}.sha256", "w") as beside:
+            beside.write(f"{_checksum(written)}  {name}\n")
+        os.replace(written, path)
+
+    def restore(self, read: Callable[[Any], None]) -> int:
+        """Let ``read`` read the newest one; the step that it was made after, 0 where there is none."""
+        number, path = self._newest()
+        if not path:
+            return 0
+        with open(f"{path}.sha256") as beside:
+            if beside.read().split()[:1] != [_checksum(path)]:
+                raise BenchmarkError(f"the checkpoint {path} is not what its checksum says: remove it")
+        if not self._chosen.seconds and number >= self._chosen.steps * self._chosen.epochs:
+            raise BenchmarkError(f"the checkpoint {path} is of the last step: ask for more epochs")
+        with open(path, "rb") as file:
+            read(file)
+        return number
+
+    def _newest(self) -> tuple[int, str]:
+        folder = self._chosen.checkpoints
+        names = os.listdir(folder) if os.path.isdir(folder) else []
+        found = [(re.fullmatch(rf"step(\d+){re.escape(self._suffix)}", name), name) for name in names]
+        return max(((int(match[1]), os.path.join(folder, name)) for match, name in found if match), default=(0, ""))
+
+
+def _checksum(path: str) -> str:
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        for block in iter(lambda: file.read(BLOCK), b""):
+            digest.update(block)
+    return digest.hexdigest()
 
 
 def _folder() -> str:
