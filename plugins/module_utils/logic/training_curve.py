@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""How rate and loss of a job went over its steps, in memory that does not grow with it; its rate without warm-up."""
+"""How rate and loss of a job went over its steps, in memory that does not grow with it; rates without warm-up."""
 
 from __future__ import annotations
 
@@ -76,10 +76,13 @@ class Curve:
         return sum(known) if known else None
 
     def points(self) -> list[dict[str, Any]]:
-        """What there is to draw: the last step of each point, when it was seen, rate of all ranks, mean loss."""
-        found = []
+        """What there is to draw: the last step of each point, when it was seen, rate of all ranks, mean loss.
+
+        First steps have no rate, unless there are no others: they compile, and the next may come at once after them.
+        """
+        found, has_warm = [], any(self._is_warm(place) for place in self._points)
         for place, point in sorted(self._points.items()):
-            rate = point.rate
+            rate = point.rate if self._is_warm(place) or not has_warm else None
             found.append(
                 {
                     "step": (place + 1) * self._width - 1,
@@ -89,6 +92,10 @@ class Curve:
                 }
             )
         return found
+
+    def _is_warm(self, place: int) -> bool:
+        """Whether no first step is in a point."""
+        return max(1, place * self._width) > self._warmup
 
     def _halve(self) -> None:
         self._width *= 2

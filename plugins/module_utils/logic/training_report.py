@@ -196,7 +196,7 @@ def _run_cells(run: Mapping[str, Any]) -> list[str]:
         *map(str, told),
         f"{float(run['images_per_sec']):.1f}",
         str(run.get("steps", "-")),
-        "-" if loss is None else str(loss),
+        "-" if loss is None else f"{float(loss):.4g}",
     ]
 
 

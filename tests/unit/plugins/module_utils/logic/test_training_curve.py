@@ -33,6 +33,21 @@ def test_the_first_steps_do_not_count() -> None:
     assert Curve().rate() is None
 
 
+def test_first_steps_are_drawn_without_a_rate() -> None:
+    hasty = [record(1, rate=None), record(2, rate=9000.0), *(record(step, rate=20.0) for step in range(3, 9))]
+    points = fed(hasty, warmup=2).points()
+    assert [one["images_per_sec"] for one in points] == [None, None, *[pytest.approx(20.0)] * 6]
+    assert [one["loss"] for one in points] == [1.0] * 8
+    assert [one["images_per_sec"] for one in fed(hasty[:2], warmup=9).points()] == [None, pytest.approx(9000.0)]
+
+
+def test_a_point_of_many_steps_has_no_rate_where_a_first_one_is_among_them() -> None:
+    steps = 4 * MOST_POINTS
+    points = fed([record(step, rate=9000.0 if step < 4 else 20.0) for step in range(1, steps)], warmup=3).points()
+    assert points[0]["images_per_sec"] is None
+    assert [one["images_per_sec"] for one in points[1:]] == [pytest.approx(20.0)] * (len(points) - 1)
+
+
 def test_a_point_has_the_rate_of_all_ranks_and_the_mean_loss() -> None:
     curve = fed([record(1, 0, None, 2.0), record(1, 1, None, 4.0), record(2, 0, 10.0, "nan"), record(2, 1, 30.0, None)])
     assert curve.points() == [
