@@ -20,4 +20,5 @@ class FilterModule:
             "cuda_misfits": nvidia.cuda_misfits,
             "gpu_driver_misfits": nvidia.driver_misfits,
             "gpu_report": nvidia.report,
+            "gpu_uuids": nvidia.uuids,
         }

@@ -43,6 +43,13 @@ options:
   host_driver:
     description: The version of the vGPU manager on the ESXi host; refused if it does not run the guest driver.
     type: str
+  parts:
+    description:
+      - Optional parts that are wanted, V(container) alone today. Refused if the stack has none.
+      - What they ask for in their own C(inputs) must be given too.
+    type: list
+    elements: str
+    default: []
   incomplete:
     description: Whether inputs may be missing; they are then listed in C(missing_inputs).
     type: bool
@@ -113,7 +120,9 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by 
         facts = self._read(STACKS / "facts" / "compatibility.yml")
         around = stack_fit.Surroundings(*(self.get_option(name) for name in ("platform", "gpu", "host_driver")))
         self._refuse(term, "has parts that do not fit together", stack_fit.misfits(stack, facts, around))
-        missing = stacks.missing_inputs(stack)
+        parts = self.get_option("parts")
+        self._refuse(term, "lacks what is wanted of it", stacks.absent_parts(stack, parts))
+        missing = stacks.missing_inputs(stack, parts)
         if not self.get_option("incomplete"):
             self._refuse(term, "asks for inputs that were not given", missing)
         return {**stack, "missing_inputs": missing, "not_established": stack_fit.not_established(stack, facts, around)}

@@ -13,6 +13,7 @@ FIELD = re.compile(r"^ *([^:\n]+?) *: (.*?)\s*$", re.MULTILINE)
 # Its title was another one up to the drivers of 2020.
 LICENCE = re.compile(r"^ *(?:vGPU Software|GRID) Licensed Product *\n((?: +[^:\n]+? *: .*\n?){1,2})", re.MULTILINE)
 LICENSED = re.compile(r"Licensed\b")
+UUID = re.compile(r"\(UUID: ([^)\s]+)\)")
 
 
 def report(said: str) -> dict[str, Any]:
@@ -39,6 +40,11 @@ def _gpu(address: str, text: str) -> dict[str, Any]:
         "licensed_product": licence.get("Product Name", ""),
         "licence": re.sub(r" *\(Expiry:.*\)", "", licence.get("License Status", "")),
     }
+
+
+def uuids(said: str) -> list[str]:
+    """The GPUs, and the parts of them, that ``nvidia-smi -L`` lists."""
+    return sorted(UUID.findall(said))
 
 
 def driver_misfits(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:

@@ -5,12 +5,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from . import stack_schema
 
 Stack = dict[str, Any]
+# The parts that only those get who ask for them, and with them what these parts ask for.
+OPTIONAL = ("container",)
 _INSTALLED_FROM = {"package": "packages", "wheel": "wheel", "source": "source", "runfile": "source"}
 
 
@@ -26,9 +28,14 @@ def faults(document: object, schema: Mapping[str, Any]) -> list[str]:
     return [*_unknown_names(document), *_unlisted_inputs(document), *_absent_origins(document)]
 
 
-def missing_inputs(document: Mapping[str, Any]) -> list[str]:
-    """The inputs of a stack that nobody gave yet."""
-    return [path for path in document.get("inputs", []) if _get(document, path) is None]
+def missing_inputs(document: Mapping[str, Any], parts: Sequence[str] = ()) -> list[str]:
+    """The inputs of a stack, and of those of its optional parts that are wanted, that nobody gave yet."""
+    return [path for path in _asked(document, parts) if _get(document, path) is None]
+
+
+def absent_parts(document: Mapping[str, Any], parts: Sequence[str]) -> list[str]:
+    """A sentence for each optional part that is wanted and not in the stack."""
+    return [f"It has no {part!r}." for part in parts if part not in OPTIONAL or not document.get(part)]
 
 
 def completed(
@@ -46,8 +53,8 @@ def completed(
             raise StackError(f"The stack {stack['name']} has no base {name!r}; it has {', '.join(stack['bases'])}.")
         stack["bases"][name] = url
     for path, value in inputs.items():
-        if path not in stack.get("inputs", []):
-            asked = ", ".join(stack.get("inputs", [])) or "nothing"
+        if path not in _asked(stack, OPTIONAL):
+            asked = ", ".join(_asked(stack, OPTIONAL)) or "nothing"
             raise StackError(f"The stack {stack['name']} does not ask for {path!r}; it asks for {asked}.")
         _set(stack, path, value)
     _address(stack, stack["bases"])
@@ -59,6 +66,12 @@ def without_urls(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: without_urls(child) for key, child in value.items() if key != "url"}
     return [without_urls(child) for child in value] if isinstance(value, list) else value
+
+
+def _asked(document: Mapping[str, Any], parts: Sequence[str]) -> list[str]:
+    """What a stack and parts of it ask for."""
+    sections = [document, *(document.get(part) or {} for part in parts)]
+    return [path for section in sections for path in section.get("inputs", [])]
 
 
 def _address(value: object, bases: Mapping[str, str | None]) -> None:
@@ -126,10 +139,11 @@ def _unknown_names(document: Mapping[str, Any]) -> Iterator[str]:
 
 def _unlisted_inputs(document: Mapping[str, Any]) -> Iterator[str]:
     """Checksums that are open and not asked for, and inputs that lead nowhere."""
-    inputs = document.get("inputs", [])
+    inputs = _asked(document, OPTIONAL)
     for where, mapping in _walk(document, ""):
-        if "sha256" in mapping and mapping["sha256"] is None and f"{where}.sha256" not in inputs:
-            yield f"{where}.sha256 is null: give the checksum, or list '{where}.sha256' in inputs."
+        for key in ("sha256", "digest"):
+            if key in mapping and mapping[key] is None and f"{where}.{key}" not in inputs:
+                yield f"{where}.{key} is null: give the checksum, or list '{where}.{key}' in inputs."
     for path in inputs:
         above, _dot, last = path.rpartition(".")
         holder = _get(document, above) if above else document

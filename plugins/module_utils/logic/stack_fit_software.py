@@ -10,6 +10,7 @@ from typing import Any
 from .stack_findings import Facts, Finding, Stack, misfit, row, unknown
 from .stack_versions import at_least, numbers, same_cuda, series, within
 
+_DOCKER = ("docker-ce", "docker-ce-cli")
 _NAMES = {"tensorflow": "TensorFlow", "pytorch": "PyTorch", "horovod": "Horovod", "nccl": "NCCL"}
 
 
@@ -153,15 +154,16 @@ def openmpi(stack: Stack, facts: Facts) -> Iterator[Finding]:
 
 
 def container(stack: Stack, facts: Facts) -> Iterator[Finding]:
-    """The NVIDIA packages for containers are built for this Docker."""
+    """Docker is of one version, and the NVIDIA packages for containers are built for it."""
     part = stack.get("container")
-    for packages in (part or {"packages": {}})["packages"].values():
-        for package in packages:
-            _before, built, rest = package.get("version", "").partition("+docker")
-            docker = rest.partition("-")[0]
-            if part and built and numbers(docker) != numbers(part["docker"]):
-                words = f"{package['name']} {package['version']} is built for Docker {docker}"
-                yield misfit(f"{words} and the stack has Docker {part['docker']}", facts["container_builds"]["source"])
+    for package in [one for packages in (part["packages"] if part else {}).values() for one in packages]:
+        version = package.get("version", "")
+        built = version.partition("+docker")[2].partition("-")[0]
+        told = f"is built for Docker {built}" if built else "is another version"
+        docker = built or (version if package["name"] in _DOCKER else "")
+        if part and docker and numbers(docker) != numbers(part["docker"]):
+            words = f"{package['name']} {version} {told} and the stack has Docker {part['docker']}"
+            yield misfit(words, facts["container_builds"]["source"])
 
 
 RULES: tuple[Callable[[Stack, Facts], Iterator[Finding]], ...] = (

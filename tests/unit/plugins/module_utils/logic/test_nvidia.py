@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.logic.nvidia import cuda_misfits, device_misfits, driver_misfits, report
+from plugins.module_utils.logic.nvidia import cuda_misfits, device_misfits, driver_misfits, report, uuids
 
 HEAD = """
 ==============NVSMI LOG==============
@@ -138,3 +138,12 @@ def test_a_device_that_cuda_does_not_see_is_a_fault() -> None:
     ]
     assert device_misfits([{"name": "GRID T4-16C"}], "", 1) == []
     assert device_misfits([{}, {}], "", 1) == ["CUDA sees 2 devices, not 1."]
+
+
+def test_gpus_and_their_parts_are_told_by_their_identifiers() -> None:
+    said = (
+        "GPU 0: GRID T4-16C (UUID: GPU-b3ce1f12-0000-11f0-9d1c-0123456789a1)\n"
+        "GPU 1: NVIDIA A30 (UUID: GPU-0)\n  MIG 1g.6gb Device 0: (UUID: MIG-1)\n"
+    )
+    assert uuids(said) == ["GPU-0", "GPU-b3ce1f12-0000-11f0-9d1c-0123456789a1", "MIG-1"]
+    assert uuids("No devices found.\n") == []

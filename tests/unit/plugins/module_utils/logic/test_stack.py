@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from plugins.module_utils.logic.stack import StackError, completed, faults, missing_inputs, without_urls
+from plugins.module_utils.logic.stack import StackError, absent_parts, completed, faults, missing_inputs, without_urls
 
 STACKS = Path(__file__).parents[5] / "stacks"
 SCHEMA = json.loads((STACKS / "schema.json").read_text())
@@ -72,6 +72,18 @@ def test_only_what_is_licensed_or_unknown_is_asked_for() -> None:
     }
 
 
+def test_an_optional_part_asks_for_its_own_only_where_it_is_wanted() -> None:
+    document = stack("t4-2019")
+    assert missing_inputs(document, ["container"])[-1] == "container.digest"
+    digest = "sha256:" + "d" * 64
+    done = completed(document, {"container.digest": digest}, {})
+    assert done["container"]["digest"] == digest
+    assert "container.digest" not in missing_inputs(done, ["container"])
+    assert absent_parts(document, ["container"]) == []
+    assert absent_parts(stack("lab-cpu"), ["container"]) == ["It has no 'container'."]
+    assert absent_parts(document, ["cuda"]) == ["It has no 'cuda'."]
+
+
 def test_inputs_and_mirrors_complete_a_stack() -> None:
     inputs = {"bases.licensed": "https://licensed.example.org/nvidia/", "gpu_driver.source.sha256": "a" * 64}
     done = completed(stack("t4-2019"), inputs, {"openmpi": "http://mirror.example.org/ompi"})
@@ -117,6 +129,8 @@ def broken(kind: str) -> Any:
         document["nccl"]["packages"]["ubuntu-20.04"] = []
     elif kind == "sum":
         document["horovod"]["source"]["sha256"] = None
+    elif kind == "digest":
+        document["container"]["inputs"] = []
     elif kind == "input":
         document["inputs"].append("openmpi.sha256")
     else:
@@ -131,6 +145,7 @@ def broken(kind: str) -> Any:
         ("key", "repositories.ubuntu-18.04.cuda names the key 'nvidia', and keys has nvidia-2016, nvidia-2022"),
         ("platform", "nccl has packages for 'ubuntu-20.04', and platforms has ubuntu-18.04."),
         ("sum", "horovod.source.sha256 is null: give the checksum, or list 'horovod.source.sha256' in inputs."),
+        ("digest", "container.digest is null: give the checksum, or list 'container.digest' in inputs."),
         ("input", "inputs names 'openmpi.sha256', which is not in the stack."),
         ("origin", "openmpi is installed from a source and lacks 'source'."),
     ],

@@ -18,6 +18,7 @@ STACKS = Path(__file__).parents[5] / "stacks"
 FACTS = yaml.safe_load((STACKS / "facts" / "compatibility.yml").read_text())
 SHIPPED = {path.stem: yaml.safe_load(path.read_text()) for path in sorted(STACKS.glob("*.yml"))}
 SOURCES = ("https://", "the release notes of each distribution", "docs/stacks.md")
+DOCKER_CE = {"name": "docker-ce", "version": "5:18.09.8~3-0~ubuntu-bionic"}
 NVIDIA_DOCKER = {"name": "nvidia-docker2", "version": "2.0.3+docker18.09.7-3"}
 # stack, what is changed, the one sentence that must come
 PLANTED: list[tuple[str, dict[str, Any], str]] = [
@@ -128,6 +129,11 @@ PLANTED: list[tuple[str, dict[str, Any], str]] = [
         "t4-2019",
         {"container.docker": "19.03.1", "container.packages": {"ubuntu-18.04": [NVIDIA_DOCKER]}},
         "nvidia-docker2 2.0.3+docker18.09.7-3 is built for Docker 18.09.7 and the stack has Docker 19.03.1.",
+    ),
+    (
+        "t4-2019",
+        {"container.packages": {"ubuntu-18.04": [DOCKER_CE, NVIDIA_DOCKER]}},
+        "docker-ce 5:18.09.8~3-0~ubuntu-bionic is another version and the stack has Docker 18.09.7.",
     ),
 ]
 # stack, what surrounds it, the beginning of the sentence, or None where it fits

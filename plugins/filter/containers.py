@@ -1,0 +1,22 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Filters for Docker on workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ansible_collections.dml.vsphere.plugins.module_utils.logic import containers
+
+
+class FilterModule:
+    """The filters by name."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return {
+            "docker_misfits": containers.misfits,
+            "docker_report": containers.report,
+            "docker_settings": containers.settings,
+        }
