@@ -38,6 +38,8 @@ options:
   stun_budget:
     description:
       - Seconds that the job bears without this worker. A move that is expected to stun it longer is refused.
+      - What is expected is the server's own estimate from vSphere 8.0 U2 on, and else VMware's published times for the
+        version of the target, the framebuffer of the virtual GPUs, and from vSphere 7 on the memory of the worker.
     type: float
   bandwidth:
     description: Megabits a second of the vMotion network, by which the stun is estimated. By default 10000.
@@ -117,7 +119,9 @@ move:
     chain: {description: The number that its events share., type: int}
     events: {description: The events of this move., type: list, elements: dict}
     vsphere:
-      description: "C(hot_migration), C(power_cycled), C(host) and C(gpus), the last two C(before) and C(after)."
+      description:
+        - C(hot_migration), C(power_cycled), C(host) and C(gpus), the last two C(before) and C(after), and C(encryption), by
+          the worker's own setting.
       type: dict
 """
 

@@ -46,6 +46,7 @@ def moves(place: Simulator) -> list[str]:
 
 
 def test_a_move_is_planned_made_observed_and_not_repeated(place: Simulator, ansible: Ansible) -> None:
+    reconfigure(place, WORKER, migrateEncryption="required")
     planned = go(ansible, check=True)
     assert (planned.changed, planned.result["unmet"], moves(place)) == (True, [], []), planned.out
     before = time.time()
@@ -61,6 +62,7 @@ def test_a_move_is_planned_made_observed_and_not_repeated(place: Simulator, ansi
         "power_cycled": False,
         "host": {"before": HOME, "after": FREE},
         "gpus": {"before": [f"{HOME}/0000:3b:00.0"], "after": [f"{FREE}/0000:3b:00.0"]},
+        "encryption": "required",
     }
     assert [one["kind"] for one in move["events"]] == [
         "VmBeingHotMigratedEvent",
@@ -75,6 +77,10 @@ def test_a_move_is_planned_made_observed_and_not_repeated(place: Simulator, ansi
 def snapshot(place: Simulator) -> None:
     with machine(place, WORKER) as vm:
         do(vm, vm.ref.CreateSnapshot_Task(name="clean", memory=False, quiesce=False))
+
+
+def reserve(place: Simulator, megahertz: int) -> None:
+    reconfigure(place, WORKER, cpuAllocation=vim.ResourceAllocationInfo(reservation=megahertz))
 
 
 def no_unified_memory(place: Simulator, value: str) -> None:
@@ -96,6 +102,9 @@ def test_what_stops_a_move_is_said_before_the_first_write(place: Simulator, ansi
     no_unified_memory(place, "1")
     refused(place, ansible, "(gpu_flags)", "pciPassthru0.cfg.enable_uvm")
     no_unified_memory(place, "0")
+    reserve(place, 10**6)
+    refused(place, ansible, "(cpu)", "it needs 1000000 MHz")
+    reserve(place, 0)
     snapshot(place)
     refused(place, ansible, "(snapshot)", "remove it")
     accepted = go(ansible, check=True, accept=["snapshot"])

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from .findings import NOTE, STOP, WARN, Finding, listed
@@ -13,10 +13,6 @@ from .findings import NOTE, STOP, WARN, Finding, listed
 GPU_FLAGS = ("enable_uvm", "enable_debugging", "enable_profiling")
 SWITCHOVER = "vmotion.maxSwitchoverSeconds"
 SWITCHOVER_DEFAULT = 100
-# VMware's table of vSphere 7 at 10 Gb/s, one virtual machine at a time: gigabytes of framebuffer -> seconds.
-STUN_TABLE = ((1, 2.0), (2, 2.0), (4, 4.0), (8, 6.0), (16, 22.0), (32, 39.0))
-TABLE_MEGABITS = 10_000
-
 Facts = Mapping[str, Any]
 Rule = Callable[[Facts], Iterator[tuple[str, str, str]]]
 
@@ -24,21 +20,6 @@ Rule = Callable[[Facts], Iterator[tuple[str, str, str]]]
 def findings(facts: Facts) -> list[Finding]:
     """All that speaks against the move, for every rule."""
     return [Finding(severity, rule, facts["worker"], text) for each in RULES for severity, rule, text in each(facts)]
-
-
-def stun_estimate(
-    gigabytes: float, megabits: int | None, told: Iterable[Mapping[str, int]]
-) -> tuple[float | None, str]:
-    """Seconds that the guest will stand still, and whence that is known; None where nothing tells."""
-    bandwidth = megabits or TABLE_MEGABITS
-    usable = sorted((one for one in told if one["megabits"] <= bandwidth), key=lambda one: one["megabits"])
-    if usable:
-        return float(usable[-1]["seconds"]), f"the server's estimate at {usable[-1]['megabits']} Mb/s"
-    row = next(((size, seconds) for size, seconds in STUN_TABLE if gigabytes <= size), None)
-    if row is None or not gigabytes:
-        return None, "neither the server nor VMware's table tells"
-    slower = max(1.0, TABLE_MEGABITS / bandwidth)
-    return row[1] * slower, f"VMware's table of vSphere 7 for {row[0]} GB at {bandwidth} Mb/s"
 
 
 def _movable(facts: Facts) -> Iterator[tuple[str, str, str]]:
@@ -66,6 +47,9 @@ def _target(facts: Facts) -> Iterator[tuple[str, str, str]]:
     if facts["memory_reserved_mb"] > facts["free_mb"]:
         text = f"{host} has {facts['free_mb']} MB that nobody reserved, it needs {facts['memory_reserved_mb']} MB"
         yield STOP, "memory", text
+    if facts["cpu_reserved_mhz"] > facts["free_mhz"]:
+        text = f"{host} has {facts['free_mhz']} MHz that nobody reserved, it needs {facts['cpu_reserved_mhz']} MHz"
+        yield STOP, "cpu", text
 
 
 def _surroundings(facts: Facts) -> Iterator[tuple[str, str, str]]:
@@ -93,22 +77,19 @@ def _state(facts: Facts) -> Iterator[tuple[str, str, str]]:
 def _stun(facts: Facts) -> Iterator[tuple[str, str, str]]:
     if not facts["profiles"]:
         return
-    seconds, whence = facts["stun_s"], facts["stun_source"]
-    if seconds is None:
-        yield WARN, "stun", f"how long it will stand still is not known: {whence}"
+    stun = facts["stun"]
+    if stun.seconds is None:
+        yield WARN, "stun", f"how long it will stand still is not known: {stun.whence}"
         return
     limits = [(facts["switchover_s"], f"vSphere's own limit ({SWITCHOVER})")]
     if facts["stun_budget_s"] is not None:
         limits.append((facts["stun_budget_s"], "what the job can bear (stun_budget)"))
+    about = f"about {stun.seconds:.0f} s{' or longer' if stun.at_least else ''} by {stun.whence}"
     for limit, what in limits:
-        if seconds > limit:
-            yield (
-                STOP,
-                "stun",
-                f"it would stand still for about {seconds:.0f} s by {whence}: over {limit:.0f} s, {what}",
-            )
+        if stun.seconds > limit or (stun.at_least and stun.seconds >= limit):
+            yield STOP, "stun", f"it would stand still for {about}: over {limit:.0f} s, {what}"
             return
-    yield NOTE, "stun", f"it will stand still for about {seconds:.0f} s by {whence}"
+    yield WARN if stun.at_least else NOTE, "stun", f"it will stand still for {about}"
 
 
 def _unseen(facts: Facts) -> Iterator[tuple[str, str, str]]:

@@ -103,6 +103,7 @@ def _bands(
         started, completed = number(move.get("started")), number(move.get("completed"))
         yield {
             **{key: move.get(key) for key in ("worker", "source", "target", "ok", "said", "by")},
+            **{key: (move.get("vsphere") or {}).get(key) for key in ("hot_migration", "encryption")},
             "external": bool(move.get("external")),
             "moved": bool(one.get("moved")),
             "from": None if started is None else started - began,

@@ -128,8 +128,11 @@ def _beside(moves: Sequence[Mapping[str, Any]]) -> str:
     own = [one for one in moves if one["moved"] and one["from"] is not None]
     if not own or len({one["worker"] for one in moves}) != 1:
         return ""
-    longest = max(one["until"] - one["from"] for one in own)
-    text = f"This worker moved in {longest:.1f} s, the whitepaper's in {WHITEPAPER['seconds']} s. {WHITEPAPER['text']}"
+    longest = max(own, key=lambda one: one["until"] - one["from"])
+    how = ["hot"] if longest.get("hot_migration") else []
+    how += [f"encryption {longest['encryption']}"] if longest.get("encryption") else []
+    took = f"{longest['until'] - longest['from']:.1f} s" + (f" ({', '.join(how)})" if how else "")
+    text = f"This worker moved in {took}, the whitepaper's in {WHITEPAPER['seconds']} s. {WHITEPAPER['text']}"
     return f"<p>{escape(text)}</p>"
 
 

@@ -39,7 +39,13 @@ PATHS = (
 GROUPS = "config.deviceGroups"
 GROUPS_SINCE = (8, 0)
 # What others on the hosts of a cluster hold.
-HOLDING = ("name", "runtime.host", "config.hardware.device", "config.memoryAllocation.reservation")
+HOLDING = (
+    "name",
+    "runtime.host",
+    "config.hardware.device",
+    "config.memoryAllocation.reservation",
+    "config.cpuAllocation.reservation",
+)
 
 
 @dataclass

@@ -11,7 +11,7 @@ from typing import Any
 from ..cluster import trouble
 from ..esxi import pvrdma, recent_tasks
 from ..esxi.recent_tasks import RecentTask
-from ..logic import gpu_slots, move_checks
+from ..logic import findings, gpu_slots, move_checks, stun_estimate
 from ..logic.placement import Host
 from ..vm import gpu, hosts, nics
 from ..vm.machine import Machine
@@ -20,7 +20,14 @@ from ..vsphere import properties, tasks
 from ..vsphere.faults import speaking, words
 from ..vsphere.sdk import vim
 
-TARGET = ("datastore", "network", "triggeredAlarmState", "config.graphicsInfo", pvrdma.TAG)
+TARGET = (
+    "datastore",
+    "network",
+    "triggeredAlarmState",
+    "config.product.apiVersion",
+    "summary.hardware.numCpuCores",
+    pvrdma.TAG,
+)
 MANAGER = "configManager.graphicsManager"
 STUN_SINCE = (8, 0, 2)
 CHECK_SECONDS = 300
@@ -43,7 +50,8 @@ def facts(site: Site, machine: Machine, target: str, running: Sequence[RecentTas
     more = properties.read_many(site.session, [ref], TARGET)[ref._moId]
     held = gpu.held(machine)
     profiles = [one.gpu.profile for one in held if one.gpu.profile]
-    host = hosts.seen(values, site.others(ref._moId, [machine.name]))
+    others = site.others(ref._moId, [machine.name])
+    host = hosts.seen(values, others)
     return {
         "worker": machine.name,
         "target": target,
@@ -54,6 +62,8 @@ def facts(site: Site, machine: Machine, target: str, running: Sequence[RecentTas
         "alarms": _red(site, target, more.get("triggeredAlarmState") or []),
         **_room(host, profiles),
         "memory_reserved_mb": int(machine["config.memoryAllocation.reservation"] or 0),
+        "free_mhz": _free_mhz(values, int(more["summary.hardware.numCpuCores"]), others.running),
+        "cpu_reserved_mhz": _reserved_mhz(machine),
         "datastores_missing": _missing(site, machine["datastore"], more.get("datastore")),
         "networks_missing": _unconnected(site, machine, more.get("network")),
         "rdma": bool(nics.rdma_cards(machine)),
@@ -61,7 +71,7 @@ def facts(site: Site, machine: Machine, target: str, running: Sequence[RecentTas
         "snapshot": machine["snapshot"] is not None,
         "tasks": [_said(one) for one in running if one.what not in (*recent_tasks.MOVES, *HARMLESS)],
         **_asked(site, machine, ref),
-        **_stun(site, ref, profiles, machine, budget),
+        **_stun(_vgpus(site, ref, profiles), machine, findings.numbers(more.get("config.product.apiVersion")), budget),
     }
 
 
@@ -74,6 +84,15 @@ def _room(host: Host, profiles: Sequence[str]) -> dict[str, Any]:
         "holders": [f"{name} ({what})" for name, what in host.holders],
         "free_mb": host.free_mb,
     }
+
+
+def _free_mhz(values: properties.Values, cores: int, running: Sequence[Machine]) -> int:
+    """What nobody reserved of the processors; hyper-threads add nothing to that."""
+    return cores * int(values["summary.hardware.cpuMhz"]) - sum(map(_reserved_mhz, running))
+
+
+def _reserved_mhz(machine: Machine) -> int:
+    return int(machine["config.cpuAllocation.reservation"] or 0)
 
 
 def tasks_on(site: Site, machine: Machine) -> list[RecentTask]:
@@ -133,20 +152,23 @@ def _asked(site: Site, machine: Machine, target: Any) -> dict[str, list[str]]:
     }
 
 
-def _stun(site: Site, target: Any, profiles: Sequence[str], machine: Machine, budget: Budget) -> dict[str, Any]:
-    """How long it will stand still, one vGPU's memory after the other's, and how long it may."""
-    told = _estimates(site, target) if profiles else {}
-    estimates = [
-        move_checks.stun_estimate(_gigabytes(profile), budget.megabits, told.get(profile, ())) for profile in profiles
-    ]
-    known = [seconds for seconds, _whence in estimates if seconds is not None]
+def _stun(
+    vgpus: Sequence[stun_estimate.Vgpu], machine: Machine, version: tuple[int, ...], budget: Budget
+) -> dict[str, Any]:
+    """How long it will stand still, and how long it may."""
     limit = machine.extra.get(move_checks.SWITCHOVER, "")
+    memory_gb = int(machine["config.hardware.memoryMB"] or 0) / 1024
     return {
-        "stun_s": sum(known) if profiles and len(known) == len(profiles) else None,
-        "stun_source": ", ".join(dict.fromkeys(whence for _seconds, whence in estimates)),
+        "stun": stun_estimate.estimate(vgpus, memory_gb, megabits=budget.megabits, version=version),
         "stun_budget_s": budget.stun_seconds,
         "switchover_s": float(limit) if limit.isdigit() else float(move_checks.SWITCHOVER_DEFAULT),
     }
+
+
+def _vgpus(site: Site, target: Any, profiles: Sequence[str]) -> list[stun_estimate.Vgpu]:
+    """The virtual GPUs with what the target tells of the stun of each."""
+    told = _estimates(site, target) if profiles else {}
+    return [stun_estimate.Vgpu(_gigabytes(profile), told.get(profile, ())) for profile in profiles]
 
 
 def _gigabytes(profile: str) -> int:

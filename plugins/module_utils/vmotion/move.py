@@ -177,6 +177,7 @@ class Move:
                 "power_cycled": seen.power_cycled(before, after, every),
                 "host": {"before": before.host, "after": after.host},
                 "gpus": {"before": list(before.gpus), "after": list(after.gpus)},
+                "encryption": before.encryption,
             },
             "events": ours,
         }

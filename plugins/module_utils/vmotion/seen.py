@@ -15,17 +15,21 @@ from ..vsphere.faults import speaking
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
 
-MACHINE = ("runtime.host", "runtime.powerState", "runtime.bootTime")
+MACHINE = ("runtime.host", "runtime.powerState", "runtime.bootTime", "config.migrateEncryption")
 
 
 @dataclass(frozen=True)
 class Place:
-    """The host on which a worker runs, the physical GPUs under it as HOST/ADDRESS, and since when it is powered on."""
+    """The host on which a worker runs, the physical GPUs under it as HOST/ADDRESS, since when it is powered on.
+
+    ``encryption`` is what its moves must have: required, opportunistic (where both hosts can), disabled.
+    """
 
     host: str
     gpus: tuple[str, ...]
     power: str
     powered_on: str | None
+    encryption: str
 
     @property
     def plain(self) -> dict[str, Any]:
@@ -47,6 +51,7 @@ def place(session: Session, ref: Any) -> Place:
         gpus=tuple(f"{there['name']}/{address}" for address in sorted(under)),
         power="on" if values["runtime.powerState"] == "poweredOn" else "off",
         powered_on=booted.isoformat(timespec="seconds") if booted else None,
+        encryption=str(values.get("config.migrateEncryption") or ""),
     )
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.logic.move_checks import findings, stun_estimate
+from plugins.module_utils.logic.move_checks import findings
+from plugins.module_utils.logic.stun_estimate import Estimate
 
 GOOD: dict[str, Any] = {
     "worker": "w1",
@@ -24,6 +25,8 @@ GOOD: dict[str, Any] = {
     "holders": [],
     "free_mb": 65536,
     "memory_reserved_mb": 16384,
+    "free_mhz": 48000,
+    "cpu_reserved_mhz": 16000,
     "datastores_missing": [],
     "networks_missing": [],
     "rdma": True,
@@ -32,8 +35,7 @@ GOOD: dict[str, Any] = {
     "tasks": [],
     "check_errors": [],
     "check_warnings": [],
-    "stun_s": 22.0,
-    "stun_source": "the server's estimate at 10000 Mb/s",
+    "stun": Estimate(22.0, "the server's estimate at 10000 Mb/s"),
     "stun_budget_s": 60.0,
     "switchover_s": 100.0,
 }
@@ -60,14 +62,16 @@ def test_nothing_speaks_against_a_good_move_and_what_nobody_tells_is_said() -> N
         ({"offered": ["grid_t4-8c"], "slots_free": False}, "profile", "it offers grid_t4-8c"),
         ({"slots_free": False, "holders": ["w2 (grid_t4-16c)"]}, "slots", "w2 (grid_t4-16c)"),
         ({"free_mb": 1024}, "memory", "16384 MB"),
+        ({"free_mhz": 15999}, "cpu", "it needs 16000 MHz"),
         ({"datastores_missing": ["local"]}, "datastore", "local"),
         ({"networks_missing": ["rdma-vm"]}, "network", "rdma-vm"),
         ({"pvrdma": False}, "pvrdma", "tagged for PVRDMA"),
         ({"snapshot": True}, "snapshot", "remove it"),
         ({"tasks": ["the task createSnapshot of backup"]}, "task", "backup"),
         ({"check_errors": ["No."]}, "check", "vCenter would refuse the move: No."),
-        ({"stun_s": 120.0}, "stun", "over 100 s, vSphere's own limit"),
-        ({"stun_s": 61.0}, "stun", "over 60 s, what the job can bear"),
+        ({"stun": Estimate(120.0, "a table")}, "stun", "over 100 s, vSphere's own limit"),
+        ({"stun": Estimate(61.0, "a table")}, "stun", "over 60 s, what the job can bear"),
+        ({"stun": Estimate(60.0, "a table", at_least=True)}, "stun", "for about 60 s or longer by a table: over 60 s"),
     ],
 )
 def test_each_rule_stops_alone(changed: dict[str, Any], rule: str, words: str) -> None:
@@ -81,34 +85,12 @@ def test_each_rule_stops_alone(changed: dict[str, Any], rule: str, words: str) -
     ("changed", "expected"),
     [
         ({"check_warnings": ["Slow."]}, [("warn", "check")]),
-        ({"stun_s": None}, [("warn", "stun")]),
-        ({"profiles": [], "hot_migrate": False, "offered": [], "stun_s": 900.0}, []),
+        ({"stun": Estimate(None, "nothing tells")}, [("warn", "stun")]),
+        ({"stun": Estimate(59.0, "a table", at_least=True)}, [("warn", "stun")]),
+        ({"profiles": [], "hot_migrate": False, "offered": [], "stun": Estimate(900.0, "a table")}, []),
         ({"rdma": False, "pvrdma": False}, []),
-        ({"stun_s": 61.0, "stun_budget_s": None}, []),
+        ({"stun": Estimate(61.0, "a table"), "stun_budget_s": None}, []),
     ],
 )
 def test_what_only_warns_and_what_does_not_matter(changed: dict[str, Any], expected: list[tuple[str, str]]) -> None:
     assert told(**changed) == expected
-
-
-ESTIMATES = [{"megabits": 1000, "seconds": 200}, {"megabits": 25000, "seconds": 9}]
-
-
-@pytest.mark.parametrize(
-    ("gigabytes", "megabits", "estimates", "seconds"),
-    [
-        (16, None, ESTIMATES, 200),
-        (16, 25000, ESTIMATES, 9),
-        (16, 100, ESTIMATES, 2200),
-        (16, None, [], 22),
-        (12, None, [], 22),
-        (16, 1000, [], 220),
-        (16, 100000, [], 22),
-        (48, None, [], None),
-        (0, None, [], None),
-    ],
-)
-def test_the_stun_is_the_servers_estimate_or_the_tables(
-    gigabytes: float, megabits: int | None, estimates: list[dict[str, int]], seconds: float | None
-) -> None:
-    assert stun_estimate(gigabytes, megabits, estimates)[0] == seconds

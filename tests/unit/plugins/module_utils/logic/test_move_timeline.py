@@ -88,6 +88,9 @@ def test_the_page_shows_all_of_it() -> None:
 def test_one_worker_has_the_published_move_beside_it() -> None:
     page = move_timeline_page.page(told(records(200), [move(40, 60)]))
     assert "This worker moved in 20.0 s, the whitepaper&#x27;s in 189 s" in page
+    seen = {"hot_migration": True, "encryption": "required"}
+    page = move_timeline_page.page(told(records(200), [move(40, 60, vsphere=seen)]))
+    assert "in 20.0 s (hot, encryption required), the whitepaper&#x27;s in 189 s" in page
 
 
 def test_any_run_can_be_drawn_and_all_of_its_steps_count() -> None:
