@@ -7,15 +7,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+from ansible.parsing.dataloader import DataLoader
 from ansible_collections.dml.vsphere.plugins.module_utils.logic import (
     findings,
     guest_checks,
+    guest_versions,
     move_events,
     move_lines,
     transport_seen,
 )
+
+TABLE = Path(__file__).resolve().parents[2] / "stacks" / "facts" / "compatibility.yml"
 
 
 def transport_of(
@@ -30,10 +35,18 @@ def transport_of(
     return dict(transport_seen.judge(first["nodes"], second["nodes"], hosts=hosts, at=at, rdma=rdma, usual=usual))
 
 
-def guest_findings(nodes: dict[str, Any], budget: float, lasts: float = 0.0, minutes: float = 0.0) -> Any:
+def guest_findings(
+    nodes: dict[str, Any],
+    budget: float,
+    lasts: float = 0.0,
+    minutes: float = 0.0,
+    hosts: list[dict[str, Any]] | None = None,
+) -> Any:
     """What speaks against moving some nodes, as plain data."""
     given = {"lasts": float(lasts), "minutes": float(minutes) or None}
-    return findings.told(guest_checks.findings(nodes, float(budget), time.time(), **given))
+    found = guest_checks.findings(nodes, float(budget), time.time(), **given)
+    table = DataLoader().load_from_file(str(TABLE)) if hosts else {}
+    return findings.told([*found, *guest_versions.findings(nodes, hosts or [], table)])
 
 
 class FilterModule:

@@ -44,6 +44,11 @@ options:
   bandwidth:
     description: Megabits a second of the vMotion network, by which the stun is estimated. By default 10000.
     type: int
+  records:
+    description:
+      - The file of records of M(dml.vsphere.training_watch) on this machine. Where it is given, step and rate of the
+        job are shown beside the progress of the move.
+    type: path
   accept:
     description:
       - Rules that may be broken, by their names as the refusals tell them in parentheses. Such as V(alarm). They become
@@ -120,11 +125,14 @@ move:
     events: {description: The events of this move., type: list, elements: dict}
     vsphere:
       description:
-        - C(hot_migration), C(power_cycled), C(host) and C(gpus), the last two C(before) and C(after), and C(encryption), by
-          the worker's own setting.
+        - C(hot_migration), C(power_cycled), C(host) and C(gpus), the last two C(before) and C(after), and
+          C(encryption), by the worker's own setting.
       type: dict
 """
 
+import time
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
@@ -132,9 +140,12 @@ from ansible.module_utils.basic import AnsibleModule
 from ..module_utils import progress, runner, single
 from ..module_utils.cluster import holder
 from ..module_utils.logic import findings
+from ..module_utils.logic.live_pace import LivePace
 from ..module_utils.vmotion import checks, move
 from ..module_utils.vsphere import session
+from ..module_utils.watch.growing import Growing
 
+LAST, SILENT = 1 << 16, 2.0  # bytes of records that tell how the job goes; seconds that are worth a word
 ARGUMENTS = {
     "cluster": {"type": "str", "required": True},
     "worker": {"type": "str", "required": True},
@@ -142,21 +153,34 @@ ARGUMENTS = {
     "timeout": {"type": "int", "default": 1800},
     "stun_budget": {"type": "float"},
     "bandwidth": {"type": "int"},
+    "records": {"type": "path"},
     "accept": {"type": "list", "elements": "str", "default": []},
     **progress.ARGUMENTS,
 }
 
 
+def beside(told: progress.Progress, growing: Growing) -> Callable[[str, str], None]:
+    """Tells each event with what the job does just then."""
+    pace = LivePace()
+
+    def tell(about: str, what: str) -> None:
+        pace.feed(growing.more())
+        silent = time.time() - pace.last_seen if pace.last_seen is not None else 0.0
+        told.tell(about, f"{what}; job: {pace.line()}" + (f", silent for {silent:.0f} s" if silent > SILENT else ""))
+
+    return tell
+
+
 def body(module: AnsibleModule) -> dict[str, Any]:
-    params = module.params
-    tell = progress.Progress(params["progress_file"]).tell
+    params, told = module.params, progress.Progress(module.params["progress_file"])
     budget = checks.Budget(params["stun_budget"], params["bandwidth"])
-    chosen = (params["worker"], params["target"], params["timeout"], tuple(params["accept"]))
-    with holder.at_work(), session.session(params) as opened:
-        subject = move.Move(opened, params["cluster"], move.Wish(*chosen, budget, tell))
+    chosen = (params["worker"], params["target"], params["timeout"], tuple(params["accept"]), budget)
+    with holder.at_work(), session.session(params) as opened, Growing(Path(params["records"] or ""), LAST) as growing:
+        tell = beside(told, growing) if params["records"] else told.tell
+        subject = move.Move(opened, params["cluster"], move.Wish(*chosen, tell))
         result = single.converge(module, subject)
-    told = {"findings": findings.told(subject.found)} if subject.found else {}
-    return {**result, **told, **({"move": subject.record} if subject.record else {})}
+    found = {"findings": findings.told(subject.found)} if subject.found else {}
+    return {**result, **found, **({"move": subject.record} if subject.record else {})}
 
 
 def main() -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -95,6 +96,7 @@ def test_every_worker_moves_and_the_job_is_continuous(trial: Trial) -> None:
     done = trial.run()
     assert done.rc == 0, done.out
     assert "continuous, moved: all" in done.out
+    assert re.search(r"worker01: \d+ %; job: step \d+, \d+\.\d images/s, loss ", done.out), "no word of the job"
     assert sorted(trial.moved()) == WORKERS
     verdict = json.loads(trial.kept("verdict.json"))
     assert (verdict["verdict"], verdict["moved"], verdict["breaches"]) == ("continuous", "all", [])
@@ -114,6 +116,33 @@ def test_every_worker_moves_and_the_job_is_continuous(trial: Trial) -> None:
     assert (report.get("tests"), report.get("failures"), report.get("errors")) == ("5", "0", "0")
     assert trial.free()
     assert trial.nodes.look()["state"] == "running"
+
+
+def stays(moved: str) -> list[str]:
+    """Where all are when one of them has gone to the free host."""
+    homes = {name: f"esx{number:02}.lab" for number, name in enumerate(WORKERS, start=1)}
+    return [f"{name} on {host}" for name, host in {**homes, moved: "esx05.lab"}.items()]
+
+
+@pytest.mark.slow
+def test_what_comes_up_in_a_node_keeps_the_next_move_from_beginning(trial: Trial) -> None:
+    """Nodes are looked into before each move: the licence of this one ends while the first worker moves."""
+    trial.train()
+    trial.vcenter.set_host("esx01.lab", vmotion_seconds=5)
+    programs = trial.folder / "bin"
+    programs.mkdir()
+    reach = ["env", f"PATH={programs}:{os.environ['PATH']}", "sh", "-c"]
+    running = trial.begin(vmotion_test_nodes=[{"name": "all", "reach": reach}])
+    wait_for(begun(trial.vcenter, "RelocateVM_Task"))
+    (programs / "nvidia-smi").write_text("#!/bin/sh\necho 'License Status : Unlicensed'\n")
+    (programs / "nvidia-smi").chmod(0o700)
+    text = " ".join(running.communicate(timeout=300)[0].split())
+    assert running.returncode == 2
+    assert "the job is continuous and some of the moves took place: Cluster gpu: all: its vGPU is unlicensed" in text
+    assert len(trial.moved()) == 1
+    verdict = json.loads(trial.kept("verdict.json"))
+    assert [one["moved"] for one in verdict["moves"]] == [True, False]
+    assert trial.free()
 
 
 @pytest.mark.slow
@@ -140,6 +169,8 @@ def test_a_move_that_fails_ends_the_test_although_the_job_lives(trial: Trial) ->
     assert done.rc == 2
     assert "the job is continuous and some of the moves took place" in done.out
     assert "Too slow" in done.out
+    first = trial.moved()[0]
+    assert f"the workers stay where they are: {', '.join(stays(first))}" in " ".join(done.out.split())
     assert len(trial.moved()) == 2
     assert ET.fromstring(trial.kept("junit.xml")).get("failures") == "1"
     assert trial.free()

@@ -19,6 +19,7 @@ from tests.lab.trial import NUMBERS, RUNS, WORKERS
 
 pytestmark = pytest.mark.slow
 ROUNDS = int(os.environ.get("ROLLING_ROUNDS", "10"))
+STUN = 5.0  # a shorter one drowns in the noise of a machine that is busy
 RUN = f"{RUNS}/rolling"
 SSH = "ssh -o BatchMode=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR"
 
@@ -67,7 +68,7 @@ def place(equipped: Place) -> Iterator[Place]:
 
 def test_ten_rounds_in_a_row(place: Place, tmp_path: Path) -> None:
     where = inventory(place, tmp_path)
-    place.lab.hypervisor.ask("PUT", "/moves", {"precopy_seconds": 0.5, "stun_seconds": 1.5})
+    place.lab.hypervisor.ask("PUT", "/moves", {"precopy_seconds": 1, "stun_seconds": STUN})
     train(place, where)
     given: dict[str, Any] = {
         "vmotion_test_launcher": "worker01",
@@ -87,7 +88,7 @@ def test_ten_rounds_in_a_row(place: Place, tmp_path: Path) -> None:
     verdict = json.loads((evidence / "verdict.json").read_text())
     assert (verdict["verdict"], verdict["moved"], verdict["unproven"]) == ("continuous", "all", [])
     assert len(verdict["moves"]) == ROUNDS * len(WORKERS)
-    assert all(one["gap_s"] >= 1.4 for one in verdict["moves"]), "a stun of 1.5 s was not seen"
+    assert all(STUN - 0.5 <= one["gap_s"] < 30 for one in verdict["moves"]), "a stun was not seen as it was"
     timeline = json.loads((evidence / "timeline.json").read_text())
     assert {len(one["stays"]) for one in timeline["hosts"]} == {ROUNDS + 1}
     assert "worker01" in (evidence / "timeline.html").read_text()

@@ -110,10 +110,8 @@ def host_and_guest(stack: Stack, facts: Facts, host_driver: str) -> Iterator[Fin
         yield unknown(f"{pair}; only the same branch is known to fit")
     elif guest not in branch["older_guests"]:
         runs = ", ".join([host, *branch["older_guests"]])
-        words = (
-            f"The vGPU manager {host_driver} runs guests of the branches {runs} and the stack has {driver['version']}"
-        )
-        yield misfit(words, branch["source"])
+        words = f"The vGPU manager {host_driver} runs guests of the branches {runs}"
+        yield misfit(f"{words}, and {driver['version']} is of none of them", branch["source"])
 
 
 def _notes(facts: Facts) -> str:

@@ -26,7 +26,7 @@ from . import checks, clock, seen
 ENDED = ("success", "error")
 CANCEL_SECONDS = 120
 # A line for each percent would bury the others.
-TELL_SECONDS = 1.0
+TELL_SECONDS, WORD_SECONDS = 1.0, 2.0
 GO_ON = "it is where its host says; run again"
 
 
@@ -135,13 +135,14 @@ class Move:
         return self._info(task), False
 
     def _ended(self, task: Any, seconds: float) -> bool:
-        shown, told = None, -math.inf
+        told = -math.inf
+        # The server is silent while the guest is stunned: that is when people wait for a word.
         for values in properties.watch(
-            self.session, [task], ("info.state", "info.progress"), time.monotonic() + seconds
+            self.session, [task], ("info.state", "info.progress"), time.monotonic() + seconds, WORD_SECONDS
         ):
             state, percent = (values[task._moId].get(f"info.{key}") for key in ("state", "progress"))
-            if percent is not None and percent != shown and time.monotonic() - told >= TELL_SECONDS:
-                shown, told = percent, time.monotonic()
+            if percent is not None and time.monotonic() - told >= TELL_SECONDS:
+                told = time.monotonic()
                 self.wish.tell(self.target, f"{percent} %")
             if state in ENDED:
                 return True

@@ -95,13 +95,15 @@ def wait_until(
     )
 
 
-def watch(session: Session, refs: Sequence[Any], paths: Paths, deadline: float) -> Iterator[dict[str, Values]]:
-    """The values of the objects now and after each change, until the deadline."""
+def watch(
+    session: Session, refs: Sequence[Any], paths: Paths, deadline: float, every: float = PUSH_SECONDS
+) -> Iterator[dict[str, Values]]:
+    """The values of the objects now, after each change, and after so many seconds without one, until the deadline."""
     values: dict[str, Values] = {ref._moId: {} for ref in refs}
     with _subscription(session, refs, paths) as collector:
         version = ""
         while (left := deadline - time.monotonic()) > 0:
-            update = _next(session, collector, version, min(left, PUSH_SECONDS))
+            update = _next(session, collector, version, min(left, every))
             if update is not None:
                 version = update.version
                 _merge(values, update)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,10 +15,13 @@ LOOK_SECONDS = 0.2
 
 
 class Growing:
-    """Whole lines that are new since the last look; a file that is not there yet is empty."""
+    """Whole lines that are new since the last look; a file that is not there yet is empty.
 
-    def __init__(self, path: Path) -> None:
-        self._path, self._rest = path, b""
+    With ``last`` the first look begins so many bytes before the end of the file.
+    """
+
+    def __init__(self, path: Path, last: int | None = None) -> None:
+        self._path, self._last, self._rest = path, last, b""
         self._file: BinaryIO | None = None
 
     def __enter__(self) -> Growing:
@@ -33,12 +37,20 @@ class Growing:
             if not self._path.exists():
                 return
             self._file = self._path.open("rb")
+            self._begin(self._file)
         for line in self._file:
             if not line.endswith(b"\n"):
                 self._rest += line
                 return
             whole, self._rest = self._rest + line, b""
             yield json.loads(whole)
+
+    def _begin(self, file: BinaryIO) -> None:
+        size = file.seek(0, os.SEEK_END)
+        skipped = 0 if self._last is None else max(0, size - self._last)
+        file.seek(skipped)
+        if skipped:
+            file.readline()  # it began before
 
     def wait(self) -> None:
         """Until it is worth to look again."""
