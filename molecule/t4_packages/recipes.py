@@ -20,6 +20,9 @@ class Package:
     # path -> (function, number): a library whose function tells the version; or the text of a program
     library: tuple[str, str, int] | None = None
     program: tuple[str, str] | None = None
+    # More that it needs, in the words of its control file; and more files, each with path, text and mode.
+    depends: str = ""
+    files: tuple[tuple[str, str, int], ...] = ()
 
 
 def nvcc(folder: str, release: str) -> tuple[str, str]:
