@@ -173,6 +173,20 @@ def launcher_changed(rng: random.Random) -> Case:
     return run, broken("identity")
 
 
+def switched_by_others(rng: random.Random) -> Case:
+    """A worker is reset through vCenter, moves or not."""
+    run = fill(draw(rng))
+    run.facts["power"] = [{"worker": "w0", "at": run.records[0]["t"], "by": "eve", "what": "VmResettingEvent"}]
+    return run, broken("power_cycle")
+
+
+def parameters_differ(rng: random.Random) -> Case:
+    run = fill(draw(rng))
+    run.facts["checksums"] = {f"w{rank}:summary{rank}.json": "aa" for rank in range(run.ranks)}
+    run.facts["checksums"]["w9:summary9.json"] = "bb"
+    return run, broken("parameters")
+
+
 def slower(rng: random.Random) -> Case:
     run = draw(rng, moves=rng.randint(1, 3))
     run.limits["min_throughput_ratio"] = 0.8
@@ -217,6 +231,8 @@ BROKEN_CASES = (
     transport_changed,
     power_cycled,
     launcher_changed,
+    switched_by_others,
+    parameters_differ,
     slower,
     rank_added,
 )

@@ -4,14 +4,18 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import random
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from plugins.module_utils.logic.continuity import verdict
 
+from . import continuity_cases, continuity_harms
 from .continuity_cases import CONTINUOUS_CASES, INCONCLUSIVE_CASES, Expected, plain
 from .continuity_harms import BROKEN_CASES
 from .continuity_records import Run
@@ -22,6 +26,23 @@ SEED = int(os.environ.get("CONTINUITY_SEED", "0"))
 CASES = (*BROKEN_CASES, *INCONCLUSIVE_CASES, *CONTINUOUS_CASES)
 PLAIN_SHARE = 6  # as many plain runs as of six other kinds
 EACH = -(-SETS // (len(CASES) - 1 + PLAIN_SHARE))
+TABLE = Path(__file__).parents[5] / "docs" / "continuity.md"
+
+
+def count(case: Any) -> int:
+    """How many runs of a kind are drawn."""
+    return EACH * (PLAIN_SHARE if case is plain else 1)
+
+
+def test_so_many_runs_are_drawn_and_each_kind_of_breach_is_planted() -> None:
+    assert sum(map(count, CASES)) >= SETS
+    made = [one for module in (continuity_cases, continuity_harms) for one in vars(module).values()]
+    drawn = {one for one in made if inspect.isfunction(one) and one.__annotations__.get("return") == "Case"}
+    assert drawn == set(CASES), "what is defined is drawn"
+    planted = {kind for case in BROKEN_CASES for kind in case(random.Random(case.__name__))[1].kinds}
+    assert planted == set(
+        re.findall(r"^\| `(\w+)` \|", TABLE.read_text().partition("## Inconclusive")[0], re.MULTILINE)
+    )
 
 
 def wrong(result: dict[str, Any], expected: Expected, run: Run) -> list[str]:
@@ -43,7 +64,7 @@ def wrong(result: dict[str, Any], expected: Expected, run: Run) -> list[str]:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: str(case.__name__))
 def test_no_run_drawn_by_chance_is_judged_wrong(case: Any) -> None:
     errors = []
-    for number in range(EACH * (PLAIN_SHARE if case is plain else 1)):
+    for number in range(count(case)):
         seed = f"{SEED} {case.__name__} {number}"
         run, expected = case(random.Random(seed))
         positional, named = run.arguments()
