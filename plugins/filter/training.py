@@ -12,6 +12,7 @@ from ansible.errors import AnsibleFilterError
 from ansible_collections.dml.vsphere.plugins.module_utils.logic import (
     scaling,
     sweep,
+    training_log,
     training_report,
     training_report_screen,
     transport,
@@ -52,6 +53,12 @@ def report_of(
     return dict(training_report.report(results, published or [], images_per_epoch or None, title))
 
 
+def training_total(output: str) -> float | None:
+    """Images per second of all ranks, where a benchmark printed that at its end; every rank prints the same sum."""
+    totals = training_log.parse(output).totals
+    return max(totals.values(), default=None)
+
+
 def sweep_runs(nodes: list[int], transports: list[str], repeats: int, name: str = "scaling") -> list[dict[str, Any]]:
     """The runs of a scaling measurement in their order, their names beginning with the measurement's."""
     try:
@@ -80,6 +87,7 @@ class FilterModule:
             "transport_proof": transport_proof_of,
             "rdma_counters": transport_counters.counters,
             "allreduce_bytes": transport_counters.least_sent,
+            "training_total": training_total,
             "sweep_runs": sweep_runs,
             "sweep_left": sweep_left,
             "scaling_table": scaling_table,

@@ -6,8 +6,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from collections.abc import Callable
 from typing import Any
+
+# TensorFlow reads it as it is imported, and leaves the CPU out without: https://www.tensorflow.org/xla#auto-clustering
+if "--xla" in sys.argv and "--cpu" in sys.argv:
+    os.environ["TF_XLA_FLAGS"] = "--tf_xla_auto_jit=2 --tf_xla_cpu_global_jit"
 
 import dml_options
 import dml_records
@@ -47,7 +52,8 @@ def main() -> None:
 
 def _variables(model: Any, optimizer: Any) -> Any:
     """All that training changes; a step without gradients lets the optimizer make what it needs."""
-    optimizer.apply_gradients([(tf.zeros_like(one), one) for one in model.trainable_variables])
+    inner = getattr(optimizer, "inner_optimizer", optimizer)
+    inner.apply_gradients([(tf.zeros_like(one), one) for one in model.trainable_variables])
     return [*model.variables, *optimizer.variables()]
 
 

@@ -53,6 +53,7 @@ class Records:
             raise ValueError("stride must be 1 or more and first_step 0 or more")
         self._stride, self._step = stride, first_step - 1
         self._generation, self._images, self._paused = 0, 0, 0.0
+        self._has_told = False
         self._last = None  # type: Any
         self._who = _identity()
         os.makedirs(folder, exist_ok=True)
@@ -76,6 +77,13 @@ class Records:
         if self._step % self._stride:
             return
         self._write({"phase": "train", "loss": _number(loss), "images_per_sec": self._rate()})
+
+    def tell(self, step: int, images_per_sec: Any = None, loss: Any = None) -> None:
+        """Tell of the steps up to this one, for a script that counts and measures by itself."""
+        if self._has_told:
+            self._stride = max(1, step - self._step)
+        self._step, self._has_told = step, True
+        self._write({"phase": "train", "loss": _number(loss), "images_per_sec": _number(images_per_sec)})
 
     @contextlib.contextmanager
     def phase(self, name: str) -> "Iterator[None]":

@@ -21,6 +21,7 @@ from plugins.module_utils.logic.training_log import parse
 from roles.training.files import dml_records
 
 FILES = Path(__file__).parents[3] / "roles" / "training" / "files"
+FOR_TENSORFLOW_1 = ("dml_records.py", "dml_output.py")
 KEYS = [
     "t",
     "step",
@@ -107,6 +108,14 @@ def test_a_pause_is_marked_and_does_not_lower_the_rate(place: Path, monkeypatch:
     assert second["images_per_sec"] == 8 / 2
 
 
+def test_a_script_that_counts_by_itself_tells_how_far_it_is(place: Path) -> None:
+    records = dml_records.start()
+    for step, rate, loss in ((1, "3.2", "81.126"), (10, "3.4", "nan"), (20, None, None), (1, 3.0, None)):
+        records.tell(step, rate, loss)
+    told = [(record["step"], record["stride"], record["images_per_sec"], record["loss"]) for record in lines(place)]
+    assert told == [(1, 1, 3.2, 81.126), (10, 9, 3.4, "nan"), (20, 10, None, None), (1, 1, 3.0, None)]
+
+
 def test_an_elastic_reset_shows(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     records = dml_records.start()
     records.step()
@@ -162,7 +171,7 @@ def test_keras_tells_of_batches_and_evaluation(place: Path, monkeypatch: pytest.
 
 @pytest.mark.parametrize("path", sorted(FILES.glob("*.py")), ids=lambda path: path.name)
 def test_what_runs_on_nodes_keeps_to_old_syntax(path: Path) -> None:
-    oldest = (3, 6) if path.name == "dml_records.py" else (3, 8)
+    oldest = (3, 6) if path.name in FOR_TENSORFLOW_1 else (3, 8)
     tree = ast.parse(path.read_text(), path.name, feature_version=oldest)
     futures = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module == "__future__"]
-    assert path.name != "dml_records.py" or futures == []
+    assert path.name not in FOR_TENSORFLOW_1 or futures == []

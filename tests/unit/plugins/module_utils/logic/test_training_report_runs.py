@@ -77,6 +77,12 @@ def test_the_report_holds_all_of_it() -> None:
     assert "| n2 | openmpi | nodes n1 n2, version 4.1.4 | yes |" in markdown(told)
 
 
+def test_the_last_loss_is_rounded_however_it_came() -> None:
+    told = report([run(1, loss=2.2112989425), run(2, loss="nan"), run(2, 2, loss=None)])
+    (runs,) = [table for table in Page(page(told)).tables if table and table[0][0] == "rdma-1-1"]
+    assert [row[-1] for row in runs] == ["2.211", "nan", "-"]
+
+
 def test_the_terminal_shows_the_published_figures_beside_one_s_own() -> None:
     shown = lines(report(RUNS, PUBLISHED))
     assert shown[:3] == [

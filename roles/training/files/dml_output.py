@@ -1,0 +1,59 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Runs a training script that prints its steps, and records each as it is printed, with the rate that the script gives.
+
+It knows what tf_cnn_benchmarks and Horovod's synthetic benchmarks print::
+
+    python -u dml_output.py .../tf_cnn_benchmarks.py --variable_update=horovod --display_every=1
+"""
+
+# No "from __future__ import annotations" here: TensorFlow 1 runs on a Python that does not know it.
+
+import os
+import re
+import runpy
+import sys
+from typing import Any
+
+import dml_records
+
+STEPS = (
+    re.compile(r"(?P<step>\d+)\timages/sec: (?P<rate>\S+)(?: [^\t]*)?\t(?P<loss>\S+)"),
+    re.compile(r"Iter #(?P<step>\d+): (?P<rate>\S+) img/sec per "),
+)
+
+
+class Output:
+    """Stands before a stream: passes all on to it, and records the lines that tell of a step."""
+
+    def __init__(self, stream: Any, records: Any) -> None:
+        self._stream, self._records, self._rest = stream, records, ""
+
+    def write(self, text: str) -> int:
+        """Take what the script prints, in whatever pieces."""
+        *lines, self._rest = (self._rest + text).split("\n")
+        for line in lines:
+            self._take(line)
+        return int(self._stream.write(text))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def _take(self, line: str) -> None:
+        for pattern in STEPS:
+            found = pattern.match(line)
+            if found:
+                facts = found.groupdict()
+                self._records.tell(int(facts["step"]), facts["rate"], facts.get("loss"))
+
+
+def main() -> None:
+    """Be the script that is named, to itself and to whoever imports beside it."""
+    sys.argv = sys.argv[1:]
+    sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))
+    sys.stdout = Output(sys.stdout, dml_records.start())  # type: ignore[assignment] # all that print needs
+    runpy.run_path(sys.argv[0], run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()
