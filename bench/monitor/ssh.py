@@ -22,7 +22,13 @@ class Servers:
         self._folder, self._count = folder, count
         self._sshd = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin")
         self._running: list[tuple[subprocess.Popen[bytes], int]] = []
+        self._log = folder / "sshd.log"
         self.how = "over ssh, its servers counted" if self._sshd else "by a shell, since this machine has no sshd"
+
+    @property
+    def connections(self) -> int | None:
+        """How many the servers have let in; none where a shell stands for them."""
+        return self._log.read_text().count("Accepted publickey") if self._running else None
 
     @property
     def pids(self) -> set[int]:
@@ -59,11 +65,11 @@ class Servers:
             free.bind(("127.0.0.1", 0))
             port = int(free.getsockname()[1])
         options = [f"-oHostKey={self._folder / 'host'}", f"-oAuthorizedKeysFile={self._folder / 'user.pub'}"]
-        more = ["-oStrictModes=no", "-oUsePAM=no", "-oListenAddress=127.0.0.1", "-oPidFile=none"]
-        server = subprocess.Popen([sshd, "-D", "-f/dev/null", f"-p{port}", *options, *more], stderr=subprocess.DEVNULL)
+        more = ["-oStrictModes=no", "-oUsePAM=no", "-oListenAddress=127.0.0.1", "-oPidFile=none", f"-E{self._log}"]
+        server = subprocess.Popen([sshd, "-D", "-f/dev/null", f"-p{port}", *options, *more])
         deadline = time.monotonic() + DEADLINE
         while socket.socket().connect_ex(("127.0.0.1", port)):
             if server.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError(f"sshd did not start on port {port}")
+                raise RuntimeError(f"sshd did not start on port {port}: {self._log.read_text().strip()}")
             time.sleep(0.1)
         return server, port
