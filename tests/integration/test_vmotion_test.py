@@ -16,11 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyVmomi import vim
 
 from lab.simulator import ROOT, Simulator
 from tests.integration.ansible import Ansible, Outcome
 from tests.integration.killing import begun, wait_for
 from tests.integration.test_vmotion import TAGGED
+from tests.integration.test_worker_rules import by_hand, config, overrides
+from tests.integration.test_worker_vm_gpus import BIG
 from tests.integration.training import Nodes
 from tests.integration.workers import wish
 
@@ -122,6 +125,40 @@ def stays(moved: str) -> list[str]:
     """Where all are when one of them has gone to the free host."""
     homes = {name: f"esx{number:02}.lab" for number, name in enumerate(WORKERS, start=1)}
     return [f"{name} on {host}" for name, host in {**homes, moved: "esx05.lab"}.items()]
+
+
+def test_workers_that_own_a_device_of_their_host_cannot_be_tested(
+    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible], tmp_path: Path
+) -> None:
+    vcenter = start(text=BIG)
+    ansible = ansible_for(vcenter)
+    defaults = {"template": "debian-12", "gpus": [{"device": "10de:20f1"}]}
+    wanted = {"cluster": "gpu", "wait_for_address": False, "defaults": defaults, "workers": [{"name": "w1"}]}
+    assert ansible.module("worker_vm", **wanted).rc == 0
+    vcenter.clear()
+    done = Trial(vcenter, ansible, Nodes(ansible, tmp_path), tmp_path).run("--check")
+    assert done.rc == 2, done.out
+    said = "a vMotion test is not applicable: these workers are tied to their hosts by devices: w1; name those that"
+    assert said in " ".join(done.out.split())
+    assert vcenter.writes() == []
+
+
+@pytest.mark.slow
+def test_a_worker_comes_home_twice_and_ha_that_somebody_switched_is_told(trial: Trial) -> None:
+    trial.train()
+    by_hand(trial.vcenter, overrides)
+    before = str(config(trial.vcenter).drsVmConfig)
+    home = {"vmotion_test_return_home": True, "vmotion_test_rounds": 2, "vmotion_test_workers": WORKERS[:1]}
+    running = trial.begin(**home)
+    wait_for(begun(trial.vcenter, "RelocateVM_Task"))
+    by_hand(trial.vcenter, lambda _vms: vim.cluster.ConfigSpecEx(dasConfig=vim.cluster.DasConfigInfo(enabled=False)))
+    text = " ".join(running.communicate(timeout=300)[0].split())
+    assert running.returncode == 2
+    assert "Cluster gpu: HA was switched during the test; set it back." in text
+    assert "continuous, moved: all" in text
+    assert trial.moved() == WORKERS[:1] * 4
+    assert [one["target"] for one in json.loads(trial.kept("moves.json"))] == ["esx05.lab", "esx01.lab"] * 2
+    assert str(config(trial.vcenter).drsVmConfig) == before, "what DRS was told of the workers is as before"
 
 
 @pytest.mark.slow
