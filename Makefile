@@ -117,8 +117,8 @@ nodes: root setup-nodes ## Tests of the lab's nodes, which need root
 oldest: setup-tests ## The same with the oldest ansible-core and pyVmomi that are supported
 	tools/oldest $(MARKS) --junitxml=$(REPORTS)/oldest.xml
 
-molecule: root setup-nodes ## Test the roles on the lab's nodes, which need root
-	molecule test --all
+molecule: root setup-nodes ## Test the roles on the lab's nodes, which need root; SCENARIO=NAME for one scenario
+	molecule test $(if $(SCENARIO),--scenario-name $(SCENARIO),--all)
 
 bench: setup ## Measure; each prints its ratios
 	@for each in bench/*/run; do echo "== $$each"; "$$each"; done
