@@ -177,6 +177,22 @@ def test_a_run_that_was_killed_is_followed_up_and_never_moves_twice(place: Simul
     assert moves(place) == [WORKER]
 
 
+def test_a_move_elsewhere_that_a_person_began_is_waited_for(start: Start, ansible_for: AnsibleFor) -> None:
+    place = start(text=TAGGED)
+    ansible = ansible_for(place)
+    assert ansible.module("worker_vm", **wish(1)).rc == 0
+    place.clear()
+    place.set_host(HOME, vmotion_seconds=30)
+    with machine(place, WORKER) as vm:
+        task = vm.ref.RelocateVM_Task(vim.vm.RelocateSpec(host=host_of(vm, "esx03.lab")))
+        elsewhere = go(ansible)
+        followed = go(ansible, check=True, target="esx03.lab")
+        task.CancelTask()
+    assert f"the task relocate of {USERNAME} is running on it: wait for its end. (task)" in elsewhere.msg
+    assert followed.result["unmet"] == [], followed.out
+    assert moves(place) == [WORKER]
+
+
 def test_the_plan_moves_each_once_into_a_slot_that_is_free_then(place: Simulator, ansible: Ansible) -> None:
     planned = ansible.module("vmotion_plan", cluster="gpu")
     assert planned.rc == 0, planned.out
@@ -202,9 +218,12 @@ def test_the_plan_moves_each_once_into_a_slot_that_is_free_then(place: Simulator
 def move_by_hand(place: Simulator, target: str) -> None:
     """What a person does in the vSphere Client."""
     with machine(place, WORKER) as vm:
-        hosts = properties.find_all(vm.session, vim.HostSystem, ("name",))
-        (ref,) = [ref for ref, values in hosts if values["name"] == target]
-        do(vm, vm.ref.RelocateVM_Task(vim.vm.RelocateSpec(host=ref)))
+        do(vm, vm.ref.RelocateVM_Task(vim.vm.RelocateSpec(host=host_of(vm, target))))
+
+
+def host_of(vm: Any, name: str) -> Any:
+    hosts = properties.find_all(vm.session, vim.HostSystem, ("name",))
+    return next(ref for ref, values in hosts if values["name"] == name)
 
 
 def test_moves_and_switches_of_power_by_others_are_found(place: Simulator, ansible: Ansible) -> None:

@@ -19,6 +19,7 @@ from ..vm.site import Site
 from ..vsphere import properties, tasks
 from ..vsphere.faults import speaking, words
 from ..vsphere.sdk import vim
+from . import seen
 
 TARGET = (
     "datastore",
@@ -69,7 +70,7 @@ def facts(site: Site, machine: Machine, target: str, running: Sequence[RecentTas
         "rdma": bool(nics.rdma_cards(machine)),
         "pvrdma": bool(more.get(pvrdma.TAG)),
         "snapshot": machine["snapshot"] is not None,
-        "tasks": [_said(one) for one in running if one.what not in (*recent_tasks.MOVES, *HARMLESS)],
+        "tasks": [_said(one) for one in running if one.what not in HARMLESS],
         **_asked(site, machine, ref),
         **_stun(_vgpus(site, ref, profiles), machine, findings.numbers(more.get("config.product.apiVersion")), budget),
     }
@@ -100,9 +101,19 @@ def tasks_on(site: Site, machine: Machine) -> list[RecentTask]:
     return [one for one in recent_tasks.recent(site.session, [machine.ref]) if one.running]
 
 
-def running_move(running: Sequence[RecentTask]) -> Any:
-    """The move among the tasks; None where there is none."""
-    return next((one.ref for one in running if one.what in recent_tasks.MOVES), None)
+def running_move(site: Site, machine: Machine, running: Sequence[RecentTask], target: str) -> Any:
+    """The move to this host among the tasks; None where there is none.
+
+    A task does not tell where it goes, its events do. Of one without events nothing speaks against it.
+    """
+    for one in running:
+        if one.what in recent_tasks.MOVES:
+            info = properties.read_many(site.session, [one.ref], ("info",))[one.ref._moId]["info"]
+            events = seen.events(site.session, machine.ref, machine.name, info.queueTime)
+            targets = {event["target"] for event in seen.of_chain(events, info.eventChainId) if event["target"]}
+            if targets <= {target}:
+                return one.ref
+    return None
 
 
 def _said(one: RecentTask) -> str:

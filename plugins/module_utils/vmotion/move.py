@@ -59,7 +59,7 @@ class Move:
         """On which host the worker is."""
         self.site.refresh([self.wish.worker])
         self.tasks = checks.tasks_on(self.site, self.machine)
-        self.running = checks.running_move(self.tasks)
+        self.running = checks.running_move(self.site, self.machine, self.tasks, self.wish.target)
         return {"host": self.site.host_name(self.machine.host)}
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
