@@ -108,18 +108,17 @@ def variables(stack: Stack, facts: Facts) -> Iterator[Finding]:
 
 def system(stack: Stack, facts: Facts) -> Iterator[Finding]:
     """Each platform has the C library and the Python that the stack says."""
-    source = facts["distributions"]["source"]
     for name, platform in stack["platforms"].items():
         known = row(facts, "distributions", "platform", name)
         if known is None:
             yield unknown(f"the C library and the Python of {name}")
             continue
         if numbers(known["glibc"]) != numbers(platform["glibc"]):
-            yield misfit(f"{name} has glibc {known['glibc']} and the stack says {platform['glibc']}", source)
+            yield misfit(f"{name} has glibc {known['glibc']} and the stack says {platform['glibc']}", known["source"])
         python = stack["python"]
         if python["interpreter"] == "/usr/bin/python3" and series(python["version"], 2) != known["python"]:
             words = f"{name} has Python {known['python']} at /usr/bin/python3 and the stack has {python['version']}"
-            yield misfit(words, source)
+            yield misfit(words, known["source"])
 
 
 def c_library(stack: Stack, facts: Facts) -> Iterator[Finding]:

@@ -174,10 +174,7 @@ def test_a_shipped_stack_fits_together(name: str) -> None:
 
 def test_what_no_source_tells_of_the_shipped_stacks_is_said() -> None:
     assert {name: not_established(stack, FACTS) for name, stack in SHIPPED.items()} == {
-        "a100-2021": [
-            "Not established: on which Python PyTorch 1.10.2 runs.",
-            "Not established: Horovod 0.23.0 with PyTorch 1.10.2.",
-        ],
+        "a100-2021": [],
         "current": [],
         "lab-cpu": [],
         "t4-2019": [],
@@ -220,6 +217,15 @@ def test_a_branch_without_a_source_is_not_guessed() -> None:
 def test_a_cuda_without_a_source_is_not_guessed() -> None:
     stack = changed("current", {"cuda.version": "12.7"})
     assert "Not established: which driver CUDA 12.7 needs." in not_established(stack, FACTS)
+
+
+def test_a_framework_without_a_source_is_not_guessed() -> None:
+    stack = changed("a100-2021", {"framework.version": "1.11.0"})
+    assert misfits(stack, FACTS) == []
+    assert not_established(stack, FACTS) == [
+        "Not established: on which Python PyTorch 1.11.0 runs.",
+        "Not established: Horovod 0.23.0 with PyTorch 1.11.0.",
+    ]
 
 
 def test_a_patch_makes_horovod_fit() -> None:
