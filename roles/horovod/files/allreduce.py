@@ -26,7 +26,9 @@ def by_pytorch() -> tuple[Any, str, float]:
     import torch
 
     hvd.init()
-    summed = hvd.allreduce(torch.tensor([hvd.rank() + 1.0]), op=hvd.Sum)
+    # Only what lies on a GPU goes by NCCL; TensorFlow puts it there by itself.
+    device = torch.device("cuda", hvd.local_rank()) if torch.cuda.is_available() else torch.device("cpu")
+    summed = hvd.allreduce(torch.tensor([hvd.rank() + 1.0], device=device), op=hvd.Sum)
     return hvd, torch.__version__, float(summed[0])
 
 
