@@ -11,11 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from lab.demo import SHARED
 from lab.nodes.network import AUTO
-from lab.running import Lab, Wish
+from lab.running import FOLDER, Lab, Wish
 from tests.integration.ansible import Ansible
 from tests.integration.test_vmotion import TAGGED
 from tests.integration.workers import HOSTS
+from tests.lab.benchmark import SERVED, Cluster
 from tests.lab.places import Place, wish
 from tests.lab.trial import equip
 
@@ -56,6 +58,23 @@ def place(empty: Place) -> Place:
     built = empty.ansible.module("worker_vm", **wish(empty))
     assert built.rc == 0, built.out
     return empty
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Two nodes that can train by TensorFlow and Horovod, whose folder the demo and earlier tests may have filled."""
+    folder = tmp_path_factory.mktemp("cluster")
+    for place in (folder / "served", FOLDER / "shared"):
+        place.mkdir(exist_ok=True)
+    lab = Lab("benchmark")
+    lab.down()
+    lab.up(Wish(None, AUTO, [SHARED, f"{folder / 'served'}:{SERVED}"]))
+    try:
+        made = Cluster(lab, folder)
+        made.build()
+        yield made
+    finally:
+        lab.down()
 
 
 @pytest.fixture

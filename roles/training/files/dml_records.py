@@ -119,12 +119,12 @@ class Records:
         return rate
 
     def _write(self, facts: "dict[str, Any]") -> None:
-        """One write for each line, so that a reader never sees lines of two writers mixed; a full disk is an error."""
+        """One write for each line; of what does not fit the rest is tried too, so that the system says why."""
         place = {"t": time.time(), "step": max(self._step, 0), "stride": self._stride, "generation": self._generation}
         line = json.dumps(dict(place, **self._who, **facts)) + "\n"
         data = line.encode()
-        if os.write(self._file, data) != len(data):
-            raise OSError(f"the record of step {self._step} could not be written whole: is the disk full?")
+        while data:
+            data = data[os.write(self._file, data) :]
 
 
 def keras_callback(records: Records, images: int) -> Any:

@@ -137,6 +137,14 @@ def test_a_full_disk_is_an_error(tmp_path: Path) -> None:
         records.step()
 
 
+def test_what_was_not_written_at_once_is_written_still(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = os.write
+    monkeypatch.setattr(dml_records.os, "write", lambda file, data: write(file, data[:50]))
+    dml_records.start().step(images=8, loss=0.5)
+    (record,) = lines(place)
+    assert record["loss"] == 0.5
+
+
 def test_two_ranks_are_a_continuous_job_to_its_readers(tmp_path: Path) -> None:
     for rank in range(2):
         environment = {

@@ -1,0 +1,212 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""TensorFlow and Horovod train on two nodes by playbooks/train.yml: our benchmark, and scripts with our hooks."""
+
+from __future__ import annotations
+
+import json
+import struct
+from statistics import median
+from typing import Any
+
+import pytest
+
+from tests.lab.benchmark import NAMES, PYTHON, RUNS, SERVED, Cluster
+
+pytestmark = pytest.mark.slow
+SMALL = ["--cpu", "--model", "small", "--image-size", "32", "--batch-size", "8"]
+STEPS, EPOCHS, STEP_SECONDS, WARMUP = 10, 2, 0.1, 4
+KEPT = "/var/lib/dml/kept"
+ITERATIONS = f"""
+import json, numpy
+with numpy.load("{KEPT}/step%d.npz") as values:
+    found = [values[name] for name in values.files]
+    print(json.dumps([int(one) for one in found if one.shape == () and one.dtype == "int64"]))
+"""
+KERAS = """
+import dml_records
+import horovod.tensorflow.keras as hvd
+import tensorflow as tf
+hvd.init()
+records = dml_records.start()
+model = tf.keras.Sequential([tf.keras.layers.Dense(1, input_shape=(4,))])
+model.compile(hvd.DistributedOptimizer(tf.keras.optimizers.legacy.SGD(0.01)), loss="mse")
+data = tf.data.Dataset.from_tensors((tf.random.uniform([16, 4]), tf.random.uniform([16, 1]))).repeat()
+begin = hvd.callbacks.BroadcastGlobalVariablesCallback(0)
+callbacks = [begin, dml_records.keras_callback(records, images=16)]
+model.fit(data, steps_per_epoch=10, epochs=2, validation_data=data, validation_steps=2, callbacks=callbacks, verbose=0)
+"""
+TENSORFLOW_1 = """
+import dml_records
+import horovod.tensorflow as hvd
+import tensorflow as tf
+v1 = tf.compat.v1
+v1.disable_eager_execution()
+hvd.init()
+records = dml_records.start()
+loss = tf.reduce_mean(tf.square(v1.get_variable("weights", [4]) - 1.0))
+optimizer = hvd.DistributedOptimizer(v1.train.GradientDescentOptimizer(0.1))
+train = optimizer.minimize(loss, global_step=v1.train.get_or_create_global_step())
+hooks = [hvd.BroadcastGlobalVariablesHook(0), v1.train.StopAtStepHook(last_step=20)]
+hooks += [dml_records.session_hook(records, images=16, loss=loss)]
+with v1.train.MonitoredTrainingSession(hooks=hooks) as session:
+    while not session.should_stop():
+        session.run(train)
+"""
+# Debian's PyTorch has no Horovod: its own way of training together, over MPI's launcher.
+PYTORCH = """
+import os
+import dml_records
+import torch
+import torch.distributed
+rank, size = (int(os.environ[f"OMPI_COMM_WORLD_{name}"]) for name in ("RANK", "SIZE"))
+torch.distributed.init_process_group("gloo", init_method="tcp://n1:29500", rank=rank, world_size=size)
+torch.manual_seed(rank)
+torch.set_num_threads(1)
+records = dml_records.start()
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 1))
+optimizer = torch.optim.SGD(model.parameters(), 0.05)
+batch, wanted = torch.rand(16, 4), torch.rand(16, 1)
+for number in range(20):
+    optimizer.zero_grad()
+    loss = torch.nn.functional.mse_loss(model(batch), wanted)
+    loss.backward()
+    optimizer.step()
+    records.step(images=len(batch), loss=loss)
+    if number in (9, 19):
+        with records.phase("eval"), torch.no_grad():
+            model(batch)
+"""
+INSTALL = "sudo DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends python3-torch > /dev/null"
+
+
+def picture(shade: int) -> bytes:
+    """An image of one grey, as BMP."""
+    size = 32 * 32 * 3
+    head = struct.pack("<2sIIIIiiHHIIiiII", b"BM", 54 + size, 0, 54, 40, 32, 32, 1, 24, 0, size, 0, 0, 0, 0)
+    return head + bytes([shade]) * size
+
+
+def draw(cluster: Cluster) -> None:
+    """A folder of three classes."""
+    for name, shade in (("dark", 10), ("grey", 120), ("light", 240)):
+        (cluster.served / "images" / name).mkdir(parents=True)
+        for number in range(10):
+            (cluster.served / "images" / name / f"{number}.bmp").write_bytes(picture(shade + number))
+
+
+def options(*more: object) -> dict[str, Any]:
+    """Variables of a run of our benchmark."""
+    return {"training_options": [*SMALL, *map(str, more)], "training_warmup": WARMUP}
+
+
+def check_steps(cluster: Cluster, name: str, first: int, last: int) -> None:
+    """Every rank recorded every step once, as one process on its own node."""
+    for rank, node in enumerate(NAMES):
+        steps = cluster.steps(name, rank)
+        assert [one["step"] for one in steps] == list(range(first, last + 1))
+        assert {(one["host"], one["size"], one["generation"]) for one in steps} == {(node, len(NAMES), 0)}
+        assert len({(one["pid"], one["start"], one["job"]) for one in steps}) == 1
+        assert all(isinstance(one["loss"], float) for one in steps), steps
+
+
+def phases(cluster: Cluster, name: str, rank: int) -> list[tuple[str, str, int]]:
+    """The marks of a rank in the order in which it made them."""
+    marks = [one for one in cluster.records(name) if one["rank"] == rank and "mark" in one]
+    return [(one["phase"], one["mark"], one["step"]) for one in sorted(marks, key=lambda one: float(one["t"]))]
+
+
+def paused(phase: str, step: int) -> list[tuple[str, str, int]]:
+    return [(phase, "begin", step), (phase, "end", step)]
+
+
+def check_rate(cluster: Cluster, result: dict[str, Any], images: int) -> None:
+    """The rate that is told is that of the records, and no more than the pace allows."""
+    rates = [
+        median(one["images_per_sec"] for one in cluster.steps(result["name"], rank)[WARMUP:])
+        for rank in range(len(NAMES))
+    ]
+    assert result["images_per_sec"] == pytest.approx(sum(rates), rel=0.25)
+    assert 0 < result["images_per_sec"] <= len(NAMES) * images / STEP_SECONDS
+
+
+def check_equal(cluster: Cluster, name: str) -> None:
+    """All ranks ended with the same parameters."""
+    told = cluster.summaries(name)
+    assert len({one["parameters_sha256"] for one in told}) == 1
+    assert [one["sha256_of_ranks"] for one in told] == [[one["parameters_sha256"] for one in told]] * len(NAMES)
+
+
+def iterations(cluster: Cluster, step: int) -> list[int]:
+    """The whole numbers of a checkpoint: how many steps its optimizer has made, one of them to make its variables."""
+    said = cluster.inside(NAMES[0], f"{PYTHON} - <<'E'\n{ITERATIONS % step}\nE")
+    return list(json.loads(said))
+
+
+def test_epochs_over_a_folder_with_checkpoints_and_on_from_the_newest(cluster: Cluster) -> None:
+    draw(cluster)
+    common = ["--data", f"{SERVED}/images", "--classes", 3, "--steps", STEPS, "--step-seconds", STEP_SECONDS]
+    common += ["--warmup", WARMUP, "--checkpoint-every", 5, "--checkpoints", KEPT, "--evaluate-every", STEPS]
+    last = STEPS * EPOCHS
+    said, result = cluster.train("epochs", training_steps=last, **options(*common, "--epochs", EPOCHS))
+
+    assert f"step {last} of {last}" in said
+    assert (result["steps"], result["gpus"], result["proof"]["transport"]) == (last, 2, "tcp")
+    check_steps(cluster, "epochs", 1, last)
+    expected = paused("compile", 0)
+    for step in range(5, last + 1, 5):
+        expected += (paused("eval", step) if step % STEPS == 0 else []) + paused("checkpoint", step)
+    assert [phases(cluster, "epochs", rank) for rank in (0, 1)] == [expected] * 2
+    check_rate(cluster, result, images=8)
+    assert STEPS * STEP_SECONDS <= result["seconds_per_epoch"] < 60
+    check_equal(cluster, "epochs")
+    assert [point["images_per_sec"] for point in result["curve"][: WARMUP - 1]] == [None] * (WARMUP - 1)
+    assert cluster.inside(NAMES[0], f"cd {KEPT} && sha256sum --check *.sha256").count(": OK\n") == last // 5
+    assert cluster.inside(NAMES[1], f"ls -A {KEPT}", check=False) == ""
+    assert iterations(cluster, last) == [last + 1]
+
+    _said, result = cluster.train("resumed", **options(*common, "--epochs", EPOCHS + 1, "--resume"))
+    check_steps(cluster, "resumed", last + 1, last + STEPS)
+    assert phases(cluster, "resumed", 1)[:2] == paused("compile", last)
+    check_equal(cluster, "resumed")
+    assert iterations(cluster, last + STEPS) == [last + STEPS + 1]
+    before, after = (median(one["loss"] for one in cluster.steps(name, 0)) for name in ("epochs", "resumed"))
+    assert after < before, "the second run did not learn on"
+
+
+def test_half_precision_and_xla(cluster: Cluster) -> None:
+    words = ["--classes", 10, "--steps", 15, "--step-seconds", STEP_SECONDS, "--warmup", WARMUP, "--fp16", "--xla"]
+    _said, result = cluster.train("half", **options(*words))
+    check_steps(cluster, "half", 1, 15)
+    check_rate(cluster, result, images=8)
+    check_equal(cluster, "half")
+    output = cluster.inside(NAMES[0], f"cat {RUNS}/half/output.log")
+    for rank in (0, 1):
+        assert any(f",{rank}]<" in line and "Compiled cluster using XLA" in line for line in output.splitlines()), (
+            output
+        )
+
+
+def check_hook(cluster: Cluster, name: str, script: str, python: str = PYTHON, **options: Any) -> None:
+    """A script of one's own that makes twenty steps is seen as one."""
+    (cluster.served / f"{name}.py").write_text(script)
+    command = [python, "-u", f"{SERVED}/{name}.py"]
+    _said, result = cluster.train(name, training_command=command, training_warmup=WARMUP, **options)
+    check_steps(cluster, name, 1, 20)
+    told = [paused("eval", 10) + paused("eval", 20) if "eval" in script or name == "keras" else []] * 2
+    assert [phases(cluster, name, rank) for rank in (0, 1)] == told
+    losses = [one["loss"] for one in cluster.steps(name, 0)]
+    assert losses[-1] < losses[0]
+    assert result["images_per_sec"] > 0
+    assert result["job"]["script_sha256"]
+
+
+@pytest.mark.parametrize(("name", "script"), [("keras", KERAS), ("tensorflow1", TENSORFLOW_1)])
+def test_the_hook_for_a_script_of_one_s_own(cluster: Cluster, name: str, script: str) -> None:
+    check_hook(cluster, name, script)
+
+
+def test_the_hook_for_pytorch(cluster: Cluster) -> None:
+    for name in NAMES:
+        cluster.inside(name, INSTALL, seconds=900)
+    check_hook(cluster, "pytorch", PYTORCH, "/usr/bin/python3", training_environment={"GLOO_SOCKET_IFNAME": "eth0"})

@@ -1,0 +1,119 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""However a training on nodes ends, it is told in one sentence, in time, and no process of it is left on any node."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.lab.benchmark import NAMES, RUNS, SERVED, Cluster, await_
+
+pytestmark = pytest.mark.slow
+# From the harm to the end of the job, as the launcher noted it; a silence is noticed after it, and asked for once more.
+SECONDS, SILENCE, SILENT_SECONDS = 30.0, 20, 90.0
+# A node that comes back hears from its kernel that its peer is gone.
+BACK_SECONDS = 180.0
+PROGRAM = Path(__file__).with_name("train.py")
+TRAIN = ["/usr/bin/python3", "-u", f"{SERVED}/{PROGRAM.name}", "--seconds", "0.1"]
+
+
+@pytest.fixture
+def nodes(cluster: Cluster) -> Iterator[Cluster]:
+    """The nodes; what a test has left is ended."""
+    (cluster.served / PROGRAM.name).write_text(PROGRAM.read_text())
+    yield cluster
+    for name in NAMES:
+        cluster.harm(name, "plug")
+        cluster.inside(
+            name, "sudo pkill -9 -x 'mpirun|orted'; sudo pkill -9 -f '[t]rain.py'; sudo rm -rf /dev/shm/*; true"
+        )
+
+
+def ends(nodes: Cluster, name: str, running: subprocess.Popen[str], harmed: float) -> str:
+    """What was said of a run that failed and left nothing, its job within the deadline of the harm."""
+    code, said = nodes.end(running)
+    assert code != 0, said
+    assert nodes.ended(name) - harmed < SECONDS
+    assert nodes.left(name) == []
+    return said
+
+
+def test_a_rank_that_is_killed(nodes: Cluster) -> None:
+    running = nodes.begin("killed", training_command=TRAIN)
+    nodes.trained("killed", running)
+    victim = nodes.steps("killed", 1)[0]["pid"]
+    harmed = time.time()
+    nodes.inside("n2", f"sudo kill -9 {victim}")
+    said = ends(nodes, "killed", running, harmed)
+    why = f"rank 1 on n2 (process {victim}) was ended by signal 9 (Killed)"
+    assert f"The training job {RUNS}/killed on n1 died: {why}." in said
+
+
+def test_a_node_that_is_gone(nodes: Cluster) -> None:
+    running = nodes.begin("gone", training_command=TRAIN, training_silence=SILENCE)
+    nodes.trained("gone", running)
+    harmed = time.time()
+    nodes.harm("n2", "unplug")
+    code, said = nodes.end(running)
+    assert code != 0
+    assert SILENCE <= nodes.ended("gone") - harmed < SILENT_SECONDS
+    step = nodes.steps("gone", 0)[-1]["step"]
+    assert f"The training job {RUNS}/gone on n1 made no step for {SILENCE} s and was stopped;" in said
+    assert f"at step {step}." in said
+    assert "n2: " in said.partition("make sure that no process is left")[2]
+    nodes.harm("n2", "plug")
+    await_(lambda: nodes.left("gone") == [], "what the lost node ran is gone too", BACK_SECONDS)
+
+
+def test_a_disk_that_is_full(nodes: Cluster) -> None:
+    running = nodes.begin("full", training_command=TRAIN, training_runs="/dev/shm/runs")
+    nodes.trained("full", running)
+    harmed = time.time()
+    nodes.inside("n2", "dd if=/dev/zero of=/dev/shm/much bs=4k 2> /dev/null; true")
+    said = ends(nodes, "full", running, harmed)
+    assert "rank 1 on n2 found the disk full: OSError: [Errno 28] No space left on device" in said, said
+
+
+def test_a_script_with_a_syntax_error(nodes: Cluster) -> None:
+    (nodes.served / "wrong.py").write_text("def train(:\n")
+    running = nodes.begin("wrong", training_command=["/usr/bin/python3", f"{SERVED}/wrong.py"])
+    await_(lambda: nodes.started("wrong") > 0, "the job begins")
+    said = ends(nodes, "wrong", running, nodes.started("wrong"))
+    assert f"The training job {RUNS}/wrong on n1 died: rank" in said
+    assert "ended: SyntaxError: invalid syntax." in said
+
+
+def test_a_launcher_that_is_lost_and_comes_back_loses_no_step(nodes: Cluster) -> None:
+    command = [*TRAIN, "--steps", "600"]
+    options = {"training_command": command, "training_steps": 600, "training_ranks_per_node": 2}
+    running = nodes.begin("lost", **options)
+    nodes.trained("lost", running)
+    nodes.harm("n1", "unplug")
+    code, said = nodes.end(running)
+    assert code != 0
+    assert f"The launcher n1 of the training job {RUNS}/lost could not be reached" in said
+    assert "with training_name=lost, which takes the job up if it still runs" in said
+    await_(lambda: not [one for one in nodes.left("lost") if one.startswith("here")], "nobody watches it any more", 30)
+    nodes.harm("n1", "plug")
+    _said, result = nodes.train("lost", **options)
+    assert (result["steps"], result["gpus"], result["job"]["state"]) == (600, 4, "finished")
+    for rank in range(4):
+        steps = nodes.steps("lost", rank)
+        assert [one["step"] for one in steps] == list(range(1, 601))
+        assert {one["host"] for one in steps} == {NAMES[rank // 2]}
+        assert len({(one["pid"], one["start"]) for one in steps}) == 1
+    assert nodes.left("lost") == []
+
+
+def test_a_launcher_that_cannot_be_reached_at_all(nodes: Cluster) -> None:
+    nodes.harm("n1", "unplug")
+    code, said = nodes.end(nodes.begin("never", training_command=TRAIN))
+    assert code != 0
+    assert "n1]: UNREACHABLE!" in said or "n1 | UNREACHABLE" in said
+    nodes.harm("n1", "plug")
+    assert nodes.left("never") == []
