@@ -19,7 +19,7 @@ export GIT_CONFIG_KEY_0 := safe.directory
 export GIT_CONFIG_VALUE_0 := $(CURDIR)
 
 # Seconds that each stage of `make test` may take on a warm machine with two cores; more is a warning.
-STAGES := setup=30 lint=150 sanity=220 unit=150 integration=900
+STAGES := setup=30 static=240 unit=90 integration=900
 STAGES_FULL := $(STAGES) oldest=420
 
 # Tests marked slow run only in test-full.
@@ -30,7 +30,7 @@ SIMULATOR := .cache/vcenter
 GOVC := .cache/govc
 
 .PHONY: help root setup setup-nodes setup-tests environment lock demo test test-full lint lint-python lint-types lint-shell \
-  lint-yaml lint-ansible lint-docs lint-go lint-pins sanity unit integration nodes oldest molecule bench docs build clean
+  lint-yaml lint-ansible lint-docs lint-go lint-pins static sanity unit integration nodes oldest molecule bench docs build clean
 
 help: ## Say what can be done
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -99,11 +99,15 @@ lint-pins: environment
 lock: environment
 	@python tools/pins.py --write
 
+# Both use one processor for most of their time.
+static: environment ## lint and sanity side by side
+	@$(MAKE) --jobs 2 --output-sync=line lint sanity
+
 sanity: environment ## ansible-test sanity, all of it that needs no container
 	tools/sanity
 
 unit: environment ## Unit tests
-	$(PYTEST) tests/unit $(MARKS) --junitxml=$(REPORTS)/unit.xml
+	$(PYTEST) tests/unit $(MARKS) --numprocesses 2 --dist worksteal --junitxml=$(REPORTS)/unit.xml
 
 setup-tests: setup ## Add what the tests need: OpenMPI, as root or by sudo
 	@tools/setup --tests
