@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import ipaddress
@@ -17,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab.nodes import image, surroundings
+from lab.nodes import freezer, image, surroundings
 from lab.nodes.cloudinit import Guest
 from lab.nodes.network import Network
 from lab.nodes.podman import Podman
@@ -29,8 +30,8 @@ CAPABILITIES = "NET_ADMIN,NET_RAW,AUDIT_WRITE,SYS_CHROOT,SYS_PTRACE"
 FIRST_LEASE = 100
 TOLD = "/etc/dml-lab"
 BOOT_SECONDS = 180
-PAUSE_SECONDS = 60
-NOT_FROZEN = "unable to freeze"
+FREEZE_SECONDS = 60
+EMPTY_SECONDS = 30
 LOOK_SECONDS = 0.05
 
 
@@ -62,6 +63,7 @@ class Nodes:
         self.shares: Sequence[Share] = ()
         self.proxy: str | None = None
         self.known: dict[str, Guest] = {}
+        self.processes: dict[str, int] = {}  # the first one of each node
 
     def start(self, guest: Guest) -> Guest:
         """Boot a node, making it if it is not there; the same with its addresses."""
@@ -72,7 +74,7 @@ class Nodes:
         if container not in self.podman.containers(f"{LABEL}={self.lab}"):
             self._create(guest, container)
         self.podman("init", container)
-        pid = self.podman.pid(container)
+        pid = self.processes[guest.key] = self.podman.pid(container)
         run("nsenter", "--target", str(pid), "--uts", "hostname", guest.hostname)
         self.network.connect(self._cable(guest.key), pid, guest.cards)
         self.podman("start", container)
@@ -105,26 +107,14 @@ class Nodes:
         """Stop time in a node, and cut it off: its kernel would go on answering."""
         self.unplug(key)
         try:
-            self._pause(key)
+            freezer.freeze(freezer.group_of(self.processes[key]), FREEZE_SECONDS)
         except LabError:
             self.plug(key)
             raise
 
-    def _pause(self, key: str) -> None:
-        """On a machine that has much to do, runc gives up before every process of the node has stopped: ask again."""
-        deadline = time.monotonic() + PAUSE_SECONDS
-        while True:
-            try:
-                self.podman("pause", self.container(key))
-            except LabError as error:
-                if NOT_FROZEN not in str(error) or time.monotonic() > deadline:
-                    raise
-            else:
-                return
-
     def thaw(self, key: str) -> None:
         """Undo that."""
-        self.podman("unpause", self.container(key))
+        freezer.thaw(freezer.group_of(self.processes[key]))
         self.plug(key)
 
     def unplug(self, key: str) -> None:
@@ -137,6 +127,7 @@ class Nodes:
 
     def clear(self) -> None:
         """Take every node of this lab away, also those of a lab that was killed."""
+        freezer.thaw_below(self.lab)
         if containers := self.podman.containers(f"{LABEL}={self.lab}"):
             self.podman("rm", "--force", "--time", "0", *containers)
         for pattern in (self.lab, f"*/{self.lab}"):  # one hierarchy, or one for each controller
@@ -209,8 +200,21 @@ def _greets(address: str) -> bool:
 
 def _drop(group: Path) -> None:
     """Remove a cgroup whose processes are gone, or were left behind."""
-    for process in [line for path in group.rglob("cgroup.procs") for line in path.read_text().split()]:
-        os.kill(int(process), signal.SIGKILL)
-    for inner in sorted((path for path in group.rglob("*") if path.is_dir()), reverse=True):
-        inner.rmdir()
-    group.rmdir()
+    inner = sorted((path for path in group.rglob("*") if path.is_dir()), reverse=True)
+    for one in (*inner, group):
+        _empty(one)
+        one.rmdir()
+
+
+def _empty(group: Path) -> None:
+    """Return when no process is in a cgroup any more: one that was killed leaves it when the kernel comes to it."""
+    deadline = time.monotonic() + EMPTY_SECONDS
+    while processes := (group / "cgroup.procs").read_text().split():
+        if time.monotonic() > deadline:
+            raise LabError(
+                f"{group} still has the processes {', '.join(processes)}, {EMPTY_SECONDS} s after their end."
+            )
+        for process in processes:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(process), signal.SIGKILL)
+        time.sleep(LOOK_SECONDS)

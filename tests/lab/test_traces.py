@@ -12,7 +12,7 @@ import threading
 import pytest
 
 from lab.hypervisor.backend import HARMS
-from lab.nodes import programs
+from lab.nodes import freezer, programs
 from lab.nodes.network import AUTO
 from lab.nodes.programs import LabError
 from lab.running import Lab, Wish
@@ -49,7 +49,8 @@ def test_killed_lab_is_cleaned(bare: Lab, how: str) -> None:
     stun = threading.Thread(target=_stun, args=(bare,), daemon=True)
     stun.start()
     container = bare.podman.containers(f"dml-lab={bare.lab}")[0]
-    until(lambda: bare.podman.inspect(container)["State"]["Status"] == "paused", "n1 is stunned")
+    group = freezer.group_of(bare.podman.pid(container))
+    until(lambda: freezer.is_frozen(group), "n1 is stunned")
     pid = bare.facts("hypervisor")["pid"]
     os.kill(pid, signal.SIGKILL)
     until(lambda: not alive(pid), "the hypervisor is gone")
