@@ -162,6 +162,19 @@ def test_a_worker_comes_home_twice_and_ha_that_somebody_switched_is_told(trial: 
 
 
 @pytest.mark.slow
+def test_ranks_that_end_with_different_parameters_break_the_job(trial: Trial) -> None:
+    trial.train()
+    for rank, checksum in enumerate(("aa", "aa", "bb", "aa")):
+        summary = trial.nodes.run_dir / f"summary{rank}.json"
+        summary.write_text(json.dumps({"parameters_sha256": checksum}))
+    done = trial.run(vmotion_test_workers=WORKERS[:1], vmotion_test_finish_timeout=2)
+    assert done.rc == 2, done.out
+    assert "the ranks ended with different parameters: all:summary0.json aa" in " ".join(done.out.split())
+    verdict = json.loads(trial.kept("verdict.json"))
+    assert ([one["kind"] for one in verdict["breaches"]], verdict["moved"]) == (["parameters"], "all")
+
+
+@pytest.mark.slow
 def test_what_comes_up_in_a_node_keeps_the_next_move_from_beginning(trial: Trial) -> None:
     """Nodes are looked into before each move: the licence of this one ends while the first worker moves."""
     trial.train()

@@ -17,7 +17,9 @@ from tests.lab.places import Place
 from tests.lab.trial import Traffic, Trial, pretend_rdma, wait_for
 
 pytestmark = pytest.mark.slow
-STUN, SHORT = 6.0, {"max_gap_s": 4, "resume_deadline_s": 6}
+STUN, SHORT = 5.0, {"max_gap_s": 4, "resume_deadline_s": 6}
+# TCP waits twice as long after each try: what was sent as the link was cut comes again within twice the time at most.
+LONGEST = 2 * STUN + 4
 
 
 @pytest.fixture
@@ -73,7 +75,7 @@ def test_harmless_stun(trial: Trial) -> None:
     trial.move(2)
     told = trial.check("harmless_stun")
     assert (told["unproven"], told["source"]) == ([], "others")
-    assert STUN - 0.5 <= told["moves"][0]["gap_s"] < STUN + 4
+    assert STUN - 0.5 <= told["moves"][0]["gap_s"] < LONGEST
     assert trial.transports[0] == {when: dict.fromkeys(trial.names, "tcp") for when in ("before", "after")}
 
 
