@@ -74,7 +74,8 @@ curve:
   contains:
     images_per_sec: {description: Images per second without the first steps; null where none tells., type: float}
     points:
-      description: By C(step) C(seconds) since the first record, C(images_per_sec) of all and the mean C(loss).
+      description:
+        - By C(step) C(seconds) since the first record, C(images_per_sec) of all, null for the first steps, and the mean C(loss).
       type: list
       elements: dict
 """
