@@ -75,7 +75,8 @@ curve:
     images_per_sec: {description: Images per second without the first steps; null where none tells., type: float}
     points:
       description:
-        - By C(step) C(seconds) since the first record, C(images_per_sec) of all and the mean C(loss). First steps have no rate.
+        - By C(step) C(seconds) since the first record, C(images_per_sec) of all and the mean C(loss).
+        - First steps have no rate.
       type: list
       elements: dict
 """
