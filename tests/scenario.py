@@ -20,6 +20,8 @@ GUESTS = ROOT / "playbooks" / "guests.yml"
 INVENTORY = os.environ["MOLECULE_INVENTORY_FILE"]
 QUICK = {"ANSIBLE_PIPELINING": "1", "ANSIBLE_FORCE_COLOR": "0", "ANSIBLE_NOCOLOR": "1"}
 # Ansible's workers begin sessions of their own: only with their namespace all of them end at once.
+LOOK_SECONDS = 30
+LATE = 124  # what timeout says
 KILLABLE = ("unshare", "--pid", "--fork", "--kill-child")
 
 
@@ -64,3 +66,13 @@ def start(
         stderr=subprocess.STDOUT,
         text=True,
     )
+
+
+def meet(running: subprocess.Popen[str], host: Host, moment: str, then: str = "true") -> bool:
+    """Wait, as long as a run lasts, for a moment on a node, and do something there at once."""
+    script = f"until {moment}; do sleep 0.05; done; {then}"
+    while running.poll() is None:
+        met = host.run(f"timeout {LOOK_SECONDS} sh -c %s", script)
+        if met.rc != LATE:
+            return bool(met.rc == 0)
+    return False
