@@ -43,3 +43,10 @@ def test_a_controller_that_was_killed_takes_the_job_up_again_and_misses_no_step(
     records = [json.loads(line) for line in Path(result["records"]).read_text().splitlines()]
     for rank in range(4):
         assert [record["step"] for record in records if record["rank"] == rank] == list(range(1, 601))
+
+
+@pytest.mark.slow
+def test_a_job_that_goes_on_after_its_last_step_is_waited_for(playbook: Playbook) -> None:
+    ran = playbook.run(1600, 0.05, training_steps=5, training_name="one")
+    assert ran.returncode == 0, ran.stdout
+    assert playbook.result("one")["steps"] == 1600
