@@ -34,6 +34,12 @@ options:
     description: Seconds after which the watch ends in any case.
     type: float
     default: 86400
+  asked_by:
+    description:
+      - The number of a process on this machine with which the watch ends too, such as the C(ansible-playbook) that
+        began it; 0 for none.
+    type: int
+    default: 0
 author:
   - The dml.vsphere contributors (@dml-vsphere)
 extends_documentation_fragment:
@@ -57,7 +63,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 ended:
-  description: Why it ended, V(stopped), V(silent) or V(out of time).
+  description: Why it ended, V(stopped), V(silent), V(out of time) or V(nobody asks any more).
   returned: success
   type: str
 nodes:
@@ -76,6 +82,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
+from ..module_utils.guest import supervisor
 from ..module_utils.watch import link, watcher
 from ..module_utils.watch.arguments import NODES
 
@@ -85,14 +92,22 @@ ARGUMENTS = {
     "stop": {"type": "path", "required": True},
     "silence": {"type": "float", "default": 600.0},
     "timeout": {"type": "float", "default": 86400.0},
+    "asked_by": {"type": "int", "default": 0},
 }
+
+
+def is_there(asking: dict[str, Any]) -> bool:
+    """Whether the process that asked for the watch still runs."""
+    return asking["start"] is not None and supervisor.is_alive(asking)
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     links = [link.Link(one["name"], one["reach"], params["folder"]) for one in params["nodes"]]
     files = (Path(params["records"]), Path(params["stop"]))
-    seen = watcher.watch(links, watcher.Wish(*files, params["silence"], params["timeout"]))
+    asking = supervisor.identity(params["asked_by"]) if params["asked_by"] else None
+    wish = watcher.Wish(*files, params["silence"], params["timeout"], lambda: asking is None or is_there(asking))
+    seen = watcher.watch(links, wish)
     nodes = {one.name: {"lines": seen.lines.get(one.name, 0), "breaks": one.breaks, "said": one.said} for one in links}
     return {"changed": False, "ended": seen.ended, "nodes": nodes, "unreadable": seen.unreadable}
 

@@ -5,11 +5,27 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from pathlib import Path
 
 import pytest
 
 from tests.integration.training import Playbook
+
+
+def watchers(run_dir: Path) -> list[str]:
+    """What watches a run, on all nodes, which this machine plays."""
+    found = [path.name for path in Path("/proc").glob("[0-9]*") if is_watcher(path, run_dir)]
+    return [name for name in found if name != str(os.getpid())]
+
+
+def is_watcher(process: Path, run_dir: Path) -> bool:
+    try:
+        words = (process / "cmdline").read_text(errors="replace")
+    except OSError:  # it has ended
+        return False
+    return str(run_dir) in words and "class Folder" in words
 
 
 @pytest.fixture
@@ -35,6 +51,10 @@ def test_a_training_run_is_shown_and_measured(playbook: Playbook) -> None:
 def test_a_controller_that_was_killed_takes_the_job_up_again_and_misses_no_step(playbook: Playbook) -> None:
     arguments, options = (600, 0.05), {"training_steps": 600, "training_name": "one", "training_silence": 60}
     job = playbook.kill_controller(playbook.begin(*arguments, **options), "one", rank=3)
+    deadline = time.monotonic() + 30
+    while watchers(playbook.folder / "runs" / "one"):
+        assert time.monotonic() < deadline, "the watch outlives who asked for it"
+        time.sleep(0.2)
     ran = playbook.run(*arguments, **options)
     assert ran.returncode == 0, ran.stdout
     result = playbook.result("one")

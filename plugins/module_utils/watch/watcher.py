@@ -8,24 +8,25 @@ import json
 import os
 import selectors
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from .link import Link
 
 WAIT_SECONDS = 0.5
-STOPPED, SILENT, OUT_OF_TIME = "stopped", "silent", "out of time"
+STOPPED, SILENT, OUT_OF_TIME, ALONE = "stopped", "silent", "out of time", "nobody asks any more"
 
 
 @dataclass(frozen=True)
 class Wish:
-    """Where records go, and when to end: a file that appears, a job that is silent, a time."""
+    """Where records go, and when to end: a file that appears, a job that is silent, a time, nobody who wants it."""
 
     records: Path
     stop: Path
     silence: float
     timeout: float
+    is_wanted: Callable[[], bool] = lambda: True
 
 
 @dataclass
@@ -66,7 +67,9 @@ def _reason(wish: Wish, seen: Seen, began: float) -> str:
         return STOPPED
     if now - seen.last > wish.silence:
         return SILENT
-    return OUT_OF_TIME if now - began > wish.timeout else ""
+    if now - began > wish.timeout:
+        return OUT_OF_TIME
+    return "" if wish.is_wanted() else ALONE
 
 
 class _Arrivals:

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
+import threading
 from contextlib import redirect_stdout
 from pathlib import Path
 
@@ -33,3 +35,19 @@ def test_the_result_says_why_it_ended_and_what_came_from_where(tmp_path: Path) -
     assert (end.value.code, result["ended"], result["unreadable"]) == (0, "silent", 0)
     assert (result["nodes"]["n1"]["lines"], result["changed"]) == (2, False)
     assert [json.loads(line)["step"] for line in (tmp_path / "out.jsonl").read_text().splitlines()] == [1, 2]
+
+
+def test_it_ends_with_the_process_that_asked_for_it(tmp_path: Path) -> None:
+    files = {"folder": str(tmp_path), "records": str(tmp_path / "out"), "stop": str(tmp_path / "stop")}
+    with subprocess.Popen(["sleep", "60"]) as asking:
+        killing = threading.Timer(1.0, asking.kill)
+        killing.start()
+        answer = io.StringIO()
+        with (
+            patch_module_args({**files, "nodes": [], "asked_by": asking.pid}),
+            redirect_stdout(answer),
+            pytest.raises(SystemExit),
+        ):
+            training_watch.main()
+        assert asking.wait() < 0
+    assert json.loads(answer.getvalue())["ended"] == "nobody asks any more"

@@ -31,7 +31,7 @@ def wait_for(condition: Callable[[], Any]) -> None:
 class Bench:
     """A watch in a thread, over folders of this machine that stand for nodes."""
 
-    def __init__(self, folder: Path, nodes: int = 2, reach: Sequence[str] = HERE, **limits: float) -> None:
+    def __init__(self, folder: Path, nodes: int = 2, reach: Sequence[str] = HERE, **limits: Any) -> None:
         self.out, self.stop = folder / "records.jsonl", folder / "stop"
         self.folders = [folder / f"node{number}" for number in range(nodes)]
         self.links = [link.Link(one.name, reach, str(one)) for one in self.folders]
@@ -131,3 +131,14 @@ def test_a_node_that_cannot_be_reached_is_tried_again_and_told(tmp_path: Path) -
 def test_other_files_are_left_alone(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("x\n")
     assert node_side.Folder(str(tmp_path), {}).look() == []
+
+
+def test_it_ends_when_nobody_wants_it_any_more(tmp_path: Path) -> None:
+    gone = threading.Event()
+    bench = Bench(tmp_path, is_wanted=lambda: not gone.is_set())
+    bench.write(0, record(1))
+    wait_for(bench.came)
+    assert bench.thread.is_alive()
+    gone.set()
+    bench.thread.join(30)
+    assert [one.ended for one in bench.seen] == [watcher.ALONE]
