@@ -118,7 +118,7 @@ def test_an_incomplete_stack_may_be_looked_at(answers: Answers) -> None:
         ("containers", "asks for inputs that were not given: container.digest"),
         ("no containers", "The stack lab-cpu lacks what is wanted of it: It has no 'container'."),
         ("unasked", "The stack lab-cpu does not ask for 'openmpi.version'; it asks for nothing."),
-        ("host", "The vGPU manager 580.65.05 runs guests of the branches 580, 570, 535, and 430.30 is of none of them."),
+        ("host", "580.65.05 runs guests of the branches 580, 570, 535, and 430.30 is of none of them."),
         ("node", "The stack is for debian-12 and the node has ubuntu-24.04."),
         ("misspelt", "openmpi has the unknown key 'verison': did you mean 'version'?"),
         ("misfit", "Horovod 0.28.1 with TensorFlow 2.16.1 does not work."),
