@@ -145,7 +145,8 @@ from ..module_utils.vmotion import checks, move
 from ..module_utils.vsphere import session
 from ..module_utils.watch.growing import Growing
 
-LAST, SILENT = 1 << 16, 2.0  # bytes of records that tell how the job goes; seconds that are worth a word
+LAST = 1 << 16  # bytes of records, which tell how the job goes
+SILENT = 2.0  # seconds that are worth a word
 ARGUMENTS = {
     "cluster": {"type": "str", "required": True},
     "worker": {"type": "str", "required": True},
