@@ -69,4 +69,5 @@ def test_a_controller_that_was_killed_takes_the_job_up_again_and_misses_no_step(
 def test_a_job_that_goes_on_after_its_last_step_is_waited_for(playbook: Playbook) -> None:
     ran = playbook.run(1600, 0.05, training_steps=5, training_name="one")
     assert ran.returncode == 0, ran.stdout
-    assert playbook.result("one")["steps"] == 1600
+    assert playbook.result("one")["job"]["state"] == "finished"
+    assert len((playbook.folder / "runs" / "one" / "rank3.jsonl").read_text().splitlines()) == 1600
