@@ -154,7 +154,8 @@ def test_settings_that_a_killed_run_wrote_and_did_not_load_are_loaded(victim: Ho
 def test_horovod_is_compiled_once_though_a_run_was_killed_and_one_that_lacks_the_framework_fails(
     victim: Host, tmp_path: Path
 ) -> None:
-    wishes = {"horovod_build_environment": WITHOUT_FRAMEWORK}
+    # Another recipe each time, so that none lies on the nodes already.
+    wishes = {"horovod_build_environment": {**WITHOUT_FRAMEWORK, "PLANTED": str(tmp_path)}}
     with (tmp_path / "log").open("w") as out:
         killed = start(GUESTS, "--tags", "horovod", "-e", json.dumps(wishes), cache=tmp_path, out=out)
         compiling = meet(killed, node(NODES[0]), "pgrep -f [p]ip.wheel")
