@@ -149,10 +149,11 @@ def test_a_worker_comes_home_twice_and_ha_that_somebody_switched_is_told(trial: 
     trial.train()
     by_hand(trial.vcenter, overrides)
     before = str(config(trial.vcenter).drsVmConfig)
+    other = vim.cluster.DasConfigInfo(enabled=not config(trial.vcenter).dasConfig.enabled)
     home = {"vmotion_test_return_home": True, "vmotion_test_rounds": 2, "vmotion_test_workers": WORKERS[:1]}
     running = trial.begin(**home)
     wait_for(begun(trial.vcenter, "RelocateVM_Task"))
-    by_hand(trial.vcenter, lambda _vms: vim.cluster.ConfigSpecEx(dasConfig=vim.cluster.DasConfigInfo(enabled=False)))
+    by_hand(trial.vcenter, lambda _vms: vim.cluster.ConfigSpecEx(dasConfig=other))
     text = " ".join(running.communicate(timeout=LONG)[0].split())
     assert running.returncode == 2
     assert "Cluster gpu: HA was switched during the test; set it back." in text
