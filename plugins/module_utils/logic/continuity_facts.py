@@ -68,8 +68,13 @@ def _missing_of_moves(facts: Mapping[str, Any], moves: Sequence[Mapping[str, Any
     missing = _missing_transport if name == "transport" else _missing_vsphere
     for index, observed in enumerate(evidence_of(facts, name, moves)):
         # Of a move that others began nobody was asked to look before it.
-        if not is_external(moves[index]):
+        if not is_external(moves[index]) and not (name == "vsphere" and _never_began(facts, moves[index])):
             yield from (f"{name}: {move_name(moves, index)}: {what}" for what in missing(observed, moves[index]))
+
+
+def _never_began(facts: Mapping[str, Any], move: Mapping[str, Any]) -> bool:
+    """A move that was refused leaves nothing to observe; whether its worker stayed on, vCenter's events tell."""
+    return not move.get("ok") and move.get("started") is None and facts.get("power") is not None
 
 
 def _launcher_pairs(facts: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:

@@ -167,6 +167,15 @@ def test_a_move_that_was_refused_before_it_started_needs_no_steps_around_it() ->
     assert (refused["verdict"], refused["moved"]) == ("continuous", "none")
 
 
+@pytest.mark.parametrize(("history", "told"), [({"power": []}, "continuous"), ({}, "inconclusive")])
+def test_a_move_that_was_refused_needs_no_evidence_of_its_own_beside_that_of_power(
+    history: dict[str, Any], told: str
+) -> None:
+    moves = [{**move(30, 40), "started": None, "completed": None, "ok": False}]
+    known = {**facts(moves), "vsphere": [None], **history}
+    assert verdict(records(), moves, LIMITS, ended="running", facts=known)["verdict"] == told
+
+
 def test_gaps_are_measured_on_ranks_that_do_not_move() -> None:
     """The observer hears nothing of the moved worker for 150 s, while all others train."""
     late = [{**r, "seen": max(r["seen"], 7_181.0)} if r["rank"] == 1 and r["step"] > 31 else r for r in records(250)]
