@@ -101,7 +101,7 @@ lock: environment
 
 # Both use one processor for most of their time.
 static: environment ## lint and sanity side by side
-	@$(MAKE) --jobs 2 --output-sync=line lint sanity
+	@$(MAKE) --jobs 2 lint sanity
 
 sanity: environment ## ansible-test sanity, all of it that needs no container
 	tools/sanity
