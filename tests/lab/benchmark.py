@@ -24,7 +24,8 @@ RUNS = "/var/lib/dml/runs"
 SERVED = "/srv/served"
 # Horovod is compiled where no earlier lab has left it.
 BUILD_SECONDS, RUN_SECONDS, STEP_SECONDS = 3600, 900, 300
-LEFT = "sudo grep -las DML_RUN_ID= /proc/[0-9]*/environ; pgrep -x 'mpirun|orted'; pgrep -f '[s]upervisor.py'; true"
+JOBS = "sudo grep -las DML_RUN_ID= /proc/[0-9]*/environ; pgrep -x 'mpirun|orted'; pgrep -f '[s]upervisor.py'; true"
+WATCHERS = "pgrep -f 'class [F]older'; true"
 NODES = {"node_time_sync": "host", "node_limits": {"nofile": 4096}, "horovod_venv_shared": True}
 
 
@@ -112,17 +113,25 @@ class Cluster:
 
         await_(is_so, f"both ranks of {name} come to step {step}")
 
-    def left(self, name: str) -> list[str]:
-        """Every process of a run: on the nodes that answer any job's, on this machine what watches it."""
-        found = [f"{node}: {line}" for node in NAMES for line in self.inside(node, LEFT, check=False).splitlines()]
+    def left(self) -> list[str]:
+        """Every process of any job on the nodes that answer."""
+        return self._found(JOBS)
+
+    def watchers(self, name: str) -> list[str]:
+        """What watches a run: on the nodes that answer, and on this machine, by the lab's key."""
+        found = self._found(WATCHERS)
         for path in Path("/proc").glob("[0-9]*/cmdline"):
             try:
                 words = path.read_text(errors="replace")
             except OSError:  # it has ended
                 continue
-            if self.runs[name] in words:
+            # What runs in a node is seen here too, as that of other labs is; it has no such key.
+            if self.runs[name] in words and str(self.lab.key) in words:
                 found.append(f"here: {words}")
         return found
+
+    def _found(self, command: str) -> list[str]:
+        return [f"{node}: {line}" for node in NAMES for line in self.inside(node, command, check=False).splitlines()]
 
 
 def await_(true: Callable[[], bool], what: str, seconds: float = STEP_SECONDS) -> None:

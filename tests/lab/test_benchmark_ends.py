@@ -39,8 +39,14 @@ def ends(nodes: Cluster, name: str, running: subprocess.Popen[str], harmed: floa
     code, said = nodes.end(running)
     assert code != 0, said
     assert nodes.ended(name) - harmed < SECONDS
-    assert nodes.left(name) == []
+    leaves_nothing(nodes, name)
     return said
+
+
+def leaves_nothing(nodes: Cluster, name: str, seconds: float = SECONDS) -> None:
+    """The end of a job is told when none of its processes is left; who watched it finds that out by itself."""
+    assert nodes.left() == []
+    await_(lambda: nodes.watchers(name) == [], f"nobody watches {name} any more", seconds)
 
 
 def test_a_rank_that_is_killed(nodes: Cluster) -> None:
@@ -67,7 +73,8 @@ def test_a_node_that_is_gone(nodes: Cluster) -> None:
     assert f"The training job {RUNS}/gone on n1 {told}" in said, said
     assert "n2: " in said.partition("make sure that no process is left")[2]
     nodes.harm("n2", "plug")
-    await_(lambda: nodes.left("gone") == [], "what the lost node ran is gone too", BACK_SECONDS)
+    await_(lambda: nodes.left() == [], "what the lost node ran is gone too", BACK_SECONDS)
+    leaves_nothing(nodes, "gone", BACK_SECONDS)
 
 
 def test_a_disk_that_is_full(nodes: Cluster) -> None:
@@ -99,7 +106,7 @@ def test_a_launcher_that_is_lost_and_comes_back_loses_no_step(nodes: Cluster) ->
     assert code != 0
     assert f"The launcher n1 of the training job {RUNS}/lost could not be asked how it goes" in said, said
     assert "with training_name=lost, which takes the job up if it still runs" in said
-    await_(lambda: not [one for one in nodes.left("lost") if one.startswith("here")], "nobody watches it any more", 30)
+    await_(lambda: nodes.watchers("lost") == [], "nobody watches it any more", SECONDS)
     nodes.harm("n1", "plug")
     _said, result = nodes.train("lost", **options)
     assert (result["steps"], result["gpus"], result["job"]["state"]) == (600, 4, "finished")
@@ -108,7 +115,7 @@ def test_a_launcher_that_is_lost_and_comes_back_loses_no_step(nodes: Cluster) ->
         assert [one["step"] for one in steps] == list(range(1, 601))
         assert {one["host"] for one in steps} == {NAMES[rank // 2]}
         assert len({(one["pid"], one["start"]) for one in steps}) == 1
-    assert nodes.left("lost") == []
+    leaves_nothing(nodes, "lost", BACK_SECONDS)
 
 
 def test_a_launcher_that_cannot_be_reached_at_all(
@@ -121,4 +128,4 @@ def test_a_launcher_that_cannot_be_reached_at_all(
     assert code != 0
     assert "n1]: UNREACHABLE!" in said or "n1 | UNREACHABLE" in said
     nodes.harm("n1", "plug")
-    assert nodes.left("never") == []
+    leaves_nothing(nodes, "never")
