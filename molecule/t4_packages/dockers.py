@@ -22,6 +22,7 @@ NVIDIA = {
     "nvidia-docker": "nvidia_container/nvidia-docker/ubuntu18.04/amd64",
 }
 NVIDIA_KEY = ("nvidia-container", "nvidia_container/nvidia-docker/gpgkey")
+PYTHON = "#!/usr/bin/python3\n"
 HERE = Path(__file__).parent
 UNIT = """[Service]
 Type=notify
@@ -37,9 +38,9 @@ def of_docker() -> list[Package]:
     made = []
     for version, containerd in (("18.09.7", "1.2.6-3"), ("18.09.9", "1.2.13-2")):
         full = f"5:{version}~3-0~ubuntu-bionic"
-        daemon = (HERE / "dockerd").read_text().replace("VERSION", version)
+        daemon = PYTHON + (HERE / "stand_in_dockerd.py").read_text().replace("VERSION", version)
         files = (("/usr/bin/dockerd", daemon, 0o755), ("/lib/systemd/system/docker.service", UNIT, 0o644))
-        client = (("/usr/bin/docker", (HERE / "docker").read_text(), 0o755),)
+        client = (("/usr/bin/docker", PYTHON + (HERE / "stand_in_docker.py").read_text(), 0o755),)
         made += [
             Package("docker", "docker-ce", full, depends="docker-ce-cli, containerd.io (>= 1.2.2-3)", files=files),
             Package("docker", "docker-ce-cli", full, files=client),

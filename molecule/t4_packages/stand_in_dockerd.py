@@ -1,33 +1,36 @@
-#!/usr/bin/python3
-"""What stands for Docker's daemon: reads its settings when it begins, and does not begin with those that Docker would not take."""
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What stands for Docker's daemon: reads its settings, and does not begin with those that Docker would not take."""
+
+from __future__ import annotations
+
 import json
 import os
 import signal
 import socket
 import sys
+from pathlib import Path
 
 KNOWN = {"runtimes", "default-runtime", "registry-mirrors", "log-driver", "live-restore", "data-root"}
-PLACE = "/etc/docker/daemon.json"
+PLACE, PID = Path("/etc/docker/daemon.json"), Path("/run/docker.pid")
 
-settings = json.load(open(PLACE)) if os.path.exists(PLACE) else {}
-unknown = sorted(set(settings) - KNOWN)
+settings = json.loads(PLACE.read_text()) if PLACE.exists() else {}
+unknown = ", ".join(sorted(set(settings) - KNOWN))
 if unknown:
-    sys.exit("unable to configure the Docker daemon with file %s: unknown keys: %s" % (PLACE, ", ".join(unknown)))
+    sys.exit(f"unable to configure the Docker daemon with file {PLACE}: unknown keys: {unknown}")
 runtimes = {name: {"path": one["path"]} for name, one in settings.get("runtimes", {}).items()}
 told = {
     "ServerVersion": "VERSION",
-    "Runtimes": dict(runtimes, runc={"path": "runc"}),
+    "Runtimes": {**runtimes, "runc": {"path": "runc"}},
     "DefaultRuntime": settings.get("default-runtime", "runc"),
     "RegistryConfig": {"Mirrors": [one.rstrip("/") + "/" for one in settings.get("registry-mirrors", [])]},
     "LiveRestoreEnabled": settings.get("live-restore", False),
     "LoggingDriver": settings.get("log-driver", "json-file"),
 }
-with open("/run/docker.info", "w") as file:
-    json.dump(told, file)
-with open("/run/docker.pid", "w") as file:
-    file.write(str(os.getpid()))
+Path("/run/docker.info").write_text(json.dumps(told))
+PID.write_text(str(os.getpid()))
 with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ready:
     address = os.environ["NOTIFY_SOCKET"]
     ready.sendto(b"READY=1", "\0" + address[1:] if address.startswith("@") else address)
 signal.sigwait([signal.SIGTERM])
-os.unlink("/run/docker.pid")
+PID.unlink()
