@@ -34,7 +34,8 @@ def main() -> None:
         records.step(images=chosen.batch_size, loss=loss)
         if pace.is_due(chosen.evaluate_every, number):
             with records.phase("eval"), torch.no_grad():
-                model(images)
+                model.eval()(images)
+                model.train()
         if pace.is_due(chosen.checkpoint_every, number):
             with records.phase("checkpoint"):
                 _keep(parts, kept, number)
@@ -59,8 +60,12 @@ def _begin(chosen: Any, parts: Any, kept: Any, device: Any) -> int:
     """Let all ranks begin with what rank 0 has, from a checkpoint or not; the steps that were made by then."""
 
     def read(file: Any) -> None:
-        for name, state in torch.load(file, map_location=device).items():
-            parts[name].load_state_dict(state)
+        states = torch.load(file, map_location=device)
+        try:
+            for name, part in parts.items():
+                part.load_state_dict(states[name])
+        except (RuntimeError, ValueError) as error:
+            raise dml_options.BenchmarkError(f"the checkpoint {file.name} is of another network") from error
 
     done = kept.restore(read) if chosen.resume and hvd.rank() == 0 else 0
     hvd.broadcast_parameters(parts["model"].state_dict(), root_rank=0)
@@ -111,7 +116,9 @@ def _batches(chosen: Any, device: Any) -> Iterator[Any]:
     folder = datasets.ImageFolder(chosen.data, shape)
     dml_options.check_folder(chosen, len(folder), len(folder.classes), hvd.size())
     share = torch.utils.data.distributed.DistributedSampler(folder, hvd.size(), hvd.rank())
-    loader = torch.utils.data.DataLoader(folder, chosen.batch_size, sampler=share, num_workers=4, drop_last=True)
+    # Workers that stay: new ones for each pass over a small folder would cost more than its images.
+    how = {"num_workers": 4, "persistent_workers": True, "drop_last": True}
+    loader = torch.utils.data.DataLoader(folder, chosen.batch_size, sampler=share, **how)
     epoch = 0
     while True:
         share.set_epoch(epoch)
