@@ -15,6 +15,9 @@ SHOWN_LINES = 10
 # Sentence, rank and node.
 Found = Optional[Tuple[str, Optional[int], Optional[str]]]
 _ERROR = re.compile(r"^\s*(?P<kind>(?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit))(?:: (?P<text>.*))?$")
+_ALONE = re.compile(
+    r"unable to complete a TCP connection\s+to another process:\s+Local host:\s+(\S+)\s+Remote host:\s+(\S+)"
+)
 _NO_SPACE = re.compile(r"No space left on device|ENOSPC")
 
 
@@ -118,10 +121,14 @@ def _by_slots(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Found:
 
 
 def _by_daemon(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Found:
-    del lines, ranks
-    if re.search(r"unable to reliably start one or more daemons", text):
+    del lines
+    if not re.search(r"unable to reliably start one or more daemons", text):
+        return None
+    alone = _ALONE.search(text)
+    if alone is None:
         return "MPI could not start its daemon on some node", None, None
-    return None
+    sentence = f"MPI's daemon on {alone[1]} could not connect to {alone[2]}: look for a firewall between them"
+    return sentence, _first_rank(alone[1], ranks), alone[1]
 
 
 def _by_full_disk(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Found:

@@ -38,6 +38,13 @@ did not launch the job.  could not find an executable:
 Executable: /nowhere/python
 Node: n2
 """
+ALONE = """ORTE was unable to reliably start one or more daemons.
+A process or daemon was unable to complete a TCP connection
+to another process:
+  Local host:    n2
+  Remote host:   n1
+This is usually caused by a firewall on the remote host.
+"""
 TRACEBACK = """[1,1]<stderr>:Traceback (most recent call last):
 [1,1]<stderr>:  File "train.py", line 3, in <module>
 [1,1]<stderr>:    raise RuntimeError("the loss went away")
@@ -61,6 +68,8 @@ PIECES = """[1,1]<stderr>:Traceback (most recent call last):
         (PIECES + EXITED, 1, "rank 1 on n2 ended: RuntimeError: the loss went away", 1, "n2"),
         (LOST, 205, "the launcher lost the node n3", 2, "n3"),
         (NO_PROGRAM, 134, "the program /nowhere/python cannot be run on n2", 1, "n2"),
+        (ALONE, 1, "MPI's daemon on n2 could not connect to n1: look for a firewall between them", 1, "n2"),
+        (ALONE[:54], 1, "MPI could not start its daemon on some node", None, None),
         (
             "ssh: connect to host n4 port 22: No route to host\nORTE was unable to reliably start one or more daemons.",
             255,
