@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 from typing import IO, Any
 
@@ -50,6 +51,12 @@ def run(host: Host, script: str) -> str:
 def proof(host: Host, role: str) -> dict[str, Any]:
     """What a role has proven on a node."""
     return dict(json.loads(run(host, f"cat /etc/ansible/facts.d/dml_{role}.fact")))
+
+
+def debs(host: Host, names: Iterable[str]) -> dict[str, str]:
+    """The versions of packages that dpkg has installed."""
+    told = run(host, "dpkg-query --show --showformat '${Package} ${Version}\\n' " + " ".join(names))
+    return dict(line.split() for line in told.splitlines())
 
 
 def start(

@@ -9,7 +9,7 @@ import json
 import pytest
 from testinfra.host import Host
 
-from tests.scenario import node, proof, run, stack
+from tests.scenario import debs, node, proof, run, stack
 
 CONTAINER = stack("t4-2019")["container"]
 PACKAGES = {one["name"]: one["version"] for one in CONTAINER["packages"]["ubuntu-18.04"]}
@@ -21,19 +21,14 @@ def host() -> Host:
     return node("u2")
 
 
-def versions(host: Host) -> dict[str, str]:
-    told = run(host, "dpkg-query --show --showformat '${Package} ${Version}\\n' " + " ".join(PACKAGES))
-    return dict(line.split() for line in told.splitlines())
-
-
 def test_every_package_is_of_the_stack_and_held_though_newer_ones_are_there(host: Host) -> None:
     assert len(PACKAGES) == 8
-    assert versions(host) == PACKAGES
+    assert debs(host, PACKAGES) == PACKAGES
     assert set(run(host, "apt-mark showhold").split()) == set(PACKAGES)
     for name in ("docker-ce", "nvidia-docker2", "libnvidia-container1"):
         assert len(run(host, f"apt-cache madison {name}").splitlines()) == 2
     run(host, "apt-get --yes --quiet dist-upgrade")
-    assert versions(host) == PACKAGES
+    assert debs(host, PACKAGES) == PACKAGES
 
 
 def test_each_archive_is_trusted_by_its_own_key_alone(host: Host) -> None:

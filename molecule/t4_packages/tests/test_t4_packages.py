@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 from testinfra.host import Host
 
-from tests.scenario import node, proof, run, stack
+from tests.scenario import debs, node, proof, run, stack
 
 STACK = stack("t4-2019")
 DEBS = {
@@ -32,14 +32,8 @@ def dnf() -> Host:
     return node("r1")
 
 
-def debs(host: Host) -> dict[str, str]:
-    """The versions of those packages."""
-    told = run(host, "dpkg-query --show --showformat '${Package} ${Version}\\n' " + " ".join(DEBS))
-    return dict(line.split() for line in told.splitlines())
-
-
 def rpms(host: Host) -> dict[str, str]:
-    """The same of rpm."""
+    """The versions of the packages that rpm has installed."""
     told = run(host, "rpm --query --queryformat '%{NAME} %{VERSION}-%{RELEASE}\\n' " + " ".join(RPMS))
     return dict(line.split() for line in told.splitlines())
 
@@ -50,7 +44,7 @@ def test_the_stack_names_the_versions_of_2019() -> None:
 
 
 def test_apt_has_the_pinned_versions_held_though_newer_ones_are_there(apt: Host) -> None:
-    assert debs(apt) == DEBS
+    assert debs(apt, DEBS) == DEBS
     assert set(run(apt, "apt-mark showhold").split()) == set(DEBS)
     for name in DEBS:
         assert len(run(apt, f"apt-cache madison {name}").splitlines()) >= 2
@@ -59,7 +53,7 @@ def test_apt_has_the_pinned_versions_held_though_newer_ones_are_there(apt: Host)
 def test_no_upgrade_by_apt_changes_them(apt: Host) -> None:
     for how in ("upgrade", "dist-upgrade"):
         run(apt, f"apt-get --yes --quiet {how}")
-        assert debs(apt) == DEBS
+        assert debs(apt, DEBS) == DEBS
 
 
 def test_apt_trusts_each_archive_by_its_own_key_alone(apt: Host) -> None:
