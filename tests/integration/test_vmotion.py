@@ -12,10 +12,9 @@ import pytest
 from pyVmomi import vim
 
 from lab.simulator import USERNAME, Simulator
-from plugins.module_utils.vsphere import properties
 from tests.integration.ansible import Ansible
 from tests.integration.killing import begun, kill_all, wait_for
-from tests.integration.workers import HOSTS, do, machine, reconfigure, switch, wish
+from tests.integration.workers import HOSTS, do, host_of, machine, move, reconfigure, switch, wish
 
 Start = Callable[..., Simulator]
 AnsibleFor = Callable[[Simulator], Ansible]
@@ -197,10 +196,10 @@ def test_the_plan_moves_each_once_into_a_slot_that_is_free_then(place: Simulator
     planned = ansible.module("vmotion_plan", cluster="gpu")
     assert planned.rc == 0, planned.out
     free, seen = {FREE}, []
-    for move in planned.result["moves"]:
-        assert move["target"] in free
-        free = free - {move["target"]} | {move["source"]}
-        seen.append(move["worker"])
+    for one in planned.result["moves"]:
+        assert one["target"] in free
+        free = free - {one["target"]} | {one["source"]}
+        seen.append(one["worker"])
     assert sorted(seen) == [f"worker{number:02}" for number in range(1, 5)]
     assert (planned.result["profile"], planned.result["slots"][FREE]) == ("grid_t4-16c", 1)
     assert planned.result["rdma"] == planned.result["at"], "each has a paravirtual RDMA card on its host"
@@ -215,21 +214,10 @@ def test_the_plan_moves_each_once_into_a_slot_that_is_free_then(place: Simulator
     assert moves(place) == []
 
 
-def move_by_hand(place: Simulator, target: str) -> None:
-    """What a person does in the vSphere Client."""
-    with machine(place, WORKER) as vm:
-        do(vm, vm.ref.RelocateVM_Task(vim.vm.RelocateSpec(host=host_of(vm, target))))
-
-
-def host_of(vm: Any, name: str) -> Any:
-    hosts = properties.find_all(vm.session, vim.HostSystem, ("name",))
-    return next(ref for ref, values in hosts if values["name"] == name)
-
-
 def test_moves_and_switches_of_power_by_others_are_found(place: Simulator, ansible: Ansible) -> None:
     asked = {"cluster": "gpu", "since": time.time()}
     assert go(ansible).rc == 0
-    move_by_hand(place, HOME)
+    move(place, WORKER, HOME)
     switch(place, "worker02", on=False)
     told = ansible.module("vmotion_info", **asked)
     assert told.rc == 0, told.out

@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,14 +19,14 @@ from typing import Any
 import pytest
 from pyVmomi import vim
 
-from lab.simulator import ROOT, Simulator
+from lab.simulator import ROOT, USERNAME, Simulator
 from tests.integration.ansible import Ansible, Outcome
 from tests.integration.killing import begun, wait_for
 from tests.integration.test_vmotion import TAGGED
 from tests.integration.test_worker_rules import by_hand, config, overrides
 from tests.integration.test_worker_vm_gpus import BIG
 from tests.integration.training import Nodes
-from tests.integration.workers import wish
+from tests.integration.workers import host, move, wish
 
 PROGRAM = ROOT / "tests" / "lab" / "train.py"
 WORKERS = [f"worker{number:02}" for number in range(1, 5)]
@@ -226,6 +227,39 @@ def test_a_move_that_fails_ends_the_test_although_the_job_lives(trial: Trial) ->
     assert len(trial.moved()) == 2
     assert ET.fromstring(trial.kept("junit.xml")).get("failures") == "1"
     assert trial.free()
+
+
+@pytest.mark.slow
+def test_by_option_it_goes_on_after_a_move_that_failed_and_still_fails(trial: Trial) -> None:
+    trial.train()
+    trial.vcenter.fault("RelocateVM_Task", "task_fails", fault="HostConnectFault", message="Too slow.")
+    done = trial.run(vmotion_test_go_on=True, vmotion_test_rounds=2, vmotion_test_workers=WORKERS[:1])
+    assert done.rc == 2, done.out
+    assert trial.moved() == WORKERS[:1] * 2
+    verdict = json.loads(trial.kept("verdict.json"))
+    assert (verdict["verdict"], verdict["moved"]) == ("continuous", "some")
+    assert [one["moved"] for one in verdict["moves"]] == [False, True]
+    ended = " ".join(done.out.split()).partition("some of the moves took place: ")[2]
+    assert "Too slow" in ended.partition("the workers stay where they are")[0], "why it failed is not told at the end"
+
+
+@pytest.mark.slow
+def test_a_soak_test_lasts_its_time_and_sees_what_others_move(trial: Trial) -> None:
+    trial.train()
+    lasts, began = 60, time.time()
+    running = trial.begin(vmotion_test_duration=lasts, vmotion_test_workers=WORKERS[:1])
+    wait_for(begun(trial.vcenter, "RelocateVM_Task"))
+    # The first worker's host is free once it has gone.
+    wait_for(lambda: host(trial.vcenter, "worker01") == "esx05.lab")
+    move(trial.vcenter, "worker02", "esx01.lab")
+    text = " ".join(running.communicate(timeout=LONG)[0].split())
+    assert running.returncode == 0, text
+    assert time.time() >= began + lasts
+    moves = json.loads(trial.kept("moves.json"))
+    assert moves[-2]["completed"] < moves[0]["started"] + lasts, "a round began when the time was over"
+    (theirs,) = [one for one in json.loads(trial.kept("verdict.json"))["moves"] if one["worker"] == "worker02"]
+    assert theirs["moved"]
+    assert f"moved by others: {USERNAME} moved worker02 from esx02.lab to esx01.lab" in text
 
 
 @pytest.mark.slow

@@ -94,9 +94,19 @@ def switch(simulator: Simulator, name: str, *, on: bool) -> None:
         do(vm, vm.ref.PowerOnVM_Task() if on else vm.ref.PowerOffVM_Task())
 
 
+def host_of(vm: Any, name: str) -> Any:
+    """The host of that name, as the session of a machine sees it."""
+    found = properties.find_all(vm.session, vim.HostSystem, ("name",))
+    return next(ref for ref, values in found if values["name"] == name)
+
+
 def move(simulator: Simulator, name: str, host: str) -> None:
-    """Move a machine to another host."""
+    """Move a machine to another host, as a person does in the vSphere Client."""
     with machine(simulator, name) as vm:
-        found = properties.find_all(vm.session, vim.HostSystem, ("name",))
-        (target,) = [ref for ref, values in found if values["name"] == host]
-        do(vm, vm.ref.RelocateVM_Task(vim.vm.RelocateSpec(host=target)))
+        do(vm, vm.ref.RelocateVM_Task(vim.vm.RelocateSpec(host=host_of(vm, host))))
+
+
+def host(simulator: Simulator, name: str) -> str:
+    """The host on which a machine is."""
+    with machine(simulator, name) as vm:
+        return str(vm.ref.runtime.host.name)
