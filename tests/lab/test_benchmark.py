@@ -53,31 +53,6 @@ with v1.train.MonitoredTrainingSession(hooks=hooks) as session:
     while not session.should_stop():
         session.run(train)
 """
-# Debian's PyTorch has no Horovod: its own way of training together, over MPI's launcher.
-PYTORCH = """
-import os
-import dml_records
-import torch
-import torch.distributed
-rank, size = (int(os.environ[f"OMPI_COMM_WORLD_{name}"]) for name in ("RANK", "SIZE"))
-torch.distributed.init_process_group("gloo", init_method="tcp://n1:29500", rank=rank, world_size=size)
-torch.manual_seed(rank)
-torch.set_num_threads(1)
-records = dml_records.start()
-model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 1))
-optimizer = torch.optim.SGD(model.parameters(), 0.05)
-batch, wanted = torch.rand(16, 4), torch.rand(16, 1)
-for number in range(20):
-    optimizer.zero_grad()
-    loss = torch.nn.functional.mse_loss(model(batch), wanted)
-    loss.backward()
-    optimizer.step()
-    records.step(images=len(batch), loss=loss)
-    if number in (9, 19):
-        with records.phase("eval"), torch.no_grad():
-            model(batch)
-"""
-INSTALL = "sudo DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends python3-torch > /dev/null"
 
 
 def picture(shade: int) -> bytes:
@@ -90,7 +65,7 @@ def picture(shade: int) -> bytes:
 def draw(cluster: Cluster) -> None:
     """A folder of three classes."""
     for name, shade in (("dark", 10), ("grey", 120), ("light", 240)):
-        (cluster.served / "images" / name).mkdir(parents=True)
+        (cluster.served / "images" / name).mkdir(parents=True, exist_ok=True)
         for number in range(10):
             (cluster.served / "images" / name / f"{number}.bmp").write_bytes(picture(shade + number))
 
@@ -206,9 +181,3 @@ def check_hook(cluster: Cluster, name: str, script: str, python: str = PYTHON, *
 @pytest.mark.parametrize(("name", "script"), [("keras", KERAS), ("tensorflow1", TENSORFLOW_1)])
 def test_the_hook_for_a_script_of_one_s_own(cluster: Cluster, name: str, script: str) -> None:
     check_hook(cluster, name, script)
-
-
-def test_the_hook_for_pytorch(cluster: Cluster) -> None:
-    for name in NAMES:
-        cluster.inside(name, INSTALL, seconds=900)
-    check_hook(cluster, "pytorch", PYTORCH, "/usr/bin/python3", training_environment={"GLOO_SOCKET_IFNAME": "eth0"})
