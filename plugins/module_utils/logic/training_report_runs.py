@@ -59,6 +59,8 @@ def missing(runs: Sequence[Run]) -> Iterator[str]:
         yield f"No loss was recorded by {', '.join(without)}."
     if len({str(sorted((run.get("asked") or {}).items())) for run in runs}) > 1:
         yield "The runs did not all do the same work: their rates cannot be compared."
+    if len({(run["nodes"], run["gpus"], run["transport"]) for run in runs}) == len(runs):
+        yield "Nothing was measured twice: the spread is not known."
 
 
 def _lines(group: Sequence[Run], key: str) -> Iterator[Line]:

@@ -29,6 +29,7 @@ def run(nodes: int, repeat: int = 1, **more: Any) -> dict[str, Any]:
 
 
 RUNS = [run(1), run(2), run(2, 2)]
+ONCE = "Nothing was measured twice: the spread is not known."
 
 
 def test_each_point_has_its_curves_with_a_line_for_each_repeat() -> None:
@@ -46,7 +47,7 @@ def test_what_was_not_recorded_is_not_drawn_but_said() -> None:
     silent = run(1, curve=[{"step": 1, "seconds": 0.0, "images_per_sec": 10.0, "loss": None}])
     (only,) = figures([silent])
     assert "images per second" in only
-    assert list(missing([silent])) == ["No loss was recorded by rdma-1-1."]
+    assert list(missing([silent])) == ["No loss was recorded by rdma-1-1.", ONCE]
     assert figures([run(1, curve=[])]) == []
 
 
@@ -66,6 +67,11 @@ def test_runs_of_other_work_are_not_compared_in_silence() -> None:
     mixed = [run(1, asked={"options": ["--fp16"]}), run(2, asked={"options": []})]
     assert "The runs did not all do the same work: their rates cannot be compared." in report(mixed)["not_measured"]
     assert not any("same work" in text for text in report(RUNS)["not_measured"])
+
+
+def test_a_spread_of_single_runs_is_not_taken_for_one() -> None:
+    assert ONCE in report(RUNS[:2])["not_measured"]
+    assert ONCE not in report(RUNS)["not_measured"]
 
 
 def test_the_report_holds_all_of_it() -> None:
