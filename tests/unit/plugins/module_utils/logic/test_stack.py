@@ -32,7 +32,12 @@ def entries(value: Any) -> list[dict[str, Any]]:
 
 
 def test_the_promised_stacks_are_there() -> None:
-    assert set(SHIPPED) == {"t4-2019", "a100-2021", "current", "lab-cpu"}
+    assert set(SHIPPED) == {"t4-2019", "a100-2021", "current", "current-rocky9", "current-ubuntu24", "lab-cpu"}
+
+
+def test_each_system_that_guests_may_have_is_served_by_a_stack() -> None:
+    served = {platform for document in SHIPPED.values() for platform in document["platforms"]}
+    assert served >= {"ubuntu-20.04", "ubuntu-22.04", "ubuntu-24.04", "rocky-9", "debian-12"}
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -56,6 +61,19 @@ def test_no_checksum_of_a_shipped_stack_serves_two_files(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SHIPPED)
+def test_each_part_of_a_shipped_stack_has_packages_for_each_of_its_platforms(name: str) -> None:
+    document = stack(name)
+    by_platform = [
+        (key, entry[key])
+        for entry in entries(document)
+        for key in ("packages", "build_packages", "repositories")
+        if isinstance(entry.get(key), dict)
+    ]
+    assert len(by_platform) > 2
+    assert [(key, set(held)) for key, held in by_platform if set(held) != set(document["platforms"])] == []
+
+
+@pytest.mark.parametrize("name", SHIPPED)
 def test_every_address_of_a_shipped_stack_comes_from_a_base(name: str) -> None:
     document = stack(name)
     elsewhere = {key: part for key, part in document.items() if key != "bases"}
@@ -67,6 +85,8 @@ def test_only_what_is_licensed_or_unknown_is_asked_for() -> None:
     assert asked == {
         "a100-2021": ["gpu_driver.source.sha256", "framework.packages.torch.sha256"],
         "current": ["bases.licensed", "gpu_driver.source.sha256"],
+        "current-rocky9": ["bases.licensed", "gpu_driver.source.sha256"],
+        "current-ubuntu24": ["bases.licensed", "gpu_driver.source.sha256"],
         "lab-cpu": [],
         "t4-2019": ["bases.licensed", "gpu_driver.source.sha256"],
     }
