@@ -8,7 +8,8 @@ import re
 from collections.abc import Sequence
 
 _NUMBERS = re.compile(r"\d+(?:\.\d+)*")
-_BUILT_FOR_CUDA = re.compile(r"\+cuda(\d+\.\d+)")
+# Packages of cuDNN say it as ``+cuda12.2`` for apt and ``.cuda12.2`` for dnf.
+_BUILT_FOR_CUDA = re.compile(r"[+.]cuda(\d+\.\d+)")
 
 
 def numbers(version: str) -> tuple[int, ...]:

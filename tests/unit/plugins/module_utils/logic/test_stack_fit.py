@@ -142,8 +142,8 @@ PLANTED: list[tuple[str, dict[str, Any], str]] = [
     ),
     (
         "current-rocky9",
-        {"container.packages": {"rocky-9": [{"name": "docker-ce", "version": "28.3.2-1.el9"}]}},
-        "docker-ce 28.3.2-1.el9 is another version and the stack has Docker 28.3.3.",
+        {"cudnn.packages": {"rocky-9": [{"name": "libcudnn8", "version": "8.9.7.29-1.cuda11.8"}]}},
+        "libcudnn8 8.9.7.29-1.cuda11.8 is built for CUDA 11.8 and the stack says cuDNN 8.9.7.29 for CUDA 12.2.",
     ),
     (
         "current-rocky9",

@@ -36,6 +36,7 @@ def test_versions_are_compared_by_number() -> None:
     assert not within("3.12", ["3.9", "3.11"])
     assert within("2.19", ["2.16", None])
     assert built_for_cuda("8.9.7.29-1+cuda12.2") == "12.2"
+    assert built_for_cuda("8.9.7.29-1.cuda12.2") == "12.2"
     assert built_for_cuda("4.1.4-3+b1") is None
     assert same_cuda("12.2", "12.9")
     assert not same_cuda("10.0", "10.1")
