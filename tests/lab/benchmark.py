@@ -42,10 +42,10 @@ class Cluster:
         self.inventory = folder / "hosts.yml"
         self.inventory.write_text(yaml.safe_dump({"workers": {"hosts": hosts, "vars": {**login, **more, **NODES}}}))
 
-    def build(self) -> None:
+    def build(self, stack: str = "lab-cpu") -> None:
         """Everything that training needs, by the playbook for guests."""
         built = self.ansible.playbook(
-            "playbooks/guests.yml", "-i", str(self.inventory), "-e", "stack=lab-cpu", timeout=BUILD_SECONDS
+            "playbooks/guests.yml", "-i", str(self.inventory), "-e", f"stack={stack}", timeout=BUILD_SECONDS
         )
         assert built.rc == 0, built.out
 

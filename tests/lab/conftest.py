@@ -60,21 +60,36 @@ def place(empty: Place) -> Place:
     return empty
 
 
+@contextlib.contextmanager
+def computers(folder: Path, name: str, venv: str) -> Iterator[Cluster]:
+    """Two nodes on which nothing is installed yet; ``venv`` is where they have Horovod's environment in common."""
+    (folder / "served").mkdir()
+    lab = Lab(name)
+    lab.down()
+    lab.up(Wish(None, AUTO, [venv, f"{folder / 'served'}:{SERVED}"]))
+    try:
+        yield Cluster(lab, folder)
+    finally:
+        lab.down()
+
+
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Two nodes that can train by TensorFlow and Horovod, whose folder the demo and earlier tests may have filled."""
-    folder = tmp_path_factory.mktemp("cluster")
-    for place in (folder / "served", FOLDER / "shared"):
-        place.mkdir(exist_ok=True)
-    lab = Lab("benchmark")
-    lab.down()
-    lab.up(Wish(None, AUTO, [SHARED, f"{folder / 'served'}:{SERVED}"]))
-    try:
-        made = Cluster(lab, folder)
+    (FOLDER / "shared").mkdir(exist_ok=True)
+    with computers(tmp_path_factory.mktemp("cluster"), "benchmark", SHARED) as made:
         made.build()
         yield made
-    finally:
-        lab.down()
+
+
+@pytest.fixture(scope="session")
+def unbuilt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Two nodes on which nothing is installed yet, and nothing was compiled for them before."""
+    folder = tmp_path_factory.mktemp("unbuilt")
+    (folder / "venv").mkdir()
+    with computers(folder, "unbuilt", f"{folder / 'venv'}:/opt/dml/horovod:rw") as made:
+        made.ansible.environment["DML_CACHE_DIR"] = str(folder / "cache")
+        yield made
 
 
 @pytest.fixture
