@@ -19,7 +19,7 @@ SOURCE = "openmpi_4.1.4.orig.tar.xz"
 SHA256 = "ddaee7dbdb01eb4fab1fda5b5e03e8bbff026711806c095c1f39bb410f99f263"
 PREFIX = "/usr/local"
 FETCH = f"""
-archive=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | head -1)
+archive=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Codename: bookworm' | head -1)
 sudo /usr/lib/apt/apt-helper download-file "${{archive}}pool/main/o/openmpi/{SOURCE}" /srv/{SOURCE} SHA256:{SHA256}
 """
 # Parts that take long to build and that no training asks for.
