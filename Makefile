@@ -90,7 +90,7 @@ lint-docs: environment
 	antsibull-docs lint-collection-docs --plugin-docs .
 
 lint-go: environment
-	@found=$$(gofmt -l lab/vcenter); test -z "$$found" || { echo "Not formatted by gofmt: $$found"; exit 1; }
+	@found=$$("$$(go env GOROOT)/bin/gofmt" -l lab/vcenter); test -z "$$found" || { echo "Not formatted by gofmt: $$found"; exit 1; }
 	cd lab/vcenter && go vet ./...
 
 lint-pins: environment
