@@ -15,10 +15,10 @@ from typing import Any
 from lab.running import Lab
 from lab.simulator import PASSWORD, USERNAME
 from plugins.module_utils.vm.machine import Machine
-from plugins.module_utils.vsphere import properties, session
+from plugins.module_utils.vsphere import properties, session, tasks
 from plugins.module_utils.vsphere.sdk import vim
 from tests.integration.ansible import Ansible
-from tests.integration.workers import DEFAULTS
+from tests.integration.workers import DEFAULTS, host_of
 
 USER = "trainer"
 LOGIN = ("-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR")
@@ -60,6 +60,12 @@ class Place:
             found = properties.find_all(opened, vim.VirtualMachine, ("name",))
             (ref,) = [ref for ref, values in found if values["name"] == f"worker0{number}"]
             yield Machine(opened, ref)
+
+    def move(self, number: int, host: str) -> None:
+        """Move a worker as a person does in the vSphere Client."""
+        with self.machine(number) as machine:
+            task = machine.ref.RelocateVM_Task(vim.vm.RelocateSpec(host=host_of(machine, host)))
+            tasks.wait(machine.session, tasks.Started(task, "a person", "move"), 60)
 
     def told(self, number: int) -> dict[str, Any]:
         """What the data centre knows of a worker."""

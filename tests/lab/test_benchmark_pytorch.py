@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from statistics import median
 from typing import Any
 
@@ -15,6 +14,7 @@ from lab.simulator import ROOT
 from plugins.module_utils.logic.guest_packages import python_requirements
 from tests.lab.benchmark import NAMES, SERVED, Cluster
 from tests.lab.test_benchmark import KEPT, check_equal, check_hook, check_steps, draw, options, paused, phases
+from tests.lab.trial import together
 
 pytestmark = pytest.mark.slow
 VENV, CHECKPOINTS = "/opt/dml/pytorch", f"{KEPT}-pytorch"
@@ -86,8 +86,7 @@ def nodes(cluster: Cluster) -> Cluster:
     }
 
     def on_all(command: str) -> None:
-        with ThreadPoolExecutor(len(NAMES)) as pool:
-            list(pool.map(lambda name: cluster.inside(name, command, seconds=BUILD_SECONDS), NAMES))
+        together(lambda name: cluster.inside(name, command, seconds=BUILD_SECONDS), NAMES)
 
     on_all(f"sudo apt-get update -qq && {INSTALL} {PACKAGES} > /dev/null && {ENVIRONMENT.format(**words)}")
     cluster.inside(NAMES[0], COMPILE.format(**words), seconds=BUILD_SECONDS)

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from plugins.module_utils.vsphere import properties, tasks
-from plugins.module_utils.vsphere.sdk import vim
+from plugins.module_utils.vsphere import tasks
 from tests.lab.places import Place
 from tests.lab.trial import Traffic, Trial, pretend_rdma, wait_for
 
@@ -32,15 +31,6 @@ def trial(equipped: Place, tmp_path: Path) -> Iterator[Trial]:
     finally:
         made.end()
         equipped.lab.control.heal()
-
-
-def somebody_moves(trial: Trial, number: int, target: str) -> None:
-    """A move that the test did not begin."""
-    with trial.place.machine(number) as machine:
-        hosts = properties.find_all(machine.session, vim.HostSystem, ("name",))
-        (ref,) = [ref for ref, values in hosts if values["name"] == target]
-        task = machine.ref.RelocateVM_Task(vim.vm.RelocateSpec(host=ref))
-        tasks.wait(machine.session, tasks.Started(task, "a person", "move"), 60)
 
 
 def silent_for(trial: Trial, seconds: float) -> None:
@@ -160,7 +150,7 @@ def test_two_workers_at_once(trial: Trial) -> None:
     first, second = trial.free_hosts()
     for number in (2, 3):
         trial.moving(number, STUN, precopy=5)
-    other = threading.Thread(target=somebody_moves, args=(trial, 3, second))
+    other = threading.Thread(target=trial.place.move, args=(3, second))
     trial.move(2, first, at_its_start=other.start)
     other.join()
     assert trial.trained(20, time.time())
@@ -213,7 +203,7 @@ def test_moved_by_somebody_else(trial: Trial) -> None:
     trial.start()
     trial.move(2)
     trial.moving(3, STUN)
-    somebody_moves(trial, 3, trial.free_hosts()[0])
+    trial.place.move(3, trial.free_hosts()[0])
     assert trial.trained(20, time.time())
     told = trial.check("moved_by_somebody_else")
     assert told["moves"][1]["gap_s"] >= STUN - 0.5, "its silence is not explained"

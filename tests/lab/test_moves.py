@@ -11,8 +11,9 @@ import time
 import pytest
 
 from plugins.module_utils.errors import CollectionError
-from plugins.module_utils.vsphere import properties, tasks
+from plugins.module_utils.vsphere import tasks
 from plugins.module_utils.vsphere.sdk import vim
+from tests.integration.workers import host_of
 from tests.lab.places import Place, until
 
 STUN = 5.0
@@ -42,7 +43,7 @@ def test_stun_freezes_and_cuts_off(place: Place) -> None:
     )
     until(lambda: len(_arrivals(place)) > 40, "datagrams arrive")
     began, source, target = time.monotonic(), place.told(2)["host"], place.free_host()
-    _move(place, 2, target)
+    place.move(2, target)
     took, arrived = time.monotonic() - began, len(_arrivals(place))
     assert (source != target, place.told(2)["host"]) == (True, target)
     assert took >= STUN + 1
@@ -69,7 +70,7 @@ def test_cancelled_move_leaves_the_guest_alone(place: Place) -> None:
     place.lab.hypervisor.ask("PUT", "/moves/worker03", {"precopy_seconds": 30, "stun_seconds": STUN})
     before = place.told(3)["host"]
     with place.machine(3) as machine:
-        task = machine.ref.RelocateVM_Task(vim.vm.RelocateSpec(host=_host(machine, place.free_host())))
+        task = machine.ref.RelocateVM_Task(vim.vm.RelocateSpec(host=host_of(machine, place.free_host())))
         until(lambda: task.info.progress is not None, "the move makes progress")
         task.CancelTask()
         with pytest.raises(CollectionError):
@@ -98,14 +99,3 @@ def _arrivals(place: Place) -> list[tuple[int, float, float]]:
     """Of every datagram that arrived whole: number, clock of the sender, clock of the receiver."""
     lines = place.inside(1, "cat receiver.log").stdout.splitlines()
     return [(int(a), float(b), float(c)) for a, b, c in (line.split() for line in lines)]
-
-
-def _host(machine: object, name: str) -> object:
-    found = properties.find_all(machine.session, vim.HostSystem, ("name",))  # type: ignore[attr-defined]
-    return next(ref for ref, values in found if values["name"] == name)
-
-
-def _move(place: Place, number: int, host: str) -> None:
-    with place.machine(number) as machine:
-        task = machine.ref.RelocateVM_Task(vim.vm.RelocateSpec(host=_host(machine, host)))
-        tasks.wait(machine.session, tasks.Started(task, "a person", "move"), 60)

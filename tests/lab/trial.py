@@ -268,10 +268,10 @@ def equip(place: Place) -> None:
     place.inside(1, f"umask 077; mkdir -p .ssh; cat > .ssh/id_ed25519 <<'E'\n{key.read_text()}E")
 
 
-def together(what: Callable[[int], object], numbers: Sequence[int] = NUMBERS) -> None:
+def together(what: Callable[[Any], object], which: Sequence[Any] = NUMBERS) -> None:
     """Do something with several workers at once."""
-    with ThreadPoolExecutor(len(numbers)) as pool:
-        list(pool.map(what, numbers))
+    with ThreadPoolExecutor(len(which)) as pool:
+        list(pool.map(what, which))
 
 
 def wait_for(trial: Trial, true: Callable[[], bool], what: str) -> None:
