@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -17,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lab import digest
 from lab.nodes.programs import LabError, require
 from lab.person import lose_rdma_nic, power_off
 from lab.running import FOLDER, Lab, Wish
@@ -25,6 +25,8 @@ from lab.world import differences, state
 
 PLAYBOOK = Path(sys.executable).parent / "ansible-playbook"
 BOLD, DIM, RED, PLAIN = ("\033[1m", "\033[2m", "\033[31m", "\033[0m") if sys.stdout.isatty() else ("", "", "", "")
+# What the playbooks say comes through a pipe, by which Ansible would not know of the terminal.
+COLOUR = {"ANSIBLE_FORCE_COLOR": "1"} if sys.stdout.isatty() else {}
 World = dict[str, str]
 # The guests' Python with Horovod is one folder for all of them, kept for the next demo.
 SHARED = f"{FOLDER / 'shared'}:/opt/dml/horovod:rw"
@@ -114,13 +116,13 @@ class Demo:
         print(f"{DIM}   ansible-playbook {' '.join(command[1:])}{PLAIN}\n", flush=True)
         self.vcenter.clear()
         began = time.monotonic()
-        environment = {**os.environ, **self.environment, "DML_EVIDENCE_DIR": str(self.evidence)}
-        done = subprocess.run(command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, check=False)
+        environment = {**os.environ, **COLOUR, **self.environment, "DML_EVIDENCE_DIR": str(self.evidence)}
+        code = digest.run(command, ROOT, environment, self.work / f"chapter-{number:02}.log")
         writes = self.vcenter.writes()
-        kept = (done.returncode != 0) == chapter.fails and bool(writes) == chapter.writes
+        kept = (code != 0) == chapter.fails and bool(writes) == chapter.writes
         print(f"\n{DIM}   {_summary(writes)}{PLAIN}", flush=True)
         seconds = time.monotonic() - began
-        return f"{seconds:4.0f} s  {len(writes):3} writes  exit code {done.returncode}  {chapter.title}", kept
+        return f"{seconds:4.0f} s  {len(writes):3} writes  exit code {code}  {chapter.title}", kept
 
     def _command(self, chapter: Chapter) -> list[str]:
         """The command line; the evidence is the first that was taken, the one of before the first change."""
@@ -148,7 +150,7 @@ def main() -> int:
     print(f"\n{BOLD}What was kept{PLAIN}, in {time.monotonic() - began:.0f} s")
     for line, good in kept:
         print(f"  {'yes' if good else RED + 'NO ' + PLAIN}  {line}")
-    print(f"\nThe evidence taken before the change, and the reports, lie in {work}.")
+    print(f"\nThe evidence taken before the change, the reports, and all that each chapter said, lie in {work}.")
     if left_out:
         print(f"{BOLD}Not shown: the guests, training, and vMotion under load.{PLAIN} {left_out}")
     return 0 if all(good for _line, good in kept) else 1

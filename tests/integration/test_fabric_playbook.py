@@ -47,6 +47,7 @@ def test_from_nothing_to_nothing(start: Callable[..., Simulator], ansible_for: C
     planned = run(ansible, "--check", "--diff", **SHARED, fabric_allow_shared_settings=True)
     assert planned.rc == 0 and recap(planned)["changed"] == 2, planned.out
     assert vcenter.writes() == [] and not (ansible.folder / "record").exists()
+    assert "Unable to find" not in planned.out, "of a folder that need not be there yet"
     built = run(ansible, **SHARED, fabric_allow_shared_settings=True)
     assert built.rc == 0 and recap(built)["changed"] == 2, built.out
     assert "vmk1 of esx01.lab -> esx02.lab (10.216.0.2), 8972 bytes: 3 of 3 answered" in built.out

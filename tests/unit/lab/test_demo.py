@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +12,7 @@ from unittest import mock
 import pytest
 import yaml
 
-from lab import demo
+from lab import demo, digest
 from lab.demo import CHAPTERS, Chapter, Demo
 from lab.simulator import DATACENTRES, ROOT
 
@@ -23,8 +22,7 @@ WRITE = {"method": "PowerOnVM_Task", "name": "worker01"}
 def told(chapter: Chapter, tmp_path: Path, *, code: int, writes: list[dict[str, str]]) -> tuple[str, bool, list[str]]:
     """What the demo says of a chapter whose run ended so, and the command that it ran."""
     vcenter: Any = SimpleNamespace(clear=lambda: None, writes=lambda: writes)
-    ended = SimpleNamespace(returncode=code)
-    with mock.patch.object(subprocess, "run", return_value=ended) as run:
+    with mock.patch.object(digest, "run", return_value=code) as run:
         line, kept = Demo(vcenter, {}, tmp_path).tell(1, chapter)
     return line, kept, run.call_args.args[0]
 
