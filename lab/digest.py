@@ -4,17 +4,22 @@
 
 from __future__ import annotations
 
+import os
 import re
+import select
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
-from queue import Empty, Queue
-from threading import Thread
+from typing import Any, TextIO
 
 # A task that is silent for longer is named while it runs.
 PATIENCE_SECONDS = 2.0
+SIGN_SECONDS = 30.0
+BLOCK_BYTES = 65536
 COLOUR = re.compile(r"\x1b\[[\d;]*m")
 TASK = re.compile(r"(TASK|RUNNING HANDLER) \[")
+POLL = re.compile(r"ASYNC (POLL|OK) on ")
 UNEVENTFUL = re.compile(r"(ok|skipping): \[[^\]]+\]( => \(item=.*\))? *$|included: ")
 
 
@@ -30,6 +35,8 @@ class Digest:
         bare = COLOUR.sub("", line).rstrip("\n")
         if not bare:
             self._gap = True
+        elif POLL.match(bare):
+            yield from self.pause()
         elif TASK.match(bare):
             self._held = [line]
         elif self._held and UNEVENTFUL.match(bare):
@@ -55,43 +62,45 @@ class Digest:
 
 def run(command: list[str], folder: Path, environment: dict[str, str], log: Path) -> int:
     """The exit code of a command whose lines are shown in short, and kept whole in a file."""
-    lines: Queue[str] = Queue()
-    digest = Digest()
+    # Ansible leaves it to Python when lines go into a pipe.
+    environment = {**environment, "PYTHONUNBUFFERED": "1"}
+    streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     with (
         log.open("w", encoding="utf-8") as whole,
-        subprocess.Popen(
-            command,
-            cwd=folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        ) as process,
+        subprocess.Popen(command, cwd=folder, env=environment, **streams) as process,
     ):
-        Thread(target=_read, args=(process, lines), daemon=True).start()
-        while line := _next(lines, digest):
-            whole.write(line)
-            _show(digest.take(line))
+        _show(_lines(process), whole)
     return process.returncode
 
 
-def _read(process: subprocess.Popen[str], lines: Queue[str]) -> None:
-    """Hand on line by line, and an empty one at the end."""
+def _lines(process: subprocess.Popen[bytes]) -> Iterator[str | None]:
+    """Line by line, and none where none comes."""
     assert process.stdout
-    for line in process.stdout:
-        lines.put(line)
-    lines.put("")
+    rest = b""
+    while True:
+        if select.select([process.stdout], [], [], PATIENCE_SECONDS)[0]:
+            if not (block := os.read(process.stdout.fileno(), BLOCK_BYTES)):
+                break
+            *lines, rest = (rest + block).split(b"\n")
+            yield from (line.decode(errors="replace") + "\n" for line in lines)
+        # What it left in the background may keep the pipe.
+        elif process.poll() is not None:
+            break
+        else:
+            yield None
+    yield rest.decode(errors="replace")
 
 
-def _next(lines: Queue[str], digest: Digest) -> str:
-    """The next line; what was held back is shown if that takes long."""
-    try:
-        return lines.get(timeout=PATIENCE_SECONDS)
-    except Empty:
-        _show(digest.pause())
-    return lines.get()
-
-
-def _show(lines: Iterator[str]) -> None:
-    print(*lines, sep="", end="", flush=True)
+def _show(lines: Iterator[str | None], whole: TextIO) -> None:
+    """Print in short, with a sign of life where that is silent for long, and write the whole."""
+    digest, spoke, signs = Digest(), time.monotonic(), 0
+    for line in lines:
+        shown = list(digest.pause() if line is None else digest.take(line))
+        whole.write(line or "")
+        silent = time.monotonic() - spoke
+        if shown:
+            spoke, signs = time.monotonic(), 0
+        elif silent > (signs + 1) * SIGN_SECONDS:
+            signs += 1
+            shown = [f"  it goes on [{silent:.0f} s]\n"]
+        print(*shown, sep="", end="", flush=True)

@@ -4,10 +4,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
+import signal
 import sys
 import threading
-from collections.abc import Iterator
+import time
 from pathlib import Path
 from unittest import mock
 
@@ -52,6 +55,8 @@ ok: [gpu]
 PLAY RECAP ****
 gpu                        : ok=1
 """.replace("~", " ")
+# Some who run tests have their Python unbuffered already.
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
 SHOWN = """
 PLAY [Prepare] ****
 
@@ -92,24 +97,54 @@ def test_colours_do_not_hide_what_a_line_is() -> None:
     assert digested(said) == "\nTASK [two] ****\n\x1b[0;33mchanged: [gpu]\x1b[0m\n"
 
 
-def test_a_long_task_is_named_while_it_runs(tmp_path: Path) -> None:
-    gate = tmp_path / "gate"
-    os.mkfifo(gate)
-    program = f"print('TASK [one : Compile] ****', flush=True); open({str(gate)!r}).read(); print('ok: [gpu]')"
-    shown: list[str] = []
+class Opener(io.StringIO):
+    """What is shown; a word in it lets the program go on that waits at the gate."""
 
-    def show(lines: Iterator[str]) -> None:
-        new = list(lines)
-        shown.extend(new)
-        if any("Compile" in line for line in new):
-            threading.Thread(target=gate.write_text, args=("go on",)).start()
+    def __init__(self, word: str, gate: Path) -> None:
+        super().__init__()
+        self._word, self._gate = word, gate
+        os.mkfifo(gate)
 
-    with mock.patch.object(digest, "PATIENCE_SECONDS", 0.05), mock.patch.object(digest, "_show", show):
-        assert (
-            digest.run(["timeout", "20", sys.executable, "-c", program], tmp_path, dict(os.environ), tmp_path / "log")
-            == 0
-        )
-    assert shown == ["TASK [one : Compile] ****\n", "ok: [gpu]\n"]
+    def write(self, text: str) -> int:
+        if self._word in text:
+            threading.Thread(target=self._gate.write_text, args=("go on",)).start()
+        return super().write(text)
+
+
+@pytest.mark.parametrize(
+    ("said", "awaited", "shown"),
+    [
+        ("", "Compile", ""),
+        ("ASYNC POLL on n1: jid=1.2 started=True finished=False\n", "Compile", ""),
+        ("", "it goes on", "  it goes on [0 s]\n"),
+    ],
+    ids=["silent", "polled", "silent for long"],
+)
+def test_a_long_task_is_named_while_it_runs_and_gives_signs_of_life(
+    said: str, awaited: str, shown: str, tmp_path: Path
+) -> None:
+    task, gate = "TASK [one : Compile] ****\n", tmp_path / "gate"
+    program = f"print({task + said!r}, end=''); open({str(gate)!r}).read(); print('ok: [gpu]')"
+    command = ["timeout", "20", sys.executable, "-c", program]
+    with (
+        mock.patch.object(digest, "PATIENCE_SECONDS", 0.05),
+        mock.patch.object(digest, "SIGN_SECONDS", 0.1 if shown else 60),
+        contextlib.redirect_stdout(Opener(awaited, gate)) as out,
+    ):
+        assert digest.run(command, tmp_path, ENVIRONMENT, tmp_path / "log") == 0
+    assert out.getvalue().startswith(f"{task}{shown}")
+    assert out.getvalue().endswith("ok: [gpu]\n") and "ASYNC" not in out.getvalue()
+    assert (tmp_path / "log").read_text() == f"{task}{said}ok: [gpu]\n"
+
+
+def test_what_a_command_leaves_in_the_background_is_not_waited_for(tmp_path: Path) -> None:
+    command = ["sh", "-c", "sleep 40 & echo $! > left; echo done"]
+    began = time.monotonic()
+    try:
+        assert digest.run(command, tmp_path, ENVIRONMENT, tmp_path / "log") == 0
+    finally:
+        os.kill(int((tmp_path / "left").read_text()), signal.SIGKILL)
+    assert time.monotonic() - began < 30
 
 
 def test_the_whole_is_kept_and_the_exit_code_is_the_command_s(
@@ -117,6 +152,6 @@ def test_the_whole_is_kept_and_the_exit_code_is_the_command_s(
 ) -> None:
     (tmp_path / "said").write_text(SAID)
     command = ["sh", "-c", "cat said; exit 3"]
-    assert digest.run(command, tmp_path, dict(os.environ), tmp_path / "log") == 3
+    assert digest.run(command, tmp_path, ENVIRONMENT, tmp_path / "log") == 3
     assert (tmp_path / "log").read_text() == SAID
     assert capsys.readouterr().out == SHOWN
