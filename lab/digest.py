@@ -19,7 +19,8 @@ SIGN_SECONDS = 30.0
 BLOCK_BYTES = 65536
 COLOUR = re.compile(r"\x1b\[[\d;]*m")
 TASK = re.compile(r"(TASK|RUNNING HANDLER) \[")
-POLL = re.compile(r"ASYNC (POLL|OK) on ")
+# Ansible calls it a failure that what it waits for is not there yet.
+POLL = re.compile(r"ASYNC (POLL|OK) on |FAILED - RETRYING: ")
 UNEVENTFUL = re.compile(r"(ok|skipping): \[[^\]]+\]( => \(item=.*\))? *$|included: ")
 
 

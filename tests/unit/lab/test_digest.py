@@ -116,9 +116,10 @@ class Opener(io.StringIO):
     [
         ("", "Compile", ""),
         ("ASYNC POLL on n1: jid=1.2 started=True finished=False\n", "Compile", ""),
+        ("FAILED - RETRYING: [n1]: Compile (9 retries left).\n", "Compile", ""),
         ("", "it goes on", "  it goes on [0 s]\n"),
     ],
-    ids=["silent", "polled", "silent for long"],
+    ids=["silent", "polled", "retried", "silent for long"],
 )
 def test_a_long_task_is_named_while_it_runs_and_gives_signs_of_life(
     said: str, awaited: str, shown: str, tmp_path: Path
@@ -132,8 +133,8 @@ def test_a_long_task_is_named_while_it_runs_and_gives_signs_of_life(
         contextlib.redirect_stdout(Opener(awaited, gate)) as out,
     ):
         assert digest.run(command, tmp_path, ENVIRONMENT, tmp_path / "log") == 0
-    assert out.getvalue().startswith(f"{task}{shown}")
-    assert out.getvalue().endswith("ok: [gpu]\n") and "ASYNC" not in out.getvalue()
+    assert out.getvalue().startswith(f"{task}{shown}") and out.getvalue().endswith("ok: [gpu]\n")
+    assert "ASYNC" not in out.getvalue() and "FAILED" not in out.getvalue()
     assert (tmp_path / "log").read_text() == f"{task}{said}ok: [gpu]\n"
 
 
