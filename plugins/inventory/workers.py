@@ -89,7 +89,8 @@ notes:
     was told one; C(vm_cluster), C(vm_role), C(vm_tenant), C(vm_built), C(vm_uuid), C(vm_host), the ESXi host it is on,
     C(vm_power), C(on) or C(off); C(vm_gpus), all its GPUs in words, and C(vm_profiles), its vGPU profiles;
     C(vm_rdma_mac), C(vm_rdma_protocol) and C(vm_rdma_address) of its PVRDMA card.
-  - A worker that has moved, or was switched on, is seen as it was until the cache ends. C(--flush-cache) reads anew.
+  - A worker that has moved, or was switched on, is seen as it was until the cache ends.
+    C(ansible-playbook --flush-cache) reads anew.
 seealso:
   - module: dml.vsphere.worker_vm
 author:
