@@ -20,7 +20,7 @@ export GIT_CONFIG_VALUE_0 := $(CURDIR)
 
 # Seconds that each stage of `make test` may take on a warm machine with two cores; more is a warning.
 STAGES := setup=30 static=240 unit=90 integration=900
-STAGES_FULL := $(STAGES) oldest=420 nodes=6000 molecule=3600
+STAGES_FULL := $(STAGES) oldest=1200 nodes=6000 molecule=3600
 
 # Tests marked slow run only in test-full.
 PYTEST := python -m pytest
@@ -119,7 +119,7 @@ nodes: root setup-nodes ## Tests of the lab's nodes, which need root
 	$(PYTEST) tests/lab $(MARKS) --junitxml=$(REPORTS)/nodes.xml
 
 oldest: setup-tests ## The same with the oldest ansible-core and pyVmomi that are supported
-	tools/oldest $(MARKS) --junitxml=$(REPORTS)/oldest.xml
+	tools/oldest $(MARKS) --numprocesses 3 --dist worksteal --junitxml=$(REPORTS)/oldest.xml
 
 molecule: root setup-nodes ## Test the roles on the lab's nodes, which need root; SCENARIO=NAME for one scenario
 	molecule test $(if $(SCENARIO),--scenario-name $(SCENARIO),--all)
