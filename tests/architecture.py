@@ -14,55 +14,10 @@ from typing import Any
 
 import yaml
 
-# Which rooms a room may import. A room is a file or folder of plugins/module_utils, or another folder of plugins.
-SUBJECTS = {"vsphere", "logic", "plan", "errors"}
-MAY_IMPORT: dict[str, set[str]] = {
-    "errors": set(),
-    "logic": {"logic"},
-    "plan": {"errors"},
-    "vsphere": {"vsphere", "errors"},
-    "esxi": {"esxi", *SUBJECTS},
-    "cluster": {"cluster", "esxi", *SUBJECTS},
-    "fabric": {"fabric", "esxi", *SUBJECTS},
-    "vm": {"vm", *SUBJECTS},
-    "vmotion": {"vmotion", "vm", "cluster", "esxi", *SUBJECTS},
-    "guest": {"guest", "logic", "plan", "errors"},
-    "watch": {"watch"},
-    "runner": {"plan", "errors"},
-    "single": {"runner", "plan", "errors"},
-    "progress": set(),
-    "modules": {
-        "runner",
-        "single",
-        "progress",
-        "esxi",
-        "cluster",
-        "fabric",
-        "vm",
-        "vmotion",
-        "guest",
-        "watch",
-        *SUBJECTS,
-    },
-    "inventory": {"vm", "vsphere", "logic", "errors"},
-    "action": {"plugin_utils", "logic", "plan", "errors"},
-    "plugin_utils": {"plugin_utils", "logic", "errors"},
-    "filter": {"logic", "errors"},
-    "lookup": {"logic", "errors"},
-    "doc_fragments": set(),
-}
-# What a room may import from outside the collection and the standard library.
-FOREIGN: dict[str, set[str]] = {
-    "vsphere": {"pyVim", "pyVmomi", "ansible"},
-    "modules": {"ansible"},
-    "inventory": {"ansible"},
-    "action": {"ansible"},
-    "plugin_utils": {"ansible"},
-    "filter": {"ansible"},
-    "lookup": {"ansible"},
-}
+from tests.rooms import FOREIGN, MAY_IMPORT, may_import, room_of
+
 # Rooms that also run inside a worker, with the oldest Python that ansible-core reaches there.
-IN_WORKERS = {"errors", "plan", "runner", "logic", "guest"}
+IN_WORKERS = {"errors", "plan", "runner", "logic", "guest", "watch"}
 OLDEST_PYTHON = (3, 8)
 DOC_BLOCKS = ("DOCUMENTATION", "EXAMPLES", "RETURN")
 MODULE_ENDS = {"exit_json", "fail_json"}
@@ -145,16 +100,6 @@ class Checkout:
         return words
 
 
-def room_of(name: tuple[str, ...]) -> str:
-    """The room of a dotted name; empty where it is none of the collection's plugins."""
-    name = name[3:] if name[:3] == ("ansible_collections", "dml", "vsphere") else name
-    if name[:1] != ("plugins",) or len(name) < 2:
-        return ""
-    if name[1] != "module_utils":
-        return name[1]
-    return name[2] if len(name) > 2 else "module_utils"
-
-
 def blocks_of(source: Source) -> dict[str, ast.Assign]:
     """The documentation blocks of a plugin, by name."""
     return {
@@ -177,8 +122,33 @@ def arrows(checkout: Checkout) -> Iterator[str]:
             continue
         for node, name in source.imports():
             target = room_of(name)
-            if target and target not in MAY_IMPORT[source.room]:
+            if target and not may_import(source.room, target):
                 yield f"{source.where(node)}: {source.room} imports {target}"
+
+
+def circles(checkout: Checkout) -> Iterator[str]:
+    """No file imports one that imports it, whether at once or over others, for types alone or not."""
+    files = {source.parts for source in checkout.plugins}
+    ahead = {
+        source.parts: {cut for _node, name in source.imports() for cut in (name, name[:-1]) if cut in files}
+        for source in checkout.plugins
+    }
+    for start in sorted(ahead):
+        seen, waiting = set[tuple[str, ...]](), [start]
+        while waiting:
+            fresh = ahead[waiting.pop()] - seen
+            seen |= fresh
+            waiting += fresh
+        if start in seen:
+            yield f"{'/'.join(start)}.py imports itself over {', '.join(sorted('/'.join(one) for one in ahead[start]))}"
+
+
+def in_its_package(checkout: Checkout) -> Iterator[str]:
+    """A file that bears the name of a package beside it belongs into that package."""
+    for source in checkout.plugins:
+        for package in sorted(path.name for path in source.path.parent.iterdir() if path.is_dir()):
+            if source.path.stem == package or source.path.stem.startswith(f"{package}_"):
+                yield f"{source.name} belongs into {source.path.parent.name}/{package}"
 
 
 def foreign_imports(checkout: Checkout) -> Iterator[str]:
@@ -205,7 +175,7 @@ def one_gate(checkout: Checkout) -> Iterator[str]:
 def old_python(checkout: Checkout) -> Iterator[str]:
     """What also runs inside a worker keeps to the syntax of an old Python."""
     for source in checkout.plugins:
-        if source.room in IN_WORKERS:
+        if source.room.split("/", 1)[0] in IN_WORKERS:
             try:
                 ast.parse(source.text, source.name, feature_version=OLDEST_PYTHON)
             except SyntaxError as error:
@@ -285,6 +255,8 @@ def licensed(checkout: Checkout) -> Iterator[str]:
 Rule = Callable[[Checkout], Iterator[str]]
 RULES: tuple[Rule, ...] = (
     arrows,
+    circles,
+    in_its_package,
     foreign_imports,
     one_gate,
     old_python,

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from plugins.module_utils.logic import move_lines
+from plugins.module_utils.logic.migration import lines as move_lines
 
 
 class Harm(NamedTuple):

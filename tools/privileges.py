@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from plugins.module_utils.logic import privileges  # noqa: E402 - the checkout is no installed package
+from plugins.module_utils.logic.privileges import needs as privileges  # noqa: E402 - the checkout is no installed package
 
 DOCUMENT = ROOT / "docs" / "privileges.md"
 BEGIN, END = "<!-- written by tools/privileges.py -->\n", "<!-- end -->\n"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.dml.vsphere.plugins.module_utils.logic import evidence, rollback
+from ansible_collections.dml.vsphere.plugins.module_utils.logic.hosts import evidence, rollback
 
 
 class FilterModule:

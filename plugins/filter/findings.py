@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.dml.vsphere.plugins.module_utils.logic import findings, preflight
+from ansible_collections.dml.vsphere.plugins.module_utils.logic import findings
+from ansible_collections.dml.vsphere.plugins.module_utils.logic.hosts import preflight
 
 
 class FilterModule:

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.dml.vsphere.plugins.module_utils.logic import (
-    guest_packages,
-    guest_settings,
-    node_versions,
+from ansible_collections.dml.vsphere.plugins.module_utils.logic.migration import stun
+from ansible_collections.dml.vsphere.plugins.module_utils.logic.nodes import (
+    packages,
     rdma_bandwidth,
     rdma_gids,
-    stun,
+    settings,
     task_failure,
+    versions,
 )
 
 
@@ -24,17 +24,17 @@ class FilterModule:
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {
-            "node_versions": node_versions.collect,
-            "package_misfits": guest_packages.misfits,
-            "package_wishes": guest_packages.wishes,
-            "python_misfits": guest_packages.python_misfits,
-            "python_requirements": guest_packages.python_requirements,
+            "node_versions": versions.collect,
+            "package_misfits": packages.misfits,
+            "package_wishes": packages.wishes,
+            "python_misfits": packages.python_misfits,
+            "python_requirements": packages.python_requirements,
             "rdma_bandwidth": rdma_bandwidth.average,
             "rdma_bandwidth_misfits": rdma_bandwidth.misfits,
             "rdma_gids": rdma_gids.choose,
-            "setting_misfits": guest_settings.misfits,
+            "setting_misfits": settings.misfits,
             "stun_risks": stun.risks,
             "task_failure": task_failure.words,
-            "version_differences": node_versions.differences,
-            "version_table": node_versions.table,
+            "version_differences": versions.differences,
+            "version_table": versions.table,
         }

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.dml.vsphere.plugins.module_utils.logic import host_plan
+from ansible_collections.dml.vsphere.plugins.module_utils.logic.hosts import plan
 
 
 class FilterModule:
@@ -16,8 +16,8 @@ class FilterModule:
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {
-            "host_plan_lines": host_plan.lines,
-            "hosts_left_out": host_plan.left_out,
-            "hosts_to_do": host_plan.to_do,
-            "why_failed": host_plan.why_failed,
+            "host_plan_lines": plan.lines,
+            "hosts_left_out": plan.left_out,
+            "hosts_to_do": plan.to_do,
+            "why_failed": plan.why_failed,
         }

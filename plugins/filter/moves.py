@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from ansible.parsing.dataloader import DataLoader
-from ansible_collections.dml.vsphere.plugins.module_utils.logic import (
-    findings,
+from ansible_collections.dml.vsphere.plugins.module_utils.logic import findings
+from ansible_collections.dml.vsphere.plugins.module_utils.logic.migration import (
+    events,
     guest_checks,
     guest_versions,
-    move_events,
-    move_lines,
-    transport_seen,
+    lines,
 )
+from ansible_collections.dml.vsphere.plugins.module_utils.logic.training import transport_seen
 
 TABLE = Path(__file__).resolve().parents[2] / "stacks" / "facts" / "compatibility.yml"
 
@@ -54,12 +54,12 @@ class FilterModule:
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {
-            "move_line": move_lines.line,
-            "observed_move": move_lines.observed,
-            "verdict_lines": move_lines.verdict,
-            "workers_at": move_lines.at_last,
-            "without_events": move_lines.without_events,
-            "moves_by_others": move_events.not_ours,
+            "move_line": lines.line,
+            "observed_move": lines.observed,
+            "verdict_lines": lines.verdict,
+            "workers_at": lines.at_last,
+            "without_events": lines.without_events,
+            "moves_by_others": events.not_ours,
             "transport_seen": transport_of,
             "transport_uses_rdma": transport_seen.uses_rdma,
             "guest_findings": guest_findings,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.dml.vsphere.plugins.module_utils.logic import guest_packages, openpgp, repositories
+from ansible_collections.dml.vsphere.plugins.module_utils.logic.nodes import openpgp, packages, repositories
 
 
 class FilterModule:
@@ -17,7 +17,7 @@ class FilterModule:
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {
             "key_misfits": openpgp.key_misfits,
-            "package_replacements": guest_packages.replacements,
+            "package_replacements": packages.replacements,
             "repository_faults": repositories.update_faults,
             "repository_misfits": repositories.misfits,
         }

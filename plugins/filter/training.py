@@ -9,16 +9,15 @@ from collections.abc import Callable
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.dml.vsphere.plugins.module_utils.logic import (
+from ansible_collections.dml.vsphere.plugins.module_utils.logic.training import log as training_log
+from ansible_collections.dml.vsphere.plugins.module_utils.logic.training import (
     scaling,
     sweep,
-    training_log,
-    training_report,
-    training_report_screen,
     transport,
     transport_counters,
     transport_proof,
 )
+from ansible_collections.dml.vsphere.plugins.module_utils.pages import training, training_screen
 
 
 def transport_settings(nodes: list[dict[str, Any]], name: str, nccl: str | None = None, **more: Any) -> dict[str, Any]:
@@ -50,7 +49,7 @@ def report_of(
     title: str = "Distributed training",
 ) -> dict[str, Any]:
     """All that a report says."""
-    return dict(training_report.report(results, published or [], images_per_epoch or None, title))
+    return dict(training.report(results, published or [], images_per_epoch or None, title))
 
 
 def training_total(output: str) -> float | None:
@@ -92,8 +91,8 @@ class FilterModule:
             "sweep_left": sweep_left,
             "scaling_table": scaling_table,
             "training_report": report_of,
-            "training_report_lines": training_report_screen.lines,
-            "training_report_page": training_report.page,
-            "training_report_markdown": training_report.markdown,
-            "training_report_csv": training_report.comma_separated,
+            "training_report_lines": training_screen.lines,
+            "training_report_page": training.page,
+            "training_report_markdown": training.markdown,
+            "training_report_csv": training.comma_separated,
         }

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.dml.vsphere.plugins.module_utils.logic import usage, usage_page, usage_text
+from ansible_collections.dml.vsphere.plugins.module_utils.logic.usage import report, text
+from ansible_collections.dml.vsphere.plugins.module_utils.pages import usage as usage_page
 
 
 class FilterModule:
@@ -16,7 +17,7 @@ class FilterModule:
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {
-            "usage_lines": usage_text.lines,
+            "usage_lines": text.lines,
             "usage_page": usage_page.page,
-            "usage_report": usage.report,
+            "usage_report": report.report,
         }

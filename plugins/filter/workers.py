@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.dml.vsphere.plugins.module_utils.logic import worker_plan
+from ansible_collections.dml.vsphere.plugins.module_utils.logic.placement import worker_plan
 
 
 class FilterModule:

@@ -80,8 +80,8 @@ from typing import Any
 
 from ansible.errors import AnsibleError
 from ansible.plugins.lookup import LookupBase
-from ansible_collections.dml.vsphere.plugins.module_utils.logic import stack as stacks
-from ansible_collections.dml.vsphere.plugins.module_utils.logic import stack_fit
+from ansible_collections.dml.vsphere.plugins.module_utils.logic.stack import fit
+from ansible_collections.dml.vsphere.plugins.module_utils.logic.stack import stack as stacks
 
 STACKS = Path(__file__).resolve().parents[2] / "stacks"
 
@@ -118,14 +118,14 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by 
         # A value from outside must be as well-formed as one from the file.
         self._refuse(term, "has inputs that are not as they must be", self._faults_of_inputs(stack))
         facts = self._read(STACKS / "facts" / "compatibility.yml")
-        around = stack_fit.Surroundings(*(self.get_option(name) for name in ("platform", "gpu", "host_driver")))
-        self._refuse(term, "has parts that do not fit together", stack_fit.misfits(stack, facts, around))
+        around = fit.Surroundings(*(self.get_option(name) for name in ("platform", "gpu", "host_driver")))
+        self._refuse(term, "has parts that do not fit together", fit.misfits(stack, facts, around))
         parts = self.get_option("parts")
         self._refuse(term, "lacks what is wanted of it", stacks.absent_parts(stack, parts))
         missing = stacks.missing_inputs(stack, parts)
         if not self.get_option("incomplete"):
             self._refuse(term, "asks for inputs that were not given", missing)
-        return {**stack, "missing_inputs": missing, "not_established": stack_fit.not_established(stack, facts, around)}
+        return {**stack, "missing_inputs": missing, "not_established": fit.not_established(stack, facts, around)}
 
     def _faults_of_inputs(self, stack: dict[str, Any]) -> list[str]:
         """The faults that inputs and mirrors brought."""

@@ -140,7 +140,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
 from ..module_utils.cluster import info
-from ..module_utils.logic import stop_rules
+from ..module_utils.logic.hosts import stop_rules
 from ..module_utils.vsphere import session
 
 ARGUMENTS = {

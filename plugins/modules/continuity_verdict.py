@@ -119,14 +119,17 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
 from ..module_utils.errors import Refused
-from ..module_utils.logic import continuity, junit, move_timeline, move_timeline_page
+from ..module_utils.logic.continuity import verdict
+from ..module_utils.logic.training import timeline
+from ..module_utils.pages import junit
+from ..module_utils.pages.timeline import page as timeline_page
 from ..module_utils.watch.growing import Growing
 
 FACTS = ("launcher", "transport", "vsphere")
 ARGUMENTS = {
     "records": {"type": "path", "required": True},
     "moves": {"type": "list", "elements": "dict", "default": []},
-    "ended": {"type": "str", "choices": list(continuity.ENDINGS), "default": "running"},
+    "ended": {"type": "str", "choices": list(verdict.ENDINGS), "default": "running"},
     "limits": {"type": "dict", "default": {}},
     "facts": {"type": "dict", "default": {}},
     "require": {"type": "list", "elements": "str", "choices": list(FACTS), "default": list(FACTS)},
@@ -140,7 +143,7 @@ def judge(params: dict[str, Any], records: list[dict[str, Any]]) -> dict[str, An
     """The verdict over the records."""
     given = {key: params[key] for key in ("ended", "facts", "require")}
     try:
-        return continuity.verdict(records, params["moves"], params["limits"], **given)
+        return verdict.verdict(records, params["moves"], params["limits"], **given)
     except ValueError as error:
         raise Refused(params["records"], "judge its records", str(error), "correct what is named there") from error
 
@@ -151,9 +154,9 @@ def write(params: dict[str, Any], records: list[dict[str, Any]], result: dict[st
     (folder / "verdict.json").write_text(json.dumps(result, indent=2) + "\n")
     (folder / "junit.xml").write_text(junit.report(name, result, params["moves"]))
     if params["at"] is not None:
-        told = {"name": name, **move_timeline.timeline(records, params["moves"], result, params["at"])}
+        told = {"name": name, **timeline.timeline(records, params["moves"], result, params["at"])}
         (folder / "timeline.json").write_text(json.dumps(told, indent=1) + "\n")
-        (folder / "timeline.html").write_text(move_timeline_page.page(told, name))
+        (folder / "timeline.html").write_text(timeline_page(told, name))
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:

@@ -167,8 +167,9 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import progress, runner
-from ..module_utils.cluster import holder
-from ..module_utils.esxi import power, power_wish
+from ..module_utils.cluster.lock import holder
+from ..module_utils.esxi.service import power
+from ..module_utils.esxi.service import wish as power_wish
 from ..module_utils.vsphere import fleet, session
 
 ARGUMENTS = {

@@ -167,7 +167,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ..module_utils import runner
-from ..module_utils.cluster import holder
+from ..module_utils.cluster.lock import holder
 from ..module_utils.errors import Refused
 from ..module_utils.esxi import image, parts
 from ..module_utils.esxi.profile import Profile

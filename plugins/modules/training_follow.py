@@ -88,8 +88,8 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import progress, runner
-from ..module_utils.logic.live_pace import LivePace
-from ..module_utils.logic.training_curve import Curve
+from ..module_utils.logic.training.curve import Curve
+from ..module_utils.logic.training.live_pace import LivePace
 from ..module_utils.watch.growing import Growing
 
 ARGUMENTS = {

@@ -61,10 +61,9 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
 from ..module_utils.watch import guest_side, looking
-from ..module_utils.watch.arguments import NODES
 
 ARGUMENTS = {
-    **NODES,
+    **looking.NODES,
     "checkpoints": {"type": "str", "default": ""},
     "timeout": {"type": "float", "default": 60.0},
 }

@@ -62,10 +62,9 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
 from ..module_utils.watch import looking, transport_side
-from ..module_utils.watch.arguments import NODES
 
 ARGUMENTS = {
-    **NODES,
+    **looking.NODES,
     "timeout": {"type": "float", "default": 30.0},
 }
 

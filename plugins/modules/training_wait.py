@@ -74,7 +74,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import progress, runner
 from ..module_utils.errors import TimedOut
-from ..module_utils.logic.pace_since import Advance
+from ..module_utils.logic.training.pace_since import Advance
 from ..module_utils.watch.growing import Growing
 
 TELL_SECONDS = 5.0

@@ -83,11 +83,10 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
 from ..module_utils.guest import supervisor
-from ..module_utils.watch import link, watcher
-from ..module_utils.watch.arguments import NODES
+from ..module_utils.watch import link, looking, watcher
 
 ARGUMENTS = {
-    **NODES,
+    **looking.NODES,
     "records": {"type": "path", "required": True},
     "stop": {"type": "path", "required": True},
     "silence": {"type": "float", "default": 600.0},

@@ -138,9 +138,9 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import progress, runner, single
-from ..module_utils.cluster import holder
+from ..module_utils.cluster.lock import holder
 from ..module_utils.logic import findings
-from ..module_utils.logic.live_pace import LivePace
+from ..module_utils.logic.training.live_pace import LivePace
 from ..module_utils.vmotion import checks, move
 from ..module_utils.vsphere import session
 from ..module_utils.watch.growing import Growing

@@ -154,8 +154,8 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner, single
-from ..module_utils.vm import rules_wish
-from ..module_utils.vm.rules import WorkerRules
+from ..module_utils.vm.rules import wish
+from ..module_utils.vm.rules.rules import WorkerRules
 from ..module_utils.vsphere import session
 
 OVERRIDES = {
@@ -181,7 +181,7 @@ ARGUMENTS = {
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
-    wanted = rules_wish.wish(module.params)
+    wanted = wish.wish(module.params)
     with session.session(module.params) as opened:
         return single.converge(module, WorkerRules(opened, module.params["cluster"], wanted))
 

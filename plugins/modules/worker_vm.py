@@ -394,13 +394,16 @@ workers:
         gpus: [grid_t4-16c]
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import progress, runner
-from ..module_utils.vm import outcome, wish
+from ..module_utils.vm import wish
+from ..module_utils.vm.absent import Gone
 from ..module_utils.vm.crew import Crew
+from ..module_utils.vm.worker import Worker
 from ..module_utils.vsphere import session
 
 
@@ -408,8 +411,15 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     wishes, call = wish.wishes_of(module.params), wish.call_of(module.params)
     with session.session(module.params) as opened:
         crew = Crew(opened, call, wishes, progress.Progress(module.params["progress_file"]).tell)
-        work = runner.Work(subjects=crew.subjects, refresh=crew.refresh)
-        return outcome.of_workers(runner.converge(module, work))
+        kind = Worker if call.state == "present" else Gone
+        work = runner.Work(subjects=[kind(crew, wish) for wish in wishes], refresh=crew.refresh)
+        return by_worker(runner.converge(module, work))
+
+
+def by_worker(result: Mapping[str, Any]) -> dict[str, Any]:
+    """The runner's result, its entries listed as workers instead of hosts."""
+    workers = [{"name": entry["host"], **{k: v for k, v in entry.items() if k != "host"}} for entry in result["hosts"]]
+    return {**{key: value for key, value in result.items() if key != "hosts"}, "workers": workers}
 
 
 def main() -> None:

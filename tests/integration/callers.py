@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 
 from lab.simulator import ROOT, Simulator
-from plugins.module_utils.logic import privileges
+from plugins.module_utils.logic.privileges import needs
 
-TABLE = "plugins/module_utils/logic/privilege_table.py"
+TABLE = "plugins/module_utils/logic/privileges/table.py"
 FOLDER = "DML_CALLERS"
 INVENTORY = ("ansible", "ansible-inventory", "ansible-playbook")
 # Ids and names of objects in paths of the REST API.
@@ -71,20 +71,20 @@ def lacking(found: Mapping[str, set[str]]) -> list[str]:
     """A sentence for each call that the table does not know, with the line to add."""
     return [
         line
-        for module in sorted(set(found) & privileges.modules())
+        for module in sorted(set(found) & needs.modules())
         for call in sorted(found[module])
         if (line := _lacking(module, call))
     ] + [
         f"{module} calls vCenter and is not in {TABLE}: add to MODULES\n    {module!r}: (),"
-        for module in sorted(set(found) - privileges.modules())
+        for module in sorted(set(found) - needs.modules())
         if (ROOT / "plugins" / "modules" / f"{module}.py").exists()
     ]
 
 
 def _lacking(module: str, call: str) -> str:
-    if privileges.is_free(call) or call in privileges.calls_of(module):
+    if needs.is_free(call) or call in needs.calls_of(module):
         return ""
-    known = "" if privileges.is_known(call) else f" and to CALLS\n    {call!r}: (Need(PRIVILEGE, OBJECT, SOURCE),),"
+    known = "" if needs.is_known(call) else f" and to CALLS\n    {call!r}: (Need(PRIVILEGE, OBJECT, SOURCE),),"
     return f"{module} called {call}: add to {module!r} in MODULES of {TABLE}\n        {call!r},{known}"
 
 
@@ -92,8 +92,8 @@ def unused(found: Mapping[str, set[str]]) -> list[str]:
     """A sentence for each call that the table gives to a module which never made it."""
     return [
         f"{module} never called {call} in any test: remove it from {module!r} in MODULES of {TABLE}, or test it"
-        for module in sorted(privileges.modules())
-        for call in sorted(set(privileges.calls_of(module)) - found.get(module, set()) - SELDOM.get(module, set()))
+        for module in sorted(needs.modules())
+        for call in sorted(set(needs.calls_of(module)) - found.get(module, set()) - SELDOM.get(module, set()))
     ]
 
 

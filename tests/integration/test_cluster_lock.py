@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from lab.simulator import Simulator
-from plugins.module_utils.cluster.lock import ClusterLock
+from plugins.module_utils.cluster.lock.lock import ClusterLock
 from plugins.module_utils.errors import Refused
-from plugins.module_utils.logic import lock
+from plugins.module_utils.logic.hosts import lock
 from plugins.module_utils.vsphere import session
 from tests.integration.ansible import Ansible
 

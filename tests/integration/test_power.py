@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from lab.simulator import Simulator
-from plugins.module_utils.esxi import ownership
+from plugins.module_utils.esxi.service import ownership
 from plugins.module_utils.vsphere import fleet, session
 from tests.integration.ansible import Ansible
 

@@ -10,10 +10,11 @@ import subprocess
 from pathlib import Path
 
 from lab.simulator import ROOT
-from plugins.module_utils.logic import continuity, move_timeline
+from plugins.module_utils.logic.continuity import verdict
+from plugins.module_utils.logic.training import timeline
 from tests.integration.ansible import BIN, Ansible
 from tests.page import Page
-from tests.unit.plugins.module_utils.logic.continuity_runs import facts, move, records
+from tests.unit.plugins.module_utils.logic.continuity.runs import facts, move, records
 
 
 def test_a_report_is_written_from_results(tmp_path: Path) -> None:
@@ -24,8 +25,8 @@ def test_a_report_is_written_from_results(tmp_path: Path) -> None:
         run = {"name": f"tcp-{nodes}", "nodes": nodes, "gpus": nodes, "transport": "tcp", "images_per_sec": rate}
         (results / f"{nodes}.json").write_text(json.dumps({**run, "proof": proof}))
     moves = [move(40, 60), move(90, 110, rank=2)]
-    judged = continuity.verdict(records(200), moves, {}, ended="running", facts=facts(moves))
-    told = {"name": "vmotion_test gpu", **move_timeline.timeline(records(200), moves, judged, {"w0": "esx0"})}
+    judged = verdict.verdict(records(200), moves, {}, ended="running", facts=facts(moves))
+    told = {"name": "vmotion_test gpu", **timeline.timeline(records(200), moves, judged, {"w0": "esx0"})}
     (tmp_path / "tests" / "gpu-1").mkdir(parents=True)
     (tmp_path / "tests" / "gpu-1" / "timeline.json").write_text(json.dumps(told))
     options = {"report_results": str(results), "report_dir": str(tmp_path / "report")}

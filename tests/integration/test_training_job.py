@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.logic.training_log import parse
+from plugins.module_utils.logic.training.log import parse
 from tests.integration import training
 from tests.integration.ansible import Ansible
 from tests.integration.training import Nodes

@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from lab.simulator import ROOT
-from plugins.module_utils.logic import continuity, move_events, move_lines, transport_seen
-from plugins.module_utils.logic.pace_since import Advance
+from plugins.module_utils.logic.continuity import verdict
+from plugins.module_utils.logic.migration import events, lines
+from plugins.module_utils.logic.training import transport_seen
+from plugins.module_utils.logic.training.pace_since import Advance
 from plugins.module_utils.watch import link, looking, transport_side, watcher
 from plugins.module_utils.watch.growing import Growing
 from tests import harms
@@ -126,7 +128,7 @@ class Trial:
             at_its_start()
         done = self.vmotion(number, target)
         planned = {"worker": f"worker0{number}", "source": "", "target": target}
-        seen = move_lines.observed(done.result, planned, self._ranks)
+        seen = lines.observed(done.result, planned, self._ranks)
         self.moves.append(seen)
         after = self._look()
         self.trained(STEPS, max(float(seen["completed"] or 0), time.time()), RESUME_SECONDS)
@@ -142,7 +144,7 @@ class Trial:
     def judge(self, died: bool = False, **limits: Any) -> dict[str, Any]:
         """The verdict as of now."""
         history = self.place.ansible.module("vmotion_info", cluster="gpu", since=self.began).result
-        others = move_events.not_ours(history["moves"], self.moves, self._ranks)
+        others = events.not_ours(history["moves"], self.moves, self._ranks)
         moves = [*self.moves, *others]
         seen = {
             "launcher": {"before": self.launcher, "after": self._launcher()},
@@ -152,7 +154,7 @@ class Trial:
             "observed_until": time.time(),
         }
         with Growing(self.records) as growing:
-            told = continuity.verdict(
+            told = verdict.verdict(
                 list(growing.more()),
                 moves,
                 {"max_gap_s": 20, "resume_deadline_s": 20, "warmup_steps": 2, **limits},

@@ -36,6 +36,8 @@ GOOD = {
     f"{UTILS}/runner.py": "from . import errors\ndef gate(m):\n    return m.check_mode or m.exit_json()\n",
     f"{UTILS}/esxi/thing.py": "from ..logic import sums\nfrom ..vsphere import session\n",
     f"{UTILS}/logic/sums.py": "import math\n",
+    f"{UTILS}/logic/moves/plan.py": "from . import search\n",
+    f"{UTILS}/logic/moves/search.py": "import math\n",
     f"{UTILS}/vsphere/session.py": "from pyVmomi import vim\nfrom ..errors import Error\n",
     "meta/runtime.yml": "action_groups: {vsphere: [esxi_thing]}\n",
     "tests/unit/test_thing.py": "NAME = 'dml.vsphere.esxi_thing'\n",
@@ -57,6 +59,18 @@ BREACHES = [
     ),
     ("arrows", "plugins/action/move.py", "from ..module_utils.esxi import thing\n", "action imports esxi"),
     ("arrows", f"{UTILS}/helpers.py", "", "a room that no rule knows"),
+    ("arrows", f"{UTILS}/logic/moves/plan.py", "from ..stack import fit\n", "logic/moves imports logic/stack"),
+    ("arrows", f"{UTILS}/logic/moves/plan.py", "from ..sums import one\n", "logic/moves imports logic"),
+    ("arrows", f"{UTILS}/logic/moves/plan.py", "from ...pages import junit\n", "logic/moves imports pages"),
+    ("circles", f"{UTILS}/vsphere/session.py", "from . import session\n", "session.py imports itself"),
+    (
+        "circles",
+        f"{UTILS}/esxi/thing.py",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from .thing import Thing\n",
+        "esxi/thing.py imports itself over",
+    ),
+    ("in_its_package", f"{UTILS}/logic/moves_large.py", "", "moves_large.py belongs into logic/moves"),
+    ("in_its_package", f"{UTILS}/logic/moves.py", "", "moves.py belongs into logic/moves"),
     ("foreign_imports", f"{UTILS}/esxi/thing.py", "from pyVmomi import vim\n", "esxi imports pyVmomi"),
     ("foreign_imports", MODULE, "def f():\n    import pyVim.connect\n", "modules imports pyVim"),
     ("foreign_imports", f"{UTILS}/logic/sums.py", "import yaml\n", "logic imports yaml"),
@@ -67,6 +81,8 @@ BREACHES = [
     ("one_gate", MODULE, THING + "def body(m):\n    m.exit_json()\n", "exit_json outside"),
     ("one_gate", f"{UTILS}/vsphere/session.py", "def f(m):\n    m.fail_json(msg='')\n", "fail_json outside"),
     ("old_python", f"{UTILS}/logic/sums.py", "match x:\n    case 1: pass\n", "Pattern matching"),
+    ("old_python", f"{UTILS}/logic/moves/plan.py", "match x:\n    case 1: pass\n", "Pattern matching"),
+    ("old_python", f"{UTILS}/watch/link.py", "match x:\n    case 1: pass\n", "Pattern matching"),
     ("old_python", f"{UTILS}/guest/job.py", "try: pass\nexcept* OSError: pass\n", "Exception groups"),
     ("action_group", "meta/runtime.yml", "action_groups: {vsphere: []}\n", "esxi_thing is missing"),
     ("action_group", "meta/runtime.yml", "action_groups: {vsphere: [esxi_thing, gone]}\n", "gone, which is no module"),
@@ -141,3 +157,12 @@ def test_documentation_blocks_do_not_count_as_lines(tmp_path: Path) -> None:
 
 def test_every_rule_has_a_breach() -> None:
     assert {rule for rule, *_rest in BREACHES} | {"licensed"} == {rule.__name__ for rule in RULES}
+
+
+def test_each_file_of_a_circle_is_named(tmp_path: Path) -> None:
+    back = {f"{UTILS}/logic/moves/search.py": "def f():\n    from .plan import g\n"}
+    found = list(architecture.circles(build(tmp_path, {**GOOD, **back})))
+    assert [line.split(" imports", 1)[0] for line in found] == [
+        f"{UTILS}/logic/moves/plan.py",
+        f"{UTILS}/logic/moves/search.py",
+    ]

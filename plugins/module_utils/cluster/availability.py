@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..logic import capacity
+from ..logic.hosts import capacity
 from ..vsphere.faults import speaking
 from ..vsphere.fleet import Host
 from ..vsphere.sdk import vim

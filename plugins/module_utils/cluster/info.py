@@ -7,16 +7,18 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from ..capacity import machines
 from ..errors import NotFound
-from ..esxi import machines, management, ownership, placements
-from ..logic import capacity
-from ..logic.evacuation import Vm
-from ..logic.lock import stamp
+from ..esxi import management
+from ..esxi.service import ownership, placements
+from ..logic.hosts import capacity
+from ..logic.hosts.evacuation import Vm
+from ..logic.hosts.lock import stamp
 from ..vsphere.fleet import Fleet, Host, find_cluster
 from ..vsphere.session import Session
 from . import availability, clocks, licences, slots, trouble
-from .lock import state_of
-from .lock_folders import LockFolders
+from .lock.folders import LockFolders
+from .lock.lock import state_of
 from .options import vcenter_options
 
 GATHER = ("clocks", "vms")

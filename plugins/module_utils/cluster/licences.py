@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from ..logic.lock import stamp
+from ..logic.hosts.lock import stamp
 from ..vsphere.faults import speaking
 from ..vsphere.session import Session
 

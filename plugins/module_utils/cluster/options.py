@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import Refused
-from ..logic.evacuation import HOT_MIGRATE
+from ..logic.hosts.evacuation import HOT_MIGRATE
 from ..logic.option_types import BOOL, FLOAT, INTEGER, TEXT, kind_of, typed
 from ..plan import Plan
 from ..vsphere import tasks

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..esxi import placements
-from ..logic.evacuation import Vm
-from ..logic.gpu_slots import Slots
+from ..esxi.service import placements
+from ..logic.hosts.evacuation import Vm
+from ..logic.placement.gpu_slots import Slots
 from ..vsphere.fleet import Host
 
 

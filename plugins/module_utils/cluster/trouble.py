@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..esxi import ownership, recent_tasks
-from ..logic.lock import stamp
+from ..esxi.service import ownership, recent_tasks
+from ..logic.hosts.lock import stamp
 from ..vsphere.faults import speaking
 from ..vsphere.fleet import Host
 from ..vsphere.properties import read_many

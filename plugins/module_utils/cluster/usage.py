@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from ..capacity import machines
 from ..errors import Refused
-from ..esxi import machines, pci
-from ..logic import mmio, usage_cards
-from ..logic.lock import stamp
-from ..logic.usage_cards import PASSTHROUGH, VGPU, Card, Machine
+from ..esxi import pci
+from ..logic.hosts.lock import stamp
+from ..logic.placement import mmio
+from ..logic.usage import cards
+from ..logic.usage.cards import PASSTHROUGH, VGPU, Card, Machine
 from ..vsphere import custom_fields, fleet, rest, tags
 from ..vsphere.properties import Values, read_many
 from ..vsphere.sdk import vim
@@ -63,11 +65,11 @@ class Usage:
         measured = usage_period.read(self.session, self.hosts, self.wish.hours, self.now)
         gpus, waiting, lost = list[dict[str, Any]](), list[dict[str, Any]](), list[dict[str, Any]]()
         for host in self.hosts:
-            room = usage_cards.Host(_cards(host), host["config.sharedPassthruGpuTypes"] or [], self._machines(host))
+            room = cards.Host(_cards(host), host["config.sharedPassthruGpuTypes"] or [], self._machines(host))
             place = {"host": host.name, "reachable": host.reachable, "maintenance": host.in_maintenance}
             for card in room.cards:
                 told = measured.utilisation(host, card.address)
-                gpus.append({**place, **usage_cards.facts(room, card), "utilisation": told})
+                gpus.append({**place, **cards.facts(room, card), "utilisation": told})
             waiting += [{"host": host.name, **one} for one in room.waiting()]
             lost += [{"host": host.name, "vm": one.name, "profile": profile} for one, profile in room.lost]
         return {

@@ -10,9 +10,9 @@ from datetime import datetime
 from typing import Any
 
 from ..esxi import pci
-from ..logic import usage_load
-from ..logic.lock import stamp
-from ..logic.usage_load import MEMORY, UTILISATION, Samples
+from ..logic.hosts.lock import stamp
+from ..logic.usage import load
+from ..logic.usage.load import MEMORY, UTILISATION, Samples
 from ..vsphere import counters
 from ..vsphere.fleet import Host
 from ..vsphere.session import Session
@@ -30,7 +30,7 @@ class Measured:
     def utilisation(self, host: Host, address: str) -> dict[str, Any] | None:
         """How busy a card was; None where that was not measured."""
         found = self.cards.get(host.ref._moId, {}).get(address, {})
-        return usage_load.summary(found, int(self.period["sample_seconds"]))
+        return load.summary(found, int(self.period["sample_seconds"]))
 
 
 def read(session: Session, hosts: Sequence[Host], hours: float, now: datetime) -> Measured:
@@ -46,7 +46,7 @@ def read(session: Session, hosts: Sequence[Host], hours: float, now: datetime) -
     cards, strangers = dict[str, Mapping[str, Mapping[str, Samples]]](), list[str]()
     for host in hosts:
         mine = [Samples(one.counter, one.instance, one.values) for one in found if one.object_id == host.ref._moId]
-        cards[host.ref._moId], others = usage_load.by_card(list(pci.gpus(host)), mine)
+        cards[host.ref._moId], others = load.by_card(list(pci.gpus(host)), mine)
         strangers += [f"{host.name}: {one}" for one in others]
     return Measured({**_period(hours, covered, seconds, now, why), "unknown_instances": strangers}, cards)
 

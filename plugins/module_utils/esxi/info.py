@@ -11,9 +11,9 @@ from functools import cached_property, partial
 from typing import Any
 
 from ..errors import CollectionError
-from ..logic import roce as roce_logic
+from ..logic.hosts import roce as roce_logic
 from ..vsphere.fleet import Fleet, Host
-from . import boot, graphics, kernel_module, management, network, pvrdma, rdma_users, roce, traffic, vib
+from . import boot, graphics, kernel_module, management, network, pvrdma, rdma_users, roce, vib
 
 ALL = "all"
 OPTIONS: dict[str, Any] = {
@@ -162,8 +162,8 @@ def _rdma_device(reading: Reading, name: str, device: Mapping[str, Any]) -> Entr
         **device,
         "numa_node": reading.numa.get(_address(card.get("pci") or "")),
         "pfc": roce.flow_control(reading.host, uplink) if knows_pfc else None,
-        "counters": traffic.of_rdma_device(reading.host, name),
-        "uplink_counters": traffic.of_uplink(reading.host, uplink) if card else {},
+        "counters": network.rdma_counters(reading.host, name),
+        "uplink_counters": network.uplink_counters(reading.host, uplink) if card else {},
     }
 
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from ..errors import Refused
-from ..logic import options
+from ..logic.hosts import driver_options
 from ..plan import REBOOT, Plan
 from ..vsphere.faults import speaking
 from ..vsphere.fleet import Host
@@ -42,12 +42,12 @@ class KernelModule:
 
     def apply(self, plan: Plan) -> None:
         """Write the whole option string: the API replaces, it does not merge."""
-        boot.remember(self.host, self.module, options.render(plan.before["active"]))
+        boot.remember(self.host, self.module, driver_options.render(plan.before["active"]))
         with speaking(self.target, f"set the {self.name}"):
             # Another part of the same profile may have set options of this module since the plan was made.
             now = self._parsed(self._system.QueryConfiguredModuleOptionString(self.module) or "")
             wanted = _carried_over(now, plan.before["options"], plan.after["options"])
-            self._system.UpdateModuleOptionString(self.module, options.render(wanted))
+            self._system.UpdateModuleOptionString(self.module, driver_options.render(wanted))
 
     @property
     def _system(self) -> Any:
@@ -58,7 +58,7 @@ class KernelModule:
 
     def _parsed(self, text: str) -> dict[str, str]:
         try:
-            return options.parse(text)
+            return driver_options.parse(text)
         except ValueError as error:
             raise Refused(self.target, f"read the {self.name}", str(error), "correct it by hand on the host") from error
 
@@ -82,8 +82,8 @@ def _facts(host: Host, module: Any) -> dict[str, Any]:
     text = module.optionString or ""
     try:
         shown: dict[str, Any] = {
-            "options": options.parse(text),
-            "active": options.parse(boot.pending(host).get(module.name, text)),
+            "options": driver_options.parse(text),
+            "active": driver_options.parse(boot.pending(host).get(module.name, text)),
         }
     except ValueError:
         shown = {"options": None, "active": None}
@@ -99,8 +99,8 @@ def _carried_over(now: Mapping[str, str], before: Mapping[str, str], after: Mapp
 def plan_options(current: Mapping[str, Any], wanted: Mapping[str, Any], *, exact: bool = False) -> Plan:
     """Merge the wanted options into the configured ones; a reboot is owed while the active ones differ."""
     try:
-        merged = options.parse(options.merge(options.render(current["options"]), wanted, exact))
-        waiting = options.differing(options.render(current["active"]), wanted, exact)
+        merged = driver_options.parse(driver_options.merge(driver_options.render(current["options"]), wanted, exact))
+        waiting = driver_options.differing(driver_options.render(current["active"]), wanted, exact)
     except ValueError as error:
         raise Refused("options", "merge them", str(error), "correct them") from error
     return Plan(

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..vsphere.fleet import Host
@@ -14,6 +14,7 @@ from ..vsphere.fleet import Host
 PATHS = ("config.network", "config.virtualNicManagerInfo.netConfig", "config.product.version")
 
 DISTRIBUTED, STANDARD = "distributed", "standard"
+_WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def read(host: Host) -> dict[str, Any]:
@@ -152,3 +153,22 @@ def _switch_of(nic: Any, standard: Mapping[str, str], distributed: Mapping[str, 
 def _port_group_of(nic: Any) -> str | None:
     port = nic.spec.distributedVirtualPort
     return port.portgroupKey if port else (nic.spec.portgroup or nic.portgroup or None)
+
+
+def rdma_counters(host: Host, device: str) -> dict[str, int]:
+    """The counters of an RDMA device such as vmrdma0: what really went over it.
+
+    PVRDMA falls back to TCP in silence, below the guest: only these counters show it.
+    """
+    return _counters(host.esxcli.rows("rdma device stats get", device=device))
+
+
+def uplink_counters(host: Host, uplink: str) -> dict[str, int]:
+    """The counters of a network card such as vmnic2; traffic of its RDMA device is not among them."""
+    return _counters(host.esxcli.rows("network nic stats get", nicname=uplink))
+
+
+def _counters(rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """What is a number in an answer: PacketsReceived is packets_received."""
+    row = rows[0] if rows else {}
+    return {_WORDS.sub("_", key).lower(): int(value) for key, value in sorted(row.items()) if str(value).isdigit()}

@@ -4,19 +4,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ..errors import Refused
-from ..logic import roce as logic
-from ..logic.roce import Lossless
+from ..logic.hosts import roce as logic
+from ..logic.hosts.roce import Lossless
 from ..plan import REBOOT, Plan
+from ..vsphere import properties
 from ..vsphere.fleet import Host
-from . import kernel_module, network, port_groups, rdma_users
+from ..vsphere.sdk import vim
+from ..vsphere.session import Session
+from . import kernel_module, network, rdma_users
 from .kernel_module import KernelModule
 
-PATHS = (*kernel_module.PATHS, *network.PATHS, *rdma_users.PATHS, *port_groups.PATHS)
+PATHS = (*kernel_module.PATHS, *network.PATHS, *rdma_users.PATHS, "network")
 OPTIONS: dict[str, Any] = {
     "priority": {"type": "int", "default": 3},
     "trust": {"type": "str", "choices": [logic.DSCP, logic.PCP], "default": logic.DSCP},
@@ -111,7 +114,7 @@ def _port_groups(host: Host, net: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The port groups of the switches that the RDMA cards belong to."""
     _drivers, cards = driver_of(net)
     switches = {network.switch_with(net, card) for card in cards}
-    return [one for one in port_groups.of(host.session, [host]).values() if one["switch"] in switches]
+    return [one for one in reachable_port_groups(host.session, [host]).values() if one["switch"] in switches]
 
 
 def plan_roce(current: Mapping[str, Any], wanted: Wish) -> Plan:
@@ -207,3 +210,25 @@ def _before_the_boot(current: Mapping[str, Any], lossless: Lossless | None) -> I
     }
     if dropped:
         yield f"flow control on priority {', '.join(str(one) for one in sorted(dropped))} is switched off"
+
+
+def reachable_port_groups(session: Session, hosts: Iterable[Host]) -> dict[str, dict[str, Any]]:
+    """The port groups of these hosts by key, without those of uplinks, with whether their traffic is tagged."""
+    kind = vim.dvs.DistributedVirtualPortgroup
+    refs = {ref._moId: ref for host in hosts for ref in host["network"] or [] if isinstance(ref, kind)}
+    configs = [values["config"] for values in properties.read_many(session, list(refs.values()), ("config",)).values()]
+    groups = [one for one in configs if not getattr(one, "uplink", False)]
+    owners = {one.distributedVirtualSwitch._moId: one.distributedVirtualSwitch for one in groups}
+    names = properties.read_many(session, list(owners.values()), ("name",))
+    return {one.key: _port_group(one, names[one.distributedVirtualSwitch._moId]["name"]) for one in groups}
+
+
+def _port_group(config: Any, switch: str) -> dict[str, Any]:
+    return {"name": config.name, "switch": switch, **_vlan(getattr(config.defaultPortConfig, "vlan", None))}
+
+
+def _vlan(vlan: Any) -> dict[str, Any]:
+    """A trunk is tagged by the guest, a private VLAN by the switch."""
+    if isinstance(vlan, vim.dvs.VmwareDistributedVirtualSwitch.VlanIdSpec):
+        return {"vlan": vlan.vlanId or None, "tagged": bool(vlan.vlanId)}
+    return {"vlan": None, "tagged": vlan is not None}

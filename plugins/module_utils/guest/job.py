@@ -19,8 +19,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import CollectionError, Failed, Refused, TimedOut
-from ..logic import mpirun
-from ..logic.job_end import cause_of
+from ..logic.training import mpirun
+from ..logic.training.job_end import cause_of
 from ..plan import Plan
 from . import supervisor
 

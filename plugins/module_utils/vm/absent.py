@@ -5,14 +5,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..plan import POWER_OFF, Plan
 from . import mark, power
+from .crew import Crew
 from .wish import Wish
-
-if TYPE_CHECKING:
-    from .crew import Crew
 
 
 class Gone:

@@ -9,16 +9,14 @@ from functools import cached_property
 from typing import Any
 
 from ..errors import Refused
-from ..logic import placement
+from ..logic.placement import place
 from ..vsphere.faults import speaking
 from ..vsphere.properties import Values
 from ..vsphere.session import Session
 from . import clone, customise, gpu, hosts, mark, networks, nics, power, sizing
-from .absent import Gone
 from .machine import Machine
 from .site import Site
 from .wish import Call, Gpu, ToCome, Wish
-from .worker import Worker
 
 KEYS = (
     *("exists", "host", "power", "cpus", "cores_per_socket", "memory_mb", "memory_reserved", "cpu_reserved_mhz"),
@@ -40,9 +38,7 @@ class Crew:
         self.call, self.wishes, self.tell = call, list(wishes), tell
         self.site = Site(session, call.cluster)
         self.places = clone.Places(self.site)
-        kind: Any = Worker if call.state == "present" else Gone
-        self.subjects = [kind(self, wish) for wish in wishes]
-        self.placed = placement.Placement()
+        self.placed = place.Placement()
         self.started: dict[str, Machine] = {}
         self.silent: set[str] = set()
         self.cloned: set[str] = set()
@@ -60,8 +56,8 @@ class Crew:
 
     def _place(self, names: Sequence[str]) -> None:
         self._check_hosts()
-        rules = placement.Rules(self.call.one_per_host, self.call.same_numa_node)
-        self.placed = placement.place(self._hosts(names), [self._person(wish) for wish in self.wishes], rules)
+        rules = place.Rules(self.call.one_per_host, self.call.same_numa_node)
+        self.placed = place.place(self._hosts(names), [self._person(wish) for wish in self.wishes], rules)
         taken = self.site.taken_macs()
         self._macs: dict[str, dict[str, str]] = {}
         for wish in self.wishes:
@@ -117,7 +113,7 @@ class Crew:
         """Addresses for new cards, where the guest must be told them before they exist."""
         return self._macs[wish.name] if wish["guest"] is not None else {}
 
-    def memory_of(self, wanted: placement.Wanted) -> int | None:
+    def memory_of(self, wanted: place.Wanted) -> int | None:
         """The memory of a GPU of this cluster."""
         return hosts.memory_of(self.site.hosts.values(), wanted)
 
@@ -138,7 +134,7 @@ class Crew:
             return "its vGPU, as this vCenter does not move them hot"
         return ""
 
-    def _hosts(self, names: Sequence[str]) -> list[placement.Host]:
+    def _hosts(self, names: Sequence[str]) -> list[place.Host]:
         grouped = any(one.group for wish in self.wishes for one in self._gpus(wish))
         return [
             hosts.seen(
@@ -170,7 +166,7 @@ class Crew:
         gpus = [f"the GPUs of {host}"] if hosts.lacks(self._values(host), demand) else []
         return [*sorted(missing), *gpus] if self.call.to_come != ToCome() else []
 
-    def _person(self, wish: Wish) -> placement.Worker:
+    def _person(self, wish: Wish) -> place.Worker:
         """A worker as the planner of places sees it; one without a template is refused when it is planned."""
         there = self.site.machines.get(wish.name)
         base = there or self.site.machines.get(wish["template"] or "")
@@ -180,10 +176,10 @@ class Crew:
         reserved = memory if wish["reserve_memory"] or size["memory_reserved"] else 0
         demand = gpu.demand_of(gpus, reserved, int(wish["cpus"] or size["cpus"] or 0))
         if there is None:
-            return placement.Worker(wish.name, demand, allowed)
+            return place.Worker(wish.name, demand, allowed)
         _kept, missing, many = gpu.pair(gpus, gpu.held(there))
         settled = there.on and not missing and not many
-        return placement.Worker(wish.name, demand, allowed, self.site.host_name(there.host) or "", settled)
+        return place.Worker(wish.name, demand, allowed, self.site.host_name(there.host) or "", settled)
 
     def _gpus(self, wish: Wish) -> tuple[Gpu, ...]:
         """The GPUs that it will have, whether they were asked for now or are there."""

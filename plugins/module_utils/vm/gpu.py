@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import Refused
-from ..logic import gpu_slots, mmio
-from ..logic.placement import Demand, Wanted
+from ..logic.placement import gpu_slots, mmio
+from ..logic.placement.place import Demand, Wanted
 from ..vsphere.sdk import vim
 from .machine import Machine
 from .wish import Gpu, Wish

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..logic import mmio
-from ..logic.gpu_slots import Gpu as SlotGpu
-from ..logic.gpu_slots import Slots, parse
-from ..logic.placement import Demand, Device, Host, Wanted
+from ..logic.placement import mmio
+from ..logic.placement.gpu_slots import Gpu as SlotGpu
+from ..logic.placement.gpu_slots import Slots, parse
+from ..logic.placement.place import Demand, Device, Host, Wanted
 from ..vsphere.properties import Values
 from ..vsphere.sdk import vim
 from .gpu import NVIDIA, held

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import Refused
-from ..logic.placement import Wanted
-from ..logic.placement_hosts import group_profiles
+from ..logic.placement.hosts import group_profiles
+from ..logic.placement.place import Wanted
 
 _NETWORK: dict[str, Any] = {"portgroup": {"type": "str"}, "mac": {"type": "str"}}
 _WORKER: dict[str, Any] = {

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import NotFound, Refused
 from ..plan import POWER_OFF, Plan
@@ -14,12 +14,9 @@ from ..vsphere import tasks
 from ..vsphere.faults import speaking
 from ..vsphere.sdk import vim
 from . import clone, customise, gpu, mark, nics, power, sizing
+from .crew import Crew
 from .machine import Machine
-from .quarters import Quarters
 from .wish import Wish
-
-if TYPE_CHECKING:
-    from .crew import Crew
 
 # What vSphere changes only while the machine is off; what cloud-init is told it reads at the next boot.
 COLD = (
@@ -168,7 +165,7 @@ class Worker:
         crew = self.crew
         template, place = crew.base_of(self.wish), crew.clone_place(self.wish)
         self._tell(f"is cloned from {template.name} to {host}")
-        shown = Quarters(lambda percent: self._tell(f"is cloned to {percent} %"))
+        shown = tasks.by_quarters(lambda percent: self._tell(f"is cloned to {percent} %"))
         started = clone.begin(crew.site, self.wish, template, place, host)
         made = tasks.wait(crew.site.session, started, crew.call.clone_timeout, shown)
         machine = Machine(crew.site.session, made.result)

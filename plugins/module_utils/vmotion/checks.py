@@ -9,10 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..cluster import trouble
-from ..esxi import pvrdma, recent_tasks
-from ..esxi.recent_tasks import RecentTask
-from ..logic import findings, gpu_slots, move_checks, stun_estimate
-from ..logic.placement import Host
+from ..esxi import pvrdma
+from ..esxi.service import recent_tasks
+from ..esxi.service.recent_tasks import RecentTask
+from ..logic import findings
+from ..logic.migration import checks, stun_estimate
+from ..logic.placement import gpu_slots
+from ..logic.placement.place import Host
 from ..vm import gpu, hosts, nics
 from ..vm.machine import Machine
 from ..vm.site import Site
@@ -124,7 +127,7 @@ def _flags(machine: Machine) -> Iterator[str]:
     """Settings of the GPU's plugin that are on and keep it where it is."""
     for key, value in sorted(machine.extra.items()):
         on = value.strip().lower() in {"1", "true"}
-        if on and any(key.endswith(f".cfg.{flag}") for flag in move_checks.GPU_FLAGS):
+        if on and any(key.endswith(f".cfg.{flag}") for flag in checks.GPU_FLAGS):
             yield key
 
 
@@ -167,12 +170,12 @@ def _stun(
     vgpus: Sequence[stun_estimate.Vgpu], machine: Machine, version: tuple[int, ...], budget: Budget
 ) -> dict[str, Any]:
     """How long it will stand still, and how long it may."""
-    limit = machine.extra.get(move_checks.SWITCHOVER, "")
+    limit = machine.extra.get(checks.SWITCHOVER, "")
     memory_gb = int(machine["config.hardware.memoryMB"] or 0) / 1024
     return {
         "stun": stun_estimate.estimate(vgpus, memory_gb, megabits=budget.megabits, version=version),
         "stun_budget_s": budget.stun_seconds,
-        "switchover_s": float(limit) if limit.isdigit() else float(move_checks.SWITCHOVER_DEFAULT),
+        "switchover_s": float(limit) if limit.isdigit() else float(checks.SWITCHOVER_DEFAULT),
     }
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 from typing import Any
 
-from ..logic import move_events
+from ..logic.migration import events as move_events
 from ..vm import found
 from ..vsphere import properties
 from ..vsphere.sdk import vim

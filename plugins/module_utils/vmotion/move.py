@@ -11,9 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import Failed, Refused, TimedOut
-from ..esxi.recent_tasks import RecentTask
-from ..logic import findings, move_checks, move_events
+from ..esxi.service.recent_tasks import RecentTask
+from ..logic import findings
 from ..logic.findings import Finding
+from ..logic.migration import checks as move_checks
+from ..logic.migration import events
 from ..plan import Plan
 from ..vm.machine import Machine
 from ..vm.site import Site
@@ -174,7 +176,7 @@ class Move:
             "by": getattr(info.reason, "userName", None) or "",
             "task": {"key": info.key, "what": info.descriptionId, "state": info.state},
             "vsphere": {
-                "hot_migration": any(one["kind"] == move_events.HOT for one in ours),
+                "hot_migration": any(one["kind"] == events.HOT for one in ours),
                 "power_cycled": seen.power_cycled(before, after, every),
                 "host": {"before": before.host, "after": after.host},
                 "gpus": {"before": list(before.gpus), "after": list(after.gpus)},

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import Refused
-from ..logic import moves
+from ..logic.moves import plan as moves
 from ..vm import gpu, hosts, nics
 from ..vm.machine import Machine
 from ..vm.site import Site

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from ..logic.move_events import KINDS, MOVED, POWER
+from ..logic.migration.events import KINDS, MOVED, POWER
 from ..vsphere import properties
 from ..vsphere.faults import speaking
 from ..vsphere.sdk import vim

@@ -16,6 +16,7 @@ from .session import Session
 
 Progress = Callable[[str, int], None]
 ENDED = ("success", "error")
+QUARTER = 25
 
 
 @dataclass(frozen=True)
@@ -65,3 +66,16 @@ def _outcome(info: Any, one: Started, seconds: float) -> Any:
     if info.state == "error":
         return Failed(one.target, one.tried, words(info.error), remedy_of(info.error, one.remedy))
     return TimedOut(one.target, one.tried, f"the task did not end within {seconds:.0f} s", one.remedy)
+
+
+def by_quarters(show: Callable[[int], None]) -> Progress:
+    """A progress callback that shows the first percentage of each quarter, without start and end, which others show."""
+    shown = 0
+
+    def progress(_target: str, percent: int) -> None:
+        nonlocal shown
+        if shown < percent // QUARTER < 100 // QUARTER:
+            shown = percent // QUARTER
+            show(percent)
+
+    return progress

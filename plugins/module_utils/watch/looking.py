@@ -15,6 +15,16 @@ from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
+# Arguments of the modules that look into nodes, as the documentation fragment of nodes describes them.
+NODE = {
+    "name": {"type": "str", "required": True},
+    "reach": {"type": "list", "elements": "str", "required": True},
+}
+NODES = {
+    "nodes": {"type": "list", "elements": "dict", "required": True, "options": NODE},
+    "folder": {"type": "str", "required": True},
+}
+
 
 def look(nodes: Sequence[Mapping[str, Any]], program: ModuleType, words: Sequence[str], seconds: float) -> Any:
     """By node what the program printed as JSON, or ``error``; ``reach`` is the command that runs a command there."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from plugins.module_utils.logic.live_pace import LivePace
+from plugins.module_utils.logic.training.live_pace import LivePace
 from plugins.module_utils.progress import Progress
 from plugins.module_utils.watch.growing import Growing
 from plugins.modules.training_follow import follow

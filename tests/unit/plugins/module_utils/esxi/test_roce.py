@@ -14,7 +14,7 @@ from plugins.module_utils import runner
 from plugins.module_utils.errors import Refused
 from plugins.module_utils.esxi import roce
 from plugins.module_utils.esxi.roce import Roce, Wish
-from plugins.module_utils.logic.roce import lossless
+from plugins.module_utils.logic.hosts.roce import lossless
 from tests.fakes.esxi import BOOTED, FakeEsxcli, FakeHost, FakeKernelModules, refresh
 from tests.fakes.module import FakeModule
 from tests.fakes.network import Card, FakeNetwork, Vmk
@@ -180,7 +180,7 @@ def _with_port_groups(one: FakeHost, groups: list[dict[str, Any]]) -> None:
 
 @pytest.fixture(autouse=True)
 def _port_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(roce.port_groups, "of", lambda _session, hosts: hosts[0].groups)
+    monkeypatch.setattr(roce, "reachable_port_groups", lambda _session, hosts: hosts[0].groups)
 
 
 def test_trusting_pcp_needs_a_tag_to_carry_it() -> None:

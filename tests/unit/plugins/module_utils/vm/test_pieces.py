@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plugins.module_utils.errors import Refused
-from plugins.module_utils.logic.placement import Wanted
+from plugins.module_utils.logic.placement.place import Wanted
 from plugins.module_utils.vm import customise, gpu, mark, nics
 from plugins.module_utils.vm.wish import Gpu, Wish, wishes_of
 

@@ -1,0 +1,55 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Subject: a host back in service, if it was this collection that took it out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...plan import Plan
+from ...vsphere import tasks
+from ...vsphere.faults import speaking
+from ...vsphere.fleet import Host
+from . import ownership
+from .leaving import Evacuations
+from .wish import Wish
+
+EXIT = "leave maintenance mode"
+
+
+class InService:
+    """One host to be in service."""
+
+    name = "maintenance mode"
+
+    def __init__(self, host: Host, wish: Wish, _evacuations: Evacuations) -> None:
+        self.host, self.wish, self.target = host, wish, host.name
+
+    def read(self) -> dict[str, Any]:
+        """Whether it is out of service, and through whom."""
+        self.host.must_answer("read its state")
+        note = ownership.of(self.host)
+        return {
+            "maintenance": self.host.in_maintenance,
+            "ours": ownership.ours(self.host) is not None,
+            "by": str(note) if note else None,
+        }
+
+    def plan(self, current: Mapping[str, Any]) -> Plan:
+        """Leave maintenance mode, and take our note off."""
+        if current["maintenance"] and not current["ours"] and self.wish.only_if_ours:
+            left = "stays in maintenance mode: this collection did not put it there (only_if_ours: false ends it)"
+            return Plan(before=current, after=current, warnings=(left,))
+        return Plan(before=current, after={"maintenance": False, "ours": False, "by": None})
+
+    def apply(self, plan: Plan) -> None:
+        """Leave maintenance mode first: a run killed in between leaves a note that the next one removes."""
+        self.wish.go_on(self.target, EXIT)
+        if plan.before["maintenance"]:
+            self.wish.tell(self.target, "leaves maintenance mode")
+            with speaking(self.target, EXIT):
+                task = self.host.ref.ExitMaintenanceMode_Task(timeout=self.wish.maintenance_timeout)
+            tasks.wait(self.host.session, tasks.Started(task, self.target, EXIT), self.wish.maintenance_timeout)
+            self.wish.tell(self.target, "is in service")
+        ownership.clear(self.host)

@@ -1,0 +1,135 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Emptying hosts: the verdicts for all hosts that leave together, and the moves and power-offs of one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from ...errors import Failed
+from ...logic.hosts import evacuation
+from ...logic.hosts.evacuation import Move, Verdict, Vm
+from ...vsphere import properties, tasks
+from ...vsphere.faults import speaking
+from ...vsphere.fleet import Host
+from ...vsphere.sdk import vim
+from ...vsphere.session import Session
+from . import placements, recent_tasks
+from .recent_tasks import RecentTask
+from .wish import Wish
+
+
+class Evacuations:
+    """What emptying each host of one call means, given that all of them leave."""
+
+    def __init__(self, session: Session, wish: Wish) -> None:
+        self.session, self.wish = session, wish
+        self.verdicts: dict[str, Verdict] = {}
+        self.entering: dict[str, RecentTask] = {}
+
+    def refresh(self, hosts: Sequence[Host]) -> None:
+        """Judge the hosts together, cluster by cluster; and see which are entering maintenance mode already."""
+        clusters: dict[str, list[Host]] = {}
+        for host in hosts:
+            clusters.setdefault(host["parent"]._moId, []).append(host)
+        for together in clusters.values():
+            keys = [host.ref._moId for host in together]
+            cluster = placements.read(self.session, together[0]["parent"], keys)
+            names = [host.name for host in together]
+            verdicts = evacuation.plan(cluster, names, power_off=self.wish.power_off, moved_by=self.wish.moved_by)
+            self.verdicts.update(verdicts)
+        running = [task for task in recent_tasks.recent(self.session, [host.ref for host in hosts]) if task.running]
+        self.entering = {task.entity: task for task in running if task.what == recent_tasks.ENTER}
+
+    def verdict(self, host: Host) -> Verdict:
+        """What was found for one host; nothing to do for one that is out of service already."""
+        return Verdict() if host.in_maintenance else self.verdicts.get(host.name, Verdict())
+
+    def entering_task(self, host: Host) -> RecentTask | None:
+        """The task that takes a host into maintenance mode just now."""
+        return None if host.in_maintenance else self.entering.get(host.ref._moId)
+
+
+def power_off(host: Host, vms: Sequence[Vm], wish: Wish) -> None:
+    """Shut the guests down; those that do not end in time are switched off."""
+    if not vms:
+        return
+    refs = {vm.key: vim.VirtualMachine(vm.key, host.session.stub) for vm in vms}
+    for vm in vms:
+        wish.go_on(host.name, f"shut down {vm.name}")
+        wish.tell(host.name, f"shuts down {vm.name}: {' and '.join(vm.fixed)}")
+        _shut_down(host, vm, refs[vm.key])
+    running = _still_running(host, list(refs.values()), time.monotonic() + wish.power_off_timeout)
+    started = []
+    for vm in vms:
+        if vm.key in running:
+            wish.tell(host.name, f"switches {vm.name} off: its guest did not end in {wish.power_off_timeout} s")
+            with speaking(vm.name, "switch it off"):
+                started.append(tasks.Started(refs[vm.key].PowerOffVM_Task(), vm.name, "switch it off"))
+    _raise_first(tasks.wait_all(host.session, started, wish.power_off_timeout))
+
+
+def _shut_down(host: Host, vm: Vm, ref: Any) -> None:
+    try:
+        with speaking(vm.name, "shut its guest down"):
+            ref.ShutdownGuest()
+    except Failed as error:
+        if not any(word in error.said for word in ("ToolsUnavailable", "InvalidPowerState", "InvalidState")):
+            raise error.about(host.name) from error
+
+
+def _still_running(host: Host, refs: list[Any], deadline: float) -> set[str]:
+    """The keys of those that still run at the deadline."""
+    running = {ref._moId for ref in refs}
+    for values in properties.watch(host.session, refs, ("runtime.powerState", "guest.toolsRunningStatus"), deadline):
+        running = {key for key, one in values.items() if one.get("runtime.powerState") != "poweredOff"}
+        listening = [key for key in running if values[key].get("guest.toolsRunningStatus") == "guestToolsRunning"]
+        if not listening:  # a guest without tools hears no request to end
+            break
+    return running
+
+
+def move(host: Host, moves: Sequence[Move], wish: Wish, deadline: float) -> None:
+    """Move the virtual machines ourselves: those with a vGPU one after another, for each stuns the other's GPU."""
+    targets, under_way = _targets(host), _under_way(host, moves)
+    slow = [one for one in moves if one.vm.vgpus]
+    quick = [one for one in moves if not one.vm.vgpus]
+    for batch in (*([one] for one in slow), quick):
+        started = [under_way.get(one.vm.key) or _relocate(host, one, targets[one.to], wish) for one in batch]
+        _raise_first(tasks.wait_all(host.session, started, max(deadline - time.monotonic(), 1)))
+
+
+def _relocate(host: Host, one: Move, target: Any, wish: Wish) -> tasks.Started:
+    wish.go_on(host.name, f"move {one.vm.name} away")
+    tried = f"move it from {host.name} to {one.to}"
+    wish.tell(host.name, f"moves {one.vm.name} to {one.to}")
+    ref = vim.VirtualMachine(one.vm.key, host.session.stub)
+    with speaking(one.vm.name, tried):
+        task = ref.RelocateVM_Task(spec=vim.vm.RelocateSpec(host=target))
+    return tasks.Started(task, one.vm.name, tried, f"{host.name} is still in service; mend the cause and run again")
+
+
+def _under_way(host: Host, moves: Sequence[Move]) -> dict[str, tasks.Started]:
+    """Moves that an earlier run or DRS began: a second one would be refused."""
+    refs = [vim.VirtualMachine(one.vm.key, host.session.stub) for one in moves]
+    names = {one.vm.key: one.vm.name for one in moves}
+    return {
+        task.entity: tasks.Started(task.ref, names[task.entity], f"move it away from {host.name}")
+        for task in recent_tasks.recent(host.session, refs)
+        if task.running and task.what in recent_tasks.MOVES
+    }
+
+
+def _targets(host: Host) -> dict[str, Any]:
+    """The hosts of the same cluster by name."""
+    (cluster,) = properties.read_many(host.session, [host["parent"]], ("host",)).values()
+    named = properties.read_many(host.session, cluster["host"], ("name",))
+    return {named[ref._moId]["name"]: ref for ref in cluster["host"]}
+
+
+def _raise_first(outcomes: Sequence[Any]) -> None:
+    for outcome in outcomes:
+        if isinstance(outcome, Exception):
+            raise outcome

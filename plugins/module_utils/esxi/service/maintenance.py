@@ -1,0 +1,179 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Subject: a host in maintenance mode, emptied first, with the note of who did it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from ...errors import Abandoned, CollectionError, Failed, TimedOut
+from ...logic.hosts import evacuation
+from ...logic.hosts.evacuation import Vm
+from ...plan import Plan
+from ...vsphere import properties, tasks
+from ...vsphere.faults import speaking, words
+from ...vsphere.fleet import Host
+from ...vsphere.sdk import vim, vmodl
+from . import ownership, placements, recent_tasks
+from .leaving import Evacuations, move, power_off
+from .wish import VSAN, Wish
+
+ENTER = "enter maintenance mode"
+# The server's own time-out comes first; ours is for a server that does not keep it.
+GRACE = 30
+
+
+class Maintenance:
+    """One host to be in maintenance mode."""
+
+    name = "maintenance mode"
+
+    def __init__(self, host: Host, wish: Wish, evacuations: Evacuations) -> None:
+        self.host, self.wish, self.evacuations = host, wish, evacuations
+        self.target = host.name
+
+    def read(self) -> dict[str, Any]:
+        """Whether it is out of service, through whom, and what leaving service would mean."""
+        self.host.must_answer("read its state")
+        note = ownership.ours(self.host)
+        return {
+            "maintenance": self.host.in_maintenance,
+            "ours": note is not None and self.host.in_maintenance,
+            "by": str(note) if note else None,
+            "evacuation": evacuation.told(self.evacuations.verdict(self.host)),
+        }
+
+    def plan(self, current: Mapping[str, Any]) -> Plan:
+        """Enter maintenance mode, if all that runs on the host can leave it."""
+        if current["maintenance"]:
+            found = () if current["ours"] else ("it was in maintenance mode already and will be left so",)
+            return Plan(before=current, after=current, why=found)
+        verdict = self.evacuations.verdict(self.host)
+        leave = [f"{one.vm.name} ({one.vm.whose}) moves, for example to {one.to}" for one in verdict.moves]
+        end = [f"{vm.name} ({vm.whose}) is shut down: {' and '.join(vm.fixed)}" for vm in verdict.power_off]
+        return Plan(
+            before=current,
+            after={**current, "maintenance": True},
+            why=(*leave, *end),
+            unmet=(*(str(block) for block in verdict.blocks), *self._somebody_else()),
+        )
+
+    def apply(self, plan: Plan) -> None:
+        """Empty the host and enter maintenance mode; on failure it stays in service."""
+        if not plan.changes:
+            return
+        deadline = time.monotonic() + self.wish.maintenance_timeout
+        under_way = self.evacuations.entering_task(self.host)
+        try:
+            if under_way is None:
+                ownership.write(self.host, ownership.Note(self.wish.by, self.wish.now))
+            else:
+                self.wish.tell(self.target, "is entering maintenance mode already, by an earlier run of ours")
+            self._empty(deadline)
+            task = under_way.ref if under_way else self._start(deadline)
+        except (Abandoned, Failed, TimedOut):
+            self._give_up()
+            raise
+        try:
+            self._enter(task, deadline)
+        except (Failed, TimedOut):
+            self._give_up()
+            raise
+
+    def _somebody_else(self) -> tuple[str, ...]:
+        task = self.evacuations.entering_task(self.host)
+        if task is None or ownership.ours(self.host):
+            return ()
+        return (f"{task.user} is putting it into maintenance mode just now: wait for that task, or cancel it",)
+
+    def _empty(self, deadline: float) -> None:
+        verdict = self.evacuations.verdict(self.host)
+        power_off(self.host, verdict.power_off, self.wish)
+        if self.wish.moved_by == evacuation.MODULE and verdict.moves:
+            move(self.host, verdict.moves, self.wish, deadline)
+
+    def _start(self, deadline: float) -> Any:
+        self.wish.go_on(self.target, ENTER)
+        spec = None
+        if self.host["config.vsanHostConfig.enabled"]:
+            mode = vim.vsan.host.DecommissionMode(objectAction=VSAN[self.wish.vsan])
+            spec = vim.host.MaintenanceSpec(vsanMode=mode)
+        seconds = max(int(deadline - time.monotonic()), 1)
+        self.wish.tell(self.target, "enters maintenance mode")
+        with speaking(self.target, ENTER):
+            return self.host.ref.EnterMaintenanceMode_Task(
+                timeout=seconds, evacuatePoweredOffVms=False, maintenanceSpec=spec
+            )
+
+    def _enter(self, task: Any, deadline: float) -> None:
+        """Wait for the task, telling which virtual machines have left."""
+        state, waiting = None, self._leaving()
+        refs = [vim.VirtualMachine(key, self.host.session.stub) for key in waiting]
+        paths = {vim.Task: ("info.state",), vim.VirtualMachine: ("runtime.host", "runtime.powerState")}
+        for values in properties.watch(self.host.session, [task, *refs], paths, deadline + GRACE):
+            self._tell_who_left(values, waiting)
+            state = values[task._moId].get("info.state")
+            if state in tasks.ENDED:
+                break
+            self.wish.go_on(self.target, ENTER)  # the host goes on entering, and the next run takes that up
+        if (state if state in tasks.ENDED else self._cancel(task)) != "success":
+            raise self._ended_badly(task)
+        self.wish.tell(self.target, "is in maintenance mode")
+
+    def _cancel(self, task: Any) -> Any:
+        """How the task ended after all, when the server keeps no deadline."""
+        tried = "cancel entering maintenance mode"
+        with speaking(self.target, tried):
+            task.CancelTask()
+        tasks.wait_all(self.host.session, [tasks.Started(task, self.target, tried)], GRACE)
+        return properties.read_many(self.host.session, [task], ("info.state",))[task._moId]["info.state"]
+
+    def _leaving(self) -> dict[str, str]:
+        return {one.vm.key: one.vm.name for one in self.evacuations.verdict(self.host).moves}
+
+    def _tell_who_left(self, values: Mapping[str, Any], waiting: dict[str, str]) -> None:
+        for key in list(waiting):
+            place = values[key].get("runtime.host")
+            off = values[key].get("runtime.powerState") == "poweredOff"
+            if off or (place is not None and place._moId != self.host.ref._moId):
+                self.wish.tell(self.target, f"{waiting.pop(key)} {'is off' if off else 'has left'}")
+
+    def _ended_badly(self, task: Any) -> Failed | TimedOut:
+        error = properties.read_many(self.host.session, [task], ("info.error",))[task._moId].get("info.error")
+        if error is not None and not isinstance(error, (vim.fault.Timedout, vmodl.fault.RequestCanceled)):
+            return Failed(self.target, ENTER, words(error), "mend the cause and run again; it is still in service")
+        return TimedOut(
+            self.target,
+            ENTER,
+            f"after {self.wish.maintenance_timeout} s {self._who_is_left()}",
+            "the host is in service as before; move what blocks or power it off, and run again",
+        )
+
+    def _who_is_left(self) -> str:
+        """Which virtual machines block, and why as far as it can be told."""
+        host = self.host
+        cluster = placements.read(host.session, host["parent"], [host.ref._moId])
+        left = [vm for vm in cluster.vms if vm.host == host.name]
+        verdict = evacuation.plan(cluster, [host.name], power_off=False, moved_by=self.wish.moved_by)[host.name]
+        why = {block.vm.key: block.why for block in verdict.blocks} | self._failed_moves(left)
+        told = [f"{vm.name} ({vm.whose}), which {why.get(vm.key, 'could move and was not moved')}" for vm in left]
+        return f"it still runs {'; '.join(told)}" if told else "it has not ended, although nothing runs on the host"
+
+    def _failed_moves(self, left: Sequence[Vm]) -> dict[str, str]:
+        refs = [vim.VirtualMachine(vm.key, self.host.session.stub) for vm in left]
+        found = recent_tasks.recent(self.host.session, refs)
+        return {
+            task.entity: f"could not be moved ({task.error})"
+            for task in found
+            if task.error and task.what in recent_tasks.MOVES
+        }
+
+    def _give_up(self) -> None:
+        """Take our note off a host that stays in service."""
+        with suppress(CollectionError):  # what failed first is what the user must hear; a note too many is seen later
+            values = properties.read_many(self.host.session, [self.host.ref], ("runtime.inMaintenanceMode",))
+            if not values[self.host.ref._moId].get("runtime.inMaintenanceMode"):
+                ownership.clear(self.host)

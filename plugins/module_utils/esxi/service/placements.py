@@ -1,0 +1,148 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Reads a cluster as the planner of evacuations sees it: hosts with room, virtual machines, rules, DRS."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ...capacity import machines
+from ...logic.hosts.evacuation import HOT_MIGRATE, VGPU_BY_DRS, Apart, Cluster, MustRun, Room, Vm
+from ...logic.placement.gpu_slots import Gpu, Slots
+from ...vsphere.faults import speaking
+from ...vsphere.properties import Values, read_many
+from ...vsphere.sdk import vim
+from ...vsphere.session import Session
+
+HOST_PATHS = (
+    "name",
+    "vm",
+    "runtime.connectionState",
+    "runtime.inMaintenanceMode",
+    "runtime.inQuarantineMode",
+    "summary.hardware.memorySize",
+    "config.graphicsInfo",
+    "config.sharedPassthruGpuTypes",
+)
+SHARED_DIRECT = "sharedDirect"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What was read of one cluster's hosts, by object id."""
+
+    hosts: Mapping[str, Values]
+
+    @property
+    def names(self) -> dict[str, str]:
+        return {key: values["name"] for key, values in self.hosts.items()}
+
+    def refs(self, keys: Iterable[str]) -> list[Any]:
+        """The virtual machines on some of the hosts."""
+        return [vm for key in keys for vm in self.hosts[key].get("vm") or []]
+
+
+def read(session: Session, parent: Any, leaving: Iterable[str]) -> Cluster:
+    """The cluster, or the single host, that ``parent`` is; ``leaving`` are object ids of hosts."""
+    cluster_paths = ("name", "host", "configurationEx")
+    (values,) = read_many(session, [parent], cluster_paths).values()
+    reading = Reading(read_many(session, values.get("host") or [], HOST_PATHS))
+    gone = [key for key in leaving if key in reading.hosts]
+    moving = machines.read(session, reading.refs(gone), reading.names)
+    wanted = {profile for vm in moving for profile in vm.vgpus}
+    taking = [key for key in reading.hosts if key not in gone and wanted & offered(reading.hosts[key])]
+    staying = machines.read(session, reading.refs(taking), reading.names)
+    rooms = tuple(_room(key, one, taking, staying) for key, one in reading.hosts.items())
+    hot = bool(wanted) and hot_migrate(session)
+    return _configured(values, reading, rooms, (*moving, *staying), hot)
+
+
+def offered(host: Values) -> set[str]:
+    """The vGPU profiles that a host offers."""
+    return set(host.get("config.sharedPassthruGpuTypes") or [])
+
+
+def hot_migrate(session: Session) -> bool:
+    """Whether this vCenter moves virtual machines with a vGPU at all; one that does not know the option does not."""
+    with speaking(session.server, f"read its option {HOT_MIGRATE}"):
+        try:
+            found = session.content.setting.QueryOptions(HOT_MIGRATE)
+        except vim.fault.InvalidName:
+            return False
+    return any(str(one.value).lower() == "true" for one in found)
+
+
+def slots_of(host: Values, vms: Sequence[Vm]) -> Slots:
+    """The GPUs of a host that are shared, with the virtual GPUs on them."""
+    shared = [one for one in host.get("config.graphicsInfo") or [] if one.graphicsType == SHARED_DIRECT]
+    waiting = {vm.key: list(vm.vgpus) for vm in vms}
+    slots = Slots(tuple(_gpu(one, waiting) for one in shared), tuple(sorted(offered(host))))
+    # Where the server does not tell the GPU of a virtual machine, it sits where it fits.
+    for profile in [profile for profiles in waiting.values() for profile in profiles]:
+        slots = slots.take(profile) or slots
+    return slots
+
+
+def _gpu(info: Any, waiting: dict[str, list[str]]) -> Gpu:
+    here = [waiting[vm._moId].pop(0) for vm in info.vm or [] if waiting.get(vm._moId)]
+    mixed = getattr(info, "vgpuMode", None) == "mixedSize"
+    return Gpu(info.pciId, info.deviceName, info.memorySizeInKB / 2**20, tuple(here), mixed)
+
+
+def _room(key: str, host: Values, taking: Sequence[str], vms: Sequence[Vm]) -> Room:
+    here = [vm for vm in vms if vm.host == host["name"]] if key in taking else []
+    free = int(host["summary.hardware.memorySize"]) // 2**20 - sum(vm.reserved_mb for vm in here)
+    return Room(host["name"], in_service(host), slots_of(host, here), free if key in taking else None)
+
+
+def in_service(host: Values) -> bool:
+    """Whether a host can take virtual machines."""
+    out = host.get("runtime.inMaintenanceMode") or host.get("runtime.inQuarantineMode")
+    return bool(host.get("runtime.connectionState") == "connected" and not out)
+
+
+def _configured(values: Values, reading: Reading, rooms: tuple[Room, ...], vms: tuple[Vm, ...], hot: bool) -> Cluster:
+    config = values.get("configurationEx")
+    drs = getattr(config, "drsConfig", None)
+    mode = str(drs.defaultVmBehavior) if drs and drs.enabled else ""
+    options = {one.key: str(one.value) for one in (drs.option if drs else None) or []}
+    overridden = {one.key._moId for one in getattr(config, "drsVmConfig", None) or [] if _left_by_drs(one)}
+    return Cluster(
+        name=values["name"],
+        rooms=rooms,
+        vms=tuple(_with_override(vm, overridden) for vm in vms),
+        must_run=tuple(_must_run(config, reading.names)),
+        apart=tuple(_apart(config)),
+        drs=mode,
+        vgpu_by_drs=options.get(VGPU_BY_DRS, "0") not in {"0", ""},
+        hot_migrate=hot,
+    )
+
+
+def _left_by_drs(one: Any) -> bool:
+    return one.enabled is False or one.behavior in {"manual", "partiallyAutomated"}
+
+
+def _with_override(vm: Vm, overridden: set[str]) -> Vm:
+    return replace(vm, left_by_drs=True) if vm.key in overridden else vm
+
+
+def _must_run(config: Any, names: Mapping[str, str]) -> Iterable[MustRun]:
+    groups = {group.name: group for group in getattr(config, "group", None) or []}
+    for rule in getattr(config, "rule", None) or []:
+        if not (isinstance(rule, vim.cluster.VmHostRuleInfo) and rule.enabled and rule.mandatory):
+            continue
+        vms = frozenset(vm._moId for vm in groups[rule.vmGroupName].vm or [])
+        on, not_on = (
+            {names.get(host._moId, "") for host in groups[name].host or []} if name else set()
+            for name in (rule.affineHostGroupName, rule.antiAffineHostGroupName)
+        )
+        yield MustRun(str(rule.name), vms, frozenset(on or set(names.values()) - not_on))
+
+
+def _apart(config: Any) -> Iterable[Apart]:
+    for rule in getattr(config, "rule", None) or []:
+        if isinstance(rule, vim.cluster.AntiAffinityRuleSpec) and rule.enabled:
+            yield Apart(str(rule.name), frozenset(vm._moId for vm in rule.vm or []))

@@ -1,0 +1,57 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Taking hosts out of service and back: what the user wants, and the subject for each wish."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...logic.hosts.evacuation import DRS, MODULE
+from ...vsphere.fleet import Fleet
+from .. import boot
+from . import ownership, recent_tasks
+from .in_service import InService
+from .leaving import Evacuations
+from .maintenance import Maintenance
+from .reboot import Rebooted
+from .wish import Tell, Wish
+
+__all__ = ["MOVED_BY", "PATHS", "STATES", "Tell", "Wish", "work_on"]
+
+PATHS = (
+    "parent",
+    "vm",
+    "config.service.service",
+    "config.vsanHostConfig.enabled",
+    "configManager.serviceSystem",
+    *ownership.PATHS,
+    *boot.PATHS,
+)
+MOVED_BY = (DRS, MODULE)
+STATES: dict[str, Any] = {"maintenance": Maintenance, "in_service": InService, "rebooted": Rebooted}
+
+
+@dataclass(frozen=True)
+class PowerWork:
+    """The subjects of one call, and how to read for all of them at once."""
+
+    subjects: Sequence[Any]
+    refresh: Callable[[Sequence[Any]], None]
+
+
+def work_on(fleet: Fleet, state: str, wish: Wish) -> PowerWork:
+    """One subject for each host, which know of each other where they compete for room."""
+    evacuations = Evacuations(fleet.session, wish)
+
+    def refresh(subjects: Sequence[Any]) -> None:
+        fleet.refresh_for(subjects)
+        hosts = [subject.host for subject in subjects]
+        if state == "maintenance":
+            evacuations.refresh([host for host in hosts if host.reachable and not host.in_maintenance])
+        elif state == "rebooted":
+            tasks = recent_tasks.recent(fleet.session, [host.ref for host in hosts if ownership.of(host)])
+            wish.rebooting.update(task.entity for task in tasks if task.what == recent_tasks.REBOOT)
+
+    return PowerWork([STATES[state](host, wish, evacuations) for host in fleet.hosts], refresh)

@@ -1,0 +1,60 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""What the user wants of the hosts that leave or enter service, with all deadlines in seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+
+from ...errors import Abandoned
+from ...logic.hosts.evacuation import DRS
+
+# Tells a person who waits: which host, and what happened.
+Tell = Callable[[str, str], None]
+VSAN = {
+    "ensure_accessibility": "ensureObjectAccessibility",
+    "evacuate": "evacuateAllData",
+    "no_action": "noAction",
+}
+
+
+def _silent(_host: str, _what: str) -> None:
+    return None
+
+
+def _wanted() -> bool:
+    return True
+
+
+@dataclass(frozen=True)
+class Wish:
+    """How hosts are emptied and rebooted, and who does it.
+
+    ``wanted`` tells whether the run that asked for it is still there; ``rebooting`` are the object ids of hosts with a
+    reboot task of late.
+    """
+
+    by: str
+    maintenance_timeout: int = 3600
+    reboot_timeout: int = 1800
+    power_off: bool = False
+    power_off_timeout: int = 300
+    moved_by: str = DRS
+    vsan: str = "ensure_accessibility"
+    services: tuple[str, ...] = ()
+    only_if_ours: bool = True
+    tell: Tell = _silent
+    wanted: Callable[[], bool] = _wanted
+    rebooting: set[str] = field(default_factory=set)
+
+    @property
+    def now(self) -> str:
+        """This machine's time, for people to read."""
+        return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def go_on(self, target: str, tried: str) -> None:
+        """Stop before the next step when nobody waits for it: a later run may have decided otherwise meanwhile."""
+        if not self.wanted():
+            raise Abandoned(target, tried, "the ansible run that asked for it is gone", "run again")

@@ -1,0 +1,126 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""What was observed beside the records: the launcher, the transport, and what vSphere tells of each move."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from .limits import Breach, number
+from .moves import before_and_after, is_external, move_name
+
+NOT_PROVEN = ("", "unproven")
+
+
+def evidence_of(
+    facts: Mapping[str, Any], name: str, moves: Sequence[Mapping[str, Any]]
+) -> list[Mapping[str, Any] | None]:
+    """The observations of one kind, one for each move, None where there is none."""
+    given = facts.get(name)
+    each = list(given) if isinstance(given, (list, tuple)) else []
+    each += [None] * (len(moves) - len(each))
+    return [observed if isinstance(observed, Mapping) else None for observed in each[: len(moves)]]
+
+
+def fact_breaches(facts: Mapping[str, Any], moves: Sequence[Mapping[str, Any]]) -> Iterator[Breach]:
+    """Breaches that no step record shows."""
+    for key, was, became in _launcher_pairs(facts):
+        if was != became:
+            yield Breach("identity", None, None, None, f"launcher: {key} {was} became {became}")
+    for index, observed in enumerate(evidence_of(facts, "transport", moves)):
+        for whose, old, new in _transports(observed):
+            if old is not None and new is not None and old != new:
+                detail = f"{move_name(moves, index)}: the transport{whose} was {old} before and is {new} after"
+                yield Breach("transport", None, None, _end(moves[index]), detail)
+    yield from _power_breaches(facts, moves)
+    parameters = facts.get("checksums") or {}
+    if len(set(parameters.values())) > 1:
+        told = ", ".join(f"{whose} {str(one)[:12]}" for whose, one in sorted(parameters.items()))
+        yield Breach("parameters", None, None, None, f"the ranks ended with different parameters: {told}")
+
+
+def _power_breaches(facts: Mapping[str, Any], moves: Sequence[Mapping[str, Any]]) -> Iterator[Breach]:
+    for index, observed in enumerate(evidence_of(facts, "vsphere", moves)):
+        if observed is not None and observed.get("power_cycled"):
+            detail = f"{move_name(moves, index)}: the virtual machine was power-cycled"
+            yield Breach("power_cycle", None, None, _end(moves[index]), detail)
+    for one in facts.get("power") or []:
+        detail = f"{one.get('worker')} was power-cycled by {one.get('by') or 'somebody'} ({one.get('what')})"
+        yield Breach("power_cycle", None, None, number(one.get("at")), detail)
+
+
+def missing_facts(
+    facts: Mapping[str, Any], moves: Sequence[Mapping[str, Any]], require: Collection[str]
+) -> Iterator[str]:
+    """What is required and was not, or not wholly, observed."""
+    for name in sorted(require):
+        if facts.get(name) is None:
+            yield name
+        elif name == "launcher":
+            if not any(True for _pair in _launcher_pairs(facts)):
+                yield "launcher: nothing of it was observed both before and after"
+        elif name in ("transport", "vsphere"):
+            yield from _missing_of_moves(facts, moves, name)
+
+
+def _missing_of_moves(facts: Mapping[str, Any], moves: Sequence[Mapping[str, Any]], name: str) -> Iterator[str]:
+    missing = _missing_transport if name == "transport" else _missing_vsphere
+    for index, observed in enumerate(evidence_of(facts, name, moves)):
+        # Of a move that others began nobody was asked to look before it.
+        if not is_external(moves[index]) and not (name == "vsphere" and _never_began(facts, moves[index])):
+            yield from (f"{name}: {move_name(moves, index)}: {what}" for what in missing(observed, moves[index]))
+
+
+def _never_began(facts: Mapping[str, Any], move: Mapping[str, Any]) -> bool:
+    """A move that was refused leaves nothing to observe; whether its worker stayed on, vCenter's events tell."""
+    return not move.get("ok") and move.get("started") is None and facts.get("power") is not None
+
+
+def _launcher_pairs(facts: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    before, after = before_and_after(facts.get("launcher"))
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        for key, old in before.items():
+            if old is not None and after.get(key) is not None:
+                yield key, str(old), str(after[key])
+
+
+def _transports(observed: Mapping[str, Any] | None) -> Iterator[tuple[str, str | None, str | None]]:
+    before, after = before_and_after(observed)
+    if before and after and isinstance(before, Mapping) and isinstance(after, Mapping):
+        for who in sorted({*before, *after}, key=str):
+            yield f" of {who}", _proven(before.get(who)), _proven(after.get(who))
+    else:
+        yield "", _proven(before), _proven(after)
+
+
+def _proven(transport: object) -> str | None:
+    return transport if isinstance(transport, str) and transport not in NOT_PROVEN else None
+
+
+def _missing_transport(observed: Mapping[str, Any] | None, _move: Mapping[str, Any]) -> Iterator[str]:
+    for whose, old, new in _transports(observed):
+        when = [name for name, value in (("before", old), ("after", new)) if value is None]
+        if when:
+            yield f"the transport{whose} {' and '.join(when)} is not proven"
+
+
+def _missing_vsphere(observed: Mapping[str, Any] | None, move: Mapping[str, Any]) -> Iterator[str]:
+    observed = observed or {}
+    if observed.get("power_cycled") is None:
+        yield "power cycles not observed"
+    if not move.get("ok"):
+        return  # a move that failed need not show what a move shows
+    if observed.get("hot_migration") is None:
+        yield "hot migration event not observed"
+    if None in before_and_after(observed.get("host")):
+        yield "host not observed before and after"
+    gpus_before, gpus_after = before_and_after(observed.get("gpus"))
+    if gpus_before is None or gpus_after is None:
+        yield "GPUs not observed before and after"
+    elif len(gpus_before) != len(gpus_after):
+        yield f"{len(gpus_before)} GPUs observed before and {len(gpus_after)} after"
+
+
+def _end(move: Mapping[str, Any]) -> float | None:
+    return number(move.get("completed"))

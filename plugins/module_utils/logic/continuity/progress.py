@@ -1,0 +1,135 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Progress: every step once and in order, the loss finite, every rank going on."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+
+from .clock import goes_back
+from .gaps import phase_after, phase_between
+from .limits import TRAIN, Breach, Limits, number
+from .lines import Line, Track
+from .moves import Group, Timeline
+
+ENOUGH_STEPS = 20
+# The ranks of a finished job need not have been read to the very same step.
+UNREAD_STEPS = 3
+# A rank is not taken for stopped while its newest lines may still be on their way to the observer.
+ON_THE_WAY_S = 1.0
+
+
+def step_breaches(track: Track) -> Iterator[Breach]:
+    """Steps of a rank that are lost, repeated or in the wrong order; neighbours are told together."""
+    for index, (before, after) in enumerate(zip(track.steps, track.steps[1:])):
+        stride = max(before.stride, after.stride)
+        if after.step - before.step > stride:
+            lost = _steps_text(before.step + stride, after.step - stride)
+            detail = f"rank {track.rank} lost {lost} between steps {before.step} and {after.step}"
+            yield Breach("step_lost", track.rank, before.step + stride, after.at, detail)
+        elif not track.repeated and goes_back(track.steps, index):
+            detail = f"rank {track.rank} made step {before.step} after step {after.step}"
+            yield Breach("step_back", track.rank, before.step, before.at, detail)
+    for first, last in _runs(track):
+        detail = f"rank {track.rank} made {_steps_text(first.step, last.step)} again"
+        yield Breach("step_repeated", track.rank, first.step, first.at, detail)
+
+
+def loss_breaches(track: Track) -> Iterator[Breach]:
+    """A loss that was finite and, from some step on, never is again."""
+    bad: Line | None = None
+    for line in reversed(track.lines):
+        loss = number(line.raw.get("loss")) if line.is_train else None
+        if loss is None:
+            continue
+        if math.isfinite(loss):
+            if bad is not None:
+                detail = f"rank {track.rank} has loss {bad.raw['loss']} at step {bad.step} and no finite one since"
+                yield Breach("loss", track.rank, bad.step, bad.at, detail)
+            return
+        bad = line
+
+
+def late_breaches(track: Track, timeline: Timeline, limits: Limits) -> Iterator[Breach]:
+    """A rank that went on only after the deadline that follows the end of a move."""
+    for group in timeline.groups:
+        index = bisect_right(track.times, group.completed)
+        if not 0 < index < len(track.times):
+            continue
+        before, after = track.lines[index - 1], track.lines[index]
+        late = after.at - group.completed
+        moves_again = any(other.started > group.started for other in timeline.moving(before.at, after.at))
+        if not moves_again and late > _deadline(track, phase_between(before, after, limits), limits):
+            detail = f"rank {track.rank} went on {late:.3f} s after the move (deadline {limits.resume_deadline_s:g} s)"
+            yield Breach("resumed_late", track.rank, after.step, after.at, detail)
+
+
+def resumed_s(tracks: Sequence[Track], group: Group) -> float | None:
+    """How long after a move the last rank wrote its first line; None if some rank wrote none."""
+    latest = 0.0
+    for track in tracks:
+        index = bisect_right(track.times, group.completed)
+        if index == len(track.times):
+            return None
+        latest = max(latest, track.times[index] - group.completed)
+    return latest if tracks else None
+
+
+def stopped_breaches(
+    tracks: Sequence[Track], timeline: Timeline, limits: Limits, ended: str, observed_until: float | None
+) -> Iterator[Breach]:
+    """Ranks that write no more while others do, or although the deadline has passed."""
+    last_steps = {track.rank: track.steps[-1].step for track in tracks if track.steps}
+    now = max((track.lines[-1].at for track in tracks), default=0.0)
+    now = now if observed_until is None else max(now, observed_until)
+    for track in tracks:
+        last = track.lines[-1]
+        others = max((step for rank, step in last_steps.items() if rank != track.rank), default=last.step)
+        behind = others - last_steps.get(track.rank, others)
+        if ended == "finished":
+            stopped = behind > UNREAD_STEPS * last.stride
+        else:
+            stopped = _has_stopped(track, behind, now, timeline, limits)
+        if stopped:
+            others_text = f"others went on to step {others}" if behind > 0 else "so did all others"
+            detail = f"rank {track.rank} stopped at step {last.step}, {now - last.at:.3f} s ago; {others_text}"
+            yield Breach("rank_stopped", track.rank, last.step, last.at, detail)
+
+
+def _has_stopped(track: Track, behind: int, now: float, timeline: Timeline, limits: Limits) -> bool:
+    last, moves = track.lines[-1], timeline.moving(track.lines[-1].at, now)
+    if moves and not moves[-1].is_over and track.rank in moves[-1].ranks:
+        return False
+    if behind >= max(ENOUGH_STEPS, 3 * last.stride) and now - last.at >= ON_THE_WAY_S:
+        return True
+    if all(line.seen is None for line in track.lines):
+        return False  # "now" is another rank's clock, and the two may differ by anything
+    phase = phase_after(last)
+    deadline = _deadline(track, (phase, limits.gap(phase)), limits)
+    if moves:
+        return now - moves[-1].completed > deadline
+    return now - last.at > max(deadline, limits.gap(phase))
+
+
+def _deadline(track: Track, phase: tuple[str, float], limits: Limits) -> float:
+    """The resume deadline, longer where the rank's pace or a marked phase makes its next line come later."""
+    return max(limits.resume_deadline_s, 2 * track.interval, 0.0 if phase[0] == TRAIN else phase[1])
+
+
+def _runs(track: Track) -> Iterator[tuple[Line, Line]]:
+    first: Line | None = None
+    last: Line | None = None
+    for line in track.repeated:
+        if last is None or first is None or line.step - last.step > line.stride:
+            if first is not None and last is not None:
+                yield first, last
+            first = line
+        last = line
+    if first is not None and last is not None:
+        yield first, last
+
+
+def _steps_text(first: int, last: int) -> str:
+    return f"step {first}" if first == last else f"steps {first} to {last}"

@@ -1,0 +1,131 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""What would be in the way of preparing the hosts of a cluster, judged from what was read of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from ..findings import NOTE, STOP, WARN, Finding, listed, said_of, told
+from . import preflight_cluster, preflight_hosts
+from .plan import leaves_service
+from .preflight_cluster import Scene
+from .preflight_hosts import Wish
+
+Data = Mapping[str, Any]
+_MANAGER = re.compile(r"^(NVIDIA-VMware|NVD-(AIE|VGPU|VMware))", re.IGNORECASE)
+
+
+def findings(read: Data) -> list[dict[str, Any]]:
+    """All findings, stops first.
+
+    ``read`` holds ``cluster`` (a result of cluster_info), ``hosts`` (of esxi_info), ``plan`` (a result of esxi_profile
+    in check mode) and ``emptying`` (results of esxi_power in check mode), each as the module gave it; the wanted
+    ``profile`` and ``host_profiles``; and ``gpu`` and ``vgpu``, which say what is expected of the GPUs.
+    """
+    hosts, cluster = read["hosts"]["hosts"], read["cluster"]["cluster"]
+    wishes = {host["host"]: Wish(_profile(read, host["host"]), read["gpu"]) for host in hosts}
+    words = frozenset(word for wish in wishes.values() for word in wish.words)
+    found = [one for host in hosts for one in preflight_hosts.findings(host, wishes[host["host"]])]
+    found += preflight_cluster.findings(Scene(cluster, words, read["vgpu"], _leaving(read["plan"])))
+    found += _together(hosts, cluster, words)
+    found += _managers(hosts, wishes)
+    found += _rolling(read, found)
+    found += _emptying(read["emptying"])
+    found += _plan(read["plan"], cluster["name"], found)
+    return told(found)
+
+
+def _leaving(plan: Data) -> bool:
+    """Whether a host must leave service; where that could not be planned, one may have to."""
+    return "hosts" not in plan or any(leaves_service(host) or host.get("failed") for host in plan["hosts"])
+
+
+def _profile(read: Data, host: str) -> Data:
+    own: Data = read["host_profiles"].get(host, read["profile"])
+    return own
+
+
+def _together(hosts: Sequence[Data], cluster: Data, words: frozenset[str]) -> Iterator[Finding]:
+    """Hosts of one cluster should be alike, because virtual machines move between them."""
+    readable = [host for host in hosts if not host.get("failed")]
+    several = {
+        "versions of ESXi": {host["version"] for host in readable},
+        "GPU models": {gpu["name"] for host in readable for gpu in host["gpus"]} if "vgpu" in words else set(),
+        "server models": set() if cluster["evc"] else {host["model"] for host in readable if host["model"]},
+    }
+    remedies = {"server models": "set an EVC mode if their processors differ"}
+    for what, values in several.items():
+        if len(values) > 1:
+            text = f"its hosts have different {what} ({listed(sorted(values))}), between which vMotion may be refused"
+            remedy = remedies.get(what, "make them alike")
+            yield Finding(WARN, "mixed", cluster["name"], f"{text}; {remedy}")
+
+
+def _managers(hosts: Sequence[Data], wishes: Mapping[str, Wish]) -> Iterator[Finding]:
+    """The vGPU managers that there are and will be, and what they mean for the drivers in the guests."""
+    for host in hosts:
+        if host.get("failed"):
+            continue
+        runs = _named(host["vibs"]["running"])
+        wanted = _named(vib for vib in wishes[host["host"]].profile.get("vibs") or [] if vib.get("state") != "absent")
+        for name, version in wanted.items():
+            branch, before = _branch(version), [_branch(one) for one in runs.values()]
+            if before and before != [branch]:
+                text = f"its vGPU manager goes from branch {listed(before)} to {branch}; see that guest drivers fit"
+            elif not before:
+                text = f"its guests need drivers that fit branch {branch} of {name}; before vGPU 13 only that one does"
+            else:
+                continue
+            yield Finding(NOTE, "guest_driver", host["host"], text)
+
+
+def _named(vibs: Iterable[Data]) -> dict[str, str]:
+    return {vib["name"]: str(vib["version"]) for vib in vibs if _MANAGER.match(vib["name"])}
+
+
+def _branch(version: str) -> str:
+    return version.split(".", maxsplit=1)[0]
+
+
+def _rolling(read: Data, found: Iterable[Finding]) -> Iterator[Finding]:
+    """The stop rules of a rolling change, as they stand now."""
+    lost = {one.object for one in found if one.rule == "disconnected"}
+    todo = {host["host"] for host in read["plan"].get("hosts") or [] if leaves_service(host) or host.get("changed")}
+    for stop in read["cluster"]["stops"]:
+        rule, name = stop["rule"], stop["object"]
+        text = said_of(name, stop["text"])
+        if rule == "out_of_service" and name in lost:
+            continue
+        if rule == "out_of_service" and name in todo:
+            text = f"{text.partition(';')[0]}; it is changed as it is and left there, or bring it back before"
+            yield Finding(WARN, rule, name, text)
+        else:
+            yield Finding(STOP, rule, name, text)
+
+
+def _emptying(results: Iterable[Data]) -> Iterator[Finding]:
+    """What keeps a host that must leave service from being emptied."""
+    for result in results:
+        for host in result.get("hosts") or []:
+            reasons = [str(host["msg"])] if host.get("failed") else host.get("unmet") or []
+            for reason in reasons:
+                yield Finding(STOP, "emptying", host["host"], f"it cannot be emptied: {reason}")
+
+
+def _plan(plan: Data, cluster: str, found: Iterable[Finding]) -> Iterator[Finding]:
+    """What the planner itself refuses, unless a stop at that host says it already; and what it warns of."""
+    explained = {one.object for one in found if one.severity == STOP}
+    if "hosts" not in plan:
+        yield Finding(STOP, "plan", cluster, str(plan.get("msg", "its hosts could not be planned")))
+    for host in plan.get("hosts") or []:
+        name = host["host"]
+        if host.get("failed") and name not in explained:
+            yield Finding(STOP, "plan", name, said_of(name, host["msg"]))
+        for text in host.get("warnings") or []:
+            yield Finding(WARN, "plan", name, text)
+        if host.get("reboots"):
+            boots = "once" if host["reboots"] == 1 else f"{host['reboots']} times"
+            yield Finding(NOTE, "reboots", name, f"it will leave service and boot {boots}; plan for that")

@@ -1,0 +1,156 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Shortest plans by search (A*), for the few workers or the odd demands that no direct construction settles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from .problem import Problem, Step, Stuck
+
+# Each unit is a possible step looked at: some seconds on one core.
+EFFORT = 3_000_000
+
+
+class _State(NamedTuple):
+    at: tuple[int, ...]
+    moved: int
+    length: int
+    last: Step | None
+    before: _State | None
+
+
+@dataclass(frozen=True)
+class _Likeness:
+    """Which workers and which hosts can take each other's place without changing the problem."""
+
+    worker: tuple[int, ...]
+    host: tuple[int, ...]
+
+
+def shortest(problem: Problem, known: list[Step] | None) -> list[Step]:
+    """A shortest plan, or the known one where none is shorter or the search was given up; ``Stuck`` without either."""
+    search = _Search(problem)
+    limit = len(known) if known is not None else None
+    plan = search.run(limit)
+    if plan is not None:
+        return plan
+    if known is not None:
+        return known
+    stuck = search.never_moved() if not search.is_exhausted else []
+    raise Stuck(stuck or problem.workers, is_together=not stuck, is_proven=not search.is_exhausted)
+
+
+class _Search:
+    """States in the order of the shortest plan that they still allow, the deepest first among equals."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._likeness = _likeness(problem)
+        self._targets = [sorted(hosts) for hosts in problem.targets]
+        self._all = (1 << len(problem.start)) - 1
+        self._ever_moved = 0
+        self._effort = 0
+        self.is_exhausted = False
+
+    def run(self, limit: int | None) -> list[Step] | None:
+        """A shortest plan below the limit; None if there is none or the effort is used up."""
+        first = _State(self._problem.start, 0, 0, None, None)
+        open_states = {self._bound(first): [first]}
+        closed = set()
+        while open_states:
+            bound = min(open_states)
+            if limit is not None and bound >= limit:
+                return None
+            state = open_states[bound].pop()
+            if not open_states[bound]:
+                del open_states[bound]
+            key = self._key(state)
+            if key in closed:
+                continue
+            closed.add(key)
+            self._ever_moved |= state.moved
+            if bound == state.length:
+                return _steps(state)
+            if self._effort > EFFORT:
+                self.is_exhausted = True
+                return None
+            for following in self._following(state):
+                open_states.setdefault(self._bound(following), []).append(following)
+        return None
+
+    def never_moved(self) -> list[int]:
+        """The workers that moved in no state seen."""
+        return [worker for worker in self._problem.workers if not self._ever_moved >> worker & 1]
+
+    def _following(self, state: _State) -> Iterator[_State]:
+        problem, at = self._problem, state.at
+        free = list(problem.room)
+        for worker, host in enumerate(at):
+            free[host] -= problem.need[worker]
+        seen = set()
+        for worker, source in enumerate(at):
+            likeness = (self._likeness.worker[worker], source, state.moved >> worker & 1)
+            if likeness in seen:
+                continue
+            seen.add(likeness)
+            self._effort += len(self._targets[worker])
+            for target in self._targets[worker]:
+                if target != source and free[target] >= problem.need[worker]:
+                    self._effort += len(at)
+                    yield _State(
+                        (*at[:worker], target, *at[worker + 1 :]),
+                        state.moved | 1 << worker,
+                        state.length + 1,
+                        Step(worker, source, target),
+                        state,
+                    )
+
+    def _bound(self, state: _State) -> int:
+        left = bin(self._all & ~state.moved).count("1")
+        if not self._problem.return_home:
+            return state.length + left
+        away = sum(1 for home, host in zip(self._problem.start, state.at) if home != host)
+        return state.length + 2 * left + away
+
+    def _key(self, state: _State) -> tuple[tuple[int, tuple[int, ...]], ...]:
+        """The same for states that differ only in which of several like workers or hosts plays which part."""
+        guests: dict[int, list[int]] = {}
+        for worker, host in enumerate(state.at):
+            guests.setdefault(host, []).append(2 * self._likeness.worker[worker] + (state.moved >> worker & 1))
+        return tuple(sorted((self._likeness.host[host], tuple(sorted(here))) for host, here in guests.items()))
+
+
+def _likeness(problem: Problem) -> _Likeness:
+    kinds: dict[object, int] = {}
+    workers = tuple(
+        kinds.setdefault(
+            (problem.need[worker], problem.targets[worker], problem.start[worker] if problem.return_home else None),
+            len(kinds),
+        )
+        for worker in problem.workers
+    )
+    welcome: list[set[int]] = [set() for _host in problem.room]
+    at_home: list[set[int]] = [set() for _host in problem.room]
+    for worker in problem.workers:
+        for host in problem.targets[worker]:
+            welcome[host].add(workers[worker])
+        if problem.return_home:
+            at_home[problem.start[worker]].add(workers[worker])
+    sorts: dict[object, int] = {}
+    hosts = tuple(
+        sorts.setdefault((room, frozenset(welcome[host]), frozenset(at_home[host])), len(sorts))
+        for host, room in enumerate(problem.room)
+    )
+    return _Likeness(workers, hosts)
+
+
+def _steps(state: _State) -> list[Step]:
+    steps: list[Step] = []
+    here: _State | None = state
+    while here is not None and here.last is not None:
+        steps.append(here.last)
+        here = here.before
+    return steps[::-1]

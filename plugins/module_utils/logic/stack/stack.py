@@ -1,0 +1,159 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""A stack as read from its file: its faults, the inputs that its user must give, and the addresses of its files."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from . import schema as stack_schema
+
+Stack = dict[str, Any]
+# The parts that only those get who ask for them, and with them what these parts ask for.
+OPTIONAL = ("container",)
+_INSTALLED_FROM = {"package": "packages", "wheel": "wheel", "source": "source", "runfile": "source"}
+
+
+class StackError(ValueError):
+    """An input or a base that the stack does not ask for."""
+
+
+def faults(document: object, schema: Mapping[str, Any]) -> list[str]:
+    """What is wrong with a stack, one sentence each: first its form, then what its parts say of each other."""
+    found = stack_schema.faults(document, schema)
+    if found or not isinstance(document, Mapping):
+        return found
+    return [*_unknown_names(document), *_unlisted_inputs(document), *_absent_origins(document)]
+
+
+def missing_inputs(document: Mapping[str, Any], parts: Sequence[str] = ()) -> list[str]:
+    """The inputs of a stack, and of those of its optional parts that are wanted, that nobody gave yet."""
+    return [path for path in _asked(document, parts) if _get(document, path) is None]
+
+
+def absent_parts(document: Mapping[str, Any], parts: Sequence[str]) -> list[str]:
+    """A sentence for each optional part that is wanted and not in the stack."""
+    return [f"It has no {part!r}." for part in parts if part not in OPTIONAL or not document.get(part)]
+
+
+def completed(
+    document: Mapping[str, Any], inputs: Mapping[str, str], bases: Mapping[str, str], mirror: str = ""
+) -> Stack:
+    """The stack with its user's inputs and mirrors in it, and the address of each file beside its base and path.
+
+    A mirror of all bases has each in a folder of its name.
+    """
+    stack = copy.deepcopy(dict(document))
+    if mirror:
+        stack["bases"] = {name: f"{mirror.rstrip('/')}/{name}" for name in stack["bases"]}
+    for name, url in bases.items():
+        if name not in stack["bases"]:
+            raise StackError(f"The stack {stack['name']} has no base {name!r}; it has {', '.join(stack['bases'])}.")
+        stack["bases"][name] = url
+    for path, value in inputs.items():
+        if path not in _asked(stack, OPTIONAL):
+            asked = ", ".join(_asked(stack, OPTIONAL)) or "nothing"
+            raise StackError(f"The stack {stack['name']} does not ask for {path!r}; it asks for {asked}.")
+        _set(stack, path, value)
+    _address(stack, stack["bases"])
+    return stack
+
+
+def without_urls(value: Any) -> Any:
+    """The stack as its file has it, without the addresses."""
+    if isinstance(value, dict):
+        return {key: without_urls(child) for key, child in value.items() if key != "url"}
+    return [without_urls(child) for child in value] if isinstance(value, list) else value
+
+
+def _asked(document: Mapping[str, Any], parts: Sequence[str]) -> list[str]:
+    """What a stack and parts of it ask for."""
+    sections = [document, *(document.get(part) or {} for part in parts)]
+    return [path for section in sections for path in section.get("inputs", [])]
+
+
+def _address(value: object, bases: Mapping[str, str | None]) -> None:
+    """Put a url into each mapping that has a base with an address and a path."""
+    if isinstance(value, dict):
+        base = bases.get(value["base"]) if isinstance(value.get("base"), str) else None
+        if base and "path" in value:
+            value["url"] = f"{base.rstrip('/')}/{value['path'].lstrip('/')}"
+        for child in value.values():
+            _address(child, bases)
+    elif isinstance(value, list):
+        for child in value:
+            _address(child, bases)
+
+
+def _step(value: Any, word: str) -> Any:
+    """What a word of a dotted path leads to; in a list, the entry of that name."""
+    if isinstance(value, list):
+        return next((entry for entry in value if isinstance(entry, Mapping) and entry.get("name") == word), None)
+    return value.get(word) if isinstance(value, Mapping) else None
+
+
+def _get(document: Mapping[str, Any], path: str) -> Any:
+    """What lies at the dotted path, None if nothing does."""
+    value: Any = document
+    for word in path.split("."):
+        value = _step(value, word)
+    return value
+
+
+def _set(document: Mapping[str, Any], path: str, value: str) -> None:
+    """Put a value at the dotted path, whose last word is a key of a mapping."""
+    above, _dot, last = path.rpartition(".")
+    _get(document, above)[last] = value
+
+
+def _walk(value: object, where: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Each mapping of the document with its dotted path."""
+    if isinstance(value, Mapping):
+        yield where, value
+        for key, child in value.items():
+            yield from _walk(child, f"{where}.{key}" if where else str(key))
+    elif isinstance(value, list):
+        for position, child in enumerate(value, 1):
+            name = child.get("name", position) if isinstance(child, Mapping) else position
+            yield from _walk(child, f"{where}.{name}")
+
+
+def _unknown_names(document: Mapping[str, Any]) -> Iterator[str]:
+    """Bases, keys and platforms that are named and not there."""
+    for where, mapping in _walk(document, ""):
+        base = mapping.get("base")
+        if base is not None and base not in document["bases"]:
+            yield f"{where} names the base {base!r}, and bases has {', '.join(document['bases'])}."
+        for key in mapping.get("keys", []) if isinstance(mapping.get("keys"), list) else []:
+            if key not in document.get("keys", {}):
+                yield f"{where} names the key {key!r}, and keys has {', '.join(document.get('keys', {})) or 'none'}."
+        for name in ("packages", "build_packages", "repositories"):
+            by_platform = mapping.get(name)
+            for platform in by_platform if isinstance(by_platform, Mapping) else ():
+                if platform not in document["platforms"]:
+                    offered = ", ".join(document["platforms"])
+                    yield f"{where or 'The stack'} has {name} for {platform!r}, and platforms has {offered}."
+
+
+def _unlisted_inputs(document: Mapping[str, Any]) -> Iterator[str]:
+    """Checksums that are open and not asked for, and inputs that lead nowhere."""
+    inputs = _asked(document, OPTIONAL)
+    for where, mapping in _walk(document, ""):
+        for key in ("sha256", "digest"):
+            if key in mapping and mapping[key] is None and f"{where}.{key}" not in inputs:
+                yield f"{where}.{key} is null: give the checksum, or list '{where}.{key}' in inputs."
+    for path in inputs:
+        above, _dot, last = path.rpartition(".")
+        holder = _get(document, above) if above else document
+        if not isinstance(holder, Mapping) or last not in holder:
+            yield f"inputs names {path!r}, which is not in the stack."
+
+
+def _absent_origins(document: Mapping[str, Any]) -> Iterator[str]:
+    """Parts that are installed from something that they do not have."""
+    for name in ("gpu_driver", "openmpi"):
+        part = document.get(name)
+        if part and _INSTALLED_FROM[part["install"]] not in part:
+            yield f"{name} is installed from a {part['install']} and lacks {_INSTALLED_FROM[part['install']]!r}."

@@ -1,0 +1,250 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Training logs, whole or growing: step records, totals, and what could not be understood.
+
+Understood are JSON step records, the output of tf_cnn_benchmarks and of Horovod's synthetic benchmarks, each bare or
+tagged by mpirun with rank and stream. A line without a tag or a rank of its own is taken for rank 0's.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from .formats import Found, Record, decode_json, recognise
+
+__all__ = ["Log", "LogReader", "Problem", "Record", "parse"]
+
+LONGEST_LINE = 65536
+LONGEST_RECORD = 4096
+MOST_PROBLEMS = 1000
+_TAG = re.compile(r"\[(?:([^\[\],\n]*),)?(\d+)\](?:\[[^\]\n]*\])?<(std(?:out|err|diag))>:")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something in a log that could not be understood, and the line where it ends, counted from 1."""
+
+    line: int
+    detail: str
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {self.detail}"
+
+
+@dataclass(frozen=True)
+class Log:
+    """A whole log; of more problems than ``MOST_PROBLEMS`` only the first are listed and the others counted."""
+
+    steps: list[Record]
+    totals: dict[int, float]
+    problems: list[Problem]
+    marks: list[Record]
+    unlisted_problems: int = 0
+
+
+@dataclass(frozen=True)
+class _Stream:
+    job: str | None = None
+    rank: int | None = None
+    name: str = ""
+
+
+_UNTAGGED = _Stream()
+
+
+def parse(text: str) -> Log:
+    """Understand a whole log."""
+    reader = LogReader()
+    records = reader.feed(text) + reader.close()
+    steps = [record for record in records if "mark" not in record]
+    marks = [record for record in records if "mark" in record]
+    return Log(steps, reader.totals, reader.problems, marks, reader.unlisted_problems)
+
+
+class LogReader:
+    """Understands a growing log piece by piece, in memory that does not grow with it.
+
+    ``totals`` and ``problems`` fill up as pieces are fed; begin and end of a phase come among the records, with a
+    key ``mark``. A problem that repeats itself, such as a loss that stays NaN, is told once for each process.
+    """
+
+    def __init__(self) -> None:
+        self.totals: dict[int, float] = {}
+        self.problems: list[Problem] = []
+        self.unlisted_problems = 0
+        self._line = 0
+        self._unfinished = ""
+        self._is_skipping = False
+        self._held: dict[_Stream, str] = {}
+        self._last_steps: dict[tuple[Hashable, ...], int] = {}
+        self._told: set[Hashable] = set()
+        self._has_text = False
+        self._has_output = False
+
+    def feed(self, text: str) -> list[Record]:
+        """Take the next piece, cut anywhere, and give the records that it completes."""
+        lines = (self._unfinished + text).split("\n")
+        self._unfinished = lines.pop()
+        records: list[Record] = []
+        for line in lines:
+            self._line += 1
+            if self._is_skipping or len(line) > LONGEST_LINE:
+                self._skip_line()
+            elif not (line[:1] == "{" and self._take_usual_line(line, records)):
+                self._take_line(line, records)
+        if len(self._unfinished) > LONGEST_LINE:
+            self._unfinished = self._unfinished[:1]
+            self._is_skipping = True
+        return records
+
+    def close(self) -> list[Record]:
+        """Tell that nothing more comes: give what the unfinished last line holds, and judge what is left over."""
+        records: list[Record] = []
+        if self._is_skipping or self._unfinished:
+            self._line += 1
+        if self._is_skipping:
+            self._skip_line()
+        elif self._unfinished:
+            self._take_fragments(self._unfinished, records, ended=False)
+        self._unfinished = ""
+        for stream, text in self._held.items():
+            self._take(stream, text, recognise(text, stream.rank, ended=False), records)
+        self._held.clear()
+        if self._has_text and not self._has_output and not self.problems:
+            self._problem("no line up to here is a training step or a total in a known format")
+        return records
+
+    def _skip_line(self) -> None:
+        self._is_skipping = False
+        self._problem(f"longer than {LONGEST_LINE} characters, left out")
+
+    def _take_usual_line(self, line: str, records: list[Record]) -> bool:
+        """The quick way for the next step of a known process in a record file: True if the line was one."""
+        # pylint: disable=unidiomatic-typecheck # True and False must not pass for whole numbers
+        try:
+            value, end = decode_json(line)
+            get = value.get
+            rank, step, rate, loss = get("rank"), get("step"), get("images_per_sec"), get("loss")
+            process = (rank, get("job"), get("pid"), get("start"))
+            is_usual = (
+                type(rank) is int
+                and type(step) is int
+                and self._last_steps.get(process, step) < step
+                and (rate is None or (type(rate) is float and -math.inf < rate < math.inf))
+                and (loss is None or (type(loss) is float and -math.inf < loss < math.inf))
+                and "mark" not in value
+                and end == len(line)
+            )
+        except (ValueError, RecursionError, TypeError):
+            return False
+        if is_usual:
+            self._last_steps[process] = step
+            records.append(Record(value))
+        return is_usual
+
+    def _take_line(self, line: str, records: list[Record]) -> None:
+        if "<std" in line or _UNTAGGED in self._held:
+            self._take_fragments(line, records, ended=True)
+        elif line and not line.isspace():
+            self._take(_UNTAGGED, line, recognise(line, None), records)
+
+    def _take_fragments(self, line: str, records: list[Record], ended: bool) -> None:
+        """Give each piece between tags to its stream: a write without a line end is followed by another's tag."""
+        stream, begin = _UNTAGGED, 0
+        for tag in _TAG.finditer(line):
+            if tag.start() > begin:
+                self._take_fragment(stream, line[begin : tag.start()], records)
+            stream, begin = _Stream(tag[1], int(tag[2]), tag[3]), tag.end()
+        if ended:
+            self._end_line(stream, line[begin:], records)
+        else:
+            self._take_fragment(stream, line[begin:], records)
+
+    def _take_fragment(self, stream: _Stream, fragment: str, records: list[Record]) -> None:
+        text = self._held.pop(stream, "") + fragment
+        found = recognise(text, stream.rank, ended=False)
+        if found.is_clean:
+            self._take(stream, text, found, records)
+        elif len(text) <= LONGEST_RECORD:
+            self._held[stream] = text
+        else:
+            self._take(stream, text, recognise(text, stream.rank), records)
+
+    def _end_line(self, stream: _Stream, fragment: str, records: list[Record]) -> None:
+        held = self._held.pop(stream, "")
+        found = recognise(held + fragment, stream.rank)
+        if held and not found.is_clean:
+            alone = recognise(fragment, stream.rank)
+            if alone.is_clean:
+                self._take(stream, held, recognise(held, stream.rank, ended=False), records)
+                self._take(stream, fragment, alone, records)
+                return
+        self._take(stream, held + fragment, found, records)
+
+    def _take(self, stream: _Stream, text: str, found: Found, records: list[Record]) -> None:
+        self._has_text = self._has_text or bool(text.strip())
+        for fault in found.faults:
+            self._problem(f"{_excerpt(text)} {fault}")
+        for record in found.records:
+            self._check(record, stream.job)
+        if found.total is not None:
+            self._take_total(0 if stream.rank is None else stream.rank, found.total)
+        self._has_output = self._has_output or found.has_output
+        records += found.records + found.marks
+
+    def _take_total(self, rank: int, total: float) -> None:
+        if rank in self.totals:
+            self._problem(f"rank {rank} gives a second total: two jobs in one log?")
+        if not math.isfinite(total):
+            self._problem(f"rank {rank} gives {total} as its total")
+        self.totals[rank] = total
+
+    def _check(self, record: Record, tag_job: str | None) -> None:
+        rank, step = record["rank"], record["step"]
+        process = (rank, record.get("job", tag_job), record.get("pid"), record.get("start"))
+        last_step = self._last_steps.get(process, -1)
+        if last_step < 0:
+            self._check_first(process)
+        elif step <= last_step:
+            self._problem_once(
+                ("step", process), f"rank {rank} comes to step {step} after step {last_step}: two jobs, or a restart?"
+            )
+        self._last_steps[process] = step
+        if not _is_finite(record["loss"]):
+            self._problem_once(("loss", process), f"rank {rank} has loss {record['loss']} at step {step}")
+        if not _is_finite(record["images_per_sec"]):
+            rate = record["images_per_sec"]
+            self._problem_once(("rate", process), f"rank {rank} has images_per_sec {rate} at step {step}")
+
+    def _check_first(self, process: tuple[Hashable, ...]) -> None:
+        rank, job, pid, _start = process
+        others = [other for other in self._last_steps if other[0] == rank]
+        if others:
+            _rank, other_job, other_pid, _start = others[-1]
+            self._problem(
+                f"rank {rank} is job {job}, process {pid}, "
+                f"but was job {other_job}, process {other_pid}: two jobs, or a restart?"
+            )
+
+    def _problem_once(self, topic: Hashable, detail: str) -> None:
+        if topic not in self._told:
+            self._told.add(topic)
+            self._problem(detail)
+
+    def _problem(self, detail: str) -> None:
+        if len(self.problems) < MOST_PROBLEMS:
+            self.problems.append(Problem(self._line, detail))
+        else:
+            self.unlisted_problems += 1
+
+
+def _is_finite(value: float | None) -> bool:
+    return value is None or -math.inf < value < math.inf
+
+
+def _excerpt(text: str) -> str:
+    shown = text.strip()
+    return repr(shown if len(shown) <= 80 else f"{shown[:77]}...")

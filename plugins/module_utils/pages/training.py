@@ -1,0 +1,225 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The report on training runs: what was measured, beside what others published, and what was not measured."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+from ..logic.training.scaling import ScalingError, table
+from . import timeline
+from . import training_runs as of_runs
+from .scaling_plot import Line, plot
+from .style import STYLE
+
+COLUMNS = ("nodes", "gpus", "transport", "images_per_sec", "spread", "speedup", "efficiency", "ratio_to_tcp")
+HEADS = ("Nodes", "GPUs", "Transport", "Images/s", "Spread", "Speed-up", "Efficiency", "Against TCP", "Epoch")
+RUN_HEADS = ("Run", "Nodes", "GPUs", "Transport", "Proven", "Images/s", "Steps", "Last loss")
+_MORE_STYLE = """
+.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(320px, 100%), 1fr)); gap: 18px; }
+.figures.pairs { grid-template-columns: repeat(auto-fit, minmax(min(420px, 100%), 1fr)); }
+.figures .legend { gap: 2px 18px; margin-top: 4px; }
+figure svg text { font-size: 15px; }
+figure svg .tick { font-size: 14px; }
+figure { margin: 0; break-inside: avoid; }
+figcaption { font-weight: 600; margin-bottom: 4px; }
+figure svg { min-width: 0; }
+:root { --c0: #2f6fb7; --c1: #d9822b; --c2: #3a8a4d; --c3: #8a4fae; }
+@media (prefers-color-scheme: dark) { :root { --c0: #5b9be0; --c1: #f0a24e; --c2: #6cc083; --c3: #bd8be0; } }
+@media print { :root { --c0: #2f6fb7; --c1: #d9822b; --c2: #3a8a4d; --c3: #8a4fae; } }
+.c0 { --tone: var(--c0); } .c1 { --tone: var(--c1); } .c2 { --tone: var(--c2); } .c3 { --tone: var(--c3); }
+svg .series polyline { fill: none; stroke: var(--tone); stroke-width: 2.5; }
+svg .series circle { fill: var(--tone); }
+svg .published polyline { stroke-dasharray: 5 4; stroke-width: 1.5; }
+svg .published circle { fill: var(--card); stroke: var(--tone); stroke-width: 1.5; }
+.legend .series i { height: 0; border-radius: 0; border-top: 3px solid var(--tone); background: none;
+  vertical-align: middle; }
+.legend .published i { border-top: 2px dashed var(--tone); }
+"""
+
+
+def report(
+    results: Iterable[Mapping[str, Any]],
+    published: Iterable[Mapping[str, Any]] = (),
+    images_per_epoch: int | None = None,
+    title: str = "Distributed training",
+) -> dict[str, Any]:
+    """All that a report says; ``published`` have ``name``, ``source`` and ``runs``."""
+    runs = [dict(result) for result in results]
+    missing = []
+    if not runs:
+        missing.append("No training run was measured.")
+    measured = [run for run in runs if run.get("proof", {}).get("ok") or int(run["nodes"]) == 1]
+    for run in runs:
+        if run not in measured:
+            proof = run.get("proof", {})
+            missing.append(
+                f"{run['name']} does not count as {run['transport']}: {proof.get('why', 'nothing was proven')}."
+            )
+    rows: list[dict[str, Any]] = []
+    try:
+        rows = table(measured, images_per_epoch)
+    except ScalingError as error:
+        missing.append(f"There is no scaling table: {error}")
+    transports = {run["transport"] for run in measured}
+    missing += [f"Nothing was measured by {name}." for name in ("tcp", "rdma") if runs and name not in transports]
+    missing += of_runs.missing(runs)
+    others = [{**one, "rows": table([dict(run) for run in one["runs"]])} for one in published]
+    return {"title": title, "runs": runs, "rows": rows, "published": others, "not_measured": missing}
+
+
+def lines_of(report_: Mapping[str, Any], key: str) -> list[Line]:
+    """The lines of one figure: the user's own whole, the published ones dashed."""
+    lines, colours = [], {"tcp": 0, "rdma": 1, "pvrdma": 1}
+    sources = [
+        ("measured", report_["rows"], False),
+        *((one["name"], one["rows"], True) for one in report_["published"]),
+    ]
+    for name, rows, is_dashed in sources:
+        for transport in sorted({row["transport"] for row in rows}):
+            points = tuple((row["gpus"], row[key]) for row in rows if row["transport"] == transport)
+            lines.append(Line(f"{transport}, {name}", points, colours.get(transport, 2), is_dashed))
+    return lines
+
+
+def page(report_: Mapping[str, Any]) -> str:
+    """One HTML page that needs nothing else."""
+    title = escape(report_["title"])
+    parts = [
+        "<!DOCTYPE html>",
+        '<html lang="en"><head><meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        '<meta name="color-scheme" content="light dark">',
+        f"<title>{title}</title><style>{STYLE}{_MORE_STYLE}{timeline.SECTION_STYLE}</style></head><body><main>",
+        f"<header><h1>{title}</h1></header>",
+        _list("Not measured", report_["not_measured"]),
+        _section("Scaling", _html_table(HEADS, [_cells(row) for row in report_["rows"]])) if report_["rows"] else "",
+        _figures(report_),
+        *(timeline.section(one, f"Under vMotion: {one['name']}") for one in _tests(report_)),
+        *(_published(one) for one in report_["published"]),
+        _section("Runs", _html_table(RUN_HEADS, [_run_cells(run) for run in report_["runs"]]))
+        if report_["runs"]
+        else "",
+        _drawn("How the runs went", of_runs.figures(report_["runs"]), "figures pairs"),
+        _built(report_),
+        _list(
+            "Proofs of the transport", [f"{run['name']}: {run.get('proof', {}).get('why')}." for run in report_["runs"]]
+        ),
+        "</main></body></html>",
+    ]
+    return "\n".join(part for part in parts if part) + "\n"
+
+
+def _tests(report_: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """The timelines of tests under vMotion, where there are any."""
+    return list(report_.get("vmotion_tests") or [])
+
+
+def markdown(report_: Mapping[str, Any]) -> str:
+    """The same as Markdown."""
+    parts = [f"# {report_['title']}"]
+    if report_["not_measured"]:
+        parts += ["## Not measured", "\n".join(f"- {text}" for text in report_["not_measured"])]
+    if report_["rows"]:
+        parts += ["## Scaling", _markdown_table(HEADS, [_cells(row) for row in report_["rows"]])]
+    for one in report_["published"]:
+        parts += [f"## {one['name']}", f"Source: {one['source']}."]
+        parts.append(_markdown_table(HEADS, [_cells(row) for row in one["rows"]]))
+    parts += [timeline.markdown(one, f"Under vMotion: {one['name']}").rstrip() for one in _tests(report_)]
+    if report_["runs"]:
+        parts += ["## Runs", _markdown_table(RUN_HEADS, [_run_cells(run) for run in report_["runs"]])]
+    if rows := of_runs.built(report_["runs"]):
+        parts += ["## What the nodes were built of", _markdown_table(of_runs.BUILT_HEADS, rows)]
+    return "\n\n".join(parts) + "\n"
+
+
+def comma_separated(report_: Mapping[str, Any]) -> str:
+    """The scaling table, unrounded, the user's own and the published ones."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["source", *COLUMNS, "seconds_per_epoch"])
+    for name, rows in [("measured", report_["rows"]), *((one["name"], one["rows"]) for one in report_["published"])]:
+        writer.writerows([name, *(row[key] for key in COLUMNS), row["seconds_per_epoch"]] for row in rows)
+    return text.getvalue()
+
+
+def _figures(report_: Mapping[str, Any]) -> str:
+    speedup = lines_of(report_, "speedup")
+    if not speedup:
+        return ""
+    most = max(point[0] for line in speedup for point in line.points)
+    figures = (
+        plot("Throughput, images per second", "images/s", lines_of(report_, "images_per_sec")),
+        plot("Speed-up against one GPU", "times", [Line("ideal", ((1, 1), (most, most)), 3, True), *speedup]),
+        plot("Efficiency, speed-up for each GPU", "", lines_of(report_, "efficiency")),
+    )
+    return _drawn("Figures", figures)
+
+
+def _drawn(title: str, figures: Sequence[str], kind: str = "figures") -> str:
+    return _section(title, f'<div class="{kind}">{"".join(figures)}</div>') if figures else ""
+
+
+def _built(report_: Mapping[str, Any]) -> str:
+    rows = of_runs.built(report_["runs"])
+    return _section("What the nodes were built of", _html_table(of_runs.BUILT_HEADS, rows)) if rows else ""
+
+
+def _published(one: Mapping[str, Any]) -> str:
+    body = f"<p>Source: {escape(one['source'])}.</p>" + _html_table(HEADS, [_cells(row) for row in one["rows"]])
+    return _section(str(one["name"]), body)
+
+
+def _cells(row: Mapping[str, Any]) -> list[str]:
+    ratio, epoch = row["ratio_to_tcp"], row["seconds_per_epoch"]
+    return [
+        str(row["nodes"]),
+        str(row["gpus"]),
+        str(row["transport"]),
+        f"{row['images_per_sec']:.1f}",
+        f"{row['spread']:.1f}",
+        f"{row['speedup']:.2f}",
+        f"{100 * row['efficiency']:.0f}%",
+        "-" if ratio is None else f"{ratio:.2f}",
+        "-" if epoch is None else f"{epoch:.0f} s",
+    ]
+
+
+def _run_cells(run: Mapping[str, Any]) -> list[str]:
+    proof, loss = run.get("proof", {}), run.get("loss")
+    told = [run["name"], run["nodes"], run["gpus"], run["transport"], proof.get("transport", "-")]
+    return [
+        *map(str, told),
+        f"{float(run['images_per_sec']):.1f}",
+        str(run.get("steps", "-")),
+        "-" if loss is None else f"{float(loss):.4g}",
+    ]
+
+
+def _section(title: str, body: str) -> str:
+    return f"<section><h2>{escape(title)}</h2>{body}</section>"
+
+
+def _list(title: str, texts: Sequence[str]) -> str:
+    items = "".join(f"<li>{escape(text)}</li>" for text in texts)
+    return _section(title, f"<ul>{items}</ul>") if items else ""
+
+
+def _html_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    kinds = [
+        "" if head in ("Transport", "Run", "Proven", *of_runs.BUILT_HEADS) else ' class="number"' for head in heads
+    ]
+    top = "".join(f"<th{kind}>{escape(head)}</th>" for kind, head in zip(kinds, heads))
+    body = "".join(
+        f"<tr>{''.join(f'<td{kind}>{escape(cell)}</td>' for kind, cell in zip(kinds, row))}</tr>" for row in rows
+    )
+    return f'<div class="wide"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _markdown_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)

@@ -1,0 +1,149 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Subject: the rules and overrides of a cluster for one set of workers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ...errors import NotFound, Refused
+from ...logic.placement import rules
+from ...plan import Plan
+from ...vsphere import custom_fields, properties, tasks
+from ...vsphere.faults import speaking
+from ...vsphere.fleet import find_cluster
+from ...vsphere.sdk import vim
+from ...vsphere.session import Session
+from .. import mark
+from . import spec as rules_spec
+from .read import Config
+
+RECONFIGURE_SECONDS = 300
+VM_PATHS = ("name", "customValue", "runtime.host", "runtime.powerState")
+NOTES = "rules"  # within the mark: the set, and the overrides that were there before ours
+
+
+def plan(current: Mapping[str, Any], wish: rules.Wish, facts: rules.Facts) -> Plan:
+    """The way from what is there to what is wanted; a wish that others contradict is refused."""
+    if (conflict := rules.conflict_of(wish, facts)) is not None:
+        raise Refused(*conflict)
+    after = rules.after(current, wish)
+    unmet = () if after == current else rules.unmet(current, after, facts)
+    return Plan(current, after, warnings=tuple(rules.warnings(after, wish, facts)), unmet=unmet)
+
+
+class WorkerRules:
+    """What a cluster holds for one set of workers."""
+
+    name = "rules of workers"
+
+    def __init__(self, session: Session, cluster: str, wish: rules.Wish) -> None:
+        self.session, self.target, self.wish = session, cluster, wish
+        self.names = rules.names_of(wish.name)
+        self.ref: Any = None
+        self.host_refs: dict[str, Any] = {}
+        self.homes: dict[str, str] = {}
+        self.workers: dict[str, Any] = {}
+        self.marks: dict[str, dict[str, Any]] = {}
+        self.elsewhere: dict[str, str] = {}
+        self.noted: Mapping[str, Any] | None = None
+
+    def read(self) -> dict[str, Any]:
+        """The rules by what they do, the overrides of the workers, and what was there before ours."""
+        self.ref, values = find_cluster(self.session, self.target, ("configurationEx", "host"))
+        hosts = properties.read_many(self.session, values.get("host") or [], ("name",))
+        machines = properties.find_all(self.session, vim.VirtualMachine, VM_PATHS)
+        self.host_refs = {hosts[ref._moId]["name"]: ref for ref in values.get("host") or []}
+        self.homes = {ref._moId: name for name, ref in self.host_refs.items()}
+        self._find(machines)
+        self.config = Config(values["configurationEx"], self.names, self._labels(machines), self.homes)
+        self._read_facts(machines)
+        ours = {name: ref._moId for name, ref in self.workers.items() if name in self.wish.workers or self._notes(name)}
+        previous = {name: self._notes(name) for name in ours if self._notes(name)}
+        return {**self.config.state(ours), "previous": previous}
+
+    def plan(self, current: Mapping[str, Any]) -> Plan:
+        """What differs; what others contradict is refused."""
+        for worker in self.wish.overrides:
+            owner = (self.marks.get(worker, {}).get(NOTES) or {}).get("set", self.wish.name)
+            if owner != self.wish.name:
+                said = f"the set {owner!r} of this cluster gave it overrides already"
+                raise Refused(worker, "give it overrides", said, "leave them to one set")
+        planned = plan(current, self.wish, self.facts)
+        # Once ours is in its place nobody could tell any more that a note of what was there is missing.
+        return planned if self.noted is None else replace(planned, after={**planned.after, "previous": self.noted})
+
+    def apply(self, plan: Plan) -> None:
+        """Note what was there, reconfigure the cluster once, forget what was restored."""
+        before, after = plan.before["previous"], plan.after["previous"]
+        kept = {name: {**after.get(name, {}), **before.get(name, {})} for name in {**before, **after}}
+        self._note(kept)
+        spec = rules_spec.build(self.config, plan, rules_spec.Refs(self.workers, self.host_refs))
+        if spec is not None:
+            tried = "change the rules and overrides of its workers"
+            with speaking(self.target, tried):
+                task = self.ref.ReconfigureComputeResource_Task(spec=spec, modify=True)
+            tasks.wait(self.session, tasks.Started(task, self.target, tried), RECONFIGURE_SECONDS)
+        self._note({name: after.get(name, {}) for name in kept})
+        self.noted = after
+
+    def _note(self, notes: Mapping[str, Mapping[str, Any]]) -> None:
+        """Write into the marks what was there before ours, where that is not written yet."""
+        for name, told in sorted(notes.items()):
+            if told == self._notes(name):
+                continue
+            left = {key: value for key, value in self.marks[name].items() if key != NOTES}
+            self.marks[name] = {**left, NOTES: {"set": self.wish.name, **told}} if told else left
+            mark.write(self.session, self.workers[name], name, self.marks[name])
+
+    def _notes(self, name: str) -> dict[str, Any]:
+        found = self.marks[name].get(NOTES) or {}
+        mine = found.get("set") == self.wish.name
+        return {aspect: found[aspect] for aspect in rules.ASPECTS if mine and aspect in found}
+
+    def _find(self, machines: Sequence[properties.Found]) -> None:
+        """The workers of this cluster, by their mark and where they are."""
+        definitions = custom_fields.definitions(self.session)
+        self.workers, self.marks, self.elsewhere = {}, {}, {}
+        for ref, values in machines:
+            name = str(values["name"])
+            marked = mark.read(name, definitions, values.get("customValue"))
+            if marked is None:
+                continue
+            if marked.get("cluster", self.target) != self.target:
+                self.elsewhere[name] = f"is a worker of cluster {marked['cluster']}"
+            elif getattr(values.get("runtime.host"), "_moId", None) not in self.homes:
+                self.elsewhere[name] = "is on a host of another cluster"
+            elif name in self.workers:
+                said = "two virtual machines of that name carry our mark"
+                raise NotFound(name, "take it as a worker", said, "rename one of them")
+            else:
+                self.workers[name], self.marks[name] = ref, marked
+
+    def _labels(self, machines: Sequence[properties.Found]) -> dict[str, str]:
+        """The names of all machines by id; one that only shares a worker's name is told from it."""
+        ids = {ref._moId for ref in self.workers.values()}
+        return {
+            ref._moId: f"{values['name']} ({ref._moId})"
+            if values["name"] in self.workers and ref._moId not in ids
+            else str(values["name"])
+            for ref, values in machines
+        }
+
+    def _read_facts(self, machines: Sequence[properties.Found]) -> None:
+        there = {str(values["name"]) for _ref, values in machines}
+        running = {
+            ref._moId: v.get("runtime.host") for ref, v in machines if v.get("runtime.powerState") == "poweredOn"
+        }
+        homes = {name: running.get(ref._moId) for name, ref in self.workers.items() if name in self.wish.workers}
+        self.facts = replace(
+            self.config.facts(self.target, self.wish.workers),
+            homes={name: self.homes[ref._moId] for name, ref in homes.items() if ref is not None},
+            missing={name: self._why(name, there) for name in self.wish.workers if name not in self.workers},
+        )
+
+    def _why(self, name: str, there: set[str]) -> str:
+        unmarked = "is not a worker: it does not carry our mark" if name in there else "does not exist"
+        return f"{self.elsewhere.get(name, unmarked)}; dml.vsphere.worker_vm builds workers and takes them over"

@@ -1,0 +1,45 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The wish for a set of workers, as a call gives it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...errors import Refused
+from ...logic.placement.rules import DRS, RESTART, Wish
+
+_OPTIONS = {DRS: "drs_override", RESTART: "restart_priority"}
+
+
+def wish(params: Mapping[str, Any]) -> Wish:
+    """What a call wants; a set that is to be gone is wanted without workers."""
+    if params["state"] == "absent":
+        return Wish(params["name"])
+    workers = tuple(params["workers"])
+    single = {one["name"]: one for one in params["overrides"]}
+    _once("worker", workers)
+    _once("override", [one["name"] for one in params["overrides"]])
+    for name in sorted(set(single) - set(workers)):
+        raise Refused(name, "give it overrides", "it is not among the workers of the call", "name it there too")
+    return Wish(
+        name=params["name"],
+        workers=workers,
+        one_per_host=params["one_per_host"],
+        hosts=tuple(dict.fromkeys(params["hosts"])),
+        required=params["host_affinity"] == "required",
+        overrides={name: given for name in workers if (given := _overrides(params, single.get(name, {})))},
+    )
+
+
+def _overrides(common: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, str]:
+    found = {aspect: own.get(option) or common[option] for aspect, option in _OPTIONS.items()}
+    return {aspect: text for aspect, text in found.items() if text}
+
+
+def _once(kind: str, names: Sequence[str]) -> None:
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise Refused(name, f"take it as a {kind}", "it is named twice in this call", "name it once")

@@ -1,0 +1,100 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Who may take, renew and free a lock, and what is written about it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from plugins.module_utils.logic.hosts import lock
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+PROCESS = lock.Process("ctl01", "2b1c5d9e-0000-4000-8000-000000000001", "4026531836", 4711, 987654)
+ALICE = lock.Wish("alice@ctl01", "run-a", 3600, PROCESS)
+BOB = lock.Wish("bob@ctl02", "run-b", 3600)
+
+
+def record(wish: lock.Wish, *, left: float) -> lock.Record:
+    return lock.Record(wish.owner, wish.run, NOW - timedelta(hours=1), NOW + timedelta(seconds=left), wish.process)
+
+
+FREE = lock.Record("bob@ctl02", "run-b", NOW, NOW, free=True)
+
+
+@pytest.mark.parametrize("found", [None, FREE], ids=["never held", "given back"])
+def test_a_free_lock_is_taken(found: lock.Record | None) -> None:
+    decision = lock.hold(found, ALICE, NOW, dead=False)
+    assert decision == lock.Decision(lock.Record("alice@ctl01", "run-a", NOW, NOW + timedelta(seconds=3600), PROCESS))
+
+
+def test_a_lock_is_renewed_and_remembers_since_when_it_is_held() -> None:
+    decision = lock.hold(record(ALICE, left=600), ALICE, NOW, dead=False)
+    assert decision.write is not None
+    assert (decision.write.since, decision.write.until) == (NOW - timedelta(hours=1), NOW + timedelta(hours=1))
+
+
+def test_a_fresh_lock_of_ours_needs_no_write() -> None:
+    assert lock.hold(record(ALICE, left=3590), ALICE, NOW, dead=False) == lock.Decision()
+
+
+@pytest.mark.parametrize("rule", [lock.hold, lock.free])
+def test_the_lock_of_somebody_else_is_refused_by_name(rule) -> None:
+    decision = rule(record(ALICE, left=1), BOB, NOW, dead=False)
+    assert decision.write is None
+    assert decision.refusal == (
+        "it is held by alice@ctl01 (run run-a) since 2026-01-02T02:04:05Z until 2026-01-02T03:04:06Z"
+    )
+
+
+@pytest.mark.parametrize("rule", [lock.hold, lock.free])
+@pytest.mark.parametrize(
+    ("left", "dead", "force", "why"),
+    [
+        (0, False, False, "has run out"),
+        (9, True, False, "its process is gone"),
+        (9, False, True, "by force"),
+    ],
+)
+def test_a_lock_changes_hands_only_with_a_warning(rule, left: float, dead: bool, force: bool, why: str) -> None:
+    decision = rule(record(ALICE, left=left), replace(BOB, force=force), NOW, dead=dead)
+    assert decision.write is not None and decision.write.run == "run-b"
+    assert why in decision.warning and "alice@ctl01" in decision.warning
+
+
+def test_our_own_lock_that_ran_out_is_not_silently_renewed() -> None:
+    decision = lock.hold(record(ALICE, left=0), ALICE, NOW, dead=False)
+    assert decision.write is not None and decision.write.since == NOW
+    assert "has run out" in decision.warning
+
+
+def test_giving_back_what_is_not_held_writes_nothing() -> None:
+    assert lock.free(None, ALICE, NOW, dead=False) == lock.free(FREE, ALICE, NOW, dead=False) == lock.Decision()
+
+
+def test_giving_back_ours_leaves_a_free_lock() -> None:
+    decision = lock.free(record(ALICE, left=9), ALICE, NOW, dead=False)
+    assert decision.write is not None and decision.write.free and not decision.warning
+
+
+LONG = replace(ALICE, owner="a" * 200 + "/%\\ ü", run="r" * 200)
+
+
+@pytest.mark.parametrize("wish", [ALICE, BOB, LONG], ids=["process", "no process", "long"])
+def test_a_record_survives_being_written_as_names(wish: lock.Wish) -> None:
+    wish = replace(wish, owner=lock.plain(wish.owner), run=lock.plain(wish.run))
+    written = record(wish, left=60)
+    lines = lock.encode(written)
+    assert lock.decode(list(reversed(lines))) == written
+    assert all(len(line) <= 80 and not set(line) & set("/%\\") for line in lines)
+
+
+def test_a_record_with_a_line_missing_or_foreign_is_no_record() -> None:
+    lines = lock.encode(record(ALICE, left=60))
+    assert len(lines) > 2
+    for index in range(len(lines)):
+        assert lock.decode(lines[:index] + lines[index + 1 :]) is None
+    assert lock.decode([*lines, "New folder"]) is None
+    assert lock.decode([]) is None

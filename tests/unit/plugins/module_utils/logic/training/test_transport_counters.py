@@ -1,0 +1,126 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Which counters stand for a job's traffic, and how much of it there must be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.logic.training.transport_counters import counters, least_sent
+from plugins.module_utils.logic.training.transport_proof import judge
+
+IB = "w1:12:12 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/RoCE ; OOB ens192:10.0.1.1<0>\n"
+APART = {"w1": "esx1", "w2": "esx2"}
+
+
+def device(sent: int | None, name: str = "mlx5_0", driver: str = "mlx5_core") -> dict[str, Any]:
+    return {"name": name, "driver": driver, "sent_bytes": sent}
+
+
+def pvrdma() -> dict[str, Any]:
+    return device(None, "vmw_pvrdma0", "vmw_pvrdma")
+
+
+def esxi(host: str, sent: int, **more: Any) -> dict[str, Any]:
+    """An entry of esxi_info: PVRDMA is tagged on vmk1 over vmnic2; vmnic3's device belongs to somebody else."""
+    return {
+        "host": host,
+        "pvrdma": {"vmk": "vmk1"},
+        "vmkernel": [{"device": "vmk0", "switch": "vSwitch0"}, {"device": "vmk1", "switch": "rdma"}],
+        "switches": [{"name": "rdma", "uplinks": ["vmnic2"]}, {"name": "vSwitch0", "uplinks": ["vmnic0"]}],
+        "rdma_users": [{"kind": "NVMe over RDMA", "name": "vmhba64", "uplink": "vmnic3"}],
+        "rdma_devices": [
+            {"device": "vmrdma0", "uplink": "vmnic2", "counters": {"bytes_sent": sent}},
+            {"device": "vmrdma1", "uplink": "vmnic3", "counters": {"bytes_sent": 10**12}},
+        ],
+        **more,
+    }
+
+
+def proof(found: list[dict[str, Any]], sent: float = 1000.0) -> tuple[str, str]:
+    told = judge("rdma", IB, esxi_hosts=APART, counters=found, sent_bytes=sent)
+    return told["transport"], told["why"]
+
+
+def both(after: int, **more: Any) -> list[dict[str, Any]]:
+    """Two workers with PVRDMA; the hosts' counters grow by so much."""
+    return counters(
+        {"w1": [pvrdma()], "w2": [pvrdma()]},
+        {"w1": [pvrdma()], "w2": [pvrdma()]},
+        esxi_hosts=APART,
+        esxi_before=[esxi(host, 7, **more) for host in APART.values()],
+        esxi_after=[esxi(host, 7 + after, **more) for host in APART.values()],
+    )
+
+
+def test_a_card_of_its_own_counts_in_the_guest() -> None:
+    found = counters({"w1": [device(5)], "w2": [device(0)]}, {"w1": [device(905)], "w2": [device(600)]})
+    assert [(one["node"], one["source"], one["before"], one["after"]) for one in found] == [
+        ("w1", "guest", 5, 905),
+        ("w2", "guest", 0, 600),
+    ]
+    assert proof(found) == ("rdma", "NCCL's log says NET/IB, and the RDMA counters grew with the work")
+
+
+def test_all_cards_of_a_node_count_together() -> None:
+    before = {"w1": [device(0), device(0, "mlx5_1")]}
+    found = counters(before, {"w1": [device(300), device(300, "mlx5_1")]})
+    assert proof(found)[0] == "rdma"
+
+
+def test_of_pvrdma_only_the_tagged_device_of_the_host_counts() -> None:
+    found = both(900)
+    assert [one["device"] for one in found] == ["vmrdma0 of esx1", "vmrdma0 of esx2"]
+    assert proof(found)[0] == "rdma"
+    assert proof(both(499))[0] == "tcp"
+    assert "w1 grew by 0 bytes, and the job sent 1000 or more: it fell back to TCP" in proof(both(0))[1]
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"rdma_users": [{"kind": "vSAN", "name": "vmk2", "uplink": "vmnic2"}]}, "is shared with others"),
+        ({"rdma_users": [{"kind": "iSER", "name": "vmhba65", "uplink": None}]}, "is shared with others"),
+        ({"pvrdma": {}}, "vmrdma1 of esx1 of w1 is shared with others"),
+    ],
+)
+def test_a_device_with_other_users_proves_nothing(more: dict[str, Any], words: str) -> None:
+    transport, why = proof(both(10_000, **more))
+    assert transport == "unproven"
+    assert words in why
+
+
+def test_a_worker_of_another_job_on_the_host_proves_nothing() -> None:
+    found = counters(
+        {"w1": [pvrdma()]},
+        {"w1": [pvrdma()]},
+        esxi_hosts=APART,
+        esxi_before=[esxi("esx1", 0)],
+        esxi_after=[esxi("esx1", 9000)],
+        neighbours={"other": "esx1"},
+    )
+    assert proof(found)[0] == "unproven"
+
+
+def test_without_its_host_pvrdma_proves_nothing() -> None:
+    transport, why = proof(counters({"w1": [pvrdma()]}, {"w1": [pvrdma()]}))
+    assert transport == "unproven"
+    assert "vmw_pvrdma0 of w1 is paravirtual, and only counters of its ESXi host tell, which were not read" in why
+
+
+def test_a_host_that_did_not_answer_again_proves_nothing() -> None:
+    found = counters({"w1": [pvrdma()]}, {}, esxi_hosts=APART, esxi_before=[esxi("esx1", 0)])
+    assert proof(found) == (
+        "unproven",
+        "NCCL's log says NET/IB, but vmrdma0 of esx1 of w1 has no counter of what it sent",
+    )
+
+
+@pytest.mark.parametrize(
+    ("size", "steps", "nodes", "sent"),
+    [(100.0, 10, 2, 1000.0), (100.0, 10, 4, 1500.0), (100.0, 10, 1, None), (0, 10, 2, None), (100.0, 0, 2, None)],
+)
+def test_what_a_node_must_have_sent(size: float, steps: int, nodes: int, sent: float | None) -> None:
+    assert least_sent(size, steps, nodes) == sent

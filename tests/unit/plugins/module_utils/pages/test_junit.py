@@ -1,0 +1,51 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The JUnit file of a vMotion test: what failed is a failure, what is not proven an error."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.pages.junit import report
+
+MOVES = [
+    {"worker": "w1", "source": "a", "target": "b", "started": 10.0, "completed": 12.5},
+    {"worker": "w2", "source": "b", "target": "c", "started": 20.0, "completed": None, "said": "No\x00 room."},
+]
+BREACH = {"kind": "died", "rank": None, "step": None, "at": 1.0, "detail": "the job died"}
+
+
+def suite(verdict: str, moved: tuple[bool, bool] = (True, True), **more: Any) -> ET.Element:
+    judged = {"verdict": verdict, "breaches": [], "unproven": [], "moves": [{"moved": one} for one in moved], **more}
+    return ET.fromstring(report("vmotion_test", judged, MOVES))
+
+
+def test_a_test_that_passed_has_no_problem() -> None:
+    found = suite("continuous")
+    assert (found.get("tests"), found.get("failures"), found.get("errors")) == ("3", "0", "0")
+    assert [case.get("name") for case in found] == ["the job ran on", "w1 from a to b", "w2 from b to c"]
+    assert [case.get("time") for case in found] == [None, "2.500", None]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "more", "counts", "message"),
+    [
+        ("broken", {"breaches": [BREACH]}, ("1", "0"), "the job died"),
+        ("inconclusive", {"unproven": ["records: none"]}, ("0", "1"), "records: none"),
+    ],
+)
+def test_a_job_that_is_not_continuous_is_told(
+    verdict: str, more: dict[str, Any], counts: tuple[str, str], message: str
+) -> None:
+    found = suite(verdict, **more)
+    assert (found.get("failures"), found.get("errors")) == counts
+    assert [problem.get("message") for problem in found[0]] == [message]
+
+
+def test_a_move_that_failed_fails_the_test_though_the_job_lives() -> None:
+    found = suite("continuous", moved=(True, False))
+    assert (found.get("failures"), found.get("errors")) == ("1", "0")
+    assert found[2][0].get("message") == "No room."

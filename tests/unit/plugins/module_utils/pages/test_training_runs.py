@@ -1,0 +1,105 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Curves of runs and what the nodes were built of, in the report, and the table for a terminal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from plugins.module_utils.pages.training import markdown, page, report
+from plugins.module_utils.pages.training_runs import built, figures, missing
+from plugins.module_utils.pages.training_screen import HEAD, lines
+from tests.page import Page
+
+OPENMPI = {"proven": True, "why": "", "version": "4.1.4", "nodes": ["n1", "n2"]}
+PAPER = [
+    {"nodes": 1, "gpus": 1, "transport": "pvrdma", "images_per_sec": 340},
+    {"nodes": 2, "gpus": 2, "transport": "pvrdma", "images_per_sec": 533},
+]
+PUBLISHED = [{"name": "paper", "source": "a paper", "runs": PAPER}]
+
+
+def run(nodes: int, repeat: int = 1, **more: Any) -> dict[str, Any]:
+    rate = 100.0 * nodes * 0.9 ** (nodes - 1)
+    curve = [{"step": step, "seconds": step / 10, "images_per_sec": rate, "loss": 2.0 / step} for step in range(1, 21)]
+    proof = {"ok": True, "transport": "rdma", "why": "it was rdma"}
+    told = {"name": f"rdma-{nodes}-{repeat}", "nodes": nodes, "gpus": nodes, "transport": "rdma", "curve": curve}
+    built_of = {f"n{number}": {"dml_openmpi": OPENMPI} for number in range(1, nodes + 1)}
+    return {**told, "images_per_sec": rate, "loss": 0.1, "steps": 20, "proof": proof, "built": built_of, **more}
+
+
+RUNS = [run(1), run(2), run(2, 2)]
+ONCE = "Nothing was measured twice: the spread is not known."
+
+
+def test_each_point_has_its_curves_with_a_line_for_each_repeat() -> None:
+    drawn = figures(RUNS)
+    assert len(drawn) == 4
+    throughput, loss = drawn[2:]
+    assert "2 GPUs, rdma: images per second" in throughput
+    assert "2 GPUs, rdma: loss" in loss
+    assert throughput.count("<polyline") == loss.count("<polyline") == 2
+    assert "rdma-2-1" in loss
+    assert "rdma-2-2" in loss
+
+
+def test_what_was_not_recorded_is_not_drawn_but_said() -> None:
+    silent = run(1, curve=[{"step": 1, "seconds": 0.0, "images_per_sec": 10.0, "loss": None}])
+    (only,) = figures([silent])
+    assert "images per second" in only
+    assert list(missing([silent])) == ["No loss was recorded by rdma-1-1.", ONCE]
+    assert figures([run(1, curve=[])]) == []
+
+
+def test_parts_of_nodes_are_told_with_their_proofs() -> None:
+    broken = {"proven": False, "why": "two nodes differ"}
+    later = run(1, 2, built={"n1": {"dml_horovod": broken}}, job={"started": 9.0})
+    assert built([later, run(1)]) == [
+        ["n1", "horovod", "-", "no: two nodes differ"],
+        ["n1", "openmpi", "nodes n1 n2, version 4.1.4", "yes"],
+    ]
+    assert "Versions were not read: no role that builds the nodes kept its proof on them." in missing(
+        [run(1, built={})]
+    )
+
+
+def test_runs_of_other_work_are_not_compared_in_silence() -> None:
+    mixed = [run(1, asked={"options": ["--fp16"]}), run(2, asked={"options": []})]
+    assert "The runs did not all do the same work: their rates cannot be compared." in report(mixed)["not_measured"]
+    assert not any("same work" in text for text in report(RUNS)["not_measured"])
+
+
+def test_a_spread_of_single_runs_is_not_taken_for_one() -> None:
+    assert ONCE in report(RUNS[:2])["not_measured"]
+    assert ONCE not in report(RUNS)["not_measured"]
+
+
+def test_the_report_holds_all_of_it() -> None:
+    told = report(RUNS, PUBLISHED)
+    read = Page(page(told))
+    assert read.external == []
+    assert read.elements.count("svg") == 3 + 4
+    assert ["n2", "openmpi", "nodes n1 n2, version 4.1.4", "yes"] in read.tables[-1]
+    assert "| n2 | openmpi | nodes n1 n2, version 4.1.4 | yes |" in markdown(told)
+
+
+def test_the_last_loss_is_rounded_however_it_came() -> None:
+    told = report([run(1, loss=2.2112989425), run(2, loss="nan"), run(2, 2, loss=None)])
+    (runs,) = [table for table in Page(page(told)).tables if table and table[0][0] == "rdma-1-1"]
+    assert [row[-1] for row in runs] == ["2.211", "nan", "-"]
+
+
+def test_the_terminal_shows_the_published_figures_beside_one_s_own() -> None:
+    shown = lines(report(RUNS, PUBLISHED))
+    assert shown[:3] == [
+        HEAD,
+        "1     1     rdma         100.0     0.0     1.00   100% |      340     1.00",
+        "2     2     rdma         180.0     0.0     1.80    90% |      533     1.57",
+    ]
+    assert shown[3] == "Right of the bar is what was published: paper"
+    assert all(len(line) <= 76 for line in shown[:3])
+    assert lines(report(RUNS))[1].endswith("|        -        -")
+
+
+def test_the_terminal_says_why_there_is_no_table() -> None:
+    assert lines(report([])) == ["Not measured: No training run was measured."]

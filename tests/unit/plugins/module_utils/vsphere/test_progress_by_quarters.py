@@ -1,0 +1,26 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A task shows few of its percentages."""
+
+from __future__ import annotations
+
+import pytest
+
+from plugins.module_utils.vsphere.tasks import by_quarters
+
+
+@pytest.mark.parametrize(
+    ("percents", "told"),
+    [
+        (range(101), [25, 50, 75]),
+        ([0, 10, 24, 100], []),
+        ([0, 60, 61, 90, 100], [60, 90]),
+        ([50, 30, 50], [50]),
+    ],
+)
+def test_each_quarter_once(percents: list[int], told: list[int]) -> None:
+    seen: list[int] = []
+    progress = by_quarters(seen.append)
+    for percent in percents:
+        progress("worker01", percent)
+    assert seen == told
