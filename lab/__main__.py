@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lab.nodes.network import AUTO
 from lab.nodes.programs import LabError
-from lab.running import SUBNET, Lab, Wish
+from lab.running import SUBNET, Desired, Lab
 from lab.simulator import DATACENTRES
 
 
@@ -49,13 +49,13 @@ def _parser() -> argparse.ArgumentParser:
 
 def _up(lab: Lab, asked: argparse.Namespace) -> None:
     nodes = not asked.without_nodes
-    lab.up(Wish(asked.datacentre, asked.network, asked.share, not asked.no_proxy, nodes))
+    lab.up(Desired(asked.datacentre, asked.network, asked.share, not asked.no_proxy, nodes))
     print(f"The lab is up; its environment is in {lab.folder / 'env.sh'}.")
 
 
 def _node(lab: Lab, asked: argparse.Namespace) -> None:
     if not lab.facts("hypervisor"):
-        lab.up(Wish(None, asked.network, asked.share, not asked.no_proxy))
+        lab.up(Desired(None, asked.network, asked.share, not asked.no_proxy))
     print(json.dumps([lab.node(name, asked.user) for name in asked.nodes], indent=2))
 
 

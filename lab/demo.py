@@ -19,7 +19,7 @@ from typing import Any
 from lab import digest
 from lab.nodes.programs import LabError, require
 from lab.person import lose_rdma_nic, power_off
-from lab.running import FOLDER, Lab, Wish
+from lab.running import FOLDER, Desired, Lab
 from lab.simulator import ROOT, Centre, Simulator
 from lab.world import differences, state
 
@@ -169,7 +169,7 @@ def _place(work: Path) -> Iterator[tuple[Centre, dict[str, str], str]]:
     lab = Lab("demo")
     lab.down()
     (FOLDER / "shared").mkdir(exist_ok=True)
-    lab.up(Wish(shares=[SHARED]))
+    lab.up(Desired(shares=[SHARED]))
     try:
         lab.hypervisor.ask("PUT", "/moves", MOVE)
         yield lab.control, lab.environment, ""

@@ -36,7 +36,7 @@ LOOK_SECONDS = 0.05
 
 
 @dataclass(frozen=True)
-class Wish:
+class Desired:
     """How a lab should be; without a data centre it has nodes alone."""
 
     datacentre: Path | None = DATACENTRES / "lab.yml"
@@ -55,18 +55,18 @@ class Lab:
         self.podman = Podman(STORE)
         self.key = self.folder / "id_ed25519"
 
-    def up(self, wish: Wish | None = None) -> None:
+    def up(self, desired: Desired | None = None) -> None:
         """Start it; what a killed one left is taken away before."""
-        wish = wish or Wish()
-        if wish.nodes:
+        desired = desired or Desired()
+        if desired.nodes:
             require()
         self.folder.mkdir(parents=True, exist_ok=True)
         with self._alone():
-            if self.facts("hypervisor" if wish.nodes else "ready"):
+            if self.facts("hypervisor" if desired.nodes else "ready"):
                 return
             self._clear()
             try:
-                self._start(wish)
+                self._start(desired)
             except BaseException:
                 self._clear()
                 raise
@@ -134,22 +134,22 @@ class Lab:
             "identity_file": str(self.key),
         }
 
-    def _start(self, wish: Wish) -> None:
-        if wish.nodes:
+    def _start(self, desired: Desired) -> None:
+        if desired.nodes:
             self.podman.prepare()
             image.ensure(self.podman, _say)
             self.key.unlink(missing_ok=True)
             run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", self.lab, "-f", str(self.key))
         control = ""
-        if wish.datacentre is not None:
-            control = Simulator(wish.datacentre, folder=self.folder).facts["control"]
-        if wish.nodes:
-            self._start_hypervisor(wish, control)
+        if desired.datacentre is not None:
+            control = Simulator(desired.datacentre, folder=self.folder).facts["control"]
+        if desired.nodes:
+            self._start_hypervisor(desired, control)
 
-    def _start_hypervisor(self, wish: Wish, control: str) -> None:
+    def _start_hypervisor(self, desired: Desired, control: str) -> None:
         command = [sys.executable, "-m", "lab.hypervisor", "--lab", self.lab, "--folder", str(self.folder)]
-        command += ["--store", str(STORE), "--network", wish.subnet, "--control", control]
-        command += [f"--share={share}" for share in wish.shares] + ([] if wish.proxy else ["--no-proxy"])
+        command += ["--store", str(STORE), "--network", desired.subnet, "--control", control]
+        command += [f"--share={share}" for share in desired.shares] + ([] if desired.proxy else ["--no-proxy"])
         log = self.folder / "hypervisor.log"
         with log.open("wb") as out:
             process = subprocess.Popen(

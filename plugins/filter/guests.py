@@ -26,7 +26,7 @@ class FilterModule:
         return {
             "node_versions": versions.collect,
             "package_misfits": packages.misfits,
-            "package_wishes": packages.wishes,
+            "package_wishes": packages.desired_workers,
             "python_misfits": packages.python_misfits,
             "python_requirements": packages.python_requirements,
             "rdma_bandwidth": rdma_bandwidth.average,

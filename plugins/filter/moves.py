@@ -46,7 +46,7 @@ def guest_findings(
     given = {"lasts": float(lasts), "minutes": float(minutes) or None}
     found = guest_checks.findings(nodes, float(budget), time.time(), **given)
     table = DataLoader().load_from_file(str(TABLE)) if hosts else {}
-    return findings.told([*found, *guest_versions.findings(nodes, hosts or [], table)])
+    return findings.as_dicts([*found, *guest_versions.findings(nodes, hosts or [], table)])
 
 
 class FilterModule:

@@ -114,9 +114,9 @@ ARGUMENTS = {
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
-    wish = lock.wish_of(params)
+    desired = lock.wish_of(params)
     with session.session(params) as opened:
-        return single.converge(module, lock.ClusterLock(opened, params["cluster"], params["state"], wish))
+        return single.converge(module, lock.ClusterLock(opened, params["cluster"], params["state"], desired))
 
 
 def main() -> None:

@@ -123,12 +123,12 @@ from ..module_utils.vsphere import fleet, session
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
-    wish = graphics.Wish(**{key: params[key] for key in graphics.OPTIONS})
+    desired = graphics.Desired(**{key: params[key] for key in graphics.OPTIONS})
     with session.session(params) as opened:
         hosts = fleet.find(opened, params, graphics.PATHS)
         work = runner.Work(
-            subjects=[graphics.Graphics(host, wish) for host in hosts.hosts],
-            make_plan=lambda current: graphics.plan_graphics(current, wish),
+            subjects=[graphics.Graphics(host, desired) for host in hosts.hosts],
+            make_plan=lambda current: graphics.plan_graphics(current, desired),
             refresh=hosts.refresh_for,
         )
         return {**runner.converge(module, work), "mig_procedure": list(graphics.MIG_PROCEDURE)}

@@ -96,13 +96,15 @@ from ..module_utils.vsphere import fleet, rest, session
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
-    wish = image.Wish(
+    desired = image.Desired(
         **{key: params[key] or "" for key in ("component", "version", "state")}, task_timeout=params["task_timeout"]
     )
     with session.session(params) as opened, rest.opened(opened) as api:
         cluster, _found = fleet.find_cluster(opened, params["cluster"])
-        subject = image.ClusterImage(api, cluster._moId, params["cluster"], wish)
-        work = runner.Work([subject], refresh=lambda _subjects: None, make_plan=lambda now: image.plan_image(now, wish))
+        subject = image.ClusterImage(api, cluster._moId, params["cluster"], desired)
+        work = runner.Work(
+            [subject], refresh=lambda _subjects: None, make_plan=lambda now: image.plan_image(now, desired)
+        )
         result = runner.converge(module, work)
     for entry in result.pop("hosts"):
         result.update({key: entry.get(key) for key in ("state", "why")})

@@ -168,8 +168,8 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import progress, runner
 from ..module_utils.cluster.lock import holder
+from ..module_utils.esxi.service import desired as power_desired
 from ..module_utils.esxi.service import power
-from ..module_utils.esxi.service import wish as power_wish
 from ..module_utils.vsphere import fleet, session
 
 ARGUMENTS = {
@@ -179,22 +179,24 @@ ARGUMENTS = {
     "moved_by": {"type": "str", "choices": list(power.MOVED_BY), "default": "drs"},
     "power_off": {"type": "bool", "default": False},
     "power_off_timeout": {"type": "int", "default": 300},
-    "vsan": {"type": "str", "choices": list(power_wish.VSAN), "default": "ensure_accessibility"},
+    "vsan": {"type": "str", "choices": list(power_desired.VSAN), "default": "ensure_accessibility"},
     "services": {"type": "list", "elements": "str", "default": []},
     "only_if_ours": {"type": "bool", "default": True},
     **progress.ARGUMENTS,
 }
 TIMES = ("maintenance_timeout", "reboot_timeout", "power_off_timeout")
-WISHES = (*TIMES, "moved_by", "power_off", "vsan", "only_if_ours")
+TUNING = (*TIMES, "moved_by", "power_off", "vsan", "only_if_ours")
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     tell = progress.Progress(params["progress_file"]).tell
-    given = {key: params[key] for key in WISHES}
-    wish = power.Wish(by=holder.owner(), services=tuple(params["services"]), tell=tell, wanted=holder.watch(), **given)
+    given = {key: params[key] for key in TUNING}
+    desired = power.Desired(
+        by=holder.owner(), services=tuple(params["services"]), tell=tell, wanted=holder.watch(), **given
+    )
     with holder.at_work(), session.session(params) as opened:
-        work = power.work_on(fleet.find(opened, params, power.PATHS), params["state"], wish)
+        work = power.work_on(fleet.find(opened, params, power.PATHS), params["state"], desired)
         return runner.converge(module, runner.Work(subjects=work.subjects, refresh=work.refresh))
 
 

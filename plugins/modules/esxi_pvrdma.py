@@ -105,7 +105,7 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     with session.session(params) as opened:
         hosts = fleet.find(opened, params, pvrdma.PATHS)
         work = runner.Work(
-            subjects=[pvrdma.Pvrdma(host, pvrdma.wish(params)) for host in hosts.hosts],
+            subjects=[pvrdma.Pvrdma(host, pvrdma.desired(params)) for host in hosts.hosts],
             refresh=hosts.refresh_for,
         )
         return runner.converge(module, work)

@@ -133,11 +133,11 @@ from ..module_utils.vsphere import fleet, session
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
-    wish = roce.wish(params)
+    desired = roce.desired(params)
     with session.session(params) as opened:
         hosts = fleet.find(opened, params, roce.PATHS)
-        work = runner.Work(subjects=[roce.Roce(host, wish) for host in hosts.hosts], refresh=hosts.refresh_for)
-        return {**runner.converge(module, work), **roce.advice(wish)}
+        work = runner.Work(subjects=[roce.Roce(host, desired) for host in hosts.hosts], refresh=hosts.refresh_for)
+        return {**runner.converge(module, work), **roce.advice(desired)}
 
 
 def main() -> None:

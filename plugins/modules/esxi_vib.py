@@ -125,12 +125,12 @@ from ..module_utils.vsphere import fleet, session
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
-    wish = vib.Wish.of(params)
+    desired = vib.Desired.of(params)
     with session.session(params) as opened:
         hosts, images = fleet.find(opened, params, vib.PATHS), image.managed_clusters(opened)
         work = runner.Work(
-            subjects=[vib.Vib(host, wish, images) for host in hosts.hosts],
-            make_plan=lambda current: vib.plan_vib(current, wish),
+            subjects=[vib.Vib(host, desired, images) for host in hosts.hosts],
+            make_plan=lambda current: vib.plan_vib(current, desired),
             refresh=hosts.refresh_for,
         )
         return runner.converge(module, work)

@@ -147,9 +147,9 @@ ARGUMENTS = {
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     named = (params["attribute"] or "", params["tag_category"] or "")
-    wish = usage.Wish(params["cluster"], params["hours"], params["group_by"], *named)
+    desired = usage.Desired(params["cluster"], params["hours"], params["group_by"], *named)
     with session.session(params) as opened:
-        return {"changed": False, "usage": usage.Usage(opened, wish).read()}
+        return {"changed": False, "usage": usage.Usage(opened, desired).read()}
 
 
 def main() -> None:

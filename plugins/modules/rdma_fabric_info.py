@@ -88,8 +88,8 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
 from ..module_utils.fabric import reach
+from ..module_utils.fabric.desired import Desired
 from ..module_utils.fabric.fabric import Fabric
-from ..module_utils.fabric.wish import Wish
 from ..module_utils.vsphere import session
 
 ARGUMENTS = {
@@ -101,7 +101,7 @@ ARGUMENTS = {
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     with session.session(module.params) as opened:
-        fabric = Fabric(opened, Wish(module.params["cluster"], module.params["switch"]))
+        fabric = Fabric(opened, Desired(module.params["cluster"], module.params["switch"]))
         found = fabric.info()
         adapters = {name: one["adapters"] for name, one in found["hosts"].items()}
         pairs = reach.pairs(adapters, list(found["port_groups"])) if module.params["ping"] else []

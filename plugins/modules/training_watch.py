@@ -105,8 +105,8 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     links = [link.Link(one["name"], one["reach"], params["folder"]) for one in params["nodes"]]
     files = (Path(params["records"]), Path(params["stop"]))
     asking = supervisor.identity(params["asked_by"]) if params["asked_by"] else None
-    wish = watcher.Wish(*files, params["silence"], params["timeout"], lambda: asking is None or is_there(asking))
-    seen = watcher.watch(links, wish)
+    desired = watcher.Desired(*files, params["silence"], params["timeout"], lambda: asking is None or is_there(asking))
+    seen = watcher.watch(links, desired)
     nodes = {one.name: {"lines": seen.lines.get(one.name, 0), "breaks": one.breaks, "said": one.said} for one in links}
     return {"changed": False, "ended": seen.ended, "nodes": nodes, "unreadable": seen.unreadable}
 

@@ -178,9 +178,9 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     chosen = (params["worker"], params["target"], params["timeout"], tuple(params["accept"]), budget)
     with holder.at_work(), session.session(params) as opened, Growing(Path(params["records"] or ""), LAST) as growing:
         tell = beside(told, growing) if params["records"] else told.tell
-        subject = move.Move(opened, params["cluster"], move.Wish(*chosen, tell))
+        subject = move.Move(opened, params["cluster"], move.Desired(*chosen, tell))
         result = single.converge(module, subject)
-    found = {"findings": findings.told(subject.found)} if subject.found else {}
+    found = {"findings": findings.as_dicts(subject.found)} if subject.found else {}
     return {**result, **found, **({"move": subject.record} if subject.record else {})}
 
 

@@ -111,7 +111,11 @@ def body(module: AnsibleModule) -> dict[str, Any]:
         there = [one["name"] for one in found.workers(opened, [params["cluster"]])]
         chosen = roll.chosen(params["cluster"], there, params["workers"])
         seen = roll.look(Site(opened, params["cluster"]), there)
-    return {"changed": False, "moves": [one._asdict() for one in roll.plan(seen, chosen, **rules)], **roll.told(seen)}
+    return {
+        "changed": False,
+        "moves": [one._asdict() for one in roll.plan(seen, chosen, **rules)],
+        **roll.as_dict(seen),
+    }
 
 
 def main() -> None:

@@ -154,7 +154,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner, single
-from ..module_utils.vm.rules import wish
+from ..module_utils.vm.rules import desired
 from ..module_utils.vm.rules.rules import WorkerRules
 from ..module_utils.vsphere import session
 
@@ -181,7 +181,7 @@ ARGUMENTS = {
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
-    wanted = wish.wish(module.params)
+    wanted = desired.desired(module.params)
     with session.session(module.params) as opened:
         return single.converge(module, WorkerRules(opened, module.params["cluster"], wanted))
 

@@ -400,19 +400,19 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import progress, runner
-from ..module_utils.vm import wish
-from ..module_utils.vm.absent import Gone
-from ..module_utils.vm.crew import Crew
+from ..module_utils.vm import desired
+from ..module_utils.vm.absent_worker import AbsentWorker
 from ..module_utils.vm.worker import Worker
+from ..module_utils.vm.worker_set import WorkerSet
 from ..module_utils.vsphere import session
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
-    wishes, call = wish.wishes_of(module.params), wish.call_of(module.params)
+    desired_workers, call = desired.desired_workers_of(module.params), desired.call_of(module.params)
     with session.session(module.params) as opened:
-        crew = Crew(opened, call, wishes, progress.Progress(module.params["progress_file"]).tell)
-        kind = Worker if call.state == "present" else Gone
-        work = runner.Work(subjects=[kind(crew, wish) for wish in wishes], refresh=crew.refresh)
+        workers = WorkerSet(opened, call, desired_workers, progress.Progress(module.params["progress_file"]).tell)
+        kind = Worker if call.state == "present" else AbsentWorker
+        work = runner.Work(subjects=[kind(workers, one) for one in desired_workers], refresh=workers.refresh)
         return by_worker(runner.converge(module, work))
 
 
@@ -423,7 +423,7 @@ def by_worker(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    arguments = {**session.arguments(), **wish.OPTIONS, **progress.ARGUMENTS}
+    arguments = {**session.arguments(), **desired.OPTIONS, **progress.ARGUMENTS}
     module = AnsibleModule(argument_spec=arguments, supports_check_mode=True)
     runner.run(module, lambda: body(module))
 

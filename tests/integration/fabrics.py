@@ -50,7 +50,7 @@ def addresses(hosts: Sequence[str]) -> dict[str, str]:
     return {host: f"10.216.0.{place}" for place, host in enumerate(hosts, start=1)}
 
 
-def wish(hosts: Sequence[str] = ("esx01.lab", "esx02.lab", "esx03.lab"), **options: Any) -> dict[str, Any]:
+def desired(hosts: Sequence[str] = ("esx01.lab", "esx02.lab", "esx03.lab"), **options: Any) -> dict[str, Any]:
     """A switch with one port group for VMs and one for the PVRDMA tag."""
     adapter = {
         "port_group": "rdma-vmk",

@@ -231,8 +231,8 @@ def test_the_playbook_shows_and_keeps_a_report_that_is_true(
         "audit_group_by": "attribute",
         "audit_attribute": "tenant",
     }
-    wish = ["-i", str(inventory), "-e", json.dumps(options), "--check"]
-    done = ansible_for(place).playbook(ROOT / "playbooks" / "audit.yml", *wish)
+    desired = ["-i", str(inventory), "-e", json.dumps(options), "--check"]
+    done = ansible_for(place).playbook(ROOT / "playbooks" / "audit.yml", *desired)
     assert done.rc == 0 and "changed=0" in done.out, done.out
     assert place.writes() == []
     report = json.loads((kept / "gpu.json").read_text())
@@ -252,8 +252,8 @@ def test_names_that_look_like_templates_stay_names(
 ) -> None:
     inventory = tmp_path / "inventory.yml"
     inventory.write_text("clusters: {hosts: {gpu: {ansible_connection: local}}}\n")
-    wish = ["-i", str(inventory), "-e", f"audit_dir={tmp_path / 'kept'}"]
-    done = ansible_for(place).playbook(ROOT / "playbooks" / "audit.yml", *wish)
+    desired = ["-i", str(inventory), "-e", f"audit_dir={tmp_path / 'kept'}"]
+    done = ansible_for(place).playbook(ROOT / "playbooks" / "audit.yml", *desired)
     assert done.rc == 0 and TEMPLATE in done.out, done.out
     report = json.loads((tmp_path / "kept" / "gpu.json").read_text())
     assert TEMPLATE in {group["tenant"] for group in report["groups"]}

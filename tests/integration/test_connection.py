@@ -13,12 +13,12 @@ import pytest
 from lab.simulator import PASSWORD, Simulator
 from tests.integration.ansible import Ansible, Outcome
 
-WISH: dict[str, Any] = {"name": "nmlx5_core", "options": {"max_vfs": 8}}
+DESIRED: dict[str, Any] = {"name": "nmlx5_core", "options": {"max_vfs": 8}}
 
 
 def ask(ansible: Ansible, **options: Any) -> Outcome:
     chosen = {} if "hosts" in options else {"cluster": "gpu"}
-    return ansible.module("esxi_kernel_module", check=True, **WISH, **chosen, **options)
+    return ansible.module("esxi_kernel_module", check=True, **DESIRED, **chosen, **options)
 
 
 def test_an_authority_that_is_not_known_is_refused(vcenter: Simulator, ansible_for: Callable[..., Ansible]) -> None:
@@ -62,7 +62,7 @@ def test_a_wrong_password_is_said_and_not_shown(vcenter: Simulator, ansible: Ans
 
 
 def test_the_password_never_stands_in_the_output_of_ansible(ansible: Ansible) -> None:
-    shown = ansible.adhoc("esxi_kernel_module", check=True, cluster="gpu", **WISH)
+    shown = ansible.adhoc("esxi_kernel_module", check=True, cluster="gpu", **DESIRED)
     assert shown.rc == 0, shown.out
     assert PASSWORD not in shown.out
 
@@ -86,16 +86,18 @@ def test_a_proxy_that_is_not_there_is_what_the_connection_fails_at(ansible: Ansi
 def test_an_unknown_host_and_an_unknown_cluster_are_refused_with_those_that_exist(ansible: Ansible) -> None:
     nobody = ask(ansible, hosts=["esx99.lab"])
     assert "find one host named 'esx99.lab'" in nobody.msg and "esx01.lab" in nobody.msg
-    nothing = ansible.module("esxi_kernel_module", cluster="nosuch", **WISH)
+    nothing = ansible.module("esxi_kernel_module", cluster="nosuch", **DESIRED)
     assert "find one cluster named 'nosuch'" in nothing.msg and "gpu" in nothing.msg
 
 
 def test_a_host_named_twice_is_refused(vcenter: Simulator, ansible: Ansible) -> None:
-    refused = ansible.module("esxi_kernel_module", hosts=["esx01.lab", "esx01.lab"], **WISH)
+    refused = ansible.module("esxi_kernel_module", hosts=["esx01.lab", "esx01.lab"], **DESIRED)
     assert "it is named twice in this call" in refused.msg
     assert vcenter.writes() == []
 
 
 def test_both_ways_to_choose_hosts_exclude_each_other(ansible: Ansible) -> None:
-    assert "mutually exclusive" in ansible.module("esxi_kernel_module", hosts=["esx01.lab"], cluster="gpu", **WISH).msg
-    assert "one of the following is required" in ansible.module("esxi_kernel_module", **WISH).msg
+    assert (
+        "mutually exclusive" in ansible.module("esxi_kernel_module", hosts=["esx01.lab"], cluster="gpu", **DESIRED).msg
+    )
+    assert "one of the following is required" in ansible.module("esxi_kernel_module", **DESIRED).msg

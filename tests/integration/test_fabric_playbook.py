@@ -10,7 +10,7 @@ from typing import Any
 
 from lab.simulator import Simulator
 from tests.integration.ansible import Ansible, Outcome
-from tests.integration.fabrics import datacentre, wish
+from tests.integration.fabrics import datacentre, desired
 from tests.integration.rolling import LAB, recap
 
 HOT, DRS = "vgpu.hotmigrate.enabled", "VgpuMMAutomationTimeoutSecs"
@@ -18,7 +18,7 @@ SHARED = {"fabric_vcenter_options": {HOT: True}, "fabric_drs_options": {DRS: "-1
 
 
 def run(ansible: Ansible, *options: str, **variables: Any) -> Outcome:
-    wanted = wish()
+    wanted = desired()
     given = {
         "fabric_port_groups": wanted["port_groups"],
         "fabric_adapters": wanted["adapters"],

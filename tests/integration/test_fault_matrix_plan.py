@@ -69,11 +69,11 @@ CONNECTIONS: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
 }
 
 
-@pytest.mark.parametrize("wish", WISHES.values(), ids=WISHES)
+@pytest.mark.parametrize("desired", WISHES.values(), ids=WISHES)
 def test_a_wish_that_a_host_cannot_grant_is_refused_before_any_write(
-    start: Start, ansible_for: AnsibleFor, wish: tuple[str, dict[str, Any], tuple[str, ...]]
+    start: Start, ansible_for: AnsibleFor, desired: tuple[str, dict[str, Any], tuple[str, ...]]
 ) -> None:
-    host, profile, says = wish
+    host, profile, says = desired
     vcenter = start(text=HOSTS)
     ansible = ansible_for(vcenter)
     for check in (True, False):

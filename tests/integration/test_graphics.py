@@ -11,7 +11,7 @@ from tests.integration.ansible import Ansible
 from tests.integration.booting import boot
 
 GPU = "0000:3b:00.0"
-WISH = {"cluster": "gpu", "type": "shared_direct", "policy": "consolidation"}
+DESIRED = {"cluster": "gpu", "type": "shared_direct", "policy": "consolidation"}
 DRIVEN = """
 hardware:
   mig:
@@ -29,22 +29,22 @@ clusters:
 
 
 def test_it_is_written_once_and_is_in_force_with_driver_and_boot(vcenter: Simulator, ansible: Ansible) -> None:
-    planned = ansible.module("esxi_graphics", check=True, **WISH)
+    planned = ansible.module("esxi_graphics", check=True, **DESIRED)
     assert planned.changed
     assert vcenter.writes() == []
-    applied = ansible.module("esxi_graphics", **WISH)
+    applied = ansible.module("esxi_graphics", **DESIRED)
     assert applied.rc == 0, applied.out
     assert applied.result["diff"] == planned.result["diff"]
     updates = [write["name"] for write in vcenter.writes() if write["method"] == "UpdateGraphicsConfig"]
     assert sorted(updates) == [f"esx0{number}.lab" for number in range(1, 6)]
     vcenter.clear()
-    again = ansible.module("esxi_graphics", **WISH)
+    again = ansible.module("esxi_graphics", **DESIRED)
     assert (again.changed, vcenter.writes(), again.result["needs"]) == (False, [], ["reboot"])
     state = again.host("esx01.lab")["state"]
     assert (state["types"], state["active_types"]) == ({GPU: "shared_direct"}, {GPU: "basic"})
     assert (state["policy"], state["active_policy"]) == ("consolidation", "performance")
     boot(vcenter, "esx01.lab")
-    assert ansible.module("esxi_graphics", **WISH).host("esx01.lab")["state"]["active_policy"] == "consolidation"
+    assert ansible.module("esxi_graphics", **DESIRED).host("esx01.lab")["state"]["active_policy"] == "consolidation"
 
 
 def test_a_restart_of_xorg_is_enough_where_the_driver_runs(
@@ -52,18 +52,18 @@ def test_a_restart_of_xorg_is_enough_where_the_driver_runs(
 ) -> None:
     vcenter = start(text=DRIVEN)
     ansible = ansible_for(vcenter)
-    wish = {"hosts": ["esx01.lab"], "type": "shared_direct", "restart_xorg": True}
+    desired = {"hosts": ["esx01.lab"], "type": "shared_direct", "restart_xorg": True}
     vcenter.set_host("esx01.lab", maintenance=False)
-    refused = ansible.module("esxi_graphics", **wish)
+    refused = ansible.module("esxi_graphics", **desired)
     assert "Xorg is restarted only in maintenance mode" in refused.msg
     assert vcenter.writes() == []
     vcenter.set_host("esx01.lab", maintenance=True)
-    done = ansible.module("esxi_graphics", **wish)
+    done = ansible.module("esxi_graphics", **desired)
     assert (done.rc, done.result["needs"]) == (0, []), done.out
     state = done.host("esx01.lab")["state"]
     assert state["active_types"] == {GPU: "shared_direct"}
     assert "grid_t4-16c" in state["profiles"]
-    assert not ansible.module("esxi_graphics", **wish).changed
+    assert not ansible.module("esxi_graphics", **desired).changed
 
 
 def test_a_gpu_in_passthrough_is_left_alone_and_a_host_without_gpu_refused(
@@ -84,6 +84,6 @@ def test_a_gpu_in_passthrough_is_left_alone_and_a_host_without_gpu_refused(
 
 def test_a_deaf_host_is_found_out(vcenter: Simulator, ansible: Ansible) -> None:
     vcenter.fault("UpdateGraphicsConfig", "deaf", name="esx03.lab")
-    outcome = ansible.module("esxi_graphics", **WISH)
+    outcome = ansible.module("esxi_graphics", **DESIRED)
     assert [entry["host"] for entry in outcome.result["hosts"] if entry.get("failed")] == ["esx03.lab"]
     assert "accepted the change, yet" in outcome.msg

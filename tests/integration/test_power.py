@@ -92,8 +92,8 @@ def test_workers_are_moved_one_after_another_and_told_whose_they_are(
 ) -> None:
     vcenter = workers(start)
     ansible = ansible_for(vcenter)
-    wish = {"hosts": ["esx01.lab", "esx02.lab"], "state": "maintenance", "moved_by": "module"}
-    planned = ansible.module("esxi_power", check=True, **wish)
+    desired = {"hosts": ["esx01.lab", "esx02.lab"], "state": "maintenance", "moved_by": "module"}
+    planned = ansible.module("esxi_power", check=True, **desired)
     moves = [entry["state"]["evacuation"]["moves"] for entry in planned.result["hosts"]]
     assert [[(one["vm"], one["owner"]) for one in some] for some in moves] == [
         [("worker01", "team ml")],
@@ -101,7 +101,7 @@ def test_workers_are_moved_one_after_another_and_told_whose_they_are(
     ]
     assert {one["to"] for some in moves for one in some} == {"esx03.lab", "esx04.lab"}
     assert vcenter.writes() == []
-    done = ansible.module("esxi_power", **wish)
+    done = ansible.module("esxi_power", **desired)
     assert done.changed, done.out
     moved = [write["name"] for write in vcenter.writes() if write["method"] == "RelocateVM_Task"]
     assert sorted(moved) == ["worker01", "worker02"]

@@ -17,7 +17,7 @@ from lab.simulator import Simulator
 from plugins.module_utils.logic.privileges import needs
 from tests.integration import callers, fabrics
 from tests.integration.ansible import Ansible
-from tests.integration.workers import HOSTS, wish
+from tests.integration.workers import HOSTS, desired
 
 # A worker moves only where its PVRDMA goes on.
 TAGGED = HOSTS.replace("  hardware: t4_cx5\n", "  hardware: t4_cx5\n  options: {Net.PVRDMAVmknic: vmk1}\n")
@@ -62,11 +62,11 @@ ON_HOSTS = [
     Case("shared_settings", SHARED, "OptionManager.UpdateOptions", "Global.Settings"),
     Case("vcenter_role", {}, "AuthorizationManager.AddAuthorizationRole", "Authorization.ModifyRoles"),
 ]
-WITHOUT_FABRIC = [Case("rdma_fabric", fabrics.wish(), "Folder.CreateDVS_Task", "DVSwitch.Create")]
+WITHOUT_FABRIC = [Case("rdma_fabric", fabrics.desired(), "Folder.CreateDVS_Task", "DVSwitch.Create")]
 RULES = {"cluster": "gpu", "workers": ["worker01", "worker02"]}
 MOVE = {"cluster": "gpu", "worker": "worker01", "target": "esx05.lab"}
 WITH_WORKERS = [
-    Case("worker_vm", wish(3), "VirtualMachine.CloneVM_Task", "VirtualMachine.Provisioning.DeployTemplate"),
+    Case("worker_vm", desired(3), "VirtualMachine.CloneVM_Task", "VirtualMachine.Provisioning.DeployTemplate"),
     Case("vmotion", MOVE, "VirtualMachine.RelocateVM_Task", "Resource.HotMigrate"),
     Case("worker_rules", RULES, "ClusterComputeResource.ReconfigureComputeResource_Task", "Host.Inventory.EditCluster"),
 ]
@@ -112,7 +112,7 @@ def test_each_module_for_workers_names_privilege_and_object(start: Start, ansibl
     vcenter = start(text=TAGGED)
     ansible = ansible_for(vcenter)
     refusals(vcenter, ansible, WITH_WORKERS[:1])
-    assert ansible.module("worker_vm", **wish(2)).rc == 0
+    assert ansible.module("worker_vm", **desired(2)).rc == 0
     refusals(vcenter, ansible, WITH_WORKERS[1:])
     gone = [{"name": "worker01"}, {"name": "worker02"}]
     assert ansible.module("worker_vm", cluster="gpu", state="absent", power_cycle=True, workers=gone).rc == 0

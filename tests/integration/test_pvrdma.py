@@ -12,7 +12,7 @@ import pytest
 from lab.simulator import Simulator
 from tests.integration.ansible import Ansible
 
-WISH = {"cluster": "gpu", "vmk": "vmk1"}
+DESIRED = {"cluster": "gpu", "vmk": "vmk1"}
 
 # One good host, and one host for each way in which it cannot work.
 CROOKED = """
@@ -37,23 +37,23 @@ vms:
 
 
 def test_present_and_absent_each_write_once(vcenter: Simulator, ansible: Ansible) -> None:
-    planned = ansible.module("esxi_pvrdma", check=True, **WISH)
+    planned = ansible.module("esxi_pvrdma", check=True, **DESIRED)
     assert planned.changed and vcenter.writes() == []
-    applied = ansible.module("esxi_pvrdma", **WISH)
+    applied = ansible.module("esxi_pvrdma", **DESIRED)
     assert applied.rc == 0, applied.out
     assert applied.result["diff"] == planned.result["diff"]
     written = sorted(write["method"] for write in vcenter.writes())
     assert written == ["EnableRuleset"] * 5 + ["UpdateOptions"] * 5
     vcenter.clear()
-    assert not ansible.module("esxi_pvrdma", **WISH).changed and vcenter.writes() == []
+    assert not ansible.module("esxi_pvrdma", **DESIRED).changed and vcenter.writes() == []
     assert ansible.module("esxi_pvrdma", hosts=["esx02.lab"], state="absent").changed
     assert {write["name"] for write in vcenter.writes()} == {"esx02.lab"}
-    again = ansible.module("esxi_pvrdma", check=True, **WISH)
+    again = ansible.module("esxi_pvrdma", check=True, **DESIRED)
     assert [entry["host"] for entry in again.result["hosts"] if entry["changed"]] == ["esx02.lab"]
 
 
 def test_a_read_costs_no_call_for_any_single_host(vcenter: Simulator, ansible: Ansible) -> None:
-    ansible.module("esxi_pvrdma", check=True, **WISH)
+    ansible.module("esxi_pvrdma", check=True, **DESIRED)
     for_all = sum(vcenter.calls().values())
     vcenter.clear()
     ansible.module("esxi_pvrdma", check=True, hosts=["esx01.lab"], vmk="vmk1")
@@ -103,7 +103,7 @@ def test_a_tag_that_a_running_machine_needs_is_kept(
 
 def fails(vcenter: Simulator, ansible: Ansible, method: str, kind: str, **more: Any) -> str:
     vcenter.fault(method, kind, name="esx03.lab", **more)
-    outcome = ansible.module("esxi_pvrdma", **WISH)
+    outcome = ansible.module("esxi_pvrdma", **DESIRED)
     assert outcome.rc == 1
     assert [entry["host"] for entry in outcome.result["hosts"] if entry.get("failed")] == ["esx03.lab"]
     return outcome.msg
@@ -118,5 +118,5 @@ def test_a_missing_privilege_is_named_and_a_second_run_finishes(vcenter: Simulat
     said = fails(vcenter, ansible, "UpdateOptions", "fault", fault="NoPermission")
     assert "esx03.lab" in said and "Net.PVRDMAVmknic" in said and "NoPermission" in said
     vcenter.clear()
-    assert ansible.module("esxi_pvrdma", **WISH).rc == 0
+    assert ansible.module("esxi_pvrdma", **DESIRED).rc == 0
     assert [(write["method"], write["name"]) for write in vcenter.writes()] == [("UpdateOptions", "esx03.lab")]

@@ -11,7 +11,7 @@ import pytest
 
 from lab.simulator import Simulator
 from tests.integration.ansible import Ansible
-from tests.integration.fabrics import addresses, connect, datacentre, forget, wish, with_switch
+from tests.integration.fabrics import addresses, connect, datacentre, desired, forget, with_switch
 
 WORKER = """
 vms:
@@ -32,17 +32,17 @@ def test_built_in_few_calls_and_taken_away_without_a_trace(start: Make, ansible_
     vcenter = start(text=datacentre())
     ansible = ansible_for(vcenter)
     before = info(ansible)
-    planned = ansible.module("rdma_fabric", check=True, **wish())
+    planned = ansible.module("rdma_fabric", check=True, **desired())
     assert planned.rc == 0, planned.msg
     assert planned.changed and vcenter.writes() == []
-    built = ansible.module("rdma_fabric", **wish())
+    built = ansible.module("rdma_fabric", **desired())
     assert built.rc == 0, built.msg
     assert built.result["diff"] == planned.result["diff"] and built.result["fabric"] == planned.result["fabric"]
     methods = [write["method"] for write in vcenter.writes() if write["method"] != "AddCustomFieldDef"]
     assert methods[:2] == ["CreateDVS_Task", "AddDVPortgroup_Task"]
     assert sorted(methods[2:]) == ["AddVirtualNic"] * 3 + ["ReconfigureDvs_Task"] + ["SetField"] * 3
     vcenter.clear()
-    assert not ansible.module("rdma_fabric", **wish()).changed and vcenter.writes() == []
+    assert not ansible.module("rdma_fabric", **desired()).changed and vcenter.writes() == []
     assert ansible.module("rdma_fabric", check=True, cluster="gpu", state="absent").changed and vcenter.writes() == []
     gone = ansible.module("rdma_fabric", cluster="gpu", state="absent")
     assert gone.changed, gone.msg
@@ -56,7 +56,7 @@ def test_a_read_costs_no_call_for_any_single_host(start: Make, ansible_for: For)
     for count in (2, 6):
         vcenter = start(text=datacentre(count=count))
         hosts = [f"esx{number:02d}.lab" for number in range(1, count + 1)]
-        assert ansible_for(vcenter).module("rdma_fabric", check=True, **wish(hosts)).changed
+        assert ansible_for(vcenter).module("rdma_fabric", check=True, **desired(hosts)).changed
         calls.append(sum(vcenter.calls().values()))
     assert calls[0] == calls[1] <= 25
 
@@ -64,7 +64,7 @@ def test_a_read_costs_no_call_for_any_single_host(start: Make, ansible_for: For)
 def test_hosts_and_adapters_show_what_was_asked(start: Make, ansible_for: For) -> None:
     vcenter = start(text=datacentre())
     ansible = ansible_for(vcenter)
-    ansible.module("rdma_fabric", **wish())
+    ansible.module("rdma_fabric", **desired())
     (host,) = ansible.module("esxi_info", hosts=["esx02.lab"], gather=["network"]).result["hosts"]
     (switch,) = [one for one in host["switches"] if one["name"] == "rdma"]
     assert (switch["kind"], switch["mtu"], switch["uplinks"]) == ("distributed", 9000, ["vmnic2"])
@@ -82,7 +82,7 @@ def test_hosts_and_adapters_show_what_was_asked(start: Make, ansible_for: For) -
 def test_a_ping_that_gets_lost_is_told(start: Make, ansible_for: For) -> None:
     vcenter = start(text=datacentre())
     ansible = ansible_for(vcenter)
-    ansible.module("rdma_fabric", **wish())
+    ansible.module("rdma_fabric", **desired())
     vcenter.fault("esxcli network diag ping", "fault", name="esx01.lab", fault="HostConnectFault", message="no route")
     vcenter.set_host("esx03.lab", connection="notResponding")
     outcome = ansible.module("rdma_fabric_info", cluster="gpu", ping=True)
@@ -95,9 +95,9 @@ def test_a_ping_that_gets_lost_is_told(start: Make, ansible_for: For) -> None:
 def test_drift_is_shown_and_repaired_and_the_rest_left_alone(start: Make, ansible_for: For) -> None:
     vcenter = start(text=datacentre())
     ansible = ansible_for(vcenter)
-    ansible.module("rdma_fabric", **wish())
+    ansible.module("rdma_fabric", **desired())
     vcenter.clear()
-    other = wish(mtu=8500, port_groups=[{"name": "rdma-vmk", "vlan": 300}, {"name": "rdma-vm"}])
+    other = desired(mtu=8500, port_groups=[{"name": "rdma-vmk", "vlan": 300}, {"name": "rdma-vm"}])
     other["adapters"][0] |= {"services": ["vmotion"], "mtu": 8000}
     changed = ansible.module("rdma_fabric", **other)
     assert changed.rc == 0, changed.msg
@@ -110,21 +110,21 @@ def test_drift_is_shown_and_repaired_and_the_rest_left_alone(start: Make, ansibl
         "SelectVnicForNicType",
     }
     assert info(ansible, ping=True)["pings"][0]["size"] == 7972
-    shown = ansible.module("rdma_fabric", check=True, **wish()).result["diff"]
+    shown = ansible.module("rdma_fabric", check=True, **desired()).result["diff"]
     drifted = {"switch", "port_groups.rdma-vmk", *(f"hosts.{host}" for host in HOSTS)}
     assert [set(one["before"]) for one in shown] == [drifted]
-    repaired = ansible.module("rdma_fabric", **wish())
+    repaired = ansible.module("rdma_fabric", **desired())
     assert repaired.rc == 0 and repaired.result["diff"] == shown, repaired.msg
     vcenter.clear()
-    assert not ansible.module("rdma_fabric", **wish()).changed and vcenter.writes() == []
+    assert not ansible.module("rdma_fabric", **desired()).changed and vcenter.writes() == []
 
 
 def test_a_new_host_touches_only_the_new_one(start: Make, ansible_for: For) -> None:
     vcenter = start(text=with_switch())
     ansible = ansible_for(vcenter)
-    assert ansible.module("rdma_fabric", adopt=True, **wish()).changed
+    assert ansible.module("rdma_fabric", adopt=True, **desired()).changed
     vcenter.clear()
-    again = wish()
+    again = desired()
     again["adapters"][0]["addresses"]["esx03.lab"] = "10.216.0.33"
     assert ansible.module("rdma_fabric", adopt=True, **again).changed
     assert {write["name"] for write in vcenter.writes()} == {"esx03.lab"}
@@ -133,9 +133,9 @@ def test_a_new_host_touches_only_the_new_one(start: Make, ansible_for: For) -> N
 def test_a_switch_of_others_is_changed_only_when_told_and_stays(start: Make, ansible_for: For) -> None:
     vcenter = start(text=with_switch())
     ansible = ansible_for(vcenter)
-    refused = ansible.module("rdma_fabric", **wish())
+    refused = ansible.module("rdma_fabric", **desired())
     assert refused.rc == 1 and "was not built by this collection" in refused.msg and vcenter.writes() == []
-    assert ansible.module("rdma_fabric", adopt=True, **wish()).rc == 0
+    assert ansible.module("rdma_fabric", adopt=True, **desired()).rc == 0
     gone = ansible.module("rdma_fabric", cluster="gpu", state="absent")
     assert gone.rc == 0, gone.msg
     left = info(ansible)["fabric"]
@@ -146,14 +146,14 @@ def test_a_switch_of_others_is_changed_only_when_told_and_stays(start: Make, ans
 def test_what_running_workers_use_is_not_changed(start: Make, ansible_for: For) -> None:
     vcenter = start(text=with_switch(more=WORKER))
     ansible = ansible_for(vcenter)
-    more = wish(port_groups=[{"name": "rdma-vmk", "vlan": 216}])
+    more = desired(port_groups=[{"name": "rdma-vmk", "vlan": 216}])
     assert ansible.module("rdma_fabric", adopt=True, **more).rc == 0
     rewired = ansible.module(
-        "rdma_fabric", check=True, adopt=True, **wish(port_groups=[{"name": "rdma-vm", "vlan": 5}])
+        "rdma_fabric", check=True, adopt=True, **desired(port_groups=[{"name": "rdma-vm", "vlan": 5}])
     )
     assert "worker01 runs with PVRDMA over the VLAN of rdma-vm" in rewired.msg + str(rewired.result.get("unmet"))
     vcenter.clear()
-    smaller = wish(mtu=4200, adopt=True)
+    smaller = desired(mtu=4200, adopt=True)
     smaller["adapters"][0]["mtu"] = 4200
     assert "worker01 runs with PVRDMA over the MTU of rdma" in ansible.module("rdma_fabric", **smaller).msg
     assert vcenter.writes() == []
@@ -162,9 +162,9 @@ def test_what_running_workers_use_is_not_changed(start: Make, ansible_for: For) 
 def test_absent_is_refused_while_a_machine_or_an_adapter_of_others_uses_it(start: Make, ansible_for: For) -> None:
     vcenter = start(text=datacentre(more="vms:\n  - {name: worker01, host: esx01.lab}\n"))
     ansible = ansible_for(vcenter)
-    ansible.module("rdma_fabric", **wish())
+    ansible.module("rdma_fabric", **desired())
     connect(vcenter, "worker01", "rdma-vm")
-    foreign = wish(adapters=[{"port_group": "rdma-vm"}])
+    foreign = desired(adapters=[{"port_group": "rdma-vm"}])
     ansible.module("rdma_fabric", **foreign)
     forget(vcenter, "esx02.lab")
     vcenter.clear()
@@ -202,13 +202,13 @@ def test_the_impossible_is_refused_by_name(
     start: Make, ansible_for: For, hosts: tuple[str, ...], options: dict[str, Any], said: str
 ) -> None:
     vcenter = start(text=datacentre(*hosts))
-    refused = ansible_for(vcenter).module("rdma_fabric", **wish(["esx01.lab"], **options))
+    refused = ansible_for(vcenter).module("rdma_fabric", **desired(["esx01.lab"], **options))
     assert refused.rc == 1 and said in refused.msg and vcenter.writes() == []
 
 
 def test_a_name_that_esxi_would_not_give_is_refused(start: Make, ansible_for: For) -> None:
     vcenter = start(text=datacentre())
-    wanted = wish()
+    wanted = desired()
     wanted["adapters"][0]["device"] = "vmk5"
     refused = ansible_for(vcenter).module("rdma_fabric", **wanted)
     assert "cannot be vmk5: the host would call it vmk1" in refused.msg and vcenter.writes() == []
@@ -218,12 +218,12 @@ def test_an_interrupted_run_is_gone_on_with_and_known_as_ours(start: Make, ansib
     vcenter = start(text=datacentre())
     ansible = ansible_for(vcenter)
     vcenter.fault("AddVirtualNic", "fault", name="esx02.lab", fault="PlatformConfigFault", message="Out of ports")
-    broken = ansible.module("rdma_fabric", **wish())
+    broken = ansible.module("rdma_fabric", **desired())
     assert (
         broken.rc == 1 and "esx02.lab: could not add a vmkernel adapter" in broken.msg and "Out of ports" in broken.msg
     )
     vcenter.clear()
-    assert ansible.module("rdma_fabric", **wish()).changed
+    assert ansible.module("rdma_fabric", **desired()).changed
     assert [(write["method"], write["name"]) for write in vcenter.writes()] == [("AddVirtualNic", "esx02.lab")]
     vcenter.fault("Destroy_Task", "fault", fault="PlatformConfigFault", message="Not now")
     assert "Not now" in ansible.module("rdma_fabric", cluster="gpu", state="absent").msg
@@ -236,24 +236,24 @@ def test_a_deaf_host_is_found_out(start: Make, ansible_for: For, monkeypatch: py
     monkeypatch.setattr("plugins.module_utils.fabric.fabric.SETTLE_SECONDS", 1)
     vcenter = start(text=datacentre())
     vcenter.fault("AddVirtualNic", "deaf", name="esx02.lab")
-    outcome = ansible_for(vcenter).module("rdma_fabric", **wish())
+    outcome = ansible_for(vcenter).module("rdma_fabric", **desired())
     assert outcome.rc == 1 and "accepted the change, yet hosts.esx02.lab is" in outcome.msg
 
 
 def test_a_missing_privilege_is_named(start: Make, ansible_for: For) -> None:
     vcenter = start(text=datacentre())
     vcenter.fault("CreateDVS_Task", "fault", fault="NoPermission")
-    outcome = ansible_for(vcenter).module("rdma_fabric", **wish())
+    outcome = ansible_for(vcenter).module("rdma_fabric", **desired())
     assert "make the distributed switch rdma" in outcome.msg and "NoPermission" in outcome.msg
 
 
 def test_dhcp_and_addresses_of_hosts_of_another_cluster(start: Make, ansible_for: For) -> None:
     vcenter = start(text=datacentre())
     ansible = ansible_for(vcenter)
-    stranger = wish([*HOSTS, "esx99.lab"])
+    stranger = desired([*HOSTS, "esx99.lab"])
     refused = ansible.module("rdma_fabric", **stranger)
     assert "esx99.lab, which has an address on rdma-vmk, is no host of cluster gpu" in refused.msg
     assert addresses(HOSTS)["esx03.lab"] == "10.216.0.3"
-    dynamic = wish(adapters=[{"port_group": "rdma-vmk"}])
+    dynamic = desired(adapters=[{"port_group": "rdma-vmk"}])
     assert ansible.module("rdma_fabric", **dynamic).rc == 0
     assert not ansible.module("rdma_fabric", **dynamic).changed

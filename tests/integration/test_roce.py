@@ -32,23 +32,23 @@ clusters:
 
 
 def test_lossless_from_fresh_to_in_force(vcenter: Simulator, ansible: Ansible) -> None:
-    wish = {"hosts": [HOST], "priority": 3, "trust": "dscp", "dscp": 26}
-    planned = ansible.module("esxi_roce", check=True, **wish)
+    desired = {"hosts": [HOST], "priority": 3, "trust": "dscp", "dscp": 26}
+    planned = ansible.module("esxi_roce", check=True, **desired)
     assert planned.changed and vcenter.writes() == []
-    applied = ansible.module("esxi_roce", **wish)
+    applied = ansible.module("esxi_roce", **desired)
     assert applied.rc == 0, applied.out
     assert applied.result["diff"] == planned.result["diff"] and applied.result["needs"] == ["reboot"]
     assert "priority 3 enable" in applied.result["switch"]["onyx"]
     updates = [write for write in vcenter.writes() if write["method"] == "UpdateModuleOptionString"]
     assert [(write["name"], write["result"]) for write in updates] == [(HOST, "ok")] * 2
     vcenter.clear()
-    waiting = ansible.module("esxi_roce", **wish)
+    waiting = ansible.module("esxi_roce", **desired)
     assert not waiting.changed and waiting.result["needs"] == ["reboot"] and vcenter.writes() == []
     assert waiting.host(HOST)["state"]["pfc"] == {"vmnic2": []}
     assert waiting.host(HOST)["state"]["active"] == {module: {} for module in MODULES}
     boot(vcenter, HOST)
     vcenter.clear()
-    rested = ansible.module("esxi_roce", **wish)
+    rested = ansible.module("esxi_roce", **desired)
     assert not rested.changed and rested.result["needs"] == [] and vcenter.writes() == []
     assert rested.host(HOST)["state"]["pfc"] == {"vmnic2": [3]}
     assert rested.host(HOST)["warnings"] == []

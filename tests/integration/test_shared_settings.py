@@ -13,29 +13,29 @@ from tests.integration.ansible import Ansible
 
 HOT = "vgpu.hotmigrate.enabled"
 DRS = "VgpuMMAutomationTimeoutSecs"
-WISH: dict[str, Any] = {"vcenter_options": {HOT: True}, "cluster": "gpu", "drs_options": {DRS: -1}}
+DESIRED: dict[str, Any] = {"vcenter_options": {HOT: True}, "cluster": "gpu", "drs_options": {DRS: -1}}
 
 
 def test_without_permission_the_sentence_names_what_is_and_what_would_be(vcenter: Simulator, ansible: Ansible) -> None:
-    refused = ansible.module("shared_settings", **WISH)
+    refused = ansible.module("shared_settings", **DESIRED)
     assert refused.rc == 1 and vcenter.writes() == []
     assert f"{HOT} is false for all of vCenter" in refused.msg and "would become true" in refused.msg
     assert f"{DRS} is not set for DRS of cluster gpu and would become -1" in refused.msg
-    planned = ansible.module("shared_settings", check=True, **WISH)
+    planned = ansible.module("shared_settings", check=True, **DESIRED)
     assert planned.rc == 0 and all(one["unmet"] for one in planned.result["settings"]) and vcenter.writes() == []
 
 
 def test_with_permission_they_are_set_and_what_was_restores_them(vcenter: Simulator, ansible: Ansible) -> None:
-    done = ansible.module("shared_settings", allow_shared_settings=True, **WISH)
+    done = ansible.module("shared_settings", allow_shared_settings=True, **DESIRED)
     assert done.changed, done.out
     assert done.result["previous"] == {"vcenter_options": {HOT: False}, "drs_options": {DRS: None}}
     assert vcenter.ask("GET", "/clusters/gpu")["drs_options"] == {DRS: "-1"}
     read = ansible.module("cluster_info", cluster="gpu").result["cluster"]
     assert read["options"] == {HOT: True} and read["drs"]["options"] == {DRS: "-1"}
     vcenter.clear()
-    again = ansible.module("shared_settings", allow_shared_settings=True, **WISH)
+    again = ansible.module("shared_settings", allow_shared_settings=True, **DESIRED)
     assert not again.changed and vcenter.writes() == []
-    assert not ansible.module("shared_settings", **WISH).changed
+    assert not ansible.module("shared_settings", **DESIRED).changed
     restored = ansible.module("shared_settings", cluster="gpu", allow_shared_settings=True, **done.result["previous"])
     assert restored.changed and restored.result["previous"]["drs_options"] == {DRS: "-1"}
     assert vcenter.ask("GET", "/clusters/gpu")["drs_options"] == {}
@@ -43,7 +43,7 @@ def test_with_permission_they_are_set_and_what_was_restores_them(vcenter: Simula
 
 def test_other_drs_options_stay(vcenter: Simulator, ansible: Ansible) -> None:
     vcenter.set_cluster("gpu", drs_options={"LBMaxVmotionPerHost": "1"})
-    assert ansible.module("shared_settings", allow_shared_settings=True, **WISH).changed
+    assert ansible.module("shared_settings", allow_shared_settings=True, **DESIRED).changed
     assert vcenter.ask("GET", "/clusters/gpu")["drs_options"] == {DRS: "-1", "LBMaxVmotionPerHost": "1"}
 
 

@@ -236,7 +236,7 @@ def test_a_job_whose_supervisor_was_killed_can_be_stopped(nodes: Nodes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wish", "words"),
+    ("desired", "words"),
     [
         ({"command": []}, "command is empty"),
         ({"ranks": 9}, "ranks is 9, and the hosts have 4 slots"),
@@ -244,9 +244,9 @@ def test_a_job_whose_supervisor_was_killed_can_be_stopped(nodes: Nodes) -> None:
     ],
 )
 def test_an_impossible_wish_is_refused_before_anything_is_written(
-    nodes: Nodes, wish: dict[str, object], words: str
+    nodes: Nodes, desired: dict[str, object], words: str
 ) -> None:
-    refused = nodes.start(*LONG, **wish)
+    refused = nodes.start(*LONG, **desired)
     assert refused.rc != 0
     assert words in refused.msg
     assert not nodes.run_dir.exists()

@@ -129,7 +129,7 @@ def test_the_playbook_makes_it_once_for_all_clusters(vcenter: Simulator, ansible
     inventory = ansible.folder / "hosts.yml"
     local = {"ansible_connection": "local", "ansible_python_interpreter": "{{ ansible_playbook_python }}"}
     inventory.write_text(yaml.safe_dump({"clusters": {"hosts": {"gpu": {}, "other": {}}, "vars": local}}))
-    wish = '{"account_grants": [{"principal": "ml@lab"}], "account_modules": ["cluster_lock"]}'
-    outcome = ansible.playbook(ROOT / "playbooks" / "account.yml", "-i", str(inventory), "-e", wish)
+    desired = '{"account_grants": [{"principal": "ml@lab"}], "account_modules": ["cluster_lock"]}'
+    outcome = ansible.playbook(ROOT / "playbooks" / "account.yml", "-i", str(inventory), "-e", desired)
     assert outcome.rc == 0, outcome.out
     assert methods(vcenter) == ["AddAuthorizationRole", "SetEntityPermissions"]

@@ -15,7 +15,7 @@ from tests.integration.booting import boot
 
 DRIVER = "NVD-AIE_ESXi_8.0.0_Driver"
 VERSION = "550.90.05-1OEM.800.1.0.20613240"
-WISH: dict[str, Any] = {
+DESIRED: dict[str, Any] = {
     "hosts": ["esx01.lab", "esx02.lab"],
     "name": DRIVER,
     "version": VERSION,
@@ -35,30 +35,30 @@ INSTALL = "esxcli software vib install"  # the first call of it is the dry run
 @pytest.fixture
 def resting(vcenter: Simulator) -> Simulator:
     """The data centre with two hosts in maintenance mode."""
-    for name in WISH["hosts"]:
+    for name in DESIRED["hosts"]:
         vcenter.set_host(name, maintenance=True)
     return vcenter
 
 
 def test_it_is_installed_once_waits_for_the_boot_and_runs_after_it(resting: Simulator, ansible: Ansible) -> None:
-    planned = ansible.module("esxi_vib", check=True, **WISH)
+    planned = ansible.module("esxi_vib", check=True, **DESIRED)
     assert planned.result["needs"] == ["maintenance", "reboot"], planned.out
     assert resting.writes() == []
-    applied = ansible.module("esxi_vib", **WISH)
+    applied = ansible.module("esxi_vib", **DESIRED)
     assert applied.rc == 0, applied.out
     assert applied.result["diff"] == planned.result["diff"]
     assert [write["method"] for write in resting.writes()] == [INSTALL] * 2
     resting.clear()
-    again = ansible.module("esxi_vib", **WISH)
+    again = ansible.module("esxi_vib", **DESIRED)
     assert (again.changed, resting.writes(), again.result["needs"]) == (False, [], ["reboot"])
     boot(resting, "esx01.lab")
-    after = ansible.module("esxi_vib", **WISH)
+    after = ansible.module("esxi_vib", **DESIRED)
     assert (after.host("esx01.lab")["needs"], after.host("esx02.lab")["needs"]) == ([], ["reboot"])
     assert after.host("esx01.lab")["state"]["running"] == VERSION
 
 
 def test_downgrade_removal_and_a_package_that_needs_no_boot(resting: Simulator, ansible: Ansible) -> None:
-    boot_one = {**WISH, "hosts": ["esx01.lab"]}
+    boot_one = {**DESIRED, "hosts": ["esx01.lab"]}
     ansible.module("esxi_vib", **boot_one)
     boot(resting, "esx01.lab")
     older = "[shared] NVD-AIE-800_550.54.16-1OEM.800.1.0.20613240_23471877.zip"
@@ -72,15 +72,15 @@ def test_downgrade_removal_and_a_package_that_needs_no_boot(resting: Simulator, 
 
 
 def test_outside_maintenance_mode_nothing_is_written(vcenter: Simulator, ansible: Ansible) -> None:
-    planned = ansible.module("esxi_vib", check=True, **WISH)
+    planned = ansible.module("esxi_vib", check=True, **DESIRED)
     assert "only in maintenance mode" in planned.host("esx01.lab")["unmet"][0]
-    refused = ansible.module("esxi_vib", **WISH)
+    refused = ansible.module("esxi_vib", **DESIRED)
     assert "only in maintenance mode" in refused.msg
     assert vcenter.writes() == []
 
 
 @pytest.mark.parametrize(
-    ("wish", "words"),
+    ("desired", "words"),
     [
         ({"source": "[shared] nothere.zip"}, "No such file or directory"),
         ({"version": "551.00"}, f"would install NVIDIA_bootbank_{DRIVER}_{VERSION}, not {DRIVER} 551.00"),
@@ -91,10 +91,10 @@ def test_outside_maintenance_mode_nothing_is_written(vcenter: Simulator, ansible
     ],
 )
 def test_what_the_host_would_refuse_is_refused_before_any_write(
-    wish: dict[str, str], words: str, resting: Simulator, ansible: Ansible
+    desired: dict[str, str], words: str, resting: Simulator, ansible: Ansible
 ) -> None:
     for check in (True, False):
-        refused = ansible.module("esxi_vib", check=check, **{**WISH, **wish})
+        refused = ansible.module("esxi_vib", check=check, **{**DESIRED, **desired})
         assert refused.rc == 1
         assert words in refused.msg, refused.msg
         assert "esx01.lab" in refused.msg
@@ -106,7 +106,7 @@ def test_a_passthrough_host_comes_to_vgpu_by_two_boots(
 ) -> None:
     vcenter = start(text=PASSED_THROUGH)
     ansible = ansible_for(vcenter)
-    one = {**WISH, "hosts": ["esx01.lab"], "source": "/vmfs/volumes/shared/X.zip"}
+    one = {**DESIRED, "hosts": ["esx01.lab"], "source": "/vmfs/volumes/shared/X.zip"}
     held = ansible.module("esxi_vib", **one)
     assert "end that with esxi_passthrough, reboot the host, then install" in held.msg
     ansible.module("esxi_passthrough", hosts=["esx01.lab"], enabled=False)
@@ -119,17 +119,17 @@ def test_a_passthrough_host_comes_to_vgpu_by_two_boots(
 
 def test_hosts_that_misbehave_are_told_by_name(resting: Simulator, ansible: Ansible) -> None:
     resting.fault(INSTALL, "deaf", name="esx01.lab", skip=1)
-    outcome = ansible.module("esxi_vib", **WISH)
+    outcome = ansible.module("esxi_vib", **DESIRED)
     assert [entry["host"] for entry in outcome.result["hosts"] if entry.get("failed")] == ["esx01.lab"]
     assert "accepted the change, yet next_boot is None" in outcome.msg
     resting.set_host("esx02.lab", connection="notResponding")
-    assert "vCenter shows it as notResponding" in ansible.module("esxi_vib", **WISH).msg
+    assert "vCenter shows it as notResponding" in ansible.module("esxi_vib", **DESIRED).msg
 
 
 def test_a_connection_that_breaks_during_the_install_leaves_nothing_to_repair(
     resting: Simulator, ansible: Ansible
 ) -> None:
-    one = {**WISH, "hosts": ["esx01.lab"]}
+    one = {**DESIRED, "hosts": ["esx01.lab"]}
     resting.fault(INSTALL, "drop", after=True, name="esx01.lab", skip=1)
     broken = ansible.module("esxi_vib", **one)
     assert broken.rc == 1

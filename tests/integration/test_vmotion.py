@@ -14,7 +14,7 @@ from pyVmomi import vim
 from lab.simulator import USERNAME, Simulator
 from tests.integration.ansible import Ansible
 from tests.integration.killing import begun, kill_all, wait_for
-from tests.integration.workers import HOSTS, do, host_of, machine, move, reconfigure, switch, wish
+from tests.integration.workers import HOSTS, desired, do, host_of, machine, move, reconfigure, switch
 
 Start = Callable[..., Simulator]
 AnsibleFor = Callable[[Simulator], Ansible]
@@ -30,7 +30,7 @@ def place(start: Start) -> Simulator:
 @pytest.fixture
 def ansible(place: Simulator, ansible_for: AnsibleFor) -> Ansible:
     made = ansible_for(place)
-    done = made.module("worker_vm", **wish())
+    done = made.module("worker_vm", **desired())
     assert done.rc == 0, done.out
     place.clear()
     return made
@@ -124,7 +124,7 @@ def refused(place: Simulator, ansible: Ansible, *says: str, **more: Any) -> None
 def test_without_the_tag_on_the_target_rdma_would_stop(start: Start, ansible_for: AnsibleFor) -> None:
     place = start(text=HOSTS)
     ansible = ansible_for(place)
-    assert ansible.module("worker_vm", **wish(1)).rc == 0
+    assert ansible.module("worker_vm", **desired(1)).rc == 0
     refused(place, ansible, "(pvrdma)", FREE, "playbooks/hosts.yml")
 
 
@@ -179,7 +179,7 @@ def test_a_run_that_was_killed_is_followed_up_and_never_moves_twice(place: Simul
 def test_a_move_elsewhere_that_a_person_began_is_waited_for(start: Start, ansible_for: AnsibleFor) -> None:
     place = start(text=TAGGED)
     ansible = ansible_for(place)
-    assert ansible.module("worker_vm", **wish(1)).rc == 0
+    assert ansible.module("worker_vm", **desired(1)).rc == 0
     place.clear()
     place.set_host(HOME, vmotion_seconds=30)
     with machine(place, WORKER) as vm:

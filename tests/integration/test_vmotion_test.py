@@ -26,7 +26,7 @@ from tests.integration.test_vmotion import TAGGED
 from tests.integration.test_worker_rules import by_hand, config, overrides
 from tests.integration.test_worker_vm_gpus import BIG
 from tests.integration.training import Nodes
-from tests.integration.workers import host, move, wish
+from tests.integration.workers import desired, host, move
 
 PROGRAM = ROOT / "tests" / "lab" / "train.py"
 WORKERS = [f"worker{number:02}" for number in range(1, 5)]
@@ -85,7 +85,7 @@ def trial(
 ) -> Iterator[Trial]:
     vcenter = start(text=TAGGED)
     ansible = ansible_for(vcenter)
-    done = ansible.module("worker_vm", **wish())
+    done = ansible.module("worker_vm", **desired())
     assert done.rc == 0, done.out
     vcenter.clear()
     nodes = Nodes(ansible, tmp_path)

@@ -13,11 +13,11 @@ from pyVmomi import vim
 from lab.simulator import Simulator
 from plugins.module_utils.vsphere import properties, session, tasks
 from tests.integration.ansible import Ansible
-from tests.integration.workers import HOSTS, do, machine, switch, wish
+from tests.integration.workers import HOSTS, desired, do, machine, switch
 
 ON = HOSTS.replace("{name: gpu, hosts", "{name: gpu, drs: {enabled: true}, ha: {enabled: true}, hosts")
 NAMES = ["worker01", "worker02", "worker03"]
-WISH: dict[str, Any] = {
+DESIRED: dict[str, Any] = {
     "cluster": "gpu",
     "workers": NAMES,
     "hosts": ["esx01.lab", "esx02.lab", "esx03.lab"],
@@ -36,7 +36,7 @@ def place(start: Callable[..., Simulator]) -> Simulator:
 @pytest.fixture
 def ansible(place: Simulator, ansible_for: Callable[[Simulator], Ansible]) -> Ansible:
     made = ansible_for(place)
-    assert made.module("worker_vm", **wish(3)).rc == 0
+    assert made.module("worker_vm", **desired(3)).rc == 0
     place.clear()
     return made
 
@@ -82,9 +82,9 @@ def test_one_reconfiguration_read_back_and_taken_away(place: Simulator, ansible:
     assert config(place).dasConfig.enabled
     ha = str(config(place).dasConfig)
     place.clear()
-    planned = ansible.module("worker_rules", check=True, **WISH)
+    planned = ansible.module("worker_rules", check=True, **DESIRED)
     assert planned.changed and place.writes() == []
-    done = ansible.module("worker_rules", **WISH)
+    done = ansible.module("worker_rules", **DESIRED)
     assert done.result["state"] == planned.result["state"], done.out
     assert methods(place) == ["SetField"] * 3 + [RECONFIGURE]
     held = config(place)
@@ -96,9 +96,9 @@ def test_one_reconfiguration_read_back_and_taken_away(place: Simulator, ansible:
     assert [one.dasSettings.isolationResponse for one in held.dasVmConfig].count("shutdown") == 1
     assert {one.dasSettings.restartPriority for one in held.dasVmConfig} == {"high"} and str(held.dasConfig) == ha
     place.clear()
-    again = ansible.module("worker_rules", **WISH)
+    again = ansible.module("worker_rules", **DESIRED)
     assert not again.changed and place.writes() == []
-    assert not ansible.module("worker_vm", **wish(3)).changed
+    assert not ansible.module("worker_vm", **desired(3)).changed
     assert ansible.module("worker_rules", **GONE).changed
     held = config(place)
     assert (list(held.rule), list(held.group), str(held.dasConfig)) == ([], [], ha)
@@ -110,49 +110,49 @@ def test_one_reconfiguration_read_back_and_taken_away(place: Simulator, ansible:
 
 
 def test_the_number_of_calls_does_not_grow_with_the_workers(place: Simulator, ansible: Ansible) -> None:
-    assert ansible.module("worker_rules", **{**WISH, "workers": NAMES[:1]}).rc == 0
+    assert ansible.module("worker_rules", **{**DESIRED, "workers": NAMES[:1]}).rc == 0
     place.clear()
-    ansible.module("worker_rules", check=True, **{**WISH, "workers": NAMES[:1]})
+    ansible.module("worker_rules", check=True, **{**DESIRED, "workers": NAMES[:1]})
     one = sum(place.calls().values())
     place.clear()
-    ansible.module("worker_rules", check=True, **WISH)
+    ansible.module("worker_rules", check=True, **DESIRED)
     assert sum(place.calls().values()) == one
 
 
 def test_a_worker_that_is_deleted_leaves_and_comes_back(place: Simulator, ansible: Ansible) -> None:
-    assert ansible.module("worker_rules", **WISH).changed
+    assert ansible.module("worker_rules", **DESIRED).changed
     switch(place, "worker03", on=False)
     with machine(place, "worker03") as vm:
         do(vm, vm.ref.Destroy_Task())
     place.clear()
-    refused = ansible.module("worker_rules", **WISH)
+    refused = ansible.module("worker_rules", **DESIRED)
     assert "worker03 does not exist" in refused.msg and place.writes() == []
-    assert not ansible.module("worker_rules", **{**WISH, "workers": NAMES[:2]}).changed
-    assert ansible.module("worker_vm", **wish(3)).rc == 0
+    assert not ansible.module("worker_rules", **{**DESIRED, "workers": NAMES[:2]}).changed
+    assert ansible.module("worker_vm", **desired(3)).rc == 0
     place.clear()
-    assert ansible.module("worker_rules", **WISH).changed
+    assert ansible.module("worker_rules", **DESIRED).changed
     assert methods(place) == ["SetField", RECONFIGURE]
 
 
 def test_a_rule_of_others_that_contradicts_is_refused(place: Simulator, ansible: Ansible) -> None:
     by_hand(place, pair)
     place.clear()
-    refused = ansible.module("worker_rules", **WISH)
+    refused = ansible.module("worker_rules", **DESIRED)
     assert refused.msg == (
         "gpu: could not keep worker01, worker03 apart: the rule 'pair' of somebody else keeps them on one host; "
         "change or remove that rule, or wish for something else"
     )
     assert place.writes() == []
-    assert ansible.module("worker_rules", **{**WISH, "one_per_host": False}).changed
+    assert ansible.module("worker_rules", **{**DESIRED, "one_per_host": False}).changed
 
 
 @pytest.mark.parametrize("kind", ["fault", "task_fails", "drop"])
 def test_a_call_that_fails_is_finished_by_the_next(place: Simulator, ansible: Ansible, kind: str) -> None:
     by_hand(place, overrides)
     place.fault(RECONFIGURE, kind, **({} if kind == "drop" else {"fault": "NoPermission"}))
-    failed = ansible.module("worker_rules", **WISH)
+    failed = ansible.module("worker_rules", **DESIRED)
     assert "gpu: could not change the rules and overrides of its workers" in failed.msg
-    assert ansible.module("worker_rules", **WISH).changed
+    assert ansible.module("worker_rules", **DESIRED).changed
     place.fault(RECONFIGURE, "drop", after=True)
     assert ansible.module("worker_rules", **GONE).rc == 1
     assert ansible.module("worker_rules", **GONE).rc == 0
@@ -161,12 +161,12 @@ def test_a_call_that_fails_is_finished_by_the_next(place: Simulator, ansible: An
 
 def test_a_server_that_keeps_nothing_is_found_out(place: Simulator, ansible: Ansible) -> None:
     place.fault(RECONFIGURE, "deaf")
-    assert "accepted the change, yet one_per_host is None" in ansible.module("worker_rules", **WISH).msg
+    assert "accepted the change, yet one_per_host is None" in ansible.module("worker_rules", **DESIRED).msg
 
 
 def test_drs_and_ha_that_are_off_are_told(place: Simulator, ansible: Ansible) -> None:
     place.set_cluster("gpu", drs={"enabled": False}, ha={"enabled": False})
-    done = ansible.module("worker_rules", **WISH)
+    done = ansible.module("worker_rules", **DESIRED)
     assert done.changed
     assert "DRS is off: its rules and overrides are stored" in str(done.result["warnings"])
     assert "HA is off: restart priorities are stored" in str(done.result["warnings"])

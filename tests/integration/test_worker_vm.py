@@ -17,13 +17,13 @@ from tests.integration.workers import (
     HOSTS,
     PROFILE,
     TEMPLATE,
+    desired,
     machine,
     move,
     reconfigure,
     remove_device,
     states,
     switch,
-    wish,
     worker,
 )
 
@@ -46,7 +46,7 @@ def methods(place: Simulator) -> list[tuple[str, str]]:
 
 
 def build(place: Simulator, ansible: Ansible, count: int = 4) -> None:
-    done = ansible.module("worker_vm", **wish(count))
+    done = ansible.module("worker_vm", **desired(count))
     assert done.rc == 0, done.out
     place.clear()
 
@@ -54,21 +54,21 @@ def build(place: Simulator, ansible: Ansible, count: int = 4) -> None:
 def repaired(place: Simulator, ansible: Ansible, **more: Any) -> tuple[dict[str, Any], list[tuple[str, str]]]:
     """The change that check mode shows, and the writes that make it; nothing is left to do afterwards."""
     place.clear()
-    shown = ansible.module("worker_vm", check=True, **wish(), **more)
+    shown = ansible.module("worker_vm", check=True, **desired(), **more)
     assert (shown.changed, place.writes()) == (True, []), shown.out
-    done = ansible.module("worker_vm", **wish(), **more)
+    done = ansible.module("worker_vm", **desired(), **more)
     assert done.rc == 0, done.out
     assert done.result["diff"] == shown.result["diff"]
     written = methods(place)
-    assert not ansible.module("worker_vm", **wish(), **more).changed
+    assert not ansible.module("worker_vm", **desired(), **more).changed
     (diff,) = shown.result["diff"]
     return {key: (diff["before"][key], diff["after"][key]) for key in diff["after"]}, written
 
 
 def test_four_runs(place: Simulator, ansible: Ansible) -> None:
-    planned = ansible.module("worker_vm", check=True, **wish())
+    planned = ansible.module("worker_vm", check=True, **desired())
     assert (planned.changed, place.writes()) == (True, [])
-    built = ansible.module("worker_vm", **wish())
+    built = ansible.module("worker_vm", **desired())
     assert built.rc == 0, built.out
     assert built.result["diff"] == planned.result["diff"]
     counted = [method for method, _name in methods(place) if method != "AddCustomFieldDef"]
@@ -76,7 +76,7 @@ def test_four_runs(place: Simulator, ansible: Ansible) -> None:
     assert all(counted.count(method) == 4 for method in set(counted))
     place.clear()
     for check in (True, False):
-        again = ansible.module("worker_vm", check=check, **wish())
+        again = ansible.module("worker_vm", check=check, **desired())
         assert (again.rc, again.changed, place.writes()) == (0, False, []), again.out
 
 
@@ -96,14 +96,14 @@ def test_a_worker_has_what_was_asked_for(place: Simulator, ansible: Ansible) -> 
         assert extra["pciPassthru.64bitMMIOSizeGB"] == "32"
         assert "dml.vsphere.building" not in extra
         assert vm.ref.guest.ipAddress == "10.0.1.1"
-    state = states(ansible.module("worker_vm", **wish(1)))["worker01"]
+    state = states(ansible.module("worker_vm", **desired(1)))["worker01"]
     assert state["mark"] == {"built": True, "cluster": "gpu", "name": "worker01", "role": "worker", "tenant": ""}
     assert state["guest"]["metadata"]["network"]["ethernets"]["rdma"]["addresses"] == ["10.216.1.1/24"]
 
 
 def test_a_fifth_worker_touches_only_the_fifth(place: Simulator, ansible: Ansible) -> None:
     build(place, ansible)
-    fifth = ansible.module("worker_vm", **wish(5))
+    fifth = ansible.module("worker_vm", **desired(5))
     assert fifth.rc == 0, fifth.out
     assert [entry["name"] for entry in fifth.result["workers"] if entry["changed"]] == ["worker05"]
     assert {name for _method, name in methods(place)} == {TEMPLATE, "worker05"}
@@ -124,18 +124,18 @@ def test_a_lost_nic_is_shown_and_put_back(place: Simulator, ansible: Ansible) ->
 def test_a_changed_profile_needs_a_power_cycle_that_must_be_allowed(place: Simulator, ansible: Ansible) -> None:
     build(place, ansible)
     smaller = {**DEFAULTS, "gpus": [{"profile": "grid_t4-8c"}]}
-    refused = ansible.module("worker_vm", **wish(defaults=smaller))
+    refused = ansible.module("worker_vm", **desired(defaults=smaller))
     assert refused.rc == 1
     assert "can change only while it is off: set power_cycle: true" in refused.msg
     assert place.writes() == []
-    shown = ansible.module("worker_vm", check=True, **wish(defaults=smaller))
+    shown = ansible.module("worker_vm", check=True, **desired(defaults=smaller))
     assert shown.result["needs"] == ["power_off"]
-    done = ansible.module("worker_vm", **wish(defaults=smaller, power_cycle=True))
+    done = ansible.module("worker_vm", **desired(defaults=smaller, power_cycle=True))
     assert done.rc == 0, done.out
     assert {tuple(state["gpus"]) for state in states(done).values()} == {("grid_t4-8c",)}
     per_worker = [method for method, name in methods(place) if name == "worker01"]
     assert per_worker == ["ShutdownGuest", "ReconfigVM_Task", "PowerOnVM_Task"]
-    assert not ansible.module("worker_vm", **wish(defaults=smaller)).changed
+    assert not ansible.module("worker_vm", **desired(defaults=smaller)).changed
 
 
 def test_a_profile_changed_by_hand_is_changed_back(place: Simulator, ansible: Ansible) -> None:
@@ -161,9 +161,9 @@ def test_a_worker_that_was_powered_off_is_started(place: Simulator, ansible: Ans
 
 def test_a_worker_that_was_moved_is_moved_back(place: Simulator, ansible: Ansible) -> None:
     pinned = [worker(number, host=f"esx{number:02}.lab") for number in range(1, 5)]
-    assert ansible.module("worker_vm", **wish(workers=pinned)).rc == 0
+    assert ansible.module("worker_vm", **desired(workers=pinned)).rc == 0
     move(place, "worker01", "esx05.lab")
-    wanted = wish(workers=pinned)
+    wanted = desired(workers=pinned)
     place.clear()
     shown = ansible.module("worker_vm", check=True, **wanted)
     (diff,) = shown.result["diff"]
@@ -177,10 +177,10 @@ def test_a_worker_that_was_moved_is_moved_back(place: Simulator, ansible: Ansibl
 def test_two_workers_on_one_host_are_parted(place: Simulator, ansible: Ansible) -> None:
     half = {**DEFAULTS, "gpus": [{"profile": "grid_t4-8c"}]}
     both = [worker(1, host="esx01.lab"), worker(2, host="esx01.lab")]
-    together = ansible.module("worker_vm", **wish(defaults=half, workers=both, one_per_host=False))
+    together = ansible.module("worker_vm", **desired(defaults=half, workers=both, one_per_host=False))
     assert together.rc == 0, together.out
     assert {state["host"] for state in states(together).values()} == {"esx01.lab"}
-    apart = ansible.module("worker_vm", **wish(2, defaults=half))
+    apart = ansible.module("worker_vm", **desired(2, defaults=half))
     assert apart.rc == 0, apart.out
     assert len({state["host"] for state in states(apart).values()}) == 2
 
@@ -188,26 +188,26 @@ def test_two_workers_on_one_host_are_parted(place: Simulator, ansible: Ansible) 
 def test_a_change_by_somebody_else_in_between_is_not_overwritten(place: Simulator, ansible: Ansible) -> None:
     build(place, ansible, 1)
     place.fault("ReconfigVM_Task", "task_fails", fault="ConcurrentAccess", name="worker01")
-    failed = ansible.module("worker_vm", **wish(1, defaults={**DEFAULTS, "annotation": "mine"}))
+    failed = ansible.module("worker_vm", **desired(1, defaults={**DEFAULTS, "annotation": "mine"}))
     assert failed.rc == 1
     assert "somebody else changed it meanwhile" in failed.msg
 
 
 def test_a_run_that_was_killed_after_the_clone_is_gone_on_with(place: Simulator, ansible: Ansible) -> None:
     place.fault("SetField", "drop", count=-1)
-    assert ansible.module("worker_vm", **wish(1)).rc == 1
+    assert ansible.module("worker_vm", **desired(1)).rc == 1
     place.heal()
     place.clear()
-    done = ansible.module("worker_vm", **wish(1))
+    done = ansible.module("worker_vm", **desired(1))
     assert done.rc == 0, done.out
     assert "CloneVM_Task" not in [method for method, _name in methods(place)]
     assert states(done)["worker01"]["mark"]["built"]
-    assert not ansible.module("worker_vm", **wish(1)).changed
+    assert not ansible.module("worker_vm", **desired(1)).changed
 
 
 def test_deaf_is_found_out(place: Simulator, ansible: Ansible) -> None:
     place.fault("ReconfigVM_Task", "deaf", name="worker02", count=-1)
-    outcome = ansible.module("worker_vm", **wish(2, wait_for_address=False))
+    outcome = ansible.module("worker_vm", **desired(2, wait_for_address=False))
     assert [entry["name"] for entry in outcome.result["workers"] if entry.get("failed")] == ["worker02"]
     assert "accepted the change, yet" in outcome.msg
 
@@ -215,8 +215,8 @@ def test_deaf_is_found_out(place: Simulator, ansible: Ansible) -> None:
 def test_a_guest_that_tells_no_address_is_named(place: Simulator, ansible: Ansible) -> None:
     silent = {key: value for key, value in DEFAULTS.items() if key != "guest"}
     workers = [{"name": "worker01"}]
-    outcome = ansible.module("worker_vm", **wish(defaults=silent, workers=workers, address_timeout=1))
+    outcome = ansible.module("worker_vm", **desired(defaults=silent, workers=workers, address_timeout=1))
     assert "worker01: could not wait for the address of its guest" in outcome.msg
-    again = ansible.module("worker_vm", **wish(defaults=silent, workers=workers, address_timeout=1))
+    again = ansible.module("worker_vm", **desired(defaults=silent, workers=workers, address_timeout=1))
     assert (again.rc, again.changed) == (0, False)
     assert again.result["workers"][0]["warnings"] == ["it is on, but its guest tells no address"]

@@ -13,7 +13,7 @@ from pyVmomi import vim
 from lab.simulator import Simulator
 from tests.integration.ansible import Ansible, Outcome
 from tests.integration.fabrics import object_of, opened
-from tests.integration.workers import DEFAULTS, HOSTS, PROFILE, machine, states, wish
+from tests.integration.workers import DEFAULTS, HOSTS, PROFILE, desired, machine, states
 
 PCI = vim.vm.device.VirtualPCIPassthrough
 GPU = "0000:ca:00.0"
@@ -101,7 +101,7 @@ def test_too_few_places_are_refused_before_the_first_clone_with_who_has_them(
     t4: Simulator, ansible_for: Callable[[Simulator], Ansible]
 ) -> None:
     ansible = ansible_for(t4)
-    assert ansible.module("worker_vm", **wish(4)).rc == 0
+    assert ansible.module("worker_vm", **desired(4)).rc == 0
     t4.clear()
     half = {**DEFAULTS, "gpus": [{"profile": PROFILE}]}
     more = ansible.module(

@@ -13,7 +13,7 @@ from pyVmomi import vim
 from lab.simulator import Simulator
 from plugins.module_utils.vsphere import properties
 from tests.integration.ansible import Ansible
-from tests.integration.workers import DEFAULTS, HOSTS, machine, move, reconfigure, states, wish
+from tests.integration.workers import DEFAULTS, HOSTS, desired, machine, move, reconfigure, states
 
 STRANGER = "\n  - {name: worker02, host: esx02.lab, cpus: 2, memory_mb: 4096}\n"
 ABSENT: dict[str, Any] = {"cluster": "gpu", "state": "absent"}
@@ -42,20 +42,20 @@ def names(place: Simulator) -> set[str]:
 
 
 def test_a_stranger_is_taken_over_only_where_that_was_asked_for(place: Simulator, ansible: Ansible) -> None:
-    refused = ansible.module("worker_vm", **wish(2))
+    refused = ansible.module("worker_vm", **desired(2))
     assert "worker02: could not make it a worker" in refused.msg
     assert "set adopt: true" in refused.msg
     assert place.writes() == []
-    taken = ansible.module("worker_vm", adopt=True, **wish(2))
+    taken = ansible.module("worker_vm", adopt=True, **desired(2))
     assert taken.rc == 0, taken.out
     assert states(taken)["worker02"]["mark"]["built"] is False
     assert states(taken)["worker01"]["mark"]["built"] is True
     assert methods(place, "worker02") == ["SetField", "ReconfigVM_Task", "PowerOnVM_Task"]
-    assert not ansible.module("worker_vm", **wish(2)).changed
+    assert not ansible.module("worker_vm", **desired(2)).changed
 
 
 def test_what_we_built_is_deleted_and_what_we_took_over_only_let_go(place: Simulator, ansible: Ansible) -> None:
-    assert ansible.module("worker_vm", adopt=True, **wish(2)).rc == 0
+    assert ansible.module("worker_vm", adopt=True, **desired(2)).rc == 0
     place.clear()
     running = ansible.module("worker_vm", **ABSENT, workers=NAMES)
     assert "worker01: could not change worker VM: it runs: set power_cycle: true" in running.msg
@@ -73,7 +73,7 @@ def test_what_we_built_is_deleted_and_what_we_took_over_only_let_go(place: Simul
 
 
 def test_a_clone_of_a_worker_is_not_ours(place: Simulator, ansible: Ansible) -> None:
-    assert ansible.module("worker_vm", **wish(1)).rc == 0
+    assert ansible.module("worker_vm", **desired(1)).rc == 0
     with machine(place, "worker01") as vm:
         text = next(one.value for one in vm.ref.customValue)
         key = next(one.key for one in vm.session.content.customFieldsManager.field if one.name == "dml.vsphere.worker")
@@ -90,7 +90,7 @@ def test_a_clone_of_a_worker_is_not_ours(place: Simulator, ansible: Ansible) -> 
 
 
 def test_a_worker_of_another_cluster_is_left_alone(place: Simulator, ansible: Ansible) -> None:
-    assert ansible.module("worker_vm", **wish(1)).rc == 0
+    assert ansible.module("worker_vm", **desired(1)).rc == 0
     with machine(place, "worker01") as vm:
         field = vm.session.content.customFieldsManager
         key = next(one.key for one in field.field if one.name == "dml.vsphere.worker")
@@ -100,22 +100,22 @@ def test_a_worker_of_another_cluster_is_left_alone(place: Simulator, ansible: An
 
 
 def test_some_changes_are_made_while_a_worker_runs(place: Simulator, ansible: Ansible) -> None:
-    assert ansible.module("worker_vm", **wish(1)).rc == 0
+    assert ansible.module("worker_vm", **desired(1)).rc == 0
     place.clear()
     more = {**DEFAULTS, "annotation": "trains resnet", "disks_gb": [20, 50], "role": "launcher"}
-    done = ansible.module("worker_vm", **wish(1, defaults=more))
+    done = ansible.module("worker_vm", **desired(1, defaults=more))
     assert (done.rc, done.result["needs"]) == (0, []), done.out
     assert methods(place, "worker01") == ["SetField", "ReconfigVM_Task"]
     state = states(done)["worker01"]
     assert (state["disks_gb"], state["annotation"], state["mark"]["role"]) == ([20, 50], "trains resnet", "launcher")
-    assert not ansible.module("worker_vm", **wish(1, defaults=more)).changed
+    assert not ansible.module("worker_vm", **desired(1, defaults=more)).changed
 
 
 def test_numa_settings_are_merged_and_need_a_power_cycle(place: Simulator, ansible: Ansible) -> None:
-    assert ansible.module("worker_vm", **wish(1)).rc == 0
+    assert ansible.module("worker_vm", **desired(1)).rc == 0
     option = vim.option.OptionValue(key="numa.autosize", value="TRUE")
     reconfigure(place, "worker01", extraConfig=[option])
-    wanted = wish(1, defaults={**DEFAULTS, "numa": {"nodeAffinity": 0}}, power_cycle=True)
+    wanted = desired(1, defaults={**DEFAULTS, "numa": {"nodeAffinity": 0}}, power_cycle=True)
     done = ansible.module("worker_vm", **wanted)
     assert done.rc == 0, done.out
     assert states(done)["worker01"]["numa"] == {"autosize": "TRUE", "nodeAffinity": "0"}
@@ -123,8 +123,8 @@ def test_numa_settings_are_merged_and_need_a_power_cycle(place: Simulator, ansib
 
 
 def test_a_changed_address_makes_a_new_instance_of_the_guest(place: Simulator, ansible: Ansible) -> None:
-    before = states(ansible.module("worker_vm", **wish(1)))["worker01"]
-    other = wish(1, workers=[{"name": "worker01", "guest": {"address": "10.0.1.99/24"}}], power_cycle=True)
+    before = states(ansible.module("worker_vm", **desired(1)))["worker01"]
+    other = desired(1, workers=[{"name": "worker01", "guest": {"address": "10.0.1.99/24"}}], power_cycle=True)
     done = ansible.module("worker_vm", **other)
     assert done.rc == 0, done.out
     after = states(done)["worker01"]
@@ -135,21 +135,21 @@ def test_a_changed_address_makes_a_new_instance_of_the_guest(place: Simulator, a
 
 
 def test_a_nic_that_was_disconnected_is_connected(place: Simulator, ansible: Ansible) -> None:
-    assert ansible.module("worker_vm", **wish(1)).rc == 0
+    assert ansible.module("worker_vm", **desired(1)).rc == 0
     with machine(place, "worker01") as vm:
         cards = [one for one in vm.ref.config.hardware.device if isinstance(one, vim.vm.device.VirtualVmxnet3)]
         card = next(one for one in cards if not isinstance(one, vim.vm.device.VirtualVmxnet3Vrdma))
         card.connectable.startConnected = False
         change = vim.vm.device.VirtualDeviceSpec(operation="edit", device=card)
     reconfigure(place, "worker01", deviceChange=[change])
-    shown = ansible.module("worker_vm", check=True, **wish(1))
+    shown = ansible.module("worker_vm", check=True, **desired(1))
     (diff,) = shown.result["diff"]
     assert (diff["before"]["management_nic"]["connected"], diff["after"]["management_nic"]["connected"]) == (
         False,
         True,
     )
-    assert ansible.module("worker_vm", **wish(1)).rc == 0
-    assert not ansible.module("worker_vm", **wish(1)).changed
+    assert ansible.module("worker_vm", **desired(1)).rc == 0
+    assert not ansible.module("worker_vm", **desired(1)).changed
 
 
 def test_a_vgpu_worker_is_moved_cold_where_vcenter_does_not_move_it_hot(
@@ -158,15 +158,15 @@ def test_a_vgpu_worker_is_moved_cold_where_vcenter_does_not_move_it_hot(
     cold = start(text=HOSTS)
     ansible = ansible_for(cold)
     pinned = {"workers": [{"name": "worker01", "host": "esx01.lab"}]}
-    assert ansible.module("worker_vm", **wish(**pinned)).rc == 0
+    assert ansible.module("worker_vm", **desired(**pinned)).rc == 0
     move(cold, "worker01", "esx02.lab")
     with machine(cold, "worker01") as vm:
         off = vim.option.OptionValue(key="vgpu.hotmigrate.enabled", value=False)
         vm.session.content.setting.UpdateOptions([off])
-    refused = ansible.module("worker_vm", **wish(**pinned))
+    refused = ansible.module("worker_vm", **desired(**pinned))
     assert "host (its vGPU, as this vCenter does not move them hot) can change only while it is off" in refused.msg
     cold.clear()
-    done = ansible.module("worker_vm", **wish(power_cycle=True, **pinned))
+    done = ansible.module("worker_vm", **desired(power_cycle=True, **pinned))
     assert done.rc == 0, done.out
     assert methods(cold, "worker01") == ["ShutdownGuest", "RelocateVM_Task", "PowerOnVM_Task"]
 
@@ -175,17 +175,17 @@ def test_a_missing_privilege_is_named(place: Simulator, ansible: Ansible) -> Non
     place.fault(
         "CloneVM_Task", fault="NoPermission", properties={"PrivilegeId": "VirtualMachine.Provisioning.DeployTemplate"}
     )
-    failed = ansible.module("worker_vm", **wish(1))
+    failed = ansible.module("worker_vm", **desired(1))
     assert "worker01: could not clone it from debian-12" in failed.msg
     assert "give the account that privilege" in failed.msg
 
 
 def test_one_worker_that_fails_does_not_hide_the_others(place: Simulator, ansible: Ansible) -> None:
     place.fault("PowerOnVM_Task", "task_fails", fault="InsufficientGraphicsResourcesFault", name="worker01")
-    outcome = ansible.module("worker_vm", **wish(3, workers=[{"name": "worker01"}, {"name": "worker03"}]))
+    outcome = ansible.module("worker_vm", **desired(3, workers=[{"name": "worker01"}, {"name": "worker03"}]))
     assert outcome.rc == 1
     by_name = {entry["name"]: entry for entry in outcome.result["workers"]}
     assert by_name["worker01"]["failed"]
     assert by_name["worker03"]["state"]["power"] == "on"
-    again = ansible.module("worker_vm", **wish(3, workers=[{"name": "worker01"}, {"name": "worker03"}]))
+    again = ansible.module("worker_vm", **desired(3, workers=[{"name": "worker01"}, {"name": "worker03"}]))
     assert (again.rc, again.changed) == (0, True)

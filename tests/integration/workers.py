@@ -48,7 +48,7 @@ def worker(number: int, **more: Any) -> dict[str, Any]:
     return {"name": f"worker{number:02}", "guest": guest, **more}
 
 
-def wish(count: int = 4, **more: Any) -> dict[str, Any]:
+def desired(count: int = 4, **more: Any) -> dict[str, Any]:
     """Workers that are alike."""
     workers = [worker(number) for number in range(1, count + 1)]
     return {"cluster": "gpu", "defaults": DEFAULTS, "workers": workers, "address_timeout": 20, **more}

@@ -13,12 +13,12 @@ import pytest
 
 from lab.demo import SHARED
 from lab.nodes.network import AUTO
-from lab.running import FOLDER, Lab, Wish
+from lab.running import FOLDER, Desired, Lab
 from tests.integration.ansible import Ansible
 from tests.integration.test_vmotion import TAGGED
 from tests.integration.workers import HOSTS
 from tests.lab.benchmark import SERVED, Cluster
-from tests.lab.places import Place, wish
+from tests.lab.places import Place, desired
 from tests.lab.trial import equip
 
 
@@ -28,7 +28,7 @@ def laboratory(folder: Path, centre: str, name: str) -> Iterator[Place]:
     (folder / "datacentre.yml").write_text(centre)
     lab = Lab(f"{name}{os.environ.get('PYTEST_XDIST_WORKER', '')}")
     lab.down()
-    lab.up(Wish(folder / "datacentre.yml", AUTO))
+    lab.up(Desired(folder / "datacentre.yml", AUTO))
     try:
         yield Place(lab, Ansible(lab.environment, folder))
     finally:
@@ -46,7 +46,7 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
 def equipped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     """Four workers with Open MPI on six hosts: two to spare, so that two workers can move at once."""
     with laboratory(tmp_path_factory.mktemp("equipped"), TAGGED.replace("count: 5", "count: 6"), "equipped") as made:
-        built = made.ansible.module("worker_vm", **wish(made))
+        built = made.ansible.module("worker_vm", **desired(made))
         assert built.rc == 0, built.out
         equip(made)
         yield made
@@ -55,7 +55,7 @@ def equipped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
 @pytest.fixture(scope="session")
 def place(empty: Place) -> Place:
     """A lab with four workers, built by worker_vm."""
-    built = empty.ansible.module("worker_vm", **wish(empty))
+    built = empty.ansible.module("worker_vm", **desired(empty))
     assert built.rc == 0, built.out
     return empty
 
@@ -66,7 +66,7 @@ def computers(folder: Path, name: str, venv: str) -> Iterator[Cluster]:
     (folder / "served").mkdir()
     lab = Lab(name)
     lab.down()
-    lab.up(Wish(None, AUTO, [venv, f"{folder / 'served'}:{SERVED}"]))
+    lab.up(Desired(None, AUTO, [venv, f"{folder / 'served'}:{SERVED}"]))
     try:
         yield Cluster(lab, folder)
     finally:

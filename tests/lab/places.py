@@ -82,7 +82,7 @@ class Place:
         return free
 
 
-def wish(place: Place) -> dict[str, Any]:
+def desired(place: Place) -> dict[str, Any]:
     """Four workers whose guests let the lab's owner in."""
     lab = place.lab.environment
     guest = {"gateway": lab["LAB_GATEWAY"], "user": USER, "ssh_keys": [lab["LAB_SSH_PUBLIC_KEY"]]}

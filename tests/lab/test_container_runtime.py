@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from lab.nodes.network import AUTO
-from lab.running import Lab, Wish
+from lab.running import Desired, Lab
 from tests.integration.ansible import Ansible, Outcome
 from tests.lab.places import LOGIN
 
@@ -40,7 +40,7 @@ class Docker:
 
     def converge(self, *options: str, **settings: Any) -> Outcome:
         """Run the role."""
-        wishes = {
+        desired_workers = {
             "container_runtime_version": VERSION,
             "container_runtime_packages": [{"name": "docker.io"}],
             "container_runtime_nvidia": "/usr/sbin/runc",
@@ -48,7 +48,7 @@ class Docker:
             "container_runtime_settings": {**HERE, **settings},
         }
         return self.ansible.playbook(
-            str(self.play), "-i", str(self.inventory), "-e", json.dumps(wishes), *options, timeout=1200
+            str(self.play), "-i", str(self.inventory), "-e", json.dumps(desired_workers), *options, timeout=1200
         )
 
     def inside(self, command: str) -> str:
@@ -69,7 +69,7 @@ def docker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Docker]:
     """A node on which the role was run once."""
     lab = Lab("docker")
     lab.down()
-    lab.up(Wish(None, AUTO, []))
+    lab.up(Desired(None, AUTO, []))
     try:
         made = Docker(lab, tmp_path_factory.mktemp("docker"))
         looked = made.converge("--check")

@@ -15,11 +15,11 @@ from lab.hypervisor.backend import HARMS
 from lab.nodes import freezer, programs
 from lab.nodes.network import AUTO
 from lab.nodes.programs import LabError
-from lab.running import Lab, Wish
+from lab.running import Desired, Lab
 from lab.simulator import alive
 from tests.lab.places import LOGIN, Traces, until
 
-NODES_ALONE = Wish(None, AUTO)
+NODES_ALONE = Desired(None, AUTO)
 
 
 def test_down_leaves_nothing(bare: Lab) -> None:
@@ -70,7 +70,7 @@ def test_what_cannot_be_is_refused(bare: Lab) -> None:
     other = Lab("other")
     try:
         with pytest.raises(LabError, match="this machine routes"):
-            other.up(Wish(None, bare.environment["LAB_NETWORK"]))
+            other.up(Desired(None, bare.environment["LAB_NETWORK"]))
         assert Traces(other)()["namespaces"] == []
     finally:
         other.down()

@@ -9,7 +9,7 @@ import re
 
 from plugins.module_utils.vsphere import tasks
 from tests.integration.ansible import BIN
-from tests.lab.places import LOGIN, USER, Place, until, wish
+from tests.lab.places import LOGIN, USER, Place, desired, until
 
 NUMBERS = (1, 2, 3, 4)
 
@@ -36,7 +36,7 @@ def test_cards_are_those_of_the_machine(place: Place) -> None:
 
 
 def test_second_run_changes_nothing(place: Place) -> None:
-    again = place.ansible.module("worker_vm", **wish(place))
+    again = place.ansible.module("worker_vm", **desired(place))
     assert (again.rc, again.changed) == (0, False), again.out
 
 
@@ -89,7 +89,7 @@ def test_destroyed_with_its_machine(place: Place) -> None:
     assert {node["name"] for node in place.lab.hypervisor.ask("GET", "/nodes")} == names - {"worker04"}
     assert not [name for name in place.lab.podman.containers(f"dml-lab={place.lab.lab}") if name.endswith(f"-{key}")]
     assert place.inside(4, "true", check=False).returncode == 255
-    again = place.ansible.module("worker_vm", **wish(place))
+    again = place.ansible.module("worker_vm", **desired(place))
     assert again.rc == 0, again.out
     assert place.inside(4, "hostname; ls").stdout == "worker04\n", "the new guest has what the old one wrote"
 

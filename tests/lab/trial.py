@@ -79,8 +79,8 @@ class Trial:
         )
         self.place.inside(1, launch)
         links = [link.Link(str(node["name"]), node["reach"], self.run) for node in self.nodes]
-        wish = watcher.Wish(self.records, self.stop_file, 3600, 3600)
-        self._watch = threading.Thread(target=watcher.watch, args=(links, wish), daemon=True)
+        desired = watcher.Desired(self.records, self.stop_file, 3600, 3600)
+        self._watch = threading.Thread(target=watcher.watch, args=(links, desired), daemon=True)
         self._watch.start()
         self.trained(STEPS)
         self.launcher = self._launcher()

@@ -155,15 +155,15 @@ def test_horovod_is_compiled_once_though_a_run_was_killed_and_one_that_lacks_the
     victim: Host, tmp_path: Path
 ) -> None:
     # Another recipe each time, so that none lies on the nodes already.
-    wishes = {"horovod_build_environment": {**WITHOUT_FRAMEWORK, "PLANTED": str(tmp_path)}}
+    desired_workers = {"horovod_build_environment": {**WITHOUT_FRAMEWORK, "PLANTED": str(tmp_path)}}
     with (tmp_path / "log").open("w") as out:
-        killed = start(GUESTS, "--tags", "horovod", "-e", json.dumps(wishes), cache=tmp_path, out=out)
+        killed = start(GUESTS, "--tags", "horovod", "-e", json.dumps(desired_workers), cache=tmp_path, out=out)
         compiling = meet(killed, node(NODES[0]), "pgrep -f [p]ip.wheel")
         killed.kill()
         killed.wait()
     assert compiling, (tmp_path / "log").read_text()
     assert not list(tmp_path.glob("horovod/*/built.json"))
-    converge("horovod", good=False, cache=tmp_path, **wishes)
+    converge("horovod", good=False, cache=tmp_path, **desired_workers)
     (kept,) = tmp_path.glob("horovod/*/built.json")
     assert len(list(kept.parent.glob("horovod-*.whl"))) == 1
     compilations = f"cat /var/cache/dml/horovod/{kept.parent.name}/compilations 2>/dev/null | wc -l"

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..logic.hosts.evacuation import Vm
 from ..vsphere import custom_fields
-from ..vsphere.properties import read_many
+from ..vsphere.properties import id_of, read_many
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
 
@@ -42,9 +42,9 @@ def read(session: Session, refs: Sequence[Any], host_names: Mapping[str, str]) -
         Vm(
             key=key,
             name=one["name"],
-            host=host_names.get(_id(one.get("runtime.host")), ""),
-            folder=named.get(_id(one.get("parent")), ""),
-            pool=named.get(_id(one.get("resourcePool")), ""),
+            host=host_names.get(id_of(one.get("runtime.host")), ""),
+            folder=named.get(id_of(one.get("parent")), ""),
+            pool=named.get(id_of(one.get("resourcePool")), ""),
             owner=owner_of(one),
             vgpus=vgpus(one),
             fixed=(*_fixed(one), *ties.get(key, ())),
@@ -115,7 +115,3 @@ def _fixed(one: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _devices(one: Mapping[str, Any], kind: Any) -> list[Any]:
     return [device for device in one.get("config.hardware.device") or [] if isinstance(device, kind)]
-
-
-def _id(ref: Any) -> str:
-    return str(ref._moId) if ref is not None else ""

@@ -10,7 +10,7 @@ from typing import Any
 from ..esxi import boot
 from ..plan import Plan
 from ..vsphere import custom_fields, fleet, properties
-from ..vsphere.faults import speaking
+from ..vsphere.faults import translating_faults
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
 
@@ -55,7 +55,7 @@ class Attributes:
             custom_fields.store(self.session, host.ref, host.name, boot.ATTRIBUTE, "")
         for change in plan.changes:
             if change.key in self.keys:
-                with speaking(self.target, f"remove its custom attribute {change.key}"):
+                with translating_faults(self.target, f"remove its custom attribute {change.key}"):
                     self.session.content.customFieldsManager.RemoveCustomFieldDef(self.keys[change.key])
 
 

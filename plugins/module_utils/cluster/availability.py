@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..logic.hosts import capacity
-from ..vsphere.faults import speaking
+from ..vsphere.faults import translating_faults
 from ..vsphere.fleet import Host
 from ..vsphere.sdk import vim
 
@@ -66,7 +66,7 @@ def vsan(config: Any, hosts: Sequence[Host]) -> dict[str, Any]:
         return {"enabled": False, "resync_bytes": 0}
     if asked is None or asked["configManager.vsanInternalSystem"] is None:
         return {"enabled": True, "resync_bytes": None}
-    with speaking(asked.name, "ask what vSAN is resyncing"):
+    with translating_faults(asked.name, "ask what vSAN is resyncing"):
         text = asked["configManager.vsanInternalSystem"].QuerySyncingVsanObjects(uuids=[])
     return {"enabled": True, "resync_bytes": resync_bytes(text)}
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from ..vsphere.faults import speaking
+from ..vsphere.faults import translating_faults
 from ..vsphere.fleet import Host
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
@@ -34,7 +34,7 @@ def _of_host(session: Session, host: Host, *, compare: bool) -> dict[str, Any]:
 
 def _offset(session: Session, host: Host) -> float:
     """The host's clock less vCenter's, which is read before and after so that the way of the answer cancels out."""
-    with speaking(host.name, "read its clock"):
+    with translating_faults(host.name, "read its clock"):
         before = server_time(session)
         there: datetime = host["configManager.dateTimeSystem"].QueryDateTime()
         after = server_time(session)
@@ -43,6 +43,6 @@ def _offset(session: Session, host: Host) -> float:
 
 def server_time(session: Session) -> datetime:
     """The server's clock: the only clock that all controllers share."""
-    with speaking(session.server, "read its clock"):
+    with translating_faults(session.server, "read its clock"):
         now: datetime = vim.ServiceInstance("ServiceInstance", session.stub).CurrentTime()
     return now

@@ -76,7 +76,7 @@ class ClusterFacts:
             "licences": licences.assigned(self.session, self.names, now),
             "clocks": clocks.of(self.session, self.hosts, compare="clocks" in gather),
             "gpu_slots": slots.by_profile(self.hosts, vms),
-            "vms": [_told(vm) for vm in sorted(vms, key=lambda vm: (vm.host, vm.name))] if "vms" in gather else None,
+            "vms": [_as_dict(vm) for vm in sorted(vms, key=lambda vm: (vm.host, vm.name))] if "vms" in gather else None,
         }
         most, why = capacity.allowed(facts)
         return {**facts, "max_out_of_service": {"allowed": most, "why": why}}
@@ -114,6 +114,6 @@ class ClusterFacts:
         return machines.read(self.session, refs, self.names)
 
 
-def _told(vm: Vm) -> Mapping[str, Any]:
+def _as_dict(vm: Vm) -> Mapping[str, Any]:
     owners = {"folder": vm.folder, "pool": vm.pool, "owner": vm.owner}
     return {"vm": vm.name, "host": vm.host, **owners, "vgpus": list(vm.vgpus), "fixed": list(vm.fixed)}

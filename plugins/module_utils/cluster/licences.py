@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from ..logic.hosts.lock import stamp
-from ..vsphere.faults import speaking
+from ..vsphere.faults import translating_faults
 from ..vsphere.session import Session
 
 EVALUATION = "eval"
@@ -17,7 +17,7 @@ EVALUATION = "eval"
 
 def assigned(session: Session, names: Mapping[str, str], now: datetime) -> list[dict[str, Any]]:
     """One entry for each host of the cluster and for vCenter itself."""
-    with speaking(session.server, "read its licences"):
+    with translating_faults(session.server, "read its licences"):
         manager = session.content.licenseManager.licenseAssignmentManager
         found = manager.QueryAssignedLicenses(None) if manager else []
     ours = {**names, session.content.about.instanceUuid: session.server}

@@ -12,7 +12,7 @@ from ..logic.hosts.evacuation import HOT_MIGRATE
 from ..logic.option_types import BOOL, FLOAT, INTEGER, TEXT, kind_of, typed
 from ..plan import Plan
 from ..vsphere import tasks
-from ..vsphere.faults import speaking
+from ..vsphere.faults import translating_faults
 from ..vsphere.fleet import find_cluster
 from ..vsphere.sdk import VmomiSupport, vim
 from ..vsphere.session import Session
@@ -27,7 +27,7 @@ def vcenter_options(session: Session) -> dict[str, Any]:
 
 def vcenter_option(session: Session, key: str) -> Any:
     """One option of vCenter as it is typed there; None where it is not set or not known."""
-    with speaking(session.server, f"read its option {key}"):
+    with translating_faults(session.server, f"read its option {key}"):
         try:
             found = session.content.setting.QueryOptions(key)
         except vim.fault.InvalidName:
@@ -76,7 +76,7 @@ class VcenterOptions(_Shared):
     def __init__(self, session: Session, wanted: Mapping[str, Any], *, allowed: bool) -> None:
         super().__init__(session.server, wanted, allowed=allowed)
         self.session, self.reach = session, f"all of vCenter {session.server}"
-        with speaking(self.target, "read which options it has"):
+        with translating_faults(self.target, "read which options it has"):
             found = session.content.setting.supportedOption or []
         self.known = {one.key: one.optionType for one in found}
 
@@ -102,7 +102,7 @@ class VcenterOptions(_Shared):
     def apply(self, plan: Plan) -> None:
         """Write the options that differ, each as its own type: a text for a truth value would be refused or worse."""
         values = [vim.option.OptionValue(key=one.key, value=self._wire(one.key, one.after)) for one in plan.changes]
-        with speaking(self.target, f"set {', '.join(one.key for one in values)}"):
+        with translating_faults(self.target, f"set {', '.join(one.key for one in values)}"):
             self.session.content.setting.UpdateOptions(changedValue=values)
 
     def _wire(self, key: str, value: Any) -> Any:
@@ -135,7 +135,7 @@ class DrsOptions(_Shared):
         options = [vim.option.OptionValue(key=key, value=value) for key, value in left.items()]
         spec = vim.cluster.ConfigSpecEx(drsConfig=vim.cluster.DrsConfigInfo(option=options))
         tried = f"set the DRS options {', '.join(one.key for one in plan.changes)}"
-        with speaking(self.target, tried):
+        with translating_faults(self.target, tried):
             task = self.ref.ReconfigureComputeResource_Task(spec=spec, modify=True)
         tasks.wait(self.session, tasks.Started(task, self.target, tried), RECONFIGURE_SECONDS)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..esxi.service import ownership, recent_tasks
 from ..logic.hosts.lock import stamp
-from ..vsphere.faults import speaking
+from ..vsphere.faults import translating_faults
 from ..vsphere.fleet import Host
 from ..vsphere.properties import read_many
 from ..vsphere.sdk import vim
@@ -75,7 +75,7 @@ def _described(session: Session, host: Host, why: str) -> dict[str, Any]:
 def _entered_by(session: Session, host: Host) -> str | None:
     """Who put a host into maintenance mode last, from the server's events."""
     entity = vim.event.EventFilterSpec.ByEntity(entity=host.ref, recursion="self")
-    with speaking(host.name, "look up who put it into maintenance mode"):
+    with translating_faults(host.name, "look up who put it into maintenance mode"):
         events = session.content.eventManager.QueryEvents(
             vim.event.EventFilterSpec(entity=entity, eventTypeId=list(ENTERED))
         )

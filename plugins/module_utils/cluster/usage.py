@@ -17,7 +17,7 @@ from ..logic.placement import mmio
 from ..logic.usage import cards
 from ..logic.usage.cards import PASSTHROUGH, VGPU, Card, Machine
 from ..vsphere import custom_fields, fleet, rest, tags
-from ..vsphere.properties import Values, read_many
+from ..vsphere.properties import Values, id_of, read_many
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
 from . import clocks, usage_period
@@ -32,7 +32,7 @@ _VGPU_MODES = {"sameSize": "same_size", "mixedSize": "mixed_size", "multiInstanc
 
 
 @dataclass(frozen=True)
-class Wish:
+class Desired:
     """What is asked for."""
 
     cluster: str
@@ -45,12 +45,14 @@ class Wish:
 class Usage:
     """The GPUs of one cluster and those who use them, as read once."""
 
-    def __init__(self, session: Session, wish: Wish) -> None:
-        self.session, self.wish = session, wish
-        if wish.hours <= 0:
+    def __init__(self, session: Session, desired: Desired) -> None:
+        self.session, self.desired = session, desired
+        if desired.hours <= 0:
             remedy = "give a number of hours above 0"
-            raise Refused(wish.cluster, "read how its GPUs are used", f"{wish.hours:g} hours are no period", remedy)
-        hosts = fleet.find(session, {"cluster": wish.cluster}, HOST_PATHS)
+            raise Refused(
+                desired.cluster, "read how its GPUs are used", f"{desired.hours:g} hours are no period", remedy
+            )
+        hosts = fleet.find(session, {"cluster": desired.cluster}, HOST_PATHS)
         hosts.refresh()
         self.now = clocks.server_time(session)
         self.hosts = [host for host in hosts.hosts if pci.gpus(host)]
@@ -58,11 +60,11 @@ class Usage:
         self.vms = {key: one for key, one in read_many(session, refs, VM_PATHS).items() if not one.get(_TEMPLATE)}
         places = [one.get(path) for one in self.vms.values() for path in ("parent", "resourcePool")]
         self.names = machines.names(session, places)
-        self.tags = self._tags() if wish.group_by == TAG else {}
+        self.tags = self._tags() if desired.group_by == TAG else {}
 
     def read(self) -> dict[str, Any]:
         """The facts in our own words."""
-        measured = usage_period.read(self.session, self.hosts, self.wish.hours, self.now)
+        measured = usage_period.read(self.session, self.hosts, self.desired.hours, self.now)
         gpus, waiting, lost = list[dict[str, Any]](), list[dict[str, Any]](), list[dict[str, Any]]()
         for host in self.hosts:
             room = cards.Host(_cards(host), host["config.sharedPassthruGpuTypes"] or [], self._machines(host))
@@ -73,9 +75,9 @@ class Usage:
             waiting += [{"host": host.name, **one} for one in room.waiting()]
             lost += [{"host": host.name, "vm": one.name, "profile": profile} for one, profile in room.lost]
         return {
-            "cluster": self.wish.cluster,
+            "cluster": self.desired.cluster,
             "taken": stamp(self.now),
-            "group_by": self.wish.attribute or self.wish.tag_category or self.wish.group_by,
+            "group_by": self.desired.attribute or self.desired.tag_category or self.desired.group_by,
             "period": measured.period,
             "gpus": gpus,
             "waiting": waiting,
@@ -84,7 +86,7 @@ class Usage:
 
     def _tags(self) -> dict[str, list[str]]:
         with rest.opened(self.session) as api:
-            return tags.of_machines(api, self.wish.tag_category, self.vms)
+            return tags.of_machines(api, self.desired.tag_category, self.vms)
 
     def _machines(self, host: fleet.Host) -> list[Machine]:
         addresses = list(pci.gpus(host))
@@ -100,18 +102,18 @@ class Usage:
 
     def _whose(self, key: str, one: Values) -> dict[str, str]:
         places = {
-            FOLDER: self.names.get(_id(one.get("parent")), ""),
-            POOL: self.names.get(_id(one.get("resourcePool")), ""),
+            FOLDER: self.names.get(id_of(one.get("parent")), ""),
+            POOL: self.names.get(id_of(one.get("resourcePool")), ""),
             OWNER: machines.owner_of(one),
         }
         return {**places, "tenant": self._tenant(key, one, places)}
 
     def _tenant(self, key: str, one: Values, places: Mapping[str, str]) -> str:
-        if self.wish.group_by == TAG:
+        if self.desired.group_by == TAG:
             return ", ".join(self.tags.get(key, []))
-        if self.wish.group_by == ATTRIBUTE:
-            return custom_fields.value_of(self.wish.attribute, one.get("availableField"), one.get("customValue"))
-        return places[self.wish.group_by]
+        if self.desired.group_by == ATTRIBUTE:
+            return custom_fields.value_of(self.desired.attribute, one.get("availableField"), one.get("customValue"))
+        return places[self.desired.group_by]
 
 
 def _cards(host: fleet.Host) -> list[Card]:
@@ -148,7 +150,3 @@ def _whole(one: Values, addresses: list[str], *, running: bool) -> tuple[tuple[s
         elif isinstance(backing, kinds.DynamicBackingInfo):
             any_whole += any(allowed.vendorId & 0xFFFF == pci.NVIDIA for allowed in backing.allowedDevice or [])
     return tuple(address for address in fixed if address in addresses), any_whole
-
-
-def _id(ref: Any) -> str:
-    return str(ref._moId) if ref is not None else ""

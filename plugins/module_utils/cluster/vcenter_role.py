@@ -12,7 +12,7 @@ from ..errors import NotFound, Refused
 from ..logic.privileges import needs
 from ..plan import Plan
 from ..vsphere import properties
-from ..vsphere.faults import speaking
+from ..vsphere.faults import translating_faults
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
 
@@ -64,7 +64,7 @@ class VcenterRole:
     def apply(self, plan: Plan) -> None:
         """Write the role, then who has it."""
         if self.wanted is None:
-            with speaking(self.target, f"remove the role {self.role_name}"):
+            with translating_faults(self.target, f"remove the role {self.role_name}"):
                 self.manager.RemoveAuthorizationRole(roleId=self.role.roleId, failIfUsed=False)
             return
         changed = {one.key for one in plan.changes}
@@ -74,10 +74,10 @@ class VcenterRole:
 
     def _write(self, changed: set[str]) -> int:
         if self.role is None:
-            with speaking(self.target, f"make the role {self.role_name}"):
+            with translating_faults(self.target, f"make the role {self.role_name}"):
                 return int(self.manager.AddAuthorizationRole(name=self.role_name, privIds=self.wanted))
         if "privileges" in changed:
-            with speaking(self.target, f"change the role {self.role_name}"):
+            with translating_faults(self.target, f"change the role {self.role_name}"):
                 self.manager.UpdateAuthorizationRole(
                     roleId=self.role.roleId, newName=self.role_name, privIds=self.wanted
                 )
@@ -91,7 +91,7 @@ class VcenterRole:
             rule = vim.AuthorizationManager.Permission(
                 principal=one.principal, group=one.group, propagate=one.propagate, roleId=number
             )
-            with speaking(self.target, f"give the role {self.role_name} to {label}"):
+            with translating_faults(self.target, f"give the role {self.role_name} to {label}"):
                 self.manager.SetEntityPermissions(entity=self._entity(one.path), permission=[rule])
 
     def _must_know(self, known: set[str]) -> None:
@@ -103,7 +103,7 @@ class VcenterRole:
         raise Refused(self.target, f"make the role {self.role_name}", f"it knows no {', '.join(lacking)}", remedy)
 
     def _granted(self) -> dict[str, dict[str, bool]]:
-        with speaking(self.target, f"read who has the role {self.role_name}"):
+        with translating_faults(self.target, f"read who has the role {self.role_name}"):
             rules = self.manager.RetrieveRolePermissions(roleId=self.role.roleId)
             names = {one.entity._moId: _name(one.entity) for one in rules}
         mine = {(self._entity(one.path)._moId, canonical(one.principal)): self._label(one) for one in self.grants}
@@ -118,7 +118,7 @@ class VcenterRole:
     def _label(self, one: Grant) -> str:
         """Who and where; refused where the server would take another role from them: it keeps one for each object."""
         entity = self._entity(one.path)
-        with speaking(self.target, f"read who has which role on {one.path}"):
+        with translating_faults(self.target, f"read who has which role on {one.path}"):
             rules = self.manager.RetrieveEntityPermissions(entity=entity, inherited=False)
         number = self.role.roleId if self.role else None
         for rule in rules or []:
@@ -135,7 +135,7 @@ class VcenterRole:
         if path == ROOT_PATH:
             return self.session.content.rootFolder
         if path not in self.entities:
-            with speaking(self.target, f"find {path}"):
+            with translating_faults(self.target, f"find {path}"):
                 self.entities[path] = self.session.content.searchIndex.FindByInventoryPath(path)
         if self.entities[path] is None:
             said = "the inventory has nothing there"

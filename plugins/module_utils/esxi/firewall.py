@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..vsphere.faults import speaking
+from ..vsphere.faults import translating_faults
 from ..vsphere.fleet import Host
 
 MANAGER = "configManager.firewallSystem"
@@ -29,7 +29,7 @@ def switch(host: Host, ruleset: str, *, to_open: bool) -> None:
     """Open or close a ruleset; whom it lets in stays as it is."""
     system = host[MANAGER]
     change = system.EnableRuleset if to_open else system.DisableRuleset
-    with speaking(host.name, f"{'open' if to_open else 'close'} the firewall ruleset {ruleset}"):
+    with translating_faults(host.name, f"{'open' if to_open else 'close'} the firewall ruleset {ruleset}"):
         change(ruleset)
 
 

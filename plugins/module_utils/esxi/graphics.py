@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import Refused
+from ..logic.versions import numbers
 from ..plan import MAINTENANCE, REBOOT, Plan
-from ..vsphere.faults import speaking
+from ..vsphere.faults import translating_faults
 from ..vsphere.fleet import Host
 from ..vsphere.sdk import vim
 from . import boot, pci
@@ -48,7 +49,7 @@ _POLICY_NOTE = "graphics policy"  # the API never tells which policy is in use
 
 
 @dataclass(frozen=True)
-class Wish:
+class Desired:
     """What the user gave; None leaves as it is."""
 
     type: str | None = None
@@ -62,8 +63,8 @@ class Graphics:
 
     name = "graphics settings"
 
-    def __init__(self, host: Host, wish: Wish) -> None:
-        self.host, self.target, self.wish = host, host.name, wish
+    def __init__(self, host: Host, desired: Desired) -> None:
+        self.host, self.target, self.desired = host, host.name, desired
 
     def read(self) -> dict[str, Any]:
         """The settings as configured and as active, and the GPUs they are about."""
@@ -73,17 +74,17 @@ class Graphics:
     def apply(self, plan: Plan) -> None:
         """Write the whole configuration, as the API wants it, and restart Xorg where that was asked for."""
         changed = {change.key for change in plan.due}
-        if "policy" in changed and not self.wish.restart_xorg:
+        if "policy" in changed and not self.desired.restart_xorg:
             boot.remember(self.host, _POLICY_NOTE, plan.before["policy"])
         if changed & {"default_type", "types", "policy", "modes"}:
             wanted = self._config({**plan.before, **{change.key: change.after for change in plan.due}}, plan.before)
-            with speaking(self.target, f"change its {self.name}"):
+            with translating_faults(self.target, f"change its {self.name}"):
                 self._graphics.UpdateGraphicsConfig(wanted)
             self.host.settle(
                 ("config.graphicsConfig",),
                 lambda values: _types_in(values.get("config.graphicsConfig")) == _types_in(wanted),
             )
-        if self.wish.restart_xorg:
+        if self.desired.restart_xorg:
             self._restart_xorg(plan.after["active_types"])
 
     @property
@@ -106,7 +107,7 @@ class Graphics:
         )
 
     def _restart_xorg(self, wanted: Mapping[str, str]) -> None:
-        with speaking(self.target, "restart Xorg", "reboot the host instead"):
+        with translating_faults(self.target, "restart Xorg", "reboot the host instead"):
             self.host["configManager.serviceSystem"].Restart("xorg")
             self._graphics.Refresh()
         self.host.settle(
@@ -139,36 +140,36 @@ def facts(host: Host) -> dict[str, Any]:
     }
 
 
-def plan_graphics(current: Mapping[str, Any], wish: Wish, *, passthrough_ends: bool = False) -> Plan:
+def plan_graphics(current: Mapping[str, Any], desired: Desired, *, passthrough_ends: bool = False) -> Plan:
     """Share the GPUs as wished; those in passthrough are left alone, or wait for a later boot where it ends."""
-    _refuse_impossible(current, wish)
+    _refuse_impossible(current, desired)
     held = [gpu for gpu, facts_ in current["gpus"].items() if facts_["passthrough"] != "off"]
     managed = [gpu for gpu in current["types"] if passthrough_ends or gpu not in held]
-    after = _configured(current, wish, managed)
-    waiting = [gpu for gpu in current["gpus"] if gpu not in held and _waits(current, wish, gpu)]
-    restarted = [gpu for gpu in waiting if wish.restart_xorg and _takes_restart(current, wish, gpu)]
-    after["active_types"] = {**current["active_types"], **{gpu: wish.type for gpu in restarted if wish.type}}
+    after = _configured(current, desired, managed)
+    waiting = [gpu for gpu in current["gpus"] if gpu not in held and _waits(current, desired, gpu)]
+    restarted = [gpu for gpu in waiting if desired.restart_xorg and _takes_restart(current, desired, gpu)]
+    after["active_types"] = {**current["active_types"], **{gpu: desired.type for gpu in restarted if desired.type}}
     changed = {change.key for change in Plan(current, after).changes}
     return Plan(
         before=current,
         after=after,
-        needs=_needs(current, wish, bool(set(waiting) - set(restarted)), bool(changed)),
-        why=_why(current, wish, waiting, restarted),
+        needs=_needs(current, desired, bool(set(waiting) - set(restarted)), bool(changed)),
+        why=_why(current, desired, waiting, restarted),
         warnings=_warnings(current, waiting, () if passthrough_ends else held),
-        unmet=_unmet(current, after, wish, bool(changed)),
+        unmet=_unmet(current, after, desired, bool(changed)),
         later=frozenset(changed & {"types", "modes"}) if passthrough_ends and held else frozenset(),
     )
 
 
-def _refuse_impossible(current: Mapping[str, Any], wish: Wish) -> None:
+def _refuse_impossible(current: Mapping[str, Any], desired: Desired) -> None:
     tried, target = "share its GPUs", "graphics settings"
     if not current["gpus"]:
         raise Refused(target, tried, "the host has no NVIDIA GPU", "leave this host out")
     if current["default_type"] is None:
         raise Refused(target, tried, "the host does not tell its graphics configuration", "ESXi 6.5 or later is needed")
-    if not wish.vgpu_mode:
+    if not desired.vgpu_mode:
         return
-    if _numbers(current["version"]) < MODES_SINCE:
+    if numbers(current["version"]) < MODES_SINCE:
         raise Refused(
             target,
             "set the vGPU mode",
@@ -185,48 +186,52 @@ def _refuse_impossible(current: Mapping[str, Any], wish: Wish) -> None:
         )
 
 
-def _configured(current: Mapping[str, Any], wish: Wish, managed: Sequence[str]) -> dict[str, Any]:
+def _configured(current: Mapping[str, Any], desired: Desired, managed: Sequence[str]) -> dict[str, Any]:
     """The state with the wished configuration; what was not given stays."""
     after = dict(current)
-    if wish.type:
-        after["default_type"] = wish.type
-        after["types"] = {**current["types"], **dict.fromkeys(managed, wish.type)}
-    if wish.policy:
-        after["policy"] = wish.policy
-    if wish.vgpu_mode:
-        after["modes"] = {**current["modes"], **dict.fromkeys(managed, wish.vgpu_mode)}
+    if desired.type:
+        after["default_type"] = desired.type
+        after["types"] = {**current["types"], **dict.fromkeys(managed, desired.type)}
+    if desired.policy:
+        after["policy"] = desired.policy
+    if desired.vgpu_mode:
+        after["modes"] = {**current["modes"], **dict.fromkeys(managed, desired.vgpu_mode)}
     return after
 
 
-def _waits(current: Mapping[str, Any], wish: Wish, gpu: str) -> bool:
+def _waits(current: Mapping[str, Any], desired: Desired, gpu: str) -> bool:
     """Whether a GPU does not run as wished yet."""
     active = current["active_types"].get(gpu)
     # Without a driver there is nothing between basic and shared: a host that gave its vGPU manager back is there.
-    type_differs = wish.type and active != wish.type and not (wish.type == "shared" and active in (None, "basic"))
-    mode_differs = wish.vgpu_mode and current["active_modes"].get(gpu) != wish.vgpu_mode
+    type_differs = (
+        desired.type and active != desired.type and not (desired.type == "shared" and active in (None, "basic"))
+    )
+    mode_differs = desired.vgpu_mode and current["active_modes"].get(gpu) != desired.vgpu_mode
     return bool(type_differs or mode_differs)
 
 
-def _takes_restart(current: Mapping[str, Any], wish: Wish, gpu: str) -> bool:
+def _takes_restart(current: Mapping[str, Any], desired: Desired, gpu: str) -> bool:
     """Whether a restart of Xorg is enough: it changes the type of a GPU that a driver runs, nothing else."""
-    mode_differs = wish.vgpu_mode and current["active_modes"].get(gpu) != wish.vgpu_mode
+    mode_differs = desired.vgpu_mode and current["active_modes"].get(gpu) != desired.vgpu_mode
     return current["active_types"].get(gpu) in TYPES and not mode_differs
 
 
-def _policy_waits(current: Mapping[str, Any], wish: Wish) -> bool:
-    return bool(wish.policy and current["active_policy"] != wish.policy)
+def _policy_waits(current: Mapping[str, Any], desired: Desired) -> bool:
+    return bool(desired.policy and current["active_policy"] != desired.policy)
 
 
-def _needs(current: Mapping[str, Any], wish: Wish, boots: bool, changed: bool) -> frozenset[str]:
-    boot = {REBOOT} if boots or (_policy_waits(current, wish) and not wish.restart_xorg) else set()
-    return frozenset(boot | ({MAINTENANCE} if wish.restart_xorg and changed else set()))
+def _needs(current: Mapping[str, Any], desired: Desired, boots: bool, changed: bool) -> frozenset[str]:
+    boot = {REBOOT} if boots or (_policy_waits(current, desired) and not desired.restart_xorg) else set()
+    return frozenset(boot | ({MAINTENANCE} if desired.restart_xorg and changed else set()))
 
 
-def _why(current: Mapping[str, Any], wish: Wish, waiting: Sequence[str], restarted: Sequence[str]) -> tuple[str, ...]:
+def _why(
+    current: Mapping[str, Any], desired: Desired, waiting: Sequence[str], restarted: Sequence[str]
+) -> tuple[str, ...]:
     how = {gpu: "Xorg restarts" if gpu in restarted else "the host boots" for gpu in waiting}
     texts = [f"{_called(current, gpu)} runs as {_running(current, gpu)} until {how[gpu]}" for gpu in waiting]
-    if _policy_waits(current, wish):
-        when = "Xorg restarts" if wish.restart_xorg else "the host boots"
+    if _policy_waits(current, desired):
+        when = "Xorg restarts" if desired.restart_xorg else "the host boots"
         texts.append(f"GPUs are assigned by {current['active_policy']} until {when}")
     return tuple(texts)
 
@@ -241,11 +246,11 @@ def _warnings(current: Mapping[str, Any], waiting: Sequence[str], untouched: Seq
     return tuple(texts)
 
 
-def _unmet(current: Mapping[str, Any], after: Mapping[str, Any], wish: Wish, changed: bool) -> tuple[str, ...]:
+def _unmet(current: Mapping[str, Any], after: Mapping[str, Any], desired: Desired, changed: bool) -> tuple[str, ...]:
     """Why it cannot be done now: the GPUs that change are in use, or Xorg may not be restarted."""
     used = {gpu: vms for gpu in _differing(current, after) if (vms := current["gpus"][gpu]["vms"])}
     texts = [f"{', '.join(vms)} on {_called(current, gpu)}: move or power off first" for gpu, vms in used.items()]
-    if wish.restart_xorg and changed and not current["in_maintenance"]:
+    if desired.restart_xorg and changed and not current["in_maintenance"]:
         texts.append("Xorg is restarted only in maintenance mode: enter it first, or leave restart_xorg out and reboot")
     return tuple(texts)
 
@@ -293,7 +298,3 @@ def _running(current: Mapping[str, Any], gpu: str) -> str:
 
 def _ours(api: str | None) -> str | None:
     return _OURS.get(api, api) if api else None
-
-
-def _numbers(version: str | None) -> tuple[int, ...]:
-    return tuple(int(part) for part in (version or "0").split(".") if part.isdigit())

@@ -29,7 +29,7 @@ _CLUSTERS = "/api/esx/settings/clusters"
 
 
 @dataclass(frozen=True)
-class Wish:
+class Desired:
     """What the user gave."""
 
     component: str
@@ -41,9 +41,9 @@ class Wish:
 class ClusterImage:
     """The image of one cluster."""
 
-    def __init__(self, rest: Rest, moid: str, name: str, wish: Wish) -> None:
-        self.rest, self.wish, self.target = rest, wish, name
-        self.name = f"component {wish.component} of the image"
+    def __init__(self, rest: Rest, moid: str, name: str, desired: Desired) -> None:
+        self.rest, self.desired, self.target = rest, desired, name
+        self.name = f"component {desired.component} of the image"
         self._path = f"{_CLUSTERS}/{moid}"
 
     def read(self) -> dict[str, Any]:
@@ -67,7 +67,7 @@ class ClusterImage:
         try:
             self._fill(draft, plan.before["components"], plan.after["components"])
             self._validate(draft)
-            self._task(draft, "commit", {"message": f"{self.wish.component}: {self.wish.version or 'removed'}"})
+            self._task(draft, "commit", {"message": f"{self.desired.component}: {self.desired.version or 'removed'}"})
         except CollectionError:
             with suppress(CollectionError):  # the first error is the one to tell
                 self.rest.send("DELETE", draft, tried="discard the draft")
@@ -78,7 +78,7 @@ class ClusterImage:
             "components_to_set": {name: version for name, version in after.items() if before.get(name) != version},
             "components_to_delete": [name for name in before if name not in after],
         }
-        tried = f"change {self.wish.component} in the draft for cluster {self.target}"
+        tried = f"change {self.desired.component} in the draft for cluster {self.target}"
         self.rest.send("PATCH", f"{draft}/software/components", change, tried=tried, remedy=_IMPORT)
 
     def _validate(self, draft: str) -> None:
@@ -90,7 +90,7 @@ class ClusterImage:
 
     def _task(self, draft: str, action: str, body: Any = None) -> Any:
         tried = f"{action} the new image of cluster {self.target}"
-        return self.rest.task(draft, body, tried=tried, seconds=self.wish.task_timeout, action=action)
+        return self.rest.task(draft, body, tried=tried, seconds=self.desired.task_timeout, action=action)
 
 
 _DISCARD = "finish or discard the draft that is open in the cluster's Updates > Image, then run again"
@@ -107,21 +107,21 @@ def steps(cluster: str) -> list[str]:
     ]
 
 
-def plan_image(current: Mapping[str, Any], wish: Wish) -> Plan:
+def plan_image(current: Mapping[str, Any], desired: Desired) -> Plan:
     """Bring the component into the image in that version, or out of it; other components stay."""
     if not current["managed"]:
         raise Refused(
-            f"component {wish.component}",
+            f"component {desired.component}",
             "change the cluster's image",
             "the cluster is not managed by an image",
             "install the VIB on its hosts with esxi_vib",
         )
-    components = {name: version for name, version in current["components"].items() if name != wish.component}
-    if wish.state == "present":
-        components[wish.component] = wish.version
+    components = {name: version for name, version in current["components"].items() if name != desired.component}
+    if desired.state == "present":
+        components[desired.component] = desired.version
     changed = components != current["components"]
     left = changed or current["compliance"] != "compliant"
-    why = (f"hosts take {wish.component} when vLCM remediates the cluster",) if left else ()
+    why = (f"hosts take {desired.component} when vLCM remediates the cluster",) if left else ()
     return Plan(before=current, after={**current, "components": components}, why=why)
 
 

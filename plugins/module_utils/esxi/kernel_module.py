@@ -10,7 +10,7 @@ from typing import Any
 from ..errors import Refused
 from ..logic.hosts import driver_options
 from ..plan import REBOOT, Plan
-from ..vsphere.faults import speaking
+from ..vsphere.faults import translating_faults
 from ..vsphere.fleet import Host
 from ..vsphere.sdk import vim
 from . import boot
@@ -33,7 +33,7 @@ class KernelModule:
     def read(self) -> dict[str, Any]:
         """The options as configured, and as in use since the last boot."""
         self.host.must_answer(f"read the {self.name}")
-        with speaking(self.target, f"read the {self.name}"):
+        with translating_faults(self.target, f"read the {self.name}"):
             try:
                 configured = self._system.QueryConfiguredModuleOptionString(self.module) or ""
             except vim.fault.NotFound as fault:
@@ -43,7 +43,7 @@ class KernelModule:
     def apply(self, plan: Plan) -> None:
         """Write the whole option string: the API replaces, it does not merge."""
         boot.remember(self.host, self.module, driver_options.render(plan.before["active"]))
-        with speaking(self.target, f"set the {self.name}"):
+        with translating_faults(self.target, f"set the {self.name}"):
             # Another part of the same profile may have set options of this module since the plan was made.
             now = self._parsed(self._system.QueryConfiguredModuleOptionString(self.module) or "")
             wanted = _carried_over(now, plan.before["options"], plan.after["options"])
@@ -73,7 +73,7 @@ class KernelModule:
 
 def facts(host: Host, names: Collection[str]) -> dict[str, dict[str, Any]]:
     """The named modules, and all others that have options, in one call; an unreadable option string is only shown."""
-    with speaking(host.name, "read the options of its kernel modules"):
+    with translating_faults(host.name, "read the options of its kernel modules"):
         modules = host["configManager.kernelModuleSystem"].QueryModules()
     return {one.name: _facts(host, one) for one in modules if one.name in names or one.optionString}
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..logic.versions import numbers
 from ..vsphere.fleet import Host
 
 # One whole property: its parts differ from version to version, and a path that a server does not know fails the read.
@@ -99,7 +100,7 @@ def _network(host: Host, part: str) -> list[Any]:
 
 
 def _version(host: Host) -> tuple[int, ...]:
-    return tuple(int(part) for part in (host["config.product.version"] or "").split(".") if part.isdigit())
+    return numbers(host["config.product.version"])
 
 
 def _uplink(nic: Any, rdma: str | None) -> dict[str, Any]:

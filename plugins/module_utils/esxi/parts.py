@@ -51,31 +51,31 @@ def parts_of(host: Host, profile: Wishes, cluster_images: Mapping[str, str], to_
 
 def _passthrough_ends(profile: Wishes) -> bool:
     """Whether this profile takes GPUs out of passthrough, so that what needs them waits for the boot after that."""
-    wish = profile.get("passthrough")
-    return bool(wish and not wish["enabled"])
+    desired = profile.get("passthrough")
+    return bool(desired and not desired["enabled"])
 
 
 def _passthrough(host: Host, profile: Wishes) -> Iterator[Part]:
-    wish = profile.get("passthrough")
-    if wish:
-        plan = partial(passthrough.plan_passthrough, enabled=wish["enabled"])
-        yield Part("passthrough", passthrough.Passthrough(host, wish["devices"]), plan)
+    desired = profile.get("passthrough")
+    if desired:
+        plan = partial(passthrough.plan_passthrough, enabled=desired["enabled"])
+        yield Part("passthrough", passthrough.Passthrough(host, desired["devices"]), plan)
 
 
 def _vibs(host: Host, profile: Wishes, cluster_images: Mapping[str, str]) -> Iterator[Part]:
     images = vib.Images(host)
     for one in profile.get("vibs") or []:
-        wish = vib.Wish.of(one)
-        plan = partial(vib.plan_vib, wish=wish, passthrough_ends=_passthrough_ends(profile))
-        yield Part(f"VIB {wish.name}", vib.Vib(host, wish, cluster_images, images), plan)
+        desired = vib.Desired.of(one)
+        plan = partial(vib.plan_vib, desired=desired, passthrough_ends=_passthrough_ends(profile))
+        yield Part(f"VIB {desired.name}", vib.Vib(host, desired, cluster_images, images), plan)
 
 
 def _graphics(host: Host, profile: Wishes) -> Iterator[Part]:
     wanted = profile.get("graphics")
     if wanted:
-        wish = graphics.Wish(**wanted)
-        plan = partial(graphics.plan_graphics, wish=wish, passthrough_ends=_passthrough_ends(profile))
-        yield Part("graphics", graphics.Graphics(host, wish), plan)
+        desired = graphics.Desired(**wanted)
+        plan = partial(graphics.plan_graphics, desired=desired, passthrough_ends=_passthrough_ends(profile))
+        yield Part("graphics", graphics.Graphics(host, desired), plan)
 
 
 def _kernel_modules(host: Host, profile: Wishes) -> Iterator[Part]:
@@ -87,13 +87,13 @@ def _kernel_modules(host: Host, profile: Wishes) -> Iterator[Part]:
 def _roce(host: Host, profile: Wishes) -> Iterator[Part]:
     wanted = profile.get("roce")
     if wanted:
-        subject = roce.Roce(host, roce.wish(wanted))
+        subject = roce.Roce(host, roce.desired(wanted))
         yield Part("RoCE", subject, subject.plan)
 
 
 def _pvrdma(host: Host, profile: Wishes, to_come: Sequence[str]) -> Iterator[Part]:
     wanted = profile.get("pvrdma")
     if wanted:
-        wish = replace(pvrdma.wish(wanted), to_come=frozenset(to_come))
-        subject = pvrdma.Pvrdma(host, wish)
+        desired = replace(pvrdma.desired(wanted), to_come=frozenset(to_come))
+        subject = pvrdma.Pvrdma(host, desired)
         yield Part("PVRDMA", subject, subject.plan)

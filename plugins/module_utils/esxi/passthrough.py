@@ -9,7 +9,7 @@ from typing import Any
 
 from ..errors import Refused
 from ..plan import REBOOT, Plan
-from ..vsphere.faults import speaking
+from ..vsphere.faults import translating_faults
 from ..vsphere.fleet import Host
 from ..vsphere.sdk import vim
 from . import pci
@@ -49,7 +49,7 @@ class Passthrough:
         before, after = plan.before["enabled"], plan.after["enabled"]
         changing = [address for address in after if after[address] != before[address]]
         wanted = [vim.host.PciPassthruConfig(id=one, passthruEnabled=after[one]) for one in changing]
-        with speaking(self.target, f"change the passthrough of {', '.join(changing)}"):
+        with translating_faults(self.target, f"change the passthrough of {', '.join(changing)}"):
             self.host["configManager.pciPassthruSystem"].UpdatePassthruConfig(wanted)
         self.host.settle(
             ("config.pciPassthruInfo",),

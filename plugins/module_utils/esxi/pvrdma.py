@@ -11,7 +11,7 @@ from typing import Any
 from ..errors import Refused
 from ..plan import Plan
 from ..vsphere import properties
-from ..vsphere.faults import speaking
+from ..vsphere.faults import translating_faults
 from ..vsphere.fleet import Host
 from ..vsphere.sdk import vim
 from . import firewall, network
@@ -32,7 +32,7 @@ REQUIRED_IF = [("state", "present", ["vmk"])]
 
 
 @dataclass(frozen=True)
-class Wish:
+class Desired:
     """The adapter to tag; None takes the tag away. Then the firewall is closed too, unless it shall stay as it is.
 
     Adapters ``to_come`` are built before this is applied: a plan can be made without them, not carried out.
@@ -43,9 +43,9 @@ class Wish:
     to_come: frozenset[str] = frozenset()
 
 
-def wish(params: Mapping[str, Any]) -> Wish:
+def desired(params: Mapping[str, Any]) -> Desired:
     """What the options of the module mean."""
-    return Wish(params["vmk"] if params["state"] == "present" else None, params["close_firewall"])
+    return Desired(params["vmk"] if params["state"] == "present" else None, params["close_firewall"])
 
 
 class Pvrdma:
@@ -53,7 +53,7 @@ class Pvrdma:
 
     name = "PVRDMA"
 
-    def __init__(self, host: Host, wanted: Wish) -> None:
+    def __init__(self, host: Host, wanted: Desired) -> None:
         self.host, self.target, self.wanted = host, host.name, wanted
 
     def read(self) -> dict[str, Any]:
@@ -85,7 +85,7 @@ class Pvrdma:
         return plan_pvrdma(current, self.wanted)
 
     def _tag(self, vmk: str) -> None:
-        with speaking(self.target, f"set its option {OPTION} to {vmk!r}"):
+        with translating_faults(self.target, f"set its option {OPTION} to {vmk!r}"):
             self.host["configManager.advancedOption"].UpdateOptions([vim.option.OptionValue(key=OPTION, value=vmk)])
 
 
@@ -111,7 +111,7 @@ def running_machines(host: Host) -> list[str]:
     )
 
 
-def plan_pvrdma(current: Mapping[str, Any], wanted: Wish) -> Plan:
+def plan_pvrdma(current: Mapping[str, Any], wanted: Desired) -> Plan:
     """Tag the adapter and open the firewall, or undo both; impossible wishes are refused with all their reasons."""
     before: dict[str, Any] = {"vmk": current["vmk"], "firewall_open": current["firewall_open"]}
     if wanted.vmk is None:

@@ -34,25 +34,25 @@ HOST_SIDE_ONLY = (
 
 
 @dataclass(frozen=True)
-class Wish:
+class Desired:
     """Lossless RoCE, or none; and whether others on the same cards are known and agree."""
 
     lossless: Lossless | None
     acknowledged: bool = False
 
 
-def wish(params: Mapping[str, Any]) -> Wish:
+def desired(params: Mapping[str, Any]) -> Desired:
     """What the options of the module mean; what contradicts itself is refused."""
     if params["state"] == "absent":
-        return Wish(None, params["acknowledge_shared_nic"])
+        return Desired(None, params["acknowledge_shared_nic"])
     try:
         checked = logic.lossless(params["priority"], params["trust"], params["dscp"])
     except ValueError as error:
         raise Refused("RoCE", "take the wish", str(error), "correct priority, trust or dscp") from error
-    return Wish(checked, params["acknowledge_shared_nic"])
+    return Desired(checked, params["acknowledge_shared_nic"])
 
 
-def advice(wanted: Wish) -> dict[str, Any]:
+def advice(wanted: Desired) -> dict[str, Any]:
     """What the module says beside the hosts' states: how far they go, and what the switch must do."""
     settings = {"switch": logic.switch_settings(wanted.lossless)} if wanted.lossless else {}
     return {"note": HOST_SIDE_ONLY, **settings}
@@ -63,7 +63,7 @@ class Roce:
 
     name = "RoCE"
 
-    def __init__(self, host: Host, wanted: Wish) -> None:
+    def __init__(self, host: Host, wanted: Desired) -> None:
         self.host, self.target, self.wanted = host, host.name, wanted
 
     def read(self) -> dict[str, Any]:
@@ -117,7 +117,7 @@ def _port_groups(host: Host, net: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [one for one in reachable_port_groups(host.session, [host]).values() if one["switch"] in switches]
 
 
-def plan_roce(current: Mapping[str, Any], wanted: Wish) -> Plan:
+def plan_roce(current: Mapping[str, Any], wanted: Desired) -> Plan:
     """The wish in the options of every driver that is there; foreign options stay."""
     if wanted.lossless is not None:
         _refuse_impossible(current, wanted.lossless)
@@ -172,7 +172,7 @@ def _refuse_impossible(current: Mapping[str, Any], lossless: Lossless) -> None:
         raise Refused("RoCE", "trust PCP", said, "give the port groups a VLAN, or take trust dscp")
 
 
-def _refuse_shared(current: Mapping[str, Any], wanted: Wish, plan: Plan) -> None:
+def _refuse_shared(current: Mapping[str, Any], wanted: Desired, plan: Plan) -> None:
     ours = [card for card, driver in current["cards"].items() if driver in current["drivers"]]
     others = rdma_users.on_uplinks(current["users"], ours)
     if others and plan.changes and not wanted.acknowledged:

@@ -32,7 +32,7 @@ _RDMA = re.compile(r"nmlx|mlnx", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class Wish:
+class Desired:
     """What the user gave."""
 
     name: str
@@ -42,7 +42,7 @@ class Wish:
     install_timeout: int = 1800
 
     @classmethod
-    def of(cls, options: Mapping[str, Any]) -> Wish:
+    def of(cls, options: Mapping[str, Any]) -> Desired:
         """The wish that validated options mean; a relative path or an unknown kind of file is refused here."""
         if options["state"] == "present":
             option_of(options["source"])
@@ -75,10 +75,12 @@ class Images:
 class Vib:
     """One VIB of one host."""
 
-    def __init__(self, host: Host, wish: Wish, cluster_images: Mapping[str, str], images: Images | None = None) -> None:
-        self.host, self.wish, self.images = host, wish, images or Images(host)
+    def __init__(
+        self, host: Host, desired: Desired, cluster_images: Mapping[str, str], images: Images | None = None
+    ) -> None:
+        self.host, self.desired, self.images = host, desired, images or Images(host)
         self.cluster_images = cluster_images
-        self.target, self.name = host.name, f"VIB {wish.name}"
+        self.target, self.name = host.name, f"VIB {desired.name}"
 
     def read(self) -> dict[str, Any]:
         """The version that runs and that of the next boot, and what a change would do, tried by a dry run."""
@@ -86,15 +88,15 @@ class Vib:
         running, pending = self.images.read()
         gpus = pci.gpus(self.host)
         state = {
-            "running": _version(running, self.wish.name),
-            "next_boot": _version(pending or running, self.wish.name),
-            "others": _other_managers(pending or running, self.wish.name),
+            "running": _version(running, self.desired.name),
+            "next_boot": _version(pending or running, self.desired.name),
+            "others": _other_managers(pending or running, self.desired.name),
             "gpus_in_passthrough": [gpu for gpu, device in gpus.items() if pci.passthrough_of(device) != "off"],
             "gpus_without_driver": _without_driver(self.host, gpus),
             "image_of": self.cluster_images.get(getattr(self.host["parent"], "_moId", ""), ""),
             "in_maintenance": self.host.in_maintenance,
         }
-        return {**state, "rehearsal": self._rehearsed() if _may_change(state, self.wish) else None}
+        return {**state, "rehearsal": self._rehearsed() if _may_change(state, self.desired) else None}
 
     def apply(self, plan: Plan) -> None:
         """Install or remove it; signatures are always checked, and the host's acceptance level is never touched."""
@@ -102,13 +104,13 @@ class Vib:
         self._esxcli(verb, f"{verb} its {self.name}")
 
     def _esxcli(self, verb: str, tried: str, **options: Any) -> list[Row]:
-        what = option_of(self.wish.source) if verb == "install" else {"vibname": self.wish.name}
-        command, patience = f"software vib {verb}", self.wish.install_timeout
+        what = option_of(self.desired.source) if verb == "install" else {"vibname": self.desired.name}
+        command, patience = f"software vib {verb}", self.desired.install_timeout
         return self.host.esxcli.rows(command, tried=tried, patience=patience, **what, **options)
 
     def _rehearsed(self) -> dict[str, Any]:
         """What the change would do, as the host itself says; it changes nothing, so it may pretend maintenance."""
-        verb = "install" if self.wish.state == "present" else "remove"
+        verb = "install" if self.desired.state == "present" else "remove"
         tried = f"rehearse to {verb} its {self.name}"
         try:
             answer = next(iter(self._esxcli(verb, tried, dryrun=True, maintenancemode=True)), {})
@@ -125,7 +127,9 @@ class Vib:
         if "accept" in said.lower():
             level = self.host["configManager.imageConfigManager"].QueryHostAcceptanceLevel()
             return f"the host accepts level {level} and above: take a bundle that its vendor signed for that level"
-        return "check source, version and the host's version" if self.wish.state == "present" else "remove it by hand"
+        return (
+            "check source, version and the host's version" if self.desired.state == "present" else "remove it by hand"
+        )
 
 
 def facts(host: Host, images: Images | None = None) -> dict[str, list[dict[str, str]]]:
@@ -134,44 +138,44 @@ def facts(host: Host, images: Images | None = None) -> dict[str, list[dict[str, 
     return {"running": _that_matter(running), "pending": _that_matter(pending)}
 
 
-def plan_vib(current: Mapping[str, Any], wish: Wish, *, passthrough_ends: bool = False) -> Plan:
+def plan_vib(current: Mapping[str, Any], desired: Desired, *, passthrough_ends: bool = False) -> Plan:
     """Bring the wished version into the next boot, or the VIB out of it.
 
     While a GPU is in passthrough NVIDIA's VIBs are refused; where its passthrough ends in the same profile, they are
     for a later boot.
     """
     after = dict(current)
-    blocked = _blocked(current, wish)
-    if not _granted(current["next_boot"], wish):
-        after["next_boot"] = wish.version if wish.state == "present" else None
-        _refuse_impossible(current, wish, blocked and not passthrough_ends)
+    blocked = _blocked(current, desired)
+    if not _granted(current["next_boot"], desired):
+        after["next_boot"] = desired.version if desired.state == "present" else None
+        _refuse_impossible(current, desired, blocked and not passthrough_ends)
     changed = after["next_boot"] != current["next_boot"]
     late = changed and blocked
-    why = (_late(current, wish),) if late else _boots(current, wish, changed)
+    why = (_late(current, desired),) if late else _boots(current, desired, changed)
     return Plan(
         before=current,
         after=after,
         needs=frozenset(({MAINTENANCE} if changed else set()) | ({REBOOT} if why and not late else set())),
         why=why,
-        warnings=_warnings(current, wish) if changed else (),
-        unmet=_unmet(current, wish) if changed and not late else (),
+        warnings=_warnings(current, desired) if changed else (),
+        unmet=_unmet(current, desired) if changed and not late else (),
         later=frozenset({"next_boot"}) if late else frozenset(),
     )
 
 
-def _blocked(current: Mapping[str, Any], wish: Wish) -> bool:
+def _blocked(current: Mapping[str, Any], desired: Desired) -> bool:
     """NVIDIA's VIBs are not installed while a GPU is in passthrough."""
-    return bool(wish.state == "present" and _NVIDIA.match(wish.name) and current["gpus_in_passthrough"])
+    return bool(desired.state == "present" and _NVIDIA.match(desired.name) and current["gpus_in_passthrough"])
 
 
-def _may_change(current: Mapping[str, Any], wish: Wish) -> bool:
+def _may_change(current: Mapping[str, Any], desired: Desired) -> bool:
     """Whether there is something to rehearse; what is refused anyway, or is for a later boot, is not."""
-    return not (_granted(current["next_boot"], wish) or current["image_of"] or _blocked(current, wish))
+    return not (_granted(current["next_boot"], desired) or current["image_of"] or _blocked(current, desired))
 
 
-def _refuse_impossible(current: Mapping[str, Any], wish: Wish, blocked: bool) -> None:
-    verb = "install" if wish.state == "present" else "remove"
-    target, tried = f"VIB {wish.name}", f"{verb} it"
+def _refuse_impossible(current: Mapping[str, Any], desired: Desired, blocked: bool) -> None:
+    verb = "install" if desired.state == "present" else "remove"
+    target, tried = f"VIB {desired.name}", f"{verb} it"
     if current["image_of"]:
         raise Refused(
             target,
@@ -187,60 +191,66 @@ def _refuse_impossible(current: Mapping[str, Any], wish: Wish, blocked: bool) ->
             "end that with esxi_passthrough, reboot the host, then install",
         )
     installs = (current["rehearsal"] or {}).get("installs", [])
-    if wish.state == "present" and not _blocked(current, wish) and not any(_is_vib(vib, wish) for vib in installs):
+    if (
+        desired.state == "present"
+        and not _blocked(current, desired)
+        and not any(_is_vib(vib, desired) for vib in installs)
+    ):
         raise Refused(
             target,
             tried,
-            f"{wish.source} would install {', '.join(installs) or 'nothing'}, not {wish.name} {wish.version}",
+            f"{desired.source} would install {', '.join(installs) or 'nothing'}, not {desired.name} {desired.version}",
             "correct name and version, or the source",
         )
 
 
-def _late(current: Mapping[str, Any], wish: Wish) -> str:
+def _late(current: Mapping[str, Any], desired: Desired) -> str:
     gpus = ", ".join(current["gpus_in_passthrough"])
-    vib = f"{wish.name} {wish.version}"
+    vib = f"{desired.name} {desired.version}"
     return f"{vib} is installed after the boot that ends the passthrough of GPU {gpus}, and needs another boot"
 
 
-def _boots(current: Mapping[str, Any], wish: Wish, changed: bool) -> tuple[str, ...]:
+def _boots(current: Mapping[str, Any], desired: Desired, changed: bool) -> tuple[str, ...]:
     """Why the host must boot until the wish is in force."""
-    name = f"{wish.name} {wish.version}" if wish.state == "present" else f"{wish.name}'s removal"
+    name = f"{desired.name} {desired.version}" if desired.state == "present" else f"{desired.name}'s removal"
     if changed:
         return (
             (f"{name} is taken only when the host boots",) if (current["rehearsal"] or {}).get("reboot", True) else ()
         )
-    if not _granted(current["running"], wish):
+    if not _granted(current["running"], desired):
         return (f"{name} waits for the host to boot",)
-    if wish.state == "present" and VGPU_MANAGER.match(wish.name) and current["gpus_without_driver"]:
+    if desired.state == "present" and VGPU_MANAGER.match(desired.name) and current["gpus_without_driver"]:
         return (f"{name} is installed but drives no GPU until the host boots",)
     return ()
 
 
-def _unmet(current: Mapping[str, Any], wish: Wish) -> tuple[str, ...]:
+def _unmet(current: Mapping[str, Any], desired: Desired) -> tuple[str, ...]:
     if current["in_maintenance"]:
         return ()
-    return (f"VIB {wish.name} is changed only in maintenance mode: enter it first",)
+    return (f"VIB {desired.name} is changed only in maintenance mode: enter it first",)
 
 
-def _warnings(current: Mapping[str, Any], wish: Wish) -> tuple[str, ...]:
-    removed = [vib for vib in (current["rehearsal"] or {}).get("removes", []) if f"_bootbank_{wish.name}_" not in vib]
+def _warnings(current: Mapping[str, Any], desired: Desired) -> tuple[str, ...]:
+    removed = [
+        vib for vib in (current["rehearsal"] or {}).get("removes", []) if f"_bootbank_{desired.name}_" not in vib
+    ]
     texts = [f"this also removes {', '.join(removed)}"] if removed else []
-    if wish.state == "present" and VGPU_MANAGER.match(wish.name) and current["others"]:
+    if desired.state == "present" and VGPU_MANAGER.match(desired.name) and current["others"]:
         texts.append(f"another vGPU manager is installed: {', '.join(current['others'])}")
     return tuple(texts)
 
 
-def _granted(version: str | None, wish: Wish) -> bool:
+def _granted(version: str | None, desired: Desired) -> bool:
     """Whether a version is what the wish asks for; 550.90.05 means 550.90.05-1OEM.800.1.0.20613240 too."""
-    if wish.state == "absent":
+    if desired.state == "absent":
         return version is None
-    return version is not None and (version == wish.version or version.startswith(f"{wish.version}-"))
+    return version is not None and (version == desired.version or version.startswith(f"{desired.version}-"))
 
 
-def _is_vib(identity: str, wish: Wish) -> bool:
+def _is_vib(identity: str, desired: Desired) -> bool:
     """Whether VENDOR_bootbank_NAME_VERSION is the wished one."""
     _vendor, _middle, rest = identity.partition("_bootbank_")
-    return rest.startswith(f"{wish.name}_") and _granted(rest.removeprefix(f"{wish.name}_"), wish)
+    return rest.startswith(f"{desired.name}_") and _granted(rest.removeprefix(f"{desired.name}_"), desired)
 
 
 def _version(rows: Sequence[Row], name: str) -> str | None:

@@ -16,8 +16,8 @@ from ..vsphere.fleet import Host
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
 from . import mark, planner, port_groups, switch, vmkernel
+from .desired import Desired, PortGroup
 from .planner import GROUP, HOST, SWITCH
-from .wish import PortGroup, Wish
 
 PARALLEL = 16
 SETTLE_SECONDS = 15
@@ -29,7 +29,7 @@ class Fabric:
 
     name = "RDMA fabric"
 
-    def __init__(self, session: Session, wanted: Wish, *, present: bool = True) -> None:
+    def __init__(self, session: Session, wanted: Desired, *, present: bool = True) -> None:
         self.session, self.wanted, self.present, self.target = session, wanted, present, wanted.cluster
         self.hosts: dict[str, Host] = {}
         self.groups: dict[str, port_groups.Group] = {}

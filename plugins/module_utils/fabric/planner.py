@@ -10,14 +10,14 @@ from typing import Any
 from ..errors import Refused
 from ..plan import Plan
 from . import refusals, vmkernel
-from .wish import Adapter, Wish
+from .desired import Adapter, Desired
 
 SWITCH = "switch"
 GROUP, HOST = "port_groups.", "hosts."
 State = Mapping[str, Any]
 
 
-def plan_present(current: State, wanted: Wish) -> Plan:
+def plan_present(current: State, wanted: Desired) -> Plan:
     """Build the fabric, or change what differs."""
     reasons = list(refusals.of(current, wanted))
     if reasons:
@@ -40,7 +40,7 @@ def plan_present(current: State, wanted: Wish) -> Plan:
     )
 
 
-def plan_absent(current: State, wanted: Wish) -> Plan:
+def plan_absent(current: State, wanted: Desired) -> Plan:
     """Take away what this collection built, and nothing else."""
     gone = {
         name: [group for group in net["built"]["adapters"] if vmkernel.on_group(net, wanted.switch, group)]
@@ -60,13 +60,13 @@ def plan_absent(current: State, wanted: Wish) -> Plan:
     return Plan(before=plan.before, after=plan.after, warnings=tuple(refusals.left_behind(current, wanted, gone)))
 
 
-def host_done(net: State, wanted: Wish, name: str) -> bool:
+def host_done(net: State, wanted: Desired, name: str) -> bool:
     """Whether a host shows what is wanted of it."""
     before, after = _host(net, wanted, name)
     return bool(before == after)
 
 
-def host_clear(net: State, wanted: Wish) -> bool:
+def host_clear(net: State, wanted: Desired) -> bool:
     """Whether a host shows nothing any more of what was built on it."""
     built = net["built"] or {"joined": False, "adapters": []}
     left = any(vmkernel.on_group(net, wanted.switch, group) for group in built["adapters"])
@@ -95,7 +95,7 @@ def seen(net: State, switch: str) -> dict[str, Any]:
     return {"uplinks": there["uplinks"], "adapters": adapters, **told}
 
 
-def uplink_of(net: State, wanted: Wish) -> str | None:
+def uplink_of(net: State, wanted: Desired) -> str | None:
     """The card that a host gives: the one named, the one it gives already, or its only RDMA card that is free."""
     if wanted.uplink:
         return wanted.uplink
@@ -106,7 +106,7 @@ def uplink_of(net: State, wanted: Wish) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def device_of(net: State, wanted: Wish, one: Adapter) -> str | None:
+def device_of(net: State, wanted: Desired, one: Adapter) -> str | None:
     """The adapter that is meant: the one named, or the one on the port group."""
     if one.device:
         return one.device if one.device in net["vmkernel"] else None
@@ -114,7 +114,7 @@ def device_of(net: State, wanted: Wish, one: Adapter) -> str | None:
     return found[0] if found else None
 
 
-def _host(net: State, wanted: Wish, name: str) -> tuple[Any, Any]:
+def _host(net: State, wanted: Desired, name: str) -> tuple[Any, Any]:
     """The uplink and the adapters of a host, as they are and as they should be."""
     new = vmkernel.next_devices(net)
     before: dict[str, Any] = {"uplinks": net["switches"].get(wanted.switch, {"uplinks": []})["uplinks"], "adapters": {}}
@@ -152,7 +152,7 @@ def _wanted(one: Adapter, host: str, device: str) -> dict[str, Any]:
     return found if one.services is None else {**found, "services": list(one.services)}
 
 
-def _built(net: State, wanted: Wish, groups: Sequence[str]) -> dict[str, Any]:
+def _built(net: State, wanted: Desired, groups: Sequence[str]) -> dict[str, Any]:
     """What is taken off a host: the adapters that were added, and its membership where it was made."""
     uplinks = net["switches"].get(wanted.switch, {"uplinks": []})["uplinks"] if net["built"]["joined"] else []
     return {
@@ -172,7 +172,7 @@ def _plan(pairs: Mapping[str, tuple[Any, Any]]) -> Plan:
     )
 
 
-def _unmet(current: State, wanted: Wish, plan: Plan) -> Iterator[str]:
+def _unmet(current: State, wanted: Desired, plan: Plan) -> Iterator[str]:
     """Why what could be changed must not be changed now."""
     if not plan.changes:
         return

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..vsphere import properties, tasks
-from ..vsphere.faults import speaking
+from ..vsphere.faults import translating_faults
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
 from . import mark
+from .desired import PortGroup
 from .switch import SECONDS, Place, Switch
-from .wish import PortGroup
 
 # Ports come by themselves as they are needed.
 PORTS = 8
@@ -75,7 +75,7 @@ def make(session: Session, one: Switch, cluster: str, wanted: Sequence[PortGroup
         for group in wanted
     ]
     tried = f"add the port groups {', '.join(group.name for group in wanted)}"
-    with speaking(one.name, tried):
+    with translating_faults(one.name, tried):
         task = one.ref.AddDVPortgroup_Task(specs)
     tasks.wait(session, tasks.Started(task, one.name, tried), SECONDS)
 
@@ -86,7 +86,7 @@ def set_vlan(session: Session, group: Group, vlan: int) -> None:
         configVersion=group.config.configVersion, defaultPortConfig=_setting(vlan)
     )
     tried = f"set VLAN {vlan}"
-    with speaking(group.name, tried):
+    with translating_faults(group.name, tried):
         task = group.ref.ReconfigureDVPortgroup_Task(spec)
     tasks.wait(session, tasks.Started(task, group.name, tried), SECONDS)
 
@@ -95,7 +95,7 @@ def remove(session: Session, groups: Sequence[Group]) -> None:
     """Remove port groups."""
     started = []
     for group in groups:
-        with speaking(group.name, "remove the port group"):
+        with translating_faults(group.name, "remove the port group"):
             started.append(tasks.Started(group.ref.Destroy_Task(), group.name, "remove the port group"))
     for outcome in tasks.wait_all(session, started, SECONDS):
         if isinstance(outcome, Exception):

@@ -9,12 +9,12 @@ from typing import Any
 
 from ..plan import Plan
 from . import vmkernel
-from .wish import Adapter, Wish
+from .desired import Adapter, Desired
 
 State = Mapping[str, Any]
 
 
-def of(current: State, wanted: Wish) -> Iterator[str]:
+def of(current: State, wanted: Desired) -> Iterator[str]:
     """Everything that stands against building the fabric."""
     yield from _names_taken(current, wanted)
     for name, net in current["hosts"].items():
@@ -42,7 +42,7 @@ def other_switch(net: State, card: str, switch: str) -> str | None:
     return next((name for name, one in net["switches"].items() if name != switch and card in one["uplinks"]), None)
 
 
-def in_use(current: State, wanted: Wish, gone: Mapping[str, Sequence[str]], removed: Sequence[str]) -> Iterator[str]:
+def in_use(current: State, wanted: Desired, gone: Mapping[str, Sequence[str]], removed: Sequence[str]) -> Iterator[str]:
     """Who uses what would be taken away."""
     ours = bool(current["switch"] and current["switch"]["ours"])
     for machine in current["machines"]:
@@ -63,7 +63,7 @@ def in_use(current: State, wanted: Wish, gone: Mapping[str, Sequence[str]], remo
         yield from (f"host {name} is on the switch and was not put there by this collection" for name in strangers)
 
 
-def left_behind(current: State, wanted: Wish, gone: Mapping[str, Sequence[str]]) -> Iterator[str]:
+def left_behind(current: State, wanted: Desired, gone: Mapping[str, Sequence[str]]) -> Iterator[str]:
     """What stays although it may not be meant to."""
     if current["switch"] and not current["switch"]["ours"]:
         yield f"switch {wanted.switch} was not built by this collection and stays"
@@ -74,7 +74,7 @@ def left_behind(current: State, wanted: Wish, gone: Mapping[str, Sequence[str]])
             yield f"{net['tagged']} of {name} is tagged for PVRDMA; esxi_pvrdma with state absent takes the tag away"
 
 
-def disturbed(current: State, wanted: Wish, plan: Plan) -> Iterator[str]:
+def disturbed(current: State, wanted: Desired, plan: Plan) -> Iterator[str]:
     """Which running virtual machines with PVRDMA a change would cut off."""
     for change in plan.changes:
         if change.before is None:
@@ -88,7 +88,7 @@ def disturbed(current: State, wanted: Wish, plan: Plan) -> Iterator[str]:
                 yield f"{machine['name']} runs with PVRDMA over the {what} {name or wanted.switch}: power it off first"
 
 
-def unwise(current: State, wanted: Wish) -> Iterator[str]:
+def unwise(current: State, wanted: Desired) -> Iterator[str]:
     """What works, but worse than it could."""
     if wanted.mtu < 9000:
         yield f"switch {wanted.switch} gets MTU {wanted.mtu}; RDMA reaches its full size with 9000"
@@ -98,11 +98,11 @@ def unwise(current: State, wanted: Wish) -> Iterator[str]:
                 yield f"{card} of {name} has no link: look at its cable and its switch port"
 
 
-def _cards(net: State, wanted: Wish) -> list[str]:
+def _cards(net: State, wanted: Desired) -> list[str]:
     return [wanted.uplink] if wanted.uplink else rdma_cards(net)
 
 
-def _names_taken(current: State, wanted: Wish) -> Iterator[str]:
+def _names_taken(current: State, wanted: Desired) -> Iterator[str]:
     for group in wanted.port_groups:
         if group.name in current["taken"] and group.name not in current["port_groups"]:
             yield f"a network named {group.name} is already on {current['taken'][group.name]}"
@@ -117,7 +117,7 @@ def _names_taken(current: State, wanted: Wish) -> Iterator[str]:
         yield f"a network named {wanted.switch} is already on {current['taken'][wanted.switch]}"
 
 
-def _bad_uplink(net: State, wanted: Wish, host: str) -> Iterator[str]:
+def _bad_uplink(net: State, wanted: Desired, host: str) -> Iterator[str]:
     """Why a host cannot give its RDMA card to the switch."""
     cards = rdma_cards(net)
     have = f"its RDMA cards: {', '.join(cards) or 'none'}"
@@ -142,7 +142,7 @@ def _bad_uplink(net: State, wanted: Wish, host: str) -> Iterator[str]:
         yield f"{wanted.switch} of {host} is a standard switch; PVRDMA works over a distributed switch only"
 
 
-def _bad_adapter(net: State, wanted: Wish, one: Adapter, host: str) -> Iterator[str]:
+def _bad_adapter(net: State, wanted: Desired, one: Adapter, host: str) -> Iterator[str]:
     if not one.dhcp and host not in one.addresses:
         yield f"{host} has no address on {one.port_group}; add it to addresses"
     there = vmkernel.on_group(net, wanted.switch, one.port_group)
@@ -152,7 +152,7 @@ def _bad_adapter(net: State, wanted: Wish, one: Adapter, host: str) -> Iterator[
         yield f"{one.device} of {host} is on switch {net['vmkernel'][one.device]['switch']}, not on {wanted.switch}"
 
 
-def _misnamed(net: State, wanted: Wish, host: str) -> Iterator[str]:
+def _misnamed(net: State, wanted: Desired, host: str) -> Iterator[str]:
     """ESXi names a new adapter by the lowest free number; another name cannot be had."""
     new = vmkernel.next_devices(net)
     for one in wanted.adapters:
@@ -165,7 +165,7 @@ def _misnamed(net: State, wanted: Wish, host: str) -> Iterator[str]:
             yield f"the adapter on {one.port_group} of {host} cannot be {one.device}: the host would call it {name}"
 
 
-def _addresses_taken(current: State, wanted: Wish) -> Iterator[str]:
+def _addresses_taken(current: State, wanted: Desired) -> Iterator[str]:
     """Addresses that another adapter of the cluster has already."""
     own = {(host, address) for one in wanted.adapters for host, address in one.addresses.items()}
     for host, address in sorted(own):
@@ -176,7 +176,7 @@ def _addresses_taken(current: State, wanted: Wish) -> Iterator[str]:
                     yield f"{address} for {host} is taken by {device} of {name}"
 
 
-def _is_meant(net: State, wanted: Wish, device: str, address: str) -> bool:
+def _is_meant(net: State, wanted: Desired, device: str, address: str) -> bool:
     """Whether a device is the adapter that is to have the address, so that it is no rival."""
     adapter = net["vmkernel"][device]
     return any(
@@ -186,7 +186,7 @@ def _is_meant(net: State, wanted: Wish, device: str, address: str) -> bool:
     )
 
 
-def _leaves(wanted: Wish, host: str, device: str, net: State, address: str) -> bool:
+def _leaves(wanted: Desired, host: str, device: str, net: State, address: str) -> bool:
     """Whether the adapter that has the address gets another one by this very plan."""
     adapter = net["vmkernel"][device]
     return any(

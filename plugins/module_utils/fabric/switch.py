@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import Refused
 from ..vsphere import properties, tasks
-from ..vsphere.faults import speaking
+from ..vsphere.faults import translating_faults
 from ..vsphere.fleet import Host
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
@@ -82,7 +82,7 @@ def make(session: Session, place: Place, name: str, cluster: str, mtu: int) -> S
         uplinkPortPolicy=vim.DistributedVirtualSwitch.NameArrayUplinkPortPolicy(uplinkPortName=[UPLINK]),
     )
     tried = f"make the distributed switch {name}"
-    with speaking(place.name, tried):
+    with translating_faults(place.name, tried):
         task = place.folder.CreateDVS_Task(vim.DistributedVirtualSwitch.CreateSpec(configSpec=spec))
     made = tasks.wait(session, tasks.Started(task, place.name, tried), SECONDS).result
     return reread(session, name, made)
@@ -112,7 +112,7 @@ def leave(session: Session, one: Switch, hosts: Sequence[Host]) -> None:
 
 def remove(session: Session, one: Switch) -> None:
     """Remove the switch and its port groups."""
-    with speaking(one.name, "remove the switch"):
+    with translating_faults(one.name, "remove the switch"):
         task = one.ref.Destroy_Task()
     tasks.wait(session, tasks.Started(task, one.name, "remove the switch"), SECONDS)
 
@@ -125,6 +125,6 @@ def _member(operation: str, host: Host, uplink: str) -> Any:
 
 def _reconfigure(session: Session, one: Switch, tried: str, **wanted: Any) -> None:
     spec = vim.dvs.VmwareDistributedVirtualSwitch.ConfigSpec(configVersion=one.config.configVersion, **wanted)
-    with speaking(one.name, tried):
+    with translating_faults(one.name, tried):
         task = one.ref.ReconfigureDvs_Task(spec)
     tasks.wait(session, tasks.Started(task, one.name, tried, "run again: what was done is seen"), SECONDS)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..esxi import network
-from ..vsphere.faults import speaking
+from ..vsphere.faults import translating_faults
 from ..vsphere.fleet import Host
 from ..vsphere.sdk import vim
 from . import mark
@@ -65,12 +65,12 @@ def put(host: Host, port: Any, before: Mapping[str, Any] | None, after: Mapping[
     spec = _spec(port, after)
     system = host["configManager.networkSystem"]
     if before is None:
-        with speaking(host.name, f"add a vmkernel adapter on {after['port_group']}"):
+        with translating_faults(host.name, f"add a vmkernel adapter on {after['port_group']}"):
             device = str(system.AddVirtualNic(portgroup="", nic=spec))
     else:
         device = before["device"]
         if _differ(before, after):
-            with speaking(host.name, f"change {device}"):
+            with translating_faults(host.name, f"change {device}"):
                 system.UpdateVirtualNic(device=device, nic=spec)
     _services(host, device, (before or {}).get("services", []), after.get("services"))
 
@@ -78,7 +78,7 @@ def put(host: Host, port: Any, before: Mapping[str, Any] | None, after: Mapping[
 def remove(host: Host, devices: Sequence[str]) -> None:
     """Remove adapters."""
     for device in devices:
-        with speaking(host.name, f"remove {device}"):
+        with translating_faults(host.name, f"remove {device}"):
             host["configManager.networkSystem"].RemoveVirtualNic(device)
 
 
@@ -99,8 +99,8 @@ def _services(host: Host, device: str, before: Sequence[str], after: Sequence[st
         return
     nics = host["configManager.virtualNicManager"]
     for service in sorted(set(after) - set(before)):
-        with speaking(host.name, f"let {device} carry {service}"):
+        with translating_faults(host.name, f"let {device} carry {service}"):
             nics.SelectVnicForNicType(nicType=service, device=device)
     for service in sorted(set(before) - set(after)):
-        with speaking(host.name, f"let {device} carry {service} no more"):
+        with translating_faults(host.name, f"let {device} carry {service} no more"):
             nics.DeselectVnicForNicType(nicType=service, device=device)

@@ -35,17 +35,17 @@ STARTED = ("running", "finished")
 
 def job_state(run_dir: str) -> dict[str, Any]:
     """All that the run directory and the processes tell of the job in it."""
-    wish = supervisor.read(run_dir, supervisor.WISH)
-    if wish is None:
+    desired = supervisor.read(run_dir, supervisor.DESIRED)
+    if desired is None:
         return {"state": "absent"}
     run = supervisor.read(run_dir, supervisor.RUN) or {}
     end = supervisor.read(run_dir, supervisor.END)
     state = _state_word(run, end)
-    told = {key: wish.get(key) for key in ("command", "hosts", *TOLD, *MADE)}
+    told = {key: desired.get(key) for key in ("command", "hosts", *TOLD, *MADE)}
     told.update({key: run.get(key) for key in ("launcher", "job", "started")})
     if state in ("died", "stopped", "finished"):
-        told.update(_end_facts(run_dir, wish, end or {}, state))
-    return {"state": state, "run_id": wish["id"], **told}
+        told.update(_end_facts(run_dir, desired, end or {}, state))
+    return {"state": state, "run_id": desired["id"], **told}
 
 
 def _state_word(run: Mapping[str, Any], end: Mapping[str, Any] | None) -> str:
@@ -62,10 +62,10 @@ def _is_supervised(run: Mapping[str, Any]) -> bool:
     return bool(run) and supervisor.is_alive(run["supervisor"])
 
 
-def _end_facts(run_dir: str, wish: Mapping[str, Any], end: Mapping[str, Any], state: str) -> dict[str, Any]:
+def _end_facts(run_dir: str, desired: Mapping[str, Any], end: Mapping[str, Any], state: str) -> dict[str, Any]:
     facts = {"ended": end.get("ended"), "exit_code": end.get("exit_code"), "left": end.get("left", {})}
     if state == "died":
-        cause = cause_of(_last_output(run_dir), end.get("exit_code"), wish["nodes_of_ranks"])
+        cause = cause_of(_last_output(run_dir), end.get("exit_code"), desired["nodes_of_ranks"])
         sentence = cause.sentence
         space = os.statvfs(run_dir)
         if space.f_bavail * space.f_frsize < FULL_BYTES:
@@ -119,8 +119,8 @@ class TrainingJob:
             self._start()
 
     def _must_be_same(self) -> None:
-        wish = supervisor.read(self._run_dir, supervisor.WISH) or {}
-        differs = [key for key in ASKED if wish.get(key) != self._params[key]]
+        desired = supervisor.read(self._run_dir, supervisor.DESIRED) or {}
+        differs = [key for key in ASKED if desired.get(key) != self._params[key]]
         if differs:
             raise self._refused(f"it holds a job with another {', '.join(differs)}")
 
@@ -155,7 +155,7 @@ class TrainingJob:
     def _claim(self) -> None:
         os.makedirs(self._run_dir, mode=0o755, exist_ok=True)
         job, run_id = self._job(), uuid.uuid4().hex
-        wish = {
+        desired = {
             **{key: self._params[key] for key in (*ASKED, *TOLD)},
             **_script_facts(self._params["script"]),
             "id": run_id,
@@ -165,9 +165,9 @@ class TrainingJob:
             "mpirun_command": mpirun.command_of(job, supervisor.MARK, os.geteuid() == 0),
             "mpirun_environment": dict(job.environment),
         }
-        handle = os.open(os.path.join(self._run_dir, supervisor.WISH), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        handle = os.open(os.path.join(self._run_dir, supervisor.DESIRED), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with open(handle, "w", encoding="utf-8") as file:
-            json.dump(wish, file, indent=1, sort_keys=True)
+            json.dump(desired, file, indent=1, sort_keys=True)
         with open(os.path.join(self._run_dir, PROGRAM), "w", encoding="utf-8") as file:
             file.write(_program_text())
 
@@ -183,7 +183,7 @@ class TrainingJob:
             begun.returncode = 0
         if "error" in answer:
             # Nothing ran: the directory is free for another try.
-            os.unlink(os.path.join(self._run_dir, supervisor.WISH))
+            os.unlink(os.path.join(self._run_dir, supervisor.DESIRED))
             raise Failed(self.target, f"start {self._params['mpirun']}", answer["error"])
 
     def _stop(self) -> None:

@@ -24,7 +24,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Iterator
 
 MARK = "DML_RUN_ID"
-WISH, RUN, OUTPUT, END = "wish.json", "run.json", "output.log", "end.json"
+DESIRED, RUN, OUTPUT, END = "wish.json", "run.json", "output.log", "end.json"
 # A job that filled the disk must still be able to say so: the room for its end is taken before it begins.
 END_BYTES = 8192
 LOOK_SECONDS = 0.2
@@ -148,25 +148,25 @@ def find_job(run_id: str, launcher: int) -> str:
     return ""
 
 
-def sweep_nodes(wish: dict[str, Any], run: dict[str, Any], grace: float) -> dict[str, str]:
+def sweep_nodes(desired: dict[str, Any], run: dict[str, Any], grace: float) -> dict[str, str]:
     """End the job's processes on every node; what could not be ended, or not be looked for, by node."""
-    nodes = list(wish["nodes"])
+    nodes = list(desired["nodes"])
     with ThreadPoolExecutor(max_workers=16) as pool:
-        faults = list(pool.map(lambda node: _sweep(node, wish, run, grace), nodes))
+        faults = list(pool.map(lambda node: _sweep(node, desired, run, grace), nodes))
     return {node: fault for node, fault in zip(nodes, faults) if fault}
 
 
-def _sweep(node: str, wish: dict[str, Any], run: dict[str, Any], grace: float) -> str:
+def _sweep(node: str, desired: dict[str, Any], run: dict[str, Any], grace: float) -> str:
     job = run.get("job") or ""
-    if node in (*wish["here"], "localhost", "127.0.0.1"):
+    if node in (*desired["here"], "localhost", "127.0.0.1"):
         result = sweep(run["id"], job, grace)
     else:
-        program = shlex.join([wish["remote_python"], "-", "sweep", run["id"], job, str(grace)])
+        program = shlex.join([desired["remote_python"], "-", "sweep", run["id"], job, str(grace)])
         with open(__file__, encoding="utf-8") as text:
             source = text.read()
         try:
             answer = subprocess.run(  # noqa: S603 # the user's own remote shell
-                [*shlex.split(wish["remote_shell"]), node, program],
+                [*shlex.split(desired["remote_shell"]), node, program],
                 input=source,
                 capture_output=True,
                 text=True,
@@ -183,13 +183,13 @@ def _sweep(node: str, wish: dict[str, Any], run: dict[str, Any], grace: float) -
 
 def supervise(folder: str) -> None:
     """Run the job of a run directory to its end."""
-    wish = _must_read(folder, WISH)
+    desired = _must_read(folder, DESIRED)
     with open(os.path.join(folder, END), "wb") as room:
         room.write(b" " * END_BYTES)
         os.fsync(room.fileno())
     signal.signal(signal.SIGTERM, _raise_stop)
-    launcher = _launch(folder, wish)
-    run = {"id": wish["id"], "launcher": identity(launcher.pid), "supervisor": identity(os.getpid()), "job": None}
+    launcher = _launch(folder, desired)
+    run = {"id": desired["id"], "launcher": identity(launcher.pid), "supervisor": identity(os.getpid()), "job": None}
     run["started"] = time.time()
     try:
         write(folder, RUN, run)
@@ -198,14 +198,14 @@ def supervise(folder: str) -> None:
     except BaseException:
         launcher.kill()
         launcher.wait()
-        sweep_nodes(wish, run, KILL_SECONDS)
+        sweep_nodes(desired, run, KILL_SECONDS)
         raise
-    _finish(folder, wish, run, stopped, launcher.returncode)
+    _finish(folder, desired, run, stopped, launcher.returncode)
 
 
 def end(folder: str) -> None:
     """End a job whose supervisor is gone."""
-    wish, run = _must_read(folder, WISH), _must_read(folder, RUN)
+    desired, run = _must_read(folder, DESIRED), _must_read(folder, RUN)
     deadline = time.monotonic() + KILL_SECONDS
     for number in (signal.SIGTERM, signal.SIGKILL):
         while is_alive(run["launcher"]) and time.monotonic() < deadline:
@@ -213,7 +213,7 @@ def end(folder: str) -> None:
                 os.kill(run["launcher"]["pid"], number)
             time.sleep(LOOK_SECONDS)
         deadline += KILL_SECONDS
-    _finish(folder, wish, run, True, None)
+    _finish(folder, desired, run, True, None)
 
 
 def _must_read(folder: str, name: str) -> dict[str, Any]:
@@ -223,15 +223,15 @@ def _must_read(folder: str, name: str) -> dict[str, Any]:
     return content
 
 
-def _launch(folder: str, wish: dict[str, Any]) -> subprocess.Popen[bytes]:
+def _launch(folder: str, desired: dict[str, Any]) -> subprocess.Popen[bytes]:
     with open(os.path.join(folder, OUTPUT), "ab") as output:
         return subprocess.Popen(  # noqa: S603 # the job that was asked for
-            wish["mpirun_command"],
+            desired["mpirun_command"],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
             cwd=folder,
-            env={**os.environ, **wish["mpirun_environment"], MARK: wish["id"]},
+            env={**os.environ, **desired["mpirun_environment"], MARK: desired["id"]},
             start_new_session=True,
         )
 
@@ -260,10 +260,10 @@ def _wait(folder: str, run: dict[str, Any], launcher: subprocess.Popen[bytes]) -
     return False
 
 
-def _finish(folder: str, wish: dict[str, Any], run: dict[str, Any], stopped: bool, code: int | None) -> None:
+def _finish(folder: str, desired: dict[str, Any], run: dict[str, Any], stopped: bool, code: int | None) -> None:
     ended: dict[str, Any] = {"ended": time.time(), "stopped": stopped, "exit_code": code, "left": {}}
     write_end(folder, {**ended, "swept": False})
-    left = sweep_nodes(wish, run, KILL_SECONDS)
+    left = sweep_nodes(desired, run, KILL_SECONDS)
     ended["left"] = {node: fault[:200] for node, fault in list(left.items())[:20]}
     write_end(folder, {**ended, "swept": True})
 

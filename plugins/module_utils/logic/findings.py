@@ -27,7 +27,7 @@ class Finding:
         return {**asdict(self), "text": f"{self.object}: {self.text.rstrip('.')}."}
 
 
-def told(found: Iterable[Finding]) -> list[dict[str, Any]]:
+def as_dicts(found: Iterable[Finding]) -> list[dict[str, Any]]:
     """Findings as plain data, each once: stops first, then by object."""
     unique = list(dict.fromkeys(found))
     return [one.plain for one in sorted(unique, key=lambda one: (ORDER.index(one.severity), one.object, one.rule))]
@@ -62,11 +62,6 @@ def said_of(name: str, text: Any) -> str:
     start, sentence = f"{name}: ", str(text)
     # Workers may run Python 3.8, which has no removeprefix.
     return sentence[len(start) :] if sentence.startswith(start) else sentence
-
-
-def numbers(version: Any) -> tuple[int, ...]:
-    """A version as numbers, to compare."""
-    return tuple(int(part) for part in str(version or "").split(".") if part.isdigit())
 
 
 def listed(names: Iterable[str], most: int = 5) -> str:

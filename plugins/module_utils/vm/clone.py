@@ -10,12 +10,12 @@ from typing import Any
 
 from ..errors import NotFound, Refused
 from ..vsphere import properties, tasks
-from ..vsphere.faults import speaking
+from ..vsphere.faults import translating_faults
 from ..vsphere.sdk import vim
 from . import mark
+from .desired import Desired
 from .machine import Machine
 from .site import Site
-from .wish import Wish
 
 LINKED = "linked"
 
@@ -37,22 +37,22 @@ class Places:
         self.site = site
         self._known: dict[Any, Sequence[properties.Found]] = {}
 
-    def of(self, wish: Wish, template: Machine) -> Place:
+    def of(self, desired: Desired, template: Machine) -> Place:
         """The place of a new worker; refused before anything is written where a part of it is missing."""
-        folder = self._named(vim.Folder, wish["folder"], "folder") if wish["folder"] else template["parent"]
-        pool = self._pool(wish["resource_pool"]) if wish["resource_pool"] else self.site.values["resourcePool"]
-        snapshot = _snapshot(wish, template) if wish["clone"] == LINKED else None
-        return Place(folder, pool, self._datastore(wish, template), snapshot)
+        folder = self._named(vim.Folder, desired["folder"], "folder") if desired["folder"] else template["parent"]
+        pool = self._pool(desired["resource_pool"]) if desired["resource_pool"] else self.site.values["resourcePool"]
+        snapshot = _snapshot(desired, template) if desired["clone"] == LINKED else None
+        return Place(folder, pool, self._datastore(desired, template), snapshot)
 
-    def _datastore(self, wish: Wish, template: Machine) -> Any:
+    def _datastore(self, desired: Desired, template: Machine) -> Any:
         here = {ref._moId: ref for ref in self.site.values.get("datastore") or []}
-        if wish["datastore"]:
-            return self._named(vim.Datastore, wish["datastore"], "datastore", set(here))
+        if desired["datastore"]:
+            return self._named(vim.Datastore, desired["datastore"], "datastore", set(here))
         same = [ref for ref in template["datastore"] or [] if ref._moId in here]
         if same:
             return same[0]
         said = f"the datastore of its template is not one of cluster {self.site.name}"
-        raise Refused(wish.name, "choose its datastore", said, "name a datastore")
+        raise Refused(desired.name, "choose its datastore", said, "name a datastore")
 
     def _pool(self, name: str) -> Any:
         pools = self._all(vim.ResourcePool, ("name", "owner"))
@@ -83,10 +83,10 @@ class Places:
         return self._known[kind]
 
 
-def begin(site: Site, wish: Wish, template: Machine, place: Place, host: str) -> tasks.Started:
+def begin(site: Site, desired: Desired, template: Machine, place: Place, host: str) -> tasks.Started:
     """Begin to clone the template; the task's result is the new machine."""
     # The clone says by itself what it is: a run that is killed now is gone on with.
-    building = vim.option.OptionValue(key=mark.BUILDING, value=wish.name)
+    building = vim.option.OptionValue(key=mark.BUILDING, value=desired.name)
     spec = vim.vm.CloneSpec(
         location=vim.vm.RelocateSpec(
             host=site.host_named(host),
@@ -100,20 +100,20 @@ def begin(site: Site, wish: Wish, template: Machine, place: Place, host: str) ->
         config=vim.vm.ConfigSpec(extraConfig=[building]),
     )
     tried = f"clone it from {template.name}"
-    with speaking(wish.name, tried):
-        task = template.ref.CloneVM_Task(folder=place.folder, name=wish.name, spec=spec)
-    return tasks.Started(task, wish.name, tried)
+    with translating_faults(desired.name, tried):
+        task = template.ref.CloneVM_Task(folder=place.folder, name=desired.name, spec=spec)
+    return tasks.Started(task, desired.name, tried)
 
 
-def _snapshot(wish: Wish, template: Machine) -> Any:
+def _snapshot(desired: Desired, template: Machine) -> Any:
     """The snapshot of a linked clone: the named one, or the current one."""
     info = template["snapshot"]
     found = info.currentSnapshot if info else None
-    if wish["snapshot"]:
-        found = _in_tree(info.rootSnapshotList if info else [], wish["snapshot"])
+    if desired["snapshot"]:
+        found = _in_tree(info.rootSnapshotList if info else [], desired["snapshot"])
     if found is None:
-        said = f"{template.name} has no snapshot" + (f" named {wish['snapshot']!r}" if wish["snapshot"] else "")
-        raise Refused(wish.name, "make a linked clone", said, "take a snapshot of it, or choose clone: full")
+        said = f"{template.name} has no snapshot" + (f" named {desired['snapshot']!r}" if desired["snapshot"] else "")
+        raise Refused(desired.name, "make a linked clone", said, "take a snapshot of it, or choose clone: full")
     return found
 
 

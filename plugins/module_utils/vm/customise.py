@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import Refused
+from .desired import Desired
 from .nics import MANAGEMENT, RDMA
-from .wish import Wish
 
 METADATA, USERDATA = "guestinfo.metadata", "guestinfo.userdata"
 ENCODING = ".encoding"
@@ -31,13 +31,13 @@ def facts(extra: Mapping[str, str]) -> dict[str, Any] | None:
     return {"metadata": _decode(extra, METADATA), "userdata": _decode(extra, USERDATA)}
 
 
-def wanted(wish: Wish, after: Mapping[str, Any]) -> dict[str, Any] | None:
+def wanted(desired: Desired, after: Mapping[str, Any]) -> dict[str, Any] | None:
     """What the guest should be told; ``after`` has the network cards as they will be."""
-    guest = wish["guest"]
+    guest = desired["guest"]
     if guest is None:
         return None
-    host_name = guest.get("hostname") or wish.name
-    metadata: dict[str, Any] = {"local-hostname": host_name, **_network(wish, guest, after)}
+    host_name = guest.get("hostname") or desired.name
+    metadata: dict[str, Any] = {"local-hostname": host_name, **_network(desired, guest, after)}
     users = [{"name": guest["user"], "sudo": "ALL=(ALL) NOPASSWD:ALL", "shell": "/bin/bash"}] if "user" in guest else []
     userdata: dict[str, Any] = {"hostname": host_name, "manage_etc_hosts": True}
     if guest.get("ssh_keys"):
@@ -48,7 +48,7 @@ def wanted(wish: Wish, after: Mapping[str, Any]) -> dict[str, Any] | None:
     told = {"metadata": metadata, "userdata": userdata}
     # cloud-init acts once for each instance: what is told anew makes a new one.
     digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:12]
-    return {**told, "metadata": {"instance-id": f"{wish.name}-{digest}", **metadata}}
+    return {**told, "metadata": {"instance-id": f"{desired.name}-{digest}", **metadata}}
 
 
 def options(told: Mapping[str, Any]) -> dict[str, str]:
@@ -59,36 +59,36 @@ def options(told: Mapping[str, Any]) -> dict[str, str]:
     return {**encoded, **{f"{key}{ENCODING}": "base64" for key in texts}}
 
 
-def _network(wish: Wish, guest: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+def _network(desired: Desired, guest: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
     """The addresses of the cards that were asked for; without any, the guest does as its template does."""
-    if wish[MANAGEMENT] is None:
+    if desired[MANAGEMENT] is None:
         if asked := [key for key in ADDRESSING if guest.get(key)]:
             said = "its management card is not asked for, so nobody knows the card's address"
-            raise Refused(wish.name, f"tell its guest {', '.join(asked)}", said, "give management_nic as well")
+            raise Refused(desired.name, f"tell its guest {', '.join(asked)}", said, "give management_nic as well")
         return {}
-    cards = {"management": _card(wish, after[MANAGEMENT]["mac"], guest.get("address") or DHCP)}
+    cards = {"management": _card(desired, after[MANAGEMENT]["mac"], guest.get("address") or DHCP)}
     if guest.get("gateway"):
         cards["management"]["routes"] = [{"to": "0.0.0.0/0", "via": guest["gateway"]}]
     if guest.get("dns"):
         cards["management"]["nameservers"] = {"addresses": list(guest["dns"])}
     if guest.get("rdma_address"):
-        if wish[RDMA] is None:
-            raise Refused(wish.name, "set its RDMA address", "it has no RDMA card", "give rdma_nic as well")
-        cards["rdma"] = _card(wish, after[RDMA]["mac"], guest["rdma_address"])
+        if desired[RDMA] is None:
+            raise Refused(desired.name, "set its RDMA address", "it has no RDMA card", "give rdma_nic as well")
+        cards["rdma"] = _card(desired, after[RDMA]["mac"], guest["rdma_address"])
         cards["rdma"]["mtu"] = guest.get("rdma_mtu") or JUMBO
     return {"network": {"version": 2, "ethernets": cards}}
 
 
-def _card(wish: Wish, mac: str, address: str) -> dict[str, Any]:
+def _card(desired: Desired, mac: str, address: str) -> dict[str, Any]:
     match = {"match": {"macaddress": mac}}
     if address == DHCP:
         return {**match, "dhcp4": True}
     try:
         ipaddress.ip_interface(address)
     except ValueError as error:
-        raise Refused(wish.name, "set its address", str(error), "write it as 10.0.0.11/24, or dhcp") from error
+        raise Refused(desired.name, "set its address", str(error), "write it as 10.0.0.11/24, or dhcp") from error
     if "/" not in address:
-        raise Refused(wish.name, "set its address", f"{address} has no prefix length", f"write it as {address}/24")
+        raise Refused(desired.name, "set its address", f"{address} has no prefix length", f"write it as {address}/24")
     return {**match, "dhcp4": False, "addresses": [address]}
 
 

@@ -12,8 +12,8 @@ from ..errors import Refused
 from ..logic.placement import gpu_slots, mmio
 from ..logic.placement.place import Demand, Wanted
 from ..vsphere.sdk import vim
+from .desired import Desired, Gpu
 from .machine import Machine
-from .wish import Gpu, Wish
 
 NVIDIA = 0x10DE
 USE_MMIO, MMIO_SIZE = "pciPassthru.use64bitMMIO", "pciPassthru.64bitMMIOSizeGB"
@@ -62,9 +62,9 @@ def pair(wanted: Sequence[Gpu], there: Sequence[Held]) -> tuple[list[Held], list
     return kept, missing, left
 
 
-def after(wish: Wish, there: Sequence[Held]) -> list[str]:
+def after(desired: Desired, there: Sequence[Held]) -> list[str]:
     """The GPUs as they would be, in words."""
-    kept, missing, _left = pair(wish.gpus or (), there)
+    kept, missing, _left = pair(desired.gpus or (), there)
     return texts([*(one.gpu for one in kept), *missing])
 
 
@@ -79,11 +79,11 @@ def demand_of(gpus: Sequence[Gpu], memory_mb: int, cpus: int) -> Demand:
     )
 
 
-def window_of(wish: Wish, memory_of: Callable[[Wanted], int | None]) -> int:
+def window_of(desired: Desired, memory_of: Callable[[Wanted], int | None]) -> int:
     """The 64-bit memory window for its GPUs, in gigabytes."""
-    if wish["mmio_gb"] is not None:
-        return int(wish["mmio_gb"])
-    return mmio.window_gb(size for gpu in wish.gpus or () for size in _sizes(wish.name, gpu, memory_of))
+    if desired["mmio_gb"] is not None:
+        return int(desired["mmio_gb"])
+    return mmio.window_gb(size for gpu in desired.gpus or () for size in _sizes(desired.name, gpu, memory_of))
 
 
 def _sizes(name: str, gpu: Gpu, memory_of: Callable[[Wanted], int | None]) -> Iterator[float]:
@@ -111,9 +111,9 @@ def window_options(size: int) -> dict[str, str]:
     return {USE_MMIO: "TRUE" if size else "", MMIO_SIZE: str(size) if size else ""}
 
 
-def passthrough(wish: Wish) -> bool:
+def passthrough(desired: Desired) -> bool:
     """Whether it has a device of its host."""
-    return any(not gpu.profile and not gpu.group for gpu in wish.gpus or ())
+    return any(not gpu.profile and not gpu.group for gpu in desired.gpus or ())
 
 
 @dataclass(frozen=True)
@@ -126,9 +126,9 @@ class Sources:
     group: Callable[[str], Sequence[Any]]
 
 
-def change(spec: Any, wish: Wish, machine: Machine, sources: Sources, new_key: Iterator[int]) -> None:
+def change(spec: Any, desired: Desired, machine: Machine, sources: Sources, new_key: Iterator[int]) -> None:
     """Put what differs into a ConfigSpec."""
-    kept, missing, too_many = pair(wish.gpus or (), held(machine))
+    kept, missing, too_many = pair(desired.gpus or (), held(machine))
     if any(gpu.group for gpu in (*missing, *(one.gpu for one in too_many))):
         # The groups that stay are named with those that come; one that is not named goes.
         stay = [one.group for one in kept if one.gpu.group]
@@ -198,12 +198,12 @@ def _gpu(backing: Any) -> Gpu | None:
     return None
 
 
-def _same(wish: Gpu, there: Gpu) -> bool:
-    if wish.profile or wish.group:
-        return (wish.profile, wish.group) == (there.profile, there.group)
+def _same(desired: Gpu, there: Gpu) -> bool:
+    if desired.profile or desired.group:
+        return (desired.profile, desired.group) == (there.profile, there.group)
     if there.profile or there.group:
         return False
-    device, other = wish.device, there.device
+    device, other = desired.device, there.device
     labelled_only = not device.kind and not device.address and bool(other.kind)
     kinds_agree = labelled_only or device.kind == other.kind
     return kinds_agree and device.label == other.label and device.address == other.address

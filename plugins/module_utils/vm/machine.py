@@ -71,7 +71,7 @@ class Machine:
     @property
     def host(self) -> str:
         """The object id of its host."""
-        return _id(self["runtime.host"])
+        return properties.id_of(self["runtime.host"])
 
     @property
     def extra(self) -> dict[str, str]:
@@ -99,7 +99,3 @@ def read(session: Session, refs: Sequence[Any]) -> dict[str, Machine]:
     paths = (*PATHS, GROUPS) if session.api_version >= GROUPS_SINCE else PATHS
     found = properties.read_many(session, refs, paths)
     return {ref._moId: Machine(session, ref, found.get(ref._moId, {})) for ref in refs}
-
-
-def _id(ref: Any) -> str:
-    return str(ref._moId) if ref is not None else ""

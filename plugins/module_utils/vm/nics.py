@@ -10,9 +10,9 @@ from typing import Any
 
 from ..errors import Refused
 from ..vsphere.sdk import vim
+from .desired import PROTOCOL, Desired
 from .machine import Machine
 from .networks import Networks
-from .wish import PROTOCOL, Wish
 
 RDMA, MANAGEMENT = "rdma_nic", "management_nic"
 # VMware's own range for addresses that are chosen by hand: the fourth byte ends at 3f.
@@ -40,17 +40,17 @@ def facts(machine: Machine, networks: Networks) -> dict[str, Any]:
     }
 
 
-def wanted(wish: Wish, current: Mapping[str, Any], networks: Networks, macs: Mapping[str, str]) -> dict[str, Any]:
+def wanted(desired: Desired, current: Mapping[str, Any], networks: Networks, macs: Mapping[str, str]) -> dict[str, Any]:
     """The cards as they should be."""
     after: dict[str, Any] = {}
     for key in (MANAGEMENT, RDMA):
-        given = wish[key]
+        given = desired[key]
         if given is None:
             continue
         network = networks.named(given["portgroup"])
         if key == RDMA and not network.key:
             said = f"{network.name} is on a standard switch, where PVRDMA does not work"
-            raise Refused(wish.name, "give it its PVRDMA card", said, "name a port group of the RDMA switch")
+            raise Refused(desired.name, "give it its PVRDMA card", said, "name a port group of the RDMA switch")
         there = current.get(key) or {}
         mac = given.get("mac", "").lower() or there.get("mac") or macs.get(key)
         after[key] = {"portgroup": network.name, "mac": mac, "connected": True}
@@ -68,10 +68,10 @@ def change(spec: Any, after: Mapping[str, Any], machine: Machine, networks: Netw
         (management_card(machine), MANAGEMENT, vim.vm.device.VirtualVmxnet3),
         (rdma[0] if rdma else None, RDMA, vim.vm.device.VirtualVmxnet3Vrdma),
     ):
-        wish = after.get(key)
-        if wish is None or wish == now[key]:
+        desired = after.get(key)
+        if desired is None or desired == now[key]:
             continue
-        changed = _card(card or kind(key=next(new_key)), wish, now[key] or {}, networks)
+        changed = _card(card or kind(key=next(new_key)), desired, now[key] or {}, networks)
         operation = "edit" if card else "add"
         spec.deviceChange.append(vim.vm.device.VirtualDeviceSpec(operation=operation, device=changed))
     for card in rdma[1:] if after.get("rdma_nics") == 1 else []:
@@ -105,14 +105,14 @@ def _facts(card: Any, networks: Networks) -> Any:
     }
 
 
-def _card(card: Any, wish: Mapping[str, Any], now: Mapping[str, Any], networks: Networks) -> Any:
+def _card(card: Any, desired: Mapping[str, Any], now: Mapping[str, Any], networks: Networks) -> Any:
     """The card, changed where it differs: an address that is only read must not be written."""
-    if wish["portgroup"] != now.get("portgroup"):
-        card.backing = networks.named(wish["portgroup"]).backing()
-    if wish["mac"] and wish["mac"] != now.get("mac"):
-        card.addressType, card.macAddress = "manual", wish["mac"]
-    if "protocol" in wish:
-        card.deviceProtocol = wish["protocol"]
+    if desired["portgroup"] != now.get("portgroup"):
+        card.backing = networks.named(desired["portgroup"]).backing()
+    if desired["mac"] and desired["mac"] != now.get("mac"):
+        card.addressType, card.macAddress = "manual", desired["mac"]
+    if "protocol" in desired:
+        card.deviceProtocol = desired["protocol"]
     card.connectable = vim.vm.device.VirtualDevice.ConnectInfo(
         startConnected=True, allowGuestControl=True, connected=True
     )

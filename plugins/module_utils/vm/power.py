@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import TimedOut
 from ..vsphere import properties, tasks
-from ..vsphere.faults import speaking
+from ..vsphere.faults import translating_faults
 from .machine import Machine
 
 RUNNING = "guestToolsRunning"
@@ -60,7 +60,7 @@ def no_address(name: str, seconds: int) -> TimedOut:
 
 
 def _shut_down(machine: Machine, seconds: int) -> bool:
-    with speaking(machine.name, "shut its guest down"):
+    with translating_faults(machine.name, "shut its guest down"):
         machine.ref.ShutdownGuest()
     deadline = time.monotonic() + seconds
     for values in properties.watch(machine.session, [machine.ref], ("runtime.powerState",), deadline):
@@ -78,6 +78,6 @@ def _let_end(machine: Machine, seconds: int) -> None:
 
 
 def _run(machine: Machine, tried: str, call: Any, seconds: int, remedy: str = "") -> None:
-    with speaking(machine.name, tried, remedy):
+    with translating_faults(machine.name, tried, remedy):
         task = call()
     tasks.wait(machine.session, tasks.Started(task, machine.name, tried, remedy), seconds)

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import NotFound
 from ..vsphere import custom_fields, fleet, properties
-from ..vsphere.faults import speaking
+from ..vsphere.faults import translating_faults
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
 from . import hosts, machine, mark, networks
@@ -64,7 +64,7 @@ class Site:
         workers = [
             str(values["name"])
             for _ref, values in self._light
-            if _id(values.get("runtime.host")) == host
+            if properties.id_of(values.get("runtime.host")) == host
             and values["name"] not in names
             and (mark.read(values["name"], self.definitions, values.get("customValue")) or {}).get("cluster")
             == self.name
@@ -90,7 +90,7 @@ class Site:
     @cached_property
     def hot_migrate(self) -> bool:
         """Whether this vCenter moves machines with a vGPU while they run."""
-        with speaking(self.session.server, f"read its option {HOT_MIGRATE}"):
+        with translating_faults(self.session.server, f"read its option {HOT_MIGRATE}"):
             try:
                 found = self.session.content.setting.QueryOptions(HOT_MIGRATE)
             except vim.fault.InvalidName:
@@ -99,7 +99,7 @@ class Site:
 
     def target(self, host: str) -> Any:
         """What a host offers to virtual machines, as its environment browser tells."""
-        with speaking(host, "ask what it offers to virtual machines"):
+        with translating_faults(host, "ask what it offers to virtual machines"):
             return self.values["environmentBrowser"].QueryConfigTarget(self.host_named(host))
 
     def groups(self, host: str) -> list[str]:
@@ -125,14 +125,10 @@ class Site:
             for ref, values in self._light
             if values["name"] not in wanted
             and values.get("runtime.powerState") == "poweredOn"
-            and _id(values.get("runtime.host")) in self.hosts
+            and properties.id_of(values.get("runtime.host")) in self.hosts
         ]
         self._running = {}
         found: Mapping[str, properties.Values] = properties.read_many(self.session, refs, machine.HOLDING)
         for ref in refs:
             one = Machine(self.session, ref, found.get(ref._moId, {}))
             self._running.setdefault(one.host, []).append(one)
-
-
-def _id(ref: Any) -> str:
-    return str(ref._moId) if ref is not None else ""

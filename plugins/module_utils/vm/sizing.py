@@ -9,8 +9,8 @@ from typing import Any
 
 from ..errors import Refused
 from ..vsphere.sdk import vim
+from .desired import Desired
 from .machine import Machine
-from .wish import Wish
 
 NUMA = "numa."
 PLAIN = ("cpus", "cores_per_socket", "memory_mb", "latency_sensitivity", "annotation")
@@ -37,27 +37,27 @@ def facts(machine: Machine) -> dict[str, Any]:
     }
 
 
-def wanted(wish: Wish, current: Mapping[str, Any], host_mhz: int) -> dict[str, Any]:
+def wanted(desired: Desired, current: Mapping[str, Any], host_mhz: int) -> dict[str, Any]:
     """The size as it should be; ``host_mhz`` is the clock of the host that it is to run on."""
-    after = {key: wish[key] for key in PLAIN if wish[key] is not None}
-    if wish["reserve_memory"]:
+    after = {key: desired[key] for key in PLAIN if desired[key] is not None}
+    if desired["reserve_memory"]:
         after["memory_reserved"] = True
-    if wish["numa"] is not None:
-        after["numa"] = {**(current.get("numa") or {}), **{key: str(value) for key, value in wish["numa"].items()}}
-    if wish["latency_sensitivity"] == "high":
+    if desired["numa"] is not None:
+        after["numa"] = {**(current.get("numa") or {}), **{key: str(value) for key, value in desired["numa"].items()}}
+    if desired["latency_sensitivity"] == "high":
         # Without a CPU reservation such a machine is not started, or not pinned.
         need = int(after.get("cpus") or current.get("cpus") or 1) * host_mhz
         after["cpu_reserved_mhz"] = max(need, int(current.get("cpu_reserved_mhz") or 0))
-    if wish["disks_gb"] is not None:
-        after["disks_gb"] = _disks(wish, current.get("disks_gb") or [])
+    if desired["disks_gb"] is not None:
+        after["disks_gb"] = _disks(desired, current.get("disks_gb") or [])
     return after
 
 
-def refuse_firmware(wish: Wish, there: str | None) -> None:
+def refuse_firmware(desired: Desired, there: str | None) -> None:
     """An installed system boots by the firmware that it was installed with."""
-    if wish["firmware"] and there and wish["firmware"] != there:
+    if desired["firmware"] and there and desired["firmware"] != there:
         said = f"it has {there}, and an installed system does not boot by another firmware"
-        raise Refused(wish.name, f"give it {wish['firmware']} firmware", said, "take a template that has it")
+        raise Refused(desired.name, f"give it {desired['firmware']} firmware", said, "take a template that has it")
 
 
 def change(spec: Any, after: Mapping[str, Any], machine: Machine, new_key: Iterator[int]) -> None:
@@ -87,13 +87,13 @@ def _give_memory(spec: Any, after: Mapping[str, Any]) -> None:
         spec.memoryAllocation = vim.ResourceAllocationInfo(reservation=spec.memoryMB)
 
 
-def _disks(wish: Wish, there: list[int]) -> list[int]:
+def _disks(desired: Desired, there: list[int]) -> list[int]:
     """The disks: given ones may grow or come anew, others stay."""
-    for now, size in zip(there, wish["disks_gb"]):
+    for now, size in zip(there, desired["disks_gb"]):
         if size < now:
             said = f"it has {now} GB, and a disk cannot shrink"
-            raise Refused(wish.name, f"give it a disk of {size} GB", said, f"ask for {now} GB or more")
-    return [*wish["disks_gb"], *there[len(wish["disks_gb"]) :]]
+            raise Refused(desired.name, f"give it a disk of {size} GB", said, f"ask for {now} GB or more")
+    return [*desired["disks_gb"], *there[len(desired["disks_gb"]) :]]
 
 
 def _disk_changes(sizes: list[int], machine: Machine, new_key: Iterator[int]) -> Iterator[Any]:

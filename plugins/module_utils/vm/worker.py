@@ -11,12 +11,12 @@ from typing import Any
 from ..errors import NotFound, Refused
 from ..plan import POWER_OFF, Plan
 from ..vsphere import tasks
-from ..vsphere.faults import speaking
+from ..vsphere.faults import translating_faults
 from ..vsphere.sdk import vim
 from . import clone, customise, gpu, mark, nics, power, sizing
-from .crew import Crew
+from .desired import Desired
 from .machine import Machine
-from .wish import Wish
+from .worker_set import WorkerSet
 
 # What vSphere changes only while the machine is off; what cloud-init is told it reads at the next boot.
 COLD = (
@@ -43,86 +43,86 @@ class Worker:
 
     name = "worker VM"
 
-    def __init__(self, crew: Crew, wish: Wish) -> None:
-        self.crew, self.wish, self.target = crew, wish, wish.name
+    def __init__(self, worker_set: WorkerSet, desired: Desired) -> None:
+        self.worker_set, self.desired, self.target = worker_set, desired, desired.name
 
     @property
     def machine(self) -> Machine | None:
-        return self.crew.site.machines.get(self.target)
+        return self.worker_set.site.machines.get(self.target)
 
     def read(self) -> dict[str, Any]:
         """The worker in our words; every key is there for one that does not exist, too."""
-        return self.crew.facts(self.machine)
+        return self.worker_set.facts(self.machine)
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
         """What differs, and what must happen for it; what cannot be found is refused before anything is written."""
-        if self.target in self.crew.silent:
-            raise power.no_address(self.target, self.crew.call.address_timeout)
+        if self.target in self.worker_set.silent:
+            raise power.no_address(self.target, self.worker_set.call.address_timeout)
         try:
             return self._planned(current)
         except NotFound as error:
             raise Refused(f"{self.target}: {error.target}", error.tried, error.said, error.remedy) from error
 
     def _planned(self, current: Mapping[str, Any]) -> Plan:
-        place, owned = self.crew.place_of(self.wish), self._mark(current)
-        base = self.crew.facts(self.crew.base_of(self.wish))
+        place, owned = self.worker_set.place_of(self.desired), self._mark(current)
+        base = self.worker_set.facts(self.worker_set.base_of(self.desired))
         if not current["exists"]:
-            sizing.refuse_firmware(self.wish, base["firmware"])
-            self.crew.clone_place(self.wish)
-        sizing.refuse_firmware(self.wish, current["firmware"])
+            sizing.refuse_firmware(self.desired, base["firmware"])
+            self.worker_set.clone_place(self.desired)
+        sizing.refuse_firmware(self.desired, current["firmware"])
         after = {**current, **self._hardware(current, base, place), "exists": True, "host": place, "mark": owned}
-        after["power"] = self.wish["power"]
-        told = customise.wanted(self.wish, after)
+        after["power"] = self.desired["power"]
+        told = customise.wanted(self.desired, after)
         after["guest"] = told or current["guest"]
         return self._plan(current, after)
 
     def apply(self, plan: Plan) -> None:
         """Clone, mark, stop, move, reconfigure once, start: what of it is needed."""
         machine = self.machine or self._clone(plan.after["host"])
-        if self.crew.site.mark_of(machine) != plan.after["mark"]:
-            mark.write(self.crew.site.session, machine.ref, self.target, plan.after["mark"])
+        if self.worker_set.site.mark_of(machine) != plan.after["mark"]:
+            mark.write(self.worker_set.site.session, machine.ref, self.target, plan.after["mark"])
         stops = POWER_OFF in plan.needs or plan.after["power"] == "off"
         if machine.on and stops:
             self._tell("is shut down")
-            power.stop(machine, self.crew.call.power_timeout)
+            power.stop(machine, self.worker_set.call.power_timeout)
             machine.refresh()
-        if self.crew.site.host_name(machine.host) != plan.after["host"]:
+        if self.worker_set.site.host_name(machine.host) != plan.after["host"]:
             self._move(machine, plan.after["host"])
         self._reconfigure(machine, plan.after)
         if plan.after["power"] == "on" and not machine.on:
             self._tell("is started")
-            power.start(machine, self.crew.call.power_timeout)
-            self.crew.started[self.target] = machine
+            power.start(machine, self.worker_set.call.power_timeout)
+            self.worker_set.started[self.target] = machine
 
     def _hardware(self, current: Mapping[str, Any], base: Mapping[str, Any], place: str) -> dict[str, Any]:
-        crew = self.crew
-        after = sizing.wanted(self.wish, current if current["exists"] else base, crew.host_mhz(place))
-        macs = crew.macs_for(self.wish)
-        after.update(nics.wanted(self.wish, current if current["exists"] else {}, crew.networks, macs))
-        if self.wish.gpus is not None:
-            there = crew.site.machines.get(self.target)
-            after["gpus"] = gpu.after(self.wish, gpu.held(there) if there else [])
-            after["mmio_gb"] = gpu.window_of(self.wish, crew.memory_of) or None
+        worker_set = self.worker_set
+        after = sizing.wanted(self.desired, current if current["exists"] else base, worker_set.host_mhz(place))
+        macs = worker_set.macs_for(self.desired)
+        after.update(nics.wanted(self.desired, current if current["exists"] else {}, worker_set.networks, macs))
+        if self.desired.gpus is not None:
+            there = worker_set.site.machines.get(self.target)
+            after["gpus"] = gpu.after(self.desired, gpu.held(there) if there else [])
+            after["mmio_gb"] = gpu.window_of(self.desired, worker_set.memory_of) or None
         return after
 
     def _mark(self, current: Mapping[str, Any]) -> dict[str, Any]:
         """The mark that it is to carry; somebody else's machine is not taken unless that was asked for."""
-        before = current["mark"] or ({"built": True} if self.target in self.crew.cloned else None)
-        if current["exists"] and not before and not self.crew.call.adopt:
+        before = current["mark"] or ({"built": True} if self.target in self.worker_set.cloned else None)
+        if current["exists"] and not before and not self.worker_set.call.adopt:
             raise Refused(
                 self.target,
                 "make it a worker",
                 "a virtual machine of that name exists, and this collection did not build it",
                 "choose another name, or set adopt: true to take it over",
             )
-        of = {"cluster": self.crew.site.name, "role": self.wish["role"], "tenant": self.wish["tenant"]}
+        of = {"cluster": self.worker_set.site.name, "role": self.desired["role"], "tenant": self.desired["tenant"]}
         return mark.wanted(self.target, before or {"built": not current["exists"]}, **of)
 
     def _plan(self, current: Mapping[str, Any], after: dict[str, Any]) -> Plan:
         changed = {change.key for change in Plan(current, after).changes}
         running = bool(current["power"] == "on")
         cold = [key for key in COLD if key in changed] if running else []
-        if running and "host" in changed and (why := self.crew.ties(self.machine)):
+        if running and "host" in changed and (why := self.worker_set.ties(self.machine)):
             cold.append(f"host ({why})")
         cycle = bool(cold) and after["power"] == "on"
         refused = f"it runs, and {', '.join(cold)} can change only while it is off: set power_cycle: true"
@@ -132,17 +132,17 @@ class Worker:
             needs=frozenset({POWER_OFF}) if cold else frozenset(),
             why=tuple(self._why(current, after, cold)),
             warnings=tuple(self._warnings(current, after, changed)),
-            unmet=(*self._awaits(after), *((refused,) if cycle and not self.crew.call.power_cycle else ())),
+            unmet=(*self._awaits(after), *((refused,) if cycle and not self.worker_set.call.power_cycle else ())),
         )
 
     def _awaits(self, after: Mapping[str, Any]) -> Iterator[str]:
         """What must be there before it is built and is not."""
-        if awaited := self.crew.awaited(self.wish, after["host"]):
+        if awaited := self.worker_set.awaited(self.desired, after["host"]):
             yield f"{', '.join(awaited)} must be prepared first"
 
     def _why(self, current: Mapping[str, Any], after: Mapping[str, Any], cold: list[str]) -> Iterator[str]:
         if not current["exists"]:
-            yield f"it is cloned from {self.wish['template']} to {after['host']}"
+            yield f"it is cloned from {self.desired['template']} to {after['host']}"
         elif current["host"] != after["host"]:
             yield f"it is on {current['host'] or 'a host of another cluster'} and belongs on {after['host']}"
         differs = [change.key for change in Plan(current, after).changes if change.key != "host"]
@@ -152,34 +152,34 @@ class Worker:
             yield f"it is shut down for {', '.join(cold)}"
 
     def _warnings(self, current: Mapping[str, Any], after: Mapping[str, Any], changed: set[str]) -> Iterator[str]:
-        firmware = after["firmware"] or self.crew.facts(self.crew.base_of(self.wish))["firmware"]
-        if gpu.passthrough(self.wish) and (after["mmio_gb"] or 0) >= LARGE_BAR_GB and firmware == "bios":
+        firmware = after["firmware"] or self.worker_set.facts(self.worker_set.base_of(self.desired))["firmware"]
+        if gpu.passthrough(self.desired) and (after["mmio_gb"] or 0) >= LARGE_BAR_GB and firmware == "bios":
             yield "its firmware is BIOS: GPUs with a BAR of more than 256 MB need EFI"
         if current["guest"] and "guest" in changed:
             yield "cloud-init takes it for a new machine at the next boot, and makes new SSH host keys"
         silent = current["power"] == "on" and not current["address"]
-        if silent and self.crew.call.wait_for_address:
+        if silent and self.worker_set.call.wait_for_address:
             yield "it is on, but its guest tells no address"
 
     def _clone(self, host: str) -> Machine:
-        crew = self.crew
-        template, place = crew.base_of(self.wish), crew.clone_place(self.wish)
+        worker_set = self.worker_set
+        template, place = worker_set.base_of(self.desired), worker_set.clone_place(self.desired)
         self._tell(f"is cloned from {template.name} to {host}")
         shown = tasks.by_quarters(lambda percent: self._tell(f"is cloned to {percent} %"))
-        started = clone.begin(crew.site, self.wish, template, place, host)
-        made = tasks.wait(crew.site.session, started, crew.call.clone_timeout, shown)
-        machine = Machine(crew.site.session, made.result)
+        started = clone.begin(worker_set.site, self.desired, template, place, host)
+        made = tasks.wait(worker_set.site.session, started, worker_set.call.clone_timeout, shown)
+        machine = Machine(worker_set.site.session, made.result)
         machine.refresh()
-        crew.site.machines[self.target] = machine
-        crew.cloned.add(self.target)
+        worker_set.site.machines[self.target] = machine
+        worker_set.cloned.add(self.target)
         return machine
 
     def _move(self, machine: Machine, host: str) -> None:
         self._tell(f"moves to {host}")
-        site = self.crew.site
+        site = self.worker_set.site
         pool = None if site.host_name(machine.host) else site.values["resourcePool"]
         spec = vim.vm.RelocateSpec(host=site.host_named(host), pool=pool)
-        power.move(machine, spec, host, self.crew.call.clone_timeout)
+        power.move(machine, spec, host, self.worker_set.call.clone_timeout)
         machine.refresh()
 
     def _reconfigure(self, machine: Machine, after: Mapping[str, Any]) -> None:
@@ -189,26 +189,26 @@ class Worker:
             return
         self._tell("gets its hardware")
         spec.changeVersion = machine["config.changeVersion"]
-        with speaking(self.target, "reconfigure it", CHANGED_MEANWHILE):
+        with translating_faults(self.target, "reconfigure it", CHANGED_MEANWHILE):
             task = machine.ref.ReconfigVM_Task(spec)
         started = tasks.Started(task, self.target, "reconfigure it", CHANGED_MEANWHILE)
-        tasks.wait(self.crew.site.session, started, RECONFIGURE_SECONDS)
+        tasks.wait(self.worker_set.site.session, started, RECONFIGURE_SECONDS)
 
     def _tell(self, what: str) -> None:
-        self.crew.tell(self.target, what)
+        self.worker_set.tell(self.target, what)
 
     def _spec(self, machine: Machine, after: Mapping[str, Any]) -> Any:
         """What differs, as a ConfigSpec; None for nothing."""
-        now = self.crew.facts(machine)
+        now = self.worker_set.facts(machine)
         building = mark.BUILDING in machine.extra
         if not building and all(now[key] == after[key] for key in after if key not in ELSEWHERE):
             return None
         spec, new_key = vim.vm.ConfigSpec(deviceChange=[], extraConfig=[]), itertools.count(-101, -1)
         sizing.change(spec, _managed(after, now), machine, new_key)
-        nics.change(spec, _managed(after, now), machine, self.crew.site.networks, new_key)
+        nics.change(spec, _managed(after, now), machine, self.worker_set.site.networks, new_key)
         options = {mark.BUILDING: ""} if building else {}
-        if self.wish.gpus is not None and now["gpus"] != after["gpus"]:
-            gpu.change(spec, self.wish, machine, self.crew.sources_on(after["host"]), new_key)
+        if self.desired.gpus is not None and now["gpus"] != after["gpus"]:
+            gpu.change(spec, self.desired, machine, self.worker_set.sources_on(after["host"]), new_key)
         if now["mmio_gb"] != after["mmio_gb"]:
             options.update(gpu.window_options(after["mmio_gb"] or 0))
         if after["guest"] and now["guest"] != after["guest"]:

@@ -12,15 +12,15 @@ from ..cluster import trouble
 from ..esxi import pvrdma
 from ..esxi.service import recent_tasks
 from ..esxi.service.recent_tasks import RecentTask
-from ..logic import findings
 from ..logic.migration import checks, stun_estimate
 from ..logic.placement import gpu_slots
 from ..logic.placement.place import Host
+from ..logic.versions import numbers
 from ..vm import gpu, hosts, nics
 from ..vm.machine import Machine
 from ..vm.site import Site
 from ..vsphere import properties, tasks
-from ..vsphere.faults import speaking, words
+from ..vsphere.faults import translating_faults, words
 from ..vsphere.sdk import vim
 from . import seen
 
@@ -75,7 +75,7 @@ def facts(site: Site, machine: Machine, target: str, running: Sequence[RecentTas
         "snapshot": machine["snapshot"] is not None,
         "tasks": [_said(one) for one in running if one.what not in HARMLESS],
         **_asked(site, machine, ref),
-        **_stun(_vgpus(site, ref, profiles), machine, findings.numbers(more.get("config.product.apiVersion")), budget),
+        **_stun(_vgpus(site, ref, profiles), machine, numbers(more.get("config.product.apiVersion")), budget),
     }
 
 
@@ -156,7 +156,7 @@ def _unconnected(site: Site, machine: Machine, there: Sequence[Any] | None) -> l
 def _asked(site: Site, machine: Machine, target: Any) -> dict[str, list[str]]:
     """What vCenter itself thinks of the move."""
     tried = "check whether it can move"
-    with speaking(machine.name, tried):
+    with translating_faults(machine.name, tried):
         checker = site.session.content.vmProvisioningChecker
         task = checker.CheckRelocate_Task(vm=machine.ref, spec=vim.vm.RelocateSpec(host=target), testType=None)
     found = tasks.wait(site.session, tasks.Started(task, machine.name, tried), CHECK_SECONDS).result or []
@@ -195,7 +195,7 @@ def _estimates(site: Site, target: Any) -> dict[str, list[dict[str, int]]]:
     if site.session.api_version < STUN_SINCE:
         return {}
     manager = properties.read_many(site.session, [target], (MANAGER,))[target._moId][MANAGER]
-    with speaking(site.host_name(target._moId) or "", "ask for the stun times of its vGPU profiles"):
+    with translating_faults(site.host_name(target._moId) or "", "ask for the stun times of its vGPU profiles"):
         infos = manager.RetrieveVgpuProfileInfo()
     return {
         info.profileName: [

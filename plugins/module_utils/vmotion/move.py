@@ -20,7 +20,7 @@ from ..plan import Plan
 from ..vm.machine import Machine
 from ..vm.site import Site
 from ..vsphere import properties
-from ..vsphere.faults import speaking, words
+from ..vsphere.faults import translating_faults, words
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
 from . import checks, clock, seen
@@ -33,7 +33,7 @@ GO_ON = "it is where its host says; run again"
 
 
 @dataclass(frozen=True)
-class Wish:
+class Desired:
     """Which worker goes where, within what time, and what may be accepted."""
 
     worker: str
@@ -49,8 +49,8 @@ class Move:
 
     name = "host"
 
-    def __init__(self, session: Session, cluster: str, wish: Wish) -> None:
-        self.session, self.wish, self.target = session, wish, wish.worker
+    def __init__(self, session: Session, cluster: str, desired: Desired) -> None:
+        self.session, self.desired, self.target = session, desired, desired.worker
         self.site = Site(session, cluster)
         self.found: list[Finding] = []
         self.record: dict[str, Any] | None = None
@@ -59,21 +59,21 @@ class Move:
 
     def read(self) -> dict[str, Any]:
         """On which host the worker is."""
-        self.site.refresh([self.wish.worker])
+        self.site.refresh([self.desired.worker])
         self.tasks = checks.tasks_on(self.site, self.machine)
-        self.running = checks.running_move(self.site, self.machine, self.tasks, self.wish.target)
+        self.running = checks.running_move(self.site, self.machine, self.tasks, self.desired.target)
         return {"host": self.site.host_name(self.machine.host)}
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
         """Go to the other host, unless something speaks against it."""
         self._check()
-        plan = Plan(before=current, after={"host": self.wish.target})
+        plan = Plan(before=current, after={"host": self.desired.target})
         if not plan.changes or self.running:
             return plan
-        facts = checks.facts(self.site, self.machine, self.wish.target, self.tasks, self.wish.budget)
+        facts = checks.facts(self.site, self.machine, self.desired.target, self.tasks, self.desired.budget)
         self.found = move_checks.findings(facts)
-        told = findings.told(self.found)
-        against = findings.stops(told, self.wish.accept)
+        told = findings.as_dicts(self.found)
+        against = findings.stops(told, self.desired.accept)
         return Plan(
             before=plan.before,
             after=plan.after,
@@ -83,7 +83,7 @@ class Move:
 
     def _accepted(self, told: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
         """What would stop the move, and was accepted."""
-        against = [one["text"] for one in findings.stops(told, self.wish.accept)]
+        against = [one["text"] for one in findings.stops(told, self.desired.accept)]
         every = [one["text"] for one in findings.stops(told)]
         return tuple(f"accepted: {findings.said_of(self.target, text)}" for text in every if text not in against)
 
@@ -92,7 +92,7 @@ class Move:
         before = seen.place(self.session, self.machine.ref)
         theirs = clock.offset(self.session)
         attached = self.running is not None
-        self.wish.tell(self.target, f"{'follows its move' if attached else 'moves'} from {before.host}")
+        self.desired.tell(self.target, f"{'follows its move' if attached else 'moves'} from {before.host}")
         task = self.running or self._start()
         info, in_time = self._follow(task)
         self.record = {
@@ -108,30 +108,30 @@ class Move:
     @property
     def machine(self) -> Machine:
         """The worker as it was read last."""
-        return self.site.find(self.wish.worker, "worker")
+        return self.site.find(self.desired.worker, "worker")
 
     def _check(self) -> None:
         """Only a running worker of ours moves, and only within its cluster."""
-        tried = f"move it to {self.wish.target}"
+        tried = f"move it to {self.desired.target}"
         if self.site.mark_of(self.machine) is None:
             raise Refused(self.target, tried, "it does not carry our mark", "name a worker of this collection")
-        if self.wish.target not in self.site.host_names:
+        if self.desired.target not in self.site.host_names:
             known = ", ".join(sorted(self.site.host_names))
             raise Refused(self.target, tried, f"cluster {self.site.name} has {known}", "correct the name of the host")
         if not self.machine.on:
             raise Refused(self.target, tried, "it is powered off", "power it on: what does not run cannot be tested")
 
     def _start(self) -> Any:
-        spec = vim.vm.RelocateSpec(host=self.site.host_named(self.wish.target))
-        with speaking(self.target, f"move it to {self.wish.target}"):
+        spec = vim.vm.RelocateSpec(host=self.site.host_named(self.desired.target))
+        with translating_faults(self.target, f"move it to {self.desired.target}"):
             return self.machine.ref.RelocateVM_Task(spec=spec)
 
     def _follow(self, task: Any) -> tuple[Any, bool]:
         """The task's end, and whether it came in time; out of time the move is cancelled."""
-        if self._ended(task, self.wish.timeout):
+        if self._ended(task, self.desired.timeout):
             return self._info(task), True
-        self.wish.tell(self.target, f"did not arrive within {self.wish.timeout} s; its move is cancelled")
-        with speaking(self.target, "cancel its move", "see its task in the vSphere Client"):
+        self.desired.tell(self.target, f"did not arrive within {self.desired.timeout} s; its move is cancelled")
+        with translating_faults(self.target, "cancel its move", "see its task in the vSphere Client"):
             task.CancelTask()
         self._ended(task, CANCEL_SECONDS)
         return self._info(task), False
@@ -145,7 +145,7 @@ class Move:
             state, percent = (values[task._moId].get(f"info.{key}") for key in ("state", "progress"))
             if percent is not None and time.monotonic() - told >= TELL_SECONDS:
                 told = time.monotonic()
-                self.wish.tell(self.target, f"{percent} %")
+                self.desired.tell(self.target, f"{percent} %")
             if state in ENDED:
                 return True
         return False
@@ -170,7 +170,7 @@ class Move:
         every = seen.events(self.session, self.machine.ref, self.target, info.queueTime)
         ours = seen.of_chain(every, info.eventChainId)
         return {
-            "ok": info.state == "success" and after.host == self.wish.target,
+            "ok": info.state == "success" and after.host == self.desired.target,
             "said": words(info.error) if info.error else "",
             "chain": info.eventChainId,
             "by": getattr(info.reason, "userName", None) or "",
@@ -186,9 +186,9 @@ class Move:
         }
 
     def _judge(self, info: Any, *, in_time: bool) -> None:
-        tried = f"move it to {self.wish.target}"
+        tried = f"move it to {self.desired.target}"
         if not in_time:
-            raise TimedOut(self.target, tried, f"it did not arrive within {self.wish.timeout} s", GO_ON)
+            raise TimedOut(self.target, tried, f"it did not arrive within {self.desired.timeout} s", GO_ON)
         if info.state == "error":
             raise Failed(
                 self.target, tried, words(info.error), "mend the cause and run again; it did not leave its host"

@@ -61,7 +61,7 @@ def chosen(cluster: str, there: Sequence[str], wanted: Sequence[str] | None) -> 
     return sorted(there if wanted is None else wanted)
 
 
-def told(roll: Roll) -> dict[str, Any]:
+def as_dict(roll: Roll) -> dict[str, Any]:
     """What was seen, as plain data."""
     return {
         "at": roll.at,

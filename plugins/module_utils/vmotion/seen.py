@@ -11,7 +11,7 @@ from typing import Any
 
 from ..logic.migration.events import KINDS, MOVED, POWER
 from ..vsphere import properties
-from ..vsphere.faults import speaking
+from ..vsphere.faults import translating_faults
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
 
@@ -59,7 +59,7 @@ def events(session: Session, ref: Any, name: str, since: datetime) -> list[dict[
     """What vCenter wrote down about the worker since then, oldest first."""
     who = vim.event.EventFilterSpec.ByEntity(entity=ref, recursion="self")
     when = vim.event.EventFilterSpec.ByTime(beginTime=since)
-    with speaking(name, "read its events"):
+    with translating_faults(name, "read its events"):
         found = session.content.eventManager.QueryEvents(
             vim.event.EventFilterSpec(entity=who, time=when, eventTypeId=list(KINDS))
         )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from .faults import speaking
+from .faults import translating_faults
 from .properties import read_many
 from .sdk import vim
 from .session import Session
@@ -80,7 +80,7 @@ def series(
             vim.PerformanceManager.QuerySpec(entity=ref, metricId=wanted, intervalId=seconds, startTime=since)
             for ref in some
         ]
-        with speaking(session.server, f"read performance counters of {len(some)} objects"):
+        with translating_faults(session.server, f"read performance counters of {len(some)} objects"):
             answers = session.content.perfManager.QueryPerf(queries)
         found += [_series(answer, one, names) for answer in answers or [] for one in answer.value or []]
     return found

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .faults import speaking
+from .faults import translating_faults
 from .sdk import vim
 from .session import Session
 
@@ -20,7 +20,7 @@ def value_of(name: str, available_fields: Any, custom_values: Any) -> str:
 def store(session: Session, ref: Any, target: str, name: str, text: str, kind: Any = None) -> None:
     """Set an attribute of a host, or of another kind of object; its definition is made where it is missing."""
     manager = session.content.customFieldsManager
-    with speaking(target, f"write its custom attribute {name}"):
+    with translating_faults(target, f"write its custom attribute {name}"):
         key = _key(session, name)
         if key is None:
             try:
@@ -32,7 +32,7 @@ def store(session: Session, ref: Any, target: str, name: str, text: str, kind: A
 
 def definitions(session: Session) -> list[Any]:
     """All attributes that this vCenter knows."""
-    with speaking(session.server, "read its custom attributes"):
+    with translating_faults(session.server, "read its custom attributes"):
         return list(session.content.customFieldsManager.field or [])
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 from ..errors import Failed
-from .faults import speaking
+from .faults import translating_faults
 from .sdk import VmomiSupport, vim
 from .session import Session
 
@@ -71,7 +71,7 @@ class Esxcli:
         self._session, self._host = session, host
         argument_type, retrieve = _register()
         self._argument = argument_type
-        with speaking(host, "reach its esxcli"):
+        with translating_faults(host, "reach its esxcli"):
             self._executer = ref._stub.InvokeMethod(ref, retrieve, ())
 
     def rows(self, command: str, **options: Any) -> list[Row]:
@@ -86,7 +86,7 @@ class Esxcli:
         words = command.split()
         executer = self._session.patient(self._executer, patience) if patience else self._executer
         doing = tried or f"run esxcli {command}"
-        with speaking(self._host, doing, remedy):
+        with translating_faults(self._host, doing, remedy):
             answer = executer.ExecuteSoap(
                 moid="ha-cli-handler-" + "-".join(words[:-1]),
                 version="urn:vim25/5.0",

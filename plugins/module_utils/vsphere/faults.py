@@ -18,7 +18,7 @@ CONNECTION_ERRORS = (ssl.SSLError, OSError, http.client.HTTPException)
 
 
 @contextmanager
-def speaking(target: str, tried: str, remedy: str = "") -> Iterator[None]:
+def translating_faults(target: str, tried: str, remedy: str = "") -> Iterator[None]:
     """Within it, any fault becomes one sentence about ``target``."""
     try:
         yield

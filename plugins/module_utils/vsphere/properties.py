@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 from ..errors import Failed, TimedOut
-from .faults import CONNECTION_ERRORS, speaking
+from .faults import CONNECTION_ERRORS, translating_faults
 from .sdk import vim, vmodl
 from .session import Session
 
@@ -21,9 +21,14 @@ Paths: TypeAlias = "Sequence[str] | Mapping[Any, Sequence[str]]"
 PUSH_SECONDS = 10
 
 
+def id_of(ref: Any) -> str:
+    """The id by which the server knows an object, such as vm-42; empty for none."""
+    return str(ref._moId) if ref is not None else ""
+
+
 def find_all(session: Session, kind: Any, paths: Sequence[str]) -> list[Found]:
     """Every object of a kind in the inventory with the named properties, in one read."""
-    with speaking(session.server, f"list its objects of kind {kind.__name__}"):
+    with translating_faults(session.server, f"list its objects of kind {kind.__name__}"):
         view = session.content.viewManager.CreateContainerView(session.content.rootFolder, [kind], True)
         try:
             walk = vmodl.query.PropertyCollector.TraversalSpec(
@@ -40,7 +45,7 @@ def read_many(session: Session, refs: Sequence[Any], paths: Sequence[str]) -> di
     if not refs:
         return {}
     objects = [vmodl.query.PropertyCollector.ObjectSpec(obj=ref) for ref in refs]
-    with speaking(session.server, f"read {len(refs)} objects of kind {type(refs[0]).__name__}"):
+    with translating_faults(session.server, f"read {len(refs)} objects of kind {type(refs[0]).__name__}"):
         return {ref._moId: values for ref, values in _retrieve(session, objects, type(refs[0]), paths)}
 
 
@@ -50,7 +55,7 @@ def read_linked(session: Session, refs: Sequence[Any], link: str, kind: Any, pat
         return []
     step = vmodl.query.PropertyCollector.TraversalSpec(name=link, path=link, skip=False, type=type(refs[0]))
     objects = [vmodl.query.PropertyCollector.ObjectSpec(obj=ref, skip=True, selectSet=[step]) for ref in refs]
-    with speaking(session.server, f"read the {link} of {len(refs)} objects of kind {type(refs[0]).__name__}"):
+    with translating_faults(session.server, f"read the {link} of {len(refs)} objects of kind {type(refs[0]).__name__}"):
         return _retrieve(session, objects, kind, paths)
 
 
@@ -113,7 +118,7 @@ def watch(
 def _next(session: Session, collector: Any, version: str, seconds: float) -> Any:
     """One answer of the server; a connection that breaks meanwhile is opened again: reading twice harms nobody."""
     options = vmodl.query.PropertyCollector.WaitOptions(maxWaitSeconds=max(1, int(seconds)))
-    with speaking(session.server, "wait for changes"):
+    with translating_faults(session.server, "wait for changes"):
         try:
             return collector.WaitForUpdatesEx(version, options)
         except CONNECTION_ERRORS:
@@ -132,12 +137,12 @@ def _merge(values: dict[str, Values], update: Any) -> None:
 @contextmanager
 def _subscription(session: Session, refs: Sequence[Any], paths: Paths) -> Iterator[Any]:
     """A collector of our own, so that two waits in one session do not hear each other."""
-    with speaking(session.server, "watch objects"):
+    with translating_faults(session.server, "watch objects"):
         collector = session.content.propertyCollector.CreatePropertyCollector()
         objects = [vmodl.query.PropertyCollector.ObjectSpec(obj=ref) for ref in refs]
         collector.CreateFilter(_filter(objects, type(refs[0]), paths), True)
     try:
         yield collector
     finally:
-        with speaking(session.server, "stop watching objects"):
+        with translating_faults(session.server, "stop watching objects"):
             collector.DestroyPropertyCollector()

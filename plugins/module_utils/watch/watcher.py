@@ -19,7 +19,7 @@ STOPPED, SILENT, OUT_OF_TIME, ALONE = "stopped", "silent", "out of time", "nobod
 
 
 @dataclass(frozen=True)
-class Wish:
+class Desired:
     """Where records go, and when to end: a file that appears, a job that is silent, a time, nobody who wants it."""
 
     records: Path
@@ -39,10 +39,10 @@ class Seen:
     last: float = field(default_factory=time.monotonic)
 
 
-def watch(links: Sequence[Link], wish: Wish) -> Seen:
+def watch(links: Sequence[Link], desired: Desired) -> Seen:
     """Write what arrives until there is a reason to end; ``seen`` goes on evenly, also when this clock is set."""
     seen, anchor, began = Seen(), time.time() - time.monotonic(), time.monotonic()
-    handle = os.open(wish.records, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    handle = os.open(desired.records, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     arrivals = _Arrivals(links)
     try:
         while not seen.ended:
@@ -51,7 +51,7 @@ def watch(links: Sequence[Link], wish: Wish) -> Seen:
                 now = time.monotonic()
                 _write(handle, link, lines, seen, anchor + now)
                 seen.last = now if lines else seen.last
-            seen.ended = _reason(wish, seen, began)
+            seen.ended = _reason(desired, seen, began)
     finally:
         arrivals.close()
         for link in links:
@@ -60,16 +60,16 @@ def watch(links: Sequence[Link], wish: Wish) -> Seen:
     return seen
 
 
-def _reason(wish: Wish, seen: Seen, began: float) -> str:
+def _reason(desired: Desired, seen: Seen, began: float) -> str:
     """Why to end, empty while there is no reason."""
     now = time.monotonic()
-    if wish.stop.exists():
+    if desired.stop.exists():
         return STOPPED
-    if now - seen.last > wish.silence:
+    if now - seen.last > desired.silence:
         return SILENT
-    if now - began > wish.timeout:
+    if now - began > desired.timeout:
         return OUT_OF_TIME
-    return "" if wish.is_wanted() else ALONE
+    return "" if desired.is_wanted() else ALONE
 
 
 class _Arrivals:

@@ -27,7 +27,7 @@ def run(options: argparse.Namespace, stop: bool = False, done: int = 0) -> tuple
     """The steps that were made, and what the rank tells of them."""
     pace = dml_options.Pace(options, done)
     numbers = []
-    for number in pace.steps(lambda _wish: stop):
+    for number in pace.steps(lambda _desired: stop):
         numbers.append(number)
         pace.end_step()
     return numbers, pace.summary(1, 4, iter(PARTS))
@@ -64,7 +64,7 @@ def test_no_step_is_shorter_than_asked_also_after_a_pause(monkeypatch: pytest.Mo
     monkeypatch.setattr(dml_options.time, "monotonic", lambda: clock[0])
     monkeypatch.setattr(dml_options.time, "sleep", sleep)
     pace, lengths = dml_options.Pace(chosen(monkeypatch, "--steps", "3", "--step-seconds", "0.5")), []
-    for number in pace.steps(lambda _wish: False):
+    for number in pace.steps(lambda _desired: False):
         began = clock[0]
         clock[0] += 7.0 if number == 1 else 0.1
         pace.end_step()

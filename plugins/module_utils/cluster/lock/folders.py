@@ -20,8 +20,8 @@ from typing import Any
 from ...errors import Failed
 from ...logic.hosts import lock
 from ...vsphere import tasks
-from ...vsphere.faults import speaking
-from ...vsphere.properties import find_all
+from ...vsphere.faults import translating_faults
+from ...vsphere.properties import find_all, id_of
 from ...vsphere.sdk import vim
 from ...vsphere.session import Session
 
@@ -72,7 +72,7 @@ class LockFolders:
         """Read the lock in one go."""
         name = escaped(PREFIX + self.cluster)
         found = find_all(self.session, vim.Folder, ("name", "parent"))
-        here = [(ref, one["name"]) for ref, one in found if _id(one.get("parent")) == self.parent._moId]
+        here = [(ref, one["name"]) for ref, one in found if id_of(one.get("parent")) == self.parent._moId]
         roots = [ref for ref, its_name in here if its_name == name]
         remains = tuple(_tree(ref, its_name, found) for ref, its_name in here if its_name.startswith(GONE))
         if not roots:
@@ -85,7 +85,7 @@ class LockFolders:
     def write(self, seen: Seen, record: lock.Record, now: datetime) -> bool:
         """Make the record the next generation; False when a rival was faster."""
         root = seen.root.ref if seen.root else self._make_root()
-        with speaking(self.cluster, "write its lock"):
+        with translating_faults(self.cluster, "write its lock"):
             claim = root.CreateFolder(f"{CLAIM}{int(now.timestamp())} {secrets.token_hex(4)}")
             for line in lock.encode(record):
                 claim.CreateFolder(line)
@@ -103,7 +103,9 @@ class LockFolders:
             self._destroy(level)
 
     def _make_root(self) -> Any:
-        with speaking(self.cluster, "create the folder of its lock", "the account needs the privilege Folder.Create"):
+        with translating_faults(
+            self.cluster, "create the folder of its lock", "the account needs the privilege Folder.Create"
+        ):
             try:
                 return self.parent.CreateFolder(PREFIX + self.cluster)
             except vim.fault.DuplicateName as fault:  # another controller was faster
@@ -111,7 +113,7 @@ class LockFolders:
 
     def _rename(self, claim: Any, number: str) -> bool:
         try:
-            with speaking(self.cluster, "take its lock"):
+            with translating_faults(self.cluster, "take its lock"):
                 task = claim.Rename_Task(number)
             tasks.wait(self.session, tasks.Started(task, self.cluster, "take its lock"), TASK_SECONDS)
         except Failed as error:
@@ -145,7 +147,7 @@ class LockFolders:
 
     def _destroying(self, ref: Any, tried: str) -> tasks.Started | None:
         try:
-            with speaking(self.cluster, tried):
+            with translating_faults(self.cluster, tried):
                 return tasks.Started(ref.Destroy_Task(), self.cluster, tried)
         except Failed as error:
             _unless_gone(error)
@@ -159,12 +161,8 @@ def _unless_gone(error: Failed) -> None:
 
 
 def _tree(ref: Any, name: str, found: Sequence[tuple[Any, dict[str, Any]]]) -> Folder:
-    inside = [(child, one["name"]) for child, one in found if _id(one.get("parent")) == ref._moId]
+    inside = [(child, one["name"]) for child, one in found if id_of(one.get("parent")) == ref._moId]
     return Folder(ref, name, tuple(_tree(child, its_name, found) for child, its_name in inside))
-
-
-def _id(ref: Any) -> str | None:
-    return ref._moId if ref is not None else None
 
 
 def _claimed(name: str, now: datetime) -> float:

@@ -27,8 +27,8 @@ class ClusterLock:
 
     name = "lock"
 
-    def __init__(self, session: Session, cluster: str, state: str, wish: lock.Wish) -> None:
-        self.session, self.target, self.wanted, self.wish = session, cluster, state, wish
+    def __init__(self, session: Session, cluster: str, state: str, desired: lock.Desired) -> None:
+        self.session, self.target, self.wanted, self.desired = session, cluster, state, desired
         ref, values = find_cluster(session, cluster, ("parent",))
         self.ref = ref
         self.folders = LockFolders(session, cluster, values["parent"])
@@ -64,7 +64,7 @@ class ClusterLock:
         raise Refused(self.target, self._tried, said, WAIT_FOR_IT)
 
     def _decide(self) -> lock.Decision:
-        if self.seen.unreadable and not self.wish.force:
+        if self.seen.unreadable and not self.desired.force:
             raise Failed(
                 self.target,
                 "read its lock",
@@ -77,7 +77,7 @@ class ClusterLock:
         process = record.process if record else None
         dead = holder.is_dead(process)
         working = holder.survivors(process) if dead else []
-        decision = rule(record, self.wish, self.now, dead=dead and not working)
+        decision = rule(record, self.desired, self.now, dead=dead and not working)
         if not decision.refusal or not working:
             return decision
         left = f"{decision.refusal}, whose ansible is gone, yet its process {working[0]} is still at work"
@@ -88,14 +88,14 @@ class ClusterLock:
         return {"held": "take its lock", "free": "give its lock back", "absent": "remove its lock"}[self.wanted]
 
 
-def wish_of(params: Mapping[str, Any]) -> lock.Wish:
+def wish_of(params: Mapping[str, Any]) -> lock.Desired:
     """Who asks, from a module's options and from the process that runs it."""
     process = holder.running()
     run = params.get("run") or (f"{process.machine}.{process.pid}.{process.started}" if process else "")
     if not run:
         raise Refused("cluster_lock", "tell this run from others", "no ansible command runs it", "name it by run")
     owner = lock.plain(params.get("owner") or holder.owner())
-    return lock.Wish(owner, lock.plain(run), params["ttl"], process, params["force_unlock"])
+    return lock.Desired(owner, lock.plain(run), params["ttl"], process, params["force_unlock"])
 
 
 def _now(session: Session) -> datetime:

@@ -9,11 +9,11 @@ from typing import Any
 
 from ...plan import Plan
 from ...vsphere import tasks
-from ...vsphere.faults import speaking
+from ...vsphere.faults import translating_faults
 from ...vsphere.fleet import Host
 from . import ownership
+from .desired import Desired
 from .leaving import Evacuations
-from .wish import Wish
 
 EXIT = "leave maintenance mode"
 
@@ -23,8 +23,8 @@ class InService:
 
     name = "maintenance mode"
 
-    def __init__(self, host: Host, wish: Wish, _evacuations: Evacuations) -> None:
-        self.host, self.wish, self.target = host, wish, host.name
+    def __init__(self, host: Host, desired: Desired, _evacuations: Evacuations) -> None:
+        self.host, self.desired, self.target = host, desired, host.name
 
     def read(self) -> dict[str, Any]:
         """Whether it is out of service, and through whom."""
@@ -38,18 +38,18 @@ class InService:
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
         """Leave maintenance mode, and take our note off."""
-        if current["maintenance"] and not current["ours"] and self.wish.only_if_ours:
+        if current["maintenance"] and not current["ours"] and self.desired.only_if_ours:
             left = "stays in maintenance mode: this collection did not put it there (only_if_ours: false ends it)"
             return Plan(before=current, after=current, warnings=(left,))
         return Plan(before=current, after={"maintenance": False, "ours": False, "by": None})
 
     def apply(self, plan: Plan) -> None:
         """Leave maintenance mode first: a run killed in between leaves a note that the next one removes."""
-        self.wish.go_on(self.target, EXIT)
+        self.desired.go_on(self.target, EXIT)
         if plan.before["maintenance"]:
-            self.wish.tell(self.target, "leaves maintenance mode")
-            with speaking(self.target, EXIT):
-                task = self.host.ref.ExitMaintenanceMode_Task(timeout=self.wish.maintenance_timeout)
-            tasks.wait(self.host.session, tasks.Started(task, self.target, EXIT), self.wish.maintenance_timeout)
-            self.wish.tell(self.target, "is in service")
+            self.desired.tell(self.target, "leaves maintenance mode")
+            with translating_faults(self.target, EXIT):
+                task = self.host.ref.ExitMaintenanceMode_Task(timeout=self.desired.maintenance_timeout)
+            tasks.wait(self.host.session, tasks.Started(task, self.target, EXIT), self.desired.maintenance_timeout)
+            self.desired.tell(self.target, "is in service")
         ownership.clear(self.host)

@@ -12,20 +12,20 @@ from ...errors import Failed
 from ...logic.hosts import evacuation
 from ...logic.hosts.evacuation import Move, Verdict, Vm
 from ...vsphere import properties, tasks
-from ...vsphere.faults import speaking
+from ...vsphere.faults import translating_faults
 from ...vsphere.fleet import Host
 from ...vsphere.sdk import vim
 from ...vsphere.session import Session
 from . import placements, recent_tasks
+from .desired import Desired
 from .recent_tasks import RecentTask
-from .wish import Wish
 
 
 class Evacuations:
     """What emptying each host of one call means, given that all of them leave."""
 
-    def __init__(self, session: Session, wish: Wish) -> None:
-        self.session, self.wish = session, wish
+    def __init__(self, session: Session, desired: Desired) -> None:
+        self.session, self.desired = session, desired
         self.verdicts: dict[str, Verdict] = {}
         self.entering: dict[str, RecentTask] = {}
 
@@ -38,7 +38,7 @@ class Evacuations:
             keys = [host.ref._moId for host in together]
             cluster = placements.read(self.session, together[0]["parent"], keys)
             names = [host.name for host in together]
-            verdicts = evacuation.plan(cluster, names, power_off=self.wish.power_off, moved_by=self.wish.moved_by)
+            verdicts = evacuation.plan(cluster, names, power_off=self.desired.power_off, moved_by=self.desired.moved_by)
             self.verdicts.update(verdicts)
         running = [task for task in recent_tasks.recent(self.session, [host.ref for host in hosts]) if task.running]
         self.entering = {task.entity: task for task in running if task.what == recent_tasks.ENTER}
@@ -52,28 +52,28 @@ class Evacuations:
         return None if host.in_maintenance else self.entering.get(host.ref._moId)
 
 
-def power_off(host: Host, vms: Sequence[Vm], wish: Wish) -> None:
+def power_off(host: Host, vms: Sequence[Vm], desired: Desired) -> None:
     """Shut the guests down; those that do not end in time are switched off."""
     if not vms:
         return
     refs = {vm.key: vim.VirtualMachine(vm.key, host.session.stub) for vm in vms}
     for vm in vms:
-        wish.go_on(host.name, f"shut down {vm.name}")
-        wish.tell(host.name, f"shuts down {vm.name}: {' and '.join(vm.fixed)}")
+        desired.go_on(host.name, f"shut down {vm.name}")
+        desired.tell(host.name, f"shuts down {vm.name}: {' and '.join(vm.fixed)}")
         _shut_down(host, vm, refs[vm.key])
-    running = _still_running(host, list(refs.values()), time.monotonic() + wish.power_off_timeout)
+    running = _still_running(host, list(refs.values()), time.monotonic() + desired.power_off_timeout)
     started = []
     for vm in vms:
         if vm.key in running:
-            wish.tell(host.name, f"switches {vm.name} off: its guest did not end in {wish.power_off_timeout} s")
-            with speaking(vm.name, "switch it off"):
+            desired.tell(host.name, f"switches {vm.name} off: its guest did not end in {desired.power_off_timeout} s")
+            with translating_faults(vm.name, "switch it off"):
                 started.append(tasks.Started(refs[vm.key].PowerOffVM_Task(), vm.name, "switch it off"))
-    _raise_first(tasks.wait_all(host.session, started, wish.power_off_timeout))
+    _raise_first(tasks.wait_all(host.session, started, desired.power_off_timeout))
 
 
 def _shut_down(host: Host, vm: Vm, ref: Any) -> None:
     try:
-        with speaking(vm.name, "shut its guest down"):
+        with translating_faults(vm.name, "shut its guest down"):
             ref.ShutdownGuest()
     except Failed as error:
         if not any(word in error.said for word in ("ToolsUnavailable", "InvalidPowerState", "InvalidState")):
@@ -91,22 +91,22 @@ def _still_running(host: Host, refs: list[Any], deadline: float) -> set[str]:
     return running
 
 
-def move(host: Host, moves: Sequence[Move], wish: Wish, deadline: float) -> None:
+def move(host: Host, moves: Sequence[Move], desired: Desired, deadline: float) -> None:
     """Move the virtual machines ourselves: those with a vGPU one after another, for each stuns the other's GPU."""
     targets, under_way = _targets(host), _under_way(host, moves)
     slow = [one for one in moves if one.vm.vgpus]
     quick = [one for one in moves if not one.vm.vgpus]
     for batch in (*([one] for one in slow), quick):
-        started = [under_way.get(one.vm.key) or _relocate(host, one, targets[one.to], wish) for one in batch]
+        started = [under_way.get(one.vm.key) or _relocate(host, one, targets[one.to], desired) for one in batch]
         _raise_first(tasks.wait_all(host.session, started, max(deadline - time.monotonic(), 1)))
 
 
-def _relocate(host: Host, one: Move, target: Any, wish: Wish) -> tasks.Started:
-    wish.go_on(host.name, f"move {one.vm.name} away")
+def _relocate(host: Host, one: Move, target: Any, desired: Desired) -> tasks.Started:
+    desired.go_on(host.name, f"move {one.vm.name} away")
     tried = f"move it from {host.name} to {one.to}"
-    wish.tell(host.name, f"moves {one.vm.name} to {one.to}")
+    desired.tell(host.name, f"moves {one.vm.name} to {one.to}")
     ref = vim.VirtualMachine(one.vm.key, host.session.stub)
-    with speaking(one.vm.name, tried):
+    with translating_faults(one.vm.name, tried):
         task = ref.RelocateVM_Task(spec=vim.vm.RelocateSpec(host=target))
     return tasks.Started(task, one.vm.name, tried, f"{host.name} is still in service; mend the cause and run again")
 

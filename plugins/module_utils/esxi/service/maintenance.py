@@ -14,12 +14,12 @@ from ...logic.hosts import evacuation
 from ...logic.hosts.evacuation import Vm
 from ...plan import Plan
 from ...vsphere import properties, tasks
-from ...vsphere.faults import speaking, words
+from ...vsphere.faults import translating_faults, words
 from ...vsphere.fleet import Host
 from ...vsphere.sdk import vim, vmodl
 from . import ownership, placements, recent_tasks
+from .desired import VSAN, Desired
 from .leaving import Evacuations, move, power_off
-from .wish import VSAN, Wish
 
 ENTER = "enter maintenance mode"
 # The server's own time-out comes first; ours is for a server that does not keep it.
@@ -31,8 +31,8 @@ class Maintenance:
 
     name = "maintenance mode"
 
-    def __init__(self, host: Host, wish: Wish, evacuations: Evacuations) -> None:
-        self.host, self.wish, self.evacuations = host, wish, evacuations
+    def __init__(self, host: Host, desired: Desired, evacuations: Evacuations) -> None:
+        self.host, self.desired, self.evacuations = host, desired, evacuations
         self.target = host.name
 
     def read(self) -> dict[str, Any]:
@@ -43,7 +43,7 @@ class Maintenance:
             "maintenance": self.host.in_maintenance,
             "ours": note is not None and self.host.in_maintenance,
             "by": str(note) if note else None,
-            "evacuation": evacuation.told(self.evacuations.verdict(self.host)),
+            "evacuation": evacuation.as_dict(self.evacuations.verdict(self.host)),
         }
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
@@ -65,13 +65,13 @@ class Maintenance:
         """Empty the host and enter maintenance mode; on failure it stays in service."""
         if not plan.changes:
             return
-        deadline = time.monotonic() + self.wish.maintenance_timeout
+        deadline = time.monotonic() + self.desired.maintenance_timeout
         under_way = self.evacuations.entering_task(self.host)
         try:
             if under_way is None:
-                ownership.write(self.host, ownership.Note(self.wish.by, self.wish.now))
+                ownership.write(self.host, ownership.Note(self.desired.by, self.desired.now))
             else:
-                self.wish.tell(self.target, "is entering maintenance mode already, by an earlier run of ours")
+                self.desired.tell(self.target, "is entering maintenance mode already, by an earlier run of ours")
             self._empty(deadline)
             task = under_way.ref if under_way else self._start(deadline)
         except (Abandoned, Failed, TimedOut):
@@ -91,19 +91,19 @@ class Maintenance:
 
     def _empty(self, deadline: float) -> None:
         verdict = self.evacuations.verdict(self.host)
-        power_off(self.host, verdict.power_off, self.wish)
-        if self.wish.moved_by == evacuation.MODULE and verdict.moves:
-            move(self.host, verdict.moves, self.wish, deadline)
+        power_off(self.host, verdict.power_off, self.desired)
+        if self.desired.moved_by == evacuation.MODULE and verdict.moves:
+            move(self.host, verdict.moves, self.desired, deadline)
 
     def _start(self, deadline: float) -> Any:
-        self.wish.go_on(self.target, ENTER)
+        self.desired.go_on(self.target, ENTER)
         spec = None
         if self.host["config.vsanHostConfig.enabled"]:
-            mode = vim.vsan.host.DecommissionMode(objectAction=VSAN[self.wish.vsan])
+            mode = vim.vsan.host.DecommissionMode(objectAction=VSAN[self.desired.vsan])
             spec = vim.host.MaintenanceSpec(vsanMode=mode)
         seconds = max(int(deadline - time.monotonic()), 1)
-        self.wish.tell(self.target, "enters maintenance mode")
-        with speaking(self.target, ENTER):
+        self.desired.tell(self.target, "enters maintenance mode")
+        with translating_faults(self.target, ENTER):
             return self.host.ref.EnterMaintenanceMode_Task(
                 timeout=seconds, evacuatePoweredOffVms=False, maintenanceSpec=spec
             )
@@ -118,15 +118,15 @@ class Maintenance:
             state = values[task._moId].get("info.state")
             if state in tasks.ENDED:
                 break
-            self.wish.go_on(self.target, ENTER)  # the host goes on entering, and the next run takes that up
+            self.desired.go_on(self.target, ENTER)  # the host goes on entering, and the next run takes that up
         if (state if state in tasks.ENDED else self._cancel(task)) != "success":
             raise self._ended_badly(task)
-        self.wish.tell(self.target, "is in maintenance mode")
+        self.desired.tell(self.target, "is in maintenance mode")
 
     def _cancel(self, task: Any) -> Any:
         """How the task ended after all, when the server keeps no deadline."""
         tried = "cancel entering maintenance mode"
-        with speaking(self.target, tried):
+        with translating_faults(self.target, tried):
             task.CancelTask()
         tasks.wait_all(self.host.session, [tasks.Started(task, self.target, tried)], GRACE)
         return properties.read_many(self.host.session, [task], ("info.state",))[task._moId]["info.state"]
@@ -139,7 +139,7 @@ class Maintenance:
             place = values[key].get("runtime.host")
             off = values[key].get("runtime.powerState") == "poweredOff"
             if off or (place is not None and place._moId != self.host.ref._moId):
-                self.wish.tell(self.target, f"{waiting.pop(key)} {'is off' if off else 'has left'}")
+                self.desired.tell(self.target, f"{waiting.pop(key)} {'is off' if off else 'has left'}")
 
     def _ended_badly(self, task: Any) -> Failed | TimedOut:
         error = properties.read_many(self.host.session, [task], ("info.error",))[task._moId].get("info.error")
@@ -148,7 +148,7 @@ class Maintenance:
         return TimedOut(
             self.target,
             ENTER,
-            f"after {self.wish.maintenance_timeout} s {self._who_is_left()}",
+            f"after {self.desired.maintenance_timeout} s {self._who_is_left()}",
             "the host is in service as before; move what blocks or power it off, and run again",
         )
 
@@ -157,7 +157,7 @@ class Maintenance:
         host = self.host
         cluster = placements.read(host.session, host["parent"], [host.ref._moId])
         left = [vm for vm in cluster.vms if vm.host == host.name]
-        verdict = evacuation.plan(cluster, [host.name], power_off=False, moved_by=self.wish.moved_by)[host.name]
+        verdict = evacuation.plan(cluster, [host.name], power_off=False, moved_by=self.desired.moved_by)[host.name]
         why = {block.vm.key: block.why for block in verdict.blocks} | self._failed_moves(left)
         told = [f"{vm.name} ({vm.whose}), which {why.get(vm.key, 'could move and was not moved')}" for vm in left]
         return f"it still runs {'; '.join(told)}" if told else "it has not ended, although nothing runs on the host"

@@ -11,7 +11,7 @@ from typing import Any
 from ...capacity import machines
 from ...logic.hosts.evacuation import HOT_MIGRATE, VGPU_BY_DRS, Apart, Cluster, MustRun, Room, Vm
 from ...logic.placement.gpu_slots import Gpu, Slots
-from ...vsphere.faults import speaking
+from ...vsphere.faults import translating_faults
 from ...vsphere.properties import Values, read_many
 from ...vsphere.sdk import vim
 from ...vsphere.session import Session
@@ -66,7 +66,7 @@ def offered(host: Values) -> set[str]:
 
 def hot_migrate(session: Session) -> bool:
     """Whether this vCenter moves virtual machines with a vGPU at all; one that does not know the option does not."""
-    with speaking(session.server, f"read its option {HOT_MIGRATE}"):
+    with translating_faults(session.server, f"read its option {HOT_MIGRATE}"):
         try:
             found = session.content.setting.QueryOptions(HOT_MIGRATE)
         except vim.fault.InvalidName:

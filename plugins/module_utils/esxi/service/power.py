@@ -12,13 +12,13 @@ from ...logic.hosts.evacuation import DRS, MODULE
 from ...vsphere.fleet import Fleet
 from .. import boot
 from . import ownership, recent_tasks
+from .desired import Desired, Tell
 from .in_service import InService
 from .leaving import Evacuations
 from .maintenance import Maintenance
 from .reboot import Rebooted
-from .wish import Tell, Wish
 
-__all__ = ["MOVED_BY", "PATHS", "STATES", "Tell", "Wish", "work_on"]
+__all__ = ["MOVED_BY", "PATHS", "STATES", "Desired", "Tell", "work_on"]
 
 PATHS = (
     "parent",
@@ -41,9 +41,9 @@ class PowerWork:
     refresh: Callable[[Sequence[Any]], None]
 
 
-def work_on(fleet: Fleet, state: str, wish: Wish) -> PowerWork:
+def work_on(fleet: Fleet, state: str, desired: Desired) -> PowerWork:
     """One subject for each host, which know of each other where they compete for room."""
-    evacuations = Evacuations(fleet.session, wish)
+    evacuations = Evacuations(fleet.session, desired)
 
     def refresh(subjects: Sequence[Any]) -> None:
         fleet.refresh_for(subjects)
@@ -52,6 +52,6 @@ def work_on(fleet: Fleet, state: str, wish: Wish) -> PowerWork:
             evacuations.refresh([host for host in hosts if host.reachable and not host.in_maintenance])
         elif state == "rebooted":
             tasks = recent_tasks.recent(fleet.session, [host.ref for host in hosts if ownership.of(host)])
-            wish.rebooting.update(task.entity for task in tasks if task.what == recent_tasks.REBOOT)
+            desired.rebooting.update(task.entity for task in tasks if task.what == recent_tasks.REBOOT)
 
-    return PowerWork([STATES[state](host, wish, evacuations) for host in fleet.hosts], refresh)
+    return PowerWork([STATES[state](host, desired, evacuations) for host in fleet.hosts], refresh)

@@ -11,13 +11,13 @@ from typing import Any
 from ...errors import Failed, TimedOut
 from ...plan import Plan
 from ...vsphere import properties
-from ...vsphere.faults import speaking, words
+from ...vsphere.faults import translating_faults, words
 from ...vsphere.fleet import Host
 from ...vsphere.sdk import vim, vmodl
 from .. import boot
 from . import ownership
+from .desired import Desired
 from .leaving import Evacuations
-from .wish import Wish
 
 BOOT = "reboot"
 DUE, ASKED, UNDER_WAY, DONE = "due", "asked for", "under way", "done"
@@ -29,8 +29,8 @@ class Rebooted:
 
     name = "power state"
 
-    def __init__(self, host: Host, wish: Wish, _evacuations: Evacuations) -> None:
-        self.host, self.wish, self.target = host, wish, host.name
+    def __init__(self, host: Host, desired: Desired, _evacuations: Evacuations) -> None:
+        self.host, self.desired, self.target = host, desired, host.name
         self.done = False
 
     def read(self) -> dict[str, Any]:
@@ -45,7 +45,7 @@ class Rebooted:
             return UNDER_WAY
         self.host.must_answer(BOOT)
         if asked == self.host.boot_time:
-            return ASKED if self.host.ref._moId in self.wish.rebooting else DUE
+            return ASKED if self.host.ref._moId in self.desired.rebooting else DUE
         owed = boot.reboot_owed(self.host) or boot.pending(self.host)
         return DUE if owed or not asked else UNDER_WAY
 
@@ -59,7 +59,7 @@ class Rebooted:
 
     def apply(self, plan: Plan) -> None:
         """Boot the host, unless it is at it, and wait until it serves again."""
-        deadline = time.monotonic() + self.wish.reboot_timeout
+        deadline = time.monotonic() + self.desired.reboot_timeout
         expected = self._services()
         if plan.before["reboot"] == DUE:
             earlier = self._start()
@@ -73,12 +73,12 @@ class Rebooted:
 
     def _start(self) -> tuple[str, Any]:
         """Note the boot that is to end, then end it."""
-        self.wish.go_on(self.target, BOOT)
+        self.desired.go_on(self.target, BOOT)
         was, mine = self.host.boot_time or "", ownership.ours(self.host)
-        by, since = (mine.by, mine.since) if mine else (self.wish.by, self.wish.now)
+        by, since = (mine.by, mine.since) if mine else (self.desired.by, self.desired.now)
         ownership.write(self.host, ownership.Note(by, since, ending_boot=was, visiting=mine is None))
-        self.wish.tell(self.target, "reboots")
-        with speaking(self.target, BOOT):
+        self.desired.tell(self.target, "reboots")
+        with translating_faults(self.target, BOOT):
             return was, self.host.ref.RebootHost_Task(force=False)
 
     def _wait_for_return(self, started: tuple[str, Any], deadline: float) -> None:
@@ -92,16 +92,16 @@ class Rebooted:
         for values in properties.watch(host.session, refs, paths, deadline):
             if task and values[task._moId].get("info.state") == "error":
                 raise self._refused(task)
-            self.wish.go_on(self.target, f"wait for the end of its {BOOT}")
+            self.desired.go_on(self.target, f"wait for the end of its {BOOT}")
             state, booted = (values[host.ref._moId].get(path) for path in paths[vim.HostSystem])
             if state != "connected" and not gone:
                 gone = True
-                self.wish.tell(self.target, "is down")
+                self.desired.tell(self.target, "is down")
             if state == "connected" and booted and booted.isoformat(timespec="seconds") != was:
-                self.wish.tell(self.target, "is back")
+                self.desired.tell(self.target, "is back")
                 return
         said = "it went down and did not return" if gone else "it did not go down"
-        raise TimedOut(self.target, BOOT, f"{said} within {self.wish.reboot_timeout} s", WAIT_ON)
+        raise TimedOut(self.target, BOOT, f"{said} within {self.desired.reboot_timeout} s", WAIT_ON)
 
     def _refused(self, task: Any) -> Failed:
         error = properties.read_many(self.host.session, [task], ("info.error",))[task._moId].get("info.error")
@@ -111,18 +111,18 @@ class Rebooted:
     def _services(self) -> set[str]:
         """The services that start with the host and ran, and those that the user named."""
         there = self.host["config.service.service"] or []
-        return {one.key for one in there if one.policy == "on" and one.running} | set(self.wish.services)
+        return {one.key for one in there if one.policy == "on" and one.running} | set(self.desired.services)
 
     def _wait_for_services(self, expected: set[str], deadline: float) -> None:
         """Until the host itself answers and its services run; a host that is just back is not heard at once."""
         path, missing = "config.service.service", sorted(expected)
         for values in properties.watch(self.host.session, [self.host.ref], (path,), deadline):
-            self.wish.go_on(self.target, "wait for its services after the reboot")
+            self.desired.go_on(self.target, "wait for its services after the reboot")
             answers = self._answers()
             running = {one.key for one in values[self.host.ref._moId].get(path) or [] if one.running}
             missing = sorted(expected - running)
             if answers and not missing:
-                self.wish.tell(self.target, "serves again")
+                self.desired.tell(self.target, "serves again")
                 return
         said = f"not running: {', '.join(missing)}" if missing else "its management agent does not answer"
         raise TimedOut(self.target, "wait for its services after the reboot", said, WAIT_ON)
@@ -130,7 +130,7 @@ class Rebooted:
     def _answers(self) -> bool:
         """Whether the host's own agent answers; asking for the services also makes vCenter's copy of them fresh."""
         try:
-            with speaking(self.target, "ask for its services"):
+            with translating_faults(self.target, "ask for its services"):
                 self.host["configManager.serviceSystem"].RefreshServices()
         except Failed as error:
             if isinstance(error.__cause__, (vim.fault.HostConnectFault, vmodl.fault.HostCommunication)):

@@ -205,7 +205,7 @@ def _with(room: Room, vm: Vm) -> Room | None:
     return replace(room, slots=slots, free_mb=None if room.free_mb is None else room.free_mb - vm.reserved_mb)
 
 
-def told(verdict: Verdict) -> dict[str, list[Mapping[str, str]]]:
+def as_dict(verdict: Verdict) -> dict[str, list[Mapping[str, str]]]:
     """A verdict as plain data."""
     return {
         "moves": [{"vm": one.vm.name, **_owners(one.vm), "to": one.to} for one in verdict.moves],

@@ -43,7 +43,7 @@ class Record:
 
 
 @dataclass(frozen=True)
-class Wish:
+class Desired:
     """Who asks for a lock, and for how long."""
 
     owner: str
@@ -62,41 +62,41 @@ class Decision:
     warning: str = ""
 
 
-def hold(found: Record | None, wish: Wish, now: datetime, *, dead: bool) -> Decision:
+def hold(found: Record | None, desired: Desired, now: datetime, *, dead: bool) -> Decision:
     """Take or renew: ``found`` is what is written now, ``dead`` that its process is known to have ended."""
-    mine = found is not None and not found.free and found.run == wish.run
+    mine = found is not None and not found.free and found.run == desired.run
     if found is not None and mine and now < found.until:
-        if found.until >= now + timedelta(seconds=FRESH * wish.seconds):
+        if found.until >= now + timedelta(seconds=FRESH * desired.seconds):
             return Decision()
-        return Decision(_record(wish, found.since, now))
-    taken = Decision(_record(wish, now, now))
+        return Decision(_record(desired, found.since, now))
+    taken = Decision(_record(desired, now, now))
     if found is None or found.free:
         return taken
-    return _take_over(found, wish, now, taken, dead=dead)
+    return _take_over(found, desired, now, taken, dead=dead)
 
 
-def free(found: Record | None, wish: Wish, now: datetime, *, dead: bool) -> Decision:
+def free(found: Record | None, desired: Desired, now: datetime, *, dead: bool) -> Decision:
     """Give back what is ours; somebody else's only by force, or when it is over."""
     if found is None or found.free:
         return Decision()
-    freed = Decision(Record(wish.owner, wish.run, now, now, free=True))
-    if found.run == wish.run:
+    freed = Decision(Record(desired.owner, desired.run, now, now, free=True))
+    if found.run == desired.run:
         return freed
-    return _take_over(found, wish, now, freed, dead=dead)
+    return _take_over(found, desired, now, freed, dead=dead)
 
 
-def _take_over(found: Record, wish: Wish, now: datetime, done: Decision, *, dead: bool) -> Decision:
+def _take_over(found: Record, desired: Desired, now: datetime, done: Decision, *, dead: bool) -> Decision:
     if now >= found.until:
         return Decision(done.write, warning=f"the lock of {found} has run out and was taken over")
     if dead:
         return Decision(done.write, warning=f"the lock of {found} was taken over: its process is gone")
-    if wish.force:
+    if desired.force:
         return Decision(done.write, warning=f"the lock of {found} was taken away by force")
     return Decision(refusal=f"it is held by {found}")
 
 
-def _record(wish: Wish, since: datetime, now: datetime) -> Record:
-    return Record(wish.owner, wish.run, since, now + timedelta(seconds=wish.seconds), wish.process)
+def _record(desired: Desired, since: datetime, now: datetime) -> Record:
+    return Record(desired.owner, desired.run, since, now + timedelta(seconds=desired.seconds), desired.process)
 
 
 def encode(record: Record) -> list[str]:

@@ -8,11 +8,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ..findings import NOTE, STOP, WARN, Finding, listed, said_of, told
+from ..findings import NOTE, STOP, WARN, Finding, as_dicts, listed, said_of
 from . import preflight_cluster, preflight_hosts
 from .plan import leaves_service
 from .preflight_cluster import Scene
-from .preflight_hosts import Wish
+from .preflight_hosts import Desired
 
 Data = Mapping[str, Any]
 _MANAGER = re.compile(r"^(NVIDIA-VMware|NVD-(AIE|VGPU|VMware))", re.IGNORECASE)
@@ -26,16 +26,16 @@ def findings(read: Data) -> list[dict[str, Any]]:
     ``profile`` and ``host_profiles``; and ``gpu`` and ``vgpu``, which say what is expected of the GPUs.
     """
     hosts, cluster = read["hosts"]["hosts"], read["cluster"]["cluster"]
-    wishes = {host["host"]: Wish(_profile(read, host["host"]), read["gpu"]) for host in hosts}
-    words = frozenset(word for wish in wishes.values() for word in wish.words)
-    found = [one for host in hosts for one in preflight_hosts.findings(host, wishes[host["host"]])]
+    by_host = {host["host"]: Desired(_profile(read, host["host"]), read["gpu"]) for host in hosts}
+    words = frozenset(word for desired in by_host.values() for word in desired.words)
+    found = [one for host in hosts for one in preflight_hosts.findings(host, by_host[host["host"]])]
     found += preflight_cluster.findings(Scene(cluster, words, read["vgpu"], _leaving(read["plan"])))
     found += _together(hosts, cluster, words)
-    found += _managers(hosts, wishes)
+    found += _managers(hosts, by_host)
     found += _rolling(read, found)
     found += _emptying(read["emptying"])
     found += _plan(read["plan"], cluster["name"], found)
-    return told(found)
+    return as_dicts(found)
 
 
 def _leaving(plan: Data) -> bool:
@@ -64,13 +64,13 @@ def _together(hosts: Sequence[Data], cluster: Data, words: frozenset[str]) -> It
             yield Finding(WARN, "mixed", cluster["name"], f"{text}; {remedy}")
 
 
-def _managers(hosts: Sequence[Data], wishes: Mapping[str, Wish]) -> Iterator[Finding]:
+def _managers(hosts: Sequence[Data], by_host: Mapping[str, Desired]) -> Iterator[Finding]:
     """The vGPU managers that there are and will be, and what they mean for the drivers in the guests."""
     for host in hosts:
         if host.get("failed"):
             continue
         runs = _named(host["vibs"]["running"])
-        wanted = _named(vib for vib in wishes[host["host"]].profile.get("vibs") or [] if vib.get("state") != "absent")
+        wanted = _named(vib for vib in by_host[host["host"]].profile.get("vibs") or [] if vib.get("state") != "absent")
         for name, version in wanted.items():
             branch, before = _branch(version), [_branch(one) for one in runs.values()]
             if before and before != [branch]:

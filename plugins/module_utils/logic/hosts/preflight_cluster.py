@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..findings import NOTE, STOP, WARN, Finding, listed, numbers
+from ..findings import NOTE, STOP, WARN, Finding, listed
+from ..versions import numbers
 from .evacuation import FULLY_AUTOMATED, HOT_MIGRATE
 
 Data = Mapping[str, Any]

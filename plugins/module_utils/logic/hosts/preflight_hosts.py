@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..findings import NOTE, STOP, WARN, Finding, listed, numbers, said_of
+from ..findings import NOTE, STOP, WARN, Finding, listed, said_of
+from ..versions import numbers
 
 Data = Mapping[str, Any]
 
@@ -24,7 +25,7 @@ SHOWS_ROCE_VERSION = (7,)
 
 
 @dataclass(frozen=True)
-class Wish:
+class Desired:
     """What one host is to be, and what the user expects of its hardware."""
 
     profile: Data
@@ -49,7 +50,7 @@ def _present(part: Any) -> bool:
     return bool(part) and part.get("state", "present") == "present"
 
 
-def findings(host: Data, wish: Wish) -> Iterator[Finding]:
+def findings(host: Data, desired: Desired) -> Iterator[Finding]:
     """Everything about one host; of a host that cannot be read only that."""
     if not host["reachable"]:
         text = f"vCenter shows it as {host['connection']}, so it can be neither read nor changed; bring it back"
@@ -58,45 +59,49 @@ def findings(host: Data, wish: Wish) -> Iterator[Finding]:
         yield Finding(STOP, "unreadable", host["host"], said_of(host["host"], host["msg"]))
     else:
         for check in (_service, _version, _gpus, _rdma, _shared_cards, _owners):
-            yield from check(host, wish)
+            yield from check(host, desired)
 
 
-def _service(host: Data, _wish: Wish) -> Iterator[Finding]:
+def _service(host: Data, _desired: Desired) -> Iterator[Finding]:
     if host["reboot_owed"]:
         text = f"it must boot for an earlier change ({listed(host['reboot_why'])}); hosts.yml sees to it"
         yield Finding(NOTE, "reboot_owed", host["host"], text)
 
 
-def _version(host: Data, wish: Wish) -> Iterator[Finding]:
+def _version(host: Data, desired: Desired) -> Iterator[Finding]:
     for word, (what, since) in SINCE.items():
-        if word in wish.words and numbers(host["version"]) < since:
+        if word in desired.words and numbers(host["version"]) < since:
             least = ".".join(map(str, since))
             text = f"ESXi {host['version']} cannot do {what}, which came with {least}; update the host first"
             yield Finding(STOP, "version", host["host"], text)
 
 
-def _gpus(host: Data, wish: Wish) -> Iterator[Finding]:
+def _gpus(host: Data, desired: Desired) -> Iterator[Finding]:
     gpus, name = host["gpus"], host["host"]
-    if not wish.words & {"vgpu", "passthrough"}:
+    if not desired.words & {"vgpu", "passthrough"}:
         return
     if not gpus:
         text = "it shows no NVIDIA GPU; check the card, its power and the firmware settings, or leave the host out"
         yield Finding(STOP, "gpu", name, text)
         return
-    wrong = [f"{gpu['name']} at {gpu['address']}" for gpu in gpus if wish.gpu_model.lower() not in gpu["name"].lower()]
+    wrong = [
+        f"{gpu['name']} at {gpu['address']}" for gpu in gpus if desired.gpu_model.lower() not in gpu["name"].lower()
+    ]
     if wrong:
-        yield Finding(STOP, "gpu", name, f"it has {listed(wrong)} where {wish.gpu_model} is expected; correct either")
+        yield Finding(
+            STOP, "gpu", name, f"it has {listed(wrong)} where {desired.gpu_model} is expected; correct either"
+        )
     held = [gpu["address"] for gpu in gpus if gpu["passthrough"] != "off"]
-    if held and "vgpu" in wish.words:
-        yield _held(name, wish, held)
+    if held and "vgpu" in desired.words:
+        yield _held(name, desired, held)
     mig = [gpu["address"] for gpu in gpus if gpu["mig"]]
     if mig:
         text = f"GPU {listed(mig)} is in MIG mode and offers MIG profiles only; nvidia-smi on the host changes that"
         yield Finding(NOTE, "mig", name, text)
 
 
-def _held(name: str, wish: Wish, held: list[str]) -> Finding:
-    if (wish.profile.get("passthrough") or {}).get("enabled") is False:
+def _held(name: str, desired: Desired, held: list[str]) -> Finding:
+    if (desired.profile.get("passthrough") or {}).get("enabled") is False:
         text = (
             f"GPU {listed(held)} is in passthrough, so this host boots twice on its way to vGPUs; allow time for that"
         )
@@ -105,8 +110,8 @@ def _held(name: str, wish: Wish, held: list[str]) -> Finding:
     return Finding(STOP, "passthrough", name, text)
 
 
-def _rdma(host: Data, wish: Wish) -> Iterator[Finding]:
-    if not wish.words & {"pvrdma", "roce"}:
+def _rdma(host: Data, desired: Desired) -> Iterator[Finding]:
+    if not desired.words & {"pvrdma", "roce"}:
         return
     name, devices = host["host"], host["rdma_devices"]
     if not devices:
@@ -124,21 +129,21 @@ def _rdma(host: Data, wish: Wish) -> Iterator[Finding]:
         yield Finding(NOTE, "version", name, text)
 
 
-def _shared_cards(host: Data, wish: Wish) -> Iterator[Finding]:
+def _shared_cards(host: Data, desired: Desired) -> Iterator[Finding]:
     users = [f"{one['kind']} ({one['name']})" for one in host["rdma_users"]]
-    if not users or "roce" not in wish.words:
+    if not users or "roce" not in desired.words:
         return
     text = f"{listed(users)} is on the RDMA cards too, and flow control acts on all that they carry"
-    if wish.profile["roce"].get("acknowledge_shared_nic"):
+    if desired.profile["roce"].get("acknowledge_shared_nic"):
         yield Finding(WARN, "shared_nic", host["host"], f"{text}; this is acknowledged, so tell its owners when")
     else:
         remedy = "agree with its owners, then set acknowledge_shared_nic"
         yield Finding(STOP, "shared_nic", host["host"], f"{text}; {remedy}")
 
 
-def _owners(host: Data, wish: Wish) -> Iterator[Finding]:
+def _owners(host: Data, desired: Desired) -> Iterator[Finding]:
     """Others that look after the host's settings, and would undo ours."""
-    if host["host_profile"] and wish.profile:
+    if host["host_profile"] and desired.profile:
         text = (
             f"the host profile {host['host_profile']} is attached and would undo the change; make it there or detach it"
         )

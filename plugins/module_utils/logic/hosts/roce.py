@@ -50,39 +50,39 @@ def lossless(priority: int, trust: str, dscp: int | None = None) -> Lossless:
     return Lossless(priority, trust, value)
 
 
-def wanted(driver: str, wish: Lossless | None) -> dict[str, dict[str, str]]:
+def wanted(driver: str, desired: Lossless | None) -> dict[str, dict[str, str]]:
     """By kernel module: the options that the wish means; none of ours without a wish."""
     modules = OURS[driver]
-    if wish is None:
+    if desired is None:
         return {module: {} for module in modules}
-    mask = pfc_mask([wish.priority])
+    mask = pfc_mask([desired.priority])
     if driver == "nmlx4_en":
-        if wish.trust != PCP:
+        if desired.trust != PCP:
             raise OptionError(f"The driver nmlx4_en of ConnectX-3 cannot trust DSCP; take trust {PCP}.")
         return {"nmlx4_en": {"pfctx": mask, "pfcrx": mask}}
-    force = {"dscp_force": str(wish.dscp)} if wish.trust == DSCP else {"pcp_force": str(wish.priority)}
+    force = {"dscp_force": str(desired.dscp)} if desired.trust == DSCP else {"pcp_force": str(desired.priority)}
     # pfctx and pfcrx must be equal; the drivers ask for it.
-    return {"nmlx5_core": {"pfctx": mask, "pfcrx": mask, "trust_state": _TRUST[wish.trust]}, "nmlx5_rdma": force}
+    return {"nmlx5_core": {"pfctx": mask, "pfcrx": mask, "trust_state": _TRUST[desired.trust]}, "nmlx5_rdma": force}
 
 
-def merged(driver: str, current: Mapping[str, dict[str, str]], wish: Lossless | None) -> dict[str, dict[str, str]]:
+def merged(driver: str, current: Mapping[str, dict[str, str]], desired: Lossless | None) -> dict[str, dict[str, str]]:
     """By kernel module: the options with the wish in them; foreign ones keep value and place, stale ones of ours go."""
     result = {}
-    for module, options in wanted(driver, wish).items():
+    for module, options in wanted(driver, desired).items():
         kept = {key: value for key, value in current[module].items() if not _stale(driver, module, key, value, options)}
         result[module] = parse(merge_options(render(kept), options))
     return result
 
 
-def differing(driver: str, active: Mapping[str, dict[str, str]], wish: Lossless | None) -> dict[str, list[str]]:
+def differing(driver: str, active: Mapping[str, dict[str, str]], desired: Lossless | None) -> dict[str, list[str]]:
     """By kernel module: the options that are not in use as wished."""
-    result = merged(driver, active, wish)
+    result = merged(driver, active, desired)
     return {module: _unequal(active[module], result[module]) for module in result}
 
 
-def dropped_priorities(driver: str, current: Mapping[str, dict[str, str]], wish: Lossless | None) -> list[int]:
+def dropped_priorities(driver: str, current: Mapping[str, dict[str, str]], desired: Lossless | None) -> list[int]:
     """Priorities with flow control configured now that the wish switches off."""
-    kept = {wish.priority} if wish else set()
+    kept = {desired.priority} if desired else set()
     masks = [current[module].get(key, "0") for module in OURS[driver] for key in ("pfctx", "pfcrx")]
     return sorted({priority for mask in masks for priority in priorities_of(mask)} - kept)
 
@@ -106,37 +106,39 @@ def pfc_of(status: Mapping[str, Any]) -> list[int]:
     return [priority for priority, flag in enumerate(flags) if flag == "1"]
 
 
-def switch_settings(wish: Lossless) -> dict[str, str]:
+def switch_settings(desired: Lossless) -> dict[str, str]:
     """What the switches between the hosts must be set to, in words and for Onyx."""
-    return {"generic": _in_words(wish), "onyx": _for_onyx(wish)}
+    return {"generic": _in_words(desired), "onyx": _for_onyx(desired)}
 
 
-def _in_words(wish: Lossless) -> str:
-    if wish.trust == DSCP:
-        trust = f"trust DSCP (L3) and map DSCP {wish.dscp} to traffic class {wish.priority}"
+def _in_words(desired: Lossless) -> str:
+    if desired.trust == DSCP:
+        trust = f"trust DSCP (L3) and map DSCP {desired.dscp} to traffic class {desired.priority}"
     else:
-        trust = f"trust PCP (L2), carry the RDMA VLAN tagged, and map PCP {wish.priority} to class {wish.priority}"
+        trust = (
+            f"trust PCP (L2), carry the RDMA VLAN tagged, and map PCP {desired.priority} to class {desired.priority}"
+        )
     return "\n".join(
         (
             f"Every port towards a host and every link between switches: {trust}.",
-            f"Priority flow control on for priority {wish.priority} and no other, global pause off.",
-            f"Traffic class {wish.priority} lossless, with ECN marking.",
+            f"Priority flow control on for priority {desired.priority} and no other, global pause off.",
+            f"Traffic class {desired.priority} lossless, with ECN marking.",
             "MTU 9216.",
             "DCBX not willing to overrule the hosts, or off.",
         )
     )
 
 
-def _for_onyx(wish: Lossless) -> str:
-    ports, level = "interface ethernet PORTS", "L3" if wish.trust == DSCP else "L2"
+def _for_onyx(desired: Lossless) -> str:
+    ports, level = "interface ethernet PORTS", "L3" if desired.trust == DSCP else "L2"
     lines = [
         "dcb priority-flow-control enable force",
-        f"dcb priority-flow-control priority {wish.priority} enable",
+        f"dcb priority-flow-control priority {desired.priority} enable",
         f"{ports} dcb priority-flow-control mode on force",
         f"{ports} qos trust {level}",
-        f"{ports} traffic-class {wish.priority} congestion-control ecn minimum-absolute 150 maximum-absolute 1500",
+        f"{ports} traffic-class {desired.priority} congestion-control ecn minimum-absolute 150 maximum-absolute 1500",
     ]
-    lines += [f"{ports} switchport mode trunk"] if wish.trust == PCP else []
+    lines += [f"{ports} switchport mode trunk"] if desired.trust == PCP else []
     lines += [f"{ports} shutdown", f"{ports} mtu 9216 force", f"{ports} no shutdown"]
     return "\n".join([*lines, "show dcb priority-flow-control", "configuration write"])
 

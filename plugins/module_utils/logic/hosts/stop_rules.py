@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..findings import STOP, Finding, listed, told
+from ..findings import STOP, Finding, as_dicts, listed
 from . import capacity
 
 Data = Mapping[str, Any]
@@ -25,7 +25,7 @@ class Next:
 def stops(cluster: Data, leaving: Next) -> list[dict[str, Any]]:
     """Every reason not to go on, each with ``rule``, ``object`` and ``text``."""
     rules = (_alarms, _resync, _strangers, _too_many, _ha, _slots, _tasks)
-    return told(finding for rule in rules for finding in rule(cluster, leaving))
+    return as_dicts(finding for rule in rules for finding in rule(cluster, leaving))
 
 
 def _ours(cluster: Data, leaving: Next) -> set[str]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 JOINTS = {"apt": "=", "dnf": "-", "dnf5": "-", "yum": "-"}
 
 
-def wishes(packages: Sequence[Mapping[str, str]], manager: str) -> list[str]:
+def desired_workers(packages: Sequence[Mapping[str, str]], manager: str) -> list[str]:
     """Names with versions, as the package manager wants them; a package without a version is only named."""
     joint = JOINTS[manager]
     return [f"{one['name']}{joint}{one['version']}" if one.get("version") else one["name"] for one in packages]

@@ -34,7 +34,7 @@ def names_of(name: str) -> Names:
 
 
 @dataclass(frozen=True)
-class Wish:
+class Desired:
     """A set of workers and what a call wants for it; one without workers is to be gone."""
 
     name: str
@@ -60,21 +60,21 @@ class Facts:
     ha: bool = True
 
 
-def conflict_of(wish: Wish, facts: Facts) -> rules_conflicts.Conflict | None:
+def conflict_of(desired: Desired, facts: Facts) -> rules_conflicts.Conflict | None:
     """What makes the wish impossible, whatever is done."""
-    return rules_conflicts.first(facts.cluster, facts.hosts, facts.foreign, wish)
+    return rules_conflicts.first(facts.cluster, facts.hosts, facts.foreign, desired)
 
 
-def after(current: Mapping[str, Any], wish: Wish) -> dict[str, Any]:
+def after(current: Mapping[str, Any], desired: Desired) -> dict[str, Any]:
     """The state that is wanted, in the shape of the current one."""
-    apart = wish.one_per_host and len(wish.workers) >= FEWEST
-    pinned = bool(wish.hosts and wish.workers)
-    rule = "required" if wish.required else "preferred"
-    affinity = {"workers": sorted(wish.workers), "hosts": sorted(wish.hosts), "rule": rule}
+    apart = desired.one_per_host and len(desired.workers) >= FEWEST
+    pinned = bool(desired.hosts and desired.workers)
+    rule = "required" if desired.required else "preferred"
+    affinity = {"workers": sorted(desired.workers), "hosts": sorted(desired.hosts), "rule": rule}
     return {
-        "one_per_host": {"workers": sorted(wish.workers), "enabled": True} if apart else None,
+        "one_per_host": {"workers": sorted(desired.workers), "enabled": True} if apart else None,
         "affinity": affinity if pinned else None,
-        **_overrides(current, wish.overrides),
+        **_overrides(current, desired.overrides),
     }
 
 
@@ -106,21 +106,21 @@ def unmet(current: Mapping[str, Any], wished: Mapping[str, Any], facts: Facts) -
     return tuple(reasons)
 
 
-def warnings(wished: Mapping[str, Any], wish: Wish, facts: Facts) -> Iterator[str]:
+def warnings(wished: Mapping[str, Any], desired: Desired, facts: Facts) -> Iterator[str]:
     """What is kept by the cluster and yet not in force, and what others would rather have."""
     rules = [key for key in ("one_per_host", "affinity") if wished[key] is not None]
-    wanted = {aspect for given in wish.overrides.values() for aspect in given}
+    wanted = {aspect for given in desired.overrides.values() for aspect in given}
     if not facts.drs and (rules or DRS in wanted):
         yield "DRS is off: its rules and overrides are stored, and not in force until it is on"
     elif not facts.drs_overrides and DRS in wanted:
         yield "the cluster allows no DRS overrides of single virtual machines: they are stored, and not in force"
     if not facts.ha and RESTART in wanted:
         yield "HA is off: restart priorities are stored, and not in force until it is on"
-    if wish.one_per_host and facts.drs:
-        for host, crowd in _crowds(wish.workers, facts.homes).items():
+    if desired.one_per_host and facts.drs:
+        for host, crowd in _crowds(desired.workers, facts.homes).items():
             moves = "where it is automated DRS moves all but one, and a guest with a vGPU is stunned meanwhile"
             yield f"{', '.join(crowd)} run on {host}: {moves}"
-    yield from rules_conflicts.preferences(facts.foreign, wish)
+    yield from rules_conflicts.preferences(facts.foreign, desired)
 
 
 def _crowds(workers: Sequence[str], homes: Mapping[str, str]) -> dict[str, list[str]]:

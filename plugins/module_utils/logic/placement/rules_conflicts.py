@@ -50,43 +50,43 @@ class Conflict(NamedTuple):
     remedy: str = ANOTHER_WAY
 
 
-def first(cluster: str, hosts: Sequence[str], foreign: Sequence[Foreign], wish: Wanted) -> Conflict | None:
+def first(cluster: str, hosts: Sequence[str], foreign: Sequence[Foreign], desired: Wanted) -> Conflict | None:
     """Hosts that are not there, or what the rules of others make impossible; None where all can be had."""
-    left = {worker: _left(worker, hosts, foreign, wish) for worker in wish.workers}
+    left = {worker: _left(worker, hosts, foreign, desired) for worker in desired.workers}
     found = itertools.chain(
-        _unknown(cluster, hosts, wish),
-        _together(cluster, foreign, wish),
-        _nowhere(cluster, hosts, foreign, wish),
-        _too_few(cluster, left, foreign) if wish.one_per_host and len(wish.workers) > 1 else (),
+        _unknown(cluster, hosts, desired),
+        _together(cluster, foreign, desired),
+        _nowhere(cluster, hosts, foreign, desired),
+        _too_few(cluster, left, foreign) if desired.one_per_host and len(desired.workers) > 1 else (),
     )
     return next(found, None)
 
 
-def _unknown(cluster: str, hosts: Sequence[str], wish: Wanted) -> Iterator[Conflict]:
-    strangers = sorted(set(wish.hosts) - set(hosts))
+def _unknown(cluster: str, hosts: Sequence[str], desired: Wanted) -> Iterator[Conflict]:
+    strangers = sorted(set(desired.hosts) - set(hosts))
     if strangers:
         said = f"it has no {', '.join(strangers)}; it has {', '.join(sorted(hosts)) or 'none'}"
         yield Conflict(cluster, "keep workers on hosts", said, "correct the names of the hosts")
 
 
-def _together(cluster: str, foreign: Sequence[Foreign], wish: Wanted) -> Iterator[Conflict]:
+def _together(cluster: str, foreign: Sequence[Foreign], desired: Wanted) -> Iterator[Conflict]:
     for rule in foreign:
-        crowd = sorted(rule.workers & set(wish.workers))
-        if rule.hosts is None and wish.one_per_host and len(crowd) > 1:
+        crowd = sorted(rule.workers & set(desired.workers))
+        if rule.hosts is None and desired.one_per_host and len(crowd) > 1:
             said = f"the rule {rule.name!r} of somebody else keeps them on one host"
             yield Conflict(cluster, f"keep {', '.join(crowd)} apart", said)
 
 
-def preferences(foreign: Sequence[Foreign], wish: Wanted) -> Iterator[str]:
+def preferences(foreign: Sequence[Foreign], desired: Wanted) -> Iterator[str]:
     """Rules that would rather have the workers elsewhere."""
     for rule in foreign:
-        concerned = sorted(rule.workers & set(wish.workers))
-        if wish.hosts and concerned and rule.hosts is not None and not rule.mandatory and _apart(rule, wish):
+        concerned = sorted(rule.workers & set(desired.workers))
+        if desired.hosts and concerned and rule.hosts is not None and not rule.mandatory and _apart(rule, desired):
             yield f"the rule {rule.name!r} of somebody else prefers other hosts for {', '.join(concerned)}"
 
 
-def _apart(rule: Foreign, wish: Wanted) -> bool:
-    return not (rule.hosts or frozenset()) & set(wish.hosts)
+def _apart(rule: Foreign, desired: Wanted) -> bool:
+    return not (rule.hosts or frozenset()) & set(desired.hosts)
 
 
 def _binding(worker: str, foreign: Sequence[Foreign]) -> list[Foreign]:
@@ -98,19 +98,19 @@ def _free(worker: str, hosts: Sequence[str], foreign: Sequence[Foreign]) -> froz
     return frozenset(hosts).intersection(*(rule.hosts or () for rule in _binding(worker, foreign)))
 
 
-def _left(worker: str, hosts: Sequence[str], foreign: Sequence[Foreign], wish: Wanted) -> frozenset[str]:
+def _left(worker: str, hosts: Sequence[str], foreign: Sequence[Foreign], desired: Wanted) -> frozenset[str]:
     """The hosts on which a worker can be."""
     free = _free(worker, hosts, foreign)
-    return free & set(wish.hosts) if wish.hosts and wish.required else free
+    return free & set(desired.hosts) if desired.hosts and desired.required else free
 
 
-def _nowhere(cluster: str, hosts: Sequence[str], foreign: Sequence[Foreign], wish: Wanted) -> Iterator[Conflict]:
+def _nowhere(cluster: str, hosts: Sequence[str], foreign: Sequence[Foreign], desired: Wanted) -> Iterator[Conflict]:
     """Workers that the rules of others keep off all the hosts on which they are wanted."""
-    for worker in wish.workers:
+    for worker in desired.workers:
         binding = _binding(worker, foreign)
-        if binding and not _free(worker, hosts, foreign) & set(wish.hosts or hosts):
+        if binding and not _free(worker, hosts, foreign) & set(desired.hosts or hosts):
             rules = ", ".join(repr(rule.name) for rule in binding)
-            where = ", ".join(sorted(wish.hosts or hosts))
+            where = ", ".join(sorted(desired.hosts or hosts))
             yield Conflict(cluster, f"keep {worker} on {where}", f"somebody else's rule {rules} forbids it")
 
 

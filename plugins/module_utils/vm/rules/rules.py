@@ -12,7 +12,7 @@ from ...errors import NotFound, Refused
 from ...logic.placement import rules
 from ...plan import Plan
 from ...vsphere import custom_fields, properties, tasks
-from ...vsphere.faults import speaking
+from ...vsphere.faults import translating_faults
 from ...vsphere.fleet import find_cluster
 from ...vsphere.sdk import vim
 from ...vsphere.session import Session
@@ -25,13 +25,13 @@ VM_PATHS = ("name", "customValue", "runtime.host", "runtime.powerState")
 NOTES = "rules"  # within the mark: the set, and the overrides that were there before ours
 
 
-def plan(current: Mapping[str, Any], wish: rules.Wish, facts: rules.Facts) -> Plan:
+def plan(current: Mapping[str, Any], desired: rules.Desired, facts: rules.Facts) -> Plan:
     """The way from what is there to what is wanted; a wish that others contradict is refused."""
-    if (conflict := rules.conflict_of(wish, facts)) is not None:
+    if (conflict := rules.conflict_of(desired, facts)) is not None:
         raise Refused(*conflict)
-    after = rules.after(current, wish)
+    after = rules.after(current, desired)
     unmet = () if after == current else rules.unmet(current, after, facts)
-    return Plan(current, after, warnings=tuple(rules.warnings(after, wish, facts)), unmet=unmet)
+    return Plan(current, after, warnings=tuple(rules.warnings(after, desired, facts)), unmet=unmet)
 
 
 class WorkerRules:
@@ -39,9 +39,9 @@ class WorkerRules:
 
     name = "rules of workers"
 
-    def __init__(self, session: Session, cluster: str, wish: rules.Wish) -> None:
-        self.session, self.target, self.wish = session, cluster, wish
-        self.names = rules.names_of(wish.name)
+    def __init__(self, session: Session, cluster: str, desired: rules.Desired) -> None:
+        self.session, self.target, self.desired = session, cluster, desired
+        self.names = rules.names_of(desired.name)
         self.ref: Any = None
         self.host_refs: dict[str, Any] = {}
         self.homes: dict[str, str] = {}
@@ -60,18 +60,20 @@ class WorkerRules:
         self._find(machines)
         self.config = Config(values["configurationEx"], self.names, self._labels(machines), self.homes)
         self._read_facts(machines)
-        ours = {name: ref._moId for name, ref in self.workers.items() if name in self.wish.workers or self._notes(name)}
+        ours = {
+            name: ref._moId for name, ref in self.workers.items() if name in self.desired.workers or self._notes(name)
+        }
         previous = {name: self._notes(name) for name in ours if self._notes(name)}
         return {**self.config.state(ours), "previous": previous}
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
         """What differs; what others contradict is refused."""
-        for worker in self.wish.overrides:
-            owner = (self.marks.get(worker, {}).get(NOTES) or {}).get("set", self.wish.name)
-            if owner != self.wish.name:
+        for worker in self.desired.overrides:
+            owner = (self.marks.get(worker, {}).get(NOTES) or {}).get("set", self.desired.name)
+            if owner != self.desired.name:
                 said = f"the set {owner!r} of this cluster gave it overrides already"
                 raise Refused(worker, "give it overrides", said, "leave them to one set")
-        planned = plan(current, self.wish, self.facts)
+        planned = plan(current, self.desired, self.facts)
         # Once ours is in its place nobody could tell any more that a note of what was there is missing.
         return planned if self.noted is None else replace(planned, after={**planned.after, "previous": self.noted})
 
@@ -83,7 +85,7 @@ class WorkerRules:
         spec = rules_spec.build(self.config, plan, rules_spec.Refs(self.workers, self.host_refs))
         if spec is not None:
             tried = "change the rules and overrides of its workers"
-            with speaking(self.target, tried):
+            with translating_faults(self.target, tried):
                 task = self.ref.ReconfigureComputeResource_Task(spec=spec, modify=True)
             tasks.wait(self.session, tasks.Started(task, self.target, tried), RECONFIGURE_SECONDS)
         self._note({name: after.get(name, {}) for name in kept})
@@ -95,12 +97,12 @@ class WorkerRules:
             if told == self._notes(name):
                 continue
             left = {key: value for key, value in self.marks[name].items() if key != NOTES}
-            self.marks[name] = {**left, NOTES: {"set": self.wish.name, **told}} if told else left
+            self.marks[name] = {**left, NOTES: {"set": self.desired.name, **told}} if told else left
             mark.write(self.session, self.workers[name], name, self.marks[name])
 
     def _notes(self, name: str) -> dict[str, Any]:
         found = self.marks[name].get(NOTES) or {}
-        mine = found.get("set") == self.wish.name
+        mine = found.get("set") == self.desired.name
         return {aspect: found[aspect] for aspect in rules.ASPECTS if mine and aspect in found}
 
     def _find(self, machines: Sequence[properties.Found]) -> None:
@@ -137,11 +139,11 @@ class WorkerRules:
         running = {
             ref._moId: v.get("runtime.host") for ref, v in machines if v.get("runtime.powerState") == "poweredOn"
         }
-        homes = {name: running.get(ref._moId) for name, ref in self.workers.items() if name in self.wish.workers}
+        homes = {name: running.get(ref._moId) for name, ref in self.workers.items() if name in self.desired.workers}
         self.facts = replace(
-            self.config.facts(self.target, self.wish.workers),
+            self.config.facts(self.target, self.desired.workers),
             homes={name: self.homes[ref._moId] for name, ref in homes.items() if ref is not None},
-            missing={name: self._why(name, there) for name in self.wish.workers if name not in self.workers},
+            missing={name: self._why(name, there) for name in self.desired.workers if name not in self.workers},
         )
 
     def _why(self, name: str, there: set[str]) -> str:

@@ -31,15 +31,15 @@ def api(monkeypatch: pytest.MonkeyPatch) -> FakeRest:
 
 
 def test_the_component_is_put_into_the_image_and_the_rest_is_told(api: FakeRest) -> None:
-    wish = {"cluster": "gpu", "component": "NVD-AIE-800", "version": "550.90.05"}
-    planned = call("esxi_image", [], check=True, **wish)
+    desired = {"cluster": "gpu", "component": "NVD-AIE-800", "version": "550.90.05"}
+    planned = call("esxi_image", [], check=True, **desired)
     assert planned["changed"]
     assert planned["diff"][0]["after"] == {"components": {"tool": "1", "NVD-AIE-800": "550.90.05"}}
     assert api.writes == []
-    done = call("esxi_image", [], **wish)
+    done = call("esxi_image", [], **desired)
     assert done["state"]["components"] == api.components == {"tool": "1", "NVD-AIE-800": "550.90.05"}
     assert any("Remediate" in step for step in done["steps"])
-    assert call("esxi_image", [], **wish)["changed"] is False
+    assert call("esxi_image", [], **desired)["changed"] is False
 
 
 def test_a_version_is_needed_to_add_it(api: FakeRest) -> None:

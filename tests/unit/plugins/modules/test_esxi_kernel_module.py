@@ -11,12 +11,12 @@ from tests.fakes.esxi import FakeHost, FakeKernelModules
 def test_options_are_merged_and_the_rest_is_removed_only_when_asked_to() -> None:
     one = FakeHost()
     modules = FakeKernelModules(one, nmlx5_core="max_vfs=8")
-    wish = {"name": "nmlx5_core", "options": {"RSS": [4, 4]}}
-    assert call("esxi_kernel_module", [one], check=True, **wish)["changed"] and one.writes == []
-    assert call("esxi_kernel_module", [one], **wish)["changed"]
+    desired = {"name": "nmlx5_core", "options": {"RSS": [4, 4]}}
+    assert call("esxi_kernel_module", [one], check=True, **desired)["changed"] and one.writes == []
+    assert call("esxi_kernel_module", [one], **desired)["changed"]
     assert modules.strings == {"nmlx5_core": "max_vfs=8 RSS=4,4"}
-    assert not call("esxi_kernel_module", [one], **wish)["changed"]
-    call("esxi_kernel_module", [one], **wish, exact=True)
+    assert not call("esxi_kernel_module", [one], **desired)["changed"]
+    call("esxi_kernel_module", [one], **desired, exact=True)
     assert modules.strings == {"nmlx5_core": "RSS=4,4"}
 
 

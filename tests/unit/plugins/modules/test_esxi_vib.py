@@ -15,7 +15,7 @@ from tests.fakes.esxi import FakeHost
 from tests.fakes.gpus import FakeGpus, Gpu
 from tests.fakes.vibs import DEPOT, DRIVER, NEW, FakeVibs
 
-WISH: dict[str, Any] = {"name": DRIVER, "version": NEW, "source": DEPOT}
+DESIRED: dict[str, Any] = {"name": DRIVER, "version": NEW, "source": DEPOT}
 
 
 @pytest.fixture
@@ -36,15 +36,15 @@ def host(name: str = "esx01.lab", *, maintenance: bool = True) -> FakeHost:
 
 def test_it_is_installed_once(clusters: dict[str, str]) -> None:
     one = host()
-    assert [call("esxi_vib", [one], **WISH)["changed"] for _run in range(2)] == [True, False]
+    assert [call("esxi_vib", [one], **DESIRED)["changed"] for _run in range(2)] == [True, False]
     assert len(one.writes) == 1
 
 
 def test_one_host_outside_maintenance_mode_stops_all_before_a_write(clusters: dict[str, str]) -> None:
     one, two = host("esx01.lab"), host("esx02.lab", maintenance=False)
-    planned = call("esxi_vib", [one, two], check=True, **WISH)
+    planned = call("esxi_vib", [one, two], check=True, **DESIRED)
     assert [len(entry["unmet"]) for entry in planned["hosts"]] == [0, 1]
-    refused = call("esxi_vib", [one, two], **WISH)
+    refused = call("esxi_vib", [one, two], **DESIRED)
     assert refused["failed"]
     assert "esx02.lab" in refused["msg"]
     assert one.writes == two.writes == []
@@ -53,10 +53,10 @@ def test_one_host_outside_maintenance_mode_stops_all_before_a_write(clusters: di
 def test_an_image_managed_cluster_is_refused(clusters: dict[str, str]) -> None:
     clusters["domain-c1"] = "gpu"
     one = host()
-    assert "change the component in the cluster's image with esxi_image" in call("esxi_vib", [one], **WISH)["msg"]
+    assert "change the component in the cluster's image with esxi_image" in call("esxi_vib", [one], **DESIRED)["msg"]
     assert one.writes == []
 
 
 def test_options_are_checked_before_any_session() -> None:
     assert "version, source" in call("esxi_vib", [FakeHost()], name=DRIVER)["msg"]
-    assert "is a relative path" in call("esxi_vib", [FakeHost()], **{**WISH, "source": "X.zip"})["msg"]
+    assert "is a relative path" in call("esxi_vib", [FakeHost()], **{**DESIRED, "source": "X.zip"})["msg"]

@@ -14,7 +14,7 @@ from tests.fakes.rules import FakeCluster, add_rule, call, drs_of, override, pri
 RECONFIGURE, NOTE = "ReconfigureComputeResource_Task", "SetField"
 RULE, HOST_RULE = "dml.vsphere workers: one per host", "dml.vsphere workers: on hosts"
 WORKERS = ["w1", "w2", "w3"]
-WISH: dict[str, Any] = {
+DESIRED: dict[str, Any] = {
     "workers": WORKERS,
     "hosts": ["esx3", "esx1", "esx2"],
     "host_affinity": "required",
@@ -26,21 +26,21 @@ GONE = {"state": "absent"}
 
 def test_four_runs() -> None:
     cluster = FakeCluster()
-    planned = call(cluster, check=True, **WISH)
+    planned = call(cluster, check=True, **DESIRED)
     assert (planned["changed"], cluster.writes) == (True, []), planned
-    done = call(cluster, **WISH)
+    done = call(cluster, **DESIRED)
     assert done["diff"] == planned["diff"]
     assert done["state"] == planned["state"]
     assert cluster.writes == [NOTE, NOTE, NOTE, RECONFIGURE]
     cluster.writes.clear()
     for check in (True, False):
-        again = call(cluster, check=check, **WISH)
+        again = call(cluster, check=check, **DESIRED)
         assert (again["changed"], cluster.writes) == (False, []), again
 
 
 def test_the_cluster_holds_what_was_asked_for() -> None:
     cluster = FakeCluster()
-    call(cluster, **WISH)
+    call(cluster, **DESIRED)
     rules = {one.name: one for one in cluster.config.rule}
     groups = {one.name: one for one in cluster.config.group}
     assert {ref._moId for ref in rules[RULE].vm} == {ref._moId for ref in cluster.vms.values()}
@@ -55,7 +55,7 @@ def test_absent_takes_away_what_is_ours_and_nothing_else() -> None:
     add_rule(cluster, together(cluster, "w1", "w2", enabled=False))
     override(cluster, "w2", drs="fullyAutomated")
     override(cluster, "w1", ha={"restartPriority": "low", "isolationResponse": "shutdown"})
-    call(cluster, **WISH)
+    call(cluster, **DESIRED)
     assert (drs_of(cluster)["w2"], priorities_of(cluster)) == ("manual", {"w1": "highest"})
     assert cluster.notes("w2") == {"set": "workers", "drs": "fully_automated"}
     cluster.writes.clear()
@@ -93,7 +93,7 @@ def test_an_override_that_was_right_already_is_not_ours() -> None:
 
 def test_what_a_call_no_longer_asks_for_goes() -> None:
     cluster = FakeCluster()
-    call(cluster, **WISH)
+    call(cluster, **DESIRED)
     less = call(cluster, workers=["w1", "w2"], drs_override="disabled")
     assert less["changed"], less
     (rule,) = cluster.config.rule
@@ -108,30 +108,30 @@ def test_what_a_call_no_longer_asks_for_goes() -> None:
 
 def test_drift_is_repaired() -> None:
     cluster = FakeCluster()
-    call(cluster, **WISH)
+    call(cluster, **DESIRED)
     for rule in cluster.config.rule:
         rule.enabled = False
-    shown = call(cluster, check=True, **WISH)["diff"][0]["before"]
+    shown = call(cluster, check=True, **DESIRED)["diff"][0]["before"]
     assert shown["one_per_host"]["enabled"] is False
     assert shown["affinity"]["rule"] == "disabled"
-    assert call(cluster, **WISH)["changed"]
+    assert call(cluster, **DESIRED)["changed"]
     assert all(rule.enabled for rule in cluster.config.rule)
-    assert not call(cluster, **WISH)["changed"]
+    assert not call(cluster, **DESIRED)["changed"]
 
 
 def test_a_deleted_worker_leaves_the_rules_by_itself() -> None:
     cluster = FakeCluster()
-    call(cluster, **WISH)
+    call(cluster, **DESIRED)
     cluster.delete("w3")
     cluster.writes.clear()
-    refused = call(cluster, **WISH)
+    refused = call(cluster, **DESIRED)
     assert "gpu: could not change rules of workers: w3 does not exist; dml.vsphere.worker_vm" in refused["msg"]
-    assert not call(cluster, **{**WISH, "workers": ["w1", "w2"]})["changed"]
+    assert not call(cluster, **{**DESIRED, "workers": ["w1", "w2"]})["changed"]
     assert cluster.writes == []
     cluster.delete("w2")
-    assert call(cluster, **{**WISH, "workers": ["w1"]})["changed"]
+    assert call(cluster, **{**DESIRED, "workers": ["w1"]})["changed"]
     assert [one.name for one in cluster.config.rule] == [HOST_RULE]
-    assert not call(cluster, **{**WISH, "workers": ["w1"]})["changed"]
+    assert not call(cluster, **{**DESIRED, "workers": ["w1"]})["changed"]
     cluster.delete("w1")
     assert call(cluster, **GONE)["changed"]
     assert [*cluster.config.rule, *cluster.config.group] == []
@@ -147,7 +147,7 @@ def test_a_deleted_worker_leaves_the_rules_by_itself() -> None:
 def test_a_deaf_server_is_found_out(broken: set[str], words: str) -> None:
     cluster = FakeCluster()
     cluster.deaf = broken
-    failed = call(cluster, **WISH)
+    failed = call(cluster, **DESIRED)
     assert "accepted the change, yet" in failed["msg"]
     assert words in failed["msg"]
 
@@ -156,10 +156,10 @@ def test_a_fault_is_a_sentence_and_the_next_run_finishes() -> None:
     cluster = FakeCluster()
     override(cluster, "w1", drs="fullyAutomated")
     cluster.faults[RECONFIGURE] = vim.fault.NoPermission(privilegeId="Host.Inventory.EditCluster")
-    failed = call(cluster, **WISH)
+    failed = call(cluster, **DESIRED)
     assert "gpu: could not change the rules and overrides of its workers: the server said NoPermission" in failed["msg"]
     cluster.faults.clear()
-    assert call(cluster, **WISH)["changed"]
+    assert call(cluster, **DESIRED)["changed"]
     assert cluster.notes("w1")["drs"] == "fully_automated"
     cluster.faults[NOTE] = vim.fault.NoPermission(privilegeId="Global.SetCustomField")
     assert "could not write its custom attribute" in call(cluster, **GONE)["msg"]

@@ -14,7 +14,7 @@ from tests.fakes.rules import FakeCluster, add_rule, call, drs_of, pinned, toget
 RECONFIGURE = "ReconfigureComputeResource_Task"
 RULE = "dml.vsphere workers: one per host"
 WORKERS = ["w1", "w2", "w3"]
-WISH: dict[str, Any] = {
+DESIRED: dict[str, Any] = {
     "workers": WORKERS,
     "hosts": ["esx1", "esx2", "esx3"],
     "drs_override": "manual",
@@ -24,7 +24,7 @@ GONE = {"state": "absent"}
 
 
 @pytest.mark.parametrize(
-    ("make", "wish", "words"),
+    ("make", "desired", "words"),
     [
         (lambda c: add_rule(c, together(c, "w1", "w3")), {}, "keep w1, w3 apart: the rule 'pair' of somebody else"),
         (
@@ -61,10 +61,10 @@ GONE = {"state": "absent"}
         ),
     ],
 )
-def test_what_cannot_be_is_refused_in_one_sentence(make: Any, wish: dict[str, Any], words: str) -> None:
+def test_what_cannot_be_is_refused_in_one_sentence(make: Any, desired: dict[str, Any], words: str) -> None:
     cluster = FakeCluster()
     make(cluster)
-    refused = call(cluster, **{"workers": WORKERS, **wish})
+    refused = call(cluster, **{"workers": WORKERS, **desired})
     assert words in refused["msg"], refused
     assert " | " not in refused["msg"]
     assert cluster.writes == []
@@ -72,7 +72,7 @@ def test_what_cannot_be_is_refused_in_one_sentence(make: Any, wish: dict[str, An
 
 def test_a_rule_of_others_that_uses_our_groups_keeps_them() -> None:
     cluster = FakeCluster()
-    call(cluster, **WISH)
+    call(cluster, **DESIRED)
     add_rule(
         cluster, vim.cluster.VmHostRuleInfo(name="theirs", enabled=False, vmGroupName="dml.vsphere workers: workers")
     )
@@ -108,7 +108,7 @@ def test_what_is_stored_and_not_in_force_is_told(setting: dict[str, Any], words:
     for key, value in setting.items():
         setattr(cluster.config, key, value)
     for check in (True, False, False):
-        (told,) = call(cluster, check=check, **WISH)["told"]
+        (told,) = call(cluster, check=check, **DESIRED)["told"]
         assert words in told
     assert call(cluster, **GONE)["told"] == []
 

@@ -13,7 +13,7 @@ from pyVmomi import vim
 
 from tests.fakes.workers import FakeVcenter, call
 
-WISH: dict[str, Any] = {
+DESIRED: dict[str, Any] = {
     "defaults": {
         "template": "golden",
         "cpus": 4,
@@ -28,9 +28,9 @@ WISH: dict[str, Any] = {
 
 def test_four_runs() -> None:
     vcenter = FakeVcenter()
-    planned = call(vcenter, check=True, **WISH)
+    planned = call(vcenter, check=True, **DESIRED)
     assert (planned["changed"], vcenter.writes) == (True, []), planned
-    done = call(vcenter, **WISH)
+    done = call(vcenter, **DESIRED)
     assert done["changed"], done
     assert done["diff"] == planned["diff"]
     steps = ["CloneVM_Task", "SetField", "ReconfigVM_Task", "PowerOnVM_Task"]
@@ -38,7 +38,7 @@ def test_four_runs() -> None:
         assert [step for step, whose in vcenter.writes if whose == name] == steps
     vcenter.writes.clear()
     for check in (True, False):
-        again = call(vcenter, check=check, **WISH)
+        again = call(vcenter, check=check, **DESIRED)
         assert (again["changed"], vcenter.writes) == (False, []), again
 
 
@@ -53,14 +53,14 @@ def test_each_step_is_told_while_it_is_done(tmp_path: Path) -> None:
         lines = [json.loads(line) for line in events.read_text().splitlines()]
         return [line["what"] for line in lines if line["about"] == "w1"]
 
-    assert told(**WISH) == [
+    assert told(**DESIRED) == [
         "is cloned from golden to host-1.lab",
         "gets its hardware",
         "is started",
         "its guest has the address 10.0.0.9",
     ]
-    assert told(**WISH) == []
-    assert told(state="absent", power_cycle=True, workers=WISH["workers"]) == ["is shut down", "is deleted"]
+    assert told(**DESIRED) == []
+    assert told(state="absent", power_cycle=True, workers=DESIRED["workers"]) == ["is shut down", "is deleted"]
 
 
 COMING = {"port_groups": ["rdma-vm"], "gpus": True}
@@ -68,11 +68,11 @@ COMING = {"port_groups": ["rdma-vm"], "gpus": True}
 
 def test_workers_are_planned_on_what_is_yet_to_be_prepared() -> None:
     vcenter = FakeVcenter(bare=True)
-    planned = call(vcenter, check=True, to_come=COMING, **WISH)
+    planned = call(vcenter, check=True, to_come=COMING, **DESIRED)
     assert (planned.get("failed"), planned["changed"], vcenter.writes) == (None, True, []), planned
     assert [one["state"]["host"] for one in planned["workers"]] == ["host-1.lab", "host-2.lab"]
     assert planned["workers"][0]["unmet"] == ["port group rdma-vm, the GPUs of host-1.lab must be prepared first"]
-    prepared = call(FakeVcenter(), check=True, **WISH)
+    prepared = call(FakeVcenter(), check=True, **DESIRED)
     assert planned["diff"] == prepared["diff"]
 
 
@@ -88,20 +88,20 @@ def test_workers_are_planned_on_what_is_yet_to_be_prepared() -> None:
 )
 def test_what_is_not_there_is_refused(coming: dict[str, Any], check: bool, words: str) -> None:
     vcenter = FakeVcenter(bare=True)
-    refused = call(vcenter, check=check, to_come=coming, **WISH)
+    refused = call(vcenter, check=check, to_come=coming, **DESIRED)
     assert refused["failed"] and words in refused["msg"], refused["msg"]
     assert vcenter.writes == []
 
 
 def test_a_profile_that_no_gpu_of_the_cluster_will_ever_have_is_refused() -> None:
-    wish = {**WISH, "defaults": {**WISH["defaults"], "gpus": [{"profile": "grid_a100-40c"}]}}
-    refused = call(FakeVcenter(bare=True), check=True, to_come=COMING, **wish)
+    desired = {**DESIRED, "defaults": {**DESIRED["defaults"], "gpus": [{"profile": "grid_a100-40c"}]}}
+    refused = call(FakeVcenter(bare=True), check=True, to_come=COMING, **desired)
     assert refused["failed"] and "grid_a100-40c" in refused["msg"]
 
 
 def test_the_hardware_is_as_asked_for() -> None:
     vcenter = FakeVcenter()
-    call(vcenter, **WISH)
+    call(vcenter, **DESIRED)
     vm = vcenter.named("w1")
     (rdma,) = [one for one in vm.devices if isinstance(one, vim.vm.device.VirtualVmxnet3Vrdma)]
     assert (vm.cpus, vm.memory, vm.locked, vm.profiles, vm.on) == (4, 8192, True, ["grid_t4-16c"], True)
@@ -122,7 +122,7 @@ def test_the_hardware_is_as_asked_for() -> None:
 def test_a_deaf_server_is_found_out(deaf: str, words: str) -> None:
     vcenter = FakeVcenter()
     vcenter.deaf.add(deaf)
-    failed = call(vcenter, **WISH, wait_for_address=False)
+    failed = call(vcenter, **DESIRED, wait_for_address=False)
     assert failed["failed"]
     assert "accepted the change, yet" in failed["msg"]
     assert words in failed["msg"]
@@ -143,20 +143,20 @@ def test_a_deaf_server_is_found_out(deaf: str, words: str) -> None:
 def test_a_fault_is_a_sentence_with_the_worker_and_what_to_do(call_name: str, fault: Exception, words: str) -> None:
     vcenter = FakeVcenter()
     vcenter.faults[call_name] = fault
-    failed = call(vcenter, **WISH)
+    failed = call(vcenter, **DESIRED)
     assert "w1, w2: could not" in failed["msg"]
     assert words in failed["msg"]
     vcenter.faults.clear()
-    assert call(vcenter, **WISH)["changed"]
-    assert not call(vcenter, **WISH)["changed"]
+    assert call(vcenter, **DESIRED)["changed"]
+    assert not call(vcenter, **DESIRED)["changed"]
 
 
 def test_a_stale_change_is_refused_by_the_server() -> None:
     vcenter = FakeVcenter()
-    call(vcenter, **WISH)
+    call(vcenter, **DESIRED)
     vm, values = vcenter.named("w1"), vcenter.named("w1").values
     vm.values = lambda: {**values(), "config.changeVersion": "0"}  # type: ignore[method-assign]
-    failed = call(vcenter, **{**WISH, "defaults": {**WISH["defaults"], "annotation": "new"}})
+    failed = call(vcenter, **{**DESIRED, "defaults": {**DESIRED["defaults"], "annotation": "new"}})
     assert "w1: could not reconfigure it: the server said ConcurrentAccess" in failed["msg"]
 
 
@@ -171,7 +171,7 @@ def test_a_stale_change_is_refused_by_the_server() -> None:
 )
 def test_unknown_objects_are_named_and_nothing_is_written(more: dict[str, Any], words: str) -> None:
     vcenter = FakeVcenter()
-    refused = call(vcenter, **{**WISH, "defaults": {**WISH["defaults"], **more}})
+    refused = call(vcenter, **{**DESIRED, "defaults": {**DESIRED["defaults"], **more}})
     assert words in refused["msg"]
     assert vcenter.writes == []
 
@@ -180,7 +180,7 @@ def test_a_template_on_a_datastore_that_the_cluster_lacks_is_refused(monkeypatch
     vcenter = FakeVcenter()
     cluster = {**vcenter._cluster(), "datastore": [vim.Datastore("datastore-2")]}
     monkeypatch.setattr(vcenter, "_cluster", lambda: cluster)
-    refused = call(vcenter, **WISH)
+    refused = call(vcenter, **DESIRED)
     assert "choose its datastore: the datastore of its template is not one of cluster gpu" in refused["msg"]
     assert vcenter.writes == []
 
@@ -189,7 +189,7 @@ def test_two_machines_of_one_name_are_an_error() -> None:
     vcenter = FakeVcenter()
     vcenter.add("w1")
     vcenter.add("w1")
-    assert "find one virtual machine named 'w1'" in call(vcenter, **WISH)["msg"]
+    assert "find one virtual machine named 'w1'" in call(vcenter, **DESIRED)["msg"]
 
 
 def test_a_name_twice_in_one_call_is_an_error() -> None:
@@ -198,7 +198,7 @@ def test_a_name_twice_in_one_call_is_an_error() -> None:
 
 def test_more_workers_than_hosts_are_refused_as_a_whole() -> None:
     vcenter = FakeVcenter(hosts=1)
-    refused = call(vcenter, **WISH)
+    refused = call(vcenter, **DESIRED)
     assert "w2: could not find a host for it" in refused["msg"]
     assert vcenter.writes == []
 
@@ -206,19 +206,19 @@ def test_more_workers_than_hosts_are_refused_as_a_whole() -> None:
 def test_a_clone_that_a_killed_run_left_is_gone_on_with() -> None:
     vcenter = FakeVcenter()
     vcenter.add("w1").extra["dml.vsphere.building"] = "w1"
-    done = call(vcenter, **WISH)
+    done = call(vcenter, **DESIRED)
     assert done["workers"][0]["state"]["mark"]["built"] is True, done
     assert ("CloneVM_Task", "w1") not in vcenter.writes
     vcenter.add("w3").extra["dml.vsphere.building"] = "w1"
-    foreign = call(vcenter, **{**WISH, "workers": [{"name": "w3"}]})
+    foreign = call(vcenter, **{**DESIRED, "workers": [{"name": "w3"}]})
     assert "this collection did not build it" in foreign["msg"]
 
 
 def test_running_workers_change_only_with_a_power_cycle() -> None:
     vcenter = FakeVcenter()
-    call(vcenter, **WISH)
+    call(vcenter, **DESIRED)
     vcenter.writes.clear()
-    other = {**WISH, "defaults": {**WISH["defaults"], "gpus": [{"profile": "grid_t4-8c"}]}}
+    other = {**DESIRED, "defaults": {**DESIRED["defaults"], "gpus": [{"profile": "grid_t4-8c"}]}}
     assert "set power_cycle: true" in call(vcenter, **other)["msg"]
     assert vcenter.writes == []
     done = call(vcenter, power_cycle=True, **other)
@@ -230,17 +230,17 @@ def test_running_workers_change_only_with_a_power_cycle() -> None:
 
 def test_a_second_pvrdma_card_goes() -> None:
     vcenter = FakeVcenter()
-    call(vcenter, **WISH)
+    call(vcenter, **DESIRED)
     vm = vcenter.named("w1")
     vm.on = False
     vm.devices.append(vim.vm.device.VirtualVmxnet3Vrdma(key=4009, backing=vm.devices[-1].backing))
-    done = call(vcenter, **WISH)
+    done = call(vcenter, **DESIRED)
     assert done["workers"][0]["state"]["rdma_nics"] == 1, done
 
 
 def test_absent_deletes_what_we_built_only() -> None:
     vcenter = FakeVcenter()
-    call(vcenter, **WISH)
+    call(vcenter, **DESIRED)
     vcenter.add("w3")
     gone = {"state": "absent", "power_cycle": True, "workers": [{"name": name} for name in ("w1", "w2", "w3", "w4")]}
     assert call(vcenter, **gone)["changed"]
@@ -253,6 +253,6 @@ def test_absent_deletes_what_we_built_only() -> None:
 def test_a_guest_without_address_is_waited_for_and_named() -> None:
     vcenter = FakeVcenter()
     vcenter.silent = True
-    failed = call(vcenter, **WISH, address_timeout=1)
+    failed = call(vcenter, **DESIRED, address_timeout=1)
     assert "w1, w2: could not wait for the address of its guest" in failed["msg"]
-    assert not call(vcenter, **WISH, wait_for_address=False)["changed"]
+    assert not call(vcenter, **DESIRED, wait_for_address=False)["changed"]

@@ -11,7 +11,7 @@ from pyVmomi import vim
 
 from plugins.module_utils import runner
 from plugins.module_utils.errors import Refused
-from plugins.module_utils.esxi.graphics import Graphics, Wish, plan_graphics
+from plugins.module_utils.esxi.graphics import Desired, Graphics, plan_graphics
 from plugins.module_utils.vsphere import properties
 from tests.fakes import esxi
 from tests.fakes.esxi import FakeHost
@@ -19,8 +19,8 @@ from tests.fakes.gpus import T4, FakeGpus, Gpu
 from tests.fakes.module import FakeModule
 
 OTHER = "0000:d8:00.0"
-DIRECT = Wish(type="shared_direct")
-XORG = Wish(type="shared_direct", restart_xorg=True)
+DIRECT = Desired(type="shared_direct")
+XORG = Desired(type="shared_direct", restart_xorg=True)
 
 
 def host_with(*gpus: Gpu, **more: Any) -> tuple[FakeHost, FakeGpus]:
@@ -35,7 +35,7 @@ def state(*gpus: Gpu, **more: Any) -> dict[str, Any]:
 
 
 def converge(subject: Graphics, check: bool = False) -> dict[str, Any]:
-    work = runner.Work([subject], esxi.refresh, lambda current: plan_graphics(current, subject.wish))
+    work = runner.Work([subject], esxi.refresh, lambda current: plan_graphics(current, subject.desired))
     return runner.converge(FakeModule(check_mode=check), work)
 
 
@@ -50,20 +50,20 @@ def test_host_default_and_every_gpu_are_set_and_wait_for_the_boot() -> None:
 
 
 @pytest.mark.parametrize(
-    ("gpu", "wish", "keys", "reboots"),
+    ("gpu", "desired", "keys", "reboots"),
     [
-        (Gpu(configured="sharedDirect", active="sharedDirect"), Wish(type="shared_direct"), {"default_type"}, 0),
-        (Gpu(configured="sharedDirect", active="shared"), Wish(type="shared_direct"), {"default_type"}, 1),
-        (Gpu(configured="shared"), Wish(type="shared"), set(), 0),
-        (Gpu(), Wish(policy="consolidation"), {"policy"}, 1),
-        (Gpu(), Wish(policy="performance"), set(), 0),
-        (Gpu(), Wish(vgpu_mode="same_size"), set(), 0),
-        (Gpu(), Wish(vgpu_mode="mixed_size"), {"modes"}, 1),
-        (Gpu(configured="shared", mode="mixedSize"), Wish(vgpu_mode="mixed_size"), set(), 1),
+        (Gpu(configured="sharedDirect", active="sharedDirect"), Desired(type="shared_direct"), {"default_type"}, 0),
+        (Gpu(configured="sharedDirect", active="shared"), Desired(type="shared_direct"), {"default_type"}, 1),
+        (Gpu(configured="shared"), Desired(type="shared"), set(), 0),
+        (Gpu(), Desired(policy="consolidation"), {"policy"}, 1),
+        (Gpu(), Desired(policy="performance"), set(), 0),
+        (Gpu(), Desired(vgpu_mode="same_size"), set(), 0),
+        (Gpu(), Desired(vgpu_mode="mixed_size"), {"modes"}, 1),
+        (Gpu(configured="shared", mode="mixedSize"), Desired(vgpu_mode="mixed_size"), set(), 1),
     ],
 )
-def test_only_what_was_given_changes(gpu: Gpu, wish: Wish, keys: set[str], reboots: int) -> None:
-    plan = plan_graphics(state(gpu), wish)
+def test_only_what_was_given_changes(gpu: Gpu, desired: Desired, keys: set[str], reboots: int) -> None:
+    plan = plan_graphics(state(gpu), desired)
     assert ({change.key for change in plan.changes}, plan.reboots) == (keys, reboots)
 
 
@@ -73,9 +73,9 @@ def test_the_impossible_is_refused() -> None:
     with pytest.raises(Refused, match="does not tell its graphics configuration"):
         plan_graphics(state(default_type=None), DIRECT)
     with pytest.raises(Refused, match=r"ESXi 8\.0\.2 has none"):
-        plan_graphics(state(version="8.0.2"), Wish(vgpu_mode="mixed_size"))
+        plan_graphics(state(version="8.0.2"), Desired(vgpu_mode="mixed_size"))
     with pytest.raises(Refused, match=r"is in MIG mode.*nvidia-smi -i INDEX -mig 1"):
-        plan_graphics(state(Gpu(active_mode="multiInstanceGpu")), Wish(vgpu_mode="mixed_size"))
+        plan_graphics(state(Gpu(active_mode="multiInstanceGpu")), Desired(vgpu_mode="mixed_size"))
     assert plan_graphics(state(Gpu(active_mode="multiInstanceGpu")), DIRECT).changes
 
 
@@ -104,7 +104,7 @@ def test_a_gpu_without_driver_is_named() -> None:
 
 
 def test_a_gpu_that_lost_its_driver_waits_for_nothing_when_shared() -> None:
-    plan = plan_graphics(state(Gpu(active="basic")), Wish(type="shared"))
+    plan = plan_graphics(state(Gpu(active="basic")), Desired(type="shared"))
     assert (plan.needs, plan.why, plan.warnings) == (frozenset(), (), ())
 
 
@@ -131,7 +131,7 @@ def test_four_runs_write_once_keep_foreign_devices_and_a_boot_settles_it() -> No
 
 def test_the_policy_in_use_is_remembered_until_the_boot() -> None:
     host, _gpus = host_with()
-    subject = Graphics(host, Wish(policy="consolidation"))
+    subject = Graphics(host, Desired(policy="consolidation"))
     converge(subject)
     again = converge(subject)
     assert (again["changed"], again["needs"]) == (False, ["reboot"])
@@ -165,7 +165,7 @@ def test_xorg_alone_is_restarted_where_the_settings_are_right_already() -> None:
 
 def test_a_restart_does_not_stand_for_the_boot_that_a_mode_or_a_driver_needs() -> None:
     mixed = plan_graphics(
-        state(in_maintenance=True), Wish(type="shared_direct", vgpu_mode="mixed_size", restart_xorg=True)
+        state(in_maintenance=True), Desired(type="shared_direct", vgpu_mode="mixed_size", restart_xorg=True)
     )
     bare = plan_graphics(state(Gpu(active="basic"), in_maintenance=True), XORG)
     assert "reboot" in mixed.needs

@@ -12,23 +12,23 @@ import pytest
 from plugins.module_utils import runner
 from plugins.module_utils.errors import Refused
 from plugins.module_utils.esxi import image
-from plugins.module_utils.esxi.image import ClusterImage, Wish, plan_image
+from plugins.module_utils.esxi.image import ClusterImage, Desired, plan_image
 from plugins.module_utils.vsphere import properties
 from tests.fakes.module import FakeModule
 from tests.fakes.rest import FakeRest
 
 NAME, OLD, NEW = "NVD-AIE-800", "550.54.16", "550.90.05"
-PRESENT, ABSENT = Wish(NAME, NEW), Wish(NAME, state="absent")
+PRESENT, ABSENT = Desired(NAME, NEW), Desired(NAME, state="absent")
 
 
-def converge(rest: FakeRest, wish: Wish = PRESENT, check: bool = False) -> dict[str, Any]:
-    subject = ClusterImage(rest, "domain-c1", "gpu", wish)  # type: ignore[arg-type]
-    work = runner.Work([subject], lambda _subjects: None, lambda current: plan_image(current, wish))
+def converge(rest: FakeRest, desired: Desired = PRESENT, check: bool = False) -> dict[str, Any]:
+    subject = ClusterImage(rest, "domain-c1", "gpu", desired)  # type: ignore[arg-type]
+    work = runner.Work([subject], lambda _subjects: None, lambda current: plan_image(current, desired))
     return runner.converge(FakeModule(check_mode=check), work)
 
 
 @pytest.mark.parametrize(
-    ("components", "wish", "after"),
+    ("components", "desired", "after"),
     [
         ({}, PRESENT, {NAME: NEW}),
         ({NAME: OLD, "tool": "1"}, PRESENT, {NAME: NEW, "tool": "1"}),
@@ -37,8 +37,8 @@ def converge(rest: FakeRest, wish: Wish = PRESENT, check: bool = False) -> dict[
         ({"tool": "1"}, ABSENT, {"tool": "1"}),
     ],
 )
-def test_only_the_component_changes(components: dict[str, str], wish: Wish, after: dict[str, str]) -> None:
-    plan = plan_image({"managed": True, "compliance": "compliant", "components": components}, wish)
+def test_only_the_component_changes(components: dict[str, str], desired: Desired, after: dict[str, str]) -> None:
+    plan = plan_image({"managed": True, "compliance": "compliant", "components": components}, desired)
     assert plan.after["components"] == after
     assert bool(plan.changes) == (components != after) == bool(plan.why)
 

@@ -17,7 +17,7 @@ from plugins.module_utils.plan import REBOOT
 from tests.fakes.esxi import BOOTED, FakeHost, FakeKernelModules, refresh
 from tests.fakes.module import FakeModule
 
-WISH = {"pfctx": "0x08", "pfcrx": 8}
+DESIRED = {"pfctx": "0x08", "pfcrx": 8}
 BOTH = {"pfctx": "8", "pfcrx": "8"}
 
 
@@ -27,11 +27,11 @@ def host(name: str = "esx01.lab", text: str = "max_vfs=8,8") -> FakeHost:
     return made
 
 
-def converge(*hosts: FakeHost, check: bool = False, module: str = "nmlx5_core", wish: Any = None) -> dict[str, Any]:
+def converge(*hosts: FakeHost, check: bool = False, module: str = "nmlx5_core", desired: Any = None) -> dict[str, Any]:
     work = runner.Work(
         subjects=[KernelModule(one, module) for one in hosts],
         refresh=refresh,
-        make_plan=lambda current: plan_options(current, wish or WISH),
+        make_plan=lambda current: plan_options(current, desired or DESIRED),
     )
     return runner.converge(FakeModule(check_mode=check), work)
 
@@ -52,7 +52,7 @@ def string_writes(one: FakeHost) -> list[tuple[Any, ...]]:
     ],
 )  # fmt: skip
 def test_plan(configured: Any, active: Any, exact: bool, after: Any, reboot: bool) -> None:
-    plan = plan_options({"options": configured, "active": active}, WISH, exact=exact)
+    plan = plan_options({"options": configured, "active": active}, DESIRED, exact=exact)
     assert plan.after["options"] == after
     assert (REBOOT in plan.needs) is reboot
     assert bool(plan.changes) is (plan.after["options"] != configured)
@@ -91,9 +91,9 @@ def test_after_a_boot_the_configured_options_are_the_active_ones() -> None:
 def test_two_modules_changed_between_two_reads_are_both_remembered() -> None:
     one = host()
     one.refresh()
-    for module, wish in (("nmlx5_core", WISH), ("nmlx5_rdma", {"dscp_force": 26})):
+    for module, desired in (("nmlx5_core", DESIRED), ("nmlx5_rdma", {"dscp_force": 26})):
         subject = KernelModule(one, module)
-        subject.apply(plan_options(subject.read(), wish))
+        subject.apply(plan_options(subject.read(), desired))
     one.refresh()
     assert KernelModule(one, "nmlx5_core").read()["active"] == {"max_vfs": "8,8"}
     assert KernelModule(one, "nmlx5_rdma").read() == {"options": {"dscp_force": "26"}, "active": {}}
@@ -103,7 +103,9 @@ def test_two_parts_of_a_profile_that_meet_in_one_module_keep_each_others_options
     one = host(text="RSS=4")
     one.refresh()
     subject = KernelModule(one, "nmlx5_core")
-    plans = [plan_options(subject.read(), wish, exact=exact) for wish, exact in ((WISH, True), ({"ecn": 1}, False))]
+    plans = [
+        plan_options(subject.read(), desired, exact=exact) for desired, exact in ((DESIRED, True), ({"ecn": 1}, False))
+    ]
     for plan in plans:
         subject.apply(plan)
     assert one.modules.strings["nmlx5_core"] == "pfctx=0x08 pfcrx=8 ecn=1"
@@ -112,7 +114,7 @@ def test_two_parts_of_a_profile_that_meet_in_one_module_keep_each_others_options
 def test_a_second_change_before_the_boot_keeps_what_really_runs() -> None:
     one = host()
     converge(one)
-    converge(one, wish={"pfctx": "0x10"})
+    converge(one, desired={"pfctx": "0x10"})
     assert converge(one, check=True)["hosts"][0]["state"]["active"] == {"max_vfs": "8,8"}
 
 

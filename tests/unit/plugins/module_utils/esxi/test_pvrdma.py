@@ -13,12 +13,12 @@ from pyVmomi import vim
 
 from plugins.module_utils import runner
 from plugins.module_utils.esxi import pvrdma
-from plugins.module_utils.esxi.pvrdma import Pvrdma, Wish
+from plugins.module_utils.esxi.pvrdma import Desired, Pvrdma
 from tests.fakes.esxi import FakeFirewall, FakeHost, FakeOptions, refresh
 from tests.fakes.module import FakeModule
 from tests.fakes.network import Card, FakeNetwork, Switch, Vmk
 
-VMK1 = Wish("vmk1")
+VMK1 = Desired("vmk1")
 TAGGED = ("UpdateOptions", ("Net.PVRDMAVmknic", "vmk1"))
 UNTAGGED = ("UpdateOptions", ("Net.PVRDMAVmknic", ""))
 
@@ -31,8 +31,8 @@ def host(name: str = "esx01.lab", *, tag: str = "", is_open: bool = False) -> Fa
     return made
 
 
-def converge(*hosts: FakeHost, wish: Wish = VMK1, check: bool = False) -> dict[str, Any]:
-    work = runner.Work(subjects=[Pvrdma(one, wish) for one in hosts], refresh=refresh)
+def converge(*hosts: FakeHost, desired: Desired = VMK1, check: bool = False) -> dict[str, Any]:
+    work = runner.Work(subjects=[Pvrdma(one, desired) for one in hosts], refresh=refresh)
     return runner.converge(FakeModule(check_mode=check), work)
 
 
@@ -54,14 +54,14 @@ def test_check_apply_check_apply() -> None:
 
 
 def test_an_adapter_that_is_yet_to_come_is_planned_and_not_tagged() -> None:
-    one, coming = host(), Wish("vmk7", to_come=frozenset({"vmk7"}))
-    planned = converge(one, wish=coming, check=True)
+    one, coming = host(), Desired("vmk7", to_come=frozenset({"vmk7"}))
+    planned = converge(one, desired=coming, check=True)
     said = "there is no vmkernel adapter vmk7 yet; it comes with the RDMA fabric"
     assert planned["changed"] and planned["warnings"] == [f"esx01.lab: {said}"]
     assert planned["diff"][0]["after"] == {"vmk": "vmk7", "firewall_open": True}
-    refused = converge(one, wish=coming)
+    refused = converge(one, desired=coming)
     assert refused["failed"] and said in refused["msg"] and one.writes == []
-    there = converge(one, wish=Wish("vmk1", to_come=frozenset({"vmk1"})))
+    there = converge(one, desired=Desired("vmk1", to_come=frozenset({"vmk1"})))
     assert there["changed"] and there["warnings"] == [] and TAGGED in one.writes
 
 
@@ -141,7 +141,7 @@ def test_the_impossible_is_refused_by_name_before_any_write(
 ) -> None:
     good, bad = host("esx01.lab"), host("esx02.lab")
     harm(bad.network)
-    result = converge(good, bad, wish=Wish(vmk))
+    result = converge(good, bad, desired=Desired(vmk))
     assert result["failed"] and not result["changed"]
     assert said in result["msg"] and "esx02.lab" in result["msg"]
     assert good.writes == bad.writes == []
@@ -210,16 +210,16 @@ def test_the_unwise_is_a_warning(harm: Callable[[FakeNetwork], Any], said: str) 
 
 def test_absent_undoes_both_and_then_rests() -> None:
     one = host(tag="vmk1", is_open=True)
-    assert converge(one, wish=Wish(None), check=True)["changed"] and one.writes == []
-    assert converge(one, wish=Wish(None))["hosts"][0]["state"] == {"vmk": "", "firewall_open": False}
+    assert converge(one, desired=Desired(None), check=True)["changed"] and one.writes == []
+    assert converge(one, desired=Desired(None))["hosts"][0]["state"] == {"vmk": "", "firewall_open": False}
     assert one.writes == [UNTAGGED, ("DisableRuleset", "pvrdma")]
-    assert not converge(one, wish=Wish(None))["changed"]
+    assert not converge(one, desired=Desired(None))["changed"]
     assert len(one.writes) == 2
 
 
 def test_absent_can_leave_the_firewall_to_others() -> None:
     one = host(tag="vmk1", is_open=True)
-    converge(one, wish=Wish(None, close_firewall=False))
+    converge(one, desired=Desired(None, close_firewall=False))
     assert one.writes == [UNTAGGED] and one.firewall.open == {"pvrdma": True}
 
 
@@ -227,7 +227,7 @@ def test_absent_is_done_where_the_host_never_heard_of_it() -> None:
     one = host()
     one.properties_of({pvrdma.TAG: None, pvrdma.SETTLED[1]: None})
     one.network.cards = [Card("vmnic0")]
-    result = converge(one, wish=Wish(None))
+    result = converge(one, desired=Desired(None))
     assert "failed" not in result and not result["changed"]
 
 
@@ -245,16 +245,16 @@ def _with_machines(one: FakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-@pytest.mark.parametrize("wish", [Wish(None), Wish("vmk2")])
-def test_a_tag_in_use_waits_for_the_machines_that_use_it(wish: Wish, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("desired", [Desired(None), Desired("vmk2")])
+def test_a_tag_in_use_waits_for_the_machines_that_use_it(desired: Desired, monkeypatch: pytest.MonkeyPatch) -> None:
     one = host(tag="vmk1", is_open=True)
     one.network.vmks.append(Vmk("vmk2", "rdma"))
     _with_machines(one, monkeypatch)
-    planned = converge(one, wish=wish, check=True)
+    planned = converge(one, desired=desired, check=True)
     assert planned["hosts"][0]["unmet"] == [
         "worker01 run here with a PVRDMA adapter and would lose vmk1: move them or power them off"
     ]
-    assert "worker01" in converge(one, wish=wish)["msg"] and one.writes == []
+    assert "worker01" in converge(one, desired=desired)["msg"] and one.writes == []
 
 
 def test_a_deaf_host_is_found_out_and_the_wait_ends() -> None:

@@ -13,15 +13,15 @@ from pyVmomi import vim
 from plugins.module_utils import runner
 from plugins.module_utils.errors import Refused
 from plugins.module_utils.esxi import roce
-from plugins.module_utils.esxi.roce import Roce, Wish
+from plugins.module_utils.esxi.roce import Desired, Roce
 from plugins.module_utils.logic.hosts.roce import lossless
 from tests.fakes.esxi import BOOTED, FakeEsxcli, FakeHost, FakeKernelModules, refresh
 from tests.fakes.module import FakeModule
 from tests.fakes.network import Card, FakeNetwork, Vmk
 
-DSCP = Wish(lossless(3, "dscp"))
-PCP = Wish(lossless(3, "pcp"))
-ABSENT = Wish(None)
+DSCP = Desired(lossless(3, "dscp"))
+PCP = Desired(lossless(3, "pcp"))
+ABSENT = Desired(None)
 CORE = "pfctx=0x08 pfcrx=0x08 trust_state=2"
 
 
@@ -38,8 +38,8 @@ def _status(nic: str, priority: int | None) -> dict[str, str]:
     return {"Nic": nic, "PFCEnabled": str(priority is not None).lower(), "PFCConfiguration": flags}
 
 
-def converge(*hosts: FakeHost, wish: Wish = DSCP, check: bool = False) -> dict[str, Any]:
-    work = runner.Work(subjects=[Roce(one, wish) for one in hosts], refresh=refresh)
+def converge(*hosts: FakeHost, desired: Desired = DSCP, check: bool = False) -> dict[str, Any]:
+    work = runner.Work(subjects=[Roce(one, desired) for one in hosts], refresh=refresh)
     return runner.converge(FakeModule(check_mode=check), work)
 
 
@@ -93,28 +93,28 @@ def test_a_card_that_shows_no_flow_control_although_all_is_set_is_named() -> Non
 def test_changing_the_trust_removes_the_other_mark() -> None:
     one = host(core=CORE, rdma="dscp_force=26")
     _with_port_groups(one, [{"name": "rdma-vm", "switch": "rdma", "vlan": 216, "tagged": True}])
-    converge(one, wish=PCP)
+    converge(one, desired=PCP)
     assert one.modules.strings == {"nmlx5_core": CORE.replace("=2", "=1"), "nmlx5_rdma": "pcp_force=3"}
 
 
 def test_absent_removes_our_options_alone_and_waits_for_a_boot() -> None:
     one = host(core=f"max_vfs=8 {CORE}", rdma="dscp_force=26")
-    result = converge(one, wish=ABSENT)
+    result = converge(one, desired=ABSENT)
     assert one.modules.strings == {"nmlx5_core": "max_vfs=8", "nmlx5_rdma": ""}
     assert result["needs"] == ["reboot"]
     assert any(
         "flow control on priority 3 is switched off" in text
-        for text in converge(host(core=CORE), wish=ABSENT)["warnings"]
+        for text in converge(host(core=CORE), desired=ABSENT)["warnings"]
     )
     one.has(runtime__bootTime=BOOTED + timedelta(minutes=10))
-    rested = converge(one, wish=ABSENT)
+    rested = converge(one, desired=ABSENT)
     assert not rested["changed"] and rested["needs"] == [] and rested["warnings"] == []
 
 
 def test_absent_is_done_on_a_host_without_rdma() -> None:
     one = host()
     one.network.cards = [Card("vmnic0")]
-    result = converge(one, wish=ABSENT)
+    result = converge(one, desired=ABSENT)
     assert "failed" not in result and not result["changed"]
 
 
@@ -163,7 +163,7 @@ def test_a_shared_card_is_refused_until_it_is_acknowledged(user: str, said: str)
     _share(one, user)
     refused = converge(one)
     assert said in refused["msg"] and "acknowledge_shared_nic" in refused["msg"] and one.writes == []
-    assert said not in str(converge(one, wish=Wish(DSCP.lossless, acknowledged=True)).get("msg"))
+    assert said not in str(converge(one, desired=Desired(DSCP.lossless, acknowledged=True)).get("msg"))
     assert len(strings_written(one)) == 2
     assert "failed" not in converge(one), "nothing is left to change, so nobody is disturbed"
 
@@ -187,12 +187,12 @@ def test_trusting_pcp_needs_a_tag_to_carry_it() -> None:
     bare, mixed, foreign = host("esx01.lab"), host("esx02.lab"), host("esx03.lab")
     untagged = {"name": "rdma-vm", "switch": "rdma", "vlan": None, "tagged": False}
     _with_port_groups(bare, [untagged, {"name": "lan", "switch": "lan", "vlan": 5, "tagged": True}])
-    refused = converge(bare, wish=PCP)
+    refused = converge(bare, desired=PCP)
     assert "no port group of rdma has a VLAN" in refused["msg"] and bare.writes == []
     _with_port_groups(mixed, [untagged, {"name": "rdma-vmk", "switch": "rdma", "vlan": 216, "tagged": True}])
-    assert any("the port groups rdma-vm have no VLAN" in text for text in converge(mixed, wish=PCP)["warnings"])
+    assert any("the port groups rdma-vm have no VLAN" in text for text in converge(mixed, desired=PCP)["warnings"])
     _with_port_groups(foreign, [{"name": "lan", "switch": "lan", "vlan": None, "tagged": False}])
-    assert "failed" not in converge(foreign, wish=PCP)
+    assert "failed" not in converge(foreign, desired=PCP)
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_trusting_pcp_needs_a_tag_to_carry_it() -> None:
 )
 def test_a_wish_that_contradicts_itself_is_refused(params: dict[str, Any], said: str) -> None:
     with pytest.raises(Refused, match=said):
-        roce.wish({**params, "state": "present", "acknowledge_shared_nic": False})
+        roce.desired({**params, "state": "present", "acknowledge_shared_nic": False})
 
 
 def test_flow_control_of_others_on_the_same_ports_is_pointed_out() -> None:

@@ -12,7 +12,7 @@ import pytest
 from plugins.module_utils import runner
 from plugins.module_utils.errors import Refused, Unreachable
 from plugins.module_utils.esxi import vib
-from plugins.module_utils.esxi.vib import Images, Vib, Wish, plan_vib
+from plugins.module_utils.esxi.vib import Desired, Images, Vib, plan_vib
 from plugins.module_utils.esxi.vib_source import option_of
 from tests.fakes import esxi
 from tests.fakes.esxi import FakeHost
@@ -20,8 +20,8 @@ from tests.fakes.gpus import T4, FakeGpus, Gpu
 from tests.fakes.module import FakeModule
 from tests.fakes.vibs import DEPOT, DRIVER, NEW, OLD, FakeVibs
 
-PRESENT = Wish(DRIVER, NEW, DEPOT)
-ABSENT = Wish(DRIVER, state="absent")
+PRESENT = Desired(DRIVER, NEW, DEPOT)
+ABSENT = Desired(DRIVER, state="absent")
 
 
 def host_with(running: dict[str, str] | None = None, *gpus: Gpu, **more: Any) -> tuple[FakeHost, FakeVibs]:
@@ -47,7 +47,7 @@ def state(**more: Any) -> dict[str, Any]:
 
 
 def converge(subject: Vib, check: bool = False) -> dict[str, Any]:
-    work = runner.Work([subject], esxi.refresh, lambda current: plan_vib(current, subject.wish))
+    work = runner.Work([subject], esxi.refresh, lambda current: plan_vib(current, subject.desired))
     return runner.converge(FakeModule(check_mode=check), work)
 
 
@@ -71,7 +71,7 @@ def test_the_option_follows_the_kind_of_file(source: str, option: dict[str, str]
 )
 def test_other_sources_are_refused_before_any_login(source: str) -> None:
     with pytest.raises(Refused):
-        Wish.of({"name": DRIVER, "version": NEW, "source": source, "state": "present", "install_timeout": 60})
+        Desired.of({"name": DRIVER, "version": NEW, "source": source, "state": "present", "install_timeout": 60})
 
 
 def test_a_source_with_an_account_is_refused_and_not_shown() -> None:
@@ -82,14 +82,14 @@ def test_a_source_with_an_account_is_refused_and_not_shown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("current", "wish", "changed", "needs"),
+    ("current", "desired", "changed", "needs"),
     [
         (state(), PRESENT, True, {"maintenance", "reboot"}),
         (state(running=OLD, next_boot=OLD), PRESENT, True, {"maintenance", "reboot"}),
         (state(running=OLD, next_boot=NEW, rehearsal=None), PRESENT, False, {"reboot"}),
         (state(running=NEW, next_boot=NEW, rehearsal=None), PRESENT, False, set()),
-        (state(running=NEW, next_boot=NEW, rehearsal=None), Wish(DRIVER, "550.90.05", DEPOT), False, set()),
-        (state(running=NEW, next_boot=NEW), Wish(DRIVER, NEW + "1", DEPOT), True, None),
+        (state(running=NEW, next_boot=NEW, rehearsal=None), Desired(DRIVER, "550.90.05", DEPOT), False, set()),
+        (state(running=NEW, next_boot=NEW), Desired(DRIVER, NEW + "1", DEPOT), True, None),
         (state(running=NEW, next_boot=NEW, gpus_without_driver=[T4]), PRESENT, False, {"reboot"}),
         (state(running=NEW, next_boot=NEW), ABSENT, True, {"maintenance", "reboot"}),
         (state(running=NEW, next_boot=None, rehearsal=None), ABSENT, False, {"reboot"}),
@@ -97,12 +97,12 @@ def test_a_source_with_an_account_is_refused_and_not_shown() -> None:
         (state(rehearsal={**state()["rehearsal"], "reboot": False}), PRESENT, True, {"maintenance"}),
     ],
 )
-def test_changes_and_needs(current: dict[str, Any], wish: Wish, changed: bool, needs: set[str] | None) -> None:
+def test_changes_and_needs(current: dict[str, Any], desired: Desired, changed: bool, needs: set[str] | None) -> None:
     if needs is None:
         with pytest.raises(Refused, match="would install NVIDIA_bootbank_"):
-            plan_vib(current, wish)
+            plan_vib(current, desired)
         return
-    plan = plan_vib(current, wish)
+    plan = plan_vib(current, desired)
     assert (bool(plan.changes), plan.needs) == (changed, needs)
 
 
@@ -119,7 +119,7 @@ def test_passthrough_comes_first() -> None:
     assert (later.later, later.due, later.unmet, later.needs) == ({"next_boot"}, (), (), {"maintenance"})
     assert "after the boot that ends the passthrough" in later.why[0]
     assert plan_vib(held, ABSENT).needs == frozenset()
-    other = Wish("nmlx5-core", NEW, DEPOT)
+    other = Desired("nmlx5-core", NEW, DEPOT)
     with pytest.raises(Refused, match="would install"):
         plan_vib(held, other)
 
@@ -184,7 +184,7 @@ def test_the_host_rehearses_and_its_refusal_comes_before_any_write() -> None:
     assert host.writes == []
     assert not {"force", "nosigcheck"} & {key for _command, options in vibs.asked for key in options}
     vibs.refusal = ""
-    missing = converge(Vib(host, Wish(DRIVER, NEW, "/vmfs/volumes/shared/none.zip"), {}))
+    missing = converge(Vib(host, Desired(DRIVER, NEW, "/vmfs/volumes/shared/none.zip"), {}))
     assert "Could not download from /vmfs/volumes/shared/none.zip" in missing["msg"]
 
 

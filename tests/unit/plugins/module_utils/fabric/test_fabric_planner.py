@@ -12,7 +12,7 @@ from pyVmomi import vim
 
 from plugins.module_utils import runner
 from plugins.module_utils.errors import Refused
-from plugins.module_utils.fabric import planner, reach, switch, wish
+from plugins.module_utils.fabric import desired, planner, reach, switch
 from plugins.module_utils.fabric.planner import GROUP, HOST, SWITCH
 from plugins.module_utils.plan import Plan
 from tests.fakes.module import FakeModule
@@ -45,7 +45,7 @@ def bare() -> dict[str, Any]:
     return {"switch": None, "port_groups": {}, "taken": {}, "hosts": hosts, "members": [], "machines": []}
 
 
-def wanted(**more: Any) -> wish.Wish:
+def wanted(**more: Any) -> desired.Desired:
     one = {"port_group": "rdma-vmk", "device": "vmk1", "network": "10.216.0.0/24", "mtu": None, "services": []}
     addresses = {name: f"10.216.0.{number}" for number, name in enumerate(HOSTS, start=1)}
     plain: dict[str, Any] = {
@@ -57,7 +57,7 @@ def wanted(**more: Any) -> wish.Wish:
         "adapters": [{**one, "addresses": addresses, **more.pop("adapter", {})}],
         "adopt": False,
     }
-    return wish.wish({**plain, **more})
+    return desired.desired({**plain, **more})
 
 
 class FakeFabric:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from plugins.module_utils.errors import Refused
 from plugins.module_utils.logic.placement.place import Wanted
 from plugins.module_utils.vm import customise, gpu, mark, nics
-from plugins.module_utils.vm.wish import Gpu, Wish, wishes_of
+from plugins.module_utils.vm.desired import Desired, Gpu, desired_workers_of
 
 MACS = {"management_nic": {"mac": "00:50:56:01:02:03"}, "rdma_nic": {"mac": "00:50:56:01:02:04"}}
 NICS = {"management_nic": {"portgroup": "a"}, "rdma_nic": {"portgroup": "b"}}
@@ -26,21 +26,21 @@ def held(*gpus: Gpu) -> list[gpu.Held]:
 
 
 def told(**guest: Any) -> dict[str, Any]:
-    found = customise.wanted(Wish("w1", {**NICS, "guest": guest}), MACS)
+    found = customise.wanted(Desired("w1", {**NICS, "guest": guest}), MACS)
     assert found
     return found
 
 
 def test_a_worker_says_more_than_the_defaults_and_within_a_nic_key_by_key() -> None:
-    (wish,) = wishes_of(
+    (desired,) = desired_workers_of(
         {
             "defaults": {"cpus": 4, "memory_mb": 8, "rdma_nic": {"portgroup": "a", "protocol": "rocev1", "mac": None}},
             "workers": [{"name": "w1", "cpus": 8, "memory_mb": None, "rdma_nic": {"portgroup": "b"}}],
         }
     )
-    assert (wish["cpus"], wish["memory_mb"], wish["power"]) == (8, 8, "on")
-    assert wish["rdma_nic"] == {"portgroup": "b", "protocol": "rocev1"}
-    assert wish.gpus is None
+    assert (desired["cpus"], desired["memory_mb"], desired["power"]) == (8, 8, "on")
+    assert desired["rdma_nic"] == {"portgroup": "b", "protocol": "rocev1"}
+    assert desired.gpus is None
 
 
 def test_equal_vgpus_are_counted_not_only_found() -> None:
@@ -68,11 +68,11 @@ def test_a_device_is_kept_where_it_answers_to_the_wish(wished: Wanted, there: Wa
 
 
 def test_the_window_follows_from_profiles_groups_and_devices() -> None:
-    wish = Wish("w1", {}, (Gpu("grid_t4-8c"), Gpu(group="Nvidia:2@grid_a100-40c%NVLink")))
-    assert gpu.window_of(wish, lambda _device: None) == 256
-    device = Wish("w1", {}, (Gpu(device=Wanted("10de:20f1")),))
+    desired = Desired("w1", {}, (Gpu("grid_t4-8c"), Gpu(group="Nvidia:2@grid_a100-40c%NVLink")))
+    assert gpu.window_of(desired, lambda _device: None) == 256
+    device = Desired("w1", {}, (Gpu(device=Wanted("10de:20f1")),))
     assert gpu.window_of(device, lambda _device: 40) == 128
-    assert gpu.window_of(Wish("w1", {"mmio_gb": 512}, device.gpus), lambda _device: None) == 512
+    assert gpu.window_of(Desired("w1", {"mmio_gb": 512}, device.gpus), lambda _device: None) == 512
     with pytest.raises(Refused, match="give memory_gb"):
         gpu.window_of(device, lambda _device: None)
 
@@ -110,11 +110,11 @@ def test_the_instance_changes_with_what_is_told_and_only_then() -> None:
 
 
 def test_without_a_managed_card_the_guest_is_told_no_addresses() -> None:
-    found = customise.wanted(Wish("w1", {"guest": {"user": "me"}}), {})
+    found = customise.wanted(Desired("w1", {"guest": {"user": "me"}}), {})
     assert found
     assert "network" not in found["metadata"]
     with pytest.raises(Refused, match="give management_nic as well"):
-        customise.wanted(Wish("w1", {"guest": {"address": "10.0.0.1/24"}}), {})
+        customise.wanted(Desired("w1", {"guest": {"address": "10.0.0.1/24"}}), {})
 
 
 def test_data_of_others_is_not_shown() -> None:

@@ -35,9 +35,9 @@ class Bench:
         self.out, self.stop = folder / "records.jsonl", folder / "stop"
         self.folders = [folder / f"node{number}" for number in range(nodes)]
         self.links = [link.Link(one.name, reach, str(one)) for one in self.folders]
-        wish = watcher.Wish(self.out, self.stop, **{"silence": 60, "timeout": 60, **limits})
+        desired = watcher.Desired(self.out, self.stop, **{"silence": 60, "timeout": 60, **limits})
         self.seen: list[watcher.Seen] = []
-        self.thread = threading.Thread(target=lambda: self.seen.append(watcher.watch(self.links, wish)))
+        self.thread = threading.Thread(target=lambda: self.seen.append(watcher.watch(self.links, desired)))
         self.thread.start()
 
     def write(self, node: int, text: str, rank: int = 0) -> None:

@@ -12,13 +12,13 @@ import pytest
 from plugins.module_utils.errors import Unreachable
 from plugins.module_utils.esxi import boot
 from plugins.module_utils.esxi.service import ownership
+from plugins.module_utils.esxi.service.desired import Desired
 from plugins.module_utils.esxi.service.in_service import InService
 from plugins.module_utils.esxi.service.leaving import Evacuations
 from plugins.module_utils.esxi.service.maintenance import Maintenance
 from plugins.module_utils.esxi.service.ownership import Note
 from plugins.module_utils.esxi.service.reboot import Rebooted
 from plugins.module_utils.esxi.service.recent_tasks import RecentTask
-from plugins.module_utils.esxi.service.wish import Wish
 from plugins.module_utils.logic.hosts.evacuation import Block, Move, Verdict, Vm
 from plugins.module_utils.plan import Plan
 from tests.fakes.esxi import FakeHost
@@ -39,16 +39,16 @@ def host(*, maintenance: bool = False, connection: str = "connected", note: Note
     return made
 
 
-def planned(kind: Any, made: FakeHost, wish: Wish | None = None, evacuations: Evacuations | None = None) -> Plan:
-    wish = wish or Wish("me")
-    subject = kind(made, wish, evacuations or Evacuations(made.session, wish))
+def planned(kind: Any, made: FakeHost, desired: Desired | None = None, evacuations: Evacuations | None = None) -> Plan:
+    desired = desired or Desired("me")
+    subject = kind(made, desired, evacuations or Evacuations(made.session, desired))
     plan: Plan = subject.plan(subject.read())
     assert made.writes == []
     return plan
 
 
 def judged(made: FakeHost, verdict: Verdict, entering: RecentTask | None = None) -> Evacuations:
-    found = Evacuations(made.session, Wish("me"))
+    found = Evacuations(made.session, Desired("me"))
     found.verdicts[made.name] = verdict
     if entering:
         found.entering[made.ref._moId] = entering
@@ -85,7 +85,7 @@ def test_a_host_in_maintenance_mode_is_ours_only_by_the_note(note: Note | None, 
     assert plan.before["ours"] is ours and not plan.changes
     back = planned(InService, made)
     assert bool(back.changes) is ours and bool(back.warnings) is not ours
-    assert planned(InService, made, Wish("me", only_if_ours=False)).changes
+    assert planned(InService, made, Desired("me", only_if_ours=False)).changes
 
 
 def test_a_note_left_on_a_host_in_service_is_taken_off() -> None:
@@ -109,8 +109,8 @@ def test_a_reboot_of_an_earlier_run_counts(
     maintenance: bool, connection: str, note: Note | None, recent: bool, state: str
 ) -> None:
     made = host(maintenance=maintenance, connection=connection, note=note)
-    wish = Wish("me", rebooting={made.ref._moId} if recent else set())
-    plan = planned(Rebooted, made, wish)
+    desired = Desired("me", rebooting={made.ref._moId} if recent else set())
+    plan = planned(Rebooted, made, desired)
     assert plan.before["reboot"] == state and plan.after["reboot"] == "done" and not plan.unmet
     assert bool(plan.why) is (state != "due")
 

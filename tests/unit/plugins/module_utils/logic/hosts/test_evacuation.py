@@ -104,7 +104,7 @@ def test_what_owns_a_device_is_powered_off_when_that_is_allowed() -> None:
     vm = worker(1, fixed=("an SR-IOV network card",))
     verdict = evacuation.plan(cluster([room(1), room(2)], [vm]), ["esx1"], power_off=True)["esx1"]
     assert verdict.power_off == (vm,) and not verdict.blocks and not verdict.moves
-    assert evacuation.told(verdict)["power_off"][0]["why"] == "an SR-IOV network card"
+    assert evacuation.as_dict(verdict)["power_off"][0]["why"] == "an SR-IOV network card"
 
 
 def test_reserved_memory_counts_where_it_is_known() -> None:

@@ -13,12 +13,14 @@ from plugins.module_utils.logic.hosts import lock
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 PROCESS = lock.Process("ctl01", "2b1c5d9e-0000-4000-8000-000000000001", "4026531836", 4711, 987654)
-ALICE = lock.Wish("alice@ctl01", "run-a", 3600, PROCESS)
-BOB = lock.Wish("bob@ctl02", "run-b", 3600)
+ALICE = lock.Desired("alice@ctl01", "run-a", 3600, PROCESS)
+BOB = lock.Desired("bob@ctl02", "run-b", 3600)
 
 
-def record(wish: lock.Wish, *, left: float) -> lock.Record:
-    return lock.Record(wish.owner, wish.run, NOW - timedelta(hours=1), NOW + timedelta(seconds=left), wish.process)
+def record(desired: lock.Desired, *, left: float) -> lock.Record:
+    return lock.Record(
+        desired.owner, desired.run, NOW - timedelta(hours=1), NOW + timedelta(seconds=left), desired.process
+    )
 
 
 FREE = lock.Record("bob@ctl02", "run-b", NOW, NOW, free=True)
@@ -82,10 +84,10 @@ def test_giving_back_ours_leaves_a_free_lock() -> None:
 LONG = replace(ALICE, owner="a" * 200 + "/%\\ ü", run="r" * 200)
 
 
-@pytest.mark.parametrize("wish", [ALICE, BOB, LONG], ids=["process", "no process", "long"])
-def test_a_record_survives_being_written_as_names(wish: lock.Wish) -> None:
-    wish = replace(wish, owner=lock.plain(wish.owner), run=lock.plain(wish.run))
-    written = record(wish, left=60)
+@pytest.mark.parametrize("desired", [ALICE, BOB, LONG], ids=["process", "no process", "long"])
+def test_a_record_survives_being_written_as_names(desired: lock.Desired) -> None:
+    desired = replace(desired, owner=lock.plain(desired.owner), run=lock.plain(desired.run))
+    written = record(desired, left=60)
     lines = lock.encode(written)
     assert lock.decode(list(reversed(lines))) == written
     assert all(len(line) <= 80 and not set(line) & set("/%\\") for line in lines)

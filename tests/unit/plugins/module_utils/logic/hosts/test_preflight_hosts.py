@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.logic.hosts.preflight_hosts import Wish, findings
+from plugins.module_utils.logic.hosts.preflight_hosts import Desired, findings
 from tests.unit.plugins.module_utils.logic.hosts.preflight_data import GPU, PROFILE, device, gpu, host
 
 PASSTHROUGH = {"passthrough": {"enabled": True}}
@@ -40,8 +40,8 @@ DEFECTS: list[tuple[dict[str, Any], dict[str, Any], str, str, str]] = [
 
 
 def found(profile: dict[str, Any], **changed: Any) -> list[tuple[str, str, str]]:
-    wish = Wish(profile, gpu_model="t4")
-    return [(one.severity, one.rule, one.text) for one in findings(host(**changed), wish)]
+    desired = Desired(profile, gpu_model="t4")
+    return [(one.severity, one.rule, one.text) for one in findings(host(**changed), desired)]
 
 
 def test_a_good_host_gives_no_finding() -> None:

@@ -61,7 +61,7 @@ def test_what_contradicts_itself_is_refused(priority: int, trust: str, dscp: int
 
 
 @pytest.mark.parametrize(
-    ("driver", "wish", "expected"),
+    ("driver", "desired", "expected"),
     [
         ("nmlx5_core", DSCP, {"nmlx5_core": DSCP_CORE, "nmlx5_rdma": {"dscp_force": "26"}}),
         ("nmlx5_core", PCP, {"nmlx5_core": PCP_CORE, "nmlx5_rdma": {"pcp_force": "3"}}),
@@ -70,8 +70,8 @@ def test_what_contradicts_itself_is_refused(priority: int, trust: str, dscp: int
         ("nmlx4_en", None, {"nmlx4_en": {}}),
     ],
 )
-def test_options_by_driver(driver: str, wish: Lossless | None, expected: dict[str, Any]) -> None:
-    assert wanted(driver, wish) == expected
+def test_options_by_driver(driver: str, desired: Lossless | None, expected: dict[str, Any]) -> None:
+    assert wanted(driver, desired) == expected
 
 
 def test_an_old_card_cannot_trust_dscp() -> None:
@@ -80,7 +80,7 @@ def test_an_old_card_cannot_trust_dscp() -> None:
 
 
 @pytest.mark.parametrize(
-    ("core", "rdma", "wish", "after_core", "after_rdma"),
+    ("core", "rdma", "desired", "after_core", "after_rdma"),
     [
         ({"max_vfs": "8"}, {}, DSCP, {"max_vfs": "8", **DSCP_CORE}, {"dscp_force": "26"}),
         ({"pfctx": "8", "RSS": "4", "pfcrx": "0x8", "trust_state": "0x2"}, {"dscp_force": "26"}, DSCP,
@@ -93,12 +93,12 @@ def test_an_old_card_cannot_trust_dscp() -> None:
     ],
 )  # fmt: skip
 def test_foreign_options_stay_and_stale_ones_of_ours_go(
-    core: Any, rdma: Any, wish: Lossless | None, after_core: Any, after_rdma: Any
+    core: Any, rdma: Any, desired: Lossless | None, after_core: Any, after_rdma: Any
 ) -> None:
-    after = merged("nmlx5_core", {"nmlx5_core": core, "nmlx5_rdma": rdma}, wish)
+    after = merged("nmlx5_core", {"nmlx5_core": core, "nmlx5_rdma": rdma}, desired)
     assert after == {"nmlx5_core": after_core, "nmlx5_rdma": after_rdma}
-    assert merged("nmlx5_core", after, wish) == after
-    assert not any(differing("nmlx5_core", after, wish).values())
+    assert merged("nmlx5_core", after, desired) == after
+    assert not any(differing("nmlx5_core", after, desired).values())
 
 
 VALUES = st.sampled_from(["0", "-1", "1", "8", "0x08", "0x18", "26"])
@@ -110,10 +110,12 @@ KEYS = ("pfctx", "pfcrx", "trust_state", "dscp_force", "pcp_force", "max_vfs", "
     st.dictionaries(st.sampled_from(KEYS), VALUES),
     st.sampled_from([DSCP, PCP, lossless(5, "dscp"), None]),
 )
-def test_merging_twice_changes_nothing_and_loses_nothing_foreign(core: Any, rdma: Any, wish: Lossless | None) -> None:
+def test_merging_twice_changes_nothing_and_loses_nothing_foreign(
+    core: Any, rdma: Any, desired: Lossless | None
+) -> None:
     current = {"nmlx5_core": core, "nmlx5_rdma": rdma}
-    after = merged("nmlx5_core", current, wish)
-    assert merged("nmlx5_core", after, wish) == after
+    after = merged("nmlx5_core", current, desired)
+    assert merged("nmlx5_core", after, desired) == after
     for module, ours in OURS["nmlx5_core"].items():
         foreign = {key: value for key, value in current[module].items() if key not in ours}
         assert {key: value for key, value in after[module].items() if key not in ours} == foreign
@@ -128,10 +130,10 @@ def test_what_is_not_in_use_is_named_by_module() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wish", "expected"), [(DSCP, [4]), (None, [3, 4]), (lossless(4, "pcp"), [3]), (lossless(5, "pcp"), [3, 4])]
+    ("desired", "expected"), [(DSCP, [4]), (None, [3, 4]), (lossless(4, "pcp"), [3]), (lossless(5, "pcp"), [3, 4])]
 )
-def test_priorities_that_lose_flow_control(wish: Lossless | None, expected: list[int]) -> None:
-    assert dropped_priorities("nmlx5_core", {"nmlx5_core": {"pfctx": "0x18"}, "nmlx5_rdma": {}}, wish) == expected
+def test_priorities_that_lose_flow_control(desired: Lossless | None, expected: list[int]) -> None:
+    assert dropped_priorities("nmlx5_core", {"nmlx5_core": {"pfctx": "0x18"}, "nmlx5_rdma": {}}, desired) == expected
 
 
 @pytest.mark.parametrize(("mask", "expected"), [("0x08", [3]), ("8", [3]), ("0x81", [0, 7]), ("0", []), ("odd", [])])

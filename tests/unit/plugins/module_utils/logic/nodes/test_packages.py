@@ -18,7 +18,7 @@ THERE = ["openmpi-bin 4.1.4-3+b1 installed", "make 4.3-4.1 installed", "libmpi 1
     [("apt", ["openmpi-bin=4.1.4-3+b1", "make"]), ("dnf", ["openmpi-bin-4.1.4-3+b1", "make"])],
 )
 def test_names_are_joined_to_versions_as_the_manager_wants(manager: str, words: list[str]) -> None:
-    assert packages.wishes([MPI, MAKE], manager) == words
+    assert packages.desired_workers([MPI, MAKE], manager) == words
 
 
 @pytest.mark.parametrize(

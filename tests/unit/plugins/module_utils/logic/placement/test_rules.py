@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plugins.module_utils.logic.placement import rules, rules_conflicts
-from plugins.module_utils.logic.placement.rules import Facts, Wish
+from plugins.module_utils.logic.placement.rules import Desired, Facts
 from plugins.module_utils.logic.placement.rules_conflicts import Foreign
 
 HOSTS = ("a", "b", "c", "d")
@@ -22,41 +22,45 @@ NOTHING: dict[str, Any] = {"one_per_host": None, "affinity": None, "drs": {}, "r
 
 
 @pytest.mark.parametrize(
-    ("current", "wish", "after"),
+    ("current", "desired", "after"),
     [
-        ({}, Wish("s"), {}),
-        ({}, Wish("s", ("w2", "w1"), one_per_host=True), {"one_per_host": {"workers": ["w1", "w2"], "enabled": True}}),
-        ({"one_per_host": {"workers": ["w1"], "enabled": True}}, Wish("s", ("w1",), one_per_host=True), {}),
+        ({}, Desired("s"), {}),
         (
             {},
-            Wish("s", ("w1",), hosts=("b", "a")),
+            Desired("s", ("w2", "w1"), one_per_host=True),
+            {"one_per_host": {"workers": ["w1", "w2"], "enabled": True}},
+        ),
+        ({"one_per_host": {"workers": ["w1"], "enabled": True}}, Desired("s", ("w1",), one_per_host=True), {}),
+        (
+            {},
+            Desired("s", ("w1",), hosts=("b", "a")),
             {"affinity": {"workers": ["w1"], "hosts": ["a", "b"], "rule": "preferred"}},
         ),
-        ({}, Wish("s", (), hosts=("a",), required=True), {}),
+        ({}, Desired("s", (), hosts=("a",), required=True), {}),
         (
             {"drs": {"w1": "disabled"}},
-            Wish("s", ("w1",), overrides={"w1": {"drs": "manual"}}),
+            Desired("s", ("w1",), overrides={"w1": {"drs": "manual"}}),
             {"drs": {"w1": "manual"}, "previous": {"w1": {"drs": "disabled"}}},
         ),
         (
             {"drs": {"w1": "manual"}, "previous": {"w1": {"drs": None}}},
-            Wish("s", ("w1",), overrides={"w1": {"drs": "disabled"}}),
+            Desired("s", ("w1",), overrides={"w1": {"drs": "disabled"}}),
             {"drs": {"w1": "disabled"}, "previous": {"w1": {"drs": None}}},
         ),
         (
             {"drs": {"w1": "manual"}, "previous": {"w1": {"drs": "cluster"}}},
-            Wish("s", ("w1",), overrides={"w1": {"restart_priority": "low"}}),
+            Desired("s", ("w1",), overrides={"w1": {"restart_priority": "low"}}),
             {
                 "drs": {"w1": "cluster"},
                 "restart_priority": {"w1": "low"},
                 "previous": {"w1": {"restart_priority": None}},
             },
         ),
-        ({"drs": {"w1": "manual"}}, Wish("s", ("w1",)), {"drs": {"w1": "manual"}}),
+        ({"drs": {"w1": "manual"}}, Desired("s", ("w1",)), {"drs": {"w1": "manual"}}),
     ],
 )
-def test_what_a_wish_makes_of_what_is_there(current: dict[str, Any], wish: Wish, after: dict[str, Any]) -> None:
-    assert rules.after({**NOTHING, **current}, wish) == {**NOTHING, **after}
+def test_what_a_wish_makes_of_what_is_there(current: dict[str, Any], desired: Desired, after: dict[str, Any]) -> None:
+    assert rules.after({**NOTHING, **current}, desired) == {**NOTHING, **after}
 
 
 TEXTS = st.sampled_from([None, "manual", "disabled"])
@@ -64,18 +68,19 @@ STATES = st.fixed_dictionaries(dict.fromkeys(WORKERS, TEXTS))
 
 
 @given(
-    before=STATES, wishes=st.lists(st.dictionaries(st.sampled_from(WORKERS), st.sampled_from(["manual", "disabled"])))
+    before=STATES,
+    requests=st.lists(st.dictionaries(st.sampled_from(WORKERS), st.sampled_from(["manual", "disabled"]))),
 )
 def test_whatever_was_asked_for_the_way_back_ends_where_it_began(
-    before: dict[str, Any], wishes: list[dict[str, str]]
+    before: dict[str, Any], requests: list[dict[str, str]]
 ) -> None:
     state: dict[str, Any] = {**NOTHING, "drs": before}
-    for asked in wishes:
-        wish = Wish("s", WORKERS, True, HOSTS, overrides={name: {"drs": text} for name, text in asked.items()})
-        state = rules.after(state, wish)
-        assert rules.after(state, wish) == state
+    for asked in requests:
+        desired = Desired("s", WORKERS, True, HOSTS, overrides={name: {"drs": text} for name, text in asked.items()})
+        state = rules.after(state, desired)
+        assert rules.after(state, desired) == state
         assert {name: state["drs"][name] for name in asked} == asked
-    assert rules.after(state, Wish("s")) == {
+    assert rules.after(state, Desired("s")) == {
         **NOTHING,
         "drs": before,
         "restart_priority": state["restart_priority"],
@@ -91,23 +96,25 @@ EACH = st.tuples(
 ODD = st.builds(Foreign, st.just("odd"), SOME, st.none() | ANY_HOSTS, st.booleans())
 
 
-def possible(wish: Wish, foreign: Sequence[Foreign], hosts: tuple[str, ...]) -> bool:
+def possible(desired: Desired, foreign: Sequence[Foreign], hosts: tuple[str, ...]) -> bool:
     """Whether some placement keeps all that binds, by trying every one."""
 
     def keeps(place: dict[str, str]) -> bool:
         homes = list(place.values())
         return (
-            (not wish.one_per_host or len(set(homes)) == len(homes))
-            and (not wish.required or not wish.hosts or set(homes) <= set(wish.hosts))
+            (not desired.one_per_host or len(set(homes)) == len(homes))
+            and (not desired.required or not desired.hosts or set(homes) <= set(desired.hosts))
             and all(
                 {place[one] for one in rule.workers} <= (rule.hosts if rule.mandatory else set(hosts))
                 if rule.hosts is not None
-                else not wish.one_per_host or len({place[one] for one in rule.workers}) <= 1
+                else not desired.one_per_host or len({place[one] for one in rule.workers}) <= 1
                 for rule in foreign
             )
         )
 
-    return any(keeps(dict(zip(wish.workers, homes))) for homes in itertools.product(hosts, repeat=len(wish.workers)))
+    return any(
+        keeps(dict(zip(desired.workers, homes))) for homes in itertools.product(hosts, repeat=len(desired.workers))
+    )
 
 
 @given(
@@ -121,38 +128,42 @@ def test_what_is_refused_is_what_no_placement_can_keep(
     one_per_host: bool, pinned: frozenset[str], each: tuple[Foreign, ...], odd: list[Foreign], count: int
 ) -> None:
     hosts, foreign = HOSTS[:count], (*each, *odd)
-    wish = Wish("s", WORKERS, one_per_host, tuple(sorted(pinned & set(hosts))), required=True)
-    refused = rules_conflicts.first("gpu", hosts, foreign, wish)
-    assert (refused is None) == possible(wish, foreign, hosts)
+    desired = Desired("s", WORKERS, one_per_host, tuple(sorted(pinned & set(hosts))), required=True)
+    refused = rules_conflicts.first("gpu", hosts, foreign, desired)
+    assert (refused is None) == possible(desired, foreign, hosts)
 
 
 def test_a_worker_makes_room_for_another() -> None:
     foreign = [Foreign("pin", frozenset(["w2"]), frozenset("a"), mandatory=True)]
-    assert rules_conflicts.first("gpu", ("a", "b"), foreign, Wish("s", ("w1", "w2"), one_per_host=True)) is None
+    assert rules_conflicts.first("gpu", ("a", "b"), foreign, Desired("s", ("w1", "w2"), one_per_host=True)) is None
 
 
 @pytest.mark.parametrize(
-    ("facts", "wish", "words"),
+    ("facts", "desired", "words"),
     [
-        (Facts("gpu", HOSTS, drs=False), Wish("s", WORKERS, one_per_host=True), ["DRS is off"]),
-        (Facts("gpu", HOSTS, drs=False), Wish("s", WORKERS, overrides={"w1": {"drs": "manual"}}), ["DRS is off"]),
-        (Facts("gpu", HOSTS, drs=False, ha=False), Wish("s", WORKERS), []),
+        (Facts("gpu", HOSTS, drs=False), Desired("s", WORKERS, one_per_host=True), ["DRS is off"]),
+        (Facts("gpu", HOSTS, drs=False), Desired("s", WORKERS, overrides={"w1": {"drs": "manual"}}), ["DRS is off"]),
+        (Facts("gpu", HOSTS, drs=False, ha=False), Desired("s", WORKERS), []),
         (
             Facts("gpu", HOSTS, ha=False),
-            Wish("s", WORKERS, overrides={"w1": {"restart_priority": "low"}}),
+            Desired("s", WORKERS, overrides={"w1": {"restart_priority": "low"}}),
             ["HA is off"],
         ),
-        (Facts("gpu", HOSTS, drs_overrides=False), Wish("s", WORKERS, one_per_host=True), []),
-        (Facts("gpu", HOSTS, homes={"w1": "a", "w3": "a"}), Wish("s", WORKERS, one_per_host=True), ["w1, w3 run on a"]),
-        (Facts("gpu", HOSTS, homes={"w1": "a", "w3": "a"}), Wish("s", WORKERS), []),
+        (Facts("gpu", HOSTS, drs_overrides=False), Desired("s", WORKERS, one_per_host=True), []),
+        (
+            Facts("gpu", HOSTS, homes={"w1": "a", "w3": "a"}),
+            Desired("s", WORKERS, one_per_host=True),
+            ["w1, w3 run on a"],
+        ),
+        (Facts("gpu", HOSTS, homes={"w1": "a", "w3": "a"}), Desired("s", WORKERS), []),
         (
             Facts("gpu", HOSTS, foreign=(Foreign("theirs", frozenset({"w1", "w9"}), frozenset("a")),)),
-            Wish("s", WORKERS, hosts=("b",)),
+            Desired("s", WORKERS, hosts=("b",)),
             ["the rule 'theirs' of somebody else prefers other hosts for w1"],
         ),
     ],
 )
-def test_what_is_not_in_force_is_told(facts: Facts, wish: Wish, words: list[str]) -> None:
-    told = list(rules.warnings(rules.after(NOTHING, wish), wish, facts))
+def test_what_is_not_in_force_is_told(facts: Facts, desired: Desired, words: list[str]) -> None:
+    told = list(rules.warnings(rules.after(NOTHING, desired), desired, facts))
     assert [any(text.startswith(word) for text in told) for word in words] == [True] * len(words)
     assert len(told) == len(words)

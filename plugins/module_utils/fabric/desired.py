@@ -45,7 +45,7 @@ class Adapter:
 
 
 @dataclass(frozen=True)
-class Wish:
+class Desired:
     """The fabric of one cluster; without ``uplink`` each host gives its only free RDMA card."""
 
     cluster: str
@@ -57,9 +57,9 @@ class Wish:
     adopt: bool = False
 
 
-def wish(params: Mapping[str, Any]) -> Wish:
+def desired(params: Mapping[str, Any]) -> Desired:
     """What the options of the module mean; what contradicts itself is refused."""
-    found = Wish(
+    found = Desired(
         cluster=params["cluster"],
         switch=params["switch"],
         mtu=params["mtu"],
@@ -87,7 +87,7 @@ def _adapter(given: Mapping[str, Any], mtu: int) -> Adapter:
     )
 
 
-def _bad_switch(found: Wish) -> Iterator[str]:
+def _bad_switch(found: Desired) -> Iterator[str]:
     if not LEAST_MTU <= found.mtu <= MOST_MTU:
         yield f"an MTU of {found.mtu} is out of range: a distributed switch takes {LEAST_MTU} to {MOST_MTU}"
     for one in found.port_groups:
@@ -95,7 +95,7 @@ def _bad_switch(found: Wish) -> Iterator[str]:
             yield f"port group {one.name} cannot have VLAN {one.vlan}: it is a number from 0 (none) to {MOST_VLAN}"
 
 
-def _bad_names(found: Wish) -> Iterator[str]:
+def _bad_names(found: Desired) -> Iterator[str]:
     for name in _twice(one.name for one in found.port_groups):
         yield f"port group {name} is named twice"
     for name in _twice(one.port_group for one in found.adapters):
@@ -104,7 +104,7 @@ def _bad_names(found: Wish) -> Iterator[str]:
         yield f"{name} is wanted on two port groups"
 
 
-def _bad(one: Adapter, found: Wish) -> Iterator[str]:
+def _bad(one: Adapter, found: Desired) -> Iterator[str]:
     """What is wrong with one adapter by itself."""
     place = f"the adapter on {one.port_group}"
     if not LEAST_MTU <= one.mtu <= found.mtu:

@@ -117,7 +117,7 @@ class Gpu:
 
 
 @dataclass(frozen=True)
-class Wish:
+class Desired:
     """One worker; None leaves as it is."""
 
     name: str
@@ -165,15 +165,15 @@ def call_of(params: Mapping[str, Any]) -> Call:
     return Call(**{**{key: params[key] for key in keys if key in params}, **made})
 
 
-def wishes_of(params: Mapping[str, Any]) -> list[Wish]:
+def desired_workers_of(params: Mapping[str, Any]) -> list[Desired]:
     """The workers, each with the defaults filled in, checked."""
     defaults = _given(params.get("defaults") or {})
-    wishes = [_wish(_over(_over(BUILT_IN, defaults), _given(one))) for one in params["workers"]]
-    names = [wish.name for wish in wishes]
+    desired_workers = [_desired(_over(_over(BUILT_IN, defaults), _given(one))) for one in params["workers"]]
+    names = [desired.name for desired in desired_workers]
     for name in names:
         if names.count(name) > 1:
             raise Refused(name, "take it as a worker", "it is named twice in this call", "name it once")
-    return wishes
+    return desired_workers
 
 
 def _given(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -189,12 +189,12 @@ def _over(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def _wish(options: dict[str, Any]) -> Wish:
+def _desired(options: dict[str, Any]) -> Desired:
     name = options.pop("name")
     _check(name, options)
     entries = options.pop("gpus", None)
     gpus = None if entries is None else tuple(gpu for entry in entries for gpu in _gpus(name, _given(entry)))
-    return Wish(name, options, gpus)
+    return Desired(name, options, gpus)
 
 
 def _gpus(name: str, entry: Mapping[str, Any]) -> Sequence[Gpu]:

@@ -29,7 +29,7 @@ def _wanted() -> bool:
 
 
 @dataclass(frozen=True)
-class Wish:
+class Desired:
     """How hosts are emptied and rebooted, and who does it.
 
     ``wanted`` tells whether the run that asked for it is still there; ``rebooting`` are the object ids of hosts with a

@@ -10,13 +10,13 @@ from typing import Any
 
 from ..errors import Refused
 from ..logic.placement import place
-from ..vsphere.faults import speaking
+from ..vsphere.faults import translating_faults
 from ..vsphere.properties import Values
 from ..vsphere.session import Session
 from . import clone, customise, gpu, hosts, mark, networks, nics, power, sizing
+from .desired import Call, Desired, Gpu, ToCome
 from .machine import Machine
 from .site import Site
-from .wish import Call, Gpu, ToCome, Wish
 
 KEYS = (
     *("exists", "host", "power", "cpus", "cores_per_socket", "memory_mb", "memory_reserved", "cpu_reserved_mhz"),
@@ -25,17 +25,17 @@ KEYS = (
 )
 
 
-class Crew:
+class WorkerSet:
     """The workers of one call in their cluster."""
 
     def __init__(
         self,
         session: Session,
         call: Call,
-        wishes: Sequence[Wish],
+        desired_workers: Sequence[Desired],
         tell: Callable[[str, str], None] = lambda _about, _what: None,
     ) -> None:
-        self.call, self.wishes, self.tell = call, list(wishes), tell
+        self.call, self.desired_workers, self.tell = call, list(desired_workers), tell
         self.site = Site(session, call.cluster)
         self.places = clone.Places(self.site)
         self.placed = place.Placement()
@@ -49,20 +49,22 @@ class Crew:
             return
         if self.call.wait_for_address:
             self.silent = power.silent(list(self.started.values()), self.call.address_timeout, self.tell)
-        names = [wish.name for wish in self.wishes]
-        self.site.refresh([*names, *(wish["template"] for wish in self.wishes if wish["template"])])
+        names = [desired.name for desired in self.desired_workers]
+        self.site.refresh([*names, *(desired["template"] for desired in self.desired_workers if desired["template"])])
         if self.call.state == "present":
             self._place(names)
 
     def _place(self, names: Sequence[str]) -> None:
         self._check_hosts()
         rules = place.Rules(self.call.one_per_host, self.call.same_numa_node)
-        self.placed = place.place(self._hosts(names), [self._person(wish) for wish in self.wishes], rules)
+        self.placed = place.place(
+            self._hosts(names), [self._to_place(desired) for desired in self.desired_workers], rules
+        )
         taken = self.site.taken_macs()
         self._macs: dict[str, dict[str, str]] = {}
-        for wish in self.wishes:
-            self._macs[wish.name] = nics.choose_macs(wish.name, (nics.MANAGEMENT, nics.RDMA), taken)
-            taken |= set(self._macs[wish.name].values())
+        for desired in self.desired_workers:
+            self._macs[desired.name] = nics.choose_macs(desired.name, (nics.MANAGEMENT, nics.RDMA), taken)
+            taken |= set(self._macs[desired.name].values())
 
     def facts(self, machine: Machine | None) -> dict[str, Any]:
         """A machine in our words; without one, nothing under every key."""
@@ -84,34 +86,34 @@ class Crew:
             "address": machine["guest.ipAddress"] or None,
         }
 
-    def base_of(self, wish: Wish) -> Machine:
+    def base_of(self, desired: Desired) -> Machine:
         """The machine itself, or the one that it is made from."""
-        there = self.site.machines.get(wish.name)
+        there = self.site.machines.get(desired.name)
         if there:
             return there
-        if not wish["template"]:
+        if not desired["template"]:
             said = "it does not exist, and no template is given"
-            raise Refused(wish.name, "make it", said, "name a template, or correct its name")
-        return self.site.find(wish["template"], "template")
+            raise Refused(desired.name, "make it", said, "name a template, or correct its name")
+        return self.site.find(desired["template"], "template")
 
-    def place_of(self, wish: Wish) -> str:
+    def place_of(self, desired: Desired) -> str:
         """The host of a worker, or why there is none."""
-        if wish.name in self.placed.refusals:
+        if desired.name in self.placed.refusals:
             remedy = "free a place, add hosts, or ask for less; nothing was changed"
-            raise Refused(wish.name, "find a host for it", self.placed.refusals[wish.name], remedy)
-        return self.placed.where[wish.name]
+            raise Refused(desired.name, "find a host for it", self.placed.refusals[desired.name], remedy)
+        return self.placed.where[desired.name]
 
-    def clone_place(self, wish: Wish) -> clone.Place:
+    def clone_place(self, desired: Desired) -> clone.Place:
         """Where a new worker is put."""
-        return self.places.of(wish, self.base_of(wish))
+        return self.places.of(desired, self.base_of(desired))
 
     def host_mhz(self, host: str) -> int:
         """The clock of a host."""
         return int(self._values(host)["summary.hardware.cpuMhz"])
 
-    def macs_for(self, wish: Wish) -> Mapping[str, str]:
+    def macs_for(self, desired: Desired) -> Mapping[str, str]:
         """Addresses for new cards, where the guest must be told them before they exist."""
-        return self._macs[wish.name] if wish["guest"] is not None else {}
+        return self._macs[desired.name] if desired["guest"] is not None else {}
 
     def memory_of(self, wanted: place.Wanted) -> int | None:
         """The memory of a GPU of this cluster."""
@@ -135,7 +137,7 @@ class Crew:
         return ""
 
     def _hosts(self, names: Sequence[str]) -> list[place.Host]:
-        grouped = any(one.group for wish in self.wishes for one in self._gpus(wish))
+        grouped = any(one.group for desired in self.desired_workers for one in self._gpus(desired))
         return [
             hosts.seen(
                 self._as_planned(values),
@@ -149,7 +151,9 @@ class Crew:
         """A host as it is, or as it is to be before the workers are built."""
         if not self.call.to_come.gpus:
             return values
-        wanted = {profile for wish in self.wishes for profile in gpu.demand_of(self._gpus(wish), 0, 0).vgpus}
+        wanted = {
+            profile for desired in self.desired_workers for profile in gpu.demand_of(self._gpus(desired), 0, 0).vgpus
+        }
         return hosts.prepared(values, sorted(wanted))
 
     @property
@@ -157,35 +161,35 @@ class Crew:
         """The networks that there are, and those that come before the workers."""
         return networks.to_come(self.site.networks, self.call.to_come.port_groups)
 
-    def awaited(self, wish: Wish, host: str) -> list[str]:
+    def awaited(self, desired: Desired, host: str) -> list[str]:
         """What a worker needs that is yet to come, in words."""
-        nics_ = [wish[key] for key in (nics.MANAGEMENT, nics.RDMA) if wish[key]]
+        nics_ = [desired[key] for key in (nics.MANAGEMENT, nics.RDMA) if desired[key]]
         named = {self.networks.named(nic["portgroup"]) for nic in nics_}
         missing = [f"port group {network.name}" for network in named if network.to_come]
-        demand = gpu.demand_of(self._gpus(wish), 0, 0)
+        demand = gpu.demand_of(self._gpus(desired), 0, 0)
         gpus = [f"the GPUs of {host}"] if hosts.lacks(self._values(host), demand) else []
         return [*sorted(missing), *gpus] if self.call.to_come != ToCome() else []
 
-    def _person(self, wish: Wish) -> place.Worker:
+    def _to_place(self, desired: Desired) -> place.Worker:
         """A worker as the planner of places sees it; one without a template is refused when it is planned."""
-        there = self.site.machines.get(wish.name)
-        base = there or self.site.machines.get(wish["template"] or "")
-        gpus, allowed = self._gpus(wish), frozenset({wish["host"]}) if wish["host"] else self._allowed
+        there = self.site.machines.get(desired.name)
+        base = there or self.site.machines.get(desired["template"] or "")
+        gpus, allowed = self._gpus(desired), frozenset({desired["host"]}) if desired["host"] else self._allowed
         size = sizing.facts(base) if base else {"memory_mb": 0, "cpus": 0, "memory_reserved": False}
-        memory = int(wish["memory_mb"] or size["memory_mb"] or 0)
-        reserved = memory if wish["reserve_memory"] or size["memory_reserved"] else 0
-        demand = gpu.demand_of(gpus, reserved, int(wish["cpus"] or size["cpus"] or 0))
+        memory = int(desired["memory_mb"] or size["memory_mb"] or 0)
+        reserved = memory if desired["reserve_memory"] or size["memory_reserved"] else 0
+        demand = gpu.demand_of(gpus, reserved, int(desired["cpus"] or size["cpus"] or 0))
         if there is None:
-            return place.Worker(wish.name, demand, allowed)
+            return place.Worker(desired.name, demand, allowed)
         _kept, missing, many = gpu.pair(gpus, gpu.held(there))
         settled = there.on and not missing and not many
-        return place.Worker(wish.name, demand, allowed, self.site.host_name(there.host) or "", settled)
+        return place.Worker(desired.name, demand, allowed, self.site.host_name(there.host) or "", settled)
 
-    def _gpus(self, wish: Wish) -> tuple[Gpu, ...]:
+    def _gpus(self, desired: Desired) -> tuple[Gpu, ...]:
         """The GPUs that it will have, whether they were asked for now or are there."""
-        if wish.gpus is not None:
-            return wish.gpus
-        base = self.site.machines.get(wish.name) or self.site.machines.get(wish["template"] or "")
+        if desired.gpus is not None:
+            return desired.gpus
+        base = self.site.machines.get(desired.name) or self.site.machines.get(desired["template"] or "")
         return tuple(one.gpu for one in gpu.held(base)) if base else ()
 
     @cached_property
@@ -194,7 +198,7 @@ class Crew:
 
     def _check_hosts(self) -> None:
         known = set(self.site.host_names)
-        named = {*(self.call.hosts or ()), *(wish["host"] for wish in self.wishes if wish["host"])}
+        named = {*(self.call.hosts or ()), *(desired["host"] for desired in self.desired_workers if desired["host"])}
         if unknown := sorted(named - known):
             said = f"it has {', '.join(sorted(known))}"
             raise Refused(f"cluster {self.site.name}", f"find {', '.join(unknown)}", said, "correct the names of hosts")
@@ -217,7 +221,7 @@ class Crew:
         return gpu.fixed_backing(found)
 
     def _group(self, host: str, name: str) -> list[Any]:
-        with speaking(host, f"read its device group {name}"):
+        with translating_faults(host, f"read its device group {name}"):
             offered = self.site.target(host).vendorDeviceGroupInfo
             group = next(one for one in offered if one.deviceGroupName == name)
             return [one.device for one in group.componentDeviceInfo]

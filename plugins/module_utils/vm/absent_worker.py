@@ -9,21 +9,21 @@ from typing import Any
 
 from ..plan import POWER_OFF, Plan
 from . import mark, power
-from .crew import Crew
-from .wish import Wish
+from .desired import Desired
+from .worker_set import WorkerSet
 
 
-class Gone:
+class AbsentWorker:
     """One worker that is to be gone."""
 
     name = "worker VM"
 
-    def __init__(self, crew: Crew, wish: Wish) -> None:
-        self.crew, self.wish, self.target = crew, wish, wish.name
+    def __init__(self, worker_set: WorkerSet, desired: Desired) -> None:
+        self.worker_set, self.desired, self.target = worker_set, desired, desired.name
 
     def read(self) -> dict[str, Any]:
         """Whether it exists, runs, and whose it is."""
-        facts = self.crew.facts(self.crew.site.machines.get(self.target))
+        facts = self.worker_set.facts(self.worker_set.site.machines.get(self.target))
         return {key: facts[key] for key in ("exists", "host", "power", "mark")}
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
@@ -31,13 +31,13 @@ class Gone:
         before = current["mark"] or {}
         if not current["exists"]:
             return Plan(current, current)
-        if not before or before.get("cluster", self.crew.site.name) != self.crew.site.name:
+        if not before or before.get("cluster", self.worker_set.site.name) != self.worker_set.site.name:
             whose = f"its mark says cluster {before['cluster']}" if before else "it does not carry our mark"
             return Plan(current, current, warnings=(f"it was left alone: {whose}",))
         if not before.get("built"):
             return Plan(current, {**current, "mark": None}, why=("it was taken over, not built: it stays",))
         running = current["power"] == "on"
-        allowed = self.crew.call.power_cycle
+        allowed = self.worker_set.call.power_cycle
         return Plan(
             before=current,
             after={"exists": False, "host": None, "power": None, "mark": None},
@@ -47,12 +47,12 @@ class Gone:
 
     def apply(self, plan: Plan) -> None:
         """Let it go, or stop and delete it."""
-        machine = self.crew.site.machines[self.target]
+        machine = self.worker_set.site.machines[self.target]
         if plan.after["exists"]:
-            mark.write(self.crew.site.session, machine.ref, self.target, None)
+            mark.write(self.worker_set.site.session, machine.ref, self.target, None)
             return
         if machine.on:
-            self.crew.tell(self.target, "is shut down")
-            power.stop(machine, self.crew.call.power_timeout)
-        self.crew.tell(self.target, "is deleted")
-        power.destroy(machine, self.crew.call.clone_timeout)
+            self.worker_set.tell(self.target, "is shut down")
+            power.stop(machine, self.worker_set.call.power_timeout)
+        self.worker_set.tell(self.target, "is deleted")
+        power.destroy(machine, self.worker_set.call.clone_timeout)

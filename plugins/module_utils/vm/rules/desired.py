@@ -9,22 +9,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...errors import Refused
-from ...logic.placement.rules import DRS, RESTART, Wish
+from ...logic.placement.rules import DRS, RESTART, Desired
 
 _OPTIONS = {DRS: "drs_override", RESTART: "restart_priority"}
 
 
-def wish(params: Mapping[str, Any]) -> Wish:
+def desired(params: Mapping[str, Any]) -> Desired:
     """What a call wants; a set that is to be gone is wanted without workers."""
     if params["state"] == "absent":
-        return Wish(params["name"])
+        return Desired(params["name"])
     workers = tuple(params["workers"])
     single = {one["name"]: one for one in params["overrides"]}
     _once("worker", workers)
     _once("override", [one["name"] for one in params["overrides"]])
     for name in sorted(set(single) - set(workers)):
         raise Refused(name, "give it overrides", "it is not among the workers of the call", "name it there too")
-    return Wish(
+    return Desired(
         name=params["name"],
         workers=workers,
         one_per_host=params["one_per_host"],
