@@ -9,7 +9,7 @@ import re
 import select
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -70,7 +70,7 @@ def run(command: list[str], folder: Path, environment: dict[str, str], log: Path
         log.open("w", encoding="utf-8") as whole,
         subprocess.Popen(command, cwd=folder, env=environment, **streams) as process,
     ):
-        _show(_lines(process), whole)
+        show(_lines(process), whole)
     return process.returncode
 
 
@@ -92,16 +92,19 @@ def _lines(process: subprocess.Popen[bytes]) -> Iterator[str | None]:
     yield rest.decode(errors="replace")
 
 
-def _show(lines: Iterator[str | None], whole: TextIO) -> None:
-    """Print in short, with a sign of life where that is silent for long, and write the whole."""
-    digest, spoke, signs = Digest(), time.monotonic(), 0
+def show(lines: Iterable[str | None], whole: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
+    """Print lines in short, with a sign of life where the output is silent for long, and write all of them.
+
+    None among the lines says that no line came for a while.
+    """
+    digest, spoke, signs = Digest(), clock(), 0
     for line in lines:
         shown = list(digest.pause() if line is None else digest.take(line))
         whole.write(line or "")
-        silent = time.monotonic() - spoke
+        silent = clock() - spoke
         if shown:
-            spoke, signs = time.monotonic(), 0
+            spoke, signs = clock(), 0
         elif silent > (signs + 1) * SIGN_SECONDS:
             signs += 1
-            shown = [f"  it goes on [{silent:.0f} s]\n"]
+            shown = [f"  still running [{silent:.0f} s]\n"]
         print(*shown, sep="", end="", flush=True)

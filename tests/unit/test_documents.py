@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from pathlib import Path
 
@@ -62,11 +63,15 @@ def test_the_readme_names_the_version_of_galaxy_yml() -> None:
     assert f"dml-vsphere-{version[1]}.tar.gz" in README
 
 
+def functions_in(path: Path) -> set[str]:
+    """The names of the tests that a file of tests defines."""
+    module = importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
+    return {name for name in vars(module) if name.startswith("test_")}
+
+
 def test_the_fault_matrix_names_tests_that_there_are() -> None:
     named = set(re.findall(r"`(test_\w+)`", (ROOT / "docs" / "faults.md").read_text()))
-    there = {
-        name for path in (ROOT / "tests").rglob("test_*.py") for name in re.findall(r"def (test_\w+)", path.read_text())
-    }
+    there = {name for path in (ROOT / "tests").rglob("test_*.py") for name in functions_in(path)}
     assert named
     assert named - there == set()
 
@@ -77,6 +82,4 @@ def test_the_table_of_harms_is_that_of_the_tests() -> None:
     )
     assert [Harm(*row) for row in rows] == list(TABLE)
     for path in ("tests/lab/test_harms.py", "tests/unit/plugins/module_utils/logic/continuity/test_harms.py"):
-        done = re.findall(r'(?:check|judge)\(\s*"(\w+)"', (ROOT / path).read_text())
-        tests = re.findall(r"^def test_(\w+)", (ROOT / path).read_text(), re.MULTILINE)
-        assert set(done) == set(tests) == {harm.name for harm in TABLE}, path
+        assert functions_in(ROOT / path) == {f"test_{harm.name}" for harm in TABLE}, path
