@@ -18,7 +18,7 @@ from ansible_collections.dml.vsphere.plugins.module_utils.logic.migration import
     guest_versions,
     lines,
 )
-from ansible_collections.dml.vsphere.plugins.module_utils.logic.training import transport_seen
+from ansible_collections.dml.vsphere.plugins.module_utils.logic.transport import seen as transport_seen
 
 TABLE = Path(__file__).resolve().parents[2] / "stacks" / "facts" / "compatibility.yml"
 

@@ -10,13 +10,9 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 from ansible_collections.dml.vsphere.plugins.module_utils.logic.training import log as training_log
-from ansible_collections.dml.vsphere.plugins.module_utils.logic.training import (
-    scaling,
-    sweep,
-    transport,
-    transport_counters,
-    transport_proof,
-)
+from ansible_collections.dml.vsphere.plugins.module_utils.logic.training import scaling, sweep
+from ansible_collections.dml.vsphere.plugins.module_utils.logic.transport import counters, proof
+from ansible_collections.dml.vsphere.plugins.module_utils.logic.transport import settings as transport
 from ansible_collections.dml.vsphere.plugins.module_utils.pages import training, training_screen
 
 
@@ -31,7 +27,7 @@ def transport_settings(nodes: list[dict[str, Any]], name: str, nccl: str | None 
 def transport_proof_of(log: str, wanted: str, sent_bytes: Any = None, **more: Any) -> dict[str, Any]:
     """Which transport was used; in ansible-core 2.17 a number that went through a variable is text, none is empty."""
     sent = float(sent_bytes) if sent_bytes not in (None, "", "None") else None
-    return dict(transport_proof.judge(wanted, log, sent_bytes=sent, **more))
+    return dict(proof.judge(wanted, log, sent_bytes=sent, **more))
 
 
 def scaling_table(runs: list[dict[str, Any]], images_per_epoch: int | None = None) -> list[dict[str, Any]]:
@@ -84,8 +80,8 @@ class FilterModule:
         return {
             "transport_settings": transport_settings,
             "transport_proof": transport_proof_of,
-            "rdma_counters": transport_counters.counters,
-            "allreduce_bytes": transport_counters.least_sent,
+            "rdma_counters": counters.counters,
+            "allreduce_bytes": counters.least_sent,
             "training_total": training_total,
             "sweep_runs": sweep_runs,
             "sweep_left": sweep_left,

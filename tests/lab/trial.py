@@ -15,8 +15,8 @@ from typing import Any
 from lab.simulator import ROOT
 from plugins.module_utils.logic.continuity import verdict
 from plugins.module_utils.logic.migration import events, lines
-from plugins.module_utils.logic.training import transport_seen
 from plugins.module_utils.logic.training.pace_since import Advance
+from plugins.module_utils.logic.transport import seen as transport_seen
 from plugins.module_utils.watch import link, looking, transport_side, watcher
 from plugins.module_utils.watch.growing import Growing
 from tests import harms

@@ -10,7 +10,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from ..findings import NOTE, STOP, WARN, Finding
-from ..training.transport import RETRIES, TICK_SECONDS
+from ..transport.settings import RETRIES, TICK_SECONDS
 from . import stun
 
 # What Horovod and Gloo take where nobody says otherwise, in seconds.

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .transport import TRANSPORTS
+from ..transport.settings import TRANSPORTS
 
 FINISHED = "finished"
 

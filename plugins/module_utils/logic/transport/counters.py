@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from .transport_proof import PARAVIRTUAL
+from .proof import PARAVIRTUAL
 
 Told = Mapping[str, Any]
 
@@ -21,7 +21,7 @@ def counters(
     esxi_after: Sequence[Told] = (),
     neighbours: Mapping[str, str] | None = None,
 ) -> list[dict[str, Any]]:
-    """What ``transport_proof.judge`` takes.
+    """What ``proof.judge`` takes.
 
     ``before`` and ``after``: node -> its devices with ``name``, ``driver`` and ``sent_bytes``. ``esxi_before`` and
     ``esxi_after``: entries of esxi_info. ``neighbours``: workers that are not of the job, and their ESXi hosts.

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.logic.training.transport import TransportError, ib_timeout, settings, version_of
-from plugins.module_utils.logic.training.transport_proof import judge
+from plugins.module_utils.logic.transport.proof import judge
+from plugins.module_utils.logic.transport.settings import TransportError, ib_timeout, settings, version_of
 
 NODES = [
     {"name": "w1", "interface": "ens192", "hcas": [{"name": "rocep11s0", "gid_index": 3}]},

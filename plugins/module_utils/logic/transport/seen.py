@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from .transport_counters import counters
-from .transport_proof import LEAST_SHARE, doubt_of
+from .counters import counters
+from .proof import LEAST_SHARE, doubt_of
 
 UNPROVEN = "unproven"
 # No model that is worth a GPU sends less in a step.

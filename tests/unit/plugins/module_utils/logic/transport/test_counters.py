@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.logic.training.transport_counters import counters, least_sent
-from plugins.module_utils.logic.training.transport_proof import judge
+from plugins.module_utils.logic.transport.counters import counters, least_sent
+from plugins.module_utils.logic.transport.proof import judge
 
 IB = "w1:12:12 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/RoCE ; OOB ens192:10.0.1.1<0>\n"
 APART = {"w1": "esx1", "w2": "esx2"}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.logic.training import transport_seen
+from plugins.module_utils.logic.transport import seen as transport_seen
 
 MEGABYTE = 1 << 20
 TCP = (("10.0.0.1", "10.0.0.2"),)
