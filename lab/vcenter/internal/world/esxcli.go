@@ -165,7 +165,7 @@ func responseXML(name string, res *esxcli.Response) string {
 	if res.String == "" {
 		prefix := "VimEsxCLI"
 		for _, part := range strings.Split(name, ".") {
-			prefix += string(upper(part[0])) + part[1:]
+			prefix += capital(part)
 		}
 		res.Kind = prefix + res.Kind
 	}

@@ -6,8 +6,8 @@ import (
 )
 
 // post posts an event; a chain other than 0 ties it to its task.
-func (w *World) post(ctx *simulator.Context, event types.BaseEvent, chain int32) {
-	m := w.reg.EventManager()
+func (s *Sim) post(ctx *simulator.Context, event types.BaseEvent, chain int32) {
+	m := s.reg.EventManager()
 	ctx.WithLock(m, func() {
 		m.PostEvent(ctx, &types.PostEvent{EventToPost: event})
 		if chain != 0 {

@@ -2,9 +2,7 @@ package world
 
 import (
 	"context"
-	"time"
 
-	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/types"
 
 	"dml.vsphere/lab/vcenter/internal/front"
@@ -21,27 +19,8 @@ type frontTask struct {
 func (w *World) Task(on ref, method, user string) front.Task {
 	ctx := w.contextOf(user)
 	t := &frontTask{world: w, end: make(chan func(*job) (types.AnyType, types.BaseMethodFault), 1)}
-	name := w.Name(on)
-	goMethod := goName(method)
-	goMethod = string(lower(goMethod[0])) + goMethod[1:]
-	t.self = w.startFor(ctx, on, name, goMethod, "", func(j *job) (types.AnyType, types.BaseMethodFault) { return (<-t.end)(j) })
+	t.self = w.startFor(ctx, on, w.Name(on), taskName(method), "", func(j *job) (types.AnyType, types.BaseMethodFault) { return (<-t.end)(j) })
 	return t
-}
-
-// contextOf acts for a user.
-func (w *World) contextOf(user string) *simulator.Context {
-	ctx := w.context()
-	session := *ctx.Session
-	session.UserName = user
-	ctx.Session = &session
-	return ctx
-}
-
-func lower(c byte) byte {
-	if 'A' <= c && c <= 'Z' {
-		return c - 'A' + 'a'
-	}
-	return c
 }
 
 // Reference is the task's reference.
@@ -63,29 +42,6 @@ func (t *frontTask) Fail(fault types.BaseMethodFault, words string) {
 // Follow ends the task as another one ends.
 func (t *frontTask) Follow(other ref) {
 	t.end <- func(j *job) (types.AnyType, types.BaseMethodFault) { return j.follow(other) }
-}
-
-// follow waits for another task and returns what it returned.
-func (j *job) follow(other ref) (types.AnyType, types.BaseMethodFault) {
-	task, ok := j.world.reg.Get(other).(*simulator.Task)
-	if !ok {
-		return nil, &types.ManagedObjectNotFound{Obj: other}
-	}
-	for {
-		var info types.TaskInfo
-		j.ctx.WithLock(task, func() { info = task.Info })
-		switch info.State {
-		case types.TaskInfoStateSuccess:
-			return info.Result, nil
-		case types.TaskInfoStateError:
-			j.words = info.Error.LocalizedMessage
-			return nil, info.Error.Fault
-		}
-		if info.Progress > 0 {
-			j.progress(info.Progress)
-		}
-		time.Sleep(poll)
-	}
 }
 
 // EndSession makes vcsim forget a session.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/mo"
-	"github.com/vmware/govmomi/vim25/soap"
 	"github.com/vmware/govmomi/vim25/types"
 
 	"dml.vsphere/lab/vcenter/internal/datacentre"
@@ -90,14 +89,12 @@ func (w *World) specOf(name string) datacentre.Host {
 
 // own notes which of vcsim's managers belong to the host.
 func (h *Host) own(managers types.HostConfigManager) {
-	h.world.mu.Lock()
-	defer h.world.mu.Unlock()
 	for _, m := range []*ref{
 		managers.AdvancedOption, managers.NetworkSystem, managers.VirtualNicManager, managers.FirewallSystem,
 		managers.DatastoreSystem, managers.StorageSystem, managers.CertificateManager,
 	} {
 		if m != nil {
-			h.world.owners[*m] = h.self
+			h.world.own(h.self, *m)
 		}
 	}
 }
@@ -161,6 +158,3 @@ func (h *Host) runtime(ctx *simulator.Context) types.HostRuntimeInfo {
 func (h *Host) connected(ctx *simulator.Context) bool {
 	return h.runtime(ctx).ConnectionState == types.HostSystemConnectionStateConnected
 }
-
-// soapFault wraps a fault with its words for a SOAP answer.
-func soapFault(f types.BaseMethodFault) *soap.Fault { return simulator.Fault(message(f), f) }

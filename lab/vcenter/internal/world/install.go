@@ -45,7 +45,7 @@ func (h *hook) RemoveObject(_ *simulator.Context, gone types.ManagedObjectRefere
 	h.world.mu.Lock()
 	defer h.world.mu.Unlock()
 	delete(h.world.hosts, gone)
-	delete(h.world.owners, gone)
+	h.world.disown(gone)
 }
 
 // receiver picks the object that answers a call. The registered objects stay vcsim's own, so that its type
@@ -110,23 +110,6 @@ func (h *Host) wrapper(object mo.Reference) mo.Reference {
 		return &optionMethods{OptionManager: o, world: h.world, host: h}
 	}
 	return nil
-}
-
-// goName is the Go method that answers a vSphere method: PowerOnVM_Task is PowerOnVMTask.
-func goName(method string) string {
-	const suffix = "_Task"
-	name := string(upper(method[0])) + method[1:]
-	if len(name) > len(suffix) && name[len(name)-len(suffix):] == suffix {
-		return name[:len(name)-len(suffix)] + "Task"
-	}
-	return name
-}
-
-func upper(c byte) byte {
-	if 'a' <= c && c <= 'z' {
-		return c - 'a' + 'A'
-	}
-	return c
 }
 
 // repairVM fills two enumerations that vcsim leaves empty; an empty one stops pyVmomi (govmomi issue 4084).

@@ -3,10 +3,8 @@ package world
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/vmware/govmomi/simulator"
-	"github.com/vmware/govmomi/vim25/mo"
 	"github.com/vmware/govmomi/vim25/types"
 
 	"dml.vsphere/lab/vcenter/internal/datacentre"
@@ -90,50 +88,4 @@ func (h *Host) connect(ctx *simulator.Context, state types.HostSystemConnectionS
 	}
 	h.push(ctx, change("runtime.connectionState", state))
 	return nil
-}
-
-// alarm sets or clears the one triggered alarm of an entity and shows it on the entity's cluster too.
-func (w *World) alarm(ctx *simulator.Context, entity mo.Entity, color string) error {
-	status := types.ManagedEntityStatus(color)
-	if color == "none" {
-		status = types.ManagedEntityStatusGreen
-	}
-	if !slices.Contains(status.Values(), status) {
-		return fmt.Errorf("no alarm colour %q: red, yellow or none", color)
-	}
-	self := entity.Reference()
-	w.setAlarm(ctx, entity, self, status)
-	var parent *ref
-	ctx.WithLock(entity, func() { parent = entity.Entity().Parent })
-	if cluster, ok := w.reg.Get(*parent).(*simulator.ClusterComputeResource); ok && self.Type == "HostSystem" {
-		w.setAlarm(ctx, cluster, self, status)
-	}
-	return nil
-}
-
-func (w *World) setAlarm(ctx *simulator.Context, on mo.Entity, of ref, status types.ManagedEntityStatus) {
-	alarm := w.anyAlarm()
-	ctx.WithLock(on, func() {
-		states := slices.DeleteFunc(slices.Clone(on.Entity().TriggeredAlarmState), func(s types.AlarmState) bool { return s.Entity == of })
-		if status != types.ManagedEntityStatusGreen {
-			s := types.AlarmState{Key: "alarm-lab." + of.Value, Entity: of, Alarm: alarm, OverallStatus: status, Time: time.Now(), Acknowledged: types.NewBool(false)}
-			states = append(states, s)
-		}
-		changes := []types.PropertyChange{change("triggeredAlarmState", states)}
-		if on.Reference() == of {
-			changes = append(changes, change("overallStatus", status))
-		}
-		ctx.Update(on, changes)
-	})
-}
-
-// anyAlarm is an alarm definition to hang a triggered alarm on; vcsim has those of a new vCenter.
-func (w *World) anyAlarm() ref {
-	var best ref
-	for _, a := range w.reg.AllReference("Alarm") {
-		if r := a.Reference(); best.Value == "" || r.Value < best.Value {
-			best = r
-		}
-	}
-	return best
 }

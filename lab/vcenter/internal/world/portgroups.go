@@ -6,7 +6,6 @@ import (
 
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/methods"
-	"github.com/vmware/govmomi/vim25/mo"
 	"github.com/vmware/govmomi/vim25/soap"
 	"github.com/vmware/govmomi/vim25/types"
 )
@@ -21,26 +20,6 @@ func (m *folderMethods) CreateDVSTask(ctx *simulator.Context, req *types.CreateD
 		return result, fault
 	})
 	return &methods.CreateDVS_TaskBody{Res: &types.CreateDVS_TaskResponse{Returnval: t}}
-}
-
-// stockTask runs a method of vcsim that makes a task, and waits for its end.
-func (j *job) stockTask(of mo.Reference, call func(*simulator.Context) soap.HasFault) (types.AnyType, types.BaseMethodFault) {
-	inner := detached(j.ctx)
-	var started ref
-	inner.WithLock(of, func() {
-		switch body := call(inner).(type) {
-		case *methods.CreateDVS_TaskBody:
-			started = body.Res.Returnval
-		case *methods.Destroy_TaskBody:
-			started = body.Res.Returnval
-		}
-	})
-	t := j.world.reg.Get(started).(*simulator.Task)
-	t.Wait()
-	if t.Info.Error != nil {
-		return nil, t.Info.Error.Fault
-	}
-	return t.Info.Result, nil
 }
 
 // DestroyTask removes a switch that nobody uses, with its port groups, from all hosts.

@@ -17,9 +17,6 @@ type hostMethods struct {
 	host *Host
 }
 
-// poll is how often a waiting task looks again.
-const poll = 50 * time.Millisecond
-
 // poweredOn are the powered-on virtual machines of the host, by name.
 func (h *Host) poweredOn(ctx *simulator.Context) []string {
 	var names []string

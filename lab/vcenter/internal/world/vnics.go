@@ -209,10 +209,3 @@ func (v *vnicManagerMethods) set(ctx *simulator.Context, kind, device string, on
 		return nil
 	})
 }
-
-func orText(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
-}

@@ -111,7 +111,7 @@ func snapshot(o mo.Reference, path string) (types.AnyType, bool) {
 		if value.Kind() != reflect.Struct {
 			return nil, false
 		}
-		value = value.FieldByName(string(upper(name[0])) + name[1:])
+		value = value.FieldByName(capital(name))
 		if !value.IsValid() {
 			return nil, false
 		}
