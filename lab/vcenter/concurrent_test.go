@@ -89,7 +89,7 @@ func TestManyClientsAtOnce(t *testing.T) {
 		}
 	}
 	for i := range 5 {
-		var report world.Report
+		var report world.HostReport
 		r.control("GET", fmt.Sprintf("/hosts/esx%02d.lab", i+1), nil, &report)
 		if report.ModulesInEffect["nmlx5_core"] != "pfctx=0x08 pfcrx=0x08" || report.Maintenance {
 			t.Errorf("%+v", report)

@@ -27,7 +27,7 @@ func (r *running) setOptions(host, options string) error {
 
 func (r *running) configured(host string) string {
 	r.t.Helper()
-	var report world.Report
+	var report world.HostReport
 	r.control("GET", "/hosts/"+host, nil, &report)
 	return report.ModulesStored["nmlx5_core"]
 }

@@ -40,7 +40,7 @@ func TestModuleOptionsTakeEffectAtTheNextBoot(t *testing.T) {
 	if configured.Returnval != "max_vfs=8 pfctx=0x08" {
 		t.Fatalf("configured: %q", configured.Returnval)
 	}
-	var before, after, neighbour world.Report
+	var before, after, neighbour world.HostReport
 	r.control("GET", "/hosts/esx01.lab", nil, &before)
 	r.reboot("esx01.lab")
 	r.control("GET", "/hosts/esx01.lab", nil, &after)

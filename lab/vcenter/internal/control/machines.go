@@ -7,7 +7,7 @@ import (
 )
 
 func (c *Control) external(w http.ResponseWriter, _ *http.Request) {
-	listener, ops, orders := c.world.External.State()
+	listener, ops, orders := c.world.Machines().External.State()
 	reply(w, map[string]any{"listener": listener, "ops": ops, "orders": orders})
 }
 
@@ -19,7 +19,7 @@ func (c *Control) listen(w http.ResponseWriter, r *http.Request) {
 	if !read(w, r, &wish) {
 		return
 	}
-	if err := c.world.External.Listen(wish.Listener, wish.Ops); err != nil {
+	if err := c.world.Machines().External.Listen(wish.Listener, wish.Ops); err != nil {
 		refuse(w, http.StatusBadRequest, err.Error())
 		return
 	}
@@ -27,7 +27,7 @@ func (c *Control) listen(w http.ResponseWriter, r *http.Request) {
 }
 
 func (c *Control) listenNoMore(w http.ResponseWriter, _ *http.Request) {
-	if err := c.world.External.Listen("", nil); err != nil {
+	if err := c.world.Machines().External.Listen("", nil); err != nil {
 		refuse(w, http.StatusInternalServerError, err.Error())
 		return
 	}
@@ -43,7 +43,7 @@ func (c *Control) news(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, "news are progress, done or failed")
 		return
 	}
-	if err := c.world.External.Report(r.PathValue("id"), n); err != nil {
+	if err := c.world.Machines().External.Report(r.PathValue("id"), n); err != nil {
 		refuse(w, http.StatusNotFound, err.Error())
 		return
 	}
@@ -51,7 +51,7 @@ func (c *Control) news(w http.ResponseWriter, r *http.Request) {
 }
 
 func (c *Control) machine(w http.ResponseWriter, r *http.Request) {
-	report, ok := c.world.Machine(r.PathValue("name"))
+	report, ok := c.world.Machines().Report(r.PathValue("name"))
 	if !ok {
 		refuse(w, http.StatusNotFound, "no such virtual machine: "+r.PathValue("name"))
 		return
@@ -67,7 +67,7 @@ func (c *Control) guest(w http.ResponseWriter, r *http.Request) {
 	if !read(w, r, &told) {
 		return
 	}
-	if !c.world.SetGuest(r.PathValue("name"), told.Hostname, told.Address) {
+	if !c.world.Machines().SetGuest(r.PathValue("name"), told.Hostname, told.Address) {
 		refuse(w, http.StatusNotFound, "no such virtual machine: "+r.PathValue("name"))
 		return
 	}

@@ -2,8 +2,10 @@ package world
 
 import (
 	"fmt"
+	"strings"
 
 	esxcli "github.com/vmware/govmomi/cli/esx"
+	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/types"
 )
 
@@ -19,4 +21,25 @@ func advancedRow(path string, d types.OptionDef, value *types.OptionValue) esxcl
 	}
 	row["Type"], row["StringValue"], row["DefaultStringValue"] = []string{"string"}, []string{fmt.Sprint(value.Value)}, []string{""}
 	return row
+}
+
+// advancedList answers esxcli system settings advanced list for a host.
+type advancedList struct{ host *Host }
+
+func (s advancedList) run(ctx *simulator.Context, a esxcli.Values) (*esxcli.Response, *cliError) {
+	m := s.host.sim.reg.Get(*s.host.entity.ConfigManager.AdvancedOption).(*simulator.OptionManager)
+	out := rows("SettingsAdvancedOption")
+	ctx.WithLock(m, func() {
+		for i, d := range m.SupportedOption {
+			path := "/" + strings.ReplaceAll(d.Key, ".", "/")
+			if wanted := a.Value("option"); wanted != "" && wanted != path {
+				continue
+			}
+			out.Values = append(out.Values, advancedRow(path, d, m.Setting[i].GetOptionValue()))
+		}
+	})
+	if len(out.Values) == 0 {
+		return nil, cliErrorf("Unable to find option")
+	}
+	return out, nil
 }

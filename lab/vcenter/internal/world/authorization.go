@@ -16,20 +16,15 @@ import (
 // enforced by anybody: whoever is logged in may do all.
 type authorizationMethods struct {
 	*simulator.AuthorizationManager
-	world *World
 }
 
 // installAuthorization fills the list of privileges, which vcsim leaves empty, from the role that has all of them.
-func (w *World) installAuthorization() {
-	manager := w.authorization()
+func installAuthorization(sim *Sim) {
+	content := sim.reg.Get(vim25.ServiceInstance).(*simulator.ServiceInstance).Content
+	manager := sim.reg.Get(*content.AuthorizationManager).(*simulator.AuthorizationManager)
 	for _, id := range object.AuthorizationRoleList(esx.RoleList).ByName("Admin").Privilege {
 		manager.PrivilegeList = append(manager.PrivilegeList, types.AuthorizationPrivilege{PrivId: id, Name: id})
 	}
-}
-
-func (w *World) authorization() *simulator.AuthorizationManager {
-	content := w.reg.Get(vim25.ServiceInstance).(*simulator.ServiceInstance).Content
-	return w.reg.Get(*content.AuthorizationManager).(*simulator.AuthorizationManager)
 }
 
 // AddAuthorizationRole tells the new role's number, and gives each a number of its own; vcsim tells none and begins at 0.

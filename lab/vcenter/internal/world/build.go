@@ -15,25 +15,31 @@ import (
 
 // builder builds the inventory through vcsim's own API, in process.
 type builder struct {
-	world   *World
+	sim      *Sim
+	hosts    *Hosts
+	fabric   *Fabric
+	clusters *Clusters
+	machines *Machines
+
 	folders *object.DatacenterFolders
-	hosts   []*object.HostSystem
+	added   []*object.HostSystem
 	pools   map[string]*object.ResourcePool // by cluster
 
 	subfolders map[string]*object.Folder
 	subpools   map[string]*object.ResourcePool // by cluster and name
 }
 
-func (w *World) build(ctx context.Context) error {
-	b := &builder{world: w, pools: map[string]*object.ResourcePool{}, subfolders: map[string]*object.Folder{}, subpools: map[string]*object.ResourcePool{}}
-	dc, err := object.NewRootFolder(w.client).CreateDatacenter(ctx, w.desc.Name)
+// buildInventory builds the inventory that the description describes.
+func buildInventory(ctx context.Context, sim *Sim, hosts *Hosts, clusters *Clusters, machines *Machines) error {
+	b := &builder{sim: sim, hosts: hosts, fabric: hosts.fabric, clusters: clusters, machines: machines, pools: map[string]*object.ResourcePool{}, subfolders: map[string]*object.Folder{}, subpools: map[string]*object.ResourcePool{}}
+	dc, err := object.NewRootFolder(sim.client).CreateDatacenter(ctx, sim.desc.Name)
 	if err != nil {
 		return err
 	}
 	if b.folders, err = dc.Folders(ctx); err != nil {
 		return err
 	}
-	for _, c := range w.desc.Clusters {
+	for _, c := range sim.desc.Clusters {
 		if err := b.cluster(ctx, c); err != nil {
 			return fmt.Errorf("cluster %s: %w", c.Name, err)
 		}
@@ -41,26 +47,26 @@ func (w *World) build(ctx context.Context) error {
 	if err := b.furnish(ctx); err != nil {
 		return err
 	}
-	w.namePlaces(dc.Reference())
-	for _, h := range w.hosts {
-		h.setVersion()
+	sim.namePlaces(dc.Reference())
+	for _, h := range hosts.all() {
+		h.complete()
 	}
 	return nil
 }
 
 // furnish adds what lies on the hosts: datastores, switches, virtual machines.
 func (b *builder) furnish(ctx context.Context) error {
-	for _, name := range b.world.desc.Datastores {
+	for _, name := range b.sim.desc.Datastores {
 		if err := b.datastore(ctx, name); err != nil {
 			return fmt.Errorf("datastore %s: %w", name, err)
 		}
 	}
-	for _, s := range b.world.desc.Switches {
+	for _, s := range b.sim.desc.Switches {
 		if err := b.distributedSwitch(ctx, s); err != nil {
 			return fmt.Errorf("switch %s: %w", s.Name, err)
 		}
 	}
-	for _, v := range b.world.desc.VMs {
+	for _, v := range b.sim.desc.VMs {
 		if err := b.machine(ctx, v); err != nil {
 			return fmt.Errorf("virtual machine %s: %w", v.Name, err)
 		}
@@ -73,11 +79,11 @@ func (b *builder) cluster(ctx context.Context, c datacentre.Cluster) error {
 	if err != nil {
 		return err
 	}
-	w := b.world
-	w.configure(w.context(), w.reg.Get(cluster.Reference()).(*simulator.ClusterComputeResource), clusterSpec(&c.DRS, &c.HA, nil))
-	state := w.clusterState(cluster.Reference())
-	*state = clusterState{ConfigProfile: c.ConfigProfile, VsanResyncBytes: c.VsanResyncBytes, Components: c.ImageComponents}
-	w.setImageManaged(cluster.Reference(), c.ImageManaged)
+	configure(b.sim.context(), b.sim.reg.Get(cluster.Reference()).(*simulator.ClusterComputeResource), clusterSpec(&c.DRS, &c.HA, nil))
+	b.clusters.change(cluster.Reference(), func(state *ClusterState) {
+		*state = ClusterState{ConfigProfile: c.ConfigProfile, VsanResyncBytes: c.VsanResyncBytes, Components: c.ImageComponents}
+	})
+	b.clusters.setImageManaged(cluster.Reference(), c.ImageManaged)
 	if b.pools[c.Name], err = cluster.ResourcePool(ctx); err != nil {
 		return err
 	}
@@ -90,7 +96,7 @@ func (b *builder) cluster(ctx context.Context, c datacentre.Cluster) error {
 		if err != nil {
 			return fmt.Errorf("host %s: %w", h.Name, err)
 		}
-		b.hosts = append(b.hosts, object.NewHostSystem(b.world.client, info.Result.(ref)))
+		b.added = append(b.added, object.NewHostSystem(b.sim.client, info.Result.(ref)))
 	}
 	return nil
 }
@@ -104,7 +110,7 @@ func (b *builder) datastore(ctx context.Context, name string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return err
 	}
-	for _, h := range b.hosts {
+	for _, h := range b.added {
 		system, err := h.ConfigManager().DatastoreSystem(ctx)
 		if err != nil {
 			return err
@@ -118,22 +124,10 @@ func (b *builder) datastore(ctx context.Context, name string) error {
 
 // home is the directory vcsim made for its files.
 func (b *builder) home() (string, error) {
-	for _, v := range b.world.reg.OptionManager().Setting {
+	for _, v := range b.sim.reg.OptionManager().Setting {
 		if o := v.GetOptionValue(); o.Key == "vcsim.home" {
 			return o.Value.(string), nil
 		}
 	}
 	return "", fmt.Errorf("vcsim made no home directory")
-}
-
-// namePlaces notes what events say of datacenter, datastore and cluster.
-func (w *World) namePlaces(dc ref) {
-	place := func(r ref) types.EntityEventArgument { return types.EntityEventArgument{Name: w.Name(r)} }
-	w.datacenter = &types.DatacenterEventArgument{EntityEventArgument: place(dc), Datacenter: dc}
-	for _, d := range w.reg.AllReference("Datastore") {
-		w.datastore = &types.DatastoreEventArgument{EntityEventArgument: place(d.Reference()), Datastore: d.Reference()}
-	}
-	for _, h := range w.hosts {
-		h.home = &types.ComputeResourceEventArgument{EntityEventArgument: place(*h.entity.Parent), ComputeResource: *h.entity.Parent}
-	}
 }

@@ -11,11 +11,12 @@ import (
 // which pyVmomi does not take for the entity of a task.
 type checkerMethods struct {
 	*simulator.VmProvisioningChecker
-	world *World
+	machines *Machines
+	sim      *Sim
 }
 
 func (c *checkerMethods) check(ctx *simulator.Context, name string, machines []ref, hosts []ref) ref {
-	return c.world.startFor(ctx, machines[0], c.world.Name(machines[0]), name, "", func(j *job) (types.AnyType, types.BaseMethodFault) {
+	return c.sim.startFor(ctx, machines[0], c.sim.Name(machines[0]), name, "", func(j *job) (types.AnyType, types.BaseMethodFault) {
 		out := types.ArrayOfCheckResult{}
 		for _, machine := range machines {
 			for _, host := range hosts {
@@ -28,18 +29,17 @@ func (c *checkerMethods) check(ctx *simulator.Context, name string, machines []r
 
 func (c *checkerMethods) one(ctx *simulator.Context, machine, host ref) types.CheckResult {
 	result := types.CheckResult{Vm: &machine, Host: &host}
-	vm, ok := c.world.reg.Get(machine).(*simulator.VirtualMachine)
-	target := c.world.host(host)
+	vm, ok := c.sim.reg.Get(machine).(*simulator.VirtualMachine)
+	target := c.machines.hosts.of(host)
 	if !ok || target == nil {
 		result.Error = []types.LocalizedMethodFault{localized(&types.ManagedObjectNotFound{Obj: host})}
 		return result
 	}
-	m := &vmMethods{VirtualMachine: vm, world: c.world}
-	now := m.look(ctx)
+	now := c.machines.methods(vm).look(ctx)
 	if now.host == target {
 		return result
 	}
-	if f := c.world.refuseMove(ctx, now, target); f != nil {
+	if f := refuseMove(ctx, now, target); f != nil {
 		result.Error = []types.LocalizedMethodFault{localized(f)}
 	}
 	return result
@@ -50,7 +50,7 @@ func (c *checkerMethods) targets(machine ref, host *ref) []ref {
 	if host != nil {
 		return []ref{*host}
 	}
-	if vm, ok := c.world.reg.Get(machine).(*simulator.VirtualMachine); ok && vm.Runtime.Host != nil {
+	if vm, ok := c.sim.reg.Get(machine).(*simulator.VirtualMachine); ok && vm.Runtime.Host != nil {
 		return []ref{*vm.Runtime.Host}
 	}
 	return nil

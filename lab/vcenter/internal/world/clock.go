@@ -16,12 +16,6 @@ type dateTimeSystem struct {
 	host *Host
 }
 
-func (h *Host) installClock(ctx *simulator.Context) {
-	s := &dateTimeSystem{host: h}
-	s.Self = h.managerRef("HostDateTimeSystem", "dateTimeSystem")
-	h.entity.ConfigManager.DateTimeSystem = h.manager(ctx, s)
-}
-
 // QueryDateTime is the host's time.
 func (s *dateTimeSystem) QueryDateTime(ctx *simulator.Context, _ *types.QueryDateTime) soap.HasFault {
 	body := new(methods.QueryDateTimeBody)

@@ -22,7 +22,7 @@ func (m *vmMethods) CloneVMTask(ctx *simulator.Context, req *types.CloneVM_Task)
 		// vcsim drops most of what a clone is to differ in, such as its reservation: that is done as a change of the clone.
 		plain.Spec.Config = nil
 	}
-	t := m.world.start(ctx, m.VirtualMachine, "cloneVMTask", "VirtualMachine.clone", func(j *job) (types.AnyType, types.BaseMethodFault) {
+	t := m.sim.start(ctx, m.VirtualMachine, "cloneVMTask", "VirtualMachine.clone", func(j *job) (types.AnyType, types.BaseMethodFault) {
 		result, fault := m.stock(j, func(c *simulator.Context) soap.HasFault { return m.VirtualMachine.CloneVMTask(c, &plain) },
 			func(b soap.HasFault) ref { return b.(*methods.CloneVM_TaskBody).Res.Returnval })
 		if fault != nil {
@@ -41,13 +41,13 @@ func (m *vmMethods) CloneVMTask(ctx *simulator.Context, req *types.CloneVM_Task)
 
 // inherit gives a clone what vcsim does not copy, and addresses of its own.
 func (m *vmMethods) inherit(j *job, made ref) *vmMethods {
-	clone, ok := m.world.reg.Get(made).(*simulator.VirtualMachine)
+	clone, ok := m.sim.reg.Get(made).(*simulator.VirtualMachine)
 	if !ok {
 		return nil
 	}
 	var config types.VirtualMachineConfigInfo
 	j.ctx.WithLock(m.VirtualMachine, func() { config = *m.Config })
-	manager := m.world.reg.Get(*m.world.client.ServiceContent.CustomFieldsManager).(*simulator.CustomFieldsManager)
+	manager := m.sim.reg.Get(*m.sim.client.ServiceContent.CustomFieldsManager).(*simulator.CustomFieldsManager)
 	var fields []types.CustomFieldDef
 	j.ctx.WithLock(manager, func() { fields = slices.Clone(manager.Field) })
 	j.ctx.WithLock(clone, func() {
@@ -73,7 +73,7 @@ func (m *vmMethods) inherit(j *job, made ref) *vmMethods {
 			}
 		}
 	})
-	return &vmMethods{VirtualMachine: clone, world: m.world}
+	return m.machines.methods(clone)
 }
 
 // macAddress is an address of the range that vCenter assigns from.

@@ -25,7 +25,7 @@ type told struct {
 // boot is what a guest does that was told its name and addresses by cloud-init: it tells them by VMware Tools. A machine
 // that somebody outside powers on has a real guest, which tells them itself.
 func (m *vmMethods) boot(ctx *simulator.Context) {
-	if listener, _, _ := m.world.External.State(); listener != "" {
+	if listener, _, _ := m.machines.External.State(); listener != "" {
 		return
 	}
 	var text string
@@ -63,4 +63,29 @@ func (m *vmMethods) address(ctx *simulator.Context, data told) string {
 	h := fnv.New32()
 	h.Write([]byte(m.Self.Value))
 	return fmt.Sprintf("10.99.%d.%d", h.Sum32()>>8&0xff, h.Sum32()%254+1)
+}
+
+// SetGuest sets what VMware Tools in the guest tells; an empty address means that they do not run.
+func (s *Machines) SetGuest(name, hostname, address string) bool {
+	m, ok := s.named(name)
+	if ok {
+		m.setGuest(s.sim.context(), hostname, address)
+	}
+	return ok
+}
+
+func (m *vmMethods) setGuest(ctx *simulator.Context, hostname, address string) {
+	running, state, tools := types.VirtualMachineToolsRunningStatusGuestToolsRunning, "running", types.VirtualMachineToolsStatusToolsOk
+	if address == "" {
+		running, state, tools = types.VirtualMachineToolsRunningStatusGuestToolsNotRunning, "notRunning", types.VirtualMachineToolsStatusToolsNotRunning
+	}
+	nets := []types.GuestNicInfo{}
+	if address != "" {
+		nets = append(nets, types.GuestNicInfo{Network: "VM Network", IpAddress: []string{address}, Connected: true, DeviceConfigId: 4000})
+	}
+	m.sim.update(ctx, m.VirtualMachine,
+		change("guest.ipAddress", address), change("guest.hostName", hostname), change("guest.toolsRunningStatus", string(running)),
+		change("guest.guestState", state), change("guest.toolsStatus", tools), change("guest.net", nets),
+		change("summary.guest.ipAddress", address), change("summary.guest.hostName", hostname), change("summary.guest.toolsRunningStatus", string(running)),
+		change("summary.guest.toolsStatus", tools))
 }

@@ -12,7 +12,7 @@ import (
 // clusterMethods answers the calls to a cluster that vcsim lacks or takes too lightly.
 type clusterMethods struct {
 	*simulator.ClusterComputeResource
-	world *World
+	sim *Sim
 }
 
 // AddHostTask is refused: vcsim stops altogether when a host joins hosts later than ESXi 8.0.2.
@@ -29,7 +29,7 @@ func (c *clusterMethods) ReconfigureComputeResourceTask(ctx *simulator.Context, 
 	if f := refuseCluster(spec); f != nil {
 		return &methods.ReconfigureComputeResource_TaskBody{Fault_: soapFault(f)}
 	}
-	t := c.world.start(ctx, c.ClusterComputeResource, "reconfigureComputeResourceTask", "ComputeResource.reconfigureEx", func(j *job) (types.AnyType, types.BaseMethodFault) {
+	t := c.sim.start(ctx, c.ClusterComputeResource, "reconfigureComputeResourceTask", "ComputeResource.reconfigureEx", func(j *job) (types.AnyType, types.BaseMethodFault) {
 		inner := detached(j.ctx)
 		var stock ref
 		var refused types.BaseMethodFault
@@ -46,7 +46,7 @@ func (c *clusterMethods) ReconfigureComputeResourceTask(ctx *simulator.Context, 
 		if result, fault := j.follow(stock); fault != nil {
 			return result, fault
 		}
-		c.world.configure(j.ctx, c.ClusterComputeResource, spec)
+		configure(j.ctx, c.ClusterComputeResource, spec)
 		return nil, nil
 	})
 	return &methods.ReconfigureComputeResource_TaskBody{Res: &types.ReconfigureComputeResource_TaskResponse{Returnval: t}}
@@ -60,7 +60,7 @@ func refuseCluster(spec *types.ClusterConfigSpecEx) types.BaseMethodFault {
 }
 
 // configure keeps the DRS and HA parts of a specification in a new configuration and tells the watchers.
-func (w *World) configure(ctx *simulator.Context, cluster *simulator.ClusterComputeResource, spec *types.ClusterConfigSpecEx) {
+func configure(ctx *simulator.Context, cluster *simulator.ClusterComputeResource, spec *types.ClusterConfigSpecEx) {
 	ctx.WithLock(cluster, func() {
 		config := *cluster.ConfigurationEx.(*types.ClusterConfigInfoEx)
 		if spec.DrsConfig != nil {

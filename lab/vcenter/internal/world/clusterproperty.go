@@ -5,6 +5,7 @@ import (
 
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/mo"
 	"github.com/vmware/govmomi/vim25/soap"
 	"github.com/vmware/govmomi/vim25/types"
 )
@@ -12,9 +13,18 @@ import (
 // configManaged is a property of clusters that govmomi does not know: whether a configuration profile is in force.
 const configManaged = "configManagerEnabled"
 
-// underConfiguration says it of one cluster.
+// clusterSource tells the property collectors, of which vcsim makes one for each session, what vcsim does not know of
+// clusters. It lies in the registry, where a property collector finds it.
+type clusterSource struct {
+	mo.View            // vcsim asks every object for a managed object within it
+	underConfiguration func(cluster ref) bool
+}
+
+var clusterSourceRef = ref{Type: "LabClusterSource", Value: "lab-cluster-source"}
+
+// underConfiguration says whether a configuration profile is in force on a cluster.
 func underConfiguration(ctx *simulator.Context, cluster ref) bool {
-	return ctx.Map.Get(profileManagerRef).(*profileManager).world.clusterNow(cluster).ConfigProfile
+	return ctx.Map.Get(clusterSourceRef).(*clusterSource).underConfiguration(cluster)
 }
 
 // withoutConfigManaged takes the property out of a request for clusters, and says whether it was there.

@@ -1,7 +1,6 @@
 package world
 
 import (
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -41,7 +40,7 @@ func at(n int64, length int) int { return int(n % int64(length)) }
 // performanceMethods is the PerformanceManager with the GPU counters of hosts; the rest is vcsim's made-up data.
 type performanceMethods struct {
 	*simulator.PerformanceManager
-	world *World
+	hosts *Hosts
 }
 
 // PerfMetricIntSeries is govmomi's type of that name, whose encoding leaves out each sample that is zero.
@@ -52,60 +51,14 @@ type PerfMetricIntSeries struct {
 }
 
 // installStatistics sets the level of detail that vCenter keeps in its historical intervals.
-func (w *World) installStatistics() {
-	for _, o := range w.reg.AllReference("PerformanceManager") {
+func installStatistics(sim *Sim) {
+	for _, o := range sim.reg.AllReference("PerformanceManager") {
 		m := o.(*simulator.PerformanceManager)
 		m.HistoricalInterval = slices.Clone(m.HistoricalInterval)
 		for i := range m.HistoricalInterval {
-			m.HistoricalInterval[i].Key, m.HistoricalInterval[i].Level = int32(i+1), w.desc.StatisticsLevel
+			m.HistoricalInterval[i].Key, m.HistoricalInterval[i].Level = int32(i+1), sim.desc.StatisticsLevel
 		}
 	}
-}
-
-// setLoad says how much a GPU is used; nil means that nothing measures it.
-func (h *Host) setLoad(loads map[string]*datacentre.GPULoad) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	next := map[string]datacentre.GPULoad{}
-	maps.Copy(next, h.loads)
-	for pci, l := range loads {
-		if !slices.ContainsFunc(h.kit.GPUs, func(g datacentre.GPU) bool { return g.PCI == pci }) {
-			return fmt.Errorf("host %s has no GPU at %q", h.spec.Name, pci)
-		}
-		delete(next, pci)
-		if l == nil {
-			continue
-		}
-		if err := l.Check(); err != nil {
-			return fmt.Errorf("host %s, GPU %s: %w", h.spec.Name, pci, err)
-		}
-		next[pci] = *l
-	}
-	h.loads = next
-	return nil
-}
-
-// measured are the GPUs that NVIDIA's driver measures: it does not see those in DirectPath.
-func (h *Host) measured(ctx *simulator.Context) []gauge {
-	if !h.connected(ctx) {
-		return nil
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	var out []gauge
-	for _, g := range h.kit.GPUs {
-		if l, ok := h.loads[g.PCI]; ok && h.offers(g) {
-			out = append(out, gauge{instance: orText(l.Instance, g.PCI), load: l, capacityMB: h.world.desc.GPUModels[g.Model].MemoryMB})
-		}
-	}
-	return out
-}
-
-// gauge is one measured GPU under the name of its instance.
-type gauge struct {
-	instance   string
-	load       datacentre.GPULoad
-	capacityMB int64
 }
 
 // keeps says whether an interval has GPU counters: the hosts' own twenty seconds, or a historical one of level 4.
@@ -121,12 +74,12 @@ func (m *performanceMethods) keeps(interval int32) bool {
 // QueryAvailablePerfMetric adds the GPU counters of a host to those that vcsim has.
 func (m *performanceMethods) QueryAvailablePerfMetric(ctx *simulator.Context, req *types.QueryAvailablePerfMetric) soap.HasFault {
 	body := m.PerformanceManager.QueryAvailablePerfMetric(ctx, req).(*methods.QueryAvailablePerfMetricBody)
-	h := m.world.host(req.Entity)
+	h := m.hosts.of(req.Entity)
 	anyInterval := req.IntervalId == 0
 	if h == nil || !(anyInterval || m.keeps(req.IntervalId)) {
 		return body
 	}
-	for _, g := range h.measured(ctx) {
+	for _, g := range h.graphics.measured(ctx) {
 		for _, counter := range slices.Sorted(maps.Keys(gpuCounters)) {
 			body.Res.Returnval = append(body.Res.Returnval, types.PerfMetricId{CounterId: counter, Instance: g.instance})
 		}
@@ -144,7 +97,7 @@ func (m *performanceMethods) QueryPerf(ctx *simulator.Context, req *types.QueryP
 				ours++
 			}
 		}
-		h := m.world.host(q.Entity)
+		h := m.hosts.of(q.Entity)
 		if ours == 0 || h == nil {
 			answer := m.PerformanceManager.QueryPerf(ctx, &types.QueryPerf{This: m.Self, QuerySpec: []types.PerfQuerySpec{q}}).(*methods.QueryPerfBody)
 			if answer.Fault_ != nil {
@@ -179,8 +132,8 @@ func (m *performanceMethods) refuseQuery(q types.PerfQuerySpec, ours int) string
 }
 
 // gpuSeries is the samples of one host, oldest first; nil where it has none.
-func (m *performanceMethods) gpuSeries(ctx *simulator.Context, h *Host, q types.PerfQuerySpec) types.BasePerfEntityMetricBase {
-	gauges := h.measured(ctx)
+func (m *performanceMethods) gpuSeries(ctx *simulator.Context, h *ESXi, q types.PerfQuerySpec) types.BasePerfEntityMetricBase {
+	gauges := h.graphics.measured(ctx)
 	if len(gauges) == 0 || !m.keeps(q.IntervalId) {
 		return nil
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/vmware/govmomi/vim25/types"
+
+	"dml.vsphere/lab/vcenter/internal/datacentre"
 )
 
 const (
@@ -13,9 +15,9 @@ const (
 	classNetwork = 0x0200
 )
 
-// installDevices lists GPUs and NICs as PCI devices and tells which NUMA node they sit on.
-func (h *Host) installDevices() {
-	hw := h.entity.Hardware
+// listDevices lists GPUs and NICs as PCI devices and tells which NUMA node they sit on.
+func (s *PCI) listDevices() {
+	h, hw := s.host, s.host.entity.Hardware
 	hw.PciDevice = nil
 	nodes := make([][]string, max(int(h.kit.Sockets), 1))
 	add := func(pci string, class int16, vendor, device, subVendor, subDevice uint16, vendorName, name string, node int32) {
@@ -27,24 +29,24 @@ func (h *Host) installDevices() {
 		}
 	}
 	for _, g := range h.kit.GPUs {
-		m := h.world.desc.GPUModels[g.Model]
+		m := h.sim.desc.GPUModels[g.Model]
 		add(g.PCI, classDisplay, m.VendorID, m.DeviceID, m.SubVendorID, m.SubDeviceID, nvidia, m.Name, g.NUMA)
 	}
 	for _, n := range h.kit.NICs {
 		vendor := map[uint16]string{0x15b3: "Mellanox Technologies", 0x8086: "Intel Corporation"}[n.VendorID]
 		add(n.PCI, classNetwork, n.VendorID, n.DeviceID, n.VendorID, n.DeviceID, vendor, n.Name, n.NUMA)
 	}
-	h.pciDevices = hw.PciDevice
-	hw.NumaInfo = h.numa(nodes)
+	s.devices = hw.PciDevice
+	hw.NumaInfo = numa(h.kit, nodes)
 }
 
-func (h *Host) numa(nodes [][]string) *types.HostNumaInfo {
+func numa(kit datacentre.Hardware, nodes [][]string) *types.HostNumaInfo {
 	info := &types.HostNumaInfo{Type: "NUMA", NumNodes: int32(len(nodes))}
-	size := h.kit.MemoryGB << 30 / int64(len(nodes))
+	size := kit.MemoryGB << 30 / int64(len(nodes))
 	for i, pci := range nodes {
 		node := types.HostNumaNode{TypeId: byte(i), MemorySize: size, MemoryRangeBegin: int64(i) * size, MemoryRangeLength: size, PciId: pci}
-		for c := range h.kit.CoresPerSocket {
-			node.CpuID = append(node.CpuID, int16(i)*h.kit.CoresPerSocket+c)
+		for c := range kit.CoresPerSocket {
+			node.CpuID = append(node.CpuID, int16(i)*kit.CoresPerSocket+c)
 		}
 		info.NumaNode = append(info.NumaNode, node)
 	}
@@ -66,3 +68,6 @@ func pciAddress(pci string) (bus, slot, function byte) {
 	}
 	return part(fields[1]), part(fields[2]), part(fields[3])
 }
+
+// signed is how the API writes 16-bit PCI ids.
+func signed(id uint16) int16 { return int16(id) }

@@ -9,45 +9,40 @@ import (
 	"strconv"
 )
 
-// draft is a change of a cluster's image that is not committed yet; a cluster has one at most.
-type draft struct {
+// imageDraft is a change of a cluster's image that is not committed yet; a cluster has one at most.
+type imageDraft struct {
 	id         string
 	components map[string]string
 }
 
-func itoa(n int) string { return strconv.Itoa(n) }
-
 // imageOf is a cluster's image.
-func (w *World) imageOf(cluster ref) map[string]any {
-	return w.software(w.clusterNow(cluster).Components)
+func (s *Lifecycle) imageOf(cluster ref) map[string]any {
+	return s.software(s.clusters.state(cluster).Components)
 }
 
-func (w *World) software(components map[string]string) map[string]any {
-	base := w.desc.Version + "-0.0." + w.desc.Build
+func (s *Lifecycle) software(components map[string]string) map[string]any {
+	base := s.sim.desc.Version + "-0.0." + s.sim.desc.Build
 	shown := map[string]any{}
 	for name, version := range components {
 		shown[name] = map[string]any{"version": version, "details": map[string]any{"display_name": name, "display_version": version, "vendor": "NVIDIA"}}
 	}
 	return map[string]any{
-		"base_image": map[string]any{"version": base, "details": map[string]any{"display_name": "ESXi", "display_version": w.desc.Version, "release_date": installDate + "T00:00:00.000Z"}},
+		"base_image": map[string]any{"version": base, "details": map[string]any{"display_name": "ESXi", "display_version": s.sim.desc.Version, "release_date": installDate + "T00:00:00.000Z"}},
 		"components": shown, "solutions": map[string]any{},
 	}
 }
 
 // compliance says which hosts run what their cluster's image wants.
-func (w *World) compliance(cluster ref) map[string]any {
+func (s *Lifecycle) compliance(cluster ref) map[string]any {
 	good, bad := []string{}, []string{}
-	w.mu.Lock()
-	hosts := slices.Collect(maps.Values(w.hosts))
-	w.mu.Unlock()
-	for _, h := range hosts {
+	for _, h := range s.hosts.all() {
 		var parent ref
-		ctx := w.context()
+		ctx := s.sim.context()
 		ctx.WithLock(h.entity, func() { parent = *h.entity.Parent })
 		if parent != cluster {
 			continue
 		}
-		if h.follows(w.clusterNow(cluster).Components) {
+		if follows(h, s.clusters.state(cluster).Components) {
 			good = append(good, h.self.Value)
 		} else {
 			bad = append(bad, h.self.Value)
@@ -63,25 +58,17 @@ func (w *World) compliance(cluster ref) map[string]any {
 }
 
 // follows says whether the host runs exactly the vendor components of an image.
-func (h *Host) follows(components map[string]string) bool {
-	running, _ := h.images()
-	seen := map[string]string{}
-	for _, v := range running {
-		if v.Component != "" && v.Component != "ESXi" {
-			seen[v.Component] = v.Version
-		}
-	}
-	return maps.Equal(seen, components)
+func follows(h *ESXi, components map[string]string) bool {
+	return maps.Equal(h.software.vendorComponents(), components)
 }
 
-func (w *World) restDrafts(out http.ResponseWriter, r *http.Request, cluster ref, words []string) {
-	state := w.clusterState(cluster)
-	w.mu.Lock()
-	open := state.draft
-	w.mu.Unlock()
+func (s *Lifecycle) restDrafts(out http.ResponseWriter, r *http.Request, cluster ref, words []string) {
+	s.mu.Lock()
+	open := s.drafts[cluster]
+	s.mu.Unlock()
 	switch {
 	case len(words) == 0 && r.Method == http.MethodPost:
-		w.openDraft(out, state)
+		s.openDraft(out, cluster)
 	case len(words) == 0:
 		list := map[string]any{}
 		if open != nil {
@@ -91,32 +78,33 @@ func (w *World) restDrafts(out http.ResponseWriter, r *http.Request, cluster ref
 	case open == nil || open.id != words[0]:
 		restError(out, http.StatusNotFound, "NOT_FOUND", "The draft '"+words[0]+"' does not exist.")
 	case len(words) == 1 && r.Method == http.MethodDelete:
-		w.closeDraft(state)
+		s.closeDraft(cluster)
 		out.WriteHeader(http.StatusNoContent)
 	case len(words) == 1 && r.Method == http.MethodPost:
-		w.endDraft(out, r.URL.Query().Get("action"), state, open)
+		s.endDraft(out, r.URL.Query().Get("action"), cluster, open)
 	case len(words) == 1:
-		restReply(out, map[string]any{"metadata": map[string]any{"owner": "lab", "status": "VALID"}, "software": w.software(open.components)})
+		restReply(out, map[string]any{"metadata": map[string]any{"owner": "lab", "status": "VALID"}, "software": s.software(open.components)})
 	case len(words) >= 3 && words[1] == "software" && words[2] == "components":
-		w.draftComponents(out, r, open, words[3:])
+		s.draftComponents(out, r, open, words[3:])
 	default:
 		restError(out, http.StatusNotFound, "NOT_FOUND", r.URL.Path+" is not simulated.")
 	}
 }
 
-func (w *World) openDraft(out http.ResponseWriter, state *clusterState) {
-	w.mu.Lock()
-	busy := state.draft != nil
+func (s *Lifecycle) openDraft(out http.ResponseWriter, cluster ref) {
+	components := maps.Clone(s.clusters.state(cluster).Components)
+	if components == nil {
+		components = map[string]string{}
+	}
+	s.mu.Lock()
+	_, busy := s.drafts[cluster]
 	id := ""
 	if !busy {
-		w.restCounter++
-		id = itoa(w.restCounter)
-		state.draft = &draft{id: id, components: maps.Clone(state.Components)}
-		if state.draft.components == nil {
-			state.draft.components = map[string]string{}
-		}
+		s.counter++
+		id = strconv.Itoa(s.counter)
+		s.drafts[cluster] = &imageDraft{id: id, components: components}
 	}
-	w.mu.Unlock()
+	s.mu.Unlock()
 	if busy {
 		restError(out, http.StatusBadRequest, "NOT_ALLOWED_IN_CURRENT_STATE", "Another draft of the cluster's image is open.")
 		return
@@ -124,41 +112,43 @@ func (w *World) openDraft(out http.ResponseWriter, state *clusterState) {
 	restReply(out, id)
 }
 
-func (w *World) closeDraft(state *clusterState) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	state.draft = nil
+func (s *Lifecycle) closeDraft(cluster ref) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.drafts, cluster)
 }
 
 // endDraft validates a draft or commits it; both are tasks.
-func (w *World) endDraft(out http.ResponseWriter, action string, state *clusterState, open *draft) {
-	missing := w.missing(open)
+func (s *Lifecycle) endDraft(out http.ResponseWriter, action string, cluster ref, open *imageDraft) {
+	missing := s.missing(open)
 	switch action {
 	case "validate":
 		errors := []any{}
 		for _, text := range missing {
 			errors = append(errors, map[string]any{"id": "lab.component", "time": "2026-01-15T00:00:00.000Z", "message": restMessage("lab.component", text)})
 		}
-		restReply(out, w.restDone(map[string]any{"notifications": map[string]any{"errors": errors, "warnings": []any{}, "infos": []any{}}}, ""))
+		restReply(out, s.restDone(map[string]any{"notifications": map[string]any{"errors": errors, "warnings": []any{}, "infos": []any{}}}, ""))
 	case "commit":
 		if len(missing) > 0 {
-			restReply(out, w.restDone(nil, missing[0]))
+			restReply(out, s.restDone(nil, missing[0]))
 			return
 		}
-		w.mu.Lock()
-		state.Components, state.draft = open.components, nil
-		w.mu.Unlock()
-		restReply(out, w.restDone(open.id, ""))
+		s.mu.Lock()
+		components := open.components
+		delete(s.drafts, cluster)
+		s.mu.Unlock()
+		s.clusters.change(cluster, func(state *ClusterState) { state.Components = components })
+		restReply(out, s.restDone(open.id, ""))
 	default:
 		restError(out, http.StatusBadRequest, "UNSUPPORTED", "The action '"+action+"' is not simulated.")
 	}
 }
 
 // missing says what a draft wants and no depot holds.
-func (w *World) missing(open *draft) []string {
-	held := w.depotComponents()
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (s *Lifecycle) missing(open *imageDraft) []string {
+	held := s.depotComponents()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(open.components)) {
 		if !slices.Contains(held[name], open.components[name]) {
@@ -193,29 +183,29 @@ func readChange(r *http.Request, words []string) (componentChange, error) {
 }
 
 // draftComponents reads and changes the components of a draft, one by one or many at once.
-func (w *World) draftComponents(out http.ResponseWriter, r *http.Request, open *draft, words []string) {
+func (s *Lifecycle) draftComponents(out http.ResponseWriter, r *http.Request, open *imageDraft, words []string) {
 	c, err := readChange(r, words)
 	if err != nil {
 		restError(out, http.StatusBadRequest, "INVALID_ARGUMENT", err.Error())
 		return
 	}
-	w.mu.Lock()
+	s.mu.Lock()
 	next := maps.Clone(open.components)
 	maps.Copy(next, c.Set)
 	for _, name := range c.Delete {
 		delete(next, name)
 	}
 	open.components = next
-	w.mu.Unlock()
+	s.mu.Unlock()
 	if r.Method != http.MethodGet {
 		out.WriteHeader(http.StatusNoContent)
 		return
 	}
-	w.showComponents(out, next, words)
+	s.showComponents(out, next, words)
 }
 
-func (w *World) showComponents(out http.ResponseWriter, components map[string]string, words []string) {
-	shown := w.software(components)["components"].(map[string]any)
+func (s *Lifecycle) showComponents(out http.ResponseWriter, components map[string]string, words []string) {
+	shown := s.software(components)["components"].(map[string]any)
 	if len(words) == 0 {
 		restReply(out, shown)
 		return

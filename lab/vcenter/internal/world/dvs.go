@@ -1,7 +1,6 @@
 package world
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 
@@ -14,14 +13,15 @@ import (
 // dvsMethods answers ReconfigureDvs_Task, of which vcsim keeps only the hosts' names.
 type dvsMethods struct {
 	*simulator.DistributedVirtualSwitch
-	world *World
+	sim    *Sim
+	fabric *Fabric
 }
 
 const mostDvsMTU = 9000
 
 // ReconfigureDvsTask checks the version, lets vcsim add and remove hosts, then keeps what vcsim drops.
 func (d *dvsMethods) ReconfigureDvsTask(ctx *simulator.Context, req *types.ReconfigureDvs_Task) soap.HasFault {
-	t := d.world.start(ctx, d.DistributedVirtualSwitch, "reconfigureDvsTask", "DistributedVirtualSwitch.reconfigure", func(j *job) (types.AnyType, types.BaseMethodFault) {
+	t := d.sim.start(ctx, d.DistributedVirtualSwitch, "reconfigureDvsTask", "DistributedVirtualSwitch.reconfigure", func(j *job) (types.AnyType, types.BaseMethodFault) {
 		if f := d.refuse(j.ctx, req.Spec); f != nil {
 			return nil, f
 		}
@@ -48,26 +48,12 @@ func (d *dvsMethods) refuse(ctx *simulator.Context, spec types.BaseDVSConfigSpec
 		return &types.InvalidArgument{InvalidProperty: "spec.maxMtu"}
 	}
 	for _, m := range spec.GetDVSConfigSpec().Host {
-		h := d.world.host(m.Host)
+		h := d.fabric.of(m.Host)
 		if h == nil {
 			return &types.ManagedObjectNotFound{Obj: m.Host}
 		}
 		if f := h.lacks(m.Backing); f != nil {
 			return f
-		}
-	}
-	return nil
-}
-
-// lacks says whether an uplink is not there.
-func (h *Host) lacks(backing types.BaseDistributedVirtualSwitchHostMemberBacking) types.BaseMethodFault {
-	b, ok := backing.(*types.DistributedVirtualSwitchHostMemberPnicBacking)
-	if !ok {
-		return nil
-	}
-	for _, p := range b.PnicSpec {
-		if !slices.ContainsFunc(h.networkNow().info.Pnic, func(n types.PhysicalNic) bool { return n.Device == p.PnicDevice }) {
-			return &types.InvalidArgument{InvalidProperty: "spec.host.backing.pnicSpec.pnicDevice"}
 		}
 	}
 	return nil
@@ -85,7 +71,7 @@ func (d *dvsMethods) members(j *job, req *types.ReconfigureDvs_Task) types.BaseM
 		body := d.DistributedVirtualSwitch.ReconfigureDvsTask(inner, &types.ReconfigureDvs_Task{This: req.This, Spec: &spec})
 		task = body.(*methods.ReconfigureDvs_TaskBody).Res.Returnval
 	})
-	t := d.world.reg.Get(task).(*simulator.Task)
+	t := d.sim.reg.Get(task).(*simulator.Task)
 	t.Wait()
 	if t.Info.Error != nil {
 		return t.Info.Error.Fault
@@ -116,12 +102,12 @@ func (d *dvsMethods) keep(ctx *simulator.Context, base types.BaseDVSConfigSpec) 
 		ctx.Update(d.DistributedVirtualSwitch, []types.PropertyChange{change("config", &config)})
 	})
 	for _, m := range config.Host {
-		d.world.host(*m.Config.Host).join(ctx, &config, m.Config.Backing)
+		d.fabric.of(*m.Config.Host).join(ctx, &config, m.Config.Backing)
 	}
 	for _, m := range spec.Host {
-		if h := d.world.host(m.Host); h != nil && m.Operation == string(types.ConfigSpecOperationRemove) {
+		if h := d.fabric.of(m.Host); h != nil && m.Operation == string(types.ConfigSpecOperationRemove) {
 			h.leave(ctx, config.Uuid)
-			h.forgetNetworks(ctx, d.Portgroup...)
+			h.forget(ctx, d.Portgroup...)
 		}
 	}
 }
@@ -146,36 +132,4 @@ func memberList(old []types.DistributedVirtualSwitchHostMember, specs []types.Di
 		}
 	}
 	return out
-}
-
-// join shows the switch on the host as a proxy switch with its uplinks and MTU.
-func (h *Host) join(ctx *simulator.Context, config *types.VMwareDVSConfigInfo, backing types.BaseDistributedVirtualSwitchHostMemberBacking) {
-	proxy := types.HostProxySwitch{DvsUuid: config.Uuid, DvsName: config.Name, NumPorts: 2048, ConfigNumPorts: 2048, NumPortsAvailable: 2040,
-		Mtu: config.MaxMtu, Spec: types.HostProxySwitchSpec{Backing: backing}}
-	if b, ok := backing.(*types.DistributedVirtualSwitchHostMemberPnicBacking); ok {
-		for i, p := range b.PnicSpec {
-			proxy.Pnic = append(proxy.Pnic, pnicKey+p.PnicDevice)
-			proxy.UplinkPort = append(proxy.UplinkPort, types.KeyValue{Key: strconv.Itoa(i), Value: fmt.Sprintf("%s%d", uplinkName, i+1)})
-		}
-	}
-	h.changeNetwork(ctx, func(net *network) types.BaseMethodFault {
-		list := slices.Clone(net.info.ProxySwitch)
-		i := slices.IndexFunc(list, func(s types.HostProxySwitch) bool { return s.DvsUuid == config.Uuid })
-		if i < 0 {
-			proxy.Key = fmt.Sprintf("DvsPortset-%d", len(list))
-			list = append(list, proxy)
-		} else {
-			proxy.Key = list[i].Key
-			list[i] = proxy
-		}
-		net.info.ProxySwitch = list
-		return nil
-	})
-}
-
-func (h *Host) leave(ctx *simulator.Context, uuid string) {
-	h.changeNetwork(ctx, func(net *network) types.BaseMethodFault {
-		net.info.ProxySwitch = slices.DeleteFunc(slices.Clone(net.info.ProxySwitch), func(s types.HostProxySwitch) bool { return s.DvsUuid == uuid })
-		return nil
-	})
 }

@@ -2,6 +2,7 @@ package world
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -22,15 +23,15 @@ type command struct {
 	xml    bool   // the answer is XML as it is, for structs within structs
 }
 
-type action func(h *Host, ctx *simulator.Context, args esxcli.Values) (*esxcli.Response, *cliError)
+type action func(ctx *simulator.Context, args esxcli.Values) (*esxcli.Response, *cliError)
 
 // answer runs the command; a deaf host gives the answer and does nothing.
-func (c command) answer(h *Host, ctx *simulator.Context, args esxcli.Values, deaf bool) (*esxcli.Response, *cliError) {
+func (c command) answer(ctx *simulator.Context, args esxcli.Values, deaf bool) (*esxcli.Response, *cliError) {
 	switch {
 	case !deaf:
-		return c.run(h, ctx, args)
+		return c.run(ctx, args)
 	case c.deaf != nil:
-		return c.deaf(h, ctx, args)
+		return c.deaf(ctx, args)
 	}
 	return yes(), nil
 }
@@ -61,24 +62,30 @@ func record(pairs ...string) esxcli.Values {
 
 // executer runs esxcli commands on one host.
 type executer struct {
-	mo.View // vcsim asks every object for a managed object within it, FindByUuid among others; the plainest will do
-	host    *Host
+	mo.View  // vcsim asks every object for a managed object within it, FindByUuid among others; the plainest will do
+	host     *Host
+	commands map[string]command
 }
 
-func (h *Host) installExecuter(ctx *simulator.Context) {
-	h.manager(ctx, &executer{mo.View{Self: h.executerRef()}, h})
+// newExecuter registers the executer of a host; it answers no command yet.
+func newExecuter(ctx *simulator.Context, h *Host) *executer {
+	e := &executer{View: mo.View{Self: executerRef(h)}, host: h, commands: map[string]command{}}
+	h.manager(ctx, e)
+	return e
 }
 
-func (h *Host) executerRef() ref {
-	return h.managerRef("ManagedMethodExecuter", "ManagedMethodExecuter")
-}
+// executerRef is the reference of a host's executer.
+func executerRef(h *Host) ref { return h.managerRef("ManagedMethodExecuter", "ManagedMethodExecuter") }
+
+// add lets the executer answer commands, by their dotted names.
+func (e *executer) add(commands map[string]command) { maps.Copy(e.commands, commands) }
 
 // ExecuteSoap runs one command. Its request is a type internal to govmomi and is read by reflection.
 func (e *executer) ExecuteSoap(ctx *simulator.Context, req any) soap.HasFault {
 	v := reflect.ValueOf(req).Elem()
 	name, deaf := strings.CutPrefix(v.FieldByName("Method").String(), "deaf.EsxCLI.")
 	name = strings.TrimPrefix(name, "vim.EsxCLI.")
-	cmd, ours := commands[name]
+	cmd, ours := e.commands[name]
 	if f := e.host.unreachable(ctx); f != nil {
 		return &executeSoapBody{Fault_: f}
 	}
@@ -89,7 +96,7 @@ func (e *executer) ExecuteSoap(ctx *simulator.Context, req any) soap.HasFault {
 	if bad != nil {
 		return &executeSoapBody{Fault_: soapFault(bad)}
 	}
-	res, failed := cmd.answer(e.host, ctx, args, deaf)
+	res, failed := cmd.answer(ctx, args, deaf)
 	out := new(soapResult)
 	if failed != nil {
 		out.Fault = &soapResultFault{FaultMsg: "EsxCLI.CLIFault.summary", FaultDetail: failed.xml()}
@@ -139,14 +146,14 @@ func (e *executer) stock(ctx *simulator.Context, req any) soap.HasFault {
 	ctx.WithLock(e.host.entity, func() {
 		retrieve.Call([]reflect.Value{reflect.ValueOf(ctx), reflect.New(retrieve.Type().In(1).Elem())})
 	})
-	stock := e.host.world.reg.Get(ref{Type: "ManagedMethodExecuter", Value: e.host.self.Value})
+	stock := e.host.sim.reg.Get(ref{Type: "ManagedMethodExecuter", Value: e.host.self.Value})
 	run := reflect.ValueOf(stock).MethodByName("ExecuteSoap")
 	return run.Call([]reflect.Value{reflect.ValueOf(ctx), reflect.ValueOf(req)})[0].Interface().(soap.HasFault)
 }
 
-// RetrieveManagedMethodExecuter gives out the host's own executer.
-func (m *hostMethods) RetrieveManagedMethodExecuter(*simulator.Context, any) soap.HasFault {
-	return &retrieveExecuterBody{Res: &retrieveExecuterResponse{Returnval: m.host.executerRef()}}
+// retrieved is the answer to RetrieveManagedMethodExecuter: the host's own executer.
+func retrieved(h *Host) soap.HasFault {
+	return &retrieveExecuterBody{Res: &retrieveExecuterResponse{Returnval: executerRef(h)}}
 }
 
 func (e *cliError) xml() string {
@@ -174,4 +181,11 @@ func responseXML(name string, res *esxcli.Response) string {
 		panic(err) // strings in maps always encode
 	}
 	return b.String()
+}
+
+func truth(b bool) string {
+	if b {
+		return "true"
+	}
+	return "false"
 }

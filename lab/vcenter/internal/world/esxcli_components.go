@@ -7,13 +7,15 @@ import (
 	"dml.vsphere/lab/vcenter/internal/datacentre"
 )
 
-func init() {
+func (s *Software) componentCommands() map[string]command {
 	apply := []string{"allowdowngrades", "component", "depot", "dryrun", "force", "maintenancemode", "nohardwarewarning", "noliveinstall", "nosigcheck", "proxy"}
-	commands["software.component.apply"] = command{params: apply, run: (*Host).componentApply, deaf: dry((*Host).componentApply)}
-	commands["software.component.list"] = command{params: []string{"rebootingimage"}, run: (*Host).componentList}
-	commands["software.component.get"] = command{params: []string{"component", "rebootingimage"}, run: (*Host).componentList}
 	remove := []string{"component", "dryrun", "force", "maintenancemode", "noliveinstall"}
-	commands["software.component.remove"] = command{params: remove, run: (*Host).componentRemove, deaf: dry((*Host).componentRemove)}
+	return map[string]command{
+		"software.component.apply":  {params: apply, run: s.componentApply, deaf: dry(s.componentApply)},
+		"software.component.list":   {params: []string{"rebootingimage"}, run: s.componentList},
+		"software.component.get":    {params: []string{"component", "rebootingimage"}, run: s.componentList},
+		"software.component.remove": {params: remove, run: s.componentRemove, deaf: dry(s.componentRemove)},
+	}
 }
 
 // componentID is a component's name as results of esxcli print it.
@@ -23,8 +25,8 @@ func isComponent(v datacentre.VIB, name string) bool {
 	return v.Component != "" && (name == v.Component || name == v.Component+":"+v.Version)
 }
 
-func (h *Host) componentApply(ctx *simulator.Context, a esxcli.Values) (*esxcli.Response, *cliError) {
-	offered, err := h.offered(esxcli.Values{"depot": a["depot"]})
+func (s *Software) componentApply(ctx *simulator.Context, a esxcli.Values) (*esxcli.Response, *cliError) {
+	offered, err := s.offered(esxcli.Values{"depot": a["depot"]})
 	if err != nil {
 		return nil, err
 	}
@@ -34,14 +36,14 @@ func (h *Host) componentApply(ctx *simulator.Context, a esxcli.Values) (*esxcli.
 	}
 	t := options(a)
 	for _, v := range offered {
-		old, present := h.base()[v.Name]
+		old, present := s.base()[v.Name]
 		if present && newer(old.Version, v.Version) && a.Value("allowdowngrades") != "true" {
 			t.skip = append(t.skip, v)
 			continue
 		}
-		t.plan(h.base(), v, false)
+		t.plan(s.base(), v, false)
 	}
-	done, err := h.commit(ctx, &t)
+	done, err := s.commit(ctx, &t)
 	if err != nil {
 		return nil, err
 	}
@@ -71,8 +73,8 @@ func components(list []datacentre.VIB, names []string) ([]datacentre.VIB, *cliEr
 	return out, nil
 }
 
-func (h *Host) componentList(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *cliError) {
-	list, err := components(h.shown(a).sorted(), a["component"])
+func (s *Software) componentList(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *cliError) {
+	list, err := components(s.shown(a).sorted(), a["component"])
 	if err != nil {
 		return nil, err
 	}
@@ -89,16 +91,16 @@ func (h *Host) componentList(_ *simulator.Context, a esxcli.Values) (*esxcli.Res
 	return out, nil
 }
 
-func (h *Host) componentRemove(ctx *simulator.Context, a esxcli.Values) (*esxcli.Response, *cliError) {
+func (s *Software) componentRemove(ctx *simulator.Context, a esxcli.Values) (*esxcli.Response, *cliError) {
 	if len(a["component"]) == 0 {
 		return nil, cliErrorf("Error: Missing required parameter -n|--component")
 	}
 	t := options(a)
 	var err *cliError
-	if t.remove, err = components(h.base().sorted(), a["component"]); err != nil {
+	if t.remove, err = components(s.base().sorted(), a["component"]); err != nil {
 		return nil, err
 	}
-	done, err := h.commit(ctx, &t)
+	done, err := s.commit(ctx, &t)
 	if err != nil {
 		return nil, err
 	}

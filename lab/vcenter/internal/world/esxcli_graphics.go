@@ -24,27 +24,33 @@ func apiWord(word string, choices ...string) string {
 	return choices[i]
 }
 
-func init() {
-	commands["graphics.host.get"] = command{run: (*Host).graphicsHostGet}
-	commands["graphics.host.set"] = command{params: []string{"defaulttype", "sharedpassthruassignmentpolicy"}, run: (*Host).graphicsHostSet}
-	commands["graphics.host.refresh"] = command{run: func(*Host, *simulator.Context, esxcli.Values) (*esxcli.Response, *cliError) { return yes(), nil }}
-	commands["graphics.device.list"] = command{run: (*Host).graphicsDeviceList}
+func (s *Graphics) commands() map[string]command {
+	return map[string]command{
+		"graphics.host.get":     {run: s.hostGet},
+		"graphics.host.set":     {params: []string{"defaulttype", "sharedpassthruassignmentpolicy"}, run: s.hostSet},
+		"graphics.host.refresh": {run: s.hostRefresh},
+		"graphics.device.list":  {run: s.deviceList},
+	}
 }
 
-func (h *Host) graphicsNow() (types.HostGraphicsConfig, []types.HostGraphicsInfo, bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.graphics.config, h.graphicsInfo(), h.graphics.loaded
+func (s *Graphics) hostRefresh(*simulator.Context, esxcli.Values) (*esxcli.Response, *cliError) {
+	return yes(), nil
 }
 
-func (h *Host) graphicsHostGet(*simulator.Context, esxcli.Values) (*esxcli.Response, *cliError) {
-	c, _, _ := h.graphicsNow()
+func (s *Graphics) now() (types.HostGraphicsConfig, []types.HostGraphicsInfo, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.config, s.info(), s.loaded
+}
+
+func (s *Graphics) hostGet(*simulator.Context, esxcli.Values) (*esxcli.Response, *cliError) {
+	c, _, _ := s.now()
 	return rows("HostGet", record("DefaultGraphicsType", graphicsWords[c.HostDefaultGraphicsType],
 		"SharedPassthruAssignmentPolicy", graphicsWords[c.SharedPassthruAssignmentPolicy])), nil
 }
 
-func (h *Host) graphicsHostSet(ctx *simulator.Context, a esxcli.Values) (*esxcli.Response, *cliError) {
-	c, _, _ := h.graphicsNow()
+func (s *Graphics) hostSet(ctx *simulator.Context, a esxcli.Values) (*esxcli.Response, *cliError) {
+	c, _, _ := s.now()
 	if v := a.Value("defaulttype"); v != "" {
 		if c.HostDefaultGraphicsType = apiWord(v, "shared", "sharedDirect"); c.HostDefaultGraphicsType == "" {
 			return nil, cliErrorf("Invalid data constraint for parameter 'defaulttype'.")
@@ -55,12 +61,12 @@ func (h *Host) graphicsHostSet(ctx *simulator.Context, a esxcli.Values) (*esxcli
 			return nil, cliErrorf("Invalid data constraint for parameter 'sharedpassthruassignmentpolicy'.")
 		}
 	}
-	h.configureGraphics(ctx, c)
+	s.configure(ctx, c)
 	return yes(), nil
 }
 
-func (h *Host) graphicsDeviceList(*simulator.Context, esxcli.Values) (*esxcli.Response, *cliError) {
-	_, info, loaded := h.graphicsNow()
+func (s *Graphics) deviceList(*simulator.Context, esxcli.Values) (*esxcli.Response, *cliError) {
+	_, info, loaded := s.now()
 	driver := "None"
 	if loaded {
 		driver = "nvidia"

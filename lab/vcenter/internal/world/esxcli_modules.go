@@ -7,16 +7,16 @@ import (
 	"github.com/vmware/govmomi/simulator"
 )
 
-// commands are the esxcli commands we answer ourselves.
-var commands = map[string]command{
-	"system.module.parameters.list": {params: []string{"module"}, run: listModuleParameters},
-	"system.module.parameters.set":  {params: []string{"append", "force", "module", "parameterstring"}, run: setModuleParameters},
-	"system.module.list":            {params: []string{"enabled", "loaded"}, run: listModules},
-	"system.version.get":            {run: systemVersion},
+func (s *Modules) commands() map[string]command {
+	return map[string]command{
+		"system.module.parameters.list": {params: []string{"module"}, run: s.listParameters},
+		"system.module.parameters.set":  {params: []string{"append", "force", "module", "parameterstring"}, run: s.setParameters},
+		"system.module.list":            {params: []string{"enabled", "loaded"}, run: s.listModules},
+	}
 }
 
-func listModuleParameters(h *Host, _ *simulator.Context, args esxcli.Values) (*esxcli.Response, *cliError) {
-	m, ok := h.moduleCopy(args.Value("module"))
+func (s *Modules) listParameters(_ *simulator.Context, args esxcli.Values) (*esxcli.Response, *cliError) {
+	m, ok := s.module(args.Value("module"))
 	if !ok {
 		return nil, cliErrorf("Unable to get module parameters: Module %s does not exist", args.Value("module"))
 	}
@@ -32,9 +32,9 @@ func listModuleParameters(h *Host, _ *simulator.Context, args esxcli.Values) (*e
 	return out, nil
 }
 
-func setModuleParameters(h *Host, _ *simulator.Context, args esxcli.Values) (*esxcli.Response, *cliError) {
+func (s *Modules) setParameters(_ *simulator.Context, args esxcli.Values) (*esxcli.Response, *cliError) {
 	name, options := args.Value("module"), args.Value("parameterstring")
-	m, ok := h.moduleCopy(name)
+	m, ok := s.module(name)
 	if !ok {
 		return nil, cliErrorf("Unable to set module parameters: Module %s does not exist", name)
 	}
@@ -47,7 +47,7 @@ func setModuleParameters(h *Host, _ *simulator.Context, args esxcli.Values) (*es
 	if args.Value("append") == "true" {
 		options = strings.TrimSpace(m.configured + " " + options)
 	}
-	h.setModule(name, options)
+	s.configure(name, options)
 	return yes(), nil
 }
 
@@ -60,29 +60,13 @@ func (m *module) takes(option string) bool {
 	return false
 }
 
-func listModules(h *Host, _ *simulator.Context, args esxcli.Values) (*esxcli.Response, *cliError) {
+func (s *Modules) listModules(_ *simulator.Context, args esxcli.Values) (*esxcli.Response, *cliError) {
 	out := rows("Module")
-	for _, m := range h.moduleList() {
+	for _, m := range s.list() {
 		if loaded := args.Value("loaded"); loaded != "" && (loaded == "true") != m.loaded {
 			continue
 		}
 		out.Values = append(out.Values, record("Name", m.name, "IsLoaded", truth(m.loaded), "IsEnabled", "true"))
 	}
 	return out, nil
-}
-
-func truth(b bool) string {
-	if b {
-		return "true"
-	}
-	return "false"
-}
-
-func systemVersion(h *Host, _ *simulator.Context, _ esxcli.Values) (*esxcli.Response, *cliError) {
-	d := h.world.desc
-	update := "0"
-	if i := strings.LastIndex(d.Version, "."); i >= 0 {
-		update = d.Version[i+1:]
-	}
-	return rows("VersionGet", record("Product", "VMware ESXi", "Version", d.Version, "Build", "Releasebuild-"+d.Build, "Update", update, "Patch", "0")), nil
 }

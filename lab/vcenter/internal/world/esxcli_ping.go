@@ -11,25 +11,23 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-func init() {
-	commands["network.diag.ping"] = command{
-		params: []string{"count", "debug", "df", "host", "interface", "interval", "ipv4", "ipv6", "netstack", "nexthop", "size", "ttl", "wait"},
-		run:    (*Host).ping, xml: true,
-	}
+func (s *Network) pingCommands() map[string]command {
+	params := []string{"count", "debug", "df", "host", "interface", "interval", "ipv4", "ipv6", "netstack", "nexthop", "size", "ttl", "wait"}
+	return map[string]command{"network.diag.ping": {params: params, run: s.ping, xml: true}}
 }
 
 // icmpHeaders is what IPv4 and ICMP add to the size of a ping.
 const icmpHeaders = 28
 
 // ping answers when the adapter and its peer are in one VLAN of one switch and both ways take the size.
-func (h *Host) ping(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *cliError) {
+func (s *Network) ping(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *cliError) {
 	count, size := numberOr(a.Value("count"), 3), numberOr(a.Value("size"), 56)
-	own, found := h.networkNow().adapter(a.Value("interface"))
+	own, found := s.now().adapter(a.Value("interface"))
 	if !found {
 		return nil, cliErrorf("Unknown interface '%s': Invalid argument", a.Value("interface"))
 	}
 	received := 0
-	if h.world.pingable(h, own, a.Value("host"), size, a.Value("df") == "true") {
+	if s.reaches(own, a.Value("host"), size, a.Value("df") == "true") {
 		received = count
 	}
 	// "Recieved" is how ESXi spells it.
@@ -47,29 +45,29 @@ func numberOr(text string, otherwise int) int {
 	return otherwise
 }
 
-func (n network) adapter(device string) (types.HostVirtualNic, bool) {
+func (n networkState) adapter(device string) (types.HostVirtualNic, bool) {
 	if i := n.vnic(device); i >= 0 {
 		return n.info.Vnic[i], true
 	}
 	return types.HostVirtualNic{}, false
 }
 
-// pingable says whether a packet from an adapter reaches an address.
-func (w *World) pingable(h *Host, own types.HostVirtualNic, address string, size int, whole bool) bool {
-	for _, peer := range w.everyHost() {
-		net := peer.networkNow()
+// reaches says whether a packet from an adapter reaches an address.
+func (s *Network) reaches(own types.HostVirtualNic, address string, size int, whole bool) bool {
+	for _, peer := range s.fabric.all() {
+		net := peer.now()
 		for _, v := range net.info.Vnic {
-			if v.Spec.Ip == nil || v.Spec.Ip.IpAddress != address || !sameSubnet(own, address) || !w.sameWire(own, v) {
+			if v.Spec.Ip == nil || v.Spec.Ip.IpAddress != address || !sameSubnet(own, address) || !s.fabric.sameWire(own, v) {
 				continue
 			}
-			fits := int32(size)+icmpHeaders <= min(h.wayMTU(own), peer.wayMTU(v))
-			return !w.down(peer) && (fits || !whole)
+			fits := int32(size)+icmpHeaders <= min(s.wayMTU(own), peer.wayMTU(v))
+			return !peer.down() && (fits || !whole)
 		}
 	}
 	return false
 }
 
-func (w *World) down(h *Host) bool { return h.unreachable(w.context()) != nil }
+func (s *Network) down() bool { return s.host.unreachable(s.host.sim.context()) != nil }
 
 func sameSubnet(own types.HostVirtualNic, address string) bool {
 	if own.Spec.Ip == nil || own.Spec.Ip.SubnetMask == "" {
@@ -86,21 +84,21 @@ func sameSubnet(own types.HostVirtualNic, address string) bool {
 }
 
 // sameWire says whether two adapters are in one VLAN of one distributed switch.
-func (w *World) sameWire(a, b types.HostVirtualNic) bool {
+func (f *Fabric) sameWire(a, b types.HostVirtualNic) bool {
 	one, other := a.Spec.DistributedVirtualPort, b.Spec.DistributedVirtualPort
 	if one == nil || other == nil {
 		return one == nil && other == nil
 	}
-	return one.SwitchUuid == other.SwitchUuid && w.vlanOf(one.PortgroupKey) == w.vlanOf(other.PortgroupKey)
+	return one.SwitchUuid == other.SwitchUuid && f.vlanOf(one.PortgroupKey) == f.vlanOf(other.PortgroupKey)
 }
 
-func (w *World) vlanOf(key string) int32 {
-	group, ok := w.reg.Get(ref{Type: "DistributedVirtualPortgroup", Value: key}).(*simulator.DistributedVirtualPortgroup)
+func (f *Fabric) vlanOf(key string) int32 {
+	group, ok := f.sim.reg.Get(ref{Type: "DistributedVirtualPortgroup", Value: key}).(*simulator.DistributedVirtualPortgroup)
 	if !ok {
 		return -1
 	}
 	var vlan int32 = -1
-	w.reg.WithLock(w.context(), group, func() {
+	f.sim.reg.WithLock(f.sim.context(), group, func() {
 		if s, ok := group.Config.DefaultPortConfig.(*types.VMwareDVSPortSetting); ok {
 			if id, ok := s.Vlan.(*types.VmwareDistributedVirtualSwitchVlanIdSpec); ok {
 				vlan = id.VlanId
@@ -111,15 +109,15 @@ func (w *World) vlanOf(key string) int32 {
 }
 
 // wayMTU is the smallest MTU from an adapter to the wire; 0 where its switch has no uplink on this host.
-func (h *Host) wayMTU(v types.HostVirtualNic) int32 {
-	net := h.networkNow()
+func (s *Network) wayMTU(v types.HostVirtualNic) int32 {
+	net := s.now()
 	port := v.Spec.DistributedVirtualPort
 	if port == nil {
 		return v.Spec.Mtu
 	}
-	for _, s := range net.info.ProxySwitch {
-		if s.DvsUuid == port.SwitchUuid && len(s.Pnic) > 0 {
-			return min(v.Spec.Mtu, s.Mtu)
+	for _, proxy := range net.info.ProxySwitch {
+		if proxy.DvsUuid == port.SwitchUuid && len(proxy.Pnic) > 0 {
+			return min(v.Spec.Mtu, proxy.Mtu)
 		}
 	}
 	return 0

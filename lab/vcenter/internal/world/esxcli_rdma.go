@@ -12,18 +12,20 @@ import (
 	"dml.vsphere/lab/vcenter/internal/datacentre"
 )
 
-func init() {
+func (s *Network) rdmaCommands() map[string]command {
 	device := []string{"device"}
-	commands["rdma.device.list"] = command{params: device, run: (*Host).rdmaList}
-	commands["rdma.device.protocol.list"] = command{params: device, run: (*Host).rdmaProtocols}
-	commands["rdma.device.vmknic.list"] = command{params: device, run: (*Host).rdmaVmknics}
-	commands["rdma.device.stats.get"] = command{params: device, run: (*Host).rdmaStats}
+	return map[string]command{
+		"rdma.device.list":          {params: device, run: s.rdmaList},
+		"rdma.device.protocol.list": {params: device, run: s.rdmaProtocols},
+		"rdma.device.vmknic.list":   {params: device, run: s.rdmaVmknics},
+		"rdma.device.stats.get":     {params: device, run: s.rdmaStats},
+	}
 }
 
 // rdmaPorts are the host's RDMA devices, or the one named.
-func (h *Host) rdmaPorts(a esxcli.Values) ([]datacentre.NIC, *cliError) {
+func (s *Network) rdmaPorts(a esxcli.Values) ([]datacentre.NIC, *cliError) {
 	var out []datacentre.NIC
-	for _, n := range h.kit.NICs {
+	for _, n := range s.host.kit.NICs {
 		if name := a.Value("device"); n.RDMA != "" && (name == "" || name == n.RDMA) {
 			out = append(out, n)
 		}
@@ -34,10 +36,10 @@ func (h *Host) rdmaPorts(a esxcli.Values) ([]datacentre.NIC, *cliError) {
 	return out, nil
 }
 
-func (h *Host) rdmaList(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *cliError) {
-	ports, err := h.rdmaPorts(a)
+func (s *Network) rdmaList(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *cliError) {
+	ports, err := s.rdmaPorts(a)
 	out := rows("RDMADevice")
-	net := h.networkNow()
+	net := s.now()
 	for _, n := range ports {
 		out.Values = append(out.Values, record("Name", n.RDMA, "Driver", "nmlx5_rdma", "State", "Active", "MTU", fmt.Sprint(net.roceMTU(n.Device)),
 			"Speed", fmt.Sprintf("%d Gbps", n.SpeedMb/1000), "PairedUplink", n.Device, "Description", n.Name))
@@ -46,7 +48,7 @@ func (h *Host) rdmaList(_ *simulator.Context, a esxcli.Values) (*esxcli.Response
 }
 
 // roceMTU is the RoCE MTU that fits the MTU of a NIC's switch.
-func (n *network) roceMTU(device string) int32 {
+func (n *networkState) roceMTU(device string) int32 {
 	ethernet := n.uplinkMTU(device)
 	for _, mtu := range []int32{4096, 2048, 1024} {
 		if ethernet > mtu {
@@ -57,7 +59,7 @@ func (n *network) roceMTU(device string) int32 {
 }
 
 // uplinkMTU is the MTU of the switch that a NIC is an uplink of.
-func (n *network) uplinkMTU(device string) int32 {
+func (n *networkState) uplinkMTU(device string) int32 {
 	for _, s := range n.info.ProxySwitch {
 		if slices.Contains(s.Pnic, pnicKey+device) && s.Mtu != 0 {
 			return s.Mtu
@@ -71,8 +73,8 @@ func (n *network) uplinkMTU(device string) int32 {
 	return 1500
 }
 
-func (h *Host) rdmaProtocols(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *cliError) {
-	ports, err := h.rdmaPorts(a)
+func (s *Network) rdmaProtocols(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *cliError) {
+	ports, err := s.rdmaPorts(a)
 	out := rows("RDMADeviceProtocol")
 	for _, n := range ports {
 		out.Values = append(out.Values, record("Device", n.RDMA, "RoCEv1", "true", "RoCEv2", "true", "iWARP", "false"))
@@ -81,10 +83,10 @@ func (h *Host) rdmaProtocols(_ *simulator.Context, a esxcli.Values) (*esxcli.Res
 }
 
 // rdmaVmknics are the vmkernel adapters on the switches that the RDMA devices' uplinks belong to.
-func (h *Host) rdmaVmknics(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *cliError) {
-	ports, err := h.rdmaPorts(a)
+func (s *Network) rdmaVmknics(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *cliError) {
+	ports, err := s.rdmaPorts(a)
 	out := rows("RDMADeviceVmknic")
-	net := h.networkNow()
+	net := s.now()
 	for _, n := range ports {
 		for _, v := range net.info.Vnic {
 			if net.over(v, n.Device) {
@@ -96,7 +98,7 @@ func (h *Host) rdmaVmknics(_ *simulator.Context, a esxcli.Values) (*esxcli.Respo
 }
 
 // over says whether a vmkernel adapter sits on a switch with that uplink.
-func (n *network) over(v types.HostVirtualNic, uplink string) bool {
+func (n *networkState) over(v types.HostVirtualNic, uplink string) bool {
 	if port := v.Spec.DistributedVirtualPort; port != nil {
 		return slices.ContainsFunc(n.info.ProxySwitch, func(s types.HostProxySwitch) bool {
 			return s.DvsUuid == port.SwitchUuid && slices.Contains(s.Pnic, pnicKey+uplink)
@@ -112,15 +114,15 @@ func (n *network) over(v types.HostVirtualNic, uplink string) bool {
 	return false
 }
 
-func (h *Host) rdmaStats(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *cliError) {
+func (s *Network) rdmaStats(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *cliError) {
 	if a.Value("device") == "" {
 		return nil, cliErrorf("Error: Missing required parameter -d|--device")
 	}
-	ports, err := h.rdmaPorts(a)
+	ports, err := s.rdmaPorts(a)
 	if err != nil {
 		return nil, err
 	}
-	c := h.trafficNow().RDMA[ports[0].RDMA]
+	c := s.trafficNow().RDMA[ports[0].RDMA]
 	v := record("PacketsReceived", packets(c.RxBytes), "PacketsSent", packets(c.TxBytes), "BytesReceived", fmt.Sprint(c.RxBytes), "BytesSent", fmt.Sprint(c.TxBytes),
 		"UnicastPacketsReceived", packets(c.RxBytes), "UnicastPacketsSent", packets(c.TxBytes), "UnicastBytesReceived", fmt.Sprint(c.RxBytes), "UnicastBytesSent", fmt.Sprint(c.TxBytes))
 	for _, quiet := range strings.Fields("ErrorPacketsReceived ErrorPacketsSent ErrorLengthPacketsReceived MulticastPacketsReceived MulticastPacketsSent MulticastBytesReceived MulticastBytesSent QueuePairsAllocated") {

@@ -9,31 +9,26 @@ import (
 	"dml.vsphere/lab/vcenter/internal/datacentre"
 )
 
-func init() {
+func (s *Software) vibCommands() map[string]command {
 	install := []string{"depot", "dryrun", "force", "maintenancemode", "noliveinstall", "nosigcheck", "proxy", "vibname", "viburl"}
 	remove := []string{"dryrun", "force", "maintenancemode", "noliveinstall", "vibname"}
-	add := func(name string, params []string, f action) {
-		commands[name] = command{params: params, run: f, deaf: dry(f)}
+	return map[string]command{
+		"software.vib.install":    {params: install, run: s.vibInstall, deaf: dry(s.vibInstall)},
+		"software.vib.update":     {params: install, run: s.vibUpdate, deaf: dry(s.vibUpdate)},
+		"software.vib.remove":     {params: remove, run: s.vibRemove, deaf: dry(s.vibRemove)},
+		"software.vib.list":       {params: []string{"rebootingimage"}, run: s.vibList},
+		"software.vib.get":        {params: []string{"rebootingimage", "vibname"}, run: s.vibGet},
+		"software.acceptance.get": {run: s.acceptanceGet},
+		"software.acceptance.set": {params: []string{"level"}, run: s.acceptanceSet},
+		"software.profile.get":    {params: []string{"rebootingimage"}, run: s.profileGet},
 	}
-	add("software.vib.install", install, func(h *Host, ctx *simulator.Context, a esxcli.Values) (*esxcli.Response, *cliError) {
-		return h.vibInstall(ctx, a, false)
-	})
-	add("software.vib.update", install, func(h *Host, ctx *simulator.Context, a esxcli.Values) (*esxcli.Response, *cliError) {
-		return h.vibInstall(ctx, a, true)
-	})
-	add("software.vib.remove", remove, (*Host).vibRemove)
-	commands["software.vib.list"] = command{params: []string{"rebootingimage"}, run: (*Host).vibList}
-	commands["software.vib.get"] = command{params: []string{"rebootingimage", "vibname"}, run: (*Host).vibGet}
-	commands["software.acceptance.get"] = command{run: (*Host).acceptanceGet}
-	commands["software.acceptance.set"] = command{params: []string{"level"}, run: (*Host).acceptanceSet}
-	commands["software.profile.get"] = command{params: []string{"rebootingimage"}, run: (*Host).profileGet}
 }
 
 // dry is what a deaf host answers: the outcome in the words of a real run, and nothing done.
 func dry(f action) action {
-	return func(h *Host, ctx *simulator.Context, args esxcli.Values) (*esxcli.Response, *cliError) {
+	return func(ctx *simulator.Context, args esxcli.Values) (*esxcli.Response, *cliError) {
 		args["dryrun"] = []string{"true"}
-		res, err := f(h, ctx, args)
+		res, err := f(ctx, args)
 		if err == nil && res.Values[0].Value("Message") == saidDryRun {
 			res.Values[0]["Message"] = []string{saidDone}
 			if res.Values[0].Value("RebootRequired") == "true" {
@@ -45,8 +40,8 @@ func dry(f action) action {
 }
 
 // base is the image that changes start from: the pending one, if there is one.
-func (h *Host) base() image {
-	running, pending := h.images()
+func (s *Software) base() image {
+	running, pending := s.images()
 	if pending != nil {
 		return pending
 	}
@@ -58,16 +53,24 @@ func options(a esxcli.Values) transaction {
 	return transaction{dryRun: is("dryrun"), force: is("force"), noLiveInstall: is("noliveinstall"), noSigCheck: is("nosigcheck"), pretendMaintenance: is("maintenancemode")}
 }
 
-func (h *Host) vibInstall(ctx *simulator.Context, a esxcli.Values, update bool) (*esxcli.Response, *cliError) {
-	offered, err := h.offered(a)
+func (s *Software) vibInstall(ctx *simulator.Context, a esxcli.Values) (*esxcli.Response, *cliError) {
+	return s.installVIBs(ctx, a, false)
+}
+
+func (s *Software) vibUpdate(ctx *simulator.Context, a esxcli.Values) (*esxcli.Response, *cliError) {
+	return s.installVIBs(ctx, a, true)
+}
+
+func (s *Software) installVIBs(ctx *simulator.Context, a esxcli.Values, update bool) (*esxcli.Response, *cliError) {
+	offered, err := s.offered(a)
 	if err != nil {
 		return nil, err
 	}
 	t := options(a)
 	for _, v := range offered {
-		t.plan(h.base(), v, update)
+		t.plan(s.base(), v, update)
 	}
-	done, err := h.commit(ctx, &t)
+	done, err := s.commit(ctx, &t)
 	if err != nil {
 		return nil, err
 	}
@@ -89,13 +92,13 @@ func (t *transaction) plan(base image, v datacentre.VIB, update bool) {
 }
 
 // offered are the packages that the depots and URLs of a command hold.
-func (h *Host) offered(a esxcli.Values) ([]datacentre.VIB, *cliError) {
+func (s *Software) offered(a esxcli.Values) ([]datacentre.VIB, *cliError) {
 	if len(a["depot"])+len(a["viburl"]) == 0 {
 		return nil, cliErrorf("Must specify one of --depot or --viburl")
 	}
 	var out []datacentre.VIB
 	for _, url := range a["viburl"] {
-		vibs, ok := h.world.depot(url)
+		vibs, ok := s.depot(url)
 		switch {
 		case !ok:
 			return nil, &cliError{lines: []string{"[VibDownloadError]", "('" + url + "', '', \"[Errno 2] No such file or directory: '" + url + "'\")", "url = " + url, seeLog}}
@@ -105,7 +108,7 @@ func (h *Host) offered(a esxcli.Values) ([]datacentre.VIB, *cliError) {
 		out = append(out, vibs...)
 	}
 	for _, path := range a["depot"] {
-		vibs, err := h.readDepot(path)
+		vibs, err := s.readDepot(path)
 		if err != nil {
 			return nil, err
 		}
@@ -114,9 +117,9 @@ func (h *Host) offered(a esxcli.Values) ([]datacentre.VIB, *cliError) {
 	return chosen(out, a["vibname"])
 }
 
-func (h *Host) readDepot(path string) ([]datacentre.VIB, *cliError) {
+func (s *Software) readDepot(path string) ([]datacentre.VIB, *cliError) {
 	why := ""
-	vibs, ok := h.world.depot(path)
+	vibs, ok := s.depot(path)
 	switch {
 	case strings.HasSuffix(path, ".vib"):
 		why = "File is not a zip file"
@@ -158,16 +161,16 @@ func noMatch(search string) *cliError {
 	return &cliError{lines: []string{"[NoMatchError]", "No VIB matching VIB search specification '" + search + "'.", "id = " + search, seeLog}}
 }
 
-func (h *Host) vibRemove(ctx *simulator.Context, a esxcli.Values) (*esxcli.Response, *cliError) {
+func (s *Software) vibRemove(ctx *simulator.Context, a esxcli.Values) (*esxcli.Response, *cliError) {
 	if len(a["vibname"]) == 0 {
 		return nil, cliErrorf("Error: Missing required parameter -n|--vibname")
 	}
 	t := options(a)
 	var err *cliError
-	if t.remove, err = chosen(h.base().sorted(), a["vibname"]); err != nil {
+	if t.remove, err = chosen(s.base().sorted(), a["vibname"]); err != nil {
 		return nil, err
 	}
-	done, err := h.commit(ctx, &t)
+	done, err := s.commit(ctx, &t)
 	if err != nil {
 		return nil, err
 	}
@@ -186,25 +189,25 @@ func (t *transaction) result(kind, things string, done outcome, name func(datace
 }
 
 // shown is the image a list or get is about.
-func (h *Host) shown(a esxcli.Values) image {
-	running, pending := h.images()
+func (s *Software) shown(a esxcli.Values) image {
+	running, pending := s.images()
 	if a.Value("rebootingimage") == "true" {
 		return pending
 	}
 	return running
 }
 
-func (h *Host) vibList(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *cliError) {
+func (s *Software) vibList(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *cliError) {
 	out := rows("SummaryExt")
-	for _, v := range h.shown(a).sorted() {
+	for _, v := range s.shown(a).sorted() {
 		out.Values = append(out.Values, record("AcceptanceLevel", v.AcceptanceLevel, "ID", id(v), "InstallDate", installDate, "Name", v.Name,
 			"Platforms", "host", "Status", "", "Vendor", v.Vendor, "Version", v.Version))
 	}
 	return out, nil
 }
 
-func (h *Host) vibGet(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *cliError) {
-	list := h.shown(a).sorted()
+func (s *Software) vibGet(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *cliError) {
+	list := s.shown(a).sorted()
 	for _, n := range a["vibname"] {
 		if _, err := chosen(list, []string{n}); err != nil {
 			return nil, &cliError{lines: []string{"[NoMatchError]", "id=" + n}}

@@ -19,9 +19,3 @@ func (s *Sim) post(ctx *simulator.Context, event types.BaseEvent, chain int32) {
 func hostArgument(name string, host ref) types.HostEventArgument {
 	return types.HostEventArgument{EntityEventArgument: types.EntityEventArgument{Name: name}, Host: host}
 }
-
-// event is what every event on the host says; vcsim's texts need all of it.
-func (h *Host) event() types.HostEvent {
-	a := hostArgument(h.spec.Name, h.self)
-	return types.HostEvent{Event: types.Event{Host: &a, Datacenter: h.world.datacenter, ComputeResource: h.home, Ds: h.world.datastore}}
-}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25"
+	"github.com/vmware/govmomi/vim25/mo"
 	"github.com/vmware/govmomi/vim25/soap"
 	"github.com/vmware/govmomi/vim25/types"
 )
@@ -70,4 +71,13 @@ func fetched(body soap.HasFault) bool {
 	}
 	reference, ok := value.Interface().(types.ManagedObjectReference)
 	return !ok || reference.Value != ""
+}
+
+// installCollector puts a property collector of ours in the place of vcsim's.
+func installCollector(sim *Sim, configured func(cluster ref) bool) {
+	content := sim.reg.Get(vim25.ServiceInstance).(*simulator.ServiceInstance).Content
+	pc := &propertyCollector{}
+	pc.Self = content.PropertyCollector
+	sim.reg.Put(pc)
+	sim.reg.Put(&clusterSource{View: mo.View{Self: clusterSourceRef}, underConfiguration: configured})
 }

@@ -14,48 +14,49 @@ import (
 // firewallMethods answers the calls to a host's firewall; vcsim has one set of rulesets for all hosts.
 type firewallMethods struct {
 	*simulator.HostFirewallSystem
-	host *Host
+	services *Services
 }
 
-func (h *Host) installFirewall(ctx *simulator.Context) {
-	h.rulesets = slices.Clone(esx.HostFirewallInfo.Ruleset)
-	for i, r := range h.rulesets {
-		if on, set := h.spec.Rulesets[r.Key]; set {
-			h.rulesets[i].Enabled = on
+// openFirewall opens the rulesets that the description opens.
+func (s *Services) openFirewall(ctx *simulator.Context) {
+	s.rulesets = slices.Clone(esx.HostFirewallInfo.Ruleset)
+	for i, r := range s.rulesets {
+		if on, set := s.host.spec.Rulesets[r.Key]; set {
+			s.rulesets[i].Enabled = on
 		}
 	}
-	h.showFirewall(ctx)
+	s.showFirewall(ctx)
 }
 
-func (h *Host) showFirewall(ctx *simulator.Context) {
-	h.mu.Lock()
-	info := types.HostFirewallInfo{DefaultPolicy: esx.HostFirewallInfo.DefaultPolicy, Ruleset: h.rulesets}
-	h.mu.Unlock()
-	h.world.update(ctx, h.world.reg.Get(*h.entity.ConfigManager.FirewallSystem), change("firewallInfo", info))
-	h.push(ctx, change("config.firewall", info))
+func (s *Services) showFirewall(ctx *simulator.Context) {
+	s.mu.Lock()
+	info := types.HostFirewallInfo{DefaultPolicy: esx.HostFirewallInfo.DefaultPolicy, Ruleset: s.rulesets}
+	s.mu.Unlock()
+	s.host.sim.update(ctx, s.host.sim.reg.Get(*s.host.entity.ConfigManager.FirewallSystem), change("firewallInfo", info))
+	s.host.push(ctx, change("config.firewall", info))
 }
 
 // changeRuleset changes one ruleset in a new list; false when there is none of the name.
-func (h *Host) changeRuleset(ctx *simulator.Context, key string, f func(*types.HostFirewallRuleset)) bool {
-	h.mu.Lock()
-	list := slices.Clone(h.rulesets)
+func (s *Services) changeRuleset(ctx *simulator.Context, key string, f func(*types.HostFirewallRuleset)) bool {
+	s.mu.Lock()
+	list := slices.Clone(s.rulesets)
 	i := slices.IndexFunc(list, func(r types.HostFirewallRuleset) bool { return r.Key == key })
 	if i >= 0 {
 		f(&list[i])
-		h.rulesets = list
+		s.rulesets = list
 	}
-	h.mu.Unlock()
+	s.mu.Unlock()
 	if i >= 0 {
-		h.showFirewall(ctx)
+		s.showFirewall(ctx)
 	}
 	return i >= 0
 }
 
 func (m *firewallMethods) change(ctx *simulator.Context, key string, f func(*types.HostFirewallRuleset)) *soap.Fault {
-	if fault := m.host.unreachable(ctx); fault != nil {
+	if fault := m.services.host.unreachable(ctx); fault != nil {
 		return fault
 	}
-	if !m.host.changeRuleset(ctx, key, f) {
+	if !m.services.changeRuleset(ctx, key, f) {
 		return soapFault(new(types.NotFound))
 	}
 	return nil
@@ -94,15 +95,17 @@ func (m *firewallMethods) RefreshFirewall(*types.RefreshFirewall) soap.HasFault 
 	return &methods.RefreshFirewallBody{Res: new(types.RefreshFirewallResponse)}
 }
 
-func init() {
-	commands["network.firewall.ruleset.list"] = command{params: []string{"rulesetid"}, run: (*Host).rulesetList}
-	commands["network.firewall.ruleset.set"] = command{params: []string{"allowedall", "enabled", "rulesetid"}, run: (*Host).rulesetSet}
+func (s *Services) commands() map[string]command {
+	return map[string]command{
+		"network.firewall.ruleset.list": {params: []string{"rulesetid"}, run: s.rulesetList},
+		"network.firewall.ruleset.set":  {params: []string{"allowedall", "enabled", "rulesetid"}, run: s.rulesetSet},
+	}
 }
 
-func (h *Host) rulesetList(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *cliError) {
-	h.mu.Lock()
-	list := h.rulesets
-	h.mu.Unlock()
+func (s *Services) rulesetList(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *cliError) {
+	s.mu.Lock()
+	list := s.rulesets
+	s.mu.Unlock()
 	out := rows("RulesetList")
 	for _, r := range list {
 		if id := a.Value("rulesetid"); id == "" || id == r.Key {
@@ -112,8 +115,8 @@ func (h *Host) rulesetList(_ *simulator.Context, a esxcli.Values) (*esxcli.Respo
 	return out, nil
 }
 
-func (h *Host) rulesetSet(ctx *simulator.Context, a esxcli.Values) (*esxcli.Response, *cliError) {
-	found := h.changeRuleset(ctx, a.Value("rulesetid"), func(r *types.HostFirewallRuleset) {
+func (s *Services) rulesetSet(ctx *simulator.Context, a esxcli.Values) (*esxcli.Response, *cliError) {
+	found := s.changeRuleset(ctx, a.Value("rulesetid"), func(r *types.HostFirewallRuleset) {
 		if v := a.Value("enabled"); v != "" {
 			r.Enabled = v == "true"
 		}

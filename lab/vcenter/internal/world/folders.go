@@ -10,20 +10,20 @@ import (
 // folderMethods answers the calls to a folder that vcsim takes too lightly.
 type folderMethods struct {
 	*simulator.Folder
-	world *World
+	sim *Sim
 }
 
 // RenameTask gives a name to one of several rivals. vcsim looks for a namesake without the parent's lock, so that two
 // folders may end with one name, and answers InvalidArgument where a vCenter answers DuplicateName.
 func (m *folderMethods) RenameTask(ctx *simulator.Context, req *types.Rename_Task) soap.HasFault {
-	t := m.world.start(ctx, m.Folder, "renameTask", "ManagedEntity.rename", func(j *job) (types.AnyType, types.BaseMethodFault) {
+	t := m.sim.start(ctx, m.Folder, "renameTask", "ManagedEntity.rename", func(j *job) (types.AnyType, types.BaseMethodFault) {
 		return nil, m.rename(j, req.NewName)
 	})
 	return &methods.Rename_TaskBody{Res: &types.Rename_TaskResponse{Returnval: t}}
 }
 
 func (m *folderMethods) rename(j *job, name string) types.BaseMethodFault {
-	parent, ok := m.world.reg.Get(*m.Parent).(*simulator.Folder)
+	parent, ok := m.sim.reg.Get(*m.Parent).(*simulator.Folder)
 	if !ok {
 		return &types.InvalidArgument{InvalidProperty: "name"}
 	}
@@ -33,7 +33,12 @@ func (m *folderMethods) rename(j *job, name string) types.BaseMethodFault {
 			fault = &types.DuplicateName{Name: name, Object: same.Reference()}
 			return
 		}
-		m.world.update(j.ctx, m.Folder, change("name", name))
+		m.sim.update(j.ctx, m.Folder, change("name", name))
 	})
 	return fault
+}
+
+// CreateDVSTask makes a distributed switch.
+func (m *folderMethods) CreateDVSTask(ctx *simulator.Context, req *types.CreateDVS_Task) soap.HasFault {
+	return createSwitch(ctx, m.sim, m.Folder, req)
 }

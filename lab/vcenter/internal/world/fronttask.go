@@ -1,8 +1,6 @@
 package world
 
 import (
-	"context"
-
 	"github.com/vmware/govmomi/vim25/types"
 
 	"dml.vsphere/lab/vcenter/internal/front"
@@ -10,16 +8,15 @@ import (
 
 // frontTask is a task whose end is decided outside of the simulated data centre.
 type frontTask struct {
-	world *World
-	self  ref
-	end   chan func(*job) (types.AnyType, types.BaseMethodFault)
+	self ref
+	end  chan func(*job) (types.AnyType, types.BaseMethodFault)
 }
 
 // Task begins a task on an entity for a user; the caller ends it.
-func (w *World) Task(on ref, method, user string) front.Task {
-	ctx := w.contextOf(user)
-	t := &frontTask{world: w, end: make(chan func(*job) (types.AnyType, types.BaseMethodFault), 1)}
-	t.self = w.startFor(ctx, on, w.Name(on), taskName(method), "", func(j *job) (types.AnyType, types.BaseMethodFault) { return (<-t.end)(j) })
+func (s *Sim) Task(on ref, method, user string) front.Task {
+	ctx := s.contextOf(user)
+	t := &frontTask{end: make(chan func(*job) (types.AnyType, types.BaseMethodFault), 1)}
+	t.self = s.startFor(ctx, on, s.Name(on), taskName(method), "", func(j *job) (types.AnyType, types.BaseMethodFault) { return (<-t.end)(j) })
 	return t
 }
 
@@ -42,20 +39,4 @@ func (t *frontTask) Fail(fault types.BaseMethodFault, words string) {
 // Follow ends the task as another one ends.
 func (t *frontTask) Follow(other ref) {
 	t.end <- func(j *job) (types.AnyType, types.BaseMethodFault) { return j.follow(other) }
-}
-
-// EndSession makes vcsim forget a session.
-func (w *World) EndSession(key string) {
-	ctx := w.context()
-	ctx.Context = context.Background()
-	w.reg.SessionManager().TerminateSession(ctx, &types.TerminateSession{SessionId: []string{key}})
-}
-
-// NeverReturns lets the next reboot of a host be its last.
-func (w *World) NeverReturns(host ref) {
-	if h := w.host(host); h != nil {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		h.moods.neverReturns = true
-	}
 }

@@ -1,7 +1,9 @@
 package world
 
 import (
+	"maps"
 	"slices"
+	"sync"
 
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/methods"
@@ -14,76 +16,83 @@ import (
 
 const nvidia = "NVIDIA Corporation"
 
-// graphics is a host's graphics: the configuration, and per GPU the type that is active since the last boot or
-// restart of xorg.
-type graphics struct {
+// Graphics is the GPUs of a host: the configured graphics types, the active ones, and the vGPUs in use.
+type Graphics struct {
+	host     *Host
+	modules  *Modules
+	pci      *PCI
+	software *Software
+
+	mu     sync.Mutex // guards what follows; never held while a vcsim lock is taken
 	config types.HostGraphicsConfig
-	active map[string]string
-	loaded bool // NVIDIA's driver runs
+	active map[string]string             // graphics types since the last boot or restart of xorg, by PCI address
+	loaded bool                          // NVIDIA's driver runs
+	slots  map[string][]slot             // vGPUs in use, by PCI address
+	loads  map[string]datacentre.GPULoad // by PCI address; a GPU that is missing is not measured
 }
 
 // graphicsManager is a host's HostGraphicsManager.
 type graphicsManager struct {
 	mo.HostGraphicsManager
-	host *Host
+	graphics *Graphics
 }
 
-func (h *Host) installGraphics(ctx *simulator.Context) {
+// newGraphics activates the description's configuration.
+func newGraphics(ctx *simulator.Context, h *Host, cli *executer, modules *Modules, pci *PCI, software *Software) *Graphics {
 	c := types.HostGraphicsConfig{HostDefaultGraphicsType: h.spec.Graphics.Default, SharedPassthruAssignmentPolicy: h.spec.Graphics.Policy}
 	for _, g := range h.kit.GPUs {
 		c.DeviceType = append(c.DeviceType, types.HostGraphicsConfigDeviceType{DeviceId: g.PCI, GraphicsType: c.HostDefaultGraphicsType})
 	}
-	h.graphics = graphics{config: c}
-	m := &graphicsManager{host: h}
+	s := &Graphics{host: h, modules: modules, pci: pci, software: software, config: c, loads: maps.Clone(h.spec.GPULoad)}
+	m := &graphicsManager{graphics: s}
 	m.Self = h.managerRef("HostGraphicsManager", "graphicsManager")
 	h.entity.ConfigManager.GraphicsManager = h.manager(ctx, m)
-	h.loadDriver()
-	h.activateGraphics(ctx)
+	cli.add(s.commands())
+	s.loadDriver()
+	s.activate(ctx)
+	return s
 }
 
 // loadDriver loads NVIDIA's driver if the running image has it, as a boot does. The driver is not loaded otherwise.
-func (h *Host) loadDriver() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.graphics.loaded = len(h.kit.GPUs) > 0 && h.image.has(isGPUDriver)
-	delete(h.modules, "nvidia")
-	if h.graphics.loaded {
-		for _, v := range h.image.sorted() {
-			if isGPUDriver.MatchString(v.Name) {
-				h.modules["nvidia"] = &module{name: "nvidia", version: v.Version, file: "/usr/lib/vmware/vmkmod/nvidia", loaded: true}
-			}
-		}
+func (s *Graphics) loadDriver() {
+	driver, installed := s.software.gpuDriver()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.loaded = len(s.host.kit.GPUs) > 0 && installed
+	s.modules.unload("nvidia")
+	if s.loaded {
+		s.modules.load("nvidia", driver.Version)
 	}
 }
 
-// activateGraphics makes the configured types the active ones.
-func (h *Host) activateGraphics(ctx *simulator.Context) {
-	h.mu.Lock()
+// activate makes the configured types the active ones.
+func (s *Graphics) activate(ctx *simulator.Context) {
+	s.mu.Lock()
 	active := map[string]string{}
-	for _, d := range h.graphics.config.DeviceType {
+	for _, d := range s.config.DeviceType {
 		switch {
-		case h.passthru[d.DeviceId].active:
+		case s.pci.active(d.DeviceId):
 			active[d.DeviceId] = string(types.HostGraphicsInfoGraphicsTypeDirect)
-		case !h.graphics.loaded:
+		case !s.loaded:
 			active[d.DeviceId] = string(types.HostGraphicsInfoGraphicsTypeBasic)
 		default:
 			active[d.DeviceId] = d.GraphicsType
 		}
 	}
-	h.graphics.active = active
-	h.mu.Unlock()
-	h.showGraphics(ctx)
+	s.active = active
+	s.mu.Unlock()
+	s.show(ctx)
 }
 
-// graphicsInfo is what the host's GPUs are and do. The caller holds the host's lock.
-func (h *Host) graphicsInfo() []types.HostGraphicsInfo {
+// info is what the host's GPUs are and do. The caller holds the lock.
+func (s *Graphics) info() []types.HostGraphicsInfo {
 	var out []types.HostGraphicsInfo
-	for _, g := range h.kit.GPUs {
-		m := h.world.desc.GPUModels[g.Model]
-		info := types.HostGraphicsInfo{DeviceName: m.Name, VendorName: nvidia, PciId: g.PCI, MemorySizeInKB: m.MemoryMB << 10, GraphicsType: h.graphics.active[g.PCI], VgpuMode: "none"}
+	for _, g := range s.host.kit.GPUs {
+		m := s.host.sim.desc.GPUModels[g.Model]
+		info := types.HostGraphicsInfo{DeviceName: m.Name, VendorName: nvidia, PciId: g.PCI, MemorySizeInKB: m.MemoryMB << 10, GraphicsType: s.active[g.PCI], VgpuMode: "none"}
 		if info.GraphicsType == string(types.HostGraphicsInfoGraphicsTypeSharedDirect) {
 			info.VgpuMode = "sameSize"
-			for _, d := range h.graphics.config.DeviceType {
+			for _, d := range s.config.DeviceType {
 				if d.DeviceId == g.PCI {
 					info.VgpuMode = orText(d.VgpuMode, info.VgpuMode)
 				}
@@ -92,7 +101,7 @@ func (h *Host) graphicsInfo() []types.HostGraphicsInfo {
 				info.VgpuMode = "multiInstanceGpu"
 			}
 		}
-		for _, use := range h.slots[g.PCI] {
+		for _, use := range s.slots[g.PCI] {
 			info.Vm = append(info.Vm, use.vm)
 		}
 		out = append(out, info)
@@ -100,22 +109,22 @@ func (h *Host) graphicsInfo() []types.HostGraphicsInfo {
 	return out
 }
 
-// offers says whether a GPU offers vGPU types. The caller holds the host's lock.
-func (h *Host) offers(g datacentre.GPU) bool { return h.graphics.loaded && !h.passthru[g.PCI].active }
+// offers says whether a GPU offers vGPU types. The caller holds the lock.
+func (s *Graphics) offers(g datacentre.GPU) bool { return s.loaded && !s.pci.active(g.PCI) }
 
 // profilesOf are the vGPU types of a GPU: its MIG types while MIG is on, else the time-sliced ones.
-func (w *World) profilesOf(g datacentre.GPU) []datacentre.Profile {
-	return slices.DeleteFunc(slices.Clone(w.desc.GPUModels[g.Model].Profiles), func(p datacentre.Profile) bool { return (p.Sharing == "mig") != g.MIG })
+func (s *Graphics) profilesOf(g datacentre.GPU) []datacentre.Profile {
+	return slices.DeleteFunc(slices.Clone(s.host.sim.desc.GPUModels[g.Model].Profiles), func(p datacentre.Profile) bool { return (p.Sharing == "mig") != g.MIG })
 }
 
-// offered are the vGPU types the host offers, each once. The caller holds the host's lock.
-func (h *Host) offeredProfiles() []datacentre.Profile {
+// offeredProfiles are the vGPU types the host offers, each once. The caller holds the lock.
+func (s *Graphics) offeredProfiles() []datacentre.Profile {
 	var out []datacentre.Profile
-	for _, g := range h.kit.GPUs {
-		if !h.offers(g) {
+	for _, g := range s.host.kit.GPUs {
+		if !s.offers(g) {
 			continue
 		}
-		for _, p := range h.world.profilesOf(g) {
+		for _, p := range s.profilesOf(g) {
 			if !slices.Contains(out, p) {
 				out = append(out, p)
 			}
@@ -124,39 +133,39 @@ func (h *Host) offeredProfiles() []datacentre.Profile {
 	return out
 }
 
-// showGraphics shows the graphics on the manager and on the host.
-func (h *Host) showGraphics(ctx *simulator.Context) {
-	h.mu.Lock()
-	info, config := h.graphicsInfo(), h.graphics.config
+// show shows the graphics on the manager and on the host.
+func (s *Graphics) show(ctx *simulator.Context) {
+	s.mu.Lock()
+	info, config := s.info(), s.config
 	names, capabilities := []string{}, []types.HostSharedGpuCapabilities{}
-	for _, p := range h.offeredProfiles() {
+	for _, p := range s.offeredProfiles() {
 		names = append(names, p.Name)
 		capabilities = append(capabilities, types.HostSharedGpuCapabilities{Vgpu: p.Name, SuspendSupported: true, MigrateSupported: true})
 	}
-	h.mu.Unlock()
-	manager := h.world.reg.Get(*h.entity.ConfigManager.GraphicsManager)
-	h.world.update(ctx, manager, change("graphicsInfo", info), change("graphicsConfig", config),
+	s.mu.Unlock()
+	manager := s.host.sim.reg.Get(*s.host.entity.ConfigManager.GraphicsManager)
+	s.host.sim.update(ctx, manager, change("graphicsInfo", info), change("graphicsConfig", config),
 		change("sharedPassthruGpuTypes", names), change("sharedGpuCapabilities", capabilities))
-	h.push(ctx, change("config.graphicsInfo", info), change("config.graphicsConfig", config),
+	s.host.push(ctx, change("config.graphicsInfo", info), change("config.graphicsConfig", config),
 		change("config.sharedPassthruGpuTypes", names), change("config.sharedGpuCapabilities", capabilities))
 }
 
 // UpdateGraphicsConfig stores a whole configuration, to be active later.
 func (m *graphicsManager) UpdateGraphicsConfig(ctx *simulator.Context, req *types.UpdateGraphicsConfig) soap.HasFault {
-	h, body := m.host, new(methods.UpdateGraphicsConfigBody)
-	if body.Fault_ = h.unreachable(ctx); body.Fault_ != nil {
+	s, body := m.graphics, new(methods.UpdateGraphicsConfigBody)
+	if body.Fault_ = s.host.unreachable(ctx); body.Fault_ != nil {
 		return body
 	}
-	if f := h.refuseGraphics(req.Config); f != nil {
+	if f := s.refuse(req.Config); f != nil {
 		body.Fault_ = soapFault(f)
 		return body
 	}
-	h.configureGraphics(ctx, req.Config)
+	s.configure(ctx, req.Config)
 	body.Res = new(types.UpdateGraphicsConfigResponse)
 	return body
 }
 
-func (h *Host) refuseGraphics(c types.HostGraphicsConfig) types.BaseMethodFault {
+func (s *Graphics) refuse(c types.HostGraphicsConfig) types.BaseMethodFault {
 	bad := func(property string) types.BaseMethodFault { return &types.InvalidArgument{InvalidProperty: property} }
 	kinds := []string{string(types.HostGraphicsConfigGraphicsTypeShared), string(types.HostGraphicsConfigGraphicsTypeSharedDirect)}
 	policies := []string{string(types.HostGraphicsConfigSharedPassthruAssignmentPolicyPerformance), string(types.HostGraphicsConfigSharedPassthruAssignmentPolicyConsolidation)}
@@ -168,7 +177,7 @@ func (h *Host) refuseGraphics(c types.HostGraphicsConfig) types.BaseMethodFault 
 	}
 	for _, d := range c.DeviceType {
 		switch {
-		case !slices.ContainsFunc(h.kit.GPUs, func(g datacentre.GPU) bool { return g.PCI == d.DeviceId }):
+		case !slices.ContainsFunc(s.host.kit.GPUs, func(g datacentre.GPU) bool { return g.PCI == d.DeviceId }):
 			return bad("config.deviceType.deviceId")
 		case !slices.Contains(kinds, d.GraphicsType):
 			return bad("config.deviceType.graphicsType")
@@ -179,26 +188,26 @@ func (h *Host) refuseGraphics(c types.HostGraphicsConfig) types.BaseMethodFault 
 	return nil
 }
 
-// configureGraphics stores a configuration; devices it does not name keep their type.
-func (h *Host) configureGraphics(ctx *simulator.Context, c types.HostGraphicsConfig) {
-	h.mu.Lock()
-	devices := slices.Clone(h.graphics.config.DeviceType)
+// configure stores a configuration; devices it does not name keep their type.
+func (s *Graphics) configure(ctx *simulator.Context, c types.HostGraphicsConfig) {
+	s.mu.Lock()
+	devices := slices.Clone(s.config.DeviceType)
 	for _, d := range c.DeviceType {
 		i := slices.IndexFunc(devices, func(old types.HostGraphicsConfigDeviceType) bool { return old.DeviceId == d.DeviceId })
 		devices[i] = d
 	}
 	c.DeviceType = devices
-	h.graphics.config = c
-	h.mu.Unlock()
-	h.showGraphics(ctx)
+	s.config = c
+	s.mu.Unlock()
+	s.show(ctx)
 }
 
 // IsSharedGraphicsActive says whether a GPU is shared by xorg.
 func (m *graphicsManager) IsSharedGraphicsActive(*types.IsSharedGraphicsActive) soap.HasFault {
-	m.host.mu.Lock()
-	defer m.host.mu.Unlock()
+	m.graphics.mu.Lock()
+	defer m.graphics.mu.Unlock()
 	active := false
-	for _, kind := range m.host.graphics.active {
+	for _, kind := range m.graphics.active {
 		active = active || kind == string(types.HostGraphicsInfoGraphicsTypeShared)
 	}
 	return &methods.IsSharedGraphicsActiveBody{Res: &types.IsSharedGraphicsActiveResponse{Returnval: active}}
@@ -207,4 +216,11 @@ func (m *graphicsManager) IsSharedGraphicsActive(*types.IsSharedGraphicsActive) 
 // RefreshGraphicsManager is answered; there is nothing to find out.
 func (m *graphicsManager) RefreshGraphicsManager(*types.RefreshGraphicsManager) soap.HasFault {
 	return &methods.RefreshGraphicsManagerBody{Res: new(types.RefreshGraphicsManagerResponse)}
+}
+
+// offersProfile says whether the host offers a vGPU type.
+func (s *Graphics) offersProfile(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.offeredProfiles(), func(p datacentre.Profile) bool { return p.Name == name })
 }

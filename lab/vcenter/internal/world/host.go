@@ -1,83 +1,42 @@
 package world
 
 import (
-	"maps"
 	"slices"
-	"sync"
+	"strings"
 	"time"
 
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/mo"
+	"github.com/vmware/govmomi/vim25/soap"
 	"github.com/vmware/govmomi/vim25/types"
 
 	"dml.vsphere/lab/vcenter/internal/datacentre"
 )
 
-// Host is the state of one ESXi host beyond what vcsim keeps.
+// Host is what every part of an ESXi host needs: its identity, its hardware and its connection.
 type Host struct {
-	world  *World
+	sim    *Sim
 	entity *simulator.HostSystem
 	self   ref
 	spec   datacentre.Host
 	kit    datacentre.Hardware
 
-	pciDevices []types.HostPciDevice               // never changes
-	home       *types.ComputeResourceEventArgument // the cluster; set once the inventory is complete
-
-	mu         sync.Mutex // guards everything below; never held while a vcsim lock is taken
-	modules    map[string]*module
-	net        network
-	traffic    Traffic
-	image      image
-	pending    image // of the next boot; nil when it is the running one
-	acceptance string
-	passthru   map[string]passthru // by PCI address
-	graphics   graphics
-	slots      map[string][]slot             // vGPUs in use, by PCI address
-	loads      map[string]datacentre.GPULoad // by PCI address; a GPU that is missing is not measured
-	services   []types.HostService
-	rulesets   []types.HostFirewallRuleset
-	down       bool // between going down and booting
-	moods      moods
+	home  *types.ComputeResourceEventArgument // the cluster; set once the inventory is complete
+	waits []func() bool                       // what may wait for the next boot
 }
 
-// moods is what the control interface may change about a host's behaviour.
-type moods struct {
-	rebootSeconds  float64
-	vmotionSeconds float64
-	neverReturns   bool
-}
-
-// adopt gives a new host its state, its managers and its properties.
-func (w *World) adopt(ctx *simulator.Context, entity *simulator.HostSystem) {
-	spec := w.specOf(entity.Name)
-	h := &Host{world: w, entity: entity, self: entity.Self, spec: spec, kit: w.desc.Hardware[spec.Hardware]}
-	h.loads = maps.Clone(spec.GPULoad)
-	h.moods = moods{rebootSeconds: spec.RebootSeconds, vmotionSeconds: spec.VmotionSeconds}
-	w.mu.Lock()
-	w.hosts[h.self] = h
-	w.mu.Unlock()
-	h.own(entity.ConfigManager)
+// newHost gives a host of vcsim its identity and its hardware.
+func newHost(sim *Sim, entity *simulator.HostSystem) *Host {
+	spec := specOf(sim.desc, entity.Name)
+	h := &Host{sim: sim, entity: entity, self: entity.Self, spec: spec, kit: sim.desc.Hardware[spec.Hardware]}
+	h.ownManagers(entity.ConfigManager)
 	h.equip()
-	h.installModules(ctx)
-	h.installExecuter(ctx)
-	h.installOptions(ctx)
-	h.installNetwork(ctx)
-	h.installVIBs()
-	h.installImageConfig(ctx)
-	h.installPassthru(ctx)
-	h.installDevices()
-	h.installServices(ctx)
-	h.installGraphics(ctx)
-	h.installFirewall(ctx)
-	h.installRDMAUsers(ctx)
-	h.installVsan(ctx)
-	h.installClock(ctx)
+	return h
 }
 
-// specOf is what the description says of a host; a host added later by a client gets the defaults.
-func (w *World) specOf(name string) datacentre.Host {
-	for _, c := range w.desc.Clusters {
+// specOf is what the description says of a host; a host that it does not name gets the defaults.
+func specOf(desc *datacentre.Datacentre, name string) datacentre.Host {
+	for _, c := range desc.Clusters {
 		for _, h := range c.Hosts {
 			if h.Name == name {
 				return h
@@ -87,23 +46,25 @@ func (w *World) specOf(name string) datacentre.Host {
 	return datacentre.Host{Name: name, Hardware: "no_gpu", AcceptanceLevel: "partner", Graphics: datacentre.Graphics{Default: "shared", Policy: "performance"}}
 }
 
-// own notes which of vcsim's managers belong to the host.
-func (h *Host) own(managers types.HostConfigManager) {
+// ownManagers notes which of vcsim's managers belong to the host.
+func (h *Host) ownManagers(managers types.HostConfigManager) {
 	for _, m := range []*ref{
 		managers.AdvancedOption, managers.NetworkSystem, managers.VirtualNicManager, managers.FirewallSystem,
 		managers.DatastoreSystem, managers.StorageSystem, managers.CertificateManager,
 	} {
 		if m != nil {
-			h.world.own(h.self, *m)
+			h.sim.own(h.self, *m)
 		}
 	}
 }
 
-// setVersion gives the host its version. It comes after all hosts have joined their cluster, because vcsim stops at
+// complete notes the host's cluster and gives the host its version. It comes after all hosts have joined their cluster, because vcsim stops at
 // versions of ESXi later than 8.0.2 when a host joins.
-func (h *Host) setVersion() {
+func (h *Host) complete() {
+	cluster := *h.entity.Parent
+	h.home = &types.ComputeResourceEventArgument{EntityEventArgument: h.sim.place(cluster), ComputeResource: cluster}
 	product := h.entity.Config.Product
-	product.Version, product.Build, product.ApiVersion = h.world.desc.Version, h.world.desc.Build, h.world.desc.APIVersion
+	product.Version, product.Build, product.ApiVersion = h.sim.desc.Version, h.sim.desc.Build, h.sim.desc.APIVersion
 	product.FullName = "VMware ESXi " + product.Version + " build-" + product.Build
 	h.entity.Config.Product = product
 	h.entity.Summary.Config.Product = &product
@@ -128,7 +89,7 @@ func (h *Host) equip() {
 
 // manager registers one of the host's managers and returns its reference.
 func (h *Host) manager(ctx *simulator.Context, obj mo.Reference) *ref {
-	h.world.put(ctx, h.self, obj)
+	h.sim.put(ctx, h.self, obj)
 	self := obj.Reference()
 	return &self
 }
@@ -141,11 +102,11 @@ func (h *Host) managerRef(kind, prefix string) ref {
 func (h *Host) push(ctx *simulator.Context, changes ...types.PropertyChange) {
 	all := slices.Clone(changes)
 	for _, c := range changes {
-		if len(c.Name) > 8 && c.Name[:8] == "runtime." {
+		if strings.HasPrefix(c.Name, "runtime.") {
 			all = append(all, change("summary."+c.Name, c.Val))
 		}
 	}
-	h.world.update(ctx, h.entity, all...)
+	h.sim.update(ctx, h.entity, all...)
 }
 
 // runtime is a copy of the host's runtime.
@@ -157,4 +118,31 @@ func (h *Host) runtime(ctx *simulator.Context) types.HostRuntimeInfo {
 
 func (h *Host) connected(ctx *simulator.Context) bool {
 	return h.runtime(ctx).ConnectionState == types.HostSystemConnectionStateConnected
+}
+
+// unreachable is the fault of every call that must reach the host while vCenter has no connection to it.
+func (h *Host) unreachable(ctx *simulator.Context) *soap.Fault {
+	switch h.runtime(ctx).ConnectionState {
+	case types.HostSystemConnectionStateConnected:
+		return nil
+	case types.HostSystemConnectionStateDisconnected:
+		return simulator.Fault("Unable to communicate with the remote host, since it is disconnected.", &types.HostNotConnected{})
+	default:
+		return simulator.Fault("An error occurred while communicating with the remote host.", &types.HostCommunication{})
+	}
+}
+
+// mayWait adds something that may wait for the next boot.
+func (h *Host) mayWait(waits func() bool) { h.waits = append(h.waits, waits) }
+
+// showReboot shows whether something waits for the next boot.
+func (h *Host) showReboot(ctx *simulator.Context) {
+	required := slices.ContainsFunc(h.waits, func(waits func() bool) bool { return waits() })
+	h.push(ctx, change("summary.rebootRequired", required))
+}
+
+// event is what every event on the host says; vcsim's texts need all of it.
+func (h *Host) event() types.HostEvent {
+	a := hostArgument(h.spec.Name, h.self)
+	return types.HostEvent{Event: types.Event{Host: &a, Datacenter: h.sim.datacenter, ComputeResource: h.home, Ds: h.sim.datastore}}
 }

@@ -14,23 +14,17 @@ import (
 // imageConfigManager is a host's HostImageConfigManager.
 type imageConfigManager struct {
 	mo.HostImageConfigManager
-	host *Host
-}
-
-func (h *Host) installImageConfig(ctx *simulator.Context) {
-	m := &imageConfigManager{host: h}
-	m.Self = h.managerRef("HostImageConfigManager", "imageConfigManager")
-	h.entity.ConfigManager.ImageConfigManager = h.manager(ctx, m)
+	software *Software
 }
 
 // FetchSoftwarePackages lists the running packages.
 func (m *imageConfigManager) FetchSoftwarePackages(ctx *simulator.Context, _ *types.FetchSoftwarePackages) soap.HasFault {
 	body := new(methods.FetchSoftwarePackagesBody)
-	if body.Fault_ = m.host.unreachable(ctx); body.Fault_ != nil {
+	if body.Fault_ = m.software.host.unreachable(ctx); body.Fault_ != nil {
 		return body
 	}
 	body.Res = new(types.FetchSoftwarePackagesResponse)
-	running, _ := m.host.images()
+	running, _ := m.software.images()
 	for _, v := range running.sorted() {
 		maintenance, live := needsMaintenance(v), v.LiveInstall
 		body.Res.Returnval = append(body.Res.Returnval, types.SoftwarePackage{
@@ -46,26 +40,26 @@ func (m *imageConfigManager) FetchSoftwarePackages(ctx *simulator.Context, _ *ty
 // HostImageConfigGetAcceptance is the host's acceptance level.
 func (m *imageConfigManager) HostImageConfigGetAcceptance(ctx *simulator.Context, _ *types.HostImageConfigGetAcceptance) soap.HasFault {
 	body := new(methods.HostImageConfigGetAcceptanceBody)
-	if body.Fault_ = m.host.unreachable(ctx); body.Fault_ != nil {
+	if body.Fault_ = m.software.host.unreachable(ctx); body.Fault_ != nil {
 		return body
 	}
-	m.host.mu.Lock()
-	defer m.host.mu.Unlock()
-	body.Res = &types.HostImageConfigGetAcceptanceResponse{Returnval: levels[rank(m.host.acceptance)].api}
+	m.software.mu.Lock()
+	defer m.software.mu.Unlock()
+	body.Res = &types.HostImageConfigGetAcceptanceResponse{Returnval: levels[rank(m.software.acceptance)].api}
 	return body
 }
 
 // UpdateHostImageAcceptanceLevel changes the host's acceptance level.
 func (m *imageConfigManager) UpdateHostImageAcceptanceLevel(ctx *simulator.Context, req *types.UpdateHostImageAcceptanceLevel) soap.HasFault {
 	body := new(methods.UpdateHostImageAcceptanceLevelBody)
-	if body.Fault_ = m.host.unreachable(ctx); body.Fault_ != nil {
+	if body.Fault_ = m.software.host.unreachable(ctx); body.Fault_ != nil {
 		return body
 	}
 	if rank(req.NewAcceptanceLevel) < 0 {
 		body.Fault_ = soapFault(&types.InvalidArgument{InvalidProperty: "newAcceptanceLevel"})
 		return body
 	}
-	if m.host.accept(req.NewAcceptanceLevel) != "" {
+	if m.software.accept(req.NewAcceptanceLevel) != "" {
 		body.Fault_ = simulator.Fault("A package of the host has a lower acceptance level.", &types.HostConfigFault{})
 		return body
 	}
@@ -74,21 +68,21 @@ func (m *imageConfigManager) UpdateHostImageAcceptanceLevel(ctx *simulator.Conte
 }
 
 // accept sets the host's acceptance level; it returns the package that forbids it, if there is one.
-func (h *Host) accept(level string) string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, v := range h.image.sorted() {
+func (s *Software) accept(level string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, v := range s.image.sorted() {
 		if rank(v.AcceptanceLevel) > rank(level) {
 			return id(v)
 		}
 	}
-	h.acceptance = levels[rank(level)].api
+	s.acceptance = levels[rank(level)].api
 	return ""
 }
 
 // HostImageConfigGetProfile names the host's image profile.
 func (m *imageConfigManager) HostImageConfigGetProfile(*types.HostImageConfigGetProfile) soap.HasFault {
-	name, vendor := m.host.profile()
+	name, vendor := m.software.profile()
 	return &methods.HostImageConfigGetProfileBody{Res: &types.HostImageConfigGetProfileResponse{Returnval: types.HostImageProfileSummary{Name: name, Vendor: vendor}}}
 }
 
@@ -101,27 +95,27 @@ func (m *imageConfigManager) InstallDate(*types.InstallDate) soap.HasFault {
 	return &methods.InstallDateBody{Res: &types.InstallDateResponse{Returnval: day}}
 }
 
-func (h *Host) profile() (name, vendor string) {
-	return "ESXi-" + h.world.desc.Version + "-" + h.world.desc.Build + "-standard", "VMware, Inc."
+func (s *Software) profile() (name, vendor string) {
+	return "ESXi-" + s.host.sim.desc.Version + "-" + s.host.sim.desc.Build + "-standard", "VMware, Inc."
 }
 
-func (h *Host) profileGet(*simulator.Context, esxcli.Values) (*esxcli.Response, *cliError) {
-	name, vendor := h.profile()
+func (s *Software) profileGet(*simulator.Context, esxcli.Values) (*esxcli.Response, *cliError) {
+	name, vendor := s.profile()
 	return rows("ImageProfile", record("Name", name, "Vendor", vendor, "AcceptanceLevel", "PartnerSupported")), nil
 }
 
-func (h *Host) acceptanceGet(*simulator.Context, esxcli.Values) (*esxcli.Response, *cliError) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return &esxcli.Response{Kind: "string", String: levels[rank(h.acceptance)].vib}, nil
+func (s *Software) acceptanceGet(*simulator.Context, esxcli.Values) (*esxcli.Response, *cliError) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return &esxcli.Response{Kind: "string", String: levels[rank(s.acceptance)].vib}, nil
 }
 
-func (h *Host) acceptanceSet(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *cliError) {
+func (s *Software) acceptanceSet(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *cliError) {
 	level := a.Value("level")
 	if rank(level) < 0 {
 		return nil, cliErrorf("Invalid data constraint for parameter 'level'.")
 	}
-	if vib := h.accept(level); vib != "" {
+	if vib := s.accept(level); vib != "" {
 		return nil, &cliError{lines: []string{"[AcceptanceConfigError]", "VIB " + vib + " has a lower acceptance level than " + level + ".", seeLog}}
 	}
 	return &esxcli.Response{Kind: "string", String: "Host acceptance level changed to '" + levels[rank(level)].vib + "'."}, nil

@@ -4,7 +4,6 @@ import (
 	"reflect"
 
 	"github.com/vmware/govmomi/simulator"
-	"github.com/vmware/govmomi/vim25"
 	"github.com/vmware/govmomi/vim25/mo"
 	"github.com/vmware/govmomi/vim25/types"
 )
@@ -19,12 +18,12 @@ func (w *World) install() {
 	h := &hook{world: w}
 	h.Folder.Self = ref{Type: "LabHook", Value: "lab-hook"}
 	w.reg.AddHandler(h)
-	w.repairFetch()
+	installCollector(w.Sim, func(cluster ref) bool { return w.clusters.state(cluster).ConfigProfile })
 	w.reg.Handler = w.receiver
-	w.installVcenterOptions()
-	w.installProfiles()
-	w.installStatistics()
-	w.installAuthorization()
+	installVcenterOptions(w.Sim)
+	installProfiles(w.Sim)
+	installStatistics(w.Sim)
+	installAuthorization(w.Sim)
 }
 
 // PutObject repairs new virtual machines and turns new hosts into ours.
@@ -33,7 +32,7 @@ func (h *hook) PutObject(ctx *simulator.Context, o mo.Reference) {
 	case *simulator.VirtualMachine:
 		repairVM(x)
 	case *simulator.HostSystem:
-		h.world.adopt(ctx, x)
+		h.world.clusters.addVsan(ctx, h.world.hosts.add(ctx, x).Host)
 	}
 }
 
@@ -42,9 +41,7 @@ func (h *hook) UpdateObject(*simulator.Context, mo.Reference, []types.PropertyCh
 
 // RemoveObject forgets a host that left.
 func (h *hook) RemoveObject(_ *simulator.Context, gone types.ManagedObjectReference) {
-	h.world.mu.Lock()
-	defer h.world.mu.Unlock()
-	delete(h.world.hosts, gone)
+	h.world.hosts.remove(gone)
 	h.world.disown(gone)
 }
 
@@ -63,7 +60,7 @@ func (w *World) receiver(_ *simulator.Context, m *simulator.Method) (mo.Referenc
 
 func (w *World) wrapper(this ref) mo.Reference {
 	object := w.reg.Get(this)
-	if h := w.host(w.Owner(this)); h != nil {
+	if h := w.hosts.of(w.Owner(this)); h != nil {
 		if wrapped := h.wrapper(object); wrapped != nil {
 			return wrapped
 		}
@@ -71,43 +68,43 @@ func (w *World) wrapper(this ref) mo.Reference {
 	switch o := object.(type) {
 	case *simulator.ClusterComputeResource:
 		if w.built.Load() {
-			return &clusterMethods{ClusterComputeResource: o, world: w}
+			return &clusterMethods{ClusterComputeResource: o, sim: w.Sim}
 		}
 	case *simulator.Folder:
-		return &folderMethods{Folder: o, world: w}
+		return &folderMethods{Folder: o, sim: w.Sim}
 	case *simulator.DistributedVirtualSwitch:
-		return &dvsMethods{DistributedVirtualSwitch: o, world: w}
+		return &dvsMethods{DistributedVirtualSwitch: o, sim: w.Sim, fabric: w.hosts.fabric}
 	case *simulator.DistributedVirtualPortgroup:
-		return &portgroupMethods{DistributedVirtualPortgroup: o, world: w}
+		return &portgroupMethods{DistributedVirtualPortgroup: o, sim: w.Sim, fabric: w.hosts.fabric}
 	case *simulator.VirtualMachine:
-		return &vmMethods{VirtualMachine: o, world: w}
+		return w.machines.methods(o)
 	case *simulator.VmProvisioningChecker:
-		return &checkerMethods{VmProvisioningChecker: o, world: w}
+		return &checkerMethods{VmProvisioningChecker: o, machines: w.machines, sim: w.Sim}
 	case *simulator.EnvironmentBrowser:
-		return &environmentMethods{EnvironmentBrowser: o, world: w}
+		return &environmentMethods{EnvironmentBrowser: o, registered: w.hosts}
 	case *simulator.OptionManager:
-		return &optionMethods{OptionManager: o, world: w}
+		return &optionMethods{OptionManager: o}
 	case *simulator.PerformanceManager:
-		return &performanceMethods{PerformanceManager: o, world: w}
+		return &performanceMethods{PerformanceManager: o, hosts: w.hosts}
 	case *simulator.AuthorizationManager:
-		return &authorizationMethods{AuthorizationManager: o, world: w}
+		return &authorizationMethods{AuthorizationManager: o}
 	}
 	return nil
 }
 
 // wrapper is for the host itself and its managers.
-func (h *Host) wrapper(object mo.Reference) mo.Reference {
+func (h *ESXi) wrapper(object mo.Reference) mo.Reference {
 	switch o := object.(type) {
 	case *simulator.HostSystem:
 		return &hostMethods{HostSystem: o, host: h}
 	case *simulator.HostFirewallSystem:
-		return &firewallMethods{HostFirewallSystem: o, host: h}
+		return &firewallMethods{HostFirewallSystem: o, services: h.services}
 	case *simulator.HostNetworkSystem:
-		return &networkMethods{HostNetworkSystem: o, host: h}
+		return &networkMethods{HostNetworkSystem: o, network: h.network}
 	case *simulator.HostVirtualNicManager:
-		return &vnicManagerMethods{HostVirtualNicManager: o, host: h}
+		return &vnicManagerMethods{HostVirtualNicManager: o, network: h.network}
 	case *simulator.OptionManager:
-		return &optionMethods{OptionManager: o, world: h.world, host: h}
+		return &optionMethods{OptionManager: o, host: h.Host}
 	}
 	return nil
 }
@@ -118,11 +115,4 @@ func repairVM(vm *simulator.VirtualMachine) {
 		r.FaultToleranceState = types.VirtualMachineFaultToleranceStateNotConfigured
 		r.RecordReplayState = types.VirtualMachineRecordReplayStateInactive
 	}
-}
-
-func (w *World) repairFetch() {
-	content := w.reg.Get(vim25.ServiceInstance).(*simulator.ServiceInstance).Content
-	pc := &propertyCollector{}
-	pc.Self = content.PropertyCollector
-	w.reg.Put(pc)
 }

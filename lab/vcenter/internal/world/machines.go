@@ -29,7 +29,7 @@ func (b *builder) machine(ctx context.Context, v datacentre.VM) error {
 	if pool, err = b.pool(ctx, pool, v.Pool); err != nil {
 		return err
 	}
-	task, err := folder.CreateVM(ctx, spec, pool, object.NewHostSystem(b.world.client, h.self))
+	task, err := folder.CreateVM(ctx, spec, pool, object.NewHostSystem(b.sim.client, h.self))
 	if err != nil {
 		return err
 	}
@@ -37,17 +37,17 @@ func (b *builder) machine(ctx context.Context, v datacentre.VM) error {
 	if err != nil {
 		return err
 	}
-	vm := object.NewVirtualMachine(b.world.client, info.Result.(ref))
+	vm := object.NewVirtualMachine(b.sim.client, info.Result.(ref))
 	if err := b.note(ctx, vm, v.Attributes); err != nil {
 		return err
 	}
 	return b.finish(ctx, vm, v)
 }
 
-func (b *builder) machineSpec(h *Host, v datacentre.VM) (types.VirtualMachineConfigSpec, error) {
+func (b *builder) machineSpec(h *ESXi, v datacentre.VM) (types.VirtualMachineConfigSpec, error) {
 	spec := types.VirtualMachineConfigSpec{
 		Name: v.Name, GuestId: "ubuntu64Guest", NumCPUs: max(v.CPUs, 1), MemoryMB: max(v.MemoryMB, 1024), Annotation: v.Owner, Version: "vmx-20", Firmware: v.Firmware,
-		Files: &types.VirtualMachineFileInfo{VmPathName: "[" + b.world.desc.Datastores[0] + "]"},
+		Files: &types.VirtualMachineFileInfo{VmPathName: "[" + b.sim.desc.Datastores[0] + "]"},
 	}
 	if v.VGPU != "" || len(v.VGPUs) > 0 || v.Passthrough != "" || v.PVRDMA != "" {
 		spec.MemoryReservationLockedToMax = types.NewBool(true)
@@ -87,17 +87,17 @@ func (b *builder) finish(ctx context.Context, vm *object.VirtualMachine, v datac
 	if err := task.Wait(ctx); err != nil || v.RunningHours == 0 {
 		return err
 	}
-	m, _ := b.world.machineNamed(v.Name)
-	m.runsSince(b.world.context(), time.Now().Add(-time.Duration(v.RunningHours*float64(time.Hour))))
+	m, _ := b.machines.named(v.Name)
+	m.runsSince(b.sim.context(), time.Now().Add(-time.Duration(v.RunningHours*float64(time.Hour))))
 	return nil
 }
 
 // place finds the host and the pool of a virtual machine; without a host it is the first one.
-func (b *builder) place(v datacentre.VM) (*Host, *object.ResourcePool, error) {
-	for _, c := range b.world.desc.Clusters {
+func (b *builder) place(v datacentre.VM) (*ESXi, *object.ResourcePool, error) {
+	for _, c := range b.sim.desc.Clusters {
 		for _, spec := range c.Hosts {
 			if v.Host == "" || spec.Name == v.Host {
-				h, _ := b.world.HostNamed(spec.Name)
+				h, _ := b.hosts.named(spec.Name)
 				return h, b.pools[c.Name], nil
 			}
 		}
@@ -105,7 +105,7 @@ func (b *builder) place(v datacentre.VM) (*Host, *object.ResourcePool, error) {
 	return nil, nil, fmt.Errorf("no host %q", v.Host)
 }
 
-func (b *builder) devices(h *Host, v datacentre.VM) (object.VirtualDeviceList, error) {
+func (b *builder) devices(h *ESXi, v datacentre.VM) (object.VirtualDeviceList, error) {
 	var list object.VirtualDeviceList
 	scsi, err := list.CreateSCSIController("pvscsi")
 	if err != nil {
@@ -127,7 +127,7 @@ func (b *builder) devices(h *Host, v datacentre.VM) (object.VirtualDeviceList, e
 		list = append(list, &types.VirtualPCIPassthrough{VirtualDevice: types.VirtualDevice{Key: int32(-200 - i), Backing: &types.VirtualPCIPassthroughVmiopBackingInfo{Vgpu: profile}}})
 	}
 	if v.Passthrough != "" {
-		list = append(list, h.passthroughDevice(v.Passthrough))
+		list = append(list, h.pci.adapter(v.Passthrough))
 	}
 	if v.SRIOV != "" {
 		list = append(list, sriovCard(v.SRIOV))
@@ -151,27 +151,14 @@ func sriovCard(pci string) *types.VirtualSriovEthernetCard {
 	return card
 }
 
-// passthroughDevice gives a PCI device of the host to a virtual machine; "gpu" is the host's first GPU.
-func (h *Host) passthroughDevice(id string) *types.VirtualPCIPassthrough {
-	backing := &types.VirtualPCIPassthroughDeviceBackingInfo{Id: id, SystemId: h.systemID()}
-	for _, g := range h.kit.GPUs {
-		if id == "gpu" || id == g.PCI {
-			model := h.world.desc.GPUModels[g.Model]
-			backing.Id, backing.VendorId, backing.DeviceId, backing.DeviceName = g.PCI, signed(model.VendorID), fmt.Sprintf("%x", model.DeviceID), model.Name
-			break
-		}
-	}
-	return &types.VirtualPCIPassthrough{VirtualDevice: types.VirtualDevice{Key: -102, Backing: backing}}
-}
-
 // rdmaCard is a PVRDMA adapter on a distributed port group.
 func (b *builder) rdmaCard(portgroup string) (types.BaseVirtualDevice, error) {
-	for _, o := range b.world.reg.AllReference("DistributedVirtualPortgroup") {
+	for _, o := range b.sim.reg.AllReference("DistributedVirtualPortgroup") {
 		pg := o.(*simulator.DistributedVirtualPortgroup)
 		if pg.Name != portgroup {
 			continue
 		}
-		dvs := b.world.reg.Get(*pg.Config.DistributedVirtualSwitch).(*simulator.DistributedVirtualSwitch)
+		dvs := b.sim.reg.Get(*pg.Config.DistributedVirtualSwitch).(*simulator.DistributedVirtualSwitch)
 		card := &types.VirtualVmxnet3Vrdma{DeviceProtocol: "rocev2"}
 		card.Key = -103
 		card.Backing = &types.VirtualEthernetCardDistributedVirtualPortBackingInfo{
@@ -180,6 +167,3 @@ func (b *builder) rdmaCard(portgroup string) (types.BaseVirtualDevice, error) {
 	}
 	return nil, fmt.Errorf("no port group %q", portgroup)
 }
-
-// signed is how the API writes 16-bit PCI ids.
-func signed(id uint16) int16 { return int16(id) }

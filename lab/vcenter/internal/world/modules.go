@@ -2,6 +2,9 @@ package world
 
 import (
 	"sort"
+	"strconv"
+	"strings"
+	"sync"
 
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/methods"
@@ -39,12 +42,20 @@ var nmlx5RDMA = []parameter{
 	{"pcp_force", "int", "PCP of RoCE traffic, 0-7, -1 - off"},
 }
 
-// installModules loads the drivers of the host's devices, the description's options already in force.
-func (h *Host) installModules(ctx *simulator.Context) {
-	h.modules = map[string]*module{}
+// Modules are the VMkernel modules of a host.
+type Modules struct {
+	host *Host
+
+	mu      sync.Mutex // never held while a vcsim lock is taken
+	modules map[string]*module
+}
+
+// newModules loads the drivers of the host's devices, the description's options already in force.
+func newModules(ctx *simulator.Context, h *Host, cli *executer) *Modules {
+	s := &Modules{host: h, modules: map[string]*module{}}
 	add := func(name, version string, params []parameter) {
 		o := h.spec.ModuleOptions[name]
-		h.modules[name] = &module{name: name, version: version, file: "/usr/lib/vmware/vmkmod/" + name, configured: o, active: o, loaded: true, params: params}
+		s.modules[name] = &module{name: name, version: version, file: "/usr/lib/vmware/vmkmod/" + name, configured: o, active: o, loaded: true, params: params}
 	}
 	add("vmw_ahci", "2.0.14-1vmw.803.0.0.24022510", nil)
 	for _, nic := range h.kit.NICs {
@@ -56,38 +67,41 @@ func (h *Host) installModules(ctx *simulator.Context) {
 			add(nic.Driver, "2.6.5.0", []parameter{{"RSS", "array of int", "Number of receive queues"}, {"max_vfs", "array of int", "Number of virtual functions"}})
 		}
 	}
-	m := &kernelModuleSystem{host: h}
+	m := &kernelModuleSystem{modules: s}
 	m.Self = h.managerRef("HostKernelModuleSystem", "kernelModuleSystem")
 	h.entity.ConfigManager.KernelModuleSystem = h.manager(ctx, m)
+	cli.add(s.commands())
+	return s
 }
 
-// setModule stores a whole new option string; false when there is no such module.
-func (h *Host) setModule(name, options string) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	m, ok := h.modules[name]
+// configure stores a whole new option string; false when there is no such module.
+func (s *Modules) configure(name, options string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m, ok := s.modules[name]
 	if ok {
 		m.configured = options
 	}
 	return ok
 }
 
-func (h *Host) moduleCopy(name string) (module, bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	m, ok := h.modules[name]
+// module is a copy of a module.
+func (s *Modules) module(name string) (module, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m, ok := s.modules[name]
 	if !ok {
 		return module{}, false
 	}
 	return *m, true
 }
 
-// moduleList is a copy of all modules by name.
-func (h *Host) moduleList() []module {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+// list is a copy of all modules, sorted by name.
+func (s *Modules) list() []module {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var out []module
-	for _, m := range h.modules {
+	for _, m := range s.modules {
 		out = append(out, *m)
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].name < out[j].name })
@@ -96,13 +110,13 @@ func (h *Host) moduleList() []module {
 
 type kernelModuleSystem struct {
 	mo.HostKernelModuleSystem
-	host *Host
+	modules *Modules
 }
 
 // QueryModules lists the modules; the option string is the configured one, as the API reference says.
 func (k *kernelModuleSystem) QueryModules(*types.QueryModules) soap.HasFault {
 	res := new(types.QueryModulesResponse)
-	for i, m := range k.host.moduleList() {
+	for i, m := range k.modules.list() {
 		res.Returnval = append(res.Returnval, types.KernelModuleInfo{
 			Id: int32(i + 1), Name: m.name, Version: m.version, Filename: m.file, OptionString: m.configured, Loaded: m.loaded, Enabled: true, UseCount: 1,
 		})
@@ -113,7 +127,7 @@ func (k *kernelModuleSystem) QueryModules(*types.QueryModules) soap.HasFault {
 // QueryConfiguredModuleOptionString is the option string of the next boot.
 func (k *kernelModuleSystem) QueryConfiguredModuleOptionString(req *types.QueryConfiguredModuleOptionString) soap.HasFault {
 	body := new(methods.QueryConfiguredModuleOptionStringBody)
-	m, ok := k.host.moduleCopy(req.Name)
+	m, ok := k.modules.module(req.Name)
 	if !ok {
 		body.Fault_ = soapFault(new(types.NotFound))
 		return body
@@ -125,14 +139,50 @@ func (k *kernelModuleSystem) QueryConfiguredModuleOptionString(req *types.QueryC
 // UpdateModuleOptionString replaces the whole option string of the next boot.
 func (k *kernelModuleSystem) UpdateModuleOptionString(ctx *simulator.Context, req *types.UpdateModuleOptionString) soap.HasFault {
 	body := new(methods.UpdateModuleOptionStringBody)
-	if f := k.host.unreachable(ctx); f != nil {
+	if f := k.modules.host.unreachable(ctx); f != nil {
 		body.Fault_ = f
 		return body
 	}
-	if !k.host.setModule(req.Name, req.Options) {
+	if !k.modules.configure(req.Name, req.Options) {
 		body.Fault_ = soapFault(new(types.NotFound))
 		return body
 	}
 	body.Res = new(types.UpdateModuleOptionStringResponse)
 	return body
+}
+
+// load adds a module that is loaded, such as a package's driver.
+func (s *Modules) load(name, version string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.modules[name] = &module{name: name, version: version, file: "/usr/lib/vmware/vmkmod/" + name, loaded: true}
+}
+
+// unload removes a module.
+func (s *Modules) unload(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.modules, name)
+}
+
+// boot puts the configured options in force.
+func (s *Modules) boot() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range s.modules {
+		m.active = m.configured
+	}
+}
+
+// activeNumber is the value of a driver option in effect; 0 when it is not set or no number.
+func (m *module) activeNumber(option string) uint64 {
+	for _, o := range strings.Fields(m.active) {
+		if value, ok := strings.CutPrefix(o, option+"="); ok {
+			n, err := strconv.ParseUint(value, 0, 8)
+			if err == nil {
+				return n
+			}
+		}
+	}
+	return 0
 }

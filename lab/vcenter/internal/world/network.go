@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/types"
@@ -12,8 +13,8 @@ import (
 	"dml.vsphere/lab/vcenter/internal/datacentre"
 )
 
-// network is a host's network: what config.network, networkInfo and the virtual NIC manager are made of.
-type network struct {
+// networkState is a host's network: what config.network, networkInfo and the virtual NIC manager are made of.
+type networkState struct {
 	info     types.HostNetworkInfo // its slices are replaced, never changed in place: others may be reading them
 	services map[string][]string   // vmkernel devices by service, such as vmotion
 }
@@ -33,50 +34,104 @@ var nicTypes = []string{
 	"vSphereReplicationNFC", "vmotion", "vsan", "vsanExternal", "vsanWitness",
 }
 
-func (h *Host) installNetwork(ctx *simulator.Context) {
-	h.net = network{services: map[string][]string{}}
+// Network is the network of a host: its NICs, RDMA devices, switches, vmkernel adapters and traffic.
+type Network struct {
+	host    *Host
+	modules *Modules
+	fabric  *Fabric
+
+	mu      sync.Mutex // guards what follows; never held while a vcsim lock is taken
+	net     networkState
+	traffic Traffic
+}
+
+// Fabric is the networks of all hosts.
+type Fabric struct {
+	sim *Sim
+
+	mu       sync.Mutex
+	networks []*Network
+}
+
+func newFabric(sim *Sim) *Fabric { return &Fabric{sim: sim} }
+
+// add gives a host its network, with the description's vmkernel adapters on standard switches.
+func (f *Fabric) add(ctx *simulator.Context, h *Host, cli *executer, modules *Modules) *Network {
+	s := &Network{host: h, modules: modules, fabric: f, net: networkState{services: map[string][]string{}}}
+	f.mu.Lock()
+	f.networks = append(f.networks, s)
+	f.mu.Unlock()
 	stock := h.entity.Config.Network
-	h.net.info = types.HostNetworkInfo{DnsConfig: stock.DnsConfig, IpRouteConfig: stock.IpRouteConfig, NetStackInstance: stock.NetStackInstance}
+	s.net.info = types.HostNetworkInfo{DnsConfig: stock.DnsConfig, IpRouteConfig: stock.IpRouteConfig, NetStackInstance: stock.NetStackInstance}
 	for _, nic := range h.kit.NICs {
-		h.net.info.Pnic = append(h.net.info.Pnic, h.pnic(nic))
+		s.net.info.Pnic = append(s.net.info.Pnic, s.pnic(nic))
 	}
-	h.net.info.Vswitch, h.net.info.Portgroup = h.standardSwitch()
+	s.net.info.Vswitch, s.net.info.Portgroup = s.standardSwitch()
 	for _, v := range h.spec.Vmkernel {
 		if v.Switch == "" {
-			h.placeVmkernel(v, nil)
+			s.placeVmkernel(v, nil)
 		}
 	}
-	h.showNetwork(ctx)
+	s.addStorageAdapters(ctx)
+	cli.add(s.nicCommands())
+	cli.add(s.rdmaCommands())
+	cli.add(s.pingCommands())
+	s.show(ctx)
+	return s
+}
+
+// all are the networks of all hosts.
+func (f *Fabric) all() []*Network {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.networks)
+}
+
+// of is the network of a host, nil when there is no such host.
+func (f *Fabric) of(host ref) *Network {
+	for _, n := range f.all() {
+		if n.host.self == host {
+			return n
+		}
+	}
+	return nil
+}
+
+// remove forgets the network of a host that left the inventory.
+func (f *Fabric) remove(gone ref) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.networks = slices.DeleteFunc(f.networks, func(n *Network) bool { return n.host.self == gone })
 }
 
 // mac is an address that stays the same from run to run.
-func (h *Host) mac(device string) string {
-	sum := sha256.Sum256([]byte(h.spec.Name + "/" + device))
+func (s *Network) mac(device string) string {
+	sum := sha256.Sum256([]byte(s.host.spec.Name + "/" + device))
 	return fmt.Sprintf("00:50:56:%02x:%02x:%02x", sum[0]&0x3f, sum[1], sum[2])
 }
 
-func (h *Host) pnic(nic datacentre.NIC) types.PhysicalNic {
+func (s *Network) pnic(nic datacentre.NIC) types.PhysicalNic {
 	speed := types.PhysicalNicLinkInfo{SpeedMb: nic.SpeedMb, Duplex: true}
 	return types.PhysicalNic{
 		Key: pnicKey + nic.Device, Device: nic.Device, Pci: nic.PCI, Driver: nic.Driver, DriverVersion: "4.23.6.2", FirmwareVersion: nic.Firmware,
 		LinkSpeed: &speed, ValidLinkSpecification: []types.PhysicalNicLinkInfo{speed},
 		Spec: types.PhysicalNicSpec{Ip: &types.HostIpConfig{}, EnableEnhancedNetworkingStack: types.NewBool(false)},
-		Mac:  h.mac(nic.Device), AutoNegotiateSupported: types.NewBool(true), ResourcePoolSchedulerAllowed: types.NewBool(true),
+		Mac:  s.mac(nic.Device), AutoNegotiateSupported: types.NewBool(true), ResourcePoolSchedulerAllowed: types.NewBool(true),
 		VmDirectPathGen2Supported: types.NewBool(false), RdmaDevice: nic.RDMA,
 	}
 }
 
-// rdmaDevices are the host's RDMA devices with the RoCE MTU of now. The caller holds the host's lock.
-func (h *Host) rdmaDevices() []types.HostRdmaDevice {
+// rdmaDevices are the host's RDMA devices with the RoCE MTU of now. The caller holds the lock.
+func (s *Network) rdmaDevices() []types.HostRdmaDevice {
 	var out []types.HostRdmaDevice
-	for _, nic := range h.kit.NICs {
-		if nic.RDMA == "" || strings.HasPrefix(h.world.desc.APIVersion, "6.") { // the API shows them since 7.0
+	for _, nic := range s.host.kit.NICs {
+		if nic.RDMA == "" || strings.HasPrefix(s.host.sim.desc.APIVersion, "6.") { // the API shows them since 7.0
 			continue
 		}
 		out = append(out, types.HostRdmaDevice{
 			Key: rdmaKey + nic.RDMA, Device: nic.RDMA, Driver: "nmlx5_rdma", Description: nic.Name,
 			Backing:        &types.HostRdmaDevicePnicBacking{PairedUplink: pnicKey + nic.Device},
-			ConnectionInfo: types.HostRdmaDeviceConnectionInfo{State: "active", Mtu: h.net.roceMTU(nic.Device), SpeedInMbps: nic.SpeedMb},
+			ConnectionInfo: types.HostRdmaDeviceConnectionInfo{State: "active", Mtu: s.net.roceMTU(nic.Device), SpeedInMbps: nic.SpeedMb},
 			Capability:     types.HostRdmaDeviceCapability{RoceV1Capable: true, RoceV2Capable: true},
 		})
 	}
@@ -84,12 +139,12 @@ func (h *Host) rdmaDevices() []types.HostRdmaDevice {
 }
 
 // standardSwitch is vSwitch0 with the first NIC and the two port groups every ESXi starts with.
-func (h *Host) standardSwitch() ([]types.HostVirtualSwitch, []types.HostPortGroup) {
+func (s *Network) standardSwitch() ([]types.HostVirtualSwitch, []types.HostPortGroup) {
 	const name = "vSwitch0"
 	sw := types.HostVirtualSwitch{Name: name, Key: vswitchKey + name, NumPorts: 7680, NumPortsAvailable: 7670, Mtu: 1500,
 		Spec: types.HostVirtualSwitchSpec{NumPorts: 128, Mtu: 1500}}
-	if len(h.kit.NICs) > 0 {
-		first := h.kit.NICs[0].Device
+	if len(s.host.kit.NICs) > 0 {
+		first := s.host.kit.NICs[0].Device
 		sw.Pnic = []string{pnicKey + first}
 		sw.Spec.Bridge = &types.HostVirtualSwitchBondBridge{NicDevice: []string{first}}
 	}
@@ -102,12 +157,12 @@ func (h *Host) standardSwitch() ([]types.HostVirtualSwitch, []types.HostPortGrou
 }
 
 // placeVmkernel adds an adapter of the description; port is nil on a standard switch.
-func (h *Host) placeVmkernel(v datacentre.Vmkernel, port *types.DistributedVirtualSwitchPortConnection) {
+func (s *Network) placeVmkernel(v datacentre.Vmkernel, port *types.DistributedVirtualSwitchPortConnection) {
 	nic := types.HostVirtualNic{
 		Device: v.Device, Key: vnicKey + v.Device,
 		Spec: types.HostVirtualNicSpec{
 			Ip:  &types.HostIpConfig{Dhcp: v.Address == "", IpAddress: v.Address, SubnetMask: v.Netmask},
-			Mac: h.mac(v.Device), Mtu: v.MTU, TsoEnabled: types.NewBool(true), DistributedVirtualPort: port,
+			Mac: s.mac(v.Device), Mtu: v.MTU, TsoEnabled: types.NewBool(true), DistributedVirtualPort: port,
 			NetStackInstanceKey: "defaultTcpipStack",
 		},
 	}
@@ -117,14 +172,14 @@ func (h *Host) placeVmkernel(v datacentre.Vmkernel, port *types.DistributedVirtu
 	if port == nil {
 		nic.Portgroup, nic.Spec.Portgroup = v.Portgroup, v.Portgroup
 	}
-	h.net.info.Vnic = append(slices.Clone(h.net.info.Vnic), nic)
-	for _, s := range v.Services {
-		h.net.services[s] = append(slices.Clone(h.net.services[s]), v.Device)
+	s.net.info.Vnic = append(slices.Clone(s.net.info.Vnic), nic)
+	for _, kind := range v.Services {
+		s.net.services[kind] = append(slices.Clone(s.net.services[kind]), v.Device)
 	}
 }
 
 // netConfig is what the virtual NIC manager says of each service.
-func (n *network) netConfig() []types.VirtualNicManagerNetConfig {
+func (n *networkState) netConfig() []types.VirtualNicManagerNetConfig {
 	var out []types.VirtualNicManagerNetConfig
 	for _, kind := range nicTypes {
 		c := types.VirtualNicManagerNetConfig{NicType: kind, MultiSelectAllowed: true}
@@ -140,43 +195,43 @@ func (n *network) netConfig() []types.VirtualNicManagerNetConfig {
 	return out
 }
 
-// changeNetwork changes the network by f, under the host's own lock, and shows it everywhere unless f fails.
-func (h *Host) changeNetwork(ctx *simulator.Context, f func(*network) types.BaseMethodFault) types.BaseMethodFault {
-	h.mu.Lock()
-	fault := f(&h.net)
-	h.mu.Unlock()
+// change changes the network by f, under the lock, and shows it everywhere unless f fails.
+func (s *Network) change(ctx *simulator.Context, f func(*networkState) types.BaseMethodFault) types.BaseMethodFault {
+	s.mu.Lock()
+	fault := f(&s.net)
+	s.mu.Unlock()
 	if fault == nil {
-		h.showNetwork(ctx)
+		s.show(ctx)
 	}
 	return fault
 }
 
-// showNetwork puts the network where clients look for it: the host, the network system, the virtual NIC manager.
-func (h *Host) showNetwork(ctx *simulator.Context) {
-	h.mu.Lock()
-	h.net.info.RdmaDevice = h.rdmaDevices()
-	shown, own := h.net.info, h.net.info
-	configs := h.net.netConfig()
-	h.mu.Unlock()
+// show puts the network where clients look for it: the host, the network system, the virtual NIC manager.
+func (s *Network) show(ctx *simulator.Context) {
+	s.mu.Lock()
+	s.net.info.RdmaDevice = s.rdmaDevices()
+	shown, own := s.net.info, s.net.info
+	configs := s.net.netConfig()
+	s.mu.Unlock()
 	// vcsim's own methods change these in place, so the network system gets its own
 	own.Vswitch, own.Portgroup = slices.Clone(shown.Vswitch), slices.Clone(shown.Portgroup)
 	for i := range own.Vswitch {
 		own.Vswitch[i].Portgroup = slices.Clone(own.Vswitch[i].Portgroup)
 	}
 	nics := types.HostVirtualNicManagerInfo{NetConfig: configs}
-	h.push(ctx, change("config.network", shown), change("config.virtualNicManagerInfo", nics))
-	reg := h.world.reg
-	h.world.update(ctx, reg.Get(*h.entity.ConfigManager.NetworkSystem), change("networkInfo", own))
-	h.world.update(ctx, reg.Get(*h.entity.ConfigManager.VirtualNicManager), change("info", nics))
+	s.host.push(ctx, change("config.network", shown), change("config.virtualNicManagerInfo", nics))
+	reg := s.host.sim.reg
+	s.host.sim.update(ctx, reg.Get(*s.host.entity.ConfigManager.NetworkSystem), change("networkInfo", own))
+	s.host.sim.update(ctx, reg.Get(*s.host.entity.ConfigManager.VirtualNicManager), change("info", nics))
 }
 
-// networkNow is a copy of the network.
-func (h *Host) networkNow() network {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.net
+// now is a copy of the network.
+func (s *Network) now() networkState {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.net
 }
 
-func (n *network) vnic(device string) int {
+func (n *networkState) vnic(device string) int {
 	return slices.IndexFunc(n.info.Vnic, func(v types.HostVirtualNic) bool { return v.Device == device })
 }

@@ -58,18 +58,21 @@ var vcenterOptions = []types.OptionDef{
 	text("log.level", "Level of the log", "info"),
 }
 
-func (h *Host) installOptions(ctx *simulator.Context) {
+// installHostOptions gives a host its advanced options, with the values of the description.
+func installHostOptions(ctx *simulator.Context, h *Host, cli *executer) {
 	m := ctx.Map.Get(*h.entity.ConfigManager.AdvancedOption).(*simulator.OptionManager)
 	m.SupportedOption = hostOptions
 	m.Setting = defaults(hostOptions, h.spec.Options)
 	h.entity.Config.Option = m.Setting
 	h.entity.Config.OptionDef = hostOptions
+	cli.add(map[string]command{"system.settings.advanced.list": {params: []string{"delta", "option", "tree"}, run: advancedList{h}.run}})
 }
 
-func (w *World) installVcenterOptions() {
-	m := w.reg.OptionManager()
+// installVcenterOptions gives the vCenter its options, with the values of the description.
+func installVcenterOptions(sim *Sim) {
+	m := sim.reg.OptionManager()
 	m.SupportedOption = vcenterOptions
-	m.Setting = append(slices.Clone(m.Setting), defaults(vcenterOptions, w.desc.VcenterOptions)...)
+	m.Setting = append(slices.Clone(m.Setting), defaults(vcenterOptions, sim.desc.VcenterOptions)...)
 }
 
 // defaults are the options' values: those wanted, else the default ones.
@@ -103,8 +106,7 @@ func initial(kind types.BaseOptionType, wanted any) any {
 // optionMethods answers UpdateOptions: vcsim takes any key, type and value, and tells no PropertyCollector.
 type optionMethods struct {
 	*simulator.OptionManager
-	world *World
-	host  *Host // nil for the vCenter's own options
+	host *Host // nil for the vCenter's own options
 }
 
 // UpdateOptions checks everything before it changes anything.
@@ -186,4 +188,17 @@ func keyed(path string, values []types.BaseOptionValue) []types.PropertyChange {
 		out = append(out, change(f.String(), v))
 	}
 	return out
+}
+
+// hotMigration is the vCenter's setting vgpu.hotmigrate.enabled.
+func hotMigration(ctx *simulator.Context) bool {
+	m, on := ctx.Map.OptionManager(), false
+	ctx.WithLock(m, func() {
+		for _, o := range m.Setting {
+			if v := o.GetOptionValue(); v.Key == "vgpu.hotmigrate.enabled" {
+				on, _ = v.Value.(bool)
+			}
+		}
+	})
+	return on
 }

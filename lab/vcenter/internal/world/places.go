@@ -39,7 +39,7 @@ func (b *builder) note(ctx context.Context, vm *object.VirtualMachine, attribute
 	if len(attributes) == 0 {
 		return nil
 	}
-	manager, err := object.GetCustomFieldsManager(b.world.client)
+	manager, err := object.GetCustomFieldsManager(b.sim.client)
 	if err != nil {
 		return err
 	}

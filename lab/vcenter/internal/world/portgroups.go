@@ -3,6 +3,7 @@ package world
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/methods"
@@ -10,12 +11,12 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// CreateDVSTask lets vcsim make the switch, then fills in what it leaves empty.
-func (m *folderMethods) CreateDVSTask(ctx *simulator.Context, req *types.CreateDVS_Task) soap.HasFault {
-	t := m.world.start(ctx, m.Folder, "createDVS", "Folder.createDistributedVirtualSwitch", func(j *job) (types.AnyType, types.BaseMethodFault) {
-		result, fault := j.stockTask(m.Folder, func(c *simulator.Context) soap.HasFault { return m.Folder.CreateDVSTask(c, req) })
+// createSwitch lets vcsim make a distributed switch, then fills in what it leaves empty.
+func createSwitch(ctx *simulator.Context, sim *Sim, folder *simulator.Folder, req *types.CreateDVS_Task) soap.HasFault {
+	t := sim.start(ctx, folder, "createDVS", "Folder.createDistributedVirtualSwitch", func(j *job) (types.AnyType, types.BaseMethodFault) {
+		result, fault := j.stockTask(folder, func(c *simulator.Context) soap.HasFault { return folder.CreateDVSTask(c, req) })
 		if fault == nil {
-			m.world.finishSwitch(m.world.reg.Get(result.(ref)).(*simulator.DistributedVirtualSwitch))
+			finishSwitch(sim, result.(ref))
 		}
 		return result, fault
 	})
@@ -24,18 +25,18 @@ func (m *folderMethods) CreateDVSTask(ctx *simulator.Context, req *types.CreateD
 
 // DestroyTask removes a switch that nobody uses, with its port groups, from all hosts.
 func (d *dvsMethods) DestroyTask(ctx *simulator.Context, req *types.Destroy_Task) soap.HasFault {
-	t := d.world.start(ctx, d.DistributedVirtualSwitch, "destroy", "ManagedEntity.destroy", func(j *job) (types.AnyType, types.BaseMethodFault) {
+	t := d.sim.start(ctx, d.DistributedVirtualSwitch, "destroy", "ManagedEntity.destroy", func(j *job) (types.AnyType, types.BaseMethodFault) {
 		groups := slices.Clone(d.Portgroup)
 		for _, group := range groups {
-			if f := d.world.groupInUse(j.ctx, group); f != nil {
+			if f := groupInUse(j.ctx, d.fabric, group); f != nil {
 				return nil, f
 			}
 		}
 		for _, member := range d.config().Host {
-			d.world.host(*member.Config.Host).leave(j.ctx, d.Uuid)
+			d.fabric.of(*member.Config.Host).leave(j.ctx, d.Uuid)
 		}
 		for _, group := range groups {
-			if f := d.world.destroyGroup(j, group); f != nil {
+			if f := destroyGroup(j, d.fabric, group); f != nil {
 				return nil, f
 			}
 		}
@@ -47,12 +48,13 @@ func (d *dvsMethods) DestroyTask(ctx *simulator.Context, req *types.Destroy_Task
 // portgroupMethods answers the calls to a distributed port group that vcsim takes too lightly.
 type portgroupMethods struct {
 	*simulator.DistributedVirtualPortgroup
-	world *World
+	sim    *Sim
+	fabric *Fabric
 }
 
 // ReconfigureDVPortgroupTask checks the version and changes what the specification names; vcsim would empty the rest.
 func (p *portgroupMethods) ReconfigureDVPortgroupTask(ctx *simulator.Context, req *types.ReconfigureDVPortgroup_Task) soap.HasFault {
-	t := p.world.start(ctx, p.DistributedVirtualPortgroup, "reconfigureDvPortgroup", "dvs.DistributedVirtualPortgroup.reconfigure", func(j *job) (types.AnyType, types.BaseMethodFault) {
+	t := p.sim.start(ctx, p.DistributedVirtualPortgroup, "reconfigureDvPortgroup", "dvs.DistributedVirtualPortgroup.reconfigure", func(j *job) (types.AnyType, types.BaseMethodFault) {
 		return nil, p.reconfigure(j.ctx, req.Spec)
 	})
 	return &methods.ReconfigureDVPortgroup_TaskBody{Res: &types.ReconfigureDVPortgroup_TaskResponse{Returnval: t}}
@@ -97,19 +99,19 @@ func mergedPort(old, base types.BaseDVPortSetting) types.BaseDVPortSetting {
 
 // DestroyTask removes a port group that nobody uses.
 func (p *portgroupMethods) DestroyTask(ctx *simulator.Context, _ *types.Destroy_Task) soap.HasFault {
-	t := p.world.start(ctx, p.DistributedVirtualPortgroup, "destroy", "ManagedEntity.destroy", func(j *job) (types.AnyType, types.BaseMethodFault) {
-		if f := p.world.groupInUse(j.ctx, p.Self); f != nil {
+	t := p.sim.start(ctx, p.DistributedVirtualPortgroup, "destroy", "ManagedEntity.destroy", func(j *job) (types.AnyType, types.BaseMethodFault) {
+		if f := groupInUse(j.ctx, p.fabric, p.Self); f != nil {
 			return nil, f
 		}
-		return nil, p.world.destroyGroup(j, p.Self)
+		return nil, destroyGroup(j, p.fabric, p.Self)
 	})
 	return &methods.Destroy_TaskBody{Res: &types.Destroy_TaskResponse{Returnval: t}}
 }
 
 // groupInUse says whether a virtual machine or a vmkernel adapter is connected to a port group.
-func (w *World) groupInUse(ctx *simulator.Context, group ref) types.BaseMethodFault {
+func groupInUse(ctx *simulator.Context, fabric *Fabric, group ref) types.BaseMethodFault {
 	used := &types.ResourceInUse{Type: group.Type, Name: group.Value}
-	for _, entity := range w.reg.All("VirtualMachine") {
+	for _, entity := range ctx.Map.All("VirtualMachine") {
 		vm, found := entity.(*simulator.VirtualMachine)
 		connected := false
 		if found {
@@ -119,8 +121,8 @@ func (w *World) groupInUse(ctx *simulator.Context, group ref) types.BaseMethodFa
 			return used
 		}
 	}
-	for _, h := range w.everyHost() {
-		net := h.networkNow()
+	for _, h := range fabric.all() {
+		net := h.now()
 		if slices.ContainsFunc(net.info.Vnic, func(v types.HostVirtualNic) bool {
 			return v.Spec.DistributedVirtualPort != nil && v.Spec.DistributedVirtualPort.PortgroupKey == group.Value
 		}) {
@@ -131,56 +133,32 @@ func (w *World) groupInUse(ctx *simulator.Context, group ref) types.BaseMethodFa
 }
 
 // destroyGroup removes a port group, also from the networks of hosts and clusters, where vcsim leaves it.
-func (w *World) destroyGroup(j *job, group ref) types.BaseMethodFault {
-	object := w.reg.Get(group).(*simulator.DistributedVirtualPortgroup)
+func destroyGroup(j *job, fabric *Fabric, group ref) types.BaseMethodFault {
+	object := j.ctx.Map.Get(group).(*simulator.DistributedVirtualPortgroup)
 	_, fault := j.stockTask(object, func(c *simulator.Context) soap.HasFault {
 		return object.DestroyTask(c, &types.Destroy_Task{This: group})
 	})
 	if fault == nil {
-		w.forgetNetworks(j.ctx, group)
+		for _, h := range fabric.all() {
+			h.forget(j.ctx, group)
+		}
 	}
 	return fault
 }
 
-// forgetNetworks takes networks off all hosts and clusters.
-func (w *World) forgetNetworks(ctx *simulator.Context, gone ...ref) {
-	for _, h := range w.everyHost() {
-		h.forgetNetworks(ctx, gone...)
+// finishSwitch fills in what vcsim leaves empty when a switch is made.
+func finishSwitch(sim *Sim, made ref) {
+	dvs := sim.reg.Get(made).(*simulator.DistributedVirtualSwitch)
+	config := dvs.Config.(*types.VMwareDVSConfigInfo)
+	config.ConfigVersion, config.UplinkPortgroup = "1", nil
+	for _, pg := range dvs.Portgroup {
+		group := sim.reg.Get(pg).(*simulator.DistributedVirtualPortgroup)
+		group.Config.ConfigVersion = "1"
+		isUplink := strings.Contains(group.Name, "-DVUplinks")
+		group.Config.Uplink = &isUplink
+		if isUplink {
+			config.UplinkPortgroup = append(config.UplinkPortgroup, pg)
+			group.Tag = []types.Tag{{Key: "SYSTEM/DVS.UPLINKPG"}}
+		}
 	}
-}
-
-// forgetNetworks takes networks off the host, and off its cluster where no other host has them.
-func (h *Host) forgetNetworks(ctx *simulator.Context, gone ...ref) {
-	lost := func(r ref) bool { return slices.Contains(gone, r) }
-	ctx.WithLock(h.entity, func() {
-		ctx.Update(h.entity, []types.PropertyChange{change("network", slices.DeleteFunc(slices.Clone(h.entity.Network), lost))})
-	})
-	cluster, ok := h.world.reg.Get(*h.entity.Parent).(*simulator.ClusterComputeResource)
-	if !ok {
-		return
-	}
-	kept := map[ref]bool{}
-	for _, r := range cluster.Host {
-		other := h.world.host(r).entity
-		ctx.WithLock(other, func() {
-			for _, n := range other.Network {
-				kept[n] = true
-			}
-		})
-	}
-	ctx.WithLock(cluster, func() {
-		networks := slices.DeleteFunc(slices.Clone(cluster.Network), func(r ref) bool { return lost(r) && !kept[r] })
-		ctx.Update(cluster, []types.PropertyChange{change("network", networks)})
-	})
-}
-
-// everyHost is all hosts of the data centre.
-func (w *World) everyHost() []*Host {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	var out []*Host
-	for _, h := range w.hosts {
-		out = append(out, h)
-	}
-	return out
 }

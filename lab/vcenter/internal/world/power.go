@@ -1,7 +1,6 @@
 package world
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -14,13 +13,13 @@ import (
 // hostMethods answers the calls to a host that vcsim lacks or takes too lightly.
 type hostMethods struct {
 	*simulator.HostSystem
-	host *Host
+	host *ESXi
 }
 
 // poweredOn are the powered-on virtual machines of the host, by name.
-func (h *Host) poweredOn(ctx *simulator.Context) []string {
+func (h *ESXi) poweredOn(ctx *simulator.Context) []string {
 	var names []string
-	for _, o := range h.world.reg.AllReference("VirtualMachine") {
+	for _, o := range h.sim.reg.AllReference("VirtualMachine") {
 		vm, ok := o.(*simulator.VirtualMachine)
 		if !ok {
 			continue
@@ -45,20 +44,20 @@ func (m *hostMethods) EnterMaintenanceModeTask(ctx *simulator.Context, req *type
 		body.Fault_ = soapFault(new(types.InvalidState))
 		return body
 	}
-	t := h.world.start(ctx, m.HostSystem, "enterMaintenanceModeTask", "HostSystem.enterMaintenanceMode", func(j *job) (types.AnyType, types.BaseMethodFault) {
+	t := h.sim.start(ctx, m.HostSystem, "enterMaintenanceModeTask", "HostSystem.enterMaintenanceMode", func(j *job) (types.AnyType, types.BaseMethodFault) {
 		return nil, h.enterMaintenance(j, time.Duration(req.Timeout)*time.Second)
 	})
 	body.Res = &types.EnterMaintenanceMode_TaskResponse{Returnval: t}
 	return body
 }
 
-func (h *Host) enterMaintenance(j *job, timeout time.Duration) types.BaseMethodFault {
-	h.world.post(j.ctx, &types.EnteringMaintenanceModeEvent{HostEvent: h.event()}, j.task.Info.EventChainId)
+func (h *ESXi) enterMaintenance(j *job, timeout time.Duration) types.BaseMethodFault {
+	h.sim.post(j.ctx, &types.EnteringMaintenanceModeEvent{HostEvent: h.event()}, j.task.Info.EventChainId)
 	j.progress(2)
 	for begin := time.Now(); len(h.poweredOn(j.ctx)) > 0; time.Sleep(poll) {
 		switch {
 		case j.cancelled():
-			h.world.post(j.ctx, &types.CanceledHostOperationEvent{HostEvent: h.event()}, j.task.Info.EventChainId)
+			h.sim.post(j.ctx, &types.CanceledHostOperationEvent{HostEvent: h.event()}, j.task.Info.EventChainId)
 			return new(types.RequestCanceled)
 		case !h.connected(j.ctx):
 			return new(types.HostNotConnected)
@@ -67,7 +66,7 @@ func (h *Host) enterMaintenance(j *job, timeout time.Duration) types.BaseMethodF
 		}
 	}
 	h.push(j.ctx, change("runtime.inMaintenanceMode", true))
-	h.world.post(j.ctx, &types.EnteredMaintenanceModeEvent{HostEvent: h.event()}, j.task.Info.EventChainId)
+	h.sim.post(j.ctx, &types.EnteredMaintenanceModeEvent{HostEvent: h.event()}, j.task.Info.EventChainId)
 	return nil
 }
 
@@ -81,9 +80,9 @@ func (m *hostMethods) ExitMaintenanceModeTask(ctx *simulator.Context, _ *types.E
 		body.Fault_ = soapFault(new(types.InvalidState))
 		return body
 	}
-	t := h.world.start(ctx, m.HostSystem, "exitMaintenanceModeTask", "HostSystem.exitMaintenanceMode", func(j *job) (types.AnyType, types.BaseMethodFault) {
+	t := h.sim.start(ctx, m.HostSystem, "exitMaintenanceModeTask", "HostSystem.exitMaintenanceMode", func(j *job) (types.AnyType, types.BaseMethodFault) {
 		h.push(j.ctx, change("runtime.inMaintenanceMode", false))
-		h.world.post(j.ctx, &types.ExitMaintenanceModeEvent{HostEvent: h.event()}, j.task.Info.EventChainId)
+		h.sim.post(j.ctx, &types.ExitMaintenanceModeEvent{HostEvent: h.event()}, j.task.Info.EventChainId)
 		return nil, nil
 	})
 	body.Res = &types.ExitMaintenanceMode_TaskResponse{Returnval: t}
@@ -100,7 +99,7 @@ func (m *hostMethods) RebootHostTask(ctx *simulator.Context, req *types.RebootHo
 		body.Fault_ = soapFault(new(types.InvalidState))
 		return body
 	}
-	t := h.world.start(ctx, m.HostSystem, "rebootHostTask", "HostSystem.reboot", func(j *job) (types.AnyType, types.BaseMethodFault) {
+	t := h.sim.start(ctx, m.HostSystem, "rebootHostTask", "HostSystem.reboot", func(j *job) (types.AnyType, types.BaseMethodFault) {
 		go h.reboot(detached(j.ctx))
 		return nil, nil
 	})
@@ -109,50 +108,41 @@ func (m *hostMethods) RebootHostTask(ctx *simulator.Context, req *types.RebootHo
 }
 
 // reboot takes the host away for a while; what was pending is then in force.
-func (h *Host) reboot(ctx *simulator.Context) {
+func (h *ESXi) reboot(ctx *simulator.Context) {
 	h.mu.Lock()
-	mood := h.moods
-	h.down, h.moods.neverReturns = true, false
+	now := h.behaviour
+	h.down, h.behaviour.neverReturns = true, false
 	h.mu.Unlock()
 	h.push(ctx, change("runtime.connectionState", types.HostSystemConnectionStateNotResponding))
-	h.world.post(ctx, &types.HostConnectionLostEvent{HostEvent: h.event()}, 0)
-	if mood.neverReturns {
+	h.sim.post(ctx, &types.HostConnectionLostEvent{HostEvent: h.event()}, 0)
+	if now.neverReturns {
 		return
 	}
-	time.Sleep(time.Duration(mood.rebootSeconds * float64(time.Second)))
+	time.Sleep(time.Duration(now.rebootSeconds * float64(time.Second)))
 	h.boot(ctx)
 }
 
 // boot makes the pending state the running one and connects the host again.
-func (h *Host) boot(ctx *simulator.Context) {
+func (h *ESXi) boot(ctx *simulator.Context) {
 	h.mu.Lock()
 	h.down = false
-	for _, m := range h.modules {
-		m.active = m.configured
-	}
-	if h.pending != nil {
-		h.image, h.pending = h.pending, nil
-	}
-	next := maps.Clone(h.passthru)
-	for pci, p := range next {
-		p.active = p.enabled
-		next[pci] = p
-	}
-	h.passthru = next
 	h.mu.Unlock()
-	h.loadDriver()
-	h.showPassthru(ctx)
-	h.showServices(ctx)
-	h.activateGraphics(ctx)
+	h.modules.boot()
+	h.software.boot()
+	h.pci.boot()
+	h.graphics.loadDriver()
+	h.pci.show(ctx)
+	h.services.show(ctx)
+	h.graphics.activate(ctx)
 	h.push(ctx,
 		change("runtime.bootTime", h.nextBootTime(ctx)),
 		change("summary.rebootRequired", false),
 		change("runtime.connectionState", types.HostSystemConnectionStateConnected))
-	h.world.post(ctx, &types.HostConnectedEvent{HostEvent: h.event()}, 0)
+	h.sim.post(ctx, &types.HostConnectedEvent{HostEvent: h.event()}, 0)
 }
 
 // nextBootTime is now, but no two boots within one second: no real host does that, and clients may count in seconds.
-func (h *Host) nextBootTime(ctx *simulator.Context) time.Time {
+func (h *ESXi) nextBootTime(ctx *simulator.Context) time.Time {
 	now, least := time.Now().UTC(), h.runtime(ctx).BootTime.Add(time.Second)
 	if now.Before(least) {
 		return least
@@ -178,4 +168,9 @@ func (m *hostMethods) RetrieveHardwareUptime(ctx *simulator.Context, _ *types.Re
 	}
 	body.Res = &types.RetrieveHardwareUptimeResponse{Returnval: int64(time.Since(*m.Runtime.BootTime).Seconds())}
 	return body
+}
+
+// RetrieveManagedMethodExecuter gives out the host's own executer.
+func (m *hostMethods) RetrieveManagedMethodExecuter(*simulator.Context, any) soap.HasFault {
+	return retrieved(m.host.Host)
 }

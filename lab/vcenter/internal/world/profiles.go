@@ -14,22 +14,22 @@ import (
 // profileManager is the HostProfileManager: just enough to see which host a profile is attached to.
 type profileManager struct {
 	mo.HostProfileManager
-	world *World
+	sim *Sim
 }
 
 var profileManagerRef = ref{Type: "HostProfileManager", Value: "HostProfileManager"}
 
-func (w *World) installProfiles() {
-	m := &profileManager{world: w}
+func installProfiles(sim *Sim) {
+	m := &profileManager{sim: sim}
 	m.Self = profileManagerRef
-	w.reg.Put(m)
+	sim.reg.Put(m)
 }
 
 // FindAssociatedProfile lists the profiles attached to an entity.
 func (m *profileManager) FindAssociatedProfile(ctx *simulator.Context, req *types.FindAssociatedProfile) soap.HasFault {
 	res := new(types.FindAssociatedProfileResponse)
 	for _, r := range m.Profile {
-		p := m.world.reg.Get(r).(*mo.HostProfile)
+		p := m.sim.reg.Get(r).(*mo.HostProfile)
 		ctx.WithLock(p, func() {
 			if slices.Contains(p.Entity, req.Entity) {
 				res.Returnval = append(res.Returnval, r)
@@ -40,12 +40,12 @@ func (m *profileManager) FindAssociatedProfile(ctx *simulator.Context, req *type
 }
 
 // attachProfile attaches a host profile, made when there is none of the name; "" detaches the host from all.
-func (w *World) attachProfile(ctx *simulator.Context, host ref, name string) {
-	m := w.reg.Get(profileManagerRef).(*profileManager)
+func attachProfile(ctx *simulator.Context, host ref, name string) {
+	m := ctx.Map.Get(profileManagerRef).(*profileManager)
 	ctx.WithLock(m, func() {
 		found := false
 		for _, r := range m.Profile {
-			p := w.reg.Get(r).(*mo.HostProfile)
+			p := ctx.Map.Get(r).(*mo.HostProfile)
 			ctx.WithLock(p, func() {
 				entities := slices.DeleteFunc(slices.Clone(p.Entity), func(e ref) bool { return e == host })
 				if p.Name == name {
@@ -59,7 +59,7 @@ func (w *World) attachProfile(ctx *simulator.Context, host ref, name string) {
 			p := &mo.HostProfile{Profile: mo.Profile{Name: name, CreatedTime: time.Now(), ModifiedTime: time.Now(), Entity: []ref{host}, ComplianceStatus: "unknown"}}
 			p.Self = ref{Type: "HostProfile", Value: "hostprofile-" + name}
 			p.Config = &types.HostProfileConfigInfo{ProfileConfigInfo: types.ProfileConfigInfo{Name: name, Enabled: true}}
-			w.reg.Put(p)
+			ctx.Map.Put(p)
 			ctx.Update(m, []types.PropertyChange{change("profile", append(slices.Clone(m.Profile), p.Self))})
 		}
 	})

@@ -32,7 +32,7 @@ func (m *vmMethods) reconfigure(j *job, req *types.ReconfigVM_Task) (types.AnyTy
 // refuseChange says why a change cannot be made, and gives new devices the keys that a vCenter gives.
 func (m *vmMethods) refuseChange(j *job, spec *types.VirtualMachineConfigSpec) types.BaseMethodFault {
 	var fault types.BaseMethodFault
-	offered := m.world.offersVGPU
+	offered := m.machines.offersVGPU
 	j.ctx.WithLock(m.VirtualMachine, func() {
 		on := m.Runtime.PowerState == types.VirtualMachinePowerStatePoweredOn
 		switch {
@@ -114,23 +114,8 @@ func (m *vmMethods) refuseDevices(j *job, spec *types.VirtualMachineConfigSpec, 
 }
 
 // offersVGPU says whether any host's GPUs have such a vGPU type.
-func (w *World) offersVGPU(name string) bool {
-	w.mu.Lock()
-	hosts := make([]*Host, 0, len(w.hosts))
-	for _, h := range w.hosts {
-		hosts = append(hosts, h)
-	}
-	w.mu.Unlock()
-	return slices.ContainsFunc(hosts, func(h *Host) bool {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		for _, p := range h.offeredProfiles() {
-			if p.Name == name {
-				return true
-			}
-		}
-		return false
-	})
+func (s *Machines) offersVGPU(name string) bool {
+	return slices.ContainsFunc(s.hosts.all(), func(h *ESXi) bool { return h.graphics.offersProfile(name) })
 }
 
 // numberDevices gives new devices keys in the ranges that vCenter uses: disks from 2000, network cards from 4000, PCI
@@ -192,7 +177,7 @@ func (m *vmMethods) followUp(j *job, spec *types.VirtualMachineConfigSpec) {
 		}
 	})
 	if len(changes) > 0 {
-		m.world.update(j.ctx, m.VirtualMachine, changes...)
+		m.sim.update(j.ctx, m.VirtualMachine, changes...)
 	}
 }
 

@@ -38,30 +38,30 @@ func (m *vmMethods) relocate(j *job, spec types.VirtualMachineRelocateSpec) type
 		m.settle(j.ctx, spec)
 		return nil
 	}
-	target := m.world.host(*spec.Host)
+	target := m.machines.hosts.of(*spec.Host)
 	if target == nil {
 		return &types.ManagedObjectNotFound{Obj: *spec.Host}
 	}
-	if f := m.world.refuseMove(j.ctx, now, target); f != nil {
+	if f := refuseMove(j.ctx, now, target); f != nil {
 		m.failed(j, now, target, f)
 		return f
 	}
 	if now.on {
 		if f := m.hotMove(j, now, target); f != nil {
-			target.release(j.ctx, m.Self)
+			target.graphics.release(j.ctx, m.Self)
 			m.failed(j, now, target, f)
 			return f
 		}
-		now.host.release(j.ctx, m.Self)
+		now.host.graphics.release(j.ctx, m.Self)
 	}
 	m.settle(j.ctx, spec)
-	m.world.post(j.ctx, &types.VmMigratedEvent{VmEvent: m.eventOn(target, now), SourceHost: hostArgument(now.host.spec.Name, now.host.self),
-		SourceDatacenter: m.world.datacenter, SourceDatastore: m.world.datastore}, j.task.Info.EventChainId)
+	m.sim.post(j.ctx, &types.VmMigratedEvent{VmEvent: m.eventOn(target, now), SourceHost: hostArgument(now.host.spec.Name, now.host.self),
+		SourceDatacenter: m.sim.datacenter, SourceDatastore: m.sim.datastore}, j.task.Info.EventChainId)
 	return nil
 }
 
 // refuseMove says why a machine cannot go to a host.
-func (w *World) refuseMove(ctx *simulator.Context, now machineNow, target *Host) types.BaseMethodFault {
+func refuseMove(ctx *simulator.Context, now machineNow, target *ESXi) types.BaseMethodFault {
 	run := target.runtime(ctx)
 	if run.InMaintenanceMode || run.ConnectionState != types.HostSystemConnectionStateConnected {
 		return &types.InvalidHostState{Host: &target.self}
@@ -72,7 +72,7 @@ func (w *World) refuseMove(ctx *simulator.Context, now machineNow, target *Host)
 	if f := now.usable(ctx); f != nil {
 		return f
 	}
-	if now.directPath || (len(now.vgpus) > 0 && !w.hotMigration(ctx)) {
+	if now.directPath || (len(now.vgpus) > 0 && !hotMigration(ctx)) {
 		words := "Migration was temporarily disabled due to another migration activity. vGPU hot migration is not enabled."
 		if now.directPath {
 			words = "The virtual machine uses a DirectPath I/O device, which ties it to its host."
@@ -81,41 +81,26 @@ func (w *World) refuseMove(ctx *simulator.Context, now machineNow, target *Host)
 		f.FaultCause = &types.LocalizedMethodFault{Fault: &types.SystemErrorFault{Reason: words}, LocalizedMessage: words}
 		return f
 	}
-	if !target.fitsOn(now.vgpus) {
+	if !target.graphics.fitsOn(now.vgpus) {
 		return new(types.InsufficientGraphicsResourcesFault)
 	}
 	return nil
 }
 
-// hotMigration is the vCenter's setting vgpu.hotmigrate.enabled.
-func (w *World) hotMigration(ctx *simulator.Context) bool {
-	m, on := w.reg.OptionManager(), false
-	ctx.WithLock(m, func() {
-		for _, o := range m.Setting {
-			if v := o.GetOptionValue(); v.Key == "vgpu.hotmigrate.enabled" {
-				on, _ = v.Value.(bool)
-			}
-		}
-	})
-	return on
-}
-
 // hotMove takes the time that a vMotion takes.
-func (m *vmMethods) hotMove(j *job, now machineNow, target *Host) types.BaseMethodFault {
-	if f := target.reserve(j.ctx, m.Self, now.vgpus); f != nil {
+func (m *vmMethods) hotMove(j *job, now machineNow, target *ESXi) types.BaseMethodFault {
+	if f := target.graphics.reserve(j.ctx, m.Self, now.vgpus); f != nil {
 		return f
 	}
 	chain := j.task.Info.EventChainId
-	m.world.post(j.ctx, &types.VmBeingHotMigratedEvent{VmEvent: m.eventOn(now.host, now), DestHost: hostArgument(target.spec.Name, target.self),
-		DestDatacenter: m.world.datacenter, DestDatastore: m.world.datastore}, chain)
-	m.world.post(j.ctx, &types.VmEmigratingEvent{VmEvent: m.eventOn(now.host, now)}, chain)
+	m.sim.post(j.ctx, &types.VmBeingHotMigratedEvent{VmEvent: m.eventOn(now.host, now), DestHost: hostArgument(target.spec.Name, target.self),
+		DestDatacenter: m.sim.datacenter, DestDatastore: m.sim.datastore}, chain)
+	m.sim.post(j.ctx, &types.VmEmigratingEvent{VmEvent: m.eventOn(now.host, now)}, chain)
 	order := Order{Op: "Relocate", VM: now.name, MOID: m.Self.Value, Source: now.host.spec.Name, Target: target.spec.Name}
-	if handed, fault := m.world.External.hand(j, order); handed {
+	if handed, fault := m.machines.External.hand(j, order); handed {
 		return fault
 	}
-	now.host.mu.Lock()
-	seconds := now.host.moods.vmotionSeconds
-	now.host.mu.Unlock()
+	seconds := now.host.vmotionSeconds()
 	const steps = 20
 	for i := range int32(steps) {
 		time.Sleep(time.Duration(seconds * float64(time.Second) / steps))
@@ -130,14 +115,14 @@ func (m *vmMethods) hotMove(j *job, now machineNow, target *Host) types.BaseMeth
 	return nil
 }
 
-func (m *vmMethods) failed(j *job, now machineNow, target *Host, f types.BaseMethodFault) {
+func (m *vmMethods) failed(j *job, now machineNow, target *ESXi, f types.BaseMethodFault) {
 	reason := localized(f)
 	reason.LocalizedMessage = orText(j.words, reason.LocalizedMessage)
-	m.world.post(j.ctx, &types.VmFailedMigrateEvent{VmEvent: m.eventOn(now.host, now), DestHost: hostArgument(target.spec.Name, target.self), Reason: reason,
-		DestDatacenter: m.world.datacenter, DestDatastore: m.world.datastore}, j.task.Info.EventChainId)
+	m.sim.post(j.ctx, &types.VmFailedMigrateEvent{VmEvent: m.eventOn(now.host, now), DestHost: hostArgument(target.spec.Name, target.self), Reason: reason,
+		DestDatacenter: m.sim.datacenter, DestDatastore: m.sim.datastore}, j.task.Info.EventChainId)
 }
 
-func (m *vmMethods) eventOn(h *Host, now machineNow) types.VmEvent {
+func (m *vmMethods) eventOn(h *ESXi, now machineNow) types.VmEvent {
 	e := h.event().Event
 	e.Vm = &types.VmEventArgument{EntityEventArgument: types.EntityEventArgument{Name: now.name}, Vm: m.Self}
 	return types.VmEvent{Event: e}
@@ -145,7 +130,7 @@ func (m *vmMethods) eventOn(h *Host, now machineNow) types.VmEvent {
 
 // settle puts the machine where it belongs now: on the host, in the pool, on the datastore.
 func (m *vmMethods) settle(ctx *simulator.Context, spec types.VirtualMachineRelocateSpec) {
-	reg := m.world.reg
+	reg := m.sim.reg
 	var host, pool, store ref
 	ctx.WithLock(m.VirtualMachine, func() {
 		host = *m.Runtime.Host
@@ -158,18 +143,18 @@ func (m *vmMethods) settle(ctx *simulator.Context, spec types.VirtualMachineRelo
 	})
 	var changes []types.PropertyChange
 	if to := spec.Host; to != nil && *to != host {
-		m.world.move(ctx, m.Self, reg.Get(host), reg.Get(*to), "vm", func(r mo.Reference) []ref { return r.(*simulator.HostSystem).Vm })
+		move(ctx, m.Self, reg.Get(host), reg.Get(*to), "vm", func(r mo.Reference) []ref { return r.(*simulator.HostSystem).Vm })
 		changes = append(changes, change("runtime.host", to), change("summary.runtime.host", to))
 	}
 	if to := spec.Pool; to != nil && *to != pool && pool.Value != "" {
-		m.world.move(ctx, m.Self, reg.Get(pool), reg.Get(*to), "vm", func(r mo.Reference) []ref { return r.(*simulator.ResourcePool).Vm })
+		move(ctx, m.Self, reg.Get(pool), reg.Get(*to), "vm", func(r mo.Reference) []ref { return r.(*simulator.ResourcePool).Vm })
 		changes = append(changes, change("resourcePool", to))
 	}
 	if to := spec.Datastore; to != nil && *to != store && store.Value != "" {
-		m.world.move(ctx, m.Self, reg.Get(store), reg.Get(*to), "vm", func(r mo.Reference) []ref { return r.(*simulator.Datastore).Vm })
+		move(ctx, m.Self, reg.Get(store), reg.Get(*to), "vm", func(r mo.Reference) []ref { return r.(*simulator.Datastore).Vm })
 		changes = append(changes, change("datastore", []ref{*to}))
 	}
 	if len(changes) > 0 {
-		m.world.update(ctx, m.VirtualMachine, changes...)
+		m.sim.update(ctx, m.VirtualMachine, changes...)
 	}
 }

@@ -6,54 +6,72 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 )
 
 // restBase is where vLCM's clusters live.
 const restBase = "/api/esx/settings/clusters/"
 
+// Lifecycle answers the REST calls of image-managed clusters (vLCM).
+type Lifecycle struct {
+	sim      *Sim
+	hosts    *Hosts
+	clusters *Clusters
+
+	mu      sync.Mutex
+	counter int
+	tasks   map[string]map[string]any
+	drafts  map[ref]*imageDraft // changes of images that are not committed yet, by cluster
+}
+
+func newLifecycle(sim *Sim, hosts *Hosts, clusters *Clusters) *Lifecycle {
+	return &Lifecycle{sim: sim, hosts: hosts, clusters: clusters, tasks: map[string]map[string]any{}, drafts: map[ref]*imageDraft{}}
+}
+
 // OwnsREST says whether we answer a REST path ourselves; vcsim has one draft and one image for all clusters.
-func (*World) OwnsREST(path string) bool {
+func (*Lifecycle) OwnsREST(path string) bool {
 	return strings.HasPrefix(path, restBase) || strings.HasPrefix(path, "/api/cis/tasks/") || path == "/api/esx/settings/depot-content/components"
 }
 
 // ServeREST answers the REST calls of image-managed clusters.
-func (w *World) ServeREST(out http.ResponseWriter, r *http.Request) {
+func (s *Lifecycle) ServeREST(out http.ResponseWriter, r *http.Request) {
 	switch {
 	case strings.HasPrefix(r.URL.Path, "/api/cis/tasks/"):
-		w.restTask(out, strings.TrimPrefix(r.URL.Path, "/api/cis/tasks/"))
+		s.restTask(out, strings.TrimPrefix(r.URL.Path, "/api/cis/tasks/"))
 		return
 	case !strings.HasPrefix(r.URL.Path, restBase):
-		w.restComponents(out)
+		s.restComponents(out)
 		return
 	}
 	words := strings.Split(strings.Trim(strings.TrimPrefix(r.URL.Path, restBase), "/"), "/")
 	cluster := ref{Type: "ClusterComputeResource", Value: words[0]}
-	if w.reg.Get(cluster) == nil {
+	if s.sim.reg.Get(cluster) == nil {
 		restError(out, http.StatusNotFound, "NOT_FOUND", "The cluster '"+words[0]+"' does not exist.")
 		return
 	}
-	w.serveCluster(out, r, cluster, words)
+	s.serveCluster(out, r, cluster, words)
 }
 
 // serveCluster answers the calls to one cluster.
-func (w *World) serveCluster(out http.ResponseWriter, r *http.Request, cluster ref, words []string) {
+func (s *Lifecycle) serveCluster(out http.ResponseWriter, r *http.Request, cluster ref, words []string) {
 	area := strings.Join(words[1:min(len(words), 3)], "/")
 	switch {
 	case area == "enablement/software":
-		w.restEnablement(out, r, cluster)
+		s.restEnablement(out, r, cluster)
 	case area == "enablement/configuration":
-		restReply(out, map[string]any{"enabled": w.clusterNow(cluster).ConfigProfile})
-	case !w.clusterNow(cluster).ImageManaged:
+		restReply(out, map[string]any{"enabled": s.clusters.state(cluster).ConfigProfile})
+	case !s.clusters.state(cluster).ImageManaged:
 		restError(out, http.StatusBadRequest, "NOT_ALLOWED_IN_CURRENT_STATE", "The cluster '"+words[0]+"' is not managed with a single image.")
 	case area == "software":
-		restReply(out, w.imageOf(cluster))
+		restReply(out, s.imageOf(cluster))
 	case area == "software/components":
-		restReply(out, w.imageOf(cluster)["components"])
+		restReply(out, s.imageOf(cluster)["components"])
 	case area == "software/compliance":
-		restReply(out, w.compliance(cluster))
+		restReply(out, s.compliance(cluster))
 	case area == "software/drafts":
-		w.restDrafts(out, r, cluster, words[3:])
+		s.restDrafts(out, r, cluster, words[3:])
 	default:
 		restError(out, http.StatusNotFound, "NOT_FOUND", r.URL.Path+" is not simulated.")
 	}
@@ -79,37 +97,37 @@ func restMessage(id, text string) map[string]any {
 	return map[string]any{"id": id, "default_message": text, "localized": text, "args": []string{}}
 }
 
-func (w *World) restEnablement(out http.ResponseWriter, r *http.Request, cluster ref) {
+func (s *Lifecycle) restEnablement(out http.ResponseWriter, r *http.Request, cluster ref) {
 	switch r.Method {
 	case http.MethodGet:
-		restReply(out, map[string]any{"enabled": w.clusterNow(cluster).ImageManaged})
+		restReply(out, map[string]any{"enabled": s.clusters.state(cluster).ImageManaged})
 	case http.MethodPut:
-		w.setImageManaged(cluster, true)
-		restReply(out, w.restDone(nil, ""))
+		s.clusters.setImageManaged(cluster, true)
+		restReply(out, s.restDone(nil, ""))
 	default:
 		restError(out, http.StatusBadRequest, "UNSUPPORTED", r.Method+" is not simulated.")
 	}
 }
 
 // restDone is a task that has ended, well or with the words of a failure.
-func (w *World) restDone(result any, failure string) string {
+func (s *Lifecycle) restDone(result any, failure string) string {
 	task := map[string]any{"status": "SUCCEEDED", "result": result, "operation": "lab", "cancelable": false}
 	if failure != "" {
 		task["status"] = "FAILED"
 		task["error"] = map[string]any{"error_type": "ERROR", "messages": []any{restMessage("lab.rest", failure)}}
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.restCounter++
-	id := "lab-rest-task-" + itoa(w.restCounter)
-	w.restTasks[id] = task
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.counter++
+	id := "lab-rest-task-" + strconv.Itoa(s.counter)
+	s.tasks[id] = task
 	return id
 }
 
-func (w *World) restTask(out http.ResponseWriter, id string) {
-	w.mu.Lock()
-	task, ok := w.restTasks[id]
-	w.mu.Unlock()
+func (s *Lifecycle) restTask(out http.ResponseWriter, id string) {
+	s.mu.Lock()
+	task, ok := s.tasks[id]
+	s.mu.Unlock()
 	if !ok {
 		restError(out, http.StatusNotFound, "NOT_FOUND", "The task '"+id+"' does not exist.")
 		return
@@ -118,9 +136,9 @@ func (w *World) restTask(out http.ResponseWriter, id string) {
 }
 
 // depotComponents are the versions of each component that the description's depots hold.
-func (w *World) depotComponents() map[string][]string {
+func (s *Lifecycle) depotComponents() map[string][]string {
 	out := map[string][]string{}
-	for _, d := range w.desc.Depots {
+	for _, d := range s.sim.desc.Depots {
 		for _, v := range d.VIBs {
 			if v.Component != "" && !slices.Contains(out[v.Component], v.Version) {
 				out[v.Component] = append(out[v.Component], v.Version)
@@ -130,9 +148,9 @@ func (w *World) depotComponents() map[string][]string {
 	return out
 }
 
-func (w *World) restComponents(out http.ResponseWriter) {
+func (s *Lifecycle) restComponents(out http.ResponseWriter) {
 	list := []any{}
-	held := w.depotComponents()
+	held := s.depotComponents()
 	for _, name := range slices.Sorted(maps.Keys(held)) {
 		for _, version := range held[name] {
 			list = append(list, map[string]any{"name": name, "version": version, "display_version": version})

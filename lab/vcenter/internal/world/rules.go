@@ -6,8 +6,6 @@ import (
 	"slices"
 
 	"github.com/vmware/govmomi/simulator"
-	"github.com/vmware/govmomi/vim25/methods"
-	"github.com/vmware/govmomi/vim25/soap"
 	"github.com/vmware/govmomi/vim25/types"
 )
 
@@ -184,13 +182,10 @@ func mergeOverrides(old []types.ClusterDasVmConfigInfo, specs []types.ClusterDas
 	return out
 }
 
-// forget takes a machine that is gone out of the rules, groups and overrides of all clusters; a rule stays, even
+// forgetMachine takes a machine that is gone out of the rules, groups and overrides of all clusters; a rule stays, even
 // with one member.
-func (w *World) forget(ctx *simulator.Context, vm ref) {
-	without := func(members []ref) []ref {
-		return slices.DeleteFunc(slices.Clone(members), func(m ref) bool { return m == vm })
-	}
-	for _, o := range w.reg.AllReference("ClusterComputeResource") {
+func forgetMachine(ctx *simulator.Context, vm ref) {
+	for _, o := range ctx.Map.AllReference("ClusterComputeResource") {
 		cluster := o.(*simulator.ClusterComputeResource)
 		ctx.WithLock(cluster, func() {
 			config := *cluster.ConfigurationEx.(*types.ClusterConfigInfoEx)
@@ -199,18 +194,18 @@ func (w *World) forget(ctx *simulator.Context, vm ref) {
 				switch rule := config.Rule[i].(type) {
 				case *types.ClusterAffinityRuleSpec:
 					kept := *rule
-					kept.Vm = without(rule.Vm)
+					kept.Vm = without(rule.Vm, vm)
 					config.Rule[i] = &kept
 				case *types.ClusterAntiAffinityRuleSpec:
 					kept := *rule
-					kept.Vm = without(rule.Vm)
+					kept.Vm = without(rule.Vm, vm)
 					config.Rule[i] = &kept
 				}
 			}
 			for i := range config.Group {
 				if group, ok := config.Group[i].(*types.ClusterVmGroup); ok {
 					kept := *group
-					kept.Vm = without(group.Vm)
+					kept.Vm = without(group.Vm, vm)
 					config.Group[i] = &kept
 				}
 			}
@@ -219,13 +214,4 @@ func (w *World) forget(ctx *simulator.Context, vm ref) {
 			ctx.Update(cluster, []types.PropertyChange{change("configurationEx", &config)})
 		})
 	}
-}
-
-// UnregisterVM lets a machine that is off go, and its cluster forget it.
-func (m *vmMethods) UnregisterVM(ctx *simulator.Context, req *types.UnregisterVM) soap.HasFault {
-	body := m.VirtualMachine.UnregisterVM(ctx, req)
-	if body.(*methods.UnregisterVMBody).Fault_ == nil {
-		m.world.forget(ctx, m.Self)
-	}
-	return body
 }

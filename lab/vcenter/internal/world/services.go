@@ -2,6 +2,7 @@ package world
 
 import (
 	"slices"
+	"sync"
 
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/methods"
@@ -13,65 +14,88 @@ import (
 // serviceSystem is a host's HostServiceSystem.
 type serviceSystem struct {
 	mo.HostServiceSystem
-	host *Host
+	services *Services
 }
 
-func (h *Host) installServices(ctx *simulator.Context) {
+// Services are the services, the firewall and the clock of a host.
+type Services struct {
+	host     *Host
+	software *Software
+	graphics *Graphics
+
+	mu       sync.Mutex // guards what follows; never held while a vcsim lock is taken
+	services []types.HostService
+	rulesets []types.HostFirewallRuleset
+}
+
+// newServices runs the services of a fresh ESXi, with the description's firewall.
+func newServices(ctx *simulator.Context, h *Host, cli *executer, software *Software, graphics *Graphics) *Services {
+	s := &Services{host: h, software: software, graphics: graphics, services: stockServices()}
+	m := &serviceSystem{services: s}
+	m.Self = h.managerRef("HostServiceSystem", "serviceSystem")
+	h.entity.ConfigManager.ServiceSystem = h.manager(ctx, m)
+	clock := &dateTimeSystem{host: h}
+	clock.Self = h.managerRef("HostDateTimeSystem", "dateTimeSystem")
+	h.entity.ConfigManager.DateTimeSystem = h.manager(ctx, clock)
+	s.show(ctx)
+	s.openFirewall(ctx)
+	cli.add(s.commands())
+	return s
+}
+
+func stockServices() []types.HostService {
 	service := func(key, label, policy string, running bool, ruleset ...string) types.HostService {
 		return types.HostService{Key: key, Label: label, Policy: policy, Running: running, Ruleset: ruleset}
 	}
-	h.services = []types.HostService{
+	return []types.HostService{
 		service("DCUI", "Direct Console UI", "on", true), service("TSM", "ESXi Shell", "off", false), service("TSM-SSH", "SSH", "off", false, "sshServer"),
 		service("ntpd", "NTP Daemon", "on", true, "ntpClient"), service("ptpd", "PTP Daemon", "off", false),
 		service("slpd", "slpd", "off", false), service("vpxa", "VMware vCenter Agent", "on", true, "vpxHeartbeats"), service("xorg", "X.Org Server", "automatic", true),
 	}
-	s := &serviceSystem{host: h}
-	s.Self = h.managerRef("HostServiceSystem", "serviceSystem")
-	h.entity.ConfigManager.ServiceSystem = h.manager(ctx, s)
-	h.showServices(ctx)
 }
 
-func (h *Host) showServices(ctx *simulator.Context) {
-	h.mu.Lock()
-	list := slices.Clone(h.services)
-	if h.image.has(isGPUDaemon) {
+// show shows the services on the host and on its HostServiceSystem.
+func (s *Services) show(ctx *simulator.Context) {
+	s.mu.Lock()
+	list := slices.Clone(s.services)
+	if s.software.hasGPUDaemon() {
 		list = append(list, types.HostService{Key: "nvdGpuMgmtDaemon", Label: "NVIDIA GPU management daemon", Policy: "on", Running: true})
 	}
-	h.mu.Unlock()
+	s.mu.Unlock()
 	info := types.HostServiceInfo{Service: list}
-	h.world.update(ctx, h.world.reg.Get(*h.entity.ConfigManager.ServiceSystem), change("serviceInfo", info))
-	h.push(ctx, change("config.service", info))
+	s.host.sim.update(ctx, s.host.sim.reg.Get(*s.host.entity.ConfigManager.ServiceSystem), change("serviceInfo", info))
+	s.host.push(ctx, change("config.service", info))
 }
 
 // service changes one service by f, which says whether the service is in the right state.
-func (h *Host) service(ctx *simulator.Context, key string, f func(*types.HostService) bool) *soap.Fault {
-	if fault := h.unreachable(ctx); fault != nil {
+func (s *Services) service(ctx *simulator.Context, key string, f func(*types.HostService) bool) *soap.Fault {
+	if fault := s.host.unreachable(ctx); fault != nil {
 		return fault
 	}
-	h.mu.Lock()
-	list := slices.Clone(h.services)
-	i := slices.IndexFunc(list, func(s types.HostService) bool { return s.Key == key })
+	s.mu.Lock()
+	list := slices.Clone(s.services)
+	i := slices.IndexFunc(list, func(v types.HostService) bool { return v.Key == key })
 	fine := i >= 0 && f(&list[i])
 	if fine {
-		h.services = list
+		s.services = list
 	}
-	h.mu.Unlock()
+	s.mu.Unlock()
 	switch {
 	case i < 0:
 		return soapFault(new(types.NotFound))
 	case !fine:
 		return soapFault(new(types.InvalidState))
 	}
-	h.showServices(ctx)
+	s.show(ctx)
 	return nil
 }
 
 // StartService starts a stopped service.
 func (s *serviceSystem) StartService(ctx *simulator.Context, req *types.StartService) soap.HasFault {
 	body := new(methods.StartServiceBody)
-	body.Fault_ = s.host.service(ctx, req.Id, func(v *types.HostService) bool { was := v.Running; v.Running = true; return !was })
+	body.Fault_ = s.services.service(ctx, req.Id, func(v *types.HostService) bool { was := v.Running; v.Running = true; return !was })
 	if body.Fault_ == nil {
-		s.host.started(ctx, req.Id)
+		s.services.started(ctx, req.Id)
 		body.Res = new(types.StartServiceResponse)
 	}
 	return body
@@ -80,7 +104,7 @@ func (s *serviceSystem) StartService(ctx *simulator.Context, req *types.StartSer
 // StopService stops a running service.
 func (s *serviceSystem) StopService(ctx *simulator.Context, req *types.StopService) soap.HasFault {
 	body := new(methods.StopServiceBody)
-	body.Fault_ = s.host.service(ctx, req.Id, func(v *types.HostService) bool { was := v.Running; v.Running = false; return was })
+	body.Fault_ = s.services.service(ctx, req.Id, func(v *types.HostService) bool { was := v.Running; v.Running = false; return was })
 	if body.Fault_ == nil {
 		body.Res = new(types.StopServiceResponse)
 	}
@@ -90,17 +114,17 @@ func (s *serviceSystem) StopService(ctx *simulator.Context, req *types.StopServi
 // RestartService restarts a service; of xorg it makes the configured graphics types the active ones.
 func (s *serviceSystem) RestartService(ctx *simulator.Context, req *types.RestartService) soap.HasFault {
 	body := new(methods.RestartServiceBody)
-	body.Fault_ = s.host.service(ctx, req.Id, func(v *types.HostService) bool { v.Running = true; return true })
+	body.Fault_ = s.services.service(ctx, req.Id, func(v *types.HostService) bool { v.Running = true; return true })
 	if body.Fault_ == nil {
-		s.host.started(ctx, req.Id)
+		s.services.started(ctx, req.Id)
 		body.Res = new(types.RestartServiceResponse)
 	}
 	return body
 }
 
-func (h *Host) started(ctx *simulator.Context, key string) {
+func (s *Services) started(ctx *simulator.Context, key string) {
 	if key == "xorg" {
-		h.activateGraphics(ctx)
+		s.graphics.activate(ctx)
 	}
 }
 
@@ -111,7 +135,7 @@ func (s *serviceSystem) UpdateServicePolicy(ctx *simulator.Context, req *types.U
 		body.Fault_ = soapFault(&types.InvalidArgument{InvalidProperty: "policy"})
 		return body
 	}
-	body.Fault_ = s.host.service(ctx, req.Id, func(v *types.HostService) bool { v.Policy = req.Policy; return true })
+	body.Fault_ = s.services.service(ctx, req.Id, func(v *types.HostService) bool { v.Policy = req.Policy; return true })
 	if body.Fault_ == nil {
 		body.Res = new(types.UpdateServicePolicyResponse)
 	}

@@ -142,3 +142,16 @@ func orText(a, b string) string {
 	}
 	return b
 }
+
+// namePlaces notes what events say of datacenter and datastore.
+func (s *Sim) namePlaces(dc ref) {
+	s.datacenter = &types.DatacenterEventArgument{EntityEventArgument: s.place(dc), Datacenter: dc}
+	for _, d := range s.reg.AllReference("Datastore") {
+		s.datastore = &types.DatastoreEventArgument{EntityEventArgument: s.place(d.Reference()), Datastore: d.Reference()}
+	}
+}
+
+// place is what events say of an entity.
+func (s *Sim) place(entity ref) types.EntityEventArgument {
+	return types.EntityEventArgument{Name: s.Name(entity)}
+}

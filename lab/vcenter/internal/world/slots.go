@@ -15,12 +15,12 @@ type slot struct {
 	profile datacentre.Profile
 }
 
-// profileNamed finds a vGPU type among those that a GPU offers now. The caller holds the host's lock.
-func (h *Host) profileNamed(g datacentre.GPU, name string) (datacentre.Profile, bool) {
-	if !h.offers(g) || h.graphics.active[g.PCI] != string(types.HostGraphicsInfoGraphicsTypeSharedDirect) {
+// profileNamed finds a vGPU type among those that a GPU offers now. The caller holds the lock.
+func (s *Graphics) profileNamed(g datacentre.GPU, name string) (datacentre.Profile, bool) {
+	if !s.offers(g) || s.active[g.PCI] != string(types.HostGraphicsInfoGraphicsTypeSharedDirect) {
 		return datacentre.Profile{}, false
 	}
-	for _, p := range h.world.profilesOf(g) {
+	for _, p := range s.profilesOf(g) {
 		if p.Name == name {
 			return p, true
 		}
@@ -29,35 +29,35 @@ func (h *Host) profileNamed(g datacentre.GPU, name string) (datacentre.Profile, 
 }
 
 // room says whether a GPU has room for one more vGPU: enough memory, and one size for all unless sizes may be mixed.
-// The caller holds the host's lock.
-func (h *Host) room(g datacentre.GPU, p datacentre.Profile) bool {
+// The caller holds the lock.
+func (s *Graphics) room(g datacentre.GPU, p datacentre.Profile) bool {
 	used := p.MemoryGB << 10
-	for _, s := range h.slots[g.PCI] {
-		used += s.profile.MemoryGB << 10
-		if s.profile.MemoryGB != p.MemoryGB && p.Sharing == "timeSliced" && !h.mixed(g.PCI) {
+	for _, use := range s.slots[g.PCI] {
+		used += use.profile.MemoryGB << 10
+		if use.profile.MemoryGB != p.MemoryGB && p.Sharing == "timeSliced" && !s.mixed(g.PCI) {
 			return false
 		}
 	}
-	return used <= h.world.desc.GPUModels[g.Model].MemoryMB
+	return used <= s.host.sim.desc.GPUModels[g.Model].MemoryMB
 }
 
-func (h *Host) mixed(pci string) bool {
-	return slices.ContainsFunc(h.graphics.config.DeviceType, func(d types.HostGraphicsConfigDeviceType) bool { return d.DeviceId == pci && d.VgpuMode == "mixedSize" })
+func (s *Graphics) mixed(pci string) bool {
+	return slices.ContainsFunc(s.config.DeviceType, func(d types.HostGraphicsConfigDeviceType) bool { return d.DeviceId == pci && d.VgpuMode == "mixedSize" })
 }
 
-// pick finds the GPU for a vGPU by the host's assignment policy. The caller holds the host's lock.
-func (h *Host) pick(name string) (datacentre.GPU, datacentre.Profile, bool) {
+// pick finds the GPU for a vGPU by the host's assignment policy. The caller holds the lock.
+func (s *Graphics) pick(name string) (datacentre.GPU, datacentre.Profile, bool) {
 	var best datacentre.GPU
 	var profile datacentre.Profile
 	found := false
-	spread := h.graphics.config.SharedPassthruAssignmentPolicy == string(types.HostGraphicsConfigSharedPassthruAssignmentPolicyPerformance)
-	for _, g := range h.kit.GPUs {
-		p, offered := h.profileNamed(g, name)
-		if !offered || !h.room(g, p) {
+	spread := s.config.SharedPassthruAssignmentPolicy == string(types.HostGraphicsConfigSharedPassthruAssignmentPolicyPerformance)
+	for _, g := range s.host.kit.GPUs {
+		p, offered := s.profileNamed(g, name)
+		if !offered || !s.room(g, p) {
 			continue
 		}
-		emptier := len(h.slots[g.PCI]) < len(h.slots[best.PCI])
-		if !found || emptier == spread && len(h.slots[g.PCI]) != len(h.slots[best.PCI]) {
+		emptier := len(s.slots[g.PCI]) < len(s.slots[best.PCI])
+		if !found || emptier == spread && len(s.slots[g.PCI]) != len(s.slots[best.PCI]) {
 			best, profile, found = g, p, true
 		}
 	}
@@ -65,60 +65,60 @@ func (h *Host) pick(name string) (datacentre.GPU, datacentre.Profile, bool) {
 }
 
 // reserve takes a vGPU for each profile, all or none.
-func (h *Host) reserve(ctx *simulator.Context, vm ref, profiles []string) types.BaseMethodFault {
-	h.mu.Lock()
-	before := h.slots
-	h.slots = map[string][]slot{}
-	for pci, s := range before {
-		h.slots[pci] = slices.Clone(s)
+func (s *Graphics) reserve(ctx *simulator.Context, vm ref, profiles []string) types.BaseMethodFault {
+	s.mu.Lock()
+	before := s.slots
+	s.slots = map[string][]slot{}
+	for pci, uses := range before {
+		s.slots[pci] = slices.Clone(uses)
 	}
 	for _, name := range profiles {
-		g, p, ok := h.pick(name)
+		g, p, ok := s.pick(name)
 		if !ok {
-			h.slots = before
-			h.mu.Unlock()
+			s.slots = before
+			s.mu.Unlock()
 			return new(types.InsufficientGraphicsResourcesFault)
 		}
-		h.slots[g.PCI] = append(h.slots[g.PCI], slot{vm, p})
+		s.slots[g.PCI] = append(s.slots[g.PCI], slot{vm, p})
 	}
-	h.mu.Unlock()
+	s.mu.Unlock()
 	if len(profiles) > 0 {
-		h.showGraphics(ctx)
+		s.show(ctx)
 	}
 	return nil
 }
 
 // release gives back all vGPUs of a virtual machine.
-func (h *Host) release(ctx *simulator.Context, vm ref) {
-	h.mu.Lock()
+func (s *Graphics) release(ctx *simulator.Context, vm ref) {
+	s.mu.Lock()
 	next, changed := map[string][]slot{}, false
-	for pci, s := range h.slots {
-		next[pci] = slices.DeleteFunc(slices.Clone(s), func(x slot) bool { return x.vm == vm })
-		changed = changed || len(next[pci]) != len(s)
+	for pci, uses := range s.slots {
+		next[pci] = slices.DeleteFunc(slices.Clone(uses), func(use slot) bool { return use.vm == vm })
+		changed = changed || len(next[pci]) != len(uses)
 	}
-	h.slots = next
-	h.mu.Unlock()
+	s.slots = next
+	s.mu.Unlock()
 	if changed {
-		h.showGraphics(ctx)
+		s.show(ctx)
 	}
 }
 
 // fitsOn says whether a virtual machine's vGPUs would find room.
-func (h *Host) fitsOn(profiles []string) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	saved := h.slots
-	defer func() { h.slots = saved }()
-	h.slots = map[string][]slot{}
-	for pci, s := range saved {
-		h.slots[pci] = slices.Clone(s)
+func (s *Graphics) fitsOn(profiles []string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	saved := s.slots
+	defer func() { s.slots = saved }()
+	s.slots = map[string][]slot{}
+	for pci, uses := range saved {
+		s.slots[pci] = slices.Clone(uses)
 	}
 	for _, name := range profiles {
-		g, p, ok := h.pick(name)
+		g, p, ok := s.pick(name)
 		if !ok {
 			return false
 		}
-		h.slots[g.PCI] = append(h.slots[g.PCI], slot{profile: p})
+		s.slots[g.PCI] = append(s.slots[g.PCI], slot{profile: p})
 	}
 	return true
 }

@@ -3,8 +3,6 @@ package world
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/vmware/govmomi/object"
 	"github.com/vmware/govmomi/simulator"
@@ -24,7 +22,7 @@ func (b *builder) distributedSwitch(ctx context.Context, s datacentre.Switch) er
 		groups = append(groups, portgroupSpec(g, len(s.Uplinks)))
 	}
 	if len(groups) > 0 {
-		task, err := object.NewDistributedVirtualSwitch(b.world.client, dvs.Self).AddPortgroup(ctx, groups)
+		task, err := object.NewDistributedVirtualSwitch(b.sim.client, dvs.Self).AddPortgroup(ctx, groups)
 		if err != nil {
 			return err
 		}
@@ -32,7 +30,7 @@ func (b *builder) distributedSwitch(ctx context.Context, s datacentre.Switch) er
 			return err
 		}
 	}
-	b.world.finishSwitch(dvs)
+	finishSwitch(b.sim, dvs.Self)
 	return b.joinHosts(ctx, dvs, s)
 }
 
@@ -53,7 +51,7 @@ func (b *builder) createSwitch(ctx context.Context, s datacentre.Switch) (*simul
 	if err != nil {
 		return nil, err
 	}
-	return b.world.reg.Get(info.Result.(ref)).(*simulator.DistributedVirtualSwitch), nil
+	return b.sim.reg.Get(info.Result.(ref)).(*simulator.DistributedVirtualSwitch), nil
 }
 
 func portgroupSpec(g datacentre.Portgroup, uplinks int) types.DVPortgroupConfigSpec {
@@ -77,35 +75,19 @@ func portgroupSpec(g datacentre.Portgroup, uplinks int) types.DVPortgroupConfigS
 	}
 }
 
-// finishSwitch fills in what vcsim leaves empty when a switch is made.
-func (w *World) finishSwitch(dvs *simulator.DistributedVirtualSwitch) {
-	config := dvs.Config.(*types.VMwareDVSConfigInfo)
-	config.ConfigVersion, config.UplinkPortgroup = "1", nil
-	for _, pg := range dvs.Portgroup {
-		group := w.reg.Get(pg).(*simulator.DistributedVirtualPortgroup)
-		group.Config.ConfigVersion = "1"
-		isUplink := strings.Contains(group.Name, "-DVUplinks")
-		group.Config.Uplink = &isUplink
-		if isUplink {
-			config.UplinkPortgroup = append(config.UplinkPortgroup, pg)
-			group.Tag = []types.Tag{{Key: "SYSTEM/DVS.UPLINKPG"}}
-		}
-	}
-}
-
 // joinHosts lets every host that has one of the uplinks join the switch, and puts its vmkernel adapters on it.
 func (b *builder) joinHosts(ctx context.Context, dvs *simulator.DistributedVirtualSwitch, s datacentre.Switch) error {
 	spec := &types.VMwareDVSConfigSpec{}
-	for _, o := range b.hosts {
-		h := b.world.host(o.Reference())
+	for _, o := range b.added {
+		h := b.fabric.of(o.Reference())
 		if uplinks := h.uplinksFor(s); len(uplinks) > 0 {
-			self := h.self
+			self := o.Reference()
 			spec.Host = append(spec.Host, types.DistributedVirtualSwitchHostMemberConfigSpec{
 				Operation: string(types.ConfigSpecOperationAdd), Host: self, Backing: pnicBacking(uplinks),
 			})
 		}
 	}
-	task, err := object.NewDistributedVirtualSwitch(b.world.client, dvs.Self).Reconfigure(ctx, spec)
+	task, err := object.NewDistributedVirtualSwitch(b.sim.client, dvs.Self).Reconfigure(ctx, spec)
 	if err != nil {
 		return err
 	}
@@ -113,7 +95,7 @@ func (b *builder) joinHosts(ctx context.Context, dvs *simulator.DistributedVirtu
 		return err
 	}
 	for _, m := range spec.Host {
-		b.world.host(m.Host).placeOn(b.world.context(), dvs, s)
+		b.fabric.of(m.Host).placeOn(b.sim.context(), dvs, s)
 	}
 	return nil
 }
@@ -124,32 +106,4 @@ func pnicBacking(uplinks []string) *types.DistributedVirtualSwitchHostMemberPnic
 		backing.PnicSpec = append(backing.PnicSpec, types.DistributedVirtualSwitchHostMemberPnicSpec{PnicDevice: u})
 	}
 	return backing
-}
-
-// uplinksFor are the NICs of the host that go to a switch of the description.
-func (h *Host) uplinksFor(s datacentre.Switch) []string {
-	wanted, own := h.spec.Uplinks[s.Name]
-	if !own {
-		wanted = s.Uplinks
-	}
-	return slices.DeleteFunc(slices.Clone(wanted), func(device string) bool {
-		return !slices.ContainsFunc(h.kit.NICs, func(n datacentre.NIC) bool { return n.Device == device })
-	})
-}
-
-// placeOn puts the description's vmkernel adapters on a distributed switch.
-func (h *Host) placeOn(ctx *simulator.Context, dvs *simulator.DistributedVirtualSwitch, s datacentre.Switch) {
-	h.changeNetwork(ctx, func(*network) types.BaseMethodFault {
-		for _, v := range h.spec.Vmkernel {
-			if v.Switch != s.Name {
-				continue
-			}
-			for _, pg := range dvs.Portgroup {
-				if h.world.reg.Get(pg).(*simulator.DistributedVirtualPortgroup).Name == v.Portgroup {
-					h.placeVmkernel(v, &types.DistributedVirtualSwitchPortConnection{SwitchUuid: dvs.Uuid, PortgroupKey: pg.Value, PortKey: "0"})
-				}
-			}
-		}
-		return nil
-	})
 }

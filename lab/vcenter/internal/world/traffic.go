@@ -18,25 +18,25 @@ type Traffic struct {
 const packetBytes = 4096
 
 // grow adds traffic to the devices' counters.
-func (h *Host) grow(t Traffic) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+func (s *Network) grow(t Traffic) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	known := map[string]bool{}
-	for _, n := range h.kit.NICs {
+	for _, n := range s.host.kit.NICs {
 		known["nic/"+n.Device], known["rdma/"+n.RDMA] = true, n.RDMA != ""
 	}
 	for device := range t.RDMA {
 		if !known["rdma/"+device] {
-			return fmt.Errorf("host %s has no RDMA device %q", h.spec.Name, device)
+			return fmt.Errorf("host %s has no RDMA device %q", s.host.spec.Name, device)
 		}
 	}
 	for device := range t.NIC {
 		if !known["nic/"+device] {
-			return fmt.Errorf("host %s has no NIC %q", h.spec.Name, device)
+			return fmt.Errorf("host %s has no NIC %q", s.host.spec.Name, device)
 		}
 	}
-	h.traffic.RDMA = sum(h.traffic.RDMA, t.RDMA)
-	h.traffic.NIC = sum(h.traffic.NIC, t.NIC)
+	s.traffic.RDMA = sum(s.traffic.RDMA, t.RDMA)
+	s.traffic.NIC = sum(s.traffic.NIC, t.NIC)
 	return nil
 }
 
@@ -52,8 +52,8 @@ func sum(a, b map[string]Counters) map[string]Counters {
 }
 
 // trafficNow is a copy of the counters.
-func (h *Host) trafficNow() Traffic {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.traffic
+func (s *Network) trafficNow() Traffic {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.traffic
 }

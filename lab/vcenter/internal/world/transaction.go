@@ -41,29 +41,29 @@ func (t *transaction) live() bool {
 }
 
 // commit checks a transaction and carries it out, unless it is a dry run.
-func (h *Host) commit(ctx *simulator.Context, t *transaction) (outcome, *cliError) {
+func (s *Software) commit(ctx *simulator.Context, t *transaction) (outcome, *cliError) {
 	if t.empty() {
 		return outcome{message: saidNothing}, nil
 	}
-	if err := h.refuseTransaction(ctx, t); err != nil {
+	if err := s.refuseTransaction(ctx, t); err != nil {
 		return outcome{}, err
 	}
 	live := t.live()
 	if t.dryRun {
 		return outcome{message: saidDryRun, rebootRequired: !live}, nil
 	}
-	h.mu.Lock()
+	s.mu.Lock()
 	if live {
-		h.image = t.applied(h.image)
+		s.image = t.applied(s.image)
 	}
-	if !live && h.pending == nil {
-		h.pending = h.image
+	if !live && s.pending == nil {
+		s.pending = s.image
 	}
-	if h.pending != nil {
-		h.pending = t.applied(h.pending)
+	if s.pending != nil {
+		s.pending = t.applied(s.pending)
 	}
-	h.mu.Unlock()
-	h.showReboot(ctx)
+	s.mu.Unlock()
+	s.host.showReboot(ctx)
 	if live {
 		return outcome{message: saidDone}, nil
 	}
@@ -81,8 +81,8 @@ func (t *transaction) applied(old image) image {
 	return out
 }
 
-func (h *Host) refuseTransaction(ctx *simulator.Context, t *transaction) *cliError {
-	if err := h.refuseAcceptance(t); err != nil {
+func (s *Software) refuseTransaction(ctx *simulator.Context, t *transaction) *cliError {
+	if err := s.refuseAcceptance(t); err != nil {
 		return err
 	}
 	var installs, removes []string
@@ -95,25 +95,25 @@ func (h *Host) refuseTransaction(ctx *simulator.Context, t *transaction) *cliErr
 		removes = append(removes, id(v))
 		maintenance = maintenance || needsMaintenance(v)
 	}
-	if maintenance && !t.dryRun && !h.runtime(ctx).InMaintenanceMode && !(t.pretendMaintenance && t.live()) {
+	if maintenance && !t.dryRun && !s.host.runtime(ctx).InMaintenanceMode && !(t.pretendMaintenance && t.live()) {
 		return &cliError{lines: []string{"[MaintenanceModeError]",
 			"MaintenanceMode is required to remove: [" + strings.Join(removes, ", ") + "]; install: [" + strings.Join(installs, ", ") + "].", seeLog}}
 	}
 	if slices.ContainsFunc(t.install, func(v datacentre.VIB) bool { return isGPUDriver.MatchString(v.Name) }) {
-		if gpu := h.gpuInPassthrough(); gpu != "" {
+		if gpu := s.pci.gpuInPassthrough(); gpu != "" {
 			return &cliError{lines: []string{"[InstallationError]", "GPU " + gpu + " is in DirectPath I/O passthrough, the driver cannot be installed.", seeLog}}
 		}
 	}
 	return nil
 }
 
-func (h *Host) refuseAcceptance(t *transaction) *cliError {
+func (s *Software) refuseAcceptance(t *transaction) *cliError {
 	if t.force || t.noSigCheck {
 		return nil
 	}
-	h.mu.Lock()
-	host := h.acceptance
-	h.mu.Unlock()
+	s.mu.Lock()
+	host := s.acceptance
+	s.mu.Unlock()
 	for _, v := range t.install {
 		if rank(v.AcceptanceLevel) > rank(host) {
 			return &cliError{lines: []string{"[AcceptanceConfigError]",
@@ -122,25 +122,4 @@ func (h *Host) refuseAcceptance(t *transaction) *cliError {
 		}
 	}
 	return nil
-}
-
-// owed says whether something waits for the next boot. The caller holds the host's lock.
-func (h *Host) owed() bool {
-	if h.pending != nil {
-		return true
-	}
-	for _, p := range h.passthru {
-		if p.enabled != p.active {
-			return true
-		}
-	}
-	return false
-}
-
-// showReboot shows whether the host owes a reboot.
-func (h *Host) showReboot(ctx *simulator.Context) {
-	h.mu.Lock()
-	owed := h.owed()
-	h.mu.Unlock()
-	h.push(ctx, change("summary.rebootRequired", owed))
 }

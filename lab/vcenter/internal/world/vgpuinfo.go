@@ -1,6 +1,8 @@
 package world
 
 import (
+	"slices"
+
 	"github.com/vmware/govmomi/vim25/methods"
 	"github.com/vmware/govmomi/vim25/soap"
 	"github.com/vmware/govmomi/vim25/types"
@@ -8,16 +10,16 @@ import (
 	"dml.vsphere/lab/vcenter/internal/datacentre"
 )
 
-// deviceInfo is the GPU models that offer vGPU types. The caller holds the host's lock.
-func (h *Host) deviceInfo() []types.VirtualMachineVgpuDeviceInfo {
+// deviceInfo is the GPU models that offer vGPU types. The caller holds the lock.
+func (s *Graphics) deviceInfo() []types.VirtualMachineVgpuDeviceInfo {
 	var out []types.VirtualMachineVgpuDeviceInfo
 	seen := map[string]bool{}
-	for _, g := range h.kit.GPUs {
-		if !h.offers(g) || seen[g.Model] {
+	for _, g := range s.host.kit.GPUs {
+		if !s.offers(g) || seen[g.Model] {
 			continue
 		}
 		seen[g.Model] = true
-		m := h.world.desc.GPUModels[g.Model]
+		m := s.host.sim.desc.GPUModels[g.Model]
 		info := types.VirtualMachineVgpuDeviceInfo{DeviceName: m.Name, DeviceVendorId: vendorID(m), MaxFbSizeInGib: m.MemoryMB >> 10, MigCapable: m.MIGCapable}
 		info.Name = m.Name
 		for _, p := range m.Profiles {
@@ -38,14 +40,14 @@ func stunSeconds(gigabytes int64, megabits int64) int64 {
 	return 1 + gigabytes*13*10000/(10*megabits)
 }
 
-// profileInfo is the vGPU types the host offers. The caller holds the host's lock.
-func (h *Host) profileInfo() []types.VirtualMachineVgpuProfileInfo {
+// profileInfo is the vGPU types the host offers. The caller holds the lock.
+func (s *Graphics) profileInfo() []types.VirtualMachineVgpuProfileInfo {
 	var out []types.VirtualMachineVgpuProfileInfo
-	for _, p := range h.offeredProfiles() {
+	for _, p := range s.offeredProfiles() {
 		info := types.VirtualMachineVgpuProfileInfo{ProfileName: p.Name, FbSizeInGib: p.MemoryGB, ProfileSharing: p.Sharing, ProfileClass: p.Class}
 		info.Name = p.Name
-		for _, m := range h.kit.GPUs {
-			info.DeviceVendorId = vendorID(h.world.desc.GPUModels[m.Model])
+		for _, m := range s.host.kit.GPUs {
+			info.DeviceVendorId = vendorID(s.host.sim.desc.GPUModels[m.Model])
 		}
 		for _, megabits := range []int64{1000, 10000, 25000, 100000} {
 			estimate := types.VirtualMachineVMotionStunTimeInfo{MigrationBW: megabits, StunTime: stunSeconds(p.MemoryGB, megabits)}
@@ -59,14 +61,39 @@ func (h *Host) profileInfo() []types.VirtualMachineVgpuProfileInfo {
 
 // RetrieveVgpuDeviceInfo lists the GPU models that offer vGPU types.
 func (m *graphicsManager) RetrieveVgpuDeviceInfo(*types.RetrieveVgpuDeviceInfo) soap.HasFault {
-	m.host.mu.Lock()
-	defer m.host.mu.Unlock()
-	return &methods.RetrieveVgpuDeviceInfoBody{Res: &types.RetrieveVgpuDeviceInfoResponse{Returnval: m.host.deviceInfo()}}
+	m.graphics.mu.Lock()
+	defer m.graphics.mu.Unlock()
+	return &methods.RetrieveVgpuDeviceInfoBody{Res: &types.RetrieveVgpuDeviceInfoResponse{Returnval: m.graphics.deviceInfo()}}
 }
 
 // RetrieveVgpuProfileInfo lists the vGPU types.
 func (m *graphicsManager) RetrieveVgpuProfileInfo(*types.RetrieveVgpuProfileInfo) soap.HasFault {
-	m.host.mu.Lock()
-	defer m.host.mu.Unlock()
-	return &methods.RetrieveVgpuProfileInfoBody{Res: &types.RetrieveVgpuProfileInfoResponse{Returnval: m.host.profileInfo()}}
+	m.graphics.mu.Lock()
+	defer m.graphics.mu.Unlock()
+	return &methods.RetrieveVgpuProfileInfoBody{Res: &types.RetrieveVgpuProfileInfoResponse{Returnval: m.graphics.profileInfo()}}
+}
+
+// offer adds the vGPU types, the GPU models and the device groups that the host offers to virtual machines, each vGPU
+// type and model once.
+func (s *Graphics) offer(target *types.ConfigTarget) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.profileInfo() {
+		known := func(other types.VirtualMachineVgpuProfileInfo) bool { return other.ProfileName == p.ProfileName }
+		if slices.ContainsFunc(target.VgpuProfileInfo, known) {
+			continue
+		}
+		target.VgpuProfileInfo = append(target.VgpuProfileInfo, p)
+		target.SharedGpuPassthroughTypes = append(target.SharedGpuPassthroughTypes,
+			types.VirtualMachinePciSharedGpuPassthroughInfo{VirtualMachineTargetInfo: types.VirtualMachineTargetInfo{Name: p.ProfileName}, Vgpu: p.ProfileName})
+	}
+	for _, d := range s.deviceInfo() {
+		known := func(other types.VirtualMachineVgpuDeviceInfo) bool { return other.DeviceName == d.DeviceName }
+		if !slices.ContainsFunc(target.VgpuDeviceInfo, known) {
+			target.VgpuDeviceInfo = append(target.VgpuDeviceInfo, d)
+		}
+	}
+	for _, name := range s.host.kit.DeviceGroups {
+		target.VendorDeviceGroupInfo = append(target.VendorDeviceGroupInfo, deviceGroup(name))
+	}
 }

@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+
+	"github.com/vmware/govmomi/simulator"
 
 	"dml.vsphere/lab/vcenter/internal/datacentre"
 )
@@ -34,35 +37,101 @@ var isGPUDriver = regexp.MustCompile(`^(NVIDIA-VMware|NVD-(AIE|VGPU|VMware))`)
 // isGPUDaemon names the package of NVIDIA's monitoring daemon.
 var isGPUDaemon = regexp.MustCompile(`(?i)nvd.?gpu.?mgmt.?daemon`)
 
+// Software is the packages of a host: the image that runs and the one of the next boot.
+type Software struct {
+	host    *Host
+	modules *Modules
+	pci     *PCI
+
+	mu         sync.Mutex // guards what follows; never held while a vcsim lock is taken
+	image      image
+	pending    image // of the next boot; nil when it is the running one
+	acceptance string
+}
+
+// newSoftware installs the base packages, the drivers and the description's packages.
+func newSoftware(ctx *simulator.Context, h *Host, cli *executer, modules *Modules, pci *PCI) *Software {
+	s := &Software{host: h, modules: modules, pci: pci, image: image{}, acceptance: h.spec.AcceptanceLevel}
+	for _, v := range append(s.baseVIBs(), h.spec.VIBs...) {
+		v.AcceptanceLevel = orText(v.AcceptanceLevel, "VMwareAccepted")
+		s.image[v.Name] = v
+	}
+	m := &imageConfigManager{software: s}
+	m.Self = h.managerRef("HostImageConfigManager", "imageConfigManager")
+	h.entity.ConfigManager.ImageConfigManager = h.manager(ctx, m)
+	h.mayWait(s.waits)
+	cli.add(s.vibCommands())
+	cli.add(s.componentCommands())
+	return s
+}
+
 // baseVIBs are on every host.
-func (h *Host) baseVIBs() []datacentre.VIB {
+func (s *Software) baseVIBs() []datacentre.VIB {
 	no := false
-	build := h.world.desc.Version + "-0.0." + h.world.desc.Build
+	desc := s.host.sim.desc
+	build := desc.Version + "-0.0." + desc.Build
 	list := []datacentre.VIB{
 		{Name: "esx-base", Version: build, Vendor: "VMware", AcceptanceLevel: "VMwareCertified", Summary: "ESXi base system", Component: "ESXi", ComponentTitle: "ESXi"},
 		{Name: "esx-ui", Version: "2.18.0-23593406", Vendor: "VMware", AcceptanceLevel: "VMwareCertified", Summary: "VMware Host Client", LiveInstall: true, MaintenanceRequired: &no},
 	}
-	for _, m := range h.moduleList() {
+	for _, m := range s.modules.list() {
 		list = append(list, datacentre.VIB{Name: strings.ReplaceAll(m.name, "_", "-"), Version: m.version + "-1vmw.803.0.0.24022510", Vendor: "VMW",
 			AcceptanceLevel: "VMwareCertified", Summary: m.name + " driver"})
 	}
 	return list
 }
 
-func (h *Host) installVIBs() {
-	h.image = image{}
-	for _, v := range append(h.baseVIBs(), h.spec.VIBs...) {
-		v.AcceptanceLevel = orText(v.AcceptanceLevel, "VMwareAccepted")
-		h.image[v.Name] = v
-	}
-	h.acceptance = h.spec.AcceptanceLevel
+// images are the running image and the one of the next boot; the latter is nil when none is pending.
+func (s *Software) images() (running, pending image) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.image, s.pending
 }
 
-// images are the running image and the one of the next boot; the latter is nil when none is pending.
-func (h *Host) images() (running, pending image) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.image, h.pending
+// waits says whether packages wait for the next boot.
+func (s *Software) waits() bool {
+	_, pending := s.images()
+	return pending != nil
+}
+
+// boot makes the pending image the running one.
+func (s *Software) boot() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pending != nil {
+		s.image, s.pending = s.pending, nil
+	}
+}
+
+// gpuDriver is the running package of NVIDIA's host driver.
+func (s *Software) gpuDriver() (datacentre.VIB, bool) {
+	running, _ := s.images()
+	var driver datacentre.VIB
+	found := false
+	for _, v := range running.sorted() {
+		if isGPUDriver.MatchString(v.Name) {
+			driver, found = v, true
+		}
+	}
+	return driver, found
+}
+
+// hasGPUDaemon says whether NVIDIA's monitoring daemon is installed and running.
+func (s *Software) hasGPUDaemon() bool {
+	running, _ := s.images()
+	return running.has(isGPUDaemon)
+}
+
+// vendorComponents are the versions of the running components by name, without ESXi's own.
+func (s *Software) vendorComponents() map[string]string {
+	running, _ := s.images()
+	components := map[string]string{}
+	for _, v := range running {
+		if v.Component != "" && v.Component != "ESXi" {
+			components[v.Component] = v.Version
+		}
+	}
+	return components
 }
 
 // has says whether the image holds a package whose name matches.
@@ -117,8 +186,8 @@ func newer(a, b string) bool {
 }
 
 // depot is what the description puts under a path or URL.
-func (w *World) depot(path string) ([]datacentre.VIB, bool) {
-	for _, d := range w.desc.Depots {
+func (s *Software) depot(path string) ([]datacentre.VIB, bool) {
+	for _, d := range s.host.sim.desc.Depots {
 		if slices.Contains(d.Paths, path) || slices.Contains(d.Paths, strings.TrimPrefix(path, "file://")) {
 			var out []datacentre.VIB
 			for _, v := range d.VIBs {

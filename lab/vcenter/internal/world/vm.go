@@ -2,7 +2,7 @@ package world
 
 import (
 	"fmt"
-	"slices"
+	"sync"
 
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/mo"
@@ -10,17 +10,33 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
+// Machines are the virtual machines of the data centre.
+type Machines struct {
+	sim   *Sim
+	hosts *Hosts
+	// External is the listener that work on virtual machines may be handed to.
+	External External
+
+	mu   sync.Mutex
+	busy map[ref]bool // virtual machines with a task of ours
+}
+
+func newMachines(sim *Sim, hosts *Hosts) *Machines {
+	return &Machines{sim: sim, hosts: hosts, External: External{waiting: map[string]*order{}}, busy: map[ref]bool{}}
+}
+
 // vmMethods answers the calls to a virtual machine that vcsim takes too lightly.
 type vmMethods struct {
 	*simulator.VirtualMachine
-	world *World
+	machines *Machines
+	sim      *Sim
 }
 
 // machineNow is what our work needs to know of a virtual machine.
 type machineNow struct {
 	name       string
 	on         bool
-	host       *Host
+	host       *ESXi
 	vgpus      []string
 	directPath bool // a device that ties the machine to its host
 }
@@ -32,7 +48,7 @@ func (m *vmMethods) look(ctx *simulator.Context) machineNow {
 		now.name = m.Name
 		now.on = m.Runtime.PowerState == types.VirtualMachinePowerStatePoweredOn
 		if m.Runtime.Host != nil {
-			now.host = m.world.host(*m.Runtime.Host)
+			now.host = m.machines.hosts.of(*m.Runtime.Host)
 		}
 		for _, d := range m.Config.Hardware.Device {
 			switch x := d.(type) {
@@ -59,29 +75,29 @@ func (n machineNow) hostName() string {
 
 // run starts a task on the virtual machine; two of ours never run at the same time.
 func (m *vmMethods) run(ctx *simulator.Context, name, description string, f work) ref {
-	return m.world.start(ctx, m.VirtualMachine, name, description, func(j *job) (types.AnyType, types.BaseMethodFault) {
-		if !m.world.occupy(m.Self) {
+	return m.sim.start(ctx, m.VirtualMachine, name, description, func(j *job) (types.AnyType, types.BaseMethodFault) {
+		if !m.machines.occupy(m.Self) {
 			return nil, &types.TaskInProgress{Task: j.task.Self}
 		}
-		defer m.world.vacate(m.Self)
+		defer m.machines.vacate(m.Self)
 		return f(j)
 	})
 }
 
-func (w *World) occupy(vm ref) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.busy[vm] {
+func (s *Machines) occupy(vm ref) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.busy[vm] {
 		return false
 	}
-	w.busy[vm] = true
+	s.busy[vm] = true
 	return true
 }
 
-func (w *World) vacate(vm ref) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.busy, vm)
+func (s *Machines) vacate(vm ref) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.busy, vm)
 }
 
 // stock lets vcsim do its part and waits for it.
@@ -134,23 +150,28 @@ type MachineReport struct {
 	Extra map[string]string `json:"extra_config"`
 }
 
-// machineNamed finds a virtual machine by its name.
-func (w *World) machineNamed(name string) (*vmMethods, bool) {
-	for _, o := range w.reg.AllReference("VirtualMachine") {
-		if vm, ok := o.(*simulator.VirtualMachine); ok && w.Name(vm.Self) == name {
-			return &vmMethods{VirtualMachine: vm, world: w}, true
+// named finds a virtual machine by its name.
+func (s *Machines) named(name string) (*vmMethods, bool) {
+	for _, o := range s.sim.reg.AllReference("VirtualMachine") {
+		if vm, ok := o.(*simulator.VirtualMachine); ok && s.sim.Name(vm.Self) == name {
+			return s.methods(vm), true
 		}
 	}
 	return nil, false
 }
 
-// Machine is the state of a virtual machine now.
-func (w *World) Machine(name string) (MachineReport, bool) {
-	m, ok := w.machineNamed(name)
+// methods answers the calls to a virtual machine.
+func (s *Machines) methods(vm *simulator.VirtualMachine) *vmMethods {
+	return &vmMethods{VirtualMachine: vm, machines: s, sim: s.sim}
+}
+
+// Report is the state of a virtual machine now.
+func (s *Machines) Report(name string) (MachineReport, bool) {
+	m, ok := s.named(name)
 	if !ok {
 		return MachineReport{}, false
 	}
-	ctx := w.context()
+	ctx := s.sim.context()
 	now := m.look(ctx)
 	r := MachineReport{Name: name, MOID: m.Self.Value, Host: now.hostName(), On: now.on, VGPUs: now.vgpus, Extra: map[string]string{}}
 	ctx.WithLock(m.VirtualMachine, func() {
@@ -166,10 +187,7 @@ func (w *World) Machine(name string) (MachineReport, bool) {
 }
 
 // move takes a reference from one list and puts it into another, telling the watchers of both.
-func (w *World) move(ctx *simulator.Context, what ref, from, to mo.Reference, path string, list func(mo.Reference) []ref) {
-	without := func(refs []ref) []ref {
-		return slices.DeleteFunc(slices.Clone(refs), func(r ref) bool { return r == what })
-	}
-	ctx.WithLock(from, func() { ctx.Update(from, []types.PropertyChange{change(path, without(list(from)))}) })
-	ctx.WithLock(to, func() { ctx.Update(to, []types.PropertyChange{change(path, append(without(list(to)), what))}) })
+func move(ctx *simulator.Context, what ref, from, to mo.Reference, path string, list func(mo.Reference) []ref) {
+	ctx.WithLock(from, func() { ctx.Update(from, []types.PropertyChange{change(path, without(list(from), what))}) })
+	ctx.WithLock(to, func() { ctx.Update(to, []types.PropertyChange{change(path, append(without(list(to), what), what))}) })
 }

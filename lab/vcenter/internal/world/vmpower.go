@@ -30,11 +30,11 @@ func (m *vmMethods) powerOn(j *job, req *types.PowerOnVM_Task) (types.AnyType, t
 			return nil, new(types.InvalidState)
 		}
 		// machines of the description run from the start, whatever their host can do
-		if f := now.host.reserve(j.ctx, m.Self, now.vgpus); f != nil && m.world.built.Load() {
+		if f := now.host.graphics.reserve(j.ctx, m.Self, now.vgpus); f != nil && m.sim.built.Load() {
 			return nil, f
 		}
-		if f := m.refuseStart(j, now); f != nil && m.world.built.Load() {
-			now.host.release(j.ctx, m.Self)
+		if f := m.refuseStart(j, now); f != nil && m.sim.built.Load() {
+			now.host.graphics.release(j.ctx, m.Self)
 			return nil, f
 		}
 	}
@@ -43,8 +43,8 @@ func (m *vmMethods) powerOn(j *job, req *types.PowerOnVM_Task) (types.AnyType, t
 			func(b soap.HasFault) ref { return b.(*methods.PowerOnVM_TaskBody).Res.Returnval })
 	})
 	if fault != nil && now.host != nil {
-		now.host.release(j.ctx, m.Self)
-		m.world.unclaim(m.Self)
+		now.host.graphics.release(j.ctx, m.Self)
+		now.host.pci.release(m.Self)
 	}
 	if fault == nil {
 		m.runsSince(j.ctx, time.Now())
@@ -56,13 +56,13 @@ func (m *vmMethods) powerOn(j *job, req *types.PowerOnVM_Task) (types.AnyType, t
 // runsSince notes when the machine was powered on.
 func (m *vmMethods) runsSince(ctx *simulator.Context, when time.Time) {
 	began := when.UTC()
-	m.world.update(ctx, m.VirtualMachine, change("runtime.bootTime", began), change("summary.runtime.bootTime", began))
+	m.sim.update(ctx, m.VirtualMachine, change("runtime.bootTime", began), change("summary.runtime.bootTime", began))
 }
 
 // handOr hands an operation out, if it is to be, and then lets vcsim do its part.
 func (m *vmMethods) handOr(j *job, op string, now machineNow, then func() (types.AnyType, types.BaseMethodFault)) (types.AnyType, types.BaseMethodFault) {
 	order := Order{Op: op, VM: now.name, MOID: m.Self.Value, Source: now.hostName(), Target: now.hostName()}
-	if _, fault := m.world.External.hand(j, order); fault != nil {
+	if _, fault := m.machines.External.hand(j, order); fault != nil {
 		return nil, fault
 	}
 	return then()
@@ -95,9 +95,9 @@ func (m *vmMethods) powerOff(j *job, req *types.PowerOffVM_Task) (types.AnyType,
 // stopped is what follows when a machine no longer runs.
 func (m *vmMethods) stopped(ctx *simulator.Context, now machineNow) {
 	if now.host != nil {
-		now.host.release(ctx, m.Self)
+		now.host.graphics.release(ctx, m.Self)
+		now.host.pci.release(m.Self)
 	}
-	m.world.unclaim(m.Self)
 	m.setGuest(ctx, "", "")
 }
 
@@ -142,34 +142,18 @@ func (m *vmMethods) DestroyTask(ctx *simulator.Context, req *types.Destroy_Task)
 				func(b soap.HasFault) ref { return b.(*methods.Destroy_TaskBody).Res.Returnval })
 		})
 		if fault == nil {
-			m.world.forget(j.ctx, m.Self)
+			forgetMachine(j.ctx, m.Self)
 		}
 		return result, fault
 	})
 	return &methods.Destroy_TaskBody{Res: &types.Destroy_TaskResponse{Returnval: t}}
 }
 
-// SetGuest sets what VMware Tools in the guest tells; an empty address means that they do not run.
-func (w *World) SetGuest(name, hostname, address string) bool {
-	m, ok := w.machineNamed(name)
-	if ok {
-		m.setGuest(w.context(), hostname, address)
+// UnregisterVM lets a machine that is off go, and its cluster forget it.
+func (m *vmMethods) UnregisterVM(ctx *simulator.Context, req *types.UnregisterVM) soap.HasFault {
+	body := m.VirtualMachine.UnregisterVM(ctx, req)
+	if body.(*methods.UnregisterVMBody).Fault_ == nil {
+		forgetMachine(ctx, m.Self)
 	}
-	return ok
-}
-
-func (m *vmMethods) setGuest(ctx *simulator.Context, hostname, address string) {
-	running, state, tools := types.VirtualMachineToolsRunningStatusGuestToolsRunning, "running", types.VirtualMachineToolsStatusToolsOk
-	if address == "" {
-		running, state, tools = types.VirtualMachineToolsRunningStatusGuestToolsNotRunning, "notRunning", types.VirtualMachineToolsStatusToolsNotRunning
-	}
-	nets := []types.GuestNicInfo{}
-	if address != "" {
-		nets = append(nets, types.GuestNicInfo{Network: "VM Network", IpAddress: []string{address}, Connected: true, DeviceConfigId: 4000})
-	}
-	m.world.update(ctx, m.VirtualMachine,
-		change("guest.ipAddress", address), change("guest.hostName", hostname), change("guest.toolsRunningStatus", string(running)),
-		change("guest.guestState", state), change("guest.toolsStatus", tools), change("guest.net", nets),
-		change("summary.guest.ipAddress", address), change("summary.guest.hostName", hostname), change("summary.guest.toolsRunningStatus", string(running)),
-		change("summary.guest.toolsStatus", tools))
+	return body
 }

@@ -13,7 +13,7 @@ import (
 // networkMethods answers the calls to a host's network system that vcsim lacks.
 type networkMethods struct {
 	*simulator.HostNetworkSystem
-	host *Host
+	network *Network
 }
 
 const leastMTU, mostMTU = 1280, 9000
@@ -21,18 +21,18 @@ const leastMTU, mostMTU = 1280, 9000
 // AddVirtualNic adds a vmkernel adapter under the lowest free name.
 func (n *networkMethods) AddVirtualNic(ctx *simulator.Context, req *types.AddVirtualNic) soap.HasFault {
 	body := new(methods.AddVirtualNicBody)
-	if body.Fault_ = n.host.unreachable(ctx); body.Fault_ != nil {
+	if body.Fault_ = n.network.host.unreachable(ctx); body.Fault_ != nil {
 		return body
 	}
 	device := ""
-	fault := n.host.changeNetwork(ctx, func(net *network) types.BaseMethodFault {
-		if f := n.host.refuseVnic(net, req.Portgroup, req.Nic); f != nil {
+	fault := n.network.change(ctx, func(net *networkState) types.BaseMethodFault {
+		if f := n.network.refuseVnic(net, req.Portgroup, req.Nic); f != nil {
 			return f
 		}
 		device = net.freeDevice()
 		nic := types.HostVirtualNic{Device: device, Key: vnicKey + device, Portgroup: req.Portgroup, Spec: req.Nic}
 		nic.Spec.Portgroup = req.Portgroup
-		nic.Spec.Mac = orText(nic.Spec.Mac, n.host.mac(device))
+		nic.Spec.Mac = orText(nic.Spec.Mac, n.network.mac(device))
 		nic.Spec.NetStackInstanceKey = orText(nic.Spec.NetStackInstanceKey, "defaultTcpipStack")
 		if nic.Spec.Mtu == 0 {
 			nic.Spec.Mtu = 1500
@@ -48,8 +48,8 @@ func (n *networkMethods) AddVirtualNic(ctx *simulator.Context, req *types.AddVir
 	return body
 }
 
-// refuseVnic says what is wrong with a new adapter. The caller holds the host's lock.
-func (h *Host) refuseVnic(net *network, portgroup string, spec types.HostVirtualNicSpec) types.BaseMethodFault {
+// refuseVnic says what is wrong with a new adapter. The caller holds the lock.
+func (s *Network) refuseVnic(net *networkState, portgroup string, spec types.HostVirtualNicSpec) types.BaseMethodFault {
 	if f := refuseMTU(spec.Mtu); f != nil {
 		return f
 	}
@@ -75,7 +75,7 @@ func refuseMTU(mtu int32) types.BaseMethodFault {
 	return nil
 }
 
-func (n *network) freeDevice() string {
+func (n *networkState) freeDevice() string {
 	for i := 0; ; i++ {
 		if name := fmt.Sprintf("vmk%d", i); n.vnic(name) < 0 {
 			return name
@@ -86,10 +86,10 @@ func (n *network) freeDevice() string {
 // UpdateVirtualNic changes what the specification names and keeps the rest.
 func (n *networkMethods) UpdateVirtualNic(ctx *simulator.Context, req *types.UpdateVirtualNic) soap.HasFault {
 	body := new(methods.UpdateVirtualNicBody)
-	if body.Fault_ = n.host.unreachable(ctx); body.Fault_ != nil {
+	if body.Fault_ = n.network.host.unreachable(ctx); body.Fault_ != nil {
 		return body
 	}
-	fault := n.host.changeNetwork(ctx, func(net *network) types.BaseMethodFault {
+	fault := n.network.change(ctx, func(net *networkState) types.BaseMethodFault {
 		i := net.vnic(req.Device)
 		if i < 0 {
 			return new(types.NotFound)
@@ -130,10 +130,10 @@ func merge(nic *types.HostVirtualNic, spec types.HostVirtualNicSpec) {
 // RemoveVirtualNic removes a vmkernel adapter and its services.
 func (n *networkMethods) RemoveVirtualNic(ctx *simulator.Context, req *types.RemoveVirtualNic) soap.HasFault {
 	body := new(methods.RemoveVirtualNicBody)
-	if body.Fault_ = n.host.unreachable(ctx); body.Fault_ != nil {
+	if body.Fault_ = n.network.host.unreachable(ctx); body.Fault_ != nil {
 		return body
 	}
-	fault := n.host.changeNetwork(ctx, func(net *network) types.BaseMethodFault {
+	fault := n.network.change(ctx, func(net *networkState) types.BaseMethodFault {
 		i := net.vnic(req.Device)
 		if i < 0 {
 			return new(types.NotFound)
@@ -157,13 +157,13 @@ func (n *networkMethods) RemoveVirtualNic(ctx *simulator.Context, req *types.Rem
 // vnicManagerMethods answers the calls that give services to vmkernel adapters.
 type vnicManagerMethods struct {
 	*simulator.HostVirtualNicManager
-	host *Host
+	network *Network
 }
 
 // SelectVnicForNicType gives an adapter a service.
 func (v *vnicManagerMethods) SelectVnicForNicType(ctx *simulator.Context, req *types.SelectVnicForNicType) soap.HasFault {
 	body := new(methods.SelectVnicForNicTypeBody)
-	if body.Fault_ = v.host.unreachable(ctx); body.Fault_ != nil {
+	if body.Fault_ = v.network.host.unreachable(ctx); body.Fault_ != nil {
 		return body
 	}
 	if f := v.set(ctx, req.NicType, req.Device, true); f != nil {
@@ -177,7 +177,7 @@ func (v *vnicManagerMethods) SelectVnicForNicType(ctx *simulator.Context, req *t
 // DeselectVnicForNicType takes a service from an adapter.
 func (v *vnicManagerMethods) DeselectVnicForNicType(ctx *simulator.Context, req *types.DeselectVnicForNicType) soap.HasFault {
 	body := new(methods.DeselectVnicForNicTypeBody)
-	if body.Fault_ = v.host.unreachable(ctx); body.Fault_ != nil {
+	if body.Fault_ = v.network.host.unreachable(ctx); body.Fault_ != nil {
 		return body
 	}
 	if f := v.set(ctx, req.NicType, req.Device, false); f != nil {
@@ -189,7 +189,7 @@ func (v *vnicManagerMethods) DeselectVnicForNicType(ctx *simulator.Context, req 
 }
 
 func (v *vnicManagerMethods) set(ctx *simulator.Context, kind, device string, on bool) types.BaseMethodFault {
-	return v.host.changeNetwork(ctx, func(net *network) types.BaseMethodFault {
+	return v.network.change(ctx, func(net *networkState) types.BaseMethodFault {
 		if !slices.Contains(nicTypes, kind) {
 			return &types.InvalidArgument{InvalidProperty: "nicType"}
 		}

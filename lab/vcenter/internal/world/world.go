@@ -3,29 +3,20 @@ package world
 
 import (
 	"context"
-	"sync"
 
 	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/types"
 
 	"dml.vsphere/lab/vcenter/internal/datacentre"
 )
 
-// World holds what vcsim has no place for, and the way to vcsim.
+// World is the simulated data centre.
 type World struct {
 	*Sim
-
-	// External is the listener that work on virtual machines may be handed to.
-	External External
-
-	mu       sync.Mutex
-	hosts    map[ref]*Host
-	clusters map[ref]*clusterState
-
-	busy   map[ref]bool  // virtual machines with a task of ours
-	claims map[claim]ref // PCI devices in use, by whom
-
-	restCounter int
-	restTasks   map[string]map[string]any
+	*Lifecycle
+	hosts    *Hosts
+	clusters *Clusters
+	machines *Machines
 }
 
 // New builds the data centre of a description; Close removes its files.
@@ -34,10 +25,11 @@ func New(desc *datacentre.Datacentre) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &World{Sim: sim, hosts: map[ref]*Host{}, clusters: map[ref]*clusterState{}, restTasks: map[string]map[string]any{}, busy: map[ref]bool{}, claims: map[claim]ref{}}
-	w.External.waiting = map[string]*order{}
+	hosts := newHosts(sim)
+	clusters := newClusters(sim, hosts)
+	w := &World{Sim: sim, Lifecycle: newLifecycle(sim, hosts, clusters), hosts: hosts, clusters: clusters, machines: newMachines(sim, hosts)}
 	w.install()
-	if err := w.build(context.Background()); err != nil {
+	if err := buildInventory(context.Background(), sim, hosts, clusters, w.machines); err != nil {
 		w.Close()
 		return nil, err
 	}
@@ -51,21 +43,39 @@ func (w *World) Close() { w.model.Remove() }
 // Service is vcsim's service, to be put behind a server.
 func (w *World) Service() *simulator.Service { return w.model.Service }
 
-// host is the state of a registered host, nil when there is none.
-func (w *World) host(of ref) *Host {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.hosts[of]
-}
+// Machines are the virtual machines.
+func (w *World) Machines() *Machines { return w.machines }
+
+// HostNames are the names of all hosts, sorted.
+func (w *World) HostNames() []string { return w.hosts.names() }
 
 // HostNamed finds a host by its name.
-func (w *World) HostNamed(name string) (*Host, bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, h := range w.hosts {
-		if h.spec.Name == name {
-			return h, true
-		}
+func (w *World) HostNamed(name string) (*ESXi, bool) { return w.hosts.named(name) }
+
+// ClusterNamed finds a cluster by its name.
+func (w *World) ClusterNamed(name string) (*Cluster, bool) { return w.clusters.named(name) }
+
+// ChangeHost changes a host as if somebody else had: nothing is logged as a write.
+func (w *World) ChangeHost(h *ESXi, c HostChange) error {
+	if err := h.Apply(c); err != nil {
+		return err
 	}
-	return nil, false
+	if c.HostProfile != nil {
+		attachProfile(w.context(), h.self, *c.HostProfile)
+	}
+	return nil
+}
+
+// EndSession makes vcsim forget a session.
+func (w *World) EndSession(key string) {
+	ctx := w.context()
+	ctx.Context = context.Background()
+	w.reg.SessionManager().TerminateSession(ctx, &types.TerminateSession{SessionId: []string{key}})
+}
+
+// NeverReturns lets the next reboot of a host be its last.
+func (w *World) NeverReturns(host ref) {
+	if h := w.hosts.of(host); h != nil {
+		h.neverReturn()
+	}
 }

@@ -16,7 +16,7 @@ func (c *Control) patchHost(w http.ResponseWriter, r *http.Request) {
 	if !read(w, r, &change) {
 		return
 	}
-	if err := h.Apply(change); err != nil {
+	if err := c.world.ChangeHost(h, change); err != nil {
 		refuse(w, http.StatusBadRequest, err.Error())
 		return
 	}

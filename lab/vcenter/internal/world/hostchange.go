@@ -25,11 +25,11 @@ type HostChange struct {
 	GPULoad        map[string]*datacentre.GPULoad `json:"gpu_load"`
 }
 
-// Apply changes the host as if the world had changed it: nothing is logged as a write.
-func (h *Host) Apply(c HostChange) error {
-	ctx := h.world.context()
+// Apply changes the host as if the world had changed it: nothing is logged as a write. Host profiles are the vCenter's.
+func (h *ESXi) Apply(c HostChange) error {
+	ctx := h.sim.context()
 	if c.Alarm != nil {
-		if err := h.world.alarm(ctx, h.entity, *c.Alarm); err != nil {
+		if err := h.sim.alarm(ctx, h.entity, *c.Alarm); err != nil {
 			return err
 		}
 	}
@@ -45,37 +45,35 @@ func (h *Host) Apply(c HostChange) error {
 		}
 	}
 	h.push(ctx, changes...)
-	if c.HostProfile != nil {
-		h.world.attachProfile(ctx, h.self, *c.HostProfile)
-	}
 	if c.Traffic != nil {
-		if err := h.grow(*c.Traffic); err != nil {
+		if err := h.network.grow(*c.Traffic); err != nil {
 			return err
 		}
 	}
-	if err := h.setLoad(c.GPULoad); err != nil {
+	if err := h.graphics.setLoad(c.GPULoad); err != nil {
 		return err
 	}
-	h.moody(c)
+	h.behave(c)
 	return nil
 }
 
-func (h *Host) moody(c HostChange) {
+// behave changes how the host behaves.
+func (h *ESXi) behave(c HostChange) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if c.RebootSeconds != nil {
-		h.moods.rebootSeconds = *c.RebootSeconds
+		h.behaviour.rebootSeconds = *c.RebootSeconds
 	}
 	if c.VmotionSeconds != nil {
-		h.moods.vmotionSeconds = *c.VmotionSeconds
+		h.behaviour.vmotionSeconds = *c.VmotionSeconds
 	}
 	if c.NeverReturns != nil {
-		h.moods.neverReturns = *c.NeverReturns
+		h.behaviour.neverReturns = *c.NeverReturns
 	}
 }
 
 // connect sets the connection; a host that never returned from its reboot boots when it is connected again.
-func (h *Host) connect(ctx *simulator.Context, state types.HostSystemConnectionState) error {
+func (h *ESXi) connect(ctx *simulator.Context, state types.HostSystemConnectionState) error {
 	if !slices.Contains(state.Values(), state) {
 		return fmt.Errorf("no connection state %q", state)
 	}

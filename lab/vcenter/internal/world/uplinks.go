@@ -1,0 +1,111 @@
+package world
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"dml.vsphere/lab/vcenter/internal/datacentre"
+)
+
+// lacks is the fault of an uplink that the host does not have.
+func (s *Network) lacks(backing types.BaseDistributedVirtualSwitchHostMemberBacking) types.BaseMethodFault {
+	b, ok := backing.(*types.DistributedVirtualSwitchHostMemberPnicBacking)
+	if !ok {
+		return nil
+	}
+	for _, p := range b.PnicSpec {
+		if !slices.ContainsFunc(s.now().info.Pnic, func(n types.PhysicalNic) bool { return n.Device == p.PnicDevice }) {
+			return &types.InvalidArgument{InvalidProperty: "spec.host.backing.pnicSpec.pnicDevice"}
+		}
+	}
+	return nil
+}
+
+// join shows the switch on the host as a proxy switch with its uplinks and MTU.
+func (s *Network) join(ctx *simulator.Context, config *types.VMwareDVSConfigInfo, backing types.BaseDistributedVirtualSwitchHostMemberBacking) {
+	proxy := types.HostProxySwitch{DvsUuid: config.Uuid, DvsName: config.Name, NumPorts: 2048, ConfigNumPorts: 2048, NumPortsAvailable: 2040,
+		Mtu: config.MaxMtu, Spec: types.HostProxySwitchSpec{Backing: backing}}
+	if b, ok := backing.(*types.DistributedVirtualSwitchHostMemberPnicBacking); ok {
+		for i, p := range b.PnicSpec {
+			proxy.Pnic = append(proxy.Pnic, pnicKey+p.PnicDevice)
+			proxy.UplinkPort = append(proxy.UplinkPort, types.KeyValue{Key: strconv.Itoa(i), Value: fmt.Sprintf("%s%d", uplinkName, i+1)})
+		}
+	}
+	s.change(ctx, func(net *networkState) types.BaseMethodFault {
+		list := slices.Clone(net.info.ProxySwitch)
+		i := slices.IndexFunc(list, func(p types.HostProxySwitch) bool { return p.DvsUuid == config.Uuid })
+		if i < 0 {
+			proxy.Key = fmt.Sprintf("DvsPortset-%d", len(list))
+			list = append(list, proxy)
+		} else {
+			proxy.Key = list[i].Key
+			list[i] = proxy
+		}
+		net.info.ProxySwitch = list
+		return nil
+	})
+}
+
+func (s *Network) leave(ctx *simulator.Context, uuid string) {
+	s.change(ctx, func(net *networkState) types.BaseMethodFault {
+		net.info.ProxySwitch = slices.DeleteFunc(slices.Clone(net.info.ProxySwitch), func(p types.HostProxySwitch) bool { return p.DvsUuid == uuid })
+		return nil
+	})
+}
+
+// uplinksFor are the NICs of the host that go to a switch of the description.
+func (s *Network) uplinksFor(spec datacentre.Switch) []string {
+	wanted, own := s.host.spec.Uplinks[spec.Name]
+	if !own {
+		wanted = spec.Uplinks
+	}
+	return slices.DeleteFunc(slices.Clone(wanted), func(device string) bool {
+		return !slices.ContainsFunc(s.host.kit.NICs, func(n datacentre.NIC) bool { return n.Device == device })
+	})
+}
+
+// placeOn puts the description's vmkernel adapters on a distributed switch.
+func (s *Network) placeOn(ctx *simulator.Context, dvs *simulator.DistributedVirtualSwitch, spec datacentre.Switch) {
+	s.change(ctx, func(*networkState) types.BaseMethodFault {
+		for _, v := range s.host.spec.Vmkernel {
+			if v.Switch != spec.Name {
+				continue
+			}
+			for _, pg := range dvs.Portgroup {
+				if s.host.sim.reg.Get(pg).(*simulator.DistributedVirtualPortgroup).Name == v.Portgroup {
+					s.placeVmkernel(v, &types.DistributedVirtualSwitchPortConnection{SwitchUuid: dvs.Uuid, PortgroupKey: pg.Value, PortKey: "0"})
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// forget takes networks off the host, and off its cluster where no other host has them.
+func (s *Network) forget(ctx *simulator.Context, gone ...ref) {
+	lost := func(r ref) bool { return slices.Contains(gone, r) }
+	ctx.WithLock(s.host.entity, func() {
+		ctx.Update(s.host.entity, []types.PropertyChange{change("network", slices.DeleteFunc(slices.Clone(s.host.entity.Network), lost))})
+	})
+	cluster, ok := s.host.sim.reg.Get(*s.host.entity.Parent).(*simulator.ClusterComputeResource)
+	if !ok {
+		return
+	}
+	kept := map[ref]bool{}
+	for _, r := range cluster.Host {
+		other := s.host.sim.reg.Get(r).(*simulator.HostSystem)
+		ctx.WithLock(other, func() {
+			for _, n := range other.Network {
+				kept[n] = true
+			}
+		})
+	}
+	ctx.WithLock(cluster, func() {
+		networks := slices.DeleteFunc(slices.Clone(cluster.Network), func(r ref) bool { return lost(r) && !kept[r] })
+		ctx.Update(cluster, []types.PropertyChange{change("network", networks)})
+	})
+}
