@@ -10,8 +10,8 @@ import (
 	"github.com/vmware/govmomi/vim25/mo"
 	"github.com/vmware/govmomi/vim25/types"
 
+	"dml.vsphere/lab/vcenter/internal/esxi"
 	"dml.vsphere/lab/vcenter/internal/front"
-	"dml.vsphere/lab/vcenter/internal/world"
 )
 
 // each is a client of its own that works on one host.
@@ -89,7 +89,7 @@ func TestManyClientsAtOnce(t *testing.T) {
 		}
 	}
 	for i := range 5 {
-		var report world.HostReport
+		var report esxi.Report
 		r.control("GET", fmt.Sprintf("/hosts/esx%02d.lab", i+1), nil, &report)
 		if report.ModulesInEffect["nmlx5_core"] != "pfctx=0x08 pfcrx=0x08" || report.Maintenance {
 			t.Errorf("%+v", report)

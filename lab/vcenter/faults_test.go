@@ -11,8 +11,8 @@ import (
 	"github.com/vmware/govmomi/vim25/methods"
 	"github.com/vmware/govmomi/vim25/types"
 
+	"dml.vsphere/lab/vcenter/internal/esxi"
 	"dml.vsphere/lab/vcenter/internal/front"
-	"dml.vsphere/lab/vcenter/internal/world"
 )
 
 func (r *running) fault(rule map[string]any) {
@@ -27,7 +27,7 @@ func (r *running) setOptions(host, options string) error {
 
 func (r *running) configured(host string) string {
 	r.t.Helper()
-	var report world.HostReport
+	var report esxi.Report
 	r.control("GET", "/hosts/"+host, nil, &report)
 	return report.ModulesStored["nmlx5_core"]
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/vmware/govmomi/vim25/methods"
 	"github.com/vmware/govmomi/vim25/types"
 
+	"dml.vsphere/lab/vcenter/internal/esxi"
 	"dml.vsphere/lab/vcenter/internal/front"
-	"dml.vsphere/lab/vcenter/internal/world"
 )
 
 func (r *running) moduleSystem(host string) types.ManagedObjectReference {
@@ -40,7 +40,7 @@ func TestModuleOptionsTakeEffectAtTheNextBoot(t *testing.T) {
 	if configured.Returnval != "max_vfs=8 pfctx=0x08" {
 		t.Fatalf("configured: %q", configured.Returnval)
 	}
-	var before, after, neighbour world.HostReport
+	var before, after, neighbour esxi.Report
 	r.control("GET", "/hosts/esx01.lab", nil, &before)
 	r.reboot("esx01.lab")
 	r.control("GET", "/hosts/esx01.lab", nil, &after)

@@ -21,7 +21,7 @@ import (
 	"dml.vsphere/lab/vcenter/internal/control"
 	"dml.vsphere/lab/vcenter/internal/datacentre"
 	"dml.vsphere/lab/vcenter/internal/front"
-	"dml.vsphere/lab/vcenter/internal/world"
+	"dml.vsphere/lab/vcenter/internal/vcenter"
 )
 
 // options is what the command line says.
@@ -35,7 +35,7 @@ type options struct {
 
 // lab is a running data centre.
 type lab struct {
-	world   *world.World
+	world   *vcenter.Server
 	api     *http.Server
 	steer   *http.Server
 	Ready   readiness
@@ -62,7 +62,7 @@ func startLab(o options) (*lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := world.New(desc)
+	w, err := vcenter.New(desc)
 	if err != nil {
 		return nil, err
 	}

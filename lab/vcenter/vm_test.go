@@ -14,7 +14,7 @@ import (
 	"github.com/vmware/govmomi/vim25/mo"
 	"github.com/vmware/govmomi/vim25/types"
 
-	"dml.vsphere/lab/vcenter/internal/world"
+	"dml.vsphere/lab/vcenter/internal/vm"
 )
 
 const vgpuHosts = `
@@ -44,9 +44,9 @@ func (r *running) allowHotMigration() {
 	r.must(m.Update(r.ctx, []types.BaseOptionValue{&types.OptionValue{Key: "vgpu.hotmigrate.enabled", Value: true}}))
 }
 
-func (r *running) machine(name string) world.MachineReport {
+func (r *running) machine(name string) vm.Report {
 	r.t.Helper()
-	var report world.MachineReport
+	var report vm.Report
 	r.control("GET", "/vms/"+name, nil, &report)
 	return report
 }
@@ -131,11 +131,11 @@ func TestChecksBeforeAMove(t *testing.T) {
 }
 
 // hypervisor is a listener that keeps what it is told.
-func hypervisor(t *testing.T) (string, chan world.Order) {
+func hypervisor(t *testing.T) (string, chan vm.Order) {
 	t.Helper()
-	orders := make(chan world.Order, 8)
+	orders := make(chan vm.Order, 8)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var o world.Order
+		var o vm.Order
 		if err := json.NewDecoder(r.Body).Decode(&o); err != nil {
 			t.Error(err)
 		}
@@ -146,14 +146,14 @@ func hypervisor(t *testing.T) (string, chan world.Order) {
 }
 
 // next is the next order the listener gets.
-func (r *running) next(orders chan world.Order) world.Order {
+func (r *running) next(orders chan vm.Order) vm.Order {
 	r.t.Helper()
 	select {
 	case o := <-orders:
 		return o
 	case <-time.After(deadline):
 		r.t.Fatal("no order came")
-		return world.Order{}
+		return vm.Order{}
 	}
 }
 
@@ -161,7 +161,7 @@ func TestExternalModeEndsTasksWhenTold(t *testing.T) {
 	r := launch(t, vgpuHosts)
 	r.allowHotMigration()
 	url, orders := hypervisor(t)
-	r.control("PUT", "/external", map[string]any{"listener": url, "ops": world.Ops}, nil)
+	r.control("PUT", "/external", map[string]any{"listener": url, "ops": vm.Ops}, nil)
 	target := r.host("esx03.lab").Reference()
 	task, err := r.vm("w1").Relocate(r.ctx, types.VirtualMachineRelocateSpec{Host: &target}, types.VirtualMachineMovePriorityDefaultPriority)
 	r.must(err)

@@ -8,17 +8,17 @@ import (
 	"net/http"
 
 	"dml.vsphere/lab/vcenter/internal/front"
-	"dml.vsphere/lab/vcenter/internal/world"
+	"dml.vsphere/lab/vcenter/internal/vcenter"
 )
 
 // Control answers the control interface.
 type Control struct {
 	front *front.Front
-	world *world.World
+	world *vcenter.Server
 }
 
 // New is the handler of the control interface.
-func New(f *front.Front, w *world.World) http.Handler {
+func New(f *front.Front, w *vcenter.Server) http.Handler {
 	c := &Control{front: f, world: w}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /writes", func(w http.ResponseWriter, _ *http.Request) { reply(w, f.Log.Writes()) })

@@ -3,7 +3,8 @@ package control
 import (
 	"net/http"
 
-	"dml.vsphere/lab/vcenter/internal/world"
+	"dml.vsphere/lab/vcenter/internal/cluster"
+	"dml.vsphere/lab/vcenter/internal/esxi"
 )
 
 func (c *Control) patchHost(w http.ResponseWriter, r *http.Request) {
@@ -12,7 +13,7 @@ func (c *Control) patchHost(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotFound, "no such host: "+r.PathValue("name"))
 		return
 	}
-	var change world.HostChange
+	var change esxi.Change
 	if !read(w, r, &change) {
 		return
 	}
@@ -24,27 +25,27 @@ func (c *Control) patchHost(w http.ResponseWriter, r *http.Request) {
 }
 
 func (c *Control) cluster(w http.ResponseWriter, r *http.Request) {
-	cluster, ok := c.world.ClusterNamed(r.PathValue("name"))
+	found, ok := c.world.ClusterNamed(r.PathValue("name"))
 	if !ok {
 		refuse(w, http.StatusNotFound, "no such cluster: "+r.PathValue("name"))
 		return
 	}
-	reply(w, cluster.Report())
+	reply(w, found.Report())
 }
 
 func (c *Control) patchCluster(w http.ResponseWriter, r *http.Request) {
-	cluster, ok := c.world.ClusterNamed(r.PathValue("name"))
+	found, ok := c.world.ClusterNamed(r.PathValue("name"))
 	if !ok {
 		refuse(w, http.StatusNotFound, "no such cluster: "+r.PathValue("name"))
 		return
 	}
-	var change world.ClusterChange
+	var change cluster.Change
 	if !read(w, r, &change) {
 		return
 	}
-	if err := cluster.Apply(change); err != nil {
+	if err := found.Apply(change); err != nil {
 		refuse(w, http.StatusBadRequest, err.Error())
 		return
 	}
-	reply(w, cluster.Report())
+	reply(w, found.Report())
 }

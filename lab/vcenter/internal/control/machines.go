@@ -3,7 +3,7 @@ package control
 import (
 	"net/http"
 
-	"dml.vsphere/lab/vcenter/internal/world"
+	"dml.vsphere/lab/vcenter/internal/vm"
 )
 
 func (c *Control) external(w http.ResponseWriter, _ *http.Request) {
@@ -35,7 +35,7 @@ func (c *Control) listenNoMore(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (c *Control) news(w http.ResponseWriter, r *http.Request) {
-	var n world.News
+	var n vm.News
 	if !read(w, r, &n) {
 		return
 	}

@@ -1,0 +1,55 @@
+package cluster
+
+import (
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"dml.vsphere/lab/vcenter/internal/esxi"
+	"dml.vsphere/lab/vcenter/internal/vcsim"
+)
+
+// BrowserMethods adds GPUs and passthrough to what vcsim says a host offers to virtual machines.
+type BrowserMethods struct {
+	*simulator.EnvironmentBrowser
+	Registered *esxi.Hosts
+}
+
+// QueryConfigTarget says what the host named, or any host of the cluster, offers.
+func (e *BrowserMethods) QueryConfigTarget(ctx *simulator.Context, req *types.QueryConfigTarget) soap.HasFault {
+	body := e.EnvironmentBrowser.QueryConfigTarget(ctx, req)
+	res := body.(*methods.QueryConfigTargetBody).Res
+	if res == nil {
+		return body
+	}
+	target := *res.Returnval
+	for _, h := range e.hosts(ctx, req.Host) {
+		h.Graphics.Offer(&target)
+		h.PCI.Offer(&target)
+	}
+	return &methods.QueryConfigTargetBody{Res: &types.QueryConfigTargetResponse{Returnval: &target}}
+}
+
+func (e *BrowserMethods) hosts(ctx *simulator.Context, one *vcsim.Ref) []*esxi.Host {
+	if one != nil {
+		if h := e.Registered.Of(*one); h != nil {
+			return []*esxi.Host{h}
+		}
+		return nil
+	}
+	var out []*esxi.Host
+	for _, o := range ctx.Map.AllReference("ClusterComputeResource") {
+		cluster := o.(*simulator.ClusterComputeResource)
+		ctx.WithLock(cluster, func() {
+			if cluster.EnvironmentBrowser != nil && *cluster.EnvironmentBrowser == e.Self {
+				for _, r := range cluster.Host {
+					if h := e.Registered.Of(r); h != nil {
+						out = append(out, h)
+					}
+				}
+			}
+		})
+	}
+	return out
+}

@@ -1,0 +1,219 @@
+package cluster
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"dml.vsphere/lab/vcenter/internal/vcsim"
+)
+
+// pyVmomi says ManagedObject where govmomi says ManagedObjectReference: in the key of an override that is removed.
+func init() {
+	types.Add("ManagedObject", reflect.TypeOf((*vcsim.Ref)(nil)).Elem())
+}
+
+// refuseRules says what of a specification cannot be, before vcsim keeps a part of it. The caller holds the cluster.
+func (c *Methods) refuseRules(ctx *simulator.Context, spec *types.ClusterConfigSpecEx) types.BaseMethodFault {
+	config := c.ConfigurationEx.(*types.ClusterConfigInfoEx)
+	groups, fault := c.groupsAfter(ctx, config, spec)
+	if fault != nil {
+		return fault
+	}
+	for i := range spec.RulesSpec {
+		if f := c.refuseRule(ctx, config, &spec.RulesSpec[i], groups, fmt.Sprintf("spec.rulesSpec[%d]", i)); f != nil {
+			return f
+		}
+	}
+	var drs, das []vcsim.Ref
+	for _, o := range config.DrsVmConfig {
+		drs = append(drs, o.Key)
+	}
+	for _, o := range config.DasVmConfig {
+		das = append(das, o.Key)
+	}
+	for i, s := range spec.DrsVmConfigSpec {
+		if s.Operation != types.ArrayUpdateOperationRemove && s.Info != nil {
+			s.RemoveKey = s.Info.Key
+		}
+		if c.refuseOverride(ctx, s.ArrayUpdateSpec, s.Info != nil, drs) {
+			return invalid("spec.drsVmConfigSpec[%d]", i)
+		}
+	}
+	for i, s := range spec.DasVmConfigSpec {
+		if s.Operation != types.ArrayUpdateOperationRemove && s.Info != nil {
+			s.RemoveKey = s.Info.Key
+		}
+		if c.refuseOverride(ctx, s.ArrayUpdateSpec, s.Info != nil && s.Info.DasSettings != nil, das) {
+			return invalid("spec.dasVmConfigSpec[%d]", i)
+		}
+	}
+	return nil
+}
+
+func invalid(format string, arguments ...any) types.BaseMethodFault {
+	return &types.InvalidArgument{InvalidProperty: fmt.Sprintf(format, arguments...)}
+}
+
+// refuseOverride says whether an override of one machine cannot be; there are those that are, the machine is its key.
+func (c *Methods) refuseOverride(ctx *simulator.Context, s types.ArrayUpdateSpec, filled bool, there []vcsim.Ref) bool {
+	key, ok := s.RemoveKey.(vcsim.Ref)
+	known := ok && slices.Contains(there, key)
+	switch s.Operation {
+	case types.ArrayUpdateOperationAdd:
+		return !filled || known || !c.has(ctx, key)
+	case types.ArrayUpdateOperationEdit:
+		return !filled || !known
+	}
+	return !known
+}
+
+// groupsAfter is the groups of the cluster once those of the specification are in.
+func (c *Methods) groupsAfter(ctx *simulator.Context, config *types.ClusterConfigInfoEx, spec *types.ClusterConfigSpecEx) (map[string]bool, types.BaseMethodFault) {
+	groups := map[string]bool{}
+	for _, g := range config.Group {
+		groups[g.GetClusterGroupInfo().Name] = true
+	}
+	for i, s := range spec.GroupSpec {
+		at := fmt.Sprintf("spec.groupSpec[%d]", i)
+		if s.Operation == types.ArrayUpdateOperationRemove {
+			name, ok := s.RemoveKey.(string)
+			if !ok || !groups[name] {
+				return nil, invalid("%s.removeKey", at)
+			}
+			delete(groups, name)
+			continue
+		}
+		if s.Info == nil || groups[s.Info.GetClusterGroupInfo().Name] != (s.Operation == types.ArrayUpdateOperationEdit) {
+			return nil, invalid("%s.info.name", at)
+		}
+		if !c.hasMembers(ctx, s.Info) {
+			return nil, invalid("%s.info", at)
+		}
+		groups[s.Info.GetClusterGroupInfo().Name] = true
+	}
+	return groups, nil
+}
+
+func (c *Methods) hasMembers(ctx *simulator.Context, group types.BaseClusterGroupInfo) bool {
+	switch g := group.(type) {
+	case *types.ClusterVmGroup:
+		return c.hasAll(ctx, g.Vm)
+	case *types.ClusterHostGroup:
+		return !slices.ContainsFunc(g.Host, func(h vcsim.Ref) bool { return !slices.Contains(c.Host, h) })
+	}
+	return false
+}
+
+// refuseRule says why a rule cannot be: unknown, of machines or groups that are not there, or of a single machine.
+func (c *Methods) refuseRule(ctx *simulator.Context, config *types.ClusterConfigInfoEx, s *types.ClusterRuleSpec, groups map[string]bool, at string) types.BaseMethodFault {
+	there := func(match func(*types.ClusterRuleInfo) bool) bool {
+		return slices.ContainsFunc(config.Rule, func(r types.BaseClusterRuleInfo) bool { return match(r.GetClusterRuleInfo()) })
+	}
+	if s.Operation == types.ArrayUpdateOperationRemove {
+		key, ok := s.RemoveKey.(int32)
+		if !ok || !there(func(r *types.ClusterRuleInfo) bool { return r.Key == key }) {
+			return invalid("%s.removeKey", at)
+		}
+		return nil
+	}
+	if s.Info == nil {
+		return invalid("%s.info", at)
+	}
+	info := s.Info.GetClusterRuleInfo()
+	edited := func(r *types.ClusterRuleInfo) bool {
+		return r.Name == info.Name && (r.Key == info.Key || s.Operation == types.ArrayUpdateOperationAdd)
+	}
+	if there(edited) != (s.Operation == types.ArrayUpdateOperationEdit) {
+		return invalid("%s.info.name", at)
+	}
+	switch rule := s.Info.(type) {
+	case *types.ClusterAffinityRuleSpec:
+		return c.refuseMembers(ctx, rule.Vm, at)
+	case *types.ClusterAntiAffinityRuleSpec:
+		return c.refuseMembers(ctx, rule.Vm, at)
+	case *types.ClusterVmHostRuleInfo:
+		for _, name := range []string{rule.VmGroupName, rule.AffineHostGroupName, rule.AntiAffineHostGroupName} {
+			if name != "" && !groups[name] {
+				return invalid("%s.info", at)
+			}
+		}
+	}
+	return nil
+}
+
+func (c *Methods) refuseMembers(ctx *simulator.Context, members []vcsim.Ref, at string) types.BaseMethodFault {
+	if len(members) < 2 || !c.hasAll(ctx, members) {
+		return invalid("%s.info.vm", at)
+	}
+	return nil
+}
+
+func (c *Methods) hasAll(ctx *simulator.Context, members []vcsim.Ref) bool {
+	return !slices.ContainsFunc(members, func(vm vcsim.Ref) bool { return !c.has(ctx, vm) })
+}
+
+// has says whether a machine is on a host of the cluster.
+func (c *Methods) has(ctx *simulator.Context, vm vcsim.Ref) bool {
+	m, ok := ctx.Map.Get(vm).(*simulator.VirtualMachine)
+	return ok && m.Runtime.Host != nil && slices.Contains(c.Host, *m.Runtime.Host)
+}
+
+// mergeOverrides keeps what vcsim drops of an edited HA override: all but the restart priority.
+func mergeOverrides(old []types.ClusterDasVmConfigInfo, specs []types.ClusterDasVmConfigSpec) []types.ClusterDasVmConfigInfo {
+	out := slices.Clone(old)
+	for _, s := range specs {
+		if s.Operation != types.ArrayUpdateOperationEdit {
+			continue
+		}
+		for i := range out {
+			if out[i].Key != s.Info.Key {
+				continue
+			}
+			settings := *out[i].DasSettings
+			settings.IsolationResponse = vcsim.OrText(s.Info.DasSettings.IsolationResponse, settings.IsolationResponse)
+			if s.Info.DasSettings.VmToolsMonitoringSettings != nil {
+				settings.VmToolsMonitoringSettings = s.Info.DasSettings.VmToolsMonitoringSettings
+			}
+			out[i].DasSettings = &settings
+		}
+	}
+	return out
+}
+
+// Forget takes a machine that is gone out of the rules, groups and overrides of all clusters; a rule stays, even
+// with one member.
+func Forget(ctx *simulator.Context, vm vcsim.Ref) {
+	for _, o := range ctx.Map.AllReference("ClusterComputeResource") {
+		cluster := o.(*simulator.ClusterComputeResource)
+		ctx.WithLock(cluster, func() {
+			config := *cluster.ConfigurationEx.(*types.ClusterConfigInfoEx)
+			config.Rule, config.Group = slices.Clone(config.Rule), slices.Clone(config.Group)
+			for i := range config.Rule {
+				switch rule := config.Rule[i].(type) {
+				case *types.ClusterAffinityRuleSpec:
+					kept := *rule
+					kept.Vm = vcsim.Without(rule.Vm, vm)
+					config.Rule[i] = &kept
+				case *types.ClusterAntiAffinityRuleSpec:
+					kept := *rule
+					kept.Vm = vcsim.Without(rule.Vm, vm)
+					config.Rule[i] = &kept
+				}
+			}
+			for i := range config.Group {
+				if group, ok := config.Group[i].(*types.ClusterVmGroup); ok {
+					kept := *group
+					kept.Vm = vcsim.Without(group.Vm, vm)
+					config.Group[i] = &kept
+				}
+			}
+			config.DrsVmConfig = slices.DeleteFunc(slices.Clone(config.DrsVmConfig), func(one types.ClusterDrsVmConfigInfo) bool { return one.Key == vm })
+			config.DasVmConfig = slices.DeleteFunc(slices.Clone(config.DasVmConfig), func(one types.ClusterDasVmConfigInfo) bool { return one.Key == vm })
+			ctx.Update(cluster, []types.PropertyChange{vcsim.Change("configurationEx", &config)})
+		})
+	}
+}

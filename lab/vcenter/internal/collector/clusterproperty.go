@@ -1,0 +1,76 @@
+package collector
+
+import (
+	"slices"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/mo"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"dml.vsphere/lab/vcenter/internal/vcsim"
+)
+
+// configManaged is a property of clusters that govmomi does not know: whether a configuration profile is in force.
+const configManaged = "configManagerEnabled"
+
+// clusterSource tells the property collectors, of which vcsim makes one for each session, what vcsim does not know of
+// clusters. It lies in the registry, where a property collector finds it.
+type clusterSource struct {
+	mo.View            // vcsim asks every object for a managed object within it
+	underConfiguration func(cluster vcsim.Ref) bool
+}
+
+var clusterSourceRef = vcsim.Ref{Type: "LabClusterSource", Value: "lab-cluster-source"}
+
+// underConfiguration says whether a configuration profile is in force on a cluster.
+func underConfiguration(ctx *simulator.Context, cluster vcsim.Ref) bool {
+	return ctx.Map.Get(clusterSourceRef).(*clusterSource).underConfiguration(cluster)
+}
+
+// withoutConfigManaged takes the property out of a request for clusters, and says whether it was there.
+func withoutConfigManaged(specs []types.PropertyFilterSpec) ([]types.PropertyFilterSpec, bool) {
+	found := false
+	out := slices.Clone(specs)
+	for i := range out {
+		out[i].PropSet = slices.Clone(out[i].PropSet)
+		for j, set := range out[i].PropSet {
+			if set.Type != "ClusterComputeResource" || !slices.Contains(set.PathSet, configManaged) {
+				continue
+			}
+			found = true
+			out[i].PropSet[j].PathSet = slices.DeleteFunc(slices.Clone(set.PathSet), func(p string) bool { return p == configManaged })
+		}
+	}
+	return out, found
+}
+
+// RetrievePropertiesEx adds the property that govmomi does not know.
+func (p *propertyCollector) RetrievePropertiesEx(ctx *simulator.Context, req *types.RetrievePropertiesEx) soap.HasFault {
+	specs, wanted := withoutConfigManaged(req.SpecSet)
+	if !wanted {
+		return p.PropertyCollector.RetrievePropertiesEx(ctx, req)
+	}
+	stock := *req
+	stock.SpecSet = specs
+	body := p.PropertyCollector.RetrievePropertiesEx(ctx, &stock)
+	if res := body.(*methods.RetrievePropertiesExBody).Res; res != nil && res.Returnval != nil {
+		for i, o := range res.Returnval.Objects {
+			if o.Obj.Type == "ClusterComputeResource" {
+				res.Returnval.Objects[i].PropSet = append(o.PropSet, types.DynamicProperty{Name: configManaged, Val: underConfiguration(ctx, o.Obj)})
+			}
+		}
+	}
+	return body
+}
+
+// RetrieveProperties is the older call for the same.
+func (p *propertyCollector) RetrieveProperties(ctx *simulator.Context, req *types.RetrieveProperties) soap.HasFault {
+	body := new(methods.RetrievePropertiesBody)
+	all := p.RetrievePropertiesEx(ctx, &types.RetrievePropertiesEx{This: req.This, SpecSet: req.SpecSet})
+	if body.Fault_ = all.Fault(); body.Fault_ == nil {
+		body.Res = &types.RetrievePropertiesResponse{Returnval: all.(*methods.RetrievePropertiesExBody).Res.Returnval.Objects}
+	}
+	return body
+}

@@ -1,0 +1,85 @@
+package collector
+
+import (
+	"reflect"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25"
+	"github.com/vmware/govmomi/vim25/mo"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"dml.vsphere/lab/vcenter/internal/vcsim"
+)
+
+// propertyCollector repairs Fetch: for an unset property vcsim sends the answer of another method, which pyVmomi
+// cannot read; a vCenter sends an empty answer.
+type propertyCollector struct {
+	simulator.PropertyCollector
+	watched watched
+}
+
+type fetchResponse struct {
+	Returnval types.AnyType `xml:"returnval,omitempty,typeattr"`
+}
+
+type fetchBody struct {
+	Res    *fetchResponse `xml:"FetchResponse,omitempty"`
+	Fault_ *soap.Fault    `xml:"http://schemas.xmlsoap.org/soap/envelope/ Fault,omitempty"`
+}
+
+// Fault is part of soap.HasFault.
+func (b *fetchBody) Fault() *soap.Fault { return b.Fault_ }
+
+// Fetch reads one property. Its request is a type internal to govmomi: "any" accepts it, reflection hands it on.
+func (p *propertyCollector) Fetch(ctx *simulator.Context, req any) soap.HasFault {
+	asked := reflect.ValueOf(req).Elem()
+	if answer := p.ours(ctx, asked.FieldByName("This").Interface().(vcsim.Ref), asked.FieldByName("Prop").String()); answer != nil {
+		return answer
+	}
+	stock := reflect.ValueOf(&p.PropertyCollector).MethodByName("Fetch")
+	body := stock.Call([]reflect.Value{reflect.ValueOf(ctx), reflect.ValueOf(req)})[0].Interface().(soap.HasFault)
+	if body.Fault() != nil || fetched(body) {
+		return body
+	}
+	return &fetchBody{Res: &fetchResponse{}}
+}
+
+// ours answers what vcsim would answer wrongly: the whole service content, of which it leaves out managers that a vCenter
+// has, host profiles among them; and the property of clusters that govmomi does not know.
+func (p *propertyCollector) ours(ctx *simulator.Context, this vcsim.Ref, property string) soap.HasFault {
+	switch {
+	case this == vim25.ServiceInstance && property == "content":
+		service := ctx.Map.Get(vim25.ServiceInstance).(*simulator.ServiceInstance)
+		return &fetchBody{Res: &fetchResponse{Returnval: service.Content}}
+	case this.Type == "ClusterComputeResource" && property == configManaged:
+		return &fetchBody{Res: &fetchResponse{Returnval: underConfiguration(ctx, this)}}
+	}
+	return nil
+}
+
+// fetched says whether the answer carries a property that is set.
+func fetched(body soap.HasFault) bool {
+	res := reflect.ValueOf(body).Elem().FieldByName("Res").Elem()
+	if res.Type().Name() != "FetchResponse" {
+		return false
+	}
+	value := res.FieldByName("Returnval")
+	for value.IsValid() && (value.Kind() == reflect.Interface || value.Kind() == reflect.Pointer) {
+		value = value.Elem()
+	}
+	if !value.IsValid() {
+		return false
+	}
+	reference, ok := value.Interface().(types.ManagedObjectReference)
+	return !ok || reference.Value != ""
+}
+
+// Install puts a property collector of ours in the place of vcsim's.
+func Install(sim *vcsim.Sim, configured func(cluster vcsim.Ref) bool) {
+	content := sim.Registry.Get(vim25.ServiceInstance).(*simulator.ServiceInstance).Content
+	pc := &propertyCollector{}
+	pc.Self = content.PropertyCollector
+	sim.Registry.Put(pc)
+	sim.Registry.Put(&clusterSource{View: mo.View{Self: clusterSourceRef}, underConfiguration: configured})
+}

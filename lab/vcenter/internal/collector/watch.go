@@ -1,0 +1,142 @@
+package collector
+
+import (
+	"bytes"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/mo"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+	"github.com/vmware/govmomi/vim25/xml"
+
+	"dml.vsphere/lab/vcenter/internal/vcsim"
+)
+
+// watched is what the filters of a property collector look at. vcsim tells a watcher of "info" about a change of
+// "info.progress" by reading the object again without its lock; we hand it a copy made under the lock instead.
+type watched struct {
+	mu    sync.Mutex
+	specs map[vcsim.Ref]types.PropertyFilterSpec
+}
+
+// CreateFilter notes what a new filter looks at.
+func (p *propertyCollector) CreateFilter(ctx *simulator.Context, req *types.CreateFilter) soap.HasFault {
+	body := p.PropertyCollector.CreateFilter(ctx, req)
+	if res := body.(*methods.CreateFilterBody).Res; res != nil {
+		p.watched.mu.Lock()
+		defer p.watched.mu.Unlock()
+		if p.watched.specs == nil {
+			p.watched.specs = map[vcsim.Ref]types.PropertyFilterSpec{}
+		}
+		for old := range p.watched.specs {
+			if !slices.Contains(p.Filter, old) {
+				delete(p.watched.specs, old)
+			}
+		}
+		p.watched.specs[res.Returnval] = req.Spec
+	}
+	return body
+}
+
+// CreatePropertyCollector makes a collector of our kind.
+func (p *propertyCollector) CreatePropertyCollector(ctx *simulator.Context, _ *types.CreatePropertyCollector) soap.HasFault {
+	collector := &propertyCollector{}
+	collector.Self.Type = "PropertyCollector" // else it would be named after our type, which no client knows
+	made := ctx.Session.Put(collector).Reference()
+	return &methods.CreatePropertyCollectorBody{Res: &types.CreatePropertyCollectorResponse{Returnval: made}}
+}
+
+// WaitForUpdatesEx lets vcsim begin to listen, and then listens in its stead.
+func (p *propertyCollector) WaitForUpdatesEx(ctx *simulator.Context, req *types.WaitForUpdatesEx) soap.HasFault {
+	body := p.PropertyCollector.WaitForUpdatesEx(ctx, req)
+	if req.Version == "" {
+		ctx.Map.AddHandler(p)
+	}
+	return body
+}
+
+// UpdateObject is called under the changed object's lock.
+func (p *propertyCollector) UpdateObject(ctx *simulator.Context, o mo.Reference, changes []types.PropertyChange) {
+	p.PropertyCollector.UpdateObject(ctx, o, p.widen(o, changes))
+}
+
+// widen replaces a change of a part by a change of the whole, where only the whole is watched.
+func (p *propertyCollector) widen(o mo.Reference, changes []types.PropertyChange) []types.PropertyChange {
+	paths := p.paths()
+	var out []types.PropertyChange
+	done := map[string]bool{}
+	for _, c := range changes {
+		whole := slices.DeleteFunc(slices.Clone(paths), func(path string) bool { return path == c.Name || !strings.HasPrefix(c.Name, path+".") })
+		if len(whole) == 0 || slices.Contains(paths, c.Name) {
+			out = append(out, c)
+		}
+		for _, path := range whole {
+			if done[path] {
+				continue
+			}
+			done[path] = true
+			if value, ok := snapshot(o, path); ok {
+				out = append(out, types.PropertyChange{Name: path, Op: types.PropertyChangeOpAssign, Val: value})
+			} else {
+				out = append(out, c)
+			}
+		}
+	}
+	return out
+}
+
+// paths are the properties watched, of whatever type: a filter may name a parent type.
+func (p *propertyCollector) paths() []string {
+	p.watched.mu.Lock()
+	defer p.watched.mu.Unlock()
+	var out []string
+	for _, spec := range p.watched.specs {
+		for _, set := range spec.PropSet {
+			out = append(out, set.PathSet...)
+		}
+	}
+	return out
+}
+
+// snapshot is a deep copy of a struct within an object; false when there is no struct at the path.
+func snapshot(o mo.Reference, path string) (types.AnyType, bool) {
+	value := reflect.ValueOf(o)
+	for _, name := range strings.Split(path, ".") {
+		for value.Kind() == reflect.Pointer || value.Kind() == reflect.Interface {
+			value = value.Elem()
+		}
+		if value.Kind() != reflect.Struct {
+			return nil, false
+		}
+		value = value.FieldByName(vcsim.Capital(name))
+		if !value.IsValid() {
+			return nil, false
+		}
+	}
+	for value.Kind() == reflect.Pointer || value.Kind() == reflect.Interface {
+		value = value.Elem()
+	}
+	if value.Kind() != reflect.Struct {
+		return nil, false
+	}
+	return deepCopy(value)
+}
+
+func deepCopy(value reflect.Value) (types.AnyType, bool) {
+	var b bytes.Buffer
+	if err := xml.NewEncoder(&b).Encode(value.Interface()); err != nil {
+		return nil, false
+	}
+	copied := reflect.New(value.Type())
+	d := xml.NewDecoder(&b)
+	d.TypeFunc = types.TypeFunc()
+	if err := d.Decode(copied.Interface()); err != nil {
+		return nil, false
+	}
+	return copied.Elem().Interface(), true
+}

@@ -1,0 +1,188 @@
+package counters
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"dml.vsphere/lab/vcenter/internal/datacentre"
+	"dml.vsphere/lab/vcenter/internal/esxi"
+	"dml.vsphere/lab/vcenter/internal/vcsim"
+)
+
+const (
+	realtime       = 20 * time.Second
+	realtimeLength = time.Hour
+	// gpuLevel is the statistics level from which a vCenter keeps GPU counters, as its own list of counters says.
+	gpuLevel = 4
+)
+
+// gpuCounters are the GPU counters that are served, by the numbers that vcsim's list of counters gives them.
+var gpuCounters = map[int32]func(l datacentre.GPULoad, capacityMB int64, n int64) int64{
+	559: func(l datacentre.GPULoad, _, n int64) int64 {
+		return hundredths(l.Utilisation[at(n, len(l.Utilisation))])
+	},
+	563: func(l datacentre.GPULoad, _, _ int64) int64 { return l.MemoryMB << 10 },
+	567: func(l datacentre.GPULoad, capacityMB, _ int64) int64 {
+		return hundredths(100 * float64(l.MemoryMB) / float64(capacityMB))
+	},
+	570: func(l datacentre.GPULoad, _, _ int64) int64 { return l.Temperature },
+}
+
+func hundredths(percent float64) int64 { return int64(math.Round(100 * percent)) }
+
+func at(n int64, length int) int { return int(n % int64(length)) }
+
+// Methods is the PerformanceManager with the GPU counters of hosts; the rest is vcsim's made-up data.
+type Methods struct {
+	*simulator.PerformanceManager
+	Hosts *esxi.Hosts
+}
+
+// PerfMetricIntSeries is govmomi's type of that name, whose encoding leaves out each sample that is zero.
+type PerfMetricIntSeries struct {
+	types.PerfMetricSeries
+
+	Value []int64 `xml:"value"`
+}
+
+// Install sets the level of detail that vCenter keeps in its historical intervals.
+func Install(sim *vcsim.Sim) {
+	for _, o := range sim.Registry.AllReference("PerformanceManager") {
+		m := o.(*simulator.PerformanceManager)
+		m.HistoricalInterval = slices.Clone(m.HistoricalInterval)
+		for i := range m.HistoricalInterval {
+			m.HistoricalInterval[i].Key, m.HistoricalInterval[i].Level = int32(i+1), sim.Description.StatisticsLevel
+		}
+	}
+}
+
+// keeps says whether an interval has GPU counters: the hosts' own twenty seconds, or a historical one of level 4.
+func (m *Methods) keeps(interval int32) bool {
+	if interval == int32(realtime.Seconds()) {
+		return true
+	}
+	return slices.ContainsFunc(m.HistoricalInterval, func(i types.PerfInterval) bool {
+		return i.SamplingPeriod == interval && i.Enabled && i.Level >= gpuLevel
+	})
+}
+
+// QueryAvailablePerfMetric adds the GPU counters of a host to those that vcsim has.
+func (m *Methods) QueryAvailablePerfMetric(ctx *simulator.Context, req *types.QueryAvailablePerfMetric) soap.HasFault {
+	body := m.PerformanceManager.QueryAvailablePerfMetric(ctx, req).(*methods.QueryAvailablePerfMetricBody)
+	h := m.Hosts.Of(req.Entity)
+	anyInterval := req.IntervalId == 0
+	if h == nil || !(anyInterval || m.keeps(req.IntervalId)) {
+		return body
+	}
+	for _, g := range h.Graphics.Measured(ctx) {
+		for _, counter := range slices.Sorted(maps.Keys(gpuCounters)) {
+			body.Res.Returnval = append(body.Res.Returnval, types.PerfMetricId{CounterId: counter, Instance: g.Instance})
+		}
+	}
+	return body
+}
+
+// QueryPerf answers what asks for GPU counters of hosts; vcsim answers the rest.
+func (m *Methods) QueryPerf(ctx *simulator.Context, req *types.QueryPerf) soap.HasFault {
+	body := &methods.QueryPerfBody{Res: new(types.QueryPerfResponse)}
+	for _, q := range req.QuerySpec {
+		ours := 0
+		for _, id := range q.MetricId {
+			if _, ok := gpuCounters[id.CounterId]; ok {
+				ours++
+			}
+		}
+		h := m.Hosts.Of(q.Entity)
+		if ours == 0 || h == nil {
+			answer := m.PerformanceManager.QueryPerf(ctx, &types.QueryPerf{This: m.Self, QuerySpec: []types.PerfQuerySpec{q}}).(*methods.QueryPerfBody)
+			if answer.Fault_ != nil {
+				return answer
+			}
+			body.Res.Returnval = append(body.Res.Returnval, answer.Res.Returnval...)
+			continue
+		}
+		if bad := m.refuseQuery(q, ours); bad != "" {
+			return &methods.QueryPerfBody{Fault_: vcsim.SoapFault(&types.InvalidArgument{InvalidProperty: bad})}
+		}
+		if found := m.gpuSeries(ctx, h, q); found != nil {
+			body.Res.Returnval = append(body.Res.Returnval, found)
+		}
+	}
+	return body
+}
+
+// refuseQuery names what is wrong with a query for GPU counters. A query of GPU counters and others in one is not
+// simulated: vcsim's series have other times.
+func (m *Methods) refuseQuery(q types.PerfQuerySpec, ours int) string {
+	known := q.IntervalId == int32(realtime.Seconds()) || slices.ContainsFunc(m.HistoricalInterval, func(i types.PerfInterval) bool { return i.SamplingPeriod == q.IntervalId })
+	switch {
+	case !known:
+		return "querySpec.interval"
+	case ours != len(q.MetricId):
+		return "querySpec.metricId"
+	case q.Format != "" && q.Format != string(types.PerfFormatNormal):
+		return "querySpec.format"
+	}
+	return ""
+}
+
+// gpuSeries is the samples of one host, oldest first; nil where it has none.
+func (m *Methods) gpuSeries(ctx *simulator.Context, h *esxi.Host, q types.PerfQuerySpec) types.BasePerfEntityMetricBase {
+	gauges := h.Graphics.Measured(ctx)
+	if len(gauges) == 0 || !m.keeps(q.IntervalId) {
+		return nil
+	}
+	ticks := m.ticks(q)
+	out := &types.PerfEntityMetric{PerfEntityMetricBase: types.PerfEntityMetricBase{Entity: q.Entity}}
+	for _, n := range ticks {
+		out.SampleInfo = append(out.SampleInfo, types.PerfSampleInfo{Timestamp: time.Unix(n*int64(q.IntervalId), 0).UTC(), Interval: q.IntervalId})
+	}
+	for _, id := range q.MetricId {
+		for _, g := range gauges {
+			if id.Instance != "*" && id.Instance != g.Instance {
+				continue
+			}
+			series := &PerfMetricIntSeries{PerfMetricSeries: types.PerfMetricSeries{Id: types.PerfMetricId{CounterId: id.CounterId, Instance: g.Instance}}}
+			for _, n := range ticks {
+				series.Value = append(series.Value, gpuCounters[id.CounterId](g.Load, g.CapacityMB, n))
+			}
+			out.Value = append(out.Value, series)
+		}
+	}
+	if len(out.Value) == 0 || len(ticks) == 0 {
+		return nil
+	}
+	return out
+}
+
+// ticks are the numbers of the samples asked for: after the start, up to the end, as far back as they are kept.
+func (m *Methods) ticks(q types.PerfQuerySpec) []int64 {
+	now, length := time.Now(), realtimeLength
+	for _, i := range m.HistoricalInterval {
+		if i.SamplingPeriod == q.IntervalId {
+			length = time.Duration(i.Length) * time.Second
+		}
+	}
+	start, end := now.Add(-length), now
+	if q.StartTime != nil && q.StartTime.After(start) {
+		start = *q.StartTime
+	}
+	if q.EndTime != nil && q.EndTime.Before(end) {
+		end = *q.EndTime
+	}
+	var out []int64
+	for n := start.Unix()/int64(q.IntervalId) + 1; n <= end.Unix()/int64(q.IntervalId); n++ {
+		out = append(out, n)
+	}
+	if most := int(q.MaxSample); most > 0 && len(out) > most && q.IntervalId == int32(realtime.Seconds()) {
+		out = out[len(out)-most:]
+	}
+	return out
+}

@@ -1,0 +1,167 @@
+package dvs
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"dml.vsphere/lab/vcenter/internal/host/network"
+	"dml.vsphere/lab/vcenter/internal/vcsim"
+)
+
+// Create lets vcsim make a distributed switch, then fills in what it leaves empty.
+func Create(ctx *simulator.Context, sim *vcsim.Sim, folder *simulator.Folder, req *types.CreateDVS_Task) soap.HasFault {
+	t := sim.Start(ctx, folder, "createDVS", "Folder.createDistributedVirtualSwitch", func(j *vcsim.Job) (types.AnyType, types.BaseMethodFault) {
+		result, fault := j.StockTask(folder, func(c *simulator.Context) soap.HasFault { return folder.CreateDVSTask(c, req) })
+		if fault == nil {
+			Finish(sim, result.(vcsim.Ref))
+		}
+		return result, fault
+	})
+	return &methods.CreateDVS_TaskBody{Res: &types.CreateDVS_TaskResponse{Returnval: t}}
+}
+
+// DestroyTask removes a switch that nobody uses, with its port groups, from all hosts.
+func (d *SwitchMethods) DestroyTask(ctx *simulator.Context, req *types.Destroy_Task) soap.HasFault {
+	t := d.Sim.Start(ctx, d.DistributedVirtualSwitch, "destroy", "ManagedEntity.destroy", func(j *vcsim.Job) (types.AnyType, types.BaseMethodFault) {
+		groups := slices.Clone(d.Portgroup)
+		for _, group := range groups {
+			if f := groupInUse(j.Ctx, d.Fabric, group); f != nil {
+				return nil, f
+			}
+		}
+		for _, member := range d.config().Host {
+			d.Fabric.Of(*member.Config.Host).Leave(j.Ctx, d.Uuid)
+		}
+		for _, group := range groups {
+			if f := destroyGroup(j, d.Fabric, group); f != nil {
+				return nil, f
+			}
+		}
+		return j.StockTask(d.DistributedVirtualSwitch, func(c *simulator.Context) soap.HasFault { return d.DistributedVirtualSwitch.DestroyTask(c, req) })
+	})
+	return &methods.Destroy_TaskBody{Res: &types.Destroy_TaskResponse{Returnval: t}}
+}
+
+// PortgroupMethods answers the calls to a distributed port group that vcsim takes too lightly.
+type PortgroupMethods struct {
+	*simulator.DistributedVirtualPortgroup
+	Sim    *vcsim.Sim
+	Fabric *network.Fabric
+}
+
+// ReconfigureDVPortgroupTask checks the version and changes what the specification names; vcsim would empty the rest.
+func (p *PortgroupMethods) ReconfigureDVPortgroupTask(ctx *simulator.Context, req *types.ReconfigureDVPortgroup_Task) soap.HasFault {
+	t := p.Sim.Start(ctx, p.DistributedVirtualPortgroup, "reconfigureDvPortgroup", "dvs.DistributedVirtualPortgroup.reconfigure", func(j *vcsim.Job) (types.AnyType, types.BaseMethodFault) {
+		return nil, p.reconfigure(j.Ctx, req.Spec)
+	})
+	return &methods.ReconfigureDVPortgroup_TaskBody{Res: &types.ReconfigureDVPortgroup_TaskResponse{Returnval: t}}
+}
+
+func (p *PortgroupMethods) reconfigure(ctx *simulator.Context, spec types.DVPortgroupConfigSpec) (fault types.BaseMethodFault) {
+	ctx.WithLock(p.DistributedVirtualPortgroup, func() {
+		config := p.Config
+		if spec.ConfigVersion != "" && spec.ConfigVersion != config.ConfigVersion {
+			fault = new(types.ConcurrentAccess)
+			return
+		}
+		version, _ := strconv.Atoi(config.ConfigVersion) // a group made by a client starts at ""
+		config.ConfigVersion = strconv.Itoa(version + 1)
+		config.Name = vcsim.OrText(spec.Name, config.Name)
+		config.Description = vcsim.OrText(spec.Description, config.Description)
+		if spec.NumPorts != 0 {
+			config.NumPorts = spec.NumPorts
+		}
+		config.DefaultPortConfig = mergedPort(config.DefaultPortConfig, spec.DefaultPortConfig)
+		ctx.Update(p.DistributedVirtualPortgroup, []types.PropertyChange{vcsim.Change("config", config), vcsim.Change("name", config.Name)})
+	})
+	return fault
+}
+
+// mergedPort is the old setting with the VLAN and the teaming of the new one, where it has them.
+func mergedPort(old, base types.BaseDVPortSetting) types.BaseDVPortSetting {
+	was, known := old.(*types.VMwareDVSPortSetting)
+	spec, given := base.(*types.VMwareDVSPortSetting)
+	if !known || !given {
+		return old
+	}
+	merged := *was
+	if spec.Vlan != nil {
+		merged.Vlan = spec.Vlan
+	}
+	if spec.UplinkTeamingPolicy != nil {
+		merged.UplinkTeamingPolicy = spec.UplinkTeamingPolicy
+	}
+	return &merged
+}
+
+// DestroyTask removes a port group that nobody uses.
+func (p *PortgroupMethods) DestroyTask(ctx *simulator.Context, _ *types.Destroy_Task) soap.HasFault {
+	t := p.Sim.Start(ctx, p.DistributedVirtualPortgroup, "destroy", "ManagedEntity.destroy", func(j *vcsim.Job) (types.AnyType, types.BaseMethodFault) {
+		if f := groupInUse(j.Ctx, p.Fabric, p.Self); f != nil {
+			return nil, f
+		}
+		return nil, destroyGroup(j, p.Fabric, p.Self)
+	})
+	return &methods.Destroy_TaskBody{Res: &types.Destroy_TaskResponse{Returnval: t}}
+}
+
+// groupInUse says whether a virtual machine or a vmkernel adapter is connected to a port group.
+func groupInUse(ctx *simulator.Context, fabric *network.Fabric, group vcsim.Ref) types.BaseMethodFault {
+	used := &types.ResourceInUse{Type: group.Type, Name: group.Value}
+	for _, entity := range ctx.Map.All("VirtualMachine") {
+		vm, found := entity.(*simulator.VirtualMachine)
+		connected := false
+		if found {
+			ctx.WithLock(vm, func() { connected = slices.Contains(vm.Network, group) })
+		}
+		if connected {
+			return used
+		}
+	}
+	for _, h := range fabric.All() {
+		net := h.Now()
+		if slices.ContainsFunc(net.Info.Vnic, func(v types.HostVirtualNic) bool {
+			return v.Spec.DistributedVirtualPort != nil && v.Spec.DistributedVirtualPort.PortgroupKey == group.Value
+		}) {
+			return used
+		}
+	}
+	return nil
+}
+
+// destroyGroup removes a port group, also from the networks of hosts and clusters, where vcsim leaves it.
+func destroyGroup(j *vcsim.Job, fabric *network.Fabric, group vcsim.Ref) types.BaseMethodFault {
+	object := j.Ctx.Map.Get(group).(*simulator.DistributedVirtualPortgroup)
+	_, fault := j.StockTask(object, func(c *simulator.Context) soap.HasFault {
+		return object.DestroyTask(c, &types.Destroy_Task{This: group})
+	})
+	if fault == nil {
+		for _, h := range fabric.All() {
+			h.Forget(j.Ctx, group)
+		}
+	}
+	return fault
+}
+
+// Finish fills in what vcsim leaves empty when a switch is made.
+func Finish(sim *vcsim.Sim, made vcsim.Ref) {
+	dvs := sim.Registry.Get(made).(*simulator.DistributedVirtualSwitch)
+	config := dvs.Config.(*types.VMwareDVSConfigInfo)
+	config.ConfigVersion, config.UplinkPortgroup = "1", nil
+	for _, pg := range dvs.Portgroup {
+		group := sim.Registry.Get(pg).(*simulator.DistributedVirtualPortgroup)
+		group.Config.ConfigVersion = "1"
+		isUplink := strings.Contains(group.Name, "-DVUplinks")
+		group.Config.Uplink = &isUplink
+		if isUplink {
+			config.UplinkPortgroup = append(config.UplinkPortgroup, pg)
+			group.Tag = []types.Tag{{Key: "SYSTEM/DVS.UPLINKPG"}}
+		}
+	}
+}

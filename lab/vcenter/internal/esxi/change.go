@@ -1,0 +1,91 @@
+package esxi
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"dml.vsphere/lab/vcenter/internal/datacentre"
+	"dml.vsphere/lab/vcenter/internal/host/network"
+	"dml.vsphere/lab/vcenter/internal/vcsim"
+)
+
+// Change is what the control interface may do to a host; absent fields change nothing.
+type Change struct {
+	Alarm          *string                        `json:"alarm"`
+	Connection     *string                        `json:"connection"`
+	Maintenance    *bool                          `json:"maintenance"`
+	Quarantine     *bool                          `json:"quarantine"`
+	RebootRequired *bool                          `json:"reboot_required"`
+	RebootSeconds  *float64                       `json:"reboot_seconds"`
+	VmotionSeconds *float64                       `json:"vmotion_seconds"`
+	NeverReturns   *bool                          `json:"never_returns"`
+	HostProfile    *string                        `json:"host_profile"`
+	Traffic        *network.Traffic               `json:"traffic"`
+	GPULoad        map[string]*datacentre.GPULoad `json:"gpu_load"`
+}
+
+// Apply changes the host as if the world had changed it: nothing is logged as a write. Host profiles are the vCenter's.
+func (h *Host) Apply(c Change) error {
+	ctx := h.Sim.Context()
+	if c.Alarm != nil {
+		if err := h.Sim.Alarm(ctx, h.Entity, *c.Alarm); err != nil {
+			return err
+		}
+	}
+	if c.Connection != nil {
+		if err := h.connect(ctx, types.HostSystemConnectionState(*c.Connection)); err != nil {
+			return err
+		}
+	}
+	var changes []types.PropertyChange
+	for path, value := range map[string]*bool{"runtime.inMaintenanceMode": c.Maintenance, "runtime.inQuarantineMode": c.Quarantine, "summary.rebootRequired": c.RebootRequired} {
+		if value != nil {
+			changes = append(changes, vcsim.Change(path, *value))
+		}
+	}
+	h.Push(ctx, changes...)
+	if c.Traffic != nil {
+		if err := h.network.Grow(*c.Traffic); err != nil {
+			return err
+		}
+	}
+	if err := h.Graphics.SetLoad(c.GPULoad); err != nil {
+		return err
+	}
+	h.behave(c)
+	return nil
+}
+
+// behave changes how the host behaves.
+func (h *Host) behave(c Change) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if c.RebootSeconds != nil {
+		h.behaviour.rebootSeconds = *c.RebootSeconds
+	}
+	if c.VmotionSeconds != nil {
+		h.behaviour.vmotionSeconds = *c.VmotionSeconds
+	}
+	if c.NeverReturns != nil {
+		h.behaviour.neverReturns = *c.NeverReturns
+	}
+}
+
+// connect sets the connection; a host that never returned from its reboot boots when it is connected again.
+func (h *Host) connect(ctx *simulator.Context, state types.HostSystemConnectionState) error {
+	if !slices.Contains(state.Values(), state) {
+		return fmt.Errorf("no connection state %q", state)
+	}
+	h.mu.Lock()
+	down := h.down
+	h.mu.Unlock()
+	if state == types.HostSystemConnectionStateConnected && down {
+		h.boot(ctx)
+		return nil
+	}
+	h.Push(ctx, vcsim.Change("runtime.connectionState", state))
+	return nil
+}

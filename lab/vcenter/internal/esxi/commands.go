@@ -1,0 +1,41 @@
+package esxi
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/vmware/govmomi/simulator"
+
+	"dml.vsphere/lab/vcenter/internal/esxcli"
+)
+
+func (h *Host) addCommands(cli *esxcli.Executer) {
+	cli.Add(map[string]esxcli.Command{
+		"system.version.get":         {Run: h.version},
+		"system.stats.uptime.get":    {Run: h.uptime},
+		"system.maintenanceMode.get": {Run: h.maintenanceGet},
+	})
+}
+
+// uptime is in microseconds.
+func (h *Host) uptime(ctx *simulator.Context, _ esxcli.Values) (*esxcli.Response, *esxcli.Error) {
+	return &esxcli.Response{Kind: "long", String: fmt.Sprint(time.Since(*h.Runtime(ctx).BootTime).Microseconds())}, nil
+}
+
+func (h *Host) maintenanceGet(ctx *simulator.Context, _ esxcli.Values) (*esxcli.Response, *esxcli.Error) {
+	state := "Disabled"
+	if h.Runtime(ctx).InMaintenanceMode {
+		state = "Enabled"
+	}
+	return &esxcli.Response{Kind: "string", String: state}, nil
+}
+
+func (h *Host) version(*simulator.Context, esxcli.Values) (*esxcli.Response, *esxcli.Error) {
+	d := h.Sim.Description
+	update := "0"
+	if i := strings.LastIndex(d.Version, "."); i >= 0 {
+		update = d.Version[i+1:]
+	}
+	return esxcli.Rows("VersionGet", esxcli.Record("Product", "VMware ESXi", "Version", d.Version, "Build", "Releasebuild-"+d.Build, "Update", update, "Patch", "0")), nil
+}

@@ -1,0 +1,200 @@
+package esxi
+
+import (
+	"slices"
+	"time"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/mo"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"dml.vsphere/lab/vcenter/internal/esxcli"
+	"dml.vsphere/lab/vcenter/internal/host/network"
+	"dml.vsphere/lab/vcenter/internal/host/services"
+	"dml.vsphere/lab/vcenter/internal/options"
+	"dml.vsphere/lab/vcenter/internal/vcsim"
+)
+
+// hostMethods answers the calls to a host that vcsim lacks or takes too lightly.
+type hostMethods struct {
+	*simulator.HostSystem
+	host *Host
+}
+
+// poweredOn are the powered-on virtual machines of the host, by name.
+func (h *Host) poweredOn(ctx *simulator.Context) []string {
+	var names []string
+	for _, o := range h.Sim.Registry.AllReference("VirtualMachine") {
+		vm, ok := o.(*simulator.VirtualMachine)
+		if !ok {
+			continue
+		}
+		ctx.WithLock(vm, func() {
+			if vm.Runtime.Host != nil && *vm.Runtime.Host == h.Self && vm.Runtime.PowerState == types.VirtualMachinePowerStatePoweredOn {
+				names = append(names, vm.Name)
+			}
+		})
+	}
+	slices.Sort(names)
+	return names
+}
+
+// EnterMaintenanceModeTask waits until no virtual machine runs on the host, or until its time is up.
+func (m *hostMethods) EnterMaintenanceModeTask(ctx *simulator.Context, req *types.EnterMaintenanceMode_Task) soap.HasFault {
+	h, body := m.host, new(methods.EnterMaintenanceMode_TaskBody)
+	if body.Fault_ = h.Unreachable(ctx); body.Fault_ != nil {
+		return body
+	}
+	if m.Runtime.InMaintenanceMode {
+		body.Fault_ = vcsim.SoapFault(new(types.InvalidState))
+		return body
+	}
+	t := h.Sim.Start(ctx, m.HostSystem, "enterMaintenanceModeTask", "HostSystem.enterMaintenanceMode", func(j *vcsim.Job) (types.AnyType, types.BaseMethodFault) {
+		return nil, h.enterMaintenance(j, time.Duration(req.Timeout)*time.Second)
+	})
+	body.Res = &types.EnterMaintenanceMode_TaskResponse{Returnval: t}
+	return body
+}
+
+func (h *Host) enterMaintenance(j *vcsim.Job, timeout time.Duration) types.BaseMethodFault {
+	h.Sim.Post(j.Ctx, &types.EnteringMaintenanceModeEvent{HostEvent: h.Event()}, j.Task.Info.EventChainId)
+	j.Progress(2)
+	for begin := time.Now(); len(h.poweredOn(j.Ctx)) > 0; time.Sleep(vcsim.Poll) {
+		switch {
+		case j.Cancelled():
+			h.Sim.Post(j.Ctx, &types.CanceledHostOperationEvent{HostEvent: h.Event()}, j.Task.Info.EventChainId)
+			return new(types.RequestCanceled)
+		case !h.Connected(j.Ctx):
+			return new(types.HostNotConnected)
+		case timeout > 0 && time.Since(begin) > timeout:
+			return new(types.Timedout)
+		}
+	}
+	h.Push(j.Ctx, vcsim.Change("runtime.inMaintenanceMode", true))
+	h.Sim.Post(j.Ctx, &types.EnteredMaintenanceModeEvent{HostEvent: h.Event()}, j.Task.Info.EventChainId)
+	return nil
+}
+
+// ExitMaintenanceModeTask ends maintenance mode; it is an error when there is none to end.
+func (m *hostMethods) ExitMaintenanceModeTask(ctx *simulator.Context, _ *types.ExitMaintenanceMode_Task) soap.HasFault {
+	h, body := m.host, new(methods.ExitMaintenanceMode_TaskBody)
+	if body.Fault_ = h.Unreachable(ctx); body.Fault_ != nil {
+		return body
+	}
+	if !m.Runtime.InMaintenanceMode {
+		body.Fault_ = vcsim.SoapFault(new(types.InvalidState))
+		return body
+	}
+	t := h.Sim.Start(ctx, m.HostSystem, "exitMaintenanceModeTask", "HostSystem.exitMaintenanceMode", func(j *vcsim.Job) (types.AnyType, types.BaseMethodFault) {
+		h.Push(j.Ctx, vcsim.Change("runtime.inMaintenanceMode", false))
+		h.Sim.Post(j.Ctx, &types.ExitMaintenanceModeEvent{HostEvent: h.Event()}, j.Task.Info.EventChainId)
+		return nil, nil
+	})
+	body.Res = &types.ExitMaintenanceMode_TaskResponse{Returnval: t}
+	return body
+}
+
+// RebootHostTask ends as soon as the host goes down; the host comes back later, or never.
+func (m *hostMethods) RebootHostTask(ctx *simulator.Context, req *types.RebootHost_Task) soap.HasFault {
+	h, body := m.host, new(methods.RebootHost_TaskBody)
+	if body.Fault_ = h.Unreachable(ctx); body.Fault_ != nil {
+		return body
+	}
+	if !m.Runtime.InMaintenanceMode && !req.Force {
+		body.Fault_ = vcsim.SoapFault(new(types.InvalidState))
+		return body
+	}
+	t := h.Sim.Start(ctx, m.HostSystem, "rebootHostTask", "HostSystem.reboot", func(j *vcsim.Job) (types.AnyType, types.BaseMethodFault) {
+		go h.reboot(vcsim.Detached(j.Ctx))
+		return nil, nil
+	})
+	body.Res = &types.RebootHost_TaskResponse{Returnval: t}
+	return body
+}
+
+// reboot takes the host away for a while; what was pending is then in force.
+func (h *Host) reboot(ctx *simulator.Context) {
+	h.mu.Lock()
+	now := h.behaviour
+	h.down, h.behaviour.neverReturns = true, false
+	h.mu.Unlock()
+	h.Push(ctx, vcsim.Change("runtime.connectionState", types.HostSystemConnectionStateNotResponding))
+	h.Sim.Post(ctx, &types.HostConnectionLostEvent{HostEvent: h.Event()}, 0)
+	if now.neverReturns {
+		return
+	}
+	time.Sleep(time.Duration(now.rebootSeconds * float64(time.Second)))
+	h.boot(ctx)
+}
+
+// boot makes the pending state the running one and connects the host again.
+func (h *Host) boot(ctx *simulator.Context) {
+	h.mu.Lock()
+	h.down = false
+	h.mu.Unlock()
+	h.modules.Boot()
+	h.Software.Boot()
+	h.PCI.Boot()
+	h.Graphics.LoadDriver()
+	h.PCI.Show(ctx)
+	h.services.Show(ctx)
+	h.Graphics.Activate(ctx)
+	h.Push(ctx,
+		vcsim.Change("runtime.bootTime", h.nextBootTime(ctx)),
+		vcsim.Change("summary.rebootRequired", false),
+		vcsim.Change("runtime.connectionState", types.HostSystemConnectionStateConnected))
+	h.Sim.Post(ctx, &types.HostConnectedEvent{HostEvent: h.Event()}, 0)
+}
+
+// nextBootTime is now, but no two boots within one second: no real host does that, and clients may count in seconds.
+func (h *Host) nextBootTime(ctx *simulator.Context) time.Time {
+	now, least := time.Now().UTC(), h.Runtime(ctx).BootTime.Add(time.Second)
+	if now.Before(least) {
+		return least
+	}
+	return now
+}
+
+// QueryHostConnectionInfo is asked by clients that watch a host come back.
+func (m *hostMethods) QueryHostConnectionInfo(ctx *simulator.Context, _ *types.QueryHostConnectionInfo) soap.HasFault {
+	body := new(methods.QueryHostConnectionInfoBody)
+	if body.Fault_ = m.host.Unreachable(ctx); body.Fault_ != nil {
+		return body
+	}
+	body.Res = &types.QueryHostConnectionInfoResponse{Returnval: types.HostConnectInfo{ServerIp: m.Name, Host: m.Summary}}
+	return body
+}
+
+// RetrieveHardwareUptime is the time since the host's boot in seconds.
+func (m *hostMethods) RetrieveHardwareUptime(ctx *simulator.Context, _ *types.RetrieveHardwareUptime) soap.HasFault {
+	body := new(methods.RetrieveHardwareUptimeBody)
+	if body.Fault_ = m.host.Unreachable(ctx); body.Fault_ != nil {
+		return body
+	}
+	body.Res = &types.RetrieveHardwareUptimeResponse{Returnval: int64(time.Since(*m.Runtime.BootTime).Seconds())}
+	return body
+}
+
+// RetrieveManagedMethodExecuter gives out the host's own executer.
+func (m *hostMethods) RetrieveManagedMethodExecuter(*simulator.Context, any) soap.HasFault {
+	return esxcli.Retrieved(m.host.Host)
+}
+
+// Receiver is the object that answers the calls to the host or one of its managers, nil when vcsim does.
+func (h *Host) Receiver(object mo.Reference) mo.Reference {
+	switch o := object.(type) {
+	case *simulator.HostSystem:
+		return &hostMethods{HostSystem: o, host: h}
+	case *simulator.HostFirewallSystem:
+		return &services.FirewallMethods{HostFirewallSystem: o, Services: h.services}
+	case *simulator.HostNetworkSystem:
+		return &network.SystemMethods{HostNetworkSystem: o, Network: h.network}
+	case *simulator.HostVirtualNicManager:
+		return &network.VnicManagerMethods{HostVirtualNicManager: o, Network: h.network}
+	case *simulator.OptionManager:
+		return &options.Methods{OptionManager: o, Host: h.Host}
+	}
+	return nil
+}

@@ -1,0 +1,35 @@
+package graphics
+
+import (
+	"regexp"
+	"strconv"
+
+	"github.com/vmware/govmomi/vim25/types"
+
+	"dml.vsphere/lab/vcenter/internal/host/pci"
+)
+
+var groupName = regexp.MustCompile(`^Nvidia:(\d+)@([\w-]+)`)
+
+// deviceGroup is a group of linked vGPUs as a host offers it: Nvidia:2@grid_a100-40c%NVLink is two of that type.
+func deviceGroup(name string) types.VirtualMachineVendorDeviceGroupInfo {
+	group := types.VirtualMachineVendorDeviceGroupInfo{DeviceGroupName: name, DeviceGroupDescription: "vGPUs connected by NVLink"}
+	group.Name = name
+	parts := groupName.FindStringSubmatch(name)
+	if parts == nil {
+		return group
+	}
+	count, err := strconv.Atoi(parts[1])
+	if err != nil {
+		return group
+	}
+	for i := range int32(count) {
+		device := &types.VirtualPCIPassthrough{VirtualDevice: types.VirtualDevice{
+			Backing:         &types.VirtualPCIPassthroughVmiopBackingInfo{Vgpu: parts[2]},
+			DeviceGroupInfo: &types.VirtualDeviceDeviceGroupInfo{SequenceId: i},
+		}}
+		group.ComponentDeviceInfo = append(group.ComponentDeviceInfo, types.VirtualMachineVendorDeviceGroupInfoComponentDeviceInfo{
+			Type: string(types.VirtualMachineVendorDeviceGroupInfoComponentDeviceInfoComponentTypeNvidiaVgpu), VendorName: pci.NVIDIA, DeviceName: parts[2], Device: device})
+	}
+	return group
+}

@@ -1,0 +1,230 @@
+package graphics
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/mo"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"dml.vsphere/lab/vcenter/internal/datacentre"
+	"dml.vsphere/lab/vcenter/internal/esxcli"
+	"dml.vsphere/lab/vcenter/internal/host"
+	"dml.vsphere/lab/vcenter/internal/host/modules"
+	"dml.vsphere/lab/vcenter/internal/host/pci"
+	"dml.vsphere/lab/vcenter/internal/host/software"
+	"dml.vsphere/lab/vcenter/internal/vcsim"
+)
+
+// System is the GPUs of a host: the configured graphics types, the active ones, and the vGPUs in use.
+type System struct {
+	host     *host.Host
+	modules  *modules.System
+	pci      *pci.System
+	software *software.System
+
+	mu     sync.Mutex // guards what follows; never held while a vcsim lock is taken
+	config types.HostGraphicsConfig
+	active map[string]string             // graphics types since the last boot or restart of xorg, by PCI address
+	loaded bool                          // NVIDIA's driver runs
+	slots  map[string][]slot             // vGPUs in use, by PCI address
+	loads  map[string]datacentre.GPULoad // by PCI address; a GPU that is missing is not measured
+}
+
+// graphicsManager is a host's HostGraphicsManager.
+type graphicsManager struct {
+	mo.HostGraphicsManager
+	graphics *System
+}
+
+// New activates the description's configuration.
+func New(ctx *simulator.Context, h *host.Host, cli *esxcli.Executer, modules *modules.System, pci *pci.System, software *software.System) *System {
+	c := types.HostGraphicsConfig{HostDefaultGraphicsType: h.Spec.Graphics.Default, SharedPassthruAssignmentPolicy: h.Spec.Graphics.Policy}
+	for _, g := range h.Hardware.GPUs {
+		c.DeviceType = append(c.DeviceType, types.HostGraphicsConfigDeviceType{DeviceId: g.PCI, GraphicsType: c.HostDefaultGraphicsType})
+	}
+	s := &System{host: h, modules: modules, pci: pci, software: software, config: c, loads: maps.Clone(h.Spec.GPULoad)}
+	m := &graphicsManager{graphics: s}
+	m.Self = h.ManagerRef("HostGraphicsManager", "graphicsManager")
+	h.Entity.ConfigManager.GraphicsManager = h.Manager(ctx, m)
+	cli.Add(s.commands())
+	s.LoadDriver()
+	s.Activate(ctx)
+	return s
+}
+
+// LoadDriver loads NVIDIA's driver if the running image has it, as a boot does. The driver is not loaded otherwise.
+func (s *System) LoadDriver() {
+	driver, installed := s.software.GPUDriver()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.loaded = len(s.host.Hardware.GPUs) > 0 && installed
+	s.modules.Unload("nvidia")
+	if s.loaded {
+		s.modules.Load("nvidia", driver.Version)
+	}
+}
+
+// Activate makes the configured types the active ones.
+func (s *System) Activate(ctx *simulator.Context) {
+	s.mu.Lock()
+	active := map[string]string{}
+	for _, d := range s.config.DeviceType {
+		switch {
+		case s.pci.Active(d.DeviceId):
+			active[d.DeviceId] = string(types.HostGraphicsInfoGraphicsTypeDirect)
+		case !s.loaded:
+			active[d.DeviceId] = string(types.HostGraphicsInfoGraphicsTypeBasic)
+		default:
+			active[d.DeviceId] = d.GraphicsType
+		}
+	}
+	s.active = active
+	s.mu.Unlock()
+	s.show(ctx)
+}
+
+// info is what the host's GPUs are and do. The caller holds the lock.
+func (s *System) info() []types.HostGraphicsInfo {
+	var out []types.HostGraphicsInfo
+	for _, g := range s.host.Hardware.GPUs {
+		m := s.host.Sim.Description.GPUModels[g.Model]
+		info := types.HostGraphicsInfo{DeviceName: m.Name, VendorName: pci.NVIDIA, PciId: g.PCI, MemorySizeInKB: m.MemoryMB << 10, GraphicsType: s.active[g.PCI], VgpuMode: "none"}
+		if info.GraphicsType == string(types.HostGraphicsInfoGraphicsTypeSharedDirect) {
+			info.VgpuMode = "sameSize"
+			for _, d := range s.config.DeviceType {
+				if d.DeviceId == g.PCI {
+					info.VgpuMode = vcsim.OrText(d.VgpuMode, info.VgpuMode)
+				}
+			}
+			if g.MIG {
+				info.VgpuMode = "multiInstanceGpu"
+			}
+		}
+		for _, use := range s.slots[g.PCI] {
+			info.Vm = append(info.Vm, use.vm)
+		}
+		out = append(out, info)
+	}
+	return out
+}
+
+// offers says whether a GPU offers vGPU types. The caller holds the lock.
+func (s *System) offers(g datacentre.GPU) bool { return s.loaded && !s.pci.Active(g.PCI) }
+
+// profilesOf are the vGPU types of a GPU: its MIG types while MIG is on, else the time-sliced ones.
+func (s *System) profilesOf(g datacentre.GPU) []datacentre.Profile {
+	return slices.DeleteFunc(slices.Clone(s.host.Sim.Description.GPUModels[g.Model].Profiles), func(p datacentre.Profile) bool { return (p.Sharing == "mig") != g.MIG })
+}
+
+// offeredProfiles are the vGPU types the host offers, each once. The caller holds the lock.
+func (s *System) offeredProfiles() []datacentre.Profile {
+	var out []datacentre.Profile
+	for _, g := range s.host.Hardware.GPUs {
+		if !s.offers(g) {
+			continue
+		}
+		for _, p := range s.profilesOf(g) {
+			if !slices.Contains(out, p) {
+				out = append(out, p)
+			}
+		}
+	}
+	return out
+}
+
+// show shows the graphics on the manager and on the host.
+func (s *System) show(ctx *simulator.Context) {
+	s.mu.Lock()
+	info, config := s.info(), s.config
+	names, capabilities := []string{}, []types.HostSharedGpuCapabilities{}
+	for _, p := range s.offeredProfiles() {
+		names = append(names, p.Name)
+		capabilities = append(capabilities, types.HostSharedGpuCapabilities{Vgpu: p.Name, SuspendSupported: true, MigrateSupported: true})
+	}
+	s.mu.Unlock()
+	manager := s.host.Sim.Registry.Get(*s.host.Entity.ConfigManager.GraphicsManager)
+	s.host.Sim.Update(ctx, manager, vcsim.Change("graphicsInfo", info), vcsim.Change("graphicsConfig", config),
+		vcsim.Change("sharedPassthruGpuTypes", names), vcsim.Change("sharedGpuCapabilities", capabilities))
+	s.host.Push(ctx, vcsim.Change("config.graphicsInfo", info), vcsim.Change("config.graphicsConfig", config),
+		vcsim.Change("config.sharedPassthruGpuTypes", names), vcsim.Change("config.sharedGpuCapabilities", capabilities))
+}
+
+// UpdateGraphicsConfig stores a whole configuration, to be active later.
+func (m *graphicsManager) UpdateGraphicsConfig(ctx *simulator.Context, req *types.UpdateGraphicsConfig) soap.HasFault {
+	s, body := m.graphics, new(methods.UpdateGraphicsConfigBody)
+	if body.Fault_ = s.host.Unreachable(ctx); body.Fault_ != nil {
+		return body
+	}
+	if f := s.refuse(req.Config); f != nil {
+		body.Fault_ = vcsim.SoapFault(f)
+		return body
+	}
+	s.configure(ctx, req.Config)
+	body.Res = new(types.UpdateGraphicsConfigResponse)
+	return body
+}
+
+func (s *System) refuse(c types.HostGraphicsConfig) types.BaseMethodFault {
+	bad := func(property string) types.BaseMethodFault { return &types.InvalidArgument{InvalidProperty: property} }
+	kinds := []string{string(types.HostGraphicsConfigGraphicsTypeShared), string(types.HostGraphicsConfigGraphicsTypeSharedDirect)}
+	policies := []string{string(types.HostGraphicsConfigSharedPassthruAssignmentPolicyPerformance), string(types.HostGraphicsConfigSharedPassthruAssignmentPolicyConsolidation)}
+	switch {
+	case !slices.Contains(kinds, c.HostDefaultGraphicsType):
+		return bad("config.hostDefaultGraphicsType")
+	case !slices.Contains(policies, c.SharedPassthruAssignmentPolicy):
+		return bad("config.sharedPassthruAssignmentPolicy")
+	}
+	for _, d := range c.DeviceType {
+		switch {
+		case !slices.ContainsFunc(s.host.Hardware.GPUs, func(g datacentre.GPU) bool { return g.PCI == d.DeviceId }):
+			return bad("config.deviceType.deviceId")
+		case !slices.Contains(kinds, d.GraphicsType):
+			return bad("config.deviceType.graphicsType")
+		case d.VgpuMode != "" && d.VgpuMode != "sameSize" && d.VgpuMode != "mixedSize":
+			return bad("config.deviceType.vgpuMode")
+		}
+	}
+	return nil
+}
+
+// configure stores a configuration; devices it does not name keep their type.
+func (s *System) configure(ctx *simulator.Context, c types.HostGraphicsConfig) {
+	s.mu.Lock()
+	devices := slices.Clone(s.config.DeviceType)
+	for _, d := range c.DeviceType {
+		i := slices.IndexFunc(devices, func(old types.HostGraphicsConfigDeviceType) bool { return old.DeviceId == d.DeviceId })
+		devices[i] = d
+	}
+	c.DeviceType = devices
+	s.config = c
+	s.mu.Unlock()
+	s.show(ctx)
+}
+
+// IsSharedGraphicsActive says whether a GPU is shared by xorg.
+func (m *graphicsManager) IsSharedGraphicsActive(*types.IsSharedGraphicsActive) soap.HasFault {
+	m.graphics.mu.Lock()
+	defer m.graphics.mu.Unlock()
+	active := false
+	for _, kind := range m.graphics.active {
+		active = active || kind == string(types.HostGraphicsInfoGraphicsTypeShared)
+	}
+	return &methods.IsSharedGraphicsActiveBody{Res: &types.IsSharedGraphicsActiveResponse{Returnval: active}}
+}
+
+// RefreshGraphicsManager is answered; there is nothing to find out.
+func (m *graphicsManager) RefreshGraphicsManager(*types.RefreshGraphicsManager) soap.HasFault {
+	return &methods.RefreshGraphicsManagerBody{Res: new(types.RefreshGraphicsManagerResponse)}
+}
+
+// OffersProfile says whether the host offers a vGPU type.
+func (s *System) OffersProfile(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.offeredProfiles(), func(p datacentre.Profile) bool { return p.Name == name })
+}

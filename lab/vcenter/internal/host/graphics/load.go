@@ -1,0 +1,58 @@
+package graphics
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/vmware/govmomi/simulator"
+
+	"dml.vsphere/lab/vcenter/internal/datacentre"
+	"dml.vsphere/lab/vcenter/internal/vcsim"
+)
+
+// SetLoad sets how much GPUs are used, by PCI address; nil means that nothing measures the GPU.
+func (s *System) SetLoad(loads map[string]*datacentre.GPULoad) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next := map[string]datacentre.GPULoad{}
+	maps.Copy(next, s.loads)
+	for pci, l := range loads {
+		if !slices.ContainsFunc(s.host.Hardware.GPUs, func(g datacentre.GPU) bool { return g.PCI == pci }) {
+			return fmt.Errorf("host %s has no GPU at %q", s.host.Spec.Name, pci)
+		}
+		delete(next, pci)
+		if l == nil {
+			continue
+		}
+		if err := l.Check(); err != nil {
+			return fmt.Errorf("host %s, GPU %s: %w", s.host.Spec.Name, pci, err)
+		}
+		next[pci] = *l
+	}
+	s.loads = next
+	return nil
+}
+
+// Measured are the GPUs that NVIDIA's driver measures: it does not see those in DirectPath.
+func (s *System) Measured(ctx *simulator.Context) []gauge {
+	if !s.host.Connected(ctx) {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []gauge
+	for _, g := range s.host.Hardware.GPUs {
+		if l, ok := s.loads[g.PCI]; ok && s.offers(g) {
+			out = append(out, gauge{Instance: vcsim.OrText(l.Instance, g.PCI), Load: l, CapacityMB: s.host.Sim.Description.GPUModels[g.Model].MemoryMB})
+		}
+	}
+	return out
+}
+
+// gauge is one measured GPU under the name of its instance.
+type gauge struct {
+	Instance   string
+	Load       datacentre.GPULoad
+	CapacityMB int64
+}

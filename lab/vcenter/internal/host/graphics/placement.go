@@ -1,0 +1,125 @@
+package graphics
+
+import (
+	"slices"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"dml.vsphere/lab/vcenter/internal/datacentre"
+	"dml.vsphere/lab/vcenter/internal/vcsim"
+)
+
+// slot is one vGPU of a GPU in use by a virtual machine.
+type slot struct {
+	vm      vcsim.Ref
+	profile datacentre.Profile
+}
+
+// profileNamed finds a vGPU type among those that a GPU offers now. The caller holds the lock.
+func (s *System) profileNamed(g datacentre.GPU, name string) (datacentre.Profile, bool) {
+	if !s.offers(g) || s.active[g.PCI] != string(types.HostGraphicsInfoGraphicsTypeSharedDirect) {
+		return datacentre.Profile{}, false
+	}
+	for _, p := range s.profilesOf(g) {
+		if p.Name == name {
+			return p, true
+		}
+	}
+	return datacentre.Profile{}, false
+}
+
+// room says whether a GPU has room for one more vGPU: enough memory, and one size for all unless sizes may be mixed.
+// The caller holds the lock.
+func (s *System) room(g datacentre.GPU, p datacentre.Profile) bool {
+	used := p.MemoryGB << 10
+	for _, use := range s.slots[g.PCI] {
+		used += use.profile.MemoryGB << 10
+		if use.profile.MemoryGB != p.MemoryGB && p.Sharing == "timeSliced" && !s.mixed(g.PCI) {
+			return false
+		}
+	}
+	return used <= s.host.Sim.Description.GPUModels[g.Model].MemoryMB
+}
+
+func (s *System) mixed(pci string) bool {
+	return slices.ContainsFunc(s.config.DeviceType, func(d types.HostGraphicsConfigDeviceType) bool { return d.DeviceId == pci && d.VgpuMode == "mixedSize" })
+}
+
+// pick finds the GPU for a vGPU by the host's assignment policy. The caller holds the lock.
+func (s *System) pick(name string) (datacentre.GPU, datacentre.Profile, bool) {
+	var best datacentre.GPU
+	var profile datacentre.Profile
+	found := false
+	spread := s.config.SharedPassthruAssignmentPolicy == string(types.HostGraphicsConfigSharedPassthruAssignmentPolicyPerformance)
+	for _, g := range s.host.Hardware.GPUs {
+		p, offered := s.profileNamed(g, name)
+		if !offered || !s.room(g, p) {
+			continue
+		}
+		emptier := len(s.slots[g.PCI]) < len(s.slots[best.PCI])
+		if !found || emptier == spread && len(s.slots[g.PCI]) != len(s.slots[best.PCI]) {
+			best, profile, found = g, p, true
+		}
+	}
+	return best, profile, found
+}
+
+// Reserve takes a vGPU for each profile, all or none.
+func (s *System) Reserve(ctx *simulator.Context, vm vcsim.Ref, profiles []string) types.BaseMethodFault {
+	s.mu.Lock()
+	before := s.slots
+	s.slots = map[string][]slot{}
+	for pci, uses := range before {
+		s.slots[pci] = slices.Clone(uses)
+	}
+	for _, name := range profiles {
+		g, p, ok := s.pick(name)
+		if !ok {
+			s.slots = before
+			s.mu.Unlock()
+			return new(types.InsufficientGraphicsResourcesFault)
+		}
+		s.slots[g.PCI] = append(s.slots[g.PCI], slot{vm, p})
+	}
+	s.mu.Unlock()
+	if len(profiles) > 0 {
+		s.show(ctx)
+	}
+	return nil
+}
+
+// Release gives back all vGPUs of a virtual machine.
+func (s *System) Release(ctx *simulator.Context, vm vcsim.Ref) {
+	s.mu.Lock()
+	next, changed := map[string][]slot{}, false
+	for pci, uses := range s.slots {
+		next[pci] = slices.DeleteFunc(slices.Clone(uses), func(use slot) bool { return use.vm == vm })
+		changed = changed || len(next[pci]) != len(uses)
+	}
+	s.slots = next
+	s.mu.Unlock()
+	if changed {
+		s.show(ctx)
+	}
+}
+
+// FitsOn says whether a virtual machine's vGPUs would find room.
+func (s *System) FitsOn(profiles []string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	saved := s.slots
+	defer func() { s.slots = saved }()
+	s.slots = map[string][]slot{}
+	for pci, uses := range saved {
+		s.slots[pci] = slices.Clone(uses)
+	}
+	for _, name := range profiles {
+		g, p, ok := s.pick(name)
+		if !ok {
+			return false
+		}
+		s.slots[g.PCI] = append(s.slots[g.PCI], slot{profile: p})
+	}
+	return true
+}

@@ -1,0 +1,39 @@
+package graphics
+
+import "dml.vsphere/lab/vcenter/internal/datacentre"
+
+// GPUReport is what one GPU is and who has it.
+type GPUReport struct {
+	PCI   string              `json:"pci"`
+	Model string              `json:"model"`
+	Type  string              `json:"graphics_type"`
+	VGPUs []VGPUReport        `json:"vgpus"`
+	Whole string              `json:"passthrough_to"` // the machine that has it by DirectPath
+	Load  *datacentre.GPULoad `json:"load"`
+}
+
+// VGPUReport is one virtual GPU that is in use.
+type VGPUReport struct {
+	VM      string `json:"vm"`
+	Profile string `json:"profile"`
+}
+
+// Reports are the GPUs of the host and who has them.
+func (s *System) Reports() []GPUReport {
+	s.mu.Lock()
+	active, slots, loads := s.active, s.slots, s.loads
+	s.mu.Unlock()
+	out := []GPUReport{}
+	for _, g := range s.host.Hardware.GPUs {
+		r := GPUReport{PCI: g.PCI, Model: g.Model, Type: active[g.PCI], VGPUs: []VGPUReport{}}
+		for _, use := range slots[g.PCI] {
+			r.VGPUs = append(r.VGPUs, VGPUReport{VM: s.host.Sim.Name(use.vm), Profile: use.profile.Name})
+		}
+		if l, ok := loads[g.PCI]; ok {
+			r.Load = &l
+		}
+		r.Whole = s.host.Sim.Name(s.pci.Holder(g.PCI))
+		out = append(out, r)
+	}
+	return out
+}

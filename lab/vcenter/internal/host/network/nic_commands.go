@@ -1,0 +1,73 @@
+package network
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/vmware/govmomi/simulator"
+
+	"dml.vsphere/lab/vcenter/internal/datacentre"
+	"dml.vsphere/lab/vcenter/internal/esxcli"
+)
+
+func (s *System) nicCommands() map[string]esxcli.Command {
+	nic := []string{"nicname"}
+	return map[string]esxcli.Command{
+		"network.nic.list":           {Run: s.nicList},
+		"network.nic.stats.get":      {Params: nic, Run: s.nicStats},
+		"network.nic.dcb.status.get": {Params: nic, Run: s.dcbStatus},
+	}
+}
+
+func (s *System) nic(a esxcli.Values) (datacentre.NIC, *esxcli.Error) {
+	for _, n := range s.host.Hardware.NICs {
+		if n.Device == a.Value("nicname") {
+			return n, nil
+		}
+	}
+	return datacentre.NIC{}, esxcli.Errorf("Unable to find NIC %s", a.Value("nicname"))
+}
+
+func (s *System) nicList(*simulator.Context, esxcli.Values) (*esxcli.Response, *esxcli.Error) {
+	out := esxcli.Rows("NIC")
+	net := s.Now()
+	for _, n := range s.host.Hardware.NICs {
+		out.Values = append(out.Values, esxcli.Record("Name", n.Device, "PCIDevice", n.PCI, "Driver", n.Driver, "AdminStatus", "Up", "LinkStatus", "Up", "Link", "Up",
+			"Speed", fmt.Sprint(n.SpeedMb), "Duplex", "Full", "MACAddress", s.mac(n.Device), "MTU", fmt.Sprint(net.uplinkMTU(n.Device)), "Description", n.Name))
+	}
+	return out, nil
+}
+
+func (s *System) nicStats(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *esxcli.Error) {
+	n, err := s.nic(a)
+	if err != nil {
+		return nil, err
+	}
+	c := s.trafficNow().NIC[n.Device]
+	v := esxcli.Record("NICName", n.Device, "PacketsReceived", packets(c.RxBytes), "PacketsSent", packets(c.TxBytes), "BytesReceived", fmt.Sprint(c.RxBytes), "BytesSent", fmt.Sprint(c.TxBytes))
+	for _, quiet := range strings.Fields("ReceivePacketsDropped TransmitPacketsDropped MulticastPacketsReceived BroadcastPacketsReceived TotalReceiveErrors TotalTransmitErrors") {
+		v[quiet] = []string{"0"}
+	}
+	return esxcli.Rows("NicStats", v), nil
+}
+
+// dcbStatus derives PFC from the driver's options in effect: a priority is lossless when both directions are.
+func (s *System) dcbStatus(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *esxcli.Error) {
+	n, err := s.nic(a)
+	if err != nil {
+		return nil, err
+	}
+	m, _ := s.modules.Module(n.Driver)
+	if n.Driver != "nmlx5_core" {
+		return nil, esxcli.Errorf("DCB is not supported on NIC %s", n.Device)
+	}
+	mask := m.ActiveNumber("pfctx") & m.ActiveNumber("pfcrx")
+	var bits []string
+	for priority := range 8 {
+		bits = append(bits, strconv.Itoa(int(mask>>priority&1)))
+	}
+	mode := "3 - IEEE Mode"
+	return esxcli.Rows("NicDcb", esxcli.Record("Nic", n.Device, "Mode", mode, "Enabled", "true", "Capabilities", "Priority Group: true Priority Flow Control: true PG Traffic Classes: 8 PFC Traffic Classes: 8",
+		"PFCEnabled", esxcli.Truth(mask != 0), "PFCConfiguration", strings.Join(bits, " "))), nil
+}

@@ -1,0 +1,134 @@
+package network
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"dml.vsphere/lab/vcenter/internal/datacentre"
+	"dml.vsphere/lab/vcenter/internal/esxcli"
+)
+
+func (s *System) rdmaCommands() map[string]esxcli.Command {
+	device := []string{"device"}
+	return map[string]esxcli.Command{
+		"rdma.device.list":          {Params: device, Run: s.rdmaList},
+		"rdma.device.protocol.list": {Params: device, Run: s.rdmaProtocols},
+		"rdma.device.vmknic.list":   {Params: device, Run: s.rdmaVmknics},
+		"rdma.device.stats.get":     {Params: device, Run: s.rdmaStats},
+	}
+}
+
+// rdmaPorts are the host's RDMA devices, or the one named.
+func (s *System) rdmaPorts(a esxcli.Values) ([]datacentre.NIC, *esxcli.Error) {
+	var out []datacentre.NIC
+	for _, n := range s.host.Hardware.NICs {
+		if name := a.Value("device"); n.RDMA != "" && (name == "" || name == n.RDMA) {
+			out = append(out, n)
+		}
+	}
+	if len(out) == 0 && a.Value("device") != "" {
+		return nil, esxcli.Errorf("Unable to find RDMA device %s", a.Value("device"))
+	}
+	return out, nil
+}
+
+func (s *System) rdmaList(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *esxcli.Error) {
+	ports, err := s.rdmaPorts(a)
+	out := esxcli.Rows("RDMADevice")
+	net := s.Now()
+	for _, n := range ports {
+		out.Values = append(out.Values, esxcli.Record("Name", n.RDMA, "Driver", "nmlx5_rdma", "State", "Active", "MTU", fmt.Sprint(net.roceMTU(n.Device)),
+			"Speed", fmt.Sprintf("%d Gbps", n.SpeedMb/1000), "PairedUplink", n.Device, "Description", n.Name))
+	}
+	return out, err
+}
+
+// roceMTU is the RoCE MTU that fits the MTU of a NIC's switch.
+func (n *State) roceMTU(device string) int32 {
+	ethernet := n.uplinkMTU(device)
+	for _, mtu := range []int32{4096, 2048, 1024} {
+		if ethernet > mtu {
+			return mtu
+		}
+	}
+	return 512
+}
+
+// uplinkMTU is the MTU of the switch that a NIC is an uplink of.
+func (n *State) uplinkMTU(device string) int32 {
+	for _, s := range n.Info.ProxySwitch {
+		if slices.Contains(s.Pnic, pnicKey+device) && s.Mtu != 0 {
+			return s.Mtu
+		}
+	}
+	for _, s := range n.Info.Vswitch {
+		if slices.Contains(s.Pnic, pnicKey+device) && s.Mtu != 0 {
+			return s.Mtu
+		}
+	}
+	return 1500
+}
+
+func (s *System) rdmaProtocols(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *esxcli.Error) {
+	ports, err := s.rdmaPorts(a)
+	out := esxcli.Rows("RDMADeviceProtocol")
+	for _, n := range ports {
+		out.Values = append(out.Values, esxcli.Record("Device", n.RDMA, "RoCEv1", "true", "RoCEv2", "true", "iWARP", "false"))
+	}
+	return out, err
+}
+
+// rdmaVmknics are the vmkernel adapters on the switches that the RDMA devices' uplinks belong to.
+func (s *System) rdmaVmknics(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *esxcli.Error) {
+	ports, err := s.rdmaPorts(a)
+	out := esxcli.Rows("RDMADeviceVmknic")
+	net := s.Now()
+	for _, n := range ports {
+		for _, v := range net.Info.Vnic {
+			if net.over(v, n.Device) {
+				out.Values = append(out.Values, esxcli.Record("Device", n.RDMA, "Vmknic", v.Device, "NetStack", v.Spec.NetStackInstanceKey))
+			}
+		}
+	}
+	return out, err
+}
+
+// over says whether a vmkernel adapter sits on a switch with that uplink.
+func (n *State) over(v types.HostVirtualNic, uplink string) bool {
+	if port := v.Spec.DistributedVirtualPort; port != nil {
+		return slices.ContainsFunc(n.Info.ProxySwitch, func(s types.HostProxySwitch) bool {
+			return s.DvsUuid == port.SwitchUuid && slices.Contains(s.Pnic, pnicKey+uplink)
+		})
+	}
+	for _, g := range n.Info.Portgroup {
+		for _, s := range n.Info.Vswitch {
+			if g.Spec.Name == v.Portgroup && s.Name == g.Spec.VswitchName && slices.Contains(s.Pnic, pnicKey+uplink) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (s *System) rdmaStats(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *esxcli.Error) {
+	if a.Value("device") == "" {
+		return nil, esxcli.Errorf("Error: Missing required parameter -d|--device")
+	}
+	ports, err := s.rdmaPorts(a)
+	if err != nil {
+		return nil, err
+	}
+	c := s.trafficNow().RDMA[ports[0].RDMA]
+	v := esxcli.Record("PacketsReceived", packets(c.RxBytes), "PacketsSent", packets(c.TxBytes), "BytesReceived", fmt.Sprint(c.RxBytes), "BytesSent", fmt.Sprint(c.TxBytes),
+		"UnicastPacketsReceived", packets(c.RxBytes), "UnicastPacketsSent", packets(c.TxBytes), "UnicastBytesReceived", fmt.Sprint(c.RxBytes), "UnicastBytesSent", fmt.Sprint(c.TxBytes))
+	for _, quiet := range strings.Fields("ErrorPacketsReceived ErrorPacketsSent ErrorLengthPacketsReceived MulticastPacketsReceived MulticastPacketsSent MulticastBytesReceived MulticastBytesSent QueuePairsAllocated") {
+		v[quiet] = []string{"0"}
+	}
+	return esxcli.Rows("RDMADeviceStats", v), nil
+}
+
+func packets(bytes int64) string { return fmt.Sprint((bytes + packetBytes - 1) / packetBytes) }

@@ -1,0 +1,228 @@
+package pci
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/mo"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"dml.vsphere/lab/vcenter/internal/host"
+	"dml.vsphere/lab/vcenter/internal/host/modules"
+	"dml.vsphere/lab/vcenter/internal/vcsim"
+)
+
+// passthru is a PCI device's DirectPath state: what is enabled becomes active at the next boot.
+type passthru struct {
+	enabled, active bool
+	capable         bool
+	label           string
+}
+
+// passthruSystem is a host's HostPciPassthruSystem.
+type passthruSystem struct {
+	mo.HostPciPassthruSystem
+	pci *System
+}
+
+// System is the PCI devices of a host, their DirectPath state and who has reserved them.
+type System struct {
+	host    *host.Host
+	modules *modules.System
+	devices []types.HostPciDevice // never changes
+
+	mu       sync.Mutex // guards what follows; never held while a vcsim lock is taken
+	passthru map[string]passthru
+	reserved map[string]vcsim.Ref // devices that running virtual machines have for themselves, by PCI address
+}
+
+// New lists the host's devices; what the description gives to DirectPath is active from the start.
+func New(ctx *simulator.Context, h *host.Host, modules *modules.System) *System {
+	s := &System{host: h, modules: modules, passthru: map[string]passthru{}, reserved: map[string]vcsim.Ref{}}
+	for _, g := range h.Hardware.GPUs {
+		on := slices.Contains(h.Spec.Passthrough, "all") || slices.Contains(h.Spec.Passthrough, g.PCI)
+		s.passthru[g.PCI] = passthru{enabled: on, active: on, capable: true}
+	}
+	for _, n := range h.Hardware.NICs {
+		on := slices.Contains(h.Spec.Passthrough, n.PCI)
+		s.passthru[n.PCI] = passthru{enabled: on, active: on, capable: n.RDMA != ""}
+	}
+	m := &passthruSystem{pci: s}
+	m.Self = h.ManagerRef("HostPciPassthruSystem", "pciPassthruSystem")
+	h.Entity.ConfigManager.PciPassthruSystem = h.Manager(ctx, m)
+	h.MayWait(s.waits)
+	s.listDevices()
+	s.Show(ctx)
+	return s
+}
+
+// waits says whether a device is enabled or disabled from the next boot on.
+func (s *System) waits() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.passthru {
+		if p.enabled != p.active {
+			return true
+		}
+	}
+	return false
+}
+
+// Active says whether a device is in DirectPath now.
+func (s *System) Active(pci string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.passthru[pci].active
+}
+
+// Boot makes what is enabled active.
+func (s *System) Boot() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next := maps.Clone(s.passthru)
+	for pci, p := range next {
+		p.active = p.enabled
+		next[pci] = p
+	}
+	s.passthru = next
+}
+
+// GPUInPassthrough is a GPU given to DirectPath now or from the next boot on, "" when there is none.
+func (s *System) GPUInPassthrough() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, g := range s.host.Hardware.GPUs {
+		if p := s.passthru[g.PCI]; p.enabled || p.active {
+			return g.PCI
+		}
+	}
+	return ""
+}
+
+// passthruInfo is the state as the API tells it. The caller holds the lock.
+func (s *System) passthruInfo() []types.BaseHostPciPassthruInfo {
+	var out []types.BaseHostPciPassthruInfo
+	for _, pci := range slices.Sorted(maps.Keys(s.passthru)) {
+		p := s.passthru[pci]
+		info := types.HostPciPassthruInfo{Id: pci, DependentDevice: pci, PassthruEnabled: p.enabled, PassthruCapable: p.capable, PassthruActive: p.active, HardwareLabel: p.label}
+		if module, ok := s.sriovModule(pci); ok {
+			active, wanted := functions(module.Active), functions(module.Configured)
+			out = append(out, &types.HostSriovInfo{HostPciPassthruInfo: info, SriovCapable: true, SriovEnabled: wanted > 0, SriovActive: active > 0,
+				NumVirtualFunction: active, NumVirtualFunctionRequested: wanted, MaxVirtualFunctionSupported: 128})
+			continue
+		}
+		out = append(out, &info)
+	}
+	return out
+}
+
+// sriovModule is the driver of a NIC that can have virtual functions.
+func (s *System) sriovModule(pci string) (modules.Module, bool) {
+	for _, n := range s.host.Hardware.NICs {
+		if n.PCI == pci && n.RDMA != "" {
+			return s.modules.Module(n.Driver)
+		}
+	}
+	return modules.Module{}, false
+}
+
+// functions is the number of virtual functions that a driver's options ask for on its first port.
+func functions(options string) int32 {
+	for _, o := range strings.Fields(options) {
+		if value, ok := strings.CutPrefix(o, "max_vfs="); ok {
+			first, _, _ := strings.Cut(value, ",")
+			n, err := strconv.ParseInt(first, 0, 32)
+			if err == nil {
+				return int32(n)
+			}
+		}
+	}
+	return 0
+}
+
+// Show shows the state on the host and on its HostPciPassthruSystem.
+func (s *System) Show(ctx *simulator.Context) {
+	s.mu.Lock()
+	info := s.passthruInfo()
+	s.mu.Unlock()
+	s.host.Sim.Update(ctx, s.host.Sim.Registry.Get(*s.host.Entity.ConfigManager.PciPassthruSystem), vcsim.Change("pciPassthruInfo", info))
+	s.host.Push(ctx, vcsim.Change("config.pciPassthruInfo", info))
+}
+
+// UpdatePassthruConfig enables and disables devices for the next boot.
+func (s *passthruSystem) UpdatePassthruConfig(ctx *simulator.Context, req *types.UpdatePassthruConfig) soap.HasFault {
+	body := new(methods.UpdatePassthruConfigBody)
+	if body.Fault_ = s.pci.host.Unreachable(ctx); body.Fault_ != nil {
+		return body
+	}
+	if f := s.pci.enable(req.Config); f != nil {
+		body.Fault_ = vcsim.SoapFault(f)
+		return body
+	}
+	s.pci.Show(ctx)
+	s.pci.host.ShowReboot(ctx)
+	body.Res = new(types.UpdatePassthruConfigResponse)
+	return body
+}
+
+// enable stores which devices are in DirectPath from the next boot on.
+func (s *System) enable(config []types.BaseHostPciPassthruConfig) types.BaseMethodFault {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next := maps.Clone(s.passthru)
+	for _, c := range config {
+		want := c.GetHostPciPassthruConfig()
+		p, ok := next[want.Id]
+		if !ok || (want.PassthruEnabled && !p.capable) {
+			return &types.InvalidArgument{InvalidProperty: "config.id"}
+		}
+		p.enabled, p.label = want.PassthruEnabled, vcsim.OrText(want.HardwareLabel, p.label)
+		next[want.Id] = p
+	}
+	s.passthru = next
+	return nil
+}
+
+// Refresh is answered; there is nothing to find out.
+func (s *passthruSystem) Refresh(*types.Refresh) soap.HasFault {
+	return &methods.RefreshBody{Res: new(types.RefreshResponse)}
+}
+
+// Offer adds the devices in DirectPath to what the host offers to virtual machines.
+func (s *System) Offer(target *types.ConfigTarget) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, d := range s.devices {
+		p := s.passthru[d.Id]
+		if !p.active {
+			continue
+		}
+		info := types.VirtualMachineTargetInfo{Name: d.DeviceName}
+		target.PciPassthrough = append(target.PciPassthrough, &types.VirtualMachinePciPassthroughInfo{VirtualMachineTargetInfo: info, PciDevice: d, SystemId: s.systemID()})
+		target.DynamicPassthrough = append(target.DynamicPassthrough, types.VirtualMachineDynamicPassthroughInfo{VirtualMachineTargetInfo: info,
+			VendorName: d.VendorName, DeviceName: d.DeviceName, CustomLabel: p.label, VendorId: int32(uint16(d.VendorId)), DeviceId: int32(uint16(d.DeviceId))})
+	}
+}
+
+// systemID is how the host names itself in passthrough backings.
+func (s *System) systemID() string { return fmt.Sprintf("lab-%s", s.host.Self.Value) }
+
+// Adapter gives a PCI device of the host to a virtual machine; "gpu" is the host's first GPU.
+func (s *System) Adapter(id string) *types.VirtualPCIPassthrough {
+	backing := &types.VirtualPCIPassthroughDeviceBackingInfo{Id: id, SystemId: s.systemID()}
+	for _, g := range s.host.Hardware.GPUs {
+		if id == "gpu" || id == g.PCI {
+			model := s.host.Sim.Description.GPUModels[g.Model]
+			backing.Id, backing.VendorId, backing.DeviceId, backing.DeviceName = g.PCI, Signed(model.VendorID), fmt.Sprintf("%x", model.DeviceID), model.Name
+			break
+		}
+	}
+	return &types.VirtualPCIPassthrough{VirtualDevice: types.VirtualDevice{Key: -102, Backing: backing}}
+}

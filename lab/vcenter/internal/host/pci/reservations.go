@@ -1,0 +1,57 @@
+package pci
+
+import (
+	"maps"
+	"strings"
+
+	"github.com/vmware/govmomi/vim25/types"
+
+	"dml.vsphere/lab/vcenter/internal/vcsim"
+)
+
+// Reserve reserves a device in DirectPath for a virtual machine, "" when none that its backing asks for is free.
+func (s *System) Reserve(vm vcsim.Ref, backing types.BaseVirtualDeviceBackingInfo) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, d := range s.devices {
+		p := s.passthru[d.Id]
+		if _, taken := s.reserved[d.Id]; !p.active || taken || !answers(backing, d, p.label) {
+			continue
+		}
+		s.reserved[d.Id] = vm
+		return d.Id
+	}
+	return ""
+}
+
+// Release gives the devices of a virtual machine back.
+func (s *System) Release(vm vcsim.Ref) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.reserved, func(_ string, holder vcsim.Ref) bool { return holder == vm })
+}
+
+// Holder is the virtual machine that has a device for itself.
+func (s *System) Holder(pci string) vcsim.Ref {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reserved[pci]
+}
+
+// answers says whether a device is one that a backing asks for.
+func answers(backing types.BaseVirtualDeviceBackingInfo, d types.HostPciDevice, label string) bool {
+	switch b := backing.(type) {
+	case *types.VirtualPCIPassthroughDeviceBackingInfo:
+		return strings.EqualFold(b.Id, d.Id)
+	case *types.VirtualPCIPassthroughDynamicBackingInfo:
+		if b.CustomLabel != "" && b.CustomLabel != label {
+			return false
+		}
+		for _, a := range b.AllowedDevice {
+			if uint16(a.VendorId) == uint16(d.VendorId) && uint16(a.DeviceId) == uint16(d.DeviceId) {
+				return true
+			}
+		}
+	}
+	return false
+}

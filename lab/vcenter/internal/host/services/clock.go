@@ -1,0 +1,29 @@
+package services
+
+import (
+	"time"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/mo"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"dml.vsphere/lab/vcenter/internal/host"
+)
+
+// dateTimeSystem is a host's HostDateTimeSystem: its clock, which is the machine's.
+type dateTimeSystem struct {
+	mo.HostDateTimeSystem
+	host *host.Host
+}
+
+// QueryDateTime is the host's time.
+func (s *dateTimeSystem) QueryDateTime(ctx *simulator.Context, _ *types.QueryDateTime) soap.HasFault {
+	body := new(methods.QueryDateTimeBody)
+	if body.Fault_ = s.host.Unreachable(ctx); body.Fault_ != nil {
+		return body
+	}
+	body.Res = &types.QueryDateTimeResponse{Returnval: time.Now().UTC()}
+	return body
+}

@@ -1,0 +1,124 @@
+package software
+
+import (
+	"time"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/mo"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"dml.vsphere/lab/vcenter/internal/esxcli"
+	"dml.vsphere/lab/vcenter/internal/vcsim"
+)
+
+// imageConfigManager is a host's HostImageConfigManager.
+type imageConfigManager struct {
+	mo.HostImageConfigManager
+	software *System
+}
+
+// FetchSoftwarePackages lists the running packages.
+func (m *imageConfigManager) FetchSoftwarePackages(ctx *simulator.Context, _ *types.FetchSoftwarePackages) soap.HasFault {
+	body := new(methods.FetchSoftwarePackagesBody)
+	if body.Fault_ = m.software.host.Unreachable(ctx); body.Fault_ != nil {
+		return body
+	}
+	body.Res = new(types.FetchSoftwarePackagesResponse)
+	running, _ := m.software.images()
+	for _, v := range running.sorted() {
+		maintenance, live := needsMaintenance(v), v.LiveInstall
+		body.Res.Returnval = append(body.Res.Returnval, types.SoftwarePackage{
+			Name: v.Name, Version: v.Version, Type: "bootbank", Vendor: v.Vendor, AcceptanceLevel: levels[rank(v.AcceptanceLevel)].api,
+			Summary: v.Summary, Description: v.Summary, MaintenanceModeRequired: &maintenance,
+			Capability: types.SoftwarePackageCapability{LiveInstallAllowed: &live, LiveRemoveAllowed: &live, StatelessReady: types.NewBool(true), Overlay: types.NewBool(false)},
+			Payload:    []string{v.Name},
+		})
+	}
+	return body
+}
+
+// HostImageConfigGetAcceptance is the host's acceptance level.
+func (m *imageConfigManager) HostImageConfigGetAcceptance(ctx *simulator.Context, _ *types.HostImageConfigGetAcceptance) soap.HasFault {
+	body := new(methods.HostImageConfigGetAcceptanceBody)
+	if body.Fault_ = m.software.host.Unreachable(ctx); body.Fault_ != nil {
+		return body
+	}
+	m.software.mu.Lock()
+	defer m.software.mu.Unlock()
+	body.Res = &types.HostImageConfigGetAcceptanceResponse{Returnval: levels[rank(m.software.acceptance)].api}
+	return body
+}
+
+// UpdateHostImageAcceptanceLevel changes the host's acceptance level.
+func (m *imageConfigManager) UpdateHostImageAcceptanceLevel(ctx *simulator.Context, req *types.UpdateHostImageAcceptanceLevel) soap.HasFault {
+	body := new(methods.UpdateHostImageAcceptanceLevelBody)
+	if body.Fault_ = m.software.host.Unreachable(ctx); body.Fault_ != nil {
+		return body
+	}
+	if rank(req.NewAcceptanceLevel) < 0 {
+		body.Fault_ = vcsim.SoapFault(&types.InvalidArgument{InvalidProperty: "newAcceptanceLevel"})
+		return body
+	}
+	if m.software.accept(req.NewAcceptanceLevel) != "" {
+		body.Fault_ = simulator.Fault("A package of the host has a lower acceptance level.", &types.HostConfigFault{})
+		return body
+	}
+	body.Res = new(types.UpdateHostImageAcceptanceLevelResponse)
+	return body
+}
+
+// accept sets the host's acceptance level; it returns the package that forbids it, if there is one.
+func (s *System) accept(level string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, v := range s.image.sorted() {
+		if rank(v.AcceptanceLevel) > rank(level) {
+			return id(v)
+		}
+	}
+	s.acceptance = levels[rank(level)].api
+	return ""
+}
+
+// HostImageConfigGetProfile names the host's image profile.
+func (m *imageConfigManager) HostImageConfigGetProfile(*types.HostImageConfigGetProfile) soap.HasFault {
+	name, vendor := m.software.profile()
+	return &methods.HostImageConfigGetProfileBody{Res: &types.HostImageConfigGetProfileResponse{Returnval: types.HostImageProfileSummary{Name: name, Vendor: vendor}}}
+}
+
+// InstallDate is the day the host was installed.
+func (m *imageConfigManager) InstallDate(*types.InstallDate) soap.HasFault {
+	day, err := time.Parse(time.DateOnly, InstallDate)
+	if err != nil {
+		panic(err) // a constant of ours
+	}
+	return &methods.InstallDateBody{Res: &types.InstallDateResponse{Returnval: day}}
+}
+
+func (s *System) profile() (name, vendor string) {
+	return "ESXi-" + s.host.Sim.Description.Version + "-" + s.host.Sim.Description.Build + "-standard", "VMware, Inc."
+}
+
+func (s *System) profileGet(*simulator.Context, esxcli.Values) (*esxcli.Response, *esxcli.Error) {
+	name, vendor := s.profile()
+	return esxcli.Rows("ImageProfile", esxcli.Record("Name", name, "Vendor", vendor, "AcceptanceLevel", "PartnerSupported")), nil
+}
+
+func (s *System) acceptanceGet(*simulator.Context, esxcli.Values) (*esxcli.Response, *esxcli.Error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return &esxcli.Response{Kind: "string", String: levels[rank(s.acceptance)].vib}, nil
+}
+
+func (s *System) acceptanceSet(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *esxcli.Error) {
+	level := a.Value("level")
+	if rank(level) < 0 {
+		return nil, esxcli.Errorf("Invalid data constraint for parameter 'level'.")
+	}
+	if vib := s.accept(level); vib != "" {
+		return nil, &esxcli.Error{Lines: []string{"[AcceptanceConfigError]", "VIB " + vib + " has a lower acceptance level than " + level + ".", seeLog}}
+	}
+	return &esxcli.Response{Kind: "string", String: "Host acceptance level changed to '" + levels[rank(level)].vib + "'."}, nil
+}

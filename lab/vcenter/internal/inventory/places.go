@@ -1,0 +1,60 @@
+package inventory
+
+import (
+	"context"
+
+	"github.com/vmware/govmomi/object"
+	"github.com/vmware/govmomi/vim25/types"
+)
+
+// folder is a folder for virtual machines below the datacenter's own, made when absent; "" is the datacenter's own.
+func (b *builder) folder(ctx context.Context, name string) (*object.Folder, error) {
+	if name == "" {
+		return b.folders.VmFolder, nil
+	}
+	if made, ok := b.subfolders[name]; ok {
+		return made, nil
+	}
+	made, err := b.folders.VmFolder.CreateFolder(ctx, name)
+	b.subfolders[name] = made
+	return made, err
+}
+
+// pool is a resource pool below the cluster's own, made when absent; "" is the cluster's own.
+func (b *builder) pool(ctx context.Context, root *object.ResourcePool, name string) (*object.ResourcePool, error) {
+	if name == "" {
+		return root, nil
+	}
+	key := root.Reference().Value + "/" + name
+	if made, ok := b.subpools[key]; ok {
+		return made, nil
+	}
+	made, err := root.Create(ctx, name, types.DefaultResourceConfigSpec())
+	b.subpools[key] = made
+	return made, err
+}
+
+// note writes custom attributes on a virtual machine; definitions are made when absent.
+func (b *builder) note(ctx context.Context, vm *object.VirtualMachine, attributes map[string]string) error {
+	if len(attributes) == 0 {
+		return nil
+	}
+	manager, err := object.GetCustomFieldsManager(b.sim.Client)
+	if err != nil {
+		return err
+	}
+	for name, value := range attributes {
+		key, err := manager.FindKey(ctx, name)
+		if err != nil {
+			def, err := manager.Add(ctx, name, "VirtualMachine", nil, nil)
+			if err != nil {
+				return err
+			}
+			key = def.Key
+		}
+		if err := manager.Set(ctx, vm.Reference(), key, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}

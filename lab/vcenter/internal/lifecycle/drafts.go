@@ -1,0 +1,224 @@
+package lifecycle
+
+import (
+	"encoding/json"
+	"maps"
+	"net/http"
+	"slices"
+	"sort"
+	"strconv"
+
+	"dml.vsphere/lab/vcenter/internal/cluster"
+	"dml.vsphere/lab/vcenter/internal/esxi"
+	"dml.vsphere/lab/vcenter/internal/host/software"
+	"dml.vsphere/lab/vcenter/internal/vcsim"
+)
+
+// imageDraft is a change of a cluster's image that is not committed yet; a cluster has one at most.
+type imageDraft struct {
+	id         string
+	components map[string]string
+}
+
+// imageOf is a cluster's image.
+func (s *Service) imageOf(cluster vcsim.Ref) map[string]any {
+	return s.software(s.clusters.State(cluster).Components)
+}
+
+func (s *Service) software(components map[string]string) map[string]any {
+	base := s.sim.Description.Version + "-0.0." + s.sim.Description.Build
+	shown := map[string]any{}
+	for name, version := range components {
+		shown[name] = map[string]any{"version": version, "details": map[string]any{"display_name": name, "display_version": version, "vendor": "NVIDIA"}}
+	}
+	return map[string]any{
+		"base_image": map[string]any{"version": base, "details": map[string]any{"display_name": "ESXi", "display_version": s.sim.Description.Version, "release_date": software.InstallDate + "T00:00:00.000Z"}},
+		"components": shown, "solutions": map[string]any{},
+	}
+}
+
+// compliance says which hosts run what their cluster's image wants.
+func (s *Service) compliance(cluster vcsim.Ref) map[string]any {
+	good, bad := []string{}, []string{}
+	for _, h := range s.hosts.All() {
+		var parent vcsim.Ref
+		ctx := s.sim.Context()
+		ctx.WithLock(h.Entity, func() { parent = *h.Entity.Parent })
+		if parent != cluster {
+			continue
+		}
+		if follows(h, s.clusters.State(cluster).Components) {
+			good = append(good, h.Self.Value)
+		} else {
+			bad = append(bad, h.Self.Value)
+		}
+	}
+	sort.Strings(good)
+	sort.Strings(bad)
+	out := map[string]any{"status": "COMPLIANT", "impact": "NO_IMPACT", "compliant_hosts": good, "non_compliant_hosts": bad}
+	if len(bad) > 0 {
+		out["status"], out["impact"] = "NON_COMPLIANT", "REBOOT_REQUIRED"
+	}
+	return out
+}
+
+// follows says whether the host runs exactly the vendor components of an image.
+func follows(h *esxi.Host, components map[string]string) bool {
+	return maps.Equal(h.Software.VendorComponents(), components)
+}
+
+func (s *Service) restDrafts(out http.ResponseWriter, r *http.Request, cluster vcsim.Ref, words []string) {
+	s.mu.Lock()
+	open := s.drafts[cluster]
+	s.mu.Unlock()
+	switch {
+	case len(words) == 0 && r.Method == http.MethodPost:
+		s.openDraft(out, cluster)
+	case len(words) == 0:
+		list := map[string]any{}
+		if open != nil {
+			list[open.id] = map[string]any{"owner": "lab", "status": "VALID"}
+		}
+		restReply(out, list)
+	case open == nil || open.id != words[0]:
+		restError(out, http.StatusNotFound, "NOT_FOUND", "The draft '"+words[0]+"' does not exist.")
+	case len(words) == 1 && r.Method == http.MethodDelete:
+		s.closeDraft(cluster)
+		out.WriteHeader(http.StatusNoContent)
+	case len(words) == 1 && r.Method == http.MethodPost:
+		s.endDraft(out, r.URL.Query().Get("action"), cluster, open)
+	case len(words) == 1:
+		restReply(out, map[string]any{"metadata": map[string]any{"owner": "lab", "status": "VALID"}, "software": s.software(open.components)})
+	case len(words) >= 3 && words[1] == "software" && words[2] == "components":
+		s.draftComponents(out, r, open, words[3:])
+	default:
+		restError(out, http.StatusNotFound, "NOT_FOUND", r.URL.Path+" is not simulated.")
+	}
+}
+
+func (s *Service) openDraft(out http.ResponseWriter, cluster vcsim.Ref) {
+	components := maps.Clone(s.clusters.State(cluster).Components)
+	if components == nil {
+		components = map[string]string{}
+	}
+	s.mu.Lock()
+	_, busy := s.drafts[cluster]
+	id := ""
+	if !busy {
+		s.counter++
+		id = strconv.Itoa(s.counter)
+		s.drafts[cluster] = &imageDraft{id: id, components: components}
+	}
+	s.mu.Unlock()
+	if busy {
+		restError(out, http.StatusBadRequest, "NOT_ALLOWED_IN_CURRENT_STATE", "Another draft of the cluster's image is open.")
+		return
+	}
+	restReply(out, id)
+}
+
+func (s *Service) closeDraft(cluster vcsim.Ref) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.drafts, cluster)
+}
+
+// endDraft validates a draft or commits it; both are tasks.
+func (s *Service) endDraft(out http.ResponseWriter, action string, of vcsim.Ref, open *imageDraft) {
+	missing := s.missing(open)
+	switch action {
+	case "validate":
+		errors := []any{}
+		for _, text := range missing {
+			errors = append(errors, map[string]any{"id": "lab.component", "time": "2026-01-15T00:00:00.000Z", "message": restMessage("lab.component", text)})
+		}
+		restReply(out, s.restDone(map[string]any{"notifications": map[string]any{"errors": errors, "warnings": []any{}, "infos": []any{}}}, ""))
+	case "commit":
+		if len(missing) > 0 {
+			restReply(out, s.restDone(nil, missing[0]))
+			return
+		}
+		s.mu.Lock()
+		components := open.components
+		delete(s.drafts, of)
+		s.mu.Unlock()
+		s.clusters.Change(of, func(state *cluster.State) { state.Components = components })
+		restReply(out, s.restDone(open.id, ""))
+	default:
+		restError(out, http.StatusBadRequest, "UNSUPPORTED", "The action '"+action+"' is not simulated.")
+	}
+}
+
+// missing says what a draft wants and no depot holds.
+func (s *Service) missing(open *imageDraft) []string {
+	held := s.depotComponents()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(open.components)) {
+		if !slices.Contains(held[name], open.components[name]) {
+			out = append(out, "Component "+name+" with version "+open.components[name]+" cannot be found in depot.")
+		}
+	}
+	return out
+}
+
+// componentChange is a change of a draft's components.
+type componentChange struct {
+	Version string            `json:"version"`
+	Set     map[string]string `json:"components_to_set"`
+	Delete  []string          `json:"components_to_delete"`
+}
+
+// readChange reads the change that a request asks for; one component may be named by the path.
+func readChange(r *http.Request, words []string) (componentChange, error) {
+	var c componentChange
+	if r.Method == http.MethodPut || r.Method == http.MethodPatch {
+		if err := json.NewDecoder(r.Body).Decode(&c); err != nil {
+			return c, err
+		}
+	}
+	if len(words) > 0 && r.Method == http.MethodPut {
+		c.Set = map[string]string{words[0]: c.Version}
+	}
+	if len(words) > 0 && r.Method == http.MethodDelete {
+		c.Delete = []string{words[0]}
+	}
+	return c, nil
+}
+
+// draftComponents reads and changes the components of a draft, one by one or many at once.
+func (s *Service) draftComponents(out http.ResponseWriter, r *http.Request, open *imageDraft, words []string) {
+	c, err := readChange(r, words)
+	if err != nil {
+		restError(out, http.StatusBadRequest, "INVALID_ARGUMENT", err.Error())
+		return
+	}
+	s.mu.Lock()
+	next := maps.Clone(open.components)
+	maps.Copy(next, c.Set)
+	for _, name := range c.Delete {
+		delete(next, name)
+	}
+	open.components = next
+	s.mu.Unlock()
+	if r.Method != http.MethodGet {
+		out.WriteHeader(http.StatusNoContent)
+		return
+	}
+	s.showComponents(out, next, words)
+}
+
+func (s *Service) showComponents(out http.ResponseWriter, components map[string]string, words []string) {
+	shown := s.software(components)["components"].(map[string]any)
+	if len(words) == 0 {
+		restReply(out, shown)
+		return
+	}
+	one, ok := shown[words[0]]
+	if !ok {
+		restError(out, http.StatusNotFound, "NOT_FOUND", "The draft has no component '"+words[0]+"'.")
+		return
+	}
+	restReply(out, one)
+}

@@ -1,0 +1,164 @@
+package lifecycle
+
+import (
+	"encoding/json"
+	"log"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"dml.vsphere/lab/vcenter/internal/cluster"
+	"dml.vsphere/lab/vcenter/internal/esxi"
+	"dml.vsphere/lab/vcenter/internal/vcsim"
+)
+
+// restBase is where vLCM's clusters live.
+const restBase = "/api/esx/settings/clusters/"
+
+// Service answers the REST calls of image-managed clusters (vLCM).
+type Service struct {
+	sim      *vcsim.Sim
+	hosts    *esxi.Hosts
+	clusters *cluster.Clusters
+
+	mu      sync.Mutex
+	counter int
+	tasks   map[string]map[string]any
+	drafts  map[vcsim.Ref]*imageDraft // changes of images that are not committed yet, by cluster
+}
+
+func New(sim *vcsim.Sim, hosts *esxi.Hosts, clusters *cluster.Clusters) *Service {
+	return &Service{sim: sim, hosts: hosts, clusters: clusters, tasks: map[string]map[string]any{}, drafts: map[vcsim.Ref]*imageDraft{}}
+}
+
+// OwnsREST says whether we answer a REST path ourselves; vcsim has one draft and one image for all clusters.
+func (*Service) OwnsREST(path string) bool {
+	return strings.HasPrefix(path, restBase) || strings.HasPrefix(path, "/api/cis/tasks/") || path == "/api/esx/settings/depot-content/components"
+}
+
+// ServeREST answers the REST calls of image-managed clusters.
+func (s *Service) ServeREST(out http.ResponseWriter, r *http.Request) {
+	switch {
+	case strings.HasPrefix(r.URL.Path, "/api/cis/tasks/"):
+		s.restTask(out, strings.TrimPrefix(r.URL.Path, "/api/cis/tasks/"))
+		return
+	case !strings.HasPrefix(r.URL.Path, restBase):
+		s.restComponents(out)
+		return
+	}
+	words := strings.Split(strings.Trim(strings.TrimPrefix(r.URL.Path, restBase), "/"), "/")
+	cluster := vcsim.Ref{Type: "ClusterComputeResource", Value: words[0]}
+	if s.sim.Registry.Get(cluster) == nil {
+		restError(out, http.StatusNotFound, "NOT_FOUND", "The cluster '"+words[0]+"' does not exist.")
+		return
+	}
+	s.serveCluster(out, r, cluster, words)
+}
+
+// serveCluster answers the calls to one cluster.
+func (s *Service) serveCluster(out http.ResponseWriter, r *http.Request, cluster vcsim.Ref, words []string) {
+	area := strings.Join(words[1:min(len(words), 3)], "/")
+	switch {
+	case area == "enablement/software":
+		s.restEnablement(out, r, cluster)
+	case area == "enablement/configuration":
+		restReply(out, map[string]any{"enabled": s.clusters.State(cluster).ConfigProfile})
+	case !s.clusters.State(cluster).ImageManaged:
+		restError(out, http.StatusBadRequest, "NOT_ALLOWED_IN_CURRENT_STATE", "The cluster '"+words[0]+"' is not managed with a single image.")
+	case area == "software":
+		restReply(out, s.imageOf(cluster))
+	case area == "software/components":
+		restReply(out, s.imageOf(cluster)["components"])
+	case area == "software/compliance":
+		restReply(out, s.compliance(cluster))
+	case area == "software/drafts":
+		s.restDrafts(out, r, cluster, words[3:])
+	default:
+		restError(out, http.StatusNotFound, "NOT_FOUND", r.URL.Path+" is not simulated.")
+	}
+}
+
+func restReply(out http.ResponseWriter, value any) {
+	out.Header().Set("Content-Type", "application/json")
+	if err := json.NewEncoder(out).Encode(value); err != nil {
+		log.Printf("REST answer not delivered: %v", err)
+	}
+}
+
+func restError(out http.ResponseWriter, status int, kind, text string) {
+	out.Header().Set("Content-Type", "application/json")
+	out.WriteHeader(status)
+	body := map[string]any{"error_type": kind, "messages": []any{restMessage("lab.rest", text)}}
+	if err := json.NewEncoder(out).Encode(body); err != nil {
+		log.Printf("REST answer not delivered: %v", err)
+	}
+}
+
+func restMessage(id, text string) map[string]any {
+	return map[string]any{"id": id, "default_message": text, "localized": text, "args": []string{}}
+}
+
+func (s *Service) restEnablement(out http.ResponseWriter, r *http.Request, cluster vcsim.Ref) {
+	switch r.Method {
+	case http.MethodGet:
+		restReply(out, map[string]any{"enabled": s.clusters.State(cluster).ImageManaged})
+	case http.MethodPut:
+		s.clusters.SetImageManaged(cluster, true)
+		restReply(out, s.restDone(nil, ""))
+	default:
+		restError(out, http.StatusBadRequest, "UNSUPPORTED", r.Method+" is not simulated.")
+	}
+}
+
+// restDone is a task that has ended, well or with the words of a failure.
+func (s *Service) restDone(result any, failure string) string {
+	task := map[string]any{"status": "SUCCEEDED", "result": result, "operation": "lab", "cancelable": false}
+	if failure != "" {
+		task["status"] = "FAILED"
+		task["error"] = map[string]any{"error_type": "ERROR", "messages": []any{restMessage("lab.rest", failure)}}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.counter++
+	id := "lab-rest-task-" + strconv.Itoa(s.counter)
+	s.tasks[id] = task
+	return id
+}
+
+func (s *Service) restTask(out http.ResponseWriter, id string) {
+	s.mu.Lock()
+	task, ok := s.tasks[id]
+	s.mu.Unlock()
+	if !ok {
+		restError(out, http.StatusNotFound, "NOT_FOUND", "The task '"+id+"' does not exist.")
+		return
+	}
+	restReply(out, task)
+}
+
+// depotComponents are the versions of each component that the description's depots hold.
+func (s *Service) depotComponents() map[string][]string {
+	out := map[string][]string{}
+	for _, d := range s.sim.Description.Depots {
+		for _, v := range d.VIBs {
+			if v.Component != "" && !slices.Contains(out[v.Component], v.Version) {
+				out[v.Component] = append(out[v.Component], v.Version)
+			}
+		}
+	}
+	return out
+}
+
+func (s *Service) restComponents(out http.ResponseWriter) {
+	list := []any{}
+	held := s.depotComponents()
+	for _, name := range slices.Sorted(maps.Keys(held)) {
+		for _, version := range held[name] {
+			list = append(list, map[string]any{"name": name, "version": version, "display_version": version})
+		}
+	}
+	restReply(out, list)
+}

@@ -1,0 +1,99 @@
+package vcenter
+
+import (
+	"slices"
+
+	"github.com/vmware/govmomi/object"
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/simulator/esx"
+	"github.com/vmware/govmomi/vim25"
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"dml.vsphere/lab/vcenter/internal/vcsim"
+)
+
+// authorizationMethods answers the calls about roles and permissions in which vcsim differs from a vCenter. Nothing is
+// enforced by anybody: whoever is logged in may do all.
+type authorizationMethods struct {
+	*simulator.AuthorizationManager
+}
+
+// installAuthorization fills the list of privileges, which vcsim leaves empty, from the role that has all of them.
+func installAuthorization(sim *vcsim.Sim) {
+	content := sim.Registry.Get(vim25.ServiceInstance).(*simulator.ServiceInstance).Content
+	manager := sim.Registry.Get(*content.AuthorizationManager).(*simulator.AuthorizationManager)
+	for _, id := range object.AuthorizationRoleList(esx.RoleList).ByName("Admin").Privilege {
+		manager.PrivilegeList = append(manager.PrivilegeList, types.AuthorizationPrivilege{PrivId: id, Name: id})
+	}
+}
+
+// AddAuthorizationRole tells the new role's number, and gives each a number of its own; vcsim tells none and begins at 0.
+func (m *authorizationMethods) AddAuthorizationRole(req *types.AddAuthorizationRole) soap.HasFault {
+	answer := m.AuthorizationManager.AddAuthorizationRole(req)
+	body, ok := answer.(*methods.AddAuthorizationRoleBody)
+	if !ok || body.Res == nil {
+		return answer
+	}
+	highest := int32(0)
+	for _, role := range m.RoleList {
+		highest = max(highest, role.RoleId)
+	}
+	made := &m.RoleList[len(m.RoleList)-1]
+	made.RoleId = highest + 1
+	body.Res.Returnval = made.RoleId
+	return body
+}
+
+// UpdateAuthorizationRole refuses the roles of the system.
+func (m *authorizationMethods) UpdateAuthorizationRole(req *types.UpdateAuthorizationRole) soap.HasFault {
+	if m.system(req.RoleId) {
+		return &methods.UpdateAuthorizationRoleBody{Fault_: simulator.Fault("", &types.InvalidArgument{InvalidProperty: "roleId"})}
+	}
+	return m.AuthorizationManager.UpdateAuthorizationRole(req)
+}
+
+// RemoveAuthorizationRole refuses the roles of the system and, if that is asked for, those that somebody has.
+func (m *authorizationMethods) RemoveAuthorizationRole(req *types.RemoveAuthorizationRole) soap.HasFault {
+	if m.system(req.RoleId) {
+		return &methods.RemoveAuthorizationRoleBody{Fault_: simulator.Fault("", &types.InvalidArgument{InvalidProperty: "roleId"})}
+	}
+	used := m.permissions(&types.RetrieveRolePermissions{This: req.This, RoleId: req.RoleId})
+	if req.FailIfUsed && len(used) > 0 {
+		return &methods.RemoveAuthorizationRoleBody{Fault_: simulator.Fault("", &types.RemoveFailed{})}
+	}
+	for _, one := range used {
+		m.RemoveEntityPermission(&types.RemoveEntityPermission{This: req.This, Entity: *one.Entity, User: one.Principal, IsGroup: one.Group})
+	}
+	return m.AuthorizationManager.RemoveAuthorizationRole(req)
+}
+
+// SetEntityPermissions adds rules and changes those of the same principal; vcsim replaces all of the entity's.
+func (m *authorizationMethods) SetEntityPermissions(req *types.SetEntityPermissions) soap.HasFault {
+	asked := *req
+	asked.Permission = nil
+	old := m.AuthorizationManager.RetrieveAllPermissions(&types.RetrieveAllPermissions{This: req.This}).(*methods.RetrieveAllPermissionsBody)
+	for _, one := range old.Res.Returnval {
+		again := slices.ContainsFunc(req.Permission, func(p types.Permission) bool { return p.Principal == one.Principal && p.Group == one.Group })
+		if one.Entity != nil && *one.Entity == req.Entity && !again {
+			asked.Permission = append(asked.Permission, one)
+		}
+	}
+	for _, one := range req.Permission {
+		if !slices.ContainsFunc(m.RoleList, func(r types.AuthorizationRole) bool { return r.RoleId == one.RoleId }) {
+			return &methods.SetEntityPermissionsBody{Fault_: simulator.Fault("", &types.NotFound{})}
+		}
+		one.Entity = &req.Entity
+		asked.Permission = append(asked.Permission, one)
+	}
+	return m.AuthorizationManager.SetEntityPermissions(&asked)
+}
+
+func (m *authorizationMethods) permissions(req *types.RetrieveRolePermissions) []types.Permission {
+	return m.AuthorizationManager.RetrieveRolePermissions(req).(*methods.RetrieveRolePermissionsBody).Res.Returnval
+}
+
+func (m *authorizationMethods) system(id int32) bool {
+	return slices.ContainsFunc(m.RoleList, func(r types.AuthorizationRole) bool { return r.RoleId == id && r.System })
+}

@@ -1,0 +1,109 @@
+package vcenter
+
+import (
+	"reflect"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/mo"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"dml.vsphere/lab/vcenter/internal/cluster"
+	"dml.vsphere/lab/vcenter/internal/collector"
+	"dml.vsphere/lab/vcenter/internal/counters"
+	"dml.vsphere/lab/vcenter/internal/dvs"
+	"dml.vsphere/lab/vcenter/internal/options"
+	"dml.vsphere/lab/vcenter/internal/vcsim"
+	"dml.vsphere/lab/vcenter/internal/vm"
+)
+
+// hook is called by vcsim for every object that enters or leaves its registry.
+type hook struct {
+	mo.Folder // gives the hook a reference of its own, under which vcsim keeps it
+	world     *Server
+}
+
+func (w *Server) install() {
+	h := &hook{world: w}
+	h.Folder.Self = vcsim.Ref{Type: "LabHook", Value: "lab-hook"}
+	w.sim.Registry.AddHandler(h)
+	collector.Install(w.sim, func(cluster vcsim.Ref) bool { return w.clusters.State(cluster).ConfigProfile })
+	w.sim.Registry.Handler = w.receiver
+	options.InstallVcenter(w.sim)
+	installProfiles(w.sim)
+	counters.Install(w.sim)
+	installAuthorization(w.sim)
+}
+
+// PutObject repairs new virtual machines and turns new hosts into ours.
+func (h *hook) PutObject(ctx *simulator.Context, o mo.Reference) {
+	switch x := o.(type) {
+	case *simulator.VirtualMachine:
+		repairVM(x)
+	case *simulator.HostSystem:
+		h.world.clusters.AddVsan(ctx, h.world.hosts.Add(ctx, x).Host)
+	}
+}
+
+// UpdateObject is of no interest here.
+func (h *hook) UpdateObject(*simulator.Context, mo.Reference, []types.PropertyChange) {}
+
+// RemoveObject forgets a host that left.
+func (h *hook) RemoveObject(_ *simulator.Context, gone types.ManagedObjectReference) {
+	h.world.hosts.Remove(gone)
+	h.world.sim.Disown(gone)
+}
+
+// receiver picks the object that answers a call. The registered objects stay vcsim's own, so that its type
+// assertions keep working; only the methods we answer ourselves go to a wrapper.
+func (w *Server) receiver(_ *simulator.Context, m *simulator.Method) (mo.Reference, types.BaseMethodFault) {
+	wrapper := w.wrapper(m.This)
+	if wrapper == nil || !reflect.ValueOf(wrapper).MethodByName(vcsim.GoName(m.Name)).IsValid() {
+		return nil, nil
+	}
+	// vcsim looks the object up once more in the session, which would win over the wrapper: a reference it
+	// cannot find prevents that. The call's body keeps the real one.
+	m.This.Value += "+lab"
+	return wrapper, nil
+}
+
+func (w *Server) wrapper(this vcsim.Ref) mo.Reference {
+	object := w.sim.Registry.Get(this)
+	if h := w.hosts.Of(w.Owner(this)); h != nil {
+		if wrapped := h.Receiver(object); wrapped != nil {
+			return wrapped
+		}
+	}
+	switch o := object.(type) {
+	case *simulator.ClusterComputeResource:
+		if w.sim.Complete.Load() {
+			return &cluster.Methods{ClusterComputeResource: o, Sim: w.sim}
+		}
+	case *simulator.Folder:
+		return &folderMethods{Folder: o, sim: w.sim}
+	case *simulator.DistributedVirtualSwitch:
+		return &dvs.SwitchMethods{DistributedVirtualSwitch: o, Sim: w.sim, Fabric: w.hosts.Fabric}
+	case *simulator.DistributedVirtualPortgroup:
+		return &dvs.PortgroupMethods{DistributedVirtualPortgroup: o, Sim: w.sim, Fabric: w.hosts.Fabric}
+	case *simulator.VirtualMachine:
+		return w.machines.Methods(o)
+	case *simulator.VmProvisioningChecker:
+		return &vm.CheckerMethods{VmProvisioningChecker: o, Machines: w.machines, Sim: w.sim}
+	case *simulator.EnvironmentBrowser:
+		return &cluster.BrowserMethods{EnvironmentBrowser: o, Registered: w.hosts}
+	case *simulator.OptionManager:
+		return &options.Methods{OptionManager: o}
+	case *simulator.PerformanceManager:
+		return &counters.Methods{PerformanceManager: o, Hosts: w.hosts}
+	case *simulator.AuthorizationManager:
+		return &authorizationMethods{AuthorizationManager: o}
+	}
+	return nil
+}
+
+// repairVM fills two enumerations that vcsim leaves empty; an empty one stops pyVmomi (govmomi issue 4084).
+func repairVM(vm *simulator.VirtualMachine) {
+	for _, r := range []*types.VirtualMachineRuntimeInfo{&vm.Runtime, &vm.Summary.Runtime} {
+		r.FaultToleranceState = types.VirtualMachineFaultToleranceStateNotConfigured
+		r.RecordReplayState = types.VirtualMachineRecordReplayStateInactive
+	}
+}

@@ -1,0 +1,100 @@
+// Package world is the simulated data centre: VMware's simulator with what it lacks added.
+package vcenter
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"dml.vsphere/lab/vcenter/internal/cluster"
+	"dml.vsphere/lab/vcenter/internal/datacentre"
+	"dml.vsphere/lab/vcenter/internal/esxi"
+	"dml.vsphere/lab/vcenter/internal/inventory"
+	"dml.vsphere/lab/vcenter/internal/lifecycle"
+	"dml.vsphere/lab/vcenter/internal/vcsim"
+	"dml.vsphere/lab/vcenter/internal/vm"
+)
+
+// Server is the simulated data centre.
+type Server struct {
+	sim       *vcsim.Sim
+	lifecycle *lifecycle.Service
+	hosts     *esxi.Hosts
+	clusters  *cluster.Clusters
+	machines  *vm.Machines
+}
+
+// New builds the data centre of a description; Close removes its files.
+func New(desc *datacentre.Datacentre) (*Server, error) {
+	sim, err := vcsim.New(desc)
+	if err != nil {
+		return nil, err
+	}
+	hosts := esxi.New(sim)
+	clusters := cluster.New(sim, hosts)
+	w := &Server{sim: sim, lifecycle: lifecycle.New(sim, hosts, clusters), hosts: hosts, clusters: clusters, machines: vm.New(sim, hosts)}
+	w.install()
+	if err := inventory.Build(context.Background(), sim, hosts, clusters, w.machines); err != nil {
+		w.Close()
+		return nil, err
+	}
+	sim.Complete.Store(true)
+	return w, nil
+}
+
+// Close removes the data centre's files.
+func (w *Server) Close() { w.sim.Model.Remove() }
+
+// Service is vcsim's service, to be put behind a server.
+func (w *Server) Service() *simulator.Service { return w.sim.Model.Service }
+
+// Machines are the virtual machines.
+func (w *Server) Machines() *vm.Machines { return w.machines }
+
+// HostNames are the names of all hosts, sorted.
+func (w *Server) HostNames() []string { return w.hosts.Names() }
+
+// HostNamed finds a host by its name.
+func (w *Server) HostNamed(name string) (*esxi.Host, bool) { return w.hosts.Named(name) }
+
+// ClusterNamed finds a cluster by its name.
+func (w *Server) ClusterNamed(name string) (*cluster.Cluster, bool) { return w.clusters.Named(name) }
+
+// ChangeHost changes a host as if somebody else had: nothing is logged as a write.
+func (w *Server) ChangeHost(h *esxi.Host, c esxi.Change) error {
+	if err := h.Apply(c); err != nil {
+		return err
+	}
+	if c.HostProfile != nil {
+		attachProfile(w.sim.Context(), h.Self, *c.HostProfile)
+	}
+	return nil
+}
+
+// Owner is the entity an object belongs to: itself, or the host of a host's manager.
+func (w *Server) Owner(of vcsim.Ref) vcsim.Ref { return w.sim.Owner(of) }
+
+// Name is the name of an entity, "" when it has none.
+func (w *Server) Name(of vcsim.Ref) string { return w.sim.Name(of) }
+
+// OwnsREST says whether the simulator answers a REST path itself.
+func (w *Server) OwnsREST(path string) bool { return w.lifecycle.OwnsREST(path) }
+
+// ServeREST answers such a path.
+func (w *Server) ServeREST(out http.ResponseWriter, r *http.Request) { w.lifecycle.ServeREST(out, r) }
+
+// EndSession makes vcsim forget a session.
+func (w *Server) EndSession(key string) {
+	ctx := w.sim.Context()
+	ctx.Context = context.Background()
+	w.sim.Registry.SessionManager().TerminateSession(ctx, &types.TerminateSession{SessionId: []string{key}})
+}
+
+// NeverReturns lets the next reboot of a host be its last.
+func (w *Server) NeverReturns(host vcsim.Ref) {
+	if h := w.hosts.Of(host); h != nil {
+		h.NeverReturn()
+	}
+}

@@ -1,0 +1,21 @@
+package vcsim
+
+import (
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/types"
+)
+
+// Post posts an event; a chain other than 0 ties it to its task.
+func (s *Sim) Post(ctx *simulator.Context, event types.BaseEvent, chain int32) {
+	m := s.Registry.EventManager()
+	ctx.WithLock(m, func() {
+		m.PostEvent(ctx, &types.PostEvent{EventToPost: event})
+		if chain != 0 {
+			event.GetEvent().ChainId = chain
+		}
+	})
+}
+
+func HostArgument(name string, host Ref) types.HostEventArgument {
+	return types.HostEventArgument{EntityEventArgument: types.EntityEventArgument{Name: name}, Host: host}
+}

@@ -1,0 +1,50 @@
+package vcsim
+
+import (
+	"reflect"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+)
+
+// SoapFault wraps a fault with its words for a SOAP answer.
+func SoapFault(f types.BaseMethodFault) *soap.Fault { return simulator.Fault(message(f), f) }
+
+// Localized is a fault with the words a vCenter would show.
+func Localized(fault types.BaseMethodFault) types.LocalizedMethodFault {
+	return types.LocalizedMethodFault{Fault: fault, LocalizedMessage: message(fault)}
+}
+
+// message is what a vCenter says about a fault, as far as we know it; else the name of the fault's type.
+func message(fault types.BaseMethodFault) string {
+	if cause := fault.GetMethodFault().FaultCause; cause != nil && cause.LocalizedMessage != "" {
+		return cause.LocalizedMessage
+	}
+	switch f := fault.(type) {
+	case *types.InvalidArgument:
+		return "A specified parameter was not correct: " + f.InvalidProperty
+	case *types.InvalidName:
+		return "The name '" + f.Name + "' is invalid."
+	case *types.InvalidPowerState:
+		return "The attempted operation cannot be performed in the current state (" + powerWords[f.ExistingState] + ")."
+	}
+	name := reflect.TypeOf(fault).Elem().Name()
+	return OrText(faultWords[name], name)
+}
+
+var powerWords = map[types.VirtualMachinePowerState]string{
+	types.VirtualMachinePowerStatePoweredOn: "Powered on", types.VirtualMachinePowerStatePoweredOff: "Powered off", types.VirtualMachinePowerStateSuspended: "Suspended",
+}
+
+// faultWords is what a vCenter says about faults that carry nothing.
+var faultWords = map[string]string{
+	"HostNotConnected":                   "Unable to communicate with the remote host, since it is disconnected.",
+	"InsufficientGraphicsResourcesFault": "The amount of graphics resource available in the parent resource pool is insufficient for the operation.",
+	"InvalidHostState":                   "The operation is not allowed in the current connection state of the host.",
+	"InvalidState":                       "The operation is not allowed in the current state.",
+	"NotFound":                           "The object or item referred to could not be found.",
+	"RequestCanceled":                    "The task was canceled by a user.",
+	"TaskInProgress":                     "Another task is already in progress.",
+	"Timedout":                           "Operation timed out.",
+}

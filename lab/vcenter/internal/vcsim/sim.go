@@ -1,0 +1,157 @@
+package vcsim
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25"
+	"github.com/vmware/govmomi/vim25/mo"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"dml.vsphere/lab/vcenter/internal/datacentre"
+)
+
+type Ref = types.ManagedObjectReference
+
+// Sim is vcsim with what every part of the simulator needs: the registry, the description, tasks and events.
+type Sim struct {
+	Model       *simulator.Model
+	Registry    *simulator.Registry
+	Description *datacentre.Datacentre
+	Client      *vim25.Client
+
+	// what events say of the place; set once the inventory is complete
+	Datacenter *types.DatacenterEventArgument
+	Datastore  *types.DatastoreEventArgument
+
+	Complete atomic.Bool // the description's inventory is complete
+
+	mu     sync.Mutex
+	owners map[Ref]Ref
+
+	taskCounter, chainCounter atomic.Int64
+}
+
+// New starts vcsim with the service content of a vCenter of the description's version and an empty inventory.
+func New(desc *datacentre.Datacentre) (*Sim, error) {
+	model := emptyModel(desc)
+	if err := model.Create(); err != nil {
+		return nil, err
+	}
+	client, err := vim25.NewClient(context.Background(), model.Service)
+	if err != nil {
+		return nil, err
+	}
+	return &Sim{Model: model, Registry: model.Map(), Description: desc, Client: client, owners: map[Ref]Ref{}}, nil
+}
+
+func emptyModel(desc *datacentre.Datacentre) *simulator.Model {
+	m := simulator.VPX()
+	m.Datacenter, m.Cluster, m.ClusterHost, m.Host, m.Machine, m.Portgroup, m.Datastore = 0, 0, 0, 0, 0, 0, 0
+	about := &m.ServiceContent.About
+	about.ApiVersion, about.Version, about.Build = desc.APIVersion, desc.Version, desc.Build
+	about.FullName = "VMware vCenter Server " + desc.Version + " build-" + desc.Build + " (simulated)"
+	return m
+}
+
+// Context is a new lock owner that acts as the simulator itself.
+func (s *Sim) Context() *simulator.Context {
+	c := *s.Model.Service.Context
+	return &c
+}
+
+// ContextOf is a new lock owner that acts for a user.
+func (s *Sim) ContextOf(user string) *simulator.Context {
+	ctx := s.Context()
+	session := *ctx.Session
+	session.UserName = user
+	ctx.Session = &session
+	return ctx
+}
+
+// Detached is a lock owner of its own for work that outlives a call.
+func Detached(ctx *simulator.Context) *simulator.Context {
+	c := *ctx
+	return &c
+}
+
+// Update changes properties under the object's lock and tells every waiting PropertyCollector.
+func (s *Sim) Update(ctx *simulator.Context, obj mo.Reference, changes ...types.PropertyChange) {
+	s.Registry.AtomicUpdate(ctx, obj, changes)
+}
+
+func Change(name string, val any) types.PropertyChange {
+	return types.PropertyChange{Name: name, Val: val}
+}
+
+// Put registers an object that belongs to an entity.
+func (s *Sim) Put(ctx *simulator.Context, owner Ref, obj mo.Reference) {
+	s.Own(owner, obj.Reference())
+	ctx.Map.Put(obj)
+}
+
+// Own notes which entity an object belongs to.
+func (s *Sim) Own(owner Ref, objects ...Ref) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, o := range objects {
+		s.owners[o] = owner
+	}
+}
+
+// Disown forgets an object that left the inventory.
+func (s *Sim) Disown(gone Ref) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.owners, gone)
+}
+
+// Owner is the entity an object belongs to: itself, or the host of a host's manager.
+func (s *Sim) Owner(of Ref) Ref {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if owner, ok := s.owners[of]; ok {
+		return owner
+	}
+	return of
+}
+
+// Name is the name of an entity, "" when it has none.
+func (s *Sim) Name(of Ref) string {
+	entity, ok := s.Registry.Get(of).(mo.Entity)
+	if !ok {
+		return ""
+	}
+	var name string
+	s.Registry.WithLock(s.Context(), entity, func() { name = entity.Entity().Name })
+	return name
+}
+
+// Without is a list of references that lacks some of them.
+func Without(refs []Ref, gone ...Ref) []Ref {
+	return slices.DeleteFunc(slices.Clone(refs), func(r Ref) bool { return slices.Contains(gone, r) })
+}
+
+// OrText is the first text that is not empty.
+func OrText(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// NamePlaces notes what events say of datacenter and datastore.
+func (s *Sim) NamePlaces(dc Ref) {
+	s.Datacenter = &types.DatacenterEventArgument{EntityEventArgument: s.Place(dc), Datacenter: dc}
+	for _, d := range s.Registry.AllReference("Datastore") {
+		s.Datastore = &types.DatastoreEventArgument{EntityEventArgument: s.Place(d.Reference()), Datastore: d.Reference()}
+	}
+}
+
+// Place is what events say of an entity.
+func (s *Sim) Place(entity Ref) types.EntityEventArgument {
+	return types.EntityEventArgument{Name: s.Name(entity)}
+}

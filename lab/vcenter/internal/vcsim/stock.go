@@ -1,0 +1,57 @@
+package vcsim
+
+import (
+	"time"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/mo"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+)
+
+// Poll is how often a waiting task looks again.
+const Poll = 50 * time.Millisecond
+
+// Follow waits for another task and returns what it returned.
+func (j *Job) Follow(other Ref) (types.AnyType, types.BaseMethodFault) {
+	task, ok := j.sim.Registry.Get(other).(*simulator.Task)
+	if !ok {
+		return nil, &types.ManagedObjectNotFound{Obj: other}
+	}
+	for {
+		var info types.TaskInfo
+		j.Ctx.WithLock(task, func() { info = task.Info })
+		switch info.State {
+		case types.TaskInfoStateSuccess:
+			return info.Result, nil
+		case types.TaskInfoStateError:
+			j.Words = info.Error.LocalizedMessage
+			return nil, info.Error.Fault
+		}
+		if info.Progress > 0 {
+			j.Progress(info.Progress)
+		}
+		time.Sleep(Poll)
+	}
+}
+
+// StockTask runs a method of vcsim that makes a task, and waits for its end.
+func (j *Job) StockTask(of mo.Reference, call func(*simulator.Context) soap.HasFault) (types.AnyType, types.BaseMethodFault) {
+	inner := Detached(j.Ctx)
+	var started Ref
+	inner.WithLock(of, func() {
+		switch body := call(inner).(type) {
+		case *methods.CreateDVS_TaskBody:
+			started = body.Res.Returnval
+		case *methods.Destroy_TaskBody:
+			started = body.Res.Returnval
+		}
+	})
+	t := j.sim.Registry.Get(started).(*simulator.Task)
+	t.Wait()
+	if t.Info.Error != nil {
+		return nil, t.Info.Error.Fault
+	}
+	return t.Info.Result, nil
+}

@@ -1,0 +1,79 @@
+package vcsim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/mo"
+	"github.com/vmware/govmomi/vim25/types"
+)
+
+// Job is a running task: vcsim's own tasks hold the entity's lock to their end, so that nobody can even read it.
+type Job struct {
+	sim   *Sim
+	Ctx   *simulator.Context
+	Task  *simulator.Task
+	Words string // said instead of the fault's own words
+}
+
+// Work is what a task does; its fault ends the task in error.
+type Work func(j *Job) (types.AnyType, types.BaseMethodFault)
+
+// Start begins a task on an entity and returns at once.
+func (s *Sim) Start(ctx *simulator.Context, entity mo.Entity, name, description string, f Work) Ref {
+	return s.StartFor(ctx, entity.Reference(), entity.Entity().Name, name, description, f)
+}
+
+func (s *Sim) StartFor(ctx *simulator.Context, on Ref, entityName, name, description string, f Work) Ref {
+	t := simulator.CreateTask(on, name, nil)
+	t.Info.DescriptionId = OrText(description, t.Info.DescriptionId)
+	t.Info.EntityName = entityName
+	if ctx.Session != nil {
+		t.Info.Reason = &types.TaskReasonUser{UserName: ctx.Session.UserName}
+	}
+	t.Info.Cancelable = true
+	t.Info.State = types.TaskInfoStateRunning
+	now := time.Now()
+	t.Info.StartTime = &now
+	t.Self = Ref{Type: "Task", Value: s.nextTask()}
+	t.Info.Key, t.Info.Task = t.Self.Value, t.Self
+	t.Info.EventChainId = s.nextChain()
+	// vcsim notes the new task on its entity, and does not lock it for that
+	ctx.WithLock(on, func() { s.Registry.Put(t) })
+	j := &Job{sim: s, Ctx: Detached(ctx), Task: t}
+	go func() { j.finish(f(j)) }()
+	return t.Self
+}
+
+func (s *Sim) nextTask() string { return fmt.Sprintf("task-lab-%d", s.taskCounter.Add(1)) }
+
+// nextChain keeps clear of the numbers vcsim gives to events.
+func (s *Sim) nextChain() int32 { return 1_000_000 + int32(s.chainCounter.Add(1)) }
+
+func (j *Job) Progress(percent int32) {
+	j.sim.Update(j.Ctx, j.Task, Change("info.progress", percent))
+}
+
+// Cancelled says whether somebody cancelled the task.
+func (j *Job) Cancelled() bool {
+	var yes bool
+	j.sim.Registry.WithLock(j.Ctx, j.Task, func() { yes = j.Task.Info.Cancelled })
+	return yes
+}
+
+func (j *Job) finish(result types.AnyType, fault types.BaseMethodFault) {
+	changes := []types.PropertyChange{Change("info.completeTime", time.Now())}
+	if fault != nil {
+		err := Localized(fault)
+		err.LocalizedMessage = OrText(j.Words, err.LocalizedMessage)
+		changes = append(changes, Change("info.error", err), Change("info.state", types.TaskInfoStateError))
+	} else {
+		changes = append(changes, Change("info.result", result), Change("info.state", types.TaskInfoStateSuccess))
+	}
+	j.sim.Registry.WithLock(j.Ctx, j.Task, func() {
+		if j.Task.Info.State == types.TaskInfoStateRunning {
+			j.Ctx.Update(j.Task, changes)
+		}
+	})
+}

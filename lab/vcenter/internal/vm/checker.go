@@ -1,0 +1,80 @@
+package vm
+
+import (
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"dml.vsphere/lab/vcenter/internal/vcsim"
+)
+
+// CheckerMethods answers "could this machine move there?". The tasks are the machine's: vcsim's belong to the checker,
+// which pyVmomi does not take for the entity of a task.
+type CheckerMethods struct {
+	*simulator.VmProvisioningChecker
+	Machines *Machines
+	Sim      *vcsim.Sim
+}
+
+func (c *CheckerMethods) check(ctx *simulator.Context, name string, machines []vcsim.Ref, hosts []vcsim.Ref) vcsim.Ref {
+	return c.Sim.StartFor(ctx, machines[0], c.Sim.Name(machines[0]), name, "", func(j *vcsim.Job) (types.AnyType, types.BaseMethodFault) {
+		out := types.ArrayOfCheckResult{}
+		for _, machine := range machines {
+			for _, host := range hosts {
+				out.CheckResult = append(out.CheckResult, c.one(j.Ctx, machine, host))
+			}
+		}
+		return out, nil
+	})
+}
+
+func (c *CheckerMethods) one(ctx *simulator.Context, machine, host vcsim.Ref) types.CheckResult {
+	result := types.CheckResult{Vm: &machine, Host: &host}
+	vm, ok := c.Sim.Registry.Get(machine).(*simulator.VirtualMachine)
+	target := c.Machines.hosts.Of(host)
+	if !ok || target == nil {
+		result.Error = []types.LocalizedMethodFault{vcsim.Localized(&types.ManagedObjectNotFound{Obj: host})}
+		return result
+	}
+	now := c.Machines.Methods(vm).look(ctx)
+	if now.host == target {
+		return result
+	}
+	if f := refuseMove(ctx, now, target); f != nil {
+		result.Error = []types.LocalizedMethodFault{vcsim.Localized(f)}
+	}
+	return result
+}
+
+// targets are the host named, or the machine's own when none is.
+func (c *CheckerMethods) targets(machine vcsim.Ref, host *vcsim.Ref) []vcsim.Ref {
+	if host != nil {
+		return []vcsim.Ref{*host}
+	}
+	if vm, ok := c.Sim.Registry.Get(machine).(*simulator.VirtualMachine); ok && vm.Runtime.Host != nil {
+		return []vcsim.Ref{*vm.Runtime.Host}
+	}
+	return nil
+}
+
+// CheckMigrateTask checks one move.
+func (c *CheckerMethods) CheckMigrateTask(ctx *simulator.Context, req *types.CheckMigrate_Task) soap.HasFault {
+	t := c.check(ctx, "checkMigrateTask", []vcsim.Ref{req.Vm}, c.targets(req.Vm, req.Host))
+	return &methods.CheckMigrate_TaskBody{Res: &types.CheckMigrate_TaskResponse{Returnval: t}}
+}
+
+// CheckRelocateTask checks one move.
+func (c *CheckerMethods) CheckRelocateTask(ctx *simulator.Context, req *types.CheckRelocate_Task) soap.HasFault {
+	t := c.check(ctx, "checkRelocateTask", []vcsim.Ref{req.Vm}, c.targets(req.Vm, req.Spec.Host))
+	return &methods.CheckRelocate_TaskBody{Res: &types.CheckRelocate_TaskResponse{Returnval: t}}
+}
+
+// QueryVMotionCompatibilityExTask checks every machine against every host.
+func (c *CheckerMethods) QueryVMotionCompatibilityExTask(ctx *simulator.Context, req *types.QueryVMotionCompatibilityEx_Task) soap.HasFault {
+	if len(req.Vm) == 0 {
+		return &methods.QueryVMotionCompatibilityEx_TaskBody{Fault_: vcsim.SoapFault(&types.InvalidArgument{InvalidProperty: "vm"})}
+	}
+	t := c.check(ctx, "queryVMotionCompatibilityExTask", req.Vm, req.Host)
+	return &methods.QueryVMotionCompatibilityEx_TaskBody{Res: &types.QueryVMotionCompatibilityEx_TaskResponse{Returnval: t}}
+}

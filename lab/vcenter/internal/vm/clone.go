@@ -1,0 +1,88 @@
+package vm
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"dml.vsphere/lab/vcenter/internal/vcsim"
+)
+
+// CloneVMTask clones the machine. Many clones of one template run side by side.
+func (m *Methods) CloneVMTask(ctx *simulator.Context, req *types.CloneVM_Task) soap.HasFault {
+	body := new(methods.CloneVM_TaskBody)
+	if req.Spec.Location.DiskMoveType == string(types.VirtualMachineRelocateDiskMoveOptionsCreateNewChildDiskBacking) && req.Spec.Snapshot == nil {
+		body.Fault_ = vcsim.SoapFault(&types.InvalidArgument{InvalidProperty: "spec.snapshot"})
+		return body
+	}
+	plain, config := *req, req.Spec.Config
+	if !req.Spec.PowerOn {
+		// vcsim drops most of what a clone is to differ in, such as its reservation: that is done as a change of the clone.
+		plain.Spec.Config = nil
+	}
+	t := m.sim.Start(ctx, m.VirtualMachine, "cloneVMTask", "VirtualMachine.clone", func(j *vcsim.Job) (types.AnyType, types.BaseMethodFault) {
+		result, fault := m.stock(j, func(c *simulator.Context) soap.HasFault { return m.VirtualMachine.CloneVMTask(c, &plain) },
+			func(b soap.HasFault) vcsim.Ref { return b.(*methods.CloneVM_TaskBody).Res.Returnval })
+		if fault != nil {
+			return nil, fault
+		}
+		clone := m.inherit(j, result.(vcsim.Ref))
+		if clone == nil || config == nil || plain.Spec.Config != nil {
+			return result, nil
+		}
+		_, fault = clone.reconfigure(j, &types.ReconfigVM_Task{This: clone.Self, Spec: *config})
+		return result, fault
+	})
+	body.Res = &types.CloneVM_TaskResponse{Returnval: t}
+	return body
+}
+
+// inherit gives a clone what vcsim does not copy, and addresses of its own.
+func (m *Methods) inherit(j *vcsim.Job, made vcsim.Ref) *Methods {
+	clone, ok := m.sim.Registry.Get(made).(*simulator.VirtualMachine)
+	if !ok {
+		return nil
+	}
+	var config types.VirtualMachineConfigInfo
+	j.Ctx.WithLock(m.VirtualMachine, func() { config = *m.Config })
+	manager := m.sim.Registry.Get(*m.sim.Client.ServiceContent.CustomFieldsManager).(*simulator.CustomFieldsManager)
+	var fields []types.CustomFieldDef
+	j.Ctx.WithLock(manager, func() { fields = slices.Clone(manager.Field) })
+	j.Ctx.WithLock(clone, func() {
+		clone.Config.Firmware, clone.Config.Annotation = config.Firmware, config.Annotation
+		clone.Config.LatencySensitivity = config.LatencySensitivity
+		clone.Config.CpuHotAddEnabled, clone.Config.MemoryHotAddEnabled = config.CpuHotAddEnabled, config.MemoryHotAddEnabled
+		clone.Config.MemoryReservationLockedToMax, clone.Config.MemoryAllocation = config.MemoryReservationLockedToMax, config.MemoryAllocation
+		for _, o := range config.ExtraConfig {
+			same := func(other types.BaseOptionValue) bool { return other.GetOptionValue().Key == o.GetOptionValue().Key }
+			if !slices.ContainsFunc(clone.Config.ExtraConfig, same) {
+				clone.Config.ExtraConfig = append(clone.Config.ExtraConfig, o)
+			}
+		}
+		for _, d := range clone.Config.Hardware.Device {
+			if card, ok := d.(types.BaseVirtualEthernetCard); ok {
+				c := card.GetVirtualEthernetCard()
+				c.AddressType, c.MacAddress = string(types.VirtualEthernetCardMacTypeAssigned), macAddress(clone.Config.Uuid, c.Key)
+			}
+		}
+		for _, f := range fields {
+			if f.ManagedObjectType == "" || f.ManagedObjectType == "VirtualMachine" {
+				clone.AvailableField = append(clone.AvailableField, f)
+			}
+		}
+	})
+	return m.machines.Methods(clone)
+}
+
+// macAddress is an address of the range that vCenter assigns from.
+func macAddress(uuid string, key int32) string {
+	var sum uint32 = 2166136261
+	for _, c := range []byte(fmt.Sprint(uuid, key)) {
+		sum = (sum ^ uint32(c)) * 16777619
+	}
+	return fmt.Sprintf("00:50:56:%02x:%02x:%02x", 0x80|byte(sum>>16)&0x3f, byte(sum>>8), byte(sum))
+}

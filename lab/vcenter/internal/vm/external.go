@@ -1,0 +1,160 @@
+package vm
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"sort"
+	"sync"
+	"time"
+
+	"github.com/vmware/govmomi/vim25/types"
+
+	"dml.vsphere/lab/vcenter/internal/vcsim"
+)
+
+// External hands work on virtual machines to a listener outside, and ends the vSphere task when it says so.
+type External struct {
+	mu       sync.Mutex
+	listener string
+	ops      []string
+	next     int
+	waiting  map[string]*order
+}
+
+// order is one piece of work that was handed out.
+type order struct {
+	Order
+	news chan News
+}
+
+// Order is what the listener is told.
+type Order struct {
+	ID     string `json:"id"`
+	Op     string `json:"op"`
+	VM     string `json:"vm"`
+	MOID   string `json:"vm_moid"`
+	Source string `json:"source"`
+	Target string `json:"target"`
+}
+
+// News is what the listener tells of an order.
+type News struct {
+	Progress *int32 `json:"progress"`
+	Done     bool   `json:"done"`
+	Failed   string `json:"failed"`
+}
+
+// Ops are the operations that can be handed out.
+var Ops = []string{"Relocate", "PowerOn", "PowerOff", "Reset", "Destroy"}
+
+// Listen sets the listener; "" ends external mode.
+func (e *External) Listen(url string, ops []string) error {
+	for _, op := range ops {
+		if !slices.Contains(Ops, op) {
+			return fmt.Errorf("no operation %q: %v", op, Ops)
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.listener, e.ops = url, ops
+	return nil
+}
+
+// State is the listener and the orders it has not ended yet.
+func (e *External) State() (listener string, ops []string, orders []Order) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	orders = []Order{}
+	for _, o := range e.waiting {
+		orders = append(orders, o.Order)
+	}
+	sort.Slice(orders, func(i, j int) bool { return orders[i].ID < orders[j].ID })
+	return e.listener, e.ops, orders
+}
+
+// Report takes the listener's news of an order.
+func (e *External) Report(id string, n News) error {
+	e.mu.Lock()
+	o, ok := e.waiting[id]
+	e.mu.Unlock()
+	if !ok {
+		return fmt.Errorf("no order %q is open", id)
+	}
+	select {
+	case o.news <- n:
+		return nil
+	case <-time.After(5 * time.Second):
+		return fmt.Errorf("order %q takes no news", id)
+	}
+}
+
+// hand gives an order to the listener and waits for its end. It says false when the operation is not handed out.
+func (e *External) hand(j *vcsim.Job, o Order) (bool, types.BaseMethodFault) {
+	e.mu.Lock()
+	url := e.listener
+	if url == "" || !slices.Contains(e.ops, o.Op) {
+		e.mu.Unlock()
+		return false, nil
+	}
+	e.next++
+	o.ID = fmt.Sprintf("order-%d", e.next)
+	open := &order{Order: o, news: make(chan News, 16)}
+	e.waiting[o.ID] = open
+	e.mu.Unlock()
+	defer func() {
+		e.mu.Lock()
+		delete(e.waiting, o.ID)
+		e.mu.Unlock()
+	}()
+	if err := post(url, o); err != nil {
+		j.Words = fmt.Sprintf("The lab's listener did not take %s of %s: %v", o.Op, o.VM, err)
+		return true, new(types.SystemError)
+	}
+	return true, follow(j, open.news)
+}
+
+func post(url string, o Order) error {
+	text, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	client := http.Client{Timeout: 30 * time.Second}
+	res, err := client.Post(url, "application/json", bytes.NewReader(text))
+	if err != nil {
+		return err
+	}
+	if err := res.Body.Close(); err != nil {
+		return err
+	}
+	if res.StatusCode >= http.StatusBadRequest {
+		return fmt.Errorf("it answered %s", res.Status)
+	}
+	return nil
+}
+
+// follow follows the news of an order to its end.
+func follow(j *vcsim.Job, news <-chan News) types.BaseMethodFault {
+	look := time.NewTicker(vcsim.Poll)
+	defer look.Stop()
+	for {
+		select {
+		case n := <-news:
+			switch {
+			case n.Failed != "":
+				j.Words = n.Failed
+				return new(types.SystemError)
+			case n.Done:
+				return nil
+			case n.Progress != nil:
+				j.Progress(*n.Progress)
+			}
+		case <-look.C:
+			if j.Cancelled() {
+				return new(types.RequestCanceled)
+			}
+		}
+	}
+}

@@ -1,0 +1,162 @@
+package vm
+
+import (
+	"time"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"dml.vsphere/lab/vcenter/internal/cluster"
+	"dml.vsphere/lab/vcenter/internal/vcsim"
+)
+
+// PowerOnVMTask powers the machine on if its host has the vGPUs it wants.
+func (m *Methods) PowerOnVMTask(ctx *simulator.Context, req *types.PowerOnVM_Task) soap.HasFault {
+	t := m.run(ctx, "powerOnVMTask", "VirtualMachine.powerOn", func(j *vcsim.Job) (types.AnyType, types.BaseMethodFault) {
+		return m.powerOn(j, req)
+	})
+	return &methods.PowerOnVM_TaskBody{Res: &types.PowerOnVM_TaskResponse{Returnval: t}}
+}
+
+func (m *Methods) powerOn(j *vcsim.Job, req *types.PowerOnVM_Task) (types.AnyType, types.BaseMethodFault) {
+	now := m.look(j.Ctx)
+	if f := now.refuse(true); f != nil {
+		return nil, f
+	}
+	if f := now.usable(j.Ctx); f != nil {
+		return nil, f
+	}
+	if now.host != nil {
+		if now.host.Runtime(j.Ctx).InMaintenanceMode {
+			return nil, new(types.InvalidState)
+		}
+		// machines of the description run from the start, whatever their host can do
+		if f := now.host.Graphics.Reserve(j.Ctx, m.Self, now.vgpus); f != nil && m.sim.Complete.Load() {
+			return nil, f
+		}
+		if f := m.refuseStart(j, now); f != nil && m.sim.Complete.Load() {
+			now.host.Graphics.Release(j.Ctx, m.Self)
+			return nil, f
+		}
+	}
+	result, fault := m.handOr(j, "PowerOn", now, func() (types.AnyType, types.BaseMethodFault) {
+		return m.stock(j, func(c *simulator.Context) soap.HasFault { return m.VirtualMachine.PowerOnVMTask(c, req) },
+			func(b soap.HasFault) vcsim.Ref { return b.(*methods.PowerOnVM_TaskBody).Res.Returnval })
+	})
+	if fault != nil && now.host != nil {
+		now.host.Graphics.Release(j.Ctx, m.Self)
+		now.host.PCI.Release(m.Self)
+	}
+	if fault == nil {
+		m.RunsSince(j.Ctx, time.Now())
+		m.boot(j.Ctx)
+	}
+	return result, fault
+}
+
+// RunsSince notes when the machine was powered on.
+func (m *Methods) RunsSince(ctx *simulator.Context, when time.Time) {
+	began := when.UTC()
+	m.sim.Update(ctx, m.VirtualMachine, vcsim.Change("runtime.bootTime", began), vcsim.Change("summary.runtime.bootTime", began))
+}
+
+// handOr hands an operation out, if it is to be, and then lets vcsim do its part.
+func (m *Methods) handOr(j *vcsim.Job, op string, now status, then func() (types.AnyType, types.BaseMethodFault)) (types.AnyType, types.BaseMethodFault) {
+	order := Order{Op: op, VM: now.name, MOID: m.Self.Value, Source: now.hostName(), Target: now.hostName()}
+	if _, fault := m.machines.External.hand(j, order); fault != nil {
+		return nil, fault
+	}
+	return then()
+}
+
+// PowerOffVMTask powers the machine off and gives its vGPUs back.
+func (m *Methods) PowerOffVMTask(ctx *simulator.Context, req *types.PowerOffVM_Task) soap.HasFault {
+	t := m.run(ctx, "powerOffVMTask", "VirtualMachine.powerOff", func(j *vcsim.Job) (types.AnyType, types.BaseMethodFault) { return m.powerOff(j, req) })
+	return &methods.PowerOffVM_TaskBody{Res: &types.PowerOffVM_TaskResponse{Returnval: t}}
+}
+
+func (m *Methods) powerOff(j *vcsim.Job, req *types.PowerOffVM_Task) (types.AnyType, types.BaseMethodFault) {
+	now := m.look(j.Ctx)
+	if f := now.refuse(false); f != nil {
+		return nil, f
+	}
+	if f := now.usable(j.Ctx); f != nil {
+		return nil, f
+	}
+	result, fault := m.handOr(j, "PowerOff", now, func() (types.AnyType, types.BaseMethodFault) {
+		return m.stock(j, func(c *simulator.Context) soap.HasFault { return m.VirtualMachine.PowerOffVMTask(c, req) },
+			func(b soap.HasFault) vcsim.Ref { return b.(*methods.PowerOffVM_TaskBody).Res.Returnval })
+	})
+	if fault == nil {
+		m.stopped(j.Ctx, now)
+	}
+	return result, fault
+}
+
+// stopped is what follows when a machine no longer runs.
+func (m *Methods) stopped(ctx *simulator.Context, now status) {
+	if now.host != nil {
+		now.host.Graphics.Release(ctx, m.Self)
+		now.host.PCI.Release(m.Self)
+	}
+	m.setGuest(ctx, "", "")
+}
+
+// ResetVMTask resets the machine, which keeps its vGPUs.
+func (m *Methods) ResetVMTask(ctx *simulator.Context, req *types.ResetVM_Task) soap.HasFault {
+	t := m.run(ctx, "resetVMTask", "VirtualMachine.reset", func(j *vcsim.Job) (types.AnyType, types.BaseMethodFault) {
+		now := m.look(j.Ctx)
+		if !now.on {
+			return nil, now.refuse(false)
+		}
+		return m.handOr(j, "Reset", now, func() (types.AnyType, types.BaseMethodFault) {
+			return m.stock(j, func(c *simulator.Context) soap.HasFault { return m.VirtualMachine.ResetVMTask(c, req) },
+				func(b soap.HasFault) vcsim.Ref { return b.(*methods.ResetVM_TaskBody).Res.Returnval })
+		})
+	})
+	return &methods.ResetVM_TaskBody{Res: &types.ResetVM_TaskResponse{Returnval: t}}
+}
+
+// ShutdownGuest asks the guest to power off, which it does.
+func (m *Methods) ShutdownGuest(ctx *simulator.Context, _ *types.ShutdownGuest) soap.HasFault {
+	body := new(methods.ShutdownGuestBody)
+	if m.Runtime.PowerState != types.VirtualMachinePowerStatePoweredOn {
+		body.Fault_ = vcsim.SoapFault(&types.InvalidPowerState{RequestedState: types.VirtualMachinePowerStatePoweredOff, ExistingState: m.Runtime.PowerState})
+		return body
+	}
+	m.run(ctx, "powerOffVMTask", "VirtualMachine.powerOff", func(j *vcsim.Job) (types.AnyType, types.BaseMethodFault) {
+		return m.powerOff(j, &types.PowerOffVM_Task{This: m.Self})
+	})
+	body.Res = new(types.ShutdownGuestResponse)
+	return body
+}
+
+// DestroyTask removes a machine that is off.
+func (m *Methods) DestroyTask(ctx *simulator.Context, req *types.Destroy_Task) soap.HasFault {
+	t := m.run(ctx, "destroyTask", "VirtualMachine.destroy", func(j *vcsim.Job) (types.AnyType, types.BaseMethodFault) {
+		now := m.look(j.Ctx)
+		if now.on {
+			return nil, &types.InvalidPowerState{RequestedState: types.VirtualMachinePowerStatePoweredOff, ExistingState: types.VirtualMachinePowerStatePoweredOn}
+		}
+		result, fault := m.handOr(j, "Destroy", now, func() (types.AnyType, types.BaseMethodFault) {
+			return m.stock(j, func(c *simulator.Context) soap.HasFault { return m.VirtualMachine.DestroyTask(c, req) },
+				func(b soap.HasFault) vcsim.Ref { return b.(*methods.Destroy_TaskBody).Res.Returnval })
+		})
+		if fault == nil {
+			cluster.Forget(j.Ctx, m.Self)
+		}
+		return result, fault
+	})
+	return &methods.Destroy_TaskBody{Res: &types.Destroy_TaskResponse{Returnval: t}}
+}
+
+// UnregisterVM lets a machine that is off go, and its cluster forget it.
+func (m *Methods) UnregisterVM(ctx *simulator.Context, req *types.UnregisterVM) soap.HasFault {
+	body := m.VirtualMachine.UnregisterVM(ctx, req)
+	if body.(*methods.UnregisterVMBody).Fault_ == nil {
+		cluster.Forget(ctx, m.Self)
+	}
+	return body
+}

@@ -1,0 +1,194 @@
+package vm
+
+import (
+	"slices"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"dml.vsphere/lab/vcenter/internal/esxi"
+	"dml.vsphere/lab/vcenter/internal/vcsim"
+)
+
+// ReconfigVMTask changes the machine after the checks that vcsim leaves out.
+func (m *Methods) ReconfigVMTask(ctx *simulator.Context, req *types.ReconfigVM_Task) soap.HasFault {
+	t := m.run(ctx, "reconfigVMTask", "VirtualMachine.reconfigure", func(j *vcsim.Job) (types.AnyType, types.BaseMethodFault) {
+		return m.reconfigure(j, req)
+	})
+	return &methods.ReconfigVM_TaskBody{Res: &types.ReconfigVM_TaskResponse{Returnval: t}}
+}
+
+func (m *Methods) reconfigure(j *vcsim.Job, req *types.ReconfigVM_Task) (types.AnyType, types.BaseMethodFault) {
+	if f := m.refuseChange(j, &req.Spec); f != nil {
+		return nil, f
+	}
+	result, fault := m.stock(j, func(c *simulator.Context) soap.HasFault { return m.VirtualMachine.ReconfigVMTask(c, req) },
+		func(b soap.HasFault) vcsim.Ref { return b.(*methods.ReconfigVM_TaskBody).Res.Returnval })
+	if fault == nil {
+		m.followUp(j, &req.Spec)
+	}
+	return result, fault
+}
+
+// refuseChange says why a change cannot be made, and gives new devices the keys that a vCenter gives.
+func (m *Methods) refuseChange(j *vcsim.Job, spec *types.VirtualMachineConfigSpec) types.BaseMethodFault {
+	var fault types.BaseMethodFault
+	offered := m.machines.offersVGPU
+	j.Ctx.WithLock(m.VirtualMachine, func() {
+		on := m.Runtime.PowerState == types.VirtualMachinePowerStatePoweredOn
+		switch {
+		case spec.ChangeVersion != "" && spec.ChangeVersion != m.Config.ChangeVersion:
+			j.Words = "The configuration was changed by somebody else since it was read."
+			fault = new(types.ConcurrentAccess)
+		case on:
+			fault = m.refuseHot(spec)
+		}
+		if fault == nil {
+			fault = m.refuseDevices(j, spec, offered)
+		}
+		if fault == nil {
+			numberDevices(m.Config.Hardware.Device, spec.DeviceChange)
+		}
+	})
+	return fault
+}
+
+// refuseHot says what cannot be changed while the machine runs.
+func (m *Methods) refuseHot(spec *types.VirtualMachineConfigSpec) types.BaseMethodFault {
+	hardware, yes := m.Config.Hardware, func(b *bool) bool { return b != nil && *b }
+	cores := spec.NumCoresPerSocket
+	running := &types.InvalidPowerState{RequestedState: types.VirtualMachinePowerStatePoweredOff, ExistingState: types.VirtualMachinePowerStatePoweredOn}
+	switch {
+	case spec.NumCPUs != 0 && spec.NumCPUs != hardware.NumCPU && !yes(m.Config.CpuHotAddEnabled):
+		return new(types.CpuHotPlugNotSupported)
+	case spec.MemoryMB != 0 && spec.MemoryMB != int64(hardware.MemoryMB) && !yes(m.Config.MemoryHotAddEnabled):
+		return new(types.MemoryHotPlugNotSupported)
+	case cores != nil && (hardware.NumCoresPerSocket == nil || *cores != *hardware.NumCoresPerSocket), spec.Firmware != "" && spec.Firmware != m.Config.Firmware:
+		return running
+	}
+	for _, c := range spec.DeviceChange {
+		switch c.GetVirtualDeviceConfigSpec().Device.(type) {
+		case *types.VirtualPCIPassthrough, *types.VirtualVmxnet3Vrdma, *types.VirtualSriovEthernetCard:
+			return running
+		}
+	}
+	return nil
+}
+
+// refuseDevices says which device cannot be: a vGPU type that no host knows, or a PVRDMA adapter too many or off a
+// distributed switch.
+func (m *Methods) refuseDevices(j *vcsim.Job, spec *types.VirtualMachineConfigSpec, offered func(string) bool) types.BaseMethodFault {
+	rdma := 0
+	for _, d := range m.Config.Hardware.Device {
+		if _, ok := d.(*types.VirtualVmxnet3Vrdma); ok {
+			rdma++
+		}
+	}
+	for i, c := range spec.DeviceChange {
+		change := c.GetVirtualDeviceConfigSpec()
+		invalid := &types.InvalidDeviceSpec{InvalidVmConfig: types.InvalidVmConfig{Property: "virtualDeviceSpec.device.backing"}, DeviceIndex: int32(i)}
+		switch d := change.Device.(type) {
+		case *types.VirtualPCIPassthrough:
+			b, ok := d.Backing.(*types.VirtualPCIPassthroughVmiopBackingInfo)
+			if ok && change.Operation == types.VirtualDeviceConfigSpecOperationAdd && !offered(b.Vgpu) {
+				j.Words = "vGPU type " + b.Vgpu + " is not known to any host."
+				return invalid
+			}
+		case *types.VirtualVmxnet3Vrdma:
+			switch change.Operation {
+			case types.VirtualDeviceConfigSpecOperationAdd:
+				rdma++
+			case types.VirtualDeviceConfigSpecOperationRemove:
+				rdma--
+			}
+			if _, ok := d.Backing.(*types.VirtualEthernetCardDistributedVirtualPortBackingInfo); !ok && change.Operation != types.VirtualDeviceConfigSpecOperationRemove {
+				j.Words = "A PVRDMA adapter needs a distributed port group."
+				return invalid
+			}
+			if rdma > 1 {
+				j.Words = "A virtual machine can have one PVRDMA adapter."
+				return invalid
+			}
+		}
+	}
+	return nil
+}
+
+// offersVGPU says whether any host's GPUs have such a vGPU type.
+func (s *Machines) offersVGPU(name string) bool {
+	return slices.ContainsFunc(s.hosts.All(), func(h *esxi.Host) bool { return h.Graphics.OffersProfile(name) })
+}
+
+// numberDevices gives new devices keys in the ranges that vCenter uses: disks from 2000, network cards from 4000, PCI
+// devices from 13000.
+func numberDevices(there []types.BaseVirtualDevice, changes []types.BaseVirtualDeviceConfigSpec) {
+	used := map[int32]bool{}
+	for _, d := range there {
+		used[d.GetVirtualDevice().Key] = true
+	}
+	for _, c := range changes {
+		change := c.GetVirtualDeviceConfigSpec()
+		first := firstKey(change.Device)
+		if change.Operation != types.VirtualDeviceConfigSpecOperationAdd || first == 0 {
+			continue
+		}
+		for used[first] {
+			first++
+		}
+		change.Device.GetVirtualDevice().Key = first
+		used[first] = true
+	}
+}
+
+func firstKey(d types.BaseVirtualDevice) int32 {
+	switch d.(type) {
+	case *types.VirtualDisk:
+		return 2000
+	case types.BaseVirtualEthernetCard:
+		return 4000
+	case *types.VirtualPCIPassthrough:
+		return 13000
+	}
+	return 0
+}
+
+// followUp keeps what vcsim forgets: device groups, and a locked reservation that follows the memory.
+func (m *Methods) followUp(j *vcsim.Job, spec *types.VirtualMachineConfigSpec) {
+	var changes []types.PropertyChange
+	j.Ctx.WithLock(m.VirtualMachine, func() {
+		if spec.DeviceGroups != nil {
+			groups := types.VirtualMachineVirtualDeviceGroups{}
+			for i, g := range spec.DeviceGroups.DeviceGroup {
+				key := &g.GetVirtualMachineVirtualDeviceGroupsDeviceGroup().GroupInstanceKey
+				if *key < 0 {
+					m.regroup(*key, int32(i+1))
+					*key = int32(i + 1)
+				}
+				groups.DeviceGroup = append(groups.DeviceGroup, g)
+			}
+			changes = append(changes, vcsim.Change("config.deviceGroups", groups))
+		}
+		if locked := m.Config.MemoryReservationLockedToMax; locked != nil && *locked && spec.MemoryMB != 0 {
+			allocation := types.ResourceAllocationInfo{}
+			if m.Config.MemoryAllocation != nil {
+				allocation = *m.Config.MemoryAllocation
+			}
+			allocation.Reservation = types.NewInt64(spec.MemoryMB)
+			changes = append(changes, vcsim.Change("config.memoryAllocation", &allocation))
+		}
+	})
+	if len(changes) > 0 {
+		m.sim.Update(j.Ctx, m.VirtualMachine, changes...)
+	}
+}
+
+// regroup gives the devices of a new group its final key.
+func (m *Methods) regroup(from, to int32) {
+	for _, d := range m.Config.Hardware.Device {
+		if info := d.GetVirtualDevice().DeviceGroupInfo; info != nil && info.GroupInstanceKey == from {
+			info.GroupInstanceKey = to
+		}
+	}
+}

@@ -1,0 +1,164 @@
+package vm
+
+import (
+	"time"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/mo"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"dml.vsphere/lab/vcenter/internal/esxi"
+	"dml.vsphere/lab/vcenter/internal/options"
+	"dml.vsphere/lab/vcenter/internal/vcsim"
+)
+
+// RelocateVMTask moves the machine; a running one takes as long as its host's vMotion takes, or as the listener says.
+func (m *Methods) RelocateVMTask(ctx *simulator.Context, req *types.RelocateVM_Task) soap.HasFault {
+	if req.Spec.Folder != nil || len(req.Spec.DeviceChange) > 0 || req.Spec.Service != nil {
+		return &methods.RelocateVM_TaskBody{Fault_: simulator.Fault("The lab moves virtual machines between hosts, pools and datastores only.", &types.NotSupported{})}
+	}
+	t := m.run(ctx, "relocateVMTask", "VirtualMachine.relocate", func(j *vcsim.Job) (types.AnyType, types.BaseMethodFault) {
+		return nil, m.relocate(j, req.Spec)
+	})
+	return &methods.RelocateVM_TaskBody{Res: &types.RelocateVM_TaskResponse{Returnval: t}}
+}
+
+// MigrateVMTask is the older call for the same.
+func (m *Methods) MigrateVMTask(ctx *simulator.Context, req *types.MigrateVM_Task) soap.HasFault {
+	t := m.run(ctx, "migrateVMTask", "VirtualMachine.migrate", func(j *vcsim.Job) (types.AnyType, types.BaseMethodFault) {
+		if req.State != "" && (req.State == types.VirtualMachinePowerStatePoweredOn) != m.look(j.Ctx).on {
+			return nil, &types.InvalidPowerState{RequestedState: req.State}
+		}
+		return nil, m.relocate(j, types.VirtualMachineRelocateSpec{Host: req.Host, Pool: req.Pool})
+	})
+	return &methods.MigrateVM_TaskBody{Res: &types.MigrateVM_TaskResponse{Returnval: t}}
+}
+
+func (m *Methods) relocate(j *vcsim.Job, spec types.VirtualMachineRelocateSpec) types.BaseMethodFault {
+	now := m.look(j.Ctx)
+	if spec.Host == nil || now.host == nil || *spec.Host == now.host.Self {
+		m.settle(j.Ctx, spec)
+		return nil
+	}
+	target := m.machines.hosts.Of(*spec.Host)
+	if target == nil {
+		return &types.ManagedObjectNotFound{Obj: *spec.Host}
+	}
+	if f := refuseMove(j.Ctx, now, target); f != nil {
+		m.failed(j, now, target, f)
+		return f
+	}
+	if now.on {
+		if f := m.hotMove(j, now, target); f != nil {
+			target.Graphics.Release(j.Ctx, m.Self)
+			m.failed(j, now, target, f)
+			return f
+		}
+		now.host.Graphics.Release(j.Ctx, m.Self)
+	}
+	m.settle(j.Ctx, spec)
+	m.sim.Post(j.Ctx, &types.VmMigratedEvent{VmEvent: m.eventOn(target, now), SourceHost: vcsim.HostArgument(now.host.Spec.Name, now.host.Self),
+		SourceDatacenter: m.sim.Datacenter, SourceDatastore: m.sim.Datastore}, j.Task.Info.EventChainId)
+	return nil
+}
+
+// refuseMove says why a machine cannot go to a host.
+func refuseMove(ctx *simulator.Context, now status, target *esxi.Host) types.BaseMethodFault {
+	run := target.Runtime(ctx)
+	if run.InMaintenanceMode || run.ConnectionState != types.HostSystemConnectionStateConnected {
+		return &types.InvalidHostState{Host: &target.Self}
+	}
+	if !now.on {
+		return nil
+	}
+	if f := now.usable(ctx); f != nil {
+		return f
+	}
+	if now.directPath || (len(now.vgpus) > 0 && !options.HotMigration(ctx)) {
+		words := "Migration was temporarily disabled due to another migration activity. vGPU hot migration is not enabled."
+		if now.directPath {
+			words = "The virtual machine uses a DirectPath I/O device, which ties it to its host."
+		}
+		f := new(types.VMotionNotSupported)
+		f.FaultCause = &types.LocalizedMethodFault{Fault: &types.SystemErrorFault{Reason: words}, LocalizedMessage: words}
+		return f
+	}
+	if !target.Graphics.FitsOn(now.vgpus) {
+		return new(types.InsufficientGraphicsResourcesFault)
+	}
+	return nil
+}
+
+// hotMove takes the time that a vMotion takes.
+func (m *Methods) hotMove(j *vcsim.Job, now status, target *esxi.Host) types.BaseMethodFault {
+	if f := target.Graphics.Reserve(j.Ctx, m.Self, now.vgpus); f != nil {
+		return f
+	}
+	chain := j.Task.Info.EventChainId
+	m.sim.Post(j.Ctx, &types.VmBeingHotMigratedEvent{VmEvent: m.eventOn(now.host, now), DestHost: vcsim.HostArgument(target.Spec.Name, target.Self),
+		DestDatacenter: m.sim.Datacenter, DestDatastore: m.sim.Datastore}, chain)
+	m.sim.Post(j.Ctx, &types.VmEmigratingEvent{VmEvent: m.eventOn(now.host, now)}, chain)
+	order := Order{Op: "Relocate", VM: now.name, MOID: m.Self.Value, Source: now.host.Spec.Name, Target: target.Spec.Name}
+	if handed, fault := m.machines.External.hand(j, order); handed {
+		return fault
+	}
+	seconds := now.host.VMotionSeconds()
+	const steps = 20
+	for i := range int32(steps) {
+		time.Sleep(time.Duration(seconds * float64(time.Second) / steps))
+		j.Progress(i * 95 / steps)
+		switch {
+		case j.Cancelled():
+			return new(types.RequestCanceled)
+		case !now.host.Connected(j.Ctx) || !target.Connected(j.Ctx):
+			return new(types.HostNotConnected)
+		}
+	}
+	return nil
+}
+
+func (m *Methods) failed(j *vcsim.Job, now status, target *esxi.Host, f types.BaseMethodFault) {
+	reason := vcsim.Localized(f)
+	reason.LocalizedMessage = vcsim.OrText(j.Words, reason.LocalizedMessage)
+	m.sim.Post(j.Ctx, &types.VmFailedMigrateEvent{VmEvent: m.eventOn(now.host, now), DestHost: vcsim.HostArgument(target.Spec.Name, target.Self), Reason: reason,
+		DestDatacenter: m.sim.Datacenter, DestDatastore: m.sim.Datastore}, j.Task.Info.EventChainId)
+}
+
+func (m *Methods) eventOn(h *esxi.Host, now status) types.VmEvent {
+	e := h.Event().Event
+	e.Vm = &types.VmEventArgument{EntityEventArgument: types.EntityEventArgument{Name: now.name}, Vm: m.Self}
+	return types.VmEvent{Event: e}
+}
+
+// settle puts the machine where it belongs now: on the host, in the pool, on the datastore.
+func (m *Methods) settle(ctx *simulator.Context, spec types.VirtualMachineRelocateSpec) {
+	reg := m.sim.Registry
+	var host, pool, store vcsim.Ref
+	ctx.WithLock(m.VirtualMachine, func() {
+		host = *m.Runtime.Host
+		if m.ResourcePool != nil {
+			pool = *m.ResourcePool
+		}
+		if len(m.Datastore) > 0 {
+			store = m.Datastore[0]
+		}
+	})
+	var changes []types.PropertyChange
+	if to := spec.Host; to != nil && *to != host {
+		move(ctx, m.Self, reg.Get(host), reg.Get(*to), "vm", func(r mo.Reference) []vcsim.Ref { return r.(*simulator.HostSystem).Vm })
+		changes = append(changes, vcsim.Change("runtime.host", to), vcsim.Change("summary.runtime.host", to))
+	}
+	if to := spec.Pool; to != nil && *to != pool && pool.Value != "" {
+		move(ctx, m.Self, reg.Get(pool), reg.Get(*to), "vm", func(r mo.Reference) []vcsim.Ref { return r.(*simulator.ResourcePool).Vm })
+		changes = append(changes, vcsim.Change("resourcePool", to))
+	}
+	if to := spec.Datastore; to != nil && *to != store && store.Value != "" {
+		move(ctx, m.Self, reg.Get(store), reg.Get(*to), "vm", func(r mo.Reference) []vcsim.Ref { return r.(*simulator.Datastore).Vm })
+		changes = append(changes, vcsim.Change("datastore", []vcsim.Ref{*to}))
+	}
+	if len(changes) > 0 {
+		m.sim.Update(ctx, m.VirtualMachine, changes...)
+	}
+}

@@ -1,0 +1,79 @@
+package vm
+
+import (
+	"fmt"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"dml.vsphere/lab/vcenter/internal/esxi"
+	"dml.vsphere/lab/vcenter/internal/vcsim"
+)
+
+// refuseStart says why a machine cannot run on its host apart from vGPUs, and reserves the PCI devices that it asks for.
+func (m *Methods) refuseStart(j *vcsim.Job, now status) types.BaseMethodFault {
+	var asked []*types.VirtualPCIPassthrough
+	var memory, reserved int64
+	bound := false
+	j.Ctx.WithLock(m.VirtualMachine, func() {
+		memory = int64(m.Config.Hardware.MemoryMB)
+		if a := m.Config.MemoryAllocation; a != nil && a.Reservation != nil {
+			reserved = *a.Reservation
+		}
+		for _, d := range m.Config.Hardware.Device {
+			switch x := d.(type) {
+			case *types.VirtualPCIPassthrough:
+				bound = true
+				if _, vgpu := x.Backing.(*types.VirtualPCIPassthroughVmiopBackingInfo); !vgpu {
+					asked = append(asked, x)
+				}
+			case *types.VirtualVmxnet3Vrdma:
+				bound = true
+			}
+		}
+	})
+	if bound && reserved < memory {
+		j.Words = fmt.Sprintf("Invalid memory setting: memory reservation (sched.mem.min) should be equal to memsize(%d).", memory)
+		return &types.GenericVmConfigFault{Reason: j.Words}
+	}
+	if free := now.host.Hardware.MemoryGB<<10 - reservedOn(j.Ctx, now.host, m.Self); reserved > free {
+		j.Words = fmt.Sprintf("The host does not have sufficient memory resources: %d MB are wanted, %d MB are unreserved.", reserved, free)
+		return &types.InsufficientMemoryResourcesFault{Unreserved: free << 20, Requested: reserved << 20}
+	}
+	return m.reserveDevices(j, now.host, asked)
+}
+
+// reservedOn is the memory that the running machines of a host have reserved, in MB.
+func reservedOn(ctx *simulator.Context, h *esxi.Host, besides vcsim.Ref) int64 {
+	var total int64
+	for _, o := range ctx.Map.AllReference("VirtualMachine") {
+		vm, ok := o.(*simulator.VirtualMachine)
+		if !ok || vm.Self == besides {
+			continue
+		}
+		ctx.WithLock(vm, func() {
+			running := vm.Runtime.PowerState == types.VirtualMachinePowerStatePoweredOn
+			a := vm.Config.MemoryAllocation
+			if running && vm.Runtime.Host != nil && *vm.Runtime.Host == h.Self && a != nil && a.Reservation != nil {
+				total += *a.Reservation
+			}
+		})
+	}
+	return total
+}
+
+// reserveDevices reserves a device for each adapter, all or none.
+func (m *Methods) reserveDevices(j *vcsim.Job, h *esxi.Host, adapters []*types.VirtualPCIPassthrough) types.BaseMethodFault {
+	for _, d := range adapters {
+		pci := h.PCI.Reserve(m.Self, d.Backing)
+		if pci == "" {
+			h.PCI.Release(m.Self)
+			j.Words = "Device is not available: the host has no free PCI device that the virtual machine asks for."
+			return &types.GenericVmConfigFault{Reason: j.Words}
+		}
+		if b, dynamic := d.Backing.(*types.VirtualPCIPassthroughDynamicBackingInfo); dynamic {
+			j.Ctx.WithLock(m.VirtualMachine, func() { b.AssignedId = pci })
+		}
+	}
+	return nil
+}

@@ -1,0 +1,198 @@
+package vm
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/mo"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"dml.vsphere/lab/vcenter/internal/esxi"
+	"dml.vsphere/lab/vcenter/internal/vcsim"
+)
+
+// Machines are the virtual machines of the data centre.
+type Machines struct {
+	sim   *vcsim.Sim
+	hosts *esxi.Hosts
+	// External is the listener that work on virtual machines may be handed to.
+	External External
+
+	mu   sync.Mutex
+	busy map[vcsim.Ref]bool // virtual machines with a task of ours
+}
+
+func New(sim *vcsim.Sim, hosts *esxi.Hosts) *Machines {
+	return &Machines{sim: sim, hosts: hosts, External: External{waiting: map[string]*order{}}, busy: map[vcsim.Ref]bool{}}
+}
+
+// Methods answers the calls to a virtual machine that vcsim takes too lightly.
+type Methods struct {
+	*simulator.VirtualMachine
+	machines *Machines
+	sim      *vcsim.Sim
+}
+
+// status is what our work needs to know of a virtual machine.
+type status struct {
+	name       string
+	on         bool
+	host       *esxi.Host
+	vgpus      []string
+	directPath bool // a device that ties the machine to its host
+}
+
+// look reads a virtual machine under its lock.
+func (m *Methods) look(ctx *simulator.Context) status {
+	var now status
+	ctx.WithLock(m.VirtualMachine, func() {
+		now.name = m.Name
+		now.on = m.Runtime.PowerState == types.VirtualMachinePowerStatePoweredOn
+		if m.Runtime.Host != nil {
+			now.host = m.machines.hosts.Of(*m.Runtime.Host)
+		}
+		for _, d := range m.Config.Hardware.Device {
+			switch x := d.(type) {
+			case *types.VirtualPCIPassthrough:
+				if b, ok := x.Backing.(*types.VirtualPCIPassthroughVmiopBackingInfo); ok {
+					now.vgpus = append(now.vgpus, b.Vgpu)
+				} else {
+					now.directPath = true
+				}
+			case *types.VirtualSriovEthernetCard:
+				now.directPath = true
+			}
+		}
+	})
+	return now
+}
+
+func (n status) hostName() string {
+	if n.host == nil {
+		return ""
+	}
+	return n.host.Spec.Name
+}
+
+// run starts a task on the virtual machine; two of ours never run at the same time.
+func (m *Methods) run(ctx *simulator.Context, name, description string, f vcsim.Work) vcsim.Ref {
+	return m.sim.Start(ctx, m.VirtualMachine, name, description, func(j *vcsim.Job) (types.AnyType, types.BaseMethodFault) {
+		if !m.machines.occupy(m.Self) {
+			return nil, &types.TaskInProgress{Task: j.Task.Self}
+		}
+		defer m.machines.vacate(m.Self)
+		return f(j)
+	})
+}
+
+func (s *Machines) occupy(vm vcsim.Ref) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.busy[vm] {
+		return false
+	}
+	s.busy[vm] = true
+	return true
+}
+
+func (s *Machines) vacate(vm vcsim.Ref) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.busy, vm)
+}
+
+// stock lets vcsim do its part and waits for it.
+func (m *Methods) stock(j *vcsim.Job, call func(*simulator.Context) soap.HasFault, task func(soap.HasFault) vcsim.Ref) (types.AnyType, types.BaseMethodFault) {
+	inner := vcsim.Detached(j.Ctx)
+	var body soap.HasFault
+	inner.WithLock(m.VirtualMachine, func() { body = call(inner) })
+	if f := body.Fault(); f != nil {
+		fault, ok := f.VimFault().(types.BaseMethodFault)
+		if !ok {
+			fault = new(types.SystemError)
+		}
+		return nil, fault
+	}
+	return j.Follow(task(body))
+}
+
+// usable says whether the machine's host can do anything now.
+func (n status) usable(ctx *simulator.Context) types.BaseMethodFault {
+	if n.host == nil {
+		return nil
+	}
+	if !n.host.Connected(ctx) {
+		return new(types.HostNotConnected)
+	}
+	return nil
+}
+
+// refuse is the fault of switching a machine on that is on, or off that is off.
+func (n status) refuse(on bool) types.BaseMethodFault {
+	if n.on != on {
+		return nil
+	}
+	state := types.VirtualMachinePowerStatePoweredOff
+	if on {
+		state = types.VirtualMachinePowerStatePoweredOn
+	}
+	return &types.InvalidPowerState{RequestedState: state, ExistingState: state}
+}
+
+// Report is what the control interface shows of a virtual machine.
+type Report struct {
+	Name    string   `json:"name"`
+	MOID    string   `json:"moid"`
+	Host    string   `json:"host"`
+	On      bool     `json:"powered_on"`
+	VGPUs   []string `json:"vgpus"`
+	Address string   `json:"address"`
+	// Extra are the advanced settings, among them what the guest is told.
+	Extra map[string]string `json:"extra_config"`
+}
+
+// Named finds a virtual machine by its name.
+func (s *Machines) Named(name string) (*Methods, bool) {
+	for _, o := range s.sim.Registry.AllReference("VirtualMachine") {
+		if vm, ok := o.(*simulator.VirtualMachine); ok && s.sim.Name(vm.Self) == name {
+			return s.Methods(vm), true
+		}
+	}
+	return nil, false
+}
+
+// Methods answers the calls to a virtual machine.
+func (s *Machines) Methods(vm *simulator.VirtualMachine) *Methods {
+	return &Methods{VirtualMachine: vm, machines: s, sim: s.sim}
+}
+
+// Report is the state of a virtual machine now.
+func (s *Machines) Report(name string) (Report, bool) {
+	m, ok := s.Named(name)
+	if !ok {
+		return Report{}, false
+	}
+	ctx := s.sim.Context()
+	now := m.look(ctx)
+	r := Report{Name: name, MOID: m.Self.Value, Host: now.hostName(), On: now.on, VGPUs: now.vgpus, Extra: map[string]string{}}
+	ctx.WithLock(m.VirtualMachine, func() {
+		for _, o := range m.Config.ExtraConfig {
+			v := o.GetOptionValue()
+			r.Extra[v.Key] = fmt.Sprint(v.Value)
+		}
+		if m.Guest != nil {
+			r.Address = m.Guest.IpAddress
+		}
+	})
+	return r, true
+}
+
+// move takes a reference from one list and puts it into another, telling the watchers of both.
+func move(ctx *simulator.Context, what vcsim.Ref, from, to mo.Reference, path string, list func(mo.Reference) []vcsim.Ref) {
+	ctx.WithLock(from, func() { ctx.Update(from, []types.PropertyChange{vcsim.Change(path, vcsim.Without(list(from), what))}) })
+	ctx.WithLock(to, func() {
+		ctx.Update(to, []types.PropertyChange{vcsim.Change(path, append(vcsim.Without(list(to), what), what))})
+	})
+}
