@@ -91,6 +91,9 @@ lint-docs: environment
 
 lint-go: environment
 	@found=$$("$$(go env GOROOT)/bin/gofmt" -l lab/vcenter); test -z "$$found" || { echo "Not formatted by gofmt: $$found"; exit 1; }
+	@long=$$(find lab/vcenter -name '*.go' -exec awk \
+	  '{ line = $$0; gsub(/\t/, "    ", line) } length(line) >= 120 { print FILENAME ":" FNR }' {} +); \
+	  test -z "$$long" || { echo "Lines that do not end before column 120:" $$long; exit 1; }
 	cd lab/vcenter && go vet ./...
 
 lint-pins: environment

@@ -17,11 +17,13 @@ func TestRolesHaveNumbersOfTheirOwnAndPermissionsAreAdded(t *testing.T) {
 	r.must(err)
 	roles, err := m.RoleList(r.ctx)
 	r.must(err)
-	if first == second || roles.ByName("second").RoleId != second || !slices.Contains(roles.ByName("second").Privilege, "System.View") {
+	if first == second || roles.ByName("second").RoleId != second ||
+		!slices.Contains(roles.ByName("second").Privilege, "System.View") {
 		t.Fatalf("roles %d and %d: %v", first, second, roles.ByName("second"))
 	}
 	root := r.c.ServiceContent.RootFolder
-	r.must(m.SetEntityPermissions(r.ctx, root, []types.Permission{{Principal: "LAB\\ml", RoleId: first, Propagate: true}}))
+	r.must(m.SetEntityPermissions(r.ctx, root,
+		[]types.Permission{{Principal: "LAB\\ml", RoleId: first, Propagate: true}}))
 	all, err := m.RetrieveEntityPermissions(r.ctx, root, false)
 	r.must(err)
 	if len(all) < 2 {
@@ -48,7 +50,8 @@ func TestEachCallIsCountedForItsCaller(t *testing.T) {
 	r.must(err)
 	var callers map[string]map[string]int
 	r.control("GET", "/callers", nil, &callers)
-	if callers["dml.vsphere (test)"]["PropertyCollector.RetrievePropertiesEx"]+callers["dml.vsphere (test)"]["PropertyCollector.RetrieveProperties"] == 0 {
+	ours := callers["dml.vsphere (test)"]
+	if ours["PropertyCollector.RetrievePropertiesEx"]+ours["PropertyCollector.RetrieveProperties"] == 0 {
 		t.Fatalf("%v", callers)
 	}
 }

@@ -24,12 +24,15 @@ func (r *running) each(t *testing.T) *running {
 
 // readAll reads of all hosts what the writers change.
 func (r *running) readAll() error {
-	v, err := view.NewManager(r.c.Client).CreateContainerView(r.ctx, r.c.ServiceContent.RootFolder, []string{"HostSystem"}, true)
+	v, err := view.NewManager(r.c.Client).CreateContainerView(
+		r.ctx, r.c.ServiceContent.RootFolder, []string{"HostSystem"}, true)
 	if err != nil {
 		return err
 	}
 	var hosts []mo.HostSystem
-	if err := v.Retrieve(r.ctx, []string{"HostSystem"}, []string{"config.network", "config.graphicsInfo", "config.option", "config.firewall", "runtime", "summary", "triggeredAlarmState"}, &hosts); err != nil {
+	if err := v.Retrieve(r.ctx, []string{"HostSystem"},
+		[]string{"config.network", "config.graphicsInfo", "config.option", "config.firewall", "runtime", "summary",
+			"triggeredAlarmState"}, &hosts); err != nil {
 		return err
 	}
 	if len(hosts) != 5 {
@@ -47,7 +50,8 @@ func (r *running) change(host string) error {
 	if err != nil {
 		return err
 	}
-	if err := m.Update(r.ctx, []types.BaseOptionValue{&types.OptionValue{Key: "Net.PVRDMAVmknic", Value: "vmk1"}}); err != nil {
+	if err := m.Update(r.ctx,
+		[]types.BaseOptionValue{&types.OptionValue{Key: "Net.PVRDMAVmknic", Value: "vmk1"}}); err != nil {
 		return err
 	}
 	system := *r.hostProperties(host, "configManager").ConfigManager.FirewallSystem
@@ -78,7 +82,9 @@ func TestManyClientsAtOnce(t *testing.T) {
 		})
 		group.Go(func() {
 			r.control("PATCH", "/hosts/"+host, map[string]any{"alarm": "yellow"}, nil)
-			r.control("PATCH", "/hosts/"+host, map[string]any{"alarm": "none", "traffic": map[string]any{"nic": map[string]any{"vmnic2": map[string]any{"tx_bytes": 1}}}}, nil)
+			r.control("PATCH", "/hosts/"+host,
+				map[string]any{"alarm": "none",
+					"traffic": map[string]any{"nic": map[string]any{"vmnic2": map[string]any{"tx_bytes": 1}}}}, nil)
 		})
 	}
 	group.Wait()

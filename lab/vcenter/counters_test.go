@@ -23,21 +23,25 @@ clusters:
       - {name: esx02.lab}
       - {name: esx03.lab, passthrough: [all], gpu_load: {"0000:3b:00.0": {utilisation: [50]}}}
 vms:
-  - {name: whole, host: esx03.lab, powered_on: true, passthrough: gpu, folder: research, pool: gold, attributes: {tenant: red}}
+  - {name: whole, host: esx03.lab, powered_on: true, passthrough: gpu, folder: research, pool: gold,
+     attributes: {tenant: red}}
   - {name: twins, host: esx01.lab, powered_on: true, vgpus: [grid_t4-8c, grid_t4-4c], folder: research}
   - {name: pair, host: esx01.lab, powered_on: true, running_hours: 48, vgpus: [grid_t4-4c, grid_t4-4c], pool: gold}
 `
 
 const utilisation = int32(559)
 
-func (r *running) series(host string, interval int32, since time.Duration, counters ...int32) (*types.PerfEntityMetric, error) {
+func (r *running) series(
+	host string, interval int32, since time.Duration, counters ...int32,
+) (*types.PerfEntityMetric, error) {
 	r.t.Helper()
 	start := time.Now().Add(-since)
 	q := types.PerfQuerySpec{Entity: r.host(host).Reference(), IntervalId: interval, StartTime: &start}
 	for _, c := range counters {
 		q.MetricId = append(q.MetricId, types.PerfMetricId{CounterId: c, Instance: "*"})
 	}
-	res, err := methods.QueryPerf(r.ctx, r.c.Client, &types.QueryPerf{This: *r.c.ServiceContent.PerfManager, QuerySpec: []types.PerfQuerySpec{q}})
+	res, err := methods.QueryPerf(r.ctx, r.c.Client,
+		&types.QueryPerf{This: *r.c.ServiceContent.PerfManager, QuerySpec: []types.PerfQuerySpec{q}})
 	if err != nil || len(res.Returnval) == 0 {
 		return nil, err
 	}
@@ -55,7 +59,8 @@ func TestCountersTellTheLoadOfAGPU(t *testing.T) {
 		t.Error("the samples are not oldest first")
 	}
 	busy, memory := m.Value[0].(*types.PerfMetricIntSeries), m.Value[1].(*types.PerfMetricIntSeries)
-	if len(busy.Value) != len(m.SampleInfo) || busy.Id.Instance != "0000:3b:00.0" || busy.Value[0]+busy.Value[1] != 9050 {
+	if len(busy.Value) != len(m.SampleInfo) || busy.Id.Instance != "0000:3b:00.0" ||
+		busy.Value[0]+busy.Value[1] != 9050 {
 		t.Errorf("utilisation %v of %s", busy.Value[:2], busy.Id.Instance)
 	}
 	if memory.Value[0] != 8192<<10 {
@@ -75,15 +80,18 @@ func TestCountersAreAbsentWhereNothingMeasures(t *testing.T) {
 			t.Errorf("%s answers %v, %v", host, m, err)
 		}
 	}
-	r.control(http.MethodPatch, "/hosts/esx02.lab", map[string]any{"gpu_load": map[string]any{"0000:3b:00.0": map[string]any{"utilisation": []int{7}}}}, nil)
+	r.control(http.MethodPatch, "/hosts/esx02.lab",
+		map[string]any{"gpu_load": map[string]any{"0000:3b:00.0": map[string]any{"utilisation": []int{7}}}}, nil)
 	if m, err := r.series("esx02.lab", 20, time.Hour, utilisation); err != nil || m == nil {
 		t.Errorf("a load that was set does not show: %v, %v", m, err)
 	}
-	r.control(http.MethodPatch, "/hosts/esx02.lab", map[string]any{"gpu_load": map[string]any{"0000:3b:00.0": nil}}, nil)
+	r.control(http.MethodPatch, "/hosts/esx02.lab", map[string]any{"gpu_load": map[string]any{"0000:3b:00.0": nil}},
+		nil)
 	if m, err := r.series("esx02.lab", 20, time.Hour, utilisation); err != nil || m != nil {
 		t.Errorf("a load that was taken away shows: %v, %v", m, err)
 	}
-	if status, _ := r.controlRaw(http.MethodPatch, "/hosts/esx02.lab", map[string]any{"gpu_load": map[string]any{"0000:ff:00.0": nil}}); status != http.StatusBadRequest {
+	if status, _ := r.controlRaw(http.MethodPatch, "/hosts/esx02.lab",
+		map[string]any{"gpu_load": map[string]any{"0000:ff:00.0": nil}}); status != http.StatusBadRequest {
 		t.Errorf("the load of no GPU is answered by %d", status)
 	}
 }
@@ -91,7 +99,9 @@ func TestCountersAreAbsentWhereNothingMeasures(t *testing.T) {
 func TestCountersAreListedAndWrongQueriesRefused(t *testing.T) {
 	r := launch(t, measuredLab)
 	listed := func(host string) (found int) {
-		res, err := methods.QueryAvailablePerfMetric(r.ctx, r.c.Client, &types.QueryAvailablePerfMetric{This: *r.c.ServiceContent.PerfManager, Entity: r.host(host).Reference(), IntervalId: 20})
+		res, err := methods.QueryAvailablePerfMetric(r.ctx, r.c.Client,
+			&types.QueryAvailablePerfMetric{This: *r.c.ServiceContent.PerfManager, Entity: r.host(host).Reference(),
+				IntervalId: 20})
 		r.must(err)
 		for _, id := range res.Returnval {
 			if id.Instance == "0000:3b:00.0" {
@@ -103,9 +113,11 @@ func TestCountersAreListedAndWrongQueriesRefused(t *testing.T) {
 	if listed("esx01.lab") != 4 || listed("esx03.lab") != 0 {
 		t.Errorf("listed are %d and %d counters", listed("esx01.lab"), listed("esx03.lab"))
 	}
-	known, err := methods.QueryPerfCounter(r.ctx, r.c.Client, &types.QueryPerfCounter{This: *r.c.ServiceContent.PerfManager, CounterId: []int32{utilisation}})
+	known, err := methods.QueryPerfCounter(r.ctx, r.c.Client,
+		&types.QueryPerfCounter{This: *r.c.ServiceContent.PerfManager, CounterId: []int32{utilisation}})
 	r.must(err)
-	if c := known.Returnval[0]; c.GroupInfo.GetElementDescription().Key != "gpu" || c.NameInfo.GetElementDescription().Key != "utilization" || c.RollupType != "average" {
+	if c := known.Returnval[0]; c.GroupInfo.GetElementDescription().Key != "gpu" ||
+		c.NameInfo.GetElementDescription().Key != "utilization" || c.RollupType != "average" {
 		t.Errorf("counter %d is %+v", utilisation, c)
 	}
 	if _, err := r.series("esx01.lab", 17, time.Hour, utilisation); err == nil {
@@ -123,7 +135,8 @@ func TestHistoryNeedsTheLevelOfTheCounters(t *testing.T) {
 	if level := manager.HistoricalInterval[0].Level; level != 1 {
 		t.Errorf("the level of a new vCenter is %d", level)
 	}
-	r.control(http.MethodPatch, "/hosts/esx01.lab", map[string]any{"gpu_load": map[string]any{"0000:3b:00.0": map[string]any{"utilisation": []int{7}}}}, nil)
+	r.control(http.MethodPatch, "/hosts/esx01.lab",
+		map[string]any{"gpu_load": map[string]any{"0000:3b:00.0": map[string]any{"utilisation": []int{7}}}}, nil)
 	if m, err := r.series("esx01.lab", 300, 24*time.Hour, utilisation); err != nil || m != nil {
 		t.Errorf("a history at level 1 has GPU counters: %v, %v", m, err)
 	}

@@ -72,12 +72,14 @@ func (r *running) esxcli(host, command string, args ...string) ([]row, string) {
 func (r *running) esxcliErr(host, command string, args ...string) ([]row, string, error) {
 	r.t.Helper()
 	found := retrieveExecuterReply{}
-	if err := r.c.RoundTrip(r.ctx, &retrieveExecuterReply{Req: &retrieveExecuterRequest{This: r.host(host).Reference()}}, &found); err != nil {
+	if err := r.c.RoundTrip(r.ctx,
+		&retrieveExecuterReply{Req: &retrieveExecuterRequest{This: r.host(host).Reference()}}, &found); err != nil {
 		return nil, "", err
 	}
 	words := strings.Fields(command)
-	req := &executeSoapRequest{This: found.Res.Returnval, Version: "urn:vim25/5.0", Method: "vim.EsxCLI." + strings.Join(words, "."),
-		Moid: "ha-cli-handler-" + strings.Join(words[:len(words)-1], "-")}
+	req := &executeSoapRequest{This: found.Res.Returnval, Version: "urn:vim25/5.0",
+		Method: "vim.EsxCLI." + strings.Join(words, "."),
+		Moid:   "ha-cli-handler-" + strings.Join(words[:len(words)-1], "-")}
 	for i := 0; i+1 < len(args); i += 2 {
 		req.Argument = append(req.Argument, soapArg{args[i], "<" + args[i] + ">" + args[i+1] + "</" + args[i] + ">"})
 	}

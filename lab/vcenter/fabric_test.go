@@ -28,12 +28,15 @@ func TestPortGroupsKeepWhatIsNotChanged(t *testing.T) {
 	r := launch(t, "")
 	dvs, _ := r.dvs("rdma")
 	before := r.group(dvs, "rdma-vm")
-	spec := types.DVPortgroupConfigSpec{ConfigVersion: before.Config.ConfigVersion, DefaultPortConfig: &types.VMwareDVSPortSetting{Vlan: &types.VmwareDistributedVirtualSwitchVlanIdSpec{VlanId: 217}}}
+	spec := types.DVPortgroupConfigSpec{ConfigVersion: before.Config.ConfigVersion,
+		DefaultPortConfig: &types.VMwareDVSPortSetting{
+			Vlan: &types.VmwareDistributedVirtualSwitchVlanIdSpec{VlanId: 217}}}
 	pg := object.NewDistributedVirtualPortgroup(r.c.Client, before.Self)
 	r.finish(pg.Reconfigure(r.ctx, spec))
 	after := r.group(dvs, "rdma-vm")
 	setting := after.Config.DefaultPortConfig.(*types.VMwareDVSPortSetting)
-	if setting.Vlan.(*types.VmwareDistributedVirtualSwitchVlanIdSpec).VlanId != 217 || setting.UplinkTeamingPolicy == nil || after.Config.NumPorts != before.Config.NumPorts {
+	if setting.Vlan.(*types.VmwareDistributedVirtualSwitchVlanIdSpec).VlanId != 217 ||
+		setting.UplinkTeamingPolicy == nil || after.Config.NumPorts != before.Config.NumPorts {
 		t.Errorf("after: %+v", after.Config)
 	}
 	task, err := pg.Reconfigure(r.ctx, spec)

@@ -21,7 +21,8 @@ func (r *running) fault(rule map[string]any) {
 }
 
 func (r *running) setOptions(host, options string) error {
-	_, err := methods.UpdateModuleOptionString(r.ctx, r.c, &types.UpdateModuleOptionString{This: r.moduleSystem(host), Name: "nmlx5_core", Options: options})
+	_, err := methods.UpdateModuleOptionString(r.ctx, r.c,
+		&types.UpdateModuleOptionString{This: r.moduleSystem(host), Name: "nmlx5_core", Options: options})
 	return err
 }
 
@@ -34,7 +35,8 @@ func (r *running) configured(host string) string {
 
 func TestFaultMeetsOneHostSkipsAndWearsOff(t *testing.T) {
 	r := launch(t, "")
-	r.fault(map[string]any{"method": "UpdateModuleOptionString", "name": "esx01.lab", "skip": 1, "kind": "fault", "fault": "HostConnectFault", "message": "No route."})
+	r.fault(map[string]any{"method": "UpdateModuleOptionString", "name": "esx01.lab", "skip": 1, "kind": "fault",
+		"fault": "HostConnectFault", "message": "No route."})
 	r.must(r.setOptions("esx02.lab", "a=1"))
 	r.must(r.setOptions("esx01.lab", "a=1"))
 	err := r.setOptions("esx01.lab", "a=2")
@@ -46,7 +48,8 @@ func TestFaultMeetsOneHostSkipsAndWearsOff(t *testing.T) {
 
 func TestMissingPrivilegeNamesObjectAndPrivilege(t *testing.T) {
 	r := launch(t, "")
-	r.fault(map[string]any{"method": "UpdateModuleOptionString", "kind": "fault", "fault": "NoPermission", "properties": map[string]any{"privilegeId": "Host.Config.Settings"}})
+	r.fault(map[string]any{"method": "UpdateModuleOptionString", "kind": "fault", "fault": "NoPermission",
+		"properties": map[string]any{"privilegeId": "Host.Config.Settings"}})
 	f, ok := faultOf(r.setOptions("esx01.lab", "a=1")).(types.NoPermission)
 	if !ok || f.PrivilegeId != "Host.Config.Settings" || *f.Object != r.moduleSystem("esx01.lab") {
 		t.Errorf("fault: %+v", f)
@@ -55,7 +58,8 @@ func TestMissingPrivilegeNamesObjectAndPrivilege(t *testing.T) {
 
 func TestTaskThatFails(t *testing.T) {
 	r := launch(t, "")
-	r.fault(map[string]any{"method": "EnterMaintenanceMode_Task", "kind": "task_fails", "fault": "InvalidState", "message": "Not now."})
+	r.fault(map[string]any{"method": "EnterMaintenanceMode_Task", "kind": "task_fails", "fault": "InvalidState",
+		"message": "Not now."})
 	h := r.host("esx01.lab")
 	task, err := h.EnterMaintenanceMode(r.ctx, 0, false, nil)
 	r.must(err)
@@ -109,8 +113,10 @@ func TestReadsNeedASession(t *testing.T) {
 	r := launch(t, "")
 	ref := r.host("esx01.lab").Reference()
 	r.must(r.c.Logout(r.ctx))
-	_, err := methods.RetrieveProperties(r.ctx, r.c, &types.RetrieveProperties{This: r.c.ServiceContent.PropertyCollector, SpecSet: []types.PropertyFilterSpec{{
-		PropSet: []types.PropertySpec{{Type: "HostSystem", PathSet: []string{"name"}}}, ObjectSet: []types.ObjectSpec{{Obj: ref}}}}})
+	_, err := methods.RetrieveProperties(r.ctx, r.c,
+		&types.RetrieveProperties{This: r.c.ServiceContent.PropertyCollector, SpecSet: []types.PropertyFilterSpec{{
+			PropSet:   []types.PropertySpec{{Type: "HostSystem", PathSet: []string{"name"}}},
+			ObjectSet: []types.ObjectSpec{{Obj: ref}}}}})
 	if _, ok := faultOf(err).(types.NotAuthenticated); !ok {
 		t.Errorf("a read after logging out: %v", err)
 	}
@@ -122,7 +128,8 @@ func TestDeafHostAnswersAndKeepsNothing(t *testing.T) {
 	r.fault(map[string]any{"method": "esxcli system module parameters set", "name": "esx01.lab", "kind": "deaf"})
 	r.fault(map[string]any{"method": "EnterMaintenanceMode_Task", "kind": "deaf"})
 	r.must(r.setOptions("esx01.lab", "a=1"))
-	if _, fault := r.esxcli("esx01.lab", "system module parameters set", "module", "nmlx5_core", "parameterstring", "RSS=4"); fault != "" {
+	if _, fault := r.esxcli("esx01.lab", "system module parameters set", "module", "nmlx5_core", "parameterstring",
+		"RSS=4"); fault != "" {
 		t.Error(fault)
 	}
 	r.finish(r.host("esx01.lab").EnterMaintenanceMode(r.ctx, 0, false, nil))
@@ -170,7 +177,8 @@ func TestRebootThatNeverReturns(t *testing.T) {
 	r.finish(object.NewTask(r.c.Client, res.Returnval), nil)
 	r.await(h.Reference(), "runtime.connectionState", types.HostSystemConnectionStateNotResponding)
 	time.Sleep(300 * time.Millisecond) // three times what a good reboot takes
-	if s := r.hostProperties("esx01.lab", "runtime").Runtime.ConnectionState; s != types.HostSystemConnectionStateNotResponding {
+	if s := r.hostProperties("esx01.lab",
+		"runtime").Runtime.ConnectionState; s != types.HostSystemConnectionStateNotResponding {
 		t.Errorf("the host is %s", s)
 	}
 	r.control("PATCH", "/hosts/esx01.lab", map[string]any{"connection": "connected"}, nil)
@@ -191,12 +199,17 @@ func TestMisspeltFaultsAreRefused(t *testing.T) {
 
 func TestMoodsOfHostAndCluster(t *testing.T) {
 	r := launch(t, "")
-	r.control("PATCH", "/hosts/esx01.lab", map[string]any{"alarm": "red", "reboot_required": true, "quarantine": true, "host_profile": "gold"}, nil)
-	h := r.hostProperties("esx01.lab", "triggeredAlarmState", "overallStatus", "summary.rebootRequired", "runtime", "parent")
-	if len(h.TriggeredAlarmState) != 1 || h.TriggeredAlarmState[0].OverallStatus != "red" || h.OverallStatus != "red" || !h.Summary.RebootRequired || !*h.Runtime.InQuarantineMode {
+	r.control("PATCH", "/hosts/esx01.lab",
+		map[string]any{"alarm": "red", "reboot_required": true, "quarantine": true, "host_profile": "gold"}, nil)
+	h := r.hostProperties("esx01.lab", "triggeredAlarmState", "overallStatus", "summary.rebootRequired", "runtime",
+		"parent")
+	if len(h.TriggeredAlarmState) != 1 || h.TriggeredAlarmState[0].OverallStatus != "red" ||
+		h.OverallStatus != "red" || !h.Summary.RebootRequired || !*h.Runtime.InQuarantineMode {
 		t.Errorf("host: %+v", h)
 	}
-	found, err := methods.FindAssociatedProfile(r.ctx, r.c, &types.FindAssociatedProfile{This: *r.c.ServiceContent.HostProfileManager, Entity: r.host("esx01.lab").Reference()})
+	found, err := methods.FindAssociatedProfile(r.ctx, r.c,
+		&types.FindAssociatedProfile{This: *r.c.ServiceContent.HostProfileManager,
+			Entity: r.host("esx01.lab").Reference()})
 	r.must(err)
 	if len(found.Returnval) != 1 {
 		t.Errorf("profiles: %v", found.Returnval)
@@ -205,7 +218,8 @@ func TestMoodsOfHostAndCluster(t *testing.T) {
 	if h := r.hostProperties("esx01.lab", "triggeredAlarmState"); len(h.TriggeredAlarmState) != 0 {
 		t.Errorf("alarm left: %+v", h.TriggeredAlarmState)
 	}
-	r.control("PATCH", "/clusters/gpu", map[string]any{"alarm": "yellow", "vsan_resync_bytes": 42, "drs_options": map[string]string{"X": "1"}}, nil)
+	r.control("PATCH", "/clusters/gpu",
+		map[string]any{"alarm": "yellow", "vsan_resync_bytes": 42, "drs_options": map[string]string{"X": "1"}}, nil)
 	var c map[string]any
 	r.control("GET", "/clusters/gpu", nil, &c)
 	if c["vsan_resync_bytes"] != 42.0 || c["drs_options"].(map[string]any)["X"] != "1" {
@@ -225,7 +239,8 @@ func TestAbandonedWaitEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(r.ctx)
 	ended := make(chan error, 1)
 	go func() {
-		_, err := methods.WaitForUpdatesEx(ctx, r.c, &types.WaitForUpdatesEx{This: pc, Version: first.Returnval.Version})
+		_, err := methods.WaitForUpdatesEx(ctx, r.c,
+			&types.WaitForUpdatesEx{This: pc, Version: first.Returnval.Version})
 		ended <- err
 	}()
 	calls := func() map[string]int {

@@ -49,7 +49,8 @@ func launch(t *testing.T, description string) *running {
 			t.Fatal(err)
 		}
 	}
-	l, err := startLab(options{listen: "127.0.0.1:0", control: "127.0.0.1:0", datacentre: path, username: testUser, password: testPassword, certs: dir})
+	l, err := startLab(options{listen: "127.0.0.1:0", control: "127.0.0.1:0", datacentre: path, username: testUser,
+		password: testPassword, certs: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +73,8 @@ func (r *running) client() *govmomi.Client {
 }
 
 func (r *running) url() *url.URL {
-	return &url.URL{Scheme: "https", Host: net.JoinHostPort(r.Ready.Hostname, strconv.Itoa(r.Ready.Port)), Path: "/sdk",
+	return &url.URL{Scheme: "https", Host: net.JoinHostPort(r.Ready.Hostname, strconv.Itoa(r.Ready.Port)),
+		Path: "/sdk",
 		User: url.UserPassword(testUser, testPassword)}
 }
 
@@ -108,14 +110,15 @@ func (r *running) await(obj types.ManagedObjectReference, path string, want type
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.ctx, deadline)
 	defer cancel()
-	err := property.Wait(ctx, property.DefaultCollector(r.c.Client), obj, []string{path}, func(changes []types.PropertyChange) bool {
-		for _, c := range changes {
-			if c.Name == path && c.Val == want {
-				return true
+	err := property.Wait(ctx, property.DefaultCollector(r.c.Client), obj, []string{path},
+		func(changes []types.PropertyChange) bool {
+			for _, c := range changes {
+				if c.Name == path && c.Val == want {
+					return true
+				}
 			}
-		}
-		return false
-	})
+			return false
+		})
 	if err != nil {
 		r.t.Fatalf("%s of %s never became %v: %v", path, obj, want, err)
 	}

@@ -30,12 +30,15 @@ func (r *running) reboot(host string) {
 func TestModuleOptionsTakeEffectAtTheNextBoot(t *testing.T) {
 	r := launch(t, "")
 	system := r.moduleSystem("esx01.lab")
-	_, err := methods.UpdateModuleOptionString(r.ctx, r.c, &types.UpdateModuleOptionString{This: system, Name: "nmlx5_core", Options: "max_vfs=8"})
+	_, err := methods.UpdateModuleOptionString(r.ctx, r.c,
+		&types.UpdateModuleOptionString{This: system, Name: "nmlx5_core", Options: "max_vfs=8"})
 	r.must(err)
-	if _, fault := r.esxcli("esx01.lab", "system module parameters set", "append", "true", "module", "nmlx5_core", "parameterstring", "pfctx=0x08"); fault != "" {
+	if _, fault := r.esxcli("esx01.lab", "system module parameters set", "append", "true", "module", "nmlx5_core",
+		"parameterstring", "pfctx=0x08"); fault != "" {
 		t.Fatal(fault)
 	}
-	configured, err := methods.QueryConfiguredModuleOptionString(r.ctx, r.c, &types.QueryConfiguredModuleOptionString{This: system, Name: "nmlx5_core"})
+	configured, err := methods.QueryConfiguredModuleOptionString(
+		r.ctx, r.c, &types.QueryConfiguredModuleOptionString{This: system, Name: "nmlx5_core"})
 	r.must(err)
 	if configured.Returnval != "max_vfs=8 pfctx=0x08" {
 		t.Fatalf("configured: %q", configured.Returnval)
@@ -46,7 +49,8 @@ func TestModuleOptionsTakeEffectAtTheNextBoot(t *testing.T) {
 	r.control("GET", "/hosts/esx01.lab", nil, &after)
 	r.control("GET", "/hosts/esx02.lab", nil, &neighbour)
 	if before.ModulesInEffect["nmlx5_core"] != "" || after.ModulesInEffect["nmlx5_core"] != "max_vfs=8 pfctx=0x08" {
-		t.Errorf("in effect before %q, after %q", before.ModulesInEffect["nmlx5_core"], after.ModulesInEffect["nmlx5_core"])
+		t.Errorf("in effect before %q, after %q", before.ModulesInEffect["nmlx5_core"],
+			after.ModulesInEffect["nmlx5_core"])
 	}
 	if neighbour.ModulesStored["nmlx5_core"] != "" {
 		t.Errorf("another host has the options too: %q", neighbour.ModulesStored["nmlx5_core"])
@@ -58,14 +62,17 @@ func TestModuleOptionsTakeEffectAtTheNextBoot(t *testing.T) {
 
 func TestUnknownModuleAndParameter(t *testing.T) {
 	r := launch(t, "")
-	_, err := methods.UpdateModuleOptionString(r.ctx, r.c, &types.UpdateModuleOptionString{This: r.moduleSystem("esx01.lab"), Name: "nope", Options: "a=1"})
+	_, err := methods.UpdateModuleOptionString(r.ctx, r.c,
+		&types.UpdateModuleOptionString{This: r.moduleSystem("esx01.lab"), Name: "nope", Options: "a=1"})
 	if _, ok := faultOf(err).(types.NotFound); !ok {
 		t.Errorf("unknown module: %v", err)
 	}
-	if _, fault := r.esxcli("esx01.lab", "system module parameters set", "module", "nmlx5_core", "parameterstring", "nope=1"); fault != "Invalid Module Parameter: nope" {
+	if _, fault := r.esxcli("esx01.lab", "system module parameters set", "module", "nmlx5_core", "parameterstring",
+		"nope=1"); fault != "Invalid Module Parameter: nope" {
 		t.Errorf("unknown parameter: %q", fault)
 	}
-	_, _, err = r.esxcliErr("esx01.lab", "system module parameters set", "parameterstring", "a=1", "module", "nmlx5_core")
+	_, _, err = r.esxcliErr("esx01.lab", "system module parameters set", "parameterstring", "a=1", "module",
+		"nmlx5_core")
 	if f, ok := faultOf(err).(types.InvalidArgument); !ok || f.InvalidProperty != "argument[1]" {
 		t.Errorf("arguments out of order: %v", err)
 	}
@@ -82,7 +89,8 @@ func TestHostOptionsAreCheckedAndPushed(t *testing.T) {
 			t.Errorf("config.option says %v", o.Value)
 		}
 	}
-	for _, bad := range []types.OptionValue{{Key: "Net.PVRDMAVmknic", Value: int64(1)}, {Key: "Mem.ShareForceSalting", Value: int64(3)}, {Key: "Mem.ShareForceSalting", Value: "1"}} {
+	for _, bad := range []types.OptionValue{{Key: "Net.PVRDMAVmknic", Value: int64(1)},
+		{Key: "Mem.ShareForceSalting", Value: int64(3)}, {Key: "Mem.ShareForceSalting", Value: "1"}} {
 		err := m.Update(r.ctx, []types.BaseOptionValue{&bad})
 		if f, ok := faultOf(err).(types.InvalidArgument); !ok || f.InvalidProperty != bad.Key {
 			t.Errorf("%s=%v: %v", bad.Key, bad.Value, err)
@@ -163,7 +171,8 @@ func TestLogOfWrites(t *testing.T) {
 		t.Fatalf("writes by logging in and reading: %v", writes)
 	}
 	begin := time.Now().Add(-time.Second)
-	_, fault := r.esxcli("esx03.lab", "system module parameters set", "module", "nmlx5_rdma", "parameterstring", "pcp_force=3")
+	_, fault := r.esxcli("esx03.lab", "system module parameters set", "module", "nmlx5_rdma", "parameterstring",
+		"pcp_force=3")
 	if fault != "" {
 		t.Fatal(fault)
 	}
@@ -174,7 +183,8 @@ func TestLogOfWrites(t *testing.T) {
 		t.Fatalf("%d writes: %v", len(writes), writes)
 	}
 	w := writes[0]
-	if w.Method != "esxcli system module parameters set" || w.Name != "esx03.lab" || w.Type != "HostSystem" || w.User != testUser || w.Result != "ok" || w.Time.Before(begin) {
+	if w.Method != "esxcli system module parameters set" || w.Name != "esx03.lab" || w.Type != "HostSystem" ||
+		w.User != testUser || w.Result != "ok" || w.Time.Before(begin) {
 		t.Errorf("the write: %+v", w)
 	}
 	r.control("DELETE", "/writes", nil, nil)
@@ -184,7 +194,8 @@ func TestLogOfWrites(t *testing.T) {
 	r.must(err)
 	r.must(fields.Set(r.ctx, r.host("esx02.lab").Reference(), note.Key, "seen"))
 	r.control("GET", "/writes", nil, &writes)
-	if len(writes) != 2 || writes[1].Method != "SetField" || writes[1].Name != "esx02.lab" || writes[1].Type != "CustomFieldsManager" {
+	if len(writes) != 2 || writes[1].Method != "SetField" || writes[1].Name != "esx02.lab" ||
+		writes[1].Type != "CustomFieldsManager" {
 		t.Errorf("a custom attribute: %+v", writes)
 	}
 	r.control("DELETE", "/writes", nil, nil)

@@ -50,7 +50,9 @@ func TestImageOfACluster(t *testing.T) {
 	if _, err := m.CreateSoftwareDraft(id.Value); err == nil {
 		t.Error("a second draft was accepted")
 	}
-	r.must(m.UpdateSoftwareDraftComponents(id.Value, draft, clusters.SoftwareComponentsUpdateSpec{ComponentsToSet: map[string]string{"NVD-AIE-800": "550.90.05-1OEM.800.1.0.20613240"}}))
+	r.must(m.UpdateSoftwareDraftComponents(id.Value, draft,
+		clusters.SoftwareComponentsUpdateSpec{
+			ComponentsToSet: map[string]string{"NVD-AIE-800": "550.90.05-1OEM.800.1.0.20613240"}}))
 	_, err = m.CommitSoftwareDraft(id.Value, draft, clusters.SettingsClustersSoftwareDraftsCommitSpec{})
 	r.must(err)
 	var report map[string]any
@@ -68,25 +70,31 @@ func TestImageOfACluster(t *testing.T) {
 func TestDRSAndHAAreKept(t *testing.T) {
 	r := launch(t, "")
 	spec := &types.ClusterConfigSpecEx{
-		DrsConfig: &types.ClusterDrsConfigInfo{Option: []types.BaseOptionValue{&types.OptionValue{Key: "VgpuMMAutomationTimeoutSecs", Value: "-1"}}, VmotionRate: 2},
+		DrsConfig: &types.ClusterDrsConfigInfo{
+			Option:      []types.BaseOptionValue{&types.OptionValue{Key: "VgpuMMAutomationTimeoutSecs", Value: "-1"}},
+			VmotionRate: 2},
 		DasConfig: &types.ClusterDasConfigInfo{FailoverLevel: 2},
 	}
-	_, err := methods.ReconfigureComputeResource_Task(r.ctx, r.c, &types.ReconfigureComputeResource_Task{This: r.cluster(), Spec: spec, Modify: true})
+	_, err := methods.ReconfigureComputeResource_Task(r.ctx, r.c,
+		&types.ReconfigureComputeResource_Task{This: r.cluster(), Spec: spec, Modify: true})
 	r.must(err)
 	r.awaitTrue("the options are kept", func() bool {
 		var c mo.ClusterComputeResource
 		r.must(r.c.RetrieveOne(r.ctx, r.cluster(), []string{"configurationEx"}, &c))
 		config := c.ConfigurationEx.(*types.ClusterConfigInfoEx)
-		return len(config.DrsConfig.Option) == 1 && config.DrsConfig.VmotionRate == 2 && config.DasConfig.FailoverLevel == 2 && *config.DrsConfig.Enabled
+		return len(config.DrsConfig.Option) == 1 && config.DrsConfig.VmotionRate == 2 &&
+			config.DasConfig.FailoverLevel == 2 && *config.DrsConfig.Enabled
 	})
 }
 
 func TestConfigurationProfileShows(t *testing.T) {
 	r := launch(t, "")
 	read := func() any {
-		res, err := methods.RetrieveProperties(r.ctx, r.c, &types.RetrieveProperties{This: r.c.ServiceContent.PropertyCollector, SpecSet: []types.PropertyFilterSpec{{
-			PropSet:   []types.PropertySpec{{Type: "ClusterComputeResource", PathSet: []string{"name", "configManagerEnabled"}}},
-			ObjectSet: []types.ObjectSpec{{Obj: r.cluster()}}}}})
+		res, err := methods.RetrieveProperties(r.ctx, r.c,
+			&types.RetrieveProperties{This: r.c.ServiceContent.PropertyCollector, SpecSet: []types.PropertyFilterSpec{{
+				PropSet: []types.PropertySpec{
+					{Type: "ClusterComputeResource", PathSet: []string{"name", "configManagerEnabled"}}},
+				ObjectSet: []types.ObjectSpec{{Obj: r.cluster()}}}}})
 		r.must(err)
 		for _, p := range res.Returnval[0].PropSet {
 			if p.Name == "configManagerEnabled" {

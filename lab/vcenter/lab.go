@@ -102,7 +102,8 @@ func (l *lab) serve(o options, pair tls.Certificate) error {
 		return errors.Join(err, apiSocket.Close())
 	}
 	gate := front.New(l.world, handler(l.world.Service(), apiSocket.Addr().String(), o), o.delay)
-	l.api = &http.Server{Handler: gate, TLSConfig: &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}},
+	l.api = &http.Server{Handler: gate, TLSConfig: &tls.Config{
+		Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}},
 		ReadHeaderTimeout: 30 * time.Second, ErrorLog: log.New(quiet{}, "", 0)}
 	l.steer = &http.Server{Handler: control.New(gate, l.world), ReadHeaderTimeout: 30 * time.Second}
 	go func() { l.stopped <- l.api.ServeTLS(apiSocket, "", "") }()

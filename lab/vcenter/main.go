@@ -39,7 +39,8 @@ func main() {
 func parse() (options, bool) {
 	var o options
 	flag.StringVar(&o.listen, "listen", "127.0.0.1:0", "address of the vSphere API (TLS)")
-	flag.StringVar(&o.control, "control", "127.0.0.1:0", "address of the control interface (plain HTTP, loopback only)")
+	flag.StringVar(&o.control, "control", "127.0.0.1:0",
+		"address of the control interface (plain HTTP, loopback only)")
 	flag.StringVar(&o.datacentre, "datacentre", "", "YAML file that describes the data centre (required)")
 	flag.StringVar(&o.username, "username", "administrator@vsphere.local", "the one account")
 	flag.StringVar(&o.password, "password", "lab", "its password")

@@ -41,13 +41,16 @@ func TestFirewallIsPerHost(t *testing.T) {
 	if !r.pvrdmaOpen("esx01.lab") || r.pvrdmaOpen("esx02.lab") {
 		t.Error("the ruleset of one host is not its own")
 	}
-	spec := types.HostFirewallRulesetRulesetSpec{AllowedHosts: types.HostFirewallRulesetIpList{IpNetwork: []types.HostFirewallRulesetIpNetwork{{Network: "10.216.0.0", PrefixLength: 16}}}}
+	spec := types.HostFirewallRulesetRulesetSpec{
+		AllowedHosts: types.HostFirewallRulesetIpList{
+			IpNetwork: []types.HostFirewallRulesetIpNetwork{{Network: "10.216.0.0", PrefixLength: 16}}}}
 	_, err = methods.UpdateRuleset(r.ctx, r.c, &types.UpdateRuleset{This: system, Id: "pvrdma", Spec: spec})
 	r.must(err)
 	var m mo.HostFirewallSystem
 	r.must(r.c.RetrieveOne(r.ctx, system, nil, &m))
 	i := slices.IndexFunc(m.FirewallInfo.Ruleset, func(s types.HostFirewallRuleset) bool { return s.Key == "pvrdma" })
-	if m.FirewallInfo.Ruleset[i].AllowedHosts.AllIp || m.FirewallInfo.Ruleset[i].AllowedHosts.IpNetwork[0].Network != "10.216.0.0" {
+	if m.FirewallInfo.Ruleset[i].AllowedHosts.AllIp ||
+		m.FirewallInfo.Ruleset[i].AllowedHosts.IpNetwork[0].Network != "10.216.0.0" {
 		t.Errorf("allowed: %+v", m.FirewallInfo.Ruleset[i].AllowedHosts)
 	}
 	_, err = methods.DisableRuleset(r.ctx, r.c, &types.DisableRuleset{This: system, Id: "nope"})
@@ -60,31 +63,41 @@ func TestVmkernelAdapters(t *testing.T) {
 	r := launch(t, "")
 	managers := r.hostProperties("esx01.lab", "configManager").ConfigManager
 	_, config := r.dvs("rdma")
-	port := &types.DistributedVirtualSwitchPortConnection{SwitchUuid: config.Uuid, PortgroupKey: config.UplinkPortgroup[0].Value}
-	added, err := methods.AddVirtualNic(r.ctx, r.c, &types.AddVirtualNic{This: *managers.NetworkSystem, Nic: types.HostVirtualNicSpec{DistributedVirtualPort: port, Mtu: 9000}})
+	port := &types.DistributedVirtualSwitchPortConnection{
+		SwitchUuid: config.Uuid, PortgroupKey: config.UplinkPortgroup[0].Value}
+	added, err := methods.AddVirtualNic(r.ctx, r.c,
+		&types.AddVirtualNic{This: *managers.NetworkSystem,
+			Nic: types.HostVirtualNicSpec{DistributedVirtualPort: port, Mtu: 9000}})
 	r.must(err)
 	if added.Returnval != "vmk2" {
 		t.Fatalf("added %s", added.Returnval)
 	}
-	_, err = methods.SelectVnicForNicType(r.ctx, r.c, &types.SelectVnicForNicType{This: *managers.VirtualNicManager, NicType: "vmotion", Device: "vmk2"})
+	_, err = methods.SelectVnicForNicType(r.ctx, r.c,
+		&types.SelectVnicForNicType{This: *managers.VirtualNicManager, NicType: "vmotion", Device: "vmk2"})
 	r.must(err)
-	_, err = methods.UpdateVirtualNic(r.ctx, r.c, &types.UpdateVirtualNic{This: *managers.NetworkSystem, Device: "vmk2", Nic: types.HostVirtualNicSpec{Mtu: 4200}})
+	_, err = methods.UpdateVirtualNic(r.ctx, r.c, &types.UpdateVirtualNic{
+		This: *managers.NetworkSystem, Device: "vmk2", Nic: types.HostVirtualNicSpec{Mtu: 4200}})
 	r.must(err)
 	nics := r.hostProperties("esx01.lab", "config.network", "config.virtualNicManagerInfo").Config
 	if v := nics.Network.Vnic[2]; v.Spec.Mtu != 4200 || v.Spec.DistributedVirtualPort == nil {
 		t.Errorf("adapter: %+v", v)
 	}
-	selected, err := methods.QueryNetConfig(r.ctx, r.c, &types.QueryNetConfig{This: *managers.VirtualNicManager, NicType: "vmotion"})
+	selected, err := methods.QueryNetConfig(r.ctx, r.c,
+		&types.QueryNetConfig{This: *managers.VirtualNicManager, NicType: "vmotion"})
 	r.must(err)
-	if len(selected.Returnval.SelectedVnic) != 1 || selected.Returnval.SelectedVnic[0] != "vmotion.key-vim.host.VirtualNic-vmk2" {
+	if len(selected.Returnval.SelectedVnic) != 1 ||
+		selected.Returnval.SelectedVnic[0] != "vmotion.key-vim.host.VirtualNic-vmk2" {
 		t.Errorf("selected: %v", selected.Returnval.SelectedVnic)
 	}
-	for _, bad := range []types.HostVirtualNicSpec{{Mtu: 9001}, {DistributedVirtualPort: &types.DistributedVirtualSwitchPortConnection{SwitchUuid: "nope"}}} {
-		if _, err := methods.AddVirtualNic(r.ctx, r.c, &types.AddVirtualNic{This: *managers.NetworkSystem, Portgroup: "VM Network", Nic: bad}); err == nil {
+	for _, bad := range []types.HostVirtualNicSpec{{Mtu: 9001},
+		{DistributedVirtualPort: &types.DistributedVirtualSwitchPortConnection{SwitchUuid: "nope"}}} {
+		if _, err := methods.AddVirtualNic(r.ctx, r.c,
+			&types.AddVirtualNic{This: *managers.NetworkSystem, Portgroup: "VM Network", Nic: bad}); err == nil {
 			t.Errorf("accepted: %+v", bad)
 		}
 	}
-	_, err = methods.RemoveVirtualNic(r.ctx, r.c, &types.RemoveVirtualNic{This: *managers.NetworkSystem, Device: "vmk2"})
+	_, err = methods.RemoveVirtualNic(r.ctx, r.c,
+		&types.RemoveVirtualNic{This: *managers.NetworkSystem, Device: "vmk2"})
 	r.must(err)
 	if n := len(r.hostProperties("esx01.lab", "config.network").Config.Network.Vnic); n != 2 {
 		t.Errorf("%d adapters left", n)
@@ -97,7 +110,9 @@ func TestSwitchKeepsItsMTUAndChecksTheVersion(t *testing.T) {
 	if len(config.Host) != 5 {
 		t.Errorf("%d hosts", len(config.Host))
 	}
-	r.finish(dvs.Reconfigure(r.ctx, &types.VMwareDVSConfigSpec{DVSConfigSpec: types.DVSConfigSpec{ConfigVersion: config.ConfigVersion}, MaxMtu: 4200}))
+	r.finish(
+		dvs.Reconfigure(r.ctx, &types.VMwareDVSConfigSpec{
+			DVSConfigSpec: types.DVSConfigSpec{ConfigVersion: config.ConfigVersion}, MaxMtu: 4200}))
 	_, after := r.dvs("rdma")
 	if after.MaxMtu != 4200 || after.ConfigVersion == config.ConfigVersion {
 		t.Errorf("MTU %d, version %s", after.MaxMtu, after.ConfigVersion)
@@ -105,7 +120,8 @@ func TestSwitchKeepsItsMTUAndChecksTheVersion(t *testing.T) {
 	if proxy := r.hostProperties("esx01.lab", "config.network").Config.Network.ProxySwitch[0]; proxy.Mtu != 4200 {
 		t.Errorf("the host sees %d", proxy.Mtu)
 	}
-	task, err := dvs.Reconfigure(r.ctx, &types.VMwareDVSConfigSpec{DVSConfigSpec: types.DVSConfigSpec{ConfigVersion: config.ConfigVersion}, MaxMtu: 9000})
+	task, err := dvs.Reconfigure(r.ctx, &types.VMwareDVSConfigSpec{
+		DVSConfigSpec: types.DVSConfigSpec{ConfigVersion: config.ConfigVersion}, MaxMtu: 9000})
 	r.must(err)
 	if _, ok := faultOf(task.Wait(r.ctx)).(*types.ConcurrentAccess); !ok {
 		t.Error("a stale version was accepted")
@@ -120,9 +136,11 @@ func TestSwitchKeepsItsMTUAndChecksTheVersion(t *testing.T) {
 func TestUplinksOfAHostCanChange(t *testing.T) {
 	r := launch(t, "")
 	dvs, _ := r.dvs("rdma")
-	backing := &types.DistributedVirtualSwitchHostMemberPnicBacking{PnicSpec: []types.DistributedVirtualSwitchHostMemberPnicSpec{{PnicDevice: "vmnic1"}, {PnicDevice: "vmnic2"}}}
+	backing := &types.DistributedVirtualSwitchHostMemberPnicBacking{
+		PnicSpec: []types.DistributedVirtualSwitchHostMemberPnicSpec{{PnicDevice: "vmnic1"}, {PnicDevice: "vmnic2"}}}
 	spec := &types.VMwareDVSConfigSpec{}
-	spec.Host = []types.DistributedVirtualSwitchHostMemberConfigSpec{{Operation: "edit", Host: r.host("esx01.lab").Reference(), Backing: backing}}
+	spec.Host = []types.DistributedVirtualSwitchHostMemberConfigSpec{
+		{Operation: "edit", Host: r.host("esx01.lab").Reference(), Backing: backing}}
 	r.finish(dvs.Reconfigure(r.ctx, spec))
 	if proxy := r.hostProperties("esx01.lab", "config.network").Config.Network.ProxySwitch[0]; len(proxy.Pnic) != 2 {
 		t.Errorf("uplinks: %v", proxy.Pnic)
@@ -139,14 +157,16 @@ func TestRDMAByEsxcli(t *testing.T) {
 	r := launch(t, "")
 	const host = "esx01.lab"
 	rows, _ := r.esxcli(host, "rdma device list")
-	if len(rows) != 1 || rows[0].get("Name") != "vmrdma0" || rows[0].get("PairedUplink") != "vmnic2" || rows[0].get("MTU") != "4096" {
+	if len(rows) != 1 || rows[0].get("Name") != "vmrdma0" || rows[0].get("PairedUplink") != "vmnic2" ||
+		rows[0].get("MTU") != "4096" {
 		t.Errorf("devices: %v", rows)
 	}
 	rows, _ = r.esxcli(host, "rdma device vmknic list")
 	if len(rows) != 1 || rows[0].get("Vmknic") != "vmk1" {
 		t.Errorf("vmknics: %v", rows)
 	}
-	grow := map[string]any{"traffic": map[string]any{"rdma": map[string]any{"vmrdma0": map[string]any{"tx_bytes": 5000, "rx_bytes": 7}}}}
+	grow := map[string]any{
+		"traffic": map[string]any{"rdma": map[string]any{"vmrdma0": map[string]any{"tx_bytes": 5000, "rx_bytes": 7}}}}
 	r.control("PATCH", "/hosts/"+host, grow, nil)
 	r.control("PATCH", "/hosts/"+host, grow, nil)
 	rows, _ = r.esxcli(host, "rdma device stats get", "device", "vmrdma0")
@@ -156,7 +176,9 @@ func TestRDMAByEsxcli(t *testing.T) {
 	if rows, _ = r.esxcli(host, "network nic stats get", "nicname", "vmnic2"); rows[0].get("BytesSent") != "0" {
 		t.Errorf("traffic of the NIC: %v", rows)
 	}
-	if status, _ := r.controlRaw("PATCH", "/hosts/"+host, map[string]any{"traffic": map[string]any{"rdma": map[string]any{"vmrdma7": map[string]any{}}}}); status != 400 {
+	if status, _ := r.controlRaw("PATCH", "/hosts/"+host,
+		map[string]any{
+			"traffic": map[string]any{"rdma": map[string]any{"vmrdma7": map[string]any{}}}}); status != 400 {
 		t.Errorf("traffic of a device that is not there: %d", status)
 	}
 }
@@ -180,7 +202,8 @@ func TestPFCIsInForceAfterTheReboot(t *testing.T) {
 	if got := pfc(); got != "true 0 0 0 1 0 0 0 0" {
 		t.Errorf("after: %s", got)
 	}
-	if _, fault := r.esxcli(host, "network nic dcb status get", "nicname", "vmnic0"); !strings.Contains(fault, "not supported") {
+	if _, fault := r.esxcli(host, "network nic dcb status get", "nicname", "vmnic0"); !strings.Contains(
+		fault, "not supported") {
 		t.Errorf("a NIC without DCB: %q", fault)
 	}
 }
@@ -188,9 +211,11 @@ func TestPFCIsInForceAfterTheReboot(t *testing.T) {
 func TestConfigTargetOffersVGPUs(t *testing.T) {
 	r := launch(t, gpuHost)
 	var cluster mo.ClusterComputeResource
-	r.must(r.c.RetrieveOne(r.ctx, *r.hostProperties("esx01.lab", "parent").Parent, []string{"environmentBrowser"}, &cluster))
+	r.must(r.c.RetrieveOne(r.ctx, *r.hostProperties("esx01.lab", "parent").Parent, []string{"environmentBrowser"},
+		&cluster))
 	host := r.host("esx01.lab").Reference()
-	got, err := methods.QueryConfigTarget(r.ctx, r.c, &types.QueryConfigTarget{This: *cluster.EnvironmentBrowser, Host: &host})
+	got, err := methods.QueryConfigTarget(r.ctx, r.c,
+		&types.QueryConfigTarget{This: *cluster.EnvironmentBrowser, Host: &host})
 	r.must(err)
 	if !slices.ContainsFunc(got.Returnval.VgpuProfileInfo, func(p types.VirtualMachineVgpuProfileInfo) bool {
 		return p.ProfileName == "grid_t4-16c" && p.FbSizeInGib == 16

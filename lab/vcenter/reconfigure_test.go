@@ -44,13 +44,15 @@ func (r *running) config(vm string) *types.VirtualMachineConfigInfo {
 func add(devices ...types.BaseVirtualDevice) types.VirtualMachineConfigSpec {
 	var spec types.VirtualMachineConfigSpec
 	for _, d := range devices {
-		spec.DeviceChange = append(spec.DeviceChange, &types.VirtualDeviceConfigSpec{Operation: types.VirtualDeviceConfigSpecOperationAdd, Device: d})
+		spec.DeviceChange = append(spec.DeviceChange,
+			&types.VirtualDeviceConfigSpec{Operation: types.VirtualDeviceConfigSpecOperationAdd, Device: d})
 	}
 	return spec
 }
 
 func vgpu(profile string) *types.VirtualPCIPassthrough {
-	return &types.VirtualPCIPassthrough{VirtualDevice: types.VirtualDevice{Key: -1, Backing: &types.VirtualPCIPassthroughVmiopBackingInfo{Vgpu: profile}}}
+	return &types.VirtualPCIPassthrough{VirtualDevice: types.VirtualDevice{
+		Key: -1, Backing: &types.VirtualPCIPassthroughVmiopBackingInfo{Vgpu: profile}}}
 }
 
 func (r *running) rdmaCard() *types.VirtualVmxnet3Vrdma {
@@ -67,13 +69,16 @@ func (r *running) rdmaCard() *types.VirtualVmxnet3Vrdma {
 func TestChangesThatARunningMachineDoesNotTakeAreRefused(t *testing.T) {
 	r := launch(t, workshop)
 	cores := int32(2)
-	if _, ok := faultOf(r.reconfigure("on", types.VirtualMachineConfigSpec{NumCPUs: 4})).(*types.CpuHotPlugNotSupported); !ok {
+	fault := faultOf(r.reconfigure("on", types.VirtualMachineConfigSpec{NumCPUs: 4}))
+	if _, ok := fault.(*types.CpuHotPlugNotSupported); !ok {
 		t.Error("CPUs were added hot")
 	}
-	if _, ok := faultOf(r.reconfigure("on", types.VirtualMachineConfigSpec{MemoryMB: 4096})).(*types.MemoryHotPlugNotSupported); !ok {
+	fault = faultOf(r.reconfigure("on", types.VirtualMachineConfigSpec{MemoryMB: 4096}))
+	if _, ok := fault.(*types.MemoryHotPlugNotSupported); !ok {
 		t.Error("memory was added hot")
 	}
-	for what, spec := range map[string]types.VirtualMachineConfigSpec{"cores": {NumCoresPerSocket: &cores}, "vGPU": add(vgpu("grid_t4-16c")), "PVRDMA": add(r.rdmaCard())} {
+	for what, spec := range map[string]types.VirtualMachineConfigSpec{
+		"cores": {NumCoresPerSocket: &cores}, "vGPU": add(vgpu("grid_t4-16c")), "PVRDMA": add(r.rdmaCard())} {
 		if _, ok := faultOf(r.reconfigure("on", spec)).(*types.InvalidPowerState); !ok {
 			t.Errorf("%s changed hot", what)
 		}
@@ -85,7 +90,8 @@ func TestChangesAreCheckedAndNewDevicesNumbered(t *testing.T) {
 	r := launch(t, workshop)
 	stale := r.config("off").ChangeVersion
 	r.must(r.reconfigure("off", types.VirtualMachineConfigSpec{ChangeVersion: stale, Annotation: "first"}))
-	if _, ok := faultOf(r.reconfigure("off", types.VirtualMachineConfigSpec{ChangeVersion: stale, Annotation: "second"})).(*types.ConcurrentAccess); !ok {
+	fault := faultOf(r.reconfigure("off", types.VirtualMachineConfigSpec{ChangeVersion: stale, Annotation: "second"}))
+	if _, ok := fault.(*types.ConcurrentAccess); !ok {
 		t.Error("a stale changeVersion was accepted")
 	}
 	if _, ok := faultOf(r.reconfigure("off", add(vgpu("grid_t4-32c")))).(*types.InvalidDeviceSpec); !ok {
@@ -137,11 +143,13 @@ func TestACloneIsLikeItsTemplateAndHasAddressesOfItsOwn(t *testing.T) {
 	r.must(err)
 	metadata := base64.StdEncoding.EncodeToString([]byte(`{"local-hostname": "a"}`))
 	spec := types.VirtualMachineCloneSpec{Location: types.VirtualMachineRelocateSpec{Host: &host, Pool: &pool},
-		Config: &types.VirtualMachineConfigSpec{ExtraConfig: []types.BaseOptionValue{&types.OptionValue{Key: "guestinfo.metadata", Value: metadata}}}}
+		Config: &types.VirtualMachineConfigSpec{
+			ExtraConfig: []types.BaseOptionValue{&types.OptionValue{Key: "guestinfo.metadata", Value: metadata}}}}
 	macs := map[string]bool{}
 	for _, name := range []string{"a", "b"} {
 		r.finish(r.vm("golden").Clone(r.ctx, folder, name, spec))
-		for _, d := range object.VirtualDeviceList(r.config(name).Hardware.Device).SelectByType((*types.VirtualEthernetCard)(nil)) {
+		for _, d := range object.VirtualDeviceList(r.config(name).Hardware.Device).SelectByType(
+			(*types.VirtualEthernetCard)(nil)) {
 			macs[d.(types.BaseVirtualEthernetCard).GetVirtualEthernetCard().MacAddress] = true
 		}
 	}

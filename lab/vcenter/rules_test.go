@@ -38,11 +38,13 @@ func (r *running) refs(names ...string) []types.ManagedObjectReference {
 }
 
 func adds(info types.BaseClusterRuleInfo) types.ClusterRuleSpec {
-	return types.ClusterRuleSpec{ArrayUpdateSpec: types.ArrayUpdateSpec{Operation: types.ArrayUpdateOperationAdd}, Info: info}
+	return types.ClusterRuleSpec{ArrayUpdateSpec: types.ArrayUpdateSpec{Operation: types.ArrayUpdateOperationAdd},
+		Info: info}
 }
 
 func apart(name string, vms []types.ManagedObjectReference) *types.ClusterAntiAffinityRuleSpec {
-	return &types.ClusterAntiAffinityRuleSpec{ClusterRuleInfo: types.ClusterRuleInfo{Name: name, Enabled: types.NewBool(true)}, Vm: vms}
+	return &types.ClusterAntiAffinityRuleSpec{
+		ClusterRuleInfo: types.ClusterRuleInfo{Name: name, Enabled: types.NewBool(true)}, Vm: vms}
 }
 
 // everything is a specification with a rule, groups, a rule of them and both overrides.
@@ -52,14 +54,22 @@ func (r *running) everything() types.ClusterConfigSpecEx {
 	return types.ClusterConfigSpecEx{
 		RulesSpec: []types.ClusterRuleSpec{
 			adds(apart("apart", r.refs("w01", "w02", "w03"))),
-			adds(&types.ClusterVmHostRuleInfo{ClusterRuleInfo: types.ClusterRuleInfo{Name: "on"}, VmGroupName: "vms", AffineHostGroupName: "hosts"}),
+			adds(&types.ClusterVmHostRuleInfo{ClusterRuleInfo: types.ClusterRuleInfo{Name: "on"}, VmGroupName: "vms",
+				AffineHostGroupName: "hosts"}),
 		},
 		GroupSpec: []types.ClusterGroupSpec{
-			{ArrayUpdateSpec: add, Info: &types.ClusterVmGroup{ClusterGroupInfo: types.ClusterGroupInfo{Name: "vms"}, Vm: r.refs("w01", "w02")}},
-			{ArrayUpdateSpec: add, Info: &types.ClusterHostGroup{ClusterGroupInfo: types.ClusterGroupInfo{Name: "hosts"}, Host: []types.ManagedObjectReference{r.host("esx01.lab").Reference()}}},
+			{ArrayUpdateSpec: add, Info: &types.ClusterVmGroup{ClusterGroupInfo: types.ClusterGroupInfo{Name: "vms"},
+				Vm: r.refs("w01", "w02")}},
+			{ArrayUpdateSpec: add,
+				Info: &types.ClusterHostGroup{ClusterGroupInfo: types.ClusterGroupInfo{Name: "hosts"},
+					Host: []types.ManagedObjectReference{r.host("esx01.lab").Reference()}}},
 		},
-		DrsVmConfigSpec: []types.ClusterDrsVmConfigSpec{{ArrayUpdateSpec: add, Info: &types.ClusterDrsVmConfigInfo{Key: vm, Enabled: types.NewBool(true), Behavior: types.DrsBehaviorManual}}},
-		DasVmConfigSpec: []types.ClusterDasVmConfigSpec{{ArrayUpdateSpec: add, Info: &types.ClusterDasVmConfigInfo{Key: vm, DasSettings: &types.ClusterDasVmSettings{RestartPriority: "high"}}}},
+		DrsVmConfigSpec: []types.ClusterDrsVmConfigSpec{
+			{ArrayUpdateSpec: add, Info: &types.ClusterDrsVmConfigInfo{
+				Key: vm, Enabled: types.NewBool(true), Behavior: types.DrsBehaviorManual}}},
+		DasVmConfigSpec: []types.ClusterDasVmConfigSpec{
+			{ArrayUpdateSpec: add, Info: &types.ClusterDasVmConfigInfo{
+				Key: vm, DasSettings: &types.ClusterDasVmSettings{RestartPriority: "high"}}}},
 	}
 }
 
@@ -67,12 +77,16 @@ func TestRulesOfACluster(t *testing.T) {
 	r := launch(t, workersOfRules)
 	r.must(r.reconfigureCluster(r.everything()))
 	config := r.clusterConfig()
-	if len(config.Rule) != 2 || len(config.Group) != 2 || len(config.DrsVmConfig) != 1 || len(config.DasVmConfig) != 1 {
+	if len(config.Rule) != 2 || len(config.Group) != 2 || len(config.DrsVmConfig) != 1 ||
+		len(config.DasVmConfig) != 1 {
 		t.Fatalf("kept: %+v", config)
 	}
 	edit := types.ArrayUpdateSpec{Operation: types.ArrayUpdateOperationEdit}
-	info := &types.ClusterDasVmConfigInfo{Key: config.DasVmConfig[0].Key, DasSettings: &types.ClusterDasVmSettings{RestartPriority: "low", IsolationResponse: "shutdown"}}
-	r.must(r.reconfigureCluster(types.ClusterConfigSpecEx{DasVmConfigSpec: []types.ClusterDasVmConfigSpec{{ArrayUpdateSpec: edit, Info: info}}}))
+	info := &types.ClusterDasVmConfigInfo{Key: config.DasVmConfig[0].Key,
+		DasSettings: &types.ClusterDasVmSettings{RestartPriority: "low", IsolationResponse: "shutdown"}}
+	r.must(
+		r.reconfigureCluster(types.ClusterConfigSpecEx{
+			DasVmConfigSpec: []types.ClusterDasVmConfigSpec{{ArrayUpdateSpec: edit, Info: info}}}))
 	settings := r.clusterConfig().DasVmConfig[0].DasSettings
 	if settings.RestartPriority != "low" || settings.IsolationResponse != "shutdown" {
 		t.Errorf("edited: %+v", settings)
@@ -119,16 +133,21 @@ func TestRulesThatCannotBeLeaveNothing(t *testing.T) {
 		"an unknown rule": func(s *types.ClusterConfigSpecEx) {
 			s.RulesSpec = append(s.RulesSpec, types.ClusterRuleSpec{ArrayUpdateSpec: remove})
 		},
-		"an unknown group":         func(s *types.ClusterConfigSpecEx) { s.GroupSpec = s.GroupSpec[:1] },
-		"an override of a missing": func(s *types.ClusterConfigSpecEx) { s.DrsVmConfigSpec[0].Info.Key.Value = "vm-gone" },
-		"an override edited":       func(s *types.ClusterConfigSpecEx) { s.DasVmConfigSpec[0].Operation = types.ArrayUpdateOperationEdit },
+		"an unknown group": func(s *types.ClusterConfigSpecEx) { s.GroupSpec = s.GroupSpec[:1] },
+		"an override of a missing": func(s *types.ClusterConfigSpecEx) {
+			s.DrsVmConfigSpec[0].Info.Key.Value = "vm-gone"
+		},
+		"an override edited": func(s *types.ClusterConfigSpecEx) {
+			s.DasVmConfigSpec[0].Operation = types.ArrayUpdateOperationEdit
+		},
 	} {
 		spec := r.everything()
 		spoil(&spec)
 		if err := r.reconfigureCluster(spec); err == nil {
 			t.Errorf("%s was accepted", name)
 		}
-		if config := r.clusterConfig(); len(config.Rule)+len(config.Group)+len(config.DrsVmConfig)+len(config.DasVmConfig) != 0 {
+		if config := r.clusterConfig(); len(config.Rule)+len(config.Group)+len(config.DrsVmConfig)+len(
+			config.DasVmConfig) != 0 {
 			t.Errorf("%s left %+v", name, config)
 		}
 	}

@@ -58,7 +58,8 @@ func (r *running) restart(host string) {
 func TestDriverIsPendingUntilTheReboot(t *testing.T) {
 	r := launch(t, "")
 	const host = "esx01.lab"
-	if _, fault := r.esxcli(host, "software vib install", "depot", driverDepot); !strings.Contains(fault, "[MaintenanceModeError]") {
+	if _, fault := r.esxcli(host, "software vib install", "depot", driverDepot); !strings.Contains(
+		fault, "[MaintenanceModeError]") {
 		t.Fatalf("in service: %q", fault)
 	}
 	r.enterMaintenance(host)
@@ -67,7 +68,8 @@ func TestDriverIsPendingUntilTheReboot(t *testing.T) {
 		t.Fatalf("dry run: %v %q", rows, fault)
 	}
 	rows, fault = r.esxcli(host, "software vib install", "depot", driverDepot)
-	if fault != "" || rows[0].get("RebootRequired") != "true" || !strings.Contains(rows[0].get("VIBsInstalled"), driverName) {
+	if fault != "" || rows[0].get("RebootRequired") != "true" ||
+		!strings.Contains(rows[0].get("VIBsInstalled"), driverName) {
 		t.Fatalf("install: %v %q", rows, fault)
 	}
 	if slices.Contains(r.vibNames(host, false), driverName) || !slices.Contains(r.vibNames(host, true), driverName) {
@@ -76,14 +78,16 @@ func TestDriverIsPendingUntilTheReboot(t *testing.T) {
 	if !r.hostProperties(host, "summary").Summary.RebootRequired {
 		t.Error("no reboot owed")
 	}
-	if p := r.hostProperties(host, "config").Config; len(p.SharedPassthruGpuTypes) != 0 || p.GraphicsInfo[0].GraphicsType != "basic" {
+	if p := r.hostProperties(host, "config").Config; len(p.SharedPassthruGpuTypes) != 0 ||
+		p.GraphicsInfo[0].GraphicsType != "basic" {
 		t.Errorf("before the reboot: %v %v", p.SharedPassthruGpuTypes, p.GraphicsInfo)
 	}
 	r.restart(host)
 	if !slices.Contains(r.vibNames(host, false), driverName) || len(r.vibNames(host, true)) != 0 {
 		t.Error("the driver is not installed")
 	}
-	if p := r.hostProperties(host, "config", "summary"); !slices.Contains(p.Config.SharedPassthruGpuTypes, "grid_t4-16c") || p.Summary.RebootRequired {
+	if p := r.hostProperties(host, "config", "summary"); !slices.Contains(
+		p.Config.SharedPassthruGpuTypes, "grid_t4-16c") || p.Summary.RebootRequired {
 		t.Errorf("after the reboot: %v", p.Config.SharedPassthruGpuTypes)
 	}
 	rows, _ = r.esxcli(host, "software vib install", "depot", driverDepot)
@@ -103,7 +107,8 @@ func TestDriverIsPendingUntilTheReboot(t *testing.T) {
 func TestLiveInstallNeedsNoReboot(t *testing.T) {
 	r := launch(t, "")
 	rows, fault := r.esxcli("esx01.lab", "software vib install", "viburl", daemonVIB)
-	if fault != "" || rows[0].get("RebootRequired") != "false" || !slices.Contains(r.vibNames("esx01.lab", false), "nvdgpumgmtdaemon") {
+	if fault != "" || rows[0].get("RebootRequired") != "false" ||
+		!slices.Contains(r.vibNames("esx01.lab", false), "nvdgpumgmtdaemon") {
 		t.Errorf("%v %q", rows, fault)
 	}
 }
@@ -127,7 +132,8 @@ func TestRefusedVIBs(t *testing.T) {
 			t.Errorf("%s %s %s: %q", c.host, c.command, c.value, fault)
 		}
 	}
-	if _, fault := r.esxcli("esx01.lab", "software vib install", "nosigcheck", "true", "viburl", homemade); fault != "" {
+	if _, fault := r.esxcli("esx01.lab", "software vib install", "nosigcheck", "true", "viburl",
+		homemade); fault != "" {
 		t.Errorf("without the check: %q", fault)
 	}
 }
@@ -135,7 +141,8 @@ func TestRefusedVIBs(t *testing.T) {
 func TestAcceptanceLevelByTheAPI(t *testing.T) {
 	r := launch(t, "")
 	m := *r.hostProperties("esx01.lab", "configManager").ConfigManager.ImageConfigManager
-	_, err := methods.UpdateHostImageAcceptanceLevel(r.ctx, r.c, &types.UpdateHostImageAcceptanceLevel{This: m, NewAcceptanceLevel: "community"})
+	_, err := methods.UpdateHostImageAcceptanceLevel(r.ctx, r.c,
+		&types.UpdateHostImageAcceptanceLevel{This: m, NewAcceptanceLevel: "community"})
 	r.must(err)
 	got, err := methods.HostImageConfigGetAcceptance(r.ctx, r.c, &types.HostImageConfigGetAcceptance{This: m})
 	r.must(err)
@@ -145,7 +152,8 @@ func TestAcceptanceLevelByTheAPI(t *testing.T) {
 	if _, fault := r.esxcli("esx01.lab", "software vib install", "viburl", homemade); fault != "" {
 		t.Error(fault)
 	}
-	_, err = methods.UpdateHostImageAcceptanceLevel(r.ctx, r.c, &types.UpdateHostImageAcceptanceLevel{This: m, NewAcceptanceLevel: "partner"})
+	_, err = methods.UpdateHostImageAcceptanceLevel(r.ctx, r.c,
+		&types.UpdateHostImageAcceptanceLevel{This: m, NewAcceptanceLevel: "partner"})
 	if _, ok := faultOf(err).(types.HostConfigFault); !ok {
 		t.Errorf("a level below an installed package: %v", err)
 	}
@@ -212,8 +220,10 @@ func TestGraphicsConfiguredAndActive(t *testing.T) {
 	if m.GraphicsInfo[0].GraphicsType != "shared" || len(m.SharedPassthruGpuTypes) == 0 {
 		t.Fatalf("at the start: %+v", m)
 	}
-	want := types.HostGraphicsConfig{HostDefaultGraphicsType: "sharedDirect", SharedPassthruAssignmentPolicy: "consolidation",
-		DeviceType: []types.HostGraphicsConfigDeviceType{{DeviceId: "0000:3b:00.0", GraphicsType: "sharedDirect"}}}
+	want := types.HostGraphicsConfig{HostDefaultGraphicsType: "sharedDirect",
+		SharedPassthruAssignmentPolicy: "consolidation",
+		DeviceType: []types.HostGraphicsConfigDeviceType{
+			{DeviceId: "0000:3b:00.0", GraphicsType: "sharedDirect"}}}
 	_, err := methods.UpdateGraphicsConfig(r.ctx, r.c, &types.UpdateGraphicsConfig{This: ref, Config: want})
 	r.must(err)
 	_, m = r.graphics("esx01.lab")
@@ -223,16 +233,20 @@ func TestGraphicsConfiguredAndActive(t *testing.T) {
 	services := *r.hostProperties("esx01.lab", "configManager").ConfigManager.ServiceSystem
 	_, err = methods.RestartService(r.ctx, r.c, &types.RestartService{This: services, Id: "xorg"})
 	r.must(err)
-	if info := r.hostProperties("esx01.lab", "config.graphicsInfo").Config.GraphicsInfo; info[0].GraphicsType != "sharedDirect" {
+	if info := r.hostProperties("esx01.lab",
+		"config.graphicsInfo").Config.GraphicsInfo; info[0].GraphicsType != "sharedDirect" {
 		t.Errorf("after xorg: %+v", info)
 	}
 	rows, _ := r.esxcli("esx01.lab", "graphics host get")
-	if rows[0].get("DefaultGraphicsType") != "SharedPassthru" || rows[0].get("SharedPassthruAssignmentPolicy") != "Consolidation" {
+	if rows[0].get("DefaultGraphicsType") != "SharedPassthru" ||
+		rows[0].get("SharedPassthruAssignmentPolicy") != "Consolidation" {
 		t.Errorf("esxcli: %v", rows)
 	}
 	for _, bad := range []types.HostGraphicsConfig{
-		{HostDefaultGraphicsType: "nope", SharedPassthruAssignmentPolicy: "performance"}, {HostDefaultGraphicsType: "shared", SharedPassthruAssignmentPolicy: "nope"},
-		{HostDefaultGraphicsType: "shared", SharedPassthruAssignmentPolicy: "performance", DeviceType: []types.HostGraphicsConfigDeviceType{{DeviceId: "0000:99:00.0", GraphicsType: "shared"}}},
+		{HostDefaultGraphicsType: "nope", SharedPassthruAssignmentPolicy: "performance"},
+		{HostDefaultGraphicsType: "shared", SharedPassthruAssignmentPolicy: "nope"},
+		{HostDefaultGraphicsType: "shared", SharedPassthruAssignmentPolicy: "performance",
+			DeviceType: []types.HostGraphicsConfigDeviceType{{DeviceId: "0000:99:00.0", GraphicsType: "shared"}}},
 	} {
 		_, err := methods.UpdateGraphicsConfig(r.ctx, r.c, &types.UpdateGraphicsConfig{This: ref, Config: bad})
 		if _, ok := faultOf(err).(types.InvalidArgument); !ok {
@@ -244,7 +258,8 @@ func TestGraphicsConfiguredAndActive(t *testing.T) {
 func TestPassthroughIsActiveAfterTheReboot(t *testing.T) {
 	r := launch(t, gpuHost)
 	system := *r.hostProperties("esx01.lab", "configManager").ConfigManager.PciPassthruSystem
-	config := []types.BaseHostPciPassthruConfig{&types.HostPciPassthruConfig{Id: "0000:3b:00.0", PassthruEnabled: true}}
+	config := []types.BaseHostPciPassthruConfig{
+		&types.HostPciPassthruConfig{Id: "0000:3b:00.0", PassthruEnabled: true}}
 	_, err := methods.UpdatePassthruConfig(r.ctx, r.c, &types.UpdatePassthruConfig{This: system, Config: config})
 	r.must(err)
 	gpu := func() *types.HostPciPassthruInfo {
@@ -263,7 +278,8 @@ func TestPassthroughIsActiveAfterTheReboot(t *testing.T) {
 	if p := gpu(); !p.PassthruActive {
 		t.Errorf("after: %+v", p)
 	}
-	if _, m := r.graphics("esx01.lab"); m.GraphicsInfo[0].GraphicsType != "direct" || len(m.SharedPassthruGpuTypes) != 0 {
+	if _, m := r.graphics("esx01.lab"); m.GraphicsInfo[0].GraphicsType != "direct" ||
+		len(m.SharedPassthruGpuTypes) != 0 {
 		t.Errorf("graphics: %+v", m)
 	}
 }
@@ -273,7 +289,8 @@ func TestHardwareTellsIdsAndNodes(t *testing.T) {
 	h := r.hostProperties("esx02.lab", "hardware").Hardware
 	found := false
 	for _, d := range h.PciDevice {
-		found = found || (d.Id == "0000:ca:00.0" && uint16(d.VendorId) == 0x10de && uint16(d.DeviceId) == 0x20f1 && d.Bus == 0xca)
+		found = found || (d.Id == "0000:ca:00.0" && uint16(d.VendorId) == 0x10de && uint16(d.DeviceId) == 0x20f1 &&
+			d.Bus == 0xca)
 	}
 	if !found || !slices.Contains(h.NumaInfo.NumaNode[1].PciId, "0000:ca:00.0") {
 		t.Errorf("devices %+v, nodes %+v", h.PciDevice, h.NumaInfo)

@@ -33,7 +33,8 @@ vms:
 func (r *running) moveTo(vm, host string) error {
 	r.t.Helper()
 	target := r.host(host).Reference()
-	task, err := r.vm(vm).Relocate(r.ctx, types.VirtualMachineRelocateSpec{Host: &target}, types.VirtualMachineMovePriorityDefaultPriority)
+	task, err := r.vm(vm).Relocate(r.ctx, types.VirtualMachineRelocateSpec{Host: &target},
+		types.VirtualMachineMovePriorityDefaultPriority)
 	r.must(err)
 	return task.Wait(r.ctx)
 }
@@ -65,10 +66,12 @@ func TestVGPUMachinesMoveOnlyWhenAllowedAndWhereThereIsRoom(t *testing.T) {
 		t.Errorf("w1 is on %s", h)
 	}
 	self := r.vm("w1").Reference()
-	if slices.Contains(r.hostProperties("esx01.lab", "vm").Vm, self) || !slices.Contains(r.hostProperties("esx03.lab", "vm").Vm, self) {
+	if slices.Contains(r.hostProperties("esx01.lab", "vm").Vm, self) ||
+		!slices.Contains(r.hostProperties("esx03.lab", "vm").Vm, self) {
 		t.Error("the hosts' lists did not follow")
 	}
-	if info := r.hostProperties("esx03.lab", "config.graphicsInfo").Config.GraphicsInfo[0]; len(info.Vm) != 1 || info.Vm[0] != self {
+	if info := r.hostProperties("esx03.lab", "config.graphicsInfo").Config.GraphicsInfo[0]; len(info.Vm) != 1 ||
+		info.Vm[0] != self {
 		t.Errorf("the GPU carries %v", info.Vm)
 	}
 	r.finish(r.vm("spare").PowerOn(r.ctx))
@@ -79,7 +82,8 @@ func TestMoveTellsItsStory(t *testing.T) {
 	r.allowHotMigration()
 	target := r.host("esx03.lab").Reference()
 	begin := time.Now()
-	task, err := r.vm("w1").Relocate(r.ctx, types.VirtualMachineRelocateSpec{Host: &target}, types.VirtualMachineMovePriorityDefaultPriority)
+	task, err := r.vm("w1").Relocate(r.ctx, types.VirtualMachineRelocateSpec{Host: &target},
+		types.VirtualMachineMovePriorityDefaultPriority)
 	r.must(err)
 	name, err := r.vm("w1").ObjectName(r.ctx) // the machine can be read while it moves
 	r.must(err)
@@ -92,7 +96,8 @@ func TestMoveTellsItsStory(t *testing.T) {
 	}
 	var info mo.Task
 	r.must(r.c.RetrieveOne(r.ctx, task.Reference(), []string{"info"}, &info))
-	events, err := event.NewManager(r.c.Client).QueryEvents(r.ctx, types.EventFilterSpec{EventChainId: info.Info.EventChainId})
+	events, err := event.NewManager(r.c.Client).QueryEvents(
+		r.ctx, types.EventFilterSpec{EventChainId: info.Info.EventChainId})
 	r.must(err)
 	slices.SortFunc(events, func(a, b types.BaseEvent) int { return int(a.GetEvent().Key - b.GetEvent().Key) })
 	var kinds []string
@@ -120,7 +125,9 @@ func TestMoveToAHostInMaintenanceIsRefused(t *testing.T) {
 func TestChecksBeforeAMove(t *testing.T) {
 	r := launch(t, vgpuHosts)
 	target := r.host("esx02.lab").Reference()
-	res, err := methods.CheckMigrate_Task(r.ctx, r.c, &types.CheckMigrate_Task{This: *r.c.ServiceContent.VmProvisioningChecker, Vm: r.vm("w1").Reference(), Host: &target})
+	res, err := methods.CheckMigrate_Task(r.ctx, r.c,
+		&types.CheckMigrate_Task{This: *r.c.ServiceContent.VmProvisioningChecker, Vm: r.vm("w1").Reference(),
+			Host: &target})
 	r.must(err)
 	info, err := object.NewTask(r.c.Client, res.Returnval).WaitForResult(r.ctx)
 	r.must(err)
@@ -163,10 +170,12 @@ func TestExternalModeEndsTasksWhenTold(t *testing.T) {
 	url, orders := hypervisor(t)
 	r.control("PUT", "/external", map[string]any{"listener": url, "ops": vm.Ops}, nil)
 	target := r.host("esx03.lab").Reference()
-	task, err := r.vm("w1").Relocate(r.ctx, types.VirtualMachineRelocateSpec{Host: &target}, types.VirtualMachineMovePriorityDefaultPriority)
+	task, err := r.vm("w1").Relocate(r.ctx, types.VirtualMachineRelocateSpec{Host: &target},
+		types.VirtualMachineMovePriorityDefaultPriority)
 	r.must(err)
 	o := r.next(orders)
-	if o.Op != "Relocate" || o.VM != "w1" || o.Source != "esx01.lab" || o.Target != "esx03.lab" || o.MOID != r.vm("w1").Reference().Value {
+	if o.Op != "Relocate" || o.VM != "w1" || o.Source != "esx01.lab" || o.Target != "esx03.lab" ||
+		o.MOID != r.vm("w1").Reference().Value {
 		t.Errorf("order: %+v", o)
 	}
 	r.control("POST", "/external/"+o.ID, map[string]any{"progress": 42}, nil)
@@ -176,7 +185,8 @@ func TestExternalModeEndsTasksWhenTold(t *testing.T) {
 	}
 	r.control("POST", "/external/"+o.ID, map[string]any{"done": true}, nil)
 	r.must(task.Wait(r.ctx))
-	if status, _ := r.controlRaw("POST", "/external/"+o.ID, map[string]any{"done": true}); status != http.StatusNotFound {
+	if status, _ := r.controlRaw("POST", "/external/"+o.ID,
+		map[string]any{"done": true}); status != http.StatusNotFound {
 		t.Errorf("a closed order took news: %d", status)
 	}
 
@@ -184,7 +194,8 @@ func TestExternalModeEndsTasksWhenTold(t *testing.T) {
 	r.must(err)
 	o = r.next(orders)
 	r.control("POST", "/external/"+o.ID, map[string]any{"failed": "The node hangs."}, nil)
-	if err := task.Wait(r.ctx); o.Op != "PowerOff" || err == nil || err.Error() != "The node hangs." || !r.machine("w1").On {
+	if err := task.Wait(r.ctx); o.Op != "PowerOff" || err == nil || err.Error() != "The node hangs." ||
+		!r.machine("w1").On {
 		t.Errorf("order %+v, task: %v", o, err)
 	}
 }
@@ -197,7 +208,8 @@ func TestListenerThatIsGoneFailsTheTask(t *testing.T) {
 	if task.Wait(r.ctx) == nil || !r.machine("plain").On {
 		t.Error("powered off without the listener")
 	}
-	if status, _ := r.controlRaw("PUT", "/external", map[string]any{"listener": "http://127.0.0.1:1/", "ops": []string{"Fly"}}); status != http.StatusBadRequest {
+	if status, _ := r.controlRaw("PUT", "/external",
+		map[string]any{"listener": "http://127.0.0.1:1/", "ops": []string{"Fly"}}); status != http.StatusBadRequest {
 		t.Errorf("an unknown operation: %d", status)
 	}
 }

@@ -27,7 +27,8 @@ type Files struct{ CA, Cert, Key string }
 
 // In names the files of a certificate directory.
 func In(dir string) Files {
-	return Files{CA: filepath.Join(dir, "ca.pem"), Cert: filepath.Join(dir, "vcenter.pem"), Key: filepath.Join(dir, "vcenter.key")}
+	return Files{CA: filepath.Join(dir, "ca.pem"), Cert: filepath.Join(dir, "vcenter.pem"),
+		Key: filepath.Join(dir, "vcenter.key")}
 }
 
 // Ensure makes the certificates of dir unless all of them are there.

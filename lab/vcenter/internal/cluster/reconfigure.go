@@ -19,11 +19,14 @@ type Methods struct {
 
 // AddHostTask is refused: vcsim stops altogether when a host joins hosts later than ESXi 8.0.2.
 func (c *Methods) AddHostTask(*simulator.Context, *types.AddHost_Task) soap.HasFault {
-	return &methods.AddHost_TaskBody{Fault_: simulator.Fault("The hosts of this lab are those of its description.", &types.NotSupported{})}
+	return &methods.AddHost_TaskBody{
+		Fault_: simulator.Fault("The hosts of this lab are those of its description.", &types.NotSupported{})}
 }
 
 // ReconfigureComputeResourceTask lets vcsim keep rules, groups and overrides, then keeps what vcsim drops.
-func (c *Methods) ReconfigureComputeResourceTask(ctx *simulator.Context, req *types.ReconfigureComputeResource_Task) soap.HasFault {
+func (c *Methods) ReconfigureComputeResourceTask(
+	ctx *simulator.Context, req *types.ReconfigureComputeResource_Task,
+) soap.HasFault {
 	spec, ok := req.Spec.(*types.ClusterConfigSpecEx)
 	if !ok {
 		return c.ClusterComputeResource.ReconfigureComputeResourceTask(ctx, req)
@@ -31,31 +34,34 @@ func (c *Methods) ReconfigureComputeResourceTask(ctx *simulator.Context, req *ty
 	if f := refuseCluster(spec); f != nil {
 		return &methods.ReconfigureComputeResource_TaskBody{Fault_: vcsim.SoapFault(f)}
 	}
-	t := c.Sim.Start(ctx, c.ClusterComputeResource, "reconfigureComputeResourceTask", "ComputeResource.reconfigureEx", func(j *vcsim.Job) (types.AnyType, types.BaseMethodFault) {
-		inner := vcsim.Detached(j.Ctx)
-		var stock vcsim.Ref
-		var refused types.BaseMethodFault
-		inner.WithLock(c.ClusterComputeResource, func() {
-			if refused = c.refuseRules(inner, spec); refused != nil {
-				return
+	t := c.Sim.Start(ctx, c.ClusterComputeResource, "reconfigureComputeResourceTask", "ComputeResource.reconfigureEx",
+		func(j *vcsim.Job) (any, vcsim.Fault) {
+			inner := vcsim.Detached(j.Ctx)
+			var stock vcsim.Ref
+			var refused vcsim.Fault
+			inner.WithLock(c.ClusterComputeResource, func() {
+				if refused = c.refuseRules(inner, spec); refused != nil {
+					return
+				}
+				body := c.ClusterComputeResource.ReconfigureComputeResourceTask(inner, req)
+				stock = vcsim.TaskOf(body)
+			})
+			if refused != nil {
+				return nil, refused
 			}
-			body := c.ClusterComputeResource.ReconfigureComputeResourceTask(inner, req)
-			stock = body.(*methods.ReconfigureComputeResource_TaskBody).Res.Returnval
+			if result, fault := j.Follow(stock); fault != nil {
+				return result, fault
+			}
+			Configure(j.Ctx, c.ClusterComputeResource, spec)
+			return nil, nil
 		})
-		if refused != nil {
-			return nil, refused
-		}
-		if result, fault := j.Follow(stock); fault != nil {
-			return result, fault
-		}
-		Configure(j.Ctx, c.ClusterComputeResource, spec)
-		return nil, nil
-	})
-	return &methods.ReconfigureComputeResource_TaskBody{Res: &types.ReconfigureComputeResource_TaskResponse{Returnval: t}}
+	return &methods.ReconfigureComputeResource_TaskBody{
+		Res: &types.ReconfigureComputeResource_TaskResponse{Returnval: t}}
 }
 
-func refuseCluster(spec *types.ClusterConfigSpecEx) types.BaseMethodFault {
-	if spec.DrsConfig != nil && spec.DrsConfig.VmotionRate != 0 && (spec.DrsConfig.VmotionRate < 1 || spec.DrsConfig.VmotionRate > 5) {
+func refuseCluster(spec *types.ClusterConfigSpecEx) vcsim.Fault {
+	if spec.DrsConfig != nil && spec.DrsConfig.VmotionRate != 0 &&
+		(spec.DrsConfig.VmotionRate < 1 || spec.DrsConfig.VmotionRate > 5) {
 		return &types.InvalidArgument{InvalidProperty: "spec.drsConfig.vmotionRate"}
 	}
 	return nil
@@ -120,7 +126,9 @@ func mergeOptions(old, spec []types.BaseOptionValue) []types.BaseOptionValue {
 	out := slices.Clone(old)
 	for _, o := range spec {
 		v := o.GetOptionValue()
-		out = slices.DeleteFunc(out, func(have types.BaseOptionValue) bool { return have.GetOptionValue().Key == v.Key })
+		out = slices.DeleteFunc(out, func(have types.BaseOptionValue) bool {
+			return have.GetOptionValue().Key == v.Key
+		})
 		if v.Value != nil && v.Value != "" {
 			out = append(out, o)
 		}

@@ -17,7 +17,7 @@ func init() {
 }
 
 // refuseRules says what of a specification cannot be, before vcsim keeps a part of it. The caller holds the cluster.
-func (c *Methods) refuseRules(ctx *simulator.Context, spec *types.ClusterConfigSpecEx) types.BaseMethodFault {
+func (c *Methods) refuseRules(ctx *simulator.Context, spec *types.ClusterConfigSpecEx) vcsim.Fault {
 	config := c.ConfigurationEx.(*types.ClusterConfigInfoEx)
 	groups, fault := c.groupsAfter(ctx, config, spec)
 	if fault != nil {
@@ -54,12 +54,14 @@ func (c *Methods) refuseRules(ctx *simulator.Context, spec *types.ClusterConfigS
 	return nil
 }
 
-func invalid(format string, arguments ...any) types.BaseMethodFault {
+func invalid(format string, arguments ...any) vcsim.Fault {
 	return &types.InvalidArgument{InvalidProperty: fmt.Sprintf(format, arguments...)}
 }
 
 // refuseOverride says whether an override of one machine cannot be; there are those that are, the machine is its key.
-func (c *Methods) refuseOverride(ctx *simulator.Context, s types.ArrayUpdateSpec, filled bool, there []vcsim.Ref) bool {
+func (c *Methods) refuseOverride(
+	ctx *simulator.Context, s types.ArrayUpdateSpec, filled bool, there []vcsim.Ref,
+) bool {
 	key, ok := s.RemoveKey.(vcsim.Ref)
 	known := ok && slices.Contains(there, key)
 	switch s.Operation {
@@ -72,7 +74,9 @@ func (c *Methods) refuseOverride(ctx *simulator.Context, s types.ArrayUpdateSpec
 }
 
 // groupsAfter is the groups of the cluster once those of the specification are in.
-func (c *Methods) groupsAfter(ctx *simulator.Context, config *types.ClusterConfigInfoEx, spec *types.ClusterConfigSpecEx) (map[string]bool, types.BaseMethodFault) {
+func (c *Methods) groupsAfter(
+	ctx *simulator.Context, config *types.ClusterConfigInfoEx, spec *types.ClusterConfigSpecEx,
+) (map[string]bool, vcsim.Fault) {
 	groups := map[string]bool{}
 	for _, g := range config.Group {
 		groups[g.GetClusterGroupInfo().Name] = true
@@ -87,7 +91,8 @@ func (c *Methods) groupsAfter(ctx *simulator.Context, config *types.ClusterConfi
 			delete(groups, name)
 			continue
 		}
-		if s.Info == nil || groups[s.Info.GetClusterGroupInfo().Name] != (s.Operation == types.ArrayUpdateOperationEdit) {
+		edited := s.Operation == types.ArrayUpdateOperationEdit
+		if s.Info == nil || groups[s.Info.GetClusterGroupInfo().Name] != edited {
 			return nil, invalid("%s.info.name", at)
 		}
 		if !c.hasMembers(ctx, s.Info) {
@@ -109,9 +114,14 @@ func (c *Methods) hasMembers(ctx *simulator.Context, group types.BaseClusterGrou
 }
 
 // refuseRule says why a rule cannot be: unknown, of machines or groups that are not there, or of a single machine.
-func (c *Methods) refuseRule(ctx *simulator.Context, config *types.ClusterConfigInfoEx, s *types.ClusterRuleSpec, groups map[string]bool, at string) types.BaseMethodFault {
+func (c *Methods) refuseRule(
+	ctx *simulator.Context, config *types.ClusterConfigInfoEx, s *types.ClusterRuleSpec, groups map[string]bool,
+	at string,
+) vcsim.Fault {
 	there := func(match func(*types.ClusterRuleInfo) bool) bool {
-		return slices.ContainsFunc(config.Rule, func(r types.BaseClusterRuleInfo) bool { return match(r.GetClusterRuleInfo()) })
+		return slices.ContainsFunc(config.Rule, func(r types.BaseClusterRuleInfo) bool {
+			return match(r.GetClusterRuleInfo())
+		})
 	}
 	if s.Operation == types.ArrayUpdateOperationRemove {
 		key, ok := s.RemoveKey.(int32)
@@ -145,7 +155,7 @@ func (c *Methods) refuseRule(ctx *simulator.Context, config *types.ClusterConfig
 	return nil
 }
 
-func (c *Methods) refuseMembers(ctx *simulator.Context, members []vcsim.Ref, at string) types.BaseMethodFault {
+func (c *Methods) refuseMembers(ctx *simulator.Context, members []vcsim.Ref, at string) vcsim.Fault {
 	if len(members) < 2 || !c.hasAll(ctx, members) {
 		return invalid("%s.info.vm", at)
 	}
@@ -163,7 +173,9 @@ func (c *Methods) has(ctx *simulator.Context, vm vcsim.Ref) bool {
 }
 
 // mergeOverrides keeps what vcsim drops of an edited HA override: all but the restart priority.
-func mergeOverrides(old []types.ClusterDasVmConfigInfo, specs []types.ClusterDasVmConfigSpec) []types.ClusterDasVmConfigInfo {
+func mergeOverrides(
+	old []types.ClusterDasVmConfigInfo, specs []types.ClusterDasVmConfigSpec,
+) []types.ClusterDasVmConfigInfo {
 	out := slices.Clone(old)
 	for _, s := range specs {
 		if s.Operation != types.ArrayUpdateOperationEdit {
@@ -211,8 +223,10 @@ func Forget(ctx *simulator.Context, vm vcsim.Ref) {
 					config.Group[i] = &kept
 				}
 			}
-			config.DrsVmConfig = slices.DeleteFunc(slices.Clone(config.DrsVmConfig), func(one types.ClusterDrsVmConfigInfo) bool { return one.Key == vm })
-			config.DasVmConfig = slices.DeleteFunc(slices.Clone(config.DasVmConfig), func(one types.ClusterDasVmConfigInfo) bool { return one.Key == vm })
+			config.DrsVmConfig = slices.DeleteFunc(slices.Clone(config.DrsVmConfig),
+				func(one types.ClusterDrsVmConfigInfo) bool { return one.Key == vm })
+			config.DasVmConfig = slices.DeleteFunc(slices.Clone(config.DasVmConfig),
+				func(one types.ClusterDasVmConfigInfo) bool { return one.Key == vm })
 			ctx.Update(cluster, []types.PropertyChange{vcsim.Change("configurationEx", &config)})
 		})
 	}

@@ -13,7 +13,8 @@ import (
 func Spec(drs *datacentre.DRS, ha *datacentre.HA, options map[string]string) *types.ClusterConfigSpecEx {
 	spec := &types.ClusterConfigSpecEx{}
 	if drs != nil {
-		spec.DrsConfig = &types.ClusterDrsConfigInfo{Enabled: &drs.Enabled, DefaultVmBehavior: types.DrsBehavior(vcsim.OrText(drs.Behaviour, "fullyAutomated")), VmotionRate: 3}
+		spec.DrsConfig = &types.ClusterDrsConfigInfo{Enabled: &drs.Enabled,
+			DefaultVmBehavior: types.DrsBehavior(vcsim.OrText(drs.Behaviour, "fullyAutomated")), VmotionRate: 3}
 		options = mergeText(options, drs.Options)
 	}
 	if len(options) > 0 {

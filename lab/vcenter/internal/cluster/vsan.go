@@ -37,14 +37,17 @@ func (s *Clusters) AddVsan(ctx *simulator.Context, h *host.Host) {
 }
 
 // QuerySyncingVsanObjects is a JSON text of the objects that are resyncing, shaped as RVC's resync dashboard reads it.
-func (s *vsanInternalSystem) QuerySyncingVsanObjects(ctx *simulator.Context, _ *types.QuerySyncingVsanObjects) soap.HasFault {
+func (s *vsanInternalSystem) QuerySyncingVsanObjects(
+	ctx *simulator.Context, _ *types.QuerySyncingVsanObjects,
+) soap.HasFault {
 	var parent vcsim.Ref
 	ctx.WithLock(s.host.Entity, func() { parent = *s.host.Entity.Parent })
 	objects := map[string]any{}
 	if left := s.clusters.State(parent).VsanResyncBytes; left > 0 {
 		component := map[string]any{"type": "Component", "componentUuid": "52d1c0de-0000-0000-0000-000000000002",
 			"attributes": map[string]any{"bytesToSync": left, "recoveryETA": 600, "componentState": 10}}
-		objects["52d1c0de-0000-0000-0000-000000000001"] = map[string]any{"config": map[string]any{"content": map[string]any{"type": "Configuration", "child-1": component}}}
+		objects["52d1c0de-0000-0000-0000-000000000001"] = map[string]any{
+			"config": map[string]any{"content": map[string]any{"type": "Configuration", "child-1": component}}}
 	}
 	text, err := json.Marshal(map[string]any{"dom_objects": objects})
 	if err != nil {

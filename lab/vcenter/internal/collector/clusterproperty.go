@@ -40,14 +40,18 @@ func withoutConfigManaged(specs []types.PropertyFilterSpec) ([]types.PropertyFil
 				continue
 			}
 			found = true
-			out[i].PropSet[j].PathSet = slices.DeleteFunc(slices.Clone(set.PathSet), func(p string) bool { return p == configManaged })
+			out[i].PropSet[j].PathSet = slices.DeleteFunc(slices.Clone(set.PathSet), func(p string) bool {
+				return p == configManaged
+			})
 		}
 	}
 	return out, found
 }
 
 // RetrievePropertiesEx adds the property that govmomi does not know.
-func (p *propertyCollector) RetrievePropertiesEx(ctx *simulator.Context, req *types.RetrievePropertiesEx) soap.HasFault {
+func (p *propertyCollector) RetrievePropertiesEx(
+	ctx *simulator.Context, req *types.RetrievePropertiesEx,
+) soap.HasFault {
 	specs, wanted := withoutConfigManaged(req.SpecSet)
 	if !wanted {
 		return p.PropertyCollector.RetrievePropertiesEx(ctx, req)
@@ -58,7 +62,8 @@ func (p *propertyCollector) RetrievePropertiesEx(ctx *simulator.Context, req *ty
 	if res := body.(*methods.RetrievePropertiesExBody).Res; res != nil && res.Returnval != nil {
 		for i, o := range res.Returnval.Objects {
 			if o.Obj.Type == "ClusterComputeResource" {
-				res.Returnval.Objects[i].PropSet = append(o.PropSet, types.DynamicProperty{Name: configManaged, Val: underConfiguration(ctx, o.Obj)})
+				res.Returnval.Objects[i].PropSet = append(
+					o.PropSet, types.DynamicProperty{Name: configManaged, Val: underConfiguration(ctx, o.Obj)})
 			}
 		}
 	}
@@ -70,7 +75,8 @@ func (p *propertyCollector) RetrieveProperties(ctx *simulator.Context, req *type
 	body := new(methods.RetrievePropertiesBody)
 	all := p.RetrievePropertiesEx(ctx, &types.RetrievePropertiesEx{This: req.This, SpecSet: req.SpecSet})
 	if body.Fault_ = all.Fault(); body.Fault_ == nil {
-		body.Res = &types.RetrievePropertiesResponse{Returnval: all.(*methods.RetrievePropertiesExBody).Res.Returnval.Objects}
+		body.Res = &types.RetrievePropertiesResponse{
+			Returnval: all.(*methods.RetrievePropertiesExBody).Res.Returnval.Objects}
 	}
 	return body
 }

@@ -34,7 +34,8 @@ func (b *fetchBody) Fault() *soap.Fault { return b.Fault_ }
 // Fetch reads one property. Its request is a type internal to govmomi: "any" accepts it, reflection hands it on.
 func (p *propertyCollector) Fetch(ctx *simulator.Context, req any) soap.HasFault {
 	asked := reflect.ValueOf(req).Elem()
-	if answer := p.ours(ctx, asked.FieldByName("This").Interface().(vcsim.Ref), asked.FieldByName("Prop").String()); answer != nil {
+	if answer := p.ours(ctx, asked.FieldByName("This").Interface().(vcsim.Ref),
+		asked.FieldByName("Prop").String()); answer != nil {
 		return answer
 	}
 	stock := reflect.ValueOf(&p.PropertyCollector).MethodByName("Fetch")
@@ -45,7 +46,8 @@ func (p *propertyCollector) Fetch(ctx *simulator.Context, req any) soap.HasFault
 	return &fetchBody{Res: &fetchResponse{}}
 }
 
-// ours answers what vcsim would answer wrongly: the whole service content, of which it leaves out managers that a vCenter
+// ours answers what vcsim would answer wrongly: the whole service content, of which it leaves out managers that a
+// vCenter
 // has, host profiles among them; and the property of clusters that govmomi does not know.
 func (p *propertyCollector) ours(ctx *simulator.Context, this vcsim.Ref, property string) soap.HasFault {
 	switch {

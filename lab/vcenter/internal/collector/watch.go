@@ -44,7 +44,9 @@ func (p *propertyCollector) CreateFilter(ctx *simulator.Context, req *types.Crea
 }
 
 // CreatePropertyCollector makes a collector of our kind.
-func (p *propertyCollector) CreatePropertyCollector(ctx *simulator.Context, _ *types.CreatePropertyCollector) soap.HasFault {
+func (p *propertyCollector) CreatePropertyCollector(
+	ctx *simulator.Context, _ *types.CreatePropertyCollector,
+) soap.HasFault {
 	collector := &propertyCollector{}
 	collector.Self.Type = "PropertyCollector" // else it would be named after our type, which no client knows
 	made := ctx.Session.Put(collector).Reference()
@@ -71,7 +73,9 @@ func (p *propertyCollector) widen(o mo.Reference, changes []types.PropertyChange
 	var out []types.PropertyChange
 	done := map[string]bool{}
 	for _, c := range changes {
-		whole := slices.DeleteFunc(slices.Clone(paths), func(path string) bool { return path == c.Name || !strings.HasPrefix(c.Name, path+".") })
+		whole := slices.DeleteFunc(slices.Clone(paths), func(path string) bool {
+			return path == c.Name || !strings.HasPrefix(c.Name, path+".")
+		})
 		if len(whole) == 0 || slices.Contains(paths, c.Name) {
 			out = append(out, c)
 		}

@@ -83,7 +83,8 @@ func (m *Methods) QueryAvailablePerfMetric(ctx *simulator.Context, req *types.Qu
 	}
 	for _, g := range h.Graphics.Measured(ctx) {
 		for _, counter := range slices.Sorted(maps.Keys(gpuCounters)) {
-			body.Res.Returnval = append(body.Res.Returnval, types.PerfMetricId{CounterId: counter, Instance: g.Instance})
+			body.Res.Returnval = append(body.Res.Returnval,
+				types.PerfMetricId{CounterId: counter, Instance: g.Instance})
 		}
 	}
 	return body
@@ -101,7 +102,8 @@ func (m *Methods) QueryPerf(ctx *simulator.Context, req *types.QueryPerf) soap.H
 		}
 		h := m.Hosts.Of(q.Entity)
 		if ours == 0 || h == nil {
-			answer := m.PerformanceManager.QueryPerf(ctx, &types.QueryPerf{This: m.Self, QuerySpec: []types.PerfQuerySpec{q}}).(*methods.QueryPerfBody)
+			answer := m.PerformanceManager.QueryPerf(
+				ctx, &types.QueryPerf{This: m.Self, QuerySpec: []types.PerfQuerySpec{q}}).(*methods.QueryPerfBody)
 			if answer.Fault_ != nil {
 				return answer
 			}
@@ -121,7 +123,10 @@ func (m *Methods) QueryPerf(ctx *simulator.Context, req *types.QueryPerf) soap.H
 // refuseQuery names what is wrong with a query for GPU counters. A query of GPU counters and others in one is not
 // simulated: vcsim's series have other times.
 func (m *Methods) refuseQuery(q types.PerfQuerySpec, ours int) string {
-	known := q.IntervalId == int32(realtime.Seconds()) || slices.ContainsFunc(m.HistoricalInterval, func(i types.PerfInterval) bool { return i.SamplingPeriod == q.IntervalId })
+	known := q.IntervalId == int32(realtime.Seconds()) ||
+		slices.ContainsFunc(m.HistoricalInterval, func(i types.PerfInterval) bool {
+			return i.SamplingPeriod == q.IntervalId
+		})
 	switch {
 	case !known:
 		return "querySpec.interval"
@@ -134,7 +139,9 @@ func (m *Methods) refuseQuery(q types.PerfQuerySpec, ours int) string {
 }
 
 // gpuSeries is the samples of one host, oldest first; nil where it has none.
-func (m *Methods) gpuSeries(ctx *simulator.Context, h *esxi.Host, q types.PerfQuerySpec) types.BasePerfEntityMetricBase {
+func (m *Methods) gpuSeries(
+	ctx *simulator.Context, h *esxi.Host, q types.PerfQuerySpec,
+) types.BasePerfEntityMetricBase {
 	gauges := h.Graphics.Measured(ctx)
 	if len(gauges) == 0 || !m.keeps(q.IntervalId) {
 		return nil
@@ -142,14 +149,16 @@ func (m *Methods) gpuSeries(ctx *simulator.Context, h *esxi.Host, q types.PerfQu
 	ticks := m.ticks(q)
 	out := &types.PerfEntityMetric{PerfEntityMetricBase: types.PerfEntityMetricBase{Entity: q.Entity}}
 	for _, n := range ticks {
-		out.SampleInfo = append(out.SampleInfo, types.PerfSampleInfo{Timestamp: time.Unix(n*int64(q.IntervalId), 0).UTC(), Interval: q.IntervalId})
+		out.SampleInfo = append(out.SampleInfo,
+			types.PerfSampleInfo{Timestamp: time.Unix(n*int64(q.IntervalId), 0).UTC(), Interval: q.IntervalId})
 	}
 	for _, id := range q.MetricId {
 		for _, g := range gauges {
 			if id.Instance != "*" && id.Instance != g.Instance {
 				continue
 			}
-			series := &PerfMetricIntSeries{PerfMetricSeries: types.PerfMetricSeries{Id: types.PerfMetricId{CounterId: id.CounterId, Instance: g.Instance}}}
+			series := &PerfMetricIntSeries{PerfMetricSeries: types.PerfMetricSeries{
+				Id: types.PerfMetricId{CounterId: id.CounterId, Instance: g.Instance}}}
 			for _, n := range ticks {
 				series.Value = append(series.Value, gpuCounters[id.CounterId](g.Load, g.CapacityMB, n))
 			}

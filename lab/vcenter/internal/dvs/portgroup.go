@@ -15,36 +15,44 @@ import (
 )
 
 // Create lets vcsim make a distributed switch, then fills in what it leaves empty.
-func Create(ctx *simulator.Context, sim *vcsim.Sim, folder *simulator.Folder, req *types.CreateDVS_Task) soap.HasFault {
-	t := sim.Start(ctx, folder, "createDVS", "Folder.createDistributedVirtualSwitch", func(j *vcsim.Job) (types.AnyType, types.BaseMethodFault) {
-		result, fault := j.StockTask(folder, func(c *simulator.Context) soap.HasFault { return folder.CreateDVSTask(c, req) })
-		if fault == nil {
-			Finish(sim, result.(vcsim.Ref))
-		}
-		return result, fault
-	})
+func Create(
+	ctx *simulator.Context, sim *vcsim.Sim, folder *simulator.Folder, req *types.CreateDVS_Task,
+) soap.HasFault {
+	t := sim.Start(ctx, folder, "createDVS", "Folder.createDistributedVirtualSwitch",
+		func(j *vcsim.Job) (any, vcsim.Fault) {
+			result, fault := j.StockTask(folder, func(c *simulator.Context) soap.HasFault {
+				return folder.CreateDVSTask(c, req)
+			})
+			if fault == nil {
+				Finish(sim, result.(vcsim.Ref))
+			}
+			return result, fault
+		})
 	return &methods.CreateDVS_TaskBody{Res: &types.CreateDVS_TaskResponse{Returnval: t}}
 }
 
 // DestroyTask removes a switch that nobody uses, with its port groups, from all hosts.
 func (d *SwitchMethods) DestroyTask(ctx *simulator.Context, req *types.Destroy_Task) soap.HasFault {
-	t := d.Sim.Start(ctx, d.DistributedVirtualSwitch, "destroy", "ManagedEntity.destroy", func(j *vcsim.Job) (types.AnyType, types.BaseMethodFault) {
-		groups := slices.Clone(d.Portgroup)
-		for _, group := range groups {
-			if f := groupInUse(j.Ctx, d.Fabric, group); f != nil {
-				return nil, f
+	t := d.Sim.Start(ctx, d.DistributedVirtualSwitch, "destroy", "ManagedEntity.destroy",
+		func(j *vcsim.Job) (any, vcsim.Fault) {
+			groups := slices.Clone(d.Portgroup)
+			for _, group := range groups {
+				if f := groupInUse(j.Ctx, d.Fabric, group); f != nil {
+					return nil, f
+				}
 			}
-		}
-		for _, member := range d.config().Host {
-			d.Fabric.Of(*member.Config.Host).Leave(j.Ctx, d.Uuid)
-		}
-		for _, group := range groups {
-			if f := destroyGroup(j, d.Fabric, group); f != nil {
-				return nil, f
+			for _, member := range d.config().Host {
+				d.Fabric.Of(*member.Config.Host).Leave(j.Ctx, d.Uuid)
 			}
-		}
-		return j.StockTask(d.DistributedVirtualSwitch, func(c *simulator.Context) soap.HasFault { return d.DistributedVirtualSwitch.DestroyTask(c, req) })
-	})
+			for _, group := range groups {
+				if f := destroyGroup(j, d.Fabric, group); f != nil {
+					return nil, f
+				}
+			}
+			return j.StockTask(d.DistributedVirtualSwitch, func(c *simulator.Context) soap.HasFault {
+				return d.DistributedVirtualSwitch.DestroyTask(c, req)
+			})
+		})
 	return &methods.Destroy_TaskBody{Res: &types.Destroy_TaskResponse{Returnval: t}}
 }
 
@@ -56,14 +64,17 @@ type PortgroupMethods struct {
 }
 
 // ReconfigureDVPortgroupTask checks the version and changes what the specification names; vcsim would empty the rest.
-func (p *PortgroupMethods) ReconfigureDVPortgroupTask(ctx *simulator.Context, req *types.ReconfigureDVPortgroup_Task) soap.HasFault {
-	t := p.Sim.Start(ctx, p.DistributedVirtualPortgroup, "reconfigureDvPortgroup", "dvs.DistributedVirtualPortgroup.reconfigure", func(j *vcsim.Job) (types.AnyType, types.BaseMethodFault) {
-		return nil, p.reconfigure(j.Ctx, req.Spec)
-	})
+func (p *PortgroupMethods) ReconfigureDVPortgroupTask(
+	ctx *simulator.Context, req *types.ReconfigureDVPortgroup_Task,
+) soap.HasFault {
+	t := p.Sim.Start(ctx, p.DistributedVirtualPortgroup, "reconfigureDvPortgroup",
+		"dvs.DistributedVirtualPortgroup.reconfigure", func(j *vcsim.Job) (any, vcsim.Fault) {
+			return nil, p.reconfigure(j.Ctx, req.Spec)
+		})
 	return &methods.ReconfigureDVPortgroup_TaskBody{Res: &types.ReconfigureDVPortgroup_TaskResponse{Returnval: t}}
 }
 
-func (p *PortgroupMethods) reconfigure(ctx *simulator.Context, spec types.DVPortgroupConfigSpec) (fault types.BaseMethodFault) {
+func (p *PortgroupMethods) reconfigure(ctx *simulator.Context, spec types.DVPortgroupConfigSpec) (fault vcsim.Fault) {
 	ctx.WithLock(p.DistributedVirtualPortgroup, func() {
 		config := p.Config
 		if spec.ConfigVersion != "" && spec.ConfigVersion != config.ConfigVersion {
@@ -78,7 +89,8 @@ func (p *PortgroupMethods) reconfigure(ctx *simulator.Context, spec types.DVPort
 			config.NumPorts = spec.NumPorts
 		}
 		config.DefaultPortConfig = mergedPort(config.DefaultPortConfig, spec.DefaultPortConfig)
-		ctx.Update(p.DistributedVirtualPortgroup, []types.PropertyChange{vcsim.Change("config", config), vcsim.Change("name", config.Name)})
+		ctx.Update(p.DistributedVirtualPortgroup,
+			[]types.PropertyChange{vcsim.Change("config", config), vcsim.Change("name", config.Name)})
 	})
 	return fault
 }
@@ -102,17 +114,18 @@ func mergedPort(old, base types.BaseDVPortSetting) types.BaseDVPortSetting {
 
 // DestroyTask removes a port group that nobody uses.
 func (p *PortgroupMethods) DestroyTask(ctx *simulator.Context, _ *types.Destroy_Task) soap.HasFault {
-	t := p.Sim.Start(ctx, p.DistributedVirtualPortgroup, "destroy", "ManagedEntity.destroy", func(j *vcsim.Job) (types.AnyType, types.BaseMethodFault) {
-		if f := groupInUse(j.Ctx, p.Fabric, p.Self); f != nil {
-			return nil, f
-		}
-		return nil, destroyGroup(j, p.Fabric, p.Self)
-	})
+	t := p.Sim.Start(ctx, p.DistributedVirtualPortgroup, "destroy", "ManagedEntity.destroy",
+		func(j *vcsim.Job) (any, vcsim.Fault) {
+			if f := groupInUse(j.Ctx, p.Fabric, p.Self); f != nil {
+				return nil, f
+			}
+			return nil, destroyGroup(j, p.Fabric, p.Self)
+		})
 	return &methods.Destroy_TaskBody{Res: &types.Destroy_TaskResponse{Returnval: t}}
 }
 
 // groupInUse says whether a virtual machine or a vmkernel adapter is connected to a port group.
-func groupInUse(ctx *simulator.Context, fabric *network.Fabric, group vcsim.Ref) types.BaseMethodFault {
+func groupInUse(ctx *simulator.Context, fabric *network.Fabric, group vcsim.Ref) vcsim.Fault {
 	used := &types.ResourceInUse{Type: group.Type, Name: group.Value}
 	for _, entity := range ctx.Map.All("VirtualMachine") {
 		vm, found := entity.(*simulator.VirtualMachine)
@@ -136,7 +149,7 @@ func groupInUse(ctx *simulator.Context, fabric *network.Fabric, group vcsim.Ref)
 }
 
 // destroyGroup removes a port group, also from the networks of hosts and clusters, where vcsim leaves it.
-func destroyGroup(j *vcsim.Job, fabric *network.Fabric, group vcsim.Ref) types.BaseMethodFault {
+func destroyGroup(j *vcsim.Job, fabric *network.Fabric, group vcsim.Ref) vcsim.Fault {
 	object := j.Ctx.Map.Get(group).(*simulator.DistributedVirtualPortgroup)
 	_, fault := j.StockTask(object, func(c *simulator.Context) soap.HasFault {
 		return object.DestroyTask(c, &types.Destroy_Task{This: group})

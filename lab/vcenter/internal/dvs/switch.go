@@ -24,16 +24,17 @@ const mostDvsMTU = 9000
 
 // ReconfigureDvsTask checks the version, lets vcsim add and remove hosts, then keeps what vcsim drops.
 func (d *SwitchMethods) ReconfigureDvsTask(ctx *simulator.Context, req *types.ReconfigureDvs_Task) soap.HasFault {
-	t := d.Sim.Start(ctx, d.DistributedVirtualSwitch, "reconfigureDvsTask", "DistributedVirtualSwitch.reconfigure", func(j *vcsim.Job) (types.AnyType, types.BaseMethodFault) {
-		if f := d.refuse(j.Ctx, req.Spec); f != nil {
-			return nil, f
-		}
-		if f := d.members(j, req); f != nil {
-			return nil, f
-		}
-		d.keep(j.Ctx, req.Spec)
-		return nil, nil
-	})
+	t := d.Sim.Start(ctx, d.DistributedVirtualSwitch, "reconfigureDvsTask", "DistributedVirtualSwitch.reconfigure",
+		func(j *vcsim.Job) (any, vcsim.Fault) {
+			if f := d.refuse(j.Ctx, req.Spec); f != nil {
+				return nil, f
+			}
+			if f := d.members(j, req); f != nil {
+				return nil, f
+			}
+			d.keep(j.Ctx, req.Spec)
+			return nil, nil
+		})
 	return &methods.ReconfigureDvs_TaskBody{Res: &types.ReconfigureDvs_TaskResponse{Returnval: t}}
 }
 
@@ -41,13 +42,14 @@ func (d *SwitchMethods) config() *types.VMwareDVSConfigInfo {
 	return d.Config.(*types.VMwareDVSConfigInfo)
 }
 
-func (d *SwitchMethods) refuse(ctx *simulator.Context, spec types.BaseDVSConfigSpec) types.BaseMethodFault {
+func (d *SwitchMethods) refuse(ctx *simulator.Context, spec types.BaseDVSConfigSpec) vcsim.Fault {
 	var version string
 	ctx.WithLock(d.DistributedVirtualSwitch, func() { version = d.config().ConfigVersion })
 	if v := spec.GetDVSConfigSpec().ConfigVersion; v != "" && v != version {
 		return new(types.ConcurrentAccess)
 	}
-	if s, ok := spec.(*types.VMwareDVSConfigSpec); ok && s.MaxMtu != 0 && (s.MaxMtu < network.LeastMTU || s.MaxMtu > mostDvsMTU) {
+	if s, ok := spec.(*types.VMwareDVSConfigSpec); ok && s.MaxMtu != 0 &&
+		(s.MaxMtu < network.LeastMTU || s.MaxMtu > mostDvsMTU) {
 		return &types.InvalidArgument{InvalidProperty: "spec.maxMtu"}
 	}
 	for _, m := range spec.GetDVSConfigSpec().Host {
@@ -63,16 +65,18 @@ func (d *SwitchMethods) refuse(ctx *simulator.Context, spec types.BaseDVSConfigS
 }
 
 // members lets vcsim do what it can: adding and removing hosts with all references.
-func (d *SwitchMethods) members(j *vcsim.Job, req *types.ReconfigureDvs_Task) types.BaseMethodFault {
+func (d *SwitchMethods) members(j *vcsim.Job, req *types.ReconfigureDvs_Task) vcsim.Fault {
 	spec := *req.Spec.GetDVSConfigSpec()
-	spec.Host = slices.DeleteFunc(slices.Clone(spec.Host), func(m types.DistributedVirtualSwitchHostMemberConfigSpec) bool {
-		return m.Operation == string(types.ConfigSpecOperationEdit)
-	})
+	spec.Host = slices.DeleteFunc(slices.Clone(spec.Host),
+		func(m types.DistributedVirtualSwitchHostMemberConfigSpec) bool {
+			return m.Operation == string(types.ConfigSpecOperationEdit)
+		})
 	inner := vcsim.Detached(j.Ctx)
 	var task vcsim.Ref
 	inner.WithLock(d.DistributedVirtualSwitch, func() {
-		body := d.DistributedVirtualSwitch.ReconfigureDvsTask(inner, &types.ReconfigureDvs_Task{This: req.This, Spec: &spec})
-		task = body.(*methods.ReconfigureDvs_TaskBody).Res.Returnval
+		body := d.DistributedVirtualSwitch.ReconfigureDvsTask(
+			inner, &types.ReconfigureDvs_Task{This: req.This, Spec: &spec})
+		task = vcsim.TaskOf(body)
 	})
 	t := d.Sim.Registry.Get(task).(*simulator.Task)
 	t.Wait()
@@ -115,13 +119,18 @@ func (d *SwitchMethods) keep(ctx *simulator.Context, base types.BaseDVSConfigSpe
 	}
 }
 
-func memberList(old []types.DistributedVirtualSwitchHostMember, specs []types.DistributedVirtualSwitchHostMemberConfigSpec) []types.DistributedVirtualSwitchHostMember {
+func memberList(
+	old []types.DistributedVirtualSwitchHostMember, specs []types.DistributedVirtualSwitchHostMemberConfigSpec,
+) []types.DistributedVirtualSwitchHostMember {
 	out := slices.Clone(old)
 	for _, s := range specs {
-		i := slices.IndexFunc(out, func(m types.DistributedVirtualSwitchHostMember) bool { return *m.Config.Host == s.Host })
+		i := slices.IndexFunc(out, func(m types.DistributedVirtualSwitchHostMember) bool {
+			return *m.Config.Host == s.Host
+		})
 		host := s.Host
-		member := types.DistributedVirtualSwitchHostMember{Status: "up", Config: types.DistributedVirtualSwitchHostMemberConfigInfo{
-			Host: &host, MaxProxySwitchPorts: 2048, Backing: s.Backing}}
+		member := types.DistributedVirtualSwitchHostMember{
+			Status: "up", Config: types.DistributedVirtualSwitchHostMemberConfigInfo{
+				Host: &host, MaxProxySwitchPorts: 2048, Backing: s.Backing}}
 		if member.Config.Backing == nil {
 			member.Config.Backing = &types.DistributedVirtualSwitchHostMemberPnicBacking{}
 		}

@@ -114,7 +114,7 @@ func (e *Executer) ExecuteSoap(ctx *simulator.Context, req any) soap.HasFault {
 }
 
 // arguments checks the order the command declares, as ESXi does, and unpacks the XML snippets.
-func arguments(cmd Command, list reflect.Value) (cli.Values, types.BaseMethodFault) {
+func arguments(cmd Command, list reflect.Value) (cli.Values, vcsim.Fault) {
 	args, last := cli.Values{}, -1
 	for i := range list.Len() {
 		name := list.Index(i).FieldByName("Name").String()
@@ -163,7 +163,10 @@ func Retrieved(h *host.Host) soap.HasFault {
 
 func (e *Error) xml() string {
 	var b strings.Builder
-	b.WriteString(`<obj xmlns="urn:vim25" xmlns:xsd="http://www.w3.org/2001/XMLSchema" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:type="LocalizedMethodFault"><fault xsi:type="VimEsxCLICLIFault">`)
+	b.WriteString(
+		`<obj xmlns="urn:vim25" xmlns:xsd="http://www.w3.org/2001/XMLSchema" ` +
+			`xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:type="LocalizedMethodFault">` +
+			`<fault xsi:type="VimEsxCLICLIFault">`)
 	for _, l := range e.Lines {
 		b.WriteString("<errMsg>")
 		_ = xml.EscapeText(&b, []byte(l)) // a strings.Builder does not fail

@@ -27,7 +27,8 @@ type Change struct {
 	GPULoad        map[string]*datacentre.GPULoad `json:"gpu_load"`
 }
 
-// Apply changes the host as if the world had changed it: nothing is logged as a write. Host profiles are the vCenter's.
+// Apply changes the host as if the world had changed it: nothing is logged as a write. Host profiles are the
+// vCenter's.
 func (h *Host) Apply(c Change) error {
 	ctx := h.Sim.Context()
 	if c.Alarm != nil {
@@ -41,7 +42,8 @@ func (h *Host) Apply(c Change) error {
 		}
 	}
 	var changes []types.PropertyChange
-	for path, value := range map[string]*bool{"runtime.inMaintenanceMode": c.Maintenance, "runtime.inQuarantineMode": c.Quarantine, "summary.rebootRequired": c.RebootRequired} {
+	for path, value := range map[string]*bool{"runtime.inMaintenanceMode": c.Maintenance,
+		"runtime.inQuarantineMode": c.Quarantine, "summary.rebootRequired": c.RebootRequired} {
 		if value != nil {
 			changes = append(changes, vcsim.Change(path, *value))
 		}

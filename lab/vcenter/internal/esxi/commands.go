@@ -37,5 +37,6 @@ func (h *Host) version(*simulator.Context, esxcli.Values) (*esxcli.Response, *es
 	if i := strings.LastIndex(d.Version, "."); i >= 0 {
 		update = d.Version[i+1:]
 	}
-	return esxcli.Rows("VersionGet", esxcli.Record("Product", "VMware ESXi", "Version", d.Version, "Build", "Releasebuild-"+d.Build, "Update", update, "Patch", "0")), nil
+	return esxcli.Rows("VersionGet", esxcli.Record("Product", "VMware ESXi", "Version", d.Version,
+		"Build", "Releasebuild-"+d.Build, "Update", update, "Patch", "0")), nil
 }

@@ -56,7 +56,8 @@ func New(sim *vcsim.Sim) *Hosts {
 // Add gives a new host of vcsim its parts.
 func (s *Hosts) Add(ctx *simulator.Context, entity *simulator.HostSystem) *Host {
 	base := host.New(s.sim, entity)
-	h := &Host{Host: base, behaviour: behaviour{rebootSeconds: base.Spec.RebootSeconds, vmotionSeconds: base.Spec.VmotionSeconds}}
+	h := &Host{Host: base, behaviour: behaviour{rebootSeconds: base.Spec.RebootSeconds,
+		vmotionSeconds: base.Spec.VmotionSeconds}}
 	s.mu.Lock()
 	s.byRef[h.Self] = h
 	s.mu.Unlock()

@@ -32,7 +32,8 @@ func (h *Host) poweredOn(ctx *simulator.Context) []string {
 			continue
 		}
 		ctx.WithLock(vm, func() {
-			if vm.Runtime.Host != nil && *vm.Runtime.Host == h.Self && vm.Runtime.PowerState == types.VirtualMachinePowerStatePoweredOn {
+			if vm.Runtime.Host != nil && *vm.Runtime.Host == h.Self &&
+				vm.Runtime.PowerState == types.VirtualMachinePowerStatePoweredOn {
 				names = append(names, vm.Name)
 			}
 		})
@@ -42,7 +43,9 @@ func (h *Host) poweredOn(ctx *simulator.Context) []string {
 }
 
 // EnterMaintenanceModeTask waits until no virtual machine runs on the host, or until its time is up.
-func (m *hostMethods) EnterMaintenanceModeTask(ctx *simulator.Context, req *types.EnterMaintenanceMode_Task) soap.HasFault {
+func (m *hostMethods) EnterMaintenanceModeTask(
+	ctx *simulator.Context, req *types.EnterMaintenanceMode_Task,
+) soap.HasFault {
 	h, body := m.host, new(methods.EnterMaintenanceMode_TaskBody)
 	if body.Fault_ = h.Unreachable(ctx); body.Fault_ != nil {
 		return body
@@ -51,14 +54,15 @@ func (m *hostMethods) EnterMaintenanceModeTask(ctx *simulator.Context, req *type
 		body.Fault_ = vcsim.SoapFault(new(types.InvalidState))
 		return body
 	}
-	t := h.Sim.Start(ctx, m.HostSystem, "enterMaintenanceModeTask", "HostSystem.enterMaintenanceMode", func(j *vcsim.Job) (types.AnyType, types.BaseMethodFault) {
-		return nil, h.enterMaintenance(j, time.Duration(req.Timeout)*time.Second)
-	})
+	t := h.Sim.Start(ctx, m.HostSystem, "enterMaintenanceModeTask", "HostSystem.enterMaintenanceMode",
+		func(j *vcsim.Job) (any, vcsim.Fault) {
+			return nil, h.enterMaintenance(j, time.Duration(req.Timeout)*time.Second)
+		})
 	body.Res = &types.EnterMaintenanceMode_TaskResponse{Returnval: t}
 	return body
 }
 
-func (h *Host) enterMaintenance(j *vcsim.Job, timeout time.Duration) types.BaseMethodFault {
+func (h *Host) enterMaintenance(j *vcsim.Job, timeout time.Duration) vcsim.Fault {
 	h.Sim.Post(j.Ctx, &types.EnteringMaintenanceModeEvent{HostEvent: h.Event()}, j.Task.Info.EventChainId)
 	j.Progress(2)
 	for begin := time.Now(); len(h.poweredOn(j.Ctx)) > 0; time.Sleep(vcsim.Poll) {
@@ -78,7 +82,9 @@ func (h *Host) enterMaintenance(j *vcsim.Job, timeout time.Duration) types.BaseM
 }
 
 // ExitMaintenanceModeTask ends maintenance mode; it is an error when there is none to end.
-func (m *hostMethods) ExitMaintenanceModeTask(ctx *simulator.Context, _ *types.ExitMaintenanceMode_Task) soap.HasFault {
+func (m *hostMethods) ExitMaintenanceModeTask(
+	ctx *simulator.Context, _ *types.ExitMaintenanceMode_Task,
+) soap.HasFault {
 	h, body := m.host, new(methods.ExitMaintenanceMode_TaskBody)
 	if body.Fault_ = h.Unreachable(ctx); body.Fault_ != nil {
 		return body
@@ -87,11 +93,12 @@ func (m *hostMethods) ExitMaintenanceModeTask(ctx *simulator.Context, _ *types.E
 		body.Fault_ = vcsim.SoapFault(new(types.InvalidState))
 		return body
 	}
-	t := h.Sim.Start(ctx, m.HostSystem, "exitMaintenanceModeTask", "HostSystem.exitMaintenanceMode", func(j *vcsim.Job) (types.AnyType, types.BaseMethodFault) {
-		h.Push(j.Ctx, vcsim.Change("runtime.inMaintenanceMode", false))
-		h.Sim.Post(j.Ctx, &types.ExitMaintenanceModeEvent{HostEvent: h.Event()}, j.Task.Info.EventChainId)
-		return nil, nil
-	})
+	t := h.Sim.Start(ctx, m.HostSystem, "exitMaintenanceModeTask", "HostSystem.exitMaintenanceMode",
+		func(j *vcsim.Job) (any, vcsim.Fault) {
+			h.Push(j.Ctx, vcsim.Change("runtime.inMaintenanceMode", false))
+			h.Sim.Post(j.Ctx, &types.ExitMaintenanceModeEvent{HostEvent: h.Event()}, j.Task.Info.EventChainId)
+			return nil, nil
+		})
 	body.Res = &types.ExitMaintenanceMode_TaskResponse{Returnval: t}
 	return body
 }
@@ -106,7 +113,7 @@ func (m *hostMethods) RebootHostTask(ctx *simulator.Context, req *types.RebootHo
 		body.Fault_ = vcsim.SoapFault(new(types.InvalidState))
 		return body
 	}
-	t := h.Sim.Start(ctx, m.HostSystem, "rebootHostTask", "HostSystem.reboot", func(j *vcsim.Job) (types.AnyType, types.BaseMethodFault) {
+	t := h.Sim.Start(ctx, m.HostSystem, "rebootHostTask", "HostSystem.reboot", func(j *vcsim.Job) (any, vcsim.Fault) {
 		go h.reboot(vcsim.Detached(j.Ctx))
 		return nil, nil
 	})
@@ -163,7 +170,8 @@ func (m *hostMethods) QueryHostConnectionInfo(ctx *simulator.Context, _ *types.Q
 	if body.Fault_ = m.host.Unreachable(ctx); body.Fault_ != nil {
 		return body
 	}
-	body.Res = &types.QueryHostConnectionInfoResponse{Returnval: types.HostConnectInfo{ServerIp: m.Name, Host: m.Summary}}
+	body.Res = &types.QueryHostConnectionInfoResponse{
+		Returnval: types.HostConnectInfo{ServerIp: m.Name, Host: m.Summary}}
 	return body
 }
 

@@ -18,11 +18,13 @@ type Report struct {
 // Report is the host's state now.
 func (h *Host) Report() Report {
 	ctx := h.Sim.Context()
-	r := Report{Name: h.Spec.Name, MOID: h.Self.Value, ModulesStored: map[string]string{}, ModulesInEffect: map[string]string{}}
+	r := Report{Name: h.Spec.Name, MOID: h.Self.Value, ModulesStored: map[string]string{},
+		ModulesInEffect: map[string]string{}}
 	ctx.WithLock(h.Entity, func() {
 		run := h.Entity.Runtime
 		r.Connection, r.Maintenance = string(run.ConnectionState), run.InMaintenanceMode
-		r.RebootRequired, r.BootTime = h.Entity.Summary.RebootRequired, run.BootTime.UTC().Format("2006-01-02T15:04:05.000Z")
+		r.RebootRequired, r.BootTime = h.Entity.Summary.RebootRequired,
+			run.BootTime.UTC().Format("2006-01-02T15:04:05.000Z")
 	})
 	for _, m := range h.modules.List() {
 		r.ModulesStored[m.Name], r.ModulesInEffect[m.Name] = m.Configured, m.Active

@@ -32,8 +32,9 @@ func (f *Front) wait(r *http.Request, call Call, body []byte) *recorder {
 }
 
 func (f *Front) cancelWait(r *http.Request, call Call) {
-	body := fmt.Sprintf(envelope, fmt.Sprintf(`<CancelWaitForUpdates xmlns="%s"><_this type="%s">%s</_this></CancelWaitForUpdates>`,
-		vimNamespace, escape(call.Object.Type), escape(call.Object.Value)))
+	body := fmt.Sprintf(envelope,
+		fmt.Sprintf(`<CancelWaitForUpdates xmlns="%s"><_this type="%s">%s</_this></CancelWaitForUpdates>`,
+			vimNamespace, escape(call.Object.Type), escape(call.Object.Value)))
 	request := r.Clone(detach())
 	request.Body = io.NopCloser(strings.NewReader(body))
 	f.next.ServeHTTP(&recorder{header: http.Header{}, status: http.StatusOK}, request)

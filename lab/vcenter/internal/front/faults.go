@@ -15,8 +15,9 @@ const Forever = -1
 
 // Fault is one rule: which calls it meets and what happens to them.
 type Fault struct {
-	ID         int             `json:"id"`
-	Method     string          `json:"method"` // vSphere method, esxcli command as in the log of writes, or "PATCH /api/..."
+	ID int `json:"id"`
+	// Method is a vSphere method, an esxcli command as in the log of writes, or "PATCH /api/...".
+	Method     string          `json:"method"`
 	Type       string          `json:"type,omitempty"`
 	Name       string          `json:"name,omitempty"`
 	User       string          `json:"user,omitempty"`
@@ -34,7 +35,8 @@ type Fault struct {
 
 // kinds are what can happen to a call.
 var kinds = map[string]bool{
-	"fault": true, "task_fails": true, "drop": true, "expire_session": true, "slow": true, "deaf": true, "never_returns": true,
+	"fault": true, "task_fails": true, "drop": true, "expire_session": true, "slow": true, "deaf": true,
+	"never_returns": true,
 }
 
 // Faults are the rules in force.

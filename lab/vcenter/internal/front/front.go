@@ -43,7 +43,8 @@ type Front struct {
 
 // New puts a front before vcsim's handler.
 func New(world World, next http.Handler, delay time.Duration) *Front {
-	return &Front{Log: NewLog(), world: world, next: next, delay: delay, sessions: sessions{users: map[string]string{}}}
+	return &Front{Log: NewLog(), world: world, next: next, delay: delay,
+		sessions: sessions{users: map[string]string{}}}
 }
 
 func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -108,7 +109,8 @@ func (f *Front) write(call Call) Write {
 	if call.About.Value != "" {
 		owner = call.About
 	}
-	w := Write{User: call.User, Method: call.Method, Type: call.Object.Type, Object: call.Object.Value, Name: f.world.Name(owner)}
+	w := Write{User: call.User, Method: call.Method, Type: call.Object.Type, Object: call.Object.Value,
+		Name: f.world.Name(owner)}
 	if call.SOAP == "ExecuteSoap" {
 		w.Type, w.Object = owner.Type, owner.Value
 	}

@@ -31,7 +31,8 @@ func (f *Front) serveREST(w http.ResponseWriter, r *http.Request) {
 		user, _ := f.sessions.user(r.Header.Get(restSessionHeader))
 		note = f.Log.Add(Write{User: user, Method: name, Type: "REST", Object: r.URL.Path})
 	}
-	if rule := f.Faults.meet(Call{Method: name, SOAP: name}, types.ManagedObjectReference{}, ""); rule != nil && !f.strikeREST(w, rule) {
+	if rule := f.Faults.meet(Call{Method: name, SOAP: name}, types.ManagedObjectReference{}, ""); rule != nil &&
+		!f.strikeREST(w, rule) {
 		note("fault")
 		return
 	}
@@ -61,7 +62,9 @@ func (f *Front) rest(r *http.Request, body []byte) *recorder {
 	if _, known := f.sessions.user(r.Header.Get(restSessionHeader)); !known {
 		rec.header.Set("Content-Type", "application/json")
 		rec.status = http.StatusUnauthorized
-		rec.body.WriteString(`{"error_type":"UNAUTHENTICATED","messages":[{"id":"lab.rest","default_message":"The session is not authenticated.","args":[]}]}`)
+		rec.body.WriteString(
+			`{"error_type":"UNAUTHENTICATED","messages":[` +
+				`{"id":"lab.rest","default_message":"The session is not authenticated.","args":[]}]}`)
 		return rec
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
@@ -112,11 +115,13 @@ func (f *Front) strikeREST(w http.ResponseWriter, rule *Fault) bool {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	kind := map[int]string{401: "UNAUTHENTICATED", 403: "UNAUTHORIZED", 404: "NOT_FOUND", 503: "SERVICE_UNAVAILABLE"}[status]
+	kind := map[int]string{401: "UNAUTHENTICATED", 403: "UNAUTHORIZED", 404: "NOT_FOUND",
+		503: "SERVICE_UNAVAILABLE"}[status]
 	if kind == "" {
 		kind = "ERROR"
 	}
-	message := map[string]any{"error_type": kind, "messages": []map[string]any{{"id": "lab.injected", "default_message": rule.words(), "args": []string{}}}}
+	message := map[string]any{"error_type": kind,
+		"messages": []map[string]any{{"id": "lab.injected", "default_message": rule.words(), "args": []string{}}}}
 	if err := json.NewEncoder(w).Encode(message); err != nil {
 		log.Printf("answer not delivered: %v", err)
 	}

@@ -65,7 +65,8 @@ func (s *sessions) learn(r *http.Request, c Call, body []byte, answer http.Heade
 
 // openMethods need no session.
 var openMethods = map[string]bool{
-	"Login": true, "LoginByToken": true, "LoginExtensionByCertificate": true, "CloneSession": true, "RetrieveServiceContent": true,
+	"Login": true, "LoginByToken": true, "LoginExtensionByCertificate": true, "CloneSession": true,
+	"RetrieveServiceContent":  true,
 	"RetrieveInternalContent": true, "PbmRetrieveServiceContent": true,
 }
 
@@ -81,6 +82,7 @@ func open(c Call, body []byte) bool {
 }
 
 func notAuthenticated(ref types.ManagedObjectReference) string {
-	fields := `<object type="` + escape(ref.Type) + `">` + escape(ref.Value) + `</object><privilegeId>System.View</privilegeId>`
+	fields := `<object type="` + escape(ref.Type) + `">` + escape(ref.Value) + `</object>` +
+		`<privilegeId>System.View</privilegeId>`
 	return faultEnvelope("NotAuthenticated", "The session is not authenticated.", fields)
 }

@@ -109,8 +109,12 @@ func (c *Call) esxcli(d *xml.Decoder) error {
 // vimNamespace is the XML namespace of the vSphere API.
 const vimNamespace = "urn:vim25"
 
+// schemas are the namespaces of the types of simple values.
+const schemas = `xmlns:xsd="http://www.w3.org/2001/XMLSchema" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"`
+
 const envelope = `<?xml version="1.0" encoding="UTF-8"?>
-<soapenv:Envelope xmlns:soapenv="http://schemas.xmlsoap.org/soap/envelope/" xmlns:xsd="http://www.w3.org/2001/XMLSchema" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"><soapenv:Body>%s</soapenv:Body></soapenv:Envelope>`
+<soapenv:Envelope xmlns:soapenv="http://schemas.xmlsoap.org/soap/envelope/" ` + schemas +
+	`><soapenv:Body>%s</soapenv:Body></soapenv:Envelope>`
 
 func escape(text string) string {
 	var b bytes.Buffer
@@ -121,7 +125,8 @@ func escape(text string) string {
 // faultEnvelope is a SOAP fault of the given vim type; fields are the fault's own elements, ready-made XML.
 func faultEnvelope(kind, message, fields string) string {
 	return fmt.Sprintf(envelope, fmt.Sprintf(
-		`<soapenv:Fault><faultcode>ServerFaultCode</faultcode><faultstring>%s</faultstring><detail><%sFault xmlns="%s" xsi:type="%s">%s</%sFault></detail></soapenv:Fault>`,
+		`<soapenv:Fault><faultcode>ServerFaultCode</faultcode><faultstring>%s</faultstring>`+
+			`<detail><%sFault xmlns="%s" xsi:type="%s">%s</%sFault></detail></soapenv:Fault>`,
 		escape(message), kind, vimNamespace, kind, fields, kind))
 }
 
@@ -132,12 +137,16 @@ func emptyEnvelope(method string) string {
 
 // taskEnvelope is the answer of a method that returns a task.
 func taskEnvelope(method string, task types.ManagedObjectReference) string {
-	return fmt.Sprintf(envelope, fmt.Sprintf(`<%sResponse xmlns="%s"><returnval type="Task">%s</returnval></%sResponse>`,
-		method, vimNamespace, escape(task.Value), method))
+	return fmt.Sprintf(envelope,
+		fmt.Sprintf(`<%sResponse xmlns="%s"><returnval type="Task">%s</returnval></%sResponse>`,
+			method, vimNamespace, escape(task.Value), method))
 }
 
 // esxcliEnvelope is the answer of an esxcli command that says "true".
 func esxcliEnvelope() string {
-	inner := `<obj xmlns="urn:vim25" xmlns:xsd="http://www.w3.org/2001/XMLSchema" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:type="xsd:boolean">true</obj>`
-	return fmt.Sprintf(envelope, fmt.Sprintf(`<ExecuteSoapResponse xmlns="%s"><returnval><response>%s</response></returnval></ExecuteSoapResponse>`, vimNamespace, escape(inner)))
+	inner := `<obj xmlns="urn:vim25" ` + schemas + ` xsi:type="xsd:boolean">true</obj>`
+	return fmt.Sprintf(envelope,
+		fmt.Sprintf(
+			`<ExecuteSoapResponse xmlns="%s"><returnval><response>%s</response></returnval></ExecuteSoapResponse>`,
+			vimNamespace, escape(inner)))
 }

@@ -97,7 +97,8 @@ func (f *Front) deaf(w http.ResponseWriter, r *http.Request, call Call, body []b
 		task.Succeed()
 		answer(w, taskEnvelope(call.SOAP, task.Reference()))
 	case call.SOAP == "AddVirtualNic":
-		answer(w, fmt.Sprintf(envelope, `<AddVirtualNicResponse xmlns="urn:vim25"><returnval>vmk9</returnval></AddVirtualNicResponse>`))
+		answer(w, fmt.Sprintf(envelope,
+			`<AddVirtualNicResponse xmlns="urn:vim25"><returnval>vmk9</returnval></AddVirtualNicResponse>`))
 	default:
 		answer(w, emptyEnvelope(call.SOAP))
 	}

@@ -29,7 +29,8 @@ type Host struct {
 // New gives a host of vcsim its identity and its hardware.
 func New(sim *vcsim.Sim, entity *simulator.HostSystem) *Host {
 	spec := specOf(sim.Description, entity.Name)
-	h := &Host{Sim: sim, Entity: entity, Self: entity.Self, Spec: spec, Hardware: sim.Description.Hardware[spec.Hardware]}
+	h := &Host{Sim: sim, Entity: entity, Self: entity.Self, Spec: spec,
+		Hardware: sim.Description.Hardware[spec.Hardware]}
 	h.ownManagers(entity.ConfigManager)
 	h.equip()
 	return h
@@ -44,7 +45,8 @@ func specOf(desc *datacentre.Datacentre, name string) datacentre.Host {
 			}
 		}
 	}
-	return datacentre.Host{Name: name, Hardware: "no_gpu", AcceptanceLevel: "partner", Graphics: datacentre.Graphics{Default: "shared", Policy: "performance"}}
+	return datacentre.Host{Name: name, Hardware: "no_gpu", AcceptanceLevel: "partner",
+		Graphics: datacentre.Graphics{Default: "shared", Policy: "performance"}}
 }
 
 // ownManagers notes which of vcsim's managers belong to the host.
@@ -59,13 +61,16 @@ func (h *Host) ownManagers(managers types.HostConfigManager) {
 	}
 }
 
-// Complete notes the host's cluster and gives the host its version. It comes after all hosts have joined their cluster, because vcsim stops at
+// Complete notes the host's cluster and gives the host its version. It comes after all hosts have joined their
+// cluster, because vcsim stops at
 // versions of ESXi later than 8.0.2 when a host joins.
 func (h *Host) Complete() {
 	cluster := *h.Entity.Parent
-	h.Cluster = &types.ComputeResourceEventArgument{EntityEventArgument: h.Sim.Place(cluster), ComputeResource: cluster}
+	h.Cluster = &types.ComputeResourceEventArgument{EntityEventArgument: h.Sim.Place(cluster),
+		ComputeResource: cluster}
 	product := h.Entity.Config.Product
-	product.Version, product.Build, product.ApiVersion = h.Sim.Description.Version, h.Sim.Description.Build, h.Sim.Description.APIVersion
+	product.Version, product.Build, product.ApiVersion = h.Sim.Description.Version, h.Sim.Description.Build,
+		h.Sim.Description.APIVersion
 	product.FullName = "VMware ESXi " + product.Version + " build-" + product.Build
 	h.Entity.Config.Product = product
 	h.Entity.Summary.Config.Product = &product
@@ -127,9 +132,11 @@ func (h *Host) Unreachable(ctx *simulator.Context) *soap.Fault {
 	case types.HostSystemConnectionStateConnected:
 		return nil
 	case types.HostSystemConnectionStateDisconnected:
-		return simulator.Fault("Unable to communicate with the remote host, since it is disconnected.", &types.HostNotConnected{})
+		return simulator.Fault("Unable to communicate with the remote host, since it is disconnected.",
+			&types.HostNotConnected{})
 	default:
-		return simulator.Fault("An error occurred while communicating with the remote host.", &types.HostCommunication{})
+		return simulator.Fault("An error occurred while communicating with the remote host.",
+			&types.HostCommunication{})
 	}
 }
 
@@ -145,5 +152,6 @@ func (h *Host) ShowReboot(ctx *simulator.Context) {
 // Event is what every event on the host says; vcsim's texts need all of it.
 func (h *Host) Event() types.HostEvent {
 	a := vcsim.HostArgument(h.Spec.Name, h.Self)
-	return types.HostEvent{Event: types.Event{Host: &a, Datacenter: h.Sim.Datacenter, ComputeResource: h.Cluster, Ds: h.Sim.Datastore}}
+	return types.HostEvent{
+		Event: types.Event{Host: &a, Datacenter: h.Sim.Datacenter, ComputeResource: h.Cluster, Ds: h.Sim.Datastore}}
 }

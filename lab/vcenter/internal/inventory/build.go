@@ -35,8 +35,12 @@ type builder struct {
 }
 
 // Build builds the inventory that the description describes.
-func Build(ctx context.Context, sim *vcsim.Sim, hosts *esxi.Hosts, clusters *cluster.Clusters, machines *vm.Machines) error {
-	b := &builder{sim: sim, hosts: hosts, fabric: hosts.Fabric, clusters: clusters, machines: machines, pools: map[string]*object.ResourcePool{}, subfolders: map[string]*object.Folder{}, subpools: map[string]*object.ResourcePool{}}
+func Build(
+	ctx context.Context, sim *vcsim.Sim, hosts *esxi.Hosts, clusters *cluster.Clusters, machines *vm.Machines,
+) error {
+	b := &builder{sim: sim, hosts: hosts, fabric: hosts.Fabric, clusters: clusters, machines: machines,
+		pools: map[string]*object.ResourcePool{}, subfolders: map[string]*object.Folder{},
+		subpools: map[string]*object.ResourcePool{}}
 	dc, err := object.NewRootFolder(sim.Client).CreateDatacenter(ctx, sim.Description.Name)
 	if err != nil {
 		return err
@@ -84,9 +88,11 @@ func (b *builder) cluster(ctx context.Context, c datacentre.Cluster) error {
 	if err != nil {
 		return err
 	}
-	cluster.Configure(b.sim.Context(), b.sim.Registry.Get(made.Reference()).(*simulator.ClusterComputeResource), cluster.Spec(&c.DRS, &c.HA, nil))
+	cluster.Configure(b.sim.Context(), b.sim.Registry.Get(made.Reference()).(*simulator.ClusterComputeResource),
+		cluster.Spec(&c.DRS, &c.HA, nil))
 	b.clusters.Change(made.Reference(), func(state *cluster.State) {
-		*state = cluster.State{ConfigProfile: c.ConfigProfile, VsanResyncBytes: c.VsanResyncBytes, Components: c.ImageComponents}
+		*state = cluster.State{ConfigProfile: c.ConfigProfile, VsanResyncBytes: c.VsanResyncBytes,
+			Components: c.ImageComponents}
 	})
 	b.clusters.SetImageManaged(made.Reference(), c.ImageManaged)
 	if b.pools[c.Name], err = made.ResourcePool(ctx); err != nil {

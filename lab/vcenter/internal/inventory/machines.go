@@ -49,7 +49,8 @@ func (b *builder) machine(ctx context.Context, v datacentre.VM) error {
 
 func (b *builder) machineSpec(h *esxi.Host, v datacentre.VM) (types.VirtualMachineConfigSpec, error) {
 	spec := types.VirtualMachineConfigSpec{
-		Name: v.Name, GuestId: "ubuntu64Guest", NumCPUs: max(v.CPUs, 1), MemoryMB: max(v.MemoryMB, 1024), Annotation: v.Owner, Version: "vmx-20", Firmware: v.Firmware,
+		Name: v.Name, GuestId: "ubuntu64Guest", NumCPUs: max(v.CPUs, 1), MemoryMB: max(v.MemoryMB, 1024),
+		Annotation: v.Owner, Version: "vmx-20", Firmware: v.Firmware,
 		Files: &types.VirtualMachineFileInfo{VmPathName: "[" + b.sim.Description.Datastores[0] + "]"},
 	}
 	if v.VGPU != "" || len(v.VGPUs) > 0 || v.Passthrough != "" || v.PVRDMA != "" {
@@ -127,7 +128,9 @@ func (b *builder) devices(h *esxi.Host, v datacentre.VM) (object.VirtualDeviceLi
 		profiles = append([]string{v.VGPU}, profiles...)
 	}
 	for i, profile := range profiles {
-		list = append(list, &types.VirtualPCIPassthrough{VirtualDevice: types.VirtualDevice{Key: int32(-200 - i), Backing: &types.VirtualPCIPassthroughVmiopBackingInfo{Vgpu: profile}}})
+		list = append(list, &types.VirtualPCIPassthrough{
+			VirtualDevice: types.VirtualDevice{Key: int32(-200 - i),
+				Backing: &types.VirtualPCIPassthroughVmiopBackingInfo{Vgpu: profile}}})
 	}
 	if v.Passthrough != "" {
 		list = append(list, h.PCI.Adapter(v.Passthrough))
@@ -143,13 +146,15 @@ func (b *builder) devices(h *esxi.Host, v datacentre.VM) (object.VirtualDeviceLi
 }
 
 func networkBacking() *types.VirtualEthernetCardNetworkBackingInfo {
-	return &types.VirtualEthernetCardNetworkBackingInfo{VirtualDeviceDeviceBackingInfo: types.VirtualDeviceDeviceBackingInfo{DeviceName: "VM Network"}}
+	return &types.VirtualEthernetCardNetworkBackingInfo{
+		VirtualDeviceDeviceBackingInfo: types.VirtualDeviceDeviceBackingInfo{DeviceName: "VM Network"}}
 }
 
 // sriovCard is a virtual function of a NIC of the host.
 func sriovCard(address string) *types.VirtualSriovEthernetCard {
 	card := &types.VirtualSriovEthernetCard{SriovBacking: &types.VirtualSriovEthernetCardSriovBackingInfo{
-		PhysicalFunctionBacking: &types.VirtualPCIPassthroughDeviceBackingInfo{Id: address, VendorId: pci.Signed(0x15b3)}}}
+		PhysicalFunctionBacking: &types.VirtualPCIPassthroughDeviceBackingInfo{
+			Id: address, VendorId: pci.Signed(0x15b3)}}}
 	card.Key, card.Backing = -101, networkBacking()
 	return card
 }

@@ -42,10 +42,12 @@ func (b *builder) createSwitch(ctx context.Context, s datacentre.Switch) (*simul
 	for i := range max(len(s.Uplinks), 1) {
 		names = append(names, fmt.Sprintf("%s%d", network.UplinkName, i+1))
 	}
-	config := &types.VMwareDVSConfigSpec{MaxMtu: s.MTU, LinkDiscoveryProtocolConfig: &types.LinkDiscoveryProtocolConfig{Protocol: "cdp", Operation: "listen"}}
+	config := &types.VMwareDVSConfigSpec{MaxMtu: s.MTU,
+		LinkDiscoveryProtocolConfig: &types.LinkDiscoveryProtocolConfig{Protocol: "cdp", Operation: "listen"}}
 	config.Name = s.Name
 	config.UplinkPortPolicy = &types.DVSNameArrayUplinkPortPolicy{UplinkPortName: names}
-	product := &types.DistributedVirtualSwitchProductSpec{Vendor: "VMware, Inc.", Version: "8.0.3", Name: "DVS", ForwardingClass: "etherswitch"}
+	product := &types.DistributedVirtualSwitchProductSpec{Vendor: "VMware, Inc.", Version: "8.0.3", Name: "DVS",
+		ForwardingClass: "etherswitch"}
 	task, err := b.folders.NetworkFolder.CreateDVS(ctx, types.DVSCreateSpec{ConfigSpec: config, ProductInfo: product})
 	if err != nil {
 		return nil, err
@@ -65,7 +67,8 @@ func portgroupSpec(g datacentre.Portgroup, uplinks int) types.DVPortgroupConfigS
 		}
 	}
 	return types.DVPortgroupConfigSpec{
-		Name: g.Name, NumPorts: 64, Type: string(types.DistributedVirtualPortgroupPortgroupTypeEarlyBinding), AutoExpand: types.NewBool(true),
+		Name: g.Name, NumPorts: 64, Type: string(types.DistributedVirtualPortgroupPortgroupTypeEarlyBinding),
+		AutoExpand: types.NewBool(true),
 		DefaultPortConfig: &types.VMwareDVSPortSetting{
 			Vlan: &types.VmwareDistributedVirtualSwitchVlanIdSpec{VlanId: g.VLAN},
 			UplinkTeamingPolicy: &types.VmwareUplinkPortTeamingPolicy{

@@ -29,10 +29,13 @@ func (s *Service) software(components map[string]string) map[string]any {
 	base := s.sim.Description.Version + "-0.0." + s.sim.Description.Build
 	shown := map[string]any{}
 	for name, version := range components {
-		shown[name] = map[string]any{"version": version, "details": map[string]any{"display_name": name, "display_version": version, "vendor": "NVIDIA"}}
+		shown[name] = map[string]any{"version": version,
+			"details": map[string]any{"display_name": name, "display_version": version, "vendor": "NVIDIA"}}
 	}
 	return map[string]any{
-		"base_image": map[string]any{"version": base, "details": map[string]any{"display_name": "ESXi", "display_version": s.sim.Description.Version, "release_date": software.InstallDate + "T00:00:00.000Z"}},
+		"base_image": map[string]any{"version": base,
+			"details": map[string]any{"display_name": "ESXi", "display_version": s.sim.Description.Version,
+				"release_date": software.InstallDate + "T00:00:00.000Z"}},
 		"components": shown, "solutions": map[string]any{},
 	}
 }
@@ -55,7 +58,8 @@ func (s *Service) compliance(cluster vcsim.Ref) map[string]any {
 	}
 	sort.Strings(good)
 	sort.Strings(bad)
-	out := map[string]any{"status": "COMPLIANT", "impact": "NO_IMPACT", "compliant_hosts": good, "non_compliant_hosts": bad}
+	out := map[string]any{"status": "COMPLIANT", "impact": "NO_IMPACT", "compliant_hosts": good,
+		"non_compliant_hosts": bad}
 	if len(bad) > 0 {
 		out["status"], out["impact"] = "NON_COMPLIANT", "REBOOT_REQUIRED"
 	}
@@ -88,7 +92,8 @@ func (s *Service) restDrafts(out http.ResponseWriter, r *http.Request, cluster v
 	case len(words) == 1 && r.Method == http.MethodPost:
 		s.endDraft(out, r.URL.Query().Get("action"), cluster, open)
 	case len(words) == 1:
-		restReply(out, map[string]any{"metadata": map[string]any{"owner": "lab", "status": "VALID"}, "software": s.software(open.components)})
+		restReply(out, map[string]any{"metadata": map[string]any{"owner": "lab", "status": "VALID"},
+			"software": s.software(open.components)})
 	case len(words) >= 3 && words[1] == "software" && words[2] == "components":
 		s.draftComponents(out, r, open, words[3:])
 	default:
@@ -111,7 +116,8 @@ func (s *Service) openDraft(out http.ResponseWriter, cluster vcsim.Ref) {
 	}
 	s.mu.Unlock()
 	if busy {
-		restError(out, http.StatusBadRequest, "NOT_ALLOWED_IN_CURRENT_STATE", "Another draft of the cluster's image is open.")
+		restError(out, http.StatusBadRequest, "NOT_ALLOWED_IN_CURRENT_STATE",
+			"Another draft of the cluster's image is open.")
 		return
 	}
 	restReply(out, id)
@@ -130,9 +136,14 @@ func (s *Service) endDraft(out http.ResponseWriter, action string, of vcsim.Ref,
 	case "validate":
 		errors := []any{}
 		for _, text := range missing {
-			errors = append(errors, map[string]any{"id": "lab.component", "time": "2026-01-15T00:00:00.000Z", "message": restMessage("lab.component", text)})
+			errors = append(errors, map[string]any{"id": "lab.component", "time": "2026-01-15T00:00:00.000Z",
+				"message": restMessage("lab.component", text)})
 		}
-		restReply(out, s.restDone(map[string]any{"notifications": map[string]any{"errors": errors, "warnings": []any{}, "infos": []any{}}}, ""))
+		restReply(
+			out,
+			s.restDone(
+				map[string]any{
+					"notifications": map[string]any{"errors": errors, "warnings": []any{}, "infos": []any{}}}, ""))
 	case "commit":
 		if len(missing) > 0 {
 			restReply(out, s.restDone(nil, missing[0]))

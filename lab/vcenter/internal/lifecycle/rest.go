@@ -31,12 +31,14 @@ type Service struct {
 }
 
 func New(sim *vcsim.Sim, hosts *esxi.Hosts, clusters *cluster.Clusters) *Service {
-	return &Service{sim: sim, hosts: hosts, clusters: clusters, tasks: map[string]map[string]any{}, drafts: map[vcsim.Ref]*imageDraft{}}
+	return &Service{sim: sim, hosts: hosts, clusters: clusters, tasks: map[string]map[string]any{},
+		drafts: map[vcsim.Ref]*imageDraft{}}
 }
 
 // OwnsREST says whether we answer a REST path ourselves; vcsim has one draft and one image for all clusters.
 func (*Service) OwnsREST(path string) bool {
-	return strings.HasPrefix(path, restBase) || strings.HasPrefix(path, "/api/cis/tasks/") || path == "/api/esx/settings/depot-content/components"
+	return strings.HasPrefix(path, restBase) || strings.HasPrefix(path, "/api/cis/tasks/") ||
+		path == "/api/esx/settings/depot-content/components"
 }
 
 // ServeREST answers the REST calls of image-managed clusters.
@@ -67,7 +69,8 @@ func (s *Service) serveCluster(out http.ResponseWriter, r *http.Request, cluster
 	case area == "enablement/configuration":
 		restReply(out, map[string]any{"enabled": s.clusters.State(cluster).ConfigProfile})
 	case !s.clusters.State(cluster).ImageManaged:
-		restError(out, http.StatusBadRequest, "NOT_ALLOWED_IN_CURRENT_STATE", "The cluster '"+words[0]+"' is not managed with a single image.")
+		restError(out, http.StatusBadRequest, "NOT_ALLOWED_IN_CURRENT_STATE",
+			"The cluster '"+words[0]+"' is not managed with a single image.")
 	case area == "software":
 		restReply(out, s.imageOf(cluster))
 	case area == "software/components":

@@ -21,17 +21,20 @@ func text(key, description, value string) types.OptionDef {
 }
 
 func number(key, description string, least, most, value int64) types.OptionDef {
-	return definition(key, description, &types.LongOption{Min: least, Max: most, DefaultValue: value, OptionType: settable()})
+	return definition(key, description,
+		&types.LongOption{Min: least, Max: most, DefaultValue: value, OptionType: settable()})
 }
 
 func flag(key, description string, value bool) types.OptionDef {
-	return definition(key, description, &types.BoolOption{Supported: true, DefaultValue: value, OptionType: settable()})
+	return definition(key, description,
+		&types.BoolOption{Supported: true, DefaultValue: value, OptionType: settable()})
 }
 
 func settable() types.OptionType { return types.OptionType{ValueIsReadonly: types.NewBool(false)} }
 
 func definition(key, description string, kind types.BaseOptionType) types.OptionDef {
-	return types.OptionDef{ElementDescription: types.ElementDescription{Description: types.Description{Label: key, Summary: description}, Key: key}, OptionType: kind}
+	return types.OptionDef{ElementDescription: types.ElementDescription{
+		Description: types.Description{Label: key, Summary: description}, Key: key}, OptionType: kind}
 }
 
 // hostOptions are advanced options of an ESXi host, with the types and ranges of ESXi 8.
@@ -69,7 +72,8 @@ func InstallHost(ctx *simulator.Context, h *host.Host, cli *esxcli.Executer) {
 	m.Setting = defaults(hostOptions, h.Spec.Options)
 	h.Entity.Config.Option = m.Setting
 	h.Entity.Config.OptionDef = hostOptions
-	cli.Add(map[string]esxcli.Command{"system.settings.advanced.list": {Params: []string{"delta", "option", "tree"}, Run: advancedList{h}.run}})
+	cli.Add(map[string]esxcli.Command{
+		"system.settings.advanced.list": {Params: []string{"delta", "option", "tree"}, Run: advancedList{h}.run}})
 }
 
 // InstallVcenter gives the vCenter its options, with the values of the description.
@@ -133,7 +137,7 @@ func (o *Methods) UpdateOptions(ctx *simulator.Context, req *types.UpdateOptions
 }
 
 // refuse says what is wrong with a new value.
-func (o *Methods) refuse(v *types.OptionValue) types.BaseMethodFault {
+func (o *Methods) refuse(v *types.OptionValue) vcsim.Fault {
 	for _, d := range o.SupportedOption {
 		if d.Key == v.Key {
 			if fits(d.OptionType, v.Value) {
@@ -171,16 +175,20 @@ func fits(kind types.BaseOptionType, value any) bool {
 func (o *Methods) store(ctx *simulator.Context, values []types.BaseOptionValue) {
 	list := slices.Clone(o.Setting)
 	for _, v := range values {
-		i := slices.IndexFunc(list, func(old types.BaseOptionValue) bool { return old.GetOptionValue().Key == v.GetOptionValue().Key })
+		i := slices.IndexFunc(list, func(old types.BaseOptionValue) bool {
+			return old.GetOptionValue().Key == v.GetOptionValue().Key
+		})
 		if i < 0 {
 			list = append(list, v)
 		} else {
 			list[i] = v
 		}
 	}
-	ctx.Update(o.OptionManager, append([]types.PropertyChange{vcsim.Change("setting", list)}, keyed("setting", values)...))
+	ctx.Update(o.OptionManager,
+		append([]types.PropertyChange{vcsim.Change("setting", list)}, keyed("setting", values)...))
 	if o.Host != nil {
-		o.Host.Push(ctx, append([]types.PropertyChange{vcsim.Change("config.option", list)}, keyed("config.option", values)...)...)
+		o.Host.Push(ctx, append([]types.PropertyChange{vcsim.Change("config.option", list)},
+			keyed("config.option", values)...)...)
 	}
 }
 

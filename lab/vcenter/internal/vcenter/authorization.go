@@ -29,7 +29,8 @@ func installAuthorization(sim *vcsim.Sim) {
 	}
 }
 
-// AddAuthorizationRole tells the new role's number, and gives each a number of its own; vcsim tells none and begins at 0.
+// AddAuthorizationRole tells the new role's number, and gives each a number of its own; vcsim tells none and begins at
+// 0.
 func (m *authorizationMethods) AddAuthorizationRole(req *types.AddAuthorizationRole) soap.HasFault {
 	answer := m.AuthorizationManager.AddAuthorizationRole(req)
 	body, ok := answer.(*methods.AddAuthorizationRoleBody)
@@ -49,7 +50,8 @@ func (m *authorizationMethods) AddAuthorizationRole(req *types.AddAuthorizationR
 // UpdateAuthorizationRole refuses the roles of the system.
 func (m *authorizationMethods) UpdateAuthorizationRole(req *types.UpdateAuthorizationRole) soap.HasFault {
 	if m.system(req.RoleId) {
-		return &methods.UpdateAuthorizationRoleBody{Fault_: simulator.Fault("", &types.InvalidArgument{InvalidProperty: "roleId"})}
+		return &methods.UpdateAuthorizationRoleBody{
+			Fault_: simulator.Fault("", &types.InvalidArgument{InvalidProperty: "roleId"})}
 	}
 	return m.AuthorizationManager.UpdateAuthorizationRole(req)
 }
@@ -57,14 +59,16 @@ func (m *authorizationMethods) UpdateAuthorizationRole(req *types.UpdateAuthoriz
 // RemoveAuthorizationRole refuses the roles of the system and, if that is asked for, those that somebody has.
 func (m *authorizationMethods) RemoveAuthorizationRole(req *types.RemoveAuthorizationRole) soap.HasFault {
 	if m.system(req.RoleId) {
-		return &methods.RemoveAuthorizationRoleBody{Fault_: simulator.Fault("", &types.InvalidArgument{InvalidProperty: "roleId"})}
+		return &methods.RemoveAuthorizationRoleBody{
+			Fault_: simulator.Fault("", &types.InvalidArgument{InvalidProperty: "roleId"})}
 	}
 	used := m.permissions(&types.RetrieveRolePermissions{This: req.This, RoleId: req.RoleId})
 	if req.FailIfUsed && len(used) > 0 {
 		return &methods.RemoveAuthorizationRoleBody{Fault_: simulator.Fault("", &types.RemoveFailed{})}
 	}
 	for _, one := range used {
-		m.RemoveEntityPermission(&types.RemoveEntityPermission{This: req.This, Entity: *one.Entity, User: one.Principal, IsGroup: one.Group})
+		m.RemoveEntityPermission(&types.RemoveEntityPermission{
+			This: req.This, Entity: *one.Entity, User: one.Principal, IsGroup: one.Group})
 	}
 	return m.AuthorizationManager.RemoveAuthorizationRole(req)
 }
@@ -73,9 +77,12 @@ func (m *authorizationMethods) RemoveAuthorizationRole(req *types.RemoveAuthoriz
 func (m *authorizationMethods) SetEntityPermissions(req *types.SetEntityPermissions) soap.HasFault {
 	asked := *req
 	asked.Permission = nil
-	old := m.AuthorizationManager.RetrieveAllPermissions(&types.RetrieveAllPermissions{This: req.This}).(*methods.RetrieveAllPermissionsBody)
+	all := m.AuthorizationManager.RetrieveAllPermissions(&types.RetrieveAllPermissions{This: req.This})
+	old := all.(*methods.RetrieveAllPermissionsBody)
 	for _, one := range old.Res.Returnval {
-		again := slices.ContainsFunc(req.Permission, func(p types.Permission) bool { return p.Principal == one.Principal && p.Group == one.Group })
+		again := slices.ContainsFunc(req.Permission, func(p types.Permission) bool {
+			return p.Principal == one.Principal && p.Group == one.Group
+		})
 		if one.Entity != nil && *one.Entity == req.Entity && !again {
 			asked.Permission = append(asked.Permission, one)
 		}

@@ -55,7 +55,7 @@ func (h *hook) RemoveObject(_ *simulator.Context, gone types.ManagedObjectRefere
 
 // receiver picks the object that answers a call. The registered objects stay vcsim's own, so that its type
 // assertions keep working; only the methods we answer ourselves go to a wrapper.
-func (w *Server) receiver(_ *simulator.Context, m *simulator.Method) (mo.Reference, types.BaseMethodFault) {
+func (w *Server) receiver(_ *simulator.Context, m *simulator.Method) (mo.Reference, vcsim.Fault) {
 	wrapper := w.wrapper(m.This)
 	if wrapper == nil || !reflect.ValueOf(wrapper).MethodByName(vcsim.GoName(m.Name)).IsValid() {
 		return nil, nil

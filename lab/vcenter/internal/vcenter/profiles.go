@@ -28,7 +28,9 @@ func installProfiles(sim *vcsim.Sim) {
 }
 
 // FindAssociatedProfile lists the profiles attached to an entity.
-func (m *profileManager) FindAssociatedProfile(ctx *simulator.Context, req *types.FindAssociatedProfile) soap.HasFault {
+func (m *profileManager) FindAssociatedProfile(
+	ctx *simulator.Context, req *types.FindAssociatedProfile,
+) soap.HasFault {
 	res := new(types.FindAssociatedProfileResponse)
 	for _, r := range m.Profile {
 		p := m.sim.Registry.Get(r).(*mo.HostProfile)
@@ -58,9 +60,11 @@ func attachProfile(ctx *simulator.Context, host vcsim.Ref, name string) {
 			})
 		}
 		if !found && name != "" {
-			p := &mo.HostProfile{Profile: mo.Profile{Name: name, CreatedTime: time.Now(), ModifiedTime: time.Now(), Entity: []vcsim.Ref{host}, ComplianceStatus: "unknown"}}
+			p := &mo.HostProfile{Profile: mo.Profile{Name: name, CreatedTime: time.Now(), ModifiedTime: time.Now(),
+				Entity: []vcsim.Ref{host}, ComplianceStatus: "unknown"}}
 			p.Self = vcsim.Ref{Type: "HostProfile", Value: "hostprofile-" + name}
-			p.Config = &types.HostProfileConfigInfo{ProfileConfigInfo: types.ProfileConfigInfo{Name: name, Enabled: true}}
+			p.Config = &types.HostProfileConfigInfo{
+				ProfileConfigInfo: types.ProfileConfigInfo{Name: name, Enabled: true}}
 			ctx.Map.Put(p)
 			ctx.Update(m, []types.PropertyChange{vcsim.Change("profile", append(slices.Clone(m.Profile), p.Self))})
 		}

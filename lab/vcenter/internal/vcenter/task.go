@@ -1,8 +1,6 @@
 package vcenter
 
 import (
-	"github.com/vmware/govmomi/vim25/types"
-
 	"dml.vsphere/lab/vcenter/internal/front"
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
@@ -10,14 +8,15 @@ import (
 // frontTask is a task whose end is decided outside of the simulated data centre.
 type frontTask struct {
 	self vcsim.Ref
-	end  chan func(*vcsim.Job) (types.AnyType, types.BaseMethodFault)
+	end  chan func(*vcsim.Job) (any, vcsim.Fault)
 }
 
 // Task begins a task on an entity for a user; the caller ends it.
 func (w *Server) Task(on vcsim.Ref, method, user string) front.Task {
 	ctx := w.sim.ContextOf(user)
-	t := &frontTask{end: make(chan func(*vcsim.Job) (types.AnyType, types.BaseMethodFault), 1)}
-	t.self = w.sim.StartFor(ctx, on, w.sim.Name(on), vcsim.TaskName(method), "", func(j *vcsim.Job) (types.AnyType, types.BaseMethodFault) { return (<-t.end)(j) })
+	t := &frontTask{end: make(chan func(*vcsim.Job) (any, vcsim.Fault), 1)}
+	t.self = w.sim.StartFor(ctx, on, w.sim.Name(on), vcsim.TaskName(method), "",
+		func(j *vcsim.Job) (any, vcsim.Fault) { return (<-t.end)(j) })
 	return t
 }
 
@@ -26,12 +25,12 @@ func (t *frontTask) Reference() vcsim.Ref { return t.self }
 
 // Succeed ends the task well, without a result.
 func (t *frontTask) Succeed() {
-	t.end <- func(*vcsim.Job) (types.AnyType, types.BaseMethodFault) { return nil, nil }
+	t.end <- func(*vcsim.Job) (any, vcsim.Fault) { return nil, nil }
 }
 
 // Fail ends the task in error.
-func (t *frontTask) Fail(fault types.BaseMethodFault, words string) {
-	t.end <- func(j *vcsim.Job) (types.AnyType, types.BaseMethodFault) {
+func (t *frontTask) Fail(fault vcsim.Fault, words string) {
+	t.end <- func(j *vcsim.Job) (any, vcsim.Fault) {
 		j.Words = words
 		return nil, fault
 	}
@@ -39,5 +38,5 @@ func (t *frontTask) Fail(fault types.BaseMethodFault, words string) {
 
 // Follow ends the task as another one ends.
 func (t *frontTask) Follow(other vcsim.Ref) {
-	t.end <- func(j *vcsim.Job) (types.AnyType, types.BaseMethodFault) { return j.Follow(other) }
+	t.end <- func(j *vcsim.Job) (any, vcsim.Fault) { return j.Follow(other) }
 }

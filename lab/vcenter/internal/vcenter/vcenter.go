@@ -34,7 +34,8 @@ func New(desc *datacentre.Datacentre) (*Server, error) {
 	}
 	hosts := esxi.New(sim)
 	clusters := cluster.New(sim, hosts)
-	w := &Server{sim: sim, lifecycle: lifecycle.New(sim, hosts, clusters), hosts: hosts, clusters: clusters, machines: vm.New(sim, hosts)}
+	w := &Server{sim: sim, lifecycle: lifecycle.New(sim, hosts, clusters), hosts: hosts, clusters: clusters,
+		machines: vm.New(sim, hosts)}
 	w.install()
 	if err := inventory.Build(context.Background(), sim, hosts, clusters, w.machines); err != nil {
 		w.Close()

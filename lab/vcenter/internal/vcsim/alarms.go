@@ -32,9 +32,12 @@ func (s *Sim) Alarm(ctx *simulator.Context, entity mo.Entity, color string) erro
 func (s *Sim) setAlarm(ctx *simulator.Context, on mo.Entity, of Ref, status types.ManagedEntityStatus) {
 	alarm := s.anyAlarm()
 	ctx.WithLock(on, func() {
-		states := slices.DeleteFunc(slices.Clone(on.Entity().TriggeredAlarmState), func(a types.AlarmState) bool { return a.Entity == of })
+		states := slices.DeleteFunc(slices.Clone(on.Entity().TriggeredAlarmState), func(a types.AlarmState) bool {
+			return a.Entity == of
+		})
 		if status != types.ManagedEntityStatusGreen {
-			triggered := types.AlarmState{Key: "alarm-lab." + of.Value, Entity: of, Alarm: alarm, OverallStatus: status, Time: time.Now(), Acknowledged: types.NewBool(false)}
+			triggered := types.AlarmState{Key: "alarm-lab." + of.Value, Entity: of, Alarm: alarm,
+				OverallStatus: status, Time: time.Now(), Acknowledged: types.NewBool(false)}
 			states = append(states, triggered)
 		}
 		changes := []types.PropertyChange{Change("triggeredAlarmState", states)}

@@ -8,16 +8,19 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
+// Fault is a fault of the vSphere API.
+type Fault = types.BaseMethodFault
+
 // SoapFault wraps a fault with its words for a SOAP answer.
-func SoapFault(f types.BaseMethodFault) *soap.Fault { return simulator.Fault(message(f), f) }
+func SoapFault(f Fault) *soap.Fault { return simulator.Fault(message(f), f) }
 
 // Localized is a fault with the words a vCenter would show.
-func Localized(fault types.BaseMethodFault) types.LocalizedMethodFault {
+func Localized(fault Fault) types.LocalizedMethodFault {
 	return types.LocalizedMethodFault{Fault: fault, LocalizedMessage: message(fault)}
 }
 
 // message is what a vCenter says about a fault, as far as we know it; else the name of the fault's type.
-func message(fault types.BaseMethodFault) string {
+func message(fault Fault) string {
 	if cause := fault.GetMethodFault().FaultCause; cause != nil && cause.LocalizedMessage != "" {
 		return cause.LocalizedMessage
 	}
@@ -27,24 +30,27 @@ func message(fault types.BaseMethodFault) string {
 	case *types.InvalidName:
 		return "The name '" + f.Name + "' is invalid."
 	case *types.InvalidPowerState:
-		return "The attempted operation cannot be performed in the current state (" + powerWords[f.ExistingState] + ")."
+		now := powerWords[f.ExistingState]
+		return "The attempted operation cannot be performed in the current state (" + now + ")."
 	}
 	name := reflect.TypeOf(fault).Elem().Name()
 	return OrText(faultWords[name], name)
 }
 
 var powerWords = map[types.VirtualMachinePowerState]string{
-	types.VirtualMachinePowerStatePoweredOn: "Powered on", types.VirtualMachinePowerStatePoweredOff: "Powered off", types.VirtualMachinePowerStateSuspended: "Suspended",
+	types.VirtualMachinePowerStatePoweredOn: "Powered on", types.VirtualMachinePowerStatePoweredOff: "Powered off",
+	types.VirtualMachinePowerStateSuspended: "Suspended",
 }
 
 // faultWords is what a vCenter says about faults that carry nothing.
 var faultWords = map[string]string{
-	"HostNotConnected":                   "Unable to communicate with the remote host, since it is disconnected.",
-	"InsufficientGraphicsResourcesFault": "The amount of graphics resource available in the parent resource pool is insufficient for the operation.",
-	"InvalidHostState":                   "The operation is not allowed in the current connection state of the host.",
-	"InvalidState":                       "The operation is not allowed in the current state.",
-	"NotFound":                           "The object or item referred to could not be found.",
-	"RequestCanceled":                    "The task was canceled by a user.",
-	"TaskInProgress":                     "Another task is already in progress.",
-	"Timedout":                           "Operation timed out.",
+	"HostNotConnected": "Unable to communicate with the remote host, since it is disconnected.",
+	"InsufficientGraphicsResourcesFault": "The amount of graphics resource available in the parent resource pool " +
+		"is insufficient for the operation.",
+	"InvalidHostState": "The operation is not allowed in the current connection state of the host.",
+	"InvalidState":     "The operation is not allowed in the current state.",
+	"NotFound":         "The object or item referred to could not be found.",
+	"RequestCanceled":  "The task was canceled by a user.",
+	"TaskInProgress":   "Another task is already in progress.",
+	"Timedout":         "Operation timed out.",
 }

@@ -147,7 +147,8 @@ func OrText(a, b string) string {
 func (s *Sim) NamePlaces(dc Ref) {
 	s.Datacenter = &types.DatacenterEventArgument{EntityEventArgument: s.Place(dc), Datacenter: dc}
 	for _, d := range s.Registry.AllReference("Datastore") {
-		s.Datastore = &types.DatastoreEventArgument{EntityEventArgument: s.Place(d.Reference()), Datastore: d.Reference()}
+		s.Datastore = &types.DatastoreEventArgument{EntityEventArgument: s.Place(d.Reference()),
+			Datastore: d.Reference()}
 	}
 }
 

@@ -1,10 +1,10 @@
 package vcsim
 
 import (
+	"reflect"
 	"time"
 
 	"github.com/vmware/govmomi/simulator"
-	"github.com/vmware/govmomi/vim25/methods"
 	"github.com/vmware/govmomi/vim25/mo"
 	"github.com/vmware/govmomi/vim25/soap"
 	"github.com/vmware/govmomi/vim25/types"
@@ -14,7 +14,7 @@ import (
 const Poll = 50 * time.Millisecond
 
 // Follow waits for another task and returns what it returned.
-func (j *Job) Follow(other Ref) (types.AnyType, types.BaseMethodFault) {
+func (j *Job) Follow(other Ref) (any, Fault) {
 	task, ok := j.sim.Registry.Get(other).(*simulator.Task)
 	if !ok {
 		return nil, &types.ManagedObjectNotFound{Obj: other}
@@ -37,16 +37,11 @@ func (j *Job) Follow(other Ref) (types.AnyType, types.BaseMethodFault) {
 }
 
 // StockTask runs a method of vcsim that makes a task, and waits for its end.
-func (j *Job) StockTask(of mo.Reference, call func(*simulator.Context) soap.HasFault) (types.AnyType, types.BaseMethodFault) {
+func (j *Job) StockTask(of mo.Reference, call func(*simulator.Context) soap.HasFault) (any, Fault) {
 	inner := Detached(j.Ctx)
 	var started Ref
 	inner.WithLock(of, func() {
-		switch body := call(inner).(type) {
-		case *methods.CreateDVS_TaskBody:
-			started = body.Res.Returnval
-		case *methods.Destroy_TaskBody:
-			started = body.Res.Returnval
-		}
+		started = TaskOf(call(inner))
 	})
 	t := j.sim.Registry.Get(started).(*simulator.Task)
 	t.Wait()
@@ -54,4 +49,9 @@ func (j *Job) StockTask(of mo.Reference, call func(*simulator.Context) soap.HasF
 		return nil, t.Info.Error.Fault
 	}
 	return t.Info.Result, nil
+}
+
+// TaskOf is the task that a method of vcsim has started.
+func TaskOf(body soap.HasFault) Ref {
+	return reflect.ValueOf(body).Elem().FieldByName("Res").Elem().FieldByName("Returnval").Interface().(Ref)
 }

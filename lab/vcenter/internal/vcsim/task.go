@@ -18,7 +18,7 @@ type Job struct {
 }
 
 // Work is what a task does; its fault ends the task in error.
-type Work func(j *Job) (types.AnyType, types.BaseMethodFault)
+type Work func(j *Job) (any, Fault)
 
 // Start begins a task on an entity and returns at once.
 func (s *Sim) Start(ctx *simulator.Context, entity mo.Entity, name, description string, f Work) Ref {
@@ -62,7 +62,7 @@ func (j *Job) Cancelled() bool {
 	return yes
 }
 
-func (j *Job) finish(result types.AnyType, fault types.BaseMethodFault) {
+func (j *Job) finish(result types.AnyType, fault Fault) {
 	changes := []types.PropertyChange{Change("info.completeTime", time.Now())}
 	if fault != nil {
 		err := Localized(fault)

@@ -17,8 +17,10 @@ type CheckerMethods struct {
 	Sim      *vcsim.Sim
 }
 
-func (c *CheckerMethods) check(ctx *simulator.Context, name string, machines []vcsim.Ref, hosts []vcsim.Ref) vcsim.Ref {
-	return c.Sim.StartFor(ctx, machines[0], c.Sim.Name(machines[0]), name, "", func(j *vcsim.Job) (types.AnyType, types.BaseMethodFault) {
+func (c *CheckerMethods) check(
+	ctx *simulator.Context, name string, machines []vcsim.Ref, hosts []vcsim.Ref,
+) vcsim.Ref {
+	return c.Sim.StartFor(ctx, machines[0], c.Sim.Name(machines[0]), name, "", func(j *vcsim.Job) (any, vcsim.Fault) {
 		out := types.ArrayOfCheckResult{}
 		for _, machine := range machines {
 			for _, host := range hosts {
@@ -71,10 +73,14 @@ func (c *CheckerMethods) CheckRelocateTask(ctx *simulator.Context, req *types.Ch
 }
 
 // QueryVMotionCompatibilityExTask checks every machine against every host.
-func (c *CheckerMethods) QueryVMotionCompatibilityExTask(ctx *simulator.Context, req *types.QueryVMotionCompatibilityEx_Task) soap.HasFault {
+func (c *CheckerMethods) QueryVMotionCompatibilityExTask(
+	ctx *simulator.Context, req *types.QueryVMotionCompatibilityEx_Task,
+) soap.HasFault {
 	if len(req.Vm) == 0 {
-		return &methods.QueryVMotionCompatibilityEx_TaskBody{Fault_: vcsim.SoapFault(&types.InvalidArgument{InvalidProperty: "vm"})}
+		return &methods.QueryVMotionCompatibilityEx_TaskBody{
+			Fault_: vcsim.SoapFault(&types.InvalidArgument{InvalidProperty: "vm"})}
 	}
 	t := c.check(ctx, "queryVMotionCompatibilityExTask", req.Vm, req.Host)
-	return &methods.QueryVMotionCompatibilityEx_TaskBody{Res: &types.QueryVMotionCompatibilityEx_TaskResponse{Returnval: t}}
+	return &methods.QueryVMotionCompatibilityEx_TaskBody{
+		Res: &types.QueryVMotionCompatibilityEx_TaskResponse{Returnval: t}}
 }

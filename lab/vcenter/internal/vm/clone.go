@@ -15,28 +15,32 @@ import (
 // CloneVMTask clones the machine. Many clones of one template run side by side.
 func (m *Methods) CloneVMTask(ctx *simulator.Context, req *types.CloneVM_Task) soap.HasFault {
 	body := new(methods.CloneVM_TaskBody)
-	if req.Spec.Location.DiskMoveType == string(types.VirtualMachineRelocateDiskMoveOptionsCreateNewChildDiskBacking) && req.Spec.Snapshot == nil {
+	if req.Spec.Location.DiskMoveType == string(
+		types.VirtualMachineRelocateDiskMoveOptionsCreateNewChildDiskBacking) && req.Spec.Snapshot == nil {
 		body.Fault_ = vcsim.SoapFault(&types.InvalidArgument{InvalidProperty: "spec.snapshot"})
 		return body
 	}
 	plain, config := *req, req.Spec.Config
 	if !req.Spec.PowerOn {
-		// vcsim drops most of what a clone is to differ in, such as its reservation: that is done as a change of the clone.
+		// vcsim drops most of what a clone is to differ in, such as its reservation: that is done as a change of the
+		// clone.
 		plain.Spec.Config = nil
 	}
-	t := m.sim.Start(ctx, m.VirtualMachine, "cloneVMTask", "VirtualMachine.clone", func(j *vcsim.Job) (types.AnyType, types.BaseMethodFault) {
-		result, fault := m.stock(j, func(c *simulator.Context) soap.HasFault { return m.VirtualMachine.CloneVMTask(c, &plain) },
-			func(b soap.HasFault) vcsim.Ref { return b.(*methods.CloneVM_TaskBody).Res.Returnval })
-		if fault != nil {
-			return nil, fault
-		}
-		clone := m.inherit(j, result.(vcsim.Ref))
-		if clone == nil || config == nil || plain.Spec.Config != nil {
-			return result, nil
-		}
-		_, fault = clone.reconfigure(j, &types.ReconfigVM_Task{This: clone.Self, Spec: *config})
-		return result, fault
-	})
+	t := m.sim.Start(ctx, m.VirtualMachine, "cloneVMTask", "VirtualMachine.clone",
+		func(j *vcsim.Job) (any, vcsim.Fault) {
+			result, fault := m.stock(j, func(c *simulator.Context) soap.HasFault {
+				return m.VirtualMachine.CloneVMTask(c, &plain)
+			})
+			if fault != nil {
+				return nil, fault
+			}
+			clone := m.inherit(j, result.(vcsim.Ref))
+			if clone == nil || config == nil || plain.Spec.Config != nil {
+				return result, nil
+			}
+			_, fault = clone.reconfigure(j, &types.ReconfigVM_Task{This: clone.Self, Spec: *config})
+			return result, fault
+		})
 	body.Res = &types.CloneVM_TaskResponse{Returnval: t}
 	return body
 }
@@ -55,10 +59,14 @@ func (m *Methods) inherit(j *vcsim.Job, made vcsim.Ref) *Methods {
 	j.Ctx.WithLock(clone, func() {
 		clone.Config.Firmware, clone.Config.Annotation = config.Firmware, config.Annotation
 		clone.Config.LatencySensitivity = config.LatencySensitivity
-		clone.Config.CpuHotAddEnabled, clone.Config.MemoryHotAddEnabled = config.CpuHotAddEnabled, config.MemoryHotAddEnabled
-		clone.Config.MemoryReservationLockedToMax, clone.Config.MemoryAllocation = config.MemoryReservationLockedToMax, config.MemoryAllocation
+		clone.Config.CpuHotAddEnabled, clone.Config.MemoryHotAddEnabled = config.CpuHotAddEnabled,
+			config.MemoryHotAddEnabled
+		clone.Config.MemoryReservationLockedToMax, clone.Config.MemoryAllocation = config.MemoryReservationLockedToMax,
+			config.MemoryAllocation
 		for _, o := range config.ExtraConfig {
-			same := func(other types.BaseOptionValue) bool { return other.GetOptionValue().Key == o.GetOptionValue().Key }
+			same := func(other types.BaseOptionValue) bool {
+				return other.GetOptionValue().Key == o.GetOptionValue().Key
+			}
 			if !slices.ContainsFunc(clone.Config.ExtraConfig, same) {
 				clone.Config.ExtraConfig = append(clone.Config.ExtraConfig, o)
 			}
@@ -66,7 +74,8 @@ func (m *Methods) inherit(j *vcsim.Job, made vcsim.Ref) *Methods {
 		for _, d := range clone.Config.Hardware.Device {
 			if card, ok := d.(types.BaseVirtualEthernetCard); ok {
 				c := card.GetVirtualEthernetCard()
-				c.AddressType, c.MacAddress = string(types.VirtualEthernetCardMacTypeAssigned), macAddress(clone.Config.Uuid, c.Key)
+				c.AddressType, c.MacAddress = string(types.VirtualEthernetCardMacTypeAssigned),
+					macAddress(clone.Config.Uuid, c.Key)
 			}
 		}
 		for _, f := range fields {

@@ -92,7 +92,7 @@ func (e *External) Report(id string, n News) error {
 }
 
 // hand gives an order to the listener and waits for its end. It says false when the operation is not handed out.
-func (e *External) hand(j *vcsim.Job, o Order) (bool, types.BaseMethodFault) {
+func (e *External) hand(j *vcsim.Job, o Order) (bool, vcsim.Fault) {
 	e.mu.Lock()
 	url := e.listener
 	if url == "" || !slices.Contains(e.ops, o.Op) {
@@ -136,7 +136,7 @@ func post(url string, o Order) error {
 }
 
 // follow follows the news of an order to its end.
-func follow(j *vcsim.Job, news <-chan News) types.BaseMethodFault {
+func follow(j *vcsim.Job, news <-chan News) vcsim.Fault {
 	look := time.NewTicker(vcsim.Poll)
 	defer look.Stop()
 	for {

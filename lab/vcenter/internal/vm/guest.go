@@ -24,7 +24,8 @@ type told struct {
 	} `json:"network"`
 }
 
-// boot is what a guest does that was told its name and addresses by cloud-init: it tells them by VMware Tools. A machine
+// boot is what a guest does that was told its name and addresses by cloud-init: it tells them by VMware Tools. A
+// machine
 // that somebody outside powers on has a real guest, which tells them itself.
 func (m *Methods) boot(ctx *simulator.Context) {
 	if listener, _, _ := m.machines.External.State(); listener != "" {
@@ -77,17 +78,23 @@ func (s *Machines) SetGuest(name, hostname, address string) bool {
 }
 
 func (m *Methods) setGuest(ctx *simulator.Context, hostname, address string) {
-	running, state, tools := types.VirtualMachineToolsRunningStatusGuestToolsRunning, "running", types.VirtualMachineToolsStatusToolsOk
+	running, state, tools := types.VirtualMachineToolsRunningStatusGuestToolsRunning, "running",
+		types.VirtualMachineToolsStatusToolsOk
 	if address == "" {
-		running, state, tools = types.VirtualMachineToolsRunningStatusGuestToolsNotRunning, "notRunning", types.VirtualMachineToolsStatusToolsNotRunning
+		running, state, tools = types.VirtualMachineToolsRunningStatusGuestToolsNotRunning, "notRunning",
+			types.VirtualMachineToolsStatusToolsNotRunning
 	}
 	nets := []types.GuestNicInfo{}
 	if address != "" {
-		nets = append(nets, types.GuestNicInfo{Network: "VM Network", IpAddress: []string{address}, Connected: true, DeviceConfigId: 4000})
+		nets = append(nets, types.GuestNicInfo{Network: "VM Network", IpAddress: []string{address}, Connected: true,
+			DeviceConfigId: 4000})
 	}
 	m.sim.Update(ctx, m.VirtualMachine,
-		vcsim.Change("guest.ipAddress", address), vcsim.Change("guest.hostName", hostname), vcsim.Change("guest.toolsRunningStatus", string(running)),
-		vcsim.Change("guest.guestState", state), vcsim.Change("guest.toolsStatus", tools), vcsim.Change("guest.net", nets),
-		vcsim.Change("summary.guest.ipAddress", address), vcsim.Change("summary.guest.hostName", hostname), vcsim.Change("summary.guest.toolsRunningStatus", string(running)),
+		vcsim.Change("guest.ipAddress", address), vcsim.Change("guest.hostName", hostname),
+		vcsim.Change("guest.toolsRunningStatus", string(running)),
+		vcsim.Change("guest.guestState", state), vcsim.Change("guest.toolsStatus", tools),
+		vcsim.Change("guest.net", nets),
+		vcsim.Change("summary.guest.ipAddress", address), vcsim.Change("summary.guest.hostName", hostname),
+		vcsim.Change("summary.guest.toolsRunningStatus", string(running)),
 		vcsim.Change("summary.guest.toolsStatus", tools))
 }

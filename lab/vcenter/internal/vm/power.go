@@ -14,13 +14,13 @@ import (
 
 // PowerOnVMTask powers the machine on if its host has the vGPUs it wants.
 func (m *Methods) PowerOnVMTask(ctx *simulator.Context, req *types.PowerOnVM_Task) soap.HasFault {
-	t := m.run(ctx, "powerOnVMTask", "VirtualMachine.powerOn", func(j *vcsim.Job) (types.AnyType, types.BaseMethodFault) {
+	t := m.run(ctx, "powerOnVMTask", "VirtualMachine.powerOn", func(j *vcsim.Job) (any, vcsim.Fault) {
 		return m.powerOn(j, req)
 	})
 	return &methods.PowerOnVM_TaskBody{Res: &types.PowerOnVM_TaskResponse{Returnval: t}}
 }
 
-func (m *Methods) powerOn(j *vcsim.Job, req *types.PowerOnVM_Task) (types.AnyType, types.BaseMethodFault) {
+func (m *Methods) powerOn(j *vcsim.Job, req *types.PowerOnVM_Task) (any, vcsim.Fault) {
 	now := m.look(j.Ctx)
 	if f := now.refuse(true); f != nil {
 		return nil, f
@@ -41,9 +41,8 @@ func (m *Methods) powerOn(j *vcsim.Job, req *types.PowerOnVM_Task) (types.AnyTyp
 			return nil, f
 		}
 	}
-	result, fault := m.handOr(j, "PowerOn", now, func() (types.AnyType, types.BaseMethodFault) {
-		return m.stock(j, func(c *simulator.Context) soap.HasFault { return m.VirtualMachine.PowerOnVMTask(c, req) },
-			func(b soap.HasFault) vcsim.Ref { return b.(*methods.PowerOnVM_TaskBody).Res.Returnval })
+	result, fault := m.handOr(j, "PowerOn", now, func() (any, vcsim.Fault) {
+		return m.stock(j, func(c *simulator.Context) soap.HasFault { return m.VirtualMachine.PowerOnVMTask(c, req) })
 	})
 	if fault != nil && now.host != nil {
 		now.host.Graphics.Release(j.Ctx, m.Self)
@@ -59,11 +58,12 @@ func (m *Methods) powerOn(j *vcsim.Job, req *types.PowerOnVM_Task) (types.AnyTyp
 // RunsSince notes when the machine was powered on.
 func (m *Methods) RunsSince(ctx *simulator.Context, when time.Time) {
 	began := when.UTC()
-	m.sim.Update(ctx, m.VirtualMachine, vcsim.Change("runtime.bootTime", began), vcsim.Change("summary.runtime.bootTime", began))
+	m.sim.Update(ctx, m.VirtualMachine, vcsim.Change("runtime.bootTime", began),
+		vcsim.Change("summary.runtime.bootTime", began))
 }
 
 // handOr hands an operation out, if it is to be, and then lets vcsim do its part.
-func (m *Methods) handOr(j *vcsim.Job, op string, now status, then func() (types.AnyType, types.BaseMethodFault)) (types.AnyType, types.BaseMethodFault) {
+func (m *Methods) handOr(j *vcsim.Job, op string, now status, then func() (any, vcsim.Fault)) (any, vcsim.Fault) {
 	order := Order{Op: op, VM: now.name, MOID: m.Self.Value, Source: now.hostName(), Target: now.hostName()}
 	if _, fault := m.machines.External.hand(j, order); fault != nil {
 		return nil, fault
@@ -73,11 +73,12 @@ func (m *Methods) handOr(j *vcsim.Job, op string, now status, then func() (types
 
 // PowerOffVMTask powers the machine off and gives its vGPUs back.
 func (m *Methods) PowerOffVMTask(ctx *simulator.Context, req *types.PowerOffVM_Task) soap.HasFault {
-	t := m.run(ctx, "powerOffVMTask", "VirtualMachine.powerOff", func(j *vcsim.Job) (types.AnyType, types.BaseMethodFault) { return m.powerOff(j, req) })
+	t := m.run(ctx, "powerOffVMTask", "VirtualMachine.powerOff",
+		func(j *vcsim.Job) (any, vcsim.Fault) { return m.powerOff(j, req) })
 	return &methods.PowerOffVM_TaskBody{Res: &types.PowerOffVM_TaskResponse{Returnval: t}}
 }
 
-func (m *Methods) powerOff(j *vcsim.Job, req *types.PowerOffVM_Task) (types.AnyType, types.BaseMethodFault) {
+func (m *Methods) powerOff(j *vcsim.Job, req *types.PowerOffVM_Task) (any, vcsim.Fault) {
 	now := m.look(j.Ctx)
 	if f := now.refuse(false); f != nil {
 		return nil, f
@@ -85,9 +86,8 @@ func (m *Methods) powerOff(j *vcsim.Job, req *types.PowerOffVM_Task) (types.AnyT
 	if f := now.usable(j.Ctx); f != nil {
 		return nil, f
 	}
-	result, fault := m.handOr(j, "PowerOff", now, func() (types.AnyType, types.BaseMethodFault) {
-		return m.stock(j, func(c *simulator.Context) soap.HasFault { return m.VirtualMachine.PowerOffVMTask(c, req) },
-			func(b soap.HasFault) vcsim.Ref { return b.(*methods.PowerOffVM_TaskBody).Res.Returnval })
+	result, fault := m.handOr(j, "PowerOff", now, func() (any, vcsim.Fault) {
+		return m.stock(j, func(c *simulator.Context) soap.HasFault { return m.VirtualMachine.PowerOffVMTask(c, req) })
 	})
 	if fault == nil {
 		m.stopped(j.Ctx, now)
@@ -106,14 +106,13 @@ func (m *Methods) stopped(ctx *simulator.Context, now status) {
 
 // ResetVMTask resets the machine, which keeps its vGPUs.
 func (m *Methods) ResetVMTask(ctx *simulator.Context, req *types.ResetVM_Task) soap.HasFault {
-	t := m.run(ctx, "resetVMTask", "VirtualMachine.reset", func(j *vcsim.Job) (types.AnyType, types.BaseMethodFault) {
+	t := m.run(ctx, "resetVMTask", "VirtualMachine.reset", func(j *vcsim.Job) (any, vcsim.Fault) {
 		now := m.look(j.Ctx)
 		if !now.on {
 			return nil, now.refuse(false)
 		}
-		return m.handOr(j, "Reset", now, func() (types.AnyType, types.BaseMethodFault) {
-			return m.stock(j, func(c *simulator.Context) soap.HasFault { return m.VirtualMachine.ResetVMTask(c, req) },
-				func(b soap.HasFault) vcsim.Ref { return b.(*methods.ResetVM_TaskBody).Res.Returnval })
+		return m.handOr(j, "Reset", now, func() (any, vcsim.Fault) {
+			return m.stock(j, func(c *simulator.Context) soap.HasFault { return m.VirtualMachine.ResetVMTask(c, req) })
 		})
 	})
 	return &methods.ResetVM_TaskBody{Res: &types.ResetVM_TaskResponse{Returnval: t}}
@@ -123,10 +122,11 @@ func (m *Methods) ResetVMTask(ctx *simulator.Context, req *types.ResetVM_Task) s
 func (m *Methods) ShutdownGuest(ctx *simulator.Context, _ *types.ShutdownGuest) soap.HasFault {
 	body := new(methods.ShutdownGuestBody)
 	if m.Runtime.PowerState != types.VirtualMachinePowerStatePoweredOn {
-		body.Fault_ = vcsim.SoapFault(&types.InvalidPowerState{RequestedState: types.VirtualMachinePowerStatePoweredOff, ExistingState: m.Runtime.PowerState})
+		body.Fault_ = vcsim.SoapFault(&types.InvalidPowerState{
+			RequestedState: types.VirtualMachinePowerStatePoweredOff, ExistingState: m.Runtime.PowerState})
 		return body
 	}
-	m.run(ctx, "powerOffVMTask", "VirtualMachine.powerOff", func(j *vcsim.Job) (types.AnyType, types.BaseMethodFault) {
+	m.run(ctx, "powerOffVMTask", "VirtualMachine.powerOff", func(j *vcsim.Job) (any, vcsim.Fault) {
 		return m.powerOff(j, &types.PowerOffVM_Task{This: m.Self})
 	})
 	body.Res = new(types.ShutdownGuestResponse)
@@ -135,14 +135,14 @@ func (m *Methods) ShutdownGuest(ctx *simulator.Context, _ *types.ShutdownGuest) 
 
 // DestroyTask removes a machine that is off.
 func (m *Methods) DestroyTask(ctx *simulator.Context, req *types.Destroy_Task) soap.HasFault {
-	t := m.run(ctx, "destroyTask", "VirtualMachine.destroy", func(j *vcsim.Job) (types.AnyType, types.BaseMethodFault) {
+	t := m.run(ctx, "destroyTask", "VirtualMachine.destroy", func(j *vcsim.Job) (any, vcsim.Fault) {
 		now := m.look(j.Ctx)
 		if now.on {
-			return nil, &types.InvalidPowerState{RequestedState: types.VirtualMachinePowerStatePoweredOff, ExistingState: types.VirtualMachinePowerStatePoweredOn}
+			return nil, &types.InvalidPowerState{RequestedState: types.VirtualMachinePowerStatePoweredOff,
+				ExistingState: types.VirtualMachinePowerStatePoweredOn}
 		}
-		result, fault := m.handOr(j, "Destroy", now, func() (types.AnyType, types.BaseMethodFault) {
-			return m.stock(j, func(c *simulator.Context) soap.HasFault { return m.VirtualMachine.DestroyTask(c, req) },
-				func(b soap.HasFault) vcsim.Ref { return b.(*methods.Destroy_TaskBody).Res.Returnval })
+		result, fault := m.handOr(j, "Destroy", now, func() (any, vcsim.Fault) {
+			return m.stock(j, func(c *simulator.Context) soap.HasFault { return m.VirtualMachine.DestroyTask(c, req) })
 		})
 		if fault == nil {
 			cluster.Forget(j.Ctx, m.Self)

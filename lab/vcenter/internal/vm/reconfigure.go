@@ -14,18 +14,19 @@ import (
 
 // ReconfigVMTask changes the machine after the checks that vcsim leaves out.
 func (m *Methods) ReconfigVMTask(ctx *simulator.Context, req *types.ReconfigVM_Task) soap.HasFault {
-	t := m.run(ctx, "reconfigVMTask", "VirtualMachine.reconfigure", func(j *vcsim.Job) (types.AnyType, types.BaseMethodFault) {
+	t := m.run(ctx, "reconfigVMTask", "VirtualMachine.reconfigure", func(j *vcsim.Job) (any, vcsim.Fault) {
 		return m.reconfigure(j, req)
 	})
 	return &methods.ReconfigVM_TaskBody{Res: &types.ReconfigVM_TaskResponse{Returnval: t}}
 }
 
-func (m *Methods) reconfigure(j *vcsim.Job, req *types.ReconfigVM_Task) (types.AnyType, types.BaseMethodFault) {
+func (m *Methods) reconfigure(j *vcsim.Job, req *types.ReconfigVM_Task) (any, vcsim.Fault) {
 	if f := m.refuseChange(j, &req.Spec); f != nil {
 		return nil, f
 	}
-	result, fault := m.stock(j, func(c *simulator.Context) soap.HasFault { return m.VirtualMachine.ReconfigVMTask(c, req) },
-		func(b soap.HasFault) vcsim.Ref { return b.(*methods.ReconfigVM_TaskBody).Res.Returnval })
+	result, fault := m.stock(j, func(c *simulator.Context) soap.HasFault {
+		return m.VirtualMachine.ReconfigVMTask(c, req)
+	})
 	if fault == nil {
 		m.followUp(j, &req.Spec)
 	}
@@ -33,8 +34,8 @@ func (m *Methods) reconfigure(j *vcsim.Job, req *types.ReconfigVM_Task) (types.A
 }
 
 // refuseChange says why a change cannot be made, and gives new devices the keys that a vCenter gives.
-func (m *Methods) refuseChange(j *vcsim.Job, spec *types.VirtualMachineConfigSpec) types.BaseMethodFault {
-	var fault types.BaseMethodFault
+func (m *Methods) refuseChange(j *vcsim.Job, spec *types.VirtualMachineConfigSpec) vcsim.Fault {
+	var fault vcsim.Fault
 	offered := m.machines.offersVGPU
 	j.Ctx.WithLock(m.VirtualMachine, func() {
 		on := m.Runtime.PowerState == types.VirtualMachinePowerStatePoweredOn
@@ -56,16 +57,18 @@ func (m *Methods) refuseChange(j *vcsim.Job, spec *types.VirtualMachineConfigSpe
 }
 
 // refuseHot says what cannot be changed while the machine runs.
-func (m *Methods) refuseHot(spec *types.VirtualMachineConfigSpec) types.BaseMethodFault {
+func (m *Methods) refuseHot(spec *types.VirtualMachineConfigSpec) vcsim.Fault {
 	hardware, yes := m.Config.Hardware, func(b *bool) bool { return b != nil && *b }
 	cores := spec.NumCoresPerSocket
-	running := &types.InvalidPowerState{RequestedState: types.VirtualMachinePowerStatePoweredOff, ExistingState: types.VirtualMachinePowerStatePoweredOn}
+	running := &types.InvalidPowerState{RequestedState: types.VirtualMachinePowerStatePoweredOff,
+		ExistingState: types.VirtualMachinePowerStatePoweredOn}
 	switch {
 	case spec.NumCPUs != 0 && spec.NumCPUs != hardware.NumCPU && !yes(m.Config.CpuHotAddEnabled):
 		return new(types.CpuHotPlugNotSupported)
 	case spec.MemoryMB != 0 && spec.MemoryMB != int64(hardware.MemoryMB) && !yes(m.Config.MemoryHotAddEnabled):
 		return new(types.MemoryHotPlugNotSupported)
-	case cores != nil && (hardware.NumCoresPerSocket == nil || *cores != *hardware.NumCoresPerSocket), spec.Firmware != "" && spec.Firmware != m.Config.Firmware:
+	case cores != nil && (hardware.NumCoresPerSocket == nil || *cores != *hardware.NumCoresPerSocket),
+		spec.Firmware != "" && spec.Firmware != m.Config.Firmware:
 		return running
 	}
 	for _, c := range spec.DeviceChange {
@@ -79,7 +82,9 @@ func (m *Methods) refuseHot(spec *types.VirtualMachineConfigSpec) types.BaseMeth
 
 // refuseDevices says which device cannot be: a vGPU type that no host knows, or a PVRDMA adapter too many or off a
 // distributed switch.
-func (m *Methods) refuseDevices(j *vcsim.Job, spec *types.VirtualMachineConfigSpec, offered func(string) bool) types.BaseMethodFault {
+func (m *Methods) refuseDevices(
+	j *vcsim.Job, spec *types.VirtualMachineConfigSpec, offered func(string) bool,
+) vcsim.Fault {
 	rdma := 0
 	for _, d := range m.Config.Hardware.Device {
 		if _, ok := d.(*types.VirtualVmxnet3Vrdma); ok {
@@ -88,7 +93,8 @@ func (m *Methods) refuseDevices(j *vcsim.Job, spec *types.VirtualMachineConfigSp
 	}
 	for i, c := range spec.DeviceChange {
 		change := c.GetVirtualDeviceConfigSpec()
-		invalid := &types.InvalidDeviceSpec{InvalidVmConfig: types.InvalidVmConfig{Property: "virtualDeviceSpec.device.backing"}, DeviceIndex: int32(i)}
+		invalid := &types.InvalidDeviceSpec{InvalidVmConfig: types.InvalidVmConfig{
+			Property: "virtualDeviceSpec.device.backing"}, DeviceIndex: int32(i)}
 		switch d := change.Device.(type) {
 		case *types.VirtualPCIPassthrough:
 			b, ok := d.Backing.(*types.VirtualPCIPassthroughVmiopBackingInfo)
@@ -103,7 +109,8 @@ func (m *Methods) refuseDevices(j *vcsim.Job, spec *types.VirtualMachineConfigSp
 			case types.VirtualDeviceConfigSpecOperationRemove:
 				rdma--
 			}
-			if _, ok := d.Backing.(*types.VirtualEthernetCardDistributedVirtualPortBackingInfo); !ok && change.Operation != types.VirtualDeviceConfigSpecOperationRemove {
+			if _, ok := d.Backing.(*types.VirtualEthernetCardDistributedVirtualPortBackingInfo); !ok &&
+				change.Operation != types.VirtualDeviceConfigSpecOperationRemove {
 				j.Words = "A PVRDMA adapter needs a distributed port group."
 				return invalid
 			}

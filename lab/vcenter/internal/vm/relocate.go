@@ -17,9 +17,10 @@ import (
 // RelocateVMTask moves the machine; a running one takes as long as its host's vMotion takes, or as the listener says.
 func (m *Methods) RelocateVMTask(ctx *simulator.Context, req *types.RelocateVM_Task) soap.HasFault {
 	if req.Spec.Folder != nil || len(req.Spec.DeviceChange) > 0 || req.Spec.Service != nil {
-		return &methods.RelocateVM_TaskBody{Fault_: simulator.Fault("The lab moves virtual machines between hosts, pools and datastores only.", &types.NotSupported{})}
+		return &methods.RelocateVM_TaskBody{Fault_: simulator.Fault(
+			"The lab moves virtual machines between hosts, pools and datastores only.", &types.NotSupported{})}
 	}
-	t := m.run(ctx, "relocateVMTask", "VirtualMachine.relocate", func(j *vcsim.Job) (types.AnyType, types.BaseMethodFault) {
+	t := m.run(ctx, "relocateVMTask", "VirtualMachine.relocate", func(j *vcsim.Job) (any, vcsim.Fault) {
 		return nil, m.relocate(j, req.Spec)
 	})
 	return &methods.RelocateVM_TaskBody{Res: &types.RelocateVM_TaskResponse{Returnval: t}}
@@ -27,7 +28,7 @@ func (m *Methods) RelocateVMTask(ctx *simulator.Context, req *types.RelocateVM_T
 
 // MigrateVMTask is the older call for the same.
 func (m *Methods) MigrateVMTask(ctx *simulator.Context, req *types.MigrateVM_Task) soap.HasFault {
-	t := m.run(ctx, "migrateVMTask", "VirtualMachine.migrate", func(j *vcsim.Job) (types.AnyType, types.BaseMethodFault) {
+	t := m.run(ctx, "migrateVMTask", "VirtualMachine.migrate", func(j *vcsim.Job) (any, vcsim.Fault) {
 		if req.State != "" && (req.State == types.VirtualMachinePowerStatePoweredOn) != m.look(j.Ctx).on {
 			return nil, &types.InvalidPowerState{RequestedState: req.State}
 		}
@@ -36,7 +37,7 @@ func (m *Methods) MigrateVMTask(ctx *simulator.Context, req *types.MigrateVM_Tas
 	return &methods.MigrateVM_TaskBody{Res: &types.MigrateVM_TaskResponse{Returnval: t}}
 }
 
-func (m *Methods) relocate(j *vcsim.Job, spec types.VirtualMachineRelocateSpec) types.BaseMethodFault {
+func (m *Methods) relocate(j *vcsim.Job, spec types.VirtualMachineRelocateSpec) vcsim.Fault {
 	now := m.look(j.Ctx)
 	if spec.Host == nil || now.host == nil || *spec.Host == now.host.Self {
 		m.settle(j.Ctx, spec)
@@ -59,13 +60,14 @@ func (m *Methods) relocate(j *vcsim.Job, spec types.VirtualMachineRelocateSpec) 
 		now.host.Graphics.Release(j.Ctx, m.Self)
 	}
 	m.settle(j.Ctx, spec)
-	m.sim.Post(j.Ctx, &types.VmMigratedEvent{VmEvent: m.eventOn(target, now), SourceHost: vcsim.HostArgument(now.host.Spec.Name, now.host.Self),
+	m.sim.Post(j.Ctx, &types.VmMigratedEvent{VmEvent: m.eventOn(target, now),
+		SourceHost:       vcsim.HostArgument(now.host.Spec.Name, now.host.Self),
 		SourceDatacenter: m.sim.Datacenter, SourceDatastore: m.sim.Datastore}, j.Task.Info.EventChainId)
 	return nil
 }
 
 // refuseMove says why a machine cannot go to a host.
-func refuseMove(ctx *simulator.Context, now status, target *esxi.Host) types.BaseMethodFault {
+func refuseMove(ctx *simulator.Context, now status, target *esxi.Host) vcsim.Fault {
 	run := target.Runtime(ctx)
 	if run.InMaintenanceMode || run.ConnectionState != types.HostSystemConnectionStateConnected {
 		return &types.InvalidHostState{Host: &target.Self}
@@ -77,12 +79,14 @@ func refuseMove(ctx *simulator.Context, now status, target *esxi.Host) types.Bas
 		return f
 	}
 	if now.directPath || (len(now.vgpus) > 0 && !options.HotMigration(ctx)) {
-		words := "Migration was temporarily disabled due to another migration activity. vGPU hot migration is not enabled."
+		words := "Migration was temporarily disabled due to another migration activity. " +
+			"vGPU hot migration is not enabled."
 		if now.directPath {
 			words = "The virtual machine uses a DirectPath I/O device, which ties it to its host."
 		}
 		f := new(types.VMotionNotSupported)
-		f.FaultCause = &types.LocalizedMethodFault{Fault: &types.SystemErrorFault{Reason: words}, LocalizedMessage: words}
+		f.FaultCause = &types.LocalizedMethodFault{Fault: &types.SystemErrorFault{Reason: words},
+			LocalizedMessage: words}
 		return f
 	}
 	if !target.Graphics.FitsOn(now.vgpus) {
@@ -92,15 +96,17 @@ func refuseMove(ctx *simulator.Context, now status, target *esxi.Host) types.Bas
 }
 
 // hotMove takes the time that a vMotion takes.
-func (m *Methods) hotMove(j *vcsim.Job, now status, target *esxi.Host) types.BaseMethodFault {
+func (m *Methods) hotMove(j *vcsim.Job, now status, target *esxi.Host) vcsim.Fault {
 	if f := target.Graphics.Reserve(j.Ctx, m.Self, now.vgpus); f != nil {
 		return f
 	}
 	chain := j.Task.Info.EventChainId
-	m.sim.Post(j.Ctx, &types.VmBeingHotMigratedEvent{VmEvent: m.eventOn(now.host, now), DestHost: vcsim.HostArgument(target.Spec.Name, target.Self),
+	m.sim.Post(j.Ctx, &types.VmBeingHotMigratedEvent{VmEvent: m.eventOn(now.host, now),
+		DestHost:       vcsim.HostArgument(target.Spec.Name, target.Self),
 		DestDatacenter: m.sim.Datacenter, DestDatastore: m.sim.Datastore}, chain)
 	m.sim.Post(j.Ctx, &types.VmEmigratingEvent{VmEvent: m.eventOn(now.host, now)}, chain)
-	order := Order{Op: "Relocate", VM: now.name, MOID: m.Self.Value, Source: now.host.Spec.Name, Target: target.Spec.Name}
+	order := Order{Op: "Relocate", VM: now.name, MOID: m.Self.Value, Source: now.host.Spec.Name,
+		Target: target.Spec.Name}
 	if handed, fault := m.machines.External.hand(j, order); handed {
 		return fault
 	}
@@ -119,10 +125,11 @@ func (m *Methods) hotMove(j *vcsim.Job, now status, target *esxi.Host) types.Bas
 	return nil
 }
 
-func (m *Methods) failed(j *vcsim.Job, now status, target *esxi.Host, f types.BaseMethodFault) {
+func (m *Methods) failed(j *vcsim.Job, now status, target *esxi.Host, f vcsim.Fault) {
 	reason := vcsim.Localized(f)
 	reason.LocalizedMessage = vcsim.OrText(j.Words, reason.LocalizedMessage)
-	m.sim.Post(j.Ctx, &types.VmFailedMigrateEvent{VmEvent: m.eventOn(now.host, now), DestHost: vcsim.HostArgument(target.Spec.Name, target.Self), Reason: reason,
+	m.sim.Post(j.Ctx, &types.VmFailedMigrateEvent{VmEvent: m.eventOn(now.host, now),
+		DestHost: vcsim.HostArgument(target.Spec.Name, target.Self), Reason: reason,
 		DestDatacenter: m.sim.Datacenter, DestDatastore: m.sim.Datastore}, j.Task.Info.EventChainId)
 }
 
@@ -147,15 +154,21 @@ func (m *Methods) settle(ctx *simulator.Context, spec types.VirtualMachineReloca
 	})
 	var changes []types.PropertyChange
 	if to := spec.Host; to != nil && *to != host {
-		move(ctx, m.Self, reg.Get(host), reg.Get(*to), "vm", func(r mo.Reference) []vcsim.Ref { return r.(*simulator.HostSystem).Vm })
+		move(ctx, m.Self, reg.Get(host), reg.Get(*to), "vm", func(r mo.Reference) []vcsim.Ref {
+			return r.(*simulator.HostSystem).Vm
+		})
 		changes = append(changes, vcsim.Change("runtime.host", to), vcsim.Change("summary.runtime.host", to))
 	}
 	if to := spec.Pool; to != nil && *to != pool && pool.Value != "" {
-		move(ctx, m.Self, reg.Get(pool), reg.Get(*to), "vm", func(r mo.Reference) []vcsim.Ref { return r.(*simulator.ResourcePool).Vm })
+		move(ctx, m.Self, reg.Get(pool), reg.Get(*to), "vm", func(r mo.Reference) []vcsim.Ref {
+			return r.(*simulator.ResourcePool).Vm
+		})
 		changes = append(changes, vcsim.Change("resourcePool", to))
 	}
 	if to := spec.Datastore; to != nil && *to != store && store.Value != "" {
-		move(ctx, m.Self, reg.Get(store), reg.Get(*to), "vm", func(r mo.Reference) []vcsim.Ref { return r.(*simulator.Datastore).Vm })
+		move(ctx, m.Self, reg.Get(store), reg.Get(*to), "vm", func(r mo.Reference) []vcsim.Ref {
+			return r.(*simulator.Datastore).Vm
+		})
 		changes = append(changes, vcsim.Change("datastore", []vcsim.Ref{*to}))
 	}
 	if len(changes) > 0 {

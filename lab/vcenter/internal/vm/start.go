@@ -10,8 +10,9 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// refuseStart says why a machine cannot run on its host apart from vGPUs, and reserves the PCI devices that it asks for.
-func (m *Methods) refuseStart(j *vcsim.Job, now status) types.BaseMethodFault {
+// refuseStart says why a machine cannot run on its host apart from vGPUs, and reserves the PCI devices that it asks
+// for.
+func (m *Methods) refuseStart(j *vcsim.Job, now status) vcsim.Fault {
 	var asked []*types.VirtualPCIPassthrough
 	var memory, reserved int64
 	bound := false
@@ -33,11 +34,14 @@ func (m *Methods) refuseStart(j *vcsim.Job, now status) types.BaseMethodFault {
 		}
 	})
 	if bound && reserved < memory {
-		j.Words = fmt.Sprintf("Invalid memory setting: memory reservation (sched.mem.min) should be equal to memsize(%d).", memory)
+		j.Words = fmt.Sprintf(
+			"Invalid memory setting: memory reservation (sched.mem.min) should be equal to memsize(%d).", memory)
 		return &types.GenericVmConfigFault{Reason: j.Words}
 	}
 	if free := now.host.Hardware.MemoryGB<<10 - reservedOn(j.Ctx, now.host, m.Self); reserved > free {
-		j.Words = fmt.Sprintf("The host does not have sufficient memory resources: %d MB are wanted, %d MB are unreserved.", reserved, free)
+		j.Words = fmt.Sprintf(
+			"The host does not have sufficient memory resources: %d MB are wanted, %d MB are unreserved.", reserved,
+			free)
 		return &types.InsufficientMemoryResourcesFault{Unreserved: free << 20, Requested: reserved << 20}
 	}
 	return m.reserveDevices(j, now.host, asked)
@@ -63,7 +67,7 @@ func reservedOn(ctx *simulator.Context, h *esxi.Host, besides vcsim.Ref) int64 {
 }
 
 // reserveDevices reserves a device for each adapter, all or none.
-func (m *Methods) reserveDevices(j *vcsim.Job, h *esxi.Host, adapters []*types.VirtualPCIPassthrough) types.BaseMethodFault {
+func (m *Methods) reserveDevices(j *vcsim.Job, h *esxi.Host, adapters []*types.VirtualPCIPassthrough) vcsim.Fault {
 	for _, d := range adapters {
 		pci := h.PCI.Reserve(m.Self, d.Backing)
 		if pci == "" {

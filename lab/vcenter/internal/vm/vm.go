@@ -25,7 +25,8 @@ type Machines struct {
 }
 
 func New(sim *vcsim.Sim, hosts *esxi.Hosts) *Machines {
-	return &Machines{sim: sim, hosts: hosts, External: External{waiting: map[string]*order{}}, busy: map[vcsim.Ref]bool{}}
+	return &Machines{sim: sim, hosts: hosts, External: External{waiting: map[string]*order{}},
+		busy: map[vcsim.Ref]bool{}}
 }
 
 // Methods answers the calls to a virtual machine that vcsim takes too lightly.
@@ -78,7 +79,7 @@ func (n status) hostName() string {
 
 // run starts a task on the virtual machine; two of ours never run at the same time.
 func (m *Methods) run(ctx *simulator.Context, name, description string, f vcsim.Work) vcsim.Ref {
-	return m.sim.Start(ctx, m.VirtualMachine, name, description, func(j *vcsim.Job) (types.AnyType, types.BaseMethodFault) {
+	return m.sim.Start(ctx, m.VirtualMachine, name, description, func(j *vcsim.Job) (any, vcsim.Fault) {
 		if !m.machines.occupy(m.Self) {
 			return nil, &types.TaskInProgress{Task: j.Task.Self}
 		}
@@ -104,22 +105,22 @@ func (s *Machines) vacate(vm vcsim.Ref) {
 }
 
 // stock lets vcsim do its part and waits for it.
-func (m *Methods) stock(j *vcsim.Job, call func(*simulator.Context) soap.HasFault, task func(soap.HasFault) vcsim.Ref) (types.AnyType, types.BaseMethodFault) {
+func (m *Methods) stock(j *vcsim.Job, call func(*simulator.Context) soap.HasFault) (any, vcsim.Fault) {
 	inner := vcsim.Detached(j.Ctx)
 	var body soap.HasFault
 	inner.WithLock(m.VirtualMachine, func() { body = call(inner) })
 	if f := body.Fault(); f != nil {
-		fault, ok := f.VimFault().(types.BaseMethodFault)
+		fault, ok := f.VimFault().(vcsim.Fault)
 		if !ok {
 			fault = new(types.SystemError)
 		}
 		return nil, fault
 	}
-	return j.Follow(task(body))
+	return j.Follow(vcsim.TaskOf(body))
 }
 
 // usable says whether the machine's host can do anything now.
-func (n status) usable(ctx *simulator.Context) types.BaseMethodFault {
+func (n status) usable(ctx *simulator.Context) vcsim.Fault {
 	if n.host == nil {
 		return nil
 	}
@@ -130,7 +131,7 @@ func (n status) usable(ctx *simulator.Context) types.BaseMethodFault {
 }
 
 // refuse is the fault of switching a machine on that is on, or off that is off.
-func (n status) refuse(on bool) types.BaseMethodFault {
+func (n status) refuse(on bool) vcsim.Fault {
 	if n.on != on {
 		return nil
 	}
@@ -176,7 +177,8 @@ func (s *Machines) Report(name string) (Report, bool) {
 	}
 	ctx := s.sim.Context()
 	now := m.look(ctx)
-	r := Report{Name: name, MOID: m.Self.Value, Host: now.hostName(), On: now.on, VGPUs: now.vgpus, Extra: map[string]string{}}
+	r := Report{Name: name, MOID: m.Self.Value, Host: now.hostName(), On: now.on, VGPUs: now.vgpus,
+		Extra: map[string]string{}}
 	ctx.WithLock(m.VirtualMachine, func() {
 		for _, o := range m.Config.ExtraConfig {
 			v := o.GetOptionValue()
@@ -190,8 +192,12 @@ func (s *Machines) Report(name string) (Report, bool) {
 }
 
 // move takes a reference from one list and puts it into another, telling the watchers of both.
-func move(ctx *simulator.Context, what vcsim.Ref, from, to mo.Reference, path string, list func(mo.Reference) []vcsim.Ref) {
-	ctx.WithLock(from, func() { ctx.Update(from, []types.PropertyChange{vcsim.Change(path, vcsim.Without(list(from), what))}) })
+func move(
+	ctx *simulator.Context, what vcsim.Ref, from, to mo.Reference, path string, list func(mo.Reference) []vcsim.Ref,
+) {
+	ctx.WithLock(from, func() {
+		ctx.Update(from, []types.PropertyChange{vcsim.Change(path, vcsim.Without(list(from), what))})
+	})
 	ctx.WithLock(to, func() {
 		ctx.Update(to, []types.PropertyChange{vcsim.Change(path, append(vcsim.Without(list(to), what), what))})
 	})

@@ -58,7 +58,8 @@ func (s *System) hostSet(ctx *simulator.Context, a esxcli.Values) (*esxcli.Respo
 		}
 	}
 	if v := a.Value("sharedpassthruassignmentpolicy"); v != "" {
-		if c.SharedPassthruAssignmentPolicy = apiWord(v, "performance", "consolidation"); c.SharedPassthruAssignmentPolicy == "" {
+		if c.SharedPassthruAssignmentPolicy = apiWord(v, "performance",
+			"consolidation"); c.SharedPassthruAssignmentPolicy == "" {
 			return nil, esxcli.Errorf("Invalid data constraint for parameter 'sharedpassthruassignmentpolicy'.")
 		}
 	}
@@ -74,8 +75,10 @@ func (s *System) deviceList(*simulator.Context, esxcli.Values) (*esxcli.Response
 	}
 	out := esxcli.Rows("GraphicsDevice")
 	for _, g := range info {
-		out.Values = append(out.Values, esxcli.Record("Address", g.PciId, "DeviceName", g.DeviceName, "VendorName", g.VendorName, "ModuleName", driver,
-			"GraphicsType", graphicsWords[g.GraphicsType], "MemorySizeinKB", fmt.Sprint(g.MemorySizeInKB), "NumberofVMs", fmt.Sprint(len(g.Vm))))
+		out.Values = append(out.Values, esxcli.Record("Address", g.PciId, "DeviceName", g.DeviceName,
+			"VendorName", g.VendorName, "ModuleName", driver,
+			"GraphicsType", graphicsWords[g.GraphicsType], "MemorySizeinKB", fmt.Sprint(g.MemorySizeInKB),
+			"NumberofVMs", fmt.Sprint(len(g.Vm))))
 	}
 	return out, nil
 }

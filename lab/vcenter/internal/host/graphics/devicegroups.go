@@ -13,7 +13,8 @@ var groupName = regexp.MustCompile(`^Nvidia:(\d+)@([\w-]+)`)
 
 // deviceGroup is a group of linked vGPUs as a host offers it: Nvidia:2@grid_a100-40c%NVLink is two of that type.
 func deviceGroup(name string) types.VirtualMachineVendorDeviceGroupInfo {
-	group := types.VirtualMachineVendorDeviceGroupInfo{DeviceGroupName: name, DeviceGroupDescription: "vGPUs connected by NVLink"}
+	group := types.VirtualMachineVendorDeviceGroupInfo{DeviceGroupName: name,
+		DeviceGroupDescription: "vGPUs connected by NVLink"}
 	group.Name = name
 	parts := groupName.FindStringSubmatch(name)
 	if parts == nil {
@@ -23,13 +24,15 @@ func deviceGroup(name string) types.VirtualMachineVendorDeviceGroupInfo {
 	if err != nil {
 		return group
 	}
+	kind := types.VirtualMachineVendorDeviceGroupInfoComponentDeviceInfoComponentTypeNvidiaVgpu
 	for i := range int32(count) {
 		device := &types.VirtualPCIPassthrough{VirtualDevice: types.VirtualDevice{
 			Backing:         &types.VirtualPCIPassthroughVmiopBackingInfo{Vgpu: parts[2]},
 			DeviceGroupInfo: &types.VirtualDeviceDeviceGroupInfo{SequenceId: i},
 		}}
-		group.ComponentDeviceInfo = append(group.ComponentDeviceInfo, types.VirtualMachineVendorDeviceGroupInfoComponentDeviceInfo{
-			Type: string(types.VirtualMachineVendorDeviceGroupInfoComponentDeviceInfoComponentTypeNvidiaVgpu), VendorName: pci.NVIDIA, DeviceName: parts[2], Device: device})
+		group.ComponentDeviceInfo = append(group.ComponentDeviceInfo,
+			types.VirtualMachineVendorDeviceGroupInfoComponentDeviceInfo{
+				Type: string(kind), VendorName: pci.NVIDIA, DeviceName: parts[2], Device: device})
 	}
 	return group
 }

@@ -42,10 +42,15 @@ type graphicsManager struct {
 }
 
 // New activates the description's configuration.
-func New(ctx *simulator.Context, h *host.Host, cli *esxcli.Executer, modules *modules.System, pci *pci.System, software *software.System) *System {
-	c := types.HostGraphicsConfig{HostDefaultGraphicsType: h.Spec.Graphics.Default, SharedPassthruAssignmentPolicy: h.Spec.Graphics.Policy}
+func New(
+	ctx *simulator.Context, h *host.Host, cli *esxcli.Executer, modules *modules.System, pci *pci.System,
+	software *software.System,
+) *System {
+	c := types.HostGraphicsConfig{HostDefaultGraphicsType: h.Spec.Graphics.Default,
+		SharedPassthruAssignmentPolicy: h.Spec.Graphics.Policy}
 	for _, g := range h.Hardware.GPUs {
-		c.DeviceType = append(c.DeviceType, types.HostGraphicsConfigDeviceType{DeviceId: g.PCI, GraphicsType: c.HostDefaultGraphicsType})
+		c.DeviceType = append(c.DeviceType,
+			types.HostGraphicsConfigDeviceType{DeviceId: g.PCI, GraphicsType: c.HostDefaultGraphicsType})
 	}
 	s := &System{host: h, modules: modules, pci: pci, software: software, config: c, loads: maps.Clone(h.Spec.GPULoad)}
 	m := &graphicsManager{graphics: s}
@@ -93,7 +98,8 @@ func (s *System) info() []types.HostGraphicsInfo {
 	var out []types.HostGraphicsInfo
 	for _, g := range s.host.Hardware.GPUs {
 		m := s.host.Sim.Description.GPUModels[g.Model]
-		info := types.HostGraphicsInfo{DeviceName: m.Name, VendorName: pci.NVIDIA, PciId: g.PCI, MemorySizeInKB: m.MemoryMB << 10, GraphicsType: s.active[g.PCI], VgpuMode: "none"}
+		info := types.HostGraphicsInfo{DeviceName: m.Name, VendorName: pci.NVIDIA, PciId: g.PCI,
+			MemorySizeInKB: m.MemoryMB << 10, GraphicsType: s.active[g.PCI], VgpuMode: "none"}
 		if info.GraphicsType == string(types.HostGraphicsInfoGraphicsTypeSharedDirect) {
 			info.VgpuMode = "sameSize"
 			for _, d := range s.config.DeviceType {
@@ -118,7 +124,8 @@ func (s *System) offers(g datacentre.GPU) bool { return s.loaded && !s.pci.Activ
 
 // profilesOf are the vGPU types of a GPU: its MIG types while MIG is on, else the time-sliced ones.
 func (s *System) profilesOf(g datacentre.GPU) []datacentre.Profile {
-	return slices.DeleteFunc(slices.Clone(s.host.Sim.Description.GPUModels[g.Model].Profiles), func(p datacentre.Profile) bool { return (p.Sharing == "mig") != g.MIG })
+	return slices.DeleteFunc(slices.Clone(s.host.Sim.Description.GPUModels[g.Model].Profiles),
+		func(p datacentre.Profile) bool { return (p.Sharing == "mig") != g.MIG })
 }
 
 // offeredProfiles are the vGPU types the host offers, each once. The caller holds the lock.
@@ -144,14 +151,16 @@ func (s *System) show(ctx *simulator.Context) {
 	names, capabilities := []string{}, []types.HostSharedGpuCapabilities{}
 	for _, p := range s.offeredProfiles() {
 		names = append(names, p.Name)
-		capabilities = append(capabilities, types.HostSharedGpuCapabilities{Vgpu: p.Name, SuspendSupported: true, MigrateSupported: true})
+		capabilities = append(capabilities,
+			types.HostSharedGpuCapabilities{Vgpu: p.Name, SuspendSupported: true, MigrateSupported: true})
 	}
 	s.mu.Unlock()
 	manager := s.host.Sim.Registry.Get(*s.host.Entity.ConfigManager.GraphicsManager)
 	s.host.Sim.Update(ctx, manager, vcsim.Change("graphicsInfo", info), vcsim.Change("graphicsConfig", config),
 		vcsim.Change("sharedPassthruGpuTypes", names), vcsim.Change("sharedGpuCapabilities", capabilities))
 	s.host.Push(ctx, vcsim.Change("config.graphicsInfo", info), vcsim.Change("config.graphicsConfig", config),
-		vcsim.Change("config.sharedPassthruGpuTypes", names), vcsim.Change("config.sharedGpuCapabilities", capabilities))
+		vcsim.Change("config.sharedPassthruGpuTypes", names),
+		vcsim.Change("config.sharedGpuCapabilities", capabilities))
 }
 
 // UpdateGraphicsConfig stores a whole configuration, to be active later.
@@ -169,10 +178,12 @@ func (m *graphicsManager) UpdateGraphicsConfig(ctx *simulator.Context, req *type
 	return body
 }
 
-func (s *System) refuse(c types.HostGraphicsConfig) types.BaseMethodFault {
-	bad := func(property string) types.BaseMethodFault { return &types.InvalidArgument{InvalidProperty: property} }
-	kinds := []string{string(types.HostGraphicsConfigGraphicsTypeShared), string(types.HostGraphicsConfigGraphicsTypeSharedDirect)}
-	policies := []string{string(types.HostGraphicsConfigSharedPassthruAssignmentPolicyPerformance), string(types.HostGraphicsConfigSharedPassthruAssignmentPolicyConsolidation)}
+func (s *System) refuse(c types.HostGraphicsConfig) vcsim.Fault {
+	bad := func(property string) vcsim.Fault { return &types.InvalidArgument{InvalidProperty: property} }
+	kinds := []string{string(types.HostGraphicsConfigGraphicsTypeShared),
+		string(types.HostGraphicsConfigGraphicsTypeSharedDirect)}
+	policies := []string{string(types.HostGraphicsConfigSharedPassthruAssignmentPolicyPerformance),
+		string(types.HostGraphicsConfigSharedPassthruAssignmentPolicyConsolidation)}
 	switch {
 	case !slices.Contains(kinds, c.HostDefaultGraphicsType):
 		return bad("config.hostDefaultGraphicsType")
@@ -197,7 +208,9 @@ func (s *System) configure(ctx *simulator.Context, c types.HostGraphicsConfig) {
 	s.mu.Lock()
 	devices := slices.Clone(s.config.DeviceType)
 	for _, d := range c.DeviceType {
-		i := slices.IndexFunc(devices, func(old types.HostGraphicsConfigDeviceType) bool { return old.DeviceId == d.DeviceId })
+		i := slices.IndexFunc(devices, func(old types.HostGraphicsConfigDeviceType) bool {
+			return old.DeviceId == d.DeviceId
+		})
 		devices[i] = d
 	}
 	c.DeviceType = devices

@@ -44,7 +44,8 @@ func (s *System) Measured(ctx *simulator.Context) []gauge {
 	var out []gauge
 	for _, g := range s.host.Hardware.GPUs {
 		if l, ok := s.loads[g.PCI]; ok && s.offers(g) {
-			out = append(out, gauge{Instance: vcsim.OrText(l.Instance, g.PCI), Load: l, CapacityMB: s.host.Sim.Description.GPUModels[g.Model].MemoryMB})
+			out = append(out, gauge{Instance: vcsim.OrText(l.Instance, g.PCI), Load: l,
+				CapacityMB: s.host.Sim.Description.GPUModels[g.Model].MemoryMB})
 		}
 	}
 	return out

@@ -20,7 +20,8 @@ func (s *System) deviceInfo() []types.VirtualMachineVgpuDeviceInfo {
 		}
 		seen[g.Model] = true
 		m := s.host.Sim.Description.GPUModels[g.Model]
-		info := types.VirtualMachineVgpuDeviceInfo{DeviceName: m.Name, DeviceVendorId: vendorID(m), MaxFbSizeInGib: m.MemoryMB >> 10, MigCapable: m.MIGCapable}
+		info := types.VirtualMachineVgpuDeviceInfo{DeviceName: m.Name, DeviceVendorId: vendorID(m),
+			MaxFbSizeInGib: m.MemoryMB >> 10, MigCapable: m.MIGCapable}
 		info.Name = m.Name
 		for _, p := range m.Profiles {
 			info.TimeSlicedCapable = info.TimeSlicedCapable || p.Sharing == "timeSliced"
@@ -44,13 +45,15 @@ func stunSeconds(gigabytes int64, megabits int64) int64 {
 func (s *System) profileInfo() []types.VirtualMachineVgpuProfileInfo {
 	var out []types.VirtualMachineVgpuProfileInfo
 	for _, p := range s.offeredProfiles() {
-		info := types.VirtualMachineVgpuProfileInfo{ProfileName: p.Name, FbSizeInGib: p.MemoryGB, ProfileSharing: p.Sharing, ProfileClass: p.Class}
+		info := types.VirtualMachineVgpuProfileInfo{ProfileName: p.Name, FbSizeInGib: p.MemoryGB,
+			ProfileSharing: p.Sharing, ProfileClass: p.Class}
 		info.Name = p.Name
 		for _, m := range s.host.Hardware.GPUs {
 			info.DeviceVendorId = vendorID(s.host.Sim.Description.GPUModels[m.Model])
 		}
 		for _, megabits := range []int64{1000, 10000, 25000, 100000} {
-			estimate := types.VirtualMachineVMotionStunTimeInfo{MigrationBW: megabits, StunTime: stunSeconds(p.MemoryGB, megabits)}
+			estimate := types.VirtualMachineVMotionStunTimeInfo{
+				MigrationBW: megabits, StunTime: stunSeconds(p.MemoryGB, megabits)}
 			estimate.Name = p.Name
 			info.StunTimeEstimates = append(info.StunTimeEstimates, estimate)
 		}
@@ -63,14 +66,16 @@ func (s *System) profileInfo() []types.VirtualMachineVgpuProfileInfo {
 func (m *graphicsManager) RetrieveVgpuDeviceInfo(*types.RetrieveVgpuDeviceInfo) soap.HasFault {
 	m.graphics.mu.Lock()
 	defer m.graphics.mu.Unlock()
-	return &methods.RetrieveVgpuDeviceInfoBody{Res: &types.RetrieveVgpuDeviceInfoResponse{Returnval: m.graphics.deviceInfo()}}
+	return &methods.RetrieveVgpuDeviceInfoBody{
+		Res: &types.RetrieveVgpuDeviceInfoResponse{Returnval: m.graphics.deviceInfo()}}
 }
 
 // RetrieveVgpuProfileInfo lists the vGPU types.
 func (m *graphicsManager) RetrieveVgpuProfileInfo(*types.RetrieveVgpuProfileInfo) soap.HasFault {
 	m.graphics.mu.Lock()
 	defer m.graphics.mu.Unlock()
-	return &methods.RetrieveVgpuProfileInfoBody{Res: &types.RetrieveVgpuProfileInfoResponse{Returnval: m.graphics.profileInfo()}}
+	return &methods.RetrieveVgpuProfileInfoBody{
+		Res: &types.RetrieveVgpuProfileInfoResponse{Returnval: m.graphics.profileInfo()}}
 }
 
 // Offer adds the vGPU types, the GPU models and the device groups that the host offers to virtual machines, each vGPU
@@ -85,7 +90,8 @@ func (s *System) Offer(target *types.ConfigTarget) {
 		}
 		target.VgpuProfileInfo = append(target.VgpuProfileInfo, p)
 		target.SharedGpuPassthroughTypes = append(target.SharedGpuPassthroughTypes,
-			types.VirtualMachinePciSharedGpuPassthroughInfo{VirtualMachineTargetInfo: types.VirtualMachineTargetInfo{Name: p.ProfileName}, Vgpu: p.ProfileName})
+			types.VirtualMachinePciSharedGpuPassthroughInfo{
+				VirtualMachineTargetInfo: types.VirtualMachineTargetInfo{Name: p.ProfileName}, Vgpu: p.ProfileName})
 	}
 	for _, d := range s.deviceInfo() {
 		known := func(other types.VirtualMachineVgpuDeviceInfo) bool { return other.DeviceName == d.DeviceName }

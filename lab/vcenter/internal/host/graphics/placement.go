@@ -43,7 +43,9 @@ func (s *System) room(g datacentre.GPU, p datacentre.Profile) bool {
 }
 
 func (s *System) mixed(pci string) bool {
-	return slices.ContainsFunc(s.config.DeviceType, func(d types.HostGraphicsConfigDeviceType) bool { return d.DeviceId == pci && d.VgpuMode == "mixedSize" })
+	return slices.ContainsFunc(s.config.DeviceType, func(d types.HostGraphicsConfigDeviceType) bool {
+		return d.DeviceId == pci && d.VgpuMode == "mixedSize"
+	})
 }
 
 // pick finds the GPU for a vGPU by the host's assignment policy. The caller holds the lock.
@@ -51,7 +53,8 @@ func (s *System) pick(name string) (datacentre.GPU, datacentre.Profile, bool) {
 	var best datacentre.GPU
 	var profile datacentre.Profile
 	found := false
-	spread := s.config.SharedPassthruAssignmentPolicy == string(types.HostGraphicsConfigSharedPassthruAssignmentPolicyPerformance)
+	spread := s.config.SharedPassthruAssignmentPolicy == string(
+		types.HostGraphicsConfigSharedPassthruAssignmentPolicyPerformance)
 	for _, g := range s.host.Hardware.GPUs {
 		p, offered := s.profileNamed(g, name)
 		if !offered || !s.room(g, p) {
@@ -66,7 +69,7 @@ func (s *System) pick(name string) (datacentre.GPU, datacentre.Profile, bool) {
 }
 
 // Reserve takes a vGPU for each profile, all or none.
-func (s *System) Reserve(ctx *simulator.Context, vm vcsim.Ref, profiles []string) types.BaseMethodFault {
+func (s *System) Reserve(ctx *simulator.Context, vm vcsim.Ref, profiles []string) vcsim.Fault {
 	s.mu.Lock()
 	before := s.slots
 	s.slots = map[string][]slot{}

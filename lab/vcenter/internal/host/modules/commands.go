@@ -11,8 +11,9 @@ import (
 func (s *System) commands() map[string]esxcli.Command {
 	return map[string]esxcli.Command{
 		"system.module.parameters.list": {Params: []string{"module"}, Run: s.listParameters},
-		"system.module.parameters.set":  {Params: []string{"append", "force", "module", "parameterstring"}, Run: s.setParameters},
-		"system.module.list":            {Params: []string{"enabled", "loaded"}, Run: s.listModules},
+		"system.module.parameters.set": {Params: []string{"append", "force", "module", "parameterstring"},
+			Run: s.setParameters},
+		"system.module.list": {Params: []string{"enabled", "loaded"}, Run: s.listModules},
 	}
 }
 
@@ -28,7 +29,8 @@ func (s *System) listParameters(_ *simulator.Context, args esxcli.Values) (*esxc
 	}
 	out := esxcli.Rows("ModuleParameter")
 	for _, p := range m.params {
-		out.Values = append(out.Values, esxcli.Record("Name", p.name, "Type", p.kind, "Value", set[p.name], "Description", p.description))
+		out.Values = append(out.Values,
+			esxcli.Record("Name", p.name, "Type", p.kind, "Value", set[p.name], "Description", p.description))
 	}
 	return out, nil
 }
@@ -67,7 +69,8 @@ func (s *System) listModules(_ *simulator.Context, args esxcli.Values) (*esxcli.
 		if loaded := args.Value("loaded"); loaded != "" && (loaded == "true") != m.loaded {
 			continue
 		}
-		out.Values = append(out.Values, esxcli.Record("Name", m.Name, "IsLoaded", esxcli.Truth(m.loaded), "IsEnabled", "true"))
+		out.Values = append(out.Values,
+			esxcli.Record("Name", m.Name, "IsLoaded", esxcli.Truth(m.loaded), "IsEnabled", "true"))
 	}
 	return out, nil
 }

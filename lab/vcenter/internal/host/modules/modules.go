@@ -59,7 +59,8 @@ func New(ctx *simulator.Context, h *host.Host, cli *esxcli.Executer) *System {
 	s := &System{host: h, modules: map[string]*Module{}}
 	add := func(name, version string, params []parameter) {
 		o := h.Spec.ModuleOptions[name]
-		s.modules[name] = &Module{Name: name, Version: version, file: "/usr/lib/vmware/vmkmod/" + name, Configured: o, Active: o, loaded: true, params: params}
+		s.modules[name] = &Module{Name: name, Version: version, file: "/usr/lib/vmware/vmkmod/" + name, Configured: o,
+			Active: o, loaded: true, params: params}
 	}
 	add("vmw_ahci", "2.0.14-1vmw.803.0.0.24022510", nil)
 	for _, nic := range h.Hardware.NICs {
@@ -68,7 +69,8 @@ func New(ctx *simulator.Context, h *host.Host, cli *esxcli.Executer) *System {
 			add("nmlx5_core", "4.23.6.2", nmlx5Core)
 			add("nmlx5_rdma", "4.23.6.2", nmlx5RDMA)
 		default:
-			add(nic.Driver, "2.6.5.0", []parameter{{"RSS", "array of int", "Number of receive queues"}, {"max_vfs", "array of int", "Number of virtual functions"}})
+			add(nic.Driver, "2.6.5.0", []parameter{{"RSS", "array of int", "Number of receive queues"},
+				{"max_vfs", "array of int", "Number of virtual functions"}})
 		}
 	}
 	m := &kernelModuleSystem{modules: s}
@@ -122,14 +124,17 @@ func (k *kernelModuleSystem) QueryModules(*types.QueryModules) soap.HasFault {
 	res := new(types.QueryModulesResponse)
 	for i, m := range k.modules.List() {
 		res.Returnval = append(res.Returnval, types.KernelModuleInfo{
-			Id: int32(i + 1), Name: m.Name, Version: m.Version, Filename: m.file, OptionString: m.Configured, Loaded: m.loaded, Enabled: true, UseCount: 1,
+			Id: int32(i + 1), Name: m.Name, Version: m.Version, Filename: m.file, OptionString: m.Configured,
+			Loaded: m.loaded, Enabled: true, UseCount: 1,
 		})
 	}
 	return &methods.QueryModulesBody{Res: res}
 }
 
 // QueryConfiguredModuleOptionString is the option string of the next boot.
-func (k *kernelModuleSystem) QueryConfiguredModuleOptionString(req *types.QueryConfiguredModuleOptionString) soap.HasFault {
+func (k *kernelModuleSystem) QueryConfiguredModuleOptionString(
+	req *types.QueryConfiguredModuleOptionString,
+) soap.HasFault {
 	body := new(methods.QueryConfiguredModuleOptionStringBody)
 	m, ok := k.modules.Module(req.Name)
 	if !ok {
@@ -141,7 +146,9 @@ func (k *kernelModuleSystem) QueryConfiguredModuleOptionString(req *types.QueryC
 }
 
 // UpdateModuleOptionString replaces the whole option string of the next boot.
-func (k *kernelModuleSystem) UpdateModuleOptionString(ctx *simulator.Context, req *types.UpdateModuleOptionString) soap.HasFault {
+func (k *kernelModuleSystem) UpdateModuleOptionString(
+	ctx *simulator.Context, req *types.UpdateModuleOptionString,
+) soap.HasFault {
 	body := new(methods.UpdateModuleOptionStringBody)
 	if f := k.modules.host.Unreachable(ctx); f != nil {
 		body.Fault_ = f

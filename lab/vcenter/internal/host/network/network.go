@@ -34,7 +34,8 @@ const (
 
 // nicTypes are the services a vmkernel adapter may carry.
 var nicTypes = []string{
-	"faultToleranceLogging", "management", "nvmeRdma", "nvmeTcp", "ptp", "vSphereBackupNFC", "vSphereProvisioning", "vSphereReplication",
+	"faultToleranceLogging", "management", "nvmeRdma", "nvmeTcp", "ptp", "vSphereBackupNFC",
+	"vSphereProvisioning", "vSphereReplication",
 	"vSphereReplicationNFC", "vmotion", "vsan", "vsanExternal", "vsanWitness",
 }
 
@@ -66,7 +67,8 @@ func (f *Fabric) Add(ctx *simulator.Context, h *host.Host, cli *esxcli.Executer,
 	f.networks = append(f.networks, s)
 	f.mu.Unlock()
 	stock := h.Entity.Config.Network
-	s.net.Info = types.HostNetworkInfo{DnsConfig: stock.DnsConfig, IpRouteConfig: stock.IpRouteConfig, NetStackInstance: stock.NetStackInstance}
+	s.net.Info = types.HostNetworkInfo{DnsConfig: stock.DnsConfig, IpRouteConfig: stock.IpRouteConfig,
+		NetStackInstance: stock.NetStackInstance}
 	for _, nic := range h.Hardware.NICs {
 		s.net.Info.Pnic = append(s.net.Info.Pnic, s.pnic(nic))
 	}
@@ -117,11 +119,13 @@ func (s *System) mac(device string) string {
 func (s *System) pnic(nic datacentre.NIC) types.PhysicalNic {
 	speed := types.PhysicalNicLinkInfo{SpeedMb: nic.SpeedMb, Duplex: true}
 	return types.PhysicalNic{
-		Key: pnicKey + nic.Device, Device: nic.Device, Pci: nic.PCI, Driver: nic.Driver, DriverVersion: "4.23.6.2", FirmwareVersion: nic.Firmware,
-		LinkSpeed: &speed, ValidLinkSpecification: []types.PhysicalNicLinkInfo{speed},
+		Key: pnicKey + nic.Device, Device: nic.Device, Pci: nic.PCI, Driver: nic.Driver, DriverVersion: "4.23.6.2",
+		FirmwareVersion: nic.Firmware,
+		LinkSpeed:       &speed, ValidLinkSpecification: []types.PhysicalNicLinkInfo{speed},
 		Spec: types.PhysicalNicSpec{Ip: &types.HostIpConfig{}, EnableEnhancedNetworkingStack: types.NewBool(false)},
-		Mac:  s.mac(nic.Device), AutoNegotiateSupported: types.NewBool(true), ResourcePoolSchedulerAllowed: types.NewBool(true),
-		VmDirectPathGen2Supported: types.NewBool(false), RdmaDevice: nic.RDMA,
+		Mac:  s.mac(nic.Device), AutoNegotiateSupported: types.NewBool(true),
+		ResourcePoolSchedulerAllowed: types.NewBool(true),
+		VmDirectPathGen2Supported:    types.NewBool(false), RdmaDevice: nic.RDMA,
 	}
 }
 
@@ -129,14 +133,16 @@ func (s *System) pnic(nic datacentre.NIC) types.PhysicalNic {
 func (s *System) rdmaDevices() []types.HostRdmaDevice {
 	var out []types.HostRdmaDevice
 	for _, nic := range s.host.Hardware.NICs {
-		if nic.RDMA == "" || strings.HasPrefix(s.host.Sim.Description.APIVersion, "6.") { // the API shows them since 7.0
+		if nic.RDMA == "" || strings.HasPrefix(s.host.Sim.Description.APIVersion, "6.") {
+			// the API shows them since 7.0
 			continue
 		}
 		out = append(out, types.HostRdmaDevice{
 			Key: rdmaKey + nic.RDMA, Device: nic.RDMA, Driver: "nmlx5_rdma", Description: nic.Name,
-			Backing:        &types.HostRdmaDevicePnicBacking{PairedUplink: pnicKey + nic.Device},
-			ConnectionInfo: types.HostRdmaDeviceConnectionInfo{State: "active", Mtu: s.net.roceMTU(nic.Device), SpeedInMbps: nic.SpeedMb},
-			Capability:     types.HostRdmaDeviceCapability{RoceV1Capable: true, RoceV2Capable: true},
+			Backing: &types.HostRdmaDevicePnicBacking{PairedUplink: pnicKey + nic.Device},
+			ConnectionInfo: types.HostRdmaDeviceConnectionInfo{
+				State: "active", Mtu: s.net.roceMTU(nic.Device), SpeedInMbps: nic.SpeedMb},
+			Capability: types.HostRdmaDeviceCapability{RoceV1Capable: true, RoceV2Capable: true},
 		})
 	}
 	return out
@@ -145,7 +151,8 @@ func (s *System) rdmaDevices() []types.HostRdmaDevice {
 // standardSwitch is vSwitch0 with the first NIC and the two port groups every ESXi starts with.
 func (s *System) standardSwitch() ([]types.HostVirtualSwitch, []types.HostPortGroup) {
 	const name = "vSwitch0"
-	sw := types.HostVirtualSwitch{Name: name, Key: vswitchKey + name, NumPorts: 7680, NumPortsAvailable: 7670, Mtu: 1500,
+	sw := types.HostVirtualSwitch{Name: name, Key: vswitchKey + name, NumPorts: 7680, NumPortsAvailable: 7670,
+		Mtu:  1500,
 		Spec: types.HostVirtualSwitchSpec{NumPorts: 128, Mtu: 1500}}
 	if len(s.host.Hardware.NICs) > 0 {
 		first := s.host.Hardware.NICs[0].Device
@@ -155,7 +162,8 @@ func (s *System) standardSwitch() ([]types.HostVirtualSwitch, []types.HostPortGr
 	var groups []types.HostPortGroup
 	for _, g := range []string{"VM Network", "Management Network"} {
 		sw.Portgroup = append(sw.Portgroup, groupKey+g)
-		groups = append(groups, types.HostPortGroup{Key: groupKey + g, Vswitch: sw.Key, Spec: types.HostPortGroupSpec{Name: g, VswitchName: name}})
+		groups = append(groups, types.HostPortGroup{Key: groupKey + g, Vswitch: sw.Key,
+			Spec: types.HostPortGroupSpec{Name: g, VswitchName: name}})
 	}
 	return []types.HostVirtualSwitch{sw}, groups
 }
@@ -200,7 +208,7 @@ func (n *State) netConfig() []types.VirtualNicManagerNetConfig {
 }
 
 // change changes the network by f, under the lock, and shows it everywhere unless f fails.
-func (s *System) change(ctx *simulator.Context, f func(*State) types.BaseMethodFault) types.BaseMethodFault {
+func (s *System) change(ctx *simulator.Context, f func(*State) vcsim.Fault) vcsim.Fault {
 	s.mu.Lock()
 	fault := f(&s.net)
 	s.mu.Unlock()

@@ -33,8 +33,10 @@ func (s *System) nicList(*simulator.Context, esxcli.Values) (*esxcli.Response, *
 	out := esxcli.Rows("NIC")
 	net := s.Now()
 	for _, n := range s.host.Hardware.NICs {
-		out.Values = append(out.Values, esxcli.Record("Name", n.Device, "PCIDevice", n.PCI, "Driver", n.Driver, "AdminStatus", "Up", "LinkStatus", "Up", "Link", "Up",
-			"Speed", fmt.Sprint(n.SpeedMb), "Duplex", "Full", "MACAddress", s.mac(n.Device), "MTU", fmt.Sprint(net.uplinkMTU(n.Device)), "Description", n.Name))
+		out.Values = append(out.Values, esxcli.Record("Name", n.Device, "PCIDevice", n.PCI, "Driver", n.Driver,
+			"AdminStatus", "Up", "LinkStatus", "Up", "Link", "Up",
+			"Speed", fmt.Sprint(n.SpeedMb), "Duplex", "Full", "MACAddress", s.mac(n.Device),
+			"MTU", fmt.Sprint(net.uplinkMTU(n.Device)), "Description", n.Name))
 	}
 	return out, nil
 }
@@ -45,9 +47,11 @@ func (s *System) nicStats(_ *simulator.Context, a esxcli.Values) (*esxcli.Respon
 		return nil, err
 	}
 	c := s.trafficNow().NIC[n.Device]
-	v := esxcli.Record("NICName", n.Device, "PacketsReceived", packets(c.RxBytes), "PacketsSent", packets(c.TxBytes), "BytesReceived", fmt.Sprint(c.RxBytes), "BytesSent", fmt.Sprint(c.TxBytes))
-	for _, quiet := range strings.Fields("ReceivePacketsDropped TransmitPacketsDropped MulticastPacketsReceived BroadcastPacketsReceived TotalReceiveErrors TotalTransmitErrors") {
-		v[quiet] = []string{"0"}
+	v := esxcli.Record("NICName", n.Device, "PacketsReceived", packets(c.RxBytes), "PacketsSent", packets(c.TxBytes),
+		"BytesReceived", fmt.Sprint(c.RxBytes), "BytesSent", fmt.Sprint(c.TxBytes))
+	for _, zero := range []string{"ReceivePacketsDropped", "TransmitPacketsDropped", "MulticastPacketsReceived",
+		"BroadcastPacketsReceived", "TotalReceiveErrors", "TotalTransmitErrors"} {
+		v[zero] = []string{"0"}
 	}
 	return esxcli.Rows("NicStats", v), nil
 }
@@ -67,7 +71,10 @@ func (s *System) dcbStatus(_ *simulator.Context, a esxcli.Values) (*esxcli.Respo
 	for priority := range 8 {
 		bits = append(bits, strconv.Itoa(int(mask>>priority&1)))
 	}
+	capabilities := "Priority Group: true Priority Flow Control: true PG Traffic Classes: 8 PFC Traffic Classes: 8"
 	mode := "3 - IEEE Mode"
-	return esxcli.Rows("NicDcb", esxcli.Record("Nic", n.Device, "Mode", mode, "Enabled", "true", "Capabilities", "Priority Group: true Priority Flow Control: true PG Traffic Classes: 8 PFC Traffic Classes: 8",
-		"PFCEnabled", esxcli.Truth(mask != 0), "PFCConfiguration", strings.Join(bits, " "))), nil
+	return esxcli.Rows("NicDcb",
+		esxcli.Record("Nic", n.Device, "Mode", mode, "Enabled", "true",
+			"Capabilities", capabilities,
+			"PFCEnabled", esxcli.Truth(mask != 0), "PFCConfiguration", strings.Join(bits, " "))), nil
 }

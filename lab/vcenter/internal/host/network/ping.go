@@ -14,7 +14,8 @@ import (
 )
 
 func (s *System) pingCommands() map[string]esxcli.Command {
-	params := []string{"count", "debug", "df", "host", "interface", "interval", "ipv4", "ipv6", "netstack", "nexthop", "size", "ttl", "wait"}
+	params := []string{"count", "debug", "df", "host", "interface", "interval", "ipv4", "ipv6", "netstack", "nexthop",
+		"size", "ttl", "wait"}
 	return map[string]esxcli.Command{"network.diag.ping": {Params: params, Run: s.ping, XML: true}}
 }
 
@@ -33,9 +34,14 @@ func (s *System) ping(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, 
 		received = count
 	}
 	// "Recieved" is how ESXi spells it.
-	text := fmt.Sprintf(`<obj xmlns="urn:vim25" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" versionId="5.0" xsi:type="VimEsxCLInetworkdiagpingPingOutput">`+
-		`<Summary><Duplicated>0</Duplicated><HostAddr>%s</HostAddr><PacketLost>%d</PacketLost><Recieved>%d</Recieved>`+
-		`<RoundtripAvgMS>112</RoundtripAvgMS><RoundtripMaxMS>130</RoundtripMaxMS><RoundtripMinMS>98</RoundtripMinMS><Transmitted>%d</Transmitted></Summary></obj>`,
+	text := fmt.Sprintf(
+		`<obj xmlns="urn:vim25" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" versionId="5.0" `+
+			`xsi:type="VimEsxCLInetworkdiagpingPingOutput">`+
+			`<Summary><Duplicated>0</Duplicated><HostAddr>%s</HostAddr><PacketLost>%d</PacketLost>`+
+			`<Recieved>%d</Recieved>`+
+			`<RoundtripAvgMS>112</RoundtripAvgMS><RoundtripMaxMS>130</RoundtripMaxMS>`+
+			`<RoundtripMinMS>98</RoundtripMinMS>`+
+			`<Transmitted>%d</Transmitted></Summary></obj>`,
 		a.Value("host"), 100*(count-received)/max(count, 1), received, count)
 	return &esxcli.Response{String: text}, nil
 }
@@ -59,7 +65,8 @@ func (s *System) reaches(own types.HostVirtualNic, address string, size int, who
 	for _, peer := range s.fabric.All() {
 		net := peer.Now()
 		for _, v := range net.Info.Vnic {
-			if v.Spec.Ip == nil || v.Spec.Ip.IpAddress != address || !sameSubnet(own, address) || !s.fabric.sameWire(own, v) {
+			if v.Spec.Ip == nil || v.Spec.Ip.IpAddress != address || !sameSubnet(own, address) ||
+				!s.fabric.sameWire(own, v) {
 				continue
 			}
 			fits := int32(size)+icmpHeaders <= min(s.wayMTU(own), peer.wayMTU(v))
@@ -95,7 +102,8 @@ func (f *Fabric) sameWire(a, b types.HostVirtualNic) bool {
 }
 
 func (f *Fabric) vlanOf(key string) int32 {
-	group, ok := f.sim.Registry.Get(vcsim.Ref{Type: "DistributedVirtualPortgroup", Value: key}).(*simulator.DistributedVirtualPortgroup)
+	found := f.sim.Registry.Get(vcsim.Ref{Type: "DistributedVirtualPortgroup", Value: key})
+	group, ok := found.(*simulator.DistributedVirtualPortgroup)
 	if !ok {
 		return -1
 	}

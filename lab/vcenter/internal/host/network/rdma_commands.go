@@ -3,7 +3,6 @@ package network
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/types"
@@ -41,7 +40,8 @@ func (s *System) rdmaList(_ *simulator.Context, a esxcli.Values) (*esxcli.Respon
 	out := esxcli.Rows("RDMADevice")
 	net := s.Now()
 	for _, n := range ports {
-		out.Values = append(out.Values, esxcli.Record("Name", n.RDMA, "Driver", "nmlx5_rdma", "State", "Active", "MTU", fmt.Sprint(net.roceMTU(n.Device)),
+		out.Values = append(out.Values, esxcli.Record("Name", n.RDMA, "Driver", "nmlx5_rdma", "State", "Active",
+			"MTU", fmt.Sprint(net.roceMTU(n.Device)),
 			"Speed", fmt.Sprintf("%d Gbps", n.SpeedMb/1000), "PairedUplink", n.Device, "Description", n.Name))
 	}
 	return out, err
@@ -77,7 +77,8 @@ func (s *System) rdmaProtocols(_ *simulator.Context, a esxcli.Values) (*esxcli.R
 	ports, err := s.rdmaPorts(a)
 	out := esxcli.Rows("RDMADeviceProtocol")
 	for _, n := range ports {
-		out.Values = append(out.Values, esxcli.Record("Device", n.RDMA, "RoCEv1", "true", "RoCEv2", "true", "iWARP", "false"))
+		out.Values = append(out.Values,
+			esxcli.Record("Device", n.RDMA, "RoCEv1", "true", "RoCEv2", "true", "iWARP", "false"))
 	}
 	return out, err
 }
@@ -90,7 +91,8 @@ func (s *System) rdmaVmknics(_ *simulator.Context, a esxcli.Values) (*esxcli.Res
 	for _, n := range ports {
 		for _, v := range net.Info.Vnic {
 			if net.over(v, n.Device) {
-				out.Values = append(out.Values, esxcli.Record("Device", n.RDMA, "Vmknic", v.Device, "NetStack", v.Spec.NetStackInstanceKey))
+				out.Values = append(out.Values,
+					esxcli.Record("Device", n.RDMA, "Vmknic", v.Device, "NetStack", v.Spec.NetStackInstanceKey))
 			}
 		}
 	}
@@ -123,10 +125,14 @@ func (s *System) rdmaStats(_ *simulator.Context, a esxcli.Values) (*esxcli.Respo
 		return nil, err
 	}
 	c := s.trafficNow().RDMA[ports[0].RDMA]
-	v := esxcli.Record("PacketsReceived", packets(c.RxBytes), "PacketsSent", packets(c.TxBytes), "BytesReceived", fmt.Sprint(c.RxBytes), "BytesSent", fmt.Sprint(c.TxBytes),
-		"UnicastPacketsReceived", packets(c.RxBytes), "UnicastPacketsSent", packets(c.TxBytes), "UnicastBytesReceived", fmt.Sprint(c.RxBytes), "UnicastBytesSent", fmt.Sprint(c.TxBytes))
-	for _, quiet := range strings.Fields("ErrorPacketsReceived ErrorPacketsSent ErrorLengthPacketsReceived MulticastPacketsReceived MulticastPacketsSent MulticastBytesReceived MulticastBytesSent QueuePairsAllocated") {
-		v[quiet] = []string{"0"}
+	v := esxcli.Record("PacketsReceived", packets(c.RxBytes), "PacketsSent", packets(c.TxBytes),
+		"BytesReceived", fmt.Sprint(c.RxBytes), "BytesSent", fmt.Sprint(c.TxBytes),
+		"UnicastPacketsReceived", packets(c.RxBytes), "UnicastPacketsSent", packets(c.TxBytes),
+		"UnicastBytesReceived", fmt.Sprint(c.RxBytes), "UnicastBytesSent", fmt.Sprint(c.TxBytes))
+	for _, zero := range []string{"ErrorPacketsReceived", "ErrorPacketsSent", "ErrorLengthPacketsReceived",
+		"MulticastPacketsReceived", "MulticastPacketsSent", "MulticastBytesReceived", "MulticastBytesSent",
+		"QueuePairsAllocated"} {
+		v[zero] = []string{"0"}
 	}
 	return esxcli.Rows("RDMADeviceStats", v), nil
 }

@@ -18,14 +18,18 @@ func (s *System) addStorageAdapters(ctx *simulator.Context) {
 	info.HostBusAdapter = append([]types.BaseHostHostBusAdapter(nil), info.HostBusAdapter...)
 	for i, user := range s.host.Spec.RDMAUsers {
 		device := fmt.Sprintf("vmhba%d", 64+i)
-		base := types.HostHostBusAdapter{Key: "key-vim.host.HostBusAdapter-" + device, Device: device, Status: "online"}
+		base := types.HostHostBusAdapter{Key: "key-vim.host.HostBusAdapter-" + device, Device: device,
+			Status: "online"}
 		switch user {
 		case "nvme":
 			base.Driver, base.Model = "nvmerdma", "VMware NVMe over RDMA Storage Adapter"
-			info.HostBusAdapter = append(info.HostBusAdapter, &types.HostRdmaHba{HostHostBusAdapter: base, AssociatedRdmaDevice: s.firstRDMA()})
+			info.HostBusAdapter = append(info.HostBusAdapter,
+				&types.HostRdmaHba{HostHostBusAdapter: base, AssociatedRdmaDevice: s.firstRDMA()})
 		case "iser":
 			base.Driver, base.Model = "iser", "VMware iSCSI over RDMA (iSER) Adapter"
-			info.HostBusAdapter = append(info.HostBusAdapter, &types.HostInternetScsiHba{HostHostBusAdapter: base, IScsiName: "iqn.1998-01.com.vmware:" + s.host.Spec.Name})
+			info.HostBusAdapter = append(info.HostBusAdapter,
+				&types.HostInternetScsiHba{HostHostBusAdapter: base,
+					IScsiName: "iqn.1998-01.com.vmware:" + s.host.Spec.Name})
 		}
 	}
 	s.host.Push(ctx, vcsim.Change("config.storageDevice", info))

@@ -13,13 +13,15 @@ import (
 )
 
 // Lacks is the fault of an uplink that the host does not have.
-func (s *System) Lacks(backing types.BaseDistributedVirtualSwitchHostMemberBacking) types.BaseMethodFault {
+func (s *System) Lacks(backing types.BaseDistributedVirtualSwitchHostMemberBacking) vcsim.Fault {
 	b, ok := backing.(*types.DistributedVirtualSwitchHostMemberPnicBacking)
 	if !ok {
 		return nil
 	}
 	for _, p := range b.PnicSpec {
-		if !slices.ContainsFunc(s.Now().Info.Pnic, func(n types.PhysicalNic) bool { return n.Device == p.PnicDevice }) {
+		if !slices.ContainsFunc(s.Now().Info.Pnic, func(n types.PhysicalNic) bool {
+			return n.Device == p.PnicDevice
+		}) {
 			return &types.InvalidArgument{InvalidProperty: "spec.host.backing.pnicSpec.pnicDevice"}
 		}
 	}
@@ -27,16 +29,21 @@ func (s *System) Lacks(backing types.BaseDistributedVirtualSwitchHostMemberBacki
 }
 
 // Join shows the switch on the host as a proxy switch with its uplinks and MTU.
-func (s *System) Join(ctx *simulator.Context, config *types.VMwareDVSConfigInfo, backing types.BaseDistributedVirtualSwitchHostMemberBacking) {
-	proxy := types.HostProxySwitch{DvsUuid: config.Uuid, DvsName: config.Name, NumPorts: 2048, ConfigNumPorts: 2048, NumPortsAvailable: 2040,
-		Mtu: config.MaxMtu, Spec: types.HostProxySwitchSpec{Backing: backing}}
+func (s *System) Join(
+	ctx *simulator.Context, config *types.VMwareDVSConfigInfo,
+	backing types.BaseDistributedVirtualSwitchHostMemberBacking,
+) {
+	proxy := types.HostProxySwitch{DvsUuid: config.Uuid, DvsName: config.Name, NumPorts: 2048, ConfigNumPorts: 2048,
+		NumPortsAvailable: 2040,
+		Mtu:               config.MaxMtu, Spec: types.HostProxySwitchSpec{Backing: backing}}
 	if b, ok := backing.(*types.DistributedVirtualSwitchHostMemberPnicBacking); ok {
 		for i, p := range b.PnicSpec {
 			proxy.Pnic = append(proxy.Pnic, pnicKey+p.PnicDevice)
-			proxy.UplinkPort = append(proxy.UplinkPort, types.KeyValue{Key: strconv.Itoa(i), Value: fmt.Sprintf("%s%d", UplinkName, i+1)})
+			proxy.UplinkPort = append(proxy.UplinkPort,
+				types.KeyValue{Key: strconv.Itoa(i), Value: fmt.Sprintf("%s%d", UplinkName, i+1)})
 		}
 	}
-	s.change(ctx, func(net *State) types.BaseMethodFault {
+	s.change(ctx, func(net *State) vcsim.Fault {
 		list := slices.Clone(net.Info.ProxySwitch)
 		i := slices.IndexFunc(list, func(p types.HostProxySwitch) bool { return p.DvsUuid == config.Uuid })
 		if i < 0 {
@@ -52,8 +59,9 @@ func (s *System) Join(ctx *simulator.Context, config *types.VMwareDVSConfigInfo,
 }
 
 func (s *System) Leave(ctx *simulator.Context, uuid string) {
-	s.change(ctx, func(net *State) types.BaseMethodFault {
-		net.Info.ProxySwitch = slices.DeleteFunc(slices.Clone(net.Info.ProxySwitch), func(p types.HostProxySwitch) bool { return p.DvsUuid == uuid })
+	s.change(ctx, func(net *State) vcsim.Fault {
+		net.Info.ProxySwitch = slices.DeleteFunc(slices.Clone(net.Info.ProxySwitch),
+			func(p types.HostProxySwitch) bool { return p.DvsUuid == uuid })
 		return nil
 	})
 }
@@ -71,14 +79,15 @@ func (s *System) UplinksFor(spec datacentre.Switch) []string {
 
 // PlaceOn puts the description's vmkernel adapters on a distributed switch.
 func (s *System) PlaceOn(ctx *simulator.Context, dvs *simulator.DistributedVirtualSwitch, spec datacentre.Switch) {
-	s.change(ctx, func(*State) types.BaseMethodFault {
+	s.change(ctx, func(*State) vcsim.Fault {
 		for _, v := range s.host.Spec.Vmkernel {
 			if v.Switch != spec.Name {
 				continue
 			}
 			for _, pg := range dvs.Portgroup {
 				if s.host.Sim.Registry.Get(pg).(*simulator.DistributedVirtualPortgroup).Name == v.Portgroup {
-					s.placeVmkernel(v, &types.DistributedVirtualSwitchPortConnection{SwitchUuid: dvs.Uuid, PortgroupKey: pg.Value, PortKey: "0"})
+					s.placeVmkernel(v, &types.DistributedVirtualSwitchPortConnection{
+						SwitchUuid: dvs.Uuid, PortgroupKey: pg.Value, PortKey: "0"})
 				}
 			}
 		}
@@ -90,7 +99,8 @@ func (s *System) PlaceOn(ctx *simulator.Context, dvs *simulator.DistributedVirtu
 func (s *System) Forget(ctx *simulator.Context, gone ...vcsim.Ref) {
 	lost := func(r vcsim.Ref) bool { return slices.Contains(gone, r) }
 	ctx.WithLock(s.host.Entity, func() {
-		ctx.Update(s.host.Entity, []types.PropertyChange{vcsim.Change("network", slices.DeleteFunc(slices.Clone(s.host.Entity.Network), lost))})
+		ctx.Update(s.host.Entity, []types.PropertyChange{
+			vcsim.Change("network", slices.DeleteFunc(slices.Clone(s.host.Entity.Network), lost))})
 	})
 	cluster, ok := s.host.Sim.Registry.Get(*s.host.Entity.Parent).(*simulator.ClusterComputeResource)
 	if !ok {
@@ -106,7 +116,9 @@ func (s *System) Forget(ctx *simulator.Context, gone ...vcsim.Ref) {
 		})
 	}
 	ctx.WithLock(cluster, func() {
-		networks := slices.DeleteFunc(slices.Clone(cluster.Network), func(r vcsim.Ref) bool { return lost(r) && !kept[r] })
+		networks := slices.DeleteFunc(slices.Clone(cluster.Network), func(r vcsim.Ref) bool {
+			return lost(r) && !kept[r]
+		})
 		ctx.Update(cluster, []types.PropertyChange{vcsim.Change("network", networks)})
 	})
 }

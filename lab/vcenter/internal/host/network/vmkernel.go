@@ -27,7 +27,7 @@ func (n *SystemMethods) AddVirtualNic(ctx *simulator.Context, req *types.AddVirt
 		return body
 	}
 	device := ""
-	fault := n.Network.change(ctx, func(net *State) types.BaseMethodFault {
+	fault := n.Network.change(ctx, func(net *State) vcsim.Fault {
 		if f := n.Network.refuseVnic(net, req.Portgroup, req.Nic); f != nil {
 			return f
 		}
@@ -51,26 +51,30 @@ func (n *SystemMethods) AddVirtualNic(ctx *simulator.Context, req *types.AddVirt
 }
 
 // refuseVnic says what is wrong with a new adapter. The caller holds the lock.
-func (s *System) refuseVnic(net *State, portgroup string, spec types.HostVirtualNicSpec) types.BaseMethodFault {
+func (s *System) refuseVnic(net *State, portgroup string, spec types.HostVirtualNicSpec) vcsim.Fault {
 	if f := refuseMTU(spec.Mtu); f != nil {
 		return f
 	}
 	port := spec.DistributedVirtualPort
 	switch {
 	case port != nil:
-		joined := slices.ContainsFunc(net.Info.ProxySwitch, func(s types.HostProxySwitch) bool { return s.DvsUuid == port.SwitchUuid })
+		joined := slices.ContainsFunc(net.Info.ProxySwitch, func(s types.HostProxySwitch) bool {
+			return s.DvsUuid == port.SwitchUuid
+		})
 		if !joined {
 			return new(types.NotFound)
 		}
 	case portgroup == "":
 		return &types.InvalidArgument{InvalidProperty: "portgroup"}
-	case !slices.ContainsFunc(net.Info.Portgroup, func(g types.HostPortGroup) bool { return g.Spec.Name == portgroup }):
+	case !slices.ContainsFunc(net.Info.Portgroup, func(g types.HostPortGroup) bool {
+		return g.Spec.Name == portgroup
+	}):
 		return new(types.NotFound)
 	}
 	return nil
 }
 
-func refuseMTU(mtu int32) types.BaseMethodFault {
+func refuseMTU(mtu int32) vcsim.Fault {
 	if mtu != 0 && (mtu < LeastMTU || mtu > mostMTU) {
 		return &types.InvalidArgument{InvalidProperty: "nic.mtu"}
 	}
@@ -91,7 +95,7 @@ func (n *SystemMethods) UpdateVirtualNic(ctx *simulator.Context, req *types.Upda
 	if body.Fault_ = n.Network.host.Unreachable(ctx); body.Fault_ != nil {
 		return body
 	}
-	fault := n.Network.change(ctx, func(net *State) types.BaseMethodFault {
+	fault := n.Network.change(ctx, func(net *State) vcsim.Fault {
 		i := net.vnic(req.Device)
 		if i < 0 {
 			return new(types.NotFound)
@@ -135,7 +139,7 @@ func (n *SystemMethods) RemoveVirtualNic(ctx *simulator.Context, req *types.Remo
 	if body.Fault_ = n.Network.host.Unreachable(ctx); body.Fault_ != nil {
 		return body
 	}
-	fault := n.Network.change(ctx, func(net *State) types.BaseMethodFault {
+	fault := n.Network.change(ctx, func(net *State) vcsim.Fault {
 		i := net.vnic(req.Device)
 		if i < 0 {
 			return new(types.NotFound)
@@ -163,7 +167,9 @@ type VnicManagerMethods struct {
 }
 
 // SelectVnicForNicType gives an adapter a service.
-func (v *VnicManagerMethods) SelectVnicForNicType(ctx *simulator.Context, req *types.SelectVnicForNicType) soap.HasFault {
+func (v *VnicManagerMethods) SelectVnicForNicType(
+	ctx *simulator.Context, req *types.SelectVnicForNicType,
+) soap.HasFault {
 	body := new(methods.SelectVnicForNicTypeBody)
 	if body.Fault_ = v.Network.host.Unreachable(ctx); body.Fault_ != nil {
 		return body
@@ -177,7 +183,9 @@ func (v *VnicManagerMethods) SelectVnicForNicType(ctx *simulator.Context, req *t
 }
 
 // DeselectVnicForNicType takes a service from an adapter.
-func (v *VnicManagerMethods) DeselectVnicForNicType(ctx *simulator.Context, req *types.DeselectVnicForNicType) soap.HasFault {
+func (v *VnicManagerMethods) DeselectVnicForNicType(
+	ctx *simulator.Context, req *types.DeselectVnicForNicType,
+) soap.HasFault {
 	body := new(methods.DeselectVnicForNicTypeBody)
 	if body.Fault_ = v.Network.host.Unreachable(ctx); body.Fault_ != nil {
 		return body
@@ -190,8 +198,8 @@ func (v *VnicManagerMethods) DeselectVnicForNicType(ctx *simulator.Context, req 
 	return body
 }
 
-func (v *VnicManagerMethods) set(ctx *simulator.Context, kind, device string, on bool) types.BaseMethodFault {
-	return v.Network.change(ctx, func(net *State) types.BaseMethodFault {
+func (v *VnicManagerMethods) set(ctx *simulator.Context, kind, device string, on bool) vcsim.Fault {
+	return v.Network.change(ctx, func(net *State) vcsim.Fault {
 		if !slices.Contains(nicTypes, kind) {
 			return &types.InvalidArgument{InvalidProperty: "nicType"}
 		}

@@ -23,10 +23,13 @@ func (s *System) listDevices() {
 	h, hw := s.host, s.host.Entity.Hardware
 	hw.PciDevice = nil
 	nodes := make([][]string, max(int(h.Hardware.Sockets), 1))
-	add := func(pci string, class int16, vendor, device, subVendor, subDevice uint16, vendorName, name string, node int32) {
+	add := func(pci string, class int16, vendor, device, subVendor, subDevice uint16, vendorName, name string,
+		node int32) {
 		bus, slot, function := pciAddress(pci)
-		hw.PciDevice = append(hw.PciDevice, types.HostPciDevice{Id: pci, ClassId: class, Bus: bus, Slot: slot, Function: function, VendorId: Signed(vendor),
-			DeviceId: Signed(device), SubVendorId: Signed(subVendor), SubDeviceId: Signed(subDevice), VendorName: vendorName, DeviceName: name})
+		hw.PciDevice = append(hw.PciDevice, types.HostPciDevice{
+			Id: pci, ClassId: class, Bus: bus, Slot: slot, Function: function, VendorId: Signed(vendor),
+			DeviceId: Signed(device), SubVendorId: Signed(subVendor), SubDeviceId: Signed(subDevice),
+			VendorName: vendorName, DeviceName: name})
 		if int(node) < len(nodes) {
 			nodes[node] = append(nodes[node], pci)
 		}
@@ -47,7 +50,8 @@ func numa(kit datacentre.Hardware, nodes [][]string) *types.HostNumaInfo {
 	info := &types.HostNumaInfo{Type: "NUMA", NumNodes: int32(len(nodes))}
 	size := kit.MemoryGB << 30 / int64(len(nodes))
 	for i, pci := range nodes {
-		node := types.HostNumaNode{TypeId: byte(i), MemorySize: size, MemoryRangeBegin: int64(i) * size, MemoryRangeLength: size, PciId: pci}
+		node := types.HostNumaNode{TypeId: byte(i), MemorySize: size, MemoryRangeBegin: int64(i) * size,
+			MemoryRangeLength: size, PciId: pci}
 		for c := range kit.CoresPerSocket {
 			node.CpuID = append(node.CpuID, int16(i)*kit.CoresPerSocket+c)
 		}
@@ -61,7 +65,8 @@ func pciAddress(pci string) (bus, slot, function byte) {
 	part := func(text string) byte {
 		n, err := strconv.ParseUint(text, 16, 8)
 		if err != nil {
-			panic(fmt.Sprintf("PCI address %q: %v", pci, err)) // the description was read, but never checked: say where
+			panic(
+				fmt.Sprintf("PCI address %q: %v", pci, err)) // the description was read, but never checked: say where
 		}
 		return byte(n)
 	}

@@ -111,10 +111,12 @@ func (s *System) passthruInfo() []types.BaseHostPciPassthruInfo {
 	var out []types.BaseHostPciPassthruInfo
 	for _, pci := range slices.Sorted(maps.Keys(s.passthru)) {
 		p := s.passthru[pci]
-		info := types.HostPciPassthruInfo{Id: pci, DependentDevice: pci, PassthruEnabled: p.enabled, PassthruCapable: p.capable, PassthruActive: p.active, HardwareLabel: p.label}
+		info := types.HostPciPassthruInfo{Id: pci, DependentDevice: pci, PassthruEnabled: p.enabled,
+			PassthruCapable: p.capable, PassthruActive: p.active, HardwareLabel: p.label}
 		if module, ok := s.sriovModule(pci); ok {
 			active, wanted := functions(module.Active), functions(module.Configured)
-			out = append(out, &types.HostSriovInfo{HostPciPassthruInfo: info, SriovCapable: true, SriovEnabled: wanted > 0, SriovActive: active > 0,
+			out = append(out, &types.HostSriovInfo{HostPciPassthruInfo: info, SriovCapable: true,
+				SriovEnabled: wanted > 0, SriovActive: active > 0,
 				NumVirtualFunction: active, NumVirtualFunctionRequested: wanted, MaxVirtualFunctionSupported: 128})
 			continue
 		}
@@ -152,7 +154,8 @@ func (s *System) Show(ctx *simulator.Context) {
 	s.mu.Lock()
 	info := s.passthruInfo()
 	s.mu.Unlock()
-	s.host.Sim.Update(ctx, s.host.Sim.Registry.Get(*s.host.Entity.ConfigManager.PciPassthruSystem), vcsim.Change("pciPassthruInfo", info))
+	s.host.Sim.Update(ctx, s.host.Sim.Registry.Get(*s.host.Entity.ConfigManager.PciPassthruSystem),
+		vcsim.Change("pciPassthruInfo", info))
 	s.host.Push(ctx, vcsim.Change("config.pciPassthruInfo", info))
 }
 
@@ -173,7 +176,7 @@ func (s *passthruSystem) UpdatePassthruConfig(ctx *simulator.Context, req *types
 }
 
 // enable stores which devices are in DirectPath from the next boot on.
-func (s *System) enable(config []types.BaseHostPciPassthruConfig) types.BaseMethodFault {
+func (s *System) enable(config []types.BaseHostPciPassthruConfig) vcsim.Fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	next := maps.Clone(s.passthru)
@@ -205,9 +208,13 @@ func (s *System) Offer(target *types.ConfigTarget) {
 			continue
 		}
 		info := types.VirtualMachineTargetInfo{Name: d.DeviceName}
-		target.PciPassthrough = append(target.PciPassthrough, &types.VirtualMachinePciPassthroughInfo{VirtualMachineTargetInfo: info, PciDevice: d, SystemId: s.systemID()})
-		target.DynamicPassthrough = append(target.DynamicPassthrough, types.VirtualMachineDynamicPassthroughInfo{VirtualMachineTargetInfo: info,
-			VendorName: d.VendorName, DeviceName: d.DeviceName, CustomLabel: p.label, VendorId: int32(uint16(d.VendorId)), DeviceId: int32(uint16(d.DeviceId))})
+		target.PciPassthrough = append(target.PciPassthrough,
+			&types.VirtualMachinePciPassthroughInfo{VirtualMachineTargetInfo: info, PciDevice: d,
+				SystemId: s.systemID()})
+		target.DynamicPassthrough = append(target.DynamicPassthrough,
+			types.VirtualMachineDynamicPassthroughInfo{VirtualMachineTargetInfo: info,
+				VendorName: d.VendorName, DeviceName: d.DeviceName, CustomLabel: p.label,
+				VendorId: int32(uint16(d.VendorId)), DeviceId: int32(uint16(d.DeviceId))})
 	}
 }
 
@@ -220,7 +227,8 @@ func (s *System) Adapter(id string) *types.VirtualPCIPassthrough {
 	for _, g := range s.host.Hardware.GPUs {
 		if id == "gpu" || id == g.PCI {
 			model := s.host.Sim.Description.GPUModels[g.Model]
-			backing.Id, backing.VendorId, backing.DeviceId, backing.DeviceName = g.PCI, Signed(model.VendorID), fmt.Sprintf("%x", model.DeviceID), model.Name
+			backing.Id, backing.VendorId, backing.DeviceId, backing.DeviceName = g.PCI, Signed(model.VendorID),
+				fmt.Sprintf("%x", model.DeviceID), model.Name
 			break
 		}
 	}

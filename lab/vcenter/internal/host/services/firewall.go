@@ -34,7 +34,8 @@ func (s *System) showFirewall(ctx *simulator.Context) {
 	s.mu.Lock()
 	info := types.HostFirewallInfo{DefaultPolicy: esx.HostFirewallInfo.DefaultPolicy, Ruleset: s.rulesets}
 	s.mu.Unlock()
-	s.host.Sim.Update(ctx, s.host.Sim.Registry.Get(*s.host.Entity.ConfigManager.FirewallSystem), vcsim.Change("firewallInfo", info))
+	s.host.Sim.Update(ctx, s.host.Sim.Registry.Get(*s.host.Entity.ConfigManager.FirewallSystem),
+		vcsim.Change("firewallInfo", info))
 	s.host.Push(ctx, vcsim.Change("config.firewall", info))
 }
 
@@ -67,7 +68,9 @@ func (m *FirewallMethods) change(ctx *simulator.Context, key string, f func(*typ
 // EnableRuleset opens the firewall for a ruleset on this host only.
 func (m *FirewallMethods) EnableRuleset(ctx *simulator.Context, req *types.EnableRuleset) soap.HasFault {
 	body := new(methods.EnableRulesetBody)
-	if body.Fault_ = m.change(ctx, req.Id, func(r *types.HostFirewallRuleset) { r.Enabled = true }); body.Fault_ == nil {
+	if body.Fault_ = m.change(ctx, req.Id, func(r *types.HostFirewallRuleset) {
+		r.Enabled = true
+	}); body.Fault_ == nil {
 		body.Res = new(types.EnableRulesetResponse)
 	}
 	return body
@@ -76,7 +79,9 @@ func (m *FirewallMethods) EnableRuleset(ctx *simulator.Context, req *types.Enabl
 // DisableRuleset closes it.
 func (m *FirewallMethods) DisableRuleset(ctx *simulator.Context, req *types.DisableRuleset) soap.HasFault {
 	body := new(methods.DisableRulesetBody)
-	if body.Fault_ = m.change(ctx, req.Id, func(r *types.HostFirewallRuleset) { r.Enabled = false }); body.Fault_ == nil {
+	if body.Fault_ = m.change(ctx, req.Id, func(r *types.HostFirewallRuleset) {
+		r.Enabled = false
+	}); body.Fault_ == nil {
 		body.Res = new(types.DisableRulesetResponse)
 	}
 	return body
@@ -86,7 +91,9 @@ func (m *FirewallMethods) DisableRuleset(ctx *simulator.Context, req *types.Disa
 func (m *FirewallMethods) UpdateRuleset(ctx *simulator.Context, req *types.UpdateRuleset) soap.HasFault {
 	body := new(methods.UpdateRulesetBody)
 	allowed := req.Spec.AllowedHosts
-	if body.Fault_ = m.change(ctx, req.Id, func(r *types.HostFirewallRuleset) { r.AllowedHosts = &allowed }); body.Fault_ == nil {
+	if body.Fault_ = m.change(ctx, req.Id, func(r *types.HostFirewallRuleset) {
+		r.AllowedHosts = &allowed
+	}); body.Fault_ == nil {
 		body.Res = new(types.UpdateRulesetResponse)
 	}
 	return body

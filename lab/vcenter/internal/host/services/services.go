@@ -35,7 +35,9 @@ type System struct {
 }
 
 // New runs the services of a fresh ESXi, with the description's firewall.
-func New(ctx *simulator.Context, h *host.Host, cli *esxcli.Executer, software *software.System, graphics *graphics.System) *System {
+func New(
+	ctx *simulator.Context, h *host.Host, cli *esxcli.Executer, software *software.System, graphics *graphics.System,
+) *System {
 	s := &System{host: h, software: software, graphics: graphics, services: stockServices()}
 	m := &serviceSystem{services: s}
 	m.Self = h.ManagerRef("HostServiceSystem", "serviceSystem")
@@ -54,9 +56,11 @@ func stockServices() []types.HostService {
 		return types.HostService{Key: key, Label: label, Policy: policy, Running: running, Ruleset: ruleset}
 	}
 	return []types.HostService{
-		service("DCUI", "Direct Console UI", "on", true), service("TSM", "ESXi Shell", "off", false), service("TSM-SSH", "SSH", "off", false, "sshServer"),
+		service("DCUI", "Direct Console UI", "on", true), service("TSM", "ESXi Shell", "off", false),
+		service("TSM-SSH", "SSH", "off", false, "sshServer"),
 		service("ntpd", "NTP Daemon", "on", true, "ntpClient"), service("ptpd", "PTP Daemon", "off", false),
-		service("slpd", "slpd", "off", false), service("vpxa", "VMware vCenter Agent", "on", true, "vpxHeartbeats"), service("xorg", "X.Org Server", "automatic", true),
+		service("slpd", "slpd", "off", false), service("vpxa", "VMware vCenter Agent", "on", true, "vpxHeartbeats"),
+		service("xorg", "X.Org Server", "automatic", true),
 	}
 }
 
@@ -65,11 +69,13 @@ func (s *System) Show(ctx *simulator.Context) {
 	s.mu.Lock()
 	list := slices.Clone(s.services)
 	if s.software.HasGPUDaemon() {
-		list = append(list, types.HostService{Key: "nvdGpuMgmtDaemon", Label: "NVIDIA GPU management daemon", Policy: "on", Running: true})
+		list = append(list, types.HostService{Key: "nvdGpuMgmtDaemon", Label: "NVIDIA GPU management daemon",
+			Policy: "on", Running: true})
 	}
 	s.mu.Unlock()
 	info := types.HostServiceInfo{Service: list}
-	s.host.Sim.Update(ctx, s.host.Sim.Registry.Get(*s.host.Entity.ConfigManager.ServiceSystem), vcsim.Change("serviceInfo", info))
+	s.host.Sim.Update(ctx, s.host.Sim.Registry.Get(*s.host.Entity.ConfigManager.ServiceSystem),
+		vcsim.Change("serviceInfo", info))
 	s.host.Push(ctx, vcsim.Change("config.service", info))
 }
 
@@ -99,7 +105,11 @@ func (s *System) service(ctx *simulator.Context, key string, f func(*types.HostS
 // StartService starts a stopped service.
 func (s *serviceSystem) StartService(ctx *simulator.Context, req *types.StartService) soap.HasFault {
 	body := new(methods.StartServiceBody)
-	body.Fault_ = s.services.service(ctx, req.Id, func(v *types.HostService) bool { was := v.Running; v.Running = true; return !was })
+	body.Fault_ = s.services.service(ctx, req.Id, func(v *types.HostService) bool {
+		was := v.Running
+		v.Running = true
+		return !was
+	})
 	if body.Fault_ == nil {
 		s.services.started(ctx, req.Id)
 		body.Res = new(types.StartServiceResponse)
@@ -110,7 +120,11 @@ func (s *serviceSystem) StartService(ctx *simulator.Context, req *types.StartSer
 // StopService stops a running service.
 func (s *serviceSystem) StopService(ctx *simulator.Context, req *types.StopService) soap.HasFault {
 	body := new(methods.StopServiceBody)
-	body.Fault_ = s.services.service(ctx, req.Id, func(v *types.HostService) bool { was := v.Running; v.Running = false; return was })
+	body.Fault_ = s.services.service(ctx, req.Id, func(v *types.HostService) bool {
+		was := v.Running
+		v.Running = false
+		return was
+	})
 	if body.Fault_ == nil {
 		body.Res = new(types.StopServiceResponse)
 	}
@@ -141,7 +155,10 @@ func (s *serviceSystem) UpdateServicePolicy(ctx *simulator.Context, req *types.U
 		body.Fault_ = vcsim.SoapFault(&types.InvalidArgument{InvalidProperty: "policy"})
 		return body
 	}
-	body.Fault_ = s.services.service(ctx, req.Id, func(v *types.HostService) bool { v.Policy = req.Policy; return true })
+	body.Fault_ = s.services.service(ctx, req.Id, func(v *types.HostService) bool {
+		v.Policy = req.Policy
+		return true
+	})
 	if body.Fault_ == nil {
 		body.Res = new(types.UpdateServicePolicyResponse)
 	}

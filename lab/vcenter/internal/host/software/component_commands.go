@@ -9,7 +9,8 @@ import (
 )
 
 func (s *System) componentCommands() map[string]esxcli.Command {
-	apply := []string{"allowdowngrades", "component", "depot", "dryrun", "force", "maintenancemode", "nohardwarewarning", "noliveinstall", "nosigcheck", "proxy"}
+	apply := []string{"allowdowngrades", "component", "depot", "dryrun", "force", "maintenancemode",
+		"nohardwarewarning", "noliveinstall", "nosigcheck", "proxy"}
 	remove := []string{"component", "dryrun", "force", "maintenancemode", "noliveinstall"}
 	return map[string]esxcli.Command{
 		"software.component.apply":  {Params: apply, Run: s.componentApply, Deaf: dry(s.componentApply)},
@@ -68,7 +69,8 @@ func components(list []datacentre.VIB, names []string) ([]datacentre.VIB, *esxcl
 	}
 	for _, n := range names {
 		if !found[n] {
-			return nil, &esxcli.Error{Lines: []string{"[NoMatchError]", "No component matching '" + n + "'.", "id = " + n, seeLog}}
+			return nil, &esxcli.Error{
+				Lines: []string{"[NoMatchError]", "No component matching '" + n + "'.", "id = " + n, seeLog}}
 		}
 	}
 	return out, nil
@@ -86,7 +88,8 @@ func (s *System) componentList(_ *simulator.Context, a esxcli.Values) (*esxcli.R
 			continue
 		}
 		seen[componentID(v)] = true
-		out.Values = append(out.Values, esxcli.Record("AcceptanceLevel", v.AcceptanceLevel, "CreationDate", InstallDate, "DisplayName", vcsim.OrText(v.ComponentTitle, v.Component),
+		out.Values = append(out.Values, esxcli.Record("AcceptanceLevel", v.AcceptanceLevel,
+			"CreationDate", InstallDate, "DisplayName", vcsim.OrText(v.ComponentTitle, v.Component),
 			"DisplayVersion", v.Version, "Name", v.Component, "Status", "", "Vendor", v.Vendor, "Version", v.Version))
 	}
 	return out, nil

@@ -20,7 +20,9 @@ type imageConfigManager struct {
 }
 
 // FetchSoftwarePackages lists the running packages.
-func (m *imageConfigManager) FetchSoftwarePackages(ctx *simulator.Context, _ *types.FetchSoftwarePackages) soap.HasFault {
+func (m *imageConfigManager) FetchSoftwarePackages(
+	ctx *simulator.Context, _ *types.FetchSoftwarePackages,
+) soap.HasFault {
 	body := new(methods.FetchSoftwarePackagesBody)
 	if body.Fault_ = m.software.host.Unreachable(ctx); body.Fault_ != nil {
 		return body
@@ -30,17 +32,21 @@ func (m *imageConfigManager) FetchSoftwarePackages(ctx *simulator.Context, _ *ty
 	for _, v := range running.sorted() {
 		maintenance, live := needsMaintenance(v), v.LiveInstall
 		body.Res.Returnval = append(body.Res.Returnval, types.SoftwarePackage{
-			Name: v.Name, Version: v.Version, Type: "bootbank", Vendor: v.Vendor, AcceptanceLevel: levels[rank(v.AcceptanceLevel)].api,
-			Summary: v.Summary, Description: v.Summary, MaintenanceModeRequired: &maintenance,
-			Capability: types.SoftwarePackageCapability{LiveInstallAllowed: &live, LiveRemoveAllowed: &live, StatelessReady: types.NewBool(true), Overlay: types.NewBool(false)},
-			Payload:    []string{v.Name},
+			Name: v.Name, Version: v.Version, Type: "bootbank", Vendor: v.Vendor,
+			AcceptanceLevel: levels[rank(v.AcceptanceLevel)].api,
+			Summary:         v.Summary, Description: v.Summary, MaintenanceModeRequired: &maintenance,
+			Capability: types.SoftwarePackageCapability{LiveInstallAllowed: &live, LiveRemoveAllowed: &live,
+				StatelessReady: types.NewBool(true), Overlay: types.NewBool(false)},
+			Payload: []string{v.Name},
 		})
 	}
 	return body
 }
 
 // HostImageConfigGetAcceptance is the host's acceptance level.
-func (m *imageConfigManager) HostImageConfigGetAcceptance(ctx *simulator.Context, _ *types.HostImageConfigGetAcceptance) soap.HasFault {
+func (m *imageConfigManager) HostImageConfigGetAcceptance(
+	ctx *simulator.Context, _ *types.HostImageConfigGetAcceptance,
+) soap.HasFault {
 	body := new(methods.HostImageConfigGetAcceptanceBody)
 	if body.Fault_ = m.software.host.Unreachable(ctx); body.Fault_ != nil {
 		return body
@@ -52,7 +58,9 @@ func (m *imageConfigManager) HostImageConfigGetAcceptance(ctx *simulator.Context
 }
 
 // UpdateHostImageAcceptanceLevel changes the host's acceptance level.
-func (m *imageConfigManager) UpdateHostImageAcceptanceLevel(ctx *simulator.Context, req *types.UpdateHostImageAcceptanceLevel) soap.HasFault {
+func (m *imageConfigManager) UpdateHostImageAcceptanceLevel(
+	ctx *simulator.Context, req *types.UpdateHostImageAcceptanceLevel,
+) soap.HasFault {
 	body := new(methods.UpdateHostImageAcceptanceLevelBody)
 	if body.Fault_ = m.software.host.Unreachable(ctx); body.Fault_ != nil {
 		return body
@@ -85,7 +93,9 @@ func (s *System) accept(level string) string {
 // HostImageConfigGetProfile names the host's image profile.
 func (m *imageConfigManager) HostImageConfigGetProfile(*types.HostImageConfigGetProfile) soap.HasFault {
 	name, vendor := m.software.profile()
-	return &methods.HostImageConfigGetProfileBody{Res: &types.HostImageConfigGetProfileResponse{Returnval: types.HostImageProfileSummary{Name: name, Vendor: vendor}}}
+	return &methods.HostImageConfigGetProfileBody{
+		Res: &types.HostImageConfigGetProfileResponse{
+			Returnval: types.HostImageProfileSummary{Name: name, Vendor: vendor}}}
 }
 
 // InstallDate is the day the host was installed.
@@ -103,7 +113,8 @@ func (s *System) profile() (name, vendor string) {
 
 func (s *System) profileGet(*simulator.Context, esxcli.Values) (*esxcli.Response, *esxcli.Error) {
 	name, vendor := s.profile()
-	return esxcli.Rows("ImageProfile", esxcli.Record("Name", name, "Vendor", vendor, "AcceptanceLevel", "PartnerSupported")), nil
+	return esxcli.Rows("ImageProfile",
+		esxcli.Record("Name", name, "Vendor", vendor, "AcceptanceLevel", "PartnerSupported")), nil
 }
 
 func (s *System) acceptanceGet(*simulator.Context, esxcli.Values) (*esxcli.Response, *esxcli.Error) {
@@ -118,7 +129,10 @@ func (s *System) acceptanceSet(_ *simulator.Context, a esxcli.Values) (*esxcli.R
 		return nil, esxcli.Errorf("Invalid data constraint for parameter 'level'.")
 	}
 	if vib := s.accept(level); vib != "" {
-		return nil, &esxcli.Error{Lines: []string{"[AcceptanceConfigError]", "VIB " + vib + " has a lower acceptance level than " + level + ".", seeLog}}
+		return nil,
+			&esxcli.Error{Lines: []string{"[AcceptanceConfigError]",
+				"VIB " + vib + " has a lower acceptance level than " + level + ".", seeLog}}
 	}
-	return &esxcli.Response{Kind: "string", String: "Host acceptance level changed to '" + levels[rank(level)].vib + "'."}, nil
+	return &esxcli.Response{Kind: "string",
+		String: "Host acceptance level changed to '" + levels[rank(level)].vib + "'."}, nil
 }

@@ -23,7 +23,8 @@ type image map[string]datacentre.VIB
 
 // levels are the acceptance levels from strict to lax: as a VIB says them, as the API says them.
 var levels = []struct{ vib, api string }{
-	{"VMwareCertified", "vmware_certified"}, {"VMwareAccepted", "vmware_accepted"}, {"PartnerSupported", "partner"}, {"CommunitySupported", "community"},
+	{"VMwareCertified", "vmware_certified"}, {"VMwareAccepted", "vmware_accepted"}, {"PartnerSupported", "partner"},
+	{"CommunitySupported", "community"},
 }
 
 // rank is a level's place, from strict to lax; -1 for none.
@@ -55,7 +56,9 @@ type System struct {
 }
 
 // New installs the base packages, the drivers and the description's packages.
-func New(ctx *simulator.Context, h *host.Host, cli *esxcli.Executer, modules *modules.System, pci *pci.System) *System {
+func New(
+	ctx *simulator.Context, h *host.Host, cli *esxcli.Executer, modules *modules.System, pci *pci.System,
+) *System {
 	s := &System{host: h, modules: modules, pci: pci, image: image{}, acceptance: h.Spec.AcceptanceLevel}
 	for _, v := range append(s.baseVIBs(), h.Spec.VIBs...) {
 		v.AcceptanceLevel = vcsim.OrText(v.AcceptanceLevel, "VMwareAccepted")
@@ -76,11 +79,14 @@ func (s *System) baseVIBs() []datacentre.VIB {
 	desc := s.host.Sim.Description
 	build := desc.Version + "-0.0." + desc.Build
 	list := []datacentre.VIB{
-		{Name: "esx-base", Version: build, Vendor: "VMware", AcceptanceLevel: "VMwareCertified", Summary: "ESXi base system", Component: "ESXi", ComponentTitle: "ESXi"},
-		{Name: "esx-ui", Version: "2.18.0-23593406", Vendor: "VMware", AcceptanceLevel: "VMwareCertified", Summary: "VMware Host Client", LiveInstall: true, MaintenanceRequired: &no},
+		{Name: "esx-base", Version: build, Vendor: "VMware", AcceptanceLevel: "VMwareCertified",
+			Summary: "ESXi base system", Component: "ESXi", ComponentTitle: "ESXi"},
+		{Name: "esx-ui", Version: "2.18.0-23593406", Vendor: "VMware", AcceptanceLevel: "VMwareCertified",
+			Summary: "VMware Host Client", LiveInstall: true, MaintenanceRequired: &no},
 	}
 	for _, m := range s.modules.List() {
-		list = append(list, datacentre.VIB{Name: strings.ReplaceAll(m.Name, "_", "-"), Version: m.Version + "-1vmw.803.0.0.24022510", Vendor: "VMW",
+		list = append(list, datacentre.VIB{Name: strings.ReplaceAll(m.Name, "_", "-"),
+			Version: m.Version + "-1vmw.803.0.0.24022510", Vendor: "VMW",
 			AcceptanceLevel: "VMwareCertified", Summary: m.Name + " driver"})
 	}
 	return list

@@ -27,8 +27,9 @@ type outcome struct {
 }
 
 const (
-	saidDone    = "Operation finished successfully."
-	saidReboot  = "The update completed successfully, but the system needs to be rebooted for the changes to be effective."
+	saidDone   = "Operation finished successfully."
+	saidReboot = "The update completed successfully, but the system needs to be rebooted for the changes to be " +
+		"effective."
 	saidNothing = "Host is not changed."
 	saidDryRun  = "Dryrun only, host not changed. The following installers will be applied: [BootBankInstaller]"
 	seeLog      = "Please refer to the log file for more details."
@@ -38,7 +39,8 @@ func (t *transaction) empty() bool { return len(t.install)+len(t.remove) == 0 }
 
 // live says whether the transaction takes effect without a reboot.
 func (t *transaction) live() bool {
-	return !t.noLiveInstall && !slices.ContainsFunc(append(slices.Clone(t.install), t.remove...), func(v datacentre.VIB) bool { return !v.LiveInstall })
+	return !t.noLiveInstall && !slices.ContainsFunc(append(slices.Clone(t.install), t.remove...),
+		func(v datacentre.VIB) bool { return !v.LiveInstall })
 }
 
 // commit checks a transaction and carries it out, unless it is a dry run.
@@ -98,11 +100,13 @@ func (s *System) refuseTransaction(ctx *simulator.Context, t *transaction) *esxc
 	}
 	if maintenance && !t.dryRun && !s.host.Runtime(ctx).InMaintenanceMode && !(t.pretendMaintenance && t.live()) {
 		return &esxcli.Error{Lines: []string{"[MaintenanceModeError]",
-			"MaintenanceMode is required to remove: [" + strings.Join(removes, ", ") + "]; install: [" + strings.Join(installs, ", ") + "].", seeLog}}
+			"MaintenanceMode is required to remove: [" + strings.Join(removes, ", ") + "]; install: [" + strings.Join(
+				installs, ", ") + "].", seeLog}}
 	}
 	if slices.ContainsFunc(t.install, func(v datacentre.VIB) bool { return isGPUDriver.MatchString(v.Name) }) {
 		if gpu := s.pci.GPUInPassthrough(); gpu != "" {
-			return &esxcli.Error{Lines: []string{"[InstallationError]", "GPU " + gpu + " is in DirectPath I/O passthrough, the driver cannot be installed.", seeLog}}
+			return &esxcli.Error{Lines: []string{"[InstallationError]",
+				"GPU " + gpu + " is in DirectPath I/O passthrough, the driver cannot be installed.", seeLog}}
 		}
 	}
 	return nil
@@ -117,8 +121,10 @@ func (s *System) refuseAcceptance(t *transaction) *esxcli.Error {
 	s.mu.Unlock()
 	for _, v := range t.install {
 		if rank(v.AcceptanceLevel) > rank(host) {
+			is, wants := levels[rank(v.AcceptanceLevel)].api, levels[rank(host)].api
 			return &esxcli.Error{Lines: []string{"[AcceptanceConfigError]",
-				"VIB " + id(v) + "'s acceptance level is " + levels[rank(v.AcceptanceLevel)].api + ", which is not compliant with the ImageProfile acceptance level " + levels[rank(host)].api + ".",
+				"VIB " + id(v) + "'s acceptance level is " + is +
+					", which is not compliant with the ImageProfile acceptance level " + wants + ".",
 				"To change the host acceptance level, use the 'esxcli software acceptance set' command.", seeLog}}
 		}
 	}

@@ -10,7 +10,8 @@ import (
 )
 
 func (s *System) vibCommands() map[string]esxcli.Command {
-	install := []string{"depot", "dryrun", "force", "maintenancemode", "noliveinstall", "nosigcheck", "proxy", "vibname", "viburl"}
+	install := []string{"depot", "dryrun", "force", "maintenancemode", "noliveinstall", "nosigcheck", "proxy",
+		"vibname", "viburl"}
 	remove := []string{"dryrun", "force", "maintenancemode", "noliveinstall", "vibname"}
 	return map[string]esxcli.Command{
 		"software.vib.install":    {Params: install, Run: s.vibInstall, Deaf: dry(s.vibInstall)},
@@ -50,7 +51,8 @@ func (s *System) base() image {
 
 func options(a esxcli.Values) transaction {
 	is := func(name string) bool { return a.Value(name) == "true" }
-	return transaction{dryRun: is("dryrun"), force: is("force"), noLiveInstall: is("noliveinstall"), noSigCheck: is("nosigcheck"), pretendMaintenance: is("maintenancemode")}
+	return transaction{dryRun: is("dryrun"), force: is("force"), noLiveInstall: is("noliveinstall"),
+		noSigCheck: is("nosigcheck"), pretendMaintenance: is("maintenancemode")}
 }
 
 func (s *System) vibInstall(ctx *simulator.Context, a esxcli.Values) (*esxcli.Response, *esxcli.Error) {
@@ -101,9 +103,15 @@ func (s *System) offered(a esxcli.Values) ([]datacentre.VIB, *esxcli.Error) {
 		vibs, ok := s.depot(url)
 		switch {
 		case !ok:
-			return nil, &esxcli.Error{Lines: []string{"[VibDownloadError]", "('" + url + "', '', \"[Errno 2] No such file or directory: '" + url + "'\")", "url = " + url, seeLog}}
+			return nil,
+				&esxcli.Error{
+					Lines: []string{"[VibDownloadError]",
+						"('" + url + "', '', \"[Errno 2] No such file or directory: '" + url + "'\")", "url = " + url,
+						seeLog}}
 		case !strings.HasSuffix(url, ".vib"):
-			return nil, &esxcli.Error{Lines: []string{"[VibFormatError]", "('" + url + "', 'Could not unpack VIB: not an AR archive')", "filename = " + url, seeLog}}
+			return nil,
+				&esxcli.Error{Lines: []string{"[VibFormatError]",
+					"('" + url + "', 'Could not unpack VIB: not an AR archive')", "filename = " + url, seeLog}}
 		}
 		out = append(out, vibs...)
 	}
@@ -129,9 +137,11 @@ func (s *System) readDepot(path string) ([]datacentre.VIB, *esxcli.Error) {
 		why = "[Errno 2] No such file or directory: '" + path + "'"
 	}
 	if why != "" {
+		index := "zip:" + path + "?index.xml"
 		return nil, &esxcli.Error{Lines: []string{"[MetadataDownloadError]",
-			"Could not download from depot at zip:" + path + "?index.xml, skipping (('zip:" + path + "?index.xml', '', \"Error extracting index.xml from " + path + ": " + why + "\"))",
-			"url = zip:" + path + "?index.xml", seeLog}}
+			"Could not download from depot at " + index + ", skipping (('" + index + "', '', " +
+				"\"Error extracting index.xml from " + path + ": " + why + "\"))",
+			"url = " + index, seeLog}}
 	}
 	return vibs, nil
 }
@@ -158,7 +168,8 @@ func chosen(offered []datacentre.VIB, names []string) ([]datacentre.VIB, *esxcli
 }
 
 func noMatch(search string) *esxcli.Error {
-	return &esxcli.Error{Lines: []string{"[NoMatchError]", "No VIB matching VIB search specification '" + search + "'.", "id = " + search, seeLog}}
+	return &esxcli.Error{Lines: []string{"[NoMatchError]",
+		"No VIB matching VIB search specification '" + search + "'.", "id = " + search, seeLog}}
 }
 
 func (s *System) vibRemove(ctx *simulator.Context, a esxcli.Values) (*esxcli.Response, *esxcli.Error) {
@@ -180,7 +191,8 @@ func (s *System) vibRemove(ctx *simulator.Context, a esxcli.Values) (*esxcli.Res
 // result is the struct that install, update, remove and apply answer.
 func (t *transaction) result(kind, things string, done outcome, name func(datacentre.VIB) string) *esxcli.Response {
 	v := esxcli.Record("Message", done.message, "RebootRequired", esxcli.Truth(done.rebootRequired))
-	for field, list := range map[string][]datacentre.VIB{"Installed": t.install, "Removed": t.remove, "Skipped": t.skip} {
+	for field, list := range map[string][]datacentre.VIB{"Installed": t.install, "Removed": t.remove,
+		"Skipped": t.skip} {
 		for _, p := range list {
 			v[things+field] = append(v[things+field], name(p))
 		}
@@ -200,7 +212,8 @@ func (s *System) shown(a esxcli.Values) image {
 func (s *System) vibList(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *esxcli.Error) {
 	out := esxcli.Rows("SummaryExt")
 	for _, v := range s.shown(a).sorted() {
-		out.Values = append(out.Values, esxcli.Record("AcceptanceLevel", v.AcceptanceLevel, "ID", id(v), "InstallDate", InstallDate, "Name", v.Name,
+		out.Values = append(out.Values, esxcli.Record("AcceptanceLevel", v.AcceptanceLevel, "ID", id(v),
+			"InstallDate", InstallDate, "Name", v.Name,
 			"Platforms", "host", "Status", "", "Vendor", v.Vendor, "Version", v.Version))
 	}
 	return out, nil
@@ -216,10 +229,14 @@ func (s *System) vibGet(_ *simulator.Context, a esxcli.Values) (*esxcli.Response
 	list, _ = chosen(list, a["vibname"]) // all are there
 	out := esxcli.Rows("VIBExt")
 	for _, v := range list {
-		out.Values = append(out.Values, esxcli.Record("AcceptanceLevel", v.AcceptanceLevel, "CreationDate", InstallDate, "Description", v.Summary, "ID", id(v),
-			"InstallDate", InstallDate, "LiveInstallAllowed", pyTruth(v.LiveInstall), "LiveRemoveAllowed", pyTruth(v.LiveInstall),
-			"MaintenanceModeRequired", pyTruth(needsMaintenance(v)), "Name", v.Name, "Overlay", "False", "Payloads", v.Name, "Platforms", "host",
-			"StatelessReady", "True", "Status", "", "Summary", v.Summary, "Type", "bootbank", "Vendor", v.Vendor, "Version", v.Version))
+		out.Values = append(out.Values, esxcli.Record("AcceptanceLevel", v.AcceptanceLevel,
+			"CreationDate", InstallDate, "Description", v.Summary, "ID", id(v),
+			"InstallDate", InstallDate, "LiveInstallAllowed", pyTruth(v.LiveInstall),
+			"LiveRemoveAllowed", pyTruth(v.LiveInstall),
+			"MaintenanceModeRequired", pyTruth(needsMaintenance(v)), "Name", v.Name, "Overlay", "False",
+			"Payloads", v.Name, "Platforms", "host",
+			"StatelessReady", "True", "Status", "", "Summary", v.Summary, "Type", "bootbank", "Vendor", v.Vendor,
+			"Version", v.Version))
 	}
 	return out, nil
 }
