@@ -1,0 +1,227 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Roles and playbooks keep the rules of YAML, and each rule sees what breaks it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests import yaml_rules
+from tests.yaml_rules import RULES, Files
+
+ROOT = Path(__file__).parents[2]
+TASKS, VARS = "roles/thing/tasks/main.yml", "roles/thing/vars/main.yml"
+# Files that still break a rule. A file is removed from here once it keeps the rule; none is added.
+OPEN: dict[str, set[str]] = {
+    "short_expressions": {
+        "playbooks/guests.yml",
+        "roles/container_runtime/vars/main.yml",
+        "roles/cuda/vars/main.yml",
+        "roles/gpu_driver/tasks/prove.yml",
+        "roles/horovod/tasks/compile.yml",
+        "roles/horovod/tasks/install.yml",
+        "roles/horovod/vars/main.yml",
+        "roles/node/vars/main.yml",
+        "roles/openmpi/vars/main.yml",
+        "roles/rdma/tasks/prove.yml",
+        "roles/report/tasks/read.yml",
+        "roles/training/defaults/main.yml",
+        "roles/training/meta/argument_specs.yml",
+        "roles/training/tasks/begin.yml",
+        "roles/training/tasks/judge.yml",
+        "roles/training/vars/main.yml",
+        "roles/vmotion_test/tasks/guests.yml",
+    },
+    "no_composed_sentences": {
+        "playbooks/guests.yml",
+        "roles/container_runtime/tasks/back.yml",
+        "roles/container_runtime/tasks/refuse.yml",
+        "roles/evidence/tasks/main.yml",
+        "roles/horovod/vars/main.yml",
+        "roles/node/vars/main.yml",
+        "roles/openmpi/vars/main.yml",
+        "roles/rdma/tasks/prove.yml",
+        "roles/teardown/tasks/away.yml",
+        "roles/teardown/tasks/main.yml",
+        "roles/training/tasks/follow.yml",
+        "roles/vmotion_test/tasks/plan.yml",
+    },
+    "names_without_pronouns": {
+        "playbooks/account.yml",
+        "playbooks/vmotion_test.yml",
+        "roles/audit/tasks/keep.yml",
+        "roles/audit/tasks/main.yml",
+        "roles/container_runtime/tasks/back.yml",
+        "roles/container_runtime/tasks/gpus.yml",
+        "roles/container_runtime/tasks/image.yml",
+        "roles/container_runtime/tasks/main.yml",
+        "roles/container_runtime/tasks/prove.yml",
+        "roles/container_runtime/tasks/read.yml",
+        "roles/container_runtime/tasks/settings.yml",
+        "roles/cuda/tasks/main.yml",
+        "roles/cuda/tasks/prove.yml",
+        "roles/esxi_host/tasks/stage.yml",
+        "roles/evidence/tasks/main.yml",
+        "roles/fabric/tasks/restore.yml",
+        "roles/fabric/tasks/shared.yml",
+        "roles/gpu_driver/tasks/licence.yml",
+        "roles/gpu_driver/tasks/main.yml",
+        "roles/gpu_driver/tasks/nouveau.yml",
+        "roles/gpu_driver/tasks/persistence.yml",
+        "roles/gpu_driver/tasks/prove.yml",
+        "roles/gpu_driver/tasks/refuse.yml",
+        "roles/gpu_driver/tasks/runfile.yml",
+        "roles/horovod/tasks/build.yml",
+        "roles/horovod/tasks/compile.yml",
+        "roles/horovod/tasks/environment.yml",
+        "roles/horovod/tasks/framework.yml",
+        "roles/horovod/tasks/install.yml",
+        "roles/horovod/tasks/keep.yml",
+        "roles/horovod/tasks/main.yml",
+        "roles/horovod/tasks/patch.yml",
+        "roles/horovod/tasks/wheel.yml",
+        "roles/node/tasks/main.yml",
+        "roles/node/tasks/prove.yml",
+        "roles/node/tasks/user.yml",
+        "roles/openmpi/tasks/build.yml",
+        "roles/openmpi/tasks/main.yml",
+        "roles/openmpi/tasks/prove.yml",
+        "roles/openmpi/tasks/source.yml",
+        "roles/openmpi/tasks/wheel.yml",
+        "roles/packages/tasks/apt.yml",
+        "roles/packages/tasks/hold.yml",
+        "roles/packages/tasks/main.yml",
+        "roles/proof/tasks/main.yml",
+        "roles/rdma/tasks/main.yml",
+        "roles/rdma/tasks/prove.yml",
+        "roles/rdma/tasks/ring.yml",
+        "roles/report/tasks/read.yml",
+        "roles/report/tasks/vmotion.yml",
+        "roles/repositories/tasks/keys.yml",
+        "roles/repositories/tasks/main.yml",
+        "roles/repositories/tasks/prove_apt.yml",
+        "roles/repositories/tasks/prove_dnf.yml",
+        "roles/rollback/tasks/main.yml",
+        "roles/teardown/tasks/main.yml",
+        "roles/training/tasks/follow.yml",
+        "roles/training/tasks/judge.yml",
+        "roles/training/tasks/result.yml",
+        "roles/training/tasks/run.yml",
+        "roles/training/tasks/start.yml",
+        "roles/training/tasks/tf_cnn.yml",
+        "roles/vmotion_test/tasks/canary.yml",
+        "roles/vmotion_test/tasks/carry_out.yml",
+        "roles/vmotion_test/tasks/end.yml",
+        "roles/vmotion_test/tasks/guests.yml",
+        "roles/vmotion_test/tasks/job.yml",
+        "roles/vmotion_test/tasks/main.yml",
+        "roles/vmotion_test/tasks/move.yml",
+        "roles/vmotion_test/tasks/outlast.yml",
+        "roles/vmotion_test/tasks/rounds.yml",
+        "roles/vmotion_test/tasks/transport.yml",
+        "roles/vmotion_test/tasks/warm.yml",
+        "roles/worker/tasks/absent.yml",
+        "roles/worker/tasks/build.yml",
+        "roles/worker/tasks/main.yml",
+        "roles/worker/tasks/plan.yml",
+        "roles/worker/tasks/present.yml",
+        "roles/worker/tasks/prove.yml",
+    },
+}
+# Files that keep every rule.
+GOOD = {
+    TASKS: "- name: Show the plan\n  ansible.builtin.debug:\n    msg: The plan of {{ cluster }} has {{ n }} steps.\n",
+    VARS: "__thing_words: \"{{ {'a': {'b': 1}} | combine(more) }}\"\n__thing_text: Nothing is put into this text.\n",
+    "roles/thing/templates/thing.j2": "# {{ ansible_managed }}\n{% if a %}\n{{ a }}\n{% endif %}\n",
+    "playbooks/thing.yml": "- name: Do the work\n  hosts: all\n  tasks: [{name: Read the state, ping: }]\n",
+}
+LONG = " + ".join(["value"] * 26)
+# rule, file, what it holds instead, words of the sentence that must come
+BREACHES = [
+    ("short_expressions", VARS, f'a: "{{{{ {LONG} }}}}"\n', "205 characters in one expression"),
+    ("short_expressions", VARS, f"a:\n  - b: >-\n      x {{{{ {LONG} }}}} y\n", "205 characters"),
+    ("short_expressions", TASKS, f"- name: Go\n  when: [{LONG}]\n", "205 characters"),
+    ("short_expressions", TASKS, f"- name: Go\n  block:\n    - name: On\n      until: {LONG}\n", "205 characters"),
+    (
+        "short_expressions",
+        "roles/thing/templates/thing.j2",
+        f"{{% if {LONG} %}}x{{% endif %}}",
+        "in one expression: if value",
+    ),
+    ("short_expressions", "playbooks/thing.yml", f"- vars:\n    a: '{{{{ {LONG} }}}}'\n", "playbooks/thing.yml: 205"),
+    (
+        "no_composed_sentences",
+        TASKS,
+        "- name: Go\n  fail:\n    msg: \"It {{ 'is not as it was' if a else 'is' }}.\"\n",
+        "a sentence in an expression: is not as it was",
+    ),
+    ("no_composed_sentences", VARS, "a: \"{{ ['The node has no card.'] if a else [] }}\"\n", "The node has no card."),
+    (
+        "no_composed_sentences",
+        VARS,
+        'a: [{b: "The node {{ n }} has no such card."}]\n',
+        "a sentence in a variable: The node",
+    ),
+    (
+        "no_composed_sentences",
+        TASKS,
+        '- name: Go\n  vars:\n    a: "{{ n }} has no such card."\n',
+        "in a variable: has no such",
+    ),
+    (
+        "no_composed_sentences",
+        TASKS,
+        '- name: Go\n  rescue:\n    - name: Keep\n      ansible.builtin.set_fact: {a: "{{ n }} has no such card."}\n',
+        "in a variable: has no such card.",
+    ),
+    ("names_without_pronouns", TASKS, "- name: Show it\n", "the name 'Show it' has a pronoun"),
+    ("names_without_pronouns", TASKS, "- name: Go\n  block:\n    - name: Forget them\n", "the name 'Forget them'"),
+    (
+        "names_without_pronouns",
+        "playbooks/thing.yml",
+        "- tasks:\n    - name: Keep what they told\n",
+        "'Keep what they told'",
+    ),
+]
+
+
+def build(root: Path, files: dict[str, str]) -> Files:
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return Files(root)
+
+
+@pytest.fixture(scope="module")
+def files() -> Files:
+    return Files(ROOT)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_roles_and_playbooks_keep(rule: yaml_rules.Rule, files: Files) -> None:
+    still_open = OPEN.get(rule.__name__, set())
+    assert [breach for breach in rule(files) if breach.split(":", 1)[0] not in still_open] == []
+
+
+def test_the_rules_look_at_something(files: Files) -> None:
+    names = {file.name for file in files.all}
+    assert {"playbooks/guests.yml", "roles/openmpi/vars/main.yml", "roles/openmpi/templates/hostfile.j2"} <= names
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_files_that_keep_all_rules_pass(rule: yaml_rules.Rule, tmp_path: Path) -> None:
+    assert list(rule(build(tmp_path, GOOD))) == []
+
+
+@pytest.mark.parametrize(("rule", "file", "text", "words"), BREACHES)
+def test_a_breach_is_seen(rule: str, file: str, text: str, words: str, tmp_path: Path) -> None:
+    breaches = list(getattr(yaml_rules, rule)(build(tmp_path, {**GOOD, file: text})))
+    assert len(breaches) == 1
+    assert words in breaches[0]
+
+
+def test_every_rule_has_a_breach() -> None:
+    assert {rule for rule, *_rest in BREACHES} == {rule.__name__ for rule in RULES}

@@ -1,0 +1,152 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The rules of roles and playbooks, read from their YAML and templates: each rule yields a sentence for each breach."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import yaml
+from jinja2 import Environment
+
+FOLDERS = ("roles", "playbooks")
+# Keywords whose text is an expression without braces.
+BARE = {"when", "that", "until", "failed_when", "changed_when"}
+BLOCKS = ("block", "rescue", "always")
+PLAY_PARTS = ("pre_tasks", "tasks", "post_tasks", "handlers")
+LONGEST_EXPRESSION = 200
+# Words in a row that a name, an option or a pattern does not have, and a sentence does.
+SENTENCE = re.compile(r"(?:\b[A-Za-z][a-z']+,? ){3}[a-z']{2,}")
+PRONOUN = re.compile(r"\b(it|itself|they|them|themselves)\b", re.IGNORECASE)
+# The one in C where PyYAML was built with it: it is five times as fast.
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+LEXER = Environment(autoescape=True)
+ENDS = {"variable_begin": "variable_end", "block_begin": "block_end"}
+
+
+class File:
+    """One file of YAML or one template."""
+
+    def __init__(self, root: Path, path: Path) -> None:
+        self.path, self.name = path, path.relative_to(root).as_posix()
+
+    @cached_property
+    def document(self) -> Any:
+        """The content of a file of YAML; the text of a template."""
+        text = self.path.read_text(encoding="utf-8")
+        return yaml.load(text, Loader=LOADER) if self.path.suffix == ".yml" else text
+
+    @property
+    def holds_variables(self) -> bool:
+        return self.path.parent.name in {"vars", "defaults"}
+
+
+class Files:
+    """The files that the rules look at."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    @cached_property
+    def all(self) -> list[File]:
+        paths = [path for folder in FOLDERS for path in sorted((self.root / folder).rglob("*"))]
+        return [File(self.root, path) for path in paths if path.suffix in {".yml", ".j2"}]
+
+
+def expressions(value: Any, bare: bool = False) -> Iterator[str]:
+    """Every Jinja expression and statement below a value, as folded YAML gives it."""
+    if isinstance(value, dict):
+        for key, below in value.items():
+            yield from expressions(below, key in BARE)
+    elif isinstance(value, list):
+        for below in value:
+            yield from expressions(below, bare)
+    elif isinstance(value, str):
+        yield from [value] if bare else _inside(value) if "{" in value else []
+
+
+def _inside(text: str) -> Iterator[str]:
+    """The expressions and statements of a text, without their braces."""
+    parts: list[str] | None = None
+    for _line, kind, token in LEXER.lex(text):
+        if kind in ENDS:
+            parts = []
+        elif kind in ENDS.values() and parts is not None:
+            yield "".join(parts).strip()
+            parts = None
+        elif parts is not None:
+            parts.append(token)
+
+
+def tasks_of(document: Any) -> Iterator[dict[str, Any]]:
+    """Every task and play of a file, those in blocks too."""
+    for task in document if isinstance(document, list) else []:
+        if isinstance(task, dict):
+            yield task
+            for part in (*BLOCKS, *PLAY_PARTS):
+                yield from tasks_of(task.get(part))
+
+
+def variables_of(file: File) -> Iterator[Any]:
+    """What a file gives to variables: a file of variables as a whole, of tasks their vars and set_fact."""
+    if file.holds_variables:
+        yield file.document
+    for task in tasks_of(file.document):
+        yield task.get("vars")
+        yield task.get("ansible.builtin.set_fact")
+
+
+def literals(expression: str) -> Iterator[str]:
+    """The texts in quotes in an expression."""
+    tokens = LEXER.lex("{{ " + expression + " }}") if " " in expression else []
+    yield from (token[1:-1] for _line, kind, token in tokens if kind == "string")
+
+
+def plain(value: Any) -> Iterator[str]:
+    """Every text below a value that has an expression in it, without its expressions."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        for below in value:
+            yield from plain(below)
+    elif isinstance(value, str) and "{{" in value:
+        yield "".join(token for _line, kind, token in LEXER.lex(value) if kind == "data")
+
+
+def short_expressions(files: Files) -> Iterator[str]:
+    """No Jinja expression is long: what decides so much belongs into a module."""
+    for file in files.all:
+        for expression in expressions(file.document):
+            if len(expression) > LONGEST_EXPRESSION:
+                yield f"{file.name}: {len(expression)} characters in one expression: {expression[:60]}"
+
+
+def no_composed_sentences(files: Files) -> Iterator[str]:
+    """No expression chooses or joins the words of a sentence, and no variable holds one with values put in."""
+    for file in files.all:
+        for expression in expressions(file.document):
+            yield from (
+                f"{file.name}: a sentence in an expression: {text}" for text in _sentences(literals(expression))
+            )
+        for value in variables_of(file):
+            yield from (f"{file.name}: a sentence in a variable: {text}" for text in _sentences(plain(value)))
+
+
+def _sentences(texts: Iterator[str]) -> Iterator[str]:
+    return (text.strip() for text in texts if SENTENCE.search(text))
+
+
+def names_without_pronouns(files: Files) -> Iterator[str]:
+    """A task names its object, because its name is read alone."""
+    for file in files.all:
+        for task in tasks_of(file.document):
+            if PRONOUN.search(str(task.get("name", ""))):
+                yield f"{file.name}: the name {task['name']!r} has a pronoun"
+
+
+Rule = Callable[[Files], Iterator[str]]
+RULES: tuple[Rule, ...] = (short_expressions, no_composed_sentences, names_without_pronouns)
