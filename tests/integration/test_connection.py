@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -65,6 +67,31 @@ def test_the_password_never_stands_in_the_output_of_ansible(ansible: Ansible) ->
     shown = ansible.adhoc("esxi_kernel_module", check=True, cluster="gpu", **DESIRED)
     assert shown.rc == 0, shown.out
     assert PASSWORD not in shown.out
+
+
+def test_playbooks_take_the_connection_from_variables_before_the_environment(
+    vcenter: Simulator, ansible_for: Callable[..., Ansible], tmp_path: Path
+) -> None:
+    nobody = dict.fromkeys(("VMWARE_HOST", "VMWARE_USER", "VMWARE_PASSWORD", "VMWARE_CA_PATH"), "nobody")
+    given = {f"vsphere_{option}": value for option, value in vcenter.connection.items()}
+    local = {"ansible_connection": "local", "ansible_python_interpreter": "{{ ansible_playbook_python }}"}
+    inventory = tmp_path / "inventory.json"
+    inventory.write_text(json.dumps({"clusters": {"hosts": {"gpu": {**local, **given}}}}))
+    connected = ansible_for(vcenter, **nobody).playbook("playbooks/account.yml", "-i", str(inventory), "-vvv")
+    assert connected.rc == 0, connected.out
+    assert "changed=1" in connected.out and PASSWORD not in connected.out
+
+
+def test_playbooks_leave_to_the_environment_what_no_variable_gives(
+    vcenter: Simulator, ansible_for: Callable[..., Ansible], tmp_path: Path
+) -> None:
+    inventory = tmp_path / "inventory.json"
+    local = {"ansible_connection": "local", "ansible_python_interpreter": "{{ ansible_playbook_python }}"}
+    inventory.write_text(json.dumps({"clusters": {"hosts": {"gpu": {**local, "vsphere_timeout": 30}}}}))
+    ansible = ansible_for(vcenter, VMWARE_TIMEOUT="nonsense", VMWARE_PROXY="", VMWARE_TLS_FINGERPRINT="")
+    connected = ansible.playbook("playbooks/account.yml", "-i", str(inventory), "-vvv")
+    assert connected.rc == 0, connected.out
+    assert "changed=1" in connected.out and PASSWORD not in connected.out
 
 
 def test_a_server_that_is_not_there_is_unreachable(ansible: Ansible) -> None:
