@@ -1,19 +1,23 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The virtual machines on some hosts, as plain data: whose they are, and what ties them to their host."""
+"""What virtual machines hold of their hosts, what ties them to those, and whose they are, as plain data."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from ..logic.hosts.evacuation import Vm
+from ..logic.hosts.evacuation import HOT_MIGRATE, Vm
 from ..vsphere import custom_fields
+from ..vsphere.options import extra_config, is_on, vcenter_option
 from ..vsphere.properties import id_of, read_many
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
+from . import pci
 
+DEVICES, RESERVED_MB = "config.hardware.device", "config.memoryAllocation.reservation"
 PATHS = (
     "name",
     "runtime.host",
@@ -21,15 +25,32 @@ PATHS = (
     "parent",
     "resourcePool",
     "config.annotation",
-    "config.hardware.device",
-    "config.memoryAllocation.reservation",
+    DEVICES,
+    RESERVED_MB,
     "availableField",
     "customValue",
 )
 OWNER_LINE = re.compile(r"^\s*owner\s*[:=]\s*(?P<owner>.+?)\s*$", re.IGNORECASE | re.MULTILINE)
 LONGEST_OWNER = 80
-# With one of these a virtual GPU cannot be moved.
-_TIES = re.compile(r"^pciPassthru\d+\.cfg\.enable_(?P<what>uvm|debugging|profiling)$")
+# Settings of the GPU's plugin with which NVIDIA's driver does not move a virtual GPU.
+_PLUGIN_FLAG = re.compile(r"^pciPassthru\d+\.cfg\.enable_(uvm|debugging|profiling)$")
+
+
+@dataclass(frozen=True)
+class Passed:
+    """A PCI device of its host that a virtual machine has as a whole.
+
+    ``address`` is empty where any device of the ``kinds`` will do and the host has not given one yet.
+    """
+
+    address: str
+    kinds: tuple[str, ...] = ()
+    label: str = ""
+    nvidia: bool = False
+    any_of_kind: bool = False
+
+    def __str__(self) -> str:
+        return f"PCI device {self.address or ' '.join((*self.kinds, self.label)).strip()} in passthrough"
 
 
 def read(session: Session, refs: Sequence[Any], host_names: Mapping[str, str]) -> list[Vm]:
@@ -37,7 +58,8 @@ def read(session: Session, refs: Sequence[Any], host_names: Mapping[str, str]) -
     found = read_many(session, refs, PATHS)
     running = {key: one for key, one in found.items() if one.get("runtime.powerState") == "poweredOn"}
     named = names(session, [one.get(path) for one in running.values() for path in ("parent", "resourcePool")])
-    ties = _ties(session, [ref for ref in refs if vgpus(running.get(ref._moId, {}))])
+    # Only virtual GPUs have these settings: those of the others, which can be many, are not read.
+    settings = read_many(session, [ref for ref in refs if vgpus(running.get(ref._moId, {}))], ("config.extraConfig",))
     return [
         Vm(
             key=key,
@@ -47,11 +69,16 @@ def read(session: Session, refs: Sequence[Any], host_names: Mapping[str, str]) -
             pool=named.get(id_of(one.get("resourcePool")), ""),
             owner=owner_of(one),
             vgpus=vgpus(one),
-            fixed=(*_fixed(one), *ties.get(key, ())),
-            reserved_mb=int(one.get("config.memoryAllocation.reservation") or 0),
+            fixed=(*fixed(one), *_flags(settings.get(key, {}))),
+            reserved_mb=reserved_mb(one),
         )
         for key, one in running.items()
     ]
+
+
+def hot_migrate(session: Session) -> bool:
+    """Whether this vCenter moves virtual machines with a vGPU while they run; one without the option does not."""
+    return is_on(vcenter_option(session, HOT_MIGRATE))
 
 
 def owner_of(one: Mapping[str, Any]) -> str:
@@ -80,38 +107,57 @@ def names(session: Session, refs: Iterable[Any]) -> dict[str, str]:
     }
 
 
-def _ties(session: Session, refs: Sequence[Any]) -> dict[str, tuple[str, ...]]:
-    """The settings that tie virtual GPUs to their host."""
-    found = read_many(session, refs, ("config.extraConfig",))
-    return {
-        key: tuple(
-            f"{option.key}={option.value}"
-            for option in values.get("config.extraConfig") or []
-            if _TIES.match(option.key) and str(option.value) == "1"
-        )
-        for key, values in found.items()
-    }
+def reserved_mb(one: Mapping[str, Any]) -> int:
+    """The memory that a virtual machine has reserved."""
+    return int(one.get(RESERVED_MB) or 0)
 
 
 def vgpus(one: Mapping[str, Any]) -> tuple[str, ...]:
-    """The profiles of the virtual GPUs of a virtual machine."""
-    backings = [device.backing for device in _devices(one, vim.vm.device.VirtualPCIPassthrough)]
+    """The profiles of the virtual GPUs of a virtual machine, those within device groups too."""
+    backings = [device.backing for device in devices(one, vim.vm.device.VirtualPCIPassthrough)]
     vmiop = vim.vm.device.VirtualPCIPassthrough.VmiopBackingInfo
     return tuple(str(backing.vgpu) for backing in backings if isinstance(backing, vmiop))
 
 
-def _fixed(one: Mapping[str, Any]) -> tuple[str, ...]:
-    """Devices of the host itself, in words."""
+def passed(one: Mapping[str, Any]) -> list[Passed]:
+    """The PCI devices that a virtual machine has as a whole."""
+    found = (passed_of(device.backing) for device in devices(one, vim.vm.device.VirtualPCIPassthrough))
+    return [device for device in found if device]
+
+
+def passed_of(backing: Any) -> Passed | None:
+    """The device that a backing stands for; None for a virtual GPU."""
     kinds = vim.vm.device.VirtualPCIPassthrough
-    backings = [device.backing for device in _devices(one, kinds)]
-    passed = [str(backing.id) for backing in backings if isinstance(backing, kinds.DeviceBackingInfo)]
-    passed += [str(backing.assignedId) for backing in backings if isinstance(backing, kinds.DynamicBackingInfo)]
-    cards = _devices(one, vim.vm.device.VirtualSriovEthernetCard)
-    return (
-        *(f"PCI device {address} in passthrough" for address in passed),
-        *("an SR-IOV network card" for _nic in cards),
-    )
+    if isinstance(backing, kinds.DeviceBackingInfo):
+        return Passed(str(backing.id or "").lower(), nvidia=pci.is_nvidia(backing))
+    if isinstance(backing, kinds.DynamicBackingInfo):
+        allowed = backing.allowedDevice or []
+        return Passed(
+            address=str(backing.assignedId or "").lower(),
+            kinds=tuple(pci.kind_of(device) for device in allowed),
+            label=str(backing.customLabel or ""),
+            nvidia=any(pci.is_nvidia(device) for device in allowed),
+            any_of_kind=True,
+        )
+    return None
 
 
-def _devices(one: Mapping[str, Any], kind: Any) -> list[Any]:
-    return [device for device in one.get("config.hardware.device") or [] if isinstance(device, kind)]
+def fixed(one: Mapping[str, Any]) -> tuple[str, ...]:
+    """The devices, in words, with which a running virtual machine cannot move: those of the host itself."""
+    cards = devices(one, vim.vm.device.VirtualSriovEthernetCard)
+    return (*map(str, passed(one)), *("an SR-IOV network card" for _card in cards))
+
+
+def plugin_flags(extra: Mapping[str, str]) -> list[str]:
+    """The settings of the GPU's plugin that are on and keep a virtual GPU where it is."""
+    return sorted(key for key, value in extra.items() if _PLUGIN_FLAG.match(key) and is_on(value))
+
+
+def _flags(one: Mapping[str, Any]) -> tuple[str, ...]:
+    extra = extra_config(one.get("config.extraConfig"))
+    return tuple(f"{key}={extra[key]}" for key in plugin_flags(extra))
+
+
+def devices(one: Mapping[str, Any], kind: Any) -> list[Any]:
+    """The devices of a kind that a virtual machine has."""
+    return [device for device in one.get(DEVICES) or [] if isinstance(device, kind)]

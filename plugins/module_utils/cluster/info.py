@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from ..capacity import machines
+from ..capacity import hosts, machines
 from ..errors import NotFound
 from ..esxi import management
-from ..esxi.service import ownership, placements
+from ..esxi.service import ownership
 from ..logic.hosts import capacity
 from ..logic.hosts.evacuation import Vm
 from ..logic.hosts.lock import stamp
@@ -24,7 +24,8 @@ from .options import vcenter_options
 GATHER = ("clocks", "vms")
 CLUSTER_PATHS = ("name", "parent", "host", "configurationEx", "summary", "triggeredAlarmState")
 HOST_PATHS = (
-    *placements.HOST_PATHS,
+    "vm",
+    *hosts.PATHS,
     "config.dateTimeInfo",
     "config.product.version",
     "config.product.build",
@@ -109,7 +110,7 @@ class ClusterFacts:
 
     def _vms(self, *, everywhere: bool) -> list[Vm]:
         """The running virtual machines; without ``everywhere`` only on hosts that offer virtual GPUs."""
-        chosen = [host for host in self.hosts if everywhere or placements.offered(host.properties)]
+        chosen = [host for host in self.hosts if everywhere or hosts.offered(host.properties)]
         refs = [vm for host in chosen for vm in host["vm"] or []]
         return machines.read(self.session, refs, self.names)
 

@@ -14,6 +14,7 @@ from ..plan import Plan
 from ..vsphere import tasks
 from ..vsphere.faults import translating_faults
 from ..vsphere.fleet import find_cluster
+from ..vsphere.options import is_on, vcenter_option
 from ..vsphere.sdk import VmomiSupport, vim
 from ..vsphere.session import Session
 
@@ -21,18 +22,9 @@ RECONFIGURE_SECONDS = 300
 
 
 def vcenter_options(session: Session) -> dict[str, Any]:
-    """What concerns moves of virtual GPUs; None for an option that this vCenter does not know."""
-    return {HOT_MIGRATE: vcenter_option(session, HOT_MIGRATE)}
-
-
-def vcenter_option(session: Session, key: str) -> Any:
-    """One option of vCenter as it is typed there; None where it is not set or not known."""
-    with translating_faults(session.server, f"read its option {key}"):
-        try:
-            found = session.content.setting.QueryOptions(key)
-        except vim.fault.InvalidName:
-            return None
-    return next((one.value for one in found if one.key == key), None)
+    """The options of vCenter that concern moves of virtual GPUs; None for one that this vCenter does not know."""
+    value = vcenter_option(session, HOT_MIGRATE)
+    return {HOT_MIGRATE: None if value is None else is_on(value)}
 
 
 class _Shared:

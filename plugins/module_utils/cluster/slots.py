@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..esxi.service import placements
+from ..capacity import hosts as capacity
 from ..logic.hosts.evacuation import Vm
 from ..logic.placement.gpu_slots import Slots
 from ..vsphere.fleet import Host
@@ -15,13 +15,13 @@ from ..vsphere.fleet import Host
 
 def by_profile(hosts: Sequence[Host], vms: Sequence[Vm]) -> list[dict[str, Any]]:
     """One entry for each profile that a host in service offers."""
-    there = {host.name: _of_host(host, vms) for host in hosts if placements.in_service(host.properties)}
+    there = {host.name: _of_host(host, vms) for host in hosts if capacity.in_service(host.properties)}
     profiles = sorted({profile for slots in there.values() for profile in slots.offered})
     return [_profile(profile, there) for profile in profiles]
 
 
 def _of_host(host: Host, vms: Sequence[Vm]) -> Slots:
-    return placements.slots_of(host.properties, [vm for vm in vms if vm.host == host.name])
+    return capacity.slots(host.properties, {vm.key: vm.vgpus for vm in vms if vm.host == host.name})
 
 
 def _profile(profile: str, there: dict[str, Slots]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ..capacity import hosts as capacity
 from ..esxi.service import ownership, recent_tasks
 from ..logic.hosts.lock import stamp
 from ..vsphere.faults import translating_faults
@@ -54,21 +55,13 @@ def tasks(session: Session, cluster: Any, hosts: Sequence[Host], names: Mapping[
 
 def out_of_service(session: Session, hosts: Sequence[Host]) -> list[dict[str, Any]]:
     """The hosts that cannot take virtual machines, why, and through whom as far as that is known."""
-    return [_described(session, host, why) for host in hosts if (why := _why(host))]
-
-
-def _why(host: Host) -> str:
-    if not host.reachable:
-        return str(host["runtime.connectionState"])
-    if host.in_maintenance:
-        return "maintenance"
-    return "quarantine" if host["runtime.inQuarantineMode"] else ""
+    return [_described(session, host, why) for host in hosts if (why := capacity.out_of_service(host.properties))]
 
 
 def _described(session: Session, host: Host, why: str) -> dict[str, Any]:
     note = ownership.of(host)
     ours = ownership.ours(host) is not None or bool(note and note.ending_boot and not host.reachable)
-    by = str(note) if note and ours else _entered_by(session, host) if why == "maintenance" else None
+    by = str(note) if note and ours else _entered_by(session, host) if why == capacity.MAINTENANCE else None
     return {"host": host.name, "why": why, "ours": ours, "by": by}
 
 

@@ -9,16 +9,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from ..capacity import hosts as capacity
 from ..capacity import machines
 from ..errors import Refused
 from ..esxi import pci
 from ..logic.hosts.lock import stamp
-from ..logic.placement import mmio
 from ..logic.usage import cards
 from ..logic.usage.cards import PASSTHROUGH, VGPU, Card, Machine
 from ..vsphere import custom_fields, fleet, rest, tags
 from ..vsphere.properties import Values, id_of, read_many
-from ..vsphere.sdk import vim
 from ..vsphere.session import Session
 from . import clocks, usage_period
 
@@ -27,8 +26,8 @@ GROUP_BY = (FOLDER, POOL, OWNER, ATTRIBUTE, TAG)
 HOST_PATHS = ("vm", "config.sharedPassthruGpuTypes", *pci.PATHS)
 _TEMPLATE = "config.template"
 VM_PATHS = (*machines.PATHS, "runtime.bootTime", _TEMPLATE)
-_MODES = {"sharedDirect": VGPU, "direct": PASSTHROUGH}
-_VGPU_MODES = {"sameSize": "same_size", "mixedSize": "mixed_size", "multiInstanceGpu": "mig"}
+_MODES = {capacity.SHARED_DIRECT: VGPU, "direct": PASSTHROUGH}
+_VGPU_MODES = {"sameSize": "same_size", capacity.MIXED_SIZE: "mixed_size", "multiInstanceGpu": "mig"}
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,7 @@ class Usage:
         measured = usage_period.read(self.session, self.hosts, self.desired.hours, self.now)
         gpus, waiting, lost = list[dict[str, Any]](), list[dict[str, Any]](), list[dict[str, Any]]()
         for host in self.hosts:
-            room = cards.Host(_cards(host), host["config.sharedPassthruGpuTypes"] or [], self._machines(host))
+            room = cards.Host(_cards(host), capacity.offered(host.properties), self._machines(host))
             place = {"host": host.name, "reachable": host.reachable, "maintenance": host.in_maintenance}
             for card in room.cards:
                 told = measured.utilisation(host, card.address)
@@ -117,36 +116,28 @@ class Usage:
 
 
 def _cards(host: fleet.Host) -> list[Card]:
-    info = {one.pciId: one for one in host["config.graphicsInfo"] or []}
-    return [_card(address, device, info.get(address)) for address, device in pci.gpus(host).items()]
+    known = capacity.graphics(host.properties)
+    return [_card(host, address, device, known.get(address)) for address, device in pci.gpus(host).items()]
 
 
-def _card(address: str, device: Mapping[str, Any], info: Any) -> Card:
-    """A card; one in passthrough tells no graphics, then its name and kind say how much memory it has."""
-    told = info.memorySizeInKB / 2**20 if info and info.memorySizeInKB else None
-    kind = f"{device['vendor_id']}:{device['device_id']}"
+def _card(host: fleet.Host, address: str, device: Mapping[str, Any], info: Any) -> Card:
+    """A GPU as a card; for one in passthrough the host tells no graphics."""
     kind_of_use = str(info.graphicsType) if info else "none"
     passed = device["passthrough"]["active"]
     return Card(
         address=address,
         name=str(device["name"]),
-        gigabytes=told or mmio.memory_gb(kind, str(device["name"])) or 0,
+        gigabytes=capacity.gpu_memory_gb(host.properties, address) or 0,
         mode=PASSTHROUGH if passed else _MODES.get(kind_of_use, kind_of_use),
         vgpu_mode=_VGPU_MODES.get(str(getattr(info, "vgpuMode", None)), ""),
-        listed=tuple(ref._moId for ref in (info.vm if info else None) or []),
+        listed=tuple(capacity.users(host.properties).get(address, ())),
     )
 
 
 def _whole(one: Values, addresses: list[str], *, running: bool) -> tuple[tuple[str, ...], int]:
     """The GPUs of the host that a machine has, or wants, as a whole, and how many it takes of any address."""
-    kinds = vim.vm.device.VirtualPCIPassthrough
-    fixed, any_whole = list[str](), 0
-    for device in one.get("config.hardware.device") or []:
-        backing = device.backing if isinstance(device, kinds) else None
-        if isinstance(backing, kinds.DeviceBackingInfo):
-            fixed.append(str(backing.id).lower())
-        elif isinstance(backing, kinds.DynamicBackingInfo) and running:
-            fixed.append(str(backing.assignedId).lower())
-        elif isinstance(backing, kinds.DynamicBackingInfo):
-            any_whole += any(allowed.vendorId & 0xFFFF == pci.NVIDIA for allowed in backing.allowedDevice or [])
+    found = machines.passed(one)
+    # A machine that is off has no device assigned: the host gives it one of the kinds when it starts.
+    fixed = tuple(device.address for device in found if running or not device.any_of_kind)
+    any_whole = sum(device.nvidia for device in found if device.any_of_kind and not running)
     return tuple(address for address in fixed if address in addresses), any_whole

@@ -8,14 +8,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from ..capacity.pci import is_gpu, unsigned
 from ..errors import Refused
 from ..vsphere import properties
 from ..vsphere.fleet import Host
 
 PATHS = ("hardware.pciDevice", "config.pciPassthruInfo", "config.graphicsInfo")
-
-NVIDIA = 0x10DE
-DISPLAY = 0x03  # the upper byte of the PCI class: VGA and 3D controllers
 
 _ADDRESS = re.compile(r"(?:([0-9a-f]{4}):)?([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])")
 
@@ -60,24 +58,12 @@ def _device(device: Any, passthrough: Any, with_graphics: set[str]) -> dict[str,
     return {
         "name": device.deviceName,
         "vendor": device.vendorName,
-        "vendor_id": f"{_unsigned(device.vendorId):04x}",
-        "device_id": f"{_unsigned(device.deviceId):04x}",
-        "gpu": _is_gpu(device, with_graphics),
+        "vendor_id": f"{unsigned(device.vendorId):04x}",
+        "device_id": f"{unsigned(device.deviceId):04x}",
+        "gpu": is_gpu(device, with_graphics),
         "passthrough": {
             "capable": bool(passthrough and passthrough.passthruCapable),
             "enabled": bool(passthrough and passthrough.passthruEnabled),
             "active": bool(passthrough and passthrough.passthruActive),
         },
     }
-
-
-def _is_gpu(device: Any, with_graphics: set[str]) -> bool:
-    if _unsigned(device.vendorId) != NVIDIA or _unsigned(device.classId) >> 8 != DISPLAY:
-        return False
-    # The virtual functions of an SR-IOV GPU are display devices too; the GPU itself is device 0, function 0.
-    return device.id in with_graphics or device.id.endswith(":00.0")
-
-
-def _unsigned(number: int) -> int:
-    """The API shows 16-bit ids as signed numbers."""
-    return number & 0xFFFF

@@ -8,14 +8,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..capacity import machines, pci
 from ..errors import Refused
 from ..logic.placement import gpu_slots, mmio
 from ..logic.placement.place import Demand, Wanted
+from ..vsphere.options import is_on
 from ..vsphere.sdk import vim
 from .desired import Desired, Gpu
 from .machine import Machine
 
-NVIDIA = 0x10DE
+NVIDIA = f"{pci.NVIDIA:04x}:"
 USE_MMIO, MMIO_SIZE = "pciPassthru.use64bitMMIO", "pciPassthru.64bitMMIOSizeGB"
 
 
@@ -103,7 +105,7 @@ def _sizes(name: str, gpu: Gpu, memory_of: Callable[[Wanted], int | None]) -> It
 def window_in(extra: Mapping[str, str]) -> int | None:
     """The window that is set; None where there is none."""
     size = extra.get(MMIO_SIZE, "")
-    return int(size) if extra.get(USE_MMIO, "").upper() == "TRUE" and size.isdigit() else None
+    return int(size) if is_on(extra.get(USE_MMIO)) and size.isdigit() else None
 
 
 def window_options(size: int) -> dict[str, str]:
@@ -174,7 +176,7 @@ def fixed_backing(offered: Any) -> Any:
     device = offered.pciDevice
     return vim.vm.device.VirtualPCIPassthrough.DeviceBackingInfo(
         id=device.id,
-        deviceId=f"{device.deviceId & 0xFFFF:x}",
+        deviceId=f"{pci.unsigned(device.deviceId):x}",
         systemId=offered.systemId,
         vendorId=device.vendorId,
         deviceName=device.deviceName,
@@ -186,16 +188,15 @@ def _operation(operation: str, device: Any) -> Any:
 
 
 def _gpu(backing: Any) -> Gpu | None:
-    backings = vim.vm.device.VirtualPCIPassthrough
-    if isinstance(backing, backings.VmiopBackingInfo):
-        return Gpu(profile=str(backing.vgpu))
-    if isinstance(backing, backings.DeviceBackingInfo) and backing.vendorId & 0xFFFF == NVIDIA:
-        return Gpu(device=Wanted(address=str(backing.id)))
-    if isinstance(backing, backings.DynamicBackingInfo):
-        allowed = [one for one in backing.allowedDevice or [] if one.vendorId & 0xFFFF == NVIDIA]
-        kind = f"{NVIDIA:04x}:{allowed[0].deviceId & 0xFFFF:04x}" if allowed else ""
-        return Gpu(device=Wanted(kind, backing.customLabel or "")) if allowed else None
-    return None
+    """The GPU that a backing stands for; None for a device that is none."""
+    passed = machines.passed_of(backing)
+    if passed is None:
+        return Gpu(profile=str(backing.vgpu)) if hasattr(backing, "vgpu") else None
+    if not passed.nvidia:
+        return None
+    if not passed.any_of_kind:
+        return Gpu(device=Wanted(address=passed.address))
+    return Gpu(device=Wanted(next(kind for kind in passed.kinds if kind.startswith(NVIDIA)), passed.label))
 
 
 def _same(desired: Gpu, there: Gpu) -> bool:

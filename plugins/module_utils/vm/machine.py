@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..capacity import machines
 from ..vsphere import properties
+from ..vsphere.options import extra_config
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
 
@@ -25,9 +27,9 @@ PATHS = (
     "config.hardware.numCPU",
     "config.hardware.numCoresPerSocket",
     "config.hardware.memoryMB",
-    "config.hardware.device",
+    machines.DEVICES,
     "config.memoryReservationLockedToMax",
-    "config.memoryAllocation.reservation",
+    machines.RESERVED_MB,
     "config.cpuAllocation.reservation",
     "config.latencySensitivity",
     "config.extraConfig",
@@ -42,8 +44,8 @@ GROUPS_SINCE = (8, 0)
 HOLDING = (
     "name",
     "runtime.host",
-    "config.hardware.device",
-    "config.memoryAllocation.reservation",
+    machines.DEVICES,
+    machines.RESERVED_MB,
     "config.cpuAllocation.reservation",
 )
 
@@ -76,12 +78,11 @@ class Machine:
     @property
     def extra(self) -> dict[str, str]:
         """Its advanced settings."""
-        return {one.key: str(one.value) for one in self["config.extraConfig"] or []}
+        return extra_config(self["config.extraConfig"])
 
     def devices(self, kind: Any) -> list[Any]:
         """Its devices of a kind, by key."""
-        found = [device for device in self["config.hardware.device"] or [] if isinstance(device, kind)]
-        return sorted(found, key=lambda device: int(device.key))
+        return sorted(machines.devices(self.values, kind), key=lambda device: int(device.key))
 
     @property
     def cards(self) -> list[Any]:

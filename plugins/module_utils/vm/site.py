@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+from ..capacity import hosts as capacity
+from ..capacity import machines
 from ..errors import NotFound
 from ..vsphere import custom_fields, fleet, properties
 from ..vsphere.faults import translating_faults
@@ -18,7 +20,6 @@ from .hosts import Others
 from .machine import Machine
 
 CLUSTER = ("host", "network", "datastore", "resourcePool", "environmentBrowser")
-HOT_MIGRATE = "vgpu.hotmigrate.enabled"
 
 
 class Site:
@@ -36,7 +37,7 @@ class Site:
     def refresh(self, names: Iterable[str]) -> None:
         """Read the hosts, the machines of these names, and those that run beside them."""
         wanted = set(names)
-        paths = (*hosts.PATHS, hosts.RDMA) if self.session.api_version >= hosts.RDMA_SINCE else hosts.PATHS
+        paths = (*hosts.PATHS, capacity.RDMA) if self.session.api_version >= hosts.RDMA_SINCE else hosts.PATHS
         self.hosts = properties.read_many(self.session, self.values.get("host") or [], paths)
         self.definitions = custom_fields.definitions(self.session)
         light = (*machine.LIGHT, "customValue")
@@ -89,13 +90,8 @@ class Site:
 
     @cached_property
     def hot_migrate(self) -> bool:
-        """Whether this vCenter moves machines with a vGPU while they run."""
-        with translating_faults(self.session.server, f"read its option {HOT_MIGRATE}"):
-            try:
-                found = self.session.content.setting.QueryOptions(HOT_MIGRATE)
-            except vim.fault.InvalidName:
-                return False
-        return any(str(one.value).lower() == "true" for one in found)
+        """Whether this vCenter moves virtual machines with a vGPU while they run."""
+        return machines.hot_migrate(self.session)
 
     def target(self, host: str) -> Any:
         """What a host offers to virtual machines, as its environment browser tells."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+from ..capacity import machines
 from ..errors import Refused
 from ..logic.placement import place
 from ..vsphere.faults import translating_faults
@@ -129,10 +130,11 @@ class WorkerSet:
 
     def ties(self, machine: Machine | None) -> str:
         """Why a running machine cannot move; empty where it can."""
-        gpus = gpu.held(machine) if machine else []
-        if any(not one.gpu.profile and not one.gpu.group for one in gpus):
-            return "a device of its host"
-        if gpus and not self.site.hot_migrate:
+        if machine is None:
+            return ""
+        if tied := [*machines.fixed(machine.values), *machines.plugin_flags(machine.extra)]:
+            return ", ".join(tied)
+        if machines.vgpus(machine.values) and not self.site.hot_migrate:
             return "its vGPU, as this vCenter does not move them hot"
         return ""
 

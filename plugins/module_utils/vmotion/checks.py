@@ -4,10 +4,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..capacity import machines
 from ..cluster import trouble
 from ..esxi import pvrdma
 from ..esxi.service import recent_tasks
@@ -16,7 +17,7 @@ from ..logic.migration import checks, stun_estimate
 from ..logic.placement import gpu_slots
 from ..logic.placement.place import Host
 from ..logic.versions import numbers
-from ..vm import gpu, hosts, nics
+from ..vm import hosts, nics
 from ..vm.machine import Machine
 from ..vm.site import Site
 from ..vsphere import properties, tasks
@@ -52,20 +53,19 @@ def facts(site: Site, machine: Machine, target: str, running: Sequence[RecentTas
     ref = site.host_named(target)
     values = site.hosts[ref._moId]
     more = properties.read_many(site.session, [ref], TARGET)[ref._moId]
-    held = gpu.held(machine)
-    profiles = [one.gpu.profile for one in held if one.gpu.profile]
+    profiles = machines.vgpus(machine.values)
     others = site.others(ref._moId, [machine.name])
     host = hosts.seen(values, others)
     return {
         "worker": machine.name,
         "target": target,
-        "profiles": profiles,
-        "fixed": [str(one.gpu) for one in held if not one.gpu.profile and not one.gpu.group],
-        "flags": list(_flags(machine)),
+        "profiles": list(profiles),
+        "fixed": list(machines.fixed(machine.values)),
+        "flags": machines.plugin_flags(machine.extra),
         "hot_migrate": site.hot_migrate if profiles else True,
         "alarms": _red(site, target, more.get("triggeredAlarmState") or []),
         **_room(host, profiles),
-        "memory_reserved_mb": int(machine["config.memoryAllocation.reservation"] or 0),
+        "memory_reserved_mb": machines.reserved_mb(machine.values),
         "free_mhz": _free_mhz(values, int(more["summary.hardware.numCpuCores"]), others.running),
         "cpu_reserved_mhz": _reserved_mhz(machine),
         "datastores_missing": _missing(site, machine["datastore"], more.get("datastore")),
@@ -121,14 +121,6 @@ def running_move(site: Site, machine: Machine, running: Sequence[RecentTask], ta
 
 def _said(one: RecentTask) -> str:
     return f"the task {one.what} of {one.user}"
-
-
-def _flags(machine: Machine) -> Iterator[str]:
-    """Settings of the GPU's plugin that are on and keep it where it is."""
-    for key, value in sorted(machine.extra.items()):
-        on = value.strip().lower() in {"1", "true"}
-        if on and any(key.endswith(f".cfg.{flag}") for flag in checks.GPU_FLAGS):
-            yield key
 
 
 def _red(site: Site, target: str, states: Sequence[Any]) -> list[str]:

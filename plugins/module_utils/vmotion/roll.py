@@ -8,9 +8,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..capacity import machines
 from ..errors import Refused
 from ..logic.moves import plan as moves
-from ..vm import gpu, hosts, nics
+from ..vm import hosts, nics
 from ..vm.machine import Machine
 from ..vm.site import Site
 
@@ -32,11 +33,11 @@ class Roll:
 def look(site: Site, names: Collection[str]) -> Roll:
     """Read the workers and the slots of the hosts for them."""
     site.refresh(names)
-    machines = [site.find(name, "worker") for name in sorted(names)]
+    workers = [site.find(name, "worker") for name in sorted(names)]
     roll = Roll()
-    for machine in machines:
+    for machine in workers:
         _sort_in(roll, site, machine)
-    roll.profile = _one_profile(site, machines, roll)
+    roll.profile = _one_profile(site, workers, roll)
     for key, values in site.hosts.items():
         others = site.others(key, names)
         host = hosts.seen(values, others)
@@ -45,7 +46,7 @@ def look(site: Site, names: Collection[str]) -> Roll:
         roll.slots[host.name] = max(room, held)
         if host.in_service:
             roll.targets.append(host.name)
-        there = [*others.running, *(one for one in machines if one.on and one.host == key)]
+        there = [*others.running, *(one for one in workers if one.on and one.host == key)]
         roll.rdma.update({one.name: host.name for one in there if nics.rdma_cards(one)})
     return roll
 
@@ -91,21 +92,19 @@ def plan(roll: Roll, chosen: Sequence[str], *, return_home: bool, one_per_host: 
 
 
 def _sort_in(roll: Roll, site: Site, machine: Machine) -> None:
-    held = gpu.held(machine)
-    tied = [str(one.gpu) for one in held if not one.gpu.profile and not one.gpu.group]
-    if tied:
-        roll.fixed[machine.name] = tied
+    if tied := machines.fixed(machine.values):
+        roll.fixed[machine.name] = list(tied)
     elif not machine.on:
         roll.off.append(machine.name)
     else:
         roll.at[machine.name] = site.host_name(machine.host) or ""
-        roll.demand[machine.name] = max(len(held), 1)
+        roll.demand[machine.name] = max(len(machines.vgpus(machine.values)), 1)
 
 
-def _one_profile(site: Site, machines: Sequence[Machine], roll: Roll) -> str:
+def _one_profile(site: Site, workers: Sequence[Machine], roll: Roll) -> str:
     """The profile that all movable workers have; slots of several kinds cannot be counted together."""
-    found = {one.gpu.profile for machine in machines if machine.name in roll.at for one in gpu.held(machine)}
+    found = {profile for worker in workers if worker.name in roll.at for profile in machines.vgpus(worker.values)}
     if len(found) > 1:
-        said = f"they have several: {', '.join(sorted(map(str, found)))}"
+        said = f"they have several: {', '.join(sorted(found))}"
         raise Refused(f"cluster {site.name}", "count slots of one vGPU profile", said, "name workers of one profile")
-    return found.pop() or "" if found else ""
+    return found.pop() if found else ""

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
+from ..capacity import hosts as capacity
 from ..logic.migration.events import KINDS, MOVED, POWER
 from ..vsphere import properties
 from ..vsphere.faults import translating_faults
@@ -42,9 +43,7 @@ def place(session: Session, ref: Any) -> Place:
     values = properties.read_many(session, [ref], MACHINE)[ref._moId]
     host = values["runtime.host"]
     there = properties.read_many(session, [host], ("name", "config.graphicsInfo"))[host._moId]
-    under = [
-        one.pciId for one in there.get("config.graphicsInfo") or [] for vm in one.vm or [] if vm._moId == ref._moId
-    ]
+    under = [address for address, vms in capacity.users(there).items() if ref._moId in vms]
     booted = values.get("runtime.bootTime")
     return Place(
         host=there["name"],

@@ -8,25 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...capacity import machines
-from ...logic.hosts.evacuation import HOT_MIGRATE, VGPU_BY_DRS, Apart, Cluster, MustRun, Room, Vm
-from ...logic.placement.gpu_slots import Gpu, Slots
-from ...vsphere.faults import translating_faults
+from ...capacity import hosts, machines
+from ...logic.hosts.evacuation import VGPU_BY_DRS, Apart, Cluster, MustRun, Room, Vm
 from ...vsphere.properties import Values, read_many
 from ...vsphere.sdk import vim
 from ...vsphere.session import Session
 
-HOST_PATHS = (
-    "name",
-    "vm",
-    "runtime.connectionState",
-    "runtime.inMaintenanceMode",
-    "runtime.inQuarantineMode",
-    "summary.hardware.memorySize",
-    "config.graphicsInfo",
-    "config.sharedPassthruGpuTypes",
-)
-SHARED_DIRECT = "sharedDirect"
+HOST_PATHS = ("vm", *hosts.PATHS)
 
 
 @dataclass(frozen=True)
@@ -52,55 +40,18 @@ def read(session: Session, parent: Any, leaving: Iterable[str]) -> Cluster:
     gone = [key for key in leaving if key in reading.hosts]
     moving = machines.read(session, reading.refs(gone), reading.names)
     wanted = {profile for vm in moving for profile in vm.vgpus}
-    taking = [key for key in reading.hosts if key not in gone and wanted & offered(reading.hosts[key])]
+    taking = [key for key in reading.hosts if key not in gone and wanted & hosts.offered(reading.hosts[key])]
     staying = machines.read(session, reading.refs(taking), reading.names)
     rooms = tuple(_room(key, one, taking, staying) for key, one in reading.hosts.items())
-    hot = bool(wanted) and hot_migrate(session)
+    hot = bool(wanted) and machines.hot_migrate(session)
     return _configured(values, reading, rooms, (*moving, *staying), hot)
-
-
-def offered(host: Values) -> set[str]:
-    """The vGPU profiles that a host offers."""
-    return set(host.get("config.sharedPassthruGpuTypes") or [])
-
-
-def hot_migrate(session: Session) -> bool:
-    """Whether this vCenter moves virtual machines with a vGPU at all; one that does not know the option does not."""
-    with translating_faults(session.server, f"read its option {HOT_MIGRATE}"):
-        try:
-            found = session.content.setting.QueryOptions(HOT_MIGRATE)
-        except vim.fault.InvalidName:
-            return False
-    return any(str(one.value).lower() == "true" for one in found)
-
-
-def slots_of(host: Values, vms: Sequence[Vm]) -> Slots:
-    """The GPUs of a host that are shared, with the virtual GPUs on them."""
-    shared = [one for one in host.get("config.graphicsInfo") or [] if one.graphicsType == SHARED_DIRECT]
-    waiting = {vm.key: list(vm.vgpus) for vm in vms}
-    slots = Slots(tuple(_gpu(one, waiting) for one in shared), tuple(sorted(offered(host))))
-    # Where the server does not tell the GPU of a virtual machine, it sits where it fits.
-    for profile in [profile for profiles in waiting.values() for profile in profiles]:
-        slots = slots.take(profile) or slots
-    return slots
-
-
-def _gpu(info: Any, waiting: dict[str, list[str]]) -> Gpu:
-    here = [waiting[vm._moId].pop(0) for vm in info.vm or [] if waiting.get(vm._moId)]
-    mixed = getattr(info, "vgpuMode", None) == "mixedSize"
-    return Gpu(info.pciId, info.deviceName, info.memorySizeInKB / 2**20, tuple(here), mixed)
 
 
 def _room(key: str, host: Values, taking: Sequence[str], vms: Sequence[Vm]) -> Room:
     here = [vm for vm in vms if vm.host == host["name"]] if key in taking else []
-    free = int(host["summary.hardware.memorySize"]) // 2**20 - sum(vm.reserved_mb for vm in here)
-    return Room(host["name"], in_service(host), slots_of(host, here), free if key in taking else None)
-
-
-def in_service(host: Values) -> bool:
-    """Whether a host can take virtual machines."""
-    out = host.get("runtime.inMaintenanceMode") or host.get("runtime.inQuarantineMode")
-    return bool(host.get("runtime.connectionState") == "connected" and not out)
+    free = hosts.memory_mb(host) - sum(vm.reserved_mb for vm in here)
+    slots = hosts.slots(host, {vm.key: vm.vgpus for vm in here})
+    return Room(host["name"], hosts.in_service(host), slots, free if key in taking else None)
 
 
 def _configured(values: Values, reading: Reading, rooms: tuple[Room, ...], vms: tuple[Vm, ...], hot: bool) -> Cluster:

@@ -9,8 +9,6 @@ from typing import Any
 
 from ..findings import NOTE, STOP, WARN, Finding, listed
 
-# The GPU's driver does not move what these switch on.
-GPU_FLAGS = ("enable_uvm", "enable_debugging", "enable_profiling")
 SWITCHOVER = "vmotion.maxSwitchoverSeconds"
 SWITCHOVER_DEFAULT = 100
 Facts = Mapping[str, Any]

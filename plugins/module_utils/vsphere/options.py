@@ -1,0 +1,35 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Options as the server keeps them: those of vCenter, those of a virtual machine, and what counts as true."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .faults import translating_faults
+from .sdk import vim
+from .session import Session
+
+# VMware takes each of these for true, in any case.
+_TRUE = frozenset({"true", "yes", "1"})
+
+
+def is_on(value: Any) -> bool:
+    """Whether the value of an option is true; an option that is not set (None) is not."""
+    return str(value).strip().lower() in _TRUE
+
+
+def extra_config(options: Sequence[Any] | None) -> dict[str, str]:
+    """The advanced settings of a virtual machine by key."""
+    return {str(one.key): str(one.value) for one in options or []}
+
+
+def vcenter_option(session: Session, key: str) -> Any:
+    """The value of one option of vCenter, in the type that it has there; None where it is not set or not known."""
+    with translating_faults(session.server, f"read its option {key}"):
+        try:
+            found = session.content.setting.QueryOptions(key)
+        except vim.fault.InvalidName:
+            return None
+    return next((one.value for one in found or [] if one.key == key), None)
