@@ -16,10 +16,11 @@ description:
   - A lock has an owner and runs out at a time on vCenter's clock, so that a run that died does not hold it for ever.
     Renew it by asking for it again before each long step, and give O(ttl) enough time for the longest one.
   - The lock is taken over, with a warning, when it has run out, or when its holder ran on this machine
-    and that process is gone.
-  - It is kept as folders named C(dml.vsphere.lock CLUSTER) beside the cluster; one small folder remains when it is
-    free, until O(state=absent). The account needs the privileges C(Folder.Create), C(Folder.Rename) and
-    C(Folder.Delete) there.
+    and that process is gone. A lock whose holder is known to run on this machine is not taken over, even if it has run
+    out.
+  - It is kept as folders named C(dml.vsphere.lock ID) beside the cluster, where ID is the cluster's id, such as
+    C(domain-c8); one small folder remains when it is free, until O(state=absent). The account needs the privileges
+    C(Folder.Create), C(Folder.Rename) and C(Folder.Delete) there.
 options:
   cluster:
     description: Name of the cluster.
@@ -114,7 +115,7 @@ ARGUMENTS = {
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
-    desired = lock.wish_of(params)
+    desired = lock.desired_of(params)
     with session.session(params) as opened:
         return single.converge(module, lock.ClusterLock(opened, params["cluster"], params["state"], desired))
 

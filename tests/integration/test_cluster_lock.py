@@ -4,12 +4,16 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lab.simulator import Simulator
+from plugins.module_utils.cluster.lock import holder
 from plugins.module_utils.cluster.lock.lock import ClusterLock
 from plugins.module_utils.errors import Refused
 from plugins.module_utils.logic.hosts import lock
@@ -175,3 +179,34 @@ def test_folders_changed_by_hand_are_an_error_that_says_so(vcenter: Simulator, a
 def test_a_cluster_that_is_not_there(ansible: Ansible) -> None:
     outcome = ansible.module("cluster_lock", run="a", cluster="nosuch")
     assert outcome.rc == 1 and "nosuch" in outcome.msg and "it has gpu" in outcome.msg
+
+
+LONG_NAME = "gpu/" + "c" * 75 + "%"
+NAMED = """
+clusters:
+  - {{name: "{name}", hosts: [{{name: esx01.lab}}]}}
+"""
+
+
+@pytest.mark.parametrize("name", [LONG_NAME, "a/b", "50% gpu"])
+def test_a_cluster_may_have_any_name_that_vsphere_takes(
+    start: Callable[..., Simulator], tmp_path: Path, name: str
+) -> None:
+    vcenter = start(text=NAMED.format(name=name))
+    ansible = Ansible(vcenter.environment, tmp_path)
+    assert ansible.module("cluster_lock", run="a", cluster=name).changed
+    refused = ansible.module("cluster_lock", run="b", cluster=name)
+    assert refused.rc == 1 and "it is held by" in refused.msg
+    assert ansible.module("cluster_lock", run="a", state="absent", cluster=name).changed
+    made = [entry["name"] for entry in vcenter.writes()]
+    assert all(len(one) <= 80 for one in made)
+
+
+def test_the_lock_of_a_run_that_is_alive_outlives_its_time(vcenter: Simulator, ansible: Ansible) -> None:
+    mine = holder._described(os.getpid())
+    with session.session({**DEFAULTS, **vcenter.connection}) as opened:
+        one = ClusterLock(opened, "gpu", "held", lock.Desired("alice@ctl01", "a", 0, mine))
+        one.apply(one.plan(one.read()))
+    refused = ansible.module("cluster_lock", run="b", **GPU)
+    assert refused.rc == 1 and f"process {os.getpid()} of that run is alive" in refused.msg
+    assert "force_unlock" in refused.msg

@@ -15,6 +15,7 @@ from ..logic.hosts import capacity
 from ..logic.hosts.evacuation import Vm
 from ..logic.hosts.lock import stamp
 from ..vsphere.fleet import Fleet, Host, find_cluster
+from ..vsphere.properties import id_of
 from ..vsphere.session import Session
 from . import availability, clocks, licences, slots, trouble
 from .lock.folders import LockFolders
@@ -73,7 +74,7 @@ class ClusterFacts:
             "alarms": trouble.alarms(self.session, self.names, self._alarm_states()),
             "tasks": trouble.tasks(self.session, self.ref, self.hosts, self.names),
             "out_of_service": trouble.out_of_service(self.session, self.hosts),
-            "lock": state_of(LockFolders(self.session, self.name, self.values["parent"]).look().record),
+            "lock": state_of(self._lock().look().record),
             "licences": licences.assigned(self.session, self.names, now),
             "clocks": clocks.of(self.session, self.hosts, compare="clocks" in gather),
             "gpu_slots": slots.by_profile(self.hosts, vms),
@@ -81,6 +82,9 @@ class ClusterFacts:
         }
         most, why = capacity.allowed(facts)
         return {**facts, "max_out_of_service": {"allowed": most, "why": why}}
+
+    def _lock(self) -> LockFolders:
+        return LockFolders(self.session, self.name, self.values["parent"], id_of(self.ref))
 
     def _identity(self, now: Any) -> dict[str, Any]:
         about = self.session.content.about

@@ -65,19 +65,20 @@ class Seen:
 class LockFolders:
     """The folders of one cluster's lock."""
 
-    def __init__(self, session: Session, cluster: str, parent: Any) -> None:
+    def __init__(self, session: Session, cluster: str, parent: Any, key: str) -> None:
         self.session, self.cluster, self.parent = session, cluster, parent
+        # The id of the cluster, not its name: names can be as long as a folder's may be, are escaped, and change.
+        self.name = PREFIX + key
 
     def look(self) -> Seen:
         """Read the lock in one go."""
-        name = escaped(PREFIX + self.cluster)
         found = find_all(self.session, vim.Folder, ("name", "parent"))
         here = [(ref, one["name"]) for ref, one in found if id_of(one.get("parent")) == self.parent._moId]
-        roots = [ref for ref, its_name in here if its_name == name]
+        roots = [ref for ref, its_name in here if its_name == self.name]
         remains = tuple(_tree(ref, its_name, found) for ref, its_name in here if its_name.startswith(GONE))
         if not roots:
             return Seen(None, 0, None, remains)
-        root = _tree(roots[0], name, found)
+        root = _tree(roots[0], self.name, found)
         numbered = {int(one.name): one for one in root.inside if one.name.isdigit()}
         highest = max(numbered, default=0)
         return Seen(root, highest, numbered.get(highest), remains)
@@ -107,7 +108,7 @@ class LockFolders:
             self.cluster, "create the folder of its lock", "the account needs the privilege Folder.Create"
         ):
             try:
-                return self.parent.CreateFolder(PREFIX + self.cluster)
+                return self.parent.CreateFolder(self.name)
             except vim.fault.DuplicateName as fault:  # another controller was faster
                 return fault.object
 
@@ -169,8 +170,3 @@ def _claimed(name: str, now: datetime) -> float:
     """How many seconds ago a claim was made; 0 for what is no claim."""
     words = name.split(" ")
     return now.timestamp() - int(words[1]) if name.startswith(CLAIM) and words[1].isdigit() else 0
-
-
-def escaped(name: str) -> str:
-    """A name as the inventory shows it: vSphere escapes three characters."""
-    return name.replace("%", "%25").replace("/", "%2f").replace("\\", "%5c")

@@ -18,6 +18,9 @@ from ...logic.hosts.lock import Process, plain
 
 PROC = Path("/proc")
 COMMANDS = {"ansible", "ansible-playbook", "ansible-console"}
+AS_MODULE = [b"-m", b"ansible"]
+# So much of a machine's name that a run, which is named by machine, process and start, stays whole in a record.
+LONGEST_MACHINE = 32
 # The run that holds the lock, as the lock names it: a module that starts after its run was killed cannot find it above.
 RUN = "DML_VSPHERE_RUN"
 
@@ -87,11 +90,24 @@ def is_dead(process: Process | None) -> bool:
     """Whether the process certainly ended: only the machine on which it ran, since the same boot, can tell."""
     if process is None:
         return False
+    return _is_here(process) and not _runs(process)
+
+
+def is_alive(process: Process | None) -> bool:
+    """Whether the process certainly runs: only its own machine can tell."""
+    return process is not None and _is_here(process) and _runs(process)
+
+
+def _is_here(process: Process) -> bool:
+    """Whether a process was started on this machine, in this container, since the last boot."""
     here = _described(os.getpid())
-    if here is None or (here.boot, here.namespace, here.machine) != (process.boot, process.namespace, process.machine):
-        return False
+    mine = (here.boot, here.namespace, here.machine) if here else None
+    return mine == (process.boot, process.namespace, process.machine)
+
+
+def _runs(process: Process) -> bool:
     there = _described(process.pid)
-    return there is None or there.started != process.started
+    return there is not None and there.started == process.started
 
 
 def _described(pid: int) -> Process | None:
@@ -104,7 +120,7 @@ def _described(pid: int) -> Process | None:
         return None
     if fields[0] == "Z":
         return None
-    return Process(plain(socket.gethostname()), boot, namespace, pid, int(fields[19]))
+    return Process(plain(socket.gethostname(), LONGEST_MACHINE), boot, namespace, pid, int(fields[19]))
 
 
 def _stat(pid: int) -> list[str]:
@@ -123,7 +139,11 @@ def _ancestors(pid: int) -> Iterator[int]:
 
 def _is_ansible(pid: int) -> bool:
     try:
-        words = (PROC / str(pid) / "cmdline").read_bytes().split(b"\0")[:2]
+        words = (PROC / str(pid) / "cmdline").read_bytes().split(b"\0")
     except OSError:
         return False
+    # python -m ansible playbook
+    if words[1:3] == AS_MODULE:
+        return True
+    words = words[:2]
     return any(os.path.basename(word).decode(errors="replace") in COMMANDS for word in words)

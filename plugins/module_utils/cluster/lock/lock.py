@@ -13,6 +13,7 @@ from ...errors import Failed, Refused
 from ...logic.hosts import lock
 from ...plan import Plan
 from ...vsphere.fleet import find_cluster
+from ...vsphere.properties import id_of
 from ...vsphere.session import Session
 from ..clocks import server_time
 from . import holder
@@ -31,7 +32,7 @@ class ClusterLock:
         self.session, self.target, self.wanted, self.desired = session, cluster, state, desired
         ref, values = find_cluster(session, cluster, ("parent",))
         self.ref = ref
-        self.folders = LockFolders(session, cluster, values["parent"])
+        self.folders = LockFolders(session, cluster, values["parent"], id_of(ref))
         self.seen: Seen = Seen(None, 0, None)
         self.now = _now(session)
 
@@ -77,7 +78,8 @@ class ClusterLock:
         process = record.process if record else None
         dead = holder.is_dead(process)
         working = holder.survivors(process) if dead else []
-        decision = rule(record, self.desired, self.now, dead=dead and not working)
+        alive = holder.is_alive(process)
+        decision = rule(record, self.desired, self.now, dead=dead and not working, alive=alive)
         if not decision.refusal or not working:
             return decision
         left = f"{decision.refusal}, whose ansible is gone, yet its process {working[0]} is still at work"
@@ -88,7 +90,7 @@ class ClusterLock:
         return {"held": "take its lock", "free": "give its lock back", "absent": "remove its lock"}[self.wanted]
 
 
-def wish_of(params: Mapping[str, Any]) -> lock.Desired:
+def desired_of(params: Mapping[str, Any]) -> lock.Desired:
     """Who asks, from a module's options and from the process that runs it."""
     process = holder.running()
     run = params.get("run") or (f"{process.machine}.{process.pid}.{process.started}" if process else "")

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
@@ -11,6 +12,8 @@ from typing import Sequence
 
 # vSphere allows 80 characters in a name, of which an escaped one takes three.
 LONGEST_LINE = 76
+LONGEST_VALUE = LONGEST_LINE - 16
+DIGEST = 16
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.@:+-]")
 # A holder that renews with this much of its time left writes nothing: two tasks in a row need not.
 FRESH = 0.9
@@ -62,8 +65,12 @@ class Decision:
     warning: str = ""
 
 
-def hold(found: Record | None, desired: Desired, now: datetime, *, dead: bool) -> Decision:
-    """Take or renew: ``found`` is what is written now, ``dead`` that its process is known to have ended."""
+def hold(found: Record | None, desired: Desired, now: datetime, *, dead: bool, alive: bool = False) -> Decision:
+    """Take or renew the lock; ``found`` is its record now.
+
+    ``dead`` says that the holder's process is known to have ended, ``alive`` that it is known to run. On another
+    machine neither is known, and the time in the record decides.
+    """
     mine = found is not None and not found.free and found.run == desired.run
     if found is not None and mine and now < found.until:
         if found.until >= now + timedelta(seconds=FRESH * desired.seconds):
@@ -72,20 +79,22 @@ def hold(found: Record | None, desired: Desired, now: datetime, *, dead: bool) -
     taken = Decision(_record(desired, now, now))
     if found is None or found.free:
         return taken
-    return _take_over(found, desired, now, taken, dead=dead)
+    return _take_over(found, desired, now, taken, dead=dead, alive=alive and not mine)
 
 
-def free(found: Record | None, desired: Desired, now: datetime, *, dead: bool) -> Decision:
-    """Give back what is ours; somebody else's only by force, or when it is over."""
+def free(found: Record | None, desired: Desired, now: datetime, *, dead: bool, alive: bool = False) -> Decision:
+    """Give back our own lock; that of another run only by force, or when that run is over."""
     if found is None or found.free:
         return Decision()
     freed = Decision(Record(desired.owner, desired.run, now, now, free=True))
     if found.run == desired.run:
         return freed
-    return _take_over(found, desired, now, freed, dead=dead)
+    return _take_over(found, desired, now, freed, dead=dead, alive=alive)
 
 
-def _take_over(found: Record, desired: Desired, now: datetime, done: Decision, *, dead: bool) -> Decision:
+def _take_over(found: Record, desired: Desired, now: datetime, done: Decision, *, dead: bool, alive: bool) -> Decision:
+    if alive and found.process and not desired.force:
+        return Decision(refusal=f"it is held by {found}, and process {found.process.pid} of that run is alive")
     if now >= found.until:
         return Decision(done.write, warning=f"the lock of {found} has run out and was taken over")
     if dead:
@@ -101,7 +110,7 @@ def _record(desired: Desired, since: datetime, now: datetime) -> Record:
 
 def encode(record: Record) -> list[str]:
     """A record as lines short enough for names of objects; each says how many there are."""
-    words = [f"{key}={_UNSAFE.sub('_', value)[: LONGEST_LINE - 16]}" for key, value in _fields(record).items()]
+    words = [f"{key}={plain(value)}" for key, value in _fields(record).items()]
     lines: list[str] = []
     for word in words:
         if lines and len(lines[-1]) + 1 + len(word) <= LONGEST_LINE - 6:
@@ -141,9 +150,17 @@ def _of_fields(found: dict[str, str]) -> Record:
     return Record(found["owner"], found["run"], since, until, process, free=found["state"] == "free")
 
 
-def plain(text: str) -> str:
-    """A text as it can be written into a record; comparing two runs compares these."""
-    return _UNSAFE.sub("_", text)[: LONGEST_LINE - 16]
+def plain(text: str, most: int = LONGEST_VALUE) -> str:
+    """A text as it can be written into a record, and compared.
+
+    A text that is too long, or has characters that a name must not have, ends in a digest of the whole: two runs whose
+    names begin alike stay two runs.
+    """
+    safe = _UNSAFE.sub("_", text)
+    if safe == text and len(text) <= most:
+        return text
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:DIGEST]
+    return f"{safe[: most - DIGEST - 1]}.{digest}"
 
 
 def stamp(when: datetime) -> str:

@@ -8,12 +8,13 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from plugins.module_utils.cluster.lock import holder
 from plugins.module_utils.errors import Abandoned
-from plugins.module_utils.logic.hosts.lock import Process
+from plugins.module_utils.logic.hosts.lock import Process, plain
 
 
 @pytest.fixture
@@ -23,9 +24,9 @@ def here() -> Process:
     return found
 
 
-def test_a_process_that_runs_is_not_dead(here: Process) -> None:
-    assert not holder.is_dead(here)
-    assert not holder.is_dead(None)
+def test_a_process_that_runs_is_alive(here: Process) -> None:
+    assert holder.is_alive(here) and not holder.is_dead(here)
+    assert not holder.is_alive(None) and not holder.is_dead(None)
 
 
 def test_a_process_that_ended_is_dead_and_so_is_one_whose_number_was_given_away(here: Process) -> None:
@@ -43,6 +44,38 @@ def test_a_process_that_ended_is_dead_and_so_is_one_whose_number_was_given_away(
 @pytest.mark.parametrize("key", ["machine", "boot", "namespace"])
 def test_of_another_machine_boot_or_container_nothing_is_known(here: Process, key: str) -> None:
     assert not holder.is_dead(replace(here, pid=2**22 + 1, **{key: "another"}))
+    assert not holder.is_alive(replace(here, **{key: "another"}))
+
+
+def test_a_run_on_a_machine_with_a_long_name_is_found_by_its_name(
+    here: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(holder.socket, "gethostname", lambda: "controller-of-the-gpu-clusters." * 2 + "example.com")
+    found = holder._described(here.pid)
+    assert found is not None
+    run = f"{found.machine}.{2**22}.{10**11}"
+    assert plain(run) == run, "the name of a run is whole in a record"
+    monkeypatch.setenv(holder.RUN, f"{found.machine}.{here.pid}.{here.started}")
+    assert holder.running() == replace(here, machine=found.machine)
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("/usr/bin/python3.11 /home/me/.local/bin/ansible-playbook site.yml", True),
+        ("/usr/bin/python3.11 -m ansible playbook site.yml", True),
+        ("/usr/bin/python3.11 -m ansible_runner run .", False),
+        ("bash -c ansible-playbook", False),
+        ("ansible gpu -m ping", True),
+    ],
+)
+def test_an_ansible_command_is_known_by_its_first_words(
+    command: str, expected: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "4711").mkdir()
+    (tmp_path / "4711" / "cmdline").write_bytes(command.replace(" ", "\0").encode() + b"\0")
+    monkeypatch.setattr(holder, "PROC", tmp_path)
+    assert holder._is_ansible(4711) is expected
 
 
 def test_the_outermost_ansible_command_is_found(tmp_path: os.PathLike[str]) -> None:

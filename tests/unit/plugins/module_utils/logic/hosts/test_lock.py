@@ -93,6 +93,35 @@ def test_a_record_survives_being_written_as_names(desired: lock.Desired) -> None
     assert all(len(line) <= 80 and not set(line) & set("/%\\") for line in lines)
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (
+            "https://ci.example.com/job/gpu-cluster-nightly/run/" + "x" * 20 + "1",
+            "https://ci.example.com/job/gpu-cluster-nightly/run/" + "x" * 20 + "2",
+        ),
+        ("controller." * 8 + ".4711.1", "controller." * 8 + ".4712.1"),
+        ("a b", "a_b"),
+        ("a b", "a/b"),
+        ("ü", "ö"),
+    ],
+)
+def test_runs_whose_names_begin_alike_are_two_runs(one: str, other: str) -> None:
+    assert lock.plain(one) != lock.plain(other)
+    for text in (one, other):
+        assert lock.plain(lock.plain(text)) == lock.plain(text)
+    held = record(replace(ALICE, run=lock.plain(one)), left=9)
+    assert lock.hold(held, replace(BOB, run=lock.plain(other)), NOW, dead=False).refusal
+
+
+@pytest.mark.parametrize("rule", [lock.hold, lock.free])
+def test_the_lock_of_a_process_that_is_alive_is_not_taken_over_when_it_has_run_out(rule) -> None:
+    decision = rule(record(ALICE, left=-100), BOB, NOW, dead=False, alive=True)
+    assert decision.write is None and decision.refusal.endswith("and process 4711 of that run is alive")
+    assert rule(record(ALICE, left=-100), replace(BOB, force=True), NOW, dead=False, alive=True).write
+    assert rule(record(ALICE, left=-100), ALICE, NOW, dead=False, alive=True).write, "its own lock it may renew"
+
+
 def test_a_record_with_a_line_missing_or_foreign_is_no_record() -> None:
     lines = lock.encode(record(ALICE, left=60))
     assert len(lines) > 2
