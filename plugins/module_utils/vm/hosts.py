@@ -43,9 +43,7 @@ def seen(host: Values, others: Others, groups: Iterable[str] = ()) -> Host:
         free_mb=capacity.memory_mb(host) - sum(machines.reserved_mb(one.values) for one in others.running),
         threads=int(host.get("summary.hardware.numCpuThreads") or 0),
         nic_node=capacity.rdma_node(host),
-        nodes=tuple(
-            sorted((gpu.pciId, nodes[gpu.pciId]) for gpu in capacity.shared(host, coming) if gpu.pciId in nodes)
-        ),
+        nodes=tuple(sorted((address, nodes[address]) for address in shared if address in nodes)),
         groups=tuple(groups),
         workers=others.workers,
         holders=tuple(sorted((one.name, profile) for one in others.running for profile in vgpus[one.ref._moId])),
