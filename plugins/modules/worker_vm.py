@@ -394,7 +394,7 @@ workers:
         gpus: [grid_t4-16c]
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
@@ -403,17 +403,25 @@ from ..module_utils import progress, runner
 from ..module_utils.vm import desired
 from ..module_utils.vm.absent_worker import AbsentWorker
 from ..module_utils.vm.worker import Worker
-from ..module_utils.vm.worker_set import WorkerSet
+from ..module_utils.vm.worker_set import WorkerSet, context_of
 from ..module_utils.vsphere import session
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     desired_workers, call = desired.desired_workers_of(module.params), desired.call_of(module.params)
     with session.session(module.params) as opened:
-        workers = WorkerSet(opened, call, desired_workers, progress.Progress(module.params["progress_file"]).tell)
-        kind = Worker if call.state == "present" else AbsentWorker
-        work = runner.Work(subjects=[kind(workers, one) for one in desired_workers], refresh=workers.refresh)
+        context = context_of(opened, call, progress.Progress(module.params["progress_file"]).tell)
+        workers = WorkerSet(context, desired_workers)
+        work = runner.Work(subjects=_subjects(workers, desired_workers), refresh=workers.refresh)
         return by_worker(runner.converge(module, work))
+
+
+def _subjects(workers: WorkerSet, desired_workers: Sequence[desired.Desired]) -> list[runner.Subject]:
+    """One subject for each worker, whether it is to be there or to be gone."""
+    context = workers.context
+    if context.call.state == "absent":
+        return [AbsentWorker(context, one) for one in desired_workers]
+    return [Worker(context, one, workers.assignments[one.name]) for one in desired_workers]
 
 
 def by_worker(result: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,8 +9,9 @@ from typing import Any
 
 from ..plan import POWER_OFF, Plan
 from . import mark, power
+from .context import Context
 from .desired import Desired
-from .worker_set import WorkerSet
+from .facts import facts
 
 
 class AbsentWorker:
@@ -18,26 +19,26 @@ class AbsentWorker:
 
     name = "worker VM"
 
-    def __init__(self, worker_set: WorkerSet, desired: Desired) -> None:
-        self.worker_set, self.desired, self.target = worker_set, desired, desired.name
+    def __init__(self, context: Context, desired: Desired) -> None:
+        self.context, self.site, self.call, self.target = context, context.site, context.call, desired.name
 
     def read(self) -> dict[str, Any]:
         """Whether it exists, runs, and whose it is."""
-        facts = self.worker_set.facts(self.worker_set.site.machines.get(self.target))
-        return {key: facts[key] for key in ("exists", "host", "power", "mark")}
+        there = facts(self.site, self.site.machines.get(self.target))
+        return {key: there[key] for key in ("exists", "host", "power", "mark")}
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
         """It is deleted if we built it; an adopted one only loses its mark."""
         before = current["mark"] or {}
         if not current["exists"]:
             return Plan(current, current)
-        if not before or before.get("cluster", self.worker_set.site.name) != self.worker_set.site.name:
+        if not before or before.get("cluster", self.site.name) != self.site.name:
             whose = f"its mark says cluster {before['cluster']}" if before else "it does not carry our mark"
             return Plan(current, current, warnings=(f"it was left alone: {whose}",))
         if not before.get("built"):
             return Plan(current, {**current, "mark": None}, why=("it was taken over, not built: it stays",))
         running = current["power"] == "on"
-        allowed = self.worker_set.call.power_cycle
+        allowed = self.call.power_cycle
         return Plan(
             before=current,
             after={"exists": False, "host": None, "power": None, "mark": None},
@@ -47,12 +48,12 @@ class AbsentWorker:
 
     def apply(self, plan: Plan) -> None:
         """Let it go, or stop and delete it."""
-        machine = self.worker_set.site.machines[self.target]
+        machine = self.site.machines[self.target]
         if plan.after["exists"]:
-            mark.write(self.worker_set.site.session, machine.ref, self.target, None)
+            mark.write(self.site.session, machine.ref, self.target, None)
             return
         if machine.on:
-            self.worker_set.tell(self.target, "is shut down")
-            power.stop(machine, self.worker_set.call.power_timeout)
-        self.worker_set.tell(self.target, "is deleted")
-        power.destroy(machine, self.worker_set.call.clone_timeout)
+            self.context.tell(self.target, "is shut down")
+            power.stop(machine, self.call.power_timeout)
+        self.context.tell(self.target, "is deleted")
+        power.destroy(machine, self.call.clone_timeout)

@@ -30,6 +30,17 @@ class Place:
     snapshot: Any = None
 
 
+def base_of(site: Site, desired: Desired) -> Machine:
+    """The worker's virtual machine where it exists, else the template that it is cloned from."""
+    there = site.machines.get(desired.name)
+    if there:
+        return there
+    if not desired["template"]:
+        said = "it does not exist, and no template is given"
+        raise Refused(desired.name, "make it", said, "name a template, or correct its name")
+    return site.find(desired["template"], "template")
+
+
 class Places:
     """Finds folders, pools and datastores by name, each kind in one read."""
 

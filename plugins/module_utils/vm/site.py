@@ -80,6 +80,10 @@ class Site:
         """The name of a host by its object id; a host of another cluster has none here."""
         return self.hosts[key]["name"] if key in self.hosts else None
 
+    def properties_of(self, host: str) -> properties.Values:
+        """The properties of a host by its name."""
+        return next(values for values in self.hosts.values() if values["name"] == host)
+
     @property
     def host_names(self) -> list[str]:
         return [values["name"] for values in self.hosts.values()]
@@ -92,6 +96,16 @@ class Site:
     def hot_migrate(self) -> bool:
         """Whether this vCenter moves virtual machines with a vGPU while they run."""
         return machines.hot_migrate(self.session)
+
+    def ties(self, one: Machine | None) -> str:
+        """What keeps a running machine from moving, in words; empty where it can move."""
+        if one is None:
+            return ""
+        if tied := [*machines.fixed(one.values), *machines.plugin_flags(one.extra)]:
+            return ", ".join(tied)
+        if machines.vgpus(one.values) and not self.hot_migrate:
+            return "its vGPU, as this vCenter does not move them hot"
+        return ""
 
     def target(self, host: str) -> Any:
         """What a host offers to virtual machines, as its environment browser tells."""

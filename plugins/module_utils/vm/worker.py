@@ -9,14 +9,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..errors import NotFound, Refused
+from ..logic.placement.place import Wanted
 from ..plan import POWER_OFF, Plan
 from ..vsphere import tasks
 from ..vsphere.faults import translating_faults
 from ..vsphere.sdk import vim
-from . import clone, customise, gpu, mark, nics, power, sizing
+from . import clone, customise, demand, gpu, hosts, mark, nics, power, sizing
+from .context import Assignment, Context
 from .desired import Desired
+from .facts import facts
 from .machine import Machine
-from .worker_set import WorkerSet
+from .sources import sources_on
 
 # What vSphere changes only while the machine is off; what cloud-init is told it reads at the next boot.
 COLD = (
@@ -43,86 +46,104 @@ class Worker:
 
     name = "worker VM"
 
-    def __init__(self, worker_set: WorkerSet, desired: Desired) -> None:
-        self.worker_set, self.desired, self.target = worker_set, desired, desired.name
+    def __init__(self, context: Context, desired: Desired, assigned: Assignment) -> None:
+        self.context, self.desired, self.assigned = context, desired, assigned
+        self.site, self.call, self.target = context.site, context.call, desired.name
 
     @property
     def machine(self) -> Machine | None:
-        return self.worker_set.site.machines.get(self.target)
+        """The virtual machine of the worker, where there is one."""
+        return self.site.machines.get(self.target)
 
     def read(self) -> dict[str, Any]:
-        """The worker in our words; every key is there for one that does not exist, too."""
-        return self.worker_set.facts(self.machine)
+        """The state of the worker; every key is there for one that does not exist, too."""
+        return facts(self.site, self.machine)
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
         """What differs, and what must happen for it; what cannot be found is refused before anything is written."""
-        if self.target in self.worker_set.silent:
-            raise power.no_address(self.target, self.worker_set.call.address_timeout)
+        if self.assigned.silent:
+            raise power.no_address(self.target, self.call.address_timeout)
         try:
             return self._planned(current)
         except NotFound as error:
             raise Refused(f"{self.target}: {error.target}", error.tried, error.said, error.remedy) from error
 
     def _planned(self, current: Mapping[str, Any]) -> Plan:
-        place, owned = self.worker_set.place_of(self.desired), self._mark(current)
-        base = self.worker_set.facts(self.worker_set.base_of(self.desired))
+        host, owned = self._host(), self._mark(current)
+        base = facts(self.site, clone.base_of(self.site, self.desired))
         if not current["exists"]:
             sizing.refuse_firmware(self.desired, base["firmware"])
-            self.worker_set.clone_place(self.desired)
+            self._clone_place()
         sizing.refuse_firmware(self.desired, current["firmware"])
-        after = {**current, **self._hardware(current, base, place), "exists": True, "host": place, "mark": owned}
+        after = {**current, **self._hardware(current, base, host), "exists": True, "host": host, "mark": owned}
         after["power"] = self.desired["power"]
         told = customise.wanted(self.desired, after)
         after["guest"] = told or current["guest"]
         return self._plan(current, after)
 
+    def _host(self) -> str:
+        """The host that the worker is assigned to; refused where none has room for it."""
+        if self.assigned.refusal:
+            remedy = "free a place, add hosts, or ask for less; nothing was changed"
+            raise Refused(self.target, "find a host for it", self.assigned.refusal, remedy)
+        return self.assigned.host
+
+    def _clone_place(self) -> clone.Place:
+        """The folder, the pool and the datastore of a new worker; refused where one of them cannot be found."""
+        return self.context.places.of(self.desired, clone.base_of(self.site, self.desired))
+
     def apply(self, plan: Plan) -> None:
         """Clone, mark, stop, move, reconfigure once, start: what of it is needed."""
         machine = self.machine or self._clone(plan.after["host"])
-        if self.worker_set.site.mark_of(machine) != plan.after["mark"]:
-            mark.write(self.worker_set.site.session, machine.ref, self.target, plan.after["mark"])
+        if self.site.mark_of(machine) != plan.after["mark"]:
+            mark.write(self.site.session, machine.ref, self.target, plan.after["mark"])
         stops = POWER_OFF in plan.needs or plan.after["power"] == "off"
         if machine.on and stops:
             self._tell("is shut down")
-            power.stop(machine, self.worker_set.call.power_timeout)
+            power.stop(machine, self.call.power_timeout)
             machine.refresh()
-        if self.worker_set.site.host_name(machine.host) != plan.after["host"]:
+        if self.site.host_name(machine.host) != plan.after["host"]:
             self._move(machine, plan.after["host"])
         self._reconfigure(machine, plan.after)
         if plan.after["power"] == "on" and not machine.on:
             self._tell("is started")
-            power.start(machine, self.worker_set.call.power_timeout)
-            self.worker_set.started[self.target] = machine
+            power.start(machine, self.call.power_timeout)
+            self.assigned.started = machine
 
-    def _hardware(self, current: Mapping[str, Any], base: Mapping[str, Any], place: str) -> dict[str, Any]:
-        worker_set = self.worker_set
-        after = sizing.wanted(self.desired, current if current["exists"] else base, worker_set.host_mhz(place))
-        macs = worker_set.macs_for(self.desired)
-        after.update(nics.wanted(self.desired, current if current["exists"] else {}, worker_set.networks, macs))
+    def _hardware(self, current: Mapping[str, Any], base: Mapping[str, Any], host: str) -> dict[str, Any]:
+        """The size, the network cards and the GPUs as they should be."""
+        mhz = int(self.site.properties_of(host)["summary.hardware.cpuMhz"])
+        after = sizing.wanted(self.desired, current if current["exists"] else base, mhz)
+        # The guest must be told the addresses of its cards before there are any.
+        macs = self.assigned.macs if self.desired["guest"] is not None else {}
+        after.update(nics.wanted(self.desired, current if current["exists"] else {}, self.context.networks, macs))
         if self.desired.gpus is not None:
-            there = worker_set.site.machines.get(self.target)
-            after["gpus"] = gpu.after(self.desired, gpu.held(there) if there else [])
-            after["mmio_gb"] = gpu.window_of(self.desired, worker_set.memory_of) or None
+            after["gpus"] = gpu.after(self.desired, gpu.held(self.machine) if self.machine else [])
+            after["mmio_gb"] = gpu.window_of(self.desired, self._gpu_memory) or None
         return after
+
+    def _gpu_memory(self, wanted: Wanted) -> int | None:
+        """The memory of a GPU of this cluster, in gigabytes."""
+        return hosts.memory_of(self.site.hosts.values(), wanted)
 
     def _mark(self, current: Mapping[str, Any]) -> dict[str, Any]:
         """The mark that it is to carry; somebody else's machine is not taken unless that was asked for."""
-        before = current["mark"] or ({"built": True} if self.target in self.worker_set.cloned else None)
-        if current["exists"] and not before and not self.worker_set.call.adopt:
+        before = current["mark"] or ({"built": True} if self.assigned.cloned else None)
+        if current["exists"] and not before and not self.call.adopt:
             raise Refused(
                 self.target,
                 "make it a worker",
                 "a virtual machine of that name exists, and this collection did not build it",
                 "choose another name, or set adopt: true to take it over",
             )
-        of = {"cluster": self.worker_set.site.name, "role": self.desired["role"], "tenant": self.desired["tenant"]}
+        of = {"cluster": self.site.name, "role": self.desired["role"], "tenant": self.desired["tenant"]}
         return mark.wanted(self.target, before or {"built": not current["exists"]}, **of)
 
     def _plan(self, current: Mapping[str, Any], after: dict[str, Any]) -> Plan:
         changed = {change.key for change in Plan(current, after).changes}
         running = bool(current["power"] == "on")
         cold = [key for key in COLD if key in changed] if running else []
-        if running and "host" in changed and (why := self.worker_set.ties(self.machine)):
+        if running and "host" in changed and (why := self.site.ties(self.machine)):
             cold.append(f"host ({why})")
         cycle = bool(cold) and after["power"] == "on"
         refused = f"it runs, and {', '.join(cold)} can change only while it is off: set power_cycle: true"
@@ -132,12 +153,12 @@ class Worker:
             needs=frozenset({POWER_OFF}) if cold else frozenset(),
             why=tuple(self._why(current, after, cold)),
             warnings=tuple(self._warnings(current, after, changed)),
-            unmet=(*self._awaits(after), *((refused,) if cycle and not self.worker_set.call.power_cycle else ())),
+            unmet=(*self._awaits(after), *((refused,) if cycle and not self.call.power_cycle else ())),
         )
 
     def _awaits(self, after: Mapping[str, Any]) -> Iterator[str]:
         """What must be there before it is built and is not."""
-        if awaited := self.worker_set.awaited(self.desired, after["host"]):
+        if awaited := demand.awaited(self.context, self.desired, after["host"]):
             yield f"{', '.join(awaited)} must be prepared first"
 
     def _why(self, current: Mapping[str, Any], after: Mapping[str, Any], cold: list[str]) -> Iterator[str]:
@@ -152,34 +173,33 @@ class Worker:
             yield f"it is shut down for {', '.join(cold)}"
 
     def _warnings(self, current: Mapping[str, Any], after: Mapping[str, Any], changed: set[str]) -> Iterator[str]:
-        firmware = after["firmware"] or self.worker_set.facts(self.worker_set.base_of(self.desired))["firmware"]
+        firmware = after["firmware"] or facts(self.site, clone.base_of(self.site, self.desired))["firmware"]
         if gpu.passthrough(self.desired) and (after["mmio_gb"] or 0) >= LARGE_BAR_GB and firmware == "bios":
             yield "its firmware is BIOS: GPUs with a BAR of more than 256 MB need EFI"
         if current["guest"] and "guest" in changed:
             yield "cloud-init takes it for a new machine at the next boot, and makes new SSH host keys"
         silent = current["power"] == "on" and not current["address"]
-        if silent and self.worker_set.call.wait_for_address:
+        if silent and self.call.wait_for_address:
             yield "it is on, but its guest tells no address"
 
     def _clone(self, host: str) -> Machine:
-        worker_set = self.worker_set
-        template, place = worker_set.base_of(self.desired), worker_set.clone_place(self.desired)
+        template, place = clone.base_of(self.site, self.desired), self._clone_place()
         self._tell(f"is cloned from {template.name} to {host}")
         shown = tasks.by_quarters(lambda percent: self._tell(f"is cloned to {percent} %"))
-        started = clone.begin(worker_set.site, self.desired, template, place, host)
-        made = tasks.wait(worker_set.site.session, started, worker_set.call.clone_timeout, shown)
-        machine = Machine(worker_set.site.session, made.result)
+        started = clone.begin(self.site, self.desired, template, place, host)
+        made = tasks.wait(self.site.session, started, self.call.clone_timeout, shown)
+        machine = Machine(self.site.session, made.result)
         machine.refresh()
-        worker_set.site.machines[self.target] = machine
-        worker_set.cloned.add(self.target)
+        self.site.machines[self.target] = machine
+        self.assigned.cloned = True
         return machine
 
     def _move(self, machine: Machine, host: str) -> None:
         self._tell(f"moves to {host}")
-        site = self.worker_set.site
+        site = self.site
         pool = None if site.host_name(machine.host) else site.values["resourcePool"]
         spec = vim.vm.RelocateSpec(host=site.host_named(host), pool=pool)
-        power.move(machine, spec, host, self.worker_set.call.clone_timeout)
+        power.move(machine, spec, host, self.call.clone_timeout)
         machine.refresh()
 
     def _reconfigure(self, machine: Machine, after: Mapping[str, Any]) -> None:
@@ -192,23 +212,23 @@ class Worker:
         with translating_faults(self.target, "reconfigure it", CHANGED_MEANWHILE):
             task = machine.ref.ReconfigVM_Task(spec)
         started = tasks.Started(task, self.target, "reconfigure it", CHANGED_MEANWHILE)
-        tasks.wait(self.worker_set.site.session, started, RECONFIGURE_SECONDS)
+        tasks.wait(self.site.session, started, RECONFIGURE_SECONDS)
 
     def _tell(self, what: str) -> None:
-        self.worker_set.tell(self.target, what)
+        self.context.tell(self.target, what)
 
     def _spec(self, machine: Machine, after: Mapping[str, Any]) -> Any:
         """What differs, as a ConfigSpec; None for nothing."""
-        now = self.worker_set.facts(machine)
+        now = facts(self.site, machine)
         building = mark.BUILDING in machine.extra
         if not building and all(now[key] == after[key] for key in after if key not in ELSEWHERE):
             return None
         spec, new_key = vim.vm.ConfigSpec(deviceChange=[], extraConfig=[]), itertools.count(-101, -1)
         sizing.change(spec, _managed(after, now), machine, new_key)
-        nics.change(spec, _managed(after, now), machine, self.worker_set.site.networks, new_key)
+        nics.change(spec, _managed(after, now), machine, self.site.networks, new_key)
         options = {mark.BUILDING: ""} if building else {}
         if self.desired.gpus is not None and now["gpus"] != after["gpus"]:
-            gpu.change(spec, self.desired, machine, self.worker_set.sources_on(after["host"]), new_key)
+            gpu.change(spec, self.desired, machine, sources_on(self.site, after["host"]), new_key)
         if now["mmio_gb"] != after["mmio_gb"]:
             options.update(gpu.window_options(after["mmio_gb"] or 0))
         if after["guest"] and now["guest"] != after["guest"]:

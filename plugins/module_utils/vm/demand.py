@@ -1,0 +1,51 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""What a worker takes of its host, and what of it must be prepared before the worker can be built."""
+
+from __future__ import annotations
+
+from ..logic.placement import place
+from . import gpu, hosts, nics, sizing
+from .context import Context
+from .desired import Desired, Gpu, ToCome
+from .machine import Machine
+from .site import Site
+
+
+def gpus_of(site: Site, desired: Desired) -> tuple[Gpu, ...]:
+    """The GPUs that a worker will have: those asked for, else those that it or its template has."""
+    if desired.gpus is not None:
+        return desired.gpus
+    base = _base(site, desired)
+    return tuple(one.gpu for one in gpu.held(base)) if base else ()
+
+
+def to_place(site: Site, desired: Desired, allowed: frozenset[str] | None) -> place.Worker:
+    """A worker as the planner of placements sees it; one without a template is refused when it is planned."""
+    there, base = site.machines.get(desired.name), _base(site, desired)
+    gpus, hosts_ = gpus_of(site, desired), frozenset({desired["host"]}) if desired["host"] else allowed
+    size = sizing.facts(base) if base else {"memory_mb": 0, "cpus": 0, "memory_reserved": False}
+    memory = int(desired["memory_mb"] or size["memory_mb"] or 0)
+    reserved = memory if desired["reserve_memory"] or size["memory_reserved"] else 0
+    demand = gpu.demand_of(gpus, reserved, int(desired["cpus"] or size["cpus"] or 0))
+    if there is None:
+        return place.Worker(desired.name, demand, hosts_)
+    _kept, missing, many = gpu.pair(gpus, gpu.held(there))
+    settled = there.on and not missing and not many
+    return place.Worker(desired.name, demand, hosts_, site.host_name(there.host) or "", settled)
+
+
+def awaited(context: Context, desired: Desired, host: str) -> list[str]:
+    """What a worker needs that is not prepared yet, in words."""
+    if context.call.to_come == ToCome():
+        return []
+    cards = [desired[key] for key in (nics.MANAGEMENT, nics.RDMA) if desired[key]]
+    named = {context.networks.named(card["portgroup"]) for card in cards}
+    missing = [f"port group {network.name}" for network in named if network.to_come]
+    demand = gpu.demand_of(gpus_of(context.site, desired), 0, 0)
+    gpus = [f"the GPUs of {host}"] if hosts.lacks(context.site.properties_of(host), demand) else []
+    return [*sorted(missing), *gpus]
+
+
+def _base(site: Site, desired: Desired) -> Machine | None:
+    return site.machines.get(desired.name) or site.machines.get(desired["template"] or "")
