@@ -8,6 +8,8 @@ from typing import Any
 
 from pyVmomi import vim
 
+from plugins.module_utils.logic.placement.place import Wanted
+
 T4, NVSWITCH, NIC = "0000:3b:00.0", "0000:86:00.0", "0000:5e:00.0"
 PROFILES = ("grid_t4-16c", "grid_t4-8c")
 VGA, BRIDGE, NETWORK = 0x0300, 0x0680, 0x0200
@@ -114,3 +116,8 @@ def rdma_nic(address: str = NIC) -> dict[str, Any]:
         "config__network__pnic": [vim.host.PhysicalNic(key="key-vmnic4", pci=address)],
         "config__network__rdmaDevice": [vim.host.RdmaDevice(key="vmrdma0", device="vmrdma0", backing=backing)],
     }
+
+
+def wanted(kind: str) -> Wanted:
+    """Any GPU of a kind."""
+    return Wanted(kind)

@@ -1,0 +1,95 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A cluster with hosts, networks and machines as plain data, in the place of what Site reads from a server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from pyVmomi import vim
+
+from plugins.module_utils.vm.machine import Machine
+from plugins.module_utils.vm.networks import Network, Networks
+from plugins.module_utils.vm.site import Site
+from tests.fakes import hardware
+
+RDMA_GROUP, MANAGEMENT = "rdma-vm", "VM Network"
+KILOBYTES_IN_GB = 2**20
+
+
+class FakeSite(Site):
+    """The cluster gpu; host-1 is esx1, and so on. ``refresh`` reads nothing and is counted."""
+
+    def __init__(self, *machines: Machine, hosts: int = 2, running: Sequence[Machine] = (), **more: Any) -> None:
+        # pylint: disable=super-init-not-called # which would read from a server
+        self.session = SimpleNamespace(server="vcenter.lab", api_version=(8, 0, 3))  # type: ignore[assignment]
+        self.name, self.ref = "gpu", vim.ClusterComputeResource("cluster-1")
+        refs = [vim.HostSystem(f"host-{number}") for number in range(1, hosts + 1)]
+        self.hosts = {ref._moId: hardware.host(name=f"esx{ref._moId[5:]}", **more) for ref in refs}
+        self.values = {"host": refs, "resourcePool": vim.ResourcePool("pool-1"), "datastore": [STORE]}
+        self.machines = {one.name: one for one in machines}
+        self.marks: dict[str, dict[str, Any]] = {}
+        self.refreshed: list[set[str]] = []
+        self._light = []
+        self._running: dict[str, list[Machine]] = {}
+        for one in running:
+            self._running.setdefault(one.host, []).append(one)
+        group = vim.dvs.DistributedVirtualPortgroup("dvpg-1")
+        known = [Network(RDMA_GROUP, group, "50 11", "dvpg-1"), Network(MANAGEMENT, vim.Network("network-1"))]
+        self.__dict__.update(networks=Networks("gpu", known), hot_migrate=True)
+
+    def refresh(self, names: Iterable[str]) -> None:
+        self.refreshed.append(set(names))
+
+    def mark_of(self, one: Machine) -> dict[str, Any] | None:
+        return self.marks.get(one.name)
+
+
+STORE = vim.Datastore("datastore-1")
+
+
+def machine(name: str = "w1", *devices: Any, host: str = "host-1", **more: Any) -> Machine:
+    """A virtual machine with 4 CPUs, 8 GB that are reserved, one disk of 10 GB, and these devices."""
+    disk = vim.vm.device.VirtualDisk(key=2000, controllerKey=1000, unitNumber=0, capacityInKB=10 * KILOBYTES_IN_GB)
+    controller = vim.vm.device.ParaVirtualSCSIController(key=1000)
+    values = {
+        "runtime__host": vim.HostSystem(host),
+        "config__hardware__numCPU": 4,
+        "config__hardware__numCoresPerSocket": 1,
+        "config__hardware__memoryMB": 8192,
+        "config__memoryReservationLockedToMax": True,
+        "config__memoryAllocation__reservation": 8192,
+        "config__firmware": "efi",
+        "parent": vim.Folder("folder-1"),
+        "datastore": [STORE],
+    }
+    read = hardware.vm(name, controller, disk, *devices, **{**values, **more})
+    session: Any = SimpleNamespace(server="vcenter.lab")
+    return Machine(session, vim.VirtualMachine(f"vm-{name}"), read)
+
+
+def groups_of(machine_: Machine, **groups: int) -> Machine:
+    """The machine with device groups of these names and numbers."""
+    kind = vim.vm.VirtualDeviceGroups
+    made = [kind.VendorDeviceGroup(groupInstanceKey=key, deviceGroupName=name) for name, key in groups.items()]
+    return with_values(machine_, {"config.deviceGroups": kind(deviceGroup=made)})
+
+
+def with_values(machine_: Machine, values: Mapping[str, Any]) -> Machine:
+    """The machine with other properties."""
+    return Machine(machine_.session, machine_.ref, {**machine_.values, **values})
+
+
+def rdma_card(key: int = 4001, mac: str = "00:50:56:01:02:04", protocol: str = "rocev2") -> Any:
+    """A PVRDMA card on the RDMA port group."""
+    port = vim.dvs.PortConnection(switchUuid="50 11", portgroupKey="dvpg-1")
+    backing = vim.vm.device.VirtualEthernetCard.DistributedVirtualPortBackingInfo(port=port)
+    return vim.vm.device.VirtualVmxnet3Vrdma(key=key, backing=backing, macAddress=mac, deviceProtocol=protocol)
+
+
+def plain_card(key: int = 4000, mac: str = "00:50:56:01:02:03", network: str = MANAGEMENT) -> Any:
+    """A card for management."""
+    backing = vim.vm.device.VirtualEthernetCard.NetworkBackingInfo(deviceName=network)
+    return vim.vm.device.VirtualVmxnet3(key=key, backing=backing, macAddress=mac)

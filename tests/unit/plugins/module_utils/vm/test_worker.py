@@ -1,0 +1,192 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The plan of one worker from its cluster, its call and its own assignment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.errors import Refused, TimedOut
+from plugins.module_utils.plan import POWER_OFF, Plan
+from plugins.module_utils.vm import clone
+from plugins.module_utils.vm.absent_worker import AbsentWorker
+from plugins.module_utils.vm.context import Assignment, Context
+from plugins.module_utils.vm.desired import Call, Desired, Gpu
+from plugins.module_utils.vm.facts import KEYS
+from plugins.module_utils.vm.worker import Worker
+from tests.fakes import hardware
+from tests.fakes.sites import RDMA_GROUP, FakeSite, machine, rdma_card
+
+T4 = (Gpu("grid_t4-16c"),)
+OURS = {"built": True, "name": "w1", "cluster": "gpu", "role": "worker", "tenant": ""}
+GIVEN = {"template": "golden", "clone": "full", "reserve_memory": True, "role": "worker", "tenant": "", "power": "on"}
+WINDOW = {"pciPassthru__use64bitMMIO": "1", "pciPassthru__64bitMMIOSizeGB": "32"}
+
+
+def settings(**more: str) -> dict[str, Any]:
+    return {"config__extraConfig": hardware.settings(**WINDOW, **more)}
+
+
+def worker(
+    site: FakeSite, assigned: Assignment | None = None, gpus: Any = T4, call: dict[str, Any] | None = None, **given: Any
+) -> Worker:
+    context = Context(site, Call("gpu", **(call or {})), clone.Places(site))
+    return Worker(context, Desired("w1", {**GIVEN, **given}, gpus), assigned or Assignment("esx1"))
+
+
+def planned(site: FakeSite, *args: Any, **more: Any) -> Plan:
+    one = worker(site, *args, **more)
+    return one.plan(one.read())
+
+
+def ours(*devices: Any, **more: Any) -> FakeSite:
+    site = FakeSite(machine("w1", *(devices or (hardware.vgpu(),)), **{**settings(), **more}))
+    site.marks["w1"] = OURS
+    return site
+
+
+def keys(plan: Plan) -> set[str]:
+    return {change.key for change in plan.changes}
+
+
+def test_one_that_does_not_exist_has_every_key() -> None:
+    assert worker(FakeSite()).read() == {**dict.fromkeys(KEYS), "exists": False}
+
+
+def test_a_new_worker_is_cloned_to_its_host_with_what_it_asks_for() -> None:
+    plan = planned(FakeSite(machine("golden", on=False)), Assignment("esx2"), cpus=8, memory_mb=16384)
+    assert plan.after["host"] == "esx2"
+    assert (plan.after["cpus"], plan.after["memory_mb"], plan.after["memory_reserved"]) == (8, 16384, True)
+    assert (plan.after["gpus"], plan.after["mmio_gb"], plan.after["power"]) == (["grid_t4-16c"], 32, "on")
+    assert plan.after["mark"] == OURS
+    assert plan.why == ("it is cloned from golden to esx2",)
+    assert plan.needs == frozenset()
+
+
+def test_a_worker_that_is_as_it_should_be_changes_nothing_however_its_window_was_written() -> None:
+    assert keys(planned(ours())) == set()
+
+
+def test_without_a_place_it_is_refused_with_the_reason() -> None:
+    with pytest.raises(Refused, match="find a host for it: all are full; free a place"):
+        planned(FakeSite(machine("golden")), Assignment(refusal="all are full"))
+
+
+def test_without_a_template_it_cannot_be_made() -> None:
+    with pytest.raises(Refused, match="it does not exist, and no template is given"):
+        planned(FakeSite(), template=None)
+    with pytest.raises(Refused, match="find the template 'golden'"):
+        planned(FakeSite())
+
+
+def test_somebody_elses_machine_is_taken_over_only_when_asked() -> None:
+    site = FakeSite(machine("w1", hardware.vgpu(), **settings()))
+    with pytest.raises(Refused, match="this collection did not build it"):
+        planned(site)
+    assert planned(site, call={"adopt": True}).after["mark"]["built"] is False
+    assert planned(site, Assignment("esx1", cloned=True)).after["mark"]["built"] is True
+
+
+def test_a_guest_that_told_no_address_is_an_error_not_a_plan() -> None:
+    with pytest.raises(TimedOut, match="within 600 s"):
+        planned(ours(), Assignment("esx1", silent=True))
+
+
+def test_hardware_of_a_running_worker_changes_only_with_a_power_cycle() -> None:
+    plan = planned(ours(), cpus=8)
+    assert (plan.needs, keys(plan)) == ({POWER_OFF}, {"cpus"})
+    assert plan.unmet == ("it runs, and cpus can change only while it is off: set power_cycle: true",)
+    assert planned(ours(), cpus=8, call={"power_cycle": True}).unmet == ()
+    assert planned(ours(on=False), cpus=8).needs == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("devices", "more", "hot", "why"),
+    [
+        ((hardware.vgpu(),), {}, True, ""),
+        ((hardware.vgpu(),), {}, False, "its vGPU, as this vCenter does not move them hot"),
+        ((hardware.vgpu("grid_t4-8c", 1), hardware.vgpu("grid_t4-8c", 1)), {}, False, "its vGPU"),
+        ((hardware.vgpu(), hardware.sriov_card()), {}, True, "an SR-IOV network card"),
+        ((hardware.vgpu(), hardware.passed(hardware.NIC, hardware.MELLANOX)), {}, True, "PCI device 0000:5e:00.0"),
+        (
+            (hardware.vgpu(),),
+            settings(pciPassthru0__cfg__enable_uvm="TRUE"),
+            True,
+            "pciPassthru0.cfg.enable_uvm",
+        ),
+        ((), {}, False, ""),
+    ],
+)
+def test_a_running_worker_moves_while_it_runs_where_nothing_ties_it(
+    devices: tuple[Any, ...], more: dict[str, Any], hot: bool, why: str
+) -> None:
+    site = FakeSite(machine("w1", *devices, **{**settings(), **more}))
+    site.marks["w1"] = OURS
+    site.__dict__["hot_migrate"] = hot
+    plan = planned(site, Assignment("esx2"), None)
+    assert keys(plan) == {"host"}
+    assert (POWER_OFF in plan.needs, why in str(plan.unmet)) == (bool(why), True)
+
+
+def test_bios_with_a_large_bar_is_warned_of() -> None:
+    site = FakeSite(machine("golden", on=False, config__firmware="bios"))
+    gpus = (Gpu(device=hardware.wanted("10de:20f1"), memory_gb=40),)
+    assert "its firmware is BIOS" in planned(site, gpus=gpus).warnings[0]
+    assert planned(FakeSite(machine("golden", on=False)), gpus=gpus).warnings == ()
+
+
+def test_another_firmware_is_refused() -> None:
+    with pytest.raises(Refused, match="an installed system does not boot by another firmware"):
+        planned(FakeSite(machine("golden", on=False)), firmware="bios")
+
+
+def test_new_cards_have_the_addresses_that_the_guest_is_told() -> None:
+    macs = {"rdma_nic": "00:50:56:3f:00:01", "management_nic": "00:50:56:3f:00:02"}
+    site, guest = FakeSite(machine("golden", on=False)), {"guest": {"user": "me"}}
+    given = {"rdma_nic": {"portgroup": RDMA_GROUP}, "management_nic": {"portgroup": "VM Network"}}
+    plan = planned(site, Assignment("esx1", macs=macs), **given, **guest)
+    assert plan.after["rdma_nic"]["mac"] == macs["rdma_nic"]
+    assert macs["management_nic"] in str(plan.after["guest"])
+    untold = planned(site, Assignment("esx1", macs=macs), **given)
+    assert (untold.after["rdma_nic"]["mac"], untold.after["guest"]) == (None, None)
+
+
+def test_a_second_rdma_card_is_a_difference() -> None:
+    site = ours(hardware.vgpu(), rdma_card(), rdma_card(4002, "00:50:56:01:02:05"))
+    plan = planned(site, rdma_nic={"portgroup": RDMA_GROUP})
+    assert {(change.key, change.before, change.after) for change in plan.changes} == {("rdma_nics", 2, 1)}
+
+
+def absent(site: FakeSite, **call: Any) -> Plan:
+    one = AbsentWorker(Context(site, Call("gpu", state="absent", **call), clone.Places(site)), Desired("w1", {}))
+    return one.plan(one.read())
+
+
+def test_a_worker_that_runs_is_deleted_only_where_it_may_be_shut_down() -> None:
+    plan = absent(ours())
+    assert (plan.after["exists"], plan.needs) == (False, {POWER_OFF})
+    assert plan.unmet == ("it runs: set power_cycle: true to shut it down first",)
+    assert absent(ours(), power_cycle=True).unmet == ()
+    assert absent(ours(on=False)).needs == frozenset()
+
+
+def test_one_that_was_taken_over_only_loses_its_mark() -> None:
+    site = ours()
+    site.marks["w1"] = {**OURS, "built": False}
+    assert keys(absent(site)) == {"mark"}
+
+
+@pytest.mark.parametrize(
+    ("marked", "words"), [(None, "does not carry our mark"), ({**OURS, "cluster": "other"}, "says cluster other")]
+)
+def test_machines_of_others_are_left_alone(marked: Any, words: str) -> None:
+    site = ours()
+    site.marks = {"w1": marked} if marked else {}
+    plan = absent(site)
+    assert (keys(plan), words in plan.warnings[0]) == (set(), True)
+
+
+def test_what_is_not_there_is_gone() -> None:
+    assert keys(absent(FakeSite())) == set()
