@@ -1,3 +1,6 @@
+// Package cluster is the clusters: DRS, HA, rules, groups, overrides, vSAN.
+//
+// vcsim: stores rules, groups and overrides. Nobody enforces them: no placement by rules, no admission control.
 package cluster
 
 import (
@@ -86,7 +89,7 @@ func (s *Clusters) Change(of vcsim.Ref, f func(*State)) {
 	s.states[of] = state
 }
 
-// Apply changes the cluster as if somebody else had: nothing is logged as a write.
+// Apply changes the cluster as if another user had changed it. The log of writes does not show it.
 func (c *Cluster) Apply(ch Change) error {
 	s, ctx := c.clusters, c.clusters.sim.Context()
 	if ch.Alarm != nil {
@@ -117,13 +120,14 @@ func (c *Cluster) Apply(ch Change) error {
 	return nil
 }
 
-// SetImageManaged says whether the cluster is managed by an image, over REST and as the cluster's own property.
+// SetImageManaged sets whether an image manages the cluster: over REST and as lifecycleManaged of the cluster.
+// VMware: vSphere API reference, ClusterComputeResource.lifecycleManaged.
 func (s *Clusters) SetImageManaged(cluster vcsim.Ref, on bool) {
 	s.Change(cluster, func(state *State) { state.ImageManaged = on })
 	s.sim.Update(s.sim.Context(), s.sim.Registry.Get(cluster), vcsim.Change("lifecycleManaged", on))
 }
 
-// Report is the cluster's state now.
+// Report is the current state of the cluster.
 func (c *Cluster) Report() Report {
 	ctx := c.clusters.sim.Context()
 	r := Report{MOID: c.entity.Self.Value, State: c.clusters.State(c.entity.Self), DRSOptions: map[string]string{}}

@@ -16,7 +16,10 @@ type BrowserMethods struct {
 	Registered *esxi.Hosts
 }
 
-// QueryConfigTarget says what the host named, or any host of the cluster, offers.
+// QueryConfigTarget lists the GPUs, vGPU types and PCI devices that the named host, or any host of the cluster, offers
+// to virtual machines.
+// VMware: vSphere API reference, ConfigTarget: vgpuProfileInfo, sharedGpuPassthroughTypes, pciPassthrough,
+// dynamicPassthrough, vendorDeviceGroupInfo.
 func (e *BrowserMethods) QueryConfigTarget(ctx *simulator.Context, req *types.QueryConfigTarget) soap.HasFault {
 	body := e.EnvironmentBrowser.QueryConfigTarget(ctx, req)
 	res := body.(*methods.QueryConfigTargetBody).Res
@@ -31,6 +34,7 @@ func (e *BrowserMethods) QueryConfigTarget(ctx *simulator.Context, req *types.Qu
 	return &methods.QueryConfigTargetBody{Res: &types.QueryConfigTargetResponse{Returnval: &target}}
 }
 
+// hosts are the named host, or all hosts of the cluster that the browser belongs to.
 func (e *BrowserMethods) hosts(ctx *simulator.Context, one *vcsim.Ref) []*esxi.Host {
 	if one != nil {
 		if h := e.Registered.Of(*one); h != nil {

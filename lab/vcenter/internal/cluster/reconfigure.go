@@ -17,13 +17,16 @@ type Methods struct {
 	Sim *vcsim.Sim
 }
 
-// AddHostTask is refused: vcsim stops altogether when a host joins hosts later than ESXi 8.0.2.
+// AddHostTask answers NotSupported.
+// Ours: vcsim panics when a host joins a cluster that has hosts later than ESXi 8.0.2.
 func (c *Methods) AddHostTask(*simulator.Context, *types.AddHost_Task) soap.HasFault {
 	return &methods.AddHost_TaskBody{
 		Fault_: simulator.Fault("The hosts of this lab are those of its description.", &types.NotSupported{})}
 }
 
-// ReconfigureComputeResourceTask lets vcsim keep rules, groups and overrides, then keeps what vcsim drops.
+// ReconfigureComputeResourceTask applies a specification as a whole or not at all. vcsim stores rules, groups and
+// overrides; the DRS and HA settings that vcsim drops are stored here.
+// Ours: that nothing of a refused specification is applied is general knowledge of vCenter (unproven).
 func (c *Methods) ReconfigureComputeResourceTask(
 	ctx *simulator.Context, req *types.ReconfigureComputeResource_Task,
 ) soap.HasFault {
@@ -59,6 +62,8 @@ func (c *Methods) ReconfigureComputeResourceTask(
 		Res: &types.ReconfigureComputeResource_TaskResponse{Returnval: t}}
 }
 
+// refuseCluster refuses a DRS migration threshold (vmotionRate) outside 1 to 5.
+// VMware: vSphere API reference, ClusterDrsConfigInfo.vmotionRate: valid values are 1 to 5.
 func refuseCluster(spec *types.ClusterConfigSpecEx) vcsim.Fault {
 	if spec.DrsConfig != nil && spec.DrsConfig.VmotionRate != 0 &&
 		(spec.DrsConfig.VmotionRate < 1 || spec.DrsConfig.VmotionRate > 5) {
@@ -67,7 +72,9 @@ func refuseCluster(spec *types.ClusterConfigSpecEx) vcsim.Fault {
 	return nil
 }
 
-// Configure keeps the DRS and HA parts of a specification in a new configuration and tells the watchers.
+// Configure stores the DRS and HA parts of a specification and notifies PropertyCollectors.
+// VMware: vSphere API reference, ReconfigureComputeResource_Task with modify: what the specification leaves unset
+// keeps its value.
 func Configure(ctx *simulator.Context, cluster *simulator.ClusterComputeResource, spec *types.ClusterConfigSpecEx) {
 	ctx.WithLock(cluster, func() {
 		config := *cluster.ConfigurationEx.(*types.ClusterConfigInfoEx)
@@ -121,7 +128,8 @@ func mergeHA(old, spec types.ClusterDasConfigInfo) types.ClusterDasConfigInfo {
 	return old
 }
 
-// mergeOptions sets options by key; an empty value removes the key.
+// mergeOptions sets advanced options of DRS and HA by key; an empty value removes the key.
+// Ours: how a vCenter removes such an option was not established (unproven).
 func mergeOptions(old, spec []types.BaseOptionValue) []types.BaseOptionValue {
 	out := slices.Clone(old)
 	for _, o := range spec {

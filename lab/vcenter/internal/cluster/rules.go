@@ -11,12 +11,15 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// pyVmomi says ManagedObject where govmomi says ManagedObjectReference: in the key of an override that is removed.
+// init registers ManagedObject as a name of ManagedObjectReference: pyVmomi writes it in the key of a removed
+// override.
 func init() {
 	types.Add("ManagedObject", reflect.TypeOf((*vcsim.Ref)(nil)).Elem())
 }
 
-// refuseRules says what of a specification cannot be, before vcsim keeps a part of it. The caller holds the cluster.
+// refuseRules refuses a specification with a rule, group or override that cannot be, before vcsim stores a part of it.
+// The caller holds the cluster's lock.
+// Ours: InvalidArgument on the path within the specification is our choice of fault (unproven).
 func (c *Methods) refuseRules(ctx *simulator.Context, spec *types.ClusterConfigSpecEx) vcsim.Fault {
 	config := c.ConfigurationEx.(*types.ClusterConfigInfoEx)
 	groups, fault := c.groupsAfter(ctx, config, spec)
@@ -58,7 +61,8 @@ func invalid(format string, arguments ...any) vcsim.Fault {
 	return &types.InvalidArgument{InvalidProperty: fmt.Sprintf(format, arguments...)}
 }
 
-// refuseOverride says whether an override of one machine cannot be; there are those that are, the machine is its key.
+// refuseOverride says whether an override of a virtual machine must be refused; present are the virtual machines that
+// have one.
 func (c *Methods) refuseOverride(
 	ctx *simulator.Context, s types.ArrayUpdateSpec, filled bool, there []vcsim.Ref,
 ) bool {
@@ -73,7 +77,8 @@ func (c *Methods) refuseOverride(
 	return !known
 }
 
-// groupsAfter is the groups of the cluster once those of the specification are in.
+// groupsAfter is the set of group names once the specification is applied; it refuses groups with members that the
+// cluster does not have.
 func (c *Methods) groupsAfter(
 	ctx *simulator.Context, config *types.ClusterConfigInfoEx, spec *types.ClusterConfigSpecEx,
 ) (map[string]bool, vcsim.Fault) {
@@ -113,7 +118,7 @@ func (c *Methods) hasMembers(ctx *simulator.Context, group types.BaseClusterGrou
 	return false
 }
 
-// refuseRule says why a rule cannot be: unknown, of machines or groups that are not there, or of a single machine.
+// refuseRule refuses an unknown rule, and a rule of virtual machines or groups that the cluster does not have.
 func (c *Methods) refuseRule(
 	ctx *simulator.Context, config *types.ClusterConfigInfoEx, s *types.ClusterRuleSpec, groups map[string]bool,
 	at string,
@@ -155,6 +160,8 @@ func (c *Methods) refuseRule(
 	return nil
 }
 
+// refuseMembers refuses an affinity or anti-affinity rule of fewer than two virtual machines.
+// Ours: the vSphere Client asks for two; what the API answers is unproven. vcsim accepts one.
 func (c *Methods) refuseMembers(ctx *simulator.Context, members []vcsim.Ref, at string) vcsim.Fault {
 	if len(members) < 2 || !c.hasAll(ctx, members) {
 		return invalid("%s.info.vm", at)
@@ -166,13 +173,15 @@ func (c *Methods) hasAll(ctx *simulator.Context, members []vcsim.Ref) bool {
 	return !slices.ContainsFunc(members, func(vm vcsim.Ref) bool { return !c.has(ctx, vm) })
 }
 
-// has says whether a machine is on a host of the cluster.
+// has says whether a virtual machine runs on a host of the cluster.
 func (c *Methods) has(ctx *simulator.Context, vm vcsim.Ref) bool {
 	m, ok := ctx.Map.Get(vm).(*simulator.VirtualMachine)
 	return ok && m.Runtime.Host != nil && slices.Contains(c.Host, *m.Runtime.Host)
 }
 
-// mergeOverrides keeps what vcsim drops of an edited HA override: all but the restart priority.
+// mergeOverrides stores the isolation response and the monitoring settings of an edited HA override.
+// Ours: vcsim keeps the restart priority only; that unset fields keep their value is our reading of an edit
+// (unproven).
 func mergeOverrides(
 	old []types.ClusterDasVmConfigInfo, specs []types.ClusterDasVmConfigSpec,
 ) []types.ClusterDasVmConfigInfo {
@@ -196,8 +205,9 @@ func mergeOverrides(
 	return out
 }
 
-// Forget takes a machine that is gone out of the rules, groups and overrides of all clusters; a rule stays, even
+// Forget removes a deleted virtual machine from the rules, groups and overrides of all clusters. A rule stays, even
 // with one member.
+// Ours: general knowledge of vCenter, no document found (unproven).
 func Forget(ctx *simulator.Context, vm vcsim.Ref) {
 	for _, o := range ctx.Map.AllReference("ClusterComputeResource") {
 		cluster := o.(*simulator.ClusterComputeResource)

@@ -9,7 +9,7 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// Spec turns the words of a description into a reconfiguration.
+// Spec is the reconfiguration that sets what a description says of DRS and HA.
 func Spec(drs *datacentre.DRS, ha *datacentre.HA, options map[string]string) *types.ClusterConfigSpecEx {
 	spec := &types.ClusterConfigSpecEx{}
 	if drs != nil {

@@ -13,7 +13,7 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// switchVsanOn makes the cluster say that it has vSAN: one that resyncs has.
+// switchVsanOn sets vSAN to enabled in the cluster's configuration, because a cluster that resyncs has vSAN.
 func switchVsanOn(ctx *simulator.Context, cluster *simulator.ClusterComputeResource) {
 	ctx.WithLock(cluster, func() {
 		config := *cluster.ConfigurationEx.(*types.ClusterConfigInfoEx)
@@ -36,7 +36,9 @@ func (s *Clusters) AddVsan(ctx *simulator.Context, h *host.Host) {
 	h.Entity.ConfigManager.VsanInternalSystem = h.Manager(ctx, m)
 }
 
-// QuerySyncingVsanObjects is a JSON text of the objects that are resyncing, shaped as RVC's resync dashboard reads it.
+// QuerySyncingVsanObjects is a JSON text of the vSAN objects that resync; the control interface sets the bytes left.
+// VMware: RVC (github.com/vmware/rvc), vsan.resync_dashboard: the keys that it reads.
+// Ours: the rest of the text.
 func (s *vsanInternalSystem) QuerySyncingVsanObjects(
 	ctx *simulator.Context, _ *types.QuerySyncingVsanObjects,
 ) soap.HasFault {

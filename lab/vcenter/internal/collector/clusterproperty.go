@@ -29,7 +29,7 @@ func underConfiguration(ctx *simulator.Context, cluster vcsim.Ref) bool {
 	return ctx.Map.Get(clusterSourceRef).(*clusterSource).underConfiguration(cluster)
 }
 
-// withoutConfigManaged takes the property out of a request for clusters, and says whether it was there.
+// withoutConfigManaged removes configManagerEnabled from a request for clusters and says whether the request had it.
 func withoutConfigManaged(specs []types.PropertyFilterSpec) ([]types.PropertyFilterSpec, bool) {
 	found := false
 	out := slices.Clone(specs)
@@ -48,7 +48,8 @@ func withoutConfigManaged(specs []types.PropertyFilterSpec) ([]types.PropertyFil
 	return out, found
 }
 
-// RetrievePropertiesEx adds the property that govmomi does not know.
+// RetrievePropertiesEx adds configManagerEnabled of clusters, a property that govmomi does not know.
+// VMware: vSphere API reference 8.0, ClusterComputeResource.configManagerEnabled.
 func (p *propertyCollector) RetrievePropertiesEx(
 	ctx *simulator.Context, req *types.RetrievePropertiesEx,
 ) soap.HasFault {
@@ -70,7 +71,8 @@ func (p *propertyCollector) RetrievePropertiesEx(
 	return body
 }
 
-// RetrieveProperties is the older call for the same.
+// RetrieveProperties is the older call for the same properties.
+// VMware: vSphere API reference, PropertyCollector.RetrieveProperties (deprecated since 4.1).
 func (p *propertyCollector) RetrieveProperties(ctx *simulator.Context, req *types.RetrieveProperties) soap.HasFault {
 	body := new(methods.RetrievePropertiesBody)
 	all := p.RetrievePropertiesEx(ctx, &types.RetrievePropertiesEx{This: req.This, SpecSet: req.SpecSet})

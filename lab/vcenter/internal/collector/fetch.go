@@ -1,3 +1,6 @@
+// Package collector is the PropertyCollector.
+//
+// vcsim: reads, filters, pages and updates.
 package collector
 
 import (
@@ -31,7 +34,10 @@ type fetchBody struct {
 // Fault is part of soap.HasFault.
 func (b *fetchBody) Fault() *soap.Fault { return b.Fault_ }
 
-// Fetch reads one property. Its request is a type internal to govmomi: "any" accepts it, reflection hands it on.
+// Fetch reads one property; an unset property is an empty answer. Its request has a type internal to govmomi, so it is
+// read by reflection.
+// VMware: pyVmomi 9.1 reads an empty answer as unset. vcsim sends the answer of RetrievePropertiesEx instead, which
+// pyVmomi cannot read.
 func (p *propertyCollector) Fetch(ctx *simulator.Context, req any) soap.HasFault {
 	asked := reflect.ValueOf(req).Elem()
 	if answer := p.ours(ctx, asked.FieldByName("This").Interface().(vcsim.Ref),
@@ -46,9 +52,9 @@ func (p *propertyCollector) Fetch(ctx *simulator.Context, req any) soap.HasFault
 	return &fetchBody{Res: &fetchResponse{}}
 }
 
-// ours answers what vcsim would answer wrongly: the whole service content, of which it leaves out managers that a
-// vCenter
-// has, host profiles among them; and the property of clusters that govmomi does not know.
+// ours answers what vcsim answers wrongly or not at all: ServiceInstance.content with all managers, and
+// configManagerEnabled of clusters.
+// VMware: vSphere API reference, ServiceContent.hostProfileManager. vcsim leaves out this manager and others.
 func (p *propertyCollector) ours(ctx *simulator.Context, this vcsim.Ref, property string) soap.HasFault {
 	switch {
 	case this == vim25.ServiceInstance && property == "content":
@@ -77,7 +83,7 @@ func fetched(body soap.HasFault) bool {
 	return !ok || reference.Value != ""
 }
 
-// Install puts a property collector of ours in the place of vcsim's.
+// Install replaces the PropertyCollector of vcsim.
 func Install(sim *vcsim.Sim, configured func(cluster vcsim.Ref) bool) {
 	content := sim.Registry.Get(vim25.ServiceInstance).(*simulator.ServiceInstance).Content
 	pc := &propertyCollector{}

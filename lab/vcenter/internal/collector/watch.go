@@ -24,7 +24,8 @@ type watched struct {
 	specs map[vcsim.Ref]types.PropertyFilterSpec
 }
 
-// CreateFilter notes what a new filter looks at.
+// CreateFilter remembers which properties a new filter watches.
+// Ours: bookkeeping for WaitForUpdatesEx; the answer is vcsim's.
 func (p *propertyCollector) CreateFilter(ctx *simulator.Context, req *types.CreateFilter) soap.HasFault {
 	body := p.PropertyCollector.CreateFilter(ctx, req)
 	if res := body.(*methods.CreateFilterBody).Res; res != nil {
@@ -43,7 +44,8 @@ func (p *propertyCollector) CreateFilter(ctx *simulator.Context, req *types.Crea
 	return body
 }
 
-// CreatePropertyCollector makes a collector of our kind.
+// CreatePropertyCollector makes a PropertyCollector with the repairs of this package.
+// Ours: vcsim would make one without them.
 func (p *propertyCollector) CreatePropertyCollector(
 	ctx *simulator.Context, _ *types.CreatePropertyCollector,
 ) soap.HasFault {
@@ -53,7 +55,8 @@ func (p *propertyCollector) CreatePropertyCollector(
 	return &methods.CreatePropertyCollectorBody{Res: &types.CreatePropertyCollectorResponse{Returnval: made}}
 }
 
-// WaitForUpdatesEx lets vcsim begin to listen, and then listens in its stead.
+// WaitForUpdatesEx registers this PropertyCollector for updates instead of the one of vcsim within it.
+// Ours: vcsim reads a watched struct again without a lock; a copy made under the lock is sent instead.
 func (p *propertyCollector) WaitForUpdatesEx(ctx *simulator.Context, req *types.WaitForUpdatesEx) soap.HasFault {
 	body := p.PropertyCollector.WaitForUpdatesEx(ctx, req)
 	if req.Version == "" {
@@ -62,12 +65,13 @@ func (p *propertyCollector) WaitForUpdatesEx(ctx *simulator.Context, req *types.
 	return body
 }
 
-// UpdateObject is called under the changed object's lock.
+// UpdateObject is called by vcsim under the lock of the changed object.
 func (p *propertyCollector) UpdateObject(ctx *simulator.Context, o mo.Reference, changes []types.PropertyChange) {
 	p.PropertyCollector.UpdateObject(ctx, o, p.widen(o, changes))
 }
 
-// widen replaces a change of a part by a change of the whole, where only the whole is watched.
+// widen replaces the change of a part by a change of the whole struct where only the whole struct is watched.
+// VMware: vSphere API reference, PropertyFilterSpec.pathSet: a path stands for all properties below it.
 func (p *propertyCollector) widen(o mo.Reference, changes []types.PropertyChange) []types.PropertyChange {
 	paths := p.paths()
 	var out []types.PropertyChange
@@ -94,7 +98,7 @@ func (p *propertyCollector) widen(o mo.Reference, changes []types.PropertyChange
 	return out
 }
 
-// paths are the properties watched, of whatever type: a filter may name a parent type.
+// paths are the watched properties of all types: a filter may name a parent type.
 func (p *propertyCollector) paths() []string {
 	p.watched.mu.Lock()
 	defer p.watched.mu.Unlock()

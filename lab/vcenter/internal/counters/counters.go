@@ -1,3 +1,6 @@
+// Package counters is the performance counters.
+//
+// vcsim: the list of counters, the intervals, and made-up samples of all counters but those of GPUs.
 package counters
 
 import (
@@ -19,11 +22,14 @@ import (
 const (
 	realtime       = 20 * time.Second
 	realtimeLength = time.Hour
-	// gpuLevel is the statistics level from which a vCenter keeps GPU counters, as its own list of counters says.
+	// gpuLevel is the statistics level from which a vCenter keeps GPU counters.
+	// VMware: the list of counters that govmomi recorded. A vCenter 9.0.1 was seen to list them at level 3.
 	gpuLevel = 4
 )
 
-// gpuCounters are the GPU counters that are served, by the numbers that vcsim's list of counters gives them.
+// gpuCounters are the GPU counters that are served, by their numbers in vcsim's list of counters: gpu.utilization,
+// gpu.mem.used, gpu.mem.usage and gpu.temperature, as averages.
+// VMware: the list of counters that govmomi recorded (simulator/vpx/performance_manager.go).
 var gpuCounters = map[int32]func(l datacentre.GPULoad, capacityMB int64, n int64) int64{
 	559: func(l datacentre.GPULoad, _, n int64) int64 {
 		return hundredths(l.Utilisation[at(n, len(l.Utilisation))])
@@ -52,7 +58,8 @@ type PerfMetricIntSeries struct {
 	Value []int64 `xml:"value"`
 }
 
-// Install sets the level of detail that vCenter keeps in its historical intervals.
+// Install sets the statistics level of the historical intervals to the one of the description.
+// VMware: vSphere API reference, PerfInterval.level.
 func Install(sim *vcsim.Sim) {
 	for _, o := range sim.Registry.AllReference("PerformanceManager") {
 		m := o.(*simulator.PerformanceManager)
@@ -63,7 +70,7 @@ func Install(sim *vcsim.Sim) {
 	}
 }
 
-// keeps says whether an interval has GPU counters: the hosts' own twenty seconds, or a historical one of level 4.
+// keeps says whether an interval has GPU counters: the 20 seconds of the hosts, or a historical interval of level 4.
 func (m *Methods) keeps(interval int32) bool {
 	if interval == int32(realtime.Seconds()) {
 		return true
@@ -73,7 +80,9 @@ func (m *Methods) keeps(interval int32) bool {
 	})
 }
 
-// QueryAvailablePerfMetric adds the GPU counters of a host to those that vcsim has.
+// QueryAvailablePerfMetric adds the GPU counters of a connected host, one instance for each measured GPU.
+// Ours: the instance is the PCI address unless the description names another. How a vCenter names it is not
+// established.
 func (m *Methods) QueryAvailablePerfMetric(ctx *simulator.Context, req *types.QueryAvailablePerfMetric) soap.HasFault {
 	body := m.PerformanceManager.QueryAvailablePerfMetric(ctx, req).(*methods.QueryAvailablePerfMetricBody)
 	h := m.Hosts.Of(req.Entity)
@@ -90,7 +99,10 @@ func (m *Methods) QueryAvailablePerfMetric(ctx *simulator.Context, req *types.Qu
 	return body
 }
 
-// QueryPerf answers what asks for GPU counters of hosts; vcsim answers the rest.
+// QueryPerf answers queries for GPU counters of hosts: 20-second samples of the last hour, historical samples if the
+// level is high enough. vcsim answers all other queries with made-up data.
+// VMware: vSphere API reference, PerformanceManager.QueryPerf: startTime is exclusive, endTime inclusive, maxSample
+// holds for real-time samples only.
 func (m *Methods) QueryPerf(ctx *simulator.Context, req *types.QueryPerf) soap.HasFault {
 	body := &methods.QueryPerfBody{Res: new(types.QueryPerfResponse)}
 	for _, q := range req.QuerySpec {
@@ -120,8 +132,8 @@ func (m *Methods) QueryPerf(ctx *simulator.Context, req *types.QueryPerf) soap.H
 	return body
 }
 
-// refuseQuery names what is wrong with a query for GPU counters. A query of GPU counters and others in one is not
-// simulated: vcsim's series have other times.
+// refuseQuery is the property of a query for GPU counters that is wrong, "" when none is.
+// Ours: a query for GPU counters and other counters together is refused, because the series of vcsim have other times.
 func (m *Methods) refuseQuery(q types.PerfQuerySpec, ours int) string {
 	known := q.IntervalId == int32(realtime.Seconds()) ||
 		slices.ContainsFunc(m.HistoricalInterval, func(i types.PerfInterval) bool {
@@ -138,7 +150,7 @@ func (m *Methods) refuseQuery(q types.PerfQuerySpec, ours int) string {
 	return ""
 }
 
-// gpuSeries is the samples of one host, oldest first; nil where it has none.
+// gpuSeries is the series of one host, oldest sample first; nil where the host has none.
 func (m *Methods) gpuSeries(
 	ctx *simulator.Context, h *esxi.Host, q types.PerfQuerySpec,
 ) types.BasePerfEntityMetricBase {
@@ -171,7 +183,7 @@ func (m *Methods) gpuSeries(
 	return out
 }
 
-// ticks are the numbers of the samples asked for: after the start, up to the end, as far back as they are kept.
+// ticks are the numbers of the wanted samples: after the start, up to the end, as far back as samples are kept.
 func (m *Methods) ticks(q types.PerfQuerySpec) []int64 {
 	now, length := time.Now(), realtimeLength
 	for _, i := range m.HistoricalInterval {

@@ -14,7 +14,8 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// Create lets vcsim make a distributed switch, then fills in what it leaves empty.
+// Create makes a distributed switch by vcsim and fills in what vcsim leaves empty.
+// Ours: configVersion starts at 1, and uplink port groups are marked as such (unproven).
 func Create(
 	ctx *simulator.Context, sim *vcsim.Sim, folder *simulator.Folder, req *types.CreateDVS_Task,
 ) soap.HasFault {
@@ -31,7 +32,8 @@ func Create(
 	return &methods.CreateDVS_TaskBody{Res: &types.CreateDVS_TaskResponse{Returnval: t}}
 }
 
-// DestroyTask removes a switch that nobody uses, with its port groups, from all hosts.
+// DestroyTask removes an unused switch with its port groups, from all hosts.
+// Ours: ResourceInUse for a switch in use; declared is VimFault (unproven).
 func (d *SwitchMethods) DestroyTask(ctx *simulator.Context, req *types.Destroy_Task) soap.HasFault {
 	t := d.Sim.Start(ctx, d.DistributedVirtualSwitch, "destroy", "ManagedEntity.destroy",
 		func(j *vcsim.Job) (any, vcsim.Fault) {
@@ -63,7 +65,8 @@ type PortgroupMethods struct {
 	Fabric *network.Fabric
 }
 
-// ReconfigureDVPortgroupTask checks the version and changes what the specification names; vcsim would empty the rest.
+// ReconfigureDVPortgroupTask changes what the specification names, if its configVersion is the current one.
+// VMware: pyVmomi 9.1, faults of ReconfigureDVPortgroup_Task: ConcurrentAccess. vcsim empties what is not named.
 func (p *PortgroupMethods) ReconfigureDVPortgroupTask(
 	ctx *simulator.Context, req *types.ReconfigureDVPortgroup_Task,
 ) soap.HasFault {
@@ -95,7 +98,7 @@ func (p *PortgroupMethods) reconfigure(ctx *simulator.Context, spec types.DVPort
 	return fault
 }
 
-// mergedPort is the old setting with the VLAN and the teaming of the new one, where it has them.
+// mergedPort is the old port setting with the VLAN and the teaming of the new one, where the new one has them.
 func mergedPort(old, base types.BaseDVPortSetting) types.BaseDVPortSetting {
 	was, known := old.(*types.VMwareDVSPortSetting)
 	spec, given := base.(*types.VMwareDVSPortSetting)
@@ -112,7 +115,8 @@ func mergedPort(old, base types.BaseDVPortSetting) types.BaseDVPortSetting {
 	return &merged
 }
 
-// DestroyTask removes a port group that nobody uses.
+// DestroyTask removes an unused port group.
+// Ours: ResourceInUse for a port group in use; declared is VimFault (unproven).
 func (p *PortgroupMethods) DestroyTask(ctx *simulator.Context, _ *types.Destroy_Task) soap.HasFault {
 	t := p.Sim.Start(ctx, p.DistributedVirtualPortgroup, "destroy", "ManagedEntity.destroy",
 		func(j *vcsim.Job) (any, vcsim.Fault) {
@@ -124,7 +128,7 @@ func (p *PortgroupMethods) DestroyTask(ctx *simulator.Context, _ *types.Destroy_
 	return &methods.Destroy_TaskBody{Res: &types.Destroy_TaskResponse{Returnval: t}}
 }
 
-// groupInUse says whether a virtual machine or a vmkernel adapter is connected to a port group.
+// groupInUse is ResourceInUse when a virtual machine or a vmkernel adapter is connected to a port group.
 func groupInUse(ctx *simulator.Context, fabric *network.Fabric, group vcsim.Ref) vcsim.Fault {
 	used := &types.ResourceInUse{Type: group.Type, Name: group.Value}
 	for _, entity := range ctx.Map.All("VirtualMachine") {
@@ -162,7 +166,8 @@ func destroyGroup(j *vcsim.Job, fabric *network.Fabric, group vcsim.Ref) vcsim.F
 	return fault
 }
 
-// Finish fills in what vcsim leaves empty when a switch is made.
+// Finish sets the configVersion of a new switch and marks its uplink port groups, which vcsim leaves empty.
+// VMware: vSphere API reference, DVPortgroupConfigInfo.uplink; tag SYSTEM/DVS.UPLINKPG of uplink port groups.
 func Finish(sim *vcsim.Sim, made vcsim.Ref) {
 	dvs := sim.Registry.Get(made).(*simulator.DistributedVirtualSwitch)
 	config := dvs.Config.(*types.VMwareDVSConfigInfo)

@@ -1,3 +1,6 @@
+// Package dvs is the distributed switches and their port groups.
+//
+// vcsim: creates switches and port groups, adds and removes hosts.
 package dvs
 
 import (
@@ -22,7 +25,10 @@ type SwitchMethods struct {
 
 const mostDvsMTU = 9000
 
-// ReconfigureDvsTask checks the version, lets vcsim add and remove hosts, then keeps what vcsim drops.
+// ReconfigureDvsTask changes a switch and its host members, if its configVersion is the current one and every uplink
+// exists.
+// VMware: pyVmomi 9.1, faults of ReconfigureDvs_Task: ConcurrentAccess. vcsim drops maxMtu and the members' uplinks.
+// Ours: InvalidArgument for an unknown NIC and for a maxMtu outside 1280 to 9000 (unproven).
 func (d *SwitchMethods) ReconfigureDvsTask(ctx *simulator.Context, req *types.ReconfigureDvs_Task) soap.HasFault {
 	t := d.Sim.Start(ctx, d.DistributedVirtualSwitch, "reconfigureDvsTask", "DistributedVirtualSwitch.reconfigure",
 		func(j *vcsim.Job) (any, vcsim.Fault) {
@@ -42,6 +48,7 @@ func (d *SwitchMethods) config() *types.VMwareDVSConfigInfo {
 	return d.Config.(*types.VMwareDVSConfigInfo)
 }
 
+// refuse is the fault of a specification that cannot be applied, nil when it can.
 func (d *SwitchMethods) refuse(ctx *simulator.Context, spec types.BaseDVSConfigSpec) vcsim.Fault {
 	var version string
 	ctx.WithLock(d.DistributedVirtualSwitch, func() { version = d.config().ConfigVersion })
@@ -64,7 +71,7 @@ func (d *SwitchMethods) refuse(ctx *simulator.Context, spec types.BaseDVSConfigS
 	return nil
 }
 
-// members lets vcsim do what it can: adding and removing hosts with all references.
+// members adds and removes hosts by vcsim, with all references.
 func (d *SwitchMethods) members(j *vcsim.Job, req *types.ReconfigureDvs_Task) vcsim.Fault {
 	spec := *req.Spec.GetDVSConfigSpec()
 	spec.Host = slices.DeleteFunc(slices.Clone(spec.Host),
@@ -86,7 +93,7 @@ func (d *SwitchMethods) members(j *vcsim.Job, req *types.ReconfigureDvs_Task) vc
 	return nil
 }
 
-// keep stores the specification in a new config and tells hosts and watchers.
+// keep stores the specification, shows the switch on its hosts and notifies PropertyCollectors.
 func (d *SwitchMethods) keep(ctx *simulator.Context, base types.BaseDVSConfigSpec) {
 	spec := base.GetDVSConfigSpec()
 	var config types.VMwareDVSConfigInfo

@@ -1,3 +1,6 @@
+// Package esxcli is how a host answers esxcli commands over the API.
+//
+// vcsim: a handful of read-only commands, which answer where this simulator has none of its own.
 package esxcli
 
 import (
@@ -28,7 +31,7 @@ type Command struct {
 
 type Action func(ctx *simulator.Context, args cli.Values) (*cli.Response, *Error)
 
-// answer runs the command; a deaf host gives the answer and does nothing.
+// answer runs the command; a deaf host answers and does nothing.
 func (c Command) answer(ctx *simulator.Context, args cli.Values, deaf bool) (*cli.Response, *Error) {
 	switch {
 	case !deaf:
@@ -85,7 +88,9 @@ func executerRef(h *host.Host) vcsim.Ref {
 // Add lets the executer answer commands, by their dotted names.
 func (e *Executer) Add(commands map[string]Command) { maps.Copy(e.commands, commands) }
 
-// ExecuteSoap runs one command. Its request is a type internal to govmomi and is read by reflection.
+// ExecuteSoap runs one esxcli command. Its request has a type internal to govmomi, so it is read by reflection.
+// VMware: govmomi, cli/esx/executor.go: names, versions and XML of the call, as govc and PowerCLI use it. Faults are
+// EsxCLI.CLIFault.summary with the printed lines.
 func (e *Executer) ExecuteSoap(ctx *simulator.Context, req any) soap.HasFault {
 	v := reflect.ValueOf(req).Elem()
 	name, deaf := strings.CutPrefix(v.FieldByName("Method").String(), "deaf.EsxCLI.")
@@ -113,7 +118,8 @@ func (e *Executer) ExecuteSoap(ctx *simulator.Context, req any) soap.HasFault {
 	return &executeSoapBody{Res: &executeSoapResponse{Returnval: out}}
 }
 
-// arguments checks the order the command declares, as ESXi does, and unpacks the XML snippets.
+// arguments unpacks the arguments of a command and refuses them unless they come in the declared order.
+// VMware: an ESXi answers "A specified parameter was not correct: argument[N]" to an argument out of order.
 func arguments(cmd Command, list reflect.Value) (cli.Values, vcsim.Fault) {
 	args, last := cli.Values{}, -1
 	for i := range list.Len() {
@@ -145,7 +151,8 @@ func snippets(text string) []string {
 	return out
 }
 
-// stock lets vcsim's own executer answer what we do not.
+// stock lets vcsim answer a command that is not simulated here.
+// Ours: vcsim knows a handful of read-only commands and answers NotFound to all others.
 func (e *Executer) stock(ctx *simulator.Context, req any) soap.HasFault {
 	retrieve := reflect.ValueOf(e.host.Entity).MethodByName("RetrieveManagedMethodExecuter")
 	ctx.WithLock(e.host.Entity, func() {
@@ -156,7 +163,8 @@ func (e *Executer) stock(ctx *simulator.Context, req any) soap.HasFault {
 	return run.Call([]reflect.Value{reflect.ValueOf(ctx), reflect.ValueOf(req)})[0].Interface().(soap.HasFault)
 }
 
-// Retrieved is the answer to RetrieveManagedMethodExecuter: the host's own executer.
+// Retrieved is the answer to RetrieveManagedMethodExecuter: the executer of the host.
+// VMware: govmomi, cli/esx/executor.go: each host has an executer of its own.
 func Retrieved(h *host.Host) soap.HasFault {
 	return &retrieveExecuterBody{Res: &retrieveExecuterResponse{Returnval: executerRef(h)}}
 }

@@ -27,8 +27,8 @@ type Change struct {
 	GPULoad        map[string]*datacentre.GPULoad `json:"gpu_load"`
 }
 
-// Apply changes the host as if the world had changed it: nothing is logged as a write. Host profiles are the
-// vCenter's.
+// Apply changes the host as if another user or the hardware had changed it. The log of writes does not show it. Host
+// profiles belong to the vCenter.
 func (h *Host) Apply(c Change) error {
 	ctx := h.Sim.Context()
 	if c.Alarm != nil {
@@ -61,7 +61,7 @@ func (h *Host) Apply(c Change) error {
 	return nil
 }
 
-// behave changes how the host behaves.
+// behave sets how long reboots and vMotions take and whether the next reboot is the last.
 func (h *Host) behave(c Change) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -76,7 +76,7 @@ func (h *Host) behave(c Change) {
 	}
 }
 
-// connect sets the connection; a host that never returned from its reboot boots when it is connected again.
+// connect sets the connection state; a host that did not return from its reboot boots when it is connected.
 func (h *Host) connect(ctx *simulator.Context, state types.HostSystemConnectionState) error {
 	if !slices.Contains(state.Values(), state) {
 		return fmt.Errorf("no connection state %q", state)

@@ -1,3 +1,6 @@
+// Package esxi is the whole ESXi host: its parts, its power and its maintenance mode.
+//
+// vcsim: nothing.
 package esxi
 
 import (
@@ -49,11 +52,12 @@ type Hosts struct {
 	byRef map[vcsim.Ref]*Host
 }
 
+// New is an empty set of hosts.
 func New(sim *vcsim.Sim) *Hosts {
 	return &Hosts{sim: sim, Fabric: network.NewFabric(sim), byRef: map[vcsim.Ref]*Host{}}
 }
 
-// Add gives a new host of vcsim its parts.
+// Add makes a whole ESXi host out of a new host of vcsim.
 func (s *Hosts) Add(ctx *simulator.Context, entity *simulator.HostSystem) *Host {
 	base := host.New(s.sim, entity)
 	h := &Host{Host: base, behaviour: behaviour{rebootSeconds: base.Spec.RebootSeconds,
@@ -98,6 +102,7 @@ func (s *Hosts) Named(name string) (*Host, bool) {
 	return nil, false
 }
 
+// All are the hosts, in no order.
 func (s *Hosts) All() []*Host {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,7 +123,7 @@ func (s *Hosts) Names() []string {
 	return names
 }
 
-// VmotionSeconds is how long a vMotion from the host takes.
+// VMotionSeconds is how long a vMotion from the host takes.
 func (h *Host) VMotionSeconds() float64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()

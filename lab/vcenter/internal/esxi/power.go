@@ -23,7 +23,7 @@ type hostMethods struct {
 	host *Host
 }
 
-// poweredOn are the powered-on virtual machines of the host, by name.
+// poweredOn are the names of the powered-on virtual machines of the host, sorted.
 func (h *Host) poweredOn(ctx *simulator.Context) []string {
 	var names []string
 	for _, o := range h.Sim.Registry.AllReference("VirtualMachine") {
@@ -42,7 +42,11 @@ func (h *Host) poweredOn(ctx *simulator.Context) []string {
 	return names
 }
 
-// EnterMaintenanceModeTask waits until no virtual machine runs on the host, or until its time is up.
+// EnterMaintenanceModeTask waits until no virtual machine runs on the host, until its time-out or until it is
+// cancelled.
+// VMware: vSphere API reference, EnterMaintenanceMode_Task: InvalidState in maintenance mode already, Timedout,
+// RequestCanceled.
+// Ours: no virtual machine is moved away, whatever DRS is set to.
 func (m *hostMethods) EnterMaintenanceModeTask(
 	ctx *simulator.Context, req *types.EnterMaintenanceMode_Task,
 ) soap.HasFault {
@@ -81,7 +85,8 @@ func (h *Host) enterMaintenance(j *vcsim.Job, timeout time.Duration) vcsim.Fault
 	return nil
 }
 
-// ExitMaintenanceModeTask ends maintenance mode; it is an error when there is none to end.
+// ExitMaintenanceModeTask ends maintenance mode.
+// VMware: vSphere API reference, ExitMaintenanceMode_Task: InvalidState outside maintenance mode.
 func (m *hostMethods) ExitMaintenanceModeTask(
 	ctx *simulator.Context, _ *types.ExitMaintenanceMode_Task,
 ) soap.HasFault {
@@ -103,7 +108,9 @@ func (m *hostMethods) ExitMaintenanceModeTask(
 	return body
 }
 
-// RebootHostTask ends as soon as the host goes down; the host comes back later, or never.
+// RebootHostTask reboots a host in maintenance mode, or any host by force. The task ends when the host goes down.
+// VMware: vSphere API reference, RebootHost_Task: InvalidState outside maintenance mode unless forced; the task may
+// end before the host is up.
 func (m *hostMethods) RebootHostTask(ctx *simulator.Context, req *types.RebootHost_Task) soap.HasFault {
 	h, body := m.host, new(methods.RebootHost_TaskBody)
 	if body.Fault_ = h.Unreachable(ctx); body.Fault_ != nil {
@@ -121,7 +128,8 @@ func (m *hostMethods) RebootHostTask(ctx *simulator.Context, req *types.RebootHo
 	return body
 }
 
-// reboot takes the host away for a while; what was pending is then in force.
+// reboot disconnects the host (notResponding) and boots it after reboot_seconds, or never.
+// Ours: virtual machines of a host that is rebooted by force keep running: there is no HA.
 func (h *Host) reboot(ctx *simulator.Context) {
 	h.mu.Lock()
 	now := h.behaviour
@@ -136,7 +144,9 @@ func (h *Host) reboot(ctx *simulator.Context) {
 	h.boot(ctx)
 }
 
-// boot makes the pending state the running one and connects the host again.
+// boot puts pending module options, packages and DirectPath in force, sets a new bootTime and connects the host.
+// VMware: vSphere API reference, HostRuntimeInfo.bootTime, HostListSummary.rebootRequired; NVIDIA ConnectX driver for
+// ESXi user manual: module parameters take effect at the next boot.
 func (h *Host) boot(ctx *simulator.Context) {
 	h.mu.Lock()
 	h.down = false
@@ -155,7 +165,8 @@ func (h *Host) boot(ctx *simulator.Context) {
 	h.Sim.Post(ctx, &types.HostConnectedEvent{HostEvent: h.Event()}, 0)
 }
 
-// nextBootTime is now, but no two boots within one second: no real host does that, and clients may count in seconds.
+// nextBootTime is now, but at least one second after the last boot.
+// Ours: no real host boots twice within a second, and clients may count in seconds.
 func (h *Host) nextBootTime(ctx *simulator.Context) time.Time {
 	now, least := time.Now().UTC(), h.Runtime(ctx).BootTime.Add(time.Second)
 	if now.Before(least) {
@@ -164,7 +175,8 @@ func (h *Host) nextBootTime(ctx *simulator.Context) time.Time {
 	return now
 }
 
-// QueryHostConnectionInfo is asked by clients that watch a host come back.
+// QueryHostConnectionInfo answers with the summary of a connected host.
+// VMware: vSphere API reference, HostSystem.QueryHostConnectionInfo.
 func (m *hostMethods) QueryHostConnectionInfo(ctx *simulator.Context, _ *types.QueryHostConnectionInfo) soap.HasFault {
 	body := new(methods.QueryHostConnectionInfoBody)
 	if body.Fault_ = m.host.Unreachable(ctx); body.Fault_ != nil {
@@ -175,7 +187,8 @@ func (m *hostMethods) QueryHostConnectionInfo(ctx *simulator.Context, _ *types.Q
 	return body
 }
 
-// RetrieveHardwareUptime is the time since the host's boot in seconds.
+// RetrieveHardwareUptime is the time since the boot of the host, in seconds.
+// VMware: vSphere API reference, HostSystem.RetrieveHardwareUptime.
 func (m *hostMethods) RetrieveHardwareUptime(ctx *simulator.Context, _ *types.RetrieveHardwareUptime) soap.HasFault {
 	body := new(methods.RetrieveHardwareUptimeBody)
 	if body.Fault_ = m.host.Unreachable(ctx); body.Fault_ != nil {
@@ -185,12 +198,13 @@ func (m *hostMethods) RetrieveHardwareUptime(ctx *simulator.Context, _ *types.Re
 	return body
 }
 
-// RetrieveManagedMethodExecuter gives out the host's own executer.
+// RetrieveManagedMethodExecuter is the executer of the host for esxcli commands.
+// VMware: govmomi, cli/esx/executor.go. Which type of reference a vCenter returns is not established.
 func (m *hostMethods) RetrieveManagedMethodExecuter(*simulator.Context, any) soap.HasFault {
 	return esxcli.Retrieved(m.host.Host)
 }
 
-// Receiver is the object that answers the calls to the host or one of its managers, nil when vcsim does.
+// Receiver is the object that answers calls to the host or to one of its managers, nil when vcsim answers.
 func (h *Host) Receiver(object mo.Reference) mo.Reference {
 	switch o := object.(type) {
 	case *simulator.HostSystem:

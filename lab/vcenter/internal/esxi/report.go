@@ -15,7 +15,7 @@ type Report struct {
 	GPUs            []graphics.GPUReport `json:"gpus"`
 }
 
-// Report is the host's state now.
+// Report is the current state of the host.
 func (h *Host) Report() Report {
 	ctx := h.Sim.Context()
 	r := Report{Name: h.Spec.Name, MOID: h.Self.Value, ModulesStored: map[string]string{},

@@ -10,8 +10,8 @@ import (
 // abandoned is the name under which calls are counted whose client went away while they waited.
 const abandoned = "abandoned "
 
-// wait forwards a call that waits for updates, and ends the wait when the client goes away: vcsim would wait for ever,
-// and work at every change for nobody.
+// wait forwards a call that waits for updates, and ends the wait when the client closes the connection.
+// Ours: vcsim would wait for ever and compute every update.
 func (f *Front) wait(r *http.Request, call Call, body []byte) *recorder {
 	answered := make(chan struct{})
 	watching := make(chan struct{})

@@ -10,7 +10,8 @@ const (
 	oldSession = "/rest/com/vmware/cis/session"
 )
 
-// apiSession answers /api/session, which vcsim lacks, by the older path: the token comes alone instead of in a value.
+// apiSession answers /api/session, which vcsim lacks, by the older path: the token is the whole answer.
+// VMware: vSphere Automation API reference, POST /api/session.
 func (f *Front) apiSession(r *http.Request, body []byte) *recorder {
 	old := r.Clone(r.Context())
 	old.URL.Path, old.RequestURI = oldSession, oldSession

@@ -104,7 +104,7 @@ func (f *Faults) Remove(id int) bool {
 	return false
 }
 
-// meet finds the first rule that strikes a call, and counts it.
+// meet is the first fault that a call matches, counted; nil when there is none.
 func (f *Faults) meet(c Call, owner types.ManagedObjectReference, name string) *Fault {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -1,4 +1,6 @@
-// Package front stands between the network and vcsim: it counts calls, logs writes, delays and injects faults.
+// Package front stands between the network and vcsim: it counts calls, logs writes, delays calls and injects faults.
+//
+// vcsim: encoding, login, tags below /rest.
 package front
 
 import (
@@ -82,7 +84,7 @@ func (f *Front) serveSOAP(w http.ResponseWriter, r *http.Request) {
 	f.dispatch(w, r, call, body)
 }
 
-// dispatch hands the call on and notes what became of it.
+// dispatch forwards the call, or applies a fault, and logs the result of a write.
 func (f *Front) dispatch(w http.ResponseWriter, r *http.Request, call Call, body []byte) {
 	note := func(string) {}
 	if call.writes() {
@@ -96,7 +98,7 @@ func (f *Front) dispatch(w http.ResponseWriter, r *http.Request, call Call, body
 	note(f.pass(w, r, call, body))
 }
 
-// what is a call with the kind of entity it is about: privileges differ by that.
+// what is a call with the type of its entity, because privileges differ by that type.
 func (f *Front) what(call Call) string {
 	if call.SOAP == "ExecuteSoap" {
 		return call.Method

@@ -36,7 +36,7 @@ var esxcliWrites = map[string]bool{
 	"restore": true, "import": true, "mount": true, "unmount": true, "up": true, "down": true, "signature": true,
 }
 
-// writes says whether a call can change state: anything not known to be a read.
+// writes says whether a call may change state: every method that is not known to read.
 func (c Call) writes() bool {
 	if words := strings.Fields(c.Method); len(words) > 1 && words[0] == "esxcli" {
 		return esxcliWrites[words[len(words)-1]] && !c.DryRun

@@ -44,8 +44,8 @@ func (f *Front) serveREST(w http.ResponseWriter, r *http.Request) {
 	rec.copyTo(w)
 }
 
-// rest lets the world answer what it owns, to those who are logged in, and vcsim the rest. vcsim's REST part keeps its
-// state without locks, so its calls go one after another.
+// rest answers the REST calls of image-managed clusters for authenticated sessions; vcsim answers all others. vcsim
+// keeps REST state without locks, so its calls go one after another.
 func (f *Front) rest(r *http.Request, body []byte) *recorder {
 	if r.URL.Path == newSession {
 		return f.apiSession(r, body)
@@ -99,7 +99,7 @@ func (f *Front) learnREST(r *http.Request, rec *recorder) {
 	}
 }
 
-// strikeREST lets a rule happen to a REST call and says whether the call goes on.
+// strikeREST applies a fault to a REST call and says whether the call goes on.
 func (f *Front) strikeREST(w http.ResponseWriter, rule *Fault) bool {
 	switch rule.Kind {
 	case "slow":

@@ -70,7 +70,9 @@ var openMethods = map[string]bool{
 	"RetrieveInternalContent": true, "PbmRetrieveServiceContent": true,
 }
 
-// open says whether a call may be made without a session; vcsim lets every object be read so, a vCenter does not.
+// open says whether a call needs no session.
+// VMware: a vCenter answers NotAuthenticated to all but the service instance and the session manager; vcsim lets every
+// object be read.
 func open(c Call, body []byte) bool {
 	if openMethods[c.SOAP] || c.Object.Type == "ServiceInstance" || c.Object.Type == "SessionManager" {
 		return true

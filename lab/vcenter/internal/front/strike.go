@@ -12,7 +12,8 @@ import (
 	"github.com/vmware/govmomi/vim25/xml"
 )
 
-// strike lets a rule happen to a call and says what to note of it.
+// strike applies a fault to a call and returns the result for the log of writes.
+// Ours: faults are injected by tests; their types and fields are those of the vSphere API.
 func (f *Front) strike(w http.ResponseWriter, r *http.Request, rule *Fault, call Call, body []byte) string {
 	switch rule.Kind {
 	case "drop":
@@ -38,7 +39,7 @@ func (f *Front) strike(w http.ResponseWriter, r *http.Request, rule *Fault, call
 	return f.fail(w, rule, call)
 }
 
-// fail answers by the rule's fault, or by a task that ends in it.
+// fail answers with the SOAP fault of a rule, or with a task that ends in it.
 func (f *Front) fail(w http.ResponseWriter, rule *Fault, call Call) string {
 	fault, err := rule.vim(call)
 	if err != nil {
@@ -86,7 +87,7 @@ func drop(w http.ResponseWriter) {
 	}
 }
 
-// deaf answers success and does nothing.
+// deaf answers with success and changes nothing.
 func (f *Front) deaf(w http.ResponseWriter, r *http.Request, call Call, body []byte) string {
 	switch {
 	case call.SOAP == "ExecuteSoap":
@@ -105,7 +106,7 @@ func (f *Front) deaf(w http.ResponseWriter, r *http.Request, call Call, body []b
 	return "ok"
 }
 
-// slow delays a call; of a task, the call is answered at once and the work begins later.
+// slow delays a call; a call that returns a task is answered at once, and the work begins later.
 func (f *Front) slow(w http.ResponseWriter, r *http.Request, rule *Fault, call Call, body []byte) string {
 	wait := time.Duration(rule.Seconds * float64(time.Second))
 	if !call.returnsTask() {

@@ -12,8 +12,9 @@ const (
 	oldTagging = "/rest/com/vmware/cis/tagging/"
 )
 
-// apiTagging answers reads below /api/cis/tagging, which vcsim lacks, by the older paths: there an id stands behind
-// "id:", actions have a tilde, and an answer comes in a value.
+// apiTagging answers reads below /api/cis/tagging by the older paths, which vcsim has: identifiers stand behind "id:",
+// actions have a tilde, and answers are wrapped in a value.
+// VMware: vSphere Automation API reference, /api/cis/tagging and /rest/com/vmware/cis/tagging.
 func (f *Front) apiTagging(r *http.Request, body []byte) *recorder {
 	old := r.Clone(r.Context())
 	area, id, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, newTagging), "/")
@@ -48,7 +49,7 @@ func (f *Front) apiTagging(r *http.Request, body []byte) *recorder {
 	return rec
 }
 
-// onlyReads says whether a REST call with a body asks for nothing but an answer.
+// onlyReads says whether a REST call with a body reads only.
 func onlyReads(name string) bool {
 	return strings.HasSuffix(name, "action=validate") || strings.Contains(name, "?action=list-")
 }

@@ -1,3 +1,6 @@
+// Package host is what every part of an ESXi host needs: its identity, its hardware and its connection.
+//
+// vcsim: the HostSystem object, disconnecting and reconnecting.
 package host
 
 import (
@@ -26,7 +29,7 @@ type Host struct {
 	waits   []func() bool                       // what may wait for the next boot
 }
 
-// New gives a host of vcsim its identity and its hardware.
+// New sets the identity and the hardware of a host of vcsim.
 func New(sim *vcsim.Sim, entity *simulator.HostSystem) *Host {
 	spec := specOf(sim.Description, entity.Name)
 	h := &Host{Sim: sim, Entity: entity, Self: entity.Self, Spec: spec,
@@ -61,9 +64,8 @@ func (h *Host) ownManagers(managers types.HostConfigManager) {
 	}
 }
 
-// Complete notes the host's cluster and gives the host its version. It comes after all hosts have joined their
-// cluster, because vcsim stops at
-// versions of ESXi later than 8.0.2 when a host joins.
+// Complete sets the cluster and the version of the host. It runs after all hosts have joined their cluster, because
+// vcsim panics when a host joins hosts later than ESXi 8.0.2.
 func (h *Host) Complete() {
 	cluster := *h.Entity.Parent
 	h.Cluster = &types.ComputeResourceEventArgument{EntityEventArgument: h.Sim.Place(cluster),
@@ -100,6 +102,7 @@ func (h *Host) Manager(ctx *simulator.Context, obj mo.Reference) *vcsim.Ref {
 	return &self
 }
 
+// ManagerRef is the reference of one of the host's managers.
 func (h *Host) ManagerRef(kind, prefix string) vcsim.Ref {
 	return vcsim.Ref{Type: kind, Value: prefix + "-" + h.Self.Value}
 }
@@ -122,11 +125,14 @@ func (h *Host) Runtime(ctx *simulator.Context) types.HostRuntimeInfo {
 	return r
 }
 
+// Connected says whether the vCenter has a connection to the host.
 func (h *Host) Connected(ctx *simulator.Context) bool {
 	return h.Runtime(ctx).ConnectionState == types.HostSystemConnectionStateConnected
 }
 
-// Unreachable is the fault of every call that must reach the host while vCenter has no connection to it.
+// Unreachable is the fault of every call that must reach the host while it is not connected: HostNotConnected or
+// HostCommunication.
+// VMware: vSphere API reference, HostNotConnected and HostCommunication.
 func (h *Host) Unreachable(ctx *simulator.Context) *soap.Fault {
 	switch h.Runtime(ctx).ConnectionState {
 	case types.HostSystemConnectionStateConnected:
@@ -140,16 +146,18 @@ func (h *Host) Unreachable(ctx *simulator.Context) *soap.Fault {
 	}
 }
 
-// MayWait adds something that may wait for the next boot.
+// MayWait adds a reason for a pending reboot.
 func (h *Host) MayWait(waits func() bool) { h.waits = append(h.waits, waits) }
 
-// ShowReboot shows whether something waits for the next boot.
+// ShowReboot sets summary.rebootRequired: true while packages or DirectPath wait for the next boot.
+// VMware: vSphere API reference, HostListSummary.rebootRequired.
+// Ours: pending module options do not count (unproven).
 func (h *Host) ShowReboot(ctx *simulator.Context) {
 	required := slices.ContainsFunc(h.waits, func(waits func() bool) bool { return waits() })
 	h.Push(ctx, vcsim.Change("summary.rebootRequired", required))
 }
 
-// Event is what every event on the host says; vcsim's texts need all of it.
+// Event is the common part of every event of the host; the texts of vcsim need all of it.
 func (h *Host) Event() types.HostEvent {
 	a := vcsim.HostArgument(h.Spec.Name, h.Self)
 	return types.HostEvent{

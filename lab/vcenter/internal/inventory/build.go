@@ -1,3 +1,6 @@
+// Package inventory builds the inventory of a description.
+//
+// vcsim: all objects of the inventory.
 package inventory
 
 import (
@@ -34,7 +37,7 @@ type builder struct {
 	subpools   map[string]*object.ResourcePool // by cluster and name
 }
 
-// Build builds the inventory that the description describes.
+// Build builds the inventory of the description through the API of vcsim, in process.
 func Build(
 	ctx context.Context, sim *vcsim.Sim, hosts *esxi.Hosts, clusters *cluster.Clusters, machines *vm.Machines,
 ) error {

@@ -150,7 +150,7 @@ func networkBacking() *types.VirtualEthernetCardNetworkBackingInfo {
 		VirtualDeviceDeviceBackingInfo: types.VirtualDeviceDeviceBackingInfo{DeviceName: "VM Network"}}
 }
 
-// sriovCard is a virtual function of a NIC of the host.
+// sriovCard is an SR-IOV adapter of a NIC of the host.
 func sriovCard(address string) *types.VirtualSriovEthernetCard {
 	card := &types.VirtualSriovEthernetCard{SriovBacking: &types.VirtualSriovEthernetCardSriovBackingInfo{
 		PhysicalFunctionBacking: &types.VirtualPCIPassthroughDeviceBackingInfo{

@@ -40,7 +40,8 @@ func (s *Service) software(components map[string]string) map[string]any {
 	}
 }
 
-// compliance says which hosts run what their cluster's image wants.
+// compliance compares the running vendor components of each host with the image of the cluster.
+// VMware: vSphere Automation API reference, software/compliance: status, impact, compliant and non-compliant hosts.
 func (s *Service) compliance(cluster vcsim.Ref) map[string]any {
 	good, bad := []string{}, []string{}
 	for _, h := range s.hosts.All() {
@@ -71,6 +72,9 @@ func follows(h *esxi.Host, components map[string]string) bool {
 	return maps.Equal(h.Software.VendorComponents(), components)
 }
 
+// restDrafts answers the calls to the image drafts of a cluster.
+// VMware: vSphere Automation API reference, software/drafts: create, list, get, delete, validate, commit.
+// Ours: owner and status are constants.
 func (s *Service) restDrafts(out http.ResponseWriter, r *http.Request, cluster vcsim.Ref, words []string) {
 	s.mu.Lock()
 	open := s.drafts[cluster]
@@ -101,6 +105,8 @@ func (s *Service) restDrafts(out http.ResponseWriter, r *http.Request, cluster v
 	}
 }
 
+// openDraft opens the one draft that a cluster may have.
+// Ours: NOT_ALLOWED_IN_CURRENT_STATE when a draft is open already (unproven).
 func (s *Service) openDraft(out http.ResponseWriter, cluster vcsim.Ref) {
 	components := maps.Clone(s.clusters.State(cluster).Components)
 	if components == nil {
@@ -123,13 +129,16 @@ func (s *Service) openDraft(out http.ResponseWriter, cluster vcsim.Ref) {
 	restReply(out, id)
 }
 
+// closeDraft discards the draft of a cluster.
 func (s *Service) closeDraft(cluster vcsim.Ref) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.drafts, cluster)
 }
 
-// endDraft validates a draft or commits it; both are tasks.
+// endDraft validates a draft or commits it; both are tasks. A component that no depot has is an error.
+// VMware: vSphere Automation API reference, actions validate and commit.
+// Ours: the texts of errors; nothing is remediated.
 func (s *Service) endDraft(out http.ResponseWriter, action string, of vcsim.Ref, open *imageDraft) {
 	missing := s.missing(open)
 	switch action {
@@ -160,7 +169,7 @@ func (s *Service) endDraft(out http.ResponseWriter, action string, of vcsim.Ref,
 	}
 }
 
-// missing says what a draft wants and no depot holds.
+// missing are the components of a draft that no depot holds.
 func (s *Service) missing(open *imageDraft) []string {
 	held := s.depotComponents()
 	s.mu.Lock()
@@ -198,7 +207,8 @@ func readChange(r *http.Request, words []string) (componentChange, error) {
 	return c, nil
 }
 
-// draftComponents reads and changes the components of a draft, one by one or many at once.
+// draftComponents reads and changes the components of a draft, one by one or together.
+// VMware: vSphere Automation API reference, software/drafts/DRAFT/software/components: PUT, DELETE, PATCH.
 func (s *Service) draftComponents(out http.ResponseWriter, r *http.Request, open *imageDraft, words []string) {
 	c, err := readChange(r, words)
 	if err != nil {
@@ -220,6 +230,8 @@ func (s *Service) draftComponents(out http.ResponseWriter, r *http.Request, open
 	s.showComponents(out, next, words)
 }
 
+// showComponents answers all components of a draft, or the named one.
+// VMware: vSphere Automation API reference, software/drafts/DRAFT/software/components: GET.
 func (s *Service) showComponents(out http.ResponseWriter, components map[string]string, words []string) {
 	shown := s.software(components)["components"].(map[string]any)
 	if len(words) == 0 {

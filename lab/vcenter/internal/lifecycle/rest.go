@@ -1,3 +1,6 @@
+// Package lifecycle is the image-managed clusters (vLCM): images, drafts, compliance.
+//
+// vcsim: one image and one draft for all clusters, not used here; it answers all other REST calls.
 package lifecycle
 
 import (
@@ -35,13 +38,15 @@ func New(sim *vcsim.Sim, hosts *esxi.Hosts, clusters *cluster.Clusters) *Service
 		drafts: map[vcsim.Ref]*imageDraft{}}
 }
 
-// OwnsREST says whether we answer a REST path ourselves; vcsim has one draft and one image for all clusters.
+// OwnsREST says whether this package answers a REST path; vcsim has one draft and one image for all clusters.
 func (*Service) OwnsREST(path string) bool {
 	return strings.HasPrefix(path, restBase) || strings.HasPrefix(path, "/api/cis/tasks/") ||
 		path == "/api/esx/settings/depot-content/components"
 }
 
-// ServeREST answers the REST calls of image-managed clusters.
+// ServeREST answers the REST calls of image-managed clusters (vLCM), their tasks and the depot's components.
+// VMware: vSphere Automation API reference, /api/esx/settings/clusters, /api/cis/tasks,
+// /api/esx/settings/depot-content/components.
 func (s *Service) ServeREST(out http.ResponseWriter, r *http.Request) {
 	switch {
 	case strings.HasPrefix(r.URL.Path, "/api/cis/tasks/"):
@@ -60,7 +65,9 @@ func (s *Service) ServeREST(out http.ResponseWriter, r *http.Request) {
 	s.serveCluster(out, r, cluster, words)
 }
 
-// serveCluster answers the calls to one cluster.
+// serveCluster answers the calls to one cluster; without an image most are NOT_ALLOWED_IN_CURRENT_STATE.
+// VMware: vSphere Automation API reference, paths below /api/esx/settings/clusters/CLUSTER/software.
+// Ours: the kind of error (unproven).
 func (s *Service) serveCluster(out http.ResponseWriter, r *http.Request, cluster vcsim.Ref, words []string) {
 	area := strings.Join(words[1:min(len(words), 3)], "/")
 	switch {
@@ -84,6 +91,7 @@ func (s *Service) serveCluster(out http.ResponseWriter, r *http.Request, cluster
 	}
 }
 
+// restReply sends an answer as JSON.
 func restReply(out http.ResponseWriter, value any) {
 	out.Header().Set("Content-Type", "application/json")
 	if err := json.NewEncoder(out).Encode(value); err != nil {
@@ -91,6 +99,7 @@ func restReply(out http.ResponseWriter, value any) {
 	}
 }
 
+// restError sends an error as the Automation API does: error_type and messages.
 func restError(out http.ResponseWriter, status int, kind, text string) {
 	out.Header().Set("Content-Type", "application/json")
 	out.WriteHeader(status)
@@ -104,6 +113,8 @@ func restMessage(id, text string) map[string]any {
 	return map[string]any{"id": id, "default_message": text, "localized": text, "args": []string{}}
 }
 
+// restEnablement answers whether an image manages the cluster, and switches the image on.
+// VMware: vSphere Automation API reference, /api/esx/settings/clusters/CLUSTER/enablement/software.
 func (s *Service) restEnablement(out http.ResponseWriter, r *http.Request, cluster vcsim.Ref) {
 	switch r.Method {
 	case http.MethodGet:
@@ -116,7 +127,7 @@ func (s *Service) restEnablement(out http.ResponseWriter, r *http.Request, clust
 	}
 }
 
-// restDone is a task that has ended, well or with the words of a failure.
+// restDone is a finished task, succeeded or failed with a message.
 func (s *Service) restDone(result any, failure string) string {
 	task := map[string]any{"status": "SUCCEEDED", "result": result, "operation": "lab", "cancelable": false}
 	if failure != "" {
@@ -131,6 +142,8 @@ func (s *Service) restDone(result any, failure string) string {
 	return id
 }
 
+// restTask answers the state of a task.
+// VMware: vSphere Automation API reference, GET /api/cis/tasks/TASK: status, result, error.
 func (s *Service) restTask(out http.ResponseWriter, id string) {
 	s.mu.Lock()
 	task, ok := s.tasks[id]
@@ -155,6 +168,8 @@ func (s *Service) depotComponents() map[string][]string {
 	return out
 }
 
+// restComponents answers the components of all depots.
+// VMware: vSphere Automation API reference, GET /api/esx/settings/depot-content/components.
 func (s *Service) restComponents(out http.ResponseWriter) {
 	list := []any{}
 	held := s.depotComponents()

@@ -30,6 +30,8 @@ func advancedRow(path string, d types.OptionDef, value *types.OptionValue) esxcl
 // advancedList answers esxcli system settings advanced list for a host.
 type advancedList struct{ host *host.Host }
 
+// run answers the advanced options with type, value, default and range.
+// VMware: govmomi, simulator/esx/command_info.go (recorded from ESXi 8.0.1): system settings advanced list.
 func (s advancedList) run(ctx *simulator.Context, a esxcli.Values) (*esxcli.Response, *esxcli.Error) {
 	m := s.host.Sim.Registry.Get(*s.host.Entity.ConfigManager.AdvancedOption).(*simulator.OptionManager)
 	out := esxcli.Rows("SettingsAdvancedOption")

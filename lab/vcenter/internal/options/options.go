@@ -1,3 +1,6 @@
+// Package options is the advanced options of hosts and the settings of the vCenter.
+//
+// vcsim: the list of values.
 package options
 
 import (
@@ -37,7 +40,9 @@ func definition(key, description string, kind types.BaseOptionType) types.Option
 		Description: types.Description{Label: key, Summary: description}, Key: key}, OptionType: kind}
 }
 
-// hostOptions are advanced options of an ESXi host, with the types and ranges of ESXi 8.
+// hostOptions are advanced options of an ESXi host, with types and ranges.
+// VMware: public lists of advanced options of ESXi 8; Net.PVRDMAVmknic is a string, empty by default.
+// Ours: a selection; all other keys are InvalidName.
 var hostOptions = []types.OptionDef{
 	text("Config.HostAgent.log.level", "Level of the host agent's log", "info"),
 	flag("Config.HostAgent.plugins.solo.enableMob", "Managed object browser", false),
@@ -58,7 +63,8 @@ var hostOptions = []types.OptionDef{
 	number("VMkernel.Boot.hyperthreading", "Enable hyperthreading", 0, 1, 1),
 }
 
-// vcenterOptions are settings of a vCenter that clients of this lab use; any key below "config." may be added too.
+// vcenterOptions are settings of a vCenter; any key below config. may be added.
+// VMware: VMware documentation, vgpu.hotmigrate.enabled: a boolean, false by default, since vCenter 6.7 U1.
 var vcenterOptions = []types.OptionDef{
 	flag("vgpu.hotmigrate.enabled", "Enable vGPU hot migration", false),
 	text("VirtualCenter.ManagedIP", "Address of this vCenter", ""),
@@ -117,7 +123,10 @@ type Methods struct {
 	Host *host.Host // nil for the vCenter's own options
 }
 
-// UpdateOptions checks everything before it changes anything.
+// UpdateOptions checks all values before it changes any: an unknown key is InvalidName, a wrong type or range
+// InvalidArgument.
+// VMware: vSphere API reference, OptionManager.UpdateOptions: InvalidName, InvalidArgument. vcsim accepts everything.
+// Ours: that nothing is changed when one value is wrong (unproven).
 func (o *Methods) UpdateOptions(ctx *simulator.Context, req *types.UpdateOptions) soap.HasFault {
 	body := new(methods.UpdateOptionsBody)
 	if o.Host != nil {
@@ -136,7 +145,7 @@ func (o *Methods) UpdateOptions(ctx *simulator.Context, req *types.UpdateOptions
 	return body
 }
 
-// refuse says what is wrong with a new value.
+// refuse is the fault of a value, nil when the value is right.
 func (o *Methods) refuse(v *types.OptionValue) vcsim.Fault {
 	for _, d := range o.SupportedOption {
 		if d.Key == v.Key {
@@ -171,7 +180,7 @@ func fits(kind types.BaseOptionType, value any) bool {
 	return false
 }
 
-// store puts the values into a new list, so that answers being sent keep theirs, and tells the PropertyCollectors.
+// store replaces the list of values, so that answers under way keep theirs, and notifies PropertyCollectors.
 func (o *Methods) store(ctx *simulator.Context, values []types.BaseOptionValue) {
 	list := slices.Clone(o.Setting)
 	for _, v := range values {
@@ -192,7 +201,7 @@ func (o *Methods) store(ctx *simulator.Context, values []types.BaseOptionValue) 
 	}
 }
 
-// keyed are the changes as seen by those who watch one key only.
+// keyed are the changes for those who watch a single key.
 func keyed(path string, values []types.BaseOptionValue) []types.PropertyChange {
 	var out []types.PropertyChange
 	for _, v := range values {
@@ -202,7 +211,7 @@ func keyed(path string, values []types.BaseOptionValue) []types.PropertyChange {
 	return out
 }
 
-// HotMigration is the vCenter's setting vgpu.hotmigrate.enabled.
+// HotMigration is vgpu.hotmigrate.enabled of the vCenter.
 func HotMigration(ctx *simulator.Context) bool {
 	m, on := ctx.Map.OptionManager(), false
 	ctx.WithLock(m, func() {

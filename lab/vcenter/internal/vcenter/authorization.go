@@ -20,7 +20,8 @@ type authorizationMethods struct {
 	*simulator.AuthorizationManager
 }
 
-// installAuthorization fills the list of privileges, which vcsim leaves empty, from the role that has all of them.
+// installAuthorization fills the list of privileges from the role Admin; vcsim leaves it empty.
+// VMware: govmomi, simulator/esx/authorization_manager.go: the privileges of role Admin (recorded).
 func installAuthorization(sim *vcsim.Sim) {
 	content := sim.Registry.Get(vim25.ServiceInstance).(*simulator.ServiceInstance).Content
 	manager := sim.Registry.Get(*content.AuthorizationManager).(*simulator.AuthorizationManager)
@@ -29,8 +30,8 @@ func installAuthorization(sim *vcsim.Sim) {
 	}
 }
 
-// AddAuthorizationRole tells the new role's number, and gives each a number of its own; vcsim tells none and begins at
-// 0.
+// AddAuthorizationRole returns the number of the new role, and every role has a number of its own.
+// VMware: vSphere API reference, AddAuthorizationRole returns the roleId. vcsim returns none and begins at 0.
 func (m *authorizationMethods) AddAuthorizationRole(req *types.AddAuthorizationRole) soap.HasFault {
 	answer := m.AuthorizationManager.AddAuthorizationRole(req)
 	body, ok := answer.(*methods.AddAuthorizationRoleBody)
@@ -48,6 +49,7 @@ func (m *authorizationMethods) AddAuthorizationRole(req *types.AddAuthorizationR
 }
 
 // UpdateAuthorizationRole refuses the roles of the system.
+// VMware: vSphere API reference, UpdateAuthorizationRole: InvalidArgument if roleId is a system role.
 func (m *authorizationMethods) UpdateAuthorizationRole(req *types.UpdateAuthorizationRole) soap.HasFault {
 	if m.system(req.RoleId) {
 		return &methods.UpdateAuthorizationRoleBody{
@@ -56,7 +58,8 @@ func (m *authorizationMethods) UpdateAuthorizationRole(req *types.UpdateAuthoriz
 	return m.AuthorizationManager.UpdateAuthorizationRole(req)
 }
 
-// RemoveAuthorizationRole refuses the roles of the system and, if that is asked for, those that somebody has.
+// RemoveAuthorizationRole refuses the roles of the system and, with failIfUsed, those that have permissions.
+// VMware: vSphere API reference, RemoveAuthorizationRole: InvalidArgument, RemoveFailed.
 func (m *authorizationMethods) RemoveAuthorizationRole(req *types.RemoveAuthorizationRole) soap.HasFault {
 	if m.system(req.RoleId) {
 		return &methods.RemoveAuthorizationRoleBody{
@@ -73,7 +76,8 @@ func (m *authorizationMethods) RemoveAuthorizationRole(req *types.RemoveAuthoriz
 	return m.AuthorizationManager.RemoveAuthorizationRole(req)
 }
 
-// SetEntityPermissions adds rules and changes those of the same principal; vcsim replaces all of the entity's.
+// SetEntityPermissions adds permissions and replaces those of the same principal; vcsim replaces all of the entity.
+// VMware: vSphere API reference, SetEntityPermissions adds or updates rules.
 func (m *authorizationMethods) SetEntityPermissions(req *types.SetEntityPermissions) soap.HasFault {
 	asked := *req
 	asked.Permission = nil

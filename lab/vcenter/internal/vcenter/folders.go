@@ -16,8 +16,9 @@ type folderMethods struct {
 	sim *vcsim.Sim
 }
 
-// RenameTask gives a name to one of several rivals. vcsim looks for a namesake without the parent's lock, so that two
-// folders may end with one name, and answers InvalidArgument where a vCenter answers DuplicateName.
+// RenameTask renames a folder; one of several clients that rename to one name at the same time succeeds.
+// VMware: pyVmomi 9.1, faults of Rename_Task: DuplicateName. vcsim looks for the name without a lock and answers
+// InvalidArgument.
 func (m *folderMethods) RenameTask(ctx *simulator.Context, req *types.Rename_Task) soap.HasFault {
 	t := m.sim.Start(ctx, m.Folder, "renameTask", "ManagedEntity.rename", func(j *vcsim.Job) (any, vcsim.Fault) {
 		return nil, m.rename(j, req.NewName)
@@ -42,6 +43,7 @@ func (m *folderMethods) rename(j *vcsim.Job, name string) vcsim.Fault {
 }
 
 // CreateDVSTask makes a distributed switch.
+// VMware: vSphere API reference, Folder.CreateDVS_Task.
 func (m *folderMethods) CreateDVSTask(ctx *simulator.Context, req *types.CreateDVS_Task) soap.HasFault {
 	return dvs.Create(ctx, m.sim, m.Folder, req)
 }

@@ -34,7 +34,7 @@ func (w *Server) install() {
 	installAuthorization(w.sim)
 }
 
-// PutObject repairs new virtual machines and turns new hosts into ours.
+// PutObject repairs new virtual machines and gives new hosts their parts.
 func (h *hook) PutObject(ctx *simulator.Context, o mo.Reference) {
 	switch x := o.(type) {
 	case *simulator.VirtualMachine:
@@ -44,17 +44,17 @@ func (h *hook) PutObject(ctx *simulator.Context, o mo.Reference) {
 	}
 }
 
-// UpdateObject is of no interest here.
+// UpdateObject does nothing.
 func (h *hook) UpdateObject(*simulator.Context, mo.Reference, []types.PropertyChange) {}
 
-// RemoveObject forgets a host that left.
+// RemoveObject forgets a host that left the inventory.
 func (h *hook) RemoveObject(_ *simulator.Context, gone types.ManagedObjectReference) {
 	h.world.hosts.Remove(gone)
 	h.world.sim.Disown(gone)
 }
 
-// receiver picks the object that answers a call. The registered objects stay vcsim's own, so that its type
-// assertions keep working; only the methods we answer ourselves go to a wrapper.
+// receiver is the object that answers a call. The registered objects stay those of vcsim, because vcsim asserts their
+// types; the methods that this simulator answers belong to wrappers.
 func (w *Server) receiver(_ *simulator.Context, m *simulator.Method) (mo.Reference, vcsim.Fault) {
 	wrapper := w.wrapper(m.This)
 	if wrapper == nil || !reflect.ValueOf(wrapper).MethodByName(vcsim.GoName(m.Name)).IsValid() {
@@ -100,7 +100,8 @@ func (w *Server) wrapper(this vcsim.Ref) mo.Reference {
 	return nil
 }
 
-// repairVM fills two enumerations that vcsim leaves empty; an empty one stops pyVmomi (govmomi issue 4084).
+// repairVM sets faultToleranceState and recordReplayState, which vcsim leaves empty.
+// VMware: vSphere API reference, VirtualMachineRuntimeInfo. An empty value stops pyVmomi (govmomi issue 4084).
 func repairVM(vm *simulator.VirtualMachine) {
 	for _, r := range []*types.VirtualMachineRuntimeInfo{&vm.Runtime, &vm.Summary.Runtime} {
 		r.FaultToleranceState = types.VirtualMachineFaultToleranceStateNotConfigured

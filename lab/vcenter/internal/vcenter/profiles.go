@@ -27,7 +27,8 @@ func installProfiles(sim *vcsim.Sim) {
 	sim.Registry.Put(m)
 }
 
-// FindAssociatedProfile lists the profiles attached to an entity.
+// FindAssociatedProfile are the host profiles that are attached to an entity.
+// VMware: vSphere API reference, ProfileManager.FindAssociatedProfile.
 func (m *profileManager) FindAssociatedProfile(
 	ctx *simulator.Context, req *types.FindAssociatedProfile,
 ) soap.HasFault {
@@ -43,7 +44,7 @@ func (m *profileManager) FindAssociatedProfile(
 	return &methods.FindAssociatedProfileBody{Res: res}
 }
 
-// attachProfile attaches a host profile, made when there is none of the name; "" detaches the host from all.
+// attachProfile attaches a host profile, which is made if no profile has the name; "" detaches the host from all.
 func attachProfile(ctx *simulator.Context, host vcsim.Ref, name string) {
 	m := ctx.Map.Get(profileManagerRef).(*profileManager)
 	ctx.WithLock(m, func() {

@@ -1,4 +1,6 @@
-// Package world is the simulated data centre: VMware's simulator with what it lacks added.
+// Package vcenter is the whole data centre: which object answers which call, folders, roles, host profiles.
+//
+// vcsim: folders, roles and permissions. Nobody enforces privileges: inject NoPermission as a fault.
 package vcenter
 
 import (
@@ -63,7 +65,7 @@ func (w *Server) HostNamed(name string) (*esxi.Host, bool) { return w.hosts.Name
 // ClusterNamed finds a cluster by its name.
 func (w *Server) ClusterNamed(name string) (*cluster.Cluster, bool) { return w.clusters.Named(name) }
 
-// ChangeHost changes a host as if somebody else had: nothing is logged as a write.
+// ChangeHost changes a host as if another user or the hardware had changed it. The log of writes does not show it.
 func (w *Server) ChangeHost(h *esxi.Host, c esxi.Change) error {
 	if err := h.Apply(c); err != nil {
 		return err
@@ -86,7 +88,7 @@ func (w *Server) OwnsREST(path string) bool { return w.lifecycle.OwnsREST(path) 
 // ServeREST answers such a path.
 func (w *Server) ServeREST(out http.ResponseWriter, r *http.Request) { w.lifecycle.ServeREST(out, r) }
 
-// EndSession makes vcsim forget a session.
+// EndSession removes a session.
 func (w *Server) EndSession(key string) {
 	ctx := w.sim.Context()
 	ctx.Context = context.Background()

@@ -10,7 +10,10 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// Alarm sets or clears the one triggered alarm of an entity and shows it on the entity's cluster too.
+// Alarm sets or clears the triggered alarm of an entity and shows it on the cluster of a host too.
+// VMware: vSphere API reference, ManagedEntity.triggeredAlarmState, overallStatus: a parent shows the alarms of its
+// children.
+// Ours: one alarm for each entity, set by the control interface.
 func (s *Sim) Alarm(ctx *simulator.Context, entity mo.Entity, color string) error {
 	status := types.ManagedEntityStatus(color)
 	if color == "none" {
@@ -48,7 +51,7 @@ func (s *Sim) setAlarm(ctx *simulator.Context, on mo.Entity, of Ref, status type
 	})
 }
 
-// anyAlarm is an alarm definition to hang a triggered alarm on; vcsim has those of a new vCenter.
+// anyAlarm is the first alarm definition; vcsim has those of a new vCenter.
 func (s *Sim) anyAlarm() Ref {
 	var best Ref
 	for _, a := range s.Registry.AllReference("Alarm") {

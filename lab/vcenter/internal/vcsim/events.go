@@ -5,7 +5,8 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// Post posts an event; a chain other than 0 ties it to its task.
+// Post posts an event; a chain id other than 0 ties the event to its task.
+// VMware: vSphere API reference, Event.chainId, TaskInfo.eventChainId.
 func (s *Sim) Post(ctx *simulator.Context, event types.BaseEvent, chain int32) {
 	m := s.Registry.EventManager()
 	ctx.WithLock(m, func() {

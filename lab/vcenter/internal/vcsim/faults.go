@@ -11,15 +11,16 @@ import (
 // Fault is a fault of the vSphere API.
 type Fault = types.BaseMethodFault
 
-// SoapFault wraps a fault with its words for a SOAP answer.
+// SoapFault is a fault with its message, as SOAP sends it.
 func SoapFault(f Fault) *soap.Fault { return simulator.Fault(message(f), f) }
 
-// Localized is a fault with the words a vCenter would show.
+// Localized is a fault with its message, as tasks show it.
 func Localized(fault Fault) types.LocalizedMethodFault {
 	return types.LocalizedMethodFault{Fault: fault, LocalizedMessage: message(fault)}
 }
 
-// message is what a vCenter says about a fault, as far as we know it; else the name of the fault's type.
+// message is the text of a fault: the one of a vCenter where it is known, else the name of the fault.
+// Ours: the texts are those of a vCenter as public logs quote them; the list is short.
 func message(fault Fault) string {
 	if cause := fault.GetMethodFault().FaultCause; cause != nil && cause.LocalizedMessage != "" {
 		return cause.LocalizedMessage

@@ -1,3 +1,6 @@
+// Package vcsim is VMware's simulator (govmomi) with what every part needs of it: registry, tasks, events, faults.
+//
+// vcsim: SOAP, sessions and login, views, search, custom attributes, histories of tasks and events.
 package vcsim
 
 import (
@@ -35,7 +38,7 @@ type Sim struct {
 	taskCounter, chainCounter atomic.Int64
 }
 
-// New starts vcsim with the service content of a vCenter of the description's version and an empty inventory.
+// New starts vcsim as a vCenter of the version of the description, with an empty inventory.
 func New(desc *datacentre.Datacentre) (*Sim, error) {
 	model := emptyModel(desc)
 	if err := model.Create(); err != nil {
@@ -57,13 +60,13 @@ func emptyModel(desc *datacentre.Datacentre) *simulator.Model {
 	return m
 }
 
-// Context is a new lock owner that acts as the simulator itself.
+// Context is a new owner of locks that acts as the simulator itself.
 func (s *Sim) Context() *simulator.Context {
 	c := *s.Model.Service.Context
 	return &c
 }
 
-// ContextOf is a new lock owner that acts for a user.
+// ContextOf is a new owner of locks that acts for a user.
 func (s *Sim) ContextOf(user string) *simulator.Context {
 	ctx := s.Context()
 	session := *ctx.Session
@@ -72,17 +75,18 @@ func (s *Sim) ContextOf(user string) *simulator.Context {
 	return ctx
 }
 
-// Detached is a lock owner of its own for work that outlives a call.
+// Detached is an owner of locks for work that outlives a call.
 func Detached(ctx *simulator.Context) *simulator.Context {
 	c := *ctx
 	return &c
 }
 
-// Update changes properties under the object's lock and tells every waiting PropertyCollector.
+// Update changes properties under the lock of the object and notifies PropertyCollectors.
 func (s *Sim) Update(ctx *simulator.Context, obj mo.Reference, changes ...types.PropertyChange) {
 	s.Registry.AtomicUpdate(ctx, obj, changes)
 }
 
+// Change is a change of one property.
 func Change(name string, val any) types.PropertyChange {
 	return types.PropertyChange{Name: name, Val: val}
 }
@@ -130,7 +134,7 @@ func (s *Sim) Name(of Ref) string {
 	return name
 }
 
-// Without is a list of references that lacks some of them.
+// Without is a list of references without the removed ones.
 func Without(refs []Ref, gone ...Ref) []Ref {
 	return slices.DeleteFunc(slices.Clone(refs), func(r Ref) bool { return slices.Contains(gone, r) })
 }

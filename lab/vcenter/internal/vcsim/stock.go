@@ -13,7 +13,7 @@ import (
 // Poll is how often a waiting task looks again.
 const Poll = 50 * time.Millisecond
 
-// Follow waits for another task and returns what it returned.
+// Follow waits for another task and returns its result.
 func (j *Job) Follow(other Ref) (any, Fault) {
 	task, ok := j.sim.Registry.Get(other).(*simulator.Task)
 	if !ok {
@@ -36,7 +36,7 @@ func (j *Job) Follow(other Ref) (any, Fault) {
 	}
 }
 
-// StockTask runs a method of vcsim that makes a task, and waits for its end.
+// StockTask runs a method of vcsim that starts a task, and waits for the end of that task.
 func (j *Job) StockTask(of mo.Reference, call func(*simulator.Context) soap.HasFault) (any, Fault) {
 	inner := Detached(j.Ctx)
 	var started Ref

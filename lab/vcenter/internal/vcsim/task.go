@@ -25,6 +25,9 @@ func (s *Sim) Start(ctx *simulator.Context, entity mo.Entity, name, description 
 	return s.StartFor(ctx, entity.Reference(), entity.Entity().Name, name, description, f)
 }
 
+// StartFor begins a task that does not lock its entity: it shows progress and user, and can be cancelled.
+// VMware: vSphere API reference, TaskInfo. Tasks of vcsim lock their entity to the end, and nobody can read it
+// meanwhile.
 func (s *Sim) StartFor(ctx *simulator.Context, on Ref, entityName, name, description string, f Work) Ref {
 	t := simulator.CreateTask(on, name, nil)
 	t.Info.DescriptionId = OrText(description, t.Info.DescriptionId)
@@ -51,11 +54,12 @@ func (s *Sim) nextTask() string { return fmt.Sprintf("task-lab-%d", s.taskCounte
 // nextChain keeps clear of the numbers vcsim gives to events.
 func (s *Sim) nextChain() int32 { return 1_000_000 + int32(s.chainCounter.Add(1)) }
 
+// Progress sets the progress of the task in percent.
 func (j *Job) Progress(percent int32) {
 	j.sim.Update(j.Ctx, j.Task, Change("info.progress", percent))
 }
 
-// Cancelled says whether somebody cancelled the task.
+// Cancelled says whether a client cancelled the task.
 func (j *Job) Cancelled() bool {
 	var yes bool
 	j.sim.Registry.WithLock(j.Ctx, j.Task, func() { yes = j.Task.Info.Cancelled })

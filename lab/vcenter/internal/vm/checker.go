@@ -17,6 +17,8 @@ type CheckerMethods struct {
 	Sim      *vcsim.Sim
 }
 
+// check starts a task that checks moves. Its entity is the virtual machine.
+// VMware: pyVmomi 9.1 reads the entity of a task as a ManagedEntity; vcsim sets the checker, which is none.
 func (c *CheckerMethods) check(
 	ctx *simulator.Context, name string, machines []vcsim.Ref, hosts []vcsim.Ref,
 ) vcsim.Ref {
@@ -49,7 +51,7 @@ func (c *CheckerMethods) one(ctx *simulator.Context, machine, host vcsim.Ref) ty
 	return result
 }
 
-// targets are the host named, or the machine's own when none is.
+// targets are the named host, or the host of the virtual machine when none is named.
 func (c *CheckerMethods) targets(machine vcsim.Ref, host *vcsim.Ref) []vcsim.Ref {
 	if host != nil {
 		return []vcsim.Ref{*host}
@@ -60,19 +62,23 @@ func (c *CheckerMethods) targets(machine vcsim.Ref, host *vcsim.Ref) []vcsim.Ref
 	return nil
 }
 
-// CheckMigrateTask checks one move.
+// CheckMigrateTask checks one move: errors are those that the move itself would end in.
+// VMware: vSphere API reference, VirtualMachineProvisioningChecker.CheckMigrate_Task.
+// Ours: test types are not told apart, and there are no warnings.
 func (c *CheckerMethods) CheckMigrateTask(ctx *simulator.Context, req *types.CheckMigrate_Task) soap.HasFault {
 	t := c.check(ctx, "checkMigrateTask", []vcsim.Ref{req.Vm}, c.targets(req.Vm, req.Host))
 	return &methods.CheckMigrate_TaskBody{Res: &types.CheckMigrate_TaskResponse{Returnval: t}}
 }
 
-// CheckRelocateTask checks one move.
+// CheckRelocateTask checks one move, as CheckMigrate_Task does.
+// VMware: vSphere API reference, VirtualMachineProvisioningChecker.CheckRelocate_Task.
 func (c *CheckerMethods) CheckRelocateTask(ctx *simulator.Context, req *types.CheckRelocate_Task) soap.HasFault {
 	t := c.check(ctx, "checkRelocateTask", []vcsim.Ref{req.Vm}, c.targets(req.Vm, req.Spec.Host))
 	return &methods.CheckRelocate_TaskBody{Res: &types.CheckRelocate_TaskResponse{Returnval: t}}
 }
 
-// QueryVMotionCompatibilityExTask checks every machine against every host.
+// QueryVMotionCompatibilityExTask checks every virtual machine against every host.
+// VMware: vSphere API reference, VirtualMachineProvisioningChecker.QueryVMotionCompatibilityEx_Task.
 func (c *CheckerMethods) QueryVMotionCompatibilityExTask(
 	ctx *simulator.Context, req *types.QueryVMotionCompatibilityEx_Task,
 ) soap.HasFault {

@@ -12,7 +12,11 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// CloneVMTask clones the machine. Many clones of one template run side by side.
+// CloneVMTask clones the virtual machine; changes of the clone are applied as a reconfiguration of it. A linked clone
+// needs a snapshot.
+// VMware: vSphere API reference, VirtualMachineRelocateSpec.diskMoveType createNewChildDiskBacking,
+// CloneSpec.snapshot.
+// Ours: vcsim drops most changes, such as the reservation.
 func (m *Methods) CloneVMTask(ctx *simulator.Context, req *types.CloneVM_Task) soap.HasFault {
 	body := new(methods.CloneVM_TaskBody)
 	if req.Spec.Location.DiskMoveType == string(
@@ -45,7 +49,9 @@ func (m *Methods) CloneVMTask(ctx *simulator.Context, req *types.CloneVM_Task) s
 	return body
 }
 
-// inherit gives a clone what vcsim does not copy, and addresses of its own.
+// inherit copies to a clone what vcsim does not copy, and gives its network cards MAC addresses of their own.
+// VMware: vSphere API reference, VirtualMachineCloneSpec: a clone is a copy of the source; custom attributes stay with
+// it.
 func (m *Methods) inherit(j *vcsim.Job, made vcsim.Ref) *Methods {
 	clone, ok := m.sim.Registry.Get(made).(*simulator.VirtualMachine)
 	if !ok {
@@ -87,7 +93,8 @@ func (m *Methods) inherit(j *vcsim.Job, made vcsim.Ref) *Methods {
 	return m.machines.Methods(clone)
 }
 
-// macAddress is an address of the range that vCenter assigns from.
+// macAddress is an address of the range that a vCenter assigns.
+// VMware: VMware documentation: 00:50:56 with 80 to bf as fourth byte.
 func macAddress(uuid string, key int32) string {
 	var sum uint32 = 2166136261
 	for _, c := range []byte(fmt.Sprint(uuid, key)) {

@@ -75,7 +75,7 @@ func (e *External) State() (listener string, ops []string, orders []Order) {
 	return e.listener, e.ops, orders
 }
 
-// Report takes the listener's news of an order.
+// Report takes the listener's report on an order.
 func (e *External) Report(id string, n News) error {
 	e.mu.Lock()
 	o, ok := e.waiting[id]
@@ -91,7 +91,8 @@ func (e *External) Report(id string, n News) error {
 	}
 }
 
-// hand gives an order to the listener and waits for its end. It says false when the operation is not handed out.
+// hand gives an order to the listener and waits for its end; false when the operation is not handed out.
+// Ours: external mode lets virtual machines of another hypervisor follow the simulated vCenter.
 func (e *External) hand(j *vcsim.Job, o Order) (bool, vcsim.Fault) {
 	e.mu.Lock()
 	url := e.listener
@@ -135,7 +136,7 @@ func post(url string, o Order) error {
 	return nil
 }
 
-// follow follows the news of an order to its end.
+// follow waits for the end of an order.
 func follow(j *vcsim.Job, news <-chan News) vcsim.Fault {
 	look := time.NewTicker(vcsim.Poll)
 	defer look.Stop()

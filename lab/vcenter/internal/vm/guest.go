@@ -24,9 +24,9 @@ type told struct {
 	} `json:"network"`
 }
 
-// boot is what a guest does that was told its name and addresses by cloud-init: it tells them by VMware Tools. A
-// machine
-// that somebody outside powers on has a real guest, which tells them itself.
+// boot reports name and address over VMware Tools, as a guest does that cloud-init configured. A virtual machine that
+// a listener powers on has a real guest, which reports them.
+// VMware: cloud-init, data source VMware: guestinfo.metadata in base64 with local-hostname and network.
 func (m *Methods) boot(ctx *simulator.Context) {
 	if listener, _, _ := m.machines.External.State(); listener != "" {
 		return
@@ -47,7 +47,8 @@ func (m *Methods) boot(ctx *simulator.Context) {
 	m.setGuest(ctx, data.Hostname, m.address(ctx, data))
 }
 
-// address is that of the first network card: the one it was told, or one from the lab's DHCP.
+// address is that of the first network card: the configured one, or one of the lab's DHCP.
+// Ours: addresses of DHCP are 10.99.0.0/16, derived from the reference of the virtual machine.
 func (m *Methods) address(ctx *simulator.Context, data told) string {
 	var mac string
 	ctx.WithLock(m.VirtualMachine, func() {
@@ -68,7 +69,8 @@ func (m *Methods) address(ctx *simulator.Context, data told) string {
 	return fmt.Sprintf("10.99.%d.%d", h.Sum32()>>8&0xff, h.Sum32()%254+1)
 }
 
-// SetGuest sets what VMware Tools in the guest tells; an empty address means that they do not run.
+// SetGuest sets what VMware Tools report; an empty address means that they do not run.
+// VMware: vSphere API reference, GuestInfo: toolsRunningStatus, ipAddress, net.
 func (s *Machines) SetGuest(name, hostname, address string) bool {
 	m, ok := s.Named(name)
 	if ok {

@@ -12,7 +12,11 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// PowerOnVMTask powers the machine on if its host has the vGPUs it wants.
+// PowerOnVMTask powers on if the host is connected, not in maintenance mode, and has the vGPUs, memory and PCI
+// devices.
+// VMware: pyVmomi 9.1, faults of PowerOnVM_Task: TaskInProgress, InvalidState, InsufficientResourcesFault,
+// VmConfigFault.
+// Ours: virtual machines of the description run from the start, unchecked. A second task, vcsim's own, is shown.
 func (m *Methods) PowerOnVMTask(ctx *simulator.Context, req *types.PowerOnVM_Task) soap.HasFault {
 	t := m.run(ctx, "powerOnVMTask", "VirtualMachine.powerOn", func(j *vcsim.Job) (any, vcsim.Fault) {
 		return m.powerOn(j, req)
@@ -55,14 +59,15 @@ func (m *Methods) powerOn(j *vcsim.Job, req *types.PowerOnVM_Task) (any, vcsim.F
 	return result, fault
 }
 
-// RunsSince notes when the machine was powered on.
+// RunsSince sets runtime.bootTime.
+// VMware: vSphere API reference, VirtualMachineRuntimeInfo.bootTime. Real ones are seen to unset it after a vMotion.
 func (m *Methods) RunsSince(ctx *simulator.Context, when time.Time) {
 	began := when.UTC()
 	m.sim.Update(ctx, m.VirtualMachine, vcsim.Change("runtime.bootTime", began),
 		vcsim.Change("summary.runtime.bootTime", began))
 }
 
-// handOr hands an operation out, if it is to be, and then lets vcsim do its part.
+// handOr hands an operation to the listener where it listens for it, and then lets vcsim carry it out.
 func (m *Methods) handOr(j *vcsim.Job, op string, now status, then func() (any, vcsim.Fault)) (any, vcsim.Fault) {
 	order := Order{Op: op, VM: now.name, MOID: m.Self.Value, Source: now.hostName(), Target: now.hostName()}
 	if _, fault := m.machines.External.hand(j, order); fault != nil {
@@ -71,7 +76,8 @@ func (m *Methods) handOr(j *vcsim.Job, op string, now status, then func() (any, 
 	return then()
 }
 
-// PowerOffVMTask powers the machine off and gives its vGPUs back.
+// PowerOffVMTask powers off and releases vGPUs and PCI devices.
+// VMware: pyVmomi 9.1, faults of PowerOffVM_Task: TaskInProgress, InvalidState.
 func (m *Methods) PowerOffVMTask(ctx *simulator.Context, req *types.PowerOffVM_Task) soap.HasFault {
 	t := m.run(ctx, "powerOffVMTask", "VirtualMachine.powerOff",
 		func(j *vcsim.Job) (any, vcsim.Fault) { return m.powerOff(j, req) })
@@ -95,7 +101,7 @@ func (m *Methods) powerOff(j *vcsim.Job, req *types.PowerOffVM_Task) (any, vcsim
 	return result, fault
 }
 
-// stopped is what follows when a machine no longer runs.
+// stopped releases the devices of a powered-off virtual machine; its VMware Tools no longer run.
 func (m *Methods) stopped(ctx *simulator.Context, now status) {
 	if now.host != nil {
 		now.host.Graphics.Release(ctx, m.Self)
@@ -104,7 +110,8 @@ func (m *Methods) stopped(ctx *simulator.Context, now status) {
 	m.setGuest(ctx, "", "")
 }
 
-// ResetVMTask resets the machine, which keeps its vGPUs.
+// ResetVMTask resets the virtual machine; it keeps its vGPUs.
+// VMware: vSphere API reference, VirtualMachine.ResetVM_Task: InvalidPowerState unless powered on.
 func (m *Methods) ResetVMTask(ctx *simulator.Context, req *types.ResetVM_Task) soap.HasFault {
 	t := m.run(ctx, "resetVMTask", "VirtualMachine.reset", func(j *vcsim.Job) (any, vcsim.Fault) {
 		now := m.look(j.Ctx)
@@ -118,7 +125,9 @@ func (m *Methods) ResetVMTask(ctx *simulator.Context, req *types.ResetVM_Task) s
 	return &methods.ResetVM_TaskBody{Res: &types.ResetVM_TaskResponse{Returnval: t}}
 }
 
-// ShutdownGuest asks the guest to power off, which it does.
+// ShutdownGuest powers off.
+// VMware: vSphere API reference, VirtualMachine.ShutdownGuest: InvalidPowerState unless powered on.
+// Ours: the guest always obeys, at once; ToolsUnavailable is not simulated.
 func (m *Methods) ShutdownGuest(ctx *simulator.Context, _ *types.ShutdownGuest) soap.HasFault {
 	body := new(methods.ShutdownGuestBody)
 	if m.Runtime.PowerState != types.VirtualMachinePowerStatePoweredOn {
@@ -133,7 +142,8 @@ func (m *Methods) ShutdownGuest(ctx *simulator.Context, _ *types.ShutdownGuest) 
 	return body
 }
 
-// DestroyTask removes a machine that is off.
+// DestroyTask removes a powered-off virtual machine.
+// VMware: vSphere API reference, ManagedEntity.Destroy_Task; InvalidPowerState for a running one.
 func (m *Methods) DestroyTask(ctx *simulator.Context, req *types.Destroy_Task) soap.HasFault {
 	t := m.run(ctx, "destroyTask", "VirtualMachine.destroy", func(j *vcsim.Job) (any, vcsim.Fault) {
 		now := m.look(j.Ctx)
@@ -152,7 +162,8 @@ func (m *Methods) DestroyTask(ctx *simulator.Context, req *types.Destroy_Task) s
 	return &methods.Destroy_TaskBody{Res: &types.Destroy_TaskResponse{Returnval: t}}
 }
 
-// UnregisterVM lets a machine that is off go, and its cluster forget it.
+// UnregisterVM removes a powered-off virtual machine from the inventory, and from the rules of its cluster.
+// VMware: pyVmomi 9.1, faults of UnregisterVM: TaskInProgress, InvalidPowerState.
 func (m *Methods) UnregisterVM(ctx *simulator.Context, req *types.UnregisterVM) soap.HasFault {
 	body := m.VirtualMachine.UnregisterVM(ctx, req)
 	if body.(*methods.UnregisterVMBody).Fault_ == nil {

@@ -12,7 +12,8 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// ReconfigVMTask changes the machine after the checks that vcsim leaves out.
+// ReconfigVMTask changes the virtual machine after checks that vcsim leaves out.
+// VMware: pyVmomi 9.1, faults of ReconfigVM_Task: TaskInProgress, VmConfigFault, ConcurrentAccess, InvalidState.
 func (m *Methods) ReconfigVMTask(ctx *simulator.Context, req *types.ReconfigVM_Task) soap.HasFault {
 	t := m.run(ctx, "reconfigVMTask", "VirtualMachine.reconfigure", func(j *vcsim.Job) (any, vcsim.Fault) {
 		return m.reconfigure(j, req)
@@ -33,7 +34,9 @@ func (m *Methods) reconfigure(j *vcsim.Job, req *types.ReconfigVM_Task) (any, vc
 	return result, fault
 }
 
-// refuseChange says why a change cannot be made, and gives new devices the keys that a vCenter gives.
+// refuseChange is the fault of a change that cannot be made; new devices get their keys. A stale changeVersion is
+// ConcurrentAccess.
+// VMware: vSphere API reference, VirtualMachineConfigSpec.changeVersion.
 func (m *Methods) refuseChange(j *vcsim.Job, spec *types.VirtualMachineConfigSpec) vcsim.Fault {
 	var fault vcsim.Fault
 	offered := m.machines.offersVGPU
@@ -56,7 +59,10 @@ func (m *Methods) refuseChange(j *vcsim.Job, spec *types.VirtualMachineConfigSpe
 	return fault
 }
 
-// refuseHot says what cannot be changed while the machine runs.
+// refuseHot refuses what cannot be changed while the virtual machine runs: CPUs and memory without hot add, firmware,
+// passthrough, vGPU, SR-IOV and PVRDMA devices.
+// VMware: vSphere API reference, CpuHotPlugNotSupported, MemoryHotPlugNotSupported.
+// Ours: InvalidPowerState for devices, firmware and cores (unproven).
 func (m *Methods) refuseHot(spec *types.VirtualMachineConfigSpec) vcsim.Fault {
 	hardware, yes := m.Config.Hardware, func(b *bool) bool { return b != nil && *b }
 	cores := spec.NumCoresPerSocket
@@ -80,8 +86,10 @@ func (m *Methods) refuseHot(spec *types.VirtualMachineConfigSpec) vcsim.Fault {
 	return nil
 }
 
-// refuseDevices says which device cannot be: a vGPU type that no host knows, or a PVRDMA adapter too many or off a
-// distributed switch.
+// refuseDevices refuses a vGPU type that no host has, a second PVRDMA adapter, and a PVRDMA adapter off a distributed
+// switch.
+// VMware: VMware KB 328676: one PVRDMA adapter for each virtual machine, on a distributed switch.
+// Ours: InvalidDeviceSpec as the fault, and its texts (unproven).
 func (m *Methods) refuseDevices(
 	j *vcsim.Job, spec *types.VirtualMachineConfigSpec, offered func(string) bool,
 ) vcsim.Fault {
@@ -123,13 +131,13 @@ func (m *Methods) refuseDevices(
 	return nil
 }
 
-// offersVGPU says whether any host's GPUs have such a vGPU type.
+// offersVGPU says whether a host offers a vGPU type.
 func (s *Machines) offersVGPU(name string) bool {
 	return slices.ContainsFunc(s.hosts.All(), func(h *esxi.Host) bool { return h.Graphics.OffersProfile(name) })
 }
 
-// numberDevices gives new devices keys in the ranges that vCenter uses: disks from 2000, network cards from 4000, PCI
-// devices from 13000.
+// numberDevices numbers new devices: disks from 2000, network cards from 4000, PCI devices from 13000.
+// VMware: the keys that a vCenter gives, as public dumps of virtual machines show.
 func numberDevices(there []types.BaseVirtualDevice, changes []types.BaseVirtualDeviceConfigSpec) {
 	used := map[int32]bool{}
 	for _, d := range there {
@@ -161,7 +169,8 @@ func firstKey(d types.BaseVirtualDevice) int32 {
 	return 0
 }
 
-// followUp keeps what vcsim forgets: device groups, and a locked reservation that follows the memory.
+// followUp stores device groups, and raises a locked memory reservation with the memory.
+// VMware: vSphere API reference, deviceGroups (8.0), memoryReservationLockedToMax.
 func (m *Methods) followUp(j *vcsim.Job, spec *types.VirtualMachineConfigSpec) {
 	var changes []types.PropertyChange
 	j.Ctx.WithLock(m.VirtualMachine, func() {
@@ -191,7 +200,7 @@ func (m *Methods) followUp(j *vcsim.Job, spec *types.VirtualMachineConfigSpec) {
 	}
 }
 
-// regroup gives the devices of a new group its final key.
+// regroup sets the final key of a new device group on its devices.
 func (m *Methods) regroup(from, to int32) {
 	for _, d := range m.Config.Hardware.Device {
 		if info := d.GetVirtualDevice().DeviceGroupInfo; info != nil && info.GroupInstanceKey == from {

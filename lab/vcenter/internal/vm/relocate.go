@@ -14,7 +14,11 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// RelocateVMTask moves the machine; a running one takes as long as its host's vMotion takes, or as the listener says.
+// RelocateVMTask moves the virtual machine between hosts, pools and datastores; a running one takes vmotion_seconds or
+// as long as the listener says.
+// VMware: pyVmomi 9.1, faults of RelocateVM_Task: InvalidState, MigrationFault, InsufficientResourcesFault. Events
+// VmBeingHotMigratedEvent, VmEmigratingEvent, VmMigratedEvent, VmFailedMigrateEvent with the chain id of the task.
+// Ours: no encrypted vMotion, whose first event is VmHotMigratingWithEncryptionEvent.
 func (m *Methods) RelocateVMTask(ctx *simulator.Context, req *types.RelocateVM_Task) soap.HasFault {
 	if req.Spec.Folder != nil || len(req.Spec.DeviceChange) > 0 || req.Spec.Service != nil {
 		return &methods.RelocateVM_TaskBody{Fault_: simulator.Fault(
@@ -26,7 +30,8 @@ func (m *Methods) RelocateVMTask(ctx *simulator.Context, req *types.RelocateVM_T
 	return &methods.RelocateVM_TaskBody{Res: &types.RelocateVM_TaskResponse{Returnval: t}}
 }
 
-// MigrateVMTask is the older call for the same.
+// MigrateVMTask is the older call for a move to a host.
+// VMware: vSphere API reference, VirtualMachine.MigrateVM_Task: state guards the power state.
 func (m *Methods) MigrateVMTask(ctx *simulator.Context, req *types.MigrateVM_Task) soap.HasFault {
 	t := m.run(ctx, "migrateVMTask", "VirtualMachine.migrate", func(j *vcsim.Job) (any, vcsim.Fault) {
 		if req.State != "" && (req.State == types.VirtualMachinePowerStatePoweredOn) != m.look(j.Ctx).on {
@@ -66,7 +71,11 @@ func (m *Methods) relocate(j *vcsim.Job, spec types.VirtualMachineRelocateSpec) 
 	return nil
 }
 
-// refuseMove says why a machine cannot go to a host.
+// refuseMove is the fault of a move: the target is in maintenance mode or not connected, a DirectPath or SR-IOV
+// device, vGPU without vgpu.hotmigrate.enabled, no room for the vGPUs.
+// VMware: NVIDIA AI Enterprise user guide for vSphere quotes the message without vgpu.hotmigrate.enabled; vSphere
+// documentation: no vMotion with DirectPath.
+// Ours: VMotionNotSupported as the fault (unproven); GPU model, ECC and driver branch of the target are not compared.
 func refuseMove(ctx *simulator.Context, now status, target *esxi.Host) vcsim.Fault {
 	run := target.Runtime(ctx)
 	if run.InMaintenanceMode || run.ConnectionState != types.HostSystemConnectionStateConnected {
@@ -95,7 +104,8 @@ func refuseMove(ctx *simulator.Context, now status, target *esxi.Host) vcsim.Fau
 	return nil
 }
 
-// hotMove takes the time that a vMotion takes.
+// hotMove reserves the vGPUs on the target, shows progress and ends early when a host disconnects or a client cancels.
+// Ours: a vMotion takes vmotion_seconds; the guest is not stunned.
 func (m *Methods) hotMove(j *vcsim.Job, now status, target *esxi.Host) vcsim.Fault {
 	if f := target.Graphics.Reserve(j.Ctx, m.Self, now.vgpus); f != nil {
 		return f
@@ -139,7 +149,7 @@ func (m *Methods) eventOn(h *esxi.Host, now status) types.VmEvent {
 	return types.VmEvent{Event: e}
 }
 
-// settle puts the machine where it belongs now: on the host, in the pool, on the datastore.
+// settle sets host, pool and datastore of the virtual machine; vcsim does not update the lists of the others.
 func (m *Methods) settle(ctx *simulator.Context, spec types.VirtualMachineRelocateSpec) {
 	reg := m.sim.Registry
 	var host, pool, store vcsim.Ref

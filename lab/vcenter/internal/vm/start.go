@@ -10,8 +10,11 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// refuseStart says why a machine cannot run on its host apart from vGPUs, and reserves the PCI devices that it asks
-// for.
+// refuseStart refuses a power-on without enough unreserved memory, without full reservation where a PCI device, vGPU
+// or PVRDMA adapter needs it, or without a free PCI device.
+// VMware: public logs quote "Invalid memory setting: memory reservation (sched.mem.min) should be equal to memsize";
+// VMware KB 328676: PVRDMA needs all memory reserved.
+// Ours: the other texts, and that the host itself needs no memory.
 func (m *Methods) refuseStart(j *vcsim.Job, now status) vcsim.Fault {
 	var asked []*types.VirtualPCIPassthrough
 	var memory, reserved int64
@@ -47,7 +50,7 @@ func (m *Methods) refuseStart(j *vcsim.Job, now status) vcsim.Fault {
 	return m.reserveDevices(j, now.host, asked)
 }
 
-// reservedOn is the memory that the running machines of a host have reserved, in MB.
+// reservedOn is the memory that running virtual machines of a host have reserved, in MB.
 func reservedOn(ctx *simulator.Context, h *esxi.Host, besides vcsim.Ref) int64 {
 	var total int64
 	for _, o := range ctx.Map.AllReference("VirtualMachine") {

@@ -1,3 +1,6 @@
+// Package vm is the virtual machines: power, moves, reconfiguration, clones, guests, external mode.
+//
+// vcsim: creates, clones, customizes and powers virtual machines, and keeps their snapshots.
 package vm
 
 import (
@@ -24,6 +27,7 @@ type Machines struct {
 	busy map[vcsim.Ref]bool // virtual machines with a task of ours
 }
 
+// New is the set of virtual machines, without a listener.
 func New(sim *vcsim.Sim, hosts *esxi.Hosts) *Machines {
 	return &Machines{sim: sim, hosts: hosts, External: External{waiting: map[string]*order{}},
 		busy: map[vcsim.Ref]bool{}}
@@ -77,7 +81,8 @@ func (n status) hostName() string {
 	return n.host.Spec.Name
 }
 
-// run starts a task on the virtual machine; two of ours never run at the same time.
+// run starts a task on the virtual machine; a second one at the same time is TaskInProgress.
+// VMware: pyVmomi 9.1, faults of PowerOnVM_Task and others: TaskInProgress.
 func (m *Methods) run(ctx *simulator.Context, name, description string, f vcsim.Work) vcsim.Ref {
 	return m.sim.Start(ctx, m.VirtualMachine, name, description, func(j *vcsim.Job) (any, vcsim.Fault) {
 		if !m.machines.occupy(m.Self) {
@@ -104,7 +109,7 @@ func (s *Machines) vacate(vm vcsim.Ref) {
 	delete(s.busy, vm)
 }
 
-// stock lets vcsim do its part and waits for it.
+// stock lets vcsim carry out a call and waits for its task.
 func (m *Methods) stock(j *vcsim.Job, call func(*simulator.Context) soap.HasFault) (any, vcsim.Fault) {
 	inner := vcsim.Detached(j.Ctx)
 	var body soap.HasFault
@@ -119,7 +124,7 @@ func (m *Methods) stock(j *vcsim.Job, call func(*simulator.Context) soap.HasFaul
 	return j.Follow(vcsim.TaskOf(body))
 }
 
-// usable says whether the machine's host can do anything now.
+// usable is the fault of a virtual machine whose host is not connected, nil when it is connected.
 func (n status) usable(ctx *simulator.Context) vcsim.Fault {
 	if n.host == nil {
 		return nil
@@ -164,7 +169,7 @@ func (s *Machines) Named(name string) (*Methods, bool) {
 	return nil, false
 }
 
-// Methods answers the calls to a virtual machine.
+// Methods is the receiver of the calls to a virtual machine.
 func (s *Machines) Methods(vm *simulator.VirtualMachine) *Methods {
 	return &Methods{VirtualMachine: vm, machines: s, sim: s.sim}
 }
@@ -191,7 +196,7 @@ func (s *Machines) Report(name string) (Report, bool) {
 	return r, true
 }
 
-// move takes a reference from one list and puts it into another, telling the watchers of both.
+// move moves a reference from one list to another and notifies PropertyCollectors of both.
 func move(
 	ctx *simulator.Context, what vcsim.Ref, from, to mo.Reference, path string, list func(mo.Reference) []vcsim.Ref,
 ) {

@@ -1,3 +1,6 @@
+// Package graphics is the GPUs of a host: graphics types, vGPU types, the placement of vGPUs, load.
+//
+// vcsim: nothing.
 package graphics
 
 import (
@@ -41,7 +44,7 @@ type graphicsManager struct {
 	graphics *System
 }
 
-// New activates the description's configuration.
+// New applies the graphics configuration of the description, configured and active alike.
 func New(
 	ctx *simulator.Context, h *host.Host, cli *esxcli.Executer, modules *modules.System, pci *pci.System,
 	software *software.System,
@@ -62,7 +65,8 @@ func New(
 	return s
 }
 
-// LoadDriver loads NVIDIA's driver if the running image has it, as a boot does. The driver is not loaded otherwise.
+// LoadDriver loads NVIDIA's driver if the running image has its package.
+// VMware: NVIDIA AI Enterprise user guide for vSphere: install the package, reboot, then the driver is loaded.
 func (s *System) LoadDriver() {
 	driver, installed := s.software.GPUDriver()
 	s.mu.Lock()
@@ -74,7 +78,10 @@ func (s *System) LoadDriver() {
 	}
 }
 
-// Activate makes the configured types the active ones.
+// Activate makes the configured graphics types the active ones: direct for a GPU in DirectPath, basic without a
+// driver.
+// VMware: vSphere API reference, HostGraphicsInfo.graphicsType; NVIDIA's guide: a change needs a reboot or a restart
+// of xorg.
 func (s *System) Activate(ctx *simulator.Context) {
 	s.mu.Lock()
 	active := map[string]string{}
@@ -93,7 +100,7 @@ func (s *System) Activate(ctx *simulator.Context) {
 	s.show(ctx)
 }
 
-// info is what the host's GPUs are and do. The caller holds the lock.
+// info is the state of the GPUs as HostGraphicsInfo. The caller holds the lock.
 func (s *System) info() []types.HostGraphicsInfo {
 	var out []types.HostGraphicsInfo
 	for _, g := range s.host.Hardware.GPUs {
@@ -119,10 +126,13 @@ func (s *System) info() []types.HostGraphicsInfo {
 	return out
 }
 
-// offers says whether a GPU offers vGPU types. The caller holds the lock.
+// offers says whether a GPU offers vGPU types: NVIDIA's driver is loaded and the GPU is not in DirectPath. The caller
+// holds the lock.
+// VMware: F. Denneman's posts on vSphere 8 and GPUs (2023): DirectPath and vGPU exclude each other on one GPU.
 func (s *System) offers(g datacentre.GPU) bool { return s.loaded && !s.pci.Active(g.PCI) }
 
-// profilesOf are the vGPU types of a GPU: its MIG types while MIG is on, else the time-sliced ones.
+// profilesOf are the vGPU types of a GPU: the MIG types while MIG is on, else the time-sliced types.
+// VMware: NVIDIA vGPU user guide: a GPU in MIG mode has MIG-backed types only.
 func (s *System) profilesOf(g datacentre.GPU) []datacentre.Profile {
 	return slices.DeleteFunc(slices.Clone(s.host.Sim.Description.GPUModels[g.Model].Profiles),
 		func(p datacentre.Profile) bool { return (p.Sharing == "mig") != g.MIG })
@@ -144,7 +154,7 @@ func (s *System) offeredProfiles() []datacentre.Profile {
 	return out
 }
 
-// show shows the graphics on the manager and on the host.
+// show shows the graphics on the HostGraphicsManager and in the configuration of the host.
 func (s *System) show(ctx *simulator.Context) {
 	s.mu.Lock()
 	info, config := s.info(), s.config
@@ -163,7 +173,9 @@ func (s *System) show(ctx *simulator.Context) {
 		vcsim.Change("config.sharedGpuCapabilities", capabilities))
 }
 
-// UpdateGraphicsConfig stores a whole configuration, to be active later.
+// UpdateGraphicsConfig stores a whole configuration; a reboot or a restart of xorg activates it.
+// VMware: vSphere API reference, HostGraphicsManager.UpdateGraphicsConfig, HostGraphicsConfig.
+// Ours: InvalidArgument for an unknown device, type, policy or vgpuMode (unproven: pyVmomi's tables declare no fault).
 func (m *graphicsManager) UpdateGraphicsConfig(ctx *simulator.Context, req *types.UpdateGraphicsConfig) soap.HasFault {
 	s, body := m.graphics, new(methods.UpdateGraphicsConfigBody)
 	if body.Fault_ = s.host.Unreachable(ctx); body.Fault_ != nil {
@@ -203,7 +215,8 @@ func (s *System) refuse(c types.HostGraphicsConfig) vcsim.Fault {
 	return nil
 }
 
-// configure stores a configuration; devices it does not name keep their type.
+// configure stores a configuration; devices that it does not name keep their type.
+// Ours: whether a vCenter keeps or resets devices that are not named was not established (unproven).
 func (s *System) configure(ctx *simulator.Context, c types.HostGraphicsConfig) {
 	s.mu.Lock()
 	devices := slices.Clone(s.config.DeviceType)
@@ -219,7 +232,8 @@ func (s *System) configure(ctx *simulator.Context, c types.HostGraphicsConfig) {
 	s.show(ctx)
 }
 
-// IsSharedGraphicsActive says whether a GPU is shared by xorg.
+// IsSharedGraphicsActive says whether xorg shares a GPU.
+// VMware: vSphere API reference, HostGraphicsManager.IsSharedGraphicsActive.
 func (m *graphicsManager) IsSharedGraphicsActive(*types.IsSharedGraphicsActive) soap.HasFault {
 	m.graphics.mu.Lock()
 	defer m.graphics.mu.Unlock()
@@ -230,7 +244,8 @@ func (m *graphicsManager) IsSharedGraphicsActive(*types.IsSharedGraphicsActive) 
 	return &methods.IsSharedGraphicsActiveBody{Res: &types.IsSharedGraphicsActiveResponse{Returnval: active}}
 }
 
-// RefreshGraphicsManager is answered; there is nothing to find out.
+// RefreshGraphicsManager answers with success; there is nothing to refresh.
+// VMware: vSphere API reference, HostGraphicsManager.RefreshGraphicsManager.
 func (m *graphicsManager) RefreshGraphicsManager(*types.RefreshGraphicsManager) soap.HasFault {
 	return &methods.RefreshGraphicsManagerBody{Res: new(types.RefreshGraphicsManagerResponse)}
 }

@@ -11,7 +11,7 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// SetLoad sets how much GPUs are used, by PCI address; nil means that nothing measures the GPU.
+// SetLoad sets the load of GPUs by PCI address; nil ends the measuring of a GPU.
 func (s *System) SetLoad(loads map[string]*datacentre.GPULoad) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -34,7 +34,8 @@ func (s *System) SetLoad(loads map[string]*datacentre.GPULoad) error {
 	return nil
 }
 
-// Measured are the GPUs that NVIDIA's driver measures: it does not see those in DirectPath.
+// Measured are the GPUs that NVIDIA's driver measures on a connected host; those in DirectPath are not measured.
+// Ours: NVIDIA's driver does not see a GPU in DirectPath, so it has no counters (unproven).
 func (s *System) Measured(ctx *simulator.Context) []gauge {
 	if !s.host.Connected(ctx) {
 		return nil

@@ -16,7 +16,10 @@ type slot struct {
 	profile datacentre.Profile
 }
 
-// profileNamed finds a vGPU type among those that a GPU offers now. The caller holds the lock.
+// profileNamed is a vGPU type that a GPU offers now: the active graphics type of the GPU is sharedDirect. The caller
+// holds the lock.
+// VMware: NVIDIA AI Enterprise user guide for vSphere: without Shared Direct a power-on fails for lack of graphics
+// resources.
 func (s *System) profileNamed(g datacentre.GPU, name string) (datacentre.Profile, bool) {
 	if !s.offers(g) || s.active[g.PCI] != string(types.HostGraphicsInfoGraphicsTypeSharedDirect) {
 		return datacentre.Profile{}, false
@@ -29,8 +32,9 @@ func (s *System) profileNamed(g datacentre.GPU, name string) (datacentre.Profile
 	return datacentre.Profile{}, false
 }
 
-// room says whether a GPU has room for one more vGPU: enough memory, and one size for all unless sizes may be mixed.
-// The caller holds the lock.
+// room says whether a GPU has room for one more vGPU: enough memory, and one size for all unless vgpuMode is
+// mixedSize. The caller holds the lock.
+// VMware: NVIDIA vGPU user guide: equal-size time-sliced vGPUs on one GPU; vSphere API reference 8.0.3, vgpuMode.
 func (s *System) room(g datacentre.GPU, p datacentre.Profile) bool {
 	used := p.MemoryGB << 10
 	for _, use := range s.slots[g.PCI] {
@@ -48,7 +52,9 @@ func (s *System) mixed(pci string) bool {
 	})
 }
 
-// pick finds the GPU for a vGPU by the host's assignment policy. The caller holds the lock.
+// pick is the GPU for a vGPU by the assignment policy of the host. The caller holds the lock.
+// VMware: vSphere API reference, sharedPassthruAssignmentPolicy: performance spreads, consolidation fills one GPU
+// first.
 func (s *System) pick(name string) (datacentre.GPU, datacentre.Profile, bool) {
 	var best datacentre.GPU
 	var profile datacentre.Profile
@@ -68,7 +74,8 @@ func (s *System) pick(name string) (datacentre.GPU, datacentre.Profile, bool) {
 	return best, profile, found
 }
 
-// Reserve takes a vGPU for each profile, all or none.
+// Reserve takes a vGPU of each type, all or none. No room is InsufficientGraphicsResourcesFault.
+// VMware: NVIDIA AI Enterprise user guide for vSphere quotes the message of this fault.
 func (s *System) Reserve(ctx *simulator.Context, vm vcsim.Ref, profiles []string) vcsim.Fault {
 	s.mu.Lock()
 	before := s.slots
@@ -107,7 +114,7 @@ func (s *System) Release(ctx *simulator.Context, vm vcsim.Ref) {
 	}
 }
 
-// FitsOn says whether a virtual machine's vGPUs would find room.
+// FitsOn says whether the vGPUs of a virtual machine find room.
 func (s *System) FitsOn(profiles []string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

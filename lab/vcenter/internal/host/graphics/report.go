@@ -18,7 +18,7 @@ type VGPUReport struct {
 	Profile string `json:"profile"`
 }
 
-// Reports are the GPUs of the host and who has them.
+// Reports are the GPUs of the host and the virtual machines that use them.
 func (s *System) Reports() []GPUReport {
 	s.mu.Lock()
 	active, slots, loads := s.active, s.slots, s.loads

@@ -17,6 +17,8 @@ func (s *System) commands() map[string]esxcli.Command {
 	}
 }
 
+// listParameters answers the parameters of a module with their configured values.
+// VMware: public transcripts: rows Name, Type, Value, Description; an empty value is the default.
 func (s *System) listParameters(_ *simulator.Context, args esxcli.Values) (*esxcli.Response, *esxcli.Error) {
 	m, ok := s.Module(args.Value("module"))
 	if !ok {
@@ -35,6 +37,10 @@ func (s *System) listParameters(_ *simulator.Context, args esxcli.Values) (*esxc
 	return out, nil
 }
 
+// setParameters replaces the option string of a module, or appends to it with append.
+// VMware: NVIDIA ConnectX driver for ESXi user manual; public transcripts: a second set loses the options of the
+// first.
+// Ours: the texts of the refusals (unproven).
 func (s *System) setParameters(_ *simulator.Context, args esxcli.Values) (*esxcli.Response, *esxcli.Error) {
 	name, options := args.Value("module"), args.Value("parameterstring")
 	m, ok := s.Module(name)
@@ -63,6 +69,8 @@ func (m *Module) takes(option string) bool {
 	return false
 }
 
+// listModules answers the modules with loaded and enabled.
+// Ours: the names of the fields are general knowledge (unproven).
 func (s *System) listModules(_ *simulator.Context, args esxcli.Values) (*esxcli.Response, *esxcli.Error) {
 	out := esxcli.Rows("Module")
 	for _, m := range s.List() {

@@ -1,3 +1,6 @@
+// Package modules is the VMkernel modules of a host and their options.
+//
+// vcsim: nothing.
 package modules
 
 import (
@@ -27,6 +30,8 @@ type Module struct {
 
 type parameter struct{ name, kind, description string }
 
+// nmlx5Core are the parameters of NVIDIA's ConnectX driver.
+// VMware: NVIDIA ConnectX driver for ESXi user manual; ranges are known in part.
 var nmlx5Core = []parameter{
 	{"DRSS", "uint", "Number of hw queues for Default Queue RSS. 0 - disabled, 2-16 power of two"},
 	{"DYN_RSS", "int", "Enable dynamic RSS: 0 - off, 1 - on"},
@@ -41,6 +46,8 @@ var nmlx5Core = []parameter{
 	{"trust_state", "uint", "Port policy of trust: 1 - PCP, 2 - DSCP"},
 }
 
+// nmlx5RDMA are the parameters of the RDMA part of NVIDIA's ConnectX driver.
+// VMware: NVIDIA ConnectX driver for ESXi user manual. That -1 switches a parameter off is general knowledge.
 var nmlx5RDMA = []parameter{
 	{"dscp_force", "int", "DSCP of RoCE traffic, 0-63, -1 - off"},
 	{"pcp_force", "int", "PCP of RoCE traffic, 0-7, -1 - off"},
@@ -54,7 +61,7 @@ type System struct {
 	modules map[string]*Module
 }
 
-// New loads the drivers of the host's devices, the description's options already in force.
+// New loads the drivers of the host's devices; the options of the description are in force.
 func New(ctx *simulator.Context, h *host.Host, cli *esxcli.Executer) *System {
 	s := &System{host: h, modules: map[string]*Module{}}
 	add := func(name, version string, params []parameter) {
@@ -119,7 +126,8 @@ type kernelModuleSystem struct {
 	modules *System
 }
 
-// QueryModules lists the modules; the option string is the configured one, as the API reference says.
+// QueryModules are the modules; optionString is the configured one.
+// VMware: vSphere API reference, KernelModuleInfo.optionString.
 func (k *kernelModuleSystem) QueryModules(*types.QueryModules) soap.HasFault {
 	res := new(types.QueryModulesResponse)
 	for i, m := range k.modules.List() {
@@ -132,6 +140,7 @@ func (k *kernelModuleSystem) QueryModules(*types.QueryModules) soap.HasFault {
 }
 
 // QueryConfiguredModuleOptionString is the option string of the next boot.
+// VMware: vSphere API reference; pyVmomi 9.1, faults: NotFound.
 func (k *kernelModuleSystem) QueryConfiguredModuleOptionString(
 	req *types.QueryConfiguredModuleOptionString,
 ) soap.HasFault {
@@ -145,7 +154,8 @@ func (k *kernelModuleSystem) QueryConfiguredModuleOptionString(
 	return body
 }
 
-// UpdateModuleOptionString replaces the whole option string of the next boot.
+// UpdateModuleOptionString replaces the whole option string; it takes effect at the next boot.
+// VMware: vSphere API reference; pyVmomi 9.1, faults: NotFound.
 func (k *kernelModuleSystem) UpdateModuleOptionString(
 	ctx *simulator.Context, req *types.UpdateModuleOptionString,
 ) soap.HasFault {
@@ -185,7 +195,7 @@ func (s *System) Boot() {
 	}
 }
 
-// ActiveNumber is the value of a driver option in effect; 0 when it is not set or no number.
+// ActiveNumber is the value in force of a driver option, 0 when it is unset or no number.
 func (m *Module) ActiveNumber(option string) uint64 {
 	for _, o := range strings.Fields(m.Active) {
 		if value, ok := strings.CutPrefix(o, option+"="); ok {

@@ -1,3 +1,6 @@
+// Package network is the network of a host: NICs, RDMA devices, switches, vmkernel adapters, traffic.
+//
+// vcsim: standard switches and port groups.
 package network
 
 import (
@@ -32,7 +35,8 @@ const (
 	UplinkName = "uplink"
 )
 
-// nicTypes are the services a vmkernel adapter may carry.
+// nicTypes are the services of vmkernel adapters.
+// VMware: vSphere API reference, HostVirtualNicManagerNicType.
 var nicTypes = []string{
 	"faultToleranceLogging", "management", "nvmeRdma", "nvmeTcp", "ptp", "vSphereBackupNFC",
 	"vSphereProvisioning", "vSphereReplication",
@@ -58,9 +62,10 @@ type Fabric struct {
 	networks []*System
 }
 
+// NewFabric is the fabric of a data centre without hosts.
 func NewFabric(sim *vcsim.Sim) *Fabric { return &Fabric{sim: sim} }
 
-// Add gives a host its network, with the description's vmkernel adapters on standard switches.
+// Add gives a host its network, with the vmkernel adapters of the description on standard switches.
 func (f *Fabric) Add(ctx *simulator.Context, h *host.Host, cli *esxcli.Executer, modules *modules.System) *System {
 	s := &System{host: h, modules: modules, fabric: f, net: State{services: map[string][]string{}}}
 	f.mu.Lock()
@@ -110,12 +115,15 @@ func (f *Fabric) Remove(gone vcsim.Ref) {
 	f.networks = slices.DeleteFunc(f.networks, func(n *System) bool { return n.host.Self == gone })
 }
 
-// mac is an address that stays the same from run to run.
+// mac is a MAC address of VMware's range that stays the same from run to run.
+// Ours: reproducible tests.
 func (s *System) mac(device string) string {
 	sum := sha256.Sum256([]byte(s.host.Spec.Name + "/" + device))
 	return fmt.Sprintf("00:50:56:%02x:%02x:%02x", sum[0]&0x3f, sum[1], sum[2])
 }
 
+// pnic is a physical NIC as the API shows it.
+// VMware: vSphere API reference, PhysicalNic.
 func (s *System) pnic(nic datacentre.NIC) types.PhysicalNic {
 	speed := types.PhysicalNicLinkInfo{SpeedMb: nic.SpeedMb, Duplex: true}
 	return types.PhysicalNic{
@@ -129,7 +137,8 @@ func (s *System) pnic(nic datacentre.NIC) types.PhysicalNic {
 	}
 }
 
-// rdmaDevices are the host's RDMA devices with the RoCE MTU of now. The caller holds the lock.
+// rdmaDevices are the RDMA devices of the host with their RoCE MTU. The caller holds the lock.
+// VMware: vSphere API reference 7.0, HostRdmaDevice: state, MTU, speed, paired uplink, RoCE capabilities.
 func (s *System) rdmaDevices() []types.HostRdmaDevice {
 	var out []types.HostRdmaDevice
 	for _, nic := range s.host.Hardware.NICs {
@@ -148,7 +157,8 @@ func (s *System) rdmaDevices() []types.HostRdmaDevice {
 	return out
 }
 
-// standardSwitch is vSwitch0 with the first NIC and the two port groups every ESXi starts with.
+// standardSwitch is vSwitch0 with the first NIC, VM Network and Management Network.
+// VMware: a new ESXi has this switch and these port groups.
 func (s *System) standardSwitch() ([]types.HostVirtualSwitch, []types.HostPortGroup) {
 	const name = "vSwitch0"
 	sw := types.HostVirtualSwitch{Name: name, Key: vswitchKey + name, NumPorts: 7680, NumPortsAvailable: 7670,
@@ -190,7 +200,7 @@ func (s *System) placeVmkernel(v datacentre.Vmkernel, port *types.DistributedVir
 	}
 }
 
-// netConfig is what the virtual NIC manager says of each service.
+// netConfig are the services with their candidate and selected vmkernel adapters.
 func (n *State) netConfig() []types.VirtualNicManagerNetConfig {
 	var out []types.VirtualNicManagerNetConfig
 	for _, kind := range nicTypes {
@@ -207,7 +217,7 @@ func (n *State) netConfig() []types.VirtualNicManagerNetConfig {
 	return out
 }
 
-// change changes the network by f, under the lock, and shows it everywhere unless f fails.
+// change changes the network by f, under the lock, and shows it unless f fails.
 func (s *System) change(ctx *simulator.Context, f func(*State) vcsim.Fault) vcsim.Fault {
 	s.mu.Lock()
 	fault := f(&s.net)
@@ -218,7 +228,7 @@ func (s *System) change(ctx *simulator.Context, f func(*State) vcsim.Fault) vcsi
 	return fault
 }
 
-// show puts the network where clients look for it: the host, the network system, the virtual NIC manager.
+// show shows the network on the host, its HostNetworkSystem and its HostVirtualNicManager.
 func (s *System) show(ctx *simulator.Context) {
 	s.mu.Lock()
 	s.net.Info.RdmaDevice = s.rdmaDevices()

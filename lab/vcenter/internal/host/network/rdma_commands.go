@@ -21,7 +21,7 @@ func (s *System) rdmaCommands() map[string]esxcli.Command {
 	}
 }
 
-// rdmaPorts are the host's RDMA devices, or the one named.
+// rdmaPorts are the RDMA devices of the host, or the named one.
 func (s *System) rdmaPorts(a esxcli.Values) ([]datacentre.NIC, *esxcli.Error) {
 	var out []datacentre.NIC
 	for _, n := range s.host.Hardware.NICs {
@@ -35,6 +35,8 @@ func (s *System) rdmaPorts(a esxcli.Values) ([]datacentre.NIC, *esxcli.Error) {
 	return out, nil
 }
 
+// rdmaList answers the RDMA devices with driver, state, MTU, speed and paired uplink.
+// VMware: public transcripts of esxcli rdma device list show these fields.
 func (s *System) rdmaList(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *esxcli.Error) {
 	ports, err := s.rdmaPorts(a)
 	out := esxcli.Rows("RDMADevice")
@@ -47,7 +49,8 @@ func (s *System) rdmaList(_ *simulator.Context, a esxcli.Values) (*esxcli.Respon
 	return out, err
 }
 
-// roceMTU is the RoCE MTU that fits the MTU of a NIC's switch.
+// roceMTU is the largest RoCE MTU below the MTU of the NIC's switch: 4096, 2048, 1024 or 512.
+// VMware: NVIDIA documentation, RoCE MTU: the active MTU follows the Ethernet MTU.
 func (n *State) roceMTU(device string) int32 {
 	ethernet := n.uplinkMTU(device)
 	for _, mtu := range []int32{4096, 2048, 1024} {
@@ -58,7 +61,7 @@ func (n *State) roceMTU(device string) int32 {
 	return 512
 }
 
-// uplinkMTU is the MTU of the switch that a NIC is an uplink of.
+// uplinkMTU is the MTU of the switch that has the NIC as uplink.
 func (n *State) uplinkMTU(device string) int32 {
 	for _, s := range n.Info.ProxySwitch {
 		if slices.Contains(s.Pnic, pnicKey+device) && s.Mtu != 0 {
@@ -73,6 +76,9 @@ func (n *State) uplinkMTU(device string) int32 {
 	return 1500
 }
 
+// rdmaProtocols answers RoCE v1 and v2 for every RDMA device.
+// VMware: the command is in public transcripts.
+// Ours: the names of its fields (unproven).
 func (s *System) rdmaProtocols(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *esxcli.Error) {
 	ports, err := s.rdmaPorts(a)
 	out := esxcli.Rows("RDMADeviceProtocol")
@@ -83,7 +89,8 @@ func (s *System) rdmaProtocols(_ *simulator.Context, a esxcli.Values) (*esxcli.R
 	return out, err
 }
 
-// rdmaVmknics are the vmkernel adapters on the switches that the RDMA devices' uplinks belong to.
+// rdmaVmknics answers the vmkernel adapters on the switches that have the RDMA devices' NICs as uplinks.
+// VMware: public transcripts of esxcli rdma device vmknic list: Device, Vmknic, NetStack.
 func (s *System) rdmaVmknics(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *esxcli.Error) {
 	ports, err := s.rdmaPorts(a)
 	out := esxcli.Rows("RDMADeviceVmknic")
@@ -99,7 +106,7 @@ func (s *System) rdmaVmknics(_ *simulator.Context, a esxcli.Values) (*esxcli.Res
 	return out, err
 }
 
-// over says whether a vmkernel adapter sits on a switch with that uplink.
+// over says whether a vmkernel adapter is on a switch with an uplink.
 func (n *State) over(v types.HostVirtualNic, uplink string) bool {
 	if port := v.Spec.DistributedVirtualPort; port != nil {
 		return slices.ContainsFunc(n.Info.ProxySwitch, func(s types.HostProxySwitch) bool {
@@ -116,6 +123,8 @@ func (n *State) over(v types.HostVirtualNic, uplink string) bool {
 	return false
 }
 
+// rdmaStats answers the packets and bytes of an RDMA device.
+// Ours: field names in CamelCase; no recording was found (unproven).
 func (s *System) rdmaStats(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *esxcli.Error) {
 	if a.Value("device") == "" {
 		return nil, esxcli.Errorf("Error: Missing required parameter -d|--device")

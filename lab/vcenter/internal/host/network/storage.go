@@ -9,7 +9,9 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// addStorageAdapters adds the storage adapters that share the host's RDMA NIC, as far as the description wants any.
+// addStorageAdapters adds the NVMe over RDMA and iSER adapters of the description.
+// VMware: vSphere API reference, HostRdmaHba, HostInternetScsiHba.
+// Ours: driver and model names (unproven).
 func (s *System) addStorageAdapters(ctx *simulator.Context) {
 	info := types.HostStorageDeviceInfo{}
 	if s.host.Entity.Config.StorageDevice != nil {

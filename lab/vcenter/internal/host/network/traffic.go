@@ -17,7 +17,7 @@ type Traffic struct {
 // packetBytes turns bytes into packets for the counters that count those.
 const packetBytes = 4096
 
-// Grow adds traffic to the devices' counters.
+// Grow adds traffic to the counters of NICs and RDMA devices; the control interface sets it.
 func (s *System) Grow(t Traffic) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

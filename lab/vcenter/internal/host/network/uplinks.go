@@ -28,7 +28,8 @@ func (s *System) Lacks(backing types.BaseDistributedVirtualSwitchHostMemberBacki
 	return nil
 }
 
-// Join shows the switch on the host as a proxy switch with its uplinks and MTU.
+// Join shows a distributed switch on the host as a proxy switch with its uplinks and MTU.
+// VMware: vSphere API reference, HostProxySwitch.
 func (s *System) Join(
 	ctx *simulator.Context, config *types.VMwareDVSConfigInfo,
 	backing types.BaseDistributedVirtualSwitchHostMemberBacking,
@@ -58,6 +59,7 @@ func (s *System) Join(
 	})
 }
 
+// Leave removes a distributed switch from the host.
 func (s *System) Leave(ctx *simulator.Context, uuid string) {
 	s.change(ctx, func(net *State) vcsim.Fault {
 		net.Info.ProxySwitch = slices.DeleteFunc(slices.Clone(net.Info.ProxySwitch),
@@ -66,7 +68,7 @@ func (s *System) Leave(ctx *simulator.Context, uuid string) {
 	})
 }
 
-// UplinksFor are the NICs of the host that go to a switch of the description.
+// UplinksFor are the NICs of the host that the description gives to a switch.
 func (s *System) UplinksFor(spec datacentre.Switch) []string {
 	wanted, own := s.host.Spec.Uplinks[spec.Name]
 	if !own {
@@ -77,7 +79,7 @@ func (s *System) UplinksFor(spec datacentre.Switch) []string {
 	})
 }
 
-// PlaceOn puts the description's vmkernel adapters on a distributed switch.
+// PlaceOn adds the vmkernel adapters of the description on a distributed switch.
 func (s *System) PlaceOn(ctx *simulator.Context, dvs *simulator.DistributedVirtualSwitch, spec datacentre.Switch) {
 	s.change(ctx, func(*State) vcsim.Fault {
 		for _, v := range s.host.Spec.Vmkernel {
@@ -95,7 +97,8 @@ func (s *System) PlaceOn(ctx *simulator.Context, dvs *simulator.DistributedVirtu
 	})
 }
 
-// Forget takes networks off the host, and off its cluster where no other host has them.
+// Forget removes networks from the host, and from its cluster where no other host has them.
+// VMware: vSphere API reference, HostSystem.network, ComputeResource.network. vcsim leaves removed networks there.
 func (s *System) Forget(ctx *simulator.Context, gone ...vcsim.Ref) {
 	lost := func(r vcsim.Ref) bool { return slices.Contains(gone, r) }
 	ctx.WithLock(s.host.Entity, func() {

@@ -20,7 +20,9 @@ type SystemMethods struct {
 
 const LeastMTU, mostMTU = 1280, 9000
 
-// AddVirtualNic adds a vmkernel adapter under the lowest free name.
+// AddVirtualNic adds a vmkernel adapter under the lowest free name vmkN.
+// VMware: vSphere API reference, HostNetworkSystem.AddVirtualNic returns the device name.
+// Ours: NotFound and InvalidArgument for a wrong port group; the declared faults do not name them (unproven).
 func (n *SystemMethods) AddVirtualNic(ctx *simulator.Context, req *types.AddVirtualNic) soap.HasFault {
 	body := new(methods.AddVirtualNicBody)
 	if body.Fault_ = n.Network.host.Unreachable(ctx); body.Fault_ != nil {
@@ -50,7 +52,7 @@ func (n *SystemMethods) AddVirtualNic(ctx *simulator.Context, req *types.AddVirt
 	return body
 }
 
-// refuseVnic says what is wrong with a new adapter. The caller holds the lock.
+// refuseVnic is the fault of a vmkernel adapter that cannot be added, nil when it can. The caller holds the lock.
 func (s *System) refuseVnic(net *State, portgroup string, spec types.HostVirtualNicSpec) vcsim.Fault {
 	if f := refuseMTU(spec.Mtu); f != nil {
 		return f
@@ -74,6 +76,9 @@ func (s *System) refuseVnic(net *State, portgroup string, spec types.HostVirtual
 	return nil
 }
 
+// refuseMTU refuses an MTU outside 1280 to 9000.
+// VMware: vSphere documentation, vmkernel adapters: MTU up to 9000.
+// Ours: the lower limit (unproven).
 func refuseMTU(mtu int32) vcsim.Fault {
 	if mtu != 0 && (mtu < LeastMTU || mtu > mostMTU) {
 		return &types.InvalidArgument{InvalidProperty: "nic.mtu"}
@@ -90,6 +95,7 @@ func (n *State) freeDevice() string {
 }
 
 // UpdateVirtualNic changes what the specification names and keeps the rest.
+// VMware: pyVmomi 9.1, faults of UpdateVirtualNic: NotFound.
 func (n *SystemMethods) UpdateVirtualNic(ctx *simulator.Context, req *types.UpdateVirtualNic) soap.HasFault {
 	body := new(methods.UpdateVirtualNicBody)
 	if body.Fault_ = n.Network.host.Unreachable(ctx); body.Fault_ != nil {
@@ -134,6 +140,7 @@ func merge(nic *types.HostVirtualNic, spec types.HostVirtualNicSpec) {
 }
 
 // RemoveVirtualNic removes a vmkernel adapter and its services.
+// VMware: pyVmomi 9.1, faults of RemoveVirtualNic: NotFound.
 func (n *SystemMethods) RemoveVirtualNic(ctx *simulator.Context, req *types.RemoveVirtualNic) soap.HasFault {
 	body := new(methods.RemoveVirtualNicBody)
 	if body.Fault_ = n.Network.host.Unreachable(ctx); body.Fault_ != nil {
@@ -166,7 +173,8 @@ type VnicManagerMethods struct {
 	Network *System
 }
 
-// SelectVnicForNicType gives an adapter a service.
+// SelectVnicForNicType adds a service to a vmkernel adapter.
+// VMware: pyVmomi 9.1, faults of SelectVnicForNicType: InvalidArgument.
 func (v *VnicManagerMethods) SelectVnicForNicType(
 	ctx *simulator.Context, req *types.SelectVnicForNicType,
 ) soap.HasFault {
@@ -182,7 +190,8 @@ func (v *VnicManagerMethods) SelectVnicForNicType(
 	return body
 }
 
-// DeselectVnicForNicType takes a service from an adapter.
+// DeselectVnicForNicType removes a service from a vmkernel adapter.
+// VMware: pyVmomi 9.1, faults of DeselectVnicForNicType: InvalidArgument.
 func (v *VnicManagerMethods) DeselectVnicForNicType(
 	ctx *simulator.Context, req *types.DeselectVnicForNicType,
 ) soap.HasFault {

@@ -18,7 +18,8 @@ const (
 	classNetwork = 0x0200
 )
 
-// listDevices lists GPUs and NICs as PCI devices and tells which NUMA node they sit on.
+// listDevices lists GPUs and NICs as PCI devices of the host, with their NUMA nodes.
+// VMware: vSphere API reference, HostPciDevice, HostNumaNode.pciId.
 func (s *System) listDevices() {
 	h, hw := s.host, s.host.Entity.Hardware
 	hw.PciDevice = nil
@@ -60,7 +61,7 @@ func numa(kit datacentre.Hardware, nodes [][]string) *types.HostNumaInfo {
 	return info
 }
 
-// pciAddress takes 0000:3b:00.0 apart.
+// pciAddress splits a PCI address such as 0000:3b:00.0.
 func pciAddress(pci string) (bus, slot, function byte) {
 	part := func(text string) byte {
 		n, err := strconv.ParseUint(text, 16, 8)
@@ -77,5 +78,6 @@ func pciAddress(pci string) (bus, slot, function byte) {
 	return part(fields[1]), part(fields[2]), part(fields[3])
 }
 
-// Signed is how the API writes 16-bit PCI ids.
+// Signed is a 16-bit PCI id as the API writes it.
+// VMware: vSphere API reference, HostPciDevice.vendorId is a signed 16-bit number.
 func Signed(id uint16) int16 { return int16(id) }

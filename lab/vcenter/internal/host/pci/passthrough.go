@@ -1,3 +1,6 @@
+// Package pci is the PCI devices of a host: DirectPath, SR-IOV, and which virtual machine uses a device.
+//
+// vcsim: nothing.
 package pci
 
 import (
@@ -43,7 +46,7 @@ type System struct {
 	reserved map[string]vcsim.Ref // devices that running virtual machines have for themselves, by PCI address
 }
 
-// New lists the host's devices; what the description gives to DirectPath is active from the start.
+// New lists the devices of the host; those that the description gives to DirectPath are active.
 func New(ctx *simulator.Context, h *host.Host, modules *modules.System) *System {
 	s := &System{host: h, modules: modules, passthru: map[string]passthru{}, reserved: map[string]vcsim.Ref{}}
 	for _, g := range h.Hardware.GPUs {
@@ -106,7 +109,8 @@ func (s *System) GPUInPassthrough() string {
 	return ""
 }
 
-// passthruInfo is the state as the API tells it. The caller holds the lock.
+// passthruInfo is the DirectPath and SR-IOV state of the devices. The caller holds the lock.
+// VMware: vSphere API reference, HostPciPassthruInfo, HostSriovInfo.
 func (s *System) passthruInfo() []types.BaseHostPciPassthruInfo {
 	var out []types.BaseHostPciPassthruInfo
 	for _, pci := range slices.Sorted(maps.Keys(s.passthru)) {
@@ -125,7 +129,7 @@ func (s *System) passthruInfo() []types.BaseHostPciPassthruInfo {
 	return out
 }
 
-// sriovModule is the driver of a NIC that can have virtual functions.
+// sriovModule is the driver of a NIC that supports virtual functions.
 func (s *System) sriovModule(pci string) (modules.Module, bool) {
 	for _, n := range s.host.Hardware.NICs {
 		if n.PCI == pci && n.RDMA != "" {
@@ -135,7 +139,8 @@ func (s *System) sriovModule(pci string) (modules.Module, bool) {
 	return modules.Module{}, false
 }
 
-// functions is the number of virtual functions that a driver's options ask for on its first port.
+// functions is the number of virtual functions of the first port in the options of a driver.
+// VMware: NVIDIA ConnectX driver for ESXi user manual, max_vfs: a comma-separated list, one number for each port.
 func functions(options string) int32 {
 	for _, o := range strings.Fields(options) {
 		if value, ok := strings.CutPrefix(o, "max_vfs="); ok {
@@ -149,7 +154,7 @@ func functions(options string) int32 {
 	return 0
 }
 
-// Show shows the state on the host and on its HostPciPassthruSystem.
+// Show shows the DirectPath state on the host and on its HostPciPassthruSystem.
 func (s *System) Show(ctx *simulator.Context) {
 	s.mu.Lock()
 	info := s.passthruInfo()
@@ -159,7 +164,9 @@ func (s *System) Show(ctx *simulator.Context) {
 	s.host.Push(ctx, vcsim.Change("config.pciPassthruInfo", info))
 }
 
-// UpdatePassthruConfig enables and disables devices for the next boot.
+// UpdatePassthruConfig enables and disables DirectPath for devices from the next boot on.
+// VMware: vSphere API reference, HostPciPassthruInfo: passthruEnabled without passthruActive needs a reboot.
+// Ours: InvalidArgument for a device that is unknown or not capable (declared is HostConfigFault; unproven).
 func (s *passthruSystem) UpdatePassthruConfig(ctx *simulator.Context, req *types.UpdatePassthruConfig) soap.HasFault {
 	body := new(methods.UpdatePassthruConfigBody)
 	if body.Fault_ = s.pci.host.Unreachable(ctx); body.Fault_ != nil {
@@ -193,12 +200,13 @@ func (s *System) enable(config []types.BaseHostPciPassthruConfig) vcsim.Fault {
 	return nil
 }
 
-// Refresh is answered; there is nothing to find out.
+// Refresh answers with success; there is nothing to refresh.
+// VMware: vSphere API reference, HostPciPassthruSystem.Refresh.
 func (s *passthruSystem) Refresh(*types.Refresh) soap.HasFault {
 	return &methods.RefreshBody{Res: new(types.RefreshResponse)}
 }
 
-// Offer adds the devices in DirectPath to what the host offers to virtual machines.
+// Offer adds the devices in DirectPath to a config target.
 func (s *System) Offer(target *types.ConfigTarget) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -221,7 +229,7 @@ func (s *System) Offer(target *types.ConfigTarget) {
 // systemID is how the host names itself in passthrough backings.
 func (s *System) systemID() string { return fmt.Sprintf("lab-%s", s.host.Self.Value) }
 
-// Adapter gives a PCI device of the host to a virtual machine; "gpu" is the host's first GPU.
+// Adapter is the virtual device for a PCI device of the host; "gpu" is the first GPU of the host.
 func (s *System) Adapter(id string) *types.VirtualPCIPassthrough {
 	backing := &types.VirtualPCIPassthroughDeviceBackingInfo{Id: id, SystemId: s.systemID()}
 	for _, g := range s.host.Hardware.GPUs {

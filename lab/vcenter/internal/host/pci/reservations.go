@@ -9,7 +9,8 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// Reserve reserves a device in DirectPath for a virtual machine, "" when none that its backing asks for is free.
+// Reserve reserves a device in DirectPath for a virtual machine; "" when no device that its backing allows is free.
+// VMware: vSphere API reference, VirtualPCIPassthroughDynamicBackingInfo.allowedDevice, customLabel, assignedId.
 func (s *System) Reserve(vm vcsim.Ref, backing types.BaseVirtualDeviceBackingInfo) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -38,7 +39,7 @@ func (s *System) Holder(pci string) vcsim.Ref {
 	return s.reserved[pci]
 }
 
-// answers says whether a device is one that a backing asks for.
+// answers says whether a backing allows a device.
 func answers(backing types.BaseVirtualDeviceBackingInfo, d types.HostPciDevice, label string) bool {
 	switch b := backing.(type) {
 	case *types.VirtualPCIPassthroughDeviceBackingInfo:

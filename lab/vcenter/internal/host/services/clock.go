@@ -18,7 +18,8 @@ type dateTimeSystem struct {
 	host *host.Host
 }
 
-// QueryDateTime is the host's time.
+// QueryDateTime is the time of the host: that of this machine.
+// VMware: vSphere API reference, HostDateTimeSystem.QueryDateTime.
 func (s *dateTimeSystem) QueryDateTime(ctx *simulator.Context, _ *types.QueryDateTime) soap.HasFault {
 	body := new(methods.QueryDateTimeBody)
 	if body.Fault_ = s.host.Unreachable(ctx); body.Fault_ != nil {

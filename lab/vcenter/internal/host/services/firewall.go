@@ -19,7 +19,8 @@ type FirewallMethods struct {
 	Services *System
 }
 
-// openFirewall opens the rulesets that the description opens.
+// openFirewall opens the rulesets of the description.
+// VMware: the rulesets are those of govmomi, simulator/esx/host_firewall_system.go (recorded from an ESXi).
 func (s *System) openFirewall(ctx *simulator.Context) {
 	s.rulesets = slices.Clone(esx.HostFirewallInfo.Ruleset)
 	for i, r := range s.rulesets {
@@ -65,7 +66,8 @@ func (m *FirewallMethods) change(ctx *simulator.Context, key string, f func(*typ
 	return nil
 }
 
-// EnableRuleset opens the firewall for a ruleset on this host only.
+// EnableRuleset opens the firewall of this host for a ruleset.
+// VMware: pyVmomi 9.1, faults of EnableRuleset: NotFound. vcsim has one set of rulesets for all hosts.
 func (m *FirewallMethods) EnableRuleset(ctx *simulator.Context, req *types.EnableRuleset) soap.HasFault {
 	body := new(methods.EnableRulesetBody)
 	if body.Fault_ = m.change(ctx, req.Id, func(r *types.HostFirewallRuleset) {
@@ -76,7 +78,8 @@ func (m *FirewallMethods) EnableRuleset(ctx *simulator.Context, req *types.Enabl
 	return body
 }
 
-// DisableRuleset closes it.
+// DisableRuleset closes the firewall of this host for a ruleset.
+// VMware: pyVmomi 9.1, faults of DisableRuleset: NotFound.
 func (m *FirewallMethods) DisableRuleset(ctx *simulator.Context, req *types.DisableRuleset) soap.HasFault {
 	body := new(methods.DisableRulesetBody)
 	if body.Fault_ = m.change(ctx, req.Id, func(r *types.HostFirewallRuleset) {
@@ -87,7 +90,8 @@ func (m *FirewallMethods) DisableRuleset(ctx *simulator.Context, req *types.Disa
 	return body
 }
 
-// UpdateRuleset sets who may use an open ruleset.
+// UpdateRuleset sets the addresses that may use a ruleset.
+// VMware: vSphere API reference, HostFirewallSystem.UpdateRuleset.
 func (m *FirewallMethods) UpdateRuleset(ctx *simulator.Context, req *types.UpdateRuleset) soap.HasFault {
 	body := new(methods.UpdateRulesetBody)
 	allowed := req.Spec.AllowedHosts
@@ -99,7 +103,8 @@ func (m *FirewallMethods) UpdateRuleset(ctx *simulator.Context, req *types.Updat
 	return body
 }
 
-// RefreshFirewall is answered; there is nothing to find out.
+// RefreshFirewall answers with success; there is nothing to refresh.
+// VMware: vSphere API reference, HostFirewallSystem.RefreshFirewall.
 func (m *FirewallMethods) RefreshFirewall(*types.RefreshFirewall) soap.HasFault {
 	return &methods.RefreshFirewallBody{Res: new(types.RefreshFirewallResponse)}
 }
@@ -111,6 +116,8 @@ func (s *System) commands() map[string]esxcli.Command {
 	}
 }
 
+// rulesetList answers the rulesets with enabled.
+// VMware: govmomi, simulator/esx/type_info.go (recorded from ESXi 8.0.1): network firewall ruleset list.
 func (s *System) rulesetList(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *esxcli.Error) {
 	s.mu.Lock()
 	list := s.rulesets
@@ -124,6 +131,9 @@ func (s *System) rulesetList(_ *simulator.Context, a esxcli.Values) (*esxcli.Res
 	return out, nil
 }
 
+// rulesetSet opens or closes a ruleset, for all addresses or for a list.
+// VMware: govmomi, simulator/esx/type_info.go (recorded from ESXi 8.0.1): network firewall ruleset set.
+// Ours: the text of the refusal (unproven).
 func (s *System) rulesetSet(ctx *simulator.Context, a esxcli.Values) (*esxcli.Response, *esxcli.Error) {
 	found := s.changeRuleset(ctx, a.Value("rulesetid"), func(r *types.HostFirewallRuleset) {
 		if v := a.Value("enabled"); v != "" {

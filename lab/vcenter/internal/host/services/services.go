@@ -1,3 +1,6 @@
+// Package services is the services, the firewall and the clock of a host.
+//
+// vcsim: the rulesets of the firewall as data.
 package services
 
 import (
@@ -34,7 +37,7 @@ type System struct {
 	rulesets []types.HostFirewallRuleset
 }
 
-// New runs the services of a fresh ESXi, with the description's firewall.
+// New starts the services of a new ESXi, with the firewall of the description.
 func New(
 	ctx *simulator.Context, h *host.Host, cli *esxcli.Executer, software *software.System, graphics *graphics.System,
 ) *System {
@@ -51,6 +54,9 @@ func New(
 	return s
 }
 
+// stockServices are the services of a new ESXi that clients of the lab look at.
+// VMware: vSphere API reference, HostService: key, policy, running, ruleset.
+// Ours: the selection, and that SSH is off.
 func stockServices() []types.HostService {
 	service := func(key, label, policy string, running bool, ruleset ...string) types.HostService {
 		return types.HostService{Key: key, Label: label, Policy: policy, Running: running, Ruleset: ruleset}
@@ -64,7 +70,9 @@ func stockServices() []types.HostService {
 	}
 }
 
-// Show shows the services on the host and on its HostServiceSystem.
+// Show shows the services on the host and on its HostServiceSystem. NVIDIA's daemon is a service while its package
+// runs.
+// Ours: key and label of NVIDIA's daemon (unproven).
 func (s *System) Show(ctx *simulator.Context) {
 	s.mu.Lock()
 	list := slices.Clone(s.services)
@@ -79,7 +87,7 @@ func (s *System) Show(ctx *simulator.Context) {
 	s.host.Push(ctx, vcsim.Change("config.service", info))
 }
 
-// service changes one service by f, which says whether the service is in the right state.
+// service changes one service by f, which says whether the service was in the right state.
 func (s *System) service(ctx *simulator.Context, key string, f func(*types.HostService) bool) *soap.Fault {
 	if fault := s.host.Unreachable(ctx); fault != nil {
 		return fault
@@ -103,6 +111,7 @@ func (s *System) service(ctx *simulator.Context, key string, f func(*types.HostS
 }
 
 // StartService starts a stopped service.
+// VMware: pyVmomi 9.1, faults of StartService: InvalidState, NotFound.
 func (s *serviceSystem) StartService(ctx *simulator.Context, req *types.StartService) soap.HasFault {
 	body := new(methods.StartServiceBody)
 	body.Fault_ = s.services.service(ctx, req.Id, func(v *types.HostService) bool {
@@ -118,6 +127,7 @@ func (s *serviceSystem) StartService(ctx *simulator.Context, req *types.StartSer
 }
 
 // StopService stops a running service.
+// VMware: pyVmomi 9.1, faults of StopService: InvalidState, NotFound.
 func (s *serviceSystem) StopService(ctx *simulator.Context, req *types.StopService) soap.HasFault {
 	body := new(methods.StopServiceBody)
 	body.Fault_ = s.services.service(ctx, req.Id, func(v *types.HostService) bool {
@@ -131,7 +141,8 @@ func (s *serviceSystem) StopService(ctx *simulator.Context, req *types.StopServi
 	return body
 }
 
-// RestartService restarts a service; of xorg it makes the configured graphics types the active ones.
+// RestartService restarts a service; a restart of xorg activates the configured graphics types.
+// VMware: NVIDIA AI Enterprise user guide for vSphere: restart xorg after a change of the graphics type.
 func (s *serviceSystem) RestartService(ctx *simulator.Context, req *types.RestartService) soap.HasFault {
 	body := new(methods.RestartServiceBody)
 	body.Fault_ = s.services.service(ctx, req.Id, func(v *types.HostService) bool { v.Running = true; return true })
@@ -148,7 +159,8 @@ func (s *System) started(ctx *simulator.Context, key string) {
 	}
 }
 
-// UpdateServicePolicy sets when a service starts by itself.
+// UpdateServicePolicy sets when a service starts: on, off or automatic.
+// VMware: vSphere API reference, HostServicePolicy; pyVmomi 9.1, faults: NotFound.
 func (s *serviceSystem) UpdateServicePolicy(ctx *simulator.Context, req *types.UpdateServicePolicy) soap.HasFault {
 	body := new(methods.UpdateServicePolicyBody)
 	if !slices.Contains([]string{"on", "off", "automatic"}, req.Policy) {
@@ -165,7 +177,8 @@ func (s *serviceSystem) UpdateServicePolicy(ctx *simulator.Context, req *types.U
 	return body
 }
 
-// RefreshServices is answered; there is nothing to find out.
+// RefreshServices answers with success; there is nothing to refresh.
+// VMware: vSphere API reference, HostServiceSystem.RefreshServices.
 func (s *serviceSystem) RefreshServices(*types.RefreshServices) soap.HasFault {
 	return &methods.RefreshServicesBody{Res: new(types.RefreshServicesResponse)}
 }

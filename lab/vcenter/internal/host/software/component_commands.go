@@ -27,6 +27,10 @@ func isComponent(v datacentre.VIB, name string) bool {
 	return v.Component != "" && (name == v.Component || name == v.Component+":"+v.Version)
 }
 
+// componentApply installs the components of a depot, or the named ones; older versions are skipped.
+// VMware: F. Denneman's posts on vSphere 8 and GPUs (2023): Components Installed, Removed, Skipped, Message, Reboot
+// Required.
+// Ours: the names of the parameters and the texts of refusals (unproven).
 func (s *System) componentApply(ctx *simulator.Context, a esxcli.Values) (*esxcli.Response, *esxcli.Error) {
 	offered, err := s.offered(esxcli.Values{"depot": a["depot"]})
 	if err != nil {
@@ -52,7 +56,7 @@ func (s *System) componentApply(ctx *simulator.Context, a esxcli.Values) (*esxcl
 	return t.result("InstallationResult", "Components", done, componentID), nil
 }
 
-// components are the packages of the components named; all components when none is.
+// components are the packages of the named components, of all components when none is named.
 func components(list []datacentre.VIB, names []string) ([]datacentre.VIB, *esxcli.Error) {
 	var out []datacentre.VIB
 	found := map[string]bool{}
@@ -76,6 +80,9 @@ func components(list []datacentre.VIB, names []string) ([]datacentre.VIB, *esxcl
 	return out, nil
 }
 
+// componentList answers the installed components, or those of the next boot.
+// VMware: F. Denneman's posts on vSphere 8 and GPUs (2023) show the command.
+// Ours: the names of the fields over the API (unproven).
 func (s *System) componentList(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *esxcli.Error) {
 	list, err := components(s.shown(a).sorted(), a["component"])
 	if err != nil {
@@ -95,6 +102,8 @@ func (s *System) componentList(_ *simulator.Context, a esxcli.Values) (*esxcli.R
 	return out, nil
 }
 
+// componentRemove removes components.
+// Ours: modelled on software vib remove (unproven).
 func (s *System) componentRemove(ctx *simulator.Context, a esxcli.Values) (*esxcli.Response, *esxcli.Error) {
 	if len(a["component"]) == 0 {
 		return nil, esxcli.Errorf("Error: Missing required parameter -n|--component")

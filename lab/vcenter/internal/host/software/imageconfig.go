@@ -19,7 +19,8 @@ type imageConfigManager struct {
 	software *System
 }
 
-// FetchSoftwarePackages lists the running packages.
+// FetchSoftwarePackages are the running packages.
+// VMware: vSphere API reference 6.5, HostImageConfigManager.FetchSoftwarePackages, SoftwarePackage.
 func (m *imageConfigManager) FetchSoftwarePackages(
 	ctx *simulator.Context, _ *types.FetchSoftwarePackages,
 ) soap.HasFault {
@@ -43,7 +44,8 @@ func (m *imageConfigManager) FetchSoftwarePackages(
 	return body
 }
 
-// HostImageConfigGetAcceptance is the host's acceptance level.
+// HostImageConfigGetAcceptance is the acceptance level of the host.
+// VMware: vSphere API reference, HostImageAcceptanceLevel.
 func (m *imageConfigManager) HostImageConfigGetAcceptance(
 	ctx *simulator.Context, _ *types.HostImageConfigGetAcceptance,
 ) soap.HasFault {
@@ -57,7 +59,9 @@ func (m *imageConfigManager) HostImageConfigGetAcceptance(
 	return body
 }
 
-// UpdateHostImageAcceptanceLevel changes the host's acceptance level.
+// UpdateHostImageAcceptanceLevel sets the acceptance level of the host, unless an installed package has a lower one.
+// VMware: pyVmomi 9.1, faults of UpdateHostImageAcceptanceLevel: HostConfigFault; esxcli software acceptance set
+// refuses likewise.
 func (m *imageConfigManager) UpdateHostImageAcceptanceLevel(
 	ctx *simulator.Context, req *types.UpdateHostImageAcceptanceLevel,
 ) soap.HasFault {
@@ -77,7 +81,7 @@ func (m *imageConfigManager) UpdateHostImageAcceptanceLevel(
 	return body
 }
 
-// accept sets the host's acceptance level; it returns the package that forbids it, if there is one.
+// accept sets the acceptance level of the host; it returns the package that forbids the level, "" when none does.
 func (s *System) accept(level string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,7 +94,8 @@ func (s *System) accept(level string) string {
 	return ""
 }
 
-// HostImageConfigGetProfile names the host's image profile.
+// HostImageConfigGetProfile is the image profile of the host: ESXi-VERSION-BUILD-standard.
+// Ours: VMware writes versions in these names as 8.0U3, the simulator as 8.0.3.
 func (m *imageConfigManager) HostImageConfigGetProfile(*types.HostImageConfigGetProfile) soap.HasFault {
 	name, vendor := m.software.profile()
 	return &methods.HostImageConfigGetProfileBody{
@@ -98,7 +103,8 @@ func (m *imageConfigManager) HostImageConfigGetProfile(*types.HostImageConfigGet
 			Returnval: types.HostImageProfileSummary{Name: name, Vendor: vendor}}}
 }
 
-// InstallDate is the day the host was installed.
+// InstallDate is the day of the host's installation, a constant.
+// VMware: vSphere API reference, HostImageConfigManager.InstallDate.
 func (m *imageConfigManager) InstallDate(*types.InstallDate) soap.HasFault {
 	day, err := time.Parse(time.DateOnly, InstallDate)
 	if err != nil {
@@ -111,18 +117,26 @@ func (s *System) profile() (name, vendor string) {
 	return "ESXi-" + s.host.Sim.Description.Version + "-" + s.host.Sim.Description.Build + "-standard", "VMware, Inc."
 }
 
+// profileGet answers name, vendor and acceptance level of the image profile.
+// Ours: the names of the fields are general knowledge (unproven).
 func (s *System) profileGet(*simulator.Context, esxcli.Values) (*esxcli.Response, *esxcli.Error) {
 	name, vendor := s.profile()
 	return esxcli.Rows("ImageProfile",
 		esxcli.Record("Name", name, "Vendor", vendor, "AcceptanceLevel", "PartnerSupported")), nil
 }
 
+// acceptanceGet answers the acceptance level in the words of a VIB.
+// VMware: VMware documentation, acceptance levels: VMwareCertified, VMwareAccepted, PartnerSupported,
+// CommunitySupported.
 func (s *System) acceptanceGet(*simulator.Context, esxcli.Values) (*esxcli.Response, *esxcli.Error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return &esxcli.Response{Kind: "string", String: levels[rank(s.acceptance)].vib}, nil
 }
 
+// acceptanceSet sets the acceptance level of the host, unless an installed package has a lower one.
+// VMware: VMware documentation, esxcli software acceptance set.
+// Ours: the texts of the refusals (unproven).
 func (s *System) acceptanceSet(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *esxcli.Error) {
 	level := a.Value("level")
 	if rank(level) < 0 {

@@ -1,3 +1,6 @@
+// Package software is the packages of a host: VIBs, components, image profile, acceptance level.
+//
+// vcsim: a constant list of packages, not used.
 package software
 
 import (
@@ -37,10 +40,13 @@ func rank(level string) int {
 	return -1
 }
 
-// isGPUDriver names the packages that are NVIDIA's host driver, under all names it has had.
+// isGPUDriver names the packages of NVIDIA's host driver.
+// VMware: NVIDIA's and VMware's guides and public lists of packages: NVIDIA-VMware, NVD-AIE, NVD-VGPU, NVD-VMware.
+// Other names (NVIDIA-AIE, NVIDIA-vGPU-VMware) exist and are not known here.
 var isGPUDriver = regexp.MustCompile(`^(NVIDIA-VMware|NVD-(AIE|VGPU|VMware))`)
 
 // isGPUDaemon names the package of NVIDIA's monitoring daemon.
+// VMware: NVIDIA AI Enterprise user guide for vSphere: nvd-gpu-mgmt-daemon, nvdgpumgmtdaemon.
 var isGPUDaemon = regexp.MustCompile(`(?i)nvd.?gpu.?mgmt.?daemon`)
 
 // System is the packages of a host: the image that runs and the one of the next boot.
@@ -55,7 +61,7 @@ type System struct {
 	acceptance string
 }
 
-// New installs the base packages, the drivers and the description's packages.
+// New installs the base packages, the drivers and the packages of the description.
 func New(
 	ctx *simulator.Context, h *host.Host, cli *esxcli.Executer, modules *modules.System, pci *pci.System,
 ) *System {

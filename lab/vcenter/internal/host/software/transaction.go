@@ -43,7 +43,10 @@ func (t *transaction) live() bool {
 		func(v datacentre.VIB) bool { return !v.LiveInstall })
 }
 
-// commit checks a transaction and carries it out, unless it is a dry run.
+// commit checks a transaction and applies it, unless it is a dry run. Packages without live install wait for the next
+// boot.
+// VMware: VMware documentation, esxcli software vib: messages, dry run, RebootRequired. Real installs of NVIDIA's
+// driver answer RebootRequired false and need a reboot all the same.
 func (s *System) commit(ctx *simulator.Context, t *transaction) (outcome, *esxcli.Error) {
 	if t.empty() {
 		return outcome{message: saidNothing}, nil
@@ -84,6 +87,11 @@ func (t *transaction) applied(old image) image {
 	return out
 }
 
+// refuseTransaction refuses packages that need maintenance mode outside of it, and the GPU driver while a GPU is in
+// DirectPath.
+// VMware: F. Denneman's posts on vSphere 8 and GPUs (2023): no GPU in DirectPath when the driver is installed; help of
+// esxcli software vib install: --maintenance-mode has no effect when a reboot is needed.
+// Ours: the texts of the refusals (unproven).
 func (s *System) refuseTransaction(ctx *simulator.Context, t *transaction) *esxcli.Error {
 	if err := s.refuseAcceptance(t); err != nil {
 		return err
@@ -112,6 +120,8 @@ func (s *System) refuseTransaction(ctx *simulator.Context, t *transaction) *esxc
 	return nil
 }
 
+// refuseAcceptance refuses packages below the acceptance level of the host, unless forced or without signature check.
+// VMware: VMware documentation, acceptance levels of hosts and VIBs.
 func (s *System) refuseAcceptance(t *transaction) *esxcli.Error {
 	if t.force || t.noSigCheck {
 		return nil

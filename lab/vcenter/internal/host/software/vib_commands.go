@@ -25,7 +25,7 @@ func (s *System) vibCommands() map[string]esxcli.Command {
 	}
 }
 
-// dry is what a deaf host answers: the outcome in the words of a real run, and nothing done.
+// dry is the answer of a deaf host: the outcome in the words of a real run, with nothing done.
 func dry(f esxcli.Action) esxcli.Action {
 	return func(ctx *simulator.Context, args esxcli.Values) (*esxcli.Response, *esxcli.Error) {
 		args["dryrun"] = []string{"true"}
@@ -55,14 +55,20 @@ func options(a esxcli.Values) transaction {
 		noSigCheck: is("nosigcheck"), pretendMaintenance: is("maintenancemode")}
 }
 
+// vibInstall installs packages of a depot (-d, zip or URL) or of VIB files (-v), other versions replaced.
+// VMware: govmomi, simulator/esx/command_info.go (recorded from ESXi 8.0.1): parameters and fields of the result.
+// Ours: the texts of the refusals, modelled on public logs.
 func (s *System) vibInstall(ctx *simulator.Context, a esxcli.Values) (*esxcli.Response, *esxcli.Error) {
 	return s.installVIBs(ctx, a, false)
 }
 
+// vibUpdate installs newer versions of installed packages only.
+// VMware: help of esxcli software vib update.
 func (s *System) vibUpdate(ctx *simulator.Context, a esxcli.Values) (*esxcli.Response, *esxcli.Error) {
 	return s.installVIBs(ctx, a, true)
 }
 
+// installVIBs plans and commits the transaction of an install or an update.
 func (s *System) installVIBs(ctx *simulator.Context, a esxcli.Values, update bool) (*esxcli.Response, *esxcli.Error) {
 	offered, err := s.offered(a)
 	if err != nil {
@@ -125,6 +131,9 @@ func (s *System) offered(a esxcli.Values) ([]datacentre.VIB, *esxcli.Error) {
 	return chosen(out, a["vibname"])
 }
 
+// readDepot are the packages of a depot: a zip with an absolute path, or a URL.
+// VMware: VMware documentation, esxcli software vib install -d wants the full path of a zip or a URL.
+// Ours: the lines of MetadataDownloadError, modelled on public logs.
 func (s *System) readDepot(path string) ([]datacentre.VIB, *esxcli.Error) {
 	why := ""
 	vibs, ok := s.depot(path)
@@ -146,7 +155,7 @@ func (s *System) readDepot(path string) ([]datacentre.VIB, *esxcli.Error) {
 	return vibs, nil
 }
 
-// chosen are the packages named; all when none is.
+// chosen are the named packages, all when none is named.
 func chosen(offered []datacentre.VIB, names []string) ([]datacentre.VIB, *esxcli.Error) {
 	if len(names) == 0 {
 		return offered, nil
@@ -172,6 +181,8 @@ func noMatch(search string) *esxcli.Error {
 		"No VIB matching VIB search specification '" + search + "'.", "id = " + search, seeLog}}
 }
 
+// vibRemove removes packages.
+// VMware: govmomi, simulator/esx/command_info.go (recorded from ESXi 8.0.1): parameters and fields of the result.
 func (s *System) vibRemove(ctx *simulator.Context, a esxcli.Values) (*esxcli.Response, *esxcli.Error) {
 	if len(a["vibname"]) == 0 {
 		return nil, esxcli.Errorf("Error: Missing required parameter -n|--vibname")
@@ -200,7 +211,7 @@ func (t *transaction) result(kind, things string, done outcome, name func(datace
 	return esxcli.Rows(kind, v)
 }
 
-// shown is the image a list or get is about.
+// shown is the image that a list or get answers.
 func (s *System) shown(a esxcli.Values) image {
 	running, pending := s.images()
 	if a.Value("rebootingimage") == "true" {
@@ -209,6 +220,8 @@ func (s *System) shown(a esxcli.Values) image {
 	return running
 }
 
+// vibList answers the running packages, or those of the next boot with rebootingimage.
+// VMware: govmomi, simulator/esx/command_info.go (recorded from ESXi 8.0.1): software vib list.
 func (s *System) vibList(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *esxcli.Error) {
 	out := esxcli.Rows("SummaryExt")
 	for _, v := range s.shown(a).sorted() {
@@ -219,6 +232,8 @@ func (s *System) vibList(_ *simulator.Context, a esxcli.Values) (*esxcli.Respons
 	return out, nil
 }
 
+// vibGet answers the details of packages; an absent package is NoMatchError.
+// VMware: govmomi, simulator/esxcli.go: fields and the lines of NoMatchError; booleans are True and False.
 func (s *System) vibGet(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *esxcli.Error) {
 	list := s.shown(a).sorted()
 	for _, n := range a["vibname"] {

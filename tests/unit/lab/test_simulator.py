@@ -1,0 +1,96 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Every behaviour of the simulator says where it comes from, and docs/simulator.md says the same."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import pyVmomi
+
+from tools import simulator
+
+TYPES = (Path(pyVmomi.__file__).parent / "_typeinfo_vim.py").read_text()
+EVERYTHING = simulator.everything()
+
+CODE = """package power
+
+// RebootHostTask reboots
+// the host.
+// VMware: a document, which
+// is long.
+// Ours: a reason.
+func (m *hostMethods) RebootHostTask(
+\tctx *simulator.Context, req *types.RebootHost_Task,
+) soap.HasFault {
+\treturn nil
+}
+
+func (m *hostMethods) QueryUptime(*types.QueryUptime) soap.HasFault { return nil }
+
+func helper() {}
+
+// words are texts.
+// Ours: no source.
+var words = map[string]string{}
+"""
+
+
+def test_the_document_is_written_from_the_code() -> None:
+    text = simulator.DOCUMENT.read_text()
+    assert text == simulator.written(text), "write it anew: python tools/simulator.py"
+
+
+def test_every_call_and_command_says_where_its_behaviour_comes_from() -> None:
+    assert simulator.unexplained(EVERYTHING) == []
+    assert len([one for one in EVERYTHING if one.method]) > 70
+    assert len(simulator.commands("host/software")) > 10
+
+
+def test_every_package_with_behaviours_says_what_vcsim_does_itself() -> None:
+    packages = {one.package for one in EVERYTHING if one.sources}
+    assert len(packages) > 15
+    assert [package for package in sorted(packages) if not all(simulator.opening(package))] == []
+
+
+def test_sources_are_spelt_as_they_are_read() -> None:
+    lines = [line for path in simulator.files() for line in path.read_text().splitlines()]
+    alike = [line.strip() for line in lines if re.match(r"\s*// *(vmware|ours?|vmware's) *:", line, re.IGNORECASE)]
+    assert len(alike) > 200
+    assert [line for line in alike if not re.match(r"// (VMware|Ours): \S", line)] == []
+    assert len(alike) == sum(len(one.sources) for one in EVERYTHING)
+
+
+def test_faults_said_to_be_declared_by_pyvmomi_are() -> None:
+    said = [
+        (found[1], found[2].split(", "))
+        for one in EVERYTHING
+        for kind, text in one.sources
+        if kind == "VMware" and (found := re.search(r"faults of (\w+): ([A-Z]\w+(?:, [A-Z]\w+)*)", text))
+    ]
+    assert len(said) > 15
+    for method, faults in said:
+        # up to the list of faults, but not into the next method
+        definition = re.search(rf'"{method}", "vim[^"]*", (?:(?!\), \("\w+", "[A-Z]).)*?\[([^\]]*)\]', TYPES)
+        assert definition, method
+        assert [one for one in faults if f'.fault.{one}"' not in definition[1]] == [], method
+
+
+@pytest.fixture
+def declarations() -> dict[str, simulator.Declaration]:
+    return {one.name: one for one in simulator.declarations("host/power", CODE)}
+
+
+def test_a_comment_is_read(declarations: dict[str, simulator.Declaration]) -> None:
+    reboot = declarations["RebootHostTask"]
+    assert reboot.text == "reboots the host."
+    assert reboot.sources == [("VMware", "a document, which is long."), ("Ours", "a reason.")]
+    assert (reboot.method, reboot.receiver) == ("RebootHost_Task", "hostMethods")
+    assert declarations["words"].sources == [("Ours", "no source.")]
+    assert declarations["helper"].method is None
+
+
+def test_a_call_without_source_is_found(declarations: dict[str, simulator.Declaration]) -> None:
+    assert simulator.unexplained(declarations.values()) == ["host/power: QueryUptime"]
