@@ -1,22 +1,18 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Filters for the evidence of a cluster, and for the way back from it."""
+"""The filter for the evidence of a cluster."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.dml.vsphere.plugins.module_utils.logic.hosts import evidence, rollback
+from ansible_collections.dml.vsphere.plugins.module_utils.logic.hosts import evidence
 
 
 class FilterModule:
     """The filters by name."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return {
-            "evidence": evidence.document,
-            "restoring_profiles": rollback.restoring_profiles,
-            "restoring_settings": rollback.restoring_settings,
-        }
+        return {"evidence": evidence.document}

@@ -17,20 +17,6 @@ description:
     the other calls of a host are one to reach esxcli, one for all kernel modules, two for the VIBs,
     and three for each RDMA device.
 options:
-  gather:
-    description:
-      - What to read. V(all) is everything. Connection, version and boot time are always read.
-      - V(gpu) is GPUs and their graphics settings.
-      - V(rdma) is RDMA devices, their traffic, flow control and other users.
-      - V(network) is uplinks, switches and vmkernel adapters.
-      - V(vib) is packages.
-      - V(driver) is options of kernel modules.
-      - V(pvrdma) is tag and firewall.
-      - V(management) is cluster, image, configuration profile and host profile.
-    type: list
-    elements: str
-    choices: [all, gpu, rdma, network, vib, driver, pvrdma, management]
-    default: [all]
   fail_unreachable:
     description:
       - Whether a host that vCenter cannot reach makes the call fail. All other hosts are returned in either case,
@@ -38,6 +24,8 @@ options:
     type: bool
     default: true
 extends_documentation_fragment:
+  - dml.vsphere.subjects
+  - dml.vsphere.subjects.gather
   - dml.vsphere.connection
   - dml.vsphere.hosts
   - dml.vsphere.attributes.info
@@ -175,20 +163,23 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
-from ..module_utils.esxi import info
-from ..module_utils.vsphere import fleet, session
+from ..module_utils.esxi import info, parts
+from ..module_utils.vsphere import arguments, fleet, session
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
-    params = module.params
+    params, shared = module.params, module.params["profile"]
+    own = arguments.by_name("host_profiles", parts.OPTIONS, params["host_profiles"])
     with session.session(params) as opened:
-        hosts = fleet.find(opened, params, info.paths(params["gather"]))
-        return info.result(info.gather(hosts, params["gather"]), fail_unreachable=params["fail_unreachable"])
+        hosts = fleet.find(opened, params, info.paths(params["gather"], [shared, *own.values()]))
+        asked = {host.name: own.get(host.name, shared) for host in hosts.hosts}
+        entries = info.gather(hosts, params["gather"], asked)
+        return info.result(entries, fail_unreachable=params["fail_unreachable"])
 
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec={**session.arguments(), **fleet.ARGUMENTS, **info.OPTIONS},
+        argument_spec={**session.arguments(), **fleet.ARGUMENTS, **parts.ARGUMENTS, **info.OPTIONS},
         supports_check_mode=True,
         required_one_of=fleet.EXACTLY_ONE,
         mutually_exclusive=fleet.EXACTLY_ONE,

@@ -16,91 +16,6 @@ description:
   - One call applies what the running boot can take. What needs an earlier boot is left for the next call.
     The module itself never empties or reboots a host; M(dml.vsphere.esxi_power) does.
 options:
-  profile:
-    description: What every host should be. Subjects that are not named are left alone.
-    type: dict
-    default: {}
-    suboptions:
-      passthrough:
-        description: Which PCI devices are passed through, as M(dml.vsphere.esxi_passthrough) takes it.
-        type: dict
-        suboptions:
-          devices:
-            description: V(gpus) for all NVIDIA GPUs of a host, or PCI addresses, or both.
-            type: list
-            elements: str
-            default: [gpus]
-          enabled:
-            description: Whether the devices are passed through.
-            type: bool
-            required: true
-      vibs:
-        description: Software packages, as M(dml.vsphere.esxi_vib) takes them.
-        type: list
-        elements: dict
-        default: []
-        suboptions:
-          name: {description: The name of the VIB., type: str, required: true}
-          version: {description: The version., type: str}
-          source: {description: Where the host finds it., type: str}
-          state:
-            description: Whether it is installed.
-            type: str
-            choices: [present, absent]
-            default: present
-          install_timeout: {description: Seconds to wait for the host., type: int, default: 1800}
-      graphics:
-        description: How the GPUs are shared, as M(dml.vsphere.esxi_graphics) takes it.
-        type: dict
-        suboptions:
-          type: {description: How GPUs are shared., type: str, choices: [shared, shared_direct]}
-          policy: {description: How GPUs are chosen., type: str, choices: [performance, consolidation]}
-          vgpu_mode: {description: Whether vGPUs of one GPU are equal., type: str, choices: [same_size, mixed_size]}
-          restart_xorg: {description: Take a changed type without a boot., type: bool, default: false}
-      kernel_modules:
-        description: Options of kernel modules, as M(dml.vsphere.esxi_kernel_module) takes them.
-        type: list
-        elements: dict
-        default: []
-        suboptions:
-          name: {description: The kernel module., type: str, required: true}
-          options: {description: Its options and their values., type: dict, required: true}
-          exact: {description: Whether to remove all options that are not named., type: bool, default: false}
-      roce:
-        description: Lossless RoCE, as M(dml.vsphere.esxi_roce) takes it.
-        type: dict
-        suboptions:
-          priority: {description: The priority that must not be dropped., type: int, default: 3}
-          trust:
-            description: How a packet shows its priority.
-            type: str
-            choices: [dscp, pcp]
-            default: dscp
-          dscp: {description: The DSCP of RoCE traffic when O(profile.roce.trust=dscp)., type: int}
-          state:
-            description: Whether RoCE is lossless.
-            type: str
-            choices: [present, absent]
-            default: present
-          acknowledge_shared_nic:
-            description: Whether to change the driver though others use its cards.
-            type: bool
-            default: false
-      pvrdma:
-        description: PVRDMA over a vmkernel adapter, as M(dml.vsphere.esxi_pvrdma) takes it.
-        type: dict
-        suboptions:
-          vmk: {description: The vmkernel adapter., type: str}
-          state:
-            description: Whether PVRDMA is enabled.
-            type: str
-            choices: [present, absent]
-            default: present
-          close_firewall: {description: Whether V(absent) closes the firewall too., type: bool, default: true}
-  host_profiles:
-    description: Hosts that should be something else, each with a profile of its own in place of O(profile).
-    type: dict
-    default: {}
   adapters_to_come:
     description:
       - vmkernel adapters that M(dml.vsphere.rdma_fabric) builds before the profile is applied. Where one that
@@ -109,6 +24,7 @@ options:
     elements: str
     default: []
 extends_documentation_fragment:
+  - dml.vsphere.subjects
   - dml.vsphere.connection
   - dml.vsphere.hosts
   - dml.vsphere.attributes
@@ -161,43 +77,31 @@ hosts:
     state: {description: The state of every part., type: dict}
 """
 
+from functools import cache, partial
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ..module_utils import runner
 from ..module_utils.cluster.lock import holder
-from ..module_utils.errors import Refused
 from ..module_utils.esxi import image, parts
+from ..module_utils.esxi.part import Around
 from ..module_utils.esxi.profile import Profile
-from ..module_utils.vsphere import fleet, session
+from ..module_utils.vsphere import arguments, fleet, session
 
-ARGUMENTS = {
-    "profile": {"type": "dict", "default": {}, "options": parts.OPTIONS, "apply_defaults": True},
-    "host_profiles": {"type": "dict", "default": {}},
-    "adapters_to_come": {"type": "list", "elements": "str", "default": []},
-}
-
-
-def own_profile(host: str, profile: dict[str, Any]) -> dict[str, Any]:
-    checked = ArgumentSpecValidator(parts.OPTIONS).validate(profile)
-    if checked.error_messages:
-        raise Refused(f"host_profiles of {host}", "read it", "; ".join(checked.error_messages), "correct it")
-    return dict(checked.validated_parameters)
+ARGUMENTS = {**parts.ARGUMENTS, "adapters_to_come": {"type": "list", "elements": "str", "default": []}}
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
-    params, to_come = module.params, module.params["adapters_to_come"]
-    own = {host: own_profile(host, profile) for host, profile in params["host_profiles"].items()}
+    params, shared = module.params, module.params["profile"]
+    own = arguments.by_name("host_profiles", parts.OPTIONS, params["host_profiles"])
     with holder.at_work(), session.session(params) as opened:
-        hosts = fleet.find(opened, params, parts.PATHS)
-        wanted = {host.name: own.get(host.name, params["profile"]) for host in hosts.hosts}
-        images = image.managed_clusters(opened) if any(one["vibs"] for one in wanted.values()) else {}
-        watched = holder.watch()
-        profiles = [
-            Profile(host, parts.parts_of(host, wanted[host.name], images, to_come), watched) for host in hosts.hosts
-        ]
+        hosts = fleet.find(opened, params, parts.paths([shared, *own.values()]))
+        images, watched = cache(partial(image.managed_clusters, opened)), holder.watch()
+        profiles = []
+        for host in hosts.hosts:
+            around = Around(own.get(host.name, shared), params["adapters_to_come"], images)
+            profiles.append(Profile(host, parts.members_of(host, around), watched))
         return runner.converge(module, runner.Work(subjects=profiles, refresh=hosts.refresh_for))
 
 

@@ -115,7 +115,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner, single
 from ..module_utils.cluster import vcenter_role
-from ..module_utils.logic.privileges import needs
+from ..module_utils.esxi.privileges import TABLE
 from ..module_utils.vsphere import session
 
 GRANT = {
@@ -136,11 +136,11 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     modules = vcenter_role.modules_of(params["modules"])
     present = params["state"] == "present"
-    wanted = needs.of_modules(modules) if present else None
+    wanted = TABLE.of_modules(modules) if present else None
     grants = [vcenter_role.Grant(**one) for one in params["grants"]] if present else []
     with session.session(params) as opened:
         result = single.converge(module, vcenter_role.VcenterRole(opened, params["name"], wanted, grants))
-    return {**result, "privileges": needs.table(modules)}
+    return {**result, "privileges": TABLE.table(modules)}
 
 
 def main() -> None:

@@ -17,15 +17,16 @@ from pathlib import Path
 import pytest
 
 from lab.simulator import ROOT, Simulator
-from plugins.module_utils.logic.privileges import needs
+from plugins.module_utils.esxi.privileges import TABLE as NEEDS
+from plugins.module_utils.logic.privileges.needs import is_free
 
 TABLE = "plugins/module_utils/logic/privileges/table.py"
 FOLDER = "DML_CALLERS"
 INVENTORY = ("ansible", "ansible-inventory", "ansible-playbook")
 # Ids and names of objects in paths of the REST API.
 VARIABLE = re.compile(r"/(domain-c\d+|[0-9a-f]{8}-[0-9a-f-]+|\d+|NVD-[^/?]+|nvd-[^/?]+|[\w-]*task-[^/?]+)(?=[/?]|$)")
-# Calls that the code makes only where no fast test leads: after a time-out, or in a part of esxi_profile that the tests
-# of the module for that part alone show.
+# Calls that the code makes only where no fast test leads: after a time-out, in a part of esxi_profile that the tests of
+# the module for that part alone show, or on hosts before vSphere 7.
 SELDOM = {
     "esxi_power": {"Task.CancelTask", "VirtualMachine.PowerOffVM_Task"},
     "esxi_profile": {
@@ -35,6 +36,8 @@ SELDOM = {
         "HostSystem.UpdatePassthruConfig",
         "esxcli software vib remove",
     },
+    "esxi_pvrdma": {"esxcli rdma device list"},
+    "esxi_roce": {"esxcli rdma device list"},
     "vmotion": {"Task.CancelTask"},
 }
 Called = dict[str, set[str]]
@@ -71,20 +74,20 @@ def lacking(found: Mapping[str, set[str]]) -> list[str]:
     """A sentence for each call that the table does not know, with the line to add."""
     return [
         line
-        for module in sorted(set(found) & needs.modules())
+        for module in sorted(set(found) & NEEDS.modules())
         for call in sorted(found[module])
         if (line := _lacking(module, call))
     ] + [
         f"{module} calls vCenter and is not in {TABLE}: add to MODULES\n    {module!r}: (),"
-        for module in sorted(set(found) - needs.modules())
+        for module in sorted(set(found) - NEEDS.modules())
         if (ROOT / "plugins" / "modules" / f"{module}.py").exists()
     ]
 
 
 def _lacking(module: str, call: str) -> str:
-    if needs.is_free(call) or call in needs.calls_of(module):
+    if is_free(call) or call in NEEDS.calls_of(module):
         return ""
-    known = "" if needs.is_known(call) else f" and to CALLS\n    {call!r}: (Need(PRIVILEGE, OBJECT, SOURCE),),"
+    known = "" if NEEDS.is_known(call) else f" and to CALLS\n    {call!r}: (Need(PRIVILEGE, OBJECT, SOURCE),),"
     return f"{module} called {call}: add to {module!r} in MODULES of {TABLE}\n        {call!r},{known}"
 
 
@@ -92,8 +95,8 @@ def unused(found: Mapping[str, set[str]]) -> list[str]:
     """A sentence for each call that the table gives to a module which never made it."""
     return [
         f"{module} never called {call} in any test: remove it from {module!r} in MODULES of {TABLE}, or test it"
-        for module in sorted(needs.modules())
-        for call in sorted(set(needs.calls_of(module)) - found.get(module, set()) - SELDOM.get(module, set()))
+        for module in sorted(NEEDS.modules())
+        for call in sorted(set(NEEDS.calls_of(module)) - found.get(module, set()) - SELDOM.get(module, set()))
     ]
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from lab.simulator import Simulator
-from plugins.module_utils.logic.privileges import needs
+from plugins.module_utils.esxi.privileges import TABLE as NEEDS
 from tests.integration import callers, fabrics
 from tests.integration.ansible import Ansible
 from tests.integration.workers import HOSTS, desired
@@ -84,8 +84,8 @@ COMPONENT = {"cluster": "gpu", "component": "NVD-AIE-800", "version": "550.90.05
 def refusals(vcenter: Simulator, ansible: Ansible, cases: Sequence[Case]) -> None:
     """Refuse each case's call, and look at what the module says of it."""
     for case in cases:
-        assert case.call in needs.calls_of(case.module)
-        assert case.privilege in {need.privilege for need in needs.needs_of(case.call, case.module)}
+        assert case.call in NEEDS.calls_of(case.module)
+        assert case.privilege in {need.privilege for need in NEEDS.needs_of(case.call, case.module)}
         method = case.call.rsplit(".", maxsplit=1)[-1]
         vcenter.fault(method, fault="NoPermission", properties={"PrivilegeId": case.privilege}, count=-1)
         outcome = ansible.module(case.module, **case.options)
@@ -133,8 +133,8 @@ def test_the_rest_api_names_no_privilege_so_the_document_does(vcenter: Simulator
 
 def test_every_module_that_writes_is_refused_here() -> None:
     here = {case.module for case in (*ON_HOSTS, *WITHOUT_FABRIC, *WITH_WORKERS, *WITHOUT_WORKERS)} | {"esxi_image"}
-    readers = {name for name in needs.modules() if name.endswith("_info")}
-    writers = {name for name in needs.modules() - readers if needs.calls_of(name)}
+    readers = {name for name in NEEDS.modules() if name.endswith("_info")}
+    writers = {name for name in NEEDS.modules() - readers if NEEDS.calls_of(name)}
     assert [f"add a Case for {name}" for name in sorted(writers - here)] == []
 
 
@@ -155,7 +155,7 @@ def test_a_call_that_the_table_lacks_is_told_with_the_line_to_add(found: dict[st
 
 
 def test_a_call_that_no_module_makes_is_told() -> None:
-    made = {name: set(needs.calls_of(name)) for name in needs.modules()}
+    made = {name: set(NEEDS.calls_of(name)) for name in NEEDS.modules()}
     assert callers.unused(made) == [] and callers.lacking(made) == []
     made["cluster_lock"].remove("Folder.Rename_Task")
     (complaint,) = callers.unused(made)

@@ -143,3 +143,17 @@ def test_evidence_of_another_cluster_is_refused(two: Simulator, ansible: Ansible
     assert refused.rc == 2
     assert "that is evidence of prod" in " ".join(refused.out.split())
     assert two.writes() == []
+
+
+def test_evidence_of_a_part_that_this_version_does_not_know_is_refused(two: Simulator, ansible: Ansible) -> None:
+    taken = run(ansible, "evidence", esxi_host_profile={"pvrdma": {"vmk": "vmk1"}})
+    assert taken.rc == 0, taken.out
+    (file,) = evidence(ansible)
+    document = json.loads(file.read_text())
+    document["wanted"]["profile"]["nosuch"] = {"a": 1}
+    file.write_text(json.dumps(document))
+    refused = run(ansible, "rollback", rollback_evidence=str(file))
+    assert refused.rc == 2
+    said = " ".join(refused.out.split())
+    assert f"{file}: could not restore cluster gpu from it: the change touched nosuch, which this version" in said
+    assert two.writes() == []

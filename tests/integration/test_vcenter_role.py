@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from lab.simulator import ROOT, Simulator
-from plugins.module_utils.logic.privileges import needs
+from plugins.module_utils.esxi.privileges import TABLE as NEEDS
 from plugins.module_utils.vsphere import session
 from plugins.module_utils.vsphere.sdk import vim
 from tests.integration.ansible import Ansible, Outcome
@@ -41,7 +41,7 @@ def test_four_runs_write_once(vcenter: Simulator, ansible: Ansible) -> None:
     first = role(ansible, **options)
     assert first.changed
     assert methods(vcenter) == ["AddAuthorizationRole", "SetEntityPermissions"]
-    wanted = needs.of_modules(needs.modules() - {"vcenter_role"})
+    wanted = NEEDS.of_modules(NEEDS.modules() - {"vcenter_role"})
     assert first.result["state"]["privileges"] == wanted
     assert first.result["state"]["grants"] == {"LAB\\ml on /dc1": {"group": False, "propagate": True}}
     assert "Authorization.ModifyRoles" not in wanted and "Global.Settings" in wanted

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import NotFound, Refused
-from ..logic.privileges import needs
+from ..esxi.privileges import TABLE
+from ..logic.privileges.table import ALWAYS
 from ..plan import Plan
 from ..vsphere import properties
 from ..vsphere.faults import translating_faults
@@ -51,7 +52,7 @@ class VcenterRole:
         self._must_know({one.privId for one in values.get("privilegeList") or []})
         if self.role is None:
             return {"privileges": None, "grants": {}}
-        held = sorted(set(self.role.privilege or []) - set(needs.ALWAYS))
+        held = sorted(set(self.role.privilege or []) - set(ALWAYS))
         return {"privileges": held, "grants": self._granted()}
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
@@ -98,7 +99,7 @@ class VcenterRole:
         lacking = sorted(set(self.wanted or ()) - known)
         if not lacking:
             return
-        users = sorted({module for privilege, _on, module, *_rest in needs.rows() if privilege in lacking})
+        users = sorted({module for privilege, _on, module, *_rest in TABLE.rows() if privilege in lacking})
         remedy = f"leave {', '.join(users)} out of modules: they need what this vCenter is too old for"
         raise Refused(self.target, f"make the role {self.role_name}", f"it knows no {', '.join(lacking)}", remedy)
 
@@ -154,7 +155,7 @@ def canonical(principal: str) -> tuple[str, str]:
 
 def modules_of(names: Sequence[str] | None) -> list[str]:
     """The modules that are meant, by default all that need no right over roles; an unknown name is refused."""
-    known = needs.modules()
+    known = TABLE.modules()
     if strange := sorted(set(names or ()) - known):
         said = f"no privileges are known of {', '.join(strange)}; they are of {', '.join(sorted(known))}"
         raise Refused("modules", "find what they need", said, "correct the name")

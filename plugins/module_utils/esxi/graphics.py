@@ -4,30 +4,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ..errors import Refused
+from ..logic.hosts import restoring
+from ..logic.privileges.table import NOTE
 from ..logic.versions import numbers
 from ..plan import MAINTENANCE, REBOOT, Plan
 from ..vsphere.faults import translating_faults
 from ..vsphere.fleet import Host
 from ..vsphere.sdk import vim
-from . import boot, pci
+from . import boot, gpus
+from .gpus import MIG, MODES, POLICY_NOTE, TYPES, active_types, ours
+from .part import Around, Member, Part
 
-PATHS = (
-    "config.graphicsConfig",
-    "config.sharedPassthruGpuTypes",
-    "config.product.version",
-    "configManager.graphicsManager",
-    "configManager.serviceSystem",
-    *pci.PATHS,
-    *boot.PATHS,
-)
-TYPES = {"shared": "shared", "shared_direct": "sharedDirect"}
+PATHS = ("configManager.graphicsManager", "configManager.serviceSystem", *gpus.PATHS)
 POLICIES = ("performance", "consolidation")
-MODES = {"same_size": "sameSize", "mixed_size": "mixedSize"}
 OPTIONS: dict[str, Any] = {
     "type": {"type": "str", "choices": list(TYPES)},
     "policy": {"type": "str", "choices": list(POLICIES)},
@@ -36,7 +31,6 @@ OPTIONS: dict[str, Any] = {
 }
 REQUIRED_ONE_OF = [("type", "policy", "vgpu_mode")]
 MODES_SINCE = (8, 0, 3)
-MIG = "mig"
 MIG_PROCEDURE = (
     "enter maintenance mode: no virtual machine may use the GPU",
     "enable SSH on the host and run: nvidia-smi -i INDEX -mig 1 (0 switches it off)",
@@ -44,8 +38,6 @@ MIG_PROCEDURE = (
     "leave maintenance mode; the host then offers MIG-backed profiles such as grid_a100-2-10c",
 )
 XORG_SECONDS = 60
-_OURS = {api: ours for names in (TYPES, MODES) for ours, api in names.items()} | {"multiInstanceGpu": MIG}
-_POLICY_NOTE = "graphics policy"  # the API never tells which policy is in use
 
 
 @dataclass(frozen=True)
@@ -69,13 +61,13 @@ class Graphics:
     def read(self) -> dict[str, Any]:
         """The settings as configured and as active, and the GPUs they are about."""
         self.host.must_answer(f"read its {self.name}")
-        return facts(self.host)
+        return gpus.facts(self.host)
 
     def apply(self, plan: Plan) -> None:
         """Write the whole configuration, as the API wants it, and restart Xorg where that was asked for."""
         changed = {change.key for change in plan.due}
         if "policy" in changed and not self.desired.restart_xorg:
-            boot.remember(self.host, _POLICY_NOTE, plan.before["policy"])
+            boot.remember(self.host, POLICY_NOTE, plan.before["policy"])
         if changed & {"default_type", "types", "policy", "modes"}:
             wanted = self._config({**plan.before, **{change.key: change.after for change in plan.due}}, plan.before)
             with translating_faults(self.target, f"change its {self.name}"):
@@ -98,7 +90,7 @@ class Graphics:
             kind = wanted["types"][gpu] or wanted["default_type"]
             # A mode that is active by default is not written: it would outlive what made it the default.
             asked = before["modes"][gpu] != wanted["modes"][gpu]
-            mode = wanted["modes"][gpu] if asked else _ours(getattr(kept.get(gpu), "vgpuMode", None))
+            mode = wanted["modes"][gpu] if asked else ours(getattr(kept.get(gpu), "vgpuMode", None))
             kept[gpu] = _device_type(gpu, kind, mode)
         return vim.host.GraphicsConfig(
             hostDefaultGraphicsType=TYPES[wanted["default_type"]],
@@ -112,32 +104,9 @@ class Graphics:
             self._graphics.Refresh()
         self.host.settle(
             ("config.graphicsInfo",),
-            lambda values: _active_types(values.get("config.graphicsInfo"), wanted) == wanted,
+            lambda values: active_types(values.get("config.graphicsInfo"), wanted) == wanted,
             XORG_SECONDS,
         )
-
-
-def facts(host: Host) -> dict[str, Any]:
-    """All that the API tells about the GPUs of a host and how they are shared."""
-    gpus, users = pci.gpus(host), pci.vms_on_gpus(host)
-    config, info = host["config.graphicsConfig"], {one.pciId: one for one in host["config.graphicsInfo"] or []}
-    configured = {one.deviceId: one for one in (config.deviceType if config else None) or []}
-    listed = [gpu for gpu in gpus if gpu in info or gpu in configured]
-    active_modes = {gpu: _ours(getattr(info.get(gpu), "vgpuMode", None)) for gpu in listed}
-    policy = config.sharedPassthruAssignmentPolicy if config else None
-    return {
-        "default_type": _ours(config.hostDefaultGraphicsType if config else None),
-        "policy": policy,
-        "active_policy": boot.pending(host).get(_POLICY_NOTE, policy),
-        "types": {gpu: _ours(getattr(configured.get(gpu), "graphicsType", None)) for gpu in listed},
-        "active_types": _active_types(info.values(), listed),
-        "modes": {gpu: _ours(getattr(configured.get(gpu), "vgpuMode", None)) or active_modes[gpu] for gpu in listed},
-        "active_modes": active_modes,
-        "gpus": {gpu: _gpu(device, info.get(gpu), users.get(gpu, [])) for gpu, device in gpus.items()},
-        "profiles": sorted(host["config.sharedPassthruGpuTypes"] or []),
-        "version": host["config.product.version"],
-        "in_maintenance": host.in_maintenance,
-    }
 
 
 def plan_graphics(current: Mapping[str, Any], desired: Desired, *, passthrough_ends: bool = False) -> Plan:
@@ -255,17 +224,6 @@ def _unmet(current: Mapping[str, Any], after: Mapping[str, Any], desired: Desire
     return tuple(texts)
 
 
-def _gpu(device: Mapping[str, Any], info: Any, vms: list[str]) -> dict[str, Any]:
-    mode = _ours(getattr(info, "vgpuMode", None))
-    return {
-        **{key: device[key] for key in ("name", "vendor", "vendor_id", "device_id")},
-        "memory_mb": info.memorySizeInKB // 1024 if info and info.memorySizeInKB else None,
-        "passthrough": pci.passthrough_of(device),
-        "mig": None if mode is None else mode == MIG,
-        "vms": vms,
-    }
-
-
 def _differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     return [gpu for gpu in after["types"] if any(before[key][gpu] != after[key][gpu] for key in ("types", "modes"))]
 
@@ -273,11 +231,6 @@ def _differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]
 def _types_in(config: Any) -> tuple[Any, ...]:
     devices = {one.deviceId: one.graphicsType for one in (config.deviceType if config else None) or []}
     return (config and config.hostDefaultGraphicsType, config and config.sharedPassthruAssignmentPolicy, devices)
-
-
-def _active_types(info: Iterable[Any] | None, gpus: Iterable[str]) -> dict[str, str | None]:
-    shown = {one.pciId: _ours(one.graphicsType) for one in info or []}
-    return {gpu: shown.get(gpu) for gpu in gpus}
 
 
 def _device_type(gpu: str, kind: str, mode: str | None) -> Any:
@@ -296,5 +249,27 @@ def _running(current: Mapping[str, Any], gpu: str) -> str:
     return f"{kind or 'nothing'} ({mode})" if mode not in (None, "none") else f"{kind or 'nothing'}"
 
 
-def _ours(api: str | None) -> str | None:
-    return _OURS.get(api, api) if api else None
+def _members(host: Host, asked: Mapping[str, Any], around: Around) -> Iterator[Member]:
+    desired = Desired(**asked)
+    plan = partial(plan_graphics, desired=desired, passthrough_ends=around.passthrough_ends)
+    yield Member("graphics", Graphics(host, desired), plan)
+
+
+PART = Part(
+    key="graphics",
+    module="esxi_graphics",
+    spec={"type": "dict", "options": OPTIONS, "required_one_of": REQUIRED_ONE_OF},
+    members=_members,
+    groups=(gpus.GROUP,),
+    kept=("graphics",),
+    restore=restoring.graphics,
+    restores="host default, type of each GPU, assignment policy",
+    calls=(
+        *NOTE,
+        "HostSystem.RefreshGraphicsManager",
+        "HostSystem.RestartService",
+        "HostSystem.UpdateGraphicsConfig",
+    ),
+    paths=PATHS,
+    after=("vibs",),
+)

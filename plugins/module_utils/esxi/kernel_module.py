@@ -4,18 +4,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from ..errors import Refused
-from ..logic.hosts import driver_options
+from ..logic.hosts import driver_options, restoring, roce
+from ..logic.privileges.table import NOTE
 from ..plan import REBOOT, Plan
 from ..vsphere.faults import translating_faults
 from ..vsphere.fleet import Host
 from ..vsphere.sdk import vim
-from . import boot
+from . import boot, network
+from .part import Around, Member, Part, list_of
+from .reading import Entry, Group, Reading
 
 PATHS = ("configManager.kernelModuleSystem", *boot.PATHS)
+CALLS = (*NOTE, "HostSystem.QueryConfiguredModuleOptionString", "HostSystem.UpdateModuleOptionString")
 OPTIONS: dict[str, Any] = {
     "name": {"type": "str", "required": True},
     "options": {"type": "dict", "required": True},
@@ -71,25 +76,6 @@ class KernelModule:
         )
 
 
-def facts(host: Host, names: Collection[str]) -> dict[str, dict[str, Any]]:
-    """The named modules, and all others that have options, in one call; an unreadable option string is only shown."""
-    with translating_faults(host.name, "read the options of its kernel modules"):
-        modules = host["configManager.kernelModuleSystem"].QueryModules()
-    return {one.name: _facts(host, one) for one in modules if one.name in names or one.optionString}
-
-
-def _facts(host: Host, module: Any) -> dict[str, Any]:
-    text = module.optionString or ""
-    try:
-        shown: dict[str, Any] = {
-            "options": driver_options.parse(text),
-            "active": driver_options.parse(boot.pending(host).get(module.name, text)),
-        }
-    except ValueError:
-        shown = {"options": None, "active": None}
-    return {**shown, "text": text, "loaded": bool(module.loaded)}
-
-
 def _carried_over(now: Mapping[str, str], before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str]:
     """What is configured now, with the changes that a plan makes."""
     kept = {key: value for key, value in now.items() if key in after or key not in before}
@@ -109,3 +95,58 @@ def plan_options(current: Mapping[str, Any], wanted: Mapping[str, Any], *, exact
         needs=frozenset({REBOOT}) if waiting else frozenset(),
         why=tuple(f"{key} is taken only when the host boots" for key in waiting),
     )
+
+
+def _members(host: Host, asked: Sequence[Mapping[str, Any]], _around: Around) -> Iterator[Member]:
+    for one in asked:
+        plan = partial(plan_options, wanted=one["options"], exact=one["exact"])
+        yield Member(f"kernel module {one['name']}", KernelModule(host, one["name"]), plan)
+
+
+def _read(reading: Reading) -> Entry:
+    """The modules of network cards and GPUs, and all others that have options, in one call."""
+    host, drivers = reading.host, {card["driver"] for card in reading.net["uplinks"].values()}
+    named = {*drivers, *(module for driver in drivers for module in roce.OURS.get(driver, ())), "nvidia"}
+    with translating_faults(host.name, "read the options of its kernel modules"):
+        modules = host["configManager.kernelModuleSystem"].QueryModules()
+    return {"kernel_modules": {one.name: _facts(host, one) for one in modules if one.name in named or one.optionString}}
+
+
+def _facts(host: Host, module: Any) -> dict[str, Any]:
+    """One module; an option string that cannot be read is only shown."""
+    text = module.optionString or ""
+    try:
+        shown: dict[str, Any] = {
+            "options": driver_options.parse(text),
+            "active": driver_options.parse(boot.pending(host).get(module.name, text)),
+        }
+    except ValueError:
+        shown = {"options": None, "active": None}
+    return {**shown, "text": text, "loaded": bool(module.loaded)}
+
+
+def _waiting(entry: Entry) -> list[str]:
+    return [f"kernel module {name}" for name, one in entry["kernel_modules"].items() if one["options"] != one["active"]]
+
+
+GROUP = Group(
+    "driver",
+    "options of kernel modules",
+    (*network.PATHS, *PATHS),
+    _read,
+    ("HostSystem.QueryModules", network.RDMA_DEVICES),
+    waiting=_waiting,
+)
+PART = Part(
+    key="kernel_modules",
+    module="esxi_kernel_module",
+    spec=list_of(OPTIONS),
+    members=_members,
+    groups=(GROUP,),
+    kept=("kernel_modules",),
+    restore=restoring.kernel_modules,
+    restores="all options of the modules; options that were added to them since are removed",
+    calls=CALLS,
+    paths=PATHS,
+    after=("vibs",),
+)

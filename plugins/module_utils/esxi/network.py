@@ -14,6 +14,8 @@ from ..vsphere.fleet import Host
 # One whole property: its parts differ from version to version, and a path that a server does not know fails the read.
 PATHS = ("config.network", "config.virtualNicManagerInfo.netConfig", "config.product.version")
 
+RDMA_DEVICES = "esxcli rdma device list"  # before vSphere 7
+RDMA_COUNTERS, UPLINK_COUNTERS = "esxcli rdma device stats get", "esxcli network nic stats get"
 DISTRIBUTED, STANDARD = "distributed", "standard"
 _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 

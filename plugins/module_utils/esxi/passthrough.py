@@ -4,15 +4,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from ..errors import Refused
+from ..logic.hosts import restoring
 from ..plan import REBOOT, Plan
 from ..vsphere.faults import translating_faults
 from ..vsphere.fleet import Host
 from ..vsphere.sdk import vim
-from . import pci
+from . import gpus, pci
+from .part import Around, Member, Part
 
 PATHS = ("configManager.pciPassthruSystem", "capability.deviceRebindWithoutRebootSupported", *pci.PATHS)
 GPUS = "gpus"
@@ -131,3 +134,23 @@ def _capable(devices: Mapping[str, dict[str, Any]]) -> str:
     return (
         ", ".join(one for one, device in devices.items() if device["passthrough"]["capable"]) or "none: none is capable"
     )
+
+
+def _members(host: Host, asked: Mapping[str, Any], _around: Around) -> Iterator[Member]:
+    plan = partial(plan_passthrough, enabled=asked["enabled"])
+    yield Member("passthrough", Passthrough(host, asked["devices"]), plan)
+
+
+PART = Part(
+    key="passthrough",
+    module="esxi_passthrough",
+    # no_log: the name only sounds like a secret.
+    spec={"type": "dict", "no_log": False, "options": OPTIONS},
+    members=_members,
+    groups=(gpus.GROUP,),
+    kept=("graphics",),
+    restore=restoring.passthrough,
+    restores="passthrough of the named devices",
+    calls=("HostSystem.UpdatePassthruConfig",),
+    paths=PATHS,
+)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Subject: everything a host should be, as one plan made of the other subjects' plans."""
+"""Subject: the whole profile of a host, as one plan that is made of the plans of its members."""
 
 from __future__ import annotations
 
@@ -11,57 +11,49 @@ from typing import Any
 from ..errors import Abandoned
 from ..plan import Plan
 from ..vsphere.fleet import Host
-
-
-@dataclass(frozen=True)
-class Part:
-    """One subject of a profile, under a name of its own, and how to plan it."""
-
-    key: str
-    subject: Any
-    make_plan: Callable[[Mapping[str, Any]], Plan]
+from .part import Member
 
 
 @dataclass(frozen=True)
 class ProfilePlan(Plan):
-    """A plan that remembers the plans it is made of."""
+    """A plan with the plans that it is made of."""
 
-    parts: tuple[tuple[Part, Plan], ...] = ()
+    parts: tuple[tuple[Member, Plan], ...] = ()
 
 
 class Profile:
-    """All wanted subjects of one host, in the order in which they are applied."""
+    """The members of one host's profile, in the order in which they are applied."""
 
     name = "host profile"
 
-    def __init__(self, host: Host, parts: Sequence[Part], wanted: Callable[[], bool] = lambda: True) -> None:
-        self.host, self.parts, self.target = host, tuple(parts), host.name
+    def __init__(self, host: Host, members: Sequence[Member], wanted: Callable[[], bool] = lambda: True) -> None:
+        self.host, self.members, self.target = host, tuple(members), host.name
         self.wanted = wanted
 
     def read(self) -> dict[str, Any]:
-        """The state of every part."""
-        return {part.key: part.subject.read() for part in self.parts}
+        """The state of every member, by its key."""
+        return {member.key: member.subject.read() for member in self.members}
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
-        """The plans of all parts as one."""
-        return combine([(part, part.make_plan(current[part.key])) for part in self.parts])
+        """The plans of all members as one."""
+        return combine([(member, member.make_plan(current[member.key])) for member in self.members])
 
     def apply(self, plan: Plan) -> None:
-        """Apply what can be applied before the next boot, part by part."""
-        parts: Sequence[tuple[Part, Plan]] = getattr(plan, "parts", ())
-        for part, its_plan in parts:
+        """Apply what can be applied before the next boot, member by member."""
+        parts: Sequence[tuple[Member, Plan]] = getattr(plan, "parts", ())
+        for member, its_plan in parts:
             if its_plan.due:
-                self._go_on(part)
-                part.subject.apply(its_plan)
+                self._go_on(member)
+                member.subject.apply(its_plan)
 
-    def _go_on(self, part: Part) -> None:
+    def _go_on(self, member: Member) -> None:
         if not self.wanted():
             said = "the ansible run that asked for it is gone"
-            raise Abandoned(self.target, f"change {part.key}", said, "run again")
+            raise Abandoned(self.target, f"change {member.key}", said, "run again")
 
 
-def combine(parts: Sequence[tuple[Part, Plan]]) -> ProfilePlan:
-    """Several plans as one; each key says which part it belongs to."""
+def combine(parts: Sequence[tuple[Member, Plan]]) -> ProfilePlan:
+    """Several plans as one; each key names the member that it belongs to."""
     return ProfilePlan(
         before=_prefixed((part.key, plan.before) for part, plan in parts),
         after=_prefixed((part.key, plan.after) for part, plan in parts),

@@ -5,16 +5,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..errors import Refused
+from ..logic.hosts import restoring
 from ..plan import Plan
 from ..vsphere import properties
 from ..vsphere.faults import translating_faults
 from ..vsphere.fleet import Host
 from ..vsphere.sdk import vim
 from . import firewall, network
+from .part import Around, Member, Part
+from .reading import Entry, Group, Reading
 
 OPTION = "Net.PVRDMAVmknic"
 RULESET = "pvrdma"
@@ -226,3 +229,32 @@ def _disturbed(current: Mapping[str, Any], vmk: str | None) -> tuple[str, ...]:
 def _shown(values: Mapping[str, Any]) -> tuple[str | None, bool | None]:
     rules = values.get(SETTLED[1])
     return values.get(TAG), bool(rules.enabled) if rules is not None else None
+
+
+def _members(host: Host, asked: Mapping[str, Any], around: Around) -> Iterator[Member]:
+    subject = Pvrdma(host, replace(desired(asked), to_come=frozenset(around.to_come)))
+    yield Member("PVRDMA", subject, subject.plan)
+
+
+def _read(reading: Reading) -> Entry:
+    return {"pvrdma": facts(reading.host)}
+
+
+PART = Part(
+    key="pvrdma",
+    module="esxi_pvrdma",
+    spec={"type": "dict", "options": OPTIONS, "required_if": REQUIRED_IF},
+    members=_members,
+    groups=(Group("pvrdma", "tag and firewall of PVRDMA", SETTLED, _read),),
+    kept=("pvrdma",),
+    restore=restoring.pvrdma,
+    restores="the tagged adapter; the firewall's ruleset is closed if it was closed",
+    calls=(
+        "HostSystem.DisableRuleset",
+        "HostSystem.EnableRuleset",
+        "HostSystem.UpdateOptions",
+        network.RDMA_DEVICES,
+    ),
+    paths=PATHS,
+    after=("roce",),
+)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import Refused
+from ..logic.hosts import restoring
 from ..logic.hosts import roce as logic
 from ..logic.hosts.roce import Lossless
 from ..plan import REBOOT, Plan
@@ -18,6 +19,8 @@ from ..vsphere.sdk import vim
 from ..vsphere.session import Session
 from . import kernel_module, network, rdma_users
 from .kernel_module import KernelModule
+from .part import Around, Member, Part
+from .reading import NUMA, Entry, Group, Reading, pci_address
 
 PATHS = (*kernel_module.PATHS, *network.PATHS, *rdma_users.PATHS, "network")
 OPTIONS: dict[str, Any] = {
@@ -27,6 +30,7 @@ OPTIONS: dict[str, Any] = {
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "acknowledge_shared_nic": {"type": "bool", "default": False},
 }
+DCB = "esxcli network nic dcb status get"
 HOST_SIDE_ONLY = (
     "pfc is what the host's own DCB status says; whether the switch does the same, only the switch tells, "
     "and whether it works, only traffic: pause frames, no drops, growing RDMA counters"
@@ -232,3 +236,48 @@ def _vlan(vlan: Any) -> dict[str, Any]:
     if isinstance(vlan, vim.dvs.VmwareDistributedVirtualSwitch.VlanIdSpec):
         return {"vlan": vlan.vlanId or None, "tagged": bool(vlan.vlanId)}
     return {"vlan": None, "tagged": vlan is not None}
+
+
+def _members(host: Host, asked: Mapping[str, Any], _around: Around) -> Iterator[Member]:
+    subject = Roce(host, desired(asked))
+    yield Member("RoCE", subject, subject.plan)
+
+
+def _read(reading: Reading) -> Entry:
+    devices = [_rdma_device(reading, name, device) for name, device in reading.net["rdma"].items()]
+    return {"rdma_devices": devices, "rdma_users": rdma_users.users(reading.host, reading.net)}
+
+
+def _rdma_device(reading: Reading, name: str, device: Mapping[str, Any]) -> Entry:
+    uplink = device["uplink"]
+    card = reading.net["uplinks"].get(uplink, {})
+    return {
+        "device": name,
+        **device,
+        "numa_node": reading.numa.get(pci_address(card.get("pci") or "")),
+        "pfc": flow_control(reading.host, uplink) if card.get("driver") in logic.OURS else None,
+        "counters": network.rdma_counters(reading.host, name),
+        "uplink_counters": network.uplink_counters(reading.host, uplink) if card else {},
+    }
+
+
+GROUP = Group(
+    "rdma",
+    "RDMA devices, their traffic, flow control and other users",
+    (*network.PATHS, *rdma_users.PATHS, NUMA),
+    _read,
+    (DCB, network.RDMA_DEVICES, network.RDMA_COUNTERS, network.UPLINK_COUNTERS),
+)
+PART = Part(
+    key="roce",
+    module="esxi_roce",
+    spec={"type": "dict", "options": OPTIONS},
+    members=_members,
+    groups=(GROUP, kernel_module.GROUP),
+    kept=("kernel_modules",),
+    restore=restoring.roce,
+    restores="all options of the driver's modules; options that were added to them since are removed",
+    calls=(*kernel_module.CALLS, DCB, network.RDMA_DEVICES),
+    paths=PATHS,
+    after=("kernel_modules",),
+)

@@ -5,15 +5,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ..errors import Failed, Refused
+from ..logic.hosts import restoring
 from ..plan import MAINTENANCE, REBOOT, Plan
 from ..vsphere.esxcli import Row
 from ..vsphere.fleet import Host
-from . import pci
+from . import packages, pci
+from .packages import NVIDIA, Images
+from .part import Around, Member, Part, list_of
 from .vib_source import option_of
 
 PATHS = ("parent", "configManager.imageConfigManager", *pci.PATHS)
@@ -27,8 +31,6 @@ OPTIONS: dict[str, Any] = {
 REQUIRED_IF = [("state", "present", ("version", "source"))]
 
 VGPU_MANAGER = re.compile(r"(NVIDIA-VMware|NVD-(AIE|VGPU|VMware))", re.IGNORECASE)
-_NVIDIA = re.compile(r"(nvidia|nvd)", re.IGNORECASE)
-_RDMA = re.compile(r"nmlx|mlnx", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -53,23 +55,6 @@ class Desired:
             state=options["state"],
             install_timeout=options["install_timeout"],
         )
-
-
-class Images:
-    """The VIBs of one host, running and pending; asked for once between two refreshes, whatever many subjects look."""
-
-    def __init__(self, host: Host) -> None:
-        self.host = host
-        self._seen: Any = None
-        self._images: tuple[list[Row], list[Row]] = ([], [])
-
-    def read(self) -> tuple[list[Row], list[Row]]:
-        """The VIBs that run, and those of the image that the next boot takes; without one waiting, none."""
-        if self._seen is not self.host.properties:
-            run = self.host.esxcli.rows
-            self._images = run("software vib list"), run("software vib list", rebootingimage=True)
-            self._seen = self.host.properties
-        return self._images
 
 
 class Vib:
@@ -132,12 +117,6 @@ class Vib:
         )
 
 
-def facts(host: Host, images: Images | None = None) -> dict[str, list[dict[str, str]]]:
-    """The VIBs that matter to GPUs and RDMA, running and pending."""
-    running, pending = (images or Images(host)).read()
-    return {"running": _that_matter(running), "pending": _that_matter(pending)}
-
-
 def plan_vib(current: Mapping[str, Any], desired: Desired, *, passthrough_ends: bool = False) -> Plan:
     """Bring the wished version into the next boot, or the VIB out of it.
 
@@ -165,7 +144,7 @@ def plan_vib(current: Mapping[str, Any], desired: Desired, *, passthrough_ends: 
 
 def _blocked(current: Mapping[str, Any], desired: Desired) -> bool:
     """NVIDIA's VIBs are not installed while a GPU is in passthrough."""
-    return bool(desired.state == "present" and _NVIDIA.match(desired.name) and current["gpus_in_passthrough"])
+    return bool(desired.state == "present" and NVIDIA.match(desired.name) and current["gpus_in_passthrough"])
 
 
 def _may_change(current: Mapping[str, Any], desired: Desired) -> bool:
@@ -275,7 +254,24 @@ def _listed(answer: Row, key: str) -> list[str]:
     return [value] if isinstance(value, str) else list(value)
 
 
-def _that_matter(rows: Sequence[Row]) -> list[dict[str, str]]:
-    keys = {"name": "Name", "version": "Version", "vendor": "Vendor", "acceptance_level": "AcceptanceLevel"}
-    chosen = [row for row in rows if _NVIDIA.match(row["Name"]) or _RDMA.search(row["Name"])]
-    return [{ours: str(row.get(theirs, "")) for ours, theirs in keys.items()} for row in chosen]
+def _members(host: Host, asked: Sequence[Mapping[str, Any]], around: Around) -> Iterator[Member]:
+    images, clusters = Images(host), around.images()
+    for one in asked:
+        desired = Desired.of(one)
+        plan = partial(plan_vib, desired=desired, passthrough_ends=around.passthrough_ends)
+        yield Member(f"VIB {desired.name}", Vib(host, desired, clusters, images), plan)
+
+
+PART = Part(
+    key="vibs",
+    module="esxi_vib",
+    spec=list_of(OPTIONS, required_if=REQUIRED_IF),
+    members=_members,
+    groups=(packages.GROUP,),
+    kept=("vibs",),
+    restore=restoring.vibs,
+    restores="its absence, or the version that was installed before",
+    calls=("esxcli software vib install", packages.LIST, "esxcli software vib remove"),
+    paths=PATHS,
+    after=("passthrough",),
+)

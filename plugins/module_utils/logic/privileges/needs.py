@@ -5,21 +5,10 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from .table import ALWAYS, CALLS, FREE, MODULES, Need
-
-__all__ = ["ALWAYS", "Need", "calls_of", "is_free", "is_known", "modules", "needs_of", "of_modules", "rows", "table"]
-
-
-def modules() -> set[str]:
-    """Every module (and the inventory plugin) that talks to vCenter."""
-    return set(MODULES)
-
-
-def calls_of(module: str) -> tuple[str, ...]:
-    """The calls of one module that need more than every role has."""
-    return MODULES[module]
+from .table import FREE, Need
 
 
 def is_free(call: str) -> bool:
@@ -27,40 +16,52 @@ def is_free(call: str) -> bool:
     return any(re.fullmatch(pattern, call.rsplit(".", maxsplit=1)[-1]) for pattern in FREE)
 
 
-def is_known(call: str) -> bool:
-    """Whether the privileges of a call are written down."""
-    return call in CALLS
+class Table:
+    """The calls of each module, and the privileges that each call needs."""
 
+    def __init__(self, modules: Mapping[str, tuple[str, ...]], calls: Mapping[str, tuple[Need, ...]]) -> None:
+        self.by_module, self.by_call = dict(modules), dict(calls)
 
-def needs_of(call: str, module: str) -> tuple[Need, ...]:
-    """What one call needs when this module makes it."""
-    return tuple(need for need in CALLS[call] if not need.only or module in need.only)
+    def modules(self) -> set[str]:
+        """Every module (and the inventory plugin) that connects to vCenter."""
+        return set(self.by_module)
 
+    def calls_of(self, module: str) -> tuple[str, ...]:
+        """The calls of one module that need more than every role has."""
+        return self.by_module[module]
 
-def of_modules(names: Iterable[str]) -> list[str]:
-    """The privileges of a role for these modules, sorted; what every role has is not among them."""
-    return sorted({need.privilege for name in names for call in MODULES[name] for need in needs_of(call, name)})
+    def is_known(self, call: str) -> bool:
+        """Whether the privileges of a call are written down."""
+        return call in self.by_call
 
+    def needs_of(self, call: str, module: str) -> tuple[Need, ...]:
+        """The privileges that one call needs when this module makes it."""
+        return tuple(need for need in self.by_call[call] if not need.only or module in need.only)
 
-def rows() -> list[tuple[str, str, str, str, str]]:
-    """Privilege, object, module, call and source of each need, sorted."""
-    return sorted(
-        (need.privilege, need.on, name, call, need.source)
-        for name, calls in MODULES.items()
-        for call in calls
-        for need in needs_of(call, name)
-    )
+    def of_modules(self, names: Iterable[str]) -> list[str]:
+        """The privileges of a role for these modules, sorted, without those of every role."""
+        return sorted({row[0] for row in self._rows_of(set(names))})
 
+    def rows(self) -> list[tuple[str, str, str, str, str]]:
+        """Privilege, object, module, call and source of each need, sorted."""
+        return self._rows_of(self.modules())
 
-def table(names: Iterable[str]) -> list[dict[str, Any]]:
-    """Each privilege that these modules need, with the objects and the modules."""
-    here = set(names)
-    mine = [row for row in rows() if row[2] in here]
-    return [
-        {
-            "privilege": privilege,
-            "objects": sorted({on for one, on, *_rest in mine if one == privilege}),
-            "modules": sorted({module for one, _on, module, *_rest in mine if one == privilege}),
-        }
-        for privilege in sorted({row[0] for row in mine})
-    ]
+    def table(self, names: Iterable[str]) -> list[dict[str, Any]]:
+        """Each privilege that these modules need, with the objects and the modules."""
+        mine = self._rows_of(set(names))
+        return [
+            {
+                "privilege": privilege,
+                "objects": sorted({on for one, on, *_rest in mine if one == privilege}),
+                "modules": sorted({module for one, _on, module, *_rest in mine if one == privilege}),
+            }
+            for privilege in sorted({row[0] for row in mine})
+        ]
+
+    def _rows_of(self, names: set[str]) -> list[tuple[str, str, str, str, str]]:
+        return sorted(
+            (need.privilege, need.on, name, call, need.source)
+            for name in names
+            for call in self.by_module[name]
+            for need in self.needs_of(call, name)
+        )

@@ -167,20 +167,16 @@ CALLS: dict[str, tuple[Need, ...]] = {
     f"DELETE {_DRAFTS}/{{id}}": _IMAGE_WRITE,
 }
 
-_NOTE = ("CustomFieldsManager.AddCustomFieldDef", "CustomFieldsManager.SetField")
-_OPTIONS = ("HostSystem.QueryConfiguredModuleOptionString", "HostSystem.UpdateModuleOptionString")
-_GRAPHICS = ("HostSystem.RefreshGraphicsManager", "HostSystem.RestartService", "HostSystem.UpdateGraphicsConfig")
-_PVRDMA = ("HostSystem.DisableRuleset", "HostSystem.EnableRuleset", "HostSystem.UpdateOptions")
-_VIB = ("esxcli software vib install", "esxcli software vib list", "esxcli software vib remove")
-_DCB = "esxcli network nic dcb status get"
+# A note on a host that ends with its boot.
+NOTE = ("CustomFieldsManager.AddCustomFieldDef", "CustomFieldsManager.SetField")
 _RDMA = "esxcli rdma device list"  # before vSphere 7
 
-# The calls of each module that need more than every role has; "workers" is the inventory plugin.
+# The calls of each module that need more than every role has; "workers" is the inventory plugin. The modules of the
+# parts of a host's profile have their calls in their own PART, and esxi_info and esxi_profile follow from those.
 MODULES: dict[str, tuple[str, ...]] = {
     "cluster_info": (),
     "cluster_lock": ("Folder.CreateFolder", "Folder.Destroy_Task", "Folder.Rename_Task"),
     "custom_attributes": ("CustomFieldsManager.RemoveCustomFieldDef", "CustomFieldsManager.SetField"),
-    "esxi_graphics": (*_NOTE, *_GRAPHICS),
     "esxi_image": (
         "GET /api/cis/tasks/{id}",
         f"GET {_CLUSTER}/enablement/software",
@@ -192,18 +188,8 @@ MODULES: dict[str, tuple[str, ...]] = {
         f"POST {_DRAFTS}/{{id}}?action=commit",
         f"DELETE {_DRAFTS}/{{id}}",
     ),
-    "esxi_info": (
-        "HostSystem.QueryModules",
-        _DCB,
-        "esxcli network nic stats get",
-        "esxcli rdma device list",
-        "esxcli rdma device stats get",
-        "esxcli software vib list",
-    ),
-    "esxi_kernel_module": (*_NOTE, *_OPTIONS),
-    "esxi_passthrough": ("HostSystem.UpdatePassthruConfig",),
     "esxi_power": (
-        *_NOTE,
+        *NOTE,
         "HostSystem.EnterMaintenanceMode_Task",
         "HostSystem.ExitMaintenanceMode_Task",
         "HostSystem.RebootHost_Task",
@@ -213,13 +199,9 @@ MODULES: dict[str, tuple[str, ...]] = {
         "VirtualMachine.RelocateVM_Task",
         "VirtualMachine.ShutdownGuest",
     ),
-    "esxi_profile": (*_NOTE, *_OPTIONS, *_GRAPHICS, *_PVRDMA, *_VIB, _DCB, _RDMA, "HostSystem.UpdatePassthruConfig"),
-    "esxi_pvrdma": _PVRDMA,
-    "esxi_roce": (*_NOTE, *_OPTIONS, _DCB),
-    "esxi_vib": _VIB,
     "gpu_usage_info": (),
     "rdma_fabric": (
-        *_NOTE,
+        *NOTE,
         "DistributedVirtualPortgroup.Destroy_Task",
         "DistributedVirtualPortgroup.ReconfigureDVPortgroup_Task",
         "DistributedVirtualSwitch.AddDVPortgroup_Task",
@@ -246,7 +228,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "vmotion_plan": (),
     "worker_rules": ("ClusterComputeResource.ReconfigureComputeResource_Task", "CustomFieldsManager.SetField"),
     "worker_vm": (
-        *_NOTE,
+        *NOTE,
         "VirtualMachine.CloneVM_Task",
         "VirtualMachine.Destroy_Task",
         "VirtualMachine.PowerOffVM_Task",

@@ -9,7 +9,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from plugins.module_utils import runner
-from plugins.module_utils.esxi.profile import Part, Profile
+from plugins.module_utils.esxi.part import Member
+from plugins.module_utils.esxi.profile import Profile
 from plugins.module_utils.plan import REBOOT, Plan
 from tests.fakes.module import FakeModule, FakeSubject
 
@@ -26,8 +27,8 @@ def set_later(current: Mapping[str, Any]) -> Plan:
 
 def test_parts_are_planned_as_one_and_each_key_names_its_part() -> None:
     parts = [
-        Part("a", FakeSubject("esx1", {"on": False}), set_on),
-        Part("b", FakeSubject("esx1", {"on": True}), set_on),
+        Member("a", FakeSubject("esx1", {"on": False}), set_on),
+        Member("b", FakeSubject("esx1", {"on": True}), set_on),
     ]
     plan = Profile(HOST, parts).plan({"a": {"on": False}, "b": {"on": True}})
     assert [change.key for change in plan.changes] == ["a: on"]
@@ -37,7 +38,7 @@ def test_parts_are_planned_as_one_and_each_key_names_its_part() -> None:
 
 def test_only_the_parts_that_are_due_are_applied() -> None:
     now, later, settled = (FakeSubject("esx1", {"on": on}) for on in (False, False, True))
-    parts = [Part("now", now, set_on), Part("later", later, set_later), Part("settled", settled, set_on)]
+    parts = [Member("now", now, set_on), Member("later", later, set_later), Member("settled", settled, set_on)]
     profile = Profile(HOST, parts)
     result = runner.converge(FakeModule(), runner.Work(subjects=[profile], refresh=lambda _subjects: None))
     assert (now.writes, later.writes, settled.writes) == ([{"on": True}], [], [])

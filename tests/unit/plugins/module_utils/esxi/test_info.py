@@ -18,7 +18,7 @@ from tests.fakes.esxi import FakeEsxcli, FakeFirewall, FakeHost, FakeKernelModul
 from tests.fakes.network import FakeNetwork
 
 GPU = "0000:3b:00.0"
-NO_MANAGERS = ("gpu", "rdma", "network", "vib", "driver", "pvrdma")
+NO_MANAGERS = tuple(info.GROUPS)
 DCB = {"Nic": "vmnic2", "PFCEnabled": "true", "PFCConfiguration": "0 0 0 1 0 0 0 0"}
 TRAFFIC = {"PacketsReceived": "7", "BytesSent": "4096", "NICName": "vmnic2"}
 VIBS = [
@@ -130,9 +130,9 @@ def test_every_reason_for_a_reboot_is_named() -> None:
     one.esxcli_.answers["software vib list"] = lambda rebootingimage=False: [newer] if rebootingimage else VIBS
     assert gather(one)[0]["reboot_why"] == [
         "the host asks for it",
-        "kernel module nmlx5_core waits for it",
-        "VIB nmlx5-core 4.24 waits for it",
         f"the passthrough of Tesla T4 at {GPU} waits for it",
+        "VIB nmlx5-core 4.24 waits for it",
+        "kernel module nmlx5_core waits for it",
     ]
 
 

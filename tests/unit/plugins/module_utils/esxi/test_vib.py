@@ -11,8 +11,9 @@ import pytest
 
 from plugins.module_utils import runner
 from plugins.module_utils.errors import Refused, Unreachable
-from plugins.module_utils.esxi import vib
-from plugins.module_utils.esxi.vib import Desired, Images, Vib, plan_vib
+from plugins.module_utils.esxi import packages
+from plugins.module_utils.esxi.packages import Images
+from plugins.module_utils.esxi.vib import Desired, Vib, plan_vib
 from plugins.module_utils.esxi.vib_source import option_of
 from tests.fakes import esxi
 from tests.fakes.esxi import FakeHost
@@ -234,6 +235,6 @@ def test_many_subjects_of_a_host_read_its_vibs_once_between_refreshes() -> None:
         Vib(host, PRESENT, {}, images).read()
         Vib(host, ABSENT, {"domain-c1": "gpu"}, images).read()
     assert len(asked) == 4
-    assert vib.facts(host, images)["running"] == [
+    assert packages.facts(images)["running"] == [
         {"name": DRIVER, "version": NEW, "vendor": "NVIDIA", "acceptance_level": ""}
     ]

@@ -9,12 +9,10 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.logic.hosts.rollback import (
-    Irreversible,
-    restoring_profile,
-    restoring_profiles,
-    restoring_settings,
-)
+from plugins.module_utils.esxi.rollback import WAYS
+from plugins.module_utils.logic.hosts import rollback
+from plugins.module_utils.logic.hosts.evidence import FORMAT
+from plugins.module_utils.logic.hosts.rollback import Before, Irreversible, restoring_settings
 
 GPU = "0000:3b:00.0"
 MANAGER = "NVD-AIE_ESXi_8.0.0_Driver"
@@ -67,6 +65,14 @@ def before(**changed: Any) -> dict[str, Any]:
 def installed(version: str, pending: str = "") -> dict[str, Any]:
     rows = {"running": version, "pending": pending}
     return {key: [{"name": MANAGER, "version": one}] if one else [] for key, one in rows.items()}
+
+
+def restoring_profile(host: dict[str, Any], wanted: dict[str, Any], depots: Any = ()) -> dict[str, Any]:
+    return rollback.restoring_profile(Before(host, wanted, depots), WAYS)
+
+
+def restoring_profiles(document: dict[str, Any], hosts: Any = ()) -> dict[str, dict[str, Any]]:
+    return rollback.restoring_profiles({"format": FORMAT, **document}, WAYS, hosts=hosts)
 
 
 def reasons(host: dict[str, Any], wanted: dict[str, Any], depots: Any = ()) -> str:
@@ -188,3 +194,22 @@ def test_shared_settings_are_restored_and_those_that_were_not_set_are_removed() 
         "vcenter_options": {"vgpu.hotmigrate.enabled": False},
         "drs_options": {"VgpuMMAutomationTimeoutSecs": None, "PassthroughDrsAutomation": "1"},
     }
+
+
+def test_evidence_of_a_part_that_this_version_does_not_know_is_refused_by_its_name() -> None:
+    for wanted in ({"profile": {"nosuch": {"a": 1}}, "host_profiles": {}},
+                   {"profile": WANTED, "host_profiles": {"esx2": {"nosuch": {}}}}):  # fmt: skip
+        with pytest.raises(Irreversible, match="the change touched nosuch, which this version") as refused:
+            restoring_profiles({"hosts": [before()], "wanted": wanted})
+        assert refused.value.remedy == "use the version of dml.vsphere that took the evidence"
+
+
+def test_evidence_of_another_format_is_refused() -> None:
+    with pytest.raises(Irreversible, match=r"it has format 99, and this version of dml\.vsphere reads format 1"):
+        restoring_profiles({"format": 99, "hosts": [], "whatever": {}})
+
+
+@pytest.mark.parametrize(("part", "kept"), [(part, kept) for part, way in WAYS.items() for kept in way.kept])
+def test_evidence_without_the_record_of_a_part_is_refused_and_not_taken_for_empty(part: str, kept: str) -> None:
+    host = {key: value for key, value in before().items() if key != kept}
+    assert f"the evidence holds no {kept}, which restoring {part} needs" in reasons(host, {part: {"any": "thing"}})

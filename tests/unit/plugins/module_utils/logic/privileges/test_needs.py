@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from pyVmomi import VmomiSupport
 
-from plugins.module_utils.logic.privileges import needs
-from plugins.module_utils.logic.privileges.table import CALLS, MODULES, TYPES
-from tools import privileges as document
+from plugins.module_utils.esxi.privileges import TABLE as NEEDS
+from plugins.module_utils.logic.privileges.needs import is_free
+from plugins.module_utils.logic.privileges.table import ALWAYS, TYPES
 
 ROOT = Path(__file__).parents[6]
 
@@ -37,41 +37,37 @@ def asked(call: str) -> set[str]:
 
 
 METHODS = methods()
-SOAP = sorted(call for call in CALLS if not call.startswith(("esxcli ", "GET ", "POST ", "PATCH ", "DELETE ")))
+SOAP = sorted(call for call in NEEDS.by_call if not call.startswith(("esxcli ", "GET ", "POST ", "PATCH ", "DELETE ")))
 
 
 @pytest.mark.parametrize("call", SOAP)
 def test_methods_need_what_the_type_tables_say(call: str) -> None:
     known = asked(call) - {"System.View", "System.Read", "System.Anonymous"}
-    assert known <= {need.privilege for need in CALLS[call]}
-    assert {need.privilege for need in CALLS[call] if need.source == TYPES} <= known
+    assert known <= {need.privilege for need in NEEDS.by_call[call]}
+    assert {need.privilege for need in NEEDS.by_call[call] if need.source == TYPES} <= known
 
 
 def test_what_is_free_needs_no_more_than_every_role_has() -> None:
-    free = {name for name in METHODS if needs.is_free(f"Thing.{name}")}
+    free = {name for name in METHODS if is_free(f"Thing.{name}")}
     assert {"RetrievePropertiesEx", "WaitForUpdatesEx", "QueryOptions", "CheckRelocate_Task"} <= free
-    assert {name: asked(name) for name in free if asked(name) - set(needs.ALWAYS)} == {}
+    assert {name: asked(name) for name in free if asked(name) - set(ALWAYS)} == {}
     assert not [name for name in free if name.startswith(("Update", "Create", "Destroy")) and "_Task" in name]
 
 
 def test_every_module_is_in_the_table_and_every_call_belongs_to_one() -> None:
     group = (ROOT / "meta" / "runtime.yml").read_text().split("vsphere:\n", maxsplit=1)[1]
     there = {line.strip()[2:] for line in group.splitlines() if line.strip()} | {"workers"}
-    assert [f"add to MODULES of privilege_table.py: {name!r}: ()," for name in sorted(there - needs.modules())] == []
-    assert {call for calls in MODULES.values() for call in calls} == set(CALLS)
+    lacking = sorted(there - NEEDS.modules())
+    assert [f"add to MODULES of logic/privileges/table.py: {name!r}: ()," for name in lacking] == []
+    assert {call for calls in NEEDS.by_module.values() for call in calls} == set(NEEDS.by_call)
 
 
 def test_a_role_for_one_module_has_its_privileges_alone() -> None:
-    assert needs.of_modules(["cluster_lock"]) == ["Folder.Create", "Folder.Delete", "Folder.Rename"]
-    assert needs.of_modules(["workers"]) == []
-    both = needs.table(["esxi_roce", "esxi_kernel_module"])
+    assert NEEDS.of_modules(["cluster_lock"]) == ["Folder.Create", "Folder.Delete", "Folder.Rename"]
+    assert NEEDS.of_modules(["workers"]) == []
+    both = NEEDS.table(["esxi_roce", "esxi_kernel_module"])
     assert {
         "privilege": "Global.SetCustomField",
         "objects": ["object that is marked"],
         "modules": ["esxi_kernel_module", "esxi_roce"],
     } in both
-
-
-def test_the_document_shows_the_table() -> None:
-    text = document.DOCUMENT.read_text()
-    assert text == document.written(text), "run: python tools/privileges.py"

@@ -1,0 +1,19 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Every part of a host's profile. Written by tools/subjects.py from the files that have a PART: do not edit."""
+
+from __future__ import annotations
+
+from . import graphics, kernel_module, passthrough, pvrdma, roce, vib
+from .part import Part, in_order
+
+PARTS: tuple[Part, ...] = in_order(
+    (
+        graphics.PART,
+        kernel_module.PART,
+        passthrough.PART,
+        pvrdma.PART,
+        roce.PART,
+        vib.PART,
+    )
+)

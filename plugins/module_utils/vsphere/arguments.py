@@ -1,0 +1,26 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Options by name of an object, which Ansible's argument specification cannot express: checked as it would."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+
+from ..errors import Refused
+
+
+def by_name(option: str, spec: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The options of each name with their defaults; the first that does not fit its specification is refused."""
+    return {name: _checked(f"{option} of {name}", spec, given) for name, given in values.items()}
+
+
+def _checked(target: str, spec: Mapping[str, Any], given: Any) -> dict[str, Any]:
+    if not isinstance(given, dict):
+        raise Refused(target, "read it", f"{given!r} is not a dictionary", "correct it")
+    result = ArgumentSpecValidator(spec).validate(given)
+    if result.error_messages:
+        raise Refused(target, "read it", "; ".join(result.error_messages), "correct it")
+    return dict(result.validated_parameters)

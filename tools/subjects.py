@@ -1,0 +1,156 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Writes all that follows from the parts of a host's profile: ``python tools/subjects.py``.
+
+These are the registry of parts, the documentation of the profile and of esxi_info's groups, the table of what a
+rollback restores, and the tables of privileges.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+SUBJECTS = ROOT / "plugins" / "module_utils" / "esxi"
+REGISTRY = SUBJECTS / "registry.py"
+FRAGMENT = ROOT / "plugins" / "doc_fragments" / "subjects.py"
+ROLLBACK = ROOT / "roles" / "rollback" / "README.md"
+PRIVILEGES = ROOT / "docs" / "privileges.md"
+BEGIN, END = "<!-- written by tools/subjects.py -->\n", "<!-- end -->\n"
+# The keys of a documented option that the profile takes over; its description is taken over too.
+DOCUMENTED = ("type", "elements", "choices", "default", "required")
+
+
+def registry() -> str:
+    """The registry with every file beside it that has a PART, in the order of the alphabet."""
+    names = sorted(path.stem for path in SUBJECTS.glob("*.py") if _has_part(path))
+    text = REGISTRY.read_text()
+    imported = re.sub(r"^from \. import .*$", f"from . import {', '.join(names)}", text, flags=re.MULTILINE)
+    listed = "".join(f"        {name}.PART,\n" for name in names)
+    return re.sub(r"(?<=    \(\n)(        \w+\.PART,\n)*(?=    \)\n)", listed, imported)
+
+
+def _has_part(path: Path) -> bool:
+    nodes = ast.parse(path.read_text()).body
+    targets = [target for node in nodes if isinstance(node, ast.Assign) for target in node.targets]
+    return any(isinstance(target, ast.Name) and target.id == "PART" for target in targets)
+
+
+def fragment() -> str:
+    """The documentation fragment: the profile, and the groups of esxi_info."""
+    head, _rest = FRAGMENT.read_text().split("class ModuleDocFragment:")
+    blocks = {"DOCUMENTATION": _profile(), "GATHER": _gather()}
+    written = "\n".join(f'    {name} = r"""\n{_options(options)}"""\n' for name, options in blocks.items())
+    return f"{head}class ModuleDocFragment:\n{written}"
+
+
+def _options(options: Mapping[str, Any]) -> str:
+    return yaml.safe_dump({"options": options}, sort_keys=False, width=88, allow_unicode=True)
+
+
+def _profile() -> dict[str, Any]:
+    parts = importlib.import_module("plugins.module_utils.esxi.registry").PARTS
+    return {
+        "profile": {
+            "description": "The settings of every host, by subject. Subjects that are not named are left alone.",
+            "type": "dict",
+            "default": {},
+            "suboptions": {part.key: _part(part) for part in parts},
+        },
+        "host_profiles": {
+            "description": "Hosts with other settings, each with a profile of its own in place of O(profile).",
+            "type": "dict",
+            "default": {},
+        },
+    }
+
+
+def _part(part: Any) -> dict[str, Any]:
+    module = importlib.import_module(f"plugins.modules.{part.module}")
+    document = yaml.safe_load(module.DOCUMENTATION)
+    place = f"profile.{part.key}" + ("[]" if part.spec["type"] == "list" else "")
+    options = {name: _option(place, document["options"], name) for name in part.spec.get("options", ())}
+    says = f"{document['short_description']}. See M(dml.vsphere.{part.module})."
+    kept = {key: part.spec[key] for key in DOCUMENTED if key in part.spec}
+    if options:
+        return {"description": says, **kept, "suboptions": options}
+    (only,) = document["options"].values()
+    return {"description": [says, *_listed(only["description"])], **kept}
+
+
+def _option(place: str, options: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """One option of a module as an option of the profile: references to its neighbours lead into the profile."""
+    names = "|".join(options)
+    told = [re.sub(rf"\bO\((?={names})", f"O({place}.", text) for text in _listed(options[name]["description"])]
+    return {"description": told, **{key: options[name][key] for key in DOCUMENTED if key in options[name]}}
+
+
+def _listed(text: Any) -> list[str]:
+    return [text] if isinstance(text, str) else list(text)
+
+
+def _gather() -> dict[str, Any]:
+    info = importlib.import_module("plugins.module_utils.esxi.info")
+    said = ["What to read. V(all) is everything. Connection, version and boot time are always read."]
+    said += [f"V({name}) is {group.shows}." for name, group in info.GROUPS.items()]
+    said += ["V(management) is cluster, image, configuration profile and host profile."]
+    spec = info.OPTIONS["gather"]
+    return {"gather": {"description": said, **{key: spec[key] for key in DOCUMENTED if key in spec}}}
+
+
+def rollback() -> str:
+    """The README of the rollback with its table."""
+    parts = importlib.import_module("plugins.module_utils.esxi.registry").PARTS
+    rows = ["| The change named | Restored is |", "|---|---|", *(f"| `{one.key}` | {one.restores} |" for one in parts)]
+    return _between(ROLLBACK.read_text(), "\n".join(rows))
+
+
+def privileges() -> str:
+    """The page on privileges with both tables: by privilege, and by module with the calls that are why."""
+    table = importlib.import_module("plugins.module_utils.esxi.privileges").TABLE
+    known = table.rows()
+    lines = ["| Privilege | On | Modules | Source |", "|---|---|---|---|"]
+    for privilege, on in sorted({row[:2] for row in known}):
+        mine = [row for row in known if row[:2] == (privilege, on)]
+        names = ", ".join(f"`{one}`" for one in sorted({row[2] for row in mine}))
+        lines.append(f"| `{privilege}` | {on} | {names} | {', '.join(sorted({row[4] for row in mine}))} |")
+    lines += ["", "| Module | Call | Privilege | On |", "|---|---|---|---|"]
+    for module in sorted(table.modules()):
+        if not table.calls_of(module):
+            lines.append(f"| `{module}` | reads only | none beyond those of every role | |")
+        for call in table.calls_of(module):
+            needs = table.needs_of(call, module)
+            lines.append(
+                f"| `{module}` | `{call}` | {', '.join(f'`{one.privilege}`' for one in needs)} "
+                f"| {', '.join(dict.fromkeys(one.on for one in needs))} |"
+            )
+    return _between(PRIVILEGES.read_text(), "\n".join(lines))
+
+
+def _between(text: str, table: str) -> str:
+    """The document with this table between its marks."""
+    head, rest = text.split(BEGIN)
+    return f"{head}{BEGIN}\n{table}\n\n{END}{rest.split(END)[1]}"
+
+
+# The registry is the first: the others follow from it.
+WRITTEN: dict[Path, Callable[[], str]] = {
+    REGISTRY: registry,
+    FRAGMENT: fragment,
+    ROLLBACK: rollback,
+    PRIVILEGES: privileges,
+}
+
+if __name__ == "__main__":
+    for file, made in WRITTEN.items():
+        file.write_text(made())
