@@ -26,6 +26,7 @@ WORDS = {
     "vmotion": "one move: checked, made, observed",
     "guest": "the training job on its launcher",
     "watch": "step records collected from all nodes",
+    "reports": "results read, files of a report written",
     "pages": "reports as HTML, SVG, Markdown, JUnit",
     "logic": "pure functions on plain data",
     "logic/continuity": "the verdict on a job under vMotion",
@@ -53,7 +54,7 @@ FLOORS = {
         *("modules", "action", "plugin_utils", "inventory", "filter", "lookup", "doc_fragments"),
     ),
     "The life of a call": ("runner", "single", "progress"),
-    "Subjects: read, plan, apply": ("vmotion", "cluster", "fabric", "vm", "esxi", "capacity", "guest", "watch"),
+    "Subjects: read, plan, apply": ("vmotion", "cluster", "fabric", "vm", "esxi", "capacity", "guest", "watch", "reports"),
     "What talks to vCenter, what draws": ("vsphere", "pages"),
     "Logic: no input, no output, no Ansible": (
         *("logic", "logic/continuity", "logic/migration", "logic/moves", "logic/placement", "logic/hosts"),

@@ -13,7 +13,6 @@ from ansible_collections.dml.vsphere.plugins.module_utils.logic.training import 
 from ansible_collections.dml.vsphere.plugins.module_utils.logic.training import scaling, sweep
 from ansible_collections.dml.vsphere.plugins.module_utils.logic.transport import counters, proof
 from ansible_collections.dml.vsphere.plugins.module_utils.logic.transport import settings as transport
-from ansible_collections.dml.vsphere.plugins.module_utils.pages import training, training_screen
 
 
 def transport_settings(nodes: list[dict[str, Any]], name: str, nccl: str | None = None, **more: Any) -> dict[str, Any]:
@@ -36,16 +35,6 @@ def scaling_table(runs: list[dict[str, Any]], images_per_epoch: int | None = Non
         return list(scaling.table(runs, images_per_epoch))
     except scaling.ScalingError as error:
         raise AnsibleFilterError(str(error)) from error
-
-
-def report_of(
-    results: list[dict[str, Any]],
-    published: list[dict[str, Any]] | None = None,
-    images_per_epoch: int = 0,
-    title: str = "Distributed training",
-) -> dict[str, Any]:
-    """All that a report says."""
-    return dict(training.report(results, published or [], images_per_epoch or None, title))
 
 
 def training_total(output: str) -> float | None:
@@ -86,9 +75,4 @@ class FilterModule:
             "sweep_runs": sweep_runs,
             "sweep_left": sweep_left,
             "scaling_table": scaling_table,
-            "training_report": report_of,
-            "training_report_lines": training_screen.lines,
-            "training_report_page": training.page,
-            "training_report_markdown": training.markdown,
-            "training_report_csv": training.comma_separated,
         }

@@ -49,8 +49,7 @@ notes:
     as a whole counts where the host has one GPU. RV(usage.period) names instances that mean no GPU for certain.
 seealso:
   - module: dml.vsphere.esxi_info
-  - plugin: dml.vsphere.usage_report
-    plugin_type: filter
+  - module: dml.vsphere.gpu_usage_report
 author:
   - The dml.vsphere contributors (@dml-vsphere)
 """

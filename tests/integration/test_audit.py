@@ -231,9 +231,12 @@ def test_the_playbook_shows_and_keeps_a_report_that_is_true(
         "audit_group_by": "attribute",
         "audit_attribute": "tenant",
     }
-    desired = ["-i", str(inventory), "-e", json.dumps(options), "--check"]
+    desired = ["-i", str(inventory), "-e", json.dumps(options)]
+    planned = ansible_for(place).playbook(ROOT / "playbooks" / "audit.yml", *desired, "--check")
+    assert planned.rc == 0 and f"esx02.lab {T4}" in planned.out, planned.out
+    assert not kept.exists()
     done = ansible_for(place).playbook(ROOT / "playbooks" / "audit.yml", *desired)
-    assert done.rc == 0 and "changed=0" in done.out, done.out
+    assert done.rc == 0 and f"{kept}/gpu.html" in done.out, done.out
     assert place.writes() == []
     report = json.loads((kept / "gpu.json").read_text())
     _matches(report, truth(place))

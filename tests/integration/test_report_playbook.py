@@ -17,8 +17,9 @@ from tests.page import Page
 from tests.unit.plugins.module_utils.logic.continuity.runs import facts, move, records
 
 
-def test_a_report_is_written_from_results(tmp_path: Path) -> None:
-    results = tmp_path / "runs"
+def given(folder: Path) -> dict[str, str]:
+    """The results of two runs and the timeline of one test, as options of the role."""
+    results, tests = folder / "runs", folder / "tests"
     results.mkdir()
     for nodes, rate in ((1, 100.0), (2, 150.0)):
         proof = {"ok": True, "transport": "tcp", "why": "it was tcp"}
@@ -27,19 +28,31 @@ def test_a_report_is_written_from_results(tmp_path: Path) -> None:
     moves = [move(40, 60), move(90, 110, rank=2)]
     judged = verdict.verdict(records(200), moves, {}, ended="running", facts=facts(moves))
     told = {"name": "vmotion_test gpu", **timeline.timeline(records(200), moves, judged, {"w0": "esx0"})}
-    (tmp_path / "tests" / "gpu-1").mkdir(parents=True)
-    (tmp_path / "tests" / "gpu-1" / "timeline.json").write_text(json.dumps(told))
-    options = {"report_results": str(results), "report_dir": str(tmp_path / "report")}
-    options["report_vmotion_tests"] = str(tmp_path / "tests")
-    command = [str(BIN / "ansible-playbook"), "playbooks/report.yml", "-e", json.dumps(options)]
-    environment = {**os.environ, **Ansible({}, tmp_path).environment}
+    (tests / "gpu-1").mkdir(parents=True)
+    (tests / "gpu-1" / "timeline.json").write_text(json.dumps(told))
+    report = {"report_results": str(results), "report_dir": str(folder / "report")}
+    return {**report, "report_vmotion_tests": str(tests)}
+
+
+def run(folder: Path, options: dict[str, str], *more: str) -> str:
+    """The output of the playbook."""
+    command = [str(BIN / "ansible-playbook"), "playbooks/report.yml", "-e", json.dumps(options), *more]
+    environment = {**os.environ, **Ansible({}, folder).environment}
     ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    page = Page((tmp_path / "report" / "training.html").read_text())
+    return ran.stdout
+
+
+def test_a_report_is_written_from_results(tmp_path: Path) -> None:
+    options, report = given(tmp_path), tmp_path / "report"
+    assert "changed=1" in run(tmp_path, options, "--check") and not report.exists()
+    assert "changed=1" in run(tmp_path, options)
+    assert "changed=0" in run(tmp_path, options)
+    page = Page((report / "training.html").read_text())
     assert page.external == []
     assert page.tables[0][1][:6] == ["2", "2", "tcp", "150.0", "0.0", "1.50"]
-    assert "Under vMotion: vmotion_test gpu" in (tmp_path / "report" / "training.html").read_text()
-    assert "| 2 | w2 | esx1 | esx5 | 20.0 |" in (tmp_path / "report" / "training.md").read_text()
-    assert "Nothing was measured by rdma." in (tmp_path / "report" / "training.md").read_text()
-    assert "measured,2,2,tcp,150.0" in (tmp_path / "report" / "training.csv").read_text()
-    assert json.loads((tmp_path / "report" / "training.json").read_text())["rows"][1]["speedup"] == 1.5
+    assert "Under vMotion: vmotion_test gpu" in (report / "training.html").read_text()
+    assert "| 2 | w2 | esx1 | esx5 | 20.0 |" in (report / "training.md").read_text()
+    assert "Nothing was measured by rdma." in (report / "training.md").read_text()
+    assert "measured,2,2,tcp,150.0" in (report / "training.csv").read_text()
+    assert json.loads((report / "training.json").read_text())["rows"][1]["speedup"] == 1.5

@@ -48,8 +48,8 @@ def variables_of(role: Path) -> set[str]:
 
 
 def strangers(role: str, names: set[str]) -> list[str]:
-    """The names that do not begin with the role's."""
-    return sorted(name for name in names if not name.startswith((f"{role}_", f"__{role}_")))
+    """The names that begin neither with the role's nor with Ansible's own."""
+    return sorted(name for name in names if not name.startswith((f"{role}_", f"__{role}_", "ansible_")))
 
 
 @pytest.fixture(params=ROLES, ids=lambda role: role.name)

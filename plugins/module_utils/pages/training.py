@@ -190,11 +190,11 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
 
 
 def _run_cells(run: Mapping[str, Any]) -> list[str]:
-    proof, loss = run.get("proof", {}), run.get("loss")
-    told = [run["name"], run["nodes"], run["gpus"], run["transport"], proof.get("transport", "-")]
+    proof, rate, loss = run.get("proof", {}), run["images_per_sec"], run.get("loss")
+    cells = [run["name"], run["nodes"], run["gpus"], run["transport"], proof.get("transport", "-")]
     return [
-        *map(str, told),
-        f"{float(run['images_per_sec']):.1f}",
+        *map(str, cells),
+        "-" if rate is None else f"{float(rate):.1f}",
         str(run.get("steps", "-")),
         "-" if loss is None else f"{float(loss):.4g}",
     ]

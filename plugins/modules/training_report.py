@@ -1,0 +1,181 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Module: the report on training runs."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: training_report
+short_description: Write the report on training runs
+version_added: 1.0.0
+description:
+  - Reads the results of training runs, as the role P(dml.vsphere.training#role) keeps them, and writes the report on
+    them as C(training.html), C(training.md), C(training.csv) and C(training.json).
+  - The report has the scaling table, published figures beside it, each run with the proof of its transport, its
+    throughput and loss over the steps, the software of the nodes, the timelines of vMotion tests, and a list of what
+    was not measured.
+  - A run whose transport was not proven does not count in the scaling table, unless it ran on one node.
+  - The same results give the same files, so that a second run changes nothing.
+options:
+  results:
+    description: The folder with the results of runs. A folder that does not exist holds no results.
+    type: path
+    required: true
+  runs:
+    description: The names of the runs in the report; V(*) stands for any text.
+    type: str
+    default: "*"
+  folder:
+    description: The folder for the report. It is made where it does not exist.
+    type: path
+    required: true
+  vmotion_tests:
+    description: The folder of vMotion tests; the report shows each C(timeline.json) under it.
+    type: path
+  published:
+    description: Published results, which the report shows beside the measured ones.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      name:
+        description: The name of the publication.
+        type: str
+        required: true
+      source:
+        description: Where the figures were published, and what was measured there.
+        type: str
+        required: true
+      runs:
+        description: The figures, each with C(nodes), C(gpus), C(transport) and C(images_per_sec).
+        type: list
+        elements: dict
+        required: true
+  images_per_epoch:
+    description: The number of images of an epoch, to show the seconds of an epoch; V(0) leaves that column empty.
+    type: int
+    default: 0
+  title:
+    description: The title of the report.
+    type: str
+    default: Distributed training
+extends_documentation_fragment:
+  - dml.vsphere.attributes
+seealso:
+  - plugin: dml.vsphere.scaling_table
+    plugin_type: filter
+author:
+  - The dml.vsphere contributors (@dml-vsphere)
+"""
+
+EXAMPLES = r"""
+- name: Write the report on the runs of one scaling measurement
+  dml.vsphere.training_report:
+    results: "{{ playbook_dir }}/reports/runs"
+    runs: scaling-*
+    folder: "{{ playbook_dir }}/reports"
+    images_per_epoch: 1281167
+  delegate_to: localhost
+  register: report
+
+- name: Show the scaling table
+  ansible.builtin.debug:
+    msg: "{{ report.lines }}"
+"""
+
+RETURN = r"""
+lines:
+  description:
+    - The scaling table as lines for a terminal, with the published figures beside it, and what was not measured.
+  returned: success
+  type: list
+  elements: str
+rows:
+  description:
+    - The scaling table, unrounded, with C(nodes), C(gpus), C(transport), C(images_per_sec), C(spread), C(speedup),
+      C(efficiency), C(ratio_to_tcp) and C(seconds_per_epoch).
+  returned: success
+  type: list
+  elements: dict
+not_measured:
+  description: What the results do not tell, in sentences.
+  returned: success
+  type: list
+  elements: str
+files:
+  description: The paths of the files.
+  returned: success
+  type: list
+  elements: str
+state:
+  description: The checksum and mode of each file, and the mode of the folder; in check mode those that they would get.
+  returned: success
+  type: dict
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils import runner, single
+from ..module_utils.errors import Refused
+from ..module_utils.logic.training.scaling import ScalingError
+from ..module_utils.pages import training, training_screen
+from ..module_utils.reports import results
+from ..module_utils.reports.files import PUBLIC, Files
+
+PUBLISHED = {
+    "name": {"type": "str", "required": True},
+    "source": {"type": "str", "required": True},
+    "runs": {"type": "list", "elements": "dict", "required": True},
+}
+ARGUMENTS = {
+    "results": {"type": "path", "required": True},
+    "runs": {"type": "str", "default": "*"},
+    "folder": {"type": "path", "required": True},
+    "vmotion_tests": {"type": "path"},
+    "published": {"type": "list", "elements": "dict", "default": [], "options": PUBLISHED},
+    "images_per_epoch": {"type": "int", "default": 0},
+    "title": {"type": "str", "default": "Distributed training"},
+}
+
+
+def report_of(params: dict[str, Any]) -> dict[str, Any]:
+    """The content of the report."""
+    runs = results.runs(Path(params["results"]), params["runs"])
+    try:
+        report = training.report(runs, params["published"], params["images_per_epoch"] or None, params["title"])
+    except ScalingError as error:
+        raise Refused("published", "make a table of the published runs", str(error), "correct these runs") from error
+    tests = results.timelines(Path(params["vmotion_tests"])) if params["vmotion_tests"] else []
+    return {**report, "vmotion_tests": tests} if tests else report
+
+
+def texts_of(report: dict[str, Any]) -> dict[str, str]:
+    """The text of each file by its name."""
+    return {
+        "training.html": training.page(report),
+        "training.md": training.markdown(report),
+        "training.csv": training.comma_separated(report),
+        "training.json": json.dumps(report, indent=4, sort_keys=True) + "\n",
+    }
+
+
+def body(module: AnsibleModule) -> dict[str, Any]:
+    report = report_of(module.params)
+    files = Files(Path(module.params["folder"]), texts_of(report), PUBLIC)
+    shown = {"lines": training_screen.lines(report), "rows": report["rows"], "not_measured": report["not_measured"]}
+    return {**single.converge(module, files), **shown, "files": files.paths}
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    runner.run(module, lambda: body(module))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The module training_report, on results as role training keeps them."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plugins.modules import training_report
+
+from .test_continuity_verdict import call
+
+
+@pytest.fixture
+def given(tmp_path: Path) -> dict[str, Any]:
+    results = tmp_path / "runs"
+    results.mkdir()
+    for nodes, rate in ((1, 100.0), (2, 150.0)):
+        proof = {"ok": True, "transport": "tcp", "why": "NCCL's log says NET/Socket"}
+        run = {"name": f"tcp-{nodes}", "nodes": nodes, "gpus": nodes, "transport": "tcp", "images_per_sec": rate}
+        (results / f"tcp-{nodes}.json").write_text(json.dumps({**run, "proof": proof}))
+    figure = {"nodes": 1, "gpus": 1, "transport": "tcp", "images_per_sec": 50.0}
+    published = {"name": "Elsewhere", "source": "A paper", "runs": [figure]}
+    return {"results": str(results), "folder": str(tmp_path / "report"), "published": [published]}
+
+
+def files(folder: str) -> dict[str, str]:
+    return {path.name: path.read_text() for path in Path(folder).iterdir()}
+
+
+def test_four_files_are_written_once(given: dict[str, Any]) -> None:
+    first = call(training_report, **given, title="Runs of the week", images_per_epoch=300)
+    assert first["changed"] and set(first["files"]) == {
+        f"{given['folder']}/training.{kind}" for kind in ("html", "md", "csv", "json")
+    }
+    assert [row["speedup"] for row in first["rows"]] == [1.0, 1.5]
+    assert "Nothing was measured by rdma." in first["not_measured"]
+    assert any("Elsewhere" in line for line in first["lines"])
+    written = files(given["folder"])
+    assert "Runs of the week" in written["training.html"] and "2 s" in written["training.md"]
+    assert json.loads(written["training.json"])["rows"] == first["rows"]
+    assert not call(training_report, **given, title="Runs of the week", images_per_epoch=300)["changed"]
+    assert call(training_report, **given, title="Another")["changed"]
+
+
+def test_check_mode_writes_nothing(given: dict[str, Any]) -> None:
+    told = call(training_report, **given, _ansible_check_mode=True)
+    assert told["changed"] and told["rows"] and not Path(given["folder"]).exists()
+
+
+def test_a_run_that_has_no_rate_is_shown_without_one(given: dict[str, Any]) -> None:
+    run = {"name": "tcp-3", "nodes": 3, "gpus": 3, "transport": "tcp", "images_per_sec": None}
+    (Path(given["results"]) / "tcp-3.json").write_text(json.dumps(run))
+    told = call(training_report, **given)
+    assert "| tcp-3 | 3 | 3 | tcp | - | - | - | - |" in files(given["folder"])["training.md"], told
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"published": [{"name": "x", "source": "y", "runs": [{"nodes": 1}]}]}, "published runs: .* lacks 'gpus'"),
+        ({"vmotion_tests": "HERE"}, "timeline.json: could not read the timeline of a vMotion test"),
+    ],
+)
+def test_odd_input_is_refused_before_anything_is_written(
+    given: dict[str, Any], more: dict[str, Any], words: str
+) -> None:
+    (Path(given["results"]) / "timeline.json").write_text(json.dumps({"torn": 1})[:-3])
+    place = {key: given["results"] if value == "HERE" else value for key, value in more.items()}
+    told = call(training_report, **{**given, "runs": "tcp-*", **place})
+    assert told["failed"] and not Path(given["folder"]).exists()
+    assert re.search(words, told["msg"]), told["msg"]
