@@ -141,6 +141,7 @@ from ..module_utils import progress, runner, single
 from ..module_utils.cluster.lock import holder
 from ..module_utils.logic import findings
 from ..module_utils.logic.training.live_pace import LivePace
+from ..module_utils.vm.site import Site
 from ..module_utils.vmotion import checks, move
 from ..module_utils.vsphere import session
 from ..module_utils.watch.growing import Growing
@@ -178,7 +179,7 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     chosen = (params["worker"], params["target"], params["timeout"], tuple(params["accept"]), budget)
     with holder.at_work(), session.session(params) as opened, Growing(Path(params["records"] or ""), LAST) as growing:
         tell = beside(told, growing) if params["records"] else told.tell
-        subject = move.Move(opened, params["cluster"], move.Desired(*chosen, tell))
+        subject = move.Move(Site(opened, params["cluster"]), move.Desired(*chosen, tell))
         result = single.converge(module, subject)
     found = {"findings": findings.as_dicts(subject.found)} if subject.found else {}
     return {**result, **found, **({"move": subject.record} if subject.record else {})}

@@ -22,7 +22,6 @@ from ..vm.site import Site
 from ..vsphere import properties
 from ..vsphere.faults import translating_faults, words
 from ..vsphere.sdk import vim
-from ..vsphere.session import Session
 from . import checks, clock, seen
 
 ENDED = ("success", "error")
@@ -49,9 +48,8 @@ class Move:
 
     name = "host"
 
-    def __init__(self, session: Session, cluster: str, desired: Desired) -> None:
-        self.session, self.desired, self.target = session, desired, desired.worker
-        self.site = Site(session, cluster)
+    def __init__(self, site: Site, desired: Desired) -> None:
+        self.site, self.session, self.desired, self.target = site, site.session, desired, desired.worker
         self.found: list[Finding] = []
         self.record: dict[str, Any] | None = None
         self.tasks: list[RecentTask] = []
