@@ -1,136 +1,160 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Good plans for many workers of odd sizes or with odd rules: one after another, others making way where they must."""
+"""Plans in which every worker moves at least once: worker by worker, others are displaced where there is no room."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
+from typing import Tuple
 
 from .problem import Problem, Step
 
+# How many workers may be displaced in a row for one: few are tried first.
 _DEPTHS = (1, 2, 4, 8, 16, 32, 64)
+_Rank = Tuple[int, ...]
 
 
-def displacing(problem: Problem, begin: Iterable[Step] = ()) -> list[Step] | None:
-    """A plan that need not be the shortest, after those first steps that can be made; None where none is found."""
-    board = _Board(problem)
-    for step in begin:
-        if board.is_possible(step):
-            board.move(step.worker, step.target)
-    while board.waiting:
-        made = len(board.steps)
-        if not _move_one(board):
-            return None
-        if problem.return_home:
-            for step in reversed(board.steps[made:]):
-                board.move(step.worker, step.source)
-    return board.steps
+def one_way(problem: Problem) -> list[Step] | None:
+    """The shorter of two plans that begin with different workers; None where neither is found."""
+    plans: list[list[Step]] = []
+    for board in (_ScarceFirst(problem), _FullestFirst(problem)):
+        if board.move_all():
+            plans.append(board.steps)
+        if len(board.steps) == len(problem.workers):
+            break
+    return min(plans, key=len, default=None)
 
 
-def _move_one(board: _Board) -> bool:
-    """Move whoever can move at once, else the first for whom few others have to make way."""
-    worker = board.next_direct()
-    if worker is not None:
-        return board.relocate(worker, 0, set())
-    waiting = board.waiting_largest_first()
-    return any(board.relocate(worker, depth, set()) for depth in _DEPTHS for worker in waiting)
+def round_trips(problem: Problem) -> list[Step] | None:
+    """A plan in which each worker is back, and all that it displaced, before the next one moves; None if not found."""
+    board = _ScarceFirst(problem)
+    return board.steps if board.move_all(and_back=True) else None
 
 
 class _Board:
-    """Where everyone is by now, and how it came to be."""
+    """The place of each worker, the free room of each host, and the steps made so far."""
 
     def __init__(self, problem: Problem) -> None:
-        self._problem = problem
-        self._free = problem.free_at_start()
-        self._open = {host for host, free in enumerate(self._free) if free > 0}
-        self._at = list(problem.start)
-        self._moves = [0] * len(problem.start)
-        self._wanted = [0] * len(problem.room)
-        for targets in problem.targets:
-            for host in targets:
-                self._wanted[host] += 1
-        self.waiting = set(problem.workers)
+        self.problem = problem
+        self.at = list(problem.start)
+        self.free = problem.free_at_start()
+        self.wanted = [0] * len(problem.room)  # the waiting workers that may go to a host
+        self.leaving = [0] * len(problem.room)  # the waiting workers on a host
         self.steps: list[Step] = []
+        self._open = {host for host, free in enumerate(self.free) if free > 0}
+        self._guests: list[set[int]] = [set() for _host in problem.room]
+        self._moves = [0] * len(problem.start)
+        self._waiting: dict[int, set[int]] = {need: set() for need in sorted(set(problem.need), reverse=True)}
+        for worker in problem.workers:
+            self._guests[problem.start[worker]].add(worker)
+            self._set_waiting(worker, True)
 
-    def is_possible(self, step: Step) -> bool:
-        """The worker is where the step begins, and has room where it ends."""
-        return self._at[step.worker] == step.source and self._free[step.target] >= self._problem.need[step.worker]
+    def urgency(self, worker: int) -> _Rank:
+        """The rank of a waiting worker among those of its size: the lowest moves first."""
+        raise NotImplementedError
 
-    def move(self, worker: int, target: int) -> None:
-        """Make one step."""
-        source, need = self._at[worker], self._problem.need[worker]
-        self.steps.append(Step(worker, source, target))
-        self._at[worker] = target
-        self._set_free(source, self._free[source] + need)
-        self._set_free(target, self._free[target] - need)
-        self._count_move(worker, 1)
+    def fitness(self, host: int) -> _Rank:
+        """The rank of a host with room: the lowest is taken."""
+        raise NotImplementedError
 
-    def next_direct(self) -> int | None:
-        """Of the workers that wait and can move at once a large one, that leaves room where few others could go.
+    def move_all(self, and_back: bool = False) -> bool:
+        """Whether every worker moved: those that find room at once first, else one that displaces few others."""
+        while any(self._waiting.values()):
+            begin = len(self.steps)
+            direct = next(self._with_room(), None)
+            waiting = [w for workers in self._waiting.values() for w in sorted(workers, key=self.urgency)]
+            if direct is not None:
+                self._relocate(direct, 0, set())
+            elif not any(self._relocate(worker, depth, set()) for depth in _DEPTHS for worker in waiting):
+                return False
+            for step in reversed(self.steps[begin:]) if and_back else ():
+                self._move(step.worker, step.source)
+        return True
 
-        Room that many can use will be used anyway: so hosts that are hard to fill are opened while they can be filled.
-        """
-        direct = [worker for worker in self.waiting if self._direct(worker, set())]
-        need, wanted, at = self._problem.need, self._wanted, self._at
-        return min(direct, key=lambda worker: (-need[worker], wanted[at[worker]] or len(need), worker), default=None)
+    def _with_room(self) -> Iterator[int]:
+        """The waiting workers that have room on another host, large ones first."""
+        for need, workers in self._waiting.items():
+            hosts = {host for host in self._open if self.free[host] >= need}
+            for worker in sorted(workers, key=self.urgency) if hosts else ():
+                if self._has_choice(worker, hosts):
+                    yield worker
 
-    def waiting_largest_first(self) -> list[int]:
-        """The workers that wait, those who need most first."""
-        return sorted(self.waiting, key=lambda worker: (-self._problem.need[worker], worker))
+    def _has_choice(self, worker: int, hosts: set[int]) -> bool:
+        targets, at = self.problem.targets[worker], self.at[worker]
+        few, many = sorted((hosts, targets), key=len)
+        return any(host in many and host != at for host in few)
 
-    def relocate(self, worker: int, depth: int, busy: set[int]) -> bool:
-        """Move a worker, having others make way up to a depth; ``busy`` hosts are being emptied or were tried."""
-        direct = self._direct(worker, busy)
+    def _relocate(self, worker: int, depth: int, busy: set[int]) -> bool:
+        """Whether a worker moved; ``busy`` are the hosts that are being emptied or were tried."""
+        hosts = self.problem.targets[worker].difference(busy, [self.at[worker]])
+        need = self.problem.need[worker]
+        direct = [host for host in hosts & self._open if self.free[host] >= need]
         if direct:
-            self.move(worker, min(direct, key=lambda host: (self._free[host], self._wanted[host], host)))
+            self._move(worker, min(direct, key=self.fitness))
             return True
-        for host in self._by_ease(worker, busy) if depth else ():
-            if host not in busy and self._make_way(host, worker, depth, busy):
-                self.move(worker, host)
+        for host in sorted(hosts, key=lambda host: (-self.free[host], host)) if depth else ():
+            if host not in busy and self._make_way(host, need, depth, busy):
+                self._move(worker, host)
                 return True
         return False
 
-    def _direct(self, worker: int, busy: set[int]) -> list[int]:
-        need, at = self._problem.need[worker], self._at[worker]
-        return [
-            host
-            for host in self._open & self._problem.targets[worker]
-            if self._free[host] >= need and host != at and host not in busy
-        ]
-
-    def _by_ease(self, worker: int, busy: set[int]) -> list[int]:
-        hosts = self._problem.targets[worker] - busy - {self._at[worker]}
-        return sorted(hosts, key=lambda host: (-self._free[host], host))
-
-    def _make_way(self, host: int, newcomer: int, depth: int, busy: set[int]) -> bool:
-        """Free a host for a newcomer, who stays where it is meanwhile; leaves all as it was if that fails."""
+    def _make_way(self, host: int, need: int, depth: int, busy: set[int]) -> bool:
+        """Whether a host has room after its guests moved on; where it has none all is as before."""
         busy.add(host)
         begin = len(self.steps)
-        need = self._problem.need[newcomer]
-        guests = [guest for guest in self._problem.workers if self._at[guest] == host]
-        for guest in sorted(guests, key=lambda guest: (self._moves[guest], -self._problem.need[guest])):
-            if self._free[host] >= need:
+        guests = sorted(self._guests[host], key=lambda guest: (self._moves[guest], -self.problem.need[guest], guest))
+        for guest in guests:
+            if self.free[host] >= need:
                 break
-            self.relocate(guest, depth - 1, busy)
-        if self._free[host] >= need:
+            self._relocate(guest, depth - 1, busy)
+        if self.free[host] >= need:
             return True
-        self._take_back(begin)
+        for step in reversed(self.steps[begin:]):
+            self._put(step.worker, step.source, -1)
+        del self.steps[begin:]
         return False
 
-    def _take_back(self, begin: int) -> None:
-        for step in reversed(self.steps[begin:]):
-            self.move(step.worker, step.source)
-            self._count_move(step.worker, -2)
-        del self.steps[begin:]
+    def _move(self, worker: int, target: int) -> None:
+        self.steps.append(Step(worker, self.at[worker], target))
+        self._put(worker, target, 1)
 
-    def _set_free(self, host: int, free: int) -> None:
-        self._free[host] = free
-        (self._open.add if free > 0 else self._open.discard)(host)
+    def _put(self, worker: int, target: int, moves: int) -> None:
+        source, need = self.at[worker], self.problem.need[worker]
+        self.at[worker] = target
+        self._guests[source].remove(worker)
+        self._guests[target].add(worker)
+        for host, more in ((source, need), (target, -need)):
+            self.free[host] += more
+            (self._open.add if self.free[host] > 0 else self._open.discard)(host)
+        waited = self._moves[worker] == 0
+        self._moves[worker] += moves
+        if waited != (self._moves[worker] == 0):
+            self._set_waiting(worker, not waited)
 
-    def _count_move(self, worker: int, count: int) -> None:
-        self._moves[worker] += count
-        is_waiting = self._moves[worker] == 0
-        if is_waiting != (worker in self.waiting):
-            (self.waiting.add if is_waiting else self.waiting.remove)(worker)
-            for host in self._problem.targets[worker]:
-                self._wanted[host] += 1 if is_waiting else -1
+    def _set_waiting(self, worker: int, waits: bool) -> None:
+        group = self._waiting[self.problem.need[worker]]
+        (group.add if waits else group.remove)(worker)
+        more = 1 if waits else -1
+        self.leaving[self.problem.start[worker]] += more
+        for host in self.problem.targets[worker]:
+            self.wanted[host] += more
+
+
+class _ScarceFirst(_Board):
+    """Workers leave hosts first that few others may go to: room that many may use is used anyway."""
+
+    def urgency(self, worker: int) -> _Rank:
+        return self.wanted[self.at[worker]] or len(self.at), -worker
+
+    def fitness(self, host: int) -> _Rank:
+        return self.free[host], self.wanted[host], host
+
+
+class _FullestFirst(_Board):
+    """Workers leave the hosts first that most have still to leave, and go where most are: they cannot stay there."""
+
+    def urgency(self, worker: int) -> _Rank:
+        return -self.leaving[self.at[worker]], -worker
+
+    def fitness(self, host: int) -> _Rank:
+        return -self.leaving[host], self.free[host], host

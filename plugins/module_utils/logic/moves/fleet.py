@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Workers and hosts by name: what may be asked of a rolling move, and words for what cannot be done."""
+"""Workers and hosts by name: a rolling move as it is asked for, and the sentences that refuse it."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Shortage(NamedTuple):
 
 
 class PlacementError(ValueError):
-    """A placement that cannot be meant: unknown names, impossible numbers."""
+    """A placement with unknown names or impossible numbers."""
 
 
 class Infeasible(ValueError):
-    """No order of moves does what is asked; ``workers`` cannot move, ``shortages`` tells what is short where."""
+    """No order of moves does what is asked: ``workers`` cannot move for the ``shortages`` on these hosts."""
 
     def __init__(self, message: str, workers: Iterable[str] = (), shortages: Iterable[Shortage] = ()) -> None:
         super().__init__(message)
@@ -56,7 +56,7 @@ class Fleet:
         return guests
 
     def check(self) -> None:
-        """Refuse numbers that are none, hosts that are unknown and hosts that hold more than they can."""
+        """Refuse numbers that are none, unknown hosts, and hosts whose workers take more slots than they have."""
         for what, numbers, least in (("slots", self.slots, 0), ("demand", self.demand, 1)):
             for name, number in numbers.items():
                 if isinstance(number, bool) or not isinstance(number, int) or number < least:
@@ -83,7 +83,7 @@ class Fleet:
             )
 
     def problem(self) -> Problem:
-        """The same in numbers: hosts in the order of ``slots``, workers in the order of ``chosen``."""
+        """The fleet in numbers: hosts in the order of ``slots``, workers in the order of ``chosen``."""
         room = self._room()
         need = [1 if self.one_per_host else self.demand[worker] for worker in self.chosen]
         if need and min(need) == max(need):
@@ -105,7 +105,7 @@ class Fleet:
         )
 
     def _room(self) -> dict[str, int]:
-        """What the chosen workers may use of each host: workers, with one per host, else slots."""
+        """The room on each host for the chosen workers: in workers with one per host, else in slots."""
         chosen = set(self.chosen)
         room = {host: 1 if self.one_per_host else number for host, number in self.slots.items()}
         for worker, host in self.at.items():
@@ -114,7 +114,7 @@ class Fleet:
         return room
 
     def infeasible(self, stuck: list[str], is_together: bool, is_proven: bool) -> Infeasible:
-        """Say who cannot move, what is short where, and what to do."""
+        """A refusal that names the workers that cannot move, the shortages, and the remedy."""
         guests = self.guests()
         homeless = [worker for worker in stuck if self.return_home and not self._may_return(worker, guests)]
         if homeless:
@@ -166,7 +166,7 @@ class Fleet:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Some names for a sentence, the number of the others where they are many."""
+    """Names for a sentence: the first ones, and the number of the others where they are many."""
     shown = list(names)
     if len(shown) > MOST_NAMES_SHOWN + 1:
         shown = [*shown[:MOST_NAMES_SHOWN], f"{len(shown) - MOST_NAMES_SHOWN} more"]

@@ -1,21 +1,22 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Rolling moves: in which order every worker can move to another host when GPU slots are scarce.
+"""Rolling moves: the order in which every worker can move to another host when GPU slots are scarce.
 
-A plan is the shortest there is: by construction for workers of one size that go home again or may go everywhere, by
-search for a few workers of any kind. Only for many workers of odd sizes or with odd rules may it be longer.
+A plan is the shortest there is for up to 24 workers, and for any number of one size that go home again or may all go
+to the same hosts. For more workers of mixed sizes, or with hosts of their own, it may be longer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
-from .displacing import displacing
+from .displacing import one_way, round_trips
 from .fleet import Fleet, Infeasible, PlacementError, Shortage, listed
-from .problem import Problem, Step, Stuck, independent_parts, reachable
-from .search import shortest
-from .single import assignment, fill_and_return, one_move_each, trips
+from .problem import Problem, Step, Stuck, independent_parts
+from .search import found, shortest
+from .trips import reachable, trips
 
 __all__ = ["Infeasible", "Move", "PlacementError", "Shortage", "plan_moves"]
 
@@ -40,10 +41,10 @@ def plan_moves(  # noqa: PLR0913 - each rule of a move has a name of its own
     return_home: bool = False,
     one_per_host: bool = False,
 ) -> list[Move]:
-    """The shortest sequence that moves each movable worker at least once, only ever into slots that are free then.
+    """The moves that bring each movable worker to another host at least once, each into slots that are free then.
 
-    ``slots`` are those that a host has in all, ``at`` says where each worker is. Workers that are not ``movable`` stay
-    where they are. ``one_per_host`` keeps a worker from going where another one is.
+    ``slots`` is the total of each host, ``at`` the host of each worker, ``demand`` the slots that a worker takes (1),
+    ``allowed`` the hosts that it may go to (all). ``Infeasible`` is raised where no plan is found.
     """
     demands, permits = dict(demand or {}), dict(allowed or {})
     for what, given in (("demand", demands), ("allowed", permits)):
@@ -97,38 +98,36 @@ def _outcome(problem: Problem) -> list[Step] | Stuck:
 
 
 def _solve(problem: Problem) -> list[Step]:
-    free = problem.free_at_start()
-    homeless = [
-        worker
-        for worker, home in enumerate(problem.start)
-        if problem.return_home and (home not in problem.targets[worker] or free[home] < 0)
-    ]
-    open_room = sum(free[host] for host in frozenset().union(*problem.targets) if free[host] > 0)
-    too_large = [worker for worker, need in enumerate(problem.need) if need > open_room]
-    if homeless or too_large:
-        raise Stuck(homeless or too_large)
-    return (
-        _solve_single(problem) if problem.is_single else _searched(problem, problem.fewest_steps, displacing(problem))
-    )
+    home_is_open = _check(problem)
+    if problem.return_home and problem.is_single:
+        return trips(problem, reachable(problem))
+    out = one_way(problem)
+    loop = round_trips(problem) if out is None and home_is_open else None
+    only_out = replace(problem, return_home=False)
+    out = _improved(only_out, out or loop or found(only_out))
+    if not problem.return_home:
+        return out
+    # The way out, read backwards, is a way home: each worker comes back to room that nobody has taken since.
+    there_and_back = out + [Step(worker, target, source) for worker, source, target in reversed(out)]
+    return _improved(problem, min(there_and_back, loop or there_and_back, key=len))
 
 
-def _solve_single(problem: Problem) -> list[Step]:
-    reached = reachable(problem)
-    if len(reached) < len(problem.workers):
-        raise Stuck(sorted(set(problem.workers).difference(reach.worker for reach in reached)))
-    if problem.return_home:
-        return trips(problem, reached)
-    target = assignment(problem)
-    # Whoever moves just once fits in with the others in the end: those whom no assignment fits must move twice.
-    fewest = len(problem.workers) + target.count(None)
-    quick = fill_and_return(problem) if None in target else None
-    if quick is not None and len(quick) == fewest:
-        return quick
-    return _searched(problem, fewest, displacing(problem, one_move_each(problem, target)), quick)
-
-
-def _searched(problem: Problem, fewest: int, *plans: list[Step] | None) -> list[Step]:
-    known = min((plan for plan in plans if plan is not None), key=len, default=None)
-    if known is not None and (len(known) == fewest or len(problem.workers) > MOST_WORKERS_TO_IMPROVE):
+def _improved(problem: Problem, known: list[Step]) -> list[Step]:
+    if len(known) == problem.fewest_steps or len(problem.workers) > MOST_WORKERS_TO_IMPROVE:
         return known
     return shortest(problem, known)
+
+
+def _check(problem: Problem) -> bool:
+    """Whether every worker may come home; ``Stuck`` where it is clear at once that some worker cannot move."""
+    free = problem.free_at_start()
+    homeless = [w for w, home in enumerate(problem.start) if home not in problem.targets[w] or free[home] < 0]
+    open_room = sum(free[host] for host in frozenset().union(*problem.targets) if free[host] > 0)
+    stuck = [worker for worker, need in enumerate(problem.need) if need > open_room]
+    if problem.is_single:
+        stuck = sorted(set(problem.workers).difference(reach.worker for reach in reachable(problem)))
+    if problem.return_home and homeless:
+        stuck = homeless
+    if stuck:
+        raise Stuck(stuck)
+    return not homeless

@@ -1,10 +1,9 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""A rolling move as a bare problem of numbered workers, numbered hosts and room, and what can be told of it at once."""
+"""A rolling move in numbers: workers, hosts and the room on them."""
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -19,7 +18,7 @@ class Step(NamedTuple):
 
 
 class Stuck(Exception):
-    """Workers that cannot move, or not all together; not proven where only the search for a way was given up."""
+    """Workers that cannot move, or not all together; not proven where the search for a plan was given up."""
 
     def __init__(self, workers: Iterable[int], is_together: bool = False, is_proven: bool = True) -> None:
         super().__init__()
@@ -28,13 +27,13 @@ class Stuck(Exception):
         self.is_proven = is_proven
 
     def renumbered(self, part: list[int]) -> Stuck:
-        """The same, said of a whole problem of which this was a part."""
+        """The same for the whole problem of which this was a part."""
         return Stuck([part[worker] for worker in self.workers], self.is_together, self.is_proven)
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Every worker must move at least once, only ever into free room, and in the end go home if asked to.
+    """Workers that must each move at least once, only into free room, and be at home in the end with ``return_home``.
 
     ``room`` is what these workers may use of each host; ``start``, ``need`` and ``targets`` go by worker.
     """
@@ -57,7 +56,7 @@ class Problem:
 
     @property
     def fewest_steps(self) -> int:
-        """No plan can be shorter: each worker goes out, and back if asked to."""
+        """The least length of any plan: each worker goes out, and back with ``return_home``."""
         return len(self.start) * (2 if self.return_home else 1)
 
     def free_at_start(self) -> list[int]:
@@ -79,13 +78,13 @@ class Problem:
 
 
 class Groups:
-    """Disjoint groups of hosts, joined one link after another."""
+    """Disjoint groups of hosts."""
 
     def __init__(self, size: int) -> None:
         self._leader = list(range(size))
 
     def of(self, host: int) -> int:
-        """The host that stands for the group of a host."""
+        """The host that represents the group of a host."""
         while self._leader[host] != host:
             self._leader[host] = self._leader[self._leader[host]]
             host = self._leader[host]
@@ -97,7 +96,7 @@ class Groups:
 
 
 def independent_parts(problem: Problem) -> list[list[int]]:
-    """Sort the workers into groups that can never meet on a host, so that each can be planned alone."""
+    """The workers in groups that can never meet on a host: each group is planned alone."""
     groups = Groups(len(problem.room))
     for targets in set(problem.targets):
         first = min(targets, default=0)
@@ -110,44 +109,3 @@ def independent_parts(problem: Problem) -> list[list[int]]:
     for worker in problem.workers:
         parts.setdefault(groups.of(problem.start[worker]), []).append(worker)
     return list(parts.values())
-
-
-class Reach(NamedTuple):
-    """A worker that can move: into which host, and who leaves that host first (None: it has free room anyway)."""
-
-    worker: int
-    host: int
-    after: int | None
-
-
-def reachable(problem: Problem) -> list[Reach]:
-    """The workers of a single-slot problem that can ever move, nearest to free room first.
-
-    Free room only wanders to hosts that a worker can leave for free room: who is not found here can never move.
-    """
-    free_at_start = enumerate(problem.free_at_start())
-    open_hosts: deque[tuple[int, int | None]] = deque((host, None) for host, free in free_at_start if free > 0)
-    seen_hosts = {host for host, _after in open_hosts}
-    waiting = _by_target(problem)
-    found: list[Reach] = []
-    moved = set()
-    while open_hosts:
-        host, after = open_hosts.popleft()
-        for worker in waiting[host]:
-            home = problem.start[worker]
-            if worker in moved or home == host:
-                continue
-            moved.add(worker)
-            found.append(Reach(worker, host, after))
-            if home not in seen_hosts:
-                seen_hosts.add(home)
-                open_hosts.append((home, worker))
-    return found
-
-
-def _by_target(problem: Problem) -> list[list[int]]:
-    workers: list[list[int]] = [[] for _host in problem.room]
-    for worker in problem.workers:
-        for host in problem.targets[worker]:
-            workers[host].append(worker)
-    return workers

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Shortest plans by search (A*), for the few workers or the odd demands that no direct construction settles."""
+"""Plans by search (A*): the shortest for a few workers, and any at all where no displacing of workers finds one."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from .problem import Problem, Step, Stuck
 
 # Each unit is a possible step looked at: some seconds on one core.
 EFFORT = 3_000_000
+# Where any plan will do, states with fewer workers left are worth that many steps more.
+_HASTE = 3
 
 
 class _State(NamedTuple):
@@ -24,23 +26,25 @@ class _State(NamedTuple):
 
 @dataclass(frozen=True)
 class _Likeness:
-    """Which workers and which hosts can take each other's place without changing the problem."""
+    """The kind of each worker and of each host: two of one kind can be exchanged without changing the problem."""
 
     worker: tuple[int, ...]
     host: tuple[int, ...]
 
 
-def shortest(problem: Problem, known: list[Step] | None) -> list[Step]:
-    """A shortest plan, or the known one where none is shorter or the search was given up; ``Stuck`` without either."""
+def found(problem: Problem) -> list[Step]:
+    """A plan that need not be the shortest; ``Stuck`` where there is none or the search was given up."""
     search = _Search(problem)
-    limit = len(known) if known is not None else None
-    plan = search.run(limit)
+    plan = search.run(_HASTE)
     if plan is not None:
         return plan
-    if known is not None:
-        return known
     stuck = search.never_moved() if not search.is_exhausted else []
     raise Stuck(stuck or problem.workers, is_together=not stuck, is_proven=not search.is_exhausted)
+
+
+def shortest(problem: Problem, known: list[Step]) -> list[Step]:
+    """A shortest plan; the known one where none is shorter or the search was given up."""
+    return _Search(problem).run(1, len(known)) or known
 
 
 class _Search:
@@ -55,10 +59,10 @@ class _Search:
         self._effort = 0
         self.is_exhausted = False
 
-    def run(self, limit: int | None) -> list[Step] | None:
-        """A shortest plan below the limit; None if there is none or the effort is used up."""
+    def run(self, haste: int, limit: int | None = None) -> list[Step] | None:
+        """A plan below the limit, with haste 1 a shortest one; None if there is none or the effort is used up."""
         first = _State(self._problem.start, 0, 0, None, None)
-        open_states = {self._bound(first): [first]}
+        open_states = {self._bound(first, haste): [first]}
         closed = set()
         while open_states:
             bound = min(open_states)
@@ -78,7 +82,7 @@ class _Search:
                 self.is_exhausted = True
                 return None
             for following in self._following(state):
-                open_states.setdefault(self._bound(following), []).append(following)
+                open_states.setdefault(self._bound(following, haste), []).append(following)
         return None
 
     def never_moved(self) -> list[int]:
@@ -108,15 +112,16 @@ class _Search:
                         state,
                     )
 
-    def _bound(self, state: _State) -> int:
+    def _bound(self, state: _State, haste: int) -> int:
+        """The least length of a plan through a state; each step that is still to do counts as often as haste says."""
         left = bin(self._all & ~state.moved).count("1")
         if not self._problem.return_home:
-            return state.length + left
+            return state.length + haste * left
         away = sum(1 for home, host in zip(self._problem.start, state.at) if home != host)
-        return state.length + 2 * left + away
+        return state.length + haste * (2 * left + away)
 
     def _key(self, state: _State) -> tuple[tuple[int, tuple[int, ...]], ...]:
-        """The same for states that differ only in which of several like workers or hosts plays which part."""
+        """A key that is equal for states that differ only by exchanged workers or hosts of one kind."""
         guests: dict[int, list[int]] = {}
         for worker, host in enumerate(state.at):
             guests.setdefault(host, []).append(2 * self._likeness.worker[worker] + (state.moved >> worker & 1))

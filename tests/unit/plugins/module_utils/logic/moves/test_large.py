@@ -41,6 +41,27 @@ def test_five_hundred_workers_are_planned_within_a_second(hosts: int, return_hom
     assert len(plan) == (1000 if return_home else 500)
 
 
+@pytest.mark.parametrize("return_home", [False, True])
+@pytest.mark.parametrize("slots", [(4, 4), (8, 8), (1, 4)], ids=["small", "roomy", "full"])
+def test_five_hundred_workers_of_mixed_sizes_are_planned_within_a_second(
+    slots: tuple[int, int], return_home: bool
+) -> None:
+    chance = random.Random(sum(slots))
+    demand = {f"w{number}": chance.choice((1, 2, 4)) for number in range(500)}
+    at = {f"w{number}": f"h{number}" for number in range(500)}
+    hosts = {f"h{number}": chance.choice(slots) for number in range(512)}
+    case = Case({**hosts, **{at[w]: max(need, hosts[at[w]]) for w, need in demand.items()}}, at, {"demand": demand})
+    case.rules["return_home"] = return_home
+    times = []
+    for _lap in range(3):
+        begin = time.process_time()
+        plan = case.plan()
+        times.append(time.process_time() - begin)
+    assert min(times) < 1
+    case.assert_valid(plan)
+    assert len(plan) == (1000 if return_home else 500)
+
+
 @settings(max_examples=60)
 @given(st.integers(0, 10**9))
 def test_many_one_slot_workers_that_may_go_everywhere_take_the_least_number_of_moves(seed: int) -> None:
