@@ -94,7 +94,7 @@ def test_a_hold_that_is_not_kept_fails(victim: Host) -> None:
 
 def test_a_rank_of_another_version_fails_and_both_are_named(victim: Host) -> None:
     said = converge("openmpi", good=False, openmpi_version="4.1.5")
-    assert "The ranks say they are linked to OpenMPI 4.1.4, not 4.1.5." in said
+    assert "The ranks are linked to OpenMPI 4.1.4, not 4.1.5." in said
     assert "not 4.1.5" in why(victim, "openmpi")
 
 
@@ -116,13 +116,14 @@ def test_a_wheel_that_was_changed_on_the_controller_is_refused(victim: Host, tmp
     for wheel in tmp_path.glob("horovod/*/*.whl"):
         wheel.write_bytes(wheel.read_bytes() + b"\0")
     converge("horovod", good=False, cache=tmp_path)
-    assert "on the controller is not what was compiled: its SHA-256 is" in why(victim, "horovod")
+    assert "on the controller was changed after the compilation: its SHA-256 is" in why(victim, "horovod")
 
 
 def test_a_node_without_its_device_fails(victim: Host) -> None:
     said = converge("rdma", good=False, rdma_expected=True, rdma_memlock="8192")
-    assert f"{VICTIM} should have an RDMA device, and there is none: see that its virtual machine has the card" in said
-    assert "there is none" in why(victim, "rdma")
+    words = "No device was found: check that the VM has an RDMA card"
+    assert f"The RDMA device of {VICTIM} is not as it should be: {words}" in said
+    assert words in why(victim, "rdma")
 
 
 def test_every_node_writes_to_the_next_through_the_firewall() -> None:

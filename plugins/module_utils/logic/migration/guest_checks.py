@@ -10,8 +10,8 @@ from datetime import datetime, timezone
 from typing import Any
 
 from ..findings import NOTE, STOP, WARN, Finding
+from ..nodes import stun
 from ..transport.settings import RETRIES, TICK_SECONDS
-from . import stun
 
 # What Horovod and Gloo take where nobody says otherwise, in seconds.
 GLOO_SECONDS = 30.0

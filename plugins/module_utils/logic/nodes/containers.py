@@ -1,25 +1,26 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""What Docker says of itself, and its settings with ours beside those that are there."""
+"""Docker on a node: its report, its settings merged with wanted ones, and whether a change would stop containers."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .parsed import parsed
+
 
 class SettingsError(ValueError):
-    """A file of settings that cannot be read, so that nothing may be added to it."""
+    """A file of settings that cannot be read, so that nothing may be merged into it."""
 
 
-def report(said: str) -> dict[str, Any]:
-    """What ``docker info`` tells as JSON, in our words.
+def report(said: Any) -> dict[str, Any]:
+    """Docker's version, runtimes, mirrors and running containers from the JSON of ``docker info``.
 
-    A daemon that does not answer has no version; the program's exit status does not tell it in all versions
+    A daemon that does not answer has no version; the exit status of the program does not show that in all versions
     (https://github.com/docker/cli/issues/5900).
     """
-    info = json.loads(said) if said.lstrip().startswith("{") else {}
+    info = (parsed(said) if not isinstance(said, str) or said.lstrip().startswith("{") else None) or {}
     registries = info.get("RegistryConfig") or {}
     return {
         "version": info.get("ServerVersion") or "",
@@ -31,14 +32,15 @@ def report(said: str) -> dict[str, Any]:
     }
 
 
-def settings(text: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of ``daemon.json`` with ours in them; nothing that is there is lost, save the values we name."""
+def settings(text: Any, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of ``daemon.json`` merged with wanted ones; settings that ``wanted`` does not name stay."""
     try:
-        there = json.loads(text) if text.strip() else {}
+        there = parsed(text)
     except ValueError as error:
-        raise SettingsError(f"/etc/docker/daemon.json is no JSON ({error}): mend it, or take it away.") from error
+        raise SettingsError(f"/etc/docker/daemon.json is no JSON ({error}): correct the file, or remove it.") from error
+    there = {} if there is None else there
     if not isinstance(there, dict):
-        raise SettingsError("/etc/docker/daemon.json holds no mapping: mend it, or take it away.")
+        raise SettingsError("/etc/docker/daemon.json holds no mapping: correct the file, or remove it.")
     return _merged(there, wanted)
 
 
@@ -47,7 +49,7 @@ def _merged(there: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, An
 
 
 def _both(there: object, wanted: Any) -> Any:
-    """Mappings are merged; of lists ours come first, as Docker asks mirrors in turn."""
+    """Mappings merged; of lists the wanted entries first, because Docker asks mirrors in turn."""
     if isinstance(there, Mapping) and isinstance(wanted, Mapping):
         return _merged(there, wanted)
     if isinstance(there, list) and isinstance(wanted, list):
@@ -55,23 +57,44 @@ def _both(there: object, wanted: Any) -> Any:
     return wanted
 
 
-def misfits(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
-    """A sentence for each thing that is not as it should be.
+def own_settings(wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of ``daemon.json`` for NVIDIA's runtime, mirrors and further ``settings``."""
+    path = wanted.get("nvidia")
+    nvidia = {"runtimes": {"nvidia": {"path": path, "runtimeArgs": []}}} if path else {}
+    default = {"default-runtime": "nvidia"} if wanted.get("nvidia_default") else {}
+    mirrors = {"registry-mirrors": list(wanted["mirrors"])} if wanted.get("mirrors") else {}
+    return {**_merged(wanted.get("settings") or {}, nvidia), **default, **mirrors}
 
-    Wanted are ``version``, and where they matter ``runtimes``, paths by name, ``default_runtime`` and ``mirrors``.
+
+def stops(found: Mapping[str, Any], version: str, restarts: bool) -> list[str]:
+    """A sentence if the change to a version, or a restart, would stop running containers.
+
+    live-restore holds containers through a restart, not through every change of version:
+    https://docs.docker.com/engine/daemon/live-restore/
+    """
+    other = found["version"].partition("+")[0] not in ("", version)
+    if not found["running"] or not (other or (restarts and not found["live_restore"])):
+        return []
+    cause = "another version of Docker" if other else "a restart of Docker with other settings"
+    return [f"It runs {found['running']} containers, which {cause} would stop."]
+
+
+def misfits(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+    """A sentence for each difference.
+
+    Keys of ``wanted`` are ``version``, and optionally ``nvidia`` (the path of NVIDIA's runtime), ``nvidia_default`` and
+    ``mirrors``.
     """
     if not found["version"]:
-        return ["The daemon of Docker does not answer."]
+        return ["The Docker daemon does not answer."]
     sentences = []
     if found["version"].partition("+")[0] != wanted["version"]:  # Debian writes 20.10.24+dfsg1
-        sentences.append(f"Docker says that it is {found['version']}, not {wanted['version']}.")
-    for name, path in wanted.get("runtimes", {}).items():
-        if found["runtimes"].get(name) != path:
-            told = found["runtimes"].get(name, "none")
-            sentences.append(f"Docker's runtime {name} is {told}, not {path}.")
-    default = wanted.get("default_runtime")
-    if default and found["default_runtime"] != default:
-        sentences.append(f"Docker's default runtime is {found['default_runtime']}, not {default}.")
+        sentences.append(f"Docker reports version {found['version']}, not {wanted['version']}.")
+    path, there = wanted.get("nvidia"), found["runtimes"].get("nvidia")
+    if path and there != path:
+        sentences.append(f"Docker's runtime nvidia is {there or 'none'}, not {path}.")
+    if wanted.get("nvidia_default") and found["default_runtime"] != "nvidia":
+        sentences.append(f"Docker's default runtime is {found['default_runtime']}, not nvidia.")
     missing = _places(wanted.get("mirrors", [])) - _places(found["mirrors"])
     if missing:
         sentences.append(f"Docker does not ask the mirror {' and '.join(sorted(missing))}.")
@@ -79,5 +102,5 @@ def misfits(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
 
 
 def _places(mirrors: Sequence[str]) -> set[str]:
-    """Mirrors without the slash that Docker writes at their end."""
+    """Mirrors without the trailing slash that Docker adds."""
     return {mirror.rstrip("/") for mirror in mirrors}

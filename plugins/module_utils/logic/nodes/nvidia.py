@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""What NVIDIA's programs say of a node: its driver, its GPUs and their licence, and its CUDA."""
+"""The driver of a node, its GPUs and their licences, and its CUDA, from the output of NVIDIA's programs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ UUID = re.compile(r"\(UUID: ([^)\s]+)\)")
 
 
 def report(said: str) -> dict[str, Any]:
-    """What ``nvidia-smi -q`` tells, in our words; its expiry is left out, as it changes all the time."""
+    """Driver and GPUs from the output of ``nvidia-smi -q``; the expiry of a licence, which changes, is left out."""
     head, *parts = GPU.split(said)
     fields = dict(FIELD.findall(head))
     gpus = [_gpu(address, text) for address, text in zip(parts[::2], parts[1::2])]
@@ -25,7 +25,7 @@ def report(said: str) -> dict[str, Any]:
 
 
 def _gpu(address: str, text: str) -> dict[str, Any]:
-    """One GPU; a field that stands twice counts where it stands first."""
+    """One GPU; of a field that occurs twice the first one counts."""
     fields: dict[str, str] = {}
     for name, value in FIELD.findall(text):
         fields.setdefault(name, value)
@@ -43,48 +43,50 @@ def _gpu(address: str, text: str) -> dict[str, Any]:
 
 
 def uuids(said: str) -> list[str]:
-    """The GPUs, and the parts of them, that ``nvidia-smi -L`` lists."""
+    """The UUIDs of GPUs and of GPU instances in the output of ``nvidia-smi -L``."""
     return sorted(UUID.findall(said))
 
 
 def driver_misfits(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
-    """A sentence for each thing that is not as it should be.
+    """A sentence for each difference.
 
-    Wanted are ``driver``, and where they are named ``gpus``, their number, ``licensed`` and ``persistent``.
+    Keys of ``wanted`` are ``driver``, and optionally ``gpus`` (how many), ``licensed`` and ``persistent``.
     """
     sentences = []
     if found["driver"] != wanted["driver"]:
-        sentences.append(f"The driver that runs is {found['driver'] or 'unknown'}, not {wanted['driver']}.")
+        sentences.append(f"The running driver is {found['driver'] or 'unknown'}, not {wanted['driver']}.")
     count = len(found["gpus"])
     if count != wanted.get("gpus", count) or not count:
         sentences.append(f"nvidia-smi sees {count} GPUs, not {wanted.get('gpus', 'at least one')}.")
     for gpu in found["gpus"]:
         who = f"{gpu['name']} at {gpu['address']}"
         if wanted.get("licensed") and not LICENSED.match(gpu["licence"]):
-            told = gpu["licence"] or "not told"
-            sentences.append(f"The licence of {who} is {told}: without one it is slowed down after some minutes.")
+            status = gpu["licence"] or "unknown"
+            sentences.append(
+                f"The licence status of {who} is {status}: the driver slows down a vGPU without a licence."
+            )
         if wanted.get("persistent") and not gpu["persistent"]:
-            sentences.append(f"{who} does not stay initialised: its persistence mode is off.")
+            sentences.append(f"The persistence mode of {who} is off: the GPU does not stay initialised.")
     return sentences
 
 
 def cuda_misfits(found: Mapping[str, Any], wanted: Mapping[str, str]) -> list[str]:
-    """A sentence for each of ``nvcc``, ``cudnn`` and ``nccl`` whose own word is not the wanted version.
+    """A sentence for each of ``nvcc``, ``cudnn`` and ``nccl`` that does not report the wanted version.
 
-    cuDNN and NCCL tell three numbers, a stack may name a fourth.
+    cuDNN and NCCL report three numbers, a stack may name a fourth.
     """
     sentences = []
     for part, version in wanted.items():
-        told = found.get(part)
-        if not told:
-            sentences.append(f"{part} does not answer: {found.get(part + '_why') or 'it is not there'}.")
-        elif version.split(".")[:3] != str(told).split(".")[: len(version.split(".")[:3])]:
-            sentences.append(f"{part} says that it is {told}, not {version}.")
+        reported = found.get(part)
+        if not reported:
+            sentences.append(f"{part} reports no version: {found.get(part + '_why') or 'it is not installed'}.")
+        elif version.split(".")[:3] != str(reported).split(".")[: len(version.split(".")[:3])]:
+            sentences.append(f"{part} reports version {reported}, not {version}.")
     return sentences
 
 
 def device_misfits(devices: Sequence[Mapping[str, Any]], why: str, count: int) -> list[str]:
-    """A sentence if CUDA does not see as many devices as there should be."""
+    """A sentence if CUDA sees another number of devices."""
     if len(devices) == count:
         return []
     return [f"CUDA sees {len(devices)} devices, not {count}{': ' + why if why else ''}."]

@@ -1,31 +1,39 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Packages of a stack in the words of apt, dnf and pip."""
+"""Packages of a stack in the notation of apt, dnf and pip, and the packages of a node that differ from them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .parsed import parsed
 
 JOINTS = {"apt": "=", "dnf": "-", "dnf5": "-", "yum": "-"}
 
 
-def desired_workers(packages: Sequence[Mapping[str, str]], manager: str) -> list[str]:
-    """Names with versions, as the package manager wants them; a package without a version is only named."""
+def specs(packages: Sequence[Mapping[str, str]], manager: str) -> list[str]:
+    """Names with versions in the notation of a package manager; a package without a version is its name."""
     joint = JOINTS[manager]
     return [f"{one['name']}{joint}{one['version']}" if one.get("version") else one["name"] for one in packages]
 
 
 def python_requirements(packages: Sequence[Mapping[str, str]]) -> str:
-    """A file of requirements for pip, each at its version and with the checksum of its file."""
+    """The text of a requirements file for pip: each package with its version and the checksum of its file."""
     return "".join(f"{one['name']}=={one['version']} --hash=sha256:{one['sha256']}\n" for one in packages)
 
 
+def listed(output: Any) -> list[dict[str, str]]:
+    """The packages in the output of ``pip list --format json``; none where there is no environment."""
+    return list(parsed(output) or [])
+
+
 def python_misfits(installed: Sequence[Mapping[str, str]], packages: Sequence[Mapping[str, str]]) -> list[str]:
-    """A sentence for each package that pip does not list at its version."""
+    """A sentence for each package that pip does not list, or lists with another version."""
     there = {_normal(one["name"]): one["version"] for one in installed}
     return [
-        f"{one['name']} is {there.get(_normal(one['name']), 'missing')}, not {one['version']}"
+        f"The Python package {one['name']} is {there.get(_normal(one['name']), 'missing')}, not {one['version']}."
         for one in packages
         if there.get(_normal(one["name"])) != one["version"]
     ]
@@ -34,9 +42,9 @@ def python_misfits(installed: Sequence[Mapping[str, str]], packages: Sequence[Ma
 def misfits(
     installed: Sequence[str], packages: Sequence[Mapping[str, str]], held: Sequence[str] | None = None
 ) -> list[str]:
-    """A sentence for each package that is missing, of wrong version, or pinned and not among ``held``.
+    """A sentence for each package that is missing, has another version, or is pinned and not among ``held``.
 
-    What is installed are lines "NAME VERSION installed"; dpkg also knows packages of which only settings are left.
+    Lines of ``installed`` are "NAME VERSION installed"; dpkg also lists packages of which only settings are left.
     """
     there = _versions(installed)
     sentences = []
@@ -50,7 +58,7 @@ def misfits(
 
 
 def replacements(installed: Sequence[str], packages: Sequence[Mapping[str, str]]) -> list[str]:
-    """What would have to be replaced: each package that is there at another version than the pinned one."""
+    """Each package that is installed with another version than the pinned one, as "NAME VERSION by VERSION"."""
     there = _versions(installed)
     return [
         f"{one['name']} {there[one['name']]} by {one['version']}"
@@ -66,10 +74,10 @@ def _versions(installed: Sequence[str]) -> dict[str, str]:
 
 
 def _holds(line: str, name: str, version: str) -> bool:
-    """apt names what it holds; dnf tells NAME-EPOCH:VERSION."""
+    """Whether a line of apt (NAME) or dnf (NAME-EPOCH:VERSION) holds a package at a version."""
     return line == name or re.match(rf"{re.escape(name)}-\d+:{re.escape(version)}(\.|$)", line) is not None
 
 
 def _normal(name: str) -> str:
-    """The name as the package index compares it."""
+    """The name in the form in which the package index compares names."""
     return re.sub(r"[-_.]+", "-", name).lower()

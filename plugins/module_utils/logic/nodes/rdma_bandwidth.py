@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Bandwidth from node to node, as ``ib_write_bw --report_gbits`` tells it."""
+"""Bandwidth from node to node, from the output of ``ib_write_bw --report_gbits``."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ HEADING = re.compile(r"BW average\[Gb/sec\]")
 
 
 def average(output: str) -> float | None:
-    """Gigabits a second on the average; nothing where the program measured nothing, or in other units."""
+    """The average in gigabits a second; None where the program measured nothing, or in other units."""
     rows = ROW.findall(output) if HEADING.search(output) else []
     return float(rows[-1]) if rows else None
 
 
 def misfits(pairs: Sequence[Mapping[str, Any]], least: float) -> list[str]:
-    """A sentence for each pair of nodes, ``{"from", "to", "output"}``, whose bandwidth is not there or too low."""
+    """A sentence for each pair of nodes, ``{"from", "to", "output"}``, whose bandwidth is missing or low."""
     sentences = []
     for pair in pairs:
         found = average(pair["output"])
         way = f"ib_write_bw from {pair['from']} to {pair['to']}"
         if found is None:
-            said = (str(pair.get("error") or pair["output"]).strip() or "it said nothing")[-400:]
+            said = (str(pair.get("error") or pair["output"]).strip() or "it printed nothing")[-400:]
             sentences.append(f"{way} measured nothing: {said}")
         elif found <= 0 or found < least:
             sentences.append(f"{way} measured {found:g} Gbit/s, less than {least:g}.")

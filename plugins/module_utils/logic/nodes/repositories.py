@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Repositories of packages: whether they are told in full, and what a package manager says of reading them."""
+"""Repositories of packages: gaps in what is wanted, and faults in the output of a package manager that reads them."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def misfits(repositories: Sequence[Mapping[str, Any]], keys: Mapping[str, Mappin
             sentences.append(f"The repository {one['name']} has no url: give the address of its base.")
         named = one.get("keys") or []
         if not named:
-            sentences.append(f"The repository {one['name']} names no key: one that is not signed is not used.")
+            sentences.append(f"The repository {one['name']} names no key: a repository without a signature is refused.")
         sentences += [
-            f"The repository {one['name']} names the key {name}, which nobody told."
+            f"The repository {one['name']} names the key {name}, which repositories_keys does not have."
             for name in named
             if name not in keys
         ]
@@ -36,6 +36,35 @@ def misfits(repositories: Sequence[Mapping[str, Any]], keys: Mapping[str, Mappin
     return sentences
 
 
+def apt_misfits(found: Mapping[str, Any], repositories: Sequence[Mapping[str, Any]], only: bool) -> list[str]:
+    """The faults of ``apt-get update``, or a sentence if apt reads other archives than it should."""
+    update = found["update"]
+    text = (update.get("stdout") or "") + "\n" + (update.get("stderr") or "")
+    faults = update_faults(text)
+    if faults or update["rc"] != 0:
+        return faults or [update["stderr"]]
+    urls = [one["url"].rstrip("/") + "/" for one in repositories]  # as apt prints them
+    return _others(found["targets"], urls, only)
+
+
+def dnf_misfits(found: Mapping[str, Any], repositories: Sequence[Mapping[str, Any]], only: bool) -> list[str]:
+    """The errors of ``dnf makecache``, or a sentence if dnf reads other repositories than it should."""
+    update = found["update"]
+    if update["rc"] != 0:
+        lines = (update.get("stderr") or "").splitlines()
+        return [line for line in lines if line.lower().startswith("error")] or [update["stderr"]]
+    names = [line.split()[0] for line in found["enabled"][1:] if line.strip()]
+    return _others(names, [f"dml-{one['name']}" for one in repositories], only)
+
+
+def _others(there: Sequence[str], wanted: Sequence[str], only: bool) -> list[str]:
+    """A sentence if a repository is missing, or if there is another one where only these are allowed."""
+    if not set(wanted) - set(there) and not (only and set(there) - set(wanted)):
+        return []
+    found = " and ".join(dict.fromkeys(there)) or "none"
+    return [f"The node reads {found}, and should read {' and '.join(wanted)}{' alone' if only else ''}."]
+
+
 def update_faults(said: str) -> list[str]:
-    """What apt-get says of archives that it cannot read or does not trust, each once."""
+    """The lines of apt-get about archives that it cannot read or does not trust, each once."""
     return list(dict.fromkeys(FAULT.findall(said)))

@@ -1,17 +1,22 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Settings of a node that are wanted, beside those that are in force."""
+"""Settings of a node that differ from the wanted ones."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from . import stun
+from .parsed import parsed
+
+PINNED = re.compile(r"^stricthostkeychecking (yes|true)$", re.MULTILINE)
 UNLIMITED = {"unlimited": "-1", "infinity": "-1"}
 
 
 def misfits(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
-    """A sentence for each setting that is not in force; a list of values is met when every one is as wanted."""
+    """A sentence for each setting with another value; of a list every value must be the wanted one."""
     sentences = []
     for name, value in wanted.items():
         there = found.get(name)
@@ -21,7 +26,25 @@ def misfits(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
     return sentences
 
 
+def sysctls(lines: Sequence[str]) -> dict[str, str]:
+    """The kernel settings by name from the lines of ``sysctl``."""
+    return dict(line.split(" = ", 1) for line in lines if " = " in line)
+
+
+def node_misfits(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+    """A sentence for each kernel setting and limit with another value, each short timer, and unpinned host keys."""
+    kernel = sysctls(found["sysctls"])
+    sentences = misfits(kernel, wanted["sysctls"])
+    for limits in found["limits"]:
+        sentences += misfits(parsed(limits), wanted["limits"])
+    observed = {"ssh": found["ssh"], "sshd": found["sshd"], "sysctls": kernel}
+    sentences += stun.risks(observed, float(wanted["stun_seconds"]))
+    if not PINNED.search(found["ssh"]):
+        sentences.append("ssh accepts host keys of peers that are not pinned.")
+    return list(dict.fromkeys(sentences))
+
+
 def _plain(value: Any) -> str:
-    """A value as text, whatever blanks the kernel puts between its words."""
+    """A value as text, with one blank wherever the kernel puts several."""
     text = " ".join(str(value).split())
     return UNLIMITED.get(text, text)

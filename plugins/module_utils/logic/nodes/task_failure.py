@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Why a task failed, from its result: the message alone often hides what the program said."""
+"""The reason why a task failed, from its result: the message alone often hides the output of the program."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
-LONGEST = 1200  # of what a program said, its end: there the reason is
+LONGEST = 1200  # of the output of a program, its end: there the reason is
 EMPTY = {"", "non-zero return code", "MODULE FAILURE", "All items completed", "One or more items failed"}
 STREAMS = ("stderr", "module_stderr", "stdout", "module_stdout")
 
@@ -28,10 +28,10 @@ def words(result: Mapping[str, Any]) -> str:
 
 
 def _program(result: Mapping[str, Any]) -> str:
-    """Which program ended how; a task without one said nothing of itself."""
+    """The program that failed and its exit code."""
     command = result.get("cmd")
     if not command:
-        return "The task failed and did not say why"
+        return "The task failed without a message"
     # A shell's command begins with anything.
     name = PurePosixPath(command[0]).name if isinstance(command, list) else "The command"
     return f"{name} ended with {result.get('rc', 'an error')}"

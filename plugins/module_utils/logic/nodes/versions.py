@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Versions of what runs on each node: one table, and where nodes differ, which must not be in one job."""
+"""Versions of software on each node: one table, and the differences between nodes, which no job may have."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NONE = "-"
 
 
 def collect(local_facts: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, str]]:
-    """Of each node the versions that its proofs told, as their roles keep them in ``versions``."""
+    """The versions of each node, from ``versions`` in the local facts of its proofs."""
     return {
         node: {
             str(what): str(version)
@@ -24,7 +24,7 @@ def collect(local_facts: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str,
 
 
 def table(nodes: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """The lines of a table, one node in each."""
+    """The lines of a table with one line for each node."""
     kinds = _kinds(nodes.values())
     rows = [["node", *kinds], *([node, *(told.get(kind, NONE) for kind in kinds)] for node, told in nodes.items())]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
@@ -32,7 +32,7 @@ def table(nodes: Mapping[str, Mapping[str, str]]) -> list[str]:
 
 
 def differences(nodes: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """A sentence for each kind of version that is not the same on all nodes."""
+    """A sentence for each kind of version that differs between nodes."""
     sentences = []
     for kind in _kinds(nodes.values()):
         by_version: dict[str, list[str]] = {}

@@ -93,17 +93,20 @@ def test_a_licensed_gpu_is_as_it_should_be(title: str, status: str) -> None:
 def test_a_gpu_without_a_licence_is_named(status: str) -> None:
     sentences = wrong(said("Licensed", status), licensed=True)
     assert len(sentences) == 1
-    assert f"GRID T4-16C at 00000000:02:02.0 is {status or 'not told'}:" in sentences[0]
+    assert f"GRID T4-16C at 00000000:02:02.0 is {status or 'unknown'}:" in sentences[0]
     assert wrong(said(status)) == []
 
 
 def test_another_driver_a_missing_gpu_and_a_gpu_that_sleeps_are_named() -> None:
-    assert wrong(said("Licensed", driver="570.1")) == ["The driver that runs is 570.1, not 580.65.06."]
+    assert wrong(said("Licensed", driver="570.1")) == ["The running driver is 570.1, not 580.65.06."]
     assert wrong(said("Licensed"), gpus=2) == ["nvidia-smi sees 1 GPUs, not 2."]
     assert wrong(said()) == ["nvidia-smi sees 0 GPUs, not at least one."]
-    assert "persistence mode is off" in wrong(said("Licensed", persistence="Disabled"), persistent=True)[0]
+    assert (
+        "is off: the GPU does not stay initialised"
+        in wrong(said("Licensed", persistence="Disabled"), persistent=True)[0]
+    )
     assert wrong("No devices were found") == [
-        "The driver that runs is unknown, not 580.65.06.",
+        "The running driver is unknown, not 580.65.06.",
         "nvidia-smi sees 0 GPUs, not at least one.",
     ]
 
@@ -120,12 +123,12 @@ WANTED = {"nvcc": "10.0", "cudnn": "7.6.0.64", "nccl": "2.4.7"}
     ("told", "sentences"),
     [
         ({"nvcc": "10.0", "cudnn": "7.6.0", "nccl": "2.4.7"}, []),
-        ({"nvcc": "10.1", "cudnn": "7.6.0", "nccl": "2.4.7"}, ["nvcc says that it is 10.1, not 10.0."]),
+        ({"nvcc": "10.1", "cudnn": "7.6.0", "nccl": "2.4.7"}, ["nvcc reports version 10.1, not 10.0."]),
         ({"nvcc": "10.0", "cudnn": "7.6.5", "nccl": "2.4.8"}, [
-            "cudnn says that it is 7.6.5, not 7.6.0.64.",
-            "nccl says that it is 2.4.8, not 2.4.7.",
+            "cudnn reports version 7.6.5, not 7.6.0.64.",
+            "nccl reports version 2.4.8, not 2.4.7.",
         ]),
-        ({"nvcc": "10.0", "cudnn": "7.6.0", "nccl_why": "no such file"}, ["nccl does not answer: no such file."]),
+        ({"nvcc": "10.0", "cudnn": "7.6.0", "nccl_why": "no such file"}, ["nccl reports no version: no such file."]),
     ],
 )  # fmt: skip
 def test_parts_of_cuda_are_held_against_what_they_say(told: dict[str, str], sentences: list[str]) -> None:

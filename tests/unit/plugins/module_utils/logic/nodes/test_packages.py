@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Packages of a stack in the words of apt, dnf and pip, and what is wrong with those of a node."""
+"""Packages of a stack in the notation of apt, dnf and pip, and the misfits of those of a node."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ THERE = ["openmpi-bin 4.1.4-3+b1 installed", "make 4.3-4.1 installed", "libmpi 1
     [("apt", ["openmpi-bin=4.1.4-3+b1", "make"]), ("dnf", ["openmpi-bin-4.1.4-3+b1", "make"])],
 )
 def test_names_are_joined_to_versions_as_the_manager_wants(manager: str, words: list[str]) -> None:
-    assert packages.desired_workers([MPI, MAKE], manager) == words
+    assert packages.specs([MPI, MAKE], manager) == words
 
 
 @pytest.mark.parametrize(
@@ -59,8 +59,8 @@ def test_python_packages_are_compared_as_the_index_does() -> None:
         {"name": "six", "version": "1"},
     ]
     assert packages.python_misfits(listed, wanted) == [
-        "typing-extensions is 4.16.0, not 4.15.0",
-        "six is missing, not 1",
+        "The Python package typing-extensions is 4.16.0, not 4.15.0.",
+        "The Python package six is missing, not 1.",
     ]
 
 

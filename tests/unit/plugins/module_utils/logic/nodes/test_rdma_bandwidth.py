@@ -31,7 +31,7 @@ def test_each_bad_pair_is_named() -> None:
     assert rdma_bandwidth.misfits(pairs, 20) == [
         "ib_write_bw from n2 to n3 measured 9 Gbit/s, less than 20.",
         "ib_write_bw from n3 to n1 measured nothing: Couldn't connect to n1:10999",
-        "ib_write_bw from n4 to n1 measured nothing: it said nothing",
+        "ib_write_bw from n4 to n1 measured nothing: it printed nothing",
     ]
 
 

@@ -21,8 +21,16 @@ CUDA = {"name": "cuda", "url": "https://mirror/cuda/", "keys": ["nvidia"]}
         ([], {"open": {}}, []),
         ([{**CUDA, "url": None}], KEYS, ["The repository cuda has no url: give the address of its base."]),
         ([{"name": "cuda", "keys": ["own"]}], KEYS, ["The repository cuda has no url: give the address of its base."]),
-        ([{**CUDA, "keys": []}], KEYS, ["The repository cuda names no key: one that is not signed is not used."]),
-        ([{**CUDA, "keys": ["lost"]}], KEYS, ["The repository cuda names the key lost, which nobody told."]),
+        (
+            [{**CUDA, "keys": []}],
+            KEYS,
+            ["The repository cuda names no key: a repository without a signature is refused."],
+        ),
+        (
+            [{**CUDA, "keys": ["lost"]}],
+            KEYS,
+            ["The repository cuda names the key lost, which repositories_keys does not have."],
+        ),
         (
             [CUDA],
             {"nvidia": {"url": "https://mirror/a.pub"}},

@@ -26,9 +26,9 @@ APT = "'/usr/bin/apt-get install' failed: E: Version '9' for 'hello' was not fou
         ({"msg": "Assertion failed: x."}, "Assertion failed: x."),
         (
             {"msg": "MODULE FAILURE: No start", "module_stderr": "sudo: no"},
-            "The task failed and did not say why: sudo: no",
+            "The task failed without a message: sudo: no",
         ),
-        ({}, "The task failed and did not say why"),
+        ({}, "The task failed without a message"),
     ],
 )
 def test_what_the_program_said_is_told(result: dict[str, Any], words: str) -> None:

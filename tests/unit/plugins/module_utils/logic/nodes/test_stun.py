@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plugins.module_utils.logic.migration import stun
+from plugins.module_utils.logic.nodes import stun
 
 KERNEL = {
     "net.ipv4.tcp_retries2": "15",

@@ -1,0 +1,130 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Module: one check of a node. Its code is the action plugin of the same name, which runs on the controller."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: node_check
+short_description: Compare what was found on a node with what is wanted there
+version_added: 1.0.0
+description:
+  - Takes the output of programs on a node, compares it with what is wanted, and returns its facts and one sentence for
+    each misfit. It fails where there are misfits, unless O(fail) is V(false).
+  - It runs on the controller, connects to nothing and writes nothing. The roles for nodes end in such a check.
+options:
+  kind:
+    description:
+      - What is checked.
+      - V(packages) takes C(installed), lines C(NAME VERSION installed), and C(held), lines of the package manager or
+        nothing; and wants C(packages). Its facts have C(replaced), the packages of another version.
+      - V(python_packages) takes C(listed), the output of C(pip list --format json), and wants C(packages).
+      - V(repositories_wanted) wants C(repositories) and C(keys), and checks that each has an address and a key.
+      - V(signing_key) takes C(content), a file in base64, and wants C(name) and C(fingerprint).
+      - V(apt_repositories) and V(dnf_repositories) take C(update), the result of reading all lists, and C(targets) of
+        C(apt-get indextargets), or C(enabled) of C(dnf repolist), as lines; and want C(repositories) and C(only).
+      - V(kernel_settings) takes C(sysctls), lines of C(sysctl), and wants C(sysctls).
+      - V(node) takes C(sysctls), C(limits), and C(ssh) and C(sshd), the output of C(ssh -G) and C(sshd -T); and wants
+        C(sysctls), C(limits) and C(stun_seconds), for which no timer may give up a silent peer.
+      - V(gpu_driver) takes the result of C(nvidia-smi -q), and wants C(driver), C(gpus), C(licensed) and C(persistent).
+      - V(cuda) takes C(reported), JSON with the versions that nvcc, cuDNN and NCCL report, and wants C(versions) and
+        C(devices), V(-1) for no check of devices.
+      - V(docker) takes C(info), the JSON of C(docker info), and C(settings), the text of C(daemon.json); and wants
+        C(version), C(nvidia), C(nvidia_default), C(mirrors) and C(settings). Its facts have the merged C(settings).
+      - V(docker_change) takes C(docker), the facts of V(docker), and C(stale), and wants C(version). It has a misfit if
+        the change would stop containers.
+      - V(container_gpus) takes C(inside) and C(outside), the output of C(nvidia-smi -L), and wants C(gpus), a number.
+      - V(rdma) takes C(rows), lines of JSON with the GIDs of all devices, and wants C(type), C(address), C(mtu) and
+        C(driver). Its facts have the C(gid).
+      - V(rdma_bandwidth) takes C(from), C(to), C(output) and C(error) of C(ib_write_bw), and wants C(gbits).
+      - V(openmpi) takes C(timers), C(version) and C(run), the result of C(mpirun), and wants C(version), C(nodes) and
+        C(stun_seconds).
+      - V(horovod) takes C(packages), C(python) and C(run), the result of C(mpirun), and wants C(version), C(packages),
+        C(framework), C(framework_version), C(nodes) and C(nccl).
+      - V(versions) takes C(nodes), local facts by node, and checks that all have the same versions. Its facts have
+        C(versions) by node and C(table), lines of text.
+    type: str
+    required: true
+    choices:
+      - apt_repositories
+      - container_gpus
+      - cuda
+      - dnf_repositories
+      - docker
+      - docker_change
+      - gpu_driver
+      - horovod
+      - kernel_settings
+      - node
+      - openmpi
+      - packages
+      - python_packages
+      - rdma
+      - rdma_bandwidth
+      - repositories_wanted
+      - signing_key
+      - versions
+  found:
+    description: What was found on the node; its keys depend on O(kind).
+    type: dict
+    default: {}
+  wanted:
+    description: What is wanted on the node; its keys depend on O(kind).
+    type: dict
+    default: {}
+  fail:
+    description: Whether misfits fail the task.
+    type: bool
+    default: true
+extends_documentation_fragment:
+  - dml.vsphere.attributes.info
+seealso:
+  - plugin: dml.vsphere.stack
+    plugin_type: lookup
+author:
+  - The dml.vsphere contributors (@dml-vsphere)
+"""
+
+EXAMPLES = r"""
+- name: Query the driver
+  ansible.builtin.command:
+    argv: [nvidia-smi, -q]
+  register: queried
+  changed_when: false
+  failed_when: false
+
+- name: Check the driver and the licence of each GPU
+  dml.vsphere.node_check:
+    kind: gpu_driver
+    found: "{{ queried }}"
+    wanted: {driver: 580.65.06, gpus: 2, licensed: true}
+
+- name: Compare the versions of all nodes
+  dml.vsphere.node_check:
+    kind: versions
+    found:
+      nodes: "{{ dict(ansible_play_hosts | zip(proofs)) }}"
+  run_once: true
+  vars:
+    proofs: "{{ ansible_play_hosts | map('extract', hostvars, ['ansible_facts', 'ansible_local']) }}"
+"""
+
+RETURN = r"""
+facts:
+  description: The facts in what was found; their keys depend on the kind.
+  returned: always
+  type: dict
+  sample: {driver: 580.65.06, cuda_at_most: "13.0", gpus: []}
+misfits:
+  description: One sentence for each difference from what is wanted.
+  returned: always
+  type: list
+  elements: str
+  sample: ["nvidia-smi sees 1 GPUs, not 2."]
+msg:
+  description: All misfits in one text that names the node.
+  returned: if there are misfits
+  type: str
+"""
