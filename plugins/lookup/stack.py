@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Lookup: a stack, read, checked and completed."""
+"""Lookup: a stack, read, checked and completed, with the variables that it gives to roles."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ name: stack
 short_description: A set of versions that fit together
 version_added: 1.0.0
 description:
-  - Reads a stack, one of this collection by its name or a file of your own by its path, and gives it as data.
+  - Reads a stack, one of this collection by its name or a file of your own by its path, and returns its data.
   - Refuses a file that does not follow C(stacks/schema.json), a stack whose parts do not fit together, and one whose
-    inputs were not given, before anything is installed. docs/stacks.md tells what is checked.
+    inputs were not given, before anything is installed. docs/stacks.md lists the checks.
   - Each mapping with C(base) and C(path) gets its C(url) where the base has an address.
+  - C(roles) has, by platform and by role, the variables of the roles for nodes.
   - C(not_established) lists the pairs of parts of which no source says whether they fit.
 options:
   _terms:
     description: Names of stacks, such as V(lab-cpu), or paths of files that end in C(.yml) or C(.yaml).
     required: true
   inputs:
-    description: What the stack asks for in its C(inputs), by dotted path, such as a checksum.
+    description: The values for the C(inputs) of the stack, by dotted path, such as a checksum.
     type: dict
     default: {}
   bases:
@@ -29,8 +30,8 @@ options:
     default: {}
   mirror:
     description:
-      - The URL of a mirror of everything, for a site without a way out. It has each base of the stack in a folder of
-        that base's name, such as C(MIRROR/nvidia); O(bases) may still name another place for some.
+      - The URL of a mirror of everything, for a site without internet access. It has each base of the stack in a folder
+        of that base's name, such as C(MIRROR/nvidia); O(bases) may name another address for some.
       - Its folder C(python) is a Python package index, with a folder for each package.
     type: str
     default: ""
@@ -45,13 +46,13 @@ options:
     type: str
   parts:
     description:
-      - Optional parts that are wanted, V(container) alone today. Refused if the stack has none.
-      - What they ask for in their own C(inputs) must be given too.
+      - Wanted optional parts, today V(container) alone. Refused if the stack has none.
+      - The C(inputs) of these parts must be given too.
     type: list
     elements: str
     default: []
   incomplete:
-    description: Whether inputs may be missing; they are then listed in C(missing_inputs).
+    description: Whether inputs may be missing; C(missing_inputs) lists them.
     type: bool
     default: false
 author:
@@ -63,14 +64,25 @@ EXAMPLES = r"""
   ansible.builtin.set_fact:
     guest_stack: "{{ lookup('dml.vsphere.stack', 'current', bases={'nvidia': 'https://mirror.example.org/nvidia'}) }}"
 
-- name: Read a stack of your own
+- name: Install OpenMPI as the stack has it
+  ansible.builtin.include_role:
+    name: dml.vsphere.openmpi
+  vars:
+    openmpi: "{{ lookup('dml.vsphere.stack', 'lab-cpu').roles['debian-12'].openmpi }}"
+    openmpi_version: "{{ openmpi.openmpi_version }}"
+    openmpi_packages: "{{ openmpi.openmpi_packages }}"
+
+- name: Show the missing inputs of a stack of your own
   ansible.builtin.debug:
     msg: "{{ lookup('dml.vsphere.stack', playbook_dir ~ '/ours.yml', incomplete=true).missing_inputs }}"
 """
 
 RETURN = r"""
 _raw:
-  description: The stacks, as in their files, with C(url), C(missing_inputs) and C(not_established) added.
+  description:
+    - The stacks, as in their files, with C(url), C(roles), C(missing_inputs) and C(not_established) added.
+    - In C(roles), for example, C(roles['ubuntu-22.04'].cuda) is a mapping of the variables of the role
+      P(dml.vsphere.cuda#role). A role that has no part in the stack, or none among O(parts), is missing.
   type: list
   elements: dict
 """
@@ -80,7 +92,7 @@ from typing import Any
 
 from ansible.errors import AnsibleError
 from ansible.plugins.lookup import LookupBase
-from ansible_collections.dml.vsphere.plugins.module_utils.logic.stack import fit
+from ansible_collections.dml.vsphere.plugins.module_utils.logic.stack import fit, roles
 from ansible_collections.dml.vsphere.plugins.module_utils.logic.stack import stack as stacks
 
 STACKS = Path(__file__).resolve().parents[2] / "stacks"
@@ -94,7 +106,7 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by 
         return [self._stack(term, self._path(term)) for term in terms]
 
     def _path(self, term: str) -> Path:
-        """The file that a term means."""
+        """The path of the file of a term."""
         path = Path(term).expanduser() if term.endswith((".yml", ".yaml")) else STACKS / f"{term}.yml"
         if path.is_file():
             return path
@@ -102,30 +114,35 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by 
         raise AnsibleError(f"There is no stack {term!r}: {path} is no file. Known are {known}, and paths of your own.")
 
     def _read(self, path: Path) -> Any:
-        """What a YAML or JSON file holds."""
+        """The data of a file of YAML or JSON."""
         return self._loader.load_from_file(str(path), cache="none")
 
     def _stack(self, term: str, path: Path) -> dict[str, Any]:
-        """A stack without faults."""
+        """A stack without faults, completed."""
         document = self._read(path)
         self._refuse(
-            term, "is not written as a stack must be", stacks.faults(document, self._read(STACKS / "schema.json"))
+            term, "does not follow the schema of stacks", stacks.faults(document, self._read(STACKS / "schema.json"))
         )
         try:
             stack = stacks.completed(document, *(self.get_option(name) for name in ("inputs", "bases", "mirror")))
         except stacks.StackError as error:
             raise AnsibleError(str(error)) from error
         # A value from outside must be as well-formed as one from the file.
-        self._refuse(term, "has inputs that are not as they must be", self._faults_of_inputs(stack))
+        self._refuse(term, "has wrong inputs", self._faults_of_inputs(stack))
         facts = self._read(STACKS / "facts" / "compatibility.yml")
         around = fit.Surroundings(*(self.get_option(name) for name in ("platform", "gpu", "host_driver")))
         self._refuse(term, "has parts that do not fit together", fit.misfits(stack, facts, around))
         parts = self.get_option("parts")
-        self._refuse(term, "lacks what is wanted of it", stacks.absent_parts(stack, parts))
+        self._refuse(term, "lacks wanted parts", stacks.absent_parts(stack, parts))
         missing = stacks.missing_inputs(stack, parts)
         if not self.get_option("incomplete"):
             self._refuse(term, "asks for inputs that were not given", missing)
-        return {**stack, "missing_inputs": missing, "not_established": fit.not_established(stack, facts, around)}
+        return {
+            **stack,
+            "roles": {platform: roles.variables(stack, platform, parts) for platform in stack["platforms"]},
+            "missing_inputs": missing,
+            "not_established": fit.not_established(stack, facts, around),
+        }
 
     def _faults_of_inputs(self, stack: dict[str, Any]) -> list[str]:
         """The faults that inputs and mirrors brought."""

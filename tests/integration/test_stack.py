@@ -87,6 +87,8 @@ def test_a_stack_is_found_by_its_name_and_a_mirror_by_its_base(answers: Answers)
     assert stack["openmpi"]["version"] == "4.1.4"
     assert stack["horovod"]["source"]["url"] == "https://mirror.example.org/python/horovod-0.28.1.tar.gz"
     assert (stack["missing_inputs"], stack["not_established"]) == ([], [])
+    assert set(stack["roles"]["debian-12"]) == {"repositories", "openmpi", "horovod"}
+    assert stack["roles"]["debian-12"]["horovod"]["horovod_index"] == "https://mirror.example.org/python"
 
 
 def test_a_stack_in_a_users_file_is_found_by_its_path(answers: Answers) -> None:
@@ -119,7 +121,7 @@ def test_an_incomplete_stack_may_be_looked_at(answers: Answers) -> None:
         ("without inputs", "asks for inputs that were not given: bases.licensed gpu_driver.source.sha256"),
         ("bad input", "gpu_driver.source.sha256 is 'abc', which is not a SHA-256"),
         ("containers", "asks for inputs that were not given: container.digest"),
-        ("no containers", "The stack lab-cpu lacks what is wanted of it: It has no 'container'."),
+        ("no containers", "The stack lab-cpu lacks wanted parts: It has no 'container'."),
         ("unasked", "The stack lab-cpu does not ask for 'openmpi.version'; it asks for nothing."),
         ("host", "580.65.05 runs guests of the branches 580, 570, 535, and 430.30 is of none of them."),
         ("node", "The stack is for debian-12 and the node has ubuntu-24.04."),
@@ -139,10 +141,16 @@ def test_the_playbook_of_guests_refuses_a_misfit_before_its_roles(tmp_path: Path
     assert refused.rc != 0
     assert "Horovod 0.28.1 with TensorFlow 2.16.1 does not work." in " ".join(refused.out.split())
     assert refused.out.count("TASK [") == 2
+    # The machine of the test may run any system.
+    options += ["-e", json.dumps({"guest_platforms": ["debian-12"]})]
     taken = ansible.playbook(ROOT / "playbooks" / "guests.yml", *options, "-e", "stack=lab-cpu")
     assert taken.rc == 0, taken.out
+    assert "(item=openmpi_version)" in taken.out
+    other = [*options, "-e", json.dumps({"guest_platforms": []}), "-e", "stack=lab-cpu"]
+    strange = ansible.playbook(ROOT / "playbooks" / "guests.yml", *other)
+    assert "localhost cannot have the stack lab-cpu: its system is" in " ".join(strange.out.split())
     containers = ["-e", "stack=lab-cpu", "-e", "guest_containers=true"]
     lacking = ansible.playbook(ROOT / "playbooks" / "guests.yml", *options, *containers)
     # Older versions of Ansible write quotes twice.
     said = " ".join(lacking.out.replace("''", "'").split())
-    assert "The stack lab-cpu lacks what is wanted of it: It has no 'container'." in said
+    assert "The stack lab-cpu lacks wanted parts: It has no 'container'." in said

@@ -16,7 +16,6 @@ TASKS, VARS = "roles/thing/tasks/main.yml", "roles/thing/vars/main.yml"
 # Files that still break a rule. A file is removed from here once it keeps the rule; none is added.
 OPEN: dict[str, set[str]] = {
     "short_expressions": {
-        "playbooks/guests.yml",
         "roles/training/defaults/main.yml",
         "roles/training/meta/argument_specs.yml",
         "roles/training/tasks/begin.yml",
@@ -25,7 +24,6 @@ OPEN: dict[str, set[str]] = {
         "roles/vmotion_test/tasks/guests.yml",
     },
     "no_composed_sentences": {
-        "playbooks/guests.yml",
         "roles/evidence/tasks/main.yml",
         "roles/teardown/tasks/away.yml",
         "roles/teardown/tasks/main.yml",

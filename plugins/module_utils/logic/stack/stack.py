@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""A stack as read from its file: its faults, the inputs that its user must give, and the addresses of its files."""
+"""A stack from its file: its faults, the inputs that its user must give, and the addresses of its files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from . import schema as stack_schema
 
 Stack = dict[str, Any]
-# The parts that only those get who ask for them, and with them what these parts ask for.
+# Parts that are installed only on request, and whose inputs are asked for only then.
 OPTIONAL = ("container",)
 _INSTALLED_FROM = {"package": "packages", "wheel": "wheel", "source": "source", "runfile": "source"}
 
@@ -21,7 +21,7 @@ class StackError(ValueError):
 
 
 def faults(document: object, schema: Mapping[str, Any]) -> list[str]:
-    """What is wrong with a stack, one sentence each: first its form, then what its parts say of each other."""
+    """A sentence for each fault of a stack: those of its form, or else names, inputs and origins that do not match."""
     found = stack_schema.faults(document, schema)
     if found or not isinstance(document, Mapping):
         return found
@@ -29,19 +29,19 @@ def faults(document: object, schema: Mapping[str, Any]) -> list[str]:
 
 
 def missing_inputs(document: Mapping[str, Any], parts: Sequence[str] = ()) -> list[str]:
-    """The inputs of a stack, and of those of its optional parts that are wanted, that nobody gave yet."""
+    """The inputs of a stack and of its wanted optional parts that have no value yet."""
     return [path for path in _asked(document, parts) if _get(document, path) is None]
 
 
 def absent_parts(document: Mapping[str, Any], parts: Sequence[str]) -> list[str]:
-    """A sentence for each optional part that is wanted and not in the stack."""
+    """A sentence for each wanted optional part that the stack lacks."""
     return [f"It has no {part!r}." for part in parts if part not in OPTIONAL or not document.get(part)]
 
 
 def completed(
     document: Mapping[str, Any], inputs: Mapping[str, str], bases: Mapping[str, str], mirror: str = ""
 ) -> Stack:
-    """The stack with its user's inputs and mirrors in it, and the address of each file beside its base and path.
+    """The stack with inputs and mirrors, and the address of each file beside its base and path.
 
     A mirror of all bases has each in a folder of its name.
     """
@@ -69,7 +69,7 @@ def without_urls(value: Any) -> Any:
 
 
 def _asked(document: Mapping[str, Any], parts: Sequence[str]) -> list[str]:
-    """What a stack and parts of it ask for."""
+    """The inputs of a stack and of parts of it."""
     sections = [document, *(document.get(part) or {} for part in parts)]
     return [path for section in sections for path in section.get("inputs", [])]
 
@@ -88,14 +88,14 @@ def _address(value: object, bases: Mapping[str, str | None]) -> None:
 
 
 def _step(value: Any, word: str) -> Any:
-    """What a word of a dotted path leads to; in a list, the entry of that name."""
+    """The value at one word of a dotted path; in a list, the entry of that name."""
     if isinstance(value, list):
         return next((entry for entry in value if isinstance(entry, Mapping) and entry.get("name") == word), None)
     return value.get(word) if isinstance(value, Mapping) else None
 
 
 def _get(document: Mapping[str, Any], path: str) -> Any:
-    """What lies at the dotted path, None if nothing does."""
+    """The value at the dotted path; None if there is none."""
     value: Any = document
     for word in path.split("."):
         value = _step(value, word)
@@ -121,7 +121,7 @@ def _walk(value: object, where: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _unknown_names(document: Mapping[str, Any]) -> Iterator[str]:
-    """Bases, keys and platforms that are named and not there."""
+    """A sentence for each name of a base, key or platform that the stack lacks."""
     for where, mapping in _walk(document, ""):
         base = mapping.get("base")
         if base is not None and base not in document["bases"]:
@@ -138,7 +138,7 @@ def _unknown_names(document: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _unlisted_inputs(document: Mapping[str, Any]) -> Iterator[str]:
-    """Checksums that are open and not asked for, and inputs that lead nowhere."""
+    """A sentence for each checksum without value and input, and for each input without a place in the stack."""
     inputs = _asked(document, OPTIONAL)
     for where, mapping in _walk(document, ""):
         for key in ("sha256", "digest"):
@@ -152,7 +152,7 @@ def _unlisted_inputs(document: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _absent_origins(document: Mapping[str, Any]) -> Iterator[str]:
-    """Parts that are installed from something that they do not have."""
+    """A sentence for each part that lacks the origin from which it is installed."""
     for name in ("gpu_driver", "openmpi"):
         part = document.get(name)
         if part and _INSTALLED_FROM[part["install"]] not in part:

