@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""One training job on its launcher: what its run directory tells of it, how it is started and how it is stopped."""
+"""One training job on its launcher: its state from its run directory, its start and its stop."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ STARTED = ("running", "finished")
 
 
 def job_state(run_dir: str) -> dict[str, Any]:
-    """All that the run directory and the processes tell of the job in it."""
+    """The job of a run directory, from its files and its processes."""
     desired = supervisor.read(run_dir, supervisor.DESIRED)
     if desired is None:
         return {"state": "absent"}
@@ -94,7 +94,7 @@ class TrainingJob:
         self.target = f"{socket.gethostname()}:{self._run_dir}"
 
     def read(self) -> dict[str, Any]:
-        """The state as its run directory tells it."""
+        """The state from the run directory."""
         return job_state(self._run_dir)
 
     def plan(self, state: Mapping[str, Any]) -> Plan:
@@ -112,7 +112,7 @@ class TrainingJob:
         return Plan(before={"state": before}, after={"state": before})
 
     def apply(self, plan: Plan) -> None:
-        """Do what the plan says."""
+        """Start or stop the job."""
         if plan.after["state"] == "stopped":
             self._stop()
         else:
@@ -207,16 +207,16 @@ class TrainingJob:
 
 
 def _answer(begun: subprocess.Popen[bytes]) -> dict[str, Any]:
-    """The one line that the supervisor says once the job is started, or could not be."""
+    """The one line of the supervisor once the job is started or has failed to start."""
     line = begun.stdout.readline() if begun.stdout else b""
     if line:
         return dict(json.loads(line))
     said = begun.stderr.read().decode("utf-8", "replace").strip().splitlines() if begun.stderr else []
-    return {"error": said[-1] if said else "the supervisor ended without a word"}
+    return {"error": said[-1] if said else "the supervisor ended without an answer"}
 
 
 def _script_facts(script: str | None) -> dict[str, Any]:
-    """The checksum of the training script, and the commit that its folder is at, where it is one of git."""
+    """The checksum of the training script, and the commit of its folder, where that is one of git."""
     if not script:
         return {"script_sha256": None, "script_git": None}
     with open(script, "rb") as file:

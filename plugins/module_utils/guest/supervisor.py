@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Starts one job of mpirun in a run directory, outlives whoever asked for it, and leaves no process of it behind.
+"""Starts one job of mpirun in a run directory, outlives the task that started it, and leaves no process of it behind.
 
 It stands alone, on the standard library: a copy of it lies in each run directory and runs from there
 (``supervisor.py run FOLDER``), and its text is sent to each node of the job to look for left-over processes
@@ -35,7 +35,7 @@ _JOB = re.compile(r"ess_base_jobid\W+(\d+)")
 
 
 class Stop(Exception):
-    """Somebody asked for the end of the job."""
+    """The end of the job was requested."""
 
 
 def start_ticks(pid: int) -> int | None:
@@ -49,23 +49,24 @@ def start_ticks(pid: int) -> int | None:
 
 
 def boot_id() -> str:
-    """What tells this boot of the machine from others."""
+    """The identifier of this boot of the machine."""
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
         return file.read().strip()
 
 
 def identity(pid: int) -> dict[str, Any]:
-    """What tells a process from any other."""
+    """Host, number, start and boot of a process, which no other process shares."""
     return {"host": socket.gethostname(), "pid": pid, "start": start_ticks(pid), "boot_id": boot_id()}
 
 
 def is_alive(process: dict[str, Any]) -> bool:
-    """Whether just that process still runs here."""
-    return bool(process["boot_id"] == boot_id() and start_ticks(process["pid"]) == process["start"])
+    """Whether that very process still runs here; one that had ended before its start was read never does."""
+    start = process["start"]
+    return start is not None and process["boot_id"] == boot_id() and start_ticks(process["pid"]) == start
 
 
 def read(folder: str, name: str) -> dict[str, Any] | None:
-    """One file of a run directory; None while it is not there or not written."""
+    """The content of one file of a run directory; None while the file is missing or torn."""
     try:
         with open(os.path.join(folder, name), encoding="utf-8") as file:
             return dict(json.load(file))
@@ -84,14 +85,14 @@ def write(folder: str, name: str, content: dict[str, Any]) -> None:
 
 
 def write_end(folder: str, end: dict[str, Any]) -> None:
-    """Say how the job ended, in the room kept for it."""
+    """Write how the job ended into the room that was kept for it."""
     data = json.dumps(end).encode()
     with open(os.path.join(folder, END), "r+b") as file:
         file.write(data.ljust(END_BYTES))
 
 
 def sweep(run_id: str, job: str, seconds: float) -> dict[str, Any]:
-    """End every process of the job on this machine, and tell how many there were and which are left."""
+    """End every process of the job on this machine; returns how many there were and which are left."""
     found: set[int] = set()
     deadline, number = time.monotonic() + seconds, int(signal.SIGTERM)
     while True:
@@ -108,7 +109,7 @@ def sweep(run_id: str, job: str, seconds: float) -> dict[str, Any]:
 
 
 def processes_of(run_id: str, job: str) -> Iterator[int]:
-    """The processes of a job on this machine: those with its mark, and MPI's daemon of it, which has none."""
+    """The processes of a job on this machine: those with its mark, and its MPI daemon, which has no mark."""
     mark, own = f"{MARK}={run_id}".encode(), os.getpid()
     for name in os.listdir("/proc"):
         if not name.isdigit() or int(name) == own or start_ticks(int(name)) is None:
@@ -149,7 +150,7 @@ def find_job(run_id: str, launcher: int) -> str:
 
 
 def sweep_nodes(desired: dict[str, Any], run: dict[str, Any], grace: float) -> dict[str, str]:
-    """End the job's processes on every node; what could not be ended, or not be looked for, by node."""
+    """End the job's processes on every node; returns by node why processes may be left there."""
     nodes = list(desired["nodes"])
     with ThreadPoolExecutor(max_workers=16) as pool:
         faults = list(pool.map(lambda node: _sweep(node, desired, run, grace), nodes))
@@ -204,7 +205,7 @@ def supervise(folder: str) -> None:
 
 
 def end(folder: str) -> None:
-    """End a job whose supervisor is gone."""
+    """End a job whose supervisor does not run any more."""
     desired, run = _must_read(folder, DESIRED), _must_read(folder, RUN)
     deadline = time.monotonic() + KILL_SECONDS
     for number in (signal.SIGTERM, signal.SIGKILL):
@@ -237,7 +238,7 @@ def _launch(folder: str, desired: dict[str, Any]) -> subprocess.Popen[bytes]:
 
 
 def _wait(folder: str, run: dict[str, Any], launcher: subprocess.Popen[bytes]) -> bool:
-    """Wait for the end of the job: True if it was asked for."""
+    """Wait for the end of the job; True if the end was requested."""
     try:
         deadline = time.monotonic() + JOB_SECONDS
         while launcher.poll() is None and not run["job"] and time.monotonic() < deadline:
@@ -273,7 +274,7 @@ def _raise_stop(_signal: int, _frame: object) -> None:
 
 
 def _tell(answer: dict[str, Any]) -> None:
-    """One line to whoever started us, who waits for it; nothing more will come."""
+    """Write one line to the task that started the supervisor and waits for it; then close the output."""
     os.write(1, json.dumps(answer).encode() + b"\n")
     nothing = os.open(os.devnull, os.O_RDWR)
     for number in (1, 2):
