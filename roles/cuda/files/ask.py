@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Ask nvcc, cuDNN, NCCL and the driver which they are and which devices they see; one line of JSON."""
+"""The versions that nvcc, cuDNN and NCCL report, and the devices that CUDA sees; one line of JSON."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def by_tensorflow() -> tuple[Any, str, float]:
 
 
 def by_pytorch() -> tuple[Any, str, float]:
-    """The same."""
+    """Horovod, the framework's version, and the sum of all ranks, counted from 1."""
     import horovod.torch as hvd
     import torch
 
@@ -33,7 +33,7 @@ def by_pytorch() -> tuple[Any, str, float]:
 
 
 def main(framework: str) -> None:
-    """Add up, and tell what was used."""
+    """Add up all ranks, and write the sum and the versions."""
     import horovod
 
     hvd, version, total = {"tensorflow": by_tensorflow, "pytorch": by_pytorch}[framework]()

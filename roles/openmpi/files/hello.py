@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A rank that says hello: MPI itself by ctypes, so that no compiler is needed; one line of JSON."""
+"""A rank that reports its OpenMPI and a sum over all ranks in one line of JSON; by ctypes, without a compiler."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import sys
 
 
 def symbol(library: ctypes.CDLL, name: str) -> ctypes.c_void_p:
-    """One of OpenMPI's own objects, such as its communicators."""
+    """One of OpenMPI's objects, such as a communicator."""
     return ctypes.c_void_p(ctypes.addressof(ctypes.c_char.in_dll(library, name)))
 
 
 def main(path: str) -> None:
-    """Meet the others, add up all ranks, and tell."""
+    """Initialise MPI, add up all ranks, and write the line."""
     mpi = ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
     mpi.MPI_Init(None, None)
     world = symbol(mpi, "ompi_mpi_comm_world")

@@ -12,7 +12,7 @@ DEVICES = Path("/sys/class/infiniband")
 
 
 def read(path: Path) -> str:
-    """A file of the kernel's; those of unused entries refuse to be read."""
+    """The text of a file of the kernel; files of unused entries cannot be read."""
     try:
         return path.read_text().strip()
     except OSError:
@@ -20,7 +20,7 @@ def read(path: Path) -> str:
 
 
 def main() -> None:
-    """Tell those that are in use."""
+    """Write one line for each GID in use."""
     for types in sorted(DEVICES.glob("*/ports/*/gid_attrs/types/*")):
         port = types.parents[2]
         card = read(types.parents[1] / "ndevs" / types.name)
