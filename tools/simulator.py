@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -92,6 +93,7 @@ def declarations(package: str, text: str) -> list[Declaration]:
     return found
 
 
+@cache
 def files() -> list[Path]:
     """The files of the simulator, without tests."""
     return sorted(path for path in CODE.rglob("*.go") if not path.name.endswith("_test.go"))
@@ -117,6 +119,7 @@ def package_of(path: Path) -> str:
     return path.parent.relative_to(CODE).as_posix()
 
 
+@cache
 def commands(package: str) -> dict[str, str]:
     """The esxcli commands of a package by the function that answers them."""
     by_function: dict[str, str] = {}
@@ -128,11 +131,13 @@ def commands(package: str) -> dict[str, str]:
     return by_function
 
 
+@cache
 def objects(package: str) -> dict[str, str]:
     """The vSphere object of each type of a package that answers the calls to one."""
     return dict(pair for path in files() if package_of(path) == package for pair in STRUCT.findall(path.read_text()))
 
 
+@cache
 def opening(package: str) -> tuple[str, str]:
     """What a package is, and what vcsim does of its subject."""
     for path in files():

@@ -24,7 +24,7 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcenter"
 )
 
-// options is what the command line says.
+// options are the options of the command line.
 type options struct {
 	listen, control, datacentre string
 	username, password          string
@@ -35,14 +35,14 @@ type options struct {
 
 // lab is a running data centre.
 type lab struct {
-	world   *vcenter.Server
+	vcenter *vcenter.Server
 	api     *http.Server
 	steer   *http.Server
 	Ready   readiness
 	stopped chan error
 }
 
-// readiness is what the ready file tells a client.
+// readiness is the content of the ready file.
 type readiness struct {
 	Hostname    string `json:"hostname"`
 	Port        int    `json:"port"`
@@ -66,7 +66,7 @@ func startLab(o options) (*lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &lab{world: w, stopped: make(chan error, 2)}
+	l := &lab{vcenter: w, stopped: make(chan error, 2)}
 	if err := l.serve(o, pair); err != nil {
 		l.stop()
 		return nil, err
@@ -101,11 +101,11 @@ func (l *lab) serve(o options, pair tls.Certificate) error {
 	if err != nil {
 		return errors.Join(err, apiSocket.Close())
 	}
-	gate := front.New(l.world, handler(l.world.Service(), apiSocket.Addr().String(), o), o.delay)
+	gate := front.New(l.vcenter, handler(l.vcenter.Service(), apiSocket.Addr().String(), o), o.delay)
 	l.api = &http.Server{Handler: gate, TLSConfig: &tls.Config{
 		Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}},
 		ReadHeaderTimeout: 30 * time.Second, ErrorLog: log.New(quiet{}, "", 0)}
-	l.steer = &http.Server{Handler: control.New(gate, l.world), ReadHeaderTimeout: 30 * time.Second}
+	l.steer = &http.Server{Handler: control.New(gate, l.vcenter), ReadHeaderTimeout: 30 * time.Second}
 	go func() { l.stopped <- l.api.ServeTLS(apiSocket, "", "") }()
 	go func() { l.stopped <- l.steer.Serve(controlSocket) }()
 	address := apiSocket.Addr().(*net.TCPAddr)
@@ -117,8 +117,7 @@ func (l *lab) serve(o options, pair tls.Certificate) error {
 	return nil
 }
 
-// handler makes vcsim register all its endpoints and returns them without vcsim's own server: ours has the faults,
-// the log and the certificate.
+// handler is the handler of all endpoints of vcsim, without the server of vcsim.
 func handler(s *simulator.Service, address string, o options) http.Handler {
 	s.RegisterEndpoints = true
 	s.ServeMux = http.NewServeMux()
@@ -141,7 +140,7 @@ func listenLoopback(address string) (net.Listener, error) {
 	return net.Listen("tcp", address)
 }
 
-// writeReady tells the world where the data centre is, in one step, so that nobody reads half a file.
+// writeReady writes the ready file by a rename, so that no reader sees half a file.
 func (l *lab) writeReady(path string) error {
 	text, err := json.MarshalIndent(l.Ready, "", "  ")
 	if err != nil {
@@ -161,14 +160,14 @@ func (l *lab) stop() {
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
 		if s.Shutdown(ctx) != nil {
-			_ = s.Close() // waiting calls are cut off
+			_ = s.Close() // ends waiting calls
 		}
 		cancel()
 	}
-	l.world.Close()
+	l.vcenter.Close()
 }
 
-// quiet swallows the server's log of failed TLS handshakes: clients that refuse our certificate are part of the tests.
+// quiet drops the server's log of failed TLS handshakes: tests refuse the certificate on purpose.
 type quiet struct{}
 
 // Write drops the line.

@@ -67,7 +67,7 @@ func (l *lab) wait(withStdin bool) error {
 	orphaned := make(chan struct{})
 	if withStdin {
 		go func() {
-			_, _ = io.Copy(io.Discard, os.Stdin) // any end of it is the end
+			_, _ = io.Copy(io.Discard, os.Stdin) // every end of the input counts
 			close(orphaned)
 		}()
 	}

@@ -55,6 +55,19 @@ def test_every_package_with_behaviours_says_what_vcsim_does_itself() -> None:
     assert [package for package in sorted(packages) if not all(simulator.opening(package))] == []
 
 
+def test_packages_use_only_packages_above_them_in_the_readme() -> None:
+    readme = (simulator.CODE.parent / "README.md").read_text()
+    order = re.findall(r"^\| `internal/([\w/]+)/` \|", readme, re.MULTILINE)
+    assert sorted(order) == sorted({simulator.package_of(path) for path in simulator.files()})
+    uses = [
+        (simulator.package_of(path), used)
+        for path in simulator.files()
+        for used in re.findall(r'"dml\.vsphere/lab/vcenter/internal/([\w/]+)"', path.read_text())
+    ]
+    assert len(uses) > 100
+    assert [f"{user} uses {used}" for user, used in uses if order.index(used) >= order.index(user)] == []
+
+
 def test_sources_are_spelt_as_they_are_read() -> None:
     lines = [line for path in simulator.files() for line in path.read_text().splitlines()]
     alike = [line.strip() for line in lines if re.match(r"\s*// *(vmware|ours?|vmware's) *:", line, re.IGNORECASE)]

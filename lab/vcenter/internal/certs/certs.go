@@ -22,7 +22,7 @@ import (
 
 const validity = 10 * 365 * 24 * time.Hour
 
-// Files names what lies in a certificate directory.
+// Files are the paths of the files in a certificate directory.
 type Files struct{ CA, Cert, Key string }
 
 // In names the files of a certificate directory.

@@ -43,7 +43,7 @@ type State struct {
 	Components      map[string]string // of the image; replaced, never changed in place
 }
 
-// Change is what the control interface may do to a cluster; absent fields change nothing.
+// Change is a change of a cluster by the control interface; absent fields change nothing.
 type Change struct {
 	Alarm           *string           `json:"alarm"`
 	DRS             *datacentre.DRS   `json:"drs"`
@@ -55,7 +55,7 @@ type Change struct {
 	ImageComponents map[string]string `json:"image_components"`
 }
 
-// Report is what the control interface shows of a cluster.
+// Report is the state of a cluster as the control interface shows it.
 type Report struct {
 	Name string `json:"name"`
 	MOID string `json:"moid"`

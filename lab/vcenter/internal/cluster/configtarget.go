@@ -10,7 +10,7 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// BrowserMethods adds GPUs and passthrough to what vcsim says a host offers to virtual machines.
+// BrowserMethods answers the calls to the EnvironmentBrowser of a cluster.
 type BrowserMethods struct {
 	*simulator.EnvironmentBrowser
 	Registered *esxi.Hosts

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/vmware/govmomi/simulator"
@@ -11,7 +12,7 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// Methods answers the calls to a cluster that vcsim lacks or takes too lightly.
+// Methods answers the calls to a cluster that vcsim lacks or answers without checks.
 type Methods struct {
 	*simulator.ClusterComputeResource
 	Sim *vcsim.Sim
@@ -38,28 +39,31 @@ func (c *Methods) ReconfigureComputeResourceTask(
 		return &methods.ReconfigureComputeResource_TaskBody{Fault_: vcsim.SoapFault(f)}
 	}
 	t := c.Sim.Start(ctx, c.ClusterComputeResource, "reconfigureComputeResourceTask", "ComputeResource.reconfigureEx",
-		func(j *vcsim.Job) (any, vcsim.Fault) {
-			inner := vcsim.Detached(j.Ctx)
-			var stock vcsim.Ref
-			var refused vcsim.Fault
-			inner.WithLock(c.ClusterComputeResource, func() {
-				if refused = c.refuseRules(inner, spec); refused != nil {
-					return
-				}
-				body := c.ClusterComputeResource.ReconfigureComputeResourceTask(inner, req)
-				stock = vcsim.TaskOf(body)
-			})
-			if refused != nil {
-				return nil, refused
-			}
-			if result, fault := j.Follow(stock); fault != nil {
-				return result, fault
-			}
-			Configure(j.Ctx, c.ClusterComputeResource, spec)
-			return nil, nil
-		})
+		func(j *vcsim.Job) (any, vcsim.Fault) { return c.apply(j, req, spec) })
 	return &methods.ReconfigureComputeResource_TaskBody{
 		Res: &types.ReconfigureComputeResource_TaskResponse{Returnval: t}}
+}
+
+// apply lets vcsim apply a specification that nothing forbids, and stores the rest.
+func (c *Methods) apply(
+	j *vcsim.Job, req *types.ReconfigureComputeResource_Task, spec *types.ClusterConfigSpecEx,
+) (any, vcsim.Fault) {
+	inner := vcsim.Detached(j.Ctx)
+	var task vcsim.Ref
+	var refused vcsim.Fault
+	inner.WithLock(c.ClusterComputeResource, func() {
+		if refused = c.refuseRules(inner, spec); refused == nil {
+			task = vcsim.TaskOf(c.ClusterComputeResource.ReconfigureComputeResourceTask(inner, req))
+		}
+	})
+	if refused != nil {
+		return nil, refused
+	}
+	if result, fault := j.Follow(task); fault != nil {
+		return result, fault
+	}
+	Configure(j.Ctx, c.ClusterComputeResource, spec)
+	return nil, nil
 }
 
 // refuseCluster refuses a DRS migration threshold (vmotionRate) outside 1 to 5.
@@ -119,8 +123,8 @@ func mergeHA(old, spec types.ClusterDasConfigInfo) types.ClusterDasConfigInfo {
 	if spec.FailoverLevel != 0 {
 		old.FailoverLevel = spec.FailoverLevel
 	}
-	old.HostMonitoring = vcsim.OrText(spec.HostMonitoring, old.HostMonitoring)
-	old.VmMonitoring = vcsim.OrText(spec.VmMonitoring, old.VmMonitoring)
+	old.HostMonitoring = cmp.Or(spec.HostMonitoring, old.HostMonitoring)
+	old.VmMonitoring = cmp.Or(spec.VmMonitoring, old.VmMonitoring)
 	if spec.DefaultVmSettings != nil {
 		old.DefaultVmSettings = spec.DefaultVmSettings
 	}

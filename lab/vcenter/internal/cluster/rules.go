@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -31,6 +32,13 @@ func (c *Methods) refuseRules(ctx *simulator.Context, spec *types.ClusterConfigS
 			return f
 		}
 	}
+	return c.refuseOverrides(ctx, config, spec)
+}
+
+// refuseOverrides refuses DRS and HA overrides of virtual machines that cannot be added, edited or removed.
+func (c *Methods) refuseOverrides(
+	ctx *simulator.Context, config *types.ClusterConfigInfoEx, spec *types.ClusterConfigSpecEx,
+) vcsim.Fault {
 	var drs, das []vcsim.Ref
 	for _, o := range config.DrsVmConfig {
 		drs = append(drs, o.Key)
@@ -123,14 +131,14 @@ func (c *Methods) refuseRule(
 	ctx *simulator.Context, config *types.ClusterConfigInfoEx, s *types.ClusterRuleSpec, groups map[string]bool,
 	at string,
 ) vcsim.Fault {
-	there := func(match func(*types.ClusterRuleInfo) bool) bool {
+	exists := func(match func(*types.ClusterRuleInfo) bool) bool {
 		return slices.ContainsFunc(config.Rule, func(r types.BaseClusterRuleInfo) bool {
 			return match(r.GetClusterRuleInfo())
 		})
 	}
 	if s.Operation == types.ArrayUpdateOperationRemove {
 		key, ok := s.RemoveKey.(int32)
-		if !ok || !there(func(r *types.ClusterRuleInfo) bool { return r.Key == key }) {
+		if !ok || !exists(func(r *types.ClusterRuleInfo) bool { return r.Key == key }) {
 			return invalid("%s.removeKey", at)
 		}
 		return nil
@@ -142,10 +150,17 @@ func (c *Methods) refuseRule(
 	edited := func(r *types.ClusterRuleInfo) bool {
 		return r.Name == info.Name && (r.Key == info.Key || s.Operation == types.ArrayUpdateOperationAdd)
 	}
-	if there(edited) != (s.Operation == types.ArrayUpdateOperationEdit) {
+	if exists(edited) != (s.Operation == types.ArrayUpdateOperationEdit) {
 		return invalid("%s.info.name", at)
 	}
-	switch rule := s.Info.(type) {
+	return c.refuseSubjects(ctx, s.Info, groups, at)
+}
+
+// refuseSubjects refuses a rule whose virtual machines or groups the cluster does not have.
+func (c *Methods) refuseSubjects(
+	ctx *simulator.Context, info types.BaseClusterRuleInfo, groups map[string]bool, at string,
+) vcsim.Fault {
+	switch rule := info.(type) {
 	case *types.ClusterAffinityRuleSpec:
 		return c.refuseMembers(ctx, rule.Vm, at)
 	case *types.ClusterAntiAffinityRuleSpec:
@@ -195,7 +210,7 @@ func mergeOverrides(
 				continue
 			}
 			settings := *out[i].DasSettings
-			settings.IsolationResponse = vcsim.OrText(s.Info.DasSettings.IsolationResponse, settings.IsolationResponse)
+			settings.IsolationResponse = cmp.Or(s.Info.DasSettings.IsolationResponse, settings.IsolationResponse)
 			if s.Info.DasSettings.VmToolsMonitoringSettings != nil {
 				settings.VmToolsMonitoringSettings = s.Info.DasSettings.VmToolsMonitoringSettings
 			}
@@ -205,26 +220,17 @@ func mergeOverrides(
 	return out
 }
 
-// Forget removes a deleted virtual machine from the rules, groups and overrides of all clusters. A rule stays, even
-// with one member.
+// RemoveFromRules removes a deleted virtual machine from the rules, groups and overrides of all clusters. A rule stays,
+// even with one member.
 // Ours: general knowledge of vCenter, no document found (unproven).
-func Forget(ctx *simulator.Context, vm vcsim.Ref) {
+func RemoveFromRules(ctx *simulator.Context, vm vcsim.Ref) {
 	for _, o := range ctx.Map.AllReference("ClusterComputeResource") {
 		cluster := o.(*simulator.ClusterComputeResource)
 		ctx.WithLock(cluster, func() {
 			config := *cluster.ConfigurationEx.(*types.ClusterConfigInfoEx)
 			config.Rule, config.Group = slices.Clone(config.Rule), slices.Clone(config.Group)
 			for i := range config.Rule {
-				switch rule := config.Rule[i].(type) {
-				case *types.ClusterAffinityRuleSpec:
-					kept := *rule
-					kept.Vm = vcsim.Without(rule.Vm, vm)
-					config.Rule[i] = &kept
-				case *types.ClusterAntiAffinityRuleSpec:
-					kept := *rule
-					kept.Vm = vcsim.Without(rule.Vm, vm)
-					config.Rule[i] = &kept
-				}
+				config.Rule[i] = ruleWithout(config.Rule[i], vm)
 			}
 			for i := range config.Group {
 				if group, ok := config.Group[i].(*types.ClusterVmGroup); ok {
@@ -240,4 +246,19 @@ func Forget(ctx *simulator.Context, vm vcsim.Ref) {
 			ctx.Update(cluster, []types.PropertyChange{vcsim.Change("configurationEx", &config)})
 		})
 	}
+}
+
+// ruleWithout is a copy of a rule without a virtual machine.
+func ruleWithout(rule types.BaseClusterRuleInfo, vm vcsim.Ref) types.BaseClusterRuleInfo {
+	switch r := rule.(type) {
+	case *types.ClusterAffinityRuleSpec:
+		kept := *r
+		kept.Vm = vcsim.Without(r.Vm, vm)
+		return &kept
+	case *types.ClusterAntiAffinityRuleSpec:
+		kept := *r
+		kept.Vm = vcsim.Without(r.Vm, vm)
+		return &kept
+	}
+	return rule
 }

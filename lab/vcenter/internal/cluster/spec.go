@@ -1,12 +1,12 @@
 package cluster
 
 import (
+	"cmp"
 	"sort"
 
 	"github.com/vmware/govmomi/vim25/types"
 
 	"dml.vsphere/lab/vcenter/internal/datacentre"
-	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
 // Spec is the reconfiguration that sets what a description says of DRS and HA.
@@ -14,7 +14,7 @@ func Spec(drs *datacentre.DRS, ha *datacentre.HA, options map[string]string) *ty
 	spec := &types.ClusterConfigSpecEx{}
 	if drs != nil {
 		spec.DrsConfig = &types.ClusterDrsConfigInfo{Enabled: &drs.Enabled,
-			DefaultVmBehavior: types.DrsBehavior(vcsim.OrText(drs.Behaviour, "fullyAutomated")), VmotionRate: 3}
+			DefaultVmBehavior: types.DrsBehavior(cmp.Or(drs.Behaviour, "fullyAutomated")), VmotionRate: 3}
 		options = mergeText(options, drs.Options)
 	}
 	if len(options) > 0 {

@@ -22,7 +22,7 @@ func switchVsanOn(ctx *simulator.Context, cluster *simulator.ClusterComputeResou
 	})
 }
 
-// vsanInternalSystem is a host's HostVsanInternalSystem: just enough to see a resync.
+// vsanInternalSystem is a host's HostVsanInternalSystem: it shows the bytes that resync.
 type vsanInternalSystem struct {
 	mo.HostVsanInternalSystem
 	clusters *Clusters

@@ -15,10 +15,11 @@ import (
 // configManaged is a property of clusters that govmomi does not know: whether a configuration profile is in force.
 const configManaged = "configManagerEnabled"
 
-// clusterSource tells the property collectors, of which vcsim makes one for each session, what vcsim does not know of
-// clusters. It lies in the registry, where a property collector finds it.
+// clusterSource has the properties of clusters that vcsim does not know. It is in the registry, because vcsim makes
+// one
+// PropertyCollector for each session without arguments.
 type clusterSource struct {
-	mo.View            // vcsim asks every object for a managed object within it
+	mo.View            // vcsim expects a managed object within every registered object
 	underConfiguration func(cluster vcsim.Ref) bool
 }
 

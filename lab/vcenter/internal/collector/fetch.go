@@ -15,8 +15,7 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// propertyCollector repairs Fetch: for an unset property vcsim sends the answer of another method, which pyVmomi
-// cannot read; a vCenter sends an empty answer.
+// propertyCollector is the PropertyCollector of vcsim with repairs.
 type propertyCollector struct {
 	simulator.PropertyCollector
 	watched watched
@@ -40,7 +39,7 @@ func (b *fetchBody) Fault() *soap.Fault { return b.Fault_ }
 // pyVmomi cannot read.
 func (p *propertyCollector) Fetch(ctx *simulator.Context, req any) soap.HasFault {
 	asked := reflect.ValueOf(req).Elem()
-	if answer := p.ours(ctx, asked.FieldByName("This").Interface().(vcsim.Ref),
+	if answer := p.replaced(ctx, asked.FieldByName("This").Interface().(vcsim.Ref),
 		asked.FieldByName("Prop").String()); answer != nil {
 		return answer
 	}
@@ -52,10 +51,10 @@ func (p *propertyCollector) Fetch(ctx *simulator.Context, req any) soap.HasFault
 	return &fetchBody{Res: &fetchResponse{}}
 }
 
-// ours answers what vcsim answers wrongly or not at all: ServiceInstance.content with all managers, and
+// replaced answers what vcsim answers wrongly or not at all: ServiceInstance.content with all managers, and
 // configManagerEnabled of clusters.
 // VMware: vSphere API reference, ServiceContent.hostProfileManager. vcsim leaves out this manager and others.
-func (p *propertyCollector) ours(ctx *simulator.Context, this vcsim.Ref, property string) soap.HasFault {
+func (p *propertyCollector) replaced(ctx *simulator.Context, this vcsim.Ref, property string) soap.HasFault {
 	switch {
 	case this == vim25.ServiceInstance && property == "content":
 		service := ctx.Map.Get(vim25.ServiceInstance).(*simulator.ServiceInstance)
@@ -66,7 +65,7 @@ func (p *propertyCollector) ours(ctx *simulator.Context, this vcsim.Ref, propert
 	return nil
 }
 
-// fetched says whether the answer carries a property that is set.
+// fetched says whether an answer has a property that is set.
 func fetched(body soap.HasFault) bool {
 	res := reflect.ValueOf(body).Elem().FieldByName("Res").Elem()
 	if res.Type().Name() != "FetchResponse" {

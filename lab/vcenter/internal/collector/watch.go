@@ -17,8 +17,9 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// watched is what the filters of a property collector look at. vcsim tells a watcher of "info" about a change of
-// "info.progress" by reading the object again without its lock; we hand it a copy made under the lock instead.
+// watched are the properties that the filters of a PropertyCollector watch. vcsim notifies a watcher of "info" about a
+// change of
+// "info.progress" by reading the object again without its lock; this simulator gives it a copy made under the lock.
 type watched struct {
 	mu    sync.Mutex
 	specs map[vcsim.Ref]types.PropertyFilterSpec
@@ -50,7 +51,7 @@ func (p *propertyCollector) CreatePropertyCollector(
 	ctx *simulator.Context, _ *types.CreatePropertyCollector,
 ) soap.HasFault {
 	collector := &propertyCollector{}
-	collector.Self.Type = "PropertyCollector" // else it would be named after our type, which no client knows
+	collector.Self.Type = "PropertyCollector" // else the reference has the name of the Go type, which no client knows
 	made := ctx.Session.Put(collector).Reference()
 	return &methods.CreatePropertyCollectorBody{Res: &types.CreatePropertyCollectorResponse{Returnval: made}}
 }

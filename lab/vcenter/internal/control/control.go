@@ -13,13 +13,13 @@ import (
 
 // Control answers the control interface.
 type Control struct {
-	front *front.Front
-	world *vcenter.Server
+	front   *front.Front
+	vcenter *vcenter.Server
 }
 
 // New is the handler of the control interface.
 func New(f *front.Front, w *vcenter.Server) http.Handler {
-	c := &Control{front: f, world: w}
+	c := &Control{front: f, vcenter: w}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /writes", func(w http.ResponseWriter, _ *http.Request) { reply(w, f.Log.Writes()) })
 	mux.HandleFunc("DELETE /writes", func(w http.ResponseWriter, _ *http.Request) { f.Log.ClearWrites(); done(w) })
@@ -36,18 +36,18 @@ func New(f *front.Front, w *vcenter.Server) http.Handler {
 	mux.HandleFunc("PATCH /clusters/{name}", c.patchCluster)
 	mux.HandleFunc("GET /hosts/{name}", c.host)
 	mux.HandleFunc("GET /external", c.external)
-	mux.HandleFunc("PUT /external", c.listen)
-	mux.HandleFunc("DELETE /external", c.listenNoMore)
-	mux.HandleFunc("POST /external/{id}", c.news)
+	mux.HandleFunc("PUT /external", c.startExternalMode)
+	mux.HandleFunc("DELETE /external", c.endExternalMode)
+	mux.HandleFunc("POST /external/{id}", c.updateOrder)
 	mux.HandleFunc("GET /vms/{name}", c.machine)
 	mux.HandleFunc("PUT /vms/{name}/guest", c.guest)
 	return mux
 }
 
-func (c *Control) hosts(w http.ResponseWriter, _ *http.Request) { reply(w, c.world.HostNames()) }
+func (c *Control) hosts(w http.ResponseWriter, _ *http.Request) { reply(w, c.vcenter.HostNames()) }
 
 func (c *Control) host(w http.ResponseWriter, r *http.Request) {
-	h, ok := c.world.HostNamed(r.PathValue("name"))
+	h, ok := c.vcenter.HostNamed(r.PathValue("name"))
 	if !ok {
 		refuse(w, http.StatusNotFound, "no such host: "+r.PathValue("name"))
 		return
@@ -72,7 +72,7 @@ func refuse(w http.ResponseWriter, status int, why string) {
 	}
 }
 
-// read decodes a request strictly: a misspelt key must not be taken for a setting that holds.
+// read decodes a request; unknown keys are refused, so that a misspelt key is not ignored.
 func read(w http.ResponseWriter, r *http.Request, into any) bool {
 	d := json.NewDecoder(io.LimitReader(r.Body, 1<<20))
 	d.DisallowUnknownFields()

@@ -8,7 +8,7 @@ import (
 )
 
 func (c *Control) patchHost(w http.ResponseWriter, r *http.Request) {
-	h, ok := c.world.HostNamed(r.PathValue("name"))
+	h, ok := c.vcenter.HostNamed(r.PathValue("name"))
 	if !ok {
 		refuse(w, http.StatusNotFound, "no such host: "+r.PathValue("name"))
 		return
@@ -17,7 +17,7 @@ func (c *Control) patchHost(w http.ResponseWriter, r *http.Request) {
 	if !read(w, r, &change) {
 		return
 	}
-	if err := c.world.ChangeHost(h, change); err != nil {
+	if err := c.vcenter.ChangeHost(h, change); err != nil {
 		refuse(w, http.StatusBadRequest, err.Error())
 		return
 	}
@@ -25,7 +25,7 @@ func (c *Control) patchHost(w http.ResponseWriter, r *http.Request) {
 }
 
 func (c *Control) cluster(w http.ResponseWriter, r *http.Request) {
-	found, ok := c.world.ClusterNamed(r.PathValue("name"))
+	found, ok := c.vcenter.ClusterNamed(r.PathValue("name"))
 	if !ok {
 		refuse(w, http.StatusNotFound, "no such cluster: "+r.PathValue("name"))
 		return
@@ -34,7 +34,7 @@ func (c *Control) cluster(w http.ResponseWriter, r *http.Request) {
 }
 
 func (c *Control) patchCluster(w http.ResponseWriter, r *http.Request) {
-	found, ok := c.world.ClusterNamed(r.PathValue("name"))
+	found, ok := c.vcenter.ClusterNamed(r.PathValue("name"))
 	if !ok {
 		refuse(w, http.StatusNotFound, "no such cluster: "+r.PathValue("name"))
 		return

@@ -7,11 +7,11 @@ import (
 )
 
 func (c *Control) external(w http.ResponseWriter, _ *http.Request) {
-	listener, ops, orders := c.world.Machines().External.State()
+	listener, ops, orders := c.vcenter.Machines().External.State()
 	reply(w, map[string]any{"listener": listener, "ops": ops, "orders": orders})
 }
 
-func (c *Control) listen(w http.ResponseWriter, r *http.Request) {
+func (c *Control) startExternalMode(w http.ResponseWriter, r *http.Request) {
 	var wish struct {
 		Listener string   `json:"listener"`
 		Ops      []string `json:"ops"`
@@ -19,23 +19,23 @@ func (c *Control) listen(w http.ResponseWriter, r *http.Request) {
 	if !read(w, r, &wish) {
 		return
 	}
-	if err := c.world.Machines().External.Listen(wish.Listener, wish.Ops); err != nil {
+	if err := c.vcenter.Machines().External.Listen(wish.Listener, wish.Ops); err != nil {
 		refuse(w, http.StatusBadRequest, err.Error())
 		return
 	}
 	done(w)
 }
 
-func (c *Control) listenNoMore(w http.ResponseWriter, _ *http.Request) {
-	if err := c.world.Machines().External.Listen("", nil); err != nil {
+func (c *Control) endExternalMode(w http.ResponseWriter, _ *http.Request) {
+	if err := c.vcenter.Machines().External.Listen("", nil); err != nil {
 		refuse(w, http.StatusInternalServerError, err.Error())
 		return
 	}
 	done(w)
 }
 
-func (c *Control) news(w http.ResponseWriter, r *http.Request) {
-	var n vm.News
+func (c *Control) updateOrder(w http.ResponseWriter, r *http.Request) {
+	var n vm.OrderUpdate
 	if !read(w, r, &n) {
 		return
 	}
@@ -43,7 +43,7 @@ func (c *Control) news(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, "news are progress, done or failed")
 		return
 	}
-	if err := c.world.Machines().External.Report(r.PathValue("id"), n); err != nil {
+	if err := c.vcenter.Machines().External.Report(r.PathValue("id"), n); err != nil {
 		refuse(w, http.StatusNotFound, err.Error())
 		return
 	}
@@ -51,7 +51,7 @@ func (c *Control) news(w http.ResponseWriter, r *http.Request) {
 }
 
 func (c *Control) machine(w http.ResponseWriter, r *http.Request) {
-	report, ok := c.world.Machines().Report(r.PathValue("name"))
+	report, ok := c.vcenter.Machines().Report(r.PathValue("name"))
 	if !ok {
 		refuse(w, http.StatusNotFound, "no such virtual machine: "+r.PathValue("name"))
 		return
@@ -67,7 +67,7 @@ func (c *Control) guest(w http.ResponseWriter, r *http.Request) {
 	if !read(w, r, &told) {
 		return
 	}
-	if !c.world.Machines().SetGuest(r.PathValue("name"), told.Hostname, told.Address) {
+	if !c.vcenter.Machines().SetGuest(r.PathValue("name"), told.Hostname, told.Address) {
 		refuse(w, http.StatusNotFound, "no such virtual machine: "+r.PathValue("name"))
 		return
 	}

@@ -45,13 +45,13 @@ func hundredths(percent float64) int64 { return int64(math.Round(100 * percent))
 
 func at(n int64, length int) int { return int(n % int64(length)) }
 
-// Methods is the PerformanceManager with the GPU counters of hosts; the rest is vcsim's made-up data.
+// Methods is the PerformanceManager with the GPU counters of hosts.
 type Methods struct {
 	*simulator.PerformanceManager
 	Hosts *esxi.Hosts
 }
 
-// PerfMetricIntSeries is govmomi's type of that name, whose encoding leaves out each sample that is zero.
+// PerfMetricIntSeries has the name of a type of govmomi, whose encoding omits samples of zero.
 type PerfMetricIntSeries struct {
 	types.PerfMetricSeries
 

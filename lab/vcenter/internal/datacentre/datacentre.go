@@ -1,7 +1,7 @@
 // Package datacentre reads the YAML description of a simulated data centre.
 package datacentre
 
-// Datacentre is everything a description file may say.
+// Datacentre is a description file.
 type Datacentre struct {
 	Version        string              `yaml:"version"`
 	APIVersion     string              `yaml:"api_version"`
@@ -16,7 +16,7 @@ type Datacentre struct {
 	HostDefaults   Host                `yaml:"host_defaults"`
 	Clusters       []Cluster           `yaml:"clusters"`
 	VMs            []VM                `yaml:"vms"`
-	// StatisticsLevel is the detail that vCenter keeps in its historical intervals, 1 to 4.
+	// StatisticsLevel is the level of the historical intervals, 1 to 4.
 	StatisticsLevel int32 `yaml:"statistics_level"`
 }
 
@@ -46,7 +46,7 @@ type HA struct {
 	FailoverLevel    int32 `yaml:"failover_level" json:"failover_level"`
 }
 
-// Host is one host, or Count hosts that are alike; a zero field takes the value of host_defaults.
+// Host is one host, or Count equal hosts; a zero field takes the value of host_defaults.
 type Host struct {
 	Name            string              `yaml:"name"`
 	Count           int                 `yaml:"count"`
@@ -127,7 +127,7 @@ type VM struct {
 	First        int               `yaml:"first"`
 	Host         string            `yaml:"host"`
 	PoweredOn    bool              `yaml:"powered_on"`
-	RunningHours float64           `yaml:"running_hours"` // since when it runs
+	RunningHours float64           `yaml:"running_hours"` // time since the power-on
 	CPUs         int32             `yaml:"cpus"`
 	MemoryMB     int64             `yaml:"memory_mb"`
 	VGPU         string            `yaml:"vgpu"`

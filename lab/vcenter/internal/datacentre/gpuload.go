@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// GPULoad is how much a GPU is used: Utilisation in percent, sample after sample and then again from the first.
+// GPULoad is the load of a GPU; Utilisation in percent, one number for each sample, repeated from the first.
 type GPULoad struct {
 	Utilisation []float64 `yaml:"utilisation" json:"utilisation"`
 	MemoryMB    int64     `yaml:"memory_mb" json:"memory_mb"`
@@ -14,7 +14,7 @@ type GPULoad struct {
 	Instance string `yaml:"instance" json:"instance,omitempty"`
 }
 
-// Check says what is wrong with it.
+// Check refuses a load without percentages.
 func (l GPULoad) Check() error {
 	outside := func(percent float64) bool { return percent < 0 || percent > 100 }
 	if len(l.Utilisation) == 0 || slices.ContainsFunc(l.Utilisation, outside) {

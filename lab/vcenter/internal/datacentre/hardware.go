@@ -1,6 +1,6 @@
 package datacentre
 
-// Hardware is what is screwed into a host.
+// Hardware is the hardware of a host.
 type Hardware struct {
 	Vendor         string `yaml:"vendor"`
 	Model          string `yaml:"model"`
@@ -22,7 +22,7 @@ type GPU struct {
 	MIG   bool   `yaml:"mig"`
 }
 
-// GPUModel is what all GPUs of one model have in common.
+// GPUModel is the common part of all GPUs of one model.
 type GPUModel struct {
 	Name        string    `yaml:"name"`
 	VendorID    uint16    `yaml:"vendor_id"`

@@ -2,6 +2,7 @@ package datacentre
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"fmt"
 	"os"
@@ -27,7 +28,7 @@ func Load(path string) (*Datacentre, error) {
 	return d, nil
 }
 
-// Parse reads a description, fills in what it leaves out and expands counts.
+// Parse reads a description, sets defaults and expands counts.
 func Parse(text []byte) (*Datacentre, error) {
 	d := &Datacentre{Version: "8.0.3", Build: "24022510", Name: "dc1", Datastores: []string{"shared"},
 		StatisticsLevel: 1}
@@ -39,7 +40,7 @@ func Parse(text []byte) (*Datacentre, error) {
 	if err := strict.Decode(d); err != nil {
 		return nil, err
 	}
-	d.APIVersion = either(d.APIVersion, d.Version+".0")
+	d.APIVersion = cmp.Or(d.APIVersion, d.Version+".0")
 	for i := range d.Clusters {
 		hosts, err := d.expand(d.Clusters[i].Hosts)
 		if err != nil {
@@ -72,13 +73,13 @@ func (d *Datacentre) expand(hosts []Host) ([]Host, error) {
 	return out, nil
 }
 
-// numbered is the host with the defaults filled in and its number put into its addresses.
+// numbered is the host with defaults, and with its number in its addresses.
 func (h Host) numbered(name string, number int, defaults Host) Host {
 	h.Name, h.Count, h.First = name, 0, 0
-	h.Hardware = either(h.Hardware, either(defaults.Hardware, "no_gpu"))
-	h.AcceptanceLevel = either(h.AcceptanceLevel, either(defaults.AcceptanceLevel, "partner"))
-	h.Graphics.Default = either(h.Graphics.Default, either(defaults.Graphics.Default, "shared"))
-	h.Graphics.Policy = either(h.Graphics.Policy, either(defaults.Graphics.Policy, "performance"))
+	h.Hardware = cmp.Or(h.Hardware, cmp.Or(defaults.Hardware, "no_gpu"))
+	h.AcceptanceLevel = cmp.Or(h.AcceptanceLevel, cmp.Or(defaults.AcceptanceLevel, "partner"))
+	h.Graphics.Default = cmp.Or(h.Graphics.Default, cmp.Or(defaults.Graphics.Default, "shared"))
+	h.Graphics.Policy = cmp.Or(h.Graphics.Policy, cmp.Or(defaults.Graphics.Policy, "performance"))
 	h.ModuleOptions = union(defaults.ModuleOptions, h.ModuleOptions)
 	h.Options = union(defaults.Options, h.Options)
 	h.Rulesets = union(defaults.Rulesets, h.Rulesets)
@@ -101,13 +102,13 @@ func (h Host) numbered(name string, number int, defaults Host) Host {
 	return h
 }
 
-// adapters merges vmkernel adapters by device, the host's own ones over the defaults.
+// adapters are the vmkernel adapters by device: those of the host, else the defaults.
 func adapters(defaults, own []Vmkernel, number int) []Vmkernel {
 	var out []Vmkernel
 	place := map[string]int{}
 	for _, v := range append(append([]Vmkernel(nil), defaults...), own...) {
 		v.Address = strings.ReplaceAll(v.Address, "{n}", fmt.Sprint(number))
-		v.Netmask = either(v.Netmask, "255.255.0.0")
+		v.Netmask = cmp.Or(v.Netmask, "255.255.0.0")
 		if v.MTU == 0 {
 			v.MTU = 1500
 		}
@@ -159,13 +160,6 @@ func (d *Datacentre) check() error {
 		}
 	}
 	return nil
-}
-
-func either(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 func union[V any](under, over map[string]V) map[string]V {

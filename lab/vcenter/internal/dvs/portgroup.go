@@ -1,6 +1,7 @@
 package dvs
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,7 +22,7 @@ func Create(
 ) soap.HasFault {
 	t := sim.Start(ctx, folder, "createDVS", "Folder.createDistributedVirtualSwitch",
 		func(j *vcsim.Job) (any, vcsim.Fault) {
-			result, fault := j.StockTask(folder, func(c *simulator.Context) soap.HasFault {
+			result, fault := j.ForwardTask(folder, func(c *simulator.Context) soap.HasFault {
 				return folder.CreateDVSTask(c, req)
 			})
 			if fault == nil {
@@ -44,21 +45,21 @@ func (d *SwitchMethods) DestroyTask(ctx *simulator.Context, req *types.Destroy_T
 				}
 			}
 			for _, member := range d.config().Host {
-				d.Fabric.Of(*member.Config.Host).Leave(j.Ctx, d.Uuid)
+				d.Fabric.Of(*member.Config.Host).LeaveSwitch(j.Ctx, d.Uuid)
 			}
 			for _, group := range groups {
 				if f := destroyGroup(j, d.Fabric, group); f != nil {
 					return nil, f
 				}
 			}
-			return j.StockTask(d.DistributedVirtualSwitch, func(c *simulator.Context) soap.HasFault {
+			return j.ForwardTask(d.DistributedVirtualSwitch, func(c *simulator.Context) soap.HasFault {
 				return d.DistributedVirtualSwitch.DestroyTask(c, req)
 			})
 		})
 	return &methods.Destroy_TaskBody{Res: &types.Destroy_TaskResponse{Returnval: t}}
 }
 
-// PortgroupMethods answers the calls to a distributed port group that vcsim takes too lightly.
+// PortgroupMethods answers the calls to a distributed port group that vcsim answers without checks.
 type PortgroupMethods struct {
 	*simulator.DistributedVirtualPortgroup
 	Sim    *vcsim.Sim
@@ -86,8 +87,8 @@ func (p *PortgroupMethods) reconfigure(ctx *simulator.Context, spec types.DVPort
 		}
 		version, _ := strconv.Atoi(config.ConfigVersion) // a group made by a client starts at ""
 		config.ConfigVersion = strconv.Itoa(version + 1)
-		config.Name = vcsim.OrText(spec.Name, config.Name)
-		config.Description = vcsim.OrText(spec.Description, config.Description)
+		config.Name = cmp.Or(spec.Name, config.Name)
+		config.Description = cmp.Or(spec.Description, config.Description)
 		if spec.NumPorts != 0 {
 			config.NumPorts = spec.NumPorts
 		}
@@ -142,7 +143,7 @@ func groupInUse(ctx *simulator.Context, fabric *network.Fabric, group vcsim.Ref)
 		}
 	}
 	for _, h := range fabric.All() {
-		net := h.Now()
+		net := h.Current()
 		if slices.ContainsFunc(net.Info.Vnic, func(v types.HostVirtualNic) bool {
 			return v.Spec.DistributedVirtualPort != nil && v.Spec.DistributedVirtualPort.PortgroupKey == group.Value
 		}) {
@@ -155,12 +156,12 @@ func groupInUse(ctx *simulator.Context, fabric *network.Fabric, group vcsim.Ref)
 // destroyGroup removes a port group, also from the networks of hosts and clusters, where vcsim leaves it.
 func destroyGroup(j *vcsim.Job, fabric *network.Fabric, group vcsim.Ref) vcsim.Fault {
 	object := j.Ctx.Map.Get(group).(*simulator.DistributedVirtualPortgroup)
-	_, fault := j.StockTask(object, func(c *simulator.Context) soap.HasFault {
+	_, fault := j.ForwardTask(object, func(c *simulator.Context) soap.HasFault {
 		return object.DestroyTask(c, &types.Destroy_Task{This: group})
 	})
 	if fault == nil {
 		for _, h := range fabric.All() {
-			h.Forget(j.Ctx, group)
+			h.RemoveNetworks(j.Ctx, group)
 		}
 	}
 	return fault

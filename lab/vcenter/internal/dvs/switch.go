@@ -4,6 +4,7 @@
 package dvs
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 
@@ -16,7 +17,7 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// SwitchMethods answers ReconfigureDvs_Task, of which vcsim keeps only the hosts' names.
+// SwitchMethods answers the calls to a distributed switch; of ReconfigureDvs_Task vcsim stores only the hosts.
 type SwitchMethods struct {
 	*simulator.DistributedVirtualSwitch
 	Sim    *vcsim.Sim
@@ -35,10 +36,10 @@ func (d *SwitchMethods) ReconfigureDvsTask(ctx *simulator.Context, req *types.Re
 			if f := d.refuse(j.Ctx, req.Spec); f != nil {
 				return nil, f
 			}
-			if f := d.members(j, req); f != nil {
+			if f := d.changeMembers(j, req); f != nil {
 				return nil, f
 			}
-			d.keep(j.Ctx, req.Spec)
+			d.store(j.Ctx, req.Spec)
 			return nil, nil
 		})
 	return &methods.ReconfigureDvs_TaskBody{Res: &types.ReconfigureDvs_TaskResponse{Returnval: t}}
@@ -64,15 +65,15 @@ func (d *SwitchMethods) refuse(ctx *simulator.Context, spec types.BaseDVSConfigS
 		if h == nil {
 			return &types.ManagedObjectNotFound{Obj: m.Host}
 		}
-		if f := h.Lacks(m.Backing); f != nil {
+		if f := h.MissingUplink(m.Backing); f != nil {
 			return f
 		}
 	}
 	return nil
 }
 
-// members adds and removes hosts by vcsim, with all references.
-func (d *SwitchMethods) members(j *vcsim.Job, req *types.ReconfigureDvs_Task) vcsim.Fault {
+// changeMembers adds and removes hosts by vcsim, with all references.
+func (d *SwitchMethods) changeMembers(j *vcsim.Job, req *types.ReconfigureDvs_Task) vcsim.Fault {
 	spec := *req.Spec.GetDVSConfigSpec()
 	spec.Host = slices.DeleteFunc(slices.Clone(spec.Host),
 		func(m types.DistributedVirtualSwitchHostMemberConfigSpec) bool {
@@ -93,16 +94,16 @@ func (d *SwitchMethods) members(j *vcsim.Job, req *types.ReconfigureDvs_Task) vc
 	return nil
 }
 
-// keep stores the specification, shows the switch on its hosts and notifies PropertyCollectors.
-func (d *SwitchMethods) keep(ctx *simulator.Context, base types.BaseDVSConfigSpec) {
+// store stores the specification, shows the switch on its hosts and notifies PropertyCollectors.
+func (d *SwitchMethods) store(ctx *simulator.Context, base types.BaseDVSConfigSpec) {
 	spec := base.GetDVSConfigSpec()
 	var config types.VMwareDVSConfigInfo
 	ctx.WithLock(d.DistributedVirtualSwitch, func() {
 		config = *d.config()
 		version, _ := strconv.Atoi(config.ConfigVersion) // a switch made by a client starts at ""
 		config.ConfigVersion = strconv.Itoa(version + 1)
-		config.Name = vcsim.OrText(spec.Name, config.Name)
-		config.Description = vcsim.OrText(spec.Description, config.Description)
+		config.Name = cmp.Or(spec.Name, config.Name)
+		config.Description = cmp.Or(spec.Description, config.Description)
 		if spec.UplinkPortPolicy != nil {
 			config.UplinkPortPolicy = spec.UplinkPortPolicy
 		}
@@ -116,12 +117,12 @@ func (d *SwitchMethods) keep(ctx *simulator.Context, base types.BaseDVSConfigSpe
 		ctx.Update(d.DistributedVirtualSwitch, []types.PropertyChange{vcsim.Change("config", &config)})
 	})
 	for _, m := range config.Host {
-		d.Fabric.Of(*m.Config.Host).Join(ctx, &config, m.Config.Backing)
+		d.Fabric.Of(*m.Config.Host).JoinSwitch(ctx, &config, m.Config.Backing)
 	}
 	for _, m := range spec.Host {
 		if h := d.Fabric.Of(m.Host); h != nil && m.Operation == string(types.ConfigSpecOperationRemove) {
-			h.Leave(ctx, config.Uuid)
-			h.Forget(ctx, d.Portgroup...)
+			h.LeaveSwitch(ctx, config.Uuid)
+			h.RemoveNetworks(ctx, d.Portgroup...)
 		}
 	}
 }

@@ -21,12 +21,12 @@ import (
 	"github.com/vmware/govmomi/vim25/xml"
 )
 
-// Command is one esxcli command: its parameters in the declared order and what it does.
+// Command is one esxcli command: its parameters in the declared order, and its action.
 type Command struct {
 	Params []string
 	Run    Action
-	Deaf   Action // what a host answers that then does nothing; nil: "true"
-	XML    bool   // the answer is XML as it is, for structs within structs
+	Deaf   Action // the answer of a deaf host; nil: "true"
+	XML    bool   // the answer is ready-made XML, for structs within structs
 }
 
 type Action func(ctx *simulator.Context, args cli.Values) (*cli.Response, *Error)
@@ -39,10 +39,10 @@ func (c Command) answer(ctx *simulator.Context, args cli.Values, deaf bool) (*cl
 	case c.Deaf != nil:
 		return c.Deaf(ctx, args)
 	}
-	return Yes(), nil
+	return Success(), nil
 }
 
-// Error is what esxcli prints when a command fails.
+// Error are the lines that esxcli prints when a command fails.
 type Error struct{ Lines []string }
 
 func Errorf(format string, args ...any) *Error {
@@ -54,10 +54,10 @@ func Rows(kind string, values ...cli.Values) *cli.Response {
 	return &cli.Response{Kind: kind, Values: values}
 }
 
-// Yes is the answer of commands that only succeed.
-func Yes() *cli.Response { return &cli.Response{Kind: "boolean", String: "true"} }
+// Success is the answer of commands that only succeed.
+func Success() *cli.Response { return &cli.Response{Kind: "boolean", String: "true"} }
 
-// Record builds one struct of an answer from names and values in turn.
+// Record is one struct of an answer, from names and values in turn.
 func Record(pairs ...string) cli.Values {
 	v := cli.Values{}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -68,7 +68,7 @@ func Record(pairs ...string) cli.Values {
 
 // Executer runs esxcli commands on one host.
 type Executer struct {
-	mo.View  // vcsim asks every object for a managed object within it, FindByUuid among others; the plainest will do
+	mo.View  // vcsim expects a managed object within every registered object
 	host     *host.Host
 	commands map[string]Command
 }
@@ -100,7 +100,7 @@ func (e *Executer) ExecuteSoap(ctx *simulator.Context, req any) soap.HasFault {
 		return &executeSoapBody{Fault_: f}
 	}
 	if !ours {
-		return e.stock(ctx, req)
+		return e.forward(ctx, req)
 	}
 	args, bad := arguments(cmd, v.FieldByName("Argument"))
 	if bad != nil {
@@ -151,9 +151,9 @@ func snippets(text string) []string {
 	return out
 }
 
-// stock lets vcsim answer a command that is not simulated here.
+// forward lets vcsim answer a command that is not simulated here.
 // Ours: vcsim knows a handful of read-only commands and answers NotFound to all others.
-func (e *Executer) stock(ctx *simulator.Context, req any) soap.HasFault {
+func (e *Executer) forward(ctx *simulator.Context, req any) soap.HasFault {
 	retrieve := reflect.ValueOf(e.host.Entity).MethodByName("RetrieveManagedMethodExecuter")
 	ctx.WithLock(e.host.Entity, func() {
 		retrieve.Call([]reflect.Value{reflect.ValueOf(ctx), reflect.New(retrieve.Type().In(1).Elem())})
@@ -199,7 +199,7 @@ func responseXML(name string, res *cli.Response) string {
 	return b.String()
 }
 
-func Truth(b bool) string {
+func Bool(b bool) string {
 	if b {
 		return "true"
 	}

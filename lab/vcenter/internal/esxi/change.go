@@ -12,7 +12,7 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// Change is what the control interface may do to a host; absent fields change nothing.
+// Change is a change of a host by the control interface; absent fields change nothing.
 type Change struct {
 	Alarm          *string                        `json:"alarm"`
 	Connection     *string                        `json:"connection"`
@@ -50,19 +50,19 @@ func (h *Host) Apply(c Change) error {
 	}
 	h.Push(ctx, changes...)
 	if c.Traffic != nil {
-		if err := h.network.Grow(*c.Traffic); err != nil {
+		if err := h.network.AddTraffic(*c.Traffic); err != nil {
 			return err
 		}
 	}
 	if err := h.Graphics.SetLoad(c.GPULoad); err != nil {
 		return err
 	}
-	h.behave(c)
+	h.setBehaviour(c)
 	return nil
 }
 
-// behave sets how long reboots and vMotions take and whether the next reboot is the last.
-func (h *Host) behave(c Change) {
+// setBehaviour sets how long reboots and vMotions take and whether the next reboot is the last.
+func (h *Host) setBehaviour(c Change) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if c.RebootSeconds != nil {

@@ -21,7 +21,7 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// Host is a whole ESXi host: all its parts, its power and how it behaves.
+// Host is a whole ESXi host: its parts, its power and its behaviour.
 type Host struct {
 	*host.Host
 	modules  *modules.System
@@ -36,7 +36,7 @@ type Host struct {
 	behaviour behaviour
 }
 
-// behaviour is what the control interface may change of how a host behaves.
+// behaviour is set by the description and by the control interface.
 type behaviour struct {
 	rebootSeconds  float64
 	vmotionSeconds float64
@@ -77,7 +77,7 @@ func (s *Hosts) Add(ctx *simulator.Context, entity *simulator.HostSystem) *Host 
 	return h
 }
 
-// Remove forgets a host that left the inventory.
+// Remove removes a host that left the inventory.
 func (s *Hosts) Remove(gone vcsim.Ref) {
 	s.Fabric.Remove(gone)
 	s.mu.Lock()
@@ -130,7 +130,7 @@ func (h *Host) VMotionSeconds() float64 {
 	return h.behaviour.vmotionSeconds
 }
 
-// NeverReturn lets the next reboot of the host be its last.
+// NeverReturn makes the next reboot of the host its last.
 func (h *Host) NeverReturn() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

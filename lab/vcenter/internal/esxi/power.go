@@ -17,7 +17,7 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// hostMethods answers the calls to a host that vcsim lacks or takes too lightly.
+// hostMethods answers the calls to a host that vcsim lacks or answers without checks.
 type hostMethods struct {
 	*simulator.HostSystem
 	host *Host

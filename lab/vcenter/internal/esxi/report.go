@@ -2,7 +2,7 @@ package esxi
 
 import "dml.vsphere/lab/vcenter/internal/host/graphics"
 
-// Report is what the control interface shows of a host: the truth, including what no vSphere call tells.
+// Report is the state of a host as the control interface shows it: also what no vSphere call shows.
 type Report struct {
 	Name            string               `json:"name"`
 	MOID            string               `json:"moid"`

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// abandoned is the name under which calls are counted whose client went away while they waited.
+// abandoned is the prefix under which waiting calls are counted whose client closed the connection.
 const abandoned = "abandoned "
 
 // wait forwards a call that waits for updates, and ends the wait when the client closes the connection.

@@ -11,7 +11,7 @@ import (
 	"github.com/vmware/govmomi/vim25/xml"
 )
 
-// Task is a vSphere task whose end the front decides.
+// Task is a vSphere task that the front ends.
 type Task interface {
 	Reference() types.ManagedObjectReference
 	Succeed()
@@ -22,7 +22,7 @@ type Task interface {
 
 var taskValue = regexp.MustCompile(`<returnval[^>]*type="Task"[^>]*>([^<]+)<`)
 
-// taskOf is the task that an answer returns.
+// taskOf is the task in an answer.
 func taskOf(body []byte) (types.ManagedObjectReference, bool) {
 	m := taskValue.FindSubmatch(body)
 	if m == nil {
@@ -31,7 +31,7 @@ func taskOf(body []byte) (types.ManagedObjectReference, bool) {
 	return types.ManagedObjectReference{Type: "Task", Value: string(m[1])}, true
 }
 
-// faultOf is the fault that an answer carries.
+// faultOf is the fault in an answer.
 func faultOf(body []byte) (types.BaseMethodFault, string) {
 	var content struct {
 		Fault *soap.Fault `xml:"http://schemas.xmlsoap.org/soap/envelope/ Fault"`
@@ -64,5 +64,5 @@ func typeName(v any) string {
 	return t.Name()
 }
 
-// detach is the context of work that goes on after its call was answered.
+// detach is the context of work that outlives its call.
 func detach() context.Context { return context.Background() }

@@ -10,10 +10,10 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// Forever is the count of a fault that never wears off.
+// Forever is the count of a fault without end.
 const Forever = -1
 
-// Fault is one rule: which calls it meets and what happens to them.
+// Fault is a rule: the calls that it matches and what happens to them.
 type Fault struct {
 	ID int `json:"id"`
 	// Method is a vSphere method, an esxcli command as in the log of writes, or "PATCH /api/...".
@@ -33,7 +33,7 @@ type Fault struct {
 	Hits       int             `json:"hits"`
 }
 
-// kinds are what can happen to a call.
+// kinds are the kinds of faults.
 var kinds = map[string]bool{
 	"fault": true, "task_fails": true, "drop": true, "expire_session": true, "slow": true, "deaf": true,
 	"never_returns": true,
@@ -73,7 +73,7 @@ func (f *Faults) Add(rule Fault) (int, error) {
 	return rule.ID, nil
 }
 
-// List are all rules, worn off or not, until they are cleared.
+// List are all rules, used up or not, until they are cleared.
 func (f *Faults) List() []Fault {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -104,8 +104,8 @@ func (f *Faults) Remove(id int) bool {
 	return false
 }
 
-// meet is the first fault that a call matches, counted; nil when there is none.
-func (f *Faults) meet(c Call, owner types.ManagedObjectReference, name string) *Fault {
+// firstMatch is the first fault that a call matches, counted; nil when there is none.
+func (f *Faults) firstMatch(c Call, owner types.ManagedObjectReference, name string) *Fault {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, r := range f.rules {
@@ -138,7 +138,7 @@ func (f *Fault) matches(c Call, owner types.ManagedObjectReference, name string)
 	return f.Name == "" || f.Name == "*" || f.Name == name
 }
 
-// vim is the fault a rule names, filled from its properties and, for a missing privilege, from the call.
+// vim is the fault of a rule with its properties; NoPermission gets the object of the call.
 func (f *Fault) vim(c Call) (types.BaseMethodFault, error) {
 	kind := f.Fault
 	if kind == "" {

@@ -15,37 +15,37 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// World is what the front asks of the simulated data centre.
-type World interface {
+// DataCentre is the simulated data centre as the front uses it.
+type DataCentre interface {
 	// Owner is the entity an object belongs to: itself, or the host of a host's manager.
 	Owner(types.ManagedObjectReference) types.ManagedObjectReference
-	// Name is the name of an entity, "" when it has none.
+	// Name is the name of an entity, "" for other objects.
 	Name(types.ManagedObjectReference) string
 	// Task begins a task on an entity for a user; the front ends it.
 	Task(on types.ManagedObjectReference, method, user string) Task
-	// EndSession makes vcsim forget a session.
+	// EndSession removes a session.
 	EndSession(key string)
-	// NeverReturns lets the next reboot of a host be its last.
+	// NeverReturns makes the next reboot of a host its last.
 	NeverReturns(host types.ManagedObjectReference)
-	// OwnsREST says whether the world answers a REST path itself, by ServeREST.
+	// OwnsREST says whether ServeREST answers a REST path.
 	OwnsREST(path string) bool
 	ServeREST(http.ResponseWriter, *http.Request)
 }
 
 // Front is the HTTP handler in front of vcsim.
 type Front struct {
-	Log      *Log
-	Faults   Faults
-	world    World
-	next     http.Handler
-	delay    time.Duration
-	sessions sessions
-	restTurn sync.Mutex
+	Log        *Log
+	Faults     Faults
+	dataCentre DataCentre
+	next       http.Handler
+	delay      time.Duration
+	sessions   sessions
+	restTurn   sync.Mutex
 }
 
 // New puts a front before vcsim's handler.
-func New(world World, next http.Handler, delay time.Duration) *Front {
-	return &Front{Log: NewLog(), world: world, next: next, delay: delay,
+func New(dataCentre DataCentre, next http.Handler, delay time.Duration) *Front {
+	return &Front{Log: NewLog(), dataCentre: dataCentre, next: next, delay: delay,
 		sessions: sessions{users: map[string]string{}}}
 }
 
@@ -74,7 +74,7 @@ func (f *Front) serveSOAP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	f.Log.Count(call.Method)
-	f.Log.By(r.UserAgent(), f.what(call))
+	f.Log.By(r.UserAgent(), f.kindOfCall(call))
 	user, known := f.sessions.user(cookie(r))
 	call.User = user
 	if !known && !open(call, body) {
@@ -90,36 +90,36 @@ func (f *Front) dispatch(w http.ResponseWriter, r *http.Request, call Call, body
 	if call.writes() {
 		note = f.Log.Add(f.write(call))
 	}
-	owner := f.world.Owner(call.Object)
-	if rule := f.Faults.meet(call, owner, f.world.Name(owner)); rule != nil {
+	owner := f.dataCentre.Owner(call.Object)
+	if rule := f.Faults.firstMatch(call, owner, f.dataCentre.Name(owner)); rule != nil {
 		note(f.strike(w, r, rule, call, body))
 		return
 	}
 	note(f.pass(w, r, call, body))
 }
 
-// what is a call with the type of its entity, because privileges differ by that type.
-func (f *Front) what(call Call) string {
+// kindOfCall is a call with the type of its entity, because privileges differ by that type.
+func (f *Front) kindOfCall(call Call) string {
 	if call.SOAP == "ExecuteSoap" {
 		return call.Method
 	}
-	return f.world.Owner(call.Object).Type + "." + call.Method
+	return f.dataCentre.Owner(call.Object).Type + "." + call.Method
 }
 
 func (f *Front) write(call Call) Write {
-	owner := f.world.Owner(call.Object)
+	owner := f.dataCentre.Owner(call.Object)
 	if call.About.Value != "" {
 		owner = call.About
 	}
 	w := Write{User: call.User, Method: call.Method, Type: call.Object.Type, Object: call.Object.Value,
-		Name: f.world.Name(owner)}
+		Name: f.dataCentre.Name(owner)}
 	if call.SOAP == "ExecuteSoap" {
 		w.Type, w.Object = owner.Type, owner.Value
 	}
 	return w
 }
 
-// forward calls vcsim and keeps its answer.
+// forward calls vcsim and stores its answer.
 func (f *Front) forward(r *http.Request, body []byte) *recorder {
 	again := r.WithContext(r.Context())
 	again.Body = io.NopCloser(bytes.NewReader(body))
@@ -128,7 +128,7 @@ func (f *Front) forward(r *http.Request, body []byte) *recorder {
 	return rec
 }
 
-// recorder keeps an answer until it is known whether the client may see it.
+// recorder stores an answer until it is sent or dropped.
 type recorder struct {
 	header http.Header
 	status int

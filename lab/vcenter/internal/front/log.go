@@ -37,7 +37,7 @@ func (l *Log) Count(method string) {
 	l.calls[method]++
 }
 
-// By counts one call of a program, with the kind of object where the method alone does not tell.
+// By counts one call of a program, with the type of the object.
 func (l *Log) By(caller, call string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -83,7 +83,7 @@ func (l *Log) Writes() []Write {
 	return append([]Write{}, l.writes...)
 }
 
-// ClearWrites forgets the writes; numbers go on.
+// ClearWrites removes the writes; their numbers go on.
 func (l *Log) ClearWrites() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,7 +101,7 @@ func (l *Log) Calls() map[string]int {
 	return out
 }
 
-// ClearCalls starts counting anew.
+// ClearCalls resets the counters.
 func (l *Log) ClearCalls() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

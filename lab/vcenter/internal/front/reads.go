@@ -2,14 +2,14 @@ package front
 
 import "strings"
 
-// readPrefixes begin the names of methods that change nothing.
+// readPrefixes are the prefixes of methods that read.
 var readPrefixes = []string{
 	"Retrieve", "Query", "Fetch", "Find", "Get", "List", "Check", "Wait", "Continue", "Validate",
 	"Estimate", "Recommend", "Has", "Is",
 	"Login", "Logout", "Read", "Rewind", "Search", "Browse", "Compute", "Place", "Export", "Refresh", "Scan",
 }
 
-// reads are further methods that change nothing a person would call state: sessions, views, filters, collectors.
+// reads are further methods that are no writes: sessions, views, filters, collectors.
 var reads = map[string]bool{
 	"CurrentTime": true, "SessionIsActive": true, "AcquireCloneTicket": true, "CloneSession": true,
 	"AcquireGenericServiceTicket": true,

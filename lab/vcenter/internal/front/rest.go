@@ -31,7 +31,7 @@ func (f *Front) serveREST(w http.ResponseWriter, r *http.Request) {
 		user, _ := f.sessions.user(r.Header.Get(restSessionHeader))
 		note = f.Log.Add(Write{User: user, Method: name, Type: "REST", Object: r.URL.Path})
 	}
-	if rule := f.Faults.meet(Call{Method: name, SOAP: name}, types.ManagedObjectReference{}, ""); rule != nil &&
+	if rule := f.Faults.firstMatch(Call{Method: name, SOAP: name}, types.ManagedObjectReference{}, ""); rule != nil &&
 		!f.strikeREST(w, rule) {
 		note("fault")
 		return
@@ -53,7 +53,7 @@ func (f *Front) rest(r *http.Request, body []byte) *recorder {
 	if strings.HasPrefix(r.URL.Path, newTagging) {
 		return f.apiTagging(r, body)
 	}
-	if !f.world.OwnsREST(r.URL.Path) {
+	if !f.dataCentre.OwnsREST(r.URL.Path) {
 		f.restTurn.Lock()
 		defer f.restTurn.Unlock()
 		return f.forward(r, body)
@@ -68,7 +68,7 @@ func (f *Front) rest(r *http.Request, body []byte) *recorder {
 		return rec
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	f.world.ServeREST(rec, r)
+	f.dataCentre.ServeREST(rec, r)
 	return rec
 }
 

@@ -12,7 +12,7 @@ import (
 
 const restSessionHeader = "vmware-api-session-id"
 
-// sessions knows which cookie and which REST token belongs to whom; vcsim itself keeps that to itself.
+// sessions are the users by cookie and REST token; vcsim does not expose them.
 type sessions struct {
 	mu    sync.Mutex
 	users map[string]string
@@ -46,7 +46,7 @@ func cookie(r *http.Request) string {
 
 var userName = regexp.MustCompile(`<(?:\w+:)?userName[^>]*>([^<]*)<`)
 
-// learn remembers the session that an answered call began or ended.
+// learn adds or removes the session that an answered call began or ended.
 func (s *sessions) learn(r *http.Request, c Call, body []byte, answer http.Header) {
 	for _, set := range (&http.Response{Header: answer}).Cookies() {
 		if set.Name != soap.SessionCookieName {
@@ -63,7 +63,7 @@ func (s *sessions) learn(r *http.Request, c Call, body []byte, answer http.Heade
 	}
 }
 
-// openMethods need no session.
+// openMethods are the methods that need no session.
 var openMethods = map[string]bool{
 	"Login": true, "LoginByToken": true, "LoginExtensionByCertificate": true, "CloneSession": true,
 	"RetrieveServiceContent":  true,

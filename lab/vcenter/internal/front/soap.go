@@ -9,7 +9,7 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// Call is what the front knows of a SOAP call without decoding it: who calls which method of what.
+// Call is a SOAP call as far as the front parses it: user, method, object.
 type Call struct {
 	Method string // the vSphere method, or "esxcli software vib install" for ExecuteSoap
 	SOAP   string // the method on the wire
@@ -19,7 +19,7 @@ type Call struct {
 	User   string
 }
 
-// parseCall reads only as far into the envelope as it must.
+// parseCall parses the beginning of an envelope.
 func parseCall(body []byte) (Call, error) {
 	var c Call
 	d := xml.NewDecoder(bytes.NewReader(body))
@@ -65,7 +65,7 @@ func reference(d *xml.Decoder, start xml.StartElement) (types.ManagedObjectRefer
 	return ref, err
 }
 
-// entity reads whose custom attribute a SetField call sets.
+// entity reads the entity of a SetField call.
 func (c *Call) entity(d *xml.Decoder) error {
 	for {
 		t, err := d.Token()
@@ -79,7 +79,7 @@ func (c *Call) entity(d *xml.Decoder) error {
 	}
 }
 
-// esxcli reads the rest of an ExecuteSoap call: the command and whether it only pretends.
+// esxcli reads the rest of an ExecuteSoap call: the command and whether it is a dry run.
 func (c *Call) esxcli(d *xml.Decoder) error {
 	for {
 		t, err := d.Token()
@@ -109,7 +109,7 @@ func (c *Call) esxcli(d *xml.Decoder) error {
 // vimNamespace is the XML namespace of the vSphere API.
 const vimNamespace = "urn:vim25"
 
-// schemas are the namespaces of the types of simple values.
+// schemas are the XML namespaces of simple types.
 const schemas = `xmlns:xsd="http://www.w3.org/2001/XMLSchema" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"`
 
 const envelope = `<?xml version="1.0" encoding="UTF-8"?>
@@ -122,7 +122,7 @@ func escape(text string) string {
 	return b.String()
 }
 
-// faultEnvelope is a SOAP fault of the given vim type; fields are the fault's own elements, ready-made XML.
+// faultEnvelope is a SOAP fault of a type; fields are the elements of the fault as XML.
 func faultEnvelope(kind, message, fields string) string {
 	return fmt.Sprintf(envelope, fmt.Sprintf(
 		`<soapenv:Fault><faultcode>ServerFaultCode</faultcode><faultstring>%s</faultstring>`+

@@ -25,7 +25,7 @@ func (f *Front) strike(w http.ResponseWriter, r *http.Request, rule *Fault, call
 		return "dropped"
 	case "expire_session":
 		f.sessions.drop(cookie(r))
-		f.world.EndSession(cookie(r))
+		f.dataCentre.EndSession(cookie(r))
 		answer(w, notAuthenticated(call.Object))
 		return "fault"
 	case "slow":
@@ -33,7 +33,7 @@ func (f *Front) strike(w http.ResponseWriter, r *http.Request, rule *Fault, call
 	case "deaf":
 		return f.deaf(w, r, call, body)
 	case "never_returns":
-		f.world.NeverReturns(f.world.Owner(call.Object))
+		f.dataCentre.NeverReturns(f.dataCentre.Owner(call.Object))
 		return f.pass(w, r, call, body)
 	}
 	return f.fail(w, rule, call)
@@ -43,11 +43,11 @@ func (f *Front) strike(w http.ResponseWriter, r *http.Request, rule *Fault, call
 func (f *Front) fail(w http.ResponseWriter, rule *Fault, call Call) string {
 	fault, err := rule.vim(call)
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError) // Add has checked it: cannot be
+		http.Error(w, err.Error(), http.StatusInternalServerError) // Add has refused such rules
 		return "fault"
 	}
 	if rule.Kind == "task_fails" && call.returnsTask() {
-		task := f.world.Task(call.Object, call.SOAP, call.User)
+		task := f.dataCentre.Task(call.Object, call.SOAP, call.User)
 		task.Fail(fault, rule.words())
 		answer(w, taskEnvelope(call.SOAP, task.Reference()))
 		return "ok"
@@ -58,7 +58,7 @@ func (f *Front) fail(w http.ResponseWriter, rule *Fault, call Call) string {
 
 func (c Call) returnsTask() bool { return strings.HasSuffix(c.SOAP, "_Task") }
 
-// pass hands the call to vcsim and its answer back.
+// pass forwards the call and sends its answer.
 func (f *Front) pass(w http.ResponseWriter, r *http.Request, call Call, body []byte) string {
 	forward := f.forward
 	if strings.HasPrefix(call.SOAP, "WaitForUpdates") {
@@ -76,7 +76,7 @@ func (f *Front) pass(w http.ResponseWriter, r *http.Request, call Call, body []b
 func drop(w http.ResponseWriter) {
 	hijacker, ok := w.(http.Hijacker)
 	if !ok {
-		panic(http.ErrAbortHandler) // net/http's own way to cut a connection
+		panic(http.ErrAbortHandler) // net/http closes the connection
 	}
 	conn, _, err := hijacker.Hijack()
 	if err != nil {
@@ -91,10 +91,10 @@ func drop(w http.ResponseWriter) {
 func (f *Front) deaf(w http.ResponseWriter, r *http.Request, call Call, body []byte) string {
 	switch {
 	case call.SOAP == "ExecuteSoap":
-		// the executer knows what the command would have answered
+		// the executer knows the answer of the command
 		return f.pass(w, r, call, bytes.Replace(body, []byte("vim.EsxCLI."), []byte("deaf.EsxCLI."), 1))
 	case call.returnsTask():
-		task := f.world.Task(call.Object, call.SOAP, call.User)
+		task := f.dataCentre.Task(call.Object, call.SOAP, call.User)
 		task.Succeed()
 		answer(w, taskEnvelope(call.SOAP, task.Reference()))
 	case call.SOAP == "AddVirtualNic":
@@ -113,7 +113,7 @@ func (f *Front) slow(w http.ResponseWriter, r *http.Request, rule *Fault, call C
 		time.Sleep(wait)
 		return f.pass(w, r, call, body)
 	}
-	outer := f.world.Task(call.Object, call.SOAP, call.User)
+	outer := f.dataCentre.Task(call.Object, call.SOAP, call.User)
 	request := r.Clone(r.Context())
 	request = request.WithContext(detach())
 	go func() {

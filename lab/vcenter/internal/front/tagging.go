@@ -16,6 +16,25 @@ const (
 // actions have a tilde, and answers are wrapped in a value.
 // VMware: vSphere Automation API reference, /api/cis/tagging and /rest/com/vmware/cis/tagging.
 func (f *Front) apiTagging(r *http.Request, body []byte) *recorder {
+	old := olderTagging(r, body)
+	f.restTurn.Lock()
+	defer f.restTurn.Unlock()
+	rec := f.forward(old, body)
+	var wrapped struct{ Value json.RawMessage }
+	if rec.result() != "ok" || json.Unmarshal(rec.body.Bytes(), &wrapped) != nil {
+		return rec
+	}
+	value := wrapped.Value
+	if string(value) == "null" {
+		value = json.RawMessage("[]")
+	}
+	rec.body = *bytes.NewBuffer(value)
+	rec.header.Del("Content-Length")
+	return rec
+}
+
+// olderTagging is the request for the older path.
+func olderTagging(r *http.Request, body []byte) *http.Request {
 	old := r.Clone(r.Context())
 	area, id, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, newTagging), "/")
 	action := r.URL.Query().Get("action")
@@ -33,20 +52,7 @@ func (f *Front) apiTagging(r *http.Request, body []byte) *recorder {
 		old.URL.RawQuery = "~action=" + action
 	}
 	old.RequestURI = old.URL.RequestURI()
-	f.restTurn.Lock()
-	defer f.restTurn.Unlock()
-	rec := f.forward(old, body)
-	var wrapped struct{ Value json.RawMessage }
-	if rec.result() != "ok" || json.Unmarshal(rec.body.Bytes(), &wrapped) != nil {
-		return rec
-	}
-	value := wrapped.Value
-	if string(value) == "null" {
-		value = json.RawMessage("[]")
-	}
-	rec.body = *bytes.NewBuffer(value)
-	rec.header.Del("Content-Length")
-	return rec
+	return old
 }
 
 // onlyReads says whether a REST call with a body reads only.

@@ -25,8 +25,8 @@ type Host struct {
 	Spec     datacentre.Host
 	Hardware datacentre.Hardware
 
-	Cluster *types.ComputeResourceEventArgument // the cluster; set once the inventory is complete
-	waits   []func() bool                       // what may wait for the next boot
+	Cluster       *types.ComputeResourceEventArgument // the cluster; set once the inventory is complete
+	rebootReasons []func() bool                       // what may wait for the next boot
 }
 
 // New sets the identity and the hardware of a host of vcsim.
@@ -35,7 +35,7 @@ func New(sim *vcsim.Sim, entity *simulator.HostSystem) *Host {
 	h := &Host{Sim: sim, Entity: entity, Self: entity.Self, Spec: spec,
 		Hardware: sim.Description.Hardware[spec.Hardware]}
 	h.ownManagers(entity.ConfigManager)
-	h.equip()
+	h.setHardware()
 	return h
 }
 
@@ -52,7 +52,7 @@ func specOf(desc *datacentre.Datacentre, name string) datacentre.Host {
 		Graphics: datacentre.Graphics{Default: "shared", Policy: "performance"}}
 }
 
-// ownManagers notes which of vcsim's managers belong to the host.
+// ownManagers makes the host the owner of its managers in vcsim.
 func (h *Host) ownManagers(managers types.HostConfigManager) {
 	for _, m := range []*vcsim.Ref{
 		managers.AdvancedOption, managers.NetworkSystem, managers.VirtualNicManager, managers.FirewallSystem,
@@ -78,8 +78,8 @@ func (h *Host) Complete() {
 	h.Entity.Summary.Config.Product = &product
 }
 
-// equip sets the host's processors and memory.
-func (h *Host) equip() {
+// setHardware sets the host's processors and memory.
+func (h *Host) setHardware() {
 	hw := h.Entity.Hardware
 	cores := h.Hardware.Sockets * h.Hardware.CoresPerSocket
 	hw.CpuInfo.NumCpuPackages, hw.CpuInfo.NumCpuCores, hw.CpuInfo.NumCpuThreads = h.Hardware.Sockets, cores, 2*cores
@@ -107,7 +107,7 @@ func (h *Host) ManagerRef(kind, prefix string) vcsim.Ref {
 	return vcsim.Ref{Type: kind, Value: prefix + "-" + h.Self.Value}
 }
 
-// Push changes properties of the host and tells every waiting PropertyCollector; the summary mirrors the runtime.
+// Push changes properties of the host and notifies PropertyCollectors; the summary mirrors the runtime.
 func (h *Host) Push(ctx *simulator.Context, changes ...types.PropertyChange) {
 	all := slices.Clone(changes)
 	for _, c := range changes {
@@ -146,14 +146,14 @@ func (h *Host) Unreachable(ctx *simulator.Context) *soap.Fault {
 	}
 }
 
-// MayWait adds a reason for a pending reboot.
-func (h *Host) MayWait(waits func() bool) { h.waits = append(h.waits, waits) }
+// AddRebootReason adds a reason for a pending reboot.
+func (h *Host) AddRebootReason(waits func() bool) { h.rebootReasons = append(h.rebootReasons, waits) }
 
 // ShowReboot sets summary.rebootRequired: true while packages or DirectPath wait for the next boot.
 // VMware: vSphere API reference, HostListSummary.rebootRequired.
 // Ours: pending module options do not count (unproven).
 func (h *Host) ShowReboot(ctx *simulator.Context) {
-	required := slices.ContainsFunc(h.waits, func(waits func() bool) bool { return waits() })
+	required := slices.ContainsFunc(h.rebootReasons, func(waits func() bool) bool { return waits() })
 	h.Push(ctx, vcsim.Change("summary.rebootRequired", required))
 }
 

@@ -21,7 +21,7 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vm"
 )
 
-// builder builds the inventory through vcsim's own API, in process.
+// builder builds the inventory through the API of vcsim, in process.
 type builder struct {
 	sim      *vcsim.Sim
 	hosts    *esxi.Hosts
@@ -56,7 +56,7 @@ func Build(
 			return fmt.Errorf("cluster %s: %w", c.Name, err)
 		}
 	}
-	if err := b.furnish(ctx); err != nil {
+	if err := b.addObjects(ctx); err != nil {
 		return err
 	}
 	sim.NamePlaces(dc.Reference())
@@ -66,8 +66,8 @@ func Build(
 	return nil
 }
 
-// furnish adds what lies on the hosts: datastores, switches, virtual machines.
-func (b *builder) furnish(ctx context.Context) error {
+// addObjects adds datastores, switches and virtual machines.
+func (b *builder) addObjects(ctx context.Context) error {
 	for _, name := range b.sim.Description.Datastores {
 		if err := b.datastore(ctx, name); err != nil {
 			return fmt.Errorf("datastore %s: %w", name, err)

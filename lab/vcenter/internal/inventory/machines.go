@@ -41,7 +41,7 @@ func (b *builder) machine(ctx context.Context, v datacentre.VM) error {
 		return err
 	}
 	vm := object.NewVirtualMachine(b.sim.Client, info.Result.(vcsim.Ref))
-	if err := b.note(ctx, vm, v.Attributes); err != nil {
+	if err := b.setAttributes(ctx, vm, v.Attributes); err != nil {
 		return err
 	}
 	return b.finish(ctx, vm, v)
@@ -122,16 +122,7 @@ func (b *builder) devices(h *esxi.Host, v datacentre.VM) (object.VirtualDeviceLi
 	if err != nil {
 		return nil, err
 	}
-	list = append(list, scsi, disk, nic)
-	profiles := v.VGPUs
-	if v.VGPU != "" {
-		profiles = append([]string{v.VGPU}, profiles...)
-	}
-	for i, profile := range profiles {
-		list = append(list, &types.VirtualPCIPassthrough{
-			VirtualDevice: types.VirtualDevice{Key: int32(-200 - i),
-				Backing: &types.VirtualPCIPassthroughVmiopBackingInfo{Vgpu: profile}}})
-	}
+	list = append(append(list, scsi, disk, nic), vgpus(v)...)
 	if v.Passthrough != "" {
 		list = append(list, h.PCI.Adapter(v.Passthrough))
 	}
@@ -143,6 +134,20 @@ func (b *builder) devices(h *esxi.Host, v datacentre.VM) (object.VirtualDeviceLi
 	}
 	card, err := b.rdmaCard(v.PVRDMA)
 	return append(list, card), err
+}
+
+// vgpus are the vGPUs of a virtual machine of the description.
+func vgpus(v datacentre.VM) (list object.VirtualDeviceList) {
+	profiles := v.VGPUs
+	if v.VGPU != "" {
+		profiles = append([]string{v.VGPU}, profiles...)
+	}
+	for i, profile := range profiles {
+		list = append(list, &types.VirtualPCIPassthrough{
+			VirtualDevice: types.VirtualDevice{Key: int32(-200 - i),
+				Backing: &types.VirtualPCIPassthroughVmiopBackingInfo{Vgpu: profile}}})
+	}
+	return list
 }
 
 func networkBacking() *types.VirtualEthernetCardNetworkBackingInfo {

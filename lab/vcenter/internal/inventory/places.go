@@ -34,8 +34,8 @@ func (b *builder) pool(ctx context.Context, root *object.ResourcePool, name stri
 	return made, err
 }
 
-// note writes custom attributes on a virtual machine; definitions are made when absent.
-func (b *builder) note(ctx context.Context, vm *object.VirtualMachine, attributes map[string]string) error {
+// setAttributes sets custom attributes of a virtual machine; missing definitions are made.
+func (b *builder) setAttributes(ctx context.Context, vm *object.VirtualMachine, attributes map[string]string) error {
 	if len(attributes) == 0 {
 		return nil
 	}

@@ -81,7 +81,7 @@ func portgroupSpec(g datacentre.Portgroup, uplinks int) types.DVPortgroupConfigS
 	}
 }
 
-// joinHosts lets every host that has one of the uplinks join the switch, and puts its vmkernel adapters on it.
+// joinHosts adds every host that has one of the uplinks to the switch, with its vmkernel adapters.
 func (b *builder) joinHosts(ctx context.Context, dvs *simulator.DistributedVirtualSwitch, s datacentre.Switch) error {
 	spec := &types.VMwareDVSConfigSpec{}
 	for _, o := range b.added {
@@ -101,7 +101,7 @@ func (b *builder) joinHosts(ctx context.Context, dvs *simulator.DistributedVirtu
 		return err
 	}
 	for _, m := range spec.Host {
-		b.fabric.Of(m.Host).PlaceOn(b.sim.Context(), dvs, s)
+		b.fabric.Of(m.Host).AddAdapters(b.sim.Context(), dvs, s)
 	}
 	return nil
 }

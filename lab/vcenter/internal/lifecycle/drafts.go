@@ -14,7 +14,7 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// imageDraft is a change of a cluster's image that is not committed yet; a cluster has one at most.
+// imageDraft is an uncommitted change of a cluster's image; a cluster has at most one.
 type imageDraft struct {
 	id         string
 	components map[string]string

@@ -18,10 +18,10 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// restBase is where vLCM's clusters live.
+// restBase is the path of clusters in the REST API of vLCM.
 const restBase = "/api/esx/settings/clusters/"
 
-// Service answers the REST calls of image-managed clusters (vLCM).
+// Service answers the REST calls of image-managed clusters.
 type Service struct {
 	sim      *vcsim.Sim
 	hosts    *esxi.Hosts
@@ -155,7 +155,7 @@ func (s *Service) restTask(out http.ResponseWriter, id string) {
 	restReply(out, task)
 }
 
-// depotComponents are the versions of each component that the description's depots hold.
+// depotComponents are the versions of each component in the depots of the description.
 func (s *Service) depotComponents() map[string][]string {
 	out := map[string][]string{}
 	for _, d := range s.sim.Description.Depots {

@@ -117,10 +117,10 @@ func initial(kind types.BaseOptionType, wanted any) any {
 	return kind.(*types.StringOption).DefaultValue
 }
 
-// Methods answers UpdateOptions: vcsim takes any key, type and value, and tells no PropertyCollector.
+// Methods answers UpdateOptions: vcsim accepts every key, type and value, and notifies no PropertyCollector.
 type Methods struct {
 	*simulator.OptionManager
-	Host *host.Host // nil for the vCenter's own options
+	Host *host.Host // nil for the options of the vCenter
 }
 
 // UpdateOptions checks all values before it changes any: an unknown key is InvalidName, a wrong type or range

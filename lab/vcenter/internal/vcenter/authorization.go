@@ -14,8 +14,8 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// authorizationMethods answers the calls about roles and permissions in which vcsim differs from a vCenter. Nothing is
-// enforced by anybody: whoever is logged in may do all.
+// authorizationMethods answers the calls to the AuthorizationManager that vcsim answers differently from a vCenter. No
+// privilege is enforced: every user may do everything.
 type authorizationMethods struct {
 	*simulator.AuthorizationManager
 }

@@ -10,7 +10,7 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// folderMethods answers the calls to a folder that vcsim takes too lightly.
+// folderMethods answers the calls to a folder that vcsim answers without checks.
 type folderMethods struct {
 	*simulator.Folder
 	sim *vcsim.Sim

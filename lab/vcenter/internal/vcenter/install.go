@@ -16,14 +16,14 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vm"
 )
 
-// hook is called by vcsim for every object that enters or leaves its registry.
+// hook is called by vcsim for every object that enters or leaves the registry.
 type hook struct {
 	mo.Folder // gives the hook a reference of its own, under which vcsim keeps it
-	world     *Server
+	server    *Server
 }
 
 func (w *Server) install() {
-	h := &hook{world: w}
+	h := &hook{server: w}
 	h.Folder.Self = vcsim.Ref{Type: "LabHook", Value: "lab-hook"}
 	w.sim.Registry.AddHandler(h)
 	collector.Install(w.sim, func(cluster vcsim.Ref) bool { return w.clusters.State(cluster).ConfigProfile })
@@ -40,7 +40,7 @@ func (h *hook) PutObject(ctx *simulator.Context, o mo.Reference) {
 	case *simulator.VirtualMachine:
 		repairVM(x)
 	case *simulator.HostSystem:
-		h.world.clusters.AddVsan(ctx, h.world.hosts.Add(ctx, x).Host)
+		h.server.clusters.AddVsan(ctx, h.server.hosts.Add(ctx, x).Host)
 	}
 }
 
@@ -49,8 +49,8 @@ func (h *hook) UpdateObject(*simulator.Context, mo.Reference, []types.PropertyCh
 
 // RemoveObject forgets a host that left the inventory.
 func (h *hook) RemoveObject(_ *simulator.Context, gone types.ManagedObjectReference) {
-	h.world.hosts.Remove(gone)
-	h.world.sim.Disown(gone)
+	h.server.hosts.Remove(gone)
+	h.server.sim.Disown(gone)
 }
 
 // receiver is the object that answers a call. The registered objects stay those of vcsim, because vcsim asserts their
@@ -60,7 +60,7 @@ func (w *Server) receiver(_ *simulator.Context, m *simulator.Method) (mo.Referen
 	if wrapper == nil || !reflect.ValueOf(wrapper).MethodByName(vcsim.GoName(m.Name)).IsValid() {
 		return nil, nil
 	}
-	// vcsim looks the object up once more in the session, which would win over the wrapper: a reference it
+	// vcsim looks up the object in the session too, and would prefer it to the wrapper: a reference that it
 	// cannot find prevents that. The call's body keeps the real one.
 	m.This.Value += "+lab"
 	return wrapper, nil
@@ -73,6 +73,11 @@ func (w *Server) wrapper(this vcsim.Ref) mo.Reference {
 			return wrapped
 		}
 	}
+	return w.ownReceiver(object)
+}
+
+// ownReceiver is the object that answers calls to an object of the vCenter itself, nil when vcsim answers.
+func (w *Server) ownReceiver(object mo.Reference) mo.Reference {
 	switch o := object.(type) {
 	case *simulator.ClusterComputeResource:
 		if w.sim.Complete.Load() {

@@ -13,7 +13,7 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// profileManager is the HostProfileManager: just enough to see which host a profile is attached to.
+// profileManager is the HostProfileManager: it shows which host profile is attached to which host.
 type profileManager struct {
 	mo.HostProfileManager
 	sim *vcsim.Sim

@@ -5,7 +5,7 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// frontTask is a task whose end is decided outside of the simulated data centre.
+// frontTask is a task that the front ends.
 type frontTask struct {
 	self vcsim.Ref
 	end  chan func(*vcsim.Job) (any, vcsim.Fault)
@@ -23,7 +23,7 @@ func (w *Server) Task(on vcsim.Ref, method, user string) front.Task {
 // Reference is the task's reference.
 func (t *frontTask) Reference() vcsim.Ref { return t.self }
 
-// Succeed ends the task well, without a result.
+// Succeed ends the task in success, without a result.
 func (t *frontTask) Succeed() {
 	t.end <- func(*vcsim.Job) (any, vcsim.Fault) { return nil, nil }
 }

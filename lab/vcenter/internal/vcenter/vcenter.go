@@ -19,7 +19,7 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vm"
 )
 
-// Server is the simulated data centre.
+// Server is the simulated vCenter with its data centre.
 type Server struct {
 	sim       *vcsim.Sim
 	lifecycle *lifecycle.Service
@@ -50,7 +50,7 @@ func New(desc *datacentre.Datacentre) (*Server, error) {
 // Close removes the data centre's files.
 func (w *Server) Close() { w.sim.Model.Remove() }
 
-// Service is vcsim's service, to be put behind a server.
+// Service is the SOAP and REST service of vcsim.
 func (w *Server) Service() *simulator.Service { return w.sim.Model.Service }
 
 // Machines are the virtual machines.
@@ -79,7 +79,7 @@ func (w *Server) ChangeHost(h *esxi.Host, c esxi.Change) error {
 // Owner is the entity an object belongs to: itself, or the host of a host's manager.
 func (w *Server) Owner(of vcsim.Ref) vcsim.Ref { return w.sim.Owner(of) }
 
-// Name is the name of an entity, "" when it has none.
+// Name is the name of an entity, "" for other objects.
 func (w *Server) Name(of vcsim.Ref) string { return w.sim.Name(of) }
 
 // OwnsREST says whether the simulator answers a REST path itself.
@@ -95,7 +95,7 @@ func (w *Server) EndSession(key string) {
 	w.sim.Registry.SessionManager().TerminateSession(ctx, &types.TerminateSession{SessionId: []string{key}})
 }
 
-// NeverReturns lets the next reboot of a host be its last.
+// NeverReturns makes the next reboot of a host its last.
 func (w *Server) NeverReturns(host vcsim.Ref) {
 	if h := w.hosts.Of(host); h != nil {
 		h.NeverReturn()

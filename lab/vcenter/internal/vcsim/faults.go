@@ -1,6 +1,7 @@
 package vcsim
 
 import (
+	"cmp"
 	"reflect"
 
 	"github.com/vmware/govmomi/simulator"
@@ -35,7 +36,7 @@ func message(fault Fault) string {
 		return "The attempted operation cannot be performed in the current state (" + now + ")."
 	}
 	name := reflect.TypeOf(fault).Elem().Name()
-	return OrText(faultWords[name], name)
+	return cmp.Or(faultWords[name], name)
 }
 
 var powerWords = map[types.VirtualMachinePowerState]string{
@@ -43,7 +44,7 @@ var powerWords = map[types.VirtualMachinePowerState]string{
 	types.VirtualMachinePowerStateSuspended: "Suspended",
 }
 
-// faultWords is what a vCenter says about faults that carry nothing.
+// faultWords are the messages of a vCenter for faults without properties.
 var faultWords = map[string]string{
 	"HostNotConnected": "Unable to communicate with the remote host, since it is disconnected.",
 	"InsufficientGraphicsResourcesFault": "The amount of graphics resource available in the parent resource pool " +

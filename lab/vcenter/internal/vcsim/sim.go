@@ -26,7 +26,7 @@ type Sim struct {
 	Description *datacentre.Datacentre
 	Client      *vim25.Client
 
-	// what events say of the place; set once the inventory is complete
+	// the datacenter and the datastore as events name them; set once the inventory is complete
 	Datacenter *types.DatacenterEventArgument
 	Datastore  *types.DatastoreEventArgument
 
@@ -97,7 +97,7 @@ func (s *Sim) Put(ctx *simulator.Context, owner Ref, obj mo.Reference) {
 	ctx.Map.Put(obj)
 }
 
-// Own notes which entity an object belongs to.
+// Own sets the entity that objects belong to.
 func (s *Sim) Own(owner Ref, objects ...Ref) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,7 +106,7 @@ func (s *Sim) Own(owner Ref, objects ...Ref) {
 	}
 }
 
-// Disown forgets an object that left the inventory.
+// Disown removes the owner of an object that left the inventory.
 func (s *Sim) Disown(gone Ref) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,7 +123,7 @@ func (s *Sim) Owner(of Ref) Ref {
 	return of
 }
 
-// Name is the name of an entity, "" when it has none.
+// Name is the name of an entity, "" for other objects.
 func (s *Sim) Name(of Ref) string {
 	entity, ok := s.Registry.Get(of).(mo.Entity)
 	if !ok {
@@ -139,15 +139,7 @@ func Without(refs []Ref, gone ...Ref) []Ref {
 	return slices.DeleteFunc(slices.Clone(refs), func(r Ref) bool { return slices.Contains(gone, r) })
 }
 
-// OrText is the first text that is not empty.
-func OrText(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
-}
-
-// NamePlaces notes what events say of datacenter and datastore.
+// NamePlaces sets the datacenter and the datastore as events name them.
 func (s *Sim) NamePlaces(dc Ref) {
 	s.Datacenter = &types.DatacenterEventArgument{EntityEventArgument: s.Place(dc), Datacenter: dc}
 	for _, d := range s.Registry.AllReference("Datastore") {
@@ -156,7 +148,7 @@ func (s *Sim) NamePlaces(dc Ref) {
 	}
 }
 
-// Place is what events say of an entity.
+// Place is an entity as events name it.
 func (s *Sim) Place(entity Ref) types.EntityEventArgument {
 	return types.EntityEventArgument{Name: s.Name(entity)}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// Poll is how often a waiting task looks again.
+// Poll is the interval at which a waiting task checks again.
 const Poll = 50 * time.Millisecond
 
 // Follow waits for another task and returns its result.
@@ -36,8 +36,8 @@ func (j *Job) Follow(other Ref) (any, Fault) {
 	}
 }
 
-// StockTask runs a method of vcsim that starts a task, and waits for the end of that task.
-func (j *Job) StockTask(of mo.Reference, call func(*simulator.Context) soap.HasFault) (any, Fault) {
+// ForwardTask runs a method of vcsim that starts a task, and waits for the end of that task.
+func (j *Job) ForwardTask(of mo.Reference, call func(*simulator.Context) soap.HasFault) (any, Fault) {
 	inner := Detached(j.Ctx)
 	var started Ref
 	inner.WithLock(of, func() {

@@ -1,6 +1,7 @@
 package vcsim
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -9,15 +10,15 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// Job is a running task: vcsim's own tasks hold the entity's lock to their end, so that nobody can even read it.
+// Job is a running task. Tasks of vcsim hold the lock of their entity to the end, and nobody can read it meanwhile.
 type Job struct {
 	sim   *Sim
 	Ctx   *simulator.Context
 	Task  *simulator.Task
-	Words string // said instead of the fault's own words
+	Words string // the message of the fault, instead of the usual one
 }
 
-// Work is what a task does; its fault ends the task in error.
+// Work is the work of a task; its fault ends the task in error.
 type Work func(j *Job) (any, Fault)
 
 // Start begins a task on an entity and returns at once.
@@ -30,7 +31,7 @@ func (s *Sim) Start(ctx *simulator.Context, entity mo.Entity, name, description 
 // meanwhile.
 func (s *Sim) StartFor(ctx *simulator.Context, on Ref, entityName, name, description string, f Work) Ref {
 	t := simulator.CreateTask(on, name, nil)
-	t.Info.DescriptionId = OrText(description, t.Info.DescriptionId)
+	t.Info.DescriptionId = cmp.Or(description, t.Info.DescriptionId)
 	t.Info.EntityName = entityName
 	if ctx.Session != nil {
 		t.Info.Reason = &types.TaskReasonUser{UserName: ctx.Session.UserName}
@@ -51,7 +52,7 @@ func (s *Sim) StartFor(ctx *simulator.Context, on Ref, entityName, name, descrip
 
 func (s *Sim) nextTask() string { return fmt.Sprintf("task-lab-%d", s.taskCounter.Add(1)) }
 
-// nextChain keeps clear of the numbers vcsim gives to events.
+// nextChain is a chain id outside the range of vcsim's events.
 func (s *Sim) nextChain() int32 { return 1_000_000 + int32(s.chainCounter.Add(1)) }
 
 // Progress sets the progress of the task in percent.
@@ -70,7 +71,7 @@ func (j *Job) finish(result types.AnyType, fault Fault) {
 	changes := []types.PropertyChange{Change("info.completeTime", time.Now())}
 	if fault != nil {
 		err := Localized(fault)
-		err.LocalizedMessage = OrText(j.Words, err.LocalizedMessage)
+		err.LocalizedMessage = cmp.Or(j.Words, err.LocalizedMessage)
 		changes = append(changes, Change("info.error", err), Change("info.state", types.TaskInfoStateError))
 	} else {
 		changes = append(changes, Change("info.result", result), Change("info.state", types.TaskInfoStateSuccess))

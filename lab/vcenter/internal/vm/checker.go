@@ -9,8 +9,7 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// CheckerMethods answers "could this machine move there?". The tasks are the machine's: vcsim's belong to the checker,
-// which pyVmomi does not take for the entity of a task.
+// CheckerMethods answers whether a virtual machine can move to a host.
 type CheckerMethods struct {
 	*simulator.VmProvisioningChecker
 	Machines *Machines
@@ -41,7 +40,7 @@ func (c *CheckerMethods) one(ctx *simulator.Context, machine, host vcsim.Ref) ty
 		result.Error = []types.LocalizedMethodFault{vcsim.Localized(&types.ManagedObjectNotFound{Obj: host})}
 		return result
 	}
-	now := c.Machines.Methods(vm).look(ctx)
+	now := c.Machines.Methods(vm).read(ctx)
 	if now.host == target {
 		return result
 	}

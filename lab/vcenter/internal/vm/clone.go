@@ -26,13 +26,12 @@ func (m *Methods) CloneVMTask(ctx *simulator.Context, req *types.CloneVM_Task) s
 	}
 	plain, config := *req, req.Spec.Config
 	if !req.Spec.PowerOn {
-		// vcsim drops most of what a clone is to differ in, such as its reservation: that is done as a change of the
-		// clone.
+		// vcsim drops most changes of a clone, such as its reservation: the clone is reconfigured instead
 		plain.Spec.Config = nil
 	}
 	t := m.sim.Start(ctx, m.VirtualMachine, "cloneVMTask", "VirtualMachine.clone",
 		func(j *vcsim.Job) (any, vcsim.Fault) {
-			result, fault := m.stock(j, func(c *simulator.Context) soap.HasFault {
+			result, fault := m.forward(j, func(c *simulator.Context) soap.HasFault {
 				return m.VirtualMachine.CloneVMTask(c, &plain)
 			})
 			if fault != nil {
@@ -63,27 +62,7 @@ func (m *Methods) inherit(j *vcsim.Job, made vcsim.Ref) *Methods {
 	var fields []types.CustomFieldDef
 	j.Ctx.WithLock(manager, func() { fields = slices.Clone(manager.Field) })
 	j.Ctx.WithLock(clone, func() {
-		clone.Config.Firmware, clone.Config.Annotation = config.Firmware, config.Annotation
-		clone.Config.LatencySensitivity = config.LatencySensitivity
-		clone.Config.CpuHotAddEnabled, clone.Config.MemoryHotAddEnabled = config.CpuHotAddEnabled,
-			config.MemoryHotAddEnabled
-		clone.Config.MemoryReservationLockedToMax, clone.Config.MemoryAllocation = config.MemoryReservationLockedToMax,
-			config.MemoryAllocation
-		for _, o := range config.ExtraConfig {
-			same := func(other types.BaseOptionValue) bool {
-				return other.GetOptionValue().Key == o.GetOptionValue().Key
-			}
-			if !slices.ContainsFunc(clone.Config.ExtraConfig, same) {
-				clone.Config.ExtraConfig = append(clone.Config.ExtraConfig, o)
-			}
-		}
-		for _, d := range clone.Config.Hardware.Device {
-			if card, ok := d.(types.BaseVirtualEthernetCard); ok {
-				c := card.GetVirtualEthernetCard()
-				c.AddressType, c.MacAddress = string(types.VirtualEthernetCardMacTypeAssigned),
-					macAddress(clone.Config.Uuid, c.Key)
-			}
-		}
+		copyConfig(clone.Config, &config)
 		for _, f := range fields {
 			if f.ManagedObjectType == "" || f.ManagedObjectType == "VirtualMachine" {
 				clone.AvailableField = append(clone.AvailableField, f)
@@ -91,6 +70,30 @@ func (m *Methods) inherit(j *vcsim.Job, made vcsim.Ref) *Methods {
 		}
 	})
 	return m.machines.Methods(clone)
+}
+
+// copyConfig copies the settings that vcsim does not copy to a clone, and sets MAC addresses.
+func copyConfig(clone, source *types.VirtualMachineConfigInfo) {
+	clone.Firmware, clone.Annotation = source.Firmware, source.Annotation
+	clone.LatencySensitivity = source.LatencySensitivity
+	clone.CpuHotAddEnabled, clone.MemoryHotAddEnabled = source.CpuHotAddEnabled, source.MemoryHotAddEnabled
+	clone.MemoryReservationLockedToMax = source.MemoryReservationLockedToMax
+	clone.MemoryAllocation = source.MemoryAllocation
+	for _, o := range source.ExtraConfig {
+		same := func(other types.BaseOptionValue) bool {
+			return other.GetOptionValue().Key == o.GetOptionValue().Key
+		}
+		if !slices.ContainsFunc(clone.ExtraConfig, same) {
+			clone.ExtraConfig = append(clone.ExtraConfig, o)
+		}
+	}
+	for _, d := range clone.Hardware.Device {
+		if card, ok := d.(types.BaseVirtualEthernetCard); ok {
+			c := card.GetVirtualEthernetCard()
+			c.AddressType = string(types.VirtualEthernetCardMacTypeAssigned)
+			c.MacAddress = macAddress(clone.Uuid, c.Key)
+		}
+	}
 }
 
 // macAddress is an address of the range that a vCenter assigns.

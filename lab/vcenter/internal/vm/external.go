@@ -15,7 +15,7 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// External hands work on virtual machines to a listener outside, and ends the vSphere task when it says so.
+// External gives orders for virtual machines to a listener; the listener ends the vSphere tasks.
 type External struct {
 	mu       sync.Mutex
 	listener string
@@ -24,13 +24,13 @@ type External struct {
 	waiting  map[string]*order
 }
 
-// order is one piece of work that was handed out.
+// order is an order that the listener has not ended.
 type order struct {
 	Order
-	news chan News
+	updates chan OrderUpdate
 }
 
-// Order is what the listener is told.
+// Order is what the listener receives.
 type Order struct {
 	ID     string `json:"id"`
 	Op     string `json:"op"`
@@ -40,14 +40,14 @@ type Order struct {
 	Target string `json:"target"`
 }
 
-// News is what the listener tells of an order.
-type News struct {
+// OrderUpdate is what the listener reports on an order.
+type OrderUpdate struct {
 	Progress *int32 `json:"progress"`
 	Done     bool   `json:"done"`
 	Failed   string `json:"failed"`
 }
 
-// Ops are the operations that can be handed out.
+// Ops are the operations that a listener can receive.
 var Ops = []string{"Relocate", "PowerOn", "PowerOff", "Reset", "Destroy"}
 
 // Listen sets the listener; "" ends external mode.
@@ -63,7 +63,7 @@ func (e *External) Listen(url string, ops []string) error {
 	return nil
 }
 
-// State is the listener and the orders it has not ended yet.
+// State is the listener and the orders that it has not ended.
 func (e *External) State() (listener string, ops []string, orders []Order) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -76,7 +76,7 @@ func (e *External) State() (listener string, ops []string, orders []Order) {
 }
 
 // Report takes the listener's report on an order.
-func (e *External) Report(id string, n News) error {
+func (e *External) Report(id string, n OrderUpdate) error {
 	e.mu.Lock()
 	o, ok := e.waiting[id]
 	e.mu.Unlock()
@@ -84,16 +84,16 @@ func (e *External) Report(id string, n News) error {
 		return fmt.Errorf("no order %q is open", id)
 	}
 	select {
-	case o.news <- n:
+	case o.updates <- n:
 		return nil
 	case <-time.After(5 * time.Second):
 		return fmt.Errorf("order %q takes no news", id)
 	}
 }
 
-// hand gives an order to the listener and waits for its end; false when the operation is not handed out.
+// dispatch gives an order to the listener and waits for its end; false when the operation is not handed out.
 // Ours: external mode lets virtual machines of another hypervisor follow the simulated vCenter.
-func (e *External) hand(j *vcsim.Job, o Order) (bool, vcsim.Fault) {
+func (e *External) dispatch(j *vcsim.Job, o Order) (bool, vcsim.Fault) {
 	e.mu.Lock()
 	url := e.listener
 	if url == "" || !slices.Contains(e.ops, o.Op) {
@@ -102,7 +102,7 @@ func (e *External) hand(j *vcsim.Job, o Order) (bool, vcsim.Fault) {
 	}
 	e.next++
 	o.ID = fmt.Sprintf("order-%d", e.next)
-	open := &order{Order: o, news: make(chan News, 16)}
+	open := &order{Order: o, updates: make(chan OrderUpdate, 16)}
 	e.waiting[o.ID] = open
 	e.mu.Unlock()
 	defer func() {
@@ -114,7 +114,7 @@ func (e *External) hand(j *vcsim.Job, o Order) (bool, vcsim.Fault) {
 		j.Words = fmt.Sprintf("The lab's listener did not take %s of %s: %v", o.Op, o.VM, err)
 		return true, new(types.SystemError)
 	}
-	return true, follow(j, open.news)
+	return true, follow(j, open.updates)
 }
 
 func post(url string, o Order) error {
@@ -137,7 +137,7 @@ func post(url string, o Order) error {
 }
 
 // follow waits for the end of an order.
-func follow(j *vcsim.Job, news <-chan News) vcsim.Fault {
+func follow(j *vcsim.Job, news <-chan OrderUpdate) vcsim.Fault {
 	look := time.NewTicker(vcsim.Poll)
 	defer look.Stop()
 	for {

@@ -13,8 +13,8 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// told is the part of cloud-init's metadata that a simulated guest understands.
-type told struct {
+// metadata is the part of cloud-init's metadata that a simulated guest applies.
+type metadata struct {
 	Hostname string `json:"local-hostname"`
 	Network  struct {
 		Ethernets map[string]struct {
@@ -40,7 +40,7 @@ func (m *Methods) boot(ctx *simulator.Context) {
 		}
 	})
 	plain, err := base64.StdEncoding.DecodeString(text)
-	var data told
+	var data metadata
 	if text == "" || err != nil || json.Unmarshal(plain, &data) != nil {
 		return
 	}
@@ -49,7 +49,7 @@ func (m *Methods) boot(ctx *simulator.Context) {
 
 // address is that of the first network card: the configured one, or one of the lab's DHCP.
 // Ours: addresses of DHCP are 10.99.0.0/16, derived from the reference of the virtual machine.
-func (m *Methods) address(ctx *simulator.Context, data told) string {
+func (m *Methods) address(ctx *simulator.Context, data metadata) string {
 	var mac string
 	ctx.WithLock(m.VirtualMachine, func() {
 		for _, d := range m.Config.Hardware.Device {

@@ -25,28 +25,18 @@ func (m *Methods) PowerOnVMTask(ctx *simulator.Context, req *types.PowerOnVM_Tas
 }
 
 func (m *Methods) powerOn(j *vcsim.Job, req *types.PowerOnVM_Task) (any, vcsim.Fault) {
-	now := m.look(j.Ctx)
-	if f := now.refuse(true); f != nil {
+	now := m.read(j.Ctx)
+	if f := now.powerFault(true); f != nil {
 		return nil, f
 	}
-	if f := now.usable(j.Ctx); f != nil {
+	if f := now.hostFault(j.Ctx); f != nil {
 		return nil, f
 	}
-	if now.host != nil {
-		if now.host.Runtime(j.Ctx).InMaintenanceMode {
-			return nil, new(types.InvalidState)
-		}
-		// machines of the description run from the start, whatever their host can do
-		if f := now.host.Graphics.Reserve(j.Ctx, m.Self, now.vgpus); f != nil && m.sim.Complete.Load() {
-			return nil, f
-		}
-		if f := m.refuseStart(j, now); f != nil && m.sim.Complete.Load() {
-			now.host.Graphics.Release(j.Ctx, m.Self)
-			return nil, f
-		}
+	if f := m.takeDevices(j, now); f != nil {
+		return nil, f
 	}
-	result, fault := m.handOr(j, "PowerOn", now, func() (any, vcsim.Fault) {
-		return m.stock(j, func(c *simulator.Context) soap.HasFault { return m.VirtualMachine.PowerOnVMTask(c, req) })
+	result, fault := m.dispatchThen(j, "PowerOn", now, func() (any, vcsim.Fault) {
+		return m.forward(j, func(c *simulator.Context) soap.HasFault { return m.VirtualMachine.PowerOnVMTask(c, req) })
 	})
 	if fault != nil && now.host != nil {
 		now.host.Graphics.Release(j.Ctx, m.Self)
@@ -59,6 +49,25 @@ func (m *Methods) powerOn(j *vcsim.Job, req *types.PowerOnVM_Task) (any, vcsim.F
 	return result, fault
 }
 
+// takeDevices reserves the vGPUs and PCI devices of a virtual machine on its host. Virtual machines of the description
+// start without checks.
+func (m *Methods) takeDevices(j *vcsim.Job, now status) vcsim.Fault {
+	if now.host == nil {
+		return nil
+	}
+	if now.host.Runtime(j.Ctx).InMaintenanceMode {
+		return new(types.InvalidState)
+	}
+	if f := now.host.Graphics.Reserve(j.Ctx, m.Self, now.vgpus); f != nil && m.sim.Complete.Load() {
+		return f
+	}
+	if f := m.refuseStart(j, now); f != nil && m.sim.Complete.Load() {
+		now.host.Graphics.Release(j.Ctx, m.Self)
+		return f
+	}
+	return nil
+}
+
 // RunsSince sets runtime.bootTime.
 // VMware: vSphere API reference, VirtualMachineRuntimeInfo.bootTime. Real ones are seen to unset it after a vMotion.
 func (m *Methods) RunsSince(ctx *simulator.Context, when time.Time) {
@@ -67,10 +76,12 @@ func (m *Methods) RunsSince(ctx *simulator.Context, when time.Time) {
 		vcsim.Change("summary.runtime.bootTime", began))
 }
 
-// handOr hands an operation to the listener where it listens for it, and then lets vcsim carry it out.
-func (m *Methods) handOr(j *vcsim.Job, op string, now status, then func() (any, vcsim.Fault)) (any, vcsim.Fault) {
+// dispatchThen hands an operation to the listener where it listens for it, and then lets vcsim carry it out.
+func (m *Methods) dispatchThen(
+	j *vcsim.Job, op string, now status, then func() (any, vcsim.Fault),
+) (any, vcsim.Fault) {
 	order := Order{Op: op, VM: now.name, MOID: m.Self.Value, Source: now.hostName(), Target: now.hostName()}
-	if _, fault := m.machines.External.hand(j, order); fault != nil {
+	if _, fault := m.machines.External.dispatch(j, order); fault != nil {
 		return nil, fault
 	}
 	return then()
@@ -85,15 +96,17 @@ func (m *Methods) PowerOffVMTask(ctx *simulator.Context, req *types.PowerOffVM_T
 }
 
 func (m *Methods) powerOff(j *vcsim.Job, req *types.PowerOffVM_Task) (any, vcsim.Fault) {
-	now := m.look(j.Ctx)
-	if f := now.refuse(false); f != nil {
+	now := m.read(j.Ctx)
+	if f := now.powerFault(false); f != nil {
 		return nil, f
 	}
-	if f := now.usable(j.Ctx); f != nil {
+	if f := now.hostFault(j.Ctx); f != nil {
 		return nil, f
 	}
-	result, fault := m.handOr(j, "PowerOff", now, func() (any, vcsim.Fault) {
-		return m.stock(j, func(c *simulator.Context) soap.HasFault { return m.VirtualMachine.PowerOffVMTask(c, req) })
+	result, fault := m.dispatchThen(j, "PowerOff", now, func() (any, vcsim.Fault) {
+		return m.forward(j, func(c *simulator.Context) soap.HasFault {
+			return m.VirtualMachine.PowerOffVMTask(c, req)
+		})
 	})
 	if fault == nil {
 		m.stopped(j.Ctx, now)
@@ -114,12 +127,14 @@ func (m *Methods) stopped(ctx *simulator.Context, now status) {
 // VMware: vSphere API reference, VirtualMachine.ResetVM_Task: InvalidPowerState unless powered on.
 func (m *Methods) ResetVMTask(ctx *simulator.Context, req *types.ResetVM_Task) soap.HasFault {
 	t := m.run(ctx, "resetVMTask", "VirtualMachine.reset", func(j *vcsim.Job) (any, vcsim.Fault) {
-		now := m.look(j.Ctx)
+		now := m.read(j.Ctx)
 		if !now.on {
-			return nil, now.refuse(false)
+			return nil, now.powerFault(false)
 		}
-		return m.handOr(j, "Reset", now, func() (any, vcsim.Fault) {
-			return m.stock(j, func(c *simulator.Context) soap.HasFault { return m.VirtualMachine.ResetVMTask(c, req) })
+		return m.dispatchThen(j, "Reset", now, func() (any, vcsim.Fault) {
+			return m.forward(j, func(c *simulator.Context) soap.HasFault {
+				return m.VirtualMachine.ResetVMTask(c, req)
+			})
 		})
 	})
 	return &methods.ResetVM_TaskBody{Res: &types.ResetVM_TaskResponse{Returnval: t}}
@@ -146,16 +161,18 @@ func (m *Methods) ShutdownGuest(ctx *simulator.Context, _ *types.ShutdownGuest) 
 // VMware: vSphere API reference, ManagedEntity.Destroy_Task; InvalidPowerState for a running one.
 func (m *Methods) DestroyTask(ctx *simulator.Context, req *types.Destroy_Task) soap.HasFault {
 	t := m.run(ctx, "destroyTask", "VirtualMachine.destroy", func(j *vcsim.Job) (any, vcsim.Fault) {
-		now := m.look(j.Ctx)
+		now := m.read(j.Ctx)
 		if now.on {
 			return nil, &types.InvalidPowerState{RequestedState: types.VirtualMachinePowerStatePoweredOff,
 				ExistingState: types.VirtualMachinePowerStatePoweredOn}
 		}
-		result, fault := m.handOr(j, "Destroy", now, func() (any, vcsim.Fault) {
-			return m.stock(j, func(c *simulator.Context) soap.HasFault { return m.VirtualMachine.DestroyTask(c, req) })
+		result, fault := m.dispatchThen(j, "Destroy", now, func() (any, vcsim.Fault) {
+			return m.forward(j, func(c *simulator.Context) soap.HasFault {
+				return m.VirtualMachine.DestroyTask(c, req)
+			})
 		})
 		if fault == nil {
-			cluster.Forget(j.Ctx, m.Self)
+			cluster.RemoveFromRules(j.Ctx, m.Self)
 		}
 		return result, fault
 	})
@@ -167,7 +184,7 @@ func (m *Methods) DestroyTask(ctx *simulator.Context, req *types.Destroy_Task) s
 func (m *Methods) UnregisterVM(ctx *simulator.Context, req *types.UnregisterVM) soap.HasFault {
 	body := m.VirtualMachine.UnregisterVM(ctx, req)
 	if body.(*methods.UnregisterVMBody).Fault_ == nil {
-		cluster.Forget(ctx, m.Self)
+		cluster.RemoveFromRules(ctx, m.Self)
 	}
 	return body
 }

@@ -25,7 +25,7 @@ func (m *Methods) reconfigure(j *vcsim.Job, req *types.ReconfigVM_Task) (any, vc
 	if f := m.refuseChange(j, &req.Spec); f != nil {
 		return nil, f
 	}
-	result, fault := m.stock(j, func(c *simulator.Context) soap.HasFault {
+	result, fault := m.forward(j, func(c *simulator.Context) soap.HasFault {
 		return m.VirtualMachine.ReconfigVMTask(c, req)
 	})
 	if fault == nil {
@@ -101,34 +101,41 @@ func (m *Methods) refuseDevices(
 	}
 	for i, c := range spec.DeviceChange {
 		change := c.GetVirtualDeviceConfigSpec()
-		invalid := &types.InvalidDeviceSpec{InvalidVmConfig: types.InvalidVmConfig{
-			Property: "virtualDeviceSpec.device.backing"}, DeviceIndex: int32(i)}
 		switch d := change.Device.(type) {
 		case *types.VirtualPCIPassthrough:
 			b, ok := d.Backing.(*types.VirtualPCIPassthroughVmiopBackingInfo)
 			if ok && change.Operation == types.VirtualDeviceConfigSpecOperationAdd && !offered(b.Vgpu) {
 				j.Words = "vGPU type " + b.Vgpu + " is not known to any host."
-				return invalid
 			}
 		case *types.VirtualVmxnet3Vrdma:
-			switch change.Operation {
-			case types.VirtualDeviceConfigSpecOperationAdd:
-				rdma++
-			case types.VirtualDeviceConfigSpecOperationRemove:
-				rdma--
-			}
-			if _, ok := d.Backing.(*types.VirtualEthernetCardDistributedVirtualPortBackingInfo); !ok &&
-				change.Operation != types.VirtualDeviceConfigSpecOperationRemove {
-				j.Words = "A PVRDMA adapter needs a distributed port group."
-				return invalid
-			}
-			if rdma > 1 {
-				j.Words = "A virtual machine can have one PVRDMA adapter."
-				return invalid
-			}
+			j.Words = refuseRDMA(d, change.Operation, &rdma)
+		}
+		if j.Words != "" {
+			return &types.InvalidDeviceSpec{InvalidVmConfig: types.InvalidVmConfig{
+				Property: "virtualDeviceSpec.device.backing"}, DeviceIndex: int32(i)}
 		}
 	}
 	return nil
+}
+
+// refuseRDMA counts the PVRDMA adapters after a change and says why the change is refused, "" when it is not.
+func refuseRDMA(
+	card *types.VirtualVmxnet3Vrdma, operation types.VirtualDeviceConfigSpecOperation, count *int,
+) string {
+	switch operation {
+	case types.VirtualDeviceConfigSpecOperationAdd:
+		*count++
+	case types.VirtualDeviceConfigSpecOperationRemove:
+		*count--
+	}
+	_, distributed := card.Backing.(*types.VirtualEthernetCardDistributedVirtualPortBackingInfo)
+	switch {
+	case !distributed && operation != types.VirtualDeviceConfigSpecOperationRemove:
+		return "A PVRDMA adapter needs a distributed port group."
+	case *count > 1:
+		return "A virtual machine can have one PVRDMA adapter."
+	}
+	return ""
 }
 
 // offersVGPU says whether a host offers a vGPU type.

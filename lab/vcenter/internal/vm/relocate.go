@@ -1,6 +1,7 @@
 package vm
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/vmware/govmomi/simulator"
@@ -34,7 +35,7 @@ func (m *Methods) RelocateVMTask(ctx *simulator.Context, req *types.RelocateVM_T
 // VMware: vSphere API reference, VirtualMachine.MigrateVM_Task: state guards the power state.
 func (m *Methods) MigrateVMTask(ctx *simulator.Context, req *types.MigrateVM_Task) soap.HasFault {
 	t := m.run(ctx, "migrateVMTask", "VirtualMachine.migrate", func(j *vcsim.Job) (any, vcsim.Fault) {
-		if req.State != "" && (req.State == types.VirtualMachinePowerStatePoweredOn) != m.look(j.Ctx).on {
+		if req.State != "" && (req.State == types.VirtualMachinePowerStatePoweredOn) != m.read(j.Ctx).on {
 			return nil, &types.InvalidPowerState{RequestedState: req.State}
 		}
 		return nil, m.relocate(j, types.VirtualMachineRelocateSpec{Host: req.Host, Pool: req.Pool})
@@ -43,9 +44,9 @@ func (m *Methods) MigrateVMTask(ctx *simulator.Context, req *types.MigrateVM_Tas
 }
 
 func (m *Methods) relocate(j *vcsim.Job, spec types.VirtualMachineRelocateSpec) vcsim.Fault {
-	now := m.look(j.Ctx)
+	now := m.read(j.Ctx)
 	if spec.Host == nil || now.host == nil || *spec.Host == now.host.Self {
-		m.settle(j.Ctx, spec)
+		m.setPlace(j.Ctx, spec)
 		return nil
 	}
 	target := m.machines.hosts.Of(*spec.Host)
@@ -53,18 +54,18 @@ func (m *Methods) relocate(j *vcsim.Job, spec types.VirtualMachineRelocateSpec) 
 		return &types.ManagedObjectNotFound{Obj: *spec.Host}
 	}
 	if f := refuseMove(j.Ctx, now, target); f != nil {
-		m.failed(j, now, target, f)
+		m.postFailure(j, now, target, f)
 		return f
 	}
 	if now.on {
 		if f := m.hotMove(j, now, target); f != nil {
 			target.Graphics.Release(j.Ctx, m.Self)
-			m.failed(j, now, target, f)
+			m.postFailure(j, now, target, f)
 			return f
 		}
 		now.host.Graphics.Release(j.Ctx, m.Self)
 	}
-	m.settle(j.Ctx, spec)
+	m.setPlace(j.Ctx, spec)
 	m.sim.Post(j.Ctx, &types.VmMigratedEvent{VmEvent: m.eventOn(target, now),
 		SourceHost:       vcsim.HostArgument(now.host.Spec.Name, now.host.Self),
 		SourceDatacenter: m.sim.Datacenter, SourceDatastore: m.sim.Datastore}, j.Task.Info.EventChainId)
@@ -84,7 +85,7 @@ func refuseMove(ctx *simulator.Context, now status, target *esxi.Host) vcsim.Fau
 	if !now.on {
 		return nil
 	}
-	if f := now.usable(ctx); f != nil {
+	if f := now.hostFault(ctx); f != nil {
 		return f
 	}
 	if now.directPath || (len(now.vgpus) > 0 && !options.HotMigration(ctx)) {
@@ -117,7 +118,7 @@ func (m *Methods) hotMove(j *vcsim.Job, now status, target *esxi.Host) vcsim.Fau
 	m.sim.Post(j.Ctx, &types.VmEmigratingEvent{VmEvent: m.eventOn(now.host, now)}, chain)
 	order := Order{Op: "Relocate", VM: now.name, MOID: m.Self.Value, Source: now.host.Spec.Name,
 		Target: target.Spec.Name}
-	if handed, fault := m.machines.External.hand(j, order); handed {
+	if handed, fault := m.machines.External.dispatch(j, order); handed {
 		return fault
 	}
 	seconds := now.host.VMotionSeconds()
@@ -135,9 +136,9 @@ func (m *Methods) hotMove(j *vcsim.Job, now status, target *esxi.Host) vcsim.Fau
 	return nil
 }
 
-func (m *Methods) failed(j *vcsim.Job, now status, target *esxi.Host, f vcsim.Fault) {
+func (m *Methods) postFailure(j *vcsim.Job, now status, target *esxi.Host, f vcsim.Fault) {
 	reason := vcsim.Localized(f)
-	reason.LocalizedMessage = vcsim.OrText(j.Words, reason.LocalizedMessage)
+	reason.LocalizedMessage = cmp.Or(j.Words, reason.LocalizedMessage)
 	m.sim.Post(j.Ctx, &types.VmFailedMigrateEvent{VmEvent: m.eventOn(now.host, now),
 		DestHost: vcsim.HostArgument(target.Spec.Name, target.Self), Reason: reason,
 		DestDatacenter: m.sim.Datacenter, DestDatastore: m.sim.Datastore}, j.Task.Info.EventChainId)
@@ -149,10 +150,8 @@ func (m *Methods) eventOn(h *esxi.Host, now status) types.VmEvent {
 	return types.VmEvent{Event: e}
 }
 
-// settle sets host, pool and datastore of the virtual machine; vcsim does not update the lists of the others.
-func (m *Methods) settle(ctx *simulator.Context, spec types.VirtualMachineRelocateSpec) {
-	reg := m.sim.Registry
-	var host, pool, store vcsim.Ref
+// place is the host, the pool and the datastore of the virtual machine; an absent one is empty.
+func (m *Methods) place(ctx *simulator.Context) (host, pool, store vcsim.Ref) {
 	ctx.WithLock(m.VirtualMachine, func() {
 		host = *m.Runtime.Host
 		if m.ResourcePool != nil {
@@ -162,6 +161,13 @@ func (m *Methods) settle(ctx *simulator.Context, spec types.VirtualMachineReloca
 			store = m.Datastore[0]
 		}
 	})
+	return host, pool, store
+}
+
+// setPlace sets host, pool and datastore of the virtual machine; vcsim does not update the lists of the others.
+func (m *Methods) setPlace(ctx *simulator.Context, spec types.VirtualMachineRelocateSpec) {
+	reg := m.sim.Registry
+	host, pool, store := m.place(ctx)
 	var changes []types.PropertyChange
 	if to := spec.Host; to != nil && *to != host {
 		move(ctx, m.Self, reg.Get(host), reg.Get(*to), "vm", func(r mo.Reference) []vcsim.Ref {

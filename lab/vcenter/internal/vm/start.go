@@ -16,26 +16,8 @@ import (
 // VMware KB 328676: PVRDMA needs all memory reserved.
 // Ours: the other texts, and that the host itself needs no memory.
 func (m *Methods) refuseStart(j *vcsim.Job, now status) vcsim.Fault {
-	var asked []*types.VirtualPCIPassthrough
-	var memory, reserved int64
-	bound := false
-	j.Ctx.WithLock(m.VirtualMachine, func() {
-		memory = int64(m.Config.Hardware.MemoryMB)
-		if a := m.Config.MemoryAllocation; a != nil && a.Reservation != nil {
-			reserved = *a.Reservation
-		}
-		for _, d := range m.Config.Hardware.Device {
-			switch x := d.(type) {
-			case *types.VirtualPCIPassthrough:
-				bound = true
-				if _, vgpu := x.Backing.(*types.VirtualPCIPassthroughVmiopBackingInfo); !vgpu {
-					asked = append(asked, x)
-				}
-			case *types.VirtualVmxnet3Vrdma:
-				bound = true
-			}
-		}
-	})
+	asked, bound := m.adapters(j.Ctx)
+	memory, reserved := m.memory(j.Ctx)
 	if bound && reserved < memory {
 		j.Words = fmt.Sprintf(
 			"Invalid memory setting: memory reservation (sched.mem.min) should be equal to memsize(%d).", memory)
@@ -48,6 +30,36 @@ func (m *Methods) refuseStart(j *vcsim.Job, now status) vcsim.Fault {
 		return &types.InsufficientMemoryResourcesFault{Unreserved: free << 20, Requested: reserved << 20}
 	}
 	return m.reserveDevices(j, now.host, asked)
+}
+
+// adapters are the PCI devices of the virtual machine other than vGPUs; bound says whether a device needs all memory
+// reserved.
+func (m *Methods) adapters(ctx *simulator.Context) (list []*types.VirtualPCIPassthrough, bound bool) {
+	ctx.WithLock(m.VirtualMachine, func() {
+		for _, d := range m.Config.Hardware.Device {
+			switch x := d.(type) {
+			case *types.VirtualPCIPassthrough:
+				bound = true
+				if _, vgpu := x.Backing.(*types.VirtualPCIPassthroughVmiopBackingInfo); !vgpu {
+					list = append(list, x)
+				}
+			case *types.VirtualVmxnet3Vrdma:
+				bound = true
+			}
+		}
+	})
+	return list, bound
+}
+
+// memory is the memory of the virtual machine and the reserved part of it, in MB.
+func (m *Methods) memory(ctx *simulator.Context) (size, reserved int64) {
+	ctx.WithLock(m.VirtualMachine, func() {
+		size = int64(m.Config.Hardware.MemoryMB)
+		if a := m.Config.MemoryAllocation; a != nil && a.Reservation != nil {
+			reserved = *a.Reservation
+		}
+	})
+	return size, reserved
 }
 
 // reservedOn is the memory that running virtual machines of a host have reserved, in MB.
@@ -69,7 +81,7 @@ func reservedOn(ctx *simulator.Context, h *esxi.Host, besides vcsim.Ref) int64 {
 	return total
 }
 
-// reserveDevices reserves a device for each adapter, all or none.
+// reserveDevices reserves a PCI device for each adapter, all or none.
 func (m *Methods) reserveDevices(j *vcsim.Job, h *esxi.Host, adapters []*types.VirtualPCIPassthrough) vcsim.Fault {
 	for _, d := range adapters {
 		pci := h.PCI.Reserve(m.Self, d.Backing)

@@ -20,11 +20,11 @@ import (
 type Machines struct {
 	sim   *vcsim.Sim
 	hosts *esxi.Hosts
-	// External is the listener that work on virtual machines may be handed to.
+	// External gives orders for virtual machines to a listener.
 	External External
 
 	mu   sync.Mutex
-	busy map[vcsim.Ref]bool // virtual machines with a task of ours
+	busy map[vcsim.Ref]bool // virtual machines with a running task
 }
 
 // New is the set of virtual machines, without a listener.
@@ -33,24 +33,24 @@ func New(sim *vcsim.Sim, hosts *esxi.Hosts) *Machines {
 		busy: map[vcsim.Ref]bool{}}
 }
 
-// Methods answers the calls to a virtual machine that vcsim takes too lightly.
+// Methods answers the calls to a virtual machine that vcsim answers without checks.
 type Methods struct {
 	*simulator.VirtualMachine
 	machines *Machines
 	sim      *vcsim.Sim
 }
 
-// status is what our work needs to know of a virtual machine.
+// status is the state of a virtual machine at one moment.
 type status struct {
 	name       string
 	on         bool
 	host       *esxi.Host
 	vgpus      []string
-	directPath bool // a device that ties the machine to its host
+	directPath bool // a DirectPath or SR-IOV device, which forbids vMotion
 }
 
-// look reads a virtual machine under its lock.
-func (m *Methods) look(ctx *simulator.Context) status {
+// read reads a virtual machine under its lock.
+func (m *Methods) read(ctx *simulator.Context) status {
 	var now status
 	ctx.WithLock(m.VirtualMachine, func() {
 		now.name = m.Name
@@ -109,8 +109,8 @@ func (s *Machines) vacate(vm vcsim.Ref) {
 	delete(s.busy, vm)
 }
 
-// stock lets vcsim carry out a call and waits for its task.
-func (m *Methods) stock(j *vcsim.Job, call func(*simulator.Context) soap.HasFault) (any, vcsim.Fault) {
+// forward lets vcsim carry out a call and waits for its task.
+func (m *Methods) forward(j *vcsim.Job, call func(*simulator.Context) soap.HasFault) (any, vcsim.Fault) {
 	inner := vcsim.Detached(j.Ctx)
 	var body soap.HasFault
 	inner.WithLock(m.VirtualMachine, func() { body = call(inner) })
@@ -124,8 +124,8 @@ func (m *Methods) stock(j *vcsim.Job, call func(*simulator.Context) soap.HasFaul
 	return j.Follow(vcsim.TaskOf(body))
 }
 
-// usable is the fault of a virtual machine whose host is not connected, nil when it is connected.
-func (n status) usable(ctx *simulator.Context) vcsim.Fault {
+// hostFault is the fault of a virtual machine whose host is not connected, nil when it is connected.
+func (n status) hostFault(ctx *simulator.Context) vcsim.Fault {
 	if n.host == nil {
 		return nil
 	}
@@ -135,8 +135,8 @@ func (n status) usable(ctx *simulator.Context) vcsim.Fault {
 	return nil
 }
 
-// refuse is the fault of switching a machine on that is on, or off that is off.
-func (n status) refuse(on bool) vcsim.Fault {
+// powerFault is the fault of switching a machine on that is on, or off that is off.
+func (n status) powerFault(on bool) vcsim.Fault {
 	if n.on != on {
 		return nil
 	}
@@ -147,7 +147,7 @@ func (n status) refuse(on bool) vcsim.Fault {
 	return &types.InvalidPowerState{RequestedState: state, ExistingState: state}
 }
 
-// Report is what the control interface shows of a virtual machine.
+// Report is the state of a virtual machine as the control interface shows it.
 type Report struct {
 	Name    string   `json:"name"`
 	MOID    string   `json:"moid"`
@@ -155,7 +155,7 @@ type Report struct {
 	On      bool     `json:"powered_on"`
 	VGPUs   []string `json:"vgpus"`
 	Address string   `json:"address"`
-	// Extra are the advanced settings, among them what the guest is told.
+	// Extra are the advanced settings, among them guestinfo.
 	Extra map[string]string `json:"extra_config"`
 }
 
@@ -181,7 +181,7 @@ func (s *Machines) Report(name string) (Report, bool) {
 		return Report{}, false
 	}
 	ctx := s.sim.Context()
-	now := m.look(ctx)
+	now := m.read(ctx)
 	r := Report{Name: name, MOID: m.Self.Value, Host: now.hostName(), On: now.on, VGPUs: now.vgpus,
 		Extra: map[string]string{}}
 	ctx.WithLock(m.VirtualMachine, func() {

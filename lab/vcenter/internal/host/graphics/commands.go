@@ -10,7 +10,7 @@ import (
 	"dml.vsphere/lab/vcenter/internal/esxcli"
 )
 
-// graphicsWords are the API's graphics types and policies in the words of esxcli.
+// graphicsWords are graphics types and policies in the words of esxcli, by those of the API.
 var graphicsWords = map[string]string{
 	"shared": "Shared", "sharedDirect": "SharedPassthru", "direct": "Direct", "basic": "Basic",
 	"performance": "Performance", "consolidation": "Consolidation",
@@ -37,11 +37,11 @@ func (s *System) commands() map[string]esxcli.Command {
 // hostRefresh answers with success; there is nothing to refresh.
 // Ours: taken to mirror RefreshGraphicsManager (unproven).
 func (s *System) hostRefresh(*simulator.Context, esxcli.Values) (*esxcli.Response, *esxcli.Error) {
-	return esxcli.Yes(), nil
+	return esxcli.Success(), nil
 }
 
-// now is the configuration, the GPUs and whether NVIDIA's driver is loaded.
-func (s *System) now() (types.HostGraphicsConfig, []types.HostGraphicsInfo, bool) {
+// current is the configuration, the GPUs and whether NVIDIA's driver is loaded.
+func (s *System) current() (types.HostGraphicsConfig, []types.HostGraphicsInfo, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.config, s.info(), s.loaded
@@ -50,7 +50,7 @@ func (s *System) now() (types.HostGraphicsConfig, []types.HostGraphicsInfo, bool
 // hostGet answers the default graphics type and the assignment policy, in the words of esxcli.
 // VMware: VMware documentation, esxcli graphics host get: SharedPassthru is sharedDirect of the API.
 func (s *System) hostGet(*simulator.Context, esxcli.Values) (*esxcli.Response, *esxcli.Error) {
-	c, _, _ := s.now()
+	c, _, _ := s.current()
 	return esxcli.Rows("HostGet", esxcli.Record("DefaultGraphicsType", graphicsWords[c.HostDefaultGraphicsType],
 		"SharedPassthruAssignmentPolicy", graphicsWords[c.SharedPassthruAssignmentPolicy])), nil
 }
@@ -59,7 +59,7 @@ func (s *System) hostGet(*simulator.Context, esxcli.Values) (*esxcli.Response, *
 // VMware: VMware documentation, esxcli graphics host set --default-type SharedPassthru.
 // Ours: the name sharedpassthruassignmentpolicy and the text of the refusal (unproven).
 func (s *System) hostSet(ctx *simulator.Context, a esxcli.Values) (*esxcli.Response, *esxcli.Error) {
-	c, _, _ := s.now()
+	c, _, _ := s.current()
 	if v := a.Value("defaulttype"); v != "" {
 		if c.HostDefaultGraphicsType = apiWord(v, "shared", "sharedDirect"); c.HostDefaultGraphicsType == "" {
 			return nil, esxcli.Errorf("Invalid data constraint for parameter 'defaulttype'.")
@@ -72,14 +72,14 @@ func (s *System) hostSet(ctx *simulator.Context, a esxcli.Values) (*esxcli.Respo
 		}
 	}
 	s.configure(ctx, c)
-	return esxcli.Yes(), nil
+	return esxcli.Success(), nil
 }
 
 // deviceList answers the GPUs with graphics type, driver and number of virtual machines.
 // VMware: F. Denneman's posts on vSphere 8 and GPUs (2023) show the command.
 // Ours: the names of its fields over the API (unproven).
 func (s *System) deviceList(*simulator.Context, esxcli.Values) (*esxcli.Response, *esxcli.Error) {
-	_, info, loaded := s.now()
+	_, info, loaded := s.current()
 	driver := "None"
 	if loaded {
 		driver = "nvidia"

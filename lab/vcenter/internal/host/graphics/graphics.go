@@ -4,6 +4,7 @@
 package graphics
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"sync"
@@ -111,7 +112,7 @@ func (s *System) info() []types.HostGraphicsInfo {
 			info.VgpuMode = "sameSize"
 			for _, d := range s.config.DeviceType {
 				if d.DeviceId == g.PCI {
-					info.VgpuMode = vcsim.OrText(d.VgpuMode, info.VgpuMode)
+					info.VgpuMode = cmp.Or(d.VgpuMode, info.VgpuMode)
 				}
 			}
 			if g.MIG {

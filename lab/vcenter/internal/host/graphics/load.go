@@ -1,6 +1,7 @@
 package graphics
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -8,7 +9,6 @@ import (
 	"github.com/vmware/govmomi/simulator"
 
 	"dml.vsphere/lab/vcenter/internal/datacentre"
-	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
 // SetLoad sets the load of GPUs by PCI address; nil ends the measuring of a GPU.
@@ -45,14 +45,14 @@ func (s *System) Measured(ctx *simulator.Context) []gauge {
 	var out []gauge
 	for _, g := range s.host.Hardware.GPUs {
 		if l, ok := s.loads[g.PCI]; ok && s.offers(g) {
-			out = append(out, gauge{Instance: vcsim.OrText(l.Instance, g.PCI), Load: l,
+			out = append(out, gauge{Instance: cmp.Or(l.Instance, g.PCI), Load: l,
 				CapacityMB: s.host.Sim.Description.GPUModels[g.Model].MemoryMB})
 		}
 	}
 	return out
 }
 
-// gauge is one measured GPU under the name of its instance.
+// gauge is a measured GPU; its counters have the instance.
 type gauge struct {
 	Instance   string
 	Load       datacentre.GPULoad

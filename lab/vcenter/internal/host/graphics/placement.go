@@ -32,30 +32,30 @@ func (s *System) profileNamed(g datacentre.GPU, name string) (datacentre.Profile
 	return datacentre.Profile{}, false
 }
 
-// room says whether a GPU has room for one more vGPU: enough memory, and one size for all unless vgpuMode is
+// hasRoom says whether a GPU has room for one more vGPU: enough memory, and one size for all unless vgpuMode is
 // mixedSize. The caller holds the lock.
 // VMware: NVIDIA vGPU user guide: equal-size time-sliced vGPUs on one GPU; vSphere API reference 8.0.3, vgpuMode.
-func (s *System) room(g datacentre.GPU, p datacentre.Profile) bool {
+func (s *System) hasRoom(g datacentre.GPU, p datacentre.Profile) bool {
 	used := p.MemoryGB << 10
 	for _, use := range s.slots[g.PCI] {
 		used += use.profile.MemoryGB << 10
-		if use.profile.MemoryGB != p.MemoryGB && p.Sharing == "timeSliced" && !s.mixed(g.PCI) {
+		if use.profile.MemoryGB != p.MemoryGB && p.Sharing == "timeSliced" && !s.mixedSizes(g.PCI) {
 			return false
 		}
 	}
 	return used <= s.host.Sim.Description.GPUModels[g.Model].MemoryMB
 }
 
-func (s *System) mixed(pci string) bool {
+func (s *System) mixedSizes(pci string) bool {
 	return slices.ContainsFunc(s.config.DeviceType, func(d types.HostGraphicsConfigDeviceType) bool {
 		return d.DeviceId == pci && d.VgpuMode == "mixedSize"
 	})
 }
 
-// pick is the GPU for a vGPU by the assignment policy of the host. The caller holds the lock.
+// choose is the GPU for a vGPU by the assignment policy of the host. The caller holds the lock.
 // VMware: vSphere API reference, sharedPassthruAssignmentPolicy: performance spreads, consolidation fills one GPU
 // first.
-func (s *System) pick(name string) (datacentre.GPU, datacentre.Profile, bool) {
+func (s *System) choose(name string) (datacentre.GPU, datacentre.Profile, bool) {
 	var best datacentre.GPU
 	var profile datacentre.Profile
 	found := false
@@ -63,7 +63,7 @@ func (s *System) pick(name string) (datacentre.GPU, datacentre.Profile, bool) {
 		types.HostGraphicsConfigSharedPassthruAssignmentPolicyPerformance)
 	for _, g := range s.host.Hardware.GPUs {
 		p, offered := s.profileNamed(g, name)
-		if !offered || !s.room(g, p) {
+		if !offered || !s.hasRoom(g, p) {
 			continue
 		}
 		emptier := len(s.slots[g.PCI]) < len(s.slots[best.PCI])
@@ -84,7 +84,7 @@ func (s *System) Reserve(ctx *simulator.Context, vm vcsim.Ref, profiles []string
 		s.slots[pci] = slices.Clone(uses)
 	}
 	for _, name := range profiles {
-		g, p, ok := s.pick(name)
+		g, p, ok := s.choose(name)
 		if !ok {
 			s.slots = before
 			s.mu.Unlock()
@@ -99,7 +99,7 @@ func (s *System) Reserve(ctx *simulator.Context, vm vcsim.Ref, profiles []string
 	return nil
 }
 
-// Release gives back all vGPUs of a virtual machine.
+// Release releases all vGPUs of a virtual machine.
 func (s *System) Release(ctx *simulator.Context, vm vcsim.Ref) {
 	s.mu.Lock()
 	next, changed := map[string][]slot{}, false
@@ -125,7 +125,7 @@ func (s *System) FitsOn(profiles []string) bool {
 		s.slots[pci] = slices.Clone(uses)
 	}
 	for _, name := range profiles {
-		g, p, ok := s.pick(name)
+		g, p, ok := s.choose(name)
 		if !ok {
 			return false
 		}

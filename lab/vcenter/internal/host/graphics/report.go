@@ -2,13 +2,13 @@ package graphics
 
 import "dml.vsphere/lab/vcenter/internal/datacentre"
 
-// GPUReport is what one GPU is and who has it.
+// GPUReport is the state of one GPU and its users.
 type GPUReport struct {
 	PCI   string              `json:"pci"`
 	Model string              `json:"model"`
 	Type  string              `json:"graphics_type"`
 	VGPUs []VGPUReport        `json:"vgpus"`
-	Whole string              `json:"passthrough_to"` // the machine that has it by DirectPath
+	Whole string              `json:"passthrough_to"` // the virtual machine that has it by DirectPath
 	Load  *datacentre.GPULoad `json:"load"`
 }
 

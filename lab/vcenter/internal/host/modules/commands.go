@@ -57,7 +57,7 @@ func (s *System) setParameters(_ *simulator.Context, args esxcli.Values) (*esxcl
 		options = strings.TrimSpace(m.Configured + " " + options)
 	}
 	s.configure(name, options)
-	return esxcli.Yes(), nil
+	return esxcli.Success(), nil
 }
 
 func (m *Module) takes(option string) bool {
@@ -78,7 +78,7 @@ func (s *System) listModules(_ *simulator.Context, args esxcli.Values) (*esxcli.
 			continue
 		}
 		out.Values = append(out.Values,
-			esxcli.Record("Name", m.Name, "IsLoaded", esxcli.Truth(m.loaded), "IsEnabled", "true"))
+			esxcli.Record("Name", m.Name, "IsLoaded", esxcli.Bool(m.loaded), "IsEnabled", "true"))
 	}
 	return out, nil
 }

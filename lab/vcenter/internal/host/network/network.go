@@ -20,9 +20,9 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// State is a host's network: what config.network, networkInfo and the virtual NIC manager are made of.
+// State is the network of a host, from which config.network, networkInfo and the HostVirtualNicManager are made.
 type State struct {
-	Info     types.HostNetworkInfo // its slices are replaced, never changed in place: others may be reading them
+	Info     types.HostNetworkInfo // its slices are replaced, never changed in place
 	services map[string][]string   // vmkernel devices by service, such as vmotion
 }
 
@@ -80,7 +80,7 @@ func (f *Fabric) Add(ctx *simulator.Context, h *host.Host, cli *esxcli.Executer,
 	s.net.Info.Vswitch, s.net.Info.Portgroup = s.standardSwitch()
 	for _, v := range h.Spec.Vmkernel {
 		if v.Switch == "" {
-			s.placeVmkernel(v, nil)
+			s.addVmkernel(v, nil)
 		}
 	}
 	s.addStorageAdapters(ctx)
@@ -108,7 +108,7 @@ func (f *Fabric) Of(host vcsim.Ref) *System {
 	return nil
 }
 
-// Remove forgets the network of a host that left the inventory.
+// Remove removes the network of a host that left the inventory.
 func (f *Fabric) Remove(gone vcsim.Ref) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -178,8 +178,8 @@ func (s *System) standardSwitch() ([]types.HostVirtualSwitch, []types.HostPortGr
 	return []types.HostVirtualSwitch{sw}, groups
 }
 
-// placeVmkernel adds an adapter of the description; port is nil on a standard switch.
-func (s *System) placeVmkernel(v datacentre.Vmkernel, port *types.DistributedVirtualSwitchPortConnection) {
+// addVmkernel adds an adapter of the description; port is nil on a standard switch.
+func (s *System) addVmkernel(v datacentre.Vmkernel, port *types.DistributedVirtualSwitchPortConnection) {
 	nic := types.HostVirtualNic{
 		Device: v.Device, Key: vnicKey + v.Device,
 		Spec: types.HostVirtualNicSpec{
@@ -235,7 +235,7 @@ func (s *System) show(ctx *simulator.Context) {
 	shown, own := s.net.Info, s.net.Info
 	configs := s.net.netConfig()
 	s.mu.Unlock()
-	// vcsim's own methods change these in place, so the network system gets its own
+	// methods of vcsim change these in place, so the HostNetworkSystem gets copies
 	own.Vswitch, own.Portgroup = slices.Clone(shown.Vswitch), slices.Clone(shown.Portgroup)
 	for i := range own.Vswitch {
 		own.Vswitch[i].Portgroup = slices.Clone(own.Vswitch[i].Portgroup)
@@ -247,8 +247,8 @@ func (s *System) show(ctx *simulator.Context) {
 	s.host.Sim.Update(ctx, reg.Get(*s.host.Entity.ConfigManager.VirtualNicManager), vcsim.Change("info", nics))
 }
 
-// Now is a copy of the network.
-func (s *System) Now() State {
+// Current is a copy of the network.
+func (s *System) Current() State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.net

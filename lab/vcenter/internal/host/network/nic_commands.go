@@ -33,7 +33,7 @@ func (s *System) nic(a esxcli.Values) (datacentre.NIC, *esxcli.Error) {
 // Ours: the names of the fields are general knowledge (unproven).
 func (s *System) nicList(*simulator.Context, esxcli.Values) (*esxcli.Response, *esxcli.Error) {
 	out := esxcli.Rows("NIC")
-	net := s.Now()
+	net := s.Current()
 	for _, n := range s.host.Hardware.NICs {
 		out.Values = append(out.Values, esxcli.Record("Name", n.Device, "PCIDevice", n.PCI, "Driver", n.Driver,
 			"AdminStatus", "Up", "LinkStatus", "Up", "Link", "Up",
@@ -51,7 +51,7 @@ func (s *System) nicStats(_ *simulator.Context, a esxcli.Values) (*esxcli.Respon
 	if err != nil {
 		return nil, err
 	}
-	c := s.trafficNow().NIC[n.Device]
+	c := s.currentTraffic().NIC[n.Device]
 	v := esxcli.Record("NICName", n.Device, "PacketsReceived", packets(c.RxBytes), "PacketsSent", packets(c.TxBytes),
 		"BytesReceived", fmt.Sprint(c.RxBytes), "BytesSent", fmt.Sprint(c.TxBytes))
 	for _, zero := range []string{"ReceivePacketsDropped", "TransmitPacketsDropped", "MulticastPacketsReceived",
@@ -84,5 +84,5 @@ func (s *System) dcbStatus(_ *simulator.Context, a esxcli.Values) (*esxcli.Respo
 	return esxcli.Rows("NicDcb",
 		esxcli.Record("Nic", n.Device, "Mode", mode, "Enabled", "true",
 			"Capabilities", capabilities,
-			"PFCEnabled", esxcli.Truth(mask != 0), "PFCConfiguration", strings.Join(bits, " "))), nil
+			"PFCEnabled", esxcli.Bool(mask != 0), "PFCConfiguration", strings.Join(bits, " "))), nil
 }

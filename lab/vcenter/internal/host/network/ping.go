@@ -19,7 +19,7 @@ func (s *System) pingCommands() map[string]esxcli.Command {
 	return map[string]esxcli.Command{"network.diag.ping": {Params: params, Run: s.ping, XML: true}}
 }
 
-// icmpHeaders is what IPv4 and ICMP add to the size of a ping.
+// icmpHeaders are the bytes that IPv4 and ICMP add to a ping.
 const icmpHeaders = 28
 
 // ping is answered when both adapters are in one VLAN and subnet and the size fits the MTU of both ways.
@@ -28,7 +28,7 @@ const icmpHeaders = 28
 // Ours: round-trip times are constants.
 func (s *System) ping(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *esxcli.Error) {
 	count, size := numberOr(a.Value("count"), 3), numberOr(a.Value("size"), 56)
-	own, found := s.Now().adapter(a.Value("interface"))
+	own, found := s.Current().adapter(a.Value("interface"))
 	if !found {
 		return nil, esxcli.Errorf("Unknown interface '%s': Invalid argument", a.Value("interface"))
 	}
@@ -66,13 +66,13 @@ func (n State) adapter(device string) (types.HostVirtualNic, bool) {
 // reaches says whether a packet from an adapter reaches an address.
 func (s *System) reaches(own types.HostVirtualNic, address string, size int, whole bool) bool {
 	for _, peer := range s.fabric.All() {
-		net := peer.Now()
+		net := peer.Current()
 		for _, v := range net.Info.Vnic {
 			if v.Spec.Ip == nil || v.Spec.Ip.IpAddress != address || !sameSubnet(own, address) ||
-				!s.fabric.sameWire(own, v) {
+				!s.fabric.sameVLAN(own, v) {
 				continue
 			}
-			fits := int32(size)+icmpHeaders <= min(s.wayMTU(own), peer.wayMTU(v))
+			fits := int32(size)+icmpHeaders <= min(s.pathMTU(own), peer.pathMTU(v))
 			return !peer.down() && (fits || !whole)
 		}
 	}
@@ -83,7 +83,7 @@ func (s *System) down() bool { return s.host.Unreachable(s.host.Sim.Context()) !
 
 func sameSubnet(own types.HostVirtualNic, address string) bool {
 	if own.Spec.Ip == nil || own.Spec.Ip.SubnetMask == "" {
-		return own.Spec.Ip != nil // an adapter of the description without a mask: anything goes
+		return own.Spec.Ip != nil // an adapter of the description without a mask reaches every address
 	}
 	mask, err := netip.ParseAddr(own.Spec.Ip.SubnetMask)
 	mine, err2 := netip.ParseAddr(own.Spec.Ip.IpAddress)
@@ -95,8 +95,8 @@ func sameSubnet(own types.HostVirtualNic, address string) bool {
 	return !slices.ContainsFunc([]int{0, 1, 2, 3}, func(i int) bool { return a[i]&m[i] != b[i]&m[i] })
 }
 
-// sameWire says whether two adapters are in one VLAN of one distributed switch.
-func (f *Fabric) sameWire(a, b types.HostVirtualNic) bool {
+// sameVLAN says whether two adapters are in one VLAN of one distributed switch.
+func (f *Fabric) sameVLAN(a, b types.HostVirtualNic) bool {
 	one, other := a.Spec.DistributedVirtualPort, b.Spec.DistributedVirtualPort
 	if one == nil || other == nil {
 		return one == nil && other == nil
@@ -121,9 +121,9 @@ func (f *Fabric) vlanOf(key string) int32 {
 	return vlan
 }
 
-// wayMTU is the smallest MTU from an adapter to the wire; 0 where its switch has no uplink on this host.
-func (s *System) wayMTU(v types.HostVirtualNic) int32 {
-	net := s.Now()
+// pathMTU is the smallest MTU from an adapter to the wire; 0 where its switch has no uplink on this host.
+func (s *System) pathMTU(v types.HostVirtualNic) int32 {
+	net := s.Current()
 	port := v.Spec.DistributedVirtualPort
 	if port == nil {
 		return v.Spec.Mtu

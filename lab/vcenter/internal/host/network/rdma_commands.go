@@ -40,7 +40,7 @@ func (s *System) rdmaPorts(a esxcli.Values) ([]datacentre.NIC, *esxcli.Error) {
 func (s *System) rdmaList(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *esxcli.Error) {
 	ports, err := s.rdmaPorts(a)
 	out := esxcli.Rows("RDMADevice")
-	net := s.Now()
+	net := s.Current()
 	for _, n := range ports {
 		out.Values = append(out.Values, esxcli.Record("Name", n.RDMA, "Driver", "nmlx5_rdma", "State", "Active",
 			"MTU", fmt.Sprint(net.roceMTU(n.Device)),
@@ -94,10 +94,10 @@ func (s *System) rdmaProtocols(_ *simulator.Context, a esxcli.Values) (*esxcli.R
 func (s *System) rdmaVmknics(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *esxcli.Error) {
 	ports, err := s.rdmaPorts(a)
 	out := esxcli.Rows("RDMADeviceVmknic")
-	net := s.Now()
+	net := s.Current()
 	for _, n := range ports {
 		for _, v := range net.Info.Vnic {
-			if net.over(v, n.Device) {
+			if net.onUplink(v, n.Device) {
 				out.Values = append(out.Values,
 					esxcli.Record("Device", n.RDMA, "Vmknic", v.Device, "NetStack", v.Spec.NetStackInstanceKey))
 			}
@@ -106,8 +106,8 @@ func (s *System) rdmaVmknics(_ *simulator.Context, a esxcli.Values) (*esxcli.Res
 	return out, err
 }
 
-// over says whether a vmkernel adapter is on a switch with an uplink.
-func (n *State) over(v types.HostVirtualNic, uplink string) bool {
+// onUplink says whether a vmkernel adapter is on a switch with an uplink.
+func (n *State) onUplink(v types.HostVirtualNic, uplink string) bool {
 	if port := v.Spec.DistributedVirtualPort; port != nil {
 		return slices.ContainsFunc(n.Info.ProxySwitch, func(s types.HostProxySwitch) bool {
 			return s.DvsUuid == port.SwitchUuid && slices.Contains(s.Pnic, pnicKey+uplink)
@@ -133,7 +133,7 @@ func (s *System) rdmaStats(_ *simulator.Context, a esxcli.Values) (*esxcli.Respo
 	if err != nil {
 		return nil, err
 	}
-	c := s.trafficNow().RDMA[ports[0].RDMA]
+	c := s.currentTraffic().RDMA[ports[0].RDMA]
 	v := esxcli.Record("PacketsReceived", packets(c.RxBytes), "PacketsSent", packets(c.TxBytes),
 		"BytesReceived", fmt.Sprint(c.RxBytes), "BytesSent", fmt.Sprint(c.TxBytes),
 		"UnicastPacketsReceived", packets(c.RxBytes), "UnicastPacketsSent", packets(c.TxBytes),

@@ -2,23 +2,23 @@ package network
 
 import "fmt"
 
-// Counters are bytes a device has sent and received.
+// Counters are the bytes that a device has sent and received.
 type Counters struct {
 	TxBytes int64 `json:"tx_bytes"`
 	RxBytes int64 `json:"rx_bytes"`
 }
 
-// Traffic is traffic by device: RDMA devices and NICs count apart, as they do on a host.
+// Traffic is the traffic by device; RDMA devices and NICs have counters of their own.
 type Traffic struct {
 	RDMA map[string]Counters `json:"rdma"`
 	NIC  map[string]Counters `json:"nic"`
 }
 
-// packetBytes turns bytes into packets for the counters that count those.
+// packetBytes is the size of a packet in counters of packets.
 const packetBytes = 4096
 
-// Grow adds traffic to the counters of NICs and RDMA devices; the control interface sets it.
-func (s *System) Grow(t Traffic) error {
+// AddTraffic adds traffic to the counters of NICs and RDMA devices; the control interface sets it.
+func (s *System) AddTraffic(t Traffic) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known := map[string]bool{}
@@ -51,8 +51,8 @@ func sum(a, b map[string]Counters) map[string]Counters {
 	return out
 }
 
-// trafficNow is a copy of the counters.
-func (s *System) trafficNow() Traffic {
+// currentTraffic is a copy of the counters.
+func (s *System) currentTraffic() Traffic {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.traffic

@@ -12,14 +12,14 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// Lacks is the fault of an uplink that the host does not have.
-func (s *System) Lacks(backing types.BaseDistributedVirtualSwitchHostMemberBacking) vcsim.Fault {
+// MissingUplink is the fault of an uplink that the host does not have.
+func (s *System) MissingUplink(backing types.BaseDistributedVirtualSwitchHostMemberBacking) vcsim.Fault {
 	b, ok := backing.(*types.DistributedVirtualSwitchHostMemberPnicBacking)
 	if !ok {
 		return nil
 	}
 	for _, p := range b.PnicSpec {
-		if !slices.ContainsFunc(s.Now().Info.Pnic, func(n types.PhysicalNic) bool {
+		if !slices.ContainsFunc(s.Current().Info.Pnic, func(n types.PhysicalNic) bool {
 			return n.Device == p.PnicDevice
 		}) {
 			return &types.InvalidArgument{InvalidProperty: "spec.host.backing.pnicSpec.pnicDevice"}
@@ -28,9 +28,9 @@ func (s *System) Lacks(backing types.BaseDistributedVirtualSwitchHostMemberBacki
 	return nil
 }
 
-// Join shows a distributed switch on the host as a proxy switch with its uplinks and MTU.
+// JoinSwitch shows a distributed switch on the host as a proxy switch with its uplinks and MTU.
 // VMware: vSphere API reference, HostProxySwitch.
-func (s *System) Join(
+func (s *System) JoinSwitch(
 	ctx *simulator.Context, config *types.VMwareDVSConfigInfo,
 	backing types.BaseDistributedVirtualSwitchHostMemberBacking,
 ) {
@@ -59,8 +59,8 @@ func (s *System) Join(
 	})
 }
 
-// Leave removes a distributed switch from the host.
-func (s *System) Leave(ctx *simulator.Context, uuid string) {
+// LeaveSwitch removes a distributed switch from the host.
+func (s *System) LeaveSwitch(ctx *simulator.Context, uuid string) {
 	s.change(ctx, func(net *State) vcsim.Fault {
 		net.Info.ProxySwitch = slices.DeleteFunc(slices.Clone(net.Info.ProxySwitch),
 			func(p types.HostProxySwitch) bool { return p.DvsUuid == uuid })
@@ -79,8 +79,8 @@ func (s *System) UplinksFor(spec datacentre.Switch) []string {
 	})
 }
 
-// PlaceOn adds the vmkernel adapters of the description on a distributed switch.
-func (s *System) PlaceOn(ctx *simulator.Context, dvs *simulator.DistributedVirtualSwitch, spec datacentre.Switch) {
+// AddAdapters adds the vmkernel adapters of the description on a distributed switch.
+func (s *System) AddAdapters(ctx *simulator.Context, dvs *simulator.DistributedVirtualSwitch, spec datacentre.Switch) {
 	s.change(ctx, func(*State) vcsim.Fault {
 		for _, v := range s.host.Spec.Vmkernel {
 			if v.Switch != spec.Name {
@@ -88,7 +88,7 @@ func (s *System) PlaceOn(ctx *simulator.Context, dvs *simulator.DistributedVirtu
 			}
 			for _, pg := range dvs.Portgroup {
 				if s.host.Sim.Registry.Get(pg).(*simulator.DistributedVirtualPortgroup).Name == v.Portgroup {
-					s.placeVmkernel(v, &types.DistributedVirtualSwitchPortConnection{
+					s.addVmkernel(v, &types.DistributedVirtualSwitchPortConnection{
 						SwitchUuid: dvs.Uuid, PortgroupKey: pg.Value, PortKey: "0"})
 				}
 			}
@@ -97,9 +97,9 @@ func (s *System) PlaceOn(ctx *simulator.Context, dvs *simulator.DistributedVirtu
 	})
 }
 
-// Forget removes networks from the host, and from its cluster where no other host has them.
+// RemoveNetworks removes networks from the host, and from its cluster where no other host has them.
 // VMware: vSphere API reference, HostSystem.network, ComputeResource.network. vcsim leaves removed networks there.
-func (s *System) Forget(ctx *simulator.Context, gone ...vcsim.Ref) {
+func (s *System) RemoveNetworks(ctx *simulator.Context, gone ...vcsim.Ref) {
 	lost := func(r vcsim.Ref) bool { return slices.Contains(gone, r) }
 	ctx.WithLock(s.host.Entity, func() {
 		ctx.Update(s.host.Entity, []types.PropertyChange{

@@ -1,6 +1,7 @@
 package network
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -36,8 +37,8 @@ func (n *SystemMethods) AddVirtualNic(ctx *simulator.Context, req *types.AddVirt
 		device = net.freeDevice()
 		nic := types.HostVirtualNic{Device: device, Key: vnicKey + device, Portgroup: req.Portgroup, Spec: req.Nic}
 		nic.Spec.Portgroup = req.Portgroup
-		nic.Spec.Mac = vcsim.OrText(nic.Spec.Mac, n.Network.mac(device))
-		nic.Spec.NetStackInstanceKey = vcsim.OrText(nic.Spec.NetStackInstanceKey, "defaultTcpipStack")
+		nic.Spec.Mac = cmp.Or(nic.Spec.Mac, n.Network.mac(device))
+		nic.Spec.NetStackInstanceKey = cmp.Or(nic.Spec.NetStackInstanceKey, "defaultTcpipStack")
 		if nic.Spec.Mtu == 0 {
 			nic.Spec.Mtu = 1500
 		}
@@ -167,7 +168,7 @@ func (n *SystemMethods) RemoveVirtualNic(ctx *simulator.Context, req *types.Remo
 	return body
 }
 
-// VnicManagerMethods answers the calls that give services to vmkernel adapters.
+// VnicManagerMethods answers the calls that set the services of vmkernel adapters.
 type VnicManagerMethods struct {
 	*simulator.HostVirtualNicManager
 	Network *System

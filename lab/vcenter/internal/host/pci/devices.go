@@ -67,7 +67,7 @@ func pciAddress(pci string) (bus, slot, function byte) {
 		n, err := strconv.ParseUint(text, 16, 8)
 		if err != nil {
 			panic(
-				fmt.Sprintf("PCI address %q: %v", pci, err)) // the description was read, but never checked: say where
+				fmt.Sprintf("PCI address %q: %v", pci, err)) // no check of the description covers PCI addresses
 		}
 		return byte(n)
 	}

@@ -4,6 +4,7 @@
 package pci
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -43,7 +44,7 @@ type System struct {
 
 	mu       sync.Mutex // guards what follows; never held while a vcsim lock is taken
 	passthru map[string]passthru
-	reserved map[string]vcsim.Ref // devices that running virtual machines have for themselves, by PCI address
+	reserved map[string]vcsim.Ref // virtual machines that have reserved a device, by PCI address
 }
 
 // New lists the devices of the host; those that the description gives to DirectPath are active.
@@ -60,14 +61,14 @@ func New(ctx *simulator.Context, h *host.Host, modules *modules.System) *System 
 	m := &passthruSystem{pci: s}
 	m.Self = h.ManagerRef("HostPciPassthruSystem", "pciPassthruSystem")
 	h.Entity.ConfigManager.PciPassthruSystem = h.Manager(ctx, m)
-	h.MayWait(s.waits)
+	h.AddRebootReason(s.needsReboot)
 	s.listDevices()
 	s.Show(ctx)
 	return s
 }
 
-// waits says whether a device is enabled or disabled from the next boot on.
-func (s *System) waits() bool {
+// needsReboot says whether a device is enabled or disabled from the next boot on.
+func (s *System) needsReboot() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range s.passthru {
@@ -193,7 +194,7 @@ func (s *System) enable(config []types.BaseHostPciPassthruConfig) vcsim.Fault {
 		if !ok || (want.PassthruEnabled && !p.capable) {
 			return &types.InvalidArgument{InvalidProperty: "config.id"}
 		}
-		p.enabled, p.label = want.PassthruEnabled, vcsim.OrText(want.HardwareLabel, p.label)
+		p.enabled, p.label = want.PassthruEnabled, cmp.Or(want.HardwareLabel, p.label)
 		next[want.Id] = p
 	}
 	s.passthru = next

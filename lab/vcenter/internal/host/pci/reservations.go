@@ -25,14 +25,14 @@ func (s *System) Reserve(vm vcsim.Ref, backing types.BaseVirtualDeviceBackingInf
 	return ""
 }
 
-// Release gives the devices of a virtual machine back.
+// Release releases the devices of a virtual machine.
 func (s *System) Release(vm vcsim.Ref) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	maps.DeleteFunc(s.reserved, func(_ string, holder vcsim.Ref) bool { return holder == vm })
 }
 
-// Holder is the virtual machine that has a device for itself.
+// Holder is the virtual machine that has reserved a device.
 func (s *System) Holder(pci string) vcsim.Ref {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"dml.vsphere/lab/vcenter/internal/host"
 )
 
-// dateTimeSystem is a host's HostDateTimeSystem: its clock, which is the machine's.
+// dateTimeSystem is a host's HostDateTimeSystem.
 type dateTimeSystem struct {
 	mo.HostDateTimeSystem
 	host *host.Host

@@ -125,7 +125,7 @@ func (s *System) rulesetList(_ *simulator.Context, a esxcli.Values) (*esxcli.Res
 	out := esxcli.Rows("RulesetList")
 	for _, r := range list {
 		if id := a.Value("rulesetid"); id == "" || id == r.Key {
-			out.Values = append(out.Values, esxcli.Record("Name", r.Key, "Enabled", esxcli.Truth(r.Enabled)))
+			out.Values = append(out.Values, esxcli.Record("Name", r.Key, "Enabled", esxcli.Bool(r.Enabled)))
 		}
 	}
 	return out, nil
@@ -147,5 +147,5 @@ func (s *System) rulesetSet(ctx *simulator.Context, a esxcli.Values) (*esxcli.Re
 	if !found {
 		return nil, esxcli.Errorf("Can not find rule set: %s", a.Value("rulesetid"))
 	}
-	return esxcli.Yes(), nil
+	return esxcli.Success(), nil
 }

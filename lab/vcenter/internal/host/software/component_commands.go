@@ -1,11 +1,12 @@
 package software
 
 import (
+	"cmp"
+
 	"github.com/vmware/govmomi/simulator"
 
 	"dml.vsphere/lab/vcenter/internal/datacentre"
 	"dml.vsphere/lab/vcenter/internal/esxcli"
-	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
 func (s *System) componentCommands() map[string]esxcli.Command {
@@ -13,10 +14,10 @@ func (s *System) componentCommands() map[string]esxcli.Command {
 		"nohardwarewarning", "noliveinstall", "nosigcheck", "proxy"}
 	remove := []string{"component", "dryrun", "force", "maintenancemode", "noliveinstall"}
 	return map[string]esxcli.Command{
-		"software.component.apply":  {Params: apply, Run: s.componentApply, Deaf: dry(s.componentApply)},
+		"software.component.apply":  {Params: apply, Run: s.componentApply, Deaf: deafAnswer(s.componentApply)},
 		"software.component.list":   {Params: []string{"rebootingimage"}, Run: s.componentList},
 		"software.component.get":    {Params: []string{"component", "rebootingimage"}, Run: s.componentList},
-		"software.component.remove": {Params: remove, Run: s.componentRemove, Deaf: dry(s.componentRemove)},
+		"software.component.remove": {Params: remove, Run: s.componentRemove, Deaf: deafAnswer(s.componentRemove)},
 	}
 }
 
@@ -84,7 +85,7 @@ func components(list []datacentre.VIB, names []string) ([]datacentre.VIB, *esxcl
 // VMware: F. Denneman's posts on vSphere 8 and GPUs (2023) show the command.
 // Ours: the names of the fields over the API (unproven).
 func (s *System) componentList(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *esxcli.Error) {
-	list, err := components(s.shown(a).sorted(), a["component"])
+	list, err := components(s.listedImage(a).sorted(), a["component"])
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +97,7 @@ func (s *System) componentList(_ *simulator.Context, a esxcli.Values) (*esxcli.R
 		}
 		seen[componentID(v)] = true
 		out.Values = append(out.Values, esxcli.Record("AcceptanceLevel", v.AcceptanceLevel,
-			"CreationDate", InstallDate, "DisplayName", vcsim.OrText(v.ComponentTitle, v.Component),
+			"CreationDate", InstallDate, "DisplayName", cmp.Or(v.ComponentTitle, v.Component),
 			"DisplayVersion", v.Version, "Name", v.Component, "Status", "", "Vendor", v.Vendor, "Version", v.Version))
 	}
 	return out, nil

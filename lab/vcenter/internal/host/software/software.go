@@ -18,19 +18,18 @@ import (
 	"dml.vsphere/lab/vcenter/internal/host"
 	"dml.vsphere/lab/vcenter/internal/host/modules"
 	"dml.vsphere/lab/vcenter/internal/host/pci"
-	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
 // image is a set of VIBs by name; images are replaced, never changed in place.
 type image map[string]datacentre.VIB
 
-// levels are the acceptance levels from strict to lax: as a VIB says them, as the API says them.
+// levels are the acceptance levels from strict to lax, in the words of VIBs and of the API.
 var levels = []struct{ vib, api string }{
 	{"VMwareCertified", "vmware_certified"}, {"VMwareAccepted", "vmware_accepted"}, {"PartnerSupported", "partner"},
 	{"CommunitySupported", "community"},
 }
 
-// rank is a level's place, from strict to lax; -1 for none.
+// rank is the position of a level from strict to lax, -1 for an unknown one.
 func rank(level string) int {
 	for i, l := range levels {
 		if l.vib == level || l.api == level {
@@ -67,13 +66,13 @@ func New(
 ) *System {
 	s := &System{host: h, modules: modules, pci: pci, image: image{}, acceptance: h.Spec.AcceptanceLevel}
 	for _, v := range append(s.baseVIBs(), h.Spec.VIBs...) {
-		v.AcceptanceLevel = vcsim.OrText(v.AcceptanceLevel, "VMwareAccepted")
+		v.AcceptanceLevel = cmp.Or(v.AcceptanceLevel, "VMwareAccepted")
 		s.image[v.Name] = v
 	}
 	m := &imageConfigManager{software: s}
 	m.Self = h.ManagerRef("HostImageConfigManager", "imageConfigManager")
 	h.Entity.ConfigManager.ImageConfigManager = h.Manager(ctx, m)
-	h.MayWait(s.waits)
+	h.AddRebootReason(s.needsReboot)
 	cli.Add(s.vibCommands())
 	cli.Add(s.componentCommands())
 	return s
@@ -105,8 +104,8 @@ func (s *System) images() (running, pending image) {
 	return s.image, s.pending
 }
 
-// waits says whether packages wait for the next boot.
-func (s *System) waits() bool {
+// needsReboot says whether packages wait for the next boot.
+func (s *System) needsReboot() bool {
 	_, pending := s.images()
 	return pending != nil
 }
@@ -178,7 +177,7 @@ func needsMaintenance(v datacentre.VIB) bool {
 	return v.MaintenanceRequired == nil || *v.MaintenanceRequired
 }
 
-// named says whether a search such as name, name:version, vendor:name or vendor:name:version means the package.
+// named says whether a search (name, name:version, vendor:name or vendor:name:version) matches the package.
 func named(v datacentre.VIB, search string) bool {
 	switch search {
 	case v.Name, v.Name + ":" + v.Version, v.Vendor + ":" + v.Name, v.Vendor + ":" + v.Name + ":" + v.Version:
@@ -202,13 +201,13 @@ func newer(a, b string) bool {
 	}) > 0
 }
 
-// depot is what the description puts under a path or URL.
+// depot are the packages that the description puts under a path or URL.
 func (s *System) depot(path string) ([]datacentre.VIB, bool) {
 	for _, d := range s.host.Sim.Description.Depots {
 		if slices.Contains(d.Paths, path) || slices.Contains(d.Paths, strings.TrimPrefix(path, "file://")) {
 			var out []datacentre.VIB
 			for _, v := range d.VIBs {
-				v.AcceptanceLevel = vcsim.OrText(v.AcceptanceLevel, "VMwareAccepted")
+				v.AcceptanceLevel = cmp.Or(v.AcceptanceLevel, "VMwareAccepted")
 				out = append(out, v)
 			}
 			return out, true

@@ -20,7 +20,7 @@ type transaction struct {
 	pretendMaintenance    bool
 }
 
-// outcome is what esxcli says of a transaction.
+// outcome is the result of a transaction as esxcli prints it.
 type outcome struct {
 	message        string
 	rebootRequired bool

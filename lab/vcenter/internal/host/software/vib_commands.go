@@ -14,9 +14,9 @@ func (s *System) vibCommands() map[string]esxcli.Command {
 		"vibname", "viburl"}
 	remove := []string{"dryrun", "force", "maintenancemode", "noliveinstall", "vibname"}
 	return map[string]esxcli.Command{
-		"software.vib.install":    {Params: install, Run: s.vibInstall, Deaf: dry(s.vibInstall)},
-		"software.vib.update":     {Params: install, Run: s.vibUpdate, Deaf: dry(s.vibUpdate)},
-		"software.vib.remove":     {Params: remove, Run: s.vibRemove, Deaf: dry(s.vibRemove)},
+		"software.vib.install":    {Params: install, Run: s.vibInstall, Deaf: deafAnswer(s.vibInstall)},
+		"software.vib.update":     {Params: install, Run: s.vibUpdate, Deaf: deafAnswer(s.vibUpdate)},
+		"software.vib.remove":     {Params: remove, Run: s.vibRemove, Deaf: deafAnswer(s.vibRemove)},
 		"software.vib.list":       {Params: []string{"rebootingimage"}, Run: s.vibList},
 		"software.vib.get":        {Params: []string{"rebootingimage", "vibname"}, Run: s.vibGet},
 		"software.acceptance.get": {Run: s.acceptanceGet},
@@ -25,8 +25,8 @@ func (s *System) vibCommands() map[string]esxcli.Command {
 	}
 }
 
-// dry is the answer of a deaf host: the outcome in the words of a real run, with nothing done.
-func dry(f esxcli.Action) esxcli.Action {
+// deafAnswer is the answer of a deaf host: the outcome in the words of a real run, with nothing done.
+func deafAnswer(f esxcli.Action) esxcli.Action {
 	return func(ctx *simulator.Context, args esxcli.Values) (*esxcli.Response, *esxcli.Error) {
 		args["dryrun"] = []string{"true"}
 		res, err := f(ctx, args)
@@ -40,7 +40,7 @@ func dry(f esxcli.Action) esxcli.Action {
 	}
 }
 
-// base is the image that changes start from: the pending one, if there is one.
+// base is the image that a change starts from: the pending one, else the running one.
 func (s *System) base() image {
 	running, pending := s.images()
 	if pending != nil {
@@ -85,7 +85,7 @@ func (s *System) installVIBs(ctx *simulator.Context, a esxcli.Values, update boo
 	return t.result("InstallationResult", "VIBs", done, id), nil
 }
 
-// plan puts a package where it belongs: to be installed, replaced or skipped.
+// plan adds a package to those that are installed, replaced or skipped.
 func (t *transaction) plan(base image, v datacentre.VIB, update bool) {
 	old, present := base[v.Name]
 	switch {
@@ -99,7 +99,7 @@ func (t *transaction) plan(base image, v datacentre.VIB, update bool) {
 	}
 }
 
-// offered are the packages that the depots and URLs of a command hold.
+// offered are the packages in the depots and URLs of a command.
 func (s *System) offered(a esxcli.Values) ([]datacentre.VIB, *esxcli.Error) {
 	if len(a["depot"])+len(a["viburl"]) == 0 {
 		return nil, esxcli.Errorf("Must specify one of --depot or --viburl")
@@ -201,7 +201,7 @@ func (s *System) vibRemove(ctx *simulator.Context, a esxcli.Values) (*esxcli.Res
 
 // result is the struct that install, update, remove and apply answer.
 func (t *transaction) result(kind, things string, done outcome, name func(datacentre.VIB) string) *esxcli.Response {
-	v := esxcli.Record("Message", done.message, "RebootRequired", esxcli.Truth(done.rebootRequired))
+	v := esxcli.Record("Message", done.message, "RebootRequired", esxcli.Bool(done.rebootRequired))
 	for field, list := range map[string][]datacentre.VIB{"Installed": t.install, "Removed": t.remove,
 		"Skipped": t.skip} {
 		for _, p := range list {
@@ -211,8 +211,8 @@ func (t *transaction) result(kind, things string, done outcome, name func(datace
 	return esxcli.Rows(kind, v)
 }
 
-// shown is the image that a list or get answers.
-func (s *System) shown(a esxcli.Values) image {
+// listedImage is the image that a list or get answers.
+func (s *System) listedImage(a esxcli.Values) image {
 	running, pending := s.images()
 	if a.Value("rebootingimage") == "true" {
 		return pending
@@ -224,7 +224,7 @@ func (s *System) shown(a esxcli.Values) image {
 // VMware: govmomi, simulator/esx/command_info.go (recorded from ESXi 8.0.1): software vib list.
 func (s *System) vibList(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *esxcli.Error) {
 	out := esxcli.Rows("SummaryExt")
-	for _, v := range s.shown(a).sorted() {
+	for _, v := range s.listedImage(a).sorted() {
 		out.Values = append(out.Values, esxcli.Record("AcceptanceLevel", v.AcceptanceLevel, "ID", id(v),
 			"InstallDate", InstallDate, "Name", v.Name,
 			"Platforms", "host", "Status", "", "Vendor", v.Vendor, "Version", v.Version))
@@ -235,7 +235,7 @@ func (s *System) vibList(_ *simulator.Context, a esxcli.Values) (*esxcli.Respons
 // vibGet answers the details of packages; an absent package is NoMatchError.
 // VMware: govmomi, simulator/esxcli.go: fields and the lines of NoMatchError; booleans are True and False.
 func (s *System) vibGet(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *esxcli.Error) {
-	list := s.shown(a).sorted()
+	list := s.listedImage(a).sorted()
 	for _, n := range a["vibname"] {
 		if _, err := chosen(list, []string{n}); err != nil {
 			return nil, &esxcli.Error{Lines: []string{"[NoMatchError]", "id=" + n}}
@@ -246,9 +246,9 @@ func (s *System) vibGet(_ *simulator.Context, a esxcli.Values) (*esxcli.Response
 	for _, v := range list {
 		out.Values = append(out.Values, esxcli.Record("AcceptanceLevel", v.AcceptanceLevel,
 			"CreationDate", InstallDate, "Description", v.Summary, "ID", id(v),
-			"InstallDate", InstallDate, "LiveInstallAllowed", pyTruth(v.LiveInstall),
-			"LiveRemoveAllowed", pyTruth(v.LiveInstall),
-			"MaintenanceModeRequired", pyTruth(needsMaintenance(v)), "Name", v.Name, "Overlay", "False",
+			"InstallDate", InstallDate, "LiveInstallAllowed", pythonBool(v.LiveInstall),
+			"LiveRemoveAllowed", pythonBool(v.LiveInstall),
+			"MaintenanceModeRequired", pythonBool(needsMaintenance(v)), "Name", v.Name, "Overlay", "False",
 			"Payloads", v.Name, "Platforms", "host",
 			"StatelessReady", "True", "Status", "", "Summary", v.Summary, "Type", "bootbank", "Vendor", v.Vendor,
 			"Version", v.Version))
@@ -259,8 +259,8 @@ func (s *System) vibGet(_ *simulator.Context, a esxcli.Values) (*esxcli.Response
 // InstallDate stays the same from run to run.
 const InstallDate = "2026-01-15"
 
-// pyTruth is how esxcli's package commands write booleans.
-func pyTruth(b bool) string {
+// pythonBool is how esxcli's package commands write booleans.
+func pythonBool(b bool) string {
 	if b {
 		return "True"
 	}
