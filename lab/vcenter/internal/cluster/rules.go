@@ -220,8 +220,8 @@ func mergeOverrides(
 	return out
 }
 
-// RemoveFromRules removes a deleted virtual machine from the rules, groups and overrides of all clusters. A rule stays,
-// even with one member.
+// RemoveFromRules removes a deleted virtual machine from the rules, groups and overrides of all clusters. A rule
+// stays, even with one member.
 // Ours: general knowledge of vCenter, no document found (unproven).
 func RemoveFromRules(ctx *simulator.Context, vm vcsim.Ref) {
 	for _, o := range ctx.Map.AllReference("ClusterComputeResource") {
