@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Filters for moves of workers and the verdict on their job."""
+"""Filters for what was seen of the nodes of a job whose workers move."""
 
 from __future__ import annotations
 
@@ -11,13 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible.parsing.dataloader import DataLoader
-from ansible_collections.dml.vsphere.plugins.module_utils.logic import findings
-from ansible_collections.dml.vsphere.plugins.module_utils.logic.migration import (
-    events,
-    guest_checks,
-    guest_versions,
-    lines,
-)
+from ansible_collections.dml.vsphere.plugins.module_utils.logic.migration import guests
 from ansible_collections.dml.vsphere.plugins.module_utils.logic.transport import seen as transport_seen
 
 TABLE = Path(__file__).resolve().parents[2] / "stacks" / "facts" / "compatibility.yml"
@@ -43,25 +37,13 @@ def guest_findings(
     hosts: list[dict[str, Any]] | None = None,
 ) -> Any:
     """What speaks against moving some nodes, as plain data."""
-    given = {"lasts": float(lasts), "minutes": float(minutes) or None}
-    found = guest_checks.findings(nodes, float(budget), time.time(), **given)
-    table = DataLoader().load_from_file(str(TABLE)) if hosts else {}
-    return findings.as_dicts([*found, *guest_versions.findings(nodes, hosts or [], table)])
+    table = DataLoader().load_from_file(str(TABLE))
+    given = {"lasts": float(lasts), "minutes": float(minutes)}
+    return guests.findings(nodes, float(budget), time.time(), (hosts or [], table), **given)
 
 
 class FilterModule:
     """The filters by name."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return {
-            "move_line": lines.line,
-            "observed_move": lines.observed,
-            "verdict_lines": lines.verdict,
-            "workers_at": lines.at_last,
-            "without_events": lines.without_events,
-            "moves_by_others": events.not_ours,
-            "transport_seen": transport_of,
-            "transport_uses_rdma": transport_seen.uses_rdma,
-            "guest_findings": guest_findings,
-            "parameter_checksums": transport_seen.checksums,
-        }
+        return {"guest_findings": guest_findings, "transport_seen": transport_of}

@@ -14,11 +14,20 @@ description:
   - Reads the step records that M(dml.vsphere.training_watch) collected and judges them together with the moves.
     The verdict is V(continuous), V(broken) with every breach, or V(inconclusive) with what evidence is missing.
   - It judges and writes files; whether a test passes is decided by who asks.
+  - The folder of a vMotion test has all that its verdict rests on. With O(test) such a test is judged again, by other
+    limits too, without vCenter; its verdict of then stays as it is.
 options:
   records:
-    description: The file of records.
+    description: The file of records. Required without O(test).
     type: path
-    required: true
+  test:
+    description:
+      - The folder of a test of the role P(dml.vsphere.vmotion_test#role), or one that has exactly one such folder in
+        it, such as that which the demo leaves. Records, moves, facts and what must have been observed are then those of
+        the test, and O(limits) go before the limits of the test.
+      - Without O(folder) a new verdict is written beside those that are there, C(verdict-2.json), C(junit-2.xml),
+        C(timeline-2.json) and C(timeline-2.html), and so on. Nothing is overwritten.
+    type: path
   moves:
     description: What M(dml.vsphere.vmotion) returned as C(move) for each of them, each with C(ranks) added.
     type: list
@@ -47,7 +56,7 @@ options:
     choices: [launcher, transport, vsphere]
     default: [launcher, transport, vsphere]
   folder:
-    description: A folder on this machine for C(verdict.json) and C(junit.xml). It must exist.
+    description: A folder on this machine that exists, for C(verdict.json) and C(junit.xml).
     type: path
   at:
     description:
@@ -59,7 +68,7 @@ options:
     type: str
     default: vmotion_test
 extends_documentation_fragment:
-  - dml.vsphere.attributes.info
+  - dml.vsphere.attributes
 seealso:
   - module: dml.vsphere.vmotion
 author:
@@ -74,9 +83,25 @@ EXAMPLES = r"""
     folder: /tmp/one
   register: judged
   failed_when: judged.verdict != 'continuous' or judged.moved != 'all'
+
+- name: Would the test have passed with half of the silence?
+  dml.vsphere.continuity_verdict:
+    test: /var/lib/dml/vmotion_test/gpu-1a2b3c
+    limits: {max_gap_s: 60}
+  register: judged
 """
 
 RETURN = r"""
+files:
+  description: The files of the verdict that were written beside the earlier ones.
+  returned: with O(test), without O(folder)
+  type: list
+  elements: str
+lines:
+  description: The verdict to read, with its reasons and a line for each move.
+  returned: success
+  type: list
+  elements: str
 verdict:
   description: V(continuous), V(broken) or V(inconclusive).
   returned: success
@@ -111,23 +136,27 @@ moves:
   elements: dict
 """
 
-import json
 from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils import runner
+from ..module_utils import runner, single
 from ..module_utils.errors import Refused
 from ..module_utils.logic.continuity import verdict
-from ..module_utils.logic.training import timeline
-from ..module_utils.pages import junit
-from ..module_utils.pages.timeline import page as timeline_page
+from ..module_utils.logic.migration import lines
+from ..module_utils.logic.trial import judging
+from ..module_utils.logic.trial.observed import observed
+from ..module_utils.pages import verdict_files
+from ..module_utils.trial import folder as trial_folder
+from ..module_utils.trial.journal import NAME, read
+from ..module_utils.trial.verdicts import NewVerdict
 from ..module_utils.watch.growing import Growing
 
 FACTS = ("launcher", "transport", "vsphere")
 ARGUMENTS = {
-    "records": {"type": "path", "required": True},
+    "records": {"type": "path"},
+    "test": {"type": "path"},
     "moves": {"type": "list", "elements": "dict", "default": []},
     "ended": {"type": "str", "choices": list(verdict.ENDINGS), "default": "running"},
     "limits": {"type": "dict", "default": {}},
@@ -137,40 +166,55 @@ ARGUMENTS = {
     "at": {"type": "dict"},
     "name": {"type": "str", "default": "vmotion_test"},
 }
+GIVEN = ("moves", "limits", "ended", "facts", "require")
+
+
+def of_test(params: dict[str, Any]) -> dict[str, Any]:
+    """The options as the journal of a test gives them."""
+    test = trial_folder.one_test(Path(params["test"]))
+    seen = observed(read(test / NAME))
+    if not seen.warm:
+        said = "it ended before the job was warm"
+        raise Refused(str(test), "judge the test in it", said, "name the folder of another test")
+    at = seen.at if seen.is_over or not params["folder"] else None
+    own = {"test": test, "records": test / "records.jsonl", "at": at, "name": f"vmotion_test {seen.cluster}"}
+    return {**params, **judging.case(seen, params["limits"]), **own}
 
 
 def judge(params: dict[str, Any], records: list[dict[str, Any]]) -> dict[str, Any]:
     """The verdict over the records."""
-    given = {key: params[key] for key in ("ended", "facts", "require")}
+    case = {key: params[key] for key in GIVEN}
     try:
-        return verdict.verdict(records, params["moves"], params["limits"], **given)
+        return verdict.verdict(records, case.pop("moves"), case.pop("limits"), **case)
     except ValueError as error:
-        raise Refused(params["records"], "judge its records", str(error), "correct what is named there") from error
+        raise Refused(str(params["records"]), "judge its records", str(error), "correct what is named there") from error
 
 
-def write(params: dict[str, Any], records: list[dict[str, Any]], result: dict[str, Any]) -> None:
-    """The files of evidence."""
-    folder, name = Path(params["folder"]), params["name"]
-    (folder / "verdict.json").write_text(json.dumps(result, indent=2) + "\n")
-    (folder / "junit.xml").write_text(junit.report(name, result, params["moves"]))
-    if params["at"] is not None:
-        told = {"name": name, **timeline.timeline(records, params["moves"], result, params["at"])}
-        (folder / "timeline.json").write_text(json.dumps(told, indent=1) + "\n")
-        (folder / "timeline.html").write_text(timeline_page(told, name))
+def write(module: AnsibleModule, params: dict[str, Any], files: dict[str, str]) -> dict[str, Any]:
+    """The files of the verdict; those of a test that is judged again get new names."""
+    if params["folder"]:
+        for name, text in files.items():
+            (Path(params["folder"]) / name).write_text(text)
+    elif params["test"]:
+        subject = NewVerdict(params["test"], files)
+        return {**single.converge(module, subject), "files": [str(path) for path in subject.paths]}
+    return {"changed": False}
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
-    params = module.params
+    params = of_test(module.params) if module.params["test"] else module.params
     with Growing(Path(params["records"])) as growing:
         records = list(growing.more())
     result = judge(params, records)
-    if params["folder"]:
-        write(params, records, result)
-    return {"changed": False, **result}
+    files = verdict_files.texts(params["name"], records, params["moves"], result, params["at"])
+    return {**write(module, params, files), **result, "lines": lines.verdict(result, params["moves"])}
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    one = [("records", "test")]
+    module = AnsibleModule(
+        argument_spec=ARGUMENTS, required_one_of=one, mutually_exclusive=one, supports_check_mode=True
+    )
     runner.run(module, lambda: body(module))
 
 

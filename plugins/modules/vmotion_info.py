@@ -57,6 +57,12 @@ moves:
   returned: success
   type: list
   elements: dict
+places:
+  description:
+    - By worker where it is now. C(host), C(gpus) as HOST/ADDRESS, C(power), C(powered_on), since when it is powered on,
+      and C(encryption) of its moves.
+  returned: success
+  type: dict
 power:
   description: "Workers whose power was switched, or whose guest booted: C(worker), C(at), C(by) and C(what)."
   returned: success

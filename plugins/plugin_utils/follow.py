@@ -61,8 +61,12 @@ class Follower:
 
 def line_of(event: dict[str, Any]) -> str:
     """An event as it is shown; names come from others and must not command the terminal."""
-    text = f"{event['about']}: {event['what']} [{event['seconds']:.1f} s]"
-    return "  " + "".join(sign if sign.isprintable() else "?" for sign in text)
+    return "  " + printable(f"{event['about']}: {event['what']} [{event['seconds']:.1f} s]")
+
+
+def printable(text: str) -> str:
+    """The text without signs that a terminal obeys."""
+    return "".join(sign if sign.isprintable() else "?" for sign in text)
 
 
 class FollowingAction(ActionBase):  # type: ignore[misc]  # ansible is not read by mypy

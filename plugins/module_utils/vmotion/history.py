@@ -30,4 +30,8 @@ def since(session: Session, cluster: str, wanted: Sequence[str] | None, moment: 
         ]
         moves += move_events.moves(name, events)
         power += move_events.power(name, events)
-    return {"moves": sorted(moves, key=lambda one: float(one["started"])), "power": power}
+    return {
+        "moves": sorted(moves, key=lambda one: float(one["started"])),
+        "power": power,
+        "places": {name: seen.place(session, refs[name]).plain for name in names},
+    }

@@ -23,7 +23,10 @@ CHUNK = 1 << 16
 
 @dataclass(eq=False)
 class Link:
-    """``reach`` is the command that runs what is appended to it on the node, such as ssh with its options."""
+    """``reach`` is the command that runs what is appended to it on the node, such as ssh with its options.
+
+    Where a watch goes on that an earlier process began, ``late`` gets the lines that were there before this one looked.
+    """
 
     name: str
     reach: Sequence[str]
@@ -32,6 +35,8 @@ class Link:
     heard: float = 0.0
     breaks: int = 0
     said: str = ""
+    is_resumed: bool = False
+    late: list[str] = field(default_factory=list)
     _process: subprocess.Popen[bytes] | None = None
     _rest: bytes = b""
     _not_before: float = 0.0
@@ -79,6 +84,9 @@ class Link:
             return []
         self.offsets[message["file"]] = message["offset"]
         lines: list[str] = message["lines"]
+        if self.is_resumed and message["old"] and not self.breaks:
+            self.late += lines
+            return []
         return lines
 
     def _broke(self) -> None:

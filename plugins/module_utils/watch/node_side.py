@@ -23,10 +23,16 @@ class Folder:
         self._path, self._offsets = path, offsets
         self._files: dict[str, int] = {}
         self._changed = -1
+        self._at_first: dict[str, int] | None = None
 
     def look(self) -> list[dict[str, object]]:
-        """What was appended to each file since the last look: whole lines, those that are being written wait."""
+        """What was appended to each file since the last look: whole lines, those that are being written wait.
+
+        ``old`` are lines that were there when this program looked first.
+        """
         self._open_new()
+        if self._at_first is None:
+            self._at_first = {name: os.fstat(file).st_size for name, file in self._files.items()}
         found: list[dict[str, object]] = []
         for name, file in self._files.items():
             offset = self._offsets.get(name, 0)
@@ -37,7 +43,8 @@ class Folder:
             if end:
                 self._offsets[name] = offset + end
                 lines = data[:end].decode("utf-8", "replace").splitlines()
-                found.append({"file": name, "offset": offset + end, "lines": lines})
+                is_old = offset < self._at_first.get(name, 0)
+                found.append({"file": name, "offset": offset + end, "lines": lines, "old": is_old})
         return found
 
     def _open_new(self) -> None:

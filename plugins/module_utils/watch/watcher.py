@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import selectors
@@ -15,7 +16,9 @@ from pathlib import Path
 from .link import Link
 
 WAIT_SECONDS = 0.5
+LONGEST_LINE = 1 << 16
 STOPPED, SILENT, OUT_OF_TIME, ALONE = "stopped", "silent", "out of time", "nobody asks any more"
+WATCHED = "watched already"
 
 
 @dataclass(frozen=True)
@@ -40,24 +43,70 @@ class Seen:
 
 
 def watch(links: Sequence[Link], desired: Desired) -> Seen:
-    """Write what arrives until there is a reason to end; ``seen`` goes on evenly, also when this clock is set."""
-    seen, anchor, began = Seen(), time.time() - time.monotonic(), time.monotonic()
-    handle = os.open(desired.records, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    """Write what arrives until there is a reason to end; only one process at a time writes a file of records."""
+    handle = os.open(desired.records, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        if not _owned(handle):
+            return Seen(ended=WATCHED)
+        if _cut(handle):
+            # An earlier watch ended: what was written since then nobody saw, and only the ranks' own clocks tell when.
+            for link in links:
+                link.is_resumed = True
+        seen = Seen()
+        _follow(links, desired, handle, seen)
+        return seen
+    finally:
+        os.close(handle)
+
+
+def is_watched(records: Path) -> bool:
+    """Whether a process of this machine writes the file of records just now."""
+    try:
+        handle = os.open(records, os.O_RDWR)
+    except FileNotFoundError:
+        return False
+    try:
+        return not _owned(handle)
+    finally:
+        os.close(handle)
+
+
+def _follow(links: Sequence[Link], desired: Desired, handle: int, seen: Seen) -> None:
+    """Until there is a reason to end; ``seen`` goes on evenly, also when this clock is set."""
+    anchor, began = time.time() - time.monotonic(), time.monotonic()
     arrivals = _Arrivals(links)
     try:
         while not seen.ended:
             for link in arrivals.wait():
                 lines = link.read()
                 now = time.monotonic()
+                late, link.late = link.late, []
+                _write(handle, link, late, seen, None)
                 _write(handle, link, lines, seen, anchor + now)
-                seen.last = now if lines else seen.last
+                seen.last = now if lines or late else seen.last
             seen.ended = _reason(desired, seen, began)
     finally:
         arrivals.close()
         for link in links:
             link.close()
-        os.close(handle)
-    return seen
+
+
+def _owned(handle: int) -> bool:
+    """Take the file for this process alone; the kernel gives it back when the process ends, however that happens."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _cut(handle: int) -> int:
+    """The bytes of whole lines in the file; a last line that a killed process left half written is dropped."""
+    size = os.fstat(handle).st_size
+    start = max(0, size - LONGEST_LINE)
+    end = start + os.pread(handle, LONGEST_LINE, start).rfind(b"\n") + 1 if size else 0
+    os.ftruncate(handle, end)
+    return end
 
 
 def _reason(desired: Desired, seen: Seen, began: float) -> str:
@@ -101,7 +150,7 @@ class _Arrivals:
         self._selector.close()
 
 
-def _write(handle: int, link: Link, lines: Sequence[str], seen: Seen, now: float) -> None:
+def _write(handle: int, link: Link, lines: Sequence[str], seen: Seen, now: float | None) -> None:
     seen.lines[link.name] = seen.lines.get(link.name, 0) + len(lines)
     stamped = [_stamped(line, now) for line in lines]
     seen.unreadable += stamped.count("")
@@ -110,12 +159,14 @@ def _write(handle: int, link: Link, lines: Sequence[str], seen: Seen, now: float
         os.write(handle, text.encode())
 
 
-def _stamped(line: str, now: float) -> str:
-    """The record with its time in front of its last brace: to write it anew would cost more than to read it did."""
+def _stamped(line: str, now: float | None) -> str:
+    """The record with the time at which it was seen, where there is one, before its last brace: cheaper than anew."""
     try:
         record = json.loads(line)
     except ValueError:
         return ""
     if not isinstance(record, dict):
         return ""
+    if now is None:
+        return f"{line.rstrip()}\n"
     return f'{line.rstrip()[:-1]}{", " if record else ""}"seen": {now!r}}}\n'

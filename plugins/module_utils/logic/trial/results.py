@@ -1,0 +1,196 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The entries that the journal of a vMotion test gets of what a step returned; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Dict, List, Tuple
+
+from .. import findings
+from ..migration import events, guest_versions, guests, lines
+from ..transport import seen as transport_seen
+from . import sentences
+from .observed import Observed
+
+Result = Mapping[str, Any]
+Entries = List[Tuple[str, Dict[str, Any]]]
+VERDICT = ("verdict", "moved", "breaches", "unproven", "notes", "longest_gap_s")
+
+
+def entries(step: str, result: Result, seen: Observed, *, may_fail: bool = False, **known: Any) -> Entries:
+    """The entries of one step; ``known`` are ``now`` and ``table``, the drivers that each vGPU manager runs."""
+    if result.get("failed") and not may_fail:
+        return _failed(step, str(result.get("msg") or "it failed without a word"))
+    if step == "guests":
+        return _guests(result, seen, **known)
+    take = _TAKE.get(step)
+    return take(result, seen) if take else [(step, {})]
+
+
+def _failed(step: str, said: str) -> Entries:
+    return [("failed", {"step": step, "said": said})]
+
+
+def _hold(result: Result, _seen: Observed) -> Entries:
+    return [("hold", {"run": result["state"]["run"]})]
+
+
+def _job(result: Result, seen: Observed) -> Entries:
+    """The job at first whole, later what can change; a job that does not run is not tested."""
+    job = result["job"]
+    if seen.job is None and job["state"] != "running":
+        return _failed("job", sentences.not_running(seen.settings, job))
+    told = job if seen.job is None else {key: job.get(key) for key in ("state", "launcher", "why")}
+    return [("job", {"job": told})]
+
+
+def _cluster(result: Result, _seen: Observed) -> Entries:
+    return [("cluster", {"cluster": result["cluster"]})]
+
+
+def _plan(result: Result, seen: Observed) -> Entries:
+    against = sentences.not_applicable(seen.cluster, result)
+    if against:
+        return _failed("plan", against)
+    told = {key: result[key] for key in ("moves", "rdma", "profile", "slots")}
+    return [("plan", {**told, "places": result["at"]})]
+
+
+def _warm(result: Result, _seen: Observed) -> Entries:
+    return [("warm", {key: result[key] for key in ("ranks", "hosts", "step")})]
+
+
+def _look(result: Result, _seen: Observed) -> Entries:
+    return [("look", {"nodes": result["nodes"], "uses_rdma": transport_seen.uses_rdma(result["nodes"])})]
+
+
+def _counters(result: Result, _seen: Observed) -> Entries:
+    return [("counters", {"hosts": result["hosts"]})]
+
+
+def _canary(result: Result, seen: Observed) -> Entries:
+    """The worker that goes first: one on which no rank runs, where nothing has ever moved."""
+    ever, wanted = sum(bool(one["ok"]) for one in result["moves"]), seen.settings["canary"]
+    idle = [wanted] if wanted != "auto" else sorted(set(seen.at) - set(seen.ranks))
+    return [("canary", {"ever": ever, "worker": idle[0] if idle and not ever else ""})]
+
+
+def _canary_plan(result: Result, seen: Observed) -> Entries:
+    against = sentences.not_applicable(seen.cluster, result)
+    return _failed("canary_plan", against) if against else [("canary_plan", {"move": result["moves"][0]})]
+
+
+def _managers(result: Result, _seen: Observed) -> Entries:
+    """Of each host the vGPU manager alone, by which drivers are judged."""
+    hosts = []
+    for host in result["hosts"]:
+        running = (host.get("vibs") or {}).get("running") or []
+        ours = [vib for vib in running if guest_versions.MANAGER.match(vib["name"])]
+        hosts.append({"host": host["host"], "vibs": {"running": ours}})
+    return [("managers", {"hosts": hosts})]
+
+
+def _guests(result: Result, seen: Observed, now: float, table: Mapping[str, Any]) -> Entries:
+    """What was found in the nodes; where that stops the move, the move is not begun."""
+    wanted = seen.settings
+    minutes, lasts = float(wanted["checkpoint_minutes"]) if wanted["checkpoints"] else 0.0, float(wanted["duration"])
+    fitting = (seen.managers or [], table)
+    every = guests.findings(result["nodes"], wanted["stun_budget"], now, fitting, lasts=lasts, minutes=minutes)
+    told: Entries = [("guests", {"findings": every, "accepted": list(wanted["accept"])})]
+    stops = findings.stops(every, wanted["accept"])
+    if stops:
+        refused = lines.observed({"msg": sentences.not_borne(seen.cluster, stops)}, seen.left[0], seen.ranks)
+        told.append(("move", {"move": refused}))
+    return told
+
+
+def _begin(result: Result, seen: Observed) -> Entries:
+    planned = seen.left[0]
+    return [("begin", {"move": planned, "place": result["places"][planned["worker"]]})]
+
+
+def _move(result: Result, seen: Observed) -> Entries:
+    return [("move", {"move": lines.observed(result, (seen.pending or {})["move"], seen.ranks)})]
+
+
+def _look_up(result: Result, seen: Observed) -> Entries:
+    """What became of a move whose controller ended: done, still under way, or never begun on the server."""
+    begun, known = seen.pending or {}, {move.get("chain") for move in seen.moves}
+    planned = begun["move"]
+    found = [one for one in result["moves"] if one["target"] == planned["target"] and one["chain"] not in known]
+    if not found:
+        return [("look_up", {"found": "nothing"})]
+    if found[-1]["completed"] is None:
+        return [("look_up", {"found": "under way"})]
+    move = _of_events(found[-1], begun["place"], result["places"][planned["worker"]], bool(result["power"]))
+    ranks = list(seen.ranks.get(planned["worker"], []))
+    return [("look_up", {"found": "its end"}), ("move", {"move": {**move, "attached": True, "ranks": ranks}})]
+
+
+def _of_events(
+    move: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any], was_switched: bool
+) -> dict[str, Any]:
+    """A move as events tell of it, with what was seen of its worker before it began and after its end."""
+    has_booted = after["power"] != "on" or before["powered_on"] != after["powered_on"]
+    vsphere = {
+        **move["vsphere"],
+        "power_cycled": was_switched or has_booted,
+        "host": {"before": before["host"], "after": after["host"]},
+        "gpus": {"before": before["gpus"], "after": after["gpus"]},
+        "encryption": before["encryption"],
+    }
+    return {**move, "ok": bool(move["ok"]) and after["host"] == move["target"], "vsphere": vsphere}
+
+
+def _advance(result: Result, _seen: Observed) -> Entries:
+    return [("advance", {"ok": not result.get("failed"), "said": str(result.get("msg") or "")})]
+
+
+def _outlast(result: Result, _seen: Observed) -> Entries:
+    return [("outlast", {"ok": not result.get("failed"), "said": str(result.get("msg") or "")})]
+
+
+def _others(result: Result, seen: Observed) -> Entries:
+    moves = events.not_ours(result["moves"], seen.moves, seen.ranks)
+    return [("others", {"moves": moves, "power": result["power"]})]
+
+
+def _judge(result: Result, _seen: Observed) -> Entries:
+    return [("judge", {"verdict": {key: result[key] for key in VERDICT}})]
+
+
+def _await(result: Result, _seen: Observed) -> Entries:
+    return [("await", {"state": (result.get("job") or {}).get("state", "unknown")})]
+
+
+def _checksums(result: Result, _seen: Observed) -> Entries:
+    return [("checksums", {"checksums": transport_seen.checksums(result["nodes"])})]
+
+
+def _hosts(result: Result, _seen: Observed) -> Entries:
+    return [("hosts", {"hosts": result["hosts"]})]
+
+
+_TAKE: dict[str, Callable[[Result, Observed], Entries]] = {
+    "hold": _hold,
+    "job": _job,
+    "cluster": _cluster,
+    "plan": _plan,
+    "warm": _warm,
+    "look": _look,
+    "counters": _counters,
+    "canary": _canary,
+    "canary_plan": _canary_plan,
+    "managers": _managers,
+    "begin": _begin,
+    "move": _move,
+    "look_up": _look_up,
+    "advance": _advance,
+    "others": _others,
+    "judge": _judge,
+    "outlast": _outlast,
+    "await": _await,
+    "checksums": _checksums,
+    "hosts": _hosts,
+}

@@ -1,0 +1,119 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Module: the vMotion test of a cluster that was not ended, and what it observed so far."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: vmotion_test_info
+short_description: Find the vMotion test of a cluster that was not ended, and tell what it observed
+version_added: 1.0.0
+description:
+  - Reads the journal in the folder of a test of M(dml.vsphere.vmotion_test). It needs no vCenter.
+options:
+  cluster:
+    description: The cluster of the test.
+    type: str
+    required: true
+  folder:
+    description: The folder of the test. Empty to find the one in O(dir) that was not ended.
+    type: str
+    default: ""
+  dir:
+    description: The folder on this machine in which each test has a folder of its own.
+    type: path
+    required: true
+extends_documentation_fragment:
+  - dml.vsphere.attributes.info
+seealso:
+  - module: dml.vsphere.vmotion_test
+author:
+  - The dml.vsphere contributors (@dml-vsphere)
+"""
+
+EXAMPLES = r"""
+- name: Find the test of cluster gpu that was not ended
+  dml.vsphere.vmotion_test_info:
+    cluster: gpu
+    dir: /var/lib/dml/vmotion_test
+  delegate_to: localhost
+  register: found
+"""
+
+RETURN = r"""
+found:
+  description: Whether there is a test that was begun and not ended.
+  returned: success
+  type: bool
+folder:
+  description: Its folder; empty where there is none.
+  returned: success
+  type: str
+launcher:
+  description: The host of the inventory on which its job was started.
+  returned: success
+  type: str
+user:
+  description: Who runs its job.
+  returned: success
+  type: str
+next_step:
+  description: The step that comes next.
+  returned: success
+  type: str
+  sample: move
+moves:
+  description: The moves that have ended so far.
+  returned: success
+  type: list
+  elements: dict
+"""
+
+from pathlib import Path
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils import runner
+from ..module_utils.logic.migration import lines
+from ..module_utils.logic.trial.observed import observed
+from ..module_utils.logic.trial.steps import step_after
+from ..module_utils.trial import folder as trial_folder
+from ..module_utils.trial.journal import NAME, read
+
+ARGUMENTS = {
+    "cluster": {"type": "str", "required": True},
+    "folder": {"type": "str", "default": ""},
+    "dir": {"type": "path", "required": True},
+}
+NOTHING = {"found": False, "folder": "", "launcher": "", "user": "", "next_step": "", "moves": []}
+
+
+def told(folder: Path) -> dict[str, Any]:
+    """The test in a folder."""
+    seen = observed(read(folder / NAME))
+    return {
+        "found": True,
+        "folder": str(folder),
+        **{key: seen.settings[key] for key in ("launcher", "user")},
+        "next_step": step_after(seen),
+        "moves": [lines.without_events(move) for move in seen.moves],
+    }
+
+
+def body(module: AnsibleModule) -> dict[str, Any]:
+    params = module.params
+    folder = trial_folder.find(params["folder"], params["dir"], params["cluster"])
+    is_there = folder is not None and (folder / NAME).exists()
+    return {"changed": False, **(told(folder) if folder and is_there else NOTHING)}
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    runner.run(module, lambda: body(module))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs modules for an action: on the controller, in its background, or on the host to which its task is delegated."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from ansible.errors import AnsibleError
+from ansible.plugins.action import ActionBase
+from ansible.plugins.loader import connection_loader
+
+from .follow import FollowingAction
+
+COLLECTION, ROOT = "dml.vsphere", Path(__file__).resolve().parents[2]
+# The options of the connection to vCenter, which the action got for all modules that it runs.
+CONNECTION = (
+    "hostname",
+    "username",
+    "password",
+    "port",
+    "validate_certs",
+    "ca_path",
+    "tls_fingerprint",
+    "proxy",
+    "timeout",
+)
+WITHOUT_VCENTER = ("continuity_verdict", "training_guest_info", "training_transport_info", "training_wait")
+WITH_PROGRESS = ("vmotion", "training_wait")
+
+
+class Modules:
+    """Each call gives the module's result; a host that cannot be reached is a failure as any other."""
+
+    def __init__(self, action: ActionBase, task_vars: dict[str, Any]) -> None:
+        self._action, self._task_vars = action, task_vars
+        self.environment: dict[str, str] = {}
+
+    def here(self, name: str, options: dict[str, Any]) -> dict[str, Any]:
+        """Run it on the controller; what it tells while it runs is shown."""
+        action = self._local(name, self._with_connection(name, options))
+        return self._ended(action, lambda: self._run(action, name))
+
+    def background(self, name: str, options: dict[str, Any], seconds: int) -> dict[str, Any]:
+        """Begin it on the controller, and leave it."""
+        action = self._local(name, options, seconds)
+        return self._ended(action, lambda: action._execute_module(task_vars=self._here, wrap_async=True))
+
+    def there(self, name: str, options: dict[str, Any]) -> dict[str, Any]:
+        """Run it on the host of the task, as the user of the task."""
+        full = name if "." in name else f"{COLLECTION}.{name}"
+        run = self._action._execute_module
+        return self._ended(
+            self._action, lambda: run(module_name=full, module_args=dict(options), task_vars=self._task_vars)
+        )
+
+    def load(self, path: str) -> Any:
+        """A YAML file of the collection."""
+        return self._action._loader.load_from_file(str(ROOT / path))
+
+    @property
+    def version(self) -> str:
+        """The version of the collection: of its manifest where it was installed, of its source else."""
+        manifest = ROOT / "MANIFEST.json"
+        if manifest.exists():
+            return str(json.loads(manifest.read_text())["collection_info"]["version"])
+        return str(self.load("galaxy.yml")["version"])
+
+    @property
+    def _here(self) -> dict[str, Any]:
+        return {key: value for key, value in self._task_vars.items() if key != "ansible_delegated_vars"}
+
+    def _run(self, action: FollowingAction, name: str) -> dict[str, Any]:
+        if name in WITH_PROGRESS:
+            return action.run(task_vars=self._here)
+        return dict(action._execute_module(task_vars=self._here))
+
+    def _with_connection(self, name: str, options: dict[str, Any]) -> dict[str, Any]:
+        if name in WITHOUT_VCENTER:
+            return dict(options)
+        given = self._action._task.args
+        return {**{key: given[key] for key in CONNECTION if key in given}, **options}
+
+    def _local(self, name: str, options: dict[str, Any], seconds: int = 0) -> FollowingAction:
+        """An action as Ansible makes it of a task, with a connection to this machine."""
+        outer = self._action
+        task, context = outer._task.copy(), outer._play_context.copy()
+        task.action, task.args, task.delegate_to = f"{COLLECTION}.{name}", options, None
+        task.async_val, task.poll = seconds, 0
+        task.environment = [*(outer._task.environment or []), self.environment]
+        connection = connection_loader.get("ansible.builtin.local", context, "/dev/null")
+        connection.set_options()
+        return FollowingAction(
+            task=task,
+            connection=connection,
+            play_context=context,
+            loader=outer._loader,
+            templar=outer._templar,
+            shared_loader_obj=outer._shared_loader_obj,
+        )
+
+    def _ended(self, action: ActionBase, run: Any) -> dict[str, Any]:
+        try:
+            return dict(run())
+        except AnsibleError as error:
+            return {"failed": True, "msg": str(error)}
+        finally:
+            action.cleanup()
