@@ -13,7 +13,7 @@ from typing import Any
 
 from ..errors import Refused
 from ..plan import Plan
-from .journal import NAME, Journal, ends, read
+from .journal import NAME, Journal, ends
 
 NEW = "name another folder, or judge this test again by the playbook judge"
 
@@ -99,8 +99,3 @@ class Opening:
                 journal.append("open", settings=dict(self.settings))
             journal.append("controller", machine=socket.gethostname())
         self.is_open = True
-
-
-def settings_of(folder: Path) -> dict[str, Any]:
-    """The settings with which a test was begun."""
-    return dict(read(folder / NAME)[0]["settings"])

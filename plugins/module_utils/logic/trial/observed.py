@@ -105,6 +105,10 @@ def _controller(seen: Observed, _entry: Entry) -> None:
     # A step that failed is tried again, unless the test came to its end by it.
     seen.failures = [one for one in seen.failures if seen.is_over and not one["in_the_end"]]
     seen.tried = set()
+    if seen.is_over and seen.settings["drs_override"] and "restore" not in seen.lately:
+        # What has still to be given back needs the lock again.
+        seen.is_freed = False
+        seen.lately = [kind for kind in seen.lately if kind != "free"]
 
 
 def _hold(seen: Observed, entry: Entry) -> None:
@@ -191,7 +195,7 @@ def _move(seen: Observed, entry: Entry) -> None:
 
 def _others(seen: Observed, entry: Entry) -> None:
     seen.others, seen.power = list(entry["moves"]), list(entry["power"])
-    if not seen.is_freed:
+    if "unwatch" not in seen.lately:
         seen.heard_until = float(entry["at"])
 
 

@@ -1,0 +1,224 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A cluster, a job and their clock, which answer the calls of a vMotion test as the modules do, and count them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from plugins.module_utils.logic.trial import calls, results
+from plugins.module_utils.logic.trial.observed import Observed, observed
+from plugins.module_utils.logic.trial.steps import step_after
+
+SETTINGS: dict[str, Any] = {
+    "cluster": "gpu",
+    "workers": [],
+    "launcher": "w1",
+    "user": "",
+    "run_dir": "/run/one",
+    "records": "/run/one",
+    "nodes": [{"name": "w1", "reach": ["sh", "-c"]}, {"name": "w2", "reach": ["sh", "-c"]}],
+    "rounds": 1,
+    "duration": 0,
+    "canary": "",
+    "return_home": False,
+    "one_per_host": True,
+    "warmup_steps": 2,
+    "steps": 20,
+    "warm_timeout": 60,
+    "move_timeout": 60,
+    "look_timeout": 30,
+    "finish_timeout": 0,
+    "ends_job": False,
+    "stun_budget": 100.0,
+    "guest_checks": True,
+    "checkpoints": "",
+    "checkpoint_minutes": 60,
+    "accept": [],
+    "limits": {},
+    "require": ["launcher", "transport", "vsphere"],
+    "go_on": False,
+    "drs_override": "manual",
+}
+LAUNCHER = {"host": "w1", "pid": 7, "start": 1, "boot_id": "b"}
+SYSCTLS = {"net.ipv4.tcp_retries2": 15}
+CONTINUOUS: dict[str, Any] = {
+    "verdict": "continuous",
+    "moved": "all",
+    "breaches": [],
+    "unproven": [],
+    "notes": [],
+    "longest_gap_s": 1.0,
+}
+
+
+class Killed(Exception):
+    """The controller ended just here."""
+
+
+class World:
+    """Two workers on three hosts, and a job with one rank on each."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.settings = {**SETTINGS, **settings}
+        self.now = 1000.0
+        self.at = {"w1": "esx1", "w2": "esx2"}
+        self.chains: list[dict[str, Any]] = []
+        self.calls: Counter[str] = Counter()
+        self.job = "running"
+        self.fails: dict[str, str] = {}
+        self.rdma = False
+        self.verdict = dict(CONTINUOUS)
+        self.dies_in_move = ""
+        self.journal: list[dict[str, Any]] = []
+        self.overridden = False
+        self.watched = False
+        self.lock = ""
+        self.write("open", settings=self.settings)
+
+    def write(self, entry: str, **what: Any) -> None:
+        self.now += 1.0
+        self.journal.append({"at": self.now, "entry": entry, **what})
+
+    def carry_out(self, entries: int = 1000) -> Observed:
+        """A controller does the steps until none is left, or until so many entries are in the journal."""
+        self.write("controller")
+        while True:
+            seen = observed(self.journal)
+            step = step_after(seen)
+            if not step:
+                return seen
+            for entry, what in self.do(step, seen):
+                self.write(entry, **what)
+                if len(self.journal) >= entries:
+                    raise Killed(entry)
+
+    def do(self, step: str, seen: Observed) -> results.Entries:
+        call = calls.call(step, seen, "/test")
+        if step in self.fails:
+            return results.entries(step, {"failed": True, "msg": self.fails[step]}, seen, may_fail=False)
+        if step == "end":
+            return [("end", {"passed": True, "said": ""})]
+        if step == "watch" and self.watched:
+            return [("watch", {"begun": False})]
+        if call is None:
+            self.watched = self.watched and step != "unwatch"
+            return [(step, {})]
+        self.calls[call.module] += 1
+        answer = getattr(self, call.module.rpartition(".")[2])(call.options)
+        known: dict[str, Any] = {"now": self.now, "table": {}}
+        return results.entries(step, answer, seen, may_fail=call.may_fail, **known)
+
+    def cluster_lock(self, options: dict[str, Any]) -> dict[str, Any]:
+        self.lock = "" if options.get("state") == "free" else "one"
+        return {"state": {"run": self.lock}}
+
+    def training_job_info(self, _options: dict[str, Any]) -> dict[str, Any]:
+        return {"job": {"state": self.job, "launcher": LAUNCHER, "run_id": "r"}}
+
+    def training_job(self, _options: dict[str, Any]) -> dict[str, Any]:
+        self.job = "stopped"
+        return {}
+
+    def file(self, _options: dict[str, Any]) -> dict[str, Any]:
+        return {}
+
+    def cluster_info(self, _options: dict[str, Any]) -> dict[str, Any]:
+        return {"cluster": {"ha": {"enabled": True}, "vcenter": {"version": "8.0.3"}}}
+
+    def vmotion_plan(self, options: dict[str, Any]) -> dict[str, Any]:
+        free = next(host for host in ("esx1", "esx2", "esx3") if host not in self.at.values())
+        moves = []
+        for worker in options.get("workers") or sorted(self.at):
+            moves.append({"worker": worker, "source": self.at[worker], "target": free})
+            free = self.at[worker]
+        told = {"not_applicable": {}, "rdma": {}, "profile": "", "slots": {}}
+        return {"moves": moves, "at": dict(self.at), **told}
+
+    def training_watch(self, _options: dict[str, Any]) -> dict[str, Any]:
+        assert not self.watched, "two watches of one file"
+        self.watched = True
+        return {}
+
+    def worker_rules(self, options: dict[str, Any]) -> dict[str, Any]:
+        assert self.lock, "DRS was told something without the lock"
+        self.overridden = options.get("state") != "absent"
+        return {}
+
+    def training_wait(self, _options: dict[str, Any]) -> dict[str, Any]:
+        self.now += 5.0
+        return {"ranks": 2, "hosts": {"w1": [0], "w2": [1]}, "step": 40}
+
+    def training_transport_info(self, _options: dict[str, Any]) -> dict[str, Any]:
+        step = int(self.now)
+        pairs = {"w1": [["10.0.0.1", "10.0.0.2"]], "w2": [["10.0.0.2", "10.0.0.1"]]}
+        return {
+            "nodes": {
+                name: {
+                    "ranks": [{"rank": 0, "pid": 1, "step": step, "connections": pair, "rdma_open": self.rdma}],
+                    "devices": [],
+                    "checksums": {},
+                }
+                for name, pair in pairs.items()
+            }
+        }
+
+    def training_guest_info(self, _options: dict[str, Any]) -> dict[str, Any]:
+        seen = {"sysctls": SYSCTLS, "ssh": None, "sshd": "", "mca": {}, "mpirun": [], "environment": {}, "nvidia": None}
+        return {"nodes": {name: {**seen, "checkpoint": None} for name in ("w1", "w2")}}
+
+    def esxi_info(self, _options: dict[str, Any]) -> dict[str, Any]:
+        return {"hosts": [{"host": host, "vibs": {"running": []}} for host in ("esx1", "esx2", "esx3")]}
+
+    def continuity_verdict(self, _options: dict[str, Any]) -> dict[str, Any]:
+        return dict(self.verdict)
+
+    def vmotion(self, options: dict[str, Any]) -> dict[str, Any]:
+        """Moves it; where the controller is to die in a move, that ends as it says: begun, done, or not even begun."""
+        assert self.lock, "a worker moves without the lock"
+        worker, target = options["worker"], options["target"]
+        running = next((one for one in self.chains if one["completed"] is None), None)
+        if self.at[worker] == target and not running:
+            return {"state": {"host": target}}
+        end, self.dies_in_move = self.dies_in_move, ""
+        if end == "before":
+            raise Killed(end)
+        chain = running or self._begin(worker, target)
+        if end == "under way":
+            raise Killed(end)
+        self._arrive(chain)
+        if end == "after":
+            raise Killed(end)
+        return {"move": {**chain, "attached": running is not None, "task": {"key": "task-1"}}}
+
+    def vmotion_info(self, options: dict[str, Any]) -> dict[str, Any]:
+        names = options.get("workers") or sorted(self.at)
+        moves = [one for one in self.chains if one["started"] >= options["since"] and one["worker"] in names]
+        place = {"power": "on", "powered_on": "then", "encryption": "", "gpus": []}
+        return {
+            "moves": [dict(one) for one in moves],
+            "power": [],
+            "places": {name: {"host": self.at[name], **place} for name in names},
+        }
+
+    def _begin(self, worker: str, target: str) -> dict[str, Any]:
+        chain = {
+            "worker": worker,
+            "source": self.at[worker],
+            "target": target,
+            "started": self.now,
+            "completed": None,
+            "ok": False,
+            "said": "",
+            "chain": len(self.chains) + 1,
+            "events": [],
+            "vsphere": {"hot_migration": True, "power_cycled": False},
+        }
+        self.chains.append(chain)
+        return chain
+
+    def _arrive(self, chain: dict[str, Any]) -> None:
+        self.now += 3.0
+        chain.update(completed=self.now, ok=True)
+        self.at[chain["worker"]] = chain["target"]

@@ -1,0 +1,162 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""playbooks/vmotion_test.yml killed as by kill -9: the next run goes on where it was, and begins no move twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.trial.journal import read
+from plugins.module_utils.watch.watcher import is_watched
+from tests.integration.killing import begun, kill_all, kill_main, wait_for, wait_for_end
+from tests.integration.test_vmotion_test import LONG, WORKERS, Trial, trial
+from tests.integration.test_worker_rules import by_hand, config, overrides
+
+__all__ = ["trial"]  # the fixture
+
+
+def folder(trial: Trial) -> Path:
+    """The one folder of a test."""
+    (found,) = (trial.folder / "tests").iterdir()
+    return found
+
+
+def entries(trial: Trial) -> list[str]:
+    """The kinds of the entries that are in the journal by now."""
+    return [entry["entry"] for path in (trial.folder / "tests").glob("*/journal.jsonl") for entry in read(path)]
+
+
+def has(trial: Trial, *last: str) -> Callable[[], bool]:
+    """Whether the journal has these entries, one right after the other."""
+
+    def told() -> bool:
+        found = entries(trial)
+        return any(tuple(found[at : at + len(last)]) == last for at in range(len(found)))
+
+    return told
+
+
+def holders(path: Path) -> list[int]:
+    """The processes that have a file open."""
+    found = []
+    for link in Path("/proc").glob("[0-9]*/fd/*"):
+        try:
+            if os.readlink(link) == str(path):
+                found.append(int(link.parts[2]))
+        except OSError:  # it ended meanwhile
+            continue
+    return found
+
+
+def killed(trial: Trial, when: Callable[[], bool], kill: Any = kill_all, **given: Any) -> list[int]:
+    """Begin the test, and kill its controller at a moment; what is left of it."""
+    running: subprocess.Popen[str] = trial.begin(**given)
+    wait_for(lambda: when() or running.poll() is not None)
+    assert running.poll() is None, running.communicate()[0]
+    return list(kill(running))
+
+
+def goes_on(trial: Trial, workers: list[str], **given: Any) -> dict[str, Any]:
+    """Run the playbook again: it ends the test, and every worker has moved once; the verdict."""
+    done = trial.run(vmotion_test_workers=workers, **given)
+    assert done.rc == 0, done.out
+    assert f"takes up the test in {folder(trial)}" in done.out
+    assert sorted(trial.moved()) == workers, "a move was begun twice, or never"
+    assert entries(trial)[-1] == "end"
+    assert trial.free()
+    assert not is_watched(folder(trial) / "records.jsonl")
+    verdict = dict(json.loads(trial.kept("verdict.json")))
+    assert (verdict["verdict"], verdict["moved"], verdict["breaches"]) == ("continuous", "all", [])
+    assert json.loads(trial.kept("versions.json"))["collection"] == "1.0.0"
+    return verdict
+
+
+def test_killed_during_a_move(trial: Trial) -> None:
+    """The server goes on with the move; the next controller finds it, ended or under way, and begins no second one."""
+    trial.train()
+    by_hand(trial.vcenter, overrides)
+    before = str(config(trial.vcenter).drsVmConfig)
+    trial.vcenter.set_host("esx01.lab", vmotion_seconds=5)
+    killed(trial, begun(trial.vcenter, "RelocateVM_Task"), vmotion_test_workers=WORKERS[:1])
+    assert entries(trial)[-1] == "begin"
+    assert str(config(trial.vcenter).drsVmConfig) != before
+    verdict = goes_on(trial, WORKERS[:1])
+    assert verdict["unproven"] == []
+    assert "look_up" in entries(trial)
+    (move,) = json.loads(trial.kept("moves.json"))
+    assert (move["vsphere"]["host"], move["attached"]) == ({"before": "esx01.lab", "after": "esx05.lab"}, True)
+    assert str(config(trial.vcenter).drsVmConfig) == before, "what DRS was told of the workers is as before"
+    again = trial.ansible.playbook(
+        "playbooks/judge.yml",
+        "-e",
+        json.dumps({"folder": str(trial.folder), "vmotion_test_limits": {"max_gap_s": 0.01}}),
+    )
+    assert again.rc == 0, again.out
+    assert json.loads(trial.kept("verdict-2.json"))["verdict"] == "broken"
+    assert json.loads(trial.kept("verdict.json")) == verdict, "the verdict of then stays as it was"
+
+
+def test_killed_during_cleaning_up(trial: Trial) -> None:
+    trial.train()
+    killed(trial, has(trial, "over"), vmotion_test_workers=WORKERS[:1])
+    assert not trial.free()
+    goes_on(trial, WORKERS[:1], vmotion_test_folder=str(folder(trial)))
+    refused = trial.run(vmotion_test_workers=WORKERS[:1], vmotion_test_folder=str(folder(trial)))
+    assert refused.rc == 2
+    assert "the test in it has ended; name another folder" in " ".join(refused.out.split())
+
+
+@pytest.mark.slow
+def test_killed_before_the_first_move_and_the_watch_with_it(trial: Trial) -> None:
+    trial.train()
+    killed(trial, has(trial, "warm"), vmotion_test_workers=WORKERS[:1])
+    records = folder(trial) / "records.jsonl"
+    watching = holders(records)
+    assert watching, "a watch outlives its controller"
+    for pid in watching:
+        os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: not is_watched(records))
+    seen = trial.nodes.steps(0)[-1]["step"]
+    wait_for(lambda: trial.nodes.steps(0)[-1]["step"] > seen + 5)
+    verdict = goes_on(trial, WORKERS[:1])
+    assert [text.partition(":")[0] for text in verdict["unproven"]] == ["observer's clock"], "nobody watched meanwhile"
+
+
+@pytest.mark.slow
+def test_killed_between_two_moves_its_main_process_alone(trial: Trial) -> None:
+    """What is left of the controller begins no further move, and the next one takes the test up when that has ended."""
+    trial.train()
+    rest = killed(trial, has(trial, "judge", "hold"), kill_main, vmotion_test_workers=WORKERS[:2])
+    wait_for_end(rest)
+    assert len(trial.moved()) == 1
+    goes_on(trial, WORKERS[:2])
+
+
+@pytest.mark.slow
+def test_killed_while_the_job_is_judged(trial: Trial) -> None:
+    trial.train()
+    killed(trial, has(trial, "job", "others"), vmotion_test_workers=WORKERS[:2])
+    assert entries(trial)[-1] == "others"
+    goes_on(trial, WORKERS[:2])
+
+
+@pytest.mark.slow
+def test_a_test_that_is_carried_out_is_not_carried_out_twice(trial: Trial) -> None:
+    trial.train()
+    trial.vcenter.set_host("esx01.lab", vmotion_seconds=20)
+    running = trial.begin(vmotion_test_workers=WORKERS[:1])
+    wait_for(begun(trial.vcenter, "RelocateVM_Task"))
+    second = trial.run(vmotion_test_workers=WORKERS[:1])
+    assert second.rc == 2
+    assert "the test is being carried out just now" in " ".join(second.out.split())
+    assert running.communicate(timeout=LONG)[0]
+    assert running.returncode == 0
+    assert trial.moved() == WORKERS[:1]
