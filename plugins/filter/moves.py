@@ -36,7 +36,7 @@ def guest_findings(
     minutes: float = 0.0,
     hosts: list[dict[str, Any]] | None = None,
 ) -> Any:
-    """What speaks against moving some nodes, as plain data."""
+    """The findings in some nodes that forbid a stun, as plain data."""
     table = DataLoader().load_from_file(str(TABLE))
     given = {"lasts": float(lasts), "minutes": float(minutes)}
     return guests.findings(nodes, float(budget), time.time(), (hosts or [], table), **given)

@@ -2,18 +2,18 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Module: what in the nodes of a job would not survive a move of one of them."""
+"""Module: the timers, licences and checkpoints of the nodes of a job."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: training_guest_info
-short_description: Tell what in the nodes of a job would not survive that one of them stands still
+short_description: Read the timers, licences and checkpoints of the nodes of a job
 version_added: 1.0.0
 description:
   - Reads on all nodes at once, from inside, the timers of ssh, sshd, TCP, Open MPI and of the ranks' environment, the
     licence of the GPU as C(nvidia-smi) tells it, and the newest checkpoint.
-  - The filter P(dml.vsphere.guest_findings#filter) judges what was read.
+  - The filter P(dml.vsphere.guest_findings#filter) tells which of them would end the job while one node stands still.
 options:
   checkpoints:
     description: The folder on the nodes in which the job keeps checkpoints. Empty where it keeps none.
@@ -41,7 +41,7 @@ EXAMPLES = r"""
   delegate_to: localhost
   register: guests
 
-- name: Show what would not bear a stun of a minute
+- name: Show the findings that forbid a stun of a minute
   ansible.builtin.debug:
     msg: "{{ guests.nodes | dml.vsphere.guest_findings(60) | dml.vsphere.finding_lines }}"
 """

@@ -2,13 +2,13 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Module: by what the ranks of a running job are connected."""
+"""Module: the connections and RDMA counters of the ranks of a running job."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: training_transport_info
-short_description: Tell by what the ranks of a running job are connected
+short_description: Read the connections and RDMA counters of the ranks of a running job
 version_added: 1.0.0
 description:
   - Looks at all nodes of a job at once, while it runs. The established TCP connections of each rank, whether it has an

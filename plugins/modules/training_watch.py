@@ -15,6 +15,8 @@ description:
     key C(seen), the moment at which it arrived by the clock of the machine that runs the module. Nodes look for records
     twice a second, so that C(seen) may be half a second late.
   - A connection that breaks is opened again; no record is lost and none comes twice.
+  - Only one watch at a time writes a file of records; a second one ends at once. A watch that goes on where an earlier
+    one ended reads all records again; those that were written meanwhile have no C(seen), because nobody saw them come.
   - It ends when the file O(stop) appears, when no record came for O(silence) seconds, or after O(timeout) seconds.
     Run it on the controller, by C(async) with C(poll) 0, while workers are moved.
 options:
@@ -63,7 +65,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 ended:
-  description: Why it ended, V(stopped), V(silent), V(out of time) or V(nobody asks any more).
+  description: Why it ended, V(stopped), V(silent), V(out of time), V(nobody asks any more) or V(watched already).
   returned: success
   type: str
 nodes:

@@ -116,7 +116,7 @@ options:
     default: 1800
   look_timeout:
     description:
-      - Seconds within which every node must tell by what its ranks are connected.
+      - Seconds within which every node must tell the connections of its ranks.
     type: int
     default: 30
   finish_timeout:

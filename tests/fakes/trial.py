@@ -190,7 +190,9 @@ class World:
         self._arrive(chain)
         if end == "after":
             raise Killed(end)
-        return {"move": {**chain, "attached": running is not None, "task": {"key": "task-1"}}}
+        hosts = {"before": chain["source"], "after": target}
+        seen = {**chain["vsphere"], "host": hosts, "gpus": {"before": [], "after": []}}
+        return {"move": {**chain, "vsphere": seen, "attached": running is not None, "task": {"key": "task-1"}}}
 
     def vmotion_info(self, options: dict[str, Any]) -> dict[str, Any]:
         names = options.get("workers") or sorted(self.at)

@@ -59,7 +59,7 @@ def holders(path: Path) -> list[int]:
 def killed(trial: Trial, when: Callable[[], bool], kill: Any = kill_all, **given: Any) -> list[int]:
     """Begin the test, and kill its controller at a moment; what is left of it."""
     running: subprocess.Popen[str] = trial.begin(**given)
-    wait_for(lambda: when() or running.poll() is not None)
+    wait_for(lambda: when() or running.poll() is not None, LONG)
     assert running.poll() is None, running.communicate()[0]
     return list(kill(running))
 

@@ -97,7 +97,7 @@ def faults(moves: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def moved(moves: Sequence[Mapping[str, Any]], evidence: Sequence[Mapping[str, Any] | None]) -> list[bool]:
-    """Tell of each move whether it took place: its task succeeded and no evidence speaks against it."""
+    """By move whether it took place: its task succeeded and no evidence contradicts that."""
     return [bool(move.get("ok")) and not _contradicted(seen or {}) for move, seen in zip(moves, evidence)]
 
 

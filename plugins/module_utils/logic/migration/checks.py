@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""What speaks against one move of one worker: pure rules over what was read beforehand."""
+"""The rules that forbid a move of one worker, over what was read before; pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Rule = Callable[[Facts], Iterator[tuple[str, str, str]]]
 
 
 def findings(facts: Facts) -> list[Finding]:
-    """All that speaks against the move, for every rule."""
+    """The findings of every rule."""
     return [Finding(severity, rule, facts["worker"], text) for each in RULES for severity, rule, text in each(facts)]
 
 

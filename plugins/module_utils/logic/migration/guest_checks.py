@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""What speaks against moving a node, as seen from inside: timers that are too short, licences, checkpoints; pure."""
+"""Findings in the nodes of a job that forbid a stun: timers that are too short, licences, checkpoints; pure."""
 
 from __future__ import annotations
 

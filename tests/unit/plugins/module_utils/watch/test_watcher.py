@@ -142,3 +142,35 @@ def test_it_ends_when_nobody_wants_it_any_more(tmp_path: Path) -> None:
     gone.set()
     bench.thread.join(30)
     assert [one.ended for one in bench.seen] == [watcher.ALONE]
+
+
+def test_a_second_watch_of_the_same_file_leaves_it_to_the_first(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    wait_for(lambda: watcher.is_watched(bench.out))
+    desired = watcher.Desired(bench.out, tmp_path / "another", 60, 60)
+    assert watcher.watch([link.Link("node0", HERE, str(bench.folders[0]))], desired).ended == "watched already"
+    bench.write(0, record(1))
+    wait_for(lambda: len(bench.came()) == 1)
+    bench.end()
+    assert not watcher.is_watched(bench.out)
+    assert not watcher.is_watched(tmp_path / "never")
+
+
+def test_what_was_written_while_nobody_watched_has_no_time_at_which_it_was_seen(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.write(0, record(1))
+    wait_for(lambda: len(bench.came()) == 1)
+    bench.end()
+    bench.stop.unlink()
+    with bench.out.open("a") as half:
+        half.write(record(1)[:5])  # as a watch leaves it that was killed
+    bench.write(0, record(2))
+    bench.write(1, record(3))
+    again = Bench(tmp_path)
+    wait_for(lambda: again.out.read_bytes().count(b"\n") == 4)
+    again.write(0, record(4))
+    again.write(1, record(5))
+    wait_for(lambda: len(again.came()) == 6)
+    again.end()
+    assert sorted(one["step"] for one in again.came()[:4]) == [1, 1, 2, 3], "it is read again from its beginning"
+    assert ["seen" in one for one in again.came()] == [True, False, False, False, True, True]

@@ -1,0 +1,97 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A vMotion test is judged again from its folder alone, by other limits, and its first verdict stays."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.trial.journal import NAME, Journal
+from plugins.modules import continuity_verdict
+from tests.fakes.trial import World
+from tests.unit.plugins.modules.test_continuity_verdict import call, write
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A test of one move, in which the job stood still for two seconds."""
+    world = World(workers=["w1"])
+    world.carry_out()
+    made = tmp_path / "demo" / "vmotion" / "gpu-1"
+    made.mkdir(parents=True)
+    with Journal(made / NAME) as journal:
+        for entry in world.journal:
+            journal.append(**{key: value for key, value in entry.items() if key != "at"})
+    lines = (made / NAME).read_text().splitlines()
+    told = [{**json.loads(line), "at": entry["at"]} for line, entry in zip(lines, world.journal, strict=True)]
+    (made / NAME).write_text("".join(json.dumps(one) + "\n" for one in told))
+    (move,) = (one for one in told if one["entry"] == "move")
+    began = float(move["move"]["started"]) - 9.0
+    write(made / "records.jsonl", range(1, 101), began)
+    write(made / "records.jsonl", range(101, 301), began + 2.0)
+    (made / "verdict.json").write_text('{"verdict": "as it was"}\n')
+    return made
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def judged(folder: Path, **limits: Any) -> dict[str, Any]:
+    return call(continuity_verdict, test=str(folder), limits=limits)
+
+
+def test_it_is_judged_on_what_its_journal_tells(folder: Path) -> None:
+    told = judged(folder)
+    assert (told["verdict"], told["moved"], told["unproven"]) == ("continuous", "all", [])
+    assert told["longest_gap_s"] == pytest.approx(2.1)
+    assert told["lines"][-1] == "w1: esx1 -> esx3: 3.0 s, the job stood still for 2.1 s"
+    timeline = json.loads((folder / "timeline-2.json").read_text())
+    assert [stay["host"] for stay in timeline["hosts"][0]["stays"]] == ["esx1", "esx3"]
+
+
+def test_other_limits_give_another_verdict_and_nothing_is_overwritten(folder: Path) -> None:
+    before = files(folder)
+    journal = (folder / NAME).read_text()
+    first, second = judged(folder), judged(folder, max_gap_s=1)
+    assert (first["verdict"], second["verdict"]) == ("continuous", "broken")
+    assert [one["kind"] for one in second["breaches"]] == ["gap"]
+    assert (first["changed"], second["changed"]) == (True, True)
+    new = [f"{name}-{number}.{end}" for number in (2, 3) for name, end in NAMES]
+    assert files(folder) == sorted([*before, *new])
+    assert sorted(Path(path).name for path in second["files"]) == sorted(f"{name}-3.{end}" for name, end in NAMES)
+    assert json.loads((folder / "verdict-2.json").read_text())["verdict"] == "continuous"
+    assert (folder / "verdict.json").read_text() == '{"verdict": "as it was"}\n'
+    assert (folder / NAME).read_text() == journal
+
+
+NAMES = (("verdict", "json"), ("junit", "xml"), ("timeline", "json"), ("timeline", "html"))
+
+
+def test_check_mode_judges_and_writes_nothing(folder: Path) -> None:
+    before = files(folder)
+    told = call(continuity_verdict, test=str(folder), limits={"max_gap_s": 1}, _ansible_check_mode=True)
+    assert (told["verdict"], told["changed"]) == ("broken", True)
+    assert files(folder) == before
+
+
+def test_the_folder_of_the_demo_will_do_and_one_without_a_test_is_told(folder: Path, tmp_path: Path) -> None:
+    assert judged(tmp_path / "demo")["verdict"] == "continuous"
+    told = judged(tmp_path / "nothing")
+    assert "no journal.jsonl lies in it or below it; name the folder of one test" in told["msg"]
+
+
+def test_a_test_that_ended_before_the_job_was_warm_cannot_be_judged(folder: Path) -> None:
+    lines = (folder / NAME).read_text().splitlines(keepends=True)
+    (folder / NAME).write_text("".join(lines[:5]))
+    assert "it ended before the job was warm" in judged(folder)["msg"]
+
+
+def test_a_journal_that_was_changed_is_told(folder: Path) -> None:
+    lines = (folder / NAME).read_text().splitlines(keepends=True)
+    (folder / NAME).write_text("".join([*lines[:3], "no entry\n", *lines[3:]]))
+    assert "line 4 is no entry" in judged(folder)["msg"]
