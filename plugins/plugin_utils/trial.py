@@ -61,7 +61,8 @@ class Trial:
 
     def carry_out(self) -> dict[str, Any]:
         """Do all steps that are left; what the test found."""
-        show(f"{'takes up' if self._is_taken_up else 'begins'} the test in {self._folder}")
+        begins = "takes up the test in {}, with the settings with which it began" if self._is_taken_up else "begins {}"
+        show(begins.format(self._folder))
         try:
             with Journal(self._folder / NAME) as journal:
                 refused = self._steps(journal)

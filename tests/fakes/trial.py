@@ -75,6 +75,7 @@ class World:
         self.overridden = False
         self.watched = False
         self.lock = ""
+        self.controllers = 0
         self.write("open", settings=self.settings)
 
     def write(self, entry: str, **what: Any) -> None:
@@ -83,6 +84,7 @@ class World:
 
     def carry_out(self, entries: int = 1000) -> Observed:
         """A controller does the steps until none is left, or until so many entries are in the journal."""
+        self.controllers += 1
         self.write("controller")
         while True:
             seen = observed(self.journal)
@@ -110,8 +112,13 @@ class World:
         known: dict[str, Any] = {"now": self.now, "table": {}}
         return results.entries(step, answer, seen, may_fail=call.may_fail, **known)
 
+    @property
+    def own(self) -> str:
+        """The run of the controller that is at work now; a lock of the one before it is of no use to it."""
+        return f"run {self.controllers}"
+
     def cluster_lock(self, options: dict[str, Any]) -> dict[str, Any]:
-        self.lock = "" if options.get("state") == "free" else "one"
+        self.lock = "" if options.get("state") == "free" else self.own
         return {"state": {"run": self.lock}}
 
     def training_job_info(self, _options: dict[str, Any]) -> dict[str, Any]:
@@ -142,7 +149,7 @@ class World:
         return {}
 
     def worker_rules(self, options: dict[str, Any]) -> dict[str, Any]:
-        assert self.lock, "DRS was told something without the lock"
+        assert self.lock == self.own, "DRS was told something without the lock"
         self.overridden = options.get("state") != "absent"
         return {}
 
@@ -176,7 +183,7 @@ class World:
 
     def vmotion(self, options: dict[str, Any]) -> dict[str, Any]:
         """Moves it; where the controller is to die in a move, that ends as it says: begun, done, or not even begun."""
-        assert self.lock, "a worker moves without the lock"
+        assert self.lock == self.own, "a worker moves without the lock"
         worker, target = options["worker"], options["target"]
         running = next((one for one in self.chains if one["completed"] is None), None)
         if self.at[worker] == target and not running:
