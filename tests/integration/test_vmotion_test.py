@@ -50,7 +50,7 @@ class Trial:
         self.nodes.training()
 
     def run(self, *arguments: str, **variables: Any) -> Outcome:
-        return self.ansible.playbook(*self.command(*arguments, **variables))
+        return self.ansible.playbook(*self.command(*arguments, **variables), timeout=LONG)
 
     def begin(self, *arguments: str, **variables: Any) -> subprocess.Popen[str]:
         return self.ansible.start(*self.command(*arguments, **variables))
