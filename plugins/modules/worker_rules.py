@@ -52,7 +52,9 @@ options:
     elements: str
     default: []
   host_affinity:
-    description: Whether O(hosts) are preferred, or the only ones on which the workers can run, for HA too.
+    description:
+      - Whether O(hosts) are preferred, or the only ones on which the workers can run, for HA too.
+      - Where a rule of somebody else forbids all of the preferred hosts, that is a warning, and the rule is stored.
     type: str
     choices: [preferred, required]
     default: preferred

@@ -120,7 +120,7 @@ def warnings(wished: Mapping[str, Any], desired: Desired, facts: Facts) -> Itera
         for host, crowd in _crowds(desired.workers, facts.homes).items():
             moves = "where it is automated DRS moves all but one, and a guest with a vGPU is stunned meanwhile"
             yield f"{', '.join(crowd)} run on {host}: {moves}"
-    yield from rules_conflicts.preferences(facts.foreign, desired)
+    yield from rules_conflicts.preferences(facts.hosts, facts.foreign, desired)
 
 
 def _crowds(workers: Sequence[str], homes: Mapping[str, str]) -> dict[str, list[str]]:

@@ -56,7 +56,7 @@ def first(cluster: str, hosts: Sequence[str], foreign: Sequence[Foreign], desire
     found = itertools.chain(
         _unknown(cluster, hosts, desired),
         _together(cluster, foreign, desired),
-        _nowhere(cluster, hosts, foreign, desired),
+        _nowhere(cluster, hosts, foreign, desired, left),
         _too_few(cluster, left, foreign) if desired.one_per_host and len(desired.workers) > 1 else (),
     )
     return next(found, None)
@@ -77,8 +77,16 @@ def _together(cluster: str, foreign: Sequence[Foreign], desired: Wanted) -> Iter
             yield Conflict(cluster, f"keep {', '.join(crowd)} apart", said)
 
 
-def preferences(foreign: Sequence[Foreign], desired: Wanted) -> Iterator[str]:
-    """Rules that would rather have the workers elsewhere."""
+def preferences(hosts: Sequence[str], foreign: Sequence[Foreign], desired: Wanted) -> Iterator[str]:
+    """Rules of others against which the preference for hosts comes to nothing, or that prefer other hosts."""
+    forbidden: dict[str, list[str]] = {}
+    for worker in desired.workers if not desired.required else ():
+        if desired.hosts and not _free(worker, hosts, foreign) & set(desired.hosts):
+            names = ", ".join(repr(rule.name) for rule in _binding(worker, foreign))
+            forbidden.setdefault(names, []).append(worker)
+    for names, workers in forbidden.items():
+        where = ", ".join(sorted(desired.hosts))
+        yield f"somebody else's rule {names} forbids {', '.join(workers)} on {where}: the preference has no effect"
     for rule in foreign:
         concerned = sorted(rule.workers & set(desired.workers))
         if desired.hosts and concerned and rule.hosts is not None and not rule.mandatory and _apart(rule, desired):
@@ -104,13 +112,15 @@ def _left(worker: str, hosts: Sequence[str], foreign: Sequence[Foreign], desired
     return free & set(desired.hosts) if desired.hosts and desired.required else free
 
 
-def _nowhere(cluster: str, hosts: Sequence[str], foreign: Sequence[Foreign], desired: Wanted) -> Iterator[Conflict]:
-    """Workers that the rules of others keep off all the hosts on which they are wanted."""
+def _nowhere(
+    cluster: str, hosts: Sequence[str], foreign: Sequence[Foreign], desired: Wanted, left: Mapping[str, frozenset[str]]
+) -> Iterator[Conflict]:
+    """Workers that the rules of others keep off all the hosts on which they must be."""
     for worker in desired.workers:
         binding = _binding(worker, foreign)
-        if binding and not _free(worker, hosts, foreign) & set(desired.hosts or hosts):
+        if binding and not left[worker]:
             rules = ", ".join(repr(rule.name) for rule in binding)
-            where = ", ".join(sorted(desired.hosts or hosts))
+            where = ", ".join(sorted((desired.required and desired.hosts) or hosts))
             yield Conflict(cluster, f"keep {worker} on {where}", f"somebody else's rule {rules} forbids it")
 
 

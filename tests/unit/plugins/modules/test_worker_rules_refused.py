@@ -34,7 +34,7 @@ GONE = {"state": "absent"}
         ),
         (
             lambda c: pinned(c, ["w2"], ["esx1"], mandatory=True),
-            {"hosts": ["esx2", "esx3"], "workers": ["w2"]},
+            {"hosts": ["esx2", "esx3"], "workers": ["w2"], "host_affinity": "required"},
             "could not keep w2 on esx2, esx3: somebody else's rule 'pin' forbids it",
         ),
         (
@@ -120,3 +120,11 @@ def test_a_move_that_a_rule_brings_and_what_others_prefer_are_told() -> None:
     told = str(call(cluster, check=True, workers=WORKERS, hosts=["esx1", "esx2"])["told"])
     assert "w1, w2 run on esx1" in told
     assert "the rule 'pin' of somebody else prefers other hosts for w3" in told
+
+
+def test_preferred_hosts_that_a_rule_forbids_are_a_warning() -> None:
+    cluster = FakeCluster()
+    pinned(cluster, ["w2", "w3"], ["esx1"], mandatory=True)
+    told = call(cluster, workers=WORKERS, hosts=["esx2", "esx3"], one_per_host=False)["told"]
+    assert told == ["gpu: somebody else's rule 'pin' forbids w2, w3 on esx2, esx3: the preference has no effect"]
+    assert cluster.writes

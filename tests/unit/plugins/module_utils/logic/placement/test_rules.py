@@ -123,12 +123,18 @@ def possible(desired: Desired, foreign: Sequence[Foreign], hosts: tuple[str, ...
     each=EACH,
     odd=st.lists(ODD, max_size=1),
     count=st.integers(2, 4),
+    required=st.booleans(),
 )
 def test_what_is_refused_is_what_no_placement_can_keep(
-    one_per_host: bool, pinned: frozenset[str], each: tuple[Foreign, ...], odd: list[Foreign], count: int
+    one_per_host: bool,
+    pinned: frozenset[str],
+    each: tuple[Foreign, ...],
+    odd: list[Foreign],
+    count: int,
+    required: bool,
 ) -> None:
     hosts, foreign = HOSTS[:count], (*each, *odd)
-    desired = Desired("s", WORKERS, one_per_host, tuple(sorted(pinned & set(hosts))), required=True)
+    desired = Desired("s", WORKERS, one_per_host, tuple(sorted(pinned & set(hosts))), required)
     refused = rules_conflicts.first("gpu", hosts, foreign, desired)
     assert (refused is None) == possible(desired, foreign, hosts)
 
@@ -160,6 +166,11 @@ def test_a_worker_makes_room_for_another() -> None:
             Facts("gpu", HOSTS, foreign=(Foreign("theirs", frozenset({"w1", "w9"}), frozenset("a")),)),
             Desired("s", WORKERS, hosts=("b",)),
             ["the rule 'theirs' of somebody else prefers other hosts for w1"],
+        ),
+        (
+            Facts("gpu", HOSTS, foreign=(Foreign("theirs", frozenset({"w1", "w9"}), frozenset("a"), mandatory=True),)),
+            Desired("s", WORKERS, hosts=("b", "c")),
+            ["somebody else's rule 'theirs' forbids w1 on b, c: the preference has no effect"],
         ),
     ],
 )
