@@ -44,6 +44,18 @@ class Wanted:
 
 
 @dataclass(frozen=True)
+class Promise:
+    """A device that was promised to a worker: which one it is may change until all workers have theirs."""
+
+    wanted: Wanted
+    node: int | None = None  # the NUMA node that the device must be on, if any
+
+    def takes(self, device: Device) -> bool:
+        """Whether a device keeps the promise."""
+        return self.wanted.takes(device) and (self.node is None or device.node in (None, self.node))
+
+
+@dataclass(frozen=True)
 class Demand:
     """What a worker takes of its host; each of the ``groups`` stands for virtual GPUs that NVLink connects."""
 
@@ -69,7 +81,7 @@ class Host:
     """What a host has left; ``workers`` are those that it has besides the ones to be placed.
 
     ``nodes`` are the NUMA nodes of its GPUs by address, ``groups`` the device groups that it offers,
-    ``holders`` who has its vGPUs: name and profile.
+    ``holders`` who has its vGPUs: name and profile. ``promises`` are kept with the devices ``given``.
     """
 
     name: str
@@ -83,6 +95,8 @@ class Host:
     groups: tuple[str, ...] = ()
     workers: tuple[str, ...] = ()
     holders: tuple[tuple[str, str], ...] = ()
+    promises: tuple[Promise, ...] = ()
+    given: tuple[Device, ...] = ()
 
     def take(self, demand: Demand, same_node: str = PREFER) -> Host | None:
         """The host with the demand on it; None where it does not fit."""
@@ -90,34 +104,36 @@ class Host:
             return None
         if not set(demand.groups) <= set(self.groups):
             return None
-        for part in self._parts(same_node):
-            slots = part.slots.take_all(demand.vgpus)
-            chosen = choose(demand.devices, [device for device in part.devices if not device.holder])
-            if slots is not None and chosen is not None:
-                left = tuple(device for device in self.devices if device not in chosen)
-                return replace(self, slots=self._with(slots), devices=left, free_mb=self.free_mb - demand.memory_mb)
+        for slots, node in self._parts(same_node):
+            after = slots.take_all(demand.vgpus)
+            promises = (*self.promises, *(Promise(one, node) for one in demand.devices))
+            given = self._give(promises)
+            if after is not None and given is not None:
+                left = tuple(device for device in (*self.devices, *self.given) if device not in given)
+                free_mb = self.free_mb - demand.memory_mb
+                here = self._with(after)
+                return replace(self, slots=here, devices=left, free_mb=free_mb, promises=promises, given=given)
         return None
+
+    def _give(self, promises: Sequence[Promise]) -> tuple[Device, ...] | None:
+        """A device for each promise; a worker that can do with another device leaves its own to one that cannot."""
+        return choose(promises, [device for device in (*self.devices, *self.given) if not device.holder])
 
     def near(self, demand: Demand) -> bool:
         """Whether the GPUs of the demand can be on the NUMA node of the RDMA NIC."""
         return self.take(demand, REQUIRE) is not None
 
-    def _parts(self, same_node: str) -> Iterator[Host]:
-        """The GPUs beside the RDMA NIC, and all GPUs, as the user wants it and the host tells."""
-        on_node = self._on_node()
-        if same_node != IGNORE and on_node is not None:
-            yield on_node
-        if same_node != REQUIRE or on_node is None:
-            yield self
+    def _parts(self, same_node: str) -> Iterator[tuple[Slots, int | None]]:
+        """The shared GPUs and the node of PCI devices: those beside the RDMA NIC, and all, as the user wants it.
 
-    def _on_node(self) -> Host | None:
-        """The GPUs beside the RDMA NIC. A host chooses the GPU of a vGPU itself, so all that are shared must be."""
-        if self.nic_node is None:
-            return None
-        nodes = dict(self.nodes)
-        shared = all(nodes.get(gpu.address, self.nic_node) == self.nic_node for gpu in self.slots.gpus)
-        devices = tuple(device for device in self.devices if device.node in (None, self.nic_node))
-        return replace(self, slots=self.slots if shared else replace(self.slots, gpus=()), devices=devices)
+        A host chooses the GPU of a vGPU itself: all that are shared must be beside the NIC.
+        """
+        if same_node != IGNORE and self.nic_node is not None:
+            nodes = dict(self.nodes)
+            shared = all(nodes.get(gpu.address, self.nic_node) == self.nic_node for gpu in self.slots.gpus)
+            yield (self.slots if shared else replace(self.slots, gpus=())), self.nic_node
+        if same_node != REQUIRE or self.nic_node is None:
+            yield self.slots, None
 
     def _with(self, part: Slots) -> Slots:
         """All GPUs, those of the part as they are now."""
@@ -125,7 +141,7 @@ class Host:
         return replace(self.slots, gpus=tuple(changed.get(gpu.address, gpu) for gpu in self.slots.gpus))
 
 
-def choose(wanted: Sequence[Wanted], free: Sequence[Device]) -> tuple[Device, ...] | None:
+def choose(wanted: Sequence[Wanted | Promise], free: Sequence[Device]) -> tuple[Device, ...] | None:
     """A different device for each wish; None where there are not enough."""
     holder: dict[int, int] = {}  # by device: the wish that has it
     for number in range(len(wanted)):
@@ -135,7 +151,7 @@ def choose(wanted: Sequence[Wanted], free: Sequence[Device]) -> tuple[Device, ..
 
 
 def _give(
-    number: int, wanted: Sequence[Wanted], free: Sequence[Device], holder: dict[int, int], asked: set[int]
+    number: int, wanted: Sequence[Wanted | Promise], free: Sequence[Device], holder: dict[int, int], asked: set[int]
 ) -> bool:
     """Give a wish a device, if need be one that another wish can do without."""
     for device in range(len(free)):

@@ -87,13 +87,16 @@ rules = st.builds(Rules, apart=st.booleans(), same_node=st.sampled_from([IGNORE,
 
 
 def fits(there: Host, workers: Sequence[Worker], rule: Rules) -> bool:
-    """Whether all of them fit on a host together, the largest first."""
+    """Whether all of them fit on a host together: GPUs the largest first, PCI devices in any way there is."""
     if rule.apart and workers and (len(workers) > 1 or there.workers):
         return False
     left: Host | None = there
     for one in sorted(workers, key=lambda one: ([-n for n in one.demand.size], one.name)):
-        left = left.take(one.demand, rule.same_node) if left else None
-    return left is not None and all(one.may(there.name) for one in workers)
+        left = left.take(replace(one.demand, devices=()), rule.same_node) if left else None
+    wanted = [wish for one in workers for wish in one.demand.devices]
+    ways = itertools.permutations(there.devices, len(wanted))
+    has_devices = any(all(wish.takes(device) for wish, device in zip(wanted, way)) for way in ways)
+    return left is not None and has_devices and all(one.may(there.name) for one in workers)
 
 
 def brute_force(hosts: Sequence[Host], workers: Sequence[Worker], rule: Rules) -> bool:
@@ -211,6 +214,33 @@ def test_the_pickiest_wish_chooses_first() -> None:
     assert chosen
     assert set(chosen) == set(free)
     assert choose([Wanted(label="gold"), Wanted(A100, "gold")], free) is None
+
+
+def test_a_worker_that_takes_any_card_leaves_the_one_that_another_needs() -> None:
+    any_card = Worker("w1", Demand(devices=(Wanted(A100),), memory_mb=2000))
+    gold = Worker("w2", Demand(devices=(Wanted(label="gold"),), memory_mb=1000))
+    there = host("esx1", devices=tuple(reversed(cards(A100, A100))))
+    for pair in ([any_card, gold], [gold, any_card]):
+        assert place([there], pair, Rules(apart=False)).where == {"w1": "esx1", "w2": "esx1"}
+    settled = replace(any_card, at="esx1", settled=True)
+    assert place([there], [settled, gold], Rules(apart=False)).where == {"w1": "esx1", "w2": "esx1"}
+    after = there.take(any_card.demand)
+    assert after
+    assert [device.label for device in after.devices] == [""]
+    both = after.take(gold.demand)
+    assert both
+    assert both.devices == ()
+
+
+def test_a_promise_is_kept_on_the_node_it_was_made_for() -> None:
+    there = host(
+        "esx1", devices=(Device("0000:02:00.0", A100, "gold", 0), Device("0000:01:00.0", A100, "", 1)), nic_node=0
+    )
+    near = there.take(Demand(devices=(Wanted(A100),)), REQUIRE)
+    assert near
+    assert [device.node for device in near.devices] == [1]
+    assert near.take(Demand(devices=(Wanted(label="gold"),)), PREFER) is None
+    assert near.take(Demand(devices=(Wanted(A100),)), PREFER)
 
 
 def test_sixteen_alike_wishes_for_fifteen_devices_end_at_once() -> None:
