@@ -4,9 +4,12 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from plugins.module_utils.logic.hosts import evacuation
 from plugins.module_utils.logic.hosts.evacuation import Apart, Cluster, MustRun, Room, Vm
@@ -122,3 +125,89 @@ def test_a_must_run_rule_with_a_free_host_is_kept() -> None:
     pinned = (MustRun("pin", frozenset({"vm-1"}), frozenset({"esx1", "esx3"})),)
     rooms = [room(1), room(2), room(3)]
     assert evacuation.plan(cluster(rooms, [worker(1)], must_run=pinned), ["esx1"])["esx1"].moves[0].to == "esx3"
+
+
+def test_a_worker_leaves_its_place_to_one_that_has_no_other() -> None:
+    pinned = (MustRun("pin", frozenset({"vm-2"}), frozenset({"esx1", "esx2"})),)
+    rooms = [room(1), room(2), room(3)]
+    vms = [replace(worker(1, T4), name="a"), replace(worker(2, T4), host="esx1", name="b")]
+    verdict = evacuation.plan(cluster(rooms, vms, must_run=pinned), ["esx1"])["esx1"]
+    assert {one.vm.name: one.to for one in verdict.moves} == {"a": "esx3", "b": "esx2"}
+    assert not verdict.blocks
+
+
+def test_a_host_that_cannot_be_emptied_takes_no_place_from_the_next() -> None:
+    tied = worker(1, fixed=("PCI device 0000:3b:00.0 in passthrough",))
+    vms = [tied, replace(worker(3, T4), host="esx1"), worker(2, T4)]
+    verdicts = evacuation.plan(cluster([room(1), room(2, T4), room(4)], vms), ["esx1", "esx2"])
+    assert [block.vm for block in verdicts["esx1"].blocks] == [tied]
+    assert [one.to for one in verdicts["esx2"].moves] == ["esx4"]
+
+
+NAMES = ("esx1", "esx2", "esx3", "esx4")
+some_vms = st.lists(
+    st.tuples(
+        st.sampled_from(["esx1", "esx1", "esx2", "esx3"]),
+        st.sampled_from([(), (T4,), (HALF,), (HALF, HALF)]),
+        st.sampled_from([0, 400, 600]),
+    ),
+    min_size=1,
+    max_size=5,
+)
+keys = st.frozensets(st.sampled_from([f"vm-{number}" for number in range(5)]), min_size=1, max_size=3)
+
+
+def fit(where: dict[str, str], vms: list[Vm], layout: Cluster) -> bool:
+    """Whether the hosts that stay can hold them all, each at its place; told apart from the planner's own sums."""
+    for name in NAMES[2:]:
+        here = [vm for vm in vms if where[vm.key] == name]
+        sizes = [profile for vm in here for profile in vm.vgpus]
+        gpus = 2 * [0.0]
+        one_size_each = any(
+            all(
+                len({size for size, gpu in zip(sizes, choice) if gpu == number}) <= 1
+                and sum(1.0 if size == T4 else 0.5 for size, gpu in zip(sizes, choice) if gpu == number) <= 1
+                for number in range(len(gpus))
+            )
+            for choice in itertools.product(range(len(gpus)), repeat=len(sizes))
+        )
+        if not one_size_each or sum(vm.reserved_mb for vm in here) > 1000:
+            return False
+    by_key = {vm.key: where[vm.key] for vm in vms}
+    together = [[by_key[key] for key in rule.vms if key in by_key] for rule in layout.apart]
+    tied = [(by_key[key], rule.hosts) for rule in layout.must_run for key in rule.vms if key in by_key]
+    return all(len(set(homes)) == len(homes) for homes in together) and all(host in hosts for host, hosts in tied)
+
+
+@settings(max_examples=200)
+@given(some_vms, keys, keys, st.frozensets(st.sampled_from(NAMES), min_size=1))
+def test_a_host_can_be_emptied_exactly_where_brute_force_finds_places(
+    rows: list[tuple[str, tuple[str, ...], int]], apart: frozenset[str], tied: frozenset[str], hosts: frozenset[str]
+) -> None:
+    """Two hosts leave, two with two GPUs each stay; those that run there already stay where they are."""
+    vms = [
+        Vm(f"vm-{number}", f"w{number}", host, vgpus=vgpus, reserved_mb=mb)
+        for number, (host, vgpus, mb) in enumerate(rows)
+        if host in NAMES[:2]
+    ]
+    rooms = [
+        Room(
+            name,
+            slots=Slots(tuple(Gpu(f"0000:{n}b:00.0", "Tesla T4", 15.75) for n in (3, 4)), (T4, HALF)),
+            free_mb=1000,
+        )
+        for name in NAMES
+    ]
+    layout = cluster(rooms, vms, apart=(Apart("apart", apart),), must_run=(MustRun("tied", tied, hosts),))
+    verdicts = evacuation.plan(layout, NAMES[:2])
+    leaving: list[Vm] = []
+    for name in NAMES[:2]:
+        together = [*leaving, *(vm for vm in vms if vm.host == name)]
+        places = itertools.product(NAMES[2:], repeat=len(together))
+        possible = any(fit({vm.key: at for vm, at in zip(together, place)}, together, layout) for place in places)
+        assert bool(verdicts[name].blocks) != possible
+        if possible:
+            leaving = together
+    moves = [one for name in NAMES[:2] if not verdicts[name].blocks for one in verdicts[name].moves]
+    assert {one.vm for one in moves} == set(leaving)
+    assert fit({one.vm.key: one.to for one in moves}, leaving, layout)
