@@ -133,6 +133,30 @@ def test_a_refusal_says_why(answers: Answers, case: str, words: str) -> None:
     assert words in " ".join(str(answers[case]).split())
 
 
+def test_repositories_of_a_site_are_added_to_those_of_the_stack(tmp_path: Path) -> None:
+    keys = {"nvidia": {"base": "vendor", "path": "key.asc", "fingerprint": "AB" * 20}}
+    cuda = {"name": "cuda", "base": "vendor", "path": "cuda/", "suite": "/", "keys": ["nvidia"]}
+    path = own(tmp_path, "ours", bases={"vendor": "https://vendor.example.org"})
+    stack = {**yaml.safe_load(Path(path).read_text()), "keys": keys, "repositories": {"debian-12": [cuda]}}
+    Path(path).write_text(yaml.safe_dump(stack))
+    site = {
+        "stack": path,
+        "guest_platforms": ["debian-12"],
+        "guest_repositories": [{"name": "site", "url": "https://site.example.org/", "keys": ["site"]}],
+        "guest_repository_keys": {"site": {"keyring": "/usr/share/keyrings/site.gpg"}},
+        "repositories_manager": "apt",
+    }
+    options = ["-i", "localhost,", "-c", "local", "-e", "guests=localhost", "--check", "--tags", "repositories"]
+    looked = Ansible({}, tmp_path).playbook(ROOT / "playbooks" / "guests.yml", *options, "-e", json.dumps(site))
+    assert looked.rc == 0, looked.out
+    _before, _name, writes = looked.out.partition(
+        "TASK [dml.vsphere.repositories : Write the files of the repositories]"
+    )
+    written = writes.partition("TASK [")[0]
+    assert "(item=cuda)" in written
+    assert "(item=site)" in written
+
+
 def test_the_playbook_of_guests_refuses_a_misfit_before_its_roles(tmp_path: Path) -> None:
     path = own(tmp_path, "misfit", framework={"version": "2.16.1"})
     options = ["-i", "localhost,", "-c", "local", "-e", "guests=localhost", "--check", "--tags", "always"]
