@@ -15,7 +15,7 @@ Values = Mapping[str, Any]
 
 
 class Answer(NamedTuple):
-    """What a check returns."""
+    """The facts in what was found, and a sentence for each misfit."""
 
     facts: dict[str, Any]
     misfits: list[str]

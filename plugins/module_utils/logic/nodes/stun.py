@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""What would end a training job while one of its nodes is stunned: every timer that gives a silent peer up."""
+"""The timers that would end a training job while one of its nodes is stunned, because they give up a silent peer."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ NEVER = float("inf")
 
 
 def settings(text: str) -> dict[str, str]:
-    """What ``ssh -G`` and ``sshd -T`` print, by name."""
+    """The options of ``ssh -G`` and ``sshd -T`` by name."""
     pairs = (line.partition(" ") for line in text.splitlines())
     return {name.lower(): value.strip() for name, _space, value in pairs if name}
 
 
 def retransmission_patience(retries: int) -> float:
-    """Seconds for which Linux sends data again to a silent peer, by net.ipv4.tcp_retries2, at the least."""
+    """The least number of seconds for which Linux sends data again to a silent peer, by net.ipv4.tcp_retries2."""
     if retries <= DOUBLINGS:
         return float((2 << retries) - 1) * FIRST_RETRY
     return float((2 << DOUBLINGS) - 1) * FIRST_RETRY + (retries - DOUBLINGS) * LONGEST_RETRY
 
 
 def keepalive_patience(sysctls: Mapping[str, Any]) -> float:
-    """Seconds after which Linux gives a silent and idle peer up, where a program asked for keepalive."""
+    """Seconds after which Linux gives up a silent and idle peer of a program that asked for keepalive."""
     idle, pause, probes = (int(sysctls[f"net.ipv4.tcp_keepalive_{name}"]) for name in ("time", "intvl", "probes"))
     return float(idle + pause * probes)
 
 
 def patience(observed: Mapping[str, Any]) -> dict[str, float]:
-    """Seconds that each timer waits for a silent node; what is switched off waits for ever."""
+    """Seconds for which each timer waits for a silent node; a timer that is switched off waits for ever."""
     found: dict[str, float] = {}
     sysctls = observed.get("sysctls") or {}
     if "net.ipv4.tcp_retries2" in sysctls:

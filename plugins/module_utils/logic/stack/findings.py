@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""What a rule of fit says, and where it looks its facts up."""
+"""The answer of a rule of fit, and the tables in which rules find their facts."""
 
 from __future__ import annotations
 

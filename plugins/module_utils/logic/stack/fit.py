@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Whether the parts of a stack fit together, by the facts of stacks/facts/compatibility.yml."""
+"""The fit of all parts of a stack, by the facts of stacks/facts/compatibility.yml."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RULES: tuple[Rule, ...] = (*fit_gpu.RULES, *fit_software.RULES)
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a stack meets where it is installed, as far as it is known."""
+    """The system, GPU and host driver that a stack meets, as far as they are known."""
 
     platform: str | None = None
     gpu: str | None = None

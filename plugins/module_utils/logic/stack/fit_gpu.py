@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Whether GPU, driver, host, CUDA and the libraries on CUDA fit together."""
+"""The fit of GPU, driver, host, CUDA and the libraries on CUDA."""
 
 from __future__ import annotations
 

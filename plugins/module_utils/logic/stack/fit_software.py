@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Whether system, Python, framework, Horovod, OpenMPI and their variables fit together."""
+"""The fit of system, Python, framework, Horovod, OpenMPI and their variables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NAMES = {"tensorflow": "TensorFlow", "pytorch": "PyTorch", "horovod": "Horovod"
 
 
 def _framework_row(stack: Stack, facts: Facts) -> Mapping[str, Any] | None:
-    """What is known of the framework in its version."""
+    """The facts about a framework in its version."""
     framework = stack["framework"]
     return row(facts, framework["name"], framework["name"], series(framework["version"], 2))
 

@@ -35,7 +35,7 @@ _ANNOTATIONS = {"$schema", "$defs", "title", "type", "properties", "items"}
 
 
 def faults(document: object, schema: Schema) -> list[str]:
-    """What is wrong with a document, one sentence each; an empty list for a good one."""
+    """A sentence for each fault of a document."""
     return list(_faults(document, schema, schema, ""))
 
 
