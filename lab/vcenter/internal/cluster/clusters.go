@@ -25,6 +25,7 @@ type Clusters struct {
 	states map[vcsim.Ref]State
 }
 
+// New is the set of clusters.
 func New(sim *vcsim.Sim, hosts *esxi.Hosts) *Clusters {
 	return &Clusters{sim: sim, hosts: hosts, states: map[vcsim.Ref]State{}}
 }

@@ -106,14 +106,14 @@ func (m *Methods) QueryAvailablePerfMetric(ctx *simulator.Context, req *types.Qu
 func (m *Methods) QueryPerf(ctx *simulator.Context, req *types.QueryPerf) soap.HasFault {
 	body := &methods.QueryPerfBody{Res: new(types.QueryPerfResponse)}
 	for _, q := range req.QuerySpec {
-		ours := 0
+		gpu := 0
 		for _, id := range q.MetricId {
 			if _, ok := gpuCounters[id.CounterId]; ok {
-				ours++
+				gpu++
 			}
 		}
 		h := m.Hosts.Of(q.Entity)
-		if ours == 0 || h == nil {
+		if gpu == 0 || h == nil {
 			answer := m.PerformanceManager.QueryPerf(
 				ctx, &types.QueryPerf{This: m.Self, QuerySpec: []types.PerfQuerySpec{q}}).(*methods.QueryPerfBody)
 			if answer.Fault_ != nil {
@@ -122,7 +122,7 @@ func (m *Methods) QueryPerf(ctx *simulator.Context, req *types.QueryPerf) soap.H
 			body.Res.Returnval = append(body.Res.Returnval, answer.Res.Returnval...)
 			continue
 		}
-		if bad := m.refuseQuery(q, ours); bad != "" {
+		if bad := m.refuseQuery(q, gpu); bad != "" {
 			return &methods.QueryPerfBody{Fault_: vcsim.SoapFault(&types.InvalidArgument{InvalidProperty: bad})}
 		}
 		if found := m.gpuSeries(ctx, h, q); found != nil {
@@ -134,7 +134,7 @@ func (m *Methods) QueryPerf(ctx *simulator.Context, req *types.QueryPerf) soap.H
 
 // refuseQuery is the property of a query for GPU counters that is wrong, "" when none is.
 // Ours: a query for GPU counters and other counters together is refused, because the series of vcsim have other times.
-func (m *Methods) refuseQuery(q types.PerfQuerySpec, ours int) string {
+func (m *Methods) refuseQuery(q types.PerfQuerySpec, gpu int) string {
 	known := q.IntervalId == int32(realtime.Seconds()) ||
 		slices.ContainsFunc(m.HistoricalInterval, func(i types.PerfInterval) bool {
 			return i.SamplingPeriod == q.IntervalId
@@ -142,7 +142,7 @@ func (m *Methods) refuseQuery(q types.PerfQuerySpec, ours int) string {
 	switch {
 	case !known:
 		return "querySpec.interval"
-	case ours != len(q.MetricId):
+	case gpu != len(q.MetricId):
 		return "querySpec.metricId"
 	case q.Format != "" && q.Format != string(types.PerfFormatNormal):
 		return "querySpec.format"

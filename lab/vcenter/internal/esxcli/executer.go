@@ -45,6 +45,7 @@ func (c Command) answer(ctx *simulator.Context, args cli.Values, deaf bool) (*cl
 // Error are the lines that esxcli prints when a command fails.
 type Error struct{ Lines []string }
 
+// Errorf is an error of one line.
 func Errorf(format string, args ...any) *Error {
 	return &Error{Lines: []string{fmt.Sprintf(format, args...)}}
 }
@@ -95,11 +96,11 @@ func (e *Executer) ExecuteSoap(ctx *simulator.Context, req any) soap.HasFault {
 	v := reflect.ValueOf(req).Elem()
 	name, deaf := strings.CutPrefix(v.FieldByName("Method").String(), "deaf.EsxCLI.")
 	name = strings.TrimPrefix(name, "vim.EsxCLI.")
-	cmd, ours := e.commands[name]
+	cmd, known := e.commands[name]
 	if f := e.host.Unreachable(ctx); f != nil {
 		return &executeSoapBody{Fault_: f}
 	}
-	if !ours {
+	if !known {
 		return e.forward(ctx, req)
 	}
 	args, bad := arguments(cmd, v.FieldByName("Argument"))
@@ -199,6 +200,7 @@ func responseXML(name string, res *cli.Response) string {
 	return b.String()
 }
 
+// Bool is a boolean as most commands write it.
 func Bool(b bool) string {
 	if b {
 		return "true"

@@ -33,6 +33,7 @@ type Service struct {
 	drafts  map[vcsim.Ref]*imageDraft // changes of images that are not committed yet, by cluster
 }
 
+// New is the service without open drafts.
 func New(sim *vcsim.Sim, hosts *esxi.Hosts, clusters *cluster.Clusters) *Service {
 	return &Service{sim: sim, hosts: hosts, clusters: clusters, tasks: map[string]map[string]any{},
 		drafts: map[vcsim.Ref]*imageDraft{}}

@@ -17,6 +17,7 @@ func (s *Sim) Post(ctx *simulator.Context, event types.BaseEvent, chain int32) {
 	})
 }
 
+// HostArgument is a host as events name it.
 func HostArgument(name string, host Ref) types.HostEventArgument {
 	return types.HostEventArgument{EntityEventArgument: types.EntityEventArgument{Name: name}, Host: host}
 }

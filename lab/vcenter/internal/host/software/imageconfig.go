@@ -108,7 +108,7 @@ func (m *imageConfigManager) HostImageConfigGetProfile(*types.HostImageConfigGet
 func (m *imageConfigManager) InstallDate(*types.InstallDate) soap.HasFault {
 	day, err := time.Parse(time.DateOnly, InstallDate)
 	if err != nil {
-		panic(err) // a constant of ours
+		panic(err) // a constant
 	}
 	return &methods.InstallDateBody{Res: &types.InstallDateResponse{Returnval: day}}
 }
