@@ -9,13 +9,15 @@ from typing import Any
 
 from ..errors import Refused
 from ..logic.hosts.evacuation import HOT_MIGRATE
-from ..logic.option_types import BOOL, FLOAT, INTEGER, TEXT, kind_of, typed
+from ..logic.option_types import BOOL, TEXT, kind_of, typed
 from ..plan import Plan
 from ..vsphere import tasks
 from ..vsphere.faults import translating_faults
 from ..vsphere.fleet import find_cluster
+from ..vsphere.option_definitions import kind_of as kind_of_definition
+from ..vsphere.option_definitions import option_value
 from ..vsphere.options import is_on, vcenter_option
-from ..vsphere.sdk import VmomiSupport, vim
+from ..vsphere.sdk import vim
 from ..vsphere.session import Session
 
 RECONFIGURE_SECONDS = 300
@@ -86,20 +88,16 @@ class VcenterOptions(_Shared):
         if self.wanted[key] is None:
             raise Refused(self.target, f"unset its option {key}", "vCenter keeps its options", "give it a value")
         if key in self.known:
-            return _kind_of_definition(self.known[key])
+            return kind_of_definition(self.known[key])
         if key == HOT_MIGRATE:
             return BOOL
         return kind_of(self.wanted[key] if current is None else current)
 
     def apply(self, plan: Plan) -> None:
         """Write the options that differ, each as its own type: a text for a truth value would be refused or worse."""
-        values = [vim.option.OptionValue(key=one.key, value=self._wire(one.key, one.after)) for one in plan.changes]
+        values = [option_value(one.key, one.after, self.known.get(one.key)) for one in plan.changes]
         with translating_faults(self.target, f"set {', '.join(one.key for one in values)}"):
             self.session.content.setting.UpdateOptions(changedValue=values)
-
-    def _wire(self, key: str, value: Any) -> Any:
-        long = isinstance(self.known.get(key), vim.option.LongOption)
-        return VmomiSupport.long(value) if long else value
 
 
 class DrsOptions(_Shared):
@@ -130,14 +128,6 @@ class DrsOptions(_Shared):
         with translating_faults(self.target, tried):
             task = self.ref.ReconfigureComputeResource_Task(spec=spec, modify=True)
         tasks.wait(self.session, tasks.Started(task, self.target, tried), RECONFIGURE_SECONDS)
-
-
-def _kind_of_definition(kind: Any) -> str:
-    if isinstance(kind, vim.option.BoolOption):
-        return BOOL
-    if isinstance(kind, (vim.option.IntOption, vim.option.LongOption)):
-        return INTEGER
-    return FLOAT if isinstance(kind, vim.option.FloatOption) else TEXT
 
 
 def _shown(value: Any) -> str:

@@ -1,14 +1,31 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Values for typed options: what a user wrote, as the type that the server wants."""
+"""Values for typed options: the value that a user wrote, as the type that the server takes."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 BOOL, INTEGER, FLOAT, TEXT = "bool", "integer", "float", "text"
 _TRUE = {"true", "yes", "on", "1"}
 _FALSE = {"false", "no", "off", "0"}
+
+
+def checked(value: Any, definition: Mapping[str, Any]) -> Any:
+    """The value as the server's definition of the option wants it; a ValueError says what the server allows."""
+    if value is None:
+        raise ValueError("it has no value: a server keeps its options")
+    given = typed(value, definition["kind"])
+    least, most, choices = definition["min"], definition["max"], definition["choices"]
+    if (least is not None and given < least) or (most is not None and given > most):
+        raise ValueError(f"{given} is not within {least} to {most}")
+    if choices is not None and given not in choices:
+        raise ValueError(f"{given!r} is not one of {', '.join(choices)}")
+    strange = sorted(set(given) - set(definition["characters"])) if definition["characters"] else []
+    if strange:
+        raise ValueError(f"{''.join(strange)!r} is not among the characters {definition['characters']}")
+    return given
 
 
 def typed(value: Any, kind: str) -> Any:

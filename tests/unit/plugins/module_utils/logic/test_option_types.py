@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.logic.option_types import BOOL, FLOAT, INTEGER, TEXT, kind_of, typed
+from plugins.module_utils.logic.option_types import BOOL, FLOAT, INTEGER, TEXT, checked, kind_of, typed
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,34 @@ def test_what_does_not_fit_is_refused(value: Any, kind: str) -> None:
 
 def test_kinds() -> None:
     assert [kind_of(value) for value in (True, 1, 1.5, "x", None)] == [BOOL, INTEGER, FLOAT, TEXT, TEXT]
+
+
+ANY = {"min": None, "max": None, "choices": None, "characters": None}
+
+
+@pytest.mark.parametrize(
+    ("value", "definition", "said"),
+    [
+        ("7", {"kind": INTEGER, "min": 0, "max": 5}, "7 is not within 0 to 5"),
+        ("c", {"kind": TEXT, "choices": ["a", "b"]}, "'c' is not one of a, b"),
+        ("a1b2", {"kind": TEXT, "characters": "abc"}, "'12' is not among the characters abc"),
+        (None, {"kind": TEXT}, "it has no value"),
+        ("maybe", {"kind": BOOL}, "'maybe' is not true or false"),
+    ],
+)
+def test_a_value_that_the_server_does_not_allow_is_refused(value: Any, definition: Any, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        checked(value, {**ANY, **definition})
+
+
+@pytest.mark.parametrize(
+    ("value", "definition", "after"),
+    [
+        ("5", {"kind": INTEGER, "min": 0, "max": 5}, 5),
+        ("b", {"kind": TEXT, "choices": ["a", "b"]}, "b"),
+        ("", {"kind": TEXT, "characters": "abc"}, ""),
+        ("no", {"kind": BOOL}, False),
+    ],
+)
+def test_a_value_that_the_server_allows_becomes_its_type(value: Any, definition: Any, after: Any) -> None:
+    assert checked(value, {**ANY, **definition}) == after
