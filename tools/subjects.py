@@ -33,11 +33,16 @@ DOCUMENTED = ("type", "elements", "choices", "default", "required")
 
 def registry() -> str:
     """The registry with every file beside it that has a PART, in the order of the alphabet."""
-    names = sorted(path.stem for path in SUBJECTS.glob("*.py") if _has_part(path))
+    names = with_part()
     text = REGISTRY.read_text()
     imported = re.sub(r"^from \. import .*$", f"from . import {', '.join(names)}", text, flags=re.MULTILINE)
     listed = "".join(f"        {name}.PART,\n" for name in names)
     return re.sub(r"(?<=    \(\n)(        \w+\.PART,\n)*(?=    \)\n)", listed, imported)
+
+
+def with_part() -> list[str]:
+    """The names of the files that have a PART."""
+    return sorted(path.stem for path in SUBJECTS.glob("*.py") if _has_part(path))
 
 
 def _has_part(path: Path) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -17,21 +17,13 @@ from lab.simulator import Simulator
 from plugins.module_utils.esxi.privileges import TABLE as NEEDS
 from tests.integration import callers, fabrics
 from tests.integration.ansible import Ansible
+from tests.integration.refusals import Case, of_the_tests
 from tests.integration.workers import HOSTS, desired
 
 # A worker moves only where its PVRDMA goes on.
 TAGGED = HOSTS.replace("  hardware: t4_cx5\n", "  hardware: t4_cx5\n  options: {Net.PVRDMAVmknic: vmk1}\n")
 Start = Callable[..., Simulator]
 For = Callable[[Simulator], Ansible]
-
-
-class Case(NamedTuple):
-    """A module, its options, the call that is refused, and the privilege that is missing."""
-
-    module: str
-    options: dict[str, Any]
-    call: str
-    privilege: str
 
 
 ONE: dict[str, Any] = {"hosts": ["esx01.lab"]}
@@ -45,7 +37,6 @@ INSTALL = "esxcli software vib install"
 ON_HOSTS = [
     Case("cluster_lock", {"cluster": "gpu", "run": "test"}, "Folder.CreateFolder", "Folder.Create"),
     Case("esxi_graphics", {**ONE, "type": "shared_direct"}, "HostSystem.UpdateGraphicsConfig", "Host.Config.Settings"),
-    Case("esxi_kernel_module", {**ONE, **SRIOV}, "HostSystem.UpdateModuleOptionString", "Host.Config.Settings"),
     Case("esxi_passthrough", {**ONE, "enabled": True}, "HostSystem.UpdatePassthruConfig", "Host.Config.PciPassthru"),
     Case(
         "esxi_power", {**ONE, "state": "maintenance"}, "HostSystem.EnterMaintenanceMode_Task", "Host.Config.Maintenance"
@@ -100,7 +91,7 @@ def refusals(vcenter: Simulator, ansible: Ansible, cases: Sequence[Case]) -> Non
 
 def test_each_module_for_hosts_and_vcenter_names_privilege_and_object(vcenter: Simulator, ansible: Ansible) -> None:
     vcenter.set_host("esx02.lab", maintenance=True)
-    refusals(vcenter, ansible, ON_HOSTS)
+    refusals(vcenter, ansible, (*ON_HOSTS, *of_the_tests()))
 
 
 def test_the_fabric_names_privilege_and_object(start: Start, ansible_for: For) -> None:
@@ -132,10 +123,11 @@ def test_the_rest_api_names_no_privilege_so_the_document_does(vcenter: Simulator
 
 
 def test_every_module_that_writes_is_refused_here() -> None:
-    here = {case.module for case in (*ON_HOSTS, *WITHOUT_FABRIC, *WITH_WORKERS, *WITHOUT_WORKERS)} | {"esxi_image"}
+    cases = (*ON_HOSTS, *WITHOUT_FABRIC, *WITH_WORKERS, *WITHOUT_WORKERS, *of_the_tests())
+    here = {case.module for case in cases} | {"esxi_image"}
     readers = {name for name in NEEDS.modules() if name.endswith("_info")}
     writers = {name for name in NEEDS.modules() - readers if NEEDS.calls_of(name)}
-    assert [f"add a Case for {name}" for name in sorted(writers - here)] == []
+    assert [f"add a Case for {name}, here or in REFUSED of its own test" for name in sorted(writers - here)] == []
 
 
 @pytest.mark.parametrize(

@@ -68,10 +68,20 @@ class Part:
     restore: Callable[[Before], Mapping[str, Any]]
     restores: str
     calls: tuple[str, ...]
-    paths: tuple[str, ...]
+    paths: tuple[str, ...] = ()
     paths_of: Callable[[Any], tuple[str, ...]] = _no_paths
     needs: Mapping[str, tuple[Need, ...]] = field(default_factory=dict)
     after: tuple[str, ...] = ()
+
+
+def one(make: Callable[[Host, Any, Around], Any]) -> Callable[[Host, Any, Around], Iterable[Member]]:
+    """The members of a part that is one subject on each host, which has a method ``plan``."""
+
+    def members(host: Host, asked: Any, around: Around) -> Iterable[Member]:
+        subject = make(host, asked, around)
+        return (Member(subject.name, subject, subject.plan),)
+
+    return members
 
 
 def list_of(options: Mapping[str, Any], **rules: Any) -> dict[str, Any]:

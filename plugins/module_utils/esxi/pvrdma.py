@@ -14,14 +14,15 @@ from ..plan import Plan
 from ..vsphere import properties
 from ..vsphere.faults import translating_faults
 from ..vsphere.fleet import Host
+from ..vsphere.option_definitions import value_path
 from ..vsphere.sdk import vim
 from . import firewall, network
-from .part import Around, Member, Part
+from .part import Around, Part, one
 from .reading import Entry, Group, Reading
 
 OPTION = "Net.PVRDMAVmknic"
 RULESET = "pvrdma"
-TAG = f'config.option["{OPTION}"].value'
+TAG = value_path(OPTION)
 SETTLED = (TAG, firewall.path(RULESET))
 PATHS = ("configManager.advancedOption", firewall.MANAGER, "vm", *SETTLED, *network.PATHS)
 FULL_MTU = 9000
@@ -231,9 +232,8 @@ def _shown(values: Mapping[str, Any]) -> tuple[str | None, bool | None]:
     return values.get(TAG), bool(rules.enabled) if rules is not None else None
 
 
-def _members(host: Host, asked: Mapping[str, Any], around: Around) -> Iterator[Member]:
-    subject = Pvrdma(host, replace(desired(asked), to_come=frozenset(around.to_come)))
-    yield Member("PVRDMA", subject, subject.plan)
+def _subject(host: Host, asked: Mapping[str, Any], around: Around) -> Pvrdma:
+    return Pvrdma(host, replace(desired(asked), to_come=frozenset(around.to_come)))
 
 
 def _read(reading: Reading) -> Entry:
@@ -244,7 +244,7 @@ PART = Part(
     key="pvrdma",
     module="esxi_pvrdma",
     spec={"type": "dict", "options": OPTIONS, "required_if": REQUIRED_IF},
-    members=_members,
+    members=one(_subject),
     groups=(Group("pvrdma", "tag and firewall of PVRDMA", SETTLED, _read),),
     kept=("pvrdma",),
     restore=restoring.pvrdma,

@@ -60,6 +60,19 @@ class Group:
     waiting: Callable[[Entry], Iterable[str]] = _nothing
 
 
+def by_name(
+    key: str, shows: str, read: Callable[[Host, Any], Any], paths_of: Callable[[Any], tuple[str, ...]]
+) -> Group:
+    """The group of a part that a host has too much of: only what the profile names under its key is read."""
+    return Group(
+        key,
+        f"{shows} that O(profile.{key}) names",
+        (),
+        lambda reading: {key: read(reading.host, reading.asked.get(key) or {})},
+        paths_of=lambda profile: paths_of(profile.get(key) or {}),
+    )
+
+
 def pci_address(text: str) -> str:
     """A PCI address with its domain, which NUMA nodes may leave out."""
     lower = text.lower()

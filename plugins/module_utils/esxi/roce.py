@@ -19,7 +19,7 @@ from ..vsphere.sdk import vim
 from ..vsphere.session import Session
 from . import kernel_module, network, rdma_users
 from .kernel_module import KernelModule
-from .part import Around, Member, Part
+from .part import Around, Part, one
 from .reading import NUMA, Entry, Group, Reading, pci_address
 
 PATHS = (*kernel_module.PATHS, *network.PATHS, *rdma_users.PATHS, "network")
@@ -238,9 +238,8 @@ def _vlan(vlan: Any) -> dict[str, Any]:
     return {"vlan": None, "tagged": vlan is not None}
 
 
-def _members(host: Host, asked: Mapping[str, Any], _around: Around) -> Iterator[Member]:
-    subject = Roce(host, desired(asked))
-    yield Member("RoCE", subject, subject.plan)
+def _subject(host: Host, asked: Mapping[str, Any], _around: Around) -> Roce:
+    return Roce(host, desired(asked))
 
 
 def _read(reading: Reading) -> Entry:
@@ -272,7 +271,7 @@ PART = Part(
     key="roce",
     module="esxi_roce",
     spec={"type": "dict", "options": OPTIONS},
-    members=_members,
+    members=one(_subject),
     groups=(GROUP, kernel_module.GROUP),
     kept=("kernel_modules",),
     restore=restoring.roce,

@@ -1,12 +1,48 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Definitions of the options of a vCenter or host: the type and range of a value, and how a value is sent."""
+"""Options of a vCenter or host: their properties, the type and range of a value, and how a value is sent."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import Any
 
+from .faults import translating_faults
+from .fleet import Host
 from .sdk import VmomiSupport, vim
+
+_KEY = re.compile(r"[\w.-]+")
+
+
+def value_path(key: str) -> str:
+    """The property of a host with the value of an advanced option."""
+    return f'config.option["{key}"].value'
+
+
+def type_path(key: str) -> str:
+    """The property of a host with the type of an advanced option."""
+    return f'config.optionDef["{key}"].optionType'
+
+
+def paths(keys: Iterable[str]) -> tuple[str, ...]:
+    """The properties of a host with values and types of advanced options; none for a key that no option can have."""
+    return tuple(path for key in keys if _KEY.fullmatch(key) for path in (value_path(key), type_path(key)))
+
+
+def types_of(host: Host, keys: Iterable[str]) -> tuple[dict[str, Any], dict[str, list[str]]]:
+    """The types of a host's advanced options by key, and the similar keys of each that the host does not have.
+
+    They are among the properties of the host; the list of all is read only where one is missing there.
+    """
+    types = {key: host[type_path(key)] for key in keys}
+    if all(types.values()):
+        return types, {}
+    with translating_faults(host.name, "read which advanced options it has"):
+        known = {one.key: one.optionType for one in host["configManager.advancedOption"].supportedOption or []}
+    types = {key: kind or known.get(key) for key, kind in types.items()}
+    return types, {key: get_close_matches(key, known) for key, kind in types.items() if kind is None}
 
 
 def kind_of(option: Any) -> str:

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Callable
 
 from . import roce as roce_options
+from .evidence import HIDDEN
 from .rollback import Before, Data
 
 # The kernel module that comes and goes with the vGPU manager.
@@ -108,6 +109,18 @@ def _all_options(before: Before, names: Iterable[str]) -> Data:
         elif name in was or name != OF_THE_MANAGER:
             restored.append({"name": name, "options": dict(options), "exact": True})
     return {"kernel_modules": restored}
+
+
+def values(key: str) -> Callable[[Before], Data]:
+    """The way back of a part that is a dictionary of values: all that the change named, and the host had."""
+
+    def restore(before: Before) -> Data:
+        was, wanted = before.entry[key], before.wanted[key]
+        lost = [one for one in wanted if one not in was or was[one] == HIDDEN]
+        before.reasons += [f"the evidence does not hold the value of {one}: restore it by hand" for one in lost]
+        return {key: {one: was[one] for one in wanted if was.get(one) is not None}}
+
+    return restore
 
 
 def pvrdma(before: Before) -> Data:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.esxi.rollback import WAYS
-from plugins.module_utils.logic.hosts import rollback
-from plugins.module_utils.logic.hosts.evidence import FORMAT
+from plugins.module_utils.logic.hosts import restoring, rollback
+from plugins.module_utils.logic.hosts.evidence import FORMAT, HIDDEN
 from plugins.module_utils.logic.hosts.rollback import Before, Irreversible, restoring_settings
 
 GPU = "0000:3b:00.0"
@@ -213,3 +213,14 @@ def test_evidence_of_another_format_is_refused() -> None:
 def test_evidence_without_the_record_of_a_part_is_refused_and_not_taken_for_empty(part: str, kept: str) -> None:
     host = {key: value for key, value in before().items() if key != kept}
     assert f"the evidence holds no {kept}, which restoring {part} needs" in reasons(host, {part: {"any": "thing"}})
+
+
+def test_values_by_key_are_restored_where_the_host_had_them_and_the_evidence_shows_them() -> None:
+    ways = {"options": rollback.Way(("options",), restoring.values("options"))}
+    entry = {"host": "esx1", "options": {"a": 1, "b": "", "gone": None, "password": HIDDEN, "untouched": 5}}
+    wanted = {"a": 2, "b": "x", "gone": 1}
+    assert rollback.restoring_profile(Before(entry, {"options": wanted}), ways) == {"options": {"a": 1, "b": ""}}
+    with pytest.raises(Irreversible) as refused:
+        rollback.restoring_profile(Before(entry, {"options": {**wanted, "password": "x", "new": 1}}), ways)
+    said = "the evidence does not hold the value of {}: restore it by hand"
+    assert refused.value.reasons == (said.format("password"), said.format("new"))
