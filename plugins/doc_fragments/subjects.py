@@ -71,6 +71,13 @@ options:
             - Seconds to wait for the host to install or remove it.
             type: int
             default: 1800
+      advanced_options:
+        description:
+        - Set advanced options of ESXi hosts. See M(dml.vsphere.esxi_advanced_option).
+        - The keys of the options and their values, such as V({Mem.ShareForceSalting: 0}).
+            A value may be written as text.
+        - V(Net.PVRDMAVmknic) is refused; M(dml.vsphere.esxi_pvrdma) sets it.
+        type: dict
       graphics:
         description: Share the GPUs of ESXi hosts between virtual machines. See M(dml.vsphere.esxi_graphics).
         type: dict
@@ -204,6 +211,7 @@ options:
     - What to read. V(all) is everything. Connection, version and boot time are always read.
     - V(gpu) is GPUs and their graphics settings.
     - V(vib) is packages.
+    - V(advanced_options) is advanced options that O(profile.advanced_options) names.
     - V(driver) is options of kernel modules.
     - V(rdma) is RDMA devices, their traffic, flow control and other users.
     - V(pvrdma) is tag and firewall of PVRDMA.
@@ -215,6 +223,7 @@ options:
     - all
     - gpu
     - vib
+    - advanced_options
     - driver
     - rdma
     - pvrdma

@@ -4,11 +4,12 @@
 
 from __future__ import annotations
 
-from . import graphics, kernel_module, passthrough, pvrdma, roce, vib
+from . import advanced_option, graphics, kernel_module, passthrough, pvrdma, roce, vib
 from .part import Part, in_order
 
 PARTS: tuple[Part, ...] = in_order(
     (
+        advanced_option.PART,
         graphics.PART,
         kernel_module.PART,
         passthrough.PART,

@@ -1,0 +1,105 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Module: advanced options of ESXi hosts."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: esxi_advanced_option
+short_description: Set advanced options of ESXi hosts
+version_added: 1.0.0
+description:
+  - Sets advanced options, which the vSphere Client calls advanced system settings, on many hosts in one call. Options
+    that are not named keep their value.
+  - Each host defines the type and the range of its options. Before anything is written, an unknown key, a value of
+    another type and a value out of range are refused on all hosts, with what the host allows.
+  - The options whose keys begin with C(VMkernel.Boot) are read by ESXi when it boots. The result says O(ignore:needs)
+    V(reboot) until the host has booted. The API does not report the value in use, so the module notes it before a
+    change in the host's custom attribute C(dml.vsphere.pending).
+options:
+  options:
+    description:
+      - The keys of the options and their values, such as V({Mem.ShareForceSalting: 0}). A value may be written as text.
+      - V(Net.PVRDMAVmknic) is refused; M(dml.vsphere.esxi_pvrdma) sets it.
+    type: dict
+    required: true
+extends_documentation_fragment:
+  - dml.vsphere.connection
+  - dml.vsphere.hosts
+  - dml.vsphere.attributes
+seealso:
+  - module: dml.vsphere.esxi_kernel_module
+  - module: dml.vsphere.esxi_profile
+author:
+  - The dml.vsphere contributors (@dml-vsphere)
+"""
+
+EXAMPLES = r"""
+- name: Lock accounts of the hosts of cluster gpu after three failed logins
+  dml.vsphere.esxi_advanced_option:
+    cluster: gpu
+    options:
+      Security.AccountLockFailures: 3
+      Security.AccountUnlockTime: 900
+
+- name: Switch hyperthreading off, which the hosts take when they boot
+  dml.vsphere.esxi_advanced_option:
+    cluster: gpu
+    options:
+      VMkernel.Boot.hyperthreading: 0
+"""
+
+RETURN = r"""
+needs:
+  description: The needs of the hosts until the options are in force on all of them.
+  returned: success
+  type: list
+  elements: str
+  sample: [reboot]
+hosts:
+  description: One entry for each host.
+  returned: always
+  type: list
+  elements: dict
+  contains:
+    host: {description: The host., type: str}
+    changed: {description: Whether its options were changed., type: bool}
+    needs: {description: The needs of the host until the options are in force., type: list, elements: str}
+    why: {description: The reasons for these needs., type: list, elements: str}
+    state:
+      description: The values of the options by key.
+      type: dict
+      sample: {Security.AccountLockFailures: 3}
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils import runner
+from ..module_utils.esxi import advanced_option
+from ..module_utils.vsphere import fleet, session
+
+
+def body(module: AnsibleModule) -> dict[str, Any]:
+    params, wanted = module.params, module.params["options"]
+    with session.session(params) as opened:
+        hosts = fleet.find(opened, params, advanced_option.paths_of(wanted))
+        subjects = [advanced_option.AdvancedOptions(host, wanted) for host in hosts.hosts]
+        return runner.converge(module, runner.Work(subjects=subjects, refresh=hosts.refresh_for))
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={**session.arguments(), **fleet.ARGUMENTS, **advanced_option.OPTIONS},
+        supports_check_mode=True,
+        required_one_of=fleet.EXACTLY_ONE,
+        mutually_exclusive=fleet.EXACTLY_ONE,
+    )
+    runner.run(module, lambda: body(module))
+
+
+if __name__ == "__main__":
+    main()
