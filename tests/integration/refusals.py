@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Calls that the server refuses for want of a privilege: a test file names its own in REFUSED; all are tried there."""
+"""Calls that the server refuses for want of a privilege; a test file names its own in WITHOUT_PRIVILEGE."""
 
 from __future__ import annotations
 
@@ -22,4 +22,4 @@ def of_the_tests() -> tuple[Case, ...]:
     """The cases that the integration tests of single modules name, for the hosts of the usual data centre."""
     names = sorted(path.stem for path in Path(__file__).parent.glob("test_*.py"))
     modules = [importlib.import_module(f"tests.integration.{name}") for name in names]
-    return tuple(case for module in modules for case in getattr(module, "REFUSED", ()))
+    return tuple(case for module in modules for case in getattr(module, "WITHOUT_PRIVILEGE", ()))

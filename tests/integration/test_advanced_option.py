@@ -16,7 +16,7 @@ from tests.integration.refusals import Case
 FAILURES, THREADS = "Security.AccountLockFailures", "VMkernel.Boot.hyperthreading"
 OPTIONS: dict[str, Any] = {FAILURES: "3", "Config.HostAgent.plugins.solo.enableMob": True, THREADS: 0}
 DESIRED: dict[str, Any] = {"cluster": "gpu", "options": OPTIONS}
-REFUSED = (Case("esxi_advanced_option", DESIRED, "HostSystem.UpdateOptions", "Host.Config.AdvancedConfig"),)
+WITHOUT_PRIVILEGE = (Case("esxi_advanced_option", DESIRED, "HostSystem.UpdateOptions", "Host.Config.AdvancedConfig"),)
 
 
 def updates(vcenter: Simulator) -> list[str]:

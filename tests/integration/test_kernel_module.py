@@ -9,7 +9,9 @@ from tests.integration.ansible import Ansible
 from tests.integration.refusals import Case
 
 DESIRED = {"cluster": "gpu", "name": "nmlx5_core", "options": {"pfctx": "0x08", "pfcrx": 8}}
-REFUSED = (Case("esxi_kernel_module", DESIRED, "HostSystem.UpdateModuleOptionString", "Host.Config.Settings"),)
+WITHOUT_PRIVILEGE = (
+    Case("esxi_kernel_module", DESIRED, "HostSystem.UpdateModuleOptionString", "Host.Config.Settings"),
+)
 
 
 def test_check_writes_nothing_and_a_second_run_changes_nothing(vcenter: Simulator, ansible: Ansible) -> None:
