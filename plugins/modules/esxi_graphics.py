@@ -18,7 +18,7 @@ description:
   - The API tells the active type of each GPU, but not the policy in use; the module notes the old policy in the host's
     custom attribute C(dml.vsphere.pending) until the host boots.
   - GPUs in passthrough are left alone and named in a warning.
-  - MIG is read and reported, never switched, because no vSphere API does it; RV(mig_procedure) tells how.
+  - MIG is read and reported, never switched, because no vSphere API does it; RV(mig_procedure) says how.
 options:
   type:
     description:
@@ -52,7 +52,7 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Share all GPUs as vGPU and fill one before the next
+- name: Share all GPUs of cluster gpu as vGPU and fill one GPU before the next
   dml.vsphere.esxi_graphics:
     cluster: gpu
     type: shared_direct
@@ -66,7 +66,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 needs:
-  description: What must happen until it is in force on all hosts.
+  description: The needs of the hosts until the change is in force on all of them.
   returned: success
   type: list
   elements: str
@@ -78,11 +78,11 @@ hosts:
   elements: dict
   contains:
     host: {description: The host., type: str}
-    changed: {description: Whether it was changed., type: bool}
-    needs: {description: What must happen until it is in force., type: list, elements: str}
-    reboots: {description: How often the host must boot until then., type: int}
-    why: {description: "Why, in words.", type: list, elements: str}
-    unmet: {description: What prevents the change right now., type: list, elements: str}
+    changed: {description: Whether the host was changed., type: bool}
+    needs: {description: The needs of the host until the change is in force., type: list, elements: str}
+    reboots: {description: The number of boots until then., type: int}
+    why: {description: The reasons for these needs., type: list, elements: str}
+    unmet: {description: The reasons why the change cannot be made now., type: list, elements: str}
     state:
       description: The settings, as configured and as active, and the GPUs.
       type: dict
@@ -106,7 +106,7 @@ hosts:
         types: {"0000:3b:00.0": shared_direct}
         active_types: {"0000:3b:00.0": shared}
 mig_procedure:
-  description: How MIG is switched on a host, by hand.
+  description: The steps by which a person switches MIG on a host.
   returned: always
   type: list
   elements: str

@@ -55,7 +55,7 @@ EXAMPLES = r"""
     version: 550.90.05-1OEM.800.1.0.20613240
   register: image
 
-- name: Show what is left to do
+- name: Show the steps that are left to people
   ansible.builtin.debug:
     var: image.steps
 """
@@ -74,12 +74,12 @@ state:
     components: {description: "The versions of the components beside it, by name.", type: dict}
   sample: {managed: true, base_image: 8.0.3-0.0.24022510, components: {NVD-AIE-800: 550.90.05-1OEM.800.1.0.20613240}}
 why:
-  description: Why the hosts do not run the component yet, in words.
+  description: The reasons why the hosts do not run the component yet.
   returned: success
   type: list
   elements: str
 steps:
-  description: What is left to people and vLCM.
+  description: The steps that are left to people and vLCM.
   returned: success
   type: list
   elements: str

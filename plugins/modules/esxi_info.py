@@ -13,7 +13,7 @@ version_added: 1.0.0
 description:
   - Reads versions, GPUs, RDMA cards and their traffic, network, VIBs, driver options, PVRDMA and who manages the hosts,
     of many hosts in one call, as plain data.
-  - Hosts are read in batches and beside each other. What a property can tell costs no call of its own;
+  - Hosts are read in batches and beside each other. A property costs no call of its own;
     the other calls of a host are one to reach esxcli, one for all kernel modules, two for the VIBs,
     and three for each RDMA device.
 options:
@@ -34,28 +34,28 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Read everything of a cluster's hosts
+- name: Read all groups of the hosts of cluster gpu
   dml.vsphere.esxi_info:
     cluster: gpu
   register: esxi
 
-- name: Hosts that owe a reboot, and why
+- name: Show the hosts that owe a reboot, and the reasons
   ansible.builtin.debug:
     msg: "{{ esxi | community.general.json_query('hosts[?reboot_owed].{host: host, why: reboot_why}') }}"
 
-- name: GPUs that do not run as they are configured
+- name: Show the GPUs that do not run as they are configured
   ansible.builtin.debug:
     msg: "{{ esxi | community.general.json_query(query) }}"
   vars:
     query: "hosts[].{host: host, gpus: gpus[?type != active_type].[address, type, active_type]}"
 
-- name: Bytes that went over RDMA, which tells it from a silent fall-back to TCP
+- name: Read the RDMA counters, which tell RDMA from a silent fall-back to TCP
   dml.vsphere.esxi_info:
     hosts: [esx01.lab, esx02.lab]
     gather: [rdma]
   register: rdma
 
-- name: Show them
+- name: Show the bytes that each RDMA device sent
   ansible.builtin.debug:
     msg: "{{ rdma | community.general.json_query('hosts[].rdma_devices[].[device, counters.bytes_sent]') }}"
 """
@@ -78,10 +78,10 @@ hosts:
     in_maintenance: {description: Whether it is in maintenance mode., type: bool}
     boot_time: {description: "When it last booted, in UTC.", type: str}
     reboot_owed: {description: "Whether it must boot until what was read is in use as configured.", type: bool}
-    reboot_why: {description: "Why, in words.", type: list, elements: str}
+    reboot_why: {description: The reasons why the host must boot., type: list, elements: str}
     version: {description: The version of ESXi., type: str}
     build: {description: The build of ESXi., type: str}
-    vendor: {description: Who made the host., type: str}
+    vendor: {description: The vendor of the host., type: str}
     model: {description: The host's model., type: str}
     cluster: {description: The cluster it is in., type: str}
     image_managed: {description: Whether a vLCM image manages the cluster; none where vCenter cannot tell., type: bool}
@@ -123,7 +123,7 @@ hosts:
           pfc: [3]
           counters: {bytes_sent: 0, bytes_received: 0}
           uplink_counters: {bytes_sent: 0, bytes_received: 0}
-    rdma_users: {description: Who else uses the RDMA cards., type: list, elements: dict}
+    rdma_users: {description: The other users of the RDMA cards., type: list, elements: dict}
     uplinks: {description: Its network cards., type: list, elements: dict}
     switches: {description: Its virtual switches with the uplinks it gives to them., type: list, elements: dict}
     vmkernel: {description: "Its vmkernel adapters with MTU, address and services.", type: list, elements: dict}
@@ -155,7 +155,7 @@ hosts:
       type: dict
       sample: {vmk: vmk1, firewall_open: true, firewall_allowed: []}
     failed: {description: Whether it could not be read., type: bool}
-    msg: {description: "Why, in one sentence.", type: str}
+    msg: {description: The reason in one sentence., type: str}
 """
 
 from typing import Any

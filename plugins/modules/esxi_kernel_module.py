@@ -42,21 +42,21 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Give the network driver eight virtual functions on each port
+- name: Set eight virtual functions on each port of the network driver
   dml.vsphere.esxi_kernel_module:
     cluster: gpu
     name: nmlx5_core
     options:
       max_vfs: [8, 8]
 
-- name: Which hosts still owe a reboot?
+- name: Show the hosts that still owe a reboot
   ansible.builtin.debug:
     msg: "{{ result.hosts | community.general.json_query(\"[?contains(needs, 'reboot')].host\") }}"
 """
 
 RETURN = r"""
 needs:
-  description: What must happen until the options are in force on all hosts.
+  description: The needs of the hosts until the options are in force on all of them.
   returned: success
   type: list
   elements: str
@@ -68,9 +68,9 @@ hosts:
   elements: dict
   contains:
     host: {description: The host., type: str}
-    changed: {description: Whether its options were changed., type: bool}
-    needs: {description: What must happen until they are in force., type: list, elements: str}
-    why: {description: "Why, in words.", type: list, elements: str}
+    changed: {description: Whether the host was changed., type: bool}
+    needs: {description: The needs of the host until the options are in force., type: list, elements: str}
+    why: {description: The reasons for these needs., type: list, elements: str}
     state:
       description: The options as configured and as active.
       type: dict

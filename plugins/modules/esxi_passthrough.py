@@ -45,20 +45,20 @@ EXAMPLES = r"""
     enabled: true
   register: passthrough
 
-- name: Take a network card back
+- name: Take a network card back from virtual machines
   dml.vsphere.esxi_passthrough:
     hosts: [esx01.example.com]
     devices: ["0000:5e:00.0"]
     enabled: false
 
-- name: Which hosts must boot for it?
+- name: Show the hosts that must boot for the passthrough
   ansible.builtin.debug:
     msg: "{{ passthrough | community.general.json_query('hosts[?reboots > `0`].host') }}"
 """
 
 RETURN = r"""
 needs:
-  description: What must happen until it is in force on all hosts.
+  description: The needs of the hosts until the change is in force on all of them.
   returned: success
   type: list
   elements: str
@@ -70,11 +70,11 @@ hosts:
   elements: dict
   contains:
     host: {description: The host., type: str}
-    changed: {description: Whether it was changed., type: bool}
-    needs: {description: What must happen until it is in force., type: list, elements: str}
-    reboots: {description: How often the host must boot until then., type: int}
-    why: {description: "Why, in words.", type: list, elements: str}
-    unmet: {description: What prevents the change right now., type: list, elements: str}
+    changed: {description: Whether the host was changed., type: bool}
+    needs: {description: The needs of the host until the change is in force., type: list, elements: str}
+    reboots: {description: The number of boots until then., type: int}
+    why: {description: The reasons for these needs., type: list, elements: str}
+    unmet: {description: The reasons why the change cannot be made now., type: list, elements: str}
     state:
       description: The chosen devices by PCI address.
       type: dict

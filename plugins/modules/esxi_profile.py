@@ -33,7 +33,7 @@ author:
 """
 
 EXAMPLES = r"""
-- name: What would change, and how often must each host boot?
+- name: Plan the profile of the hosts of cluster gpu
   dml.vsphere.esxi_profile:
     cluster: gpu
     profile:
@@ -57,7 +57,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 needs:
-  description: What must happen until all hosts are in force.
+  description: The needs of the hosts until the settings are in force on all of them.
   returned: success
   type: list
   elements: str
@@ -69,11 +69,11 @@ hosts:
   elements: dict
   contains:
     host: {description: The host., type: str}
-    changed: {description: Whether it was changed., type: bool}
-    needs: {description: What must happen until the profile is in force., type: list, elements: str}
-    reboots: {description: How often it must boot until then., type: int}
-    why: {description: "Why, in words.", type: list, elements: str}
-    unmet: {description: What prevents applying the rest right now., type: list, elements: str}
+    changed: {description: Whether the host was changed., type: bool}
+    needs: {description: The needs of the host until the profile is in force., type: list, elements: str}
+    reboots: {description: The number of boots until then., type: int}
+    why: {description: The reasons for these needs., type: list, elements: str}
+    unmet: {description: The reasons why the rest cannot be applied now., type: list, elements: str}
     state: {description: The state of every part., type: dict}
 """
 

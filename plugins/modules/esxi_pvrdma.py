@@ -17,7 +17,7 @@ description:
   - PVRDMA falls back to TCP in silence where its network is wrong, so that is checked before anything is written.
     Refused are an unknown adapter, an adapter on a standard switch, a distributed switch whose only uplink on the host
     is not an RDMA card (a second uplink or teaming counts as wrong), an adapter with a greater MTU than its switch,
-    and a version of ESXi without the option or the ruleset. What is only unwise is a warning.
+    and a version of ESXi without the option or the ruleset. Settings that are only unwise cause a warning.
   - Takes effect at once. A tag that is in use is not changed while virtual machines with a PVRDMA adapter run on
     the host.
 options:
@@ -55,11 +55,11 @@ EXAMPLES = r"""
     vmk: vmk1
   register: pvrdma
 
-- name: Which RDMA device does each host use for it?
+- name: Show the RDMA device that each host uses for PVRDMA
   ansible.builtin.debug:
     msg: "{{ pvrdma | community.general.json_query('hosts[].[host, state.uplink, state.rdma_device]') }}"
 
-- name: Take one host out of it again, and leave the firewall to somebody else
+- name: Remove the PVRDMA tag of one host, and leave its firewall open
   dml.vsphere.esxi_pvrdma:
     hosts: [esx05.lab]
     state: absent
@@ -74,10 +74,10 @@ hosts:
   elements: dict
   contains:
     host: {description: The host., type: str}
-    changed: {description: Whether it was changed., type: bool}
-    needs: {description: "Always empty, for this takes effect at once.", type: list, elements: str}
+    changed: {description: Whether the host was changed., type: bool}
+    needs: {description: Always empty, because the change takes effect at once., type: list, elements: str}
     unmet: {description: Virtual machines that must leave before the tag can change., type: list, elements: str}
-    warnings: {description: What works but is unwise., type: list, elements: str}
+    warnings: {description: The settings that work but are unwise., type: list, elements: str}
     state:
       description: The tag, the firewall, and for O(state=present) the checked way from the adapter to the wire.
       type: dict

@@ -17,7 +17,7 @@ description:
     C(trust_state), and C(dscp_force) or C(pcp_force) of C(nmlx5_rdma). For C(nmlx4_en) (ConnectX-3) they are C(pfctx)
     and C(pfcrx), with O(trust=pcp) only.
   - Drivers take their options only when the host boots, so the result says O(ignore:needs) V(reboot) until then.
-    Set the switch first. What it must be set to is returned as RV(switch).
+    Set the switch first; RV(switch) returns its settings.
   - Afterwards the cards' DCB status is read into RV(hosts[].state). It shows the host's side only.
 options:
   priority:
@@ -60,7 +60,7 @@ author:
 """
 
 EXAMPLES = r"""
-- name: No drop on priority 3, shown by DSCP 26
+- name: Make RoCE lossless on priority 3, which DSCP 26 shows
   dml.vsphere.esxi_roce:
     cluster: gpu
     priority: 3
@@ -68,31 +68,31 @@ EXAMPLES = r"""
     dscp: 26
   register: roce
 
-- name: What the switches must be set to
+- name: Show the settings that the switches need
   ansible.builtin.debug:
     msg: "{{ roce.switch.onyx.splitlines() }}"
 
-- name: Which cards do flow control now, as far as the host can tell?
+- name: Show the priorities on which each card does flow control
   ansible.builtin.debug:
     msg: "{{ roce | community.general.json_query('hosts[].[host, state.pfc]') }}"
 """
 
 RETURN = r"""
 needs:
-  description: What must happen until all hosts are in force.
+  description: The needs of the hosts until the settings are in force on all of them.
   returned: success
   type: list
   elements: str
   sample: [reboot]
 switch:
-  description: What the switches between the hosts must be set to. They are never touched.
+  description: The settings of the switches between the hosts. This module never touches a switch.
   returned: when O(state=present)
   type: dict
   contains:
     generic: {description: In words., type: str}
     onyx: {description: "For Mellanox Onyx, with PORTS for the ports of the hosts and between switches.", type: str}
 note:
-  description: How far RV(hosts[].state) can be trusted.
+  description: The limits of RV(hosts[].state).
   returned: always
   type: str
 hosts:
@@ -102,9 +102,9 @@ hosts:
   elements: dict
   contains:
     host: {description: The host., type: str}
-    changed: {description: Whether its options were changed., type: bool}
-    needs: {description: What must happen until they are in force., type: list, elements: str}
-    why: {description: "Why, in words.", type: list, elements: str}
+    changed: {description: Whether the host was changed., type: bool}
+    needs: {description: The needs of the host until the options are in force., type: list, elements: str}
+    why: {description: The reasons for these needs., type: list, elements: str}
     state:
       description: The options of each module as configured and as active, and what the cards say.
       type: dict
@@ -112,7 +112,7 @@ hosts:
         active: {description: The options in use since the last boot., type: dict}
         pfc: {description: "By card, the priorities on which it does flow control now.", type: dict}
         cards: {description: "The RDMA cards, with their drivers.", type: dict}
-        users: {description: Who else uses the RDMA cards., type: list, elements: dict}
+        users: {description: The other users of the RDMA cards., type: list, elements: dict}
       sample:
         nmlx5_core: {pfctx: "0x08", pfcrx: "0x08", trust_state: "2"}
         nmlx5_rdma: {dscp_force: "26"}

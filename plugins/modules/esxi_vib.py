@@ -61,7 +61,7 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Say what installing the vGPU manager would mean for each host
+- name: Plan the installation of the vGPU manager on each host
   dml.vsphere.esxi_vib:
     cluster: gpu
     name: NVD-AIE_ESXi_8.0.0_Driver
@@ -70,7 +70,7 @@ EXAMPLES = r"""
   check_mode: true
   register: vib
 
-- name: Which hosts still owe a boot?
+- name: Show the hosts that still owe a boot
   ansible.builtin.debug:
     msg: "{{ vib.hosts | community.general.json_query(\"[?contains(needs, 'reboot')].host\") }}"
 
@@ -83,7 +83,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 needs:
-  description: What must happen until it is in force on all hosts.
+  description: The needs of the hosts until the change is in force on all of them.
   returned: success
   type: list
   elements: str
@@ -95,11 +95,11 @@ hosts:
   elements: dict
   contains:
     host: {description: The host., type: str}
-    changed: {description: Whether it was changed., type: bool}
-    needs: {description: What must happen until it is in force., type: list, elements: str}
-    reboots: {description: How often the host must boot until then., type: int}
-    why: {description: "Why, in words.", type: list, elements: str}
-    unmet: {description: What prevents the change right now., type: list, elements: str}
+    changed: {description: Whether the host was changed., type: bool}
+    needs: {description: The needs of the host until the change is in force., type: list, elements: str}
+    reboots: {description: The number of boots until then., type: int}
+    why: {description: The reasons for these needs., type: list, elements: str}
+    unmet: {description: The reasons why the change cannot be made now., type: list, elements: str}
     state:
       description: The VIB on this host.
       type: dict

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: vcenter_role
-short_description: Make a role in vCenter with the privileges that the modules need, and no more
+short_description: Create a role in vCenter with exactly the privileges that the modules need
 version_added: 1.0.0
 description:
-  - Makes a role from the collection's own table of privileges, brings an existing one to it, or removes it. Tests
+  - Creates a role from the collection's own table of privileges, brings an existing role to it, or removes it. Tests
     compare the table with the calls that the modules really make, and C(docs/privileges.md) shows it.
   - Only roles whose name is C(dml.vsphere), or begins with it and a space, are touched.
   - Gives the role to users and groups. Other rules of permission stay as they are. vCenter keeps one role for each
@@ -31,12 +31,12 @@ options:
     type: list
     elements: str
   state:
-    description: Whether the role shall be there. With V(absent) whoever has it loses it.
+    description: Whether the role exists. With V(absent) every account that has the role loses it.
     type: str
     choices: [present, absent]
     default: present
   grants:
-    description: Who shall have the role, and where.
+    description: The accounts that get the role, and the objects on which they get it.
     type: list
     elements: dict
     default: []
@@ -63,7 +63,7 @@ extends_documentation_fragment:
 notes:
   - Some privileges work only on the root of vCenter, such as C(Global.Settings) and C(Global.ManageCustomFields).
     C(docs/privileges.md) names the object of each.
-  - That an account with this role can do all that it must has not been shown on a real vCenter. The simulator by which
+  - No run on a real vCenter has shown yet that this role suffices. The simulator by which
     this collection is tested enforces no privileges.
 seealso:
   - module: dml.vsphere.shared_settings
@@ -72,12 +72,12 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Make the role, and give it to an account on all of vCenter
+- name: Create the role, and grant it to an account on all of vCenter
   dml.vsphere.vcenter_role:
     grants:
       - principal: ml@vsphere.local
 
-- name: Make a role that is enough to look at everything and to build workers
+- name: Create a role that suffices to read hosts and clusters and to build workers
   dml.vsphere.vcenter_role:
     name: dml.vsphere workers
     modules: [esxi_info, cluster_info, rdma_fabric_info, worker_vm]
@@ -97,9 +97,9 @@ state:
       description: Its privileges beyond those that every role has; V(null) where there is no role.
       type: list
       elements: str
-    grants: {description: "Who has it where, with C(group) and C(propagate).", type: dict}
+    grants: {description: "The accounts that have the role, by object, with C(group) and C(propagate).", type: dict}
 privileges:
-  description: What the modules need.
+  description: The privileges that the modules need.
   returned: success
   type: list
   elements: dict

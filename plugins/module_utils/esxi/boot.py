@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""What a host still runs although something else is configured: a note on the host that ends with its boot."""
+"""The settings that a host still runs although others are configured: a note on the host that ends with its boot."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 from ..vsphere import custom_fields
 from ..vsphere.fleet import Host
 
-# The API tells which options of a kernel module are configured, never which are in use.
+# The API reports which options of a kernel module are configured, never which are in use.
 ATTRIBUTE = "dml.vsphere.pending"
 PATHS = ("availableField", "customValue", "runtime.bootTime", "summary.rebootRequired")
 
 
 def pending(host: Host) -> dict[str, Any]:
-    """By subject: what it ran with when it was changed, for changes since the last boot."""
+    """The settings in use by subject, for the subjects that were changed since the last boot."""
     written = custom_fields.value_of(ATTRIBUTE, host["availableField"], host["customValue"])
     try:
         note = json.loads(host[ATTRIBUTE] or written or "{}")
@@ -26,7 +26,7 @@ def pending(host: Host) -> dict[str, Any]:
 
 
 def remember(host: Host, subject: str, was: Any) -> None:
-    """Note what a subject runs with, before it is changed; the first note since a boot holds."""
+    """Note the settings in use of a subject before a change; the first note since a boot holds."""
     known = pending(host)
     if subject in known:
         return

@@ -42,7 +42,7 @@ XORG_SECONDS = 60
 
 @dataclass(frozen=True)
 class Desired:
-    """What the user gave; None leaves as it is."""
+    """The options of the user; None leaves a setting as it is."""
 
     type: str | None = None
     policy: str | None = None
@@ -110,7 +110,7 @@ class Graphics:
 
 
 def plan_graphics(current: Mapping[str, Any], desired: Desired, *, passthrough_ends: bool = False) -> Plan:
-    """Share the GPUs as wished; those in passthrough are left alone, or wait for a later boot where it ends."""
+    """The plan that shares the GPUs as desired; those in passthrough stay, or wait for a later boot."""
     _refuse_impossible(current, desired)
     held = [gpu for gpu, facts_ in current["gpus"].items() if facts_["passthrough"] != "off"]
     managed = [gpu for gpu in current["types"] if passthrough_ends or gpu not in held]
@@ -135,7 +135,9 @@ def _refuse_impossible(current: Mapping[str, Any], desired: Desired) -> None:
     if not current["gpus"]:
         raise Refused(target, tried, "the host has no NVIDIA GPU", "leave this host out")
     if current["default_type"] is None:
-        raise Refused(target, tried, "the host does not tell its graphics configuration", "ESXi 6.5 or later is needed")
+        raise Refused(
+            target, tried, "the host does not report its graphics configuration", "ESXi 6.5 or later is needed"
+        )
     if not desired.vgpu_mode:
         return
     if numbers(current["version"]) < MODES_SINCE:
@@ -156,7 +158,7 @@ def _refuse_impossible(current: Mapping[str, Any], desired: Desired) -> None:
 
 
 def _configured(current: Mapping[str, Any], desired: Desired, managed: Sequence[str]) -> dict[str, Any]:
-    """The state with the wished configuration; what was not given stays."""
+    """The state with the desired configuration; settings that were not given stay."""
     after = dict(current)
     if desired.type:
         after["default_type"] = desired.type
@@ -169,7 +171,7 @@ def _configured(current: Mapping[str, Any], desired: Desired, managed: Sequence[
 
 
 def _waits(current: Mapping[str, Any], desired: Desired, gpu: str) -> bool:
-    """Whether a GPU does not run as wished yet."""
+    """Whether a GPU does not run as desired yet."""
     active = current["active_types"].get(gpu)
     # Without a driver there is nothing between basic and shared: a host that gave its vGPU manager back is there.
     type_differs = (

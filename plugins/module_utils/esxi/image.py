@@ -30,7 +30,7 @@ _CLUSTERS = "/api/esx/settings/clusters"
 
 @dataclass(frozen=True)
 class Desired:
-    """What the user gave."""
+    """The options of the user."""
 
     component: str
     version: str = ""
@@ -98,7 +98,7 @@ _IMPORT = "import the bundle in Lifecycle Manager (Actions > Import Updates) if 
 
 
 def steps(cluster: str) -> list[str]:
-    """What is left to people and vLCM once an image was changed."""
+    """The steps that are left to people and vLCM once an image was changed."""
     return [
         f"In vCenter open cluster {cluster} > Updates > Image and check the compliance of its hosts.",
         "Run the pre-check: vLCM must be able to empty each host; virtual machines with passthrough cannot move.",

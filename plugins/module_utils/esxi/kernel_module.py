@@ -77,7 +77,7 @@ class KernelModule:
 
 
 def _carried_over(now: Mapping[str, str], before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str]:
-    """What is configured now, with the changes that a plan makes."""
+    """The options as configured now, with the changes of a plan."""
     kept = {key: value for key, value in now.items() if key in after or key not in before}
     return {**kept, **{key: value for key, value in after.items() if before.get(key) != value}}
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""What else manages a host and would undo changes made by hand: cluster image, configuration profile, host profile."""
+"""The features that manage a host and undo changes by hand: cluster image, configuration profile, host profile."""
 
 from __future__ import annotations
 

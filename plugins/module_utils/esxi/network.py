@@ -21,7 +21,7 @@ _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def read(host: Host) -> dict[str, Any]:
-    """Everything this file knows of one host."""
+    """The network of one host: uplinks, RDMA devices, switches and vmkernel adapters."""
     devices = rdma_devices(host)
     return {
         "uplinks": uplinks(host, devices),
@@ -140,7 +140,7 @@ def _rdma_row(row: Mapping[str, Any]) -> dict[str, Any]:
         "state": str(row.get("State", "unknown")).lower(),
         "mtu": int(mtu) if mtu.isdigit() else 0,
         "speed_mbps": megabits,
-        "roce": None,  # the row does not tell
+        "roce": None,  # the row does not say
     }
 
 
@@ -172,6 +172,6 @@ def uplink_counters(host: Host, uplink: str) -> dict[str, int]:
 
 
 def _counters(rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """What is a number in an answer: PacketsReceived is packets_received."""
+    """The numbers in an answer; PacketsReceived becomes packets_received."""
     row = rows[0] if rows else {}
     return {_WORDS.sub("_", key).lower(): int(value) for key, value in sorted(row.items()) if str(value).isdigit()}

@@ -17,7 +17,7 @@ from .reading import Group
 
 @dataclass(frozen=True)
 class Around:
-    """What the parts of a host's profile use beside their own words.
+    """The context that the parts of a host's profile use beside their own options.
 
     ``to_come`` are vmkernel adapters that are built before the profile is applied; ``images`` returns the clusters that
     vLCM manages by an image, and is called by the parts that need them alone.

@@ -48,7 +48,7 @@ class Desired:
 
 
 def desired(params: Mapping[str, Any]) -> Desired:
-    """What the options of the module mean."""
+    """The desired state that the options of the module mean."""
     return Desired(params["vmk"] if params["state"] == "present" else None, params["close_firewall"])
 
 
@@ -85,7 +85,7 @@ class Pvrdma:
         self.host.settle(SETTLED, lambda values: _shown(values) == (wanted["vmk"], wanted["firewall_open"]))
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
-        """What this subject's wish changes."""
+        """The plan that brings the host to the desired state."""
         return plan_pvrdma(current, self.wanted)
 
     def _tag(self, vmk: str) -> None:
@@ -116,7 +116,7 @@ def running_machines(host: Host) -> list[str]:
 
 
 def plan_pvrdma(current: Mapping[str, Any], wanted: Desired) -> Plan:
-    """Tag the adapter and open the firewall, or undo both; impossible wishes are refused with all their reasons."""
+    """Tag the adapter and open the firewall, or undo both; what is impossible is refused with all reasons."""
     before: dict[str, Any] = {"vmk": current["vmk"], "firewall_open": current["firewall_open"]}
     if wanted.vmk is None:
         untagged = "" if before["vmk"] else before["vmk"]
@@ -154,7 +154,7 @@ def _path(net: Mapping[str, Any], vmk: str) -> dict[str, Any]:
 
 
 def _missing(current: Mapping[str, Any]) -> Iterator[str]:
-    """What a host lacks, whatever adapter is named."""
+    """The reasons why no adapter of this host can carry PVRDMA."""
     version = f"ESXi {current['version']}"
     if current["vmk"] is None:
         yield f"{version} of this host has no option {OPTION}"
@@ -165,7 +165,7 @@ def _missing(current: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _misplaced(net: Mapping[str, Any], vmk: str) -> Iterator[str]:
-    """Why an adapter cannot carry PVRDMA."""
+    """The reasons why this adapter cannot carry PVRDMA."""
     adapter = net["vmkernel"].get(vmk)
     if adapter is None:
         yield f"there is no vmkernel adapter {vmk}; there is {', '.join(sorted(net['vmkernel'])) or 'none'}"
@@ -199,7 +199,7 @@ def _bad_uplinks(net: Mapping[str, Any], name: str, switch: Mapping[str, Any]) -
 
 
 def _unwise(net: Mapping[str, Any], vmk: str) -> Iterator[str]:
-    """What works, but worse than it could."""
+    """Warnings of settings that work, but worse than they could."""
     path, adapter = _path(net, vmk), net["vmkernel"][vmk]
     device = net["rdma"][path["rdma_device"]]
     if path["switch_mtu"] < FULL_MTU:

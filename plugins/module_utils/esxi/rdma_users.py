@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Who else on a host uses its RDMA cards: vSAN, NVMe over RDMA, iSER; by what the API tells."""
+"""The other users of a host's RDMA cards, as far as the API reports them: vSAN, NVMe over RDMA, iSER."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ..vsphere.fleet import Host
 from ..vsphere.sdk import vim
 
 PATHS = ("config.storageDevice.hostBusAdapter",)
-# The API does not tell whether vSAN uses RDMA, so vSAN over an RDMA card counts.
+# The API does not report whether vSAN uses RDMA, so vSAN over an RDMA card counts.
 SERVICES = {"vsan": "vSAN", "vsanExternal": "vSAN", "nvmeRdma": "NVMe over RDMA"}
 
 
 def users(host: Host, net: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Each user by kind and name, with the card it uses; None where the API does not tell which."""
+    """Each user by kind and name, with the card it uses; None where the API does not report it."""
     return [*_adapters(host, net), *_services(net)]
 
 

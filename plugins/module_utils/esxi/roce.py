@@ -46,18 +46,18 @@ class Desired:
 
 
 def desired(params: Mapping[str, Any]) -> Desired:
-    """What the options of the module mean; what contradicts itself is refused."""
+    """The desired state that the options mean; options that contradict each other are refused."""
     if params["state"] == "absent":
         return Desired(None, params["acknowledge_shared_nic"])
     try:
         checked = logic.lossless(params["priority"], params["trust"], params["dscp"])
     except ValueError as error:
-        raise Refused("RoCE", "take the wish", str(error), "correct priority, trust or dscp") from error
+        raise Refused("RoCE", "combine its options", str(error), "correct priority, trust or dscp") from error
     return Desired(checked, params["acknowledge_shared_nic"])
 
 
 def advice(wanted: Desired) -> dict[str, Any]:
-    """What the module says beside the hosts' states: how far they go, and what the switch must do."""
+    """The result beside the states of the hosts: their limits, and the settings of the switch."""
     settings = {"switch": logic.switch_settings(wanted.lossless)} if wanted.lossless else {}
     return {"note": HOST_SIDE_ONLY, **settings}
 
@@ -89,7 +89,7 @@ class Roce:
         }
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
-        """What this subject's wish changes."""
+        """The plan that brings the host to the desired state."""
         return plan_roce(current, self.wanted)
 
     def apply(self, plan: Plan) -> None:
@@ -122,14 +122,14 @@ def _port_groups(host: Host, net: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def plan_roce(current: Mapping[str, Any], wanted: Desired) -> Plan:
-    """The wish in the options of every driver that is there; foreign options stay."""
+    """The plan that sets the options of every driver that is there; foreign options stay."""
     if wanted.lossless is not None:
         _refuse_impossible(current, wanted.lossless)
     try:
         after = _merged(current, wanted.lossless)
         waiting = _waiting(current, wanted.lossless)
     except ValueError as error:
-        raise Refused("RoCE", "plan it", str(error), "correct trust") from error
+        raise Refused("RoCE", "plan the options of its driver", str(error), "correct trust") from error
     facts = {key: current[key] for key in ("cards", "active", "pfc", "users")}
     plan = Plan(
         before={**current["configured"], **facts},
@@ -152,7 +152,7 @@ def _merged(current: Mapping[str, Any], lossless: Lossless | None) -> dict[str, 
 
 
 def _waiting(current: Mapping[str, Any], lossless: Lossless | None) -> list[tuple[str, str]]:
-    """The options that are not in use as wished, each with its module."""
+    """The options that are not in use as desired, each with its module."""
     return [
         (module, key)
         for driver in current["drivers"]

@@ -35,7 +35,7 @@ VGPU_MANAGER = re.compile(r"(NVIDIA-VMware|NVD-(AIE|VGPU|VMware))", re.IGNORECAS
 
 @dataclass(frozen=True)
 class Desired:
-    """What the user gave."""
+    """The options of the user."""
 
     name: str
     version: str = ""
@@ -45,7 +45,7 @@ class Desired:
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Desired:
-        """The wish that validated options mean; a relative path or an unknown kind of file is refused here."""
+        """The desired VIB that validated options mean; a relative path or an unknown kind of file is refused here."""
         if options["state"] == "present":
             option_of(options["source"])
         return cls(
@@ -94,7 +94,7 @@ class Vib:
         return self.host.esxcli.rows(command, tried=tried, patience=patience, **what, **options)
 
     def _rehearsed(self) -> dict[str, Any]:
-        """What the change would do, as the host itself says; it changes nothing, so it may pretend maintenance."""
+        """The effect of the change, as a dry run of the host shows it; that needs no maintenance mode."""
         verb = "install" if self.desired.state == "present" else "remove"
         tried = f"rehearse to {verb} its {self.name}"
         try:
@@ -118,7 +118,7 @@ class Vib:
 
 
 def plan_vib(current: Mapping[str, Any], desired: Desired, *, passthrough_ends: bool = False) -> Plan:
-    """Bring the wished version into the next boot, or the VIB out of it.
+    """The plan that brings the desired version into the next boot, or the VIB out of it.
 
     While a GPU is in passthrough NVIDIA's VIBs are refused; where its passthrough ends in the same profile, they are
     for a later boot.
@@ -190,7 +190,7 @@ def _late(current: Mapping[str, Any], desired: Desired) -> str:
 
 
 def _boots(current: Mapping[str, Any], desired: Desired, changed: bool) -> tuple[str, ...]:
-    """Why the host must boot until the wish is in force."""
+    """The reasons why the host must boot until the desired state is in force."""
     name = f"{desired.name} {desired.version}" if desired.state == "present" else f"{desired.name}'s removal"
     if changed:
         return (
@@ -220,14 +220,14 @@ def _warnings(current: Mapping[str, Any], desired: Desired) -> tuple[str, ...]:
 
 
 def _granted(version: str | None, desired: Desired) -> bool:
-    """Whether a version is what the wish asks for; 550.90.05 means 550.90.05-1OEM.800.1.0.20613240 too."""
+    """Whether a version is the desired one; 550.90.05 means 550.90.05-1OEM.800.1.0.20613240 too."""
     if desired.state == "absent":
         return version is None
     return version is not None and (version == desired.version or version.startswith(f"{desired.version}-"))
 
 
 def _is_vib(identity: str, desired: Desired) -> bool:
-    """Whether VENDOR_bootbank_NAME_VERSION is the wished one."""
+    """Whether VENDOR_bootbank_NAME_VERSION is the desired VIB."""
     _vendor, _middle, rest = identity.partition("_bootbank_")
     return rest.startswith(f"{desired.name}_") and _granted(rest.removeprefix(f"{desired.name}_"), desired)
 

@@ -19,7 +19,7 @@ class OptionError(ValueError):
 
 
 def parse(text: str) -> dict[str, str]:
-    """Split an option string into its keys and values, in their order."""
+    """The keys and values of an option string, in their order."""
     options: dict[str, str] = {}
     for word in text.split():
         key, equals, value = word.partition("=")
@@ -32,12 +32,12 @@ def parse(text: str) -> dict[str, str]:
 
 
 def render(options: Mapping[str, object]) -> str:
-    """Write options as one string that ``parse`` reads back; True and False become 1 and 0, a list becomes 8,8."""
+    """The options as one string that ``parse`` reads back; True and False become 1 and 0, a list becomes 8,8."""
     return " ".join(f"{key}={value}" for key, value in _spelled(options).items())
 
 
 def merge(current: str, wanted: Mapping[str, object], exact: bool = False) -> str:
-    """Set the wanted options in the current string, keeping equal spellings; ``exact`` drops all others."""
+    """The current string with the wanted options, equal spellings kept; ``exact`` drops all others."""
     kept = parse(current)
     spelled = _spelled(wanted)
     if exact:
@@ -51,7 +51,7 @@ def merge(current: str, wanted: Mapping[str, object], exact: bool = False) -> st
 def differing(
     current: str, wanted: Mapping[str, object], exact: bool = False
 ) -> dict[str, tuple[str | None, str | None]]:
-    """Tell which options ``merge`` would change: key -> (before, after), None where absent."""
+    """The options that ``merge`` would change: key -> (before, after), None where absent."""
     before = parse(current)
     after = parse(merge(current, wanted, exact))
     keys = [*before, *(key for key in after if key not in before)]
@@ -59,12 +59,12 @@ def differing(
 
 
 def same_value(one: str, other: str) -> bool:
-    """Compare two option values, numbers as numbers, comma lists item by item."""
+    """Whether two option values are equal: numbers as numbers, comma lists item by item."""
     return [_comparable(item) for item in one.split(",")] == [_comparable(item) for item in other.split(",")]
 
 
 def pfc_mask(priorities: Iterable[int]) -> str:
-    """Write a set of 802.1p priorities as the bit mask that pfctx and pfcrx take: [3] is 0x08."""
+    """The bit mask of 802.1p priorities that pfctx and pfcrx take: [3] is 0x08."""
     mask = 0
     for priority in priorities:
         if isinstance(priority, bool) or not isinstance(priority, int) or not 0 <= priority <= 7:

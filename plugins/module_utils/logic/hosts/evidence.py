@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The evidence of a cluster before a change: what a rollback and a reader need, without passwords."""
+"""The evidence of a cluster before a change, for a rollback and for a reader, without passwords."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SECRET_KEY = re.compile(r"pass(word|wd|phrase)|secret|token|community|private_?
 def document(
     hosts: Mapping[str, Any], cluster: Mapping[str, Any], wanted: Mapping[str, Any], when: str
 ) -> dict[str, Any]:
-    """The evidence as plain data: results of esxi_info and cluster_info, and what the change wanted.
+    """The evidence as plain data: results of esxi_info and cluster_info, and the profiles of the change.
 
     ``wanted`` holds ``profile``, for all hosts, and ``host_profiles``, for hosts with one of their own.
     """

@@ -33,7 +33,7 @@ class Lossless:
 
 
 def lossless(priority: int, trust: str, dscp: int | None = None) -> Lossless:
-    """The checked wish; without a DSCP the one of low drop precedence in the priority's class (26 for 3)."""
+    """The checked settings; without a DSCP the one of low drop precedence in the priority's class (26 for 3)."""
     pfc_mask([priority])
     if trust not in _TRUST:
         raise OptionError(f"The trust {trust!r} is neither {DSCP} nor {PCP}.")
@@ -51,7 +51,7 @@ def lossless(priority: int, trust: str, dscp: int | None = None) -> Lossless:
 
 
 def wanted(driver: str, desired: Lossless | None) -> dict[str, dict[str, str]]:
-    """By kernel module: the options that the wish means; none of ours without a wish."""
+    """By kernel module: the options that the settings mean; none of ours without settings."""
     modules = OURS[driver]
     if desired is None:
         return {module: {} for module in modules}
@@ -66,7 +66,7 @@ def wanted(driver: str, desired: Lossless | None) -> dict[str, dict[str, str]]:
 
 
 def merged(driver: str, current: Mapping[str, dict[str, str]], desired: Lossless | None) -> dict[str, dict[str, str]]:
-    """By kernel module: the options with the wish in them; foreign ones keep value and place, stale ones of ours go."""
+    """By kernel module: the options with the desired ones merged; foreign ones keep value and place, stale ones go."""
     result = {}
     for module, options in wanted(driver, desired).items():
         kept = {key: value for key, value in current[module].items() if not _stale(driver, module, key, value, options)}
@@ -75,13 +75,13 @@ def merged(driver: str, current: Mapping[str, dict[str, str]], desired: Lossless
 
 
 def differing(driver: str, active: Mapping[str, dict[str, str]], desired: Lossless | None) -> dict[str, list[str]]:
-    """By kernel module: the options that are not in use as wished."""
+    """By kernel module: the options that are not in use as desired."""
     result = merged(driver, active, desired)
     return {module: _unequal(active[module], result[module]) for module in result}
 
 
 def dropped_priorities(driver: str, current: Mapping[str, dict[str, str]], desired: Lossless | None) -> list[int]:
-    """Priorities with flow control configured now that the wish switches off."""
+    """Priorities with flow control configured now that the desired settings switch off."""
     kept = {desired.priority} if desired else set()
     masks = [current[module].get(key, "0") for module in OURS[driver] for key in ("pfctx", "pfcrx")]
     return sorted({priority for mask in masks for priority in priorities_of(mask)} - kept)
@@ -107,7 +107,7 @@ def pfc_of(status: Mapping[str, Any]) -> list[int]:
 
 
 def switch_settings(desired: Lossless) -> dict[str, str]:
-    """What the switches between the hosts must be set to, in words and for Onyx."""
+    """The settings of the switches between the hosts, in words and for Onyx."""
     return {"generic": _in_words(desired), "onyx": _for_onyx(desired)}
 
 
@@ -144,7 +144,7 @@ def _for_onyx(desired: Lossless) -> str:
 
 
 def _stale(driver: str, module: str, key: str, value: str, options: dict[str, str]) -> bool:
-    """An option of ours that the wish no longer has; one that is off already may stay."""
+    """Whether an option of ours is no longer desired; one that is off already may stay."""
     return key in OURS[driver][module] and key not in options and not (options and same_value(value, _OFF))
 
 

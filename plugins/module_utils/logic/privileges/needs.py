@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Which privileges the modules need, by the calls that they make."""
+"""The privileges that the modules need, by the calls that they make."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The table of privileges: calls with what they need and where, and modules with the calls that they make.
+"""The table of privileges: the needs of each call, and the calls of each module.
 
 A call is named as the log of the simulator names it: the kind of entity that it is about, a dot, the method; an esxcli
 command in full; a request of the REST API with ``{id}`` for what varies. It is Python and no YAML because a module

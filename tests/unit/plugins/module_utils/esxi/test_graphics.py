@@ -70,7 +70,7 @@ def test_only_what_was_given_changes(gpu: Gpu, desired: Desired, keys: set[str],
 def test_the_impossible_is_refused() -> None:
     with pytest.raises(Refused, match="no NVIDIA GPU"):
         plan_graphics({**state(), "gpus": {}}, DIRECT)
-    with pytest.raises(Refused, match="does not tell its graphics configuration"):
+    with pytest.raises(Refused, match="does not report its graphics configuration"):
         plan_graphics(state(default_type=None), DIRECT)
     with pytest.raises(Refused, match=r"ESXi 8\.0\.2 has none"):
         plan_graphics(state(version="8.0.2"), Desired(vgpu_mode="mixed_size"))

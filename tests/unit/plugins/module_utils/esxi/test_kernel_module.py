@@ -59,7 +59,7 @@ def test_plan(configured: Any, active: Any, exact: bool, after: Any, reboot: boo
     assert bool(plan.why) is reboot
 
 
-def test_a_wish_that_no_option_string_can_hold_is_refused() -> None:
+def test_an_option_that_no_option_string_can_hold_is_refused() -> None:
     with pytest.raises(Refused, match="two words"):
         plan_options({"options": {}, "active": {}}, {"pfctx": "two words"})
 

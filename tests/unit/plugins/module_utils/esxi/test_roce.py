@@ -202,7 +202,7 @@ def test_trusting_pcp_needs_a_tag_to_carry_it() -> None:
         ({"priority": 9, "trust": "dscp", "dscp": None}, "The PFC priority 9"),
     ],
 )
-def test_a_wish_that_contradicts_itself_is_refused(params: dict[str, Any], said: str) -> None:
+def test_options_that_contradict_each_other_are_refused(params: dict[str, Any], said: str) -> None:
     with pytest.raises(Refused, match=said):
         roce.desired({**params, "state": "present", "acknowledge_shared_nic": False})
 

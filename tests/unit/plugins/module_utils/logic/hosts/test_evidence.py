@@ -12,7 +12,7 @@ HOSTS = {"changed": False, "hosts": [{"host": "esx1", "vibs": {"running": []}}]}
 CLUSTER = {"changed": False, "cluster": {"name": "gpu"}, "stops": [], "invocation": {"module_args": {"username": "me"}}}
 
 
-def test_it_holds_hosts_cluster_and_wish_and_nothing_about_the_call() -> None:
+def test_it_holds_hosts_cluster_and_profiles_and_nothing_about_the_call() -> None:
     wanted = {"profile": {"pvrdma": {"vmk": "vmk1"}}, "host_profiles": {}}
     kept = document(HOSTS, CLUSTER, wanted, "2026-01-02T03:04:05Z")
     assert kept == {
