@@ -101,7 +101,10 @@ def _option(place: str, options: Mapping[str, Any], name: str) -> dict[str, Any]
 
 
 def _listed(text: Any) -> list[str]:
-    return [text] if isinstance(text, str) else list(text)
+    texts = [text] if isinstance(text, str) else list(text)
+    if strange := [one for one in texts if not isinstance(one, str)]:
+        raise ValueError(f"a description is no text, quote it: {strange}")
+    return texts
 
 
 def _gather() -> dict[str, Any]:

@@ -74,8 +74,8 @@ options:
       advanced_options:
         description:
         - Set advanced options of ESXi hosts. See M(dml.vsphere.esxi_advanced_option).
-        - The keys of the options and their values, such as V({Mem.ShareForceSalting: 0}).
-            A value may be written as text.
+        - The values of the options by their keys, such as C(Mem.ShareForceSalting). A value
+          may be written as text.
         - V(Net.PVRDMAVmknic) is refused; M(dml.vsphere.esxi_pvrdma) sets it.
         type: dict
       graphics:
