@@ -226,6 +226,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "vmotion": ("Task.CancelTask", "VirtualMachine.RelocateVM_Task"),
     "vmotion_info": (),
     "vmotion_plan": (),
+    "vmotion_test": (),
     "worker_rules": ("ClusterComputeResource.ReconfigureComputeResource_Task", "CustomFieldsManager.SetField"),
     "worker_vm": (
         *NOTE,
