@@ -13,7 +13,7 @@ import pytest
 from tests.harms import TABLE, Harm
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "roles").glob("*/README.md")])
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "roles").glob("*/README.md")])
 README = (ROOT / "README.md").read_text()
 HARM_DOCUMENT = (ROOT / "docs" / "harms.md").read_text()
 
