@@ -20,7 +20,7 @@ options:
     type: str
     required: true
   workers:
-    description: Names of the workers. By default all of the cluster that carry our mark.
+    description: Names of the workers. By default all workers of the cluster.
     type: list
     elements: str
   since:

@@ -20,7 +20,7 @@ options:
     type: str
     required: true
   workers:
-    description: Names of the workers that shall move. By default all of the cluster that carry our mark and run.
+    description: Names of the workers to move. By default all running workers of the cluster.
     type: list
     elements: str
   return_home:

@@ -210,7 +210,7 @@ def test_wrong_wishes_and_faults_are_said_in_a_sentence(
     place: Simulator, ansible_for: Callable[[Simulator], Ansible]
 ) -> None:
     ansible_ = ansible_for(place)
-    assert "0 hours are no period" in ansible_.module("gpu_usage_info", **{**BY_TENANT, "hours": 0}).msg
+    assert "a period of 0 hours is too short" in ansible_.module("gpu_usage_info", **{**BY_TENANT, "hours": 0}).msg
     assert "attribute" in ansible_.module("gpu_usage_info", cluster="gpu", group_by="attribute").msg
     assert "nosuch" in ansible_.module("gpu_usage_info", cluster="nosuch").msg
     place.fault("QueryPerf", fault="NoPermission")

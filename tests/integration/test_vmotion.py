@@ -92,7 +92,7 @@ def test_what_stops_a_move_is_said_before_the_first_write(place: Simulator, ansi
     refused(place, ansible, "(stun)", "over 5 s", "the server's estimate", stun_budget=5)
     refused(place, ansible, "esx09.lab", "cluster gpu has esx01.lab", target="esx09.lab")
     refused(place, ansible, "worker09", "no virtual machine has that name", worker="worker09")
-    refused(place, ansible, "debian-12", "it does not carry our mark", worker="debian-12")
+    refused(place, ansible, "debian-12", "it carries no mark of this collection", worker="debian-12")
     place.set_host(FREE, maintenance=True)
     refused(place, ansible, "(target)", FREE)
     place.set_host(FREE, maintenance=False, alarm="red")

@@ -140,7 +140,7 @@ def test_a_rule_of_others_that_contradicts_is_refused(place: Simulator, ansible:
     refused = ansible.module("worker_rules", **DESIRED)
     assert refused.msg == (
         "gpu: could not keep worker01, worker03 apart: the rule 'pair' of somebody else keeps them on one host; "
-        "change or remove that rule, or wish for something else"
+        "change or remove that rule, or change the options of this call"
     )
     assert place.writes() == []
     assert ansible.module("worker_rules", **{**DESIRED, "one_per_host": False}).changed

@@ -190,7 +190,7 @@ def test_a_change_by_somebody_else_in_between_is_not_overwritten(place: Simulato
     place.fault("ReconfigVM_Task", "task_fails", fault="ConcurrentAccess", name="worker01")
     failed = ansible.module("worker_vm", **desired(1, defaults={**DEFAULTS, "annotation": "mine"}))
     assert failed.rc == 1
-    assert "somebody else changed it meanwhile" in failed.msg
+    assert "another client changed the VM meanwhile" in failed.msg
 
 
 def test_a_run_that_was_killed_after_the_clone_is_gone_on_with(place: Simulator, ansible: Ansible) -> None:
@@ -219,4 +219,4 @@ def test_a_guest_that_tells_no_address_is_named(place: Simulator, ansible: Ansib
     assert "worker01: could not wait for the address of its guest" in outcome.msg
     again = ansible.module("worker_vm", **desired(defaults=silent, workers=workers, address_timeout=1))
     assert (again.rc, again.changed) == (0, False)
-    assert again.result["workers"][0]["warnings"] == ["it is on, but its guest tells no address"]
+    assert again.result["workers"][0]["warnings"] == ["it is on, but its guest reports no address"]

@@ -232,7 +232,7 @@ def test_a_linked_clone_needs_a_snapshot_and_efi_a_template_that_has_it(
         (
             [],
             {"guest": {"rdma_address": "10.0.0.1/24"}, "management_nic": {"portgroup": "VM Network"}},
-            "it has no RDMA card",
+            "rdma_nic is not given",
         ),
         ([], {"memory_mb": 2_000_000}, "of memory left, where 2000000 MB are to be reserved"),
     ],

@@ -69,7 +69,7 @@ def test_what_we_built_is_deleted_and_what_we_took_over_only_let_go(place: Simul
     place.clear()
     again = ansible.module("worker_vm", **ABSENT, power_cycle=True, workers=NAMES)
     assert (again.rc, again.changed, place.writes()) == (0, False, []), again.out
-    assert again.result["workers"][1]["warnings"] == ["it was left alone: it does not carry our mark"]
+    assert again.result["workers"][1]["warnings"] == ["it was left alone: it carries no mark of this collection"]
 
 
 def test_a_clone_of_a_worker_is_not_ours(place: Simulator, ansible: Ansible) -> None:

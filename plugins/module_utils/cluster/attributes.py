@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Subject: the custom attributes that this collection defines in vCenter, once nothing carries them any more."""
+"""Subject: the removal of custom attributes that this collection defined in vCenter and that no object carries."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Carriers = Mapping[str, Iterable[str]]
 
 
 class Attributes:
-    """All custom attributes of ours; notes about boots that are over count on the hosts of one cluster as nothing."""
+    """The custom attributes of this collection; outdated boot notes on the hosts of one cluster do not count."""
 
     name = "custom attributes"
 
@@ -30,7 +30,7 @@ class Attributes:
         self.over: list[fleet.Host] = []
 
     def read(self) -> dict[str, Any]:
-        """By attribute the objects that carry it, those on which it is over apart."""
+        """The objects that carry each attribute, and the hosts whose boot note is outdated."""
         fields = [one for one in custom_fields.definitions(self.session) if one.name.startswith(PREFIX)]
         self.keys = {one.name: one.key for one in fields}
         hosts = fleet.find(self.session, {"cluster": self.cluster}, boot.PATHS)
@@ -46,11 +46,11 @@ class Attributes:
         return {"carriers": carriers, "over": [f"{host.name} ({host.ref._moId})" for host in self.over]}
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
-        """Take away what nothing carries."""
+        """The removal of every attribute that no object carries."""
         return plan_attributes(current["carriers"], current["over"])
 
     def apply(self, plan: Plan) -> None:
-        """Clear the notes that are over, then remove the definitions, and with them all that is empty."""
+        """Clear outdated boot notes, then remove the definitions, which also removes empty values."""
         for host in self.over:
             custom_fields.store(self.session, host.ref, host.name, boot.ATTRIBUTE, "")
         for change in plan.changes:
@@ -60,7 +60,7 @@ class Attributes:
 
 
 def plan_attributes(carriers: Carriers, over: Iterable[str]) -> Plan:
-    """Remove each attribute that no object carries; say of the others who does."""
+    """The plan to remove attributes that no object carries; for the others, the objects that carry them."""
     done = set(over)
     left = {
         name: [one for one in whose if name != boot.ATTRIBUTE or one not in done] for name, whose in carriers.items()

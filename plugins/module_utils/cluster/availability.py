@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""What keeps a cluster's virtual machines running: HA, DRS, EVC and vSAN, as plain data."""
+"""HA, DRS and vSAN of a cluster as plain data."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _RESYNC_KEY = "bytesToSync"
 
 
 def ha(config: Any, summary: Any, hosts: int) -> dict[str, Any]:
-    """High availability: what it keeps free, and what it has free just now."""
+    """HA: its policy, the failover hosts that it reserves, and the failures that it tolerates now."""
     das = config.dasConfig
     policy, details = _policy(das)
     return {
@@ -25,7 +25,7 @@ def ha(config: Any, summary: Any, hosts: int) -> dict[str, Any]:
         "admission_control": bool(das.admissionControlEnabled),
         "policy": policy,
         "failover_hosts": capacity.failover_hosts(policy, hosts, details),
-        # How many failures it could stand now; the server tells it for the policy that counts hosts only.
+        # The failures that it tolerates now; the server reports them only for the policy that counts hosts.
         "failover_hosts_now": _now(summary),
     }
 
@@ -48,7 +48,7 @@ def _now(summary: Any) -> int | None:
 
 
 def drs(config: Any) -> dict[str, Any]:
-    """The distributed resource scheduler, with its advanced options as text."""
+    """DRS, with its advanced options as text."""
     found = config.drsConfig
     return {
         "enabled": bool(found.enabled),
@@ -59,7 +59,7 @@ def drs(config: Any) -> dict[str, Any]:
 
 
 def vsan(config: Any, hosts: Sequence[Host]) -> dict[str, Any]:
-    """Whether vSAN is on, and how much it still has to copy; None where that cannot be told."""
+    """Whether vSAN is on, and the bytes that it still has to resynchronise; None where they are unknown."""
     on = bool(config.vsanConfigInfo and config.vsanConfigInfo.enabled)
     asked = next((host for host in hosts if host.reachable and not host.in_maintenance), None)
     if not on:
@@ -72,7 +72,7 @@ def vsan(config: Any, hosts: Sequence[Host]) -> dict[str, Any]:
 
 
 def resync_bytes(text: str) -> int | None:
-    """The sum of what all components still have to copy; None for an answer that is not understood."""
+    """The bytes that all components still have to resynchronise; None for an unknown format."""
     try:
         found = json.loads(text)
         return sum(_left(found["dom_objects"]))

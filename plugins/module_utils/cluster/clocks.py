@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""What keeps the clocks of hosts right, and by how much they differ from vCenter's."""
+"""The time services of hosts, and the offset of their clocks from vCenter's."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SERVICES = ("ntpd", "ptpd")
 
 
 def of(session: Session, hosts: Sequence[Host], *, compare: bool) -> list[dict[str, Any]]:
-    """One entry for each host; comparing costs one call for each host, and one more for each."""
+    """The clock of each host; ``compare`` costs three calls for each host."""
     return [_of_host(session, host, compare=compare) for host in hosts]
 
 
@@ -33,7 +33,7 @@ def _of_host(session: Session, host: Host, *, compare: bool) -> dict[str, Any]:
 
 
 def _offset(session: Session, host: Host) -> float:
-    """The host's clock less vCenter's, which is read before and after so that the way of the answer cancels out."""
+    """The host's clock minus vCenter's, which is read before and after to cancel the network delay."""
     with translating_faults(host.name, "read its clock"):
         before = server_time(session)
         there: datetime = host["configManager.dateTimeSystem"].QueryDateTime()
@@ -42,7 +42,7 @@ def _offset(session: Session, host: Host) -> float:
 
 
 def server_time(session: Session) -> datetime:
-    """The server's clock: the only clock that all controllers share."""
+    """The time of the server, the only clock that all controllers share."""
     with translating_faults(session.server, "read its clock"):
         now: datetime = vim.ServiceInstance("ServiceInstance", session.stub).CurrentTime()
     return now

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Everything about one cluster that a change of its hosts must heed, read in few calls."""
+"""The facts about one cluster that matter for changes of its hosts, read in few calls."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class ClusterFacts:
             )
 
     def read(self, gather: Collection[str]) -> dict[str, Any]:
-        """The facts in our own words."""
+        """The facts as plain data."""
         config, now = self.values["configurationEx"], clocks.server_time(self.session)
         vms = self._vms(everywhere="vms" in gather)
         facts = {

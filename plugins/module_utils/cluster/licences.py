@@ -16,7 +16,7 @@ EVALUATION = "eval"
 
 
 def assigned(session: Session, names: Mapping[str, str], now: datetime) -> list[dict[str, Any]]:
-    """One entry for each host of the cluster and for vCenter itself."""
+    """The licence of each host of the cluster and of vCenter."""
     with translating_faults(session.server, "read its licences"):
         manager = session.content.licenseManager.licenseAssignmentManager
         found = manager.QueryAssignedLicenses(None) if manager else []

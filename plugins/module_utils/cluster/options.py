@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Subjects: settings that others share. Options of a whole vCenter, and DRS options of a whole cluster."""
+"""Subjects: shared settings. Options of a whole vCenter, and DRS options of a whole cluster."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def vcenter_options(session: Session) -> dict[str, Any]:
 
 
 class _Shared:
-    """Settings that reach beyond us: changed only when that is allowed, with what they were kept for the way back."""
+    """Shared settings: changed only with permission; their previous values are kept for a restore."""
 
     name = "shared settings"
     reach = ""
@@ -40,13 +40,13 @@ class _Shared:
         self.previous: dict[str, Any] | None = None
 
     def read(self) -> dict[str, Any]:
-        """The wanted options as they are; None for one that is not set."""
+        """The values of the wanted options; None for an option that is not set."""
         state = self._read()
         self.previous = state if self.previous is None else self.previous
         return state
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
-        """Set what differs; without permission say what is and what would be."""
+        """The options to change; without permission each change is unmet, with its old and new value."""
         plan = Plan(before=current, after={key: self._typed(key, current[key]) for key in self.wanted})
         if self.allowed:
             return plan
@@ -94,14 +94,14 @@ class VcenterOptions(_Shared):
         return kind_of(self.wanted[key] if current is None else current)
 
     def apply(self, plan: Plan) -> None:
-        """Write the options that differ, each as its own type: a text for a truth value would be refused or worse."""
+        """Write the changed options, each in the type that vCenter declares."""
         values = [option_value(one.key, one.after, self.known.get(one.key)) for one in plan.changes]
         with translating_faults(self.target, f"set {', '.join(one.key for one in values)}"):
             self.session.content.setting.UpdateOptions(changedValue=values)
 
 
 class DrsOptions(_Shared):
-    """Advanced options of a cluster's DRS, which are texts."""
+    """The advanced options of a cluster's DRS, which are texts."""
 
     def __init__(self, session: Session, cluster: str, wanted: Mapping[str, Any], *, allowed: bool) -> None:
         super().__init__(cluster, wanted, allowed=allowed)
@@ -115,12 +115,12 @@ class DrsOptions(_Shared):
         self.all = {one.key: str(one.value) for one in config.option or [] if str(one.value) != ""}
         return {key: self.all.get(key) for key in self.wanted}
 
-    def _typed(self, key: str, current: Any) -> Any:  # noqa: ARG002 - the server keeps texts, whatever was there
+    def _typed(self, key: str, current: Any) -> Any:  # noqa: ARG002 - DRS options are always texts
         wanted = self.wanted[key]
         return None if wanted is None or wanted == "" else typed(wanted, TEXT)
 
     def apply(self, plan: Plan) -> None:
-        """Send all options, an empty one for each that goes: right whether the server merges or replaces."""
+        """Send all options, with an empty value for each removed one: correct whether the server merges or replaces."""
         left = {**self.all, **{one.key: one.after or "" for one in plan.changes}}
         options = [vim.option.OptionValue(key=key, value=value) for key, value in left.items()]
         spec = vim.cluster.ConfigSpecEx(drsConfig=vim.cluster.DrsConfigInfo(option=options))

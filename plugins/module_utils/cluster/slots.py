@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Places for virtual GPUs in a cluster: by profile and host, used and free, on hosts in service."""
+"""The used and free slots for virtual GPUs of a cluster, by profile and host."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..vsphere.fleet import Host
 
 
 def by_profile(hosts: Sequence[Host], vms: Sequence[Vm]) -> list[dict[str, Any]]:
-    """One entry for each profile that a host in service offers."""
+    """The slots of each profile that a host in service offers."""
     there = {host.name: _of_host(host, vms) for host in hosts if capacity.in_service(host.properties)}
     profiles = sorted({profile for slots in there.values() for profile in slots.offered})
     return [_profile(profile, there) for profile in profiles]

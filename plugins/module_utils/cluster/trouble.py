@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""What is going on in a cluster: alarms, running tasks, and hosts that are out of service and through whom."""
+"""The alarms and running tasks of a cluster, and its hosts out of service."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def tasks(session: Session, cluster: Any, hosts: Sequence[Host], names: Mapping[
 
 
 def out_of_service(session: Session, hosts: Sequence[Host]) -> list[dict[str, Any]]:
-    """The hosts that cannot take virtual machines, why, and through whom as far as that is known."""
+    """The hosts that cannot take virtual machines, the reason, and who caused it where that is known."""
     return [_described(session, host, why) for host in hosts if (why := capacity.out_of_service(host.properties))]
 
 
@@ -66,7 +66,7 @@ def _described(session: Session, host: Host, why: str) -> dict[str, Any]:
 
 
 def _entered_by(session: Session, host: Host) -> str | None:
-    """Who put a host into maintenance mode last, from the server's events."""
+    """The user who last put a host into maintenance mode, from the events of vCenter."""
     entity = vim.event.EventFilterSpec.ByEntity(entity=host.ref, recursion="self")
     with translating_faults(host.name, "look up who put it into maintenance mode"):
         events = session.content.eventManager.QueryEvents(

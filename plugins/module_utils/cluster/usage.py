@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""How the GPUs of a cluster are used: read in the same few calls however many hosts there are."""
+"""The use of the GPUs of a cluster, read in a constant number of calls."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _VGPU_MODES = {"sameSize": "same_size", capacity.MIXED_SIZE: "mixed_size", "mult
 
 @dataclass(frozen=True)
 class Desired:
-    """What is asked for."""
+    """The options of a report on the use of GPUs."""
 
     cluster: str
     hours: float
@@ -42,15 +42,13 @@ class Desired:
 
 
 class Usage:
-    """The GPUs of one cluster and those who use them, as read once."""
+    """The GPUs of one cluster and the virtual machines that use them."""
 
     def __init__(self, session: Session, desired: Desired) -> None:
         self.session, self.desired = session, desired
         if desired.hours <= 0:
-            remedy = "give a number of hours above 0"
-            raise Refused(
-                desired.cluster, "read how its GPUs are used", f"{desired.hours:g} hours are no period", remedy
-            )
+            said = f"a period of {desired.hours:g} hours is too short"
+            raise Refused(desired.cluster, "read how its GPUs are used", said, "give a number of hours above 0")
         hosts = fleet.find(session, {"cluster": desired.cluster}, HOST_PATHS)
         hosts.refresh()
         self.now = clocks.server_time(session)
@@ -62,7 +60,7 @@ class Usage:
         self.tags = self._tags() if desired.group_by == TAG else {}
 
     def read(self) -> dict[str, Any]:
-        """The facts in our own words."""
+        """The use of the GPUs as plain data."""
         measured = usage_period.read(self.session, self.hosts, self.desired.hours, self.now)
         gpus, waiting, lost = list[dict[str, Any]](), list[dict[str, Any]](), list[dict[str, Any]]()
         for host in self.hosts:
@@ -121,7 +119,7 @@ def _cards(host: fleet.Host) -> list[Card]:
 
 
 def _card(host: fleet.Host, address: str, device: Mapping[str, Any], info: Any) -> Card:
-    """A GPU as a card; for one in passthrough the host tells no graphics."""
+    """The card of a GPU; a host reports no graphics information for a GPU in passthrough."""
     kind_of_use = str(info.graphicsType) if info else "none"
     passed = device["passthrough"]["active"]
     return Card(
@@ -135,7 +133,7 @@ def _card(host: fleet.Host, address: str, device: Mapping[str, Any], info: Any) 
 
 
 def _whole(one: Values, addresses: list[str], *, running: bool) -> tuple[tuple[str, ...], int]:
-    """The GPUs of the host that a machine has, or wants, as a whole, and how many it takes of any address."""
+    """The addresses of the GPUs that a machine has as a whole, and the number of further GPUs without an address."""
     found = machines.passed(one)
     # A machine that is off has no device assigned: the host gives it one of the kinds when it starts.
     fixed = tuple(device.address for device in found if running or not device.any_of_kind)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""How busy the GPUs of hosts were over a period, where vCenter has counters of it."""
+"""The utilisation of the GPUs of hosts over a period, where vCenter has counters for it."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ GROUP = "gpu"
 
 @dataclass(frozen=True)
 class Measured:
-    """What was measured, by host id and PCI address, and over which period."""
+    """The measured samples by host id and PCI address, and their period."""
 
     period: Mapping[str, Any]
     cards: Mapping[str, Mapping[str, Mapping[str, Samples]]] = field(default_factory=dict)
 
     def utilisation(self, host: Host, address: str) -> dict[str, Any] | None:
-        """How busy a card was; None where that was not measured."""
+        """The utilisation of a card; None where it was not measured."""
         found = self.cards.get(host.ref._moId, {}).get(address, {})
         return load.summary(found, int(self.period["sample_seconds"]))
 
 
 def read(session: Session, hosts: Sequence[Host], hours: float, now: datetime) -> Measured:
-    """The samples of all hosts that answer, in few calls."""
+    """The samples of all hosts that vCenter reaches, in few calls."""
     known = counters.catalogue(session, GROUP)
     wanted = {name: known.counters[name] for name in (UTILISATION, MEMORY) if name in known.counters}
     if UTILISATION not in wanted:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Subject: the role in vCenter that has what the modules need and no more, and who has that role where."""
+"""Subject: the role in vCenter with the privileges that the modules need, and its grants."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Grant:
 
 
 class VcenterRole:
-    """One role of ours."""
+    """One role of this collection."""
 
     def __init__(self, session: Session, name: str, wanted: Sequence[str] | None, grants: Sequence[Grant]) -> None:
         """``wanted`` are the privileges; None for a role that shall not be there."""
@@ -42,11 +42,11 @@ class VcenterRole:
         self.role: Any = None
         self.entities: dict[str, Any] = {}
         if name != PREFIX and not name.startswith(f"{PREFIX} "):
-            said = f"only roles whose name is {PREFIX!r}, or begins with it and a space, are taken for ours"
+            said = f"only roles whose name is {PREFIX!r}, or begins with it and a space, belong to this collection"
             raise Refused(self.target, f"manage the role {name!r}", said, "choose such a name")
 
     def read(self) -> dict[str, Any]:
-        """The privileges beyond those of every role, None where there is no role; and who has it where."""
+        """The privileges of the role beyond those that every role has (None without the role), and its grants."""
         (values,) = properties.read_many(self.session, [self.manager], ("roleList", "privilegeList")).values()
         self.role = next((one for one in values["roleList"] if one.name == self.role_name), None)
         self._must_know({one.privId for one in values.get("privilegeList") or []})

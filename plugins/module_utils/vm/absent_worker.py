@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Subject: a worker VM that is to be gone; what we did not build is only let go."""
+"""Subject: a worker VM to be deleted; a VM that this collection did not build only loses its mark."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .facts import facts
 
 
 class AbsentWorker:
-    """One worker that is to be gone."""
+    """One worker to be deleted."""
 
     name = "worker VM"
 
@@ -28,12 +28,12 @@ class AbsentWorker:
         return {key: there[key] for key in ("exists", "host", "power", "mark")}
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
-        """It is deleted if we built it; an adopted one only loses its mark."""
+        """The deletion of a VM that this collection built; an adopted VM only loses its mark."""
         before = current["mark"] or {}
         if not current["exists"]:
             return Plan(current, current)
         if not before or before.get("cluster", self.site.name) != self.site.name:
-            whose = f"its mark says cluster {before['cluster']}" if before else "it does not carry our mark"
+            whose = f"its mark says cluster {before['cluster']}" if before else "it carries no mark of this collection"
             return Plan(current, current, warnings=(f"it was left alone: {whose}",))
         if not before.get("built"):
             return Plan(current, {**current, "mark": None}, why=("it was taken over, not built: it stays",))
@@ -47,7 +47,7 @@ class AbsentWorker:
         )
 
     def apply(self, plan: Plan) -> None:
-        """Let it go, or stop and delete it."""
+        """Remove the mark, or stop the VM and delete it."""
         machine = self.site.machines[self.target]
         if plan.after["exists"]:
             mark.write(self.site.session, machine.ref, self.target, None)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""A new worker: a full or linked clone of a template, put where it belongs."""
+"""A new worker: a full or linked clone of a template, in its folder, resource pool and datastore."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LINKED = "linked"
 
 @dataclass(frozen=True)
 class Place:
-    """Where a clone is put, and the snapshot that a linked one is made from."""
+    """The folder, pool and datastore of a clone, and the snapshot of a linked clone."""
 
     folder: Any
     pool: Any
@@ -49,7 +49,7 @@ class Places:
         self._known: dict[Any, Sequence[properties.Found]] = {}
 
     def of(self, desired: Desired, template: Machine) -> Place:
-        """The place of a new worker; refused before anything is written where a part of it is missing."""
+        """The folder, pool, datastore and snapshot of a new worker; a missing one is refused before the first write."""
         folder = self._named(vim.Folder, desired["folder"], "folder") if desired["folder"] else template["parent"]
         pool = self._pool(desired["resource_pool"]) if desired["resource_pool"] else self.site.values["resourcePool"]
         snapshot = _snapshot(desired, template) if desired["clone"] == LINKED else None
@@ -96,7 +96,7 @@ class Places:
 
 def begin(site: Site, desired: Desired, template: Machine, place: Place, host: str) -> tasks.Started:
     """Begin to clone the template; the task's result is the new machine."""
-    # The clone says by itself what it is: a run that is killed now is gone on with.
+    # The clone carries its purpose from the start, so that the next run can continue when this run is killed here.
     building = vim.option.OptionValue(key=mark.BUILDING, value=desired.name)
     spec = vim.vm.CloneSpec(
         location=vim.vm.RelocateSpec(

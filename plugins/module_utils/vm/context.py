@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""What a worker is given: what it shares with the other workers of its call, and what is its own."""
+"""The inputs of a worker: the context that all workers of a call share, and its own assignment."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Tell = Callable[[str, str], None]
 
 
 def _tell_nobody(_about: str, _what: str) -> None:
-    """Progress that nobody asked to see."""
+    """Discard progress."""
 
 
 @dataclass(frozen=True)
 class Context:
-    """The cluster of a call, the options that hold for all of its workers, and how to tell progress."""
+    """The cluster of a call, the options for all of its workers, and the function that reports progress."""
 
     site: Site
     call: Call
@@ -30,17 +30,17 @@ class Context:
 
     @property
     def networks(self) -> networks.Networks:
-        """The networks of the cluster, with those that are prepared before the workers are built."""
+        """The networks of the cluster, with the port groups that will be built before the workers."""
         return networks.to_come(self.site.networks, self.call.to_come.port_groups)
 
 
 @dataclass
 class Assignment:
-    """What one worker got: its host, or why there is none, addresses for new cards, and what this run did with it."""
+    """The host of one worker or the reason for none, MAC addresses for new cards, and what this run did to the VM."""
 
     host: str = ""
     refusal: str = ""
     macs: Mapping[str, str] = field(default_factory=dict)
     cloned: bool = False
     started: Machine | None = None
-    silent: bool = False  # it was started, and its guest told no address in time
+    silent: bool = False  # the VM was started, and its guest reported no address in time

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""What a worker's guest is told by cloud-init: its name, its addresses, and who may log in."""
+"""The cloud-init data of a worker's guest: host name, addresses, users and SSH keys."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ ADDRESSING = ("address", "gateway", "dns", "rdma_address")
 
 
 def facts(extra: Mapping[str, str]) -> dict[str, Any] | None:
-    """What the guest was told; None for nothing."""
+    """The cloud-init data that is set; None where there is none."""
     if not extra.get(METADATA) and not extra.get(USERDATA):
         return None
     return {"metadata": _decode(extra, METADATA), "userdata": _decode(extra, USERDATA)}
 
 
 def wanted(desired: Desired, after: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What the guest should be told; ``after`` has the network cards as they will be."""
+    """The cloud-init data as it should be; ``after`` holds the planned network cards."""
     guest = desired["guest"]
     if guest is None:
         return None
@@ -46,13 +46,13 @@ def wanted(desired: Desired, after: Mapping[str, Any]) -> dict[str, Any] | None:
     elif users:
         userdata["users"] = ["default", *users]
     told = {"metadata": metadata, "userdata": userdata}
-    # cloud-init acts once for each instance: what is told anew makes a new one.
+    # cloud-init acts once for each instance id, so new data needs a new id.
     digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:12]
     return {**told, "metadata": {"instance-id": f"{desired.name}-{digest}", **metadata}}
 
 
 def options(told: Mapping[str, Any]) -> dict[str, str]:
-    """The advanced settings that tell it. JSON is YAML too."""
+    """The advanced settings that carry the data as JSON, which cloud-init reads as YAML."""
     texts = {METADATA: json.dumps(told["metadata"], sort_keys=True)}
     texts[USERDATA] = HEADER + json.dumps(told["userdata"], sort_keys=True)
     encoded = {key: base64.b64encode(text.encode()).decode() for key, text in texts.items()}
@@ -60,11 +60,11 @@ def options(told: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _network(desired: Desired, guest: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """The addresses of the cards that were asked for; without any, the guest does as its template does."""
+    """The network configuration for the cards asked for; without them the guest keeps that of its template."""
     if desired[MANAGEMENT] is None:
         if asked := [key for key in ADDRESSING if guest.get(key)]:
-            said = "its management card is not asked for, so nobody knows the card's address"
-            raise Refused(desired.name, f"tell its guest {', '.join(asked)}", said, "give management_nic as well")
+            said = "management_nic is not given, so the card's MAC address is not known"
+            raise Refused(desired.name, f"set {', '.join(asked)} in its guest", said, "give management_nic as well")
         return {}
     cards = {"management": _card(desired, after[MANAGEMENT]["mac"], guest.get("address") or DHCP)}
     if guest.get("gateway"):
@@ -73,7 +73,7 @@ def _network(desired: Desired, guest: Mapping[str, Any], after: Mapping[str, Any
         cards["management"]["nameservers"] = {"addresses": list(guest["dns"])}
     if guest.get("rdma_address"):
         if desired[RDMA] is None:
-            raise Refused(desired.name, "set its RDMA address", "it has no RDMA card", "give rdma_nic as well")
+            raise Refused(desired.name, "set its RDMA address", "rdma_nic is not given", "give rdma_nic as well")
         cards["rdma"] = _card(desired, after[RDMA]["mac"], guest["rdma_address"])
         cards["rdma"]["mtu"] = guest.get("rdma_mtu") or JUMBO
     return {"network": {"version": 2, "ethernets": cards}}
@@ -93,10 +93,10 @@ def _card(desired: Desired, mac: str, address: str) -> dict[str, Any]:
 
 
 def _decode(extra: Mapping[str, str], key: str) -> Any:
-    """What is told, as data where it is ours; else only that there is something."""
+    """The decoded data of this collection; for data of others, only its length."""
     text = extra.get(key, "")
     try:
         plain = base64.b64decode(text).decode() if extra.get(f"{key}{ENCODING}") == "base64" else text
         return json.loads(plain.removeprefix(HEADER)) if plain else None
     except (binascii.Error, UnicodeDecodeError, json.JSONDecodeError):
-        return f"{len(text)} characters of somebody else's"
+        return f"{len(text)} characters that this collection did not write"

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""What a worker takes of its host, and what of it must be prepared before the worker can be built."""
+"""The resources that a worker takes of its host, and those that must be prepared before the worker can be built."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .site import Site
 
 
 def gpus_of(site: Site, desired: Desired) -> tuple[Gpu, ...]:
-    """The GPUs that a worker will have: those asked for, else those that it or its template has."""
+    """The GPUs that a worker will have: the GPUs asked for, else those of the VM or its template."""
     if desired.gpus is not None:
         return desired.gpus
     base = _base(site, desired)
@@ -21,7 +21,7 @@ def gpus_of(site: Site, desired: Desired) -> tuple[Gpu, ...]:
 
 
 def to_place(site: Site, desired: Desired, allowed: frozenset[str] | None) -> place.Worker:
-    """A worker as the planner of placements sees it; one without a template is refused when it is planned."""
+    """A worker as input of the placement planner; a missing template is refused later, by the plan of the worker."""
     there, base = site.machines.get(desired.name), _base(site, desired)
     gpus, hosts_ = gpus_of(site, desired), frozenset({desired["host"]}) if desired["host"] else allowed
     size = sizing.facts(base) if base else {"memory_mb": 0, "cpus": 0, "memory_reserved": False}
@@ -36,7 +36,7 @@ def to_place(site: Site, desired: Desired, allowed: frozenset[str] | None) -> pl
 
 
 def awaited(context: Context, desired: Desired, host: str) -> list[str]:
-    """What a worker needs that is not prepared yet, in words."""
+    """The port groups and GPUs that a worker needs and that are not prepared yet."""
     if context.call.to_come == ToCome():
         return []
     cards = [desired[key] for key in (nics.MANAGEMENT, nics.RDMA) if desired[key]]

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""What the user wants of worker VMs: the options, the defaults that the workers of a call share, and their checks."""
+"""The options of worker VMs: their specification, the defaults that the workers of a call share, and their checks."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class Gpu:
 
 @dataclass(frozen=True)
 class Desired:
-    """One worker; None leaves as it is."""
+    """The options of one worker; an option that is None is not managed."""
 
     name: str
     given: Mapping[str, Any]
@@ -130,7 +130,7 @@ class Desired:
 
 @dataclass(frozen=True)
 class ToCome:
-    """What is prepared before the workers are built: a plan can be made without it, not carried out."""
+    """What will be prepared before the workers are built: check mode plans with it, a real run needs it."""
 
     port_groups: tuple[str, ...] = ()
     gpus: bool = False
@@ -138,7 +138,7 @@ class ToCome:
 
 @dataclass(frozen=True)
 class Call:
-    """What holds for all workers of a call."""
+    """The options that hold for all workers of a call."""
 
     cluster: str
     state: str = "present"
@@ -211,7 +211,7 @@ def _gpus(name: str, entry: Mapping[str, Any]) -> Sequence[Gpu]:
 
 
 def _check(name: str, options: Mapping[str, Any]) -> None:
-    """What can be seen to be wrong without asking anybody."""
+    """Refuse options that contradict each other; nothing is asked of the server."""
     cpus, cores = options.get("cpus"), options.get("cores_per_socket")
     checks = (
         (_NAME.fullmatch(name), "name it", "a name has letters, digits, dots, dashes", "choose another name"),

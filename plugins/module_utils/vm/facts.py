@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""A worker VM as it is, under the keys by which it is planned and shown."""
+"""The state of a worker VM, under the keys by which it is planned and returned."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The workers that are there, found by their mark and read at once, as a playbook wants to see them."""
+"""The existing workers, found by their mark and read together, with the variables that an inventory gives them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PATHS = (
 
 
 def workers(session: Session, clusters: Collection[str] = ()) -> list[dict[str, Any]]:
-    """All marked workers, or those of some clusters; whatever number there is, in the same few calls."""
+    """All marked workers, or those of some clusters, read in a constant number of calls."""
     definitions = custom_fields.definitions(session)
     every = properties.find_all(session, vim.VirtualMachine, ("name", "customValue"))
     marks = {ref._moId: mark.read(values["name"], definitions, values.get("customValue")) for ref, values in every}
@@ -42,7 +42,7 @@ def workers(session: Session, clusters: Collection[str] = ()) -> list[dict[str, 
 
 
 def unfinished(session: Session, cluster: str) -> list[str]:
-    """The clones of a cluster that a run was killed over before it could mark them."""
+    """The clones of a cluster that a killed run left without a mark."""
     definitions = custom_fields.definitions(session)
     hosts = {ref._moId for ref in fleet.find_cluster(session, cluster, ("host",))[1].get("host") or []}
     every = properties.find_all(session, vim.VirtualMachine, ("name", "customValue", "runtime.host"))
@@ -58,7 +58,7 @@ def unfinished(session: Session, cluster: str) -> list[str]:
 
 
 def groups(worker: Mapping[str, Any]) -> Iterator[str]:
-    """The groups of one worker, not yet made safe for Ansible."""
+    """The names of the groups of one worker, which may need a change of characters for Ansible."""
     yield "workers"
     for kind in ("cluster", "role", "tenant", "host"):
         if worker[f"vm_{kind}"]:
@@ -93,7 +93,7 @@ def _worker(machine: Machine, marked: Mapping[str, Any], hosts: Mapping[str, str
 
 
 def _address(machine: Machine, card: Any) -> str | None:
-    """The IPv4 address of a card: what the guest tells, else what it was told to take."""
+    """The IPv4 address of a card: the one that the guest reports, else the one in its cloud-init data."""
     if card is None:
         return None
     told = [one for one in machine["guest.net"] or [] if one.deviceConfigId == card.key]
@@ -102,7 +102,7 @@ def _address(machine: Machine, card: Any) -> str | None:
 
 
 def _given(machine: Machine, card: Any) -> Iterator[str]:
-    """The fixed addresses that cloud-init gives a card."""
+    """The fixed addresses of a card in the guest's cloud-init data."""
     metadata = (customise.facts(machine.extra) or {}).get("metadata")
     network = metadata.get("network") or {} if isinstance(metadata, dict) else {}
     for one in (network.get("ethernets") or {}).values():

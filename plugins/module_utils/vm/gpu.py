@@ -47,12 +47,12 @@ def held(machine: Machine) -> list[Held]:
 
 
 def texts(gpus: Sequence[Gpu]) -> list[str]:
-    """The GPUs in words, in a fixed order."""
+    """The names of the GPUs, sorted."""
     return sorted(str(gpu) for gpu in gpus)
 
 
 def pair(wanted: Sequence[Gpu], there: Sequence[Held]) -> tuple[list[Held], list[Gpu], list[Held]]:
-    """Those that stay, those that are missing, and those that are too many."""
+    """The GPUs that stay, the GPUs to add, and the GPUs to remove."""
     left, kept, missing = list(there), list[Held](), list[Gpu]()
     for gpu in sorted(wanted, key=lambda one: str(one.device), reverse=True):
         found = next((one for one in left if _same(gpu, one.gpu)), None)
@@ -65,13 +65,13 @@ def pair(wanted: Sequence[Gpu], there: Sequence[Held]) -> tuple[list[Held], list
 
 
 def after(desired: Desired, there: Sequence[Held]) -> list[str]:
-    """The GPUs as they would be, in words."""
+    """The names of the GPUs after the change."""
     kept, missing, _left = pair(desired.gpus or (), there)
     return texts([*(one.gpu for one in kept), *missing])
 
 
 def demand_of(gpus: Sequence[Gpu], memory_mb: int, cpus: int) -> Demand:
-    """What a worker takes of its host."""
+    """The GPUs, memory and CPUs that a worker takes of its host."""
     return Demand(
         profiles=tuple(gpu.profile for gpu in gpus if gpu.profile),
         groups=tuple(gpu.group for gpu in gpus if gpu.group),
@@ -82,7 +82,7 @@ def demand_of(gpus: Sequence[Gpu], memory_mb: int, cpus: int) -> Demand:
 
 
 def window_of(desired: Desired, memory_of: Callable[[Wanted], int | None]) -> int:
-    """The 64-bit memory window for its GPUs, in gigabytes."""
+    """The size of the 64-bit MMIO window for the GPUs of a worker, in gigabytes."""
     if desired["mmio_gb"] is not None:
         return int(desired["mmio_gb"])
     return mmio.window_gb(size for gpu in desired.gpus or () for size in _sizes(desired.name, gpu, memory_of))
@@ -103,13 +103,13 @@ def _sizes(name: str, gpu: Gpu, memory_of: Callable[[Wanted], int | None]) -> It
 
 
 def window_in(extra: Mapping[str, str]) -> int | None:
-    """The window that is set; None where there is none."""
+    """The size of the 64-bit MMIO window that is set; None where there is none."""
     size = extra.get(MMIO_SIZE, "")
     return int(size) if is_on(extra.get(USE_MMIO)) and size.isdigit() else None
 
 
 def window_options(size: int) -> dict[str, str]:
-    """The advanced settings of a window; empty texts take them away."""
+    """The advanced settings of a 64-bit MMIO window; an empty text removes a setting."""
     return {USE_MMIO: "TRUE" if size else "", MMIO_SIZE: str(size) if size else ""}
 
 
@@ -120,7 +120,7 @@ def passthrough(desired: Desired) -> bool:
 
 @dataclass(frozen=True)
 class Sources:
-    """Where the devices of a host are taken from: ``fixed`` a backing by address, ``kinds`` the ids that carry a label,
+    """The devices that a host offers: ``fixed`` gives a backing by address, ``kinds`` the ids that carry a label,
     ``group`` the devices that a device group is made of."""
 
     fixed: Callable[[str], Any]
@@ -129,10 +129,10 @@ class Sources:
 
 
 def change(spec: Any, desired: Desired, machine: Machine, sources: Sources, new_key: Iterator[int]) -> None:
-    """Put what differs into a ConfigSpec."""
+    """Add the changes of the GPUs to a ConfigSpec."""
     kept, missing, too_many = pair(desired.gpus or (), held(machine))
     if any(gpu.group for gpu in (*missing, *(one.gpu for one in too_many))):
-        # The groups that stay are named with those that come; one that is not named goes.
+        # The server removes every group that the list does not name.
         stay = [one.group for one in kept if one.gpu.group]
         spec.deviceGroups = vim.vm.VirtualDeviceGroups(deviceGroup=stay)
     for one in too_many:
@@ -146,7 +146,7 @@ def change(spec: Any, desired: Desired, machine: Machine, sources: Sources, new_
 
 
 def _add_group(spec: Any, gpu: Gpu, sources: Sources, new_key: Iterator[int]) -> None:
-    """All the devices of a group and the group itself belong into one change; the server numbers them."""
+    """Add a device group with all of its devices, which vSphere takes only in one change; the server numbers them."""
     number = next(new_key)
     made = vim.vm.VirtualDeviceGroups.VendorDeviceGroup(groupInstanceKey=number, deviceGroupName=gpu.group)
     spec.deviceGroups.deviceGroup.append(made)
@@ -172,7 +172,7 @@ def _backing(gpu: Gpu, sources: Sources) -> Any:
 
 
 def fixed_backing(offered: Any) -> Any:
-    """The backing for a device as its host offers it."""
+    """The backing for a device that a host offers."""
     device = offered.pciDevice
     return vim.vm.device.VirtualPCIPassthrough.DeviceBackingInfo(
         id=device.id,

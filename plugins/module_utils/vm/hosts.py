@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The hosts of a cluster as the planner of places sees them."""
+"""The hosts of a cluster as input of the placement planner."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from .machine import Machine
 
 PATHS = (*capacity.PATHS, *capacity.DEVICE_PATHS, "summary.hardware.numCpuThreads", "summary.hardware.cpuMhz")
 RDMA_SINCE = (7, 0)
-# Put beside what was read of a host: the profiles that it is to offer when its GPUs are prepared.
+# The key of the profiles that a host will offer once its GPUs are prepared, beside its properties.
 TO_COME = "to come"
 
 
 @dataclass(frozen=True)
 class Others:
-    """The virtual machines on a host that are not to be placed, and the workers among them."""
+    """The virtual machines on a host that the placement does not move, and the names of the workers among them."""
 
     running: Sequence[Machine] = ()
     workers: tuple[str, ...] = ()
 
 
 def seen(host: Values, others: Others, groups: Iterable[str] = ()) -> Host:
-    """A host with what the others leave."""
+    """A host for the placement planner, less what other virtual machines hold."""
     nodes, coming = capacity.numa_nodes(host), host.get(TO_COME, ())
     shared = [gpu.pciId for gpu in capacity.shared(host, coming)]
     vgpus = {one.ref._moId: machines.vgpus(one.values) for one in others.running}
@@ -51,7 +51,7 @@ def seen(host: Values, others: Others, groups: Iterable[str] = ()) -> Host:
 
 
 def prepared(host: Values, profiles: Iterable[str]) -> Values:
-    """A host as it is to be when its GPUs are prepared, to plan with: it offers those of the profiles that fit them."""
+    """The properties of a host as if its GPUs were prepared: it offers those of the profiles that fit its GPUs."""
     names = [str(one.deviceName).lower().replace(" ", "") for one in host.get("config.graphicsInfo") or []]
     parsed = {name: found for name in profiles if (found := parse(name))}
     fitting = [name for name, one in parsed.items() if any(one.model in name_ for name_ in names)]
@@ -59,13 +59,13 @@ def prepared(host: Values, profiles: Iterable[str]) -> Values:
 
 
 def lacks(host: Values, demand: Demand) -> bool:
-    """Whether a host offers less than is wanted, as long as its GPUs are not prepared."""
+    """Whether a host lacks GPUs of a demand until its GPUs are prepared."""
     offered = capacity.offered(host) if capacity.shared(host) else set[str]()
     return not set(demand.vgpus) <= offered or bool(demand.devices and not capacity.whole_gpus(host, {}))
 
 
 def memory_of(hosts: Iterable[Values], wanted: Wanted) -> int | None:
-    """The memory of the GPU that is wanted, in gigabytes; None where nothing tells."""
+    """The memory of a wanted GPU in gigabytes; None where it is unknown."""
     for host in hosts:
         for device in capacity.whole_gpus(host, {}, active=False):
             if wanted.takes(device):

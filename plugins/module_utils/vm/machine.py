@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Virtual machines as they are, many in one read."""
+"""Virtual machines with their properties, many in one read."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ PATHS = (
 )
 GROUPS = "config.deviceGroups"
 GROUPS_SINCE = (8, 0)
-# What others on the hosts of a cluster hold.
+# The properties of virtual machines that are not workers of the call: what they hold of their hosts.
 HOLDING = (
     "name",
     "runtime.host",

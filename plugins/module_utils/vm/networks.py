@@ -25,11 +25,11 @@ class Network:
 
     @property
     def to_come(self) -> bool:
-        """Whether it is yet to be built."""
+        """Whether the network will be built later."""
         return self.ref is None
 
     def backing(self) -> Any:
-        """What a card says to be connected to it."""
+        """The backing of a card that is connected to the network."""
         card = vim.vm.device.VirtualEthernetCard
         if not self.key:
             return card.NetworkBackingInfo(deviceName=self.name, network=self.ref)
@@ -62,7 +62,7 @@ class Networks:
 
 
 def to_come(networks: Networks, names: Sequence[str]) -> Networks:
-    """The networks with port groups of the RDMA switch that are yet to be built, to plan with."""
+    """The networks, with port groups of the RDMA switch that will be built later."""
     there = {network.name for network in networks.all}
     made = [Network(name, None, key=f"{name} to come") for name in names if name not in there]
     return replace(networks, all=[*networks.all, *made])

@@ -20,18 +20,18 @@ _PREFIX, _ROOM = "00:50:56", 0x400000
 
 
 def rdma_cards(machine: Machine) -> list[Any]:
-    """The PVRDMA cards; a worker has one."""
+    """The PVRDMA cards; a worker should have one."""
     return machine.devices(vim.vm.device.VirtualVmxnet3Vrdma)
 
 
 def management_card(machine: Machine) -> Any:
-    """The first other card."""
+    """The first card without PVRDMA; None where there is none."""
     others = [card for card in machine.cards if not isinstance(card, vim.vm.device.VirtualVmxnet3Vrdma)]
     return others[0] if others else None
 
 
 def facts(machine: Machine, networks: Networks) -> dict[str, Any]:
-    """Both cards in our words, and how many PVRDMA cards there are."""
+    """The management card, the PVRDMA card, and the number of PVRDMA cards."""
     rdma = rdma_cards(machine)
     return {
         MANAGEMENT: _facts(management_card(machine), networks),
@@ -61,7 +61,7 @@ def wanted(desired: Desired, current: Mapping[str, Any], networks: Networks, mac
 
 
 def change(spec: Any, after: Mapping[str, Any], machine: Machine, networks: Networks, new_key: Iterator[int]) -> None:
-    """Put what differs into a ConfigSpec."""
+    """Add the changes of the network cards to a ConfigSpec."""
     now = facts(machine, networks)
     rdma = rdma_cards(machine)
     for card, key, kind in (
@@ -79,7 +79,7 @@ def change(spec: Any, after: Mapping[str, Any], machine: Machine, networks: Netw
 
 
 def choose_macs(name: str, keys: Collection[str], taken: Collection[str]) -> dict[str, str]:
-    """Addresses for new cards that follow from the worker's name, so that a plan can tell them; none twice."""
+    """MAC addresses for new cards, unique, and derived from the worker's name so that check mode shows them."""
     chosen: dict[str, str] = {}
     for key in sorted(keys):
         number = int.from_bytes(hashlib.sha256(f"{name} {key}".encode()).digest()[:4], "big")
@@ -106,7 +106,7 @@ def _facts(card: Any, networks: Networks) -> Any:
 
 
 def _card(card: Any, desired: Mapping[str, Any], now: Mapping[str, Any], networks: Networks) -> Any:
-    """The card, changed where it differs: an address that is only read must not be written."""
+    """The changed card; a MAC address is written only where it differs."""
     if desired["portgroup"] != now.get("portgroup"):
         card.backing = networks.named(desired["portgroup"]).backing()
     if desired["mac"] and desired["mac"] != now.get("mac"):

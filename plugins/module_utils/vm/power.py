@@ -25,22 +25,22 @@ def stop(machine: Machine, seconds: int) -> None:
 
 
 def start(machine: Machine, seconds: int) -> None:
-    """Power it on."""
-    _run(machine, "power it on", machine.ref.PowerOnVM_Task, seconds, "see what its host has left")
+    """Power the machine on."""
+    _run(machine, "power it on", machine.ref.PowerOnVM_Task, seconds, "see which resources its host has left")
 
 
 def move(machine: Machine, spec: Any, to: str, seconds: int) -> None:
-    """Relocate it."""
+    """Relocate the machine."""
     _run(machine, f"move it to {to}", lambda: machine.ref.RelocateVM_Task(spec), seconds)
 
 
 def destroy(machine: Machine, seconds: int) -> None:
-    """Delete it with its disks."""
+    """Delete the machine with its disks."""
     _run(machine, "delete it", machine.ref.Destroy_Task, seconds)
 
 
 def silent(machines: Sequence[Machine], seconds: int, tell: Callable[[str, str], None]) -> set[str]:
-    """Wait until every guest tells its address; the names of those that did not in time."""
+    """Wait for the addresses of all guests; the names of the machines whose guest reported none in time."""
     waiting = {machine.ref._moId: machine for machine in machines}
     if not machines:
         return set()
@@ -54,9 +54,9 @@ def silent(machines: Sequence[Machine], seconds: int, tell: Callable[[str, str],
 
 
 def no_address(name: str, seconds: int) -> TimedOut:
-    """What to say of a guest that told none."""
+    """The error for a guest that reported no address in time."""
     remedy = "look at its console: does the system boot, and has it open-vm-tools?"
-    return TimedOut(name, "wait for the address of its guest", f"it told none within {seconds} s", remedy)
+    return TimedOut(name, "wait for the address of its guest", f"the guest reported none within {seconds} s", remedy)
 
 
 def _shut_down(machine: Machine, seconds: int) -> bool:
@@ -71,7 +71,7 @@ def _shut_down(machine: Machine, seconds: int) -> bool:
 
 
 def _let_end(machine: Machine, seconds: int) -> None:
-    """Let the tasks end that are still under way: while one is, the server refuses the next."""
+    """Wait for the running tasks of the machine, because the server refuses another task meanwhile."""
     found = properties.read_many(machine.session, [machine.ref], ("recentTask",))
     refs = found[machine.ref._moId].get("recentTask") or []
     tasks.wait_all(machine.session, [tasks.Started(ref, machine.name, "shut its guest down") for ref in refs], seconds)

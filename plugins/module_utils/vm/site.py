@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Where workers of a call live: the cluster with its hosts, networks and machines, read in a few batches."""
+"""The cluster of a call with its hosts, networks and virtual machines, read in a few batches."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CLUSTER = ("host", "network", "datastore", "resourcePool", "environmentBrowser")
 
 
 class Site:
-    """One cluster; ``refresh`` reads what changes, the rest is read once."""
+    """One cluster; ``refresh`` reads hosts and virtual machines anew, networks and options are read once."""
 
     def __init__(self, session: Session, cluster: str) -> None:
         self.session, self.name = session, cluster
@@ -35,7 +35,7 @@ class Site:
         self._running: dict[str, list[Machine]] = {}
 
     def refresh(self, names: Iterable[str]) -> None:
-        """Read the hosts, the machines of these names, and those that run beside them."""
+        """Read the hosts, the virtual machines of these names, and the others that run on the hosts."""
         wanted = set(names)
         paths = (*hosts.PATHS, capacity.RDMA) if self.session.api_version >= hosts.RDMA_SINCE else hosts.PATHS
         self.hosts = properties.read_many(self.session, self.values.get("host") or [], paths)
@@ -49,7 +49,7 @@ class Site:
         self._read_running(wanted)
 
     def find(self, name: str, role: str) -> Machine:
-        """The machine of that name, which must exist."""
+        """The virtual machine of that name; refused where it does not exist."""
         if name not in self.machines:
             tried = f"find the {role} {name!r}"
             raise NotFound(self.session.server, tried, "no virtual machine has that name", f"correct the {role}")
@@ -60,7 +60,7 @@ class Site:
         return mark.read(one.name, self.definitions, one["customValue"])
 
     def others(self, host: str, wanted: Iterable[str]) -> Others:
-        """Who is on a host and not to be placed."""
+        """The running virtual machines and the workers on a host, less those of the given names."""
         names = set(wanted)
         workers = [
             str(values["name"])
@@ -77,7 +77,7 @@ class Site:
         return next(ref for ref in self.values["host"] if self.hosts[ref._moId]["name"] == name)
 
     def host_name(self, key: str) -> str | None:
-        """The name of a host by its object id; a host of another cluster has none here."""
+        """The name of a host by its object id; None for a host of another cluster."""
         return self.hosts[key]["name"] if key in self.hosts else None
 
     def properties_of(self, host: str) -> properties.Values:
@@ -98,7 +98,7 @@ class Site:
         return machines.hot_migrate(self.session)
 
     def ties(self, one: Machine | None) -> str:
-        """What keeps a running machine from moving, in words; empty where it can move."""
+        """The reason why a running virtual machine cannot move; empty where it can."""
         if one is None:
             return ""
         if tied := [*machines.fixed(one.values), *machines.plugin_flags(one.extra)]:
@@ -108,7 +108,7 @@ class Site:
         return ""
 
     def target(self, host: str) -> Any:
-        """What a host offers to virtual machines, as its environment browser tells."""
+        """The devices that a host offers to virtual machines, as the environment browser reports them."""
         with translating_faults(host, "ask what it offers to virtual machines"):
             return self.values["environmentBrowser"].QueryConfigTarget(self.host_named(host))
 
@@ -129,7 +129,7 @@ class Site:
         return name
 
     def _read_running(self, wanted: set[str]) -> None:
-        """Those that run on our hosts beside the wanted ones."""
+        """Read the running virtual machines on the hosts, less those of the given names."""
         refs = [
             ref
             for ref, values in self._light

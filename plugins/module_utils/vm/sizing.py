@@ -19,7 +19,7 @@ KILOBYTES = 1024 * 1024
 
 
 def facts(machine: Machine) -> dict[str, Any]:
-    """The size in our words."""
+    """The size of a machine."""
     memory, extra = machine["config.hardware.memoryMB"], machine.extra
     latency = machine["config.latencySensitivity"]
     reserved = machine["config.memoryAllocation.reservation"] == memory
@@ -54,14 +54,14 @@ def wanted(desired: Desired, current: Mapping[str, Any], host_mhz: int) -> dict[
 
 
 def refuse_firmware(desired: Desired, there: str | None) -> None:
-    """An installed system boots by the firmware that it was installed with."""
+    """Refuse a change of the firmware: an installed system boots only by the firmware that it was installed with."""
     if desired["firmware"] and there and desired["firmware"] != there:
         said = f"it has {there}, and an installed system does not boot by another firmware"
         raise Refused(desired.name, f"give it {desired['firmware']} firmware", said, "take a template that has it")
 
 
 def change(spec: Any, after: Mapping[str, Any], machine: Machine, new_key: Iterator[int]) -> None:
-    """Put what differs into a ConfigSpec."""
+    """Add the changes of the size to a ConfigSpec."""
     now = facts(machine)
     differs = {key: value for key, value in after.items() if key in now and now[key] != value}
     for key in differs.keys() & NAMES.keys():
@@ -80,7 +80,7 @@ def change(spec: Any, after: Mapping[str, Any], machine: Machine, new_key: Itera
 
 
 def _give_memory(spec: Any, after: Mapping[str, Any]) -> None:
-    """Memory and its reservation belong together: a locked reservation follows the size."""
+    """Set the memory with its reservation, because a locked reservation follows the size."""
     spec.memoryMB = after["memory_mb"]
     if after["memory_reserved"]:
         spec.memoryReservationLockedToMax = True
@@ -88,7 +88,7 @@ def _give_memory(spec: Any, after: Mapping[str, Any]) -> None:
 
 
 def _disks(desired: Desired, there: list[int]) -> list[int]:
-    """The disks: given ones may grow or come anew, others stay."""
+    """The sizes of all disks: given disks may grow or be added, the others stay."""
     for now, size in zip(there, desired["disks_gb"]):
         if size < now:
             said = f"it has {now} GB, and a disk cannot shrink"

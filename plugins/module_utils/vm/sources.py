@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Where the devices of a worker's GPUs are taken from: what its host offers to virtual machines."""
+"""The devices that a host offers for the GPUs of a worker."""
 
 from __future__ import annotations
 

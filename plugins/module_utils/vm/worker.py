@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Subject: one worker VM: its hardware, its place, its guest's data, its power."""
+"""Subject: one worker VM: hardware, host, cloud-init data and power."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .facts import facts
 from .machine import Machine
 from .sources import sources_on
 
-# What vSphere changes only while the machine is off; what cloud-init is told it reads at the next boot.
+# vSphere changes these only while the VM is off; cloud-init reads new data only at the next boot.
 COLD = (
     "cpus",
     "cores_per_socket",
@@ -34,9 +34,9 @@ COLD = (
     "rdma_nics",
     "guest",
 )
-# What is not changed by a reconfiguration.
+# These are not changed by a reconfiguration.
 ELSEWHERE = ("exists", "host", "power", "mark", "address")
-CHANGED_MEANWHILE = "somebody else changed it meanwhile, or see what it asks for; run again"
+CHANGED_MEANWHILE = "another client changed the VM meanwhile, or the host cannot give what is asked for; run again"
 RECONFIGURE_SECONDS = 600
 LARGE_BAR_GB = 64
 
@@ -56,11 +56,11 @@ class Worker:
         return self.site.machines.get(self.target)
 
     def read(self) -> dict[str, Any]:
-        """The state of the worker; every key is there for one that does not exist, too."""
+        """The state of the worker; it has the same keys where the VM does not exist."""
         return facts(self.site, self.machine)
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
-        """What differs, and what must happen for it; what cannot be found is refused before anything is written."""
+        """The changes and what they need; an object that cannot be found is refused before the first write."""
         if self.assigned.silent:
             raise power.no_address(self.target, self.call.address_timeout)
         try:
@@ -93,7 +93,7 @@ class Worker:
         return self.context.places.of(self.desired, clone.base_of(self.site, self.desired))
 
     def apply(self, plan: Plan) -> None:
-        """Clone, mark, stop, move, reconfigure once, start: what of it is needed."""
+        """Clone, mark, stop, move, reconfigure once and start the VM, as far as the plan needs it."""
         machine = self.machine or self._clone(plan.after["host"])
         if self.site.mark_of(machine) != plan.after["mark"]:
             mark.write(self.site.session, machine.ref, self.target, plan.after["mark"])
@@ -114,7 +114,7 @@ class Worker:
         """The size, the network cards and the GPUs as they should be."""
         mhz = int(self.site.properties_of(host)["summary.hardware.cpuMhz"])
         after = sizing.wanted(self.desired, current if current["exists"] else base, mhz)
-        # The guest must be told the addresses of its cards before there are any.
+        # The guest's cloud-init data names the MAC addresses of cards before the cards exist.
         macs = self.assigned.macs if self.desired["guest"] is not None else {}
         after.update(nics.wanted(self.desired, current if current["exists"] else {}, self.context.networks, macs))
         if self.desired.gpus is not None:
@@ -127,7 +127,7 @@ class Worker:
         return hosts.memory_of(self.site.hosts.values(), wanted)
 
     def _mark(self, current: Mapping[str, Any]) -> dict[str, Any]:
-        """The mark that it is to carry; somebody else's machine is not taken unless that was asked for."""
+        """The mark that the VM should carry; a VM of others is refused unless adopt is set."""
         before = current["mark"] or ({"built": True} if self.assigned.cloned else None)
         if current["exists"] and not before and not self.call.adopt:
             raise Refused(
@@ -157,7 +157,7 @@ class Worker:
         )
 
     def _awaits(self, after: Mapping[str, Any]) -> Iterator[str]:
-        """What must be there before it is built and is not."""
+        """The parts that must be prepared before the worker can be built."""
         if awaited := demand.awaited(self.context, self.desired, after["host"]):
             yield f"{', '.join(awaited)} must be prepared first"
 
@@ -180,7 +180,7 @@ class Worker:
             yield "cloud-init takes it for a new machine at the next boot, and makes new SSH host keys"
         silent = current["power"] == "on" and not current["address"]
         if silent and self.call.wait_for_address:
-            yield "it is on, but its guest tells no address"
+            yield "it is on, but its guest reports no address"
 
     def _clone(self, host: str) -> Machine:
         template, place = clone.base_of(self.site, self.desired), self._clone_place()
@@ -203,7 +203,7 @@ class Worker:
         machine.refresh()
 
     def _reconfigure(self, machine: Machine, after: Mapping[str, Any]) -> None:
-        """One change for all of its hardware, on the condition that nobody else changed it since it was read."""
+        """Change all hardware in one call, which the server refuses if the VM was changed since it was read."""
         spec = self._spec(machine, after)
         if spec is None:
             return
@@ -218,7 +218,7 @@ class Worker:
         self.context.tell(self.target, what)
 
     def _spec(self, machine: Machine, after: Mapping[str, Any]) -> Any:
-        """What differs, as a ConfigSpec; None for nothing."""
+        """The ConfigSpec of all changes; None without a change."""
         now = facts(self.site, machine)
         building = mark.BUILDING in machine.extra
         if not building and all(now[key] == after[key] for key in after if key not in ELSEWHERE):
@@ -238,5 +238,5 @@ class Worker:
 
 
 def _managed(after: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
-    """What is to differ from now; an unset value means that nobody asked for one."""
+    """The values to change; None stands for an option that is not managed."""
     return {key: value for key, value in after.items() if value is not None and now[key] != value}

@@ -18,7 +18,7 @@ from .site import Site
 
 
 def context_of(session: Session, call: Call, tell: Tell) -> Context:
-    """What the workers of a call share."""
+    """The context that the workers of a call share."""
     site = Site(session, call.cluster)
     return Context(site, call, clone.Places(site), tell)
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Reads what the rules for one move look at; writes nothing."""
+"""The facts that the rules for one move need; nothing is written."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ TARGET = (
 MANAGER = "configManager.graphicsManager"
 STUN_SINCE = (8, 0, 2)
 CHECK_SECONDS = 300
-# What runs beside training without disturbing it.
+# Tasks that do not disturb a move.
 HARMLESS = ("createScreenshot",)
 
 
 @dataclass(frozen=True)
 class Budget:
-    """How long the job can bear that the worker stands still, and how fast it is moved."""
+    """The longest stun that the job tolerates, and the bandwidth of the move."""
 
     stun_seconds: float | None = None
     megabits: int | None = None
 
 
 def facts(site: Site, machine: Machine, target: str, running: Sequence[RecentTask], budget: Budget) -> dict[str, Any]:
-    """All that the rules look at, about one worker, what runs on it, and the host that it shall go to."""
+    """The facts about one worker, its running tasks, and its target host."""
     ref = site.host_named(target)
     values = site.hosts[ref._moId]
     more = properties.read_many(site.session, [ref], TARGET)[ref._moId]
@@ -80,7 +80,7 @@ def facts(site: Site, machine: Machine, target: str, running: Sequence[RecentTas
 
 
 def _room(host: Host, profiles: Sequence[str]) -> dict[str, Any]:
-    """What the others on the host leave."""
+    """The room that other virtual machines leave on the host."""
     return {
         "in_service": host.in_service,
         "offered": list(host.slots.offered),
@@ -91,7 +91,7 @@ def _room(host: Host, profiles: Sequence[str]) -> dict[str, Any]:
 
 
 def _free_mhz(values: properties.Values, cores: int, running: Sequence[Machine]) -> int:
-    """What nobody reserved of the processors; hyper-threads add nothing to that."""
+    """The unreserved MHz of a host; hyper-threads do not add to the MHz."""
     return cores * int(values["summary.hardware.cpuMhz"]) - sum(map(_reserved_mhz, running))
 
 
@@ -100,14 +100,14 @@ def _reserved_mhz(machine: Machine) -> int:
 
 
 def tasks_on(site: Site, machine: Machine) -> list[RecentTask]:
-    """What runs on the worker, whoever began it."""
+    """The running tasks of the worker, whoever started them."""
     return [one for one in recent_tasks.recent(site.session, [machine.ref]) if one.running]
 
 
 def running_move(site: Site, machine: Machine, running: Sequence[RecentTask], target: str) -> Any:
-    """The move to this host among the tasks; None where there is none.
+    """The running move of the worker to this host; None where there is none.
 
-    A task does not tell where it goes, its events do. Of one without events nothing speaks against it.
+    A task does not name its target, but its events do. A move that has no events yet counts as a move to this host.
     """
     for one in running:
         if one.what in recent_tasks.MOVES:
@@ -130,7 +130,7 @@ def _red(site: Site, target: str, states: Sequence[Any]) -> list[str]:
 
 
 def _missing(site: Site, wanted: Sequence[Any] | None, there: Sequence[Any] | None) -> list[str]:
-    """The names of the objects that are wanted and not there."""
+    """The names of the wanted objects that are missing."""
     known = {one._moId for one in there or []}
     refs = [one for one in wanted or [] if one._moId not in known]
     return sorted(values["name"] for values in properties.read_many(site.session, refs, ("name",)).values())
@@ -146,7 +146,7 @@ def _unconnected(site: Site, machine: Machine, there: Sequence[Any] | None) -> l
 
 
 def _asked(site: Site, machine: Machine, target: Any) -> dict[str, list[str]]:
-    """What vCenter itself thinks of the move."""
+    """The errors and warnings of vCenter's own check of the move."""
     tried = "check whether it can move"
     with translating_faults(machine.name, tried):
         checker = site.session.content.vmProvisioningChecker
@@ -161,7 +161,7 @@ def _asked(site: Site, machine: Machine, target: Any) -> dict[str, list[str]]:
 def _stun(
     vgpus: Sequence[stun_estimate.Vgpu], machine: Machine, version: tuple[int, ...], budget: Budget
 ) -> dict[str, Any]:
-    """How long it will stand still, and how long it may."""
+    """The estimated stun, the stun that the job tolerates, and the limit of the switchover."""
     limit = machine.extra.get(checks.SWITCHOVER, "")
     memory_gb = int(machine["config.hardware.memoryMB"] or 0) / 1024
     return {
@@ -172,7 +172,7 @@ def _stun(
 
 
 def _vgpus(site: Site, target: Any, profiles: Sequence[str]) -> list[stun_estimate.Vgpu]:
-    """The virtual GPUs with what the target tells of the stun of each."""
+    """The virtual GPUs, each with the target's estimates of its stun."""
     told = _estimates(site, target) if profiles else {}
     return [stun_estimate.Vgpu(_gigabytes(profile), told.get(profile, ())) for profile in profiles]
 

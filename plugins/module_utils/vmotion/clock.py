@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The server's times on this machine's clock."""
+"""The difference between the server's clock and the controller's."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ LOOKS = 3
 
 @dataclass(frozen=True)
 class Offset:
-    """The server's clock less ours in seconds, and by how much that can be wrong at most."""
+    """The server's clock minus the controller's in seconds, and the largest possible error."""
 
     seconds: float
     error: float
 
     def ours(self, theirs: datetime) -> float:
-        """A moment of the server on our clock, in seconds since the epoch."""
+        """The controller's time for a time of the server, in seconds since the epoch."""
         return theirs.timestamp() - self.seconds
 
 
 def offset(session: Session) -> Offset:
-    """Ask some times and take the answer that came fastest: its way there and back leaves the least in doubt."""
+    """The offset by the fastest of several answers, which has the smallest error."""
     return min((_once(session) for _look in range(LOOKS)), key=lambda one: one.error)
 
 

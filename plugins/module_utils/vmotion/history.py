@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""What became of workers since a moment, as vCenter wrote it down: their moves and their power, whoever did it."""
+"""Moves and power changes of workers since a time, from the events of vCenter, whoever caused them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from . import clock, roll, seen
 
 
 def since(session: Session, cluster: str, wanted: Sequence[str] | None, moment: float) -> dict[str, Any]:
-    """Moves and switches of power of workers since a moment of our clock; all times are on our clock."""
+    """Moves and power changes of workers since a time; all times are on the controller's clock."""
     names = roll.chosen(cluster, [one["name"] for one in found.workers(session, [cluster])], wanted)
     refs = {values["name"]: ref for ref, values in properties.find_all(session, vim.VirtualMachine, ("name",))}
     theirs = clock.offset(session)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Subject: the host on which one worker runs. One move of a running worker, followed to its end and observed."""
+"""Subject: the host of one running worker. The move is followed to its end, and its events are recorded."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ ENDED = ("success", "error")
 CANCEL_SECONDS = 120
 # A line for each percent would bury the others.
 TELL_SECONDS, WORD_SECONDS = 1.0, 2.0
-GO_ON = "it is where its host says; run again"
+GO_ON = "see on which host it is, and run again"
 
 
 @dataclass(frozen=True)
 class Desired:
-    """Which worker goes where, within what time, and what may be accepted."""
+    """The worker, its target host, the time-out, and the rules whose findings are accepted."""
 
     worker: str
     target: str
@@ -56,14 +56,14 @@ class Move:
         self.running: Any = None
 
     def read(self) -> dict[str, Any]:
-        """On which host the worker is."""
+        """The host of the worker."""
         self.site.refresh([self.desired.worker])
         self.tasks = checks.tasks_on(self.site, self.machine)
         self.running = checks.running_move(self.site, self.machine, self.tasks, self.desired.target)
         return {"host": self.site.host_name(self.machine.host)}
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
-        """Go to the other host, unless something speaks against it."""
+        """The move to the target host; findings of the rules that stop it are unmet."""
         self._check()
         plan = Plan(before=current, after={"host": self.desired.target})
         if not plan.changes or self.running:
@@ -80,13 +80,13 @@ class Move:
         )
 
     def _accepted(self, told: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-        """What would stop the move, and was accepted."""
+        """Findings that would stop the move and were accepted."""
         against = [one["text"] for one in findings.stops(told, self.desired.accept)]
         every = [one["text"] for one in findings.stops(told)]
         return tuple(f"accepted: {findings.said_of(self.target, text)}" for text in every if text not in against)
 
     def apply(self, plan: Plan) -> None:
-        """Move it, or follow a move that is under way; what is observed is recorded, whatever the end."""
+        """Start the move, or follow one that runs already; the record is written whether or not the move succeeds."""
         before = seen.place(self.session, self.machine.ref)
         theirs = clock.offset(self.session)
         attached = self.running is not None
@@ -105,19 +105,19 @@ class Move:
 
     @property
     def machine(self) -> Machine:
-        """The worker as it was read last."""
+        """The virtual machine of the worker as last read."""
         return self.site.find(self.desired.worker, "worker")
 
     def _check(self) -> None:
-        """Only a running worker of ours moves, and only within its cluster."""
+        """Refuse a VM without the mark, a VM that is off, and a host of another cluster."""
         tried = f"move it to {self.desired.target}"
         if self.site.mark_of(self.machine) is None:
-            raise Refused(self.target, tried, "it does not carry our mark", "name a worker of this collection")
+            raise Refused(self.target, tried, "it carries no mark of this collection", "name a worker that does")
         if self.desired.target not in self.site.host_names:
             known = ", ".join(sorted(self.site.host_names))
             raise Refused(self.target, tried, f"cluster {self.site.name} has {known}", "correct the name of the host")
         if not self.machine.on:
-            raise Refused(self.target, tried, "it is powered off", "power it on: what does not run cannot be tested")
+            raise Refused(self.target, tried, "it is powered off", "power it on: only a running worker can be tested")
 
     def _start(self) -> Any:
         spec = vim.vm.RelocateSpec(host=self.site.host_named(self.desired.target))
@@ -125,7 +125,7 @@ class Move:
             return self.machine.ref.RelocateVM_Task(spec=spec)
 
     def _follow(self, task: Any) -> tuple[Any, bool]:
-        """The task's end, and whether it came in time; out of time the move is cancelled."""
+        """The end of the task, and whether it came in time; after the time-out the move is cancelled."""
         if self._ended(task, self.desired.timeout):
             return self._info(task), True
         self.desired.tell(self.target, f"did not arrive within {self.desired.timeout} s; its move is cancelled")
@@ -136,7 +136,7 @@ class Move:
 
     def _ended(self, task: Any, seconds: float) -> bool:
         told = -math.inf
-        # The server is silent while the guest is stunned: that is when people wait for a word.
+        # While the guest is stunned the server reports nothing, so progress is shown at intervals.
         for values in properties.watch(
             self.session, [task], ("info.state", "info.progress"), time.monotonic() + seconds, WORD_SECONDS
         ):
@@ -152,7 +152,7 @@ class Move:
         return properties.read_many(self.session, [task], ("info",))[task._moId]["info"]
 
     def _times(self, info: Any, theirs: clock.Offset) -> dict[str, Any]:
-        """When the task ran, on our clock; how long by the server's alone."""
+        """Start and end of the task on the controller's clock; the duration by the server's clock alone."""
         began, ended = info.startTime or info.queueTime, info.completeTime
         return {
             "started": theirs.ours(began),
@@ -163,7 +163,7 @@ class Move:
         }
 
     def _observed(self, before: seen.Place, info: Any) -> dict[str, Any]:
-        """Where the worker was and is, and what the events of this move say."""
+        """The hosts and GPUs before and after the move, and its events."""
         after = seen.place(self.session, self.machine.ref)
         every = seen.events(self.session, self.machine.ref, self.target, info.queueTime)
         ours = seen.of_chain(every, info.eventChainId)
@@ -189,5 +189,5 @@ class Move:
             raise TimedOut(self.target, tried, f"it did not arrive within {self.desired.timeout} s", GO_ON)
         if info.state == "error":
             raise Failed(
-                self.target, tried, words(info.error), "mend the cause and run again; it did not leave its host"
+                self.target, tried, words(info.error), "remove the cause and run again; the worker stayed on its host"
             )

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""What a rolling test has before it: which workers can move at all, and the order in which they do."""
+"""The plan of a rolling test: which workers can move, and the order of their moves."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..vm.site import Site
 
 @dataclass
 class Roll:
-    """The workers of a cluster by what they can do, and the room on its hosts."""
+    """The workers of a cluster, sorted by whether they can move, and the slots of its hosts."""
 
     at: dict[str, str] = field(default_factory=dict)
     demand: dict[str, int] = field(default_factory=dict)
@@ -31,7 +31,7 @@ class Roll:
 
 
 def look(site: Site, names: Collection[str]) -> Roll:
-    """Read the workers and the slots of the hosts for them."""
+    """The workers, and the slots that the hosts have for them."""
     site.refresh(names)
     workers = [site.find(name, "worker") for name in sorted(names)]
     roll = Roll()
@@ -52,7 +52,7 @@ def look(site: Site, names: Collection[str]) -> Roll:
 
 
 def chosen(cluster: str, there: Sequence[str], wanted: Sequence[str] | None) -> list[str]:
-    """The workers that shall move."""
+    """The names of the workers to move."""
     unknown = sorted(set(wanted or ()) - set(there))
     if unknown:
         known = ", ".join(sorted(there)) or "none"
@@ -63,7 +63,7 @@ def chosen(cluster: str, there: Sequence[str], wanted: Sequence[str] | None) -> 
 
 
 def as_dict(roll: Roll) -> dict[str, Any]:
-    """What was seen, as plain data."""
+    """The roll as plain data."""
     return {
         "at": roll.at,
         "slots": roll.slots,
@@ -75,7 +75,7 @@ def as_dict(roll: Roll) -> dict[str, Any]:
 
 
 def plan(roll: Roll, chosen: Sequence[str], *, return_home: bool, one_per_host: bool) -> list[moves.Move]:
-    """The moves, or why there are none."""
+    """The moves in their order; refused where no order is possible."""
     movable = [name for name in chosen if name in roll.at]
     try:
         return moves.plan_moves(
@@ -102,7 +102,7 @@ def _sort_in(roll: Roll, site: Site, machine: Machine) -> None:
 
 
 def _one_profile(site: Site, workers: Sequence[Machine], roll: Roll) -> str:
-    """The profile that all movable workers have; slots of several kinds cannot be counted together."""
+    """The vGPU profile of all movable workers; several profiles are refused, because their slots differ."""
     found = {profile for worker in workers if worker.name in roll.at for profile in machines.vgpus(worker.values)}
     if len(found) > 1:
         said = f"they have several: {', '.join(sorted(found))}"

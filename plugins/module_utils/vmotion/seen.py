@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Where a worker is seen to be, and what vCenter's events tell of its move: observed, never what was asked for."""
+"""The observed host and GPUs of a worker, and vCenter's events about its moves."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class Place:
 
     @property
     def plain(self) -> dict[str, Any]:
-        """The same as plain data."""
+        """The place as plain data."""
         return {**asdict(self), "gpus": list(self.gpus)}
 
 
 def place(session: Session, ref: Any) -> Place:
-    """Where the worker is now, in two reads."""
+    """The current host, GPUs and power of the worker, in two reads."""
     values = properties.read_many(session, [ref], MACHINE)[ref._moId]
     host = values["runtime.host"]
     there = properties.read_many(session, [host], ("name", "config.graphicsInfo"))[host._moId]
@@ -55,7 +55,7 @@ def place(session: Session, ref: Any) -> Place:
 
 
 def events(session: Session, ref: Any, name: str, since: datetime) -> list[dict[str, Any]]:
-    """What vCenter wrote down about the worker since then, oldest first."""
+    """The events about the worker since a time, oldest first."""
     who = vim.event.EventFilterSpec.ByEntity(entity=ref, recursion="self")
     when = vim.event.EventFilterSpec.ByTime(beginTime=since)
     with translating_faults(name, "read its events"):
@@ -71,7 +71,7 @@ def of_chain(found: Sequence[dict[str, Any]], chain: int) -> list[dict[str, Any]
 
 
 def power_cycled(before: Place, after: Place, found: Sequence[dict[str, Any]]) -> bool:
-    """Whether it was switched off or booted meanwhile: a move does neither."""
+    """Whether the worker was powered off or booted in between."""
     return after.power != "on" or before.powered_on != after.powered_on or any(one["kind"] in POWER for one in found)
 
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Turns what pyVmomi and the network raise into the one error family."""
+"""Translation of the faults of pyVmomi and the network into the errors of this collection."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CONNECTION_ERRORS = (ssl.SSLError, OSError, http.client.HTTPException)
 
 @contextmanager
 def translating_faults(target: str, tried: str, remedy: str = "") -> Iterator[None]:
-    """Within it, any fault becomes one sentence about ``target``."""
+    """Translate every fault of the block into one sentence about ``target``."""
     try:
         yield
     except CollectionError:
@@ -35,12 +35,12 @@ def translating_faults(target: str, tried: str, remedy: str = "") -> Iterator[No
             target,
             tried,
             f"the connection broke ({type(error).__name__}: {error})",
-            "what was under way may have been carried out: run again, it will be seen",
+            "what was under way may have been carried out: run again, which reads the state anew",
         ) from error
 
 
 def words(fault: Any) -> str:
-    """The server's own words, with the fault's type, which alone is often the only thing said."""
+    """The message of the server with the type of the fault, which is often all that the server tells."""
     kind = type(fault).__name__.rsplit(".", maxsplit=1)[-1]
     parts = [getattr(fault, "msg", None), *(m.message for m in getattr(fault, "faultMessage", None) or [])]
     parts += [_missing(fault)] if getattr(fault, "privilegeId", None) else []
@@ -49,14 +49,14 @@ def words(fault: Any) -> str:
 
 
 def _missing(fault: Any) -> str:
-    """The privilege and the object that it is missing on, which need not be the one that was called."""
+    """The missing privilege and its object, which need not be the object that was called."""
     text = f"privilege {fault.privilegeId} is missing"
     on = getattr(fault, "object", None)
     return f"{text} on {on._wsdlName} {on._moId}" if on is not None else text
 
 
 def remedy_of(fault: Any, otherwise: str) -> str:
-    """What to do about a fault: a session or a privilege that is missing matters more than what the caller knows."""
+    """The remedy of a fault: a missing session or privilege comes before the caller's own remedy."""
     if isinstance(fault, vim.fault.NotAuthenticated):
         return "the session ended: run again"
     if isinstance(fault, vim.fault.NoPermission):

@@ -55,7 +55,7 @@ class Host:
         return Esxcli(self.session, self.ref, self.name)
 
     def must_answer(self, tried: str) -> None:
-        """Refuse to go on with a host that vCenter cannot reach."""
+        """Refuse a host that vCenter cannot reach."""
         if not self.reachable:
             raise Unreachable(
                 self.name,
@@ -67,7 +67,7 @@ class Host:
     def settle(
         self, paths: Sequence[str], done: Callable[[Mapping[str, Any]], bool], seconds: float = SETTLE_SECONDS
     ) -> None:
-        """Wait a moment until vCenter's copy of the host shows a change; the read-back judges what it shows then."""
+        """Wait until vCenter's copy of the host shows a change or the time is over; the read-back verifies it."""
         deadline = time.monotonic() + seconds
         for values in properties.watch(self.session, [self.ref], paths, deadline):
             if done(values[self.ref._moId]):
@@ -89,7 +89,7 @@ class Fleet:
             host.properties = values.get(host.ref._moId, {})
 
     def refresh_for(self, subjects: Iterable[Any]) -> None:
-        """Read again what the given subjects look at."""
+        """Read the hosts of the given subjects again."""
         self.refresh(dict.fromkeys(subject.host for subject in subjects))
 
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Batched property reads and pushed property changes: the two ways in which anything is ever read."""
+"""Batched reads of properties, and waiting for their changes, which the server pushes."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def wait_until(
 def watch(
     session: Session, refs: Sequence[Any], paths: Paths, deadline: float, every: float = PUSH_SECONDS
 ) -> Iterator[dict[str, Values]]:
-    """The values of the objects now, after each change, and after so many seconds without one, until the deadline."""
+    """The values of the objects: now, after each change, and after ``every`` seconds without a change."""
     values: dict[str, Values] = {ref._moId: {} for ref in refs}
     with _subscription(session, refs, paths) as collector:
         version = ""
@@ -116,7 +116,7 @@ def watch(
 
 
 def _next(session: Session, collector: Any, version: str, seconds: float) -> Any:
-    """One answer of the server; a connection that breaks meanwhile is opened again: reading twice harms nobody."""
+    """One answer of the server; after a broken connection the read is repeated, which has no side effect."""
     options = vmodl.query.PropertyCollector.WaitOptions(maxWaitSeconds=max(1, int(seconds)))
     with translating_faults(session.server, "wait for changes"):
         try:
@@ -136,7 +136,7 @@ def _merge(values: dict[str, Values], update: Any) -> None:
 
 @contextmanager
 def _subscription(session: Session, refs: Sequence[Any], paths: Paths) -> Iterator[Any]:
-    """A collector of our own, so that two waits in one session do not hear each other."""
+    """A collector of its own for each wait, so that two waits of one session do not mix."""
     with translating_faults(session.server, "watch objects"):
         collector = session.content.propertyCollector.CreatePropertyCollector()
         objects = [vmodl.query.PropertyCollector.ObjectSpec(obj=ref) for ref in refs]

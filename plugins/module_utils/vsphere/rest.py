@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""A session with vCenter's REST API, which alone knows cluster images: same server, same account, same trust."""
+"""A session with vCenter's REST API, which alone knows cluster images; server, account and TLS are the same."""
 
 from __future__ import annotations
 
@@ -31,29 +31,29 @@ class Rest:
         self._token = ""
 
     def log_in(self) -> None:
-        """Take a token for the account of the session."""
+        """Request a token for the account of the session."""
         account = f"{self._params['username']}:{self._params['password']}".encode()
         header = {"Authorization": "Basic " + base64.b64encode(account).decode("ascii")}
         self._token = self._ask("POST", "/api/session", tried="log in to its REST API", headers=header)
 
     def log_out(self) -> None:
-        """Give the token back."""
+        """Delete the token."""
         self._ask("DELETE", "/api/session", tried="log out of its REST API")
 
     def get(self, path: str, *, tried: str, remedy: str = "") -> Any:
-        """Read."""
+        """The answer to a GET request."""
         return self._ask("GET", path, tried=tried, remedy=remedy)
 
     def find(self, path: str, *, tried: str) -> Any:
-        """Read what may not exist yet; None where the server has none."""
+        """The answer to a GET request for an object that may not exist; None where it does not."""
         return self._ask("GET", path, tried=tried, may_lack=True)
 
     def send(self, verb: str, path: str, body: Any = None, *, tried: str, remedy: str = "") -> Any:
-        """Write; the answer, or None."""
+        """The answer to a request that writes; None without one."""
         return self._ask(verb, path, body, tried=tried, remedy=remedy)
 
     def task(self, path: str, body: Any = None, *, tried: str, seconds: float, **query: str) -> Any:
-        """Start a task and wait for its end; its result."""
+        """The result of a task that is started and awaited."""
         task = self.send("POST", f"{path}?{urlencode({**query, 'vmw-task': 'true'})}", body, tried=tried)
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
@@ -114,7 +114,7 @@ class Rest:
 
 @contextmanager
 def opened(session: Session) -> Iterator[Rest]:
-    """Log in, give the REST session, log out whatever happens."""
+    """A REST session; it is closed in any case."""
     rest = Rest(session)
     rest.log_in()
     try:

@@ -62,7 +62,7 @@ class Session:
 
 @contextmanager
 def session(params: Mapping[str, Any]) -> Iterator[Session]:
-    """Log in, give the session, log out whatever happens."""
+    """A logged-in session; it is closed in any case."""
     require()
     server = f"{params['hostname']}:{params['port']}"
     instance = _login(server, params)

@@ -17,7 +17,7 @@ _REMEDY = "look whether it is vCenter 7.0 U2 or later, or choose another way to 
 
 
 def of_machines(api: Rest, category: str, ids: Iterable[str]) -> dict[str, list[str]]:
-    """By virtual machine the sorted names of its tags of a category, in as many calls as there are such tags in use."""
+    """The sorted names of the tags of each virtual machine in a category; one call for each tag in use."""
     known = _in_category(api, category)
     body = {"object_ids": [{"type": "VirtualMachine", "id": one} for one in ids]}
     tried = "read which virtual machines carry which tags"

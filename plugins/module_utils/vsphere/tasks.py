@@ -21,7 +21,7 @@ QUARTER = 25
 
 @dataclass(frozen=True)
 class Started:
-    """A running task, what it does to which object, for errors and progress."""
+    """A running task, with its object and its purpose for errors and progress."""
 
     task: Any
     target: str
@@ -30,7 +30,7 @@ class Started:
 
 
 def wait(session: Session, started: Started, seconds: float, progress: Progress | None = None) -> Any:
-    """Wait for one task; its info, with the server's own times."""
+    """The info of one task at its end, with the times of the server."""
     (outcome,) = wait_all(session, [started], seconds, progress)
     if isinstance(outcome, Exception):
         raise outcome
@@ -40,7 +40,7 @@ def wait(session: Session, started: Started, seconds: float, progress: Progress 
 def wait_all(
     session: Session, started: Sequence[Started], seconds: float, progress: Progress | None = None
 ) -> list[Any]:
-    """Wait for all tasks; for each its info, or the error it ended with."""
+    """The info of each task at its end, or the error with which it ended."""
     if not started:
         return []
     deadline = time.monotonic() + seconds
@@ -69,7 +69,7 @@ def _outcome(info: Any, one: Started, seconds: float) -> Any:
 
 
 def by_quarters(show: Callable[[int], None]) -> Progress:
-    """A progress callback that shows the first percentage of each quarter, without start and end, which others show."""
+    """A progress callback that shows the first percentage of each quarter, except for start and end."""
     shown = 0
 
     def progress(_target: str, percent: int) -> None:

@@ -30,7 +30,7 @@ def context(*, validate: bool, ca_path: str | None, fingerprint: str | None) -> 
 
 
 def normalised(fingerprint: str) -> str:
-    """64 hexadecimal digits of a SHA-256, however it was written."""
+    """The 64 hexadecimal digits of a SHA-256, with or without separators."""
     digits = fingerprint.lower().removeprefix("sha256:").replace(":", "").replace(" ", "")
     if len(digits) != 64 or not set(digits) <= set("0123456789abcdef"):
         raise Refused(
@@ -50,7 +50,7 @@ def _unchecked() -> ssl.SSLContext:
 
 
 def _pinned(wanted: str) -> ssl.SSLContext:
-    """pyVmomi's own thumbprint is not looked at in every version, so the socket itself checks."""
+    """Check the thumbprint at the socket, because not every version of pyVmomi checks it."""
 
     class PinnedSocket(ssl.SSLSocket):
         def do_handshake(self, block: bool = False) -> None:

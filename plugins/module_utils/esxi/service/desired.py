@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""What the user wants of the hosts that leave or enter service, with all deadlines in seconds."""
+"""The options of hosts that leave or enter service; all deadlines are in seconds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from datetime import datetime, timezone
 from ...errors import Abandoned
 from ...logic.hosts.evacuation import DRS
 
-# Tells a person who waits: which host, and what happened.
+# Reports progress: the host, and what happened.
 Tell = Callable[[str, str], None]
 VSAN = {
     "ensure_accessibility": "ensureObjectAccessibility",
@@ -30,7 +30,7 @@ def _wanted() -> bool:
 
 @dataclass(frozen=True)
 class Desired:
-    """How hosts are emptied and rebooted, and who does it.
+    """The way in which hosts are emptied and rebooted, and the user who does it.
 
     ``wanted`` tells whether the run that asked for it is still there; ``rebooting`` are the object ids of hosts with a
     reboot task of late.
@@ -51,10 +51,10 @@ class Desired:
 
     @property
     def now(self) -> str:
-        """This machine's time, for people to read."""
+        """The time of the controller as text."""
         return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def go_on(self, target: str, tried: str) -> None:
-        """Stop before the next step when nobody waits for it: a later run may have decided otherwise meanwhile."""
+        """Stop before the next step when the run that started this module has ended: a later run may differ."""
         if not self.wanted():
             raise Abandoned(target, tried, "the ansible run that asked for it is gone", "run again")

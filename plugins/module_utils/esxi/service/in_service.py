@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Subject: a host back in service, if it was this collection that took it out."""
+"""Subject: a host in service again, if this collection took it out of service."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EXIT = "leave maintenance mode"
 
 
 class InService:
-    """One host to be in service."""
+    """One host that should be in service."""
 
     name = "maintenance mode"
 
@@ -27,7 +27,7 @@ class InService:
         self.host, self.desired, self.target = host, desired, host.name
 
     def read(self) -> dict[str, Any]:
-        """Whether it is out of service, and through whom."""
+        """Whether the host is in maintenance mode, and who put it there."""
         self.host.must_answer("read its state")
         note = ownership.of(self.host)
         return {
@@ -37,14 +37,14 @@ class InService:
         }
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
-        """Leave maintenance mode, and take our note off."""
+        """Leave maintenance mode, and remove the note of this collection."""
         if current["maintenance"] and not current["ours"] and self.desired.only_if_ours:
             left = "stays in maintenance mode: this collection did not put it there (only_if_ours: false ends it)"
             return Plan(before=current, after=current, warnings=(left,))
         return Plan(before=current, after={"maintenance": False, "ours": False, "by": None})
 
     def apply(self, plan: Plan) -> None:
-        """Leave maintenance mode first: a run killed in between leaves a note that the next one removes."""
+        """Leave maintenance mode first: a run killed in between leaves a note that the next run removes."""
         self.desired.go_on(self.target, EXIT)
         if plan.before["maintenance"]:
             self.desired.tell(self.target, "leaves maintenance mode")

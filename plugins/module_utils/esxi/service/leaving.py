@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Emptying hosts: the verdicts for all hosts that leave together, and the moves and power-offs of one."""
+"""The evacuation of hosts: the verdicts for all hosts of a call, and the moves and power-offs of one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .recent_tasks import RecentTask
 
 
 class Evacuations:
-    """What emptying each host of one call means, given that all of them leave."""
+    """The verdict on the evacuation of each host of one call, given that all of them leave service."""
 
     def __init__(self, session: Session, desired: Desired) -> None:
         self.session, self.desired = session, desired
@@ -30,7 +30,7 @@ class Evacuations:
         self.entering: dict[str, RecentTask] = {}
 
     def refresh(self, hosts: Sequence[Host]) -> None:
-        """Judge the hosts together, cluster by cluster; and see which are entering maintenance mode already."""
+        """Plan the hosts together, cluster by cluster, and read which of them are entering maintenance mode already."""
         clusters: dict[str, list[Host]] = {}
         for host in hosts:
             clusters.setdefault(host["parent"]._moId, []).append(host)
@@ -44,16 +44,16 @@ class Evacuations:
         self.entering = {task.entity: task for task in running if task.what == recent_tasks.ENTER}
 
     def verdict(self, host: Host) -> Verdict:
-        """What was found for one host; nothing to do for one that is out of service already."""
+        """The verdict on one host; empty for a host that is in maintenance mode already."""
         return Verdict() if host.in_maintenance else self.verdicts.get(host.name, Verdict())
 
     def entering_task(self, host: Host) -> RecentTask | None:
-        """The task that takes a host into maintenance mode just now."""
+        """The running task that takes a host into maintenance mode; None where there is none."""
         return None if host.in_maintenance else self.entering.get(host.ref._moId)
 
 
 def power_off(host: Host, vms: Sequence[Vm], desired: Desired) -> None:
-    """Shut the guests down; those that do not end in time are switched off."""
+    """Shut the guests down; power off the machines whose guests do not shut down in time."""
     if not vms:
         return
     refs = {vm.key: vim.VirtualMachine(vm.key, host.session.stub) for vm in vms}
@@ -65,7 +65,7 @@ def power_off(host: Host, vms: Sequence[Vm], desired: Desired) -> None:
     started = []
     for vm in vms:
         if vm.key in running:
-            desired.tell(host.name, f"switches {vm.name} off: its guest did not end in {desired.power_off_timeout} s")
+            desired.tell(host.name, f"powers {vm.name} off: its guest ran on for {desired.power_off_timeout} s")
             with translating_faults(vm.name, "switch it off"):
                 started.append(tasks.Started(refs[vm.key].PowerOffVM_Task(), vm.name, "switch it off"))
     _raise_first(tasks.wait_all(host.session, started, desired.power_off_timeout))
@@ -81,7 +81,7 @@ def _shut_down(host: Host, vm: Vm, ref: Any) -> None:
 
 
 def _still_running(host: Host, refs: list[Any], deadline: float) -> set[str]:
-    """The keys of those that still run at the deadline."""
+    """The keys of the machines that still run at the deadline."""
     running = {ref._moId for ref in refs}
     for values in properties.watch(host.session, refs, ("runtime.powerState", "guest.toolsRunningStatus"), deadline):
         running = {key for key, one in values.items() if one.get("runtime.powerState") != "poweredOff"}
@@ -92,7 +92,7 @@ def _still_running(host: Host, refs: list[Any], deadline: float) -> set[str]:
 
 
 def move(host: Host, moves: Sequence[Move], desired: Desired, deadline: float) -> None:
-    """Move the virtual machines ourselves: those with a vGPU one after another, for each stuns the other's GPU."""
+    """Move the virtual machines; those with a vGPU one after another, as each move stuns a GPU."""
     targets, under_way = _targets(host), _under_way(host, moves)
     slow = [one for one in moves if one.vm.vgpus]
     quick = [one for one in moves if not one.vm.vgpus]
@@ -108,11 +108,11 @@ def _relocate(host: Host, one: Move, target: Any, desired: Desired) -> tasks.Sta
     ref = vim.VirtualMachine(one.vm.key, host.session.stub)
     with translating_faults(one.vm.name, tried):
         task = ref.RelocateVM_Task(spec=vim.vm.RelocateSpec(host=target))
-    return tasks.Started(task, one.vm.name, tried, f"{host.name} is still in service; mend the cause and run again")
+    return tasks.Started(task, one.vm.name, tried, f"{host.name} is still in service; remove the cause and run again")
 
 
 def _under_way(host: Host, moves: Sequence[Move]) -> dict[str, tasks.Started]:
-    """Moves that an earlier run or DRS began: a second one would be refused."""
+    """The running moves of the machines; the server would refuse to start them again."""
     refs = [vim.VirtualMachine(one.vm.key, host.session.stub) for one in moves]
     names = {one.vm.key: one.vm.name for one in moves}
     return {

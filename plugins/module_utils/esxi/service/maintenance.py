@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Subject: a host in maintenance mode, emptied first, with the note of who did it."""
+"""Subject: a host in maintenance mode, evacuated first, with a note of who did it."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from .desired import VSAN, Desired
 from .leaving import Evacuations, move, power_off
 
 ENTER = "enter maintenance mode"
-# The server's own time-out comes first; ours is for a server that does not keep it.
+# The server's time-out comes first; the module's own is for a server that ignores it.
 GRACE = 30
 
 
 class Maintenance:
-    """One host to be in maintenance mode."""
+    """One host that should be in maintenance mode."""
 
     name = "maintenance mode"
 
@@ -36,7 +36,7 @@ class Maintenance:
         self.target = host.name
 
     def read(self) -> dict[str, Any]:
-        """Whether it is out of service, through whom, and what leaving service would mean."""
+        """Whether the host is in maintenance mode, who put it there, and the verdict on its evacuation."""
         self.host.must_answer("read its state")
         note = ownership.ours(self.host)
         return {
@@ -47,7 +47,7 @@ class Maintenance:
         }
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
-        """Enter maintenance mode, if all that runs on the host can leave it."""
+        """The change to maintenance mode; virtual machines that block the evacuation are unmet."""
         if current["maintenance"]:
             found = () if current["ours"] else ("it was in maintenance mode already and will be left so",)
             return Plan(before=current, after=current, why=found)
@@ -62,7 +62,7 @@ class Maintenance:
         )
 
     def apply(self, plan: Plan) -> None:
-        """Empty the host and enter maintenance mode; on failure it stays in service."""
+        """Evacuate the host and enter maintenance mode; on failure the host stays in service."""
         if not plan.changes:
             return
         deadline = time.monotonic() + self.desired.maintenance_timeout
@@ -71,7 +71,7 @@ class Maintenance:
             if under_way is None:
                 ownership.write(self.host, ownership.Note(self.desired.by, self.desired.now))
             else:
-                self.desired.tell(self.target, "is entering maintenance mode already, by an earlier run of ours")
+                self.desired.tell(self.target, "is entering maintenance mode already, as an earlier run asked")
             self._empty(deadline)
             task = under_way.ref if under_way else self._start(deadline)
         except (Abandoned, Failed, TimedOut):
@@ -109,7 +109,7 @@ class Maintenance:
             )
 
     def _enter(self, task: Any, deadline: float) -> None:
-        """Wait for the task, telling which virtual machines have left."""
+        """Wait for the task, and report which virtual machines have left."""
         state, waiting = None, self._leaving()
         refs = [vim.VirtualMachine(key, self.host.session.stub) for key in waiting]
         paths = {vim.Task: ("info.state",), vim.VirtualMachine: ("runtime.host", "runtime.powerState")}
@@ -124,7 +124,7 @@ class Maintenance:
         self.desired.tell(self.target, "is in maintenance mode")
 
     def _cancel(self, task: Any) -> Any:
-        """How the task ended after all, when the server keeps no deadline."""
+        """The end of a task that was cancelled because the server ignored the time-out."""
         tried = "cancel entering maintenance mode"
         with translating_faults(self.target, tried):
             task.CancelTask()
@@ -144,7 +144,7 @@ class Maintenance:
     def _ended_badly(self, task: Any) -> Failed | TimedOut:
         error = properties.read_many(self.host.session, [task], ("info.error",))[task._moId].get("info.error")
         if error is not None and not isinstance(error, (vim.fault.Timedout, vmodl.fault.RequestCanceled)):
-            return Failed(self.target, ENTER, words(error), "mend the cause and run again; it is still in service")
+            return Failed(self.target, ENTER, words(error), "remove the cause and run again; it is still in service")
         return TimedOut(
             self.target,
             ENTER,
@@ -153,7 +153,7 @@ class Maintenance:
         )
 
     def _who_is_left(self) -> str:
-        """Which virtual machines block, and why as far as it can be told."""
+        """The virtual machines that still run on the host, each with its reason where one is known."""
         host = self.host
         cluster = placements.read(host.session, host["parent"], [host.ref._moId])
         left = [vm for vm in cluster.vms if vm.host == host.name]
@@ -172,7 +172,7 @@ class Maintenance:
         }
 
     def _give_up(self) -> None:
-        """Take our note off a host that stays in service."""
+        """Remove the note of this collection from a host that stays in service."""
         with suppress(CollectionError):  # what failed first is what the user must hear; a note too many is seen later
             values = properties.read_many(self.host.session, [self.host.ref], ("runtime.inMaintenanceMode",))
             if not values[self.host.ref._moId].get("runtime.inMaintenanceMode"):

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Who of this collection took a host out of service, and whether it is rebooting it: a note on the host itself."""
+"""A note on the host itself: the run of this collection that took it out of service, and the boot that it is to end."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ PATHS = ("availableField", "customValue")
 
 @dataclass(frozen=True)
 class Note:
-    """Who took the host out of service and when; and the boot that a reboot of ours is to end.
+    """Who took the host out of service and when, and the boot that a reboot by this collection should end.
 
-    ``visiting`` says that somebody else took it out of service and only the reboot is ours.
+    ``visiting``: somebody else took the host out of service, and this collection only reboots it.
     """
 
     by: str
@@ -45,7 +45,7 @@ def ours(host: Host) -> Note | None:
 
 
 def parse(text: str) -> Note | None:
-    """The note in a text; None for a text that is none."""
+    """The note in a text; None for a text without a note."""
     try:
         found: Any = json.loads(text or "null")
         return Note(**found) if found else None
@@ -54,12 +54,12 @@ def parse(text: str) -> Note | None:
 
 
 def write(host: Host, note: Note) -> None:
-    """Put the note on the host, before what it tells is done: a run that is killed leaves a note too many, not few."""
+    """Write the note before the action that it records: a killed run may leave an extra note, never miss one."""
     _store(host, json.dumps({key: value for key, value in asdict(note).items() if value}))
 
 
 def clear(host: Host) -> None:
-    """Take the note off the host."""
+    """Remove the note from the host."""
     if of(host) is not None:
         _store(host, "")
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Reads a cluster as the planner of evacuations sees it: hosts with room, virtual machines, rules, DRS."""
+"""A cluster as input of the evacuation planner: hosts with their room, virtual machines, rules, DRS."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HOST_PATHS = ("vm", *hosts.PATHS)
 
 @dataclass(frozen=True)
 class Reading:
-    """What was read of one cluster's hosts, by object id."""
+    """The properties of one cluster's hosts, by object id."""
 
     hosts: Mapping[str, Values]
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Taking hosts out of service and back: what the user wants, and the subject for each wish."""
+"""Taking hosts out of service and back: the options, and the subject for each desired state."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class PowerWork:
 
 
 def work_on(fleet: Fleet, state: str, desired: Desired) -> PowerWork:
-    """One subject for each host, which know of each other where they compete for room."""
+    """One subject for each host; their evacuations are planned together."""
     evacuations = Evacuations(fleet.session, desired)
 
     def refresh(subjects: Sequence[Any]) -> None:

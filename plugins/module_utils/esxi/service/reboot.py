@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Subject: a host that has booted anew: gone, returned with another boot time, and serving as before."""
+"""Subject: a rebooted host: disconnected, connected with another boot time, and with its services running."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WAIT_ON = "it stays in maintenance mode; look at its console, and run again to g
 
 
 class Rebooted:
-    """One host to boot anew."""
+    """One host to reboot."""
 
     name = "power state"
 
@@ -50,7 +50,7 @@ class Rebooted:
         return DUE if owed or not asked else UNDER_WAY
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
-        """Boot once; a reboot that an earlier run asked for counts."""
+        """One reboot; a reboot that an earlier run asked for counts."""
         if current["reboot"] == DONE:
             return Plan(before=current, after=current)
         outside = () if current["maintenance"] else ("it is not in maintenance mode: empty it by state: maintenance",)
@@ -58,7 +58,7 @@ class Rebooted:
         return Plan(before=current, after={**current, "reboot": DONE}, why=earlier, unmet=outside)
 
     def apply(self, plan: Plan) -> None:
-        """Boot the host, unless it is at it, and wait until it serves again."""
+        """Reboot the host, unless it is rebooting already, and wait until it serves again."""
         deadline = time.monotonic() + self.desired.reboot_timeout
         expected = self._services()
         if plan.before["reboot"] == DUE:
@@ -72,7 +72,7 @@ class Rebooted:
         self.done = True
 
     def _start(self) -> tuple[str, Any]:
-        """Note the boot that is to end, then end it."""
+        """Note the boot that should end, then ask for the reboot."""
         self.desired.go_on(self.target, BOOT)
         was, mine = self.host.boot_time or "", ownership.ours(self.host)
         by, since = (mine.by, mine.since) if mine else (self.desired.by, self.desired.now)
@@ -82,7 +82,7 @@ class Rebooted:
             return was, self.host.ref.RebootHost_Task(force=False)
 
     def _wait_for_return(self, started: tuple[str, Any], deadline: float) -> None:
-        """Until the host is connected with another boot time than before."""
+        """Wait until the host is connected with another boot time than before."""
         was, task = started
         host, gone = self.host, False
         refs = [host.ref, *([task] if task else [])]
@@ -106,15 +106,15 @@ class Rebooted:
     def _refused(self, task: Any) -> Failed:
         error = properties.read_many(self.host.session, [task], ("info.error",))[task._moId].get("info.error")
         self._forget_reboot()
-        return Failed(self.target, BOOT, words(error), "it stays in maintenance mode; mend the cause and run again")
+        return Failed(self.target, BOOT, words(error), "it stays in maintenance mode; remove the cause and run again")
 
     def _services(self) -> set[str]:
-        """The services that start with the host and ran, and those that the user named."""
+        """The services that ran and start with the host, and those that the user named."""
         there = self.host["config.service.service"] or []
         return {one.key for one in there if one.policy == "on" and one.running} | set(self.desired.services)
 
     def _wait_for_services(self, expected: set[str], deadline: float) -> None:
-        """Until the host itself answers and its services run; a host that is just back is not heard at once."""
+        """Wait until the host itself answers and its services run; a returned host does not answer at once."""
         path, missing = "config.service.service", sorted(expected)
         for values in properties.watch(self.host.session, [self.host.ref], (path,), deadline):
             self.desired.go_on(self.target, "wait for its services after the reboot")

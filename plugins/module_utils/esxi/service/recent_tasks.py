@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""What hosts and virtual machines are at, or have just ended: so that a run goes on with what an earlier one began."""
+"""The running and just ended tasks of hosts and virtual machines, by which a run continues an earlier one."""
 
 from __future__ import annotations
 

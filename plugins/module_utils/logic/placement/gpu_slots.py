@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""How many virtual GPUs of a profile still fit on the GPUs of a host."""
+"""The free slots for virtual GPUs of a profile on the GPUs of a host."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MIG_SLICES = 7
 
 @dataclass(frozen=True)
 class Profile:
-    """What the name of a vGPU profile says."""
+    """The model, memory and MIG slices in the name of a vGPU profile."""
 
     name: str
     model: str
@@ -44,11 +44,11 @@ class Slots:
     offered: tuple[str, ...] = ()
 
     def free(self, profile: str) -> int:
-        """How many more of the profile fit."""
+        """The number of further virtual GPUs of the profile that fit."""
         return sum(self._free_on(gpu, profile) for gpu in self.candidates(profile))
 
     def total(self, profile: str) -> int:
-        """How many of the profile would fit if the host were empty."""
+        """The number of virtual GPUs of the profile that fit on an empty host."""
         return sum(self._capacity(gpu, profile) for gpu in self.candidates(profile))
 
     def take(self, profile: str) -> Slots | None:
@@ -68,7 +68,7 @@ class Slots:
         return after
 
     def share(self, gpu: Gpu, profile: str) -> float | None:
-        """The part of a GPU's memory that one of the profile has; None for a profile that says nothing of it."""
+        """The share of a GPU's memory for one virtual GPU of a profile; None where the name tells no size."""
         wanted = parse(profile)
         return min(wanted.gigabytes / self._gigabytes(gpu, wanted), 1.0) if wanted else None
 
@@ -89,7 +89,7 @@ class Slots:
         return min(count, MIG_SLICES // wanted.slices) if wanted.slices else count
 
     def _gigabytes(self, gpu: Gpu, wanted: Profile) -> int:
-        """A GPU reports less memory than it is sold with; the largest profile offered for it says what counts."""
+        """The nominal memory: a GPU reports less than that, so the largest profile offered for it counts."""
         largest = [one.gigabytes for one in map(parse, self.offered) if one and one.model == wanted.model]
         return max(math.ceil(gpu.gigabytes), *largest, 0)
 
@@ -109,7 +109,7 @@ class Slots:
 
 
 def parse(name: str) -> Profile | None:
-    """The parts of a profile's name; None for a name that is none."""
+    """The parts of the name of a profile; None for another text."""
     found = _PROFILE.match(name)
     if not found or not int(found["gigabytes"]):
         return None

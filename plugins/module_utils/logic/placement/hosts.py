@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""What workers want of a host, what hosts have, and whether the one fits on the other."""
+"""The demand of workers, the resources of hosts, and whether a demand fits on a host."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class Device:
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which PCI device is wanted: what is empty does not matter."""
+    """The PCI device that is wanted; an empty field matches any device."""
 
     kind: str = ""
     label: str = ""
     address: str = ""
 
     def takes(self, device: Device) -> bool:
-        """Whether a device answers to it."""
+        """Whether a device matches."""
         asked = ((self.kind, device.kind), (self.label, device.label), (self.address, device.address))
         return all(want in ("", have) for want, have in asked)
 
@@ -72,16 +72,16 @@ class Demand:
 
     @property
     def size(self) -> tuple[int, int, int]:
-        """Larger ones have fewer places and are placed first."""
+        """The sort key: larger demands fit on fewer hosts and are placed first."""
         return len(self.devices), len(self.vgpus), self.memory_mb
 
 
 @dataclass(frozen=True)
 class Host:
-    """What a host has left; ``workers`` are those that it has besides the ones to be placed.
+    """The free resources of a host; ``workers`` are its workers besides those to be placed.
 
     ``nodes`` are the NUMA nodes of its GPUs by address, ``groups`` the device groups that it offers,
-    ``holders`` who has its vGPUs: name and profile. ``promises`` are kept with the devices ``given``.
+    ``holders`` the virtual machines with a vGPU and its profile. ``promises`` are kept with the devices ``given``.
     """
 
     name: str
@@ -136,14 +136,14 @@ class Host:
             yield self.slots, None
 
     def _with(self, part: Slots) -> Slots:
-        """All GPUs, those of the part as they are now."""
+        """All GPUs of the host, with the changes of a part of them."""
         changed = {gpu.address: gpu for gpu in part.gpus}
         return replace(self.slots, gpus=tuple(changed.get(gpu.address, gpu) for gpu in self.slots.gpus))
 
 
 def choose(wanted: Sequence[Wanted | Promise], free: Sequence[Device]) -> tuple[Device, ...] | None:
-    """A different device for each wish; None where there are not enough."""
-    holder: dict[int, int] = {}  # by device: the wish that has it
+    """A different device for each wanted one; None where there are not enough."""
+    holder: dict[int, int] = {}  # by device: the index of the wanted device that has it
     for number in range(len(wanted)):
         if not _give(number, wanted, free, holder, set()):
             return None
@@ -153,7 +153,7 @@ def choose(wanted: Sequence[Wanted | Promise], free: Sequence[Device]) -> tuple[
 def _give(
     number: int, wanted: Sequence[Wanted | Promise], free: Sequence[Device], holder: dict[int, int], asked: set[int]
 ) -> bool:
-    """Give a wish a device, if need be one that another wish can do without."""
+    """Assign a device, if necessary one whose holder can take another (an augmenting path)."""
     for device in range(len(free)):
         if device in asked or not wanted[number].takes(free[device]):
             continue
@@ -165,12 +165,12 @@ def _give(
 
 
 def alike(host: Host) -> Host:
-    """What two hosts must have in common to be as good as each other."""
+    """The properties in which two interchangeable hosts agree."""
     return replace(host, name="", workers=(), holders=())
 
 
 def group_profiles(group: str) -> tuple[str, ...] | None:
-    """The virtual GPUs that a device group stands for; None where its name does not say."""
+    """The profiles of the virtual GPUs of a device group; None where its name does not tell them."""
     found = _GROUP.match(group)
     return (found["profile"],) * int(found["count"]) if found else None
 

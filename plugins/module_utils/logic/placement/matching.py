@@ -12,7 +12,7 @@ from .hosts import IGNORE, Demand, Host, alike
 
 
 class Placed(Protocol):
-    """What a matching needs to know of a worker."""
+    """The fields of a worker that a matching needs."""
 
     @property
     def name(self) -> str: ...
@@ -30,14 +30,14 @@ def match(hosts: Sequence[Host], workers: Sequence[Placed], same_node: str) -> d
     there: dict[int, int] = {}  # the worker on each host, by their numbers
     hopeless: set[int] = set()
     for number in range(len(workers)):
-        # Who wants the same as one that found no place finds none either.
+        # A worker with the same demand as one without a host gets no host either.
         if kinds.of[number] not in hopeless and not _augment(number, kinds, there):
             hopeless.add(kinds.of[number])
     return {workers[number].name: hosts[host].name for host, number in there.items()}
 
 
 def _augment(start: int, kinds: _Kinds, there: dict[int, int]) -> bool:
-    """Give one worker a host; others move on to another host where they must."""
+    """Assign a host to one worker; others change their host where necessary."""
     came_from: dict[int, int] = {}  # by host: the worker that reaches for it
     waiting, asked = deque([start]), {kinds.of[start]}
     while waiting:
@@ -66,7 +66,7 @@ def _shift(host: int, start: int, came_from: dict[int, int], there: dict[int, in
 
 
 class _Kinds:
-    """Workers that want the same, and the hosts that each kind of worker can have, the best first."""
+    """The workers by equal demand, and the possible hosts of each group, the best first."""
 
     def __init__(self, hosts: Sequence[Host], workers: Sequence[Placed], same_node: str) -> None:
         self.all_hosts, self.same_node = hosts, same_node

@@ -31,12 +31,12 @@ _IN_NAME = re.compile(r"(\d+)\s*GB", re.IGNORECASE)
 
 
 def window_gb(gpus_gb: Iterable[float]) -> int:
-    """All memory of the GPUs, rounded up to a power of two, doubled; nothing without GPUs."""
+    """The memory of all GPUs, rounded up to a power of two and doubled; 0 without GPUs."""
     total = sum(math.ceil(one) for one in gpus_gb)
     return 2 ** math.ceil(math.log2(total)) * 2 if total else 0
 
 
 def memory_gb(kind: str, name: str = "") -> int | None:
-    """The memory of a GPU by what its name says, else by its vendor:device; None where neither tells."""
+    """The memory of a GPU by its name, else by its vendor:device; None where both are unknown."""
     told = _IN_NAME.search(name)
     return int(told[1]) if told else KNOWN.get(kind)

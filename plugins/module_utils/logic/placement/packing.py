@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Several workers on a host: a search for places, the largest first, that never tries the same twice."""
+"""Several workers on a host: a search that places the largest first and never repeats a state."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from .hosts import IGNORE, Demand, Host, alike
 from .matching import Placed
 
-# After that many tries the search takes what it has: such a problem has no order that a person would see either.
+# The search returns its best result after so many tries, so that its time is bounded.
 PATIENCE = 5_000
 
 
 def pack(hosts: Sequence[Host], workers: Sequence[Placed], same_node: str) -> dict[str, str]:
-    """The host of each worker; where they do not all fit, of those that fit one after another."""
+    """The host of each worker; where not all fit, the hosts of those that fit one after another."""
     table = _Table(hosts, sorted(workers, key=lambda one: ([-n for n in one.demand.size], one.name)), same_node)
     return _search(table) or _greedy(table)
 
@@ -76,12 +76,12 @@ class _Table:
         self.clear()
 
     def clear(self) -> None:
-        """All hosts as they were."""
+        """The hosts before the search."""
         self.now, self.count, self.history = list(self.hosts), [0] * len(self.hosts), []
         self.kinds = [self._kind(host) for host in self.now]
 
     def options(self, number: int, *, remember: bool = True) -> Iterator[int]:
-        """Hosts for a worker, emptier ones first, one of those that are as good as each other."""
+        """The possible hosts of a worker, emptier ones first, one of each set of interchangeable hosts."""
         if number >= len(self.workers):
             return
         state = (number, tuple(sorted(self._places())))
@@ -99,20 +99,20 @@ class _Table:
             self._failed.add(state)
 
     def put(self, host: int, number: int | None = None) -> None:
-        """The next worker, or the numbered one, goes to the host."""
+        """Place the next worker, or the one with this number, on the host."""
         worker = self.workers[len(self.history) if number is None else number]
         before = self.now[host]
         self.history.append((host, before))
         self._set(host, self._after(host, worker.demand) or before, 1)
 
     def undo(self) -> None:
-        """Take the last one back."""
+        """Take the last placement back."""
         if self.history:
             host, before = self.history.pop()
             self._set(host, before, -1)
 
     def names(self) -> dict[str, str]:
-        """Where everybody is."""
+        """The host of each placed worker."""
         return {worker.name: self.hosts[host].name for worker, (host, _before) in zip(self.workers, self.history)}
 
     def _set(self, host: int, state: Host, more: int) -> None:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Which worker goes to which host: one on each host, or several; those that have a home stay there where they can."""
+"""The placement of workers on hosts: one on each host, or several; workers stay on their host where they can."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["IGNORE", "PREFER", "REQUIRE", "Demand", "Device", "Host", "Placement
 class Worker:
     """A worker to be placed: ``hosts`` are those that it may run on (None: any), ``at`` the one that it is on.
 
-    A worker is settled where it runs with what it wants: it may stay even where nobody else would fit.
+    A worker is settled where it runs with the GPUs that it wants: it may stay even where no other would fit.
     """
 
     name: str
@@ -29,13 +29,13 @@ class Worker:
     settled: bool = False
 
     def may(self, host: str) -> bool:
-        """Whether the user lets it run there."""
+        """Whether the worker may run on the host."""
         return self.hosts is None or host in self.hosts
 
 
 @dataclass(frozen=True)
 class Rules:
-    """What holds for all workers of a call."""
+    """The rules for all workers of a call."""
 
     apart: bool = True
     same_node: str = PREFER
@@ -43,29 +43,29 @@ class Rules:
 
 @dataclass(frozen=True)
 class Placement:
-    """The host of each worker, and why a worker has none."""
+    """The host of each worker, and the reason where a worker has none."""
 
     where: Mapping[str, str] = field(default_factory=dict)
     refusals: Mapping[str, str] = field(default_factory=dict)
 
 
 def place(hosts: Iterable[Host], workers: Iterable[Worker], rules: Rules | None = None) -> Placement:
-    """Places for all of the workers; nobody leaves home unless there is no other way."""
+    """The placement of all workers; a worker changes its host only where there is no other way."""
     rules, all_hosts = rules or Rules(), sorted(hosts, key=lambda host: host.name)
-    people = sorted(workers, key=lambda one: (not one.settled, not one.at, [-n for n in one.demand.size], one.name))
-    tries = [_homes(all_hosts, some, rules) for some in (people, [one for one in people if one.settled], [])]
-    found = [_fill(all_hosts, people, tries[0], rules)]
+    ordered = sorted(workers, key=lambda one: (not one.settled, not one.at, [-n for n in one.demand.size], one.name))
+    tries = [_homes(all_hosts, some, rules) for some in (ordered, [one for one in ordered if one.settled], [])]
+    found = [_fill(all_hosts, ordered, tries[0], rules)]
     for before, homes in zip(tries, tries[1:]):
         if found[-1].refusals and homes != before:
-            found.append(_fill(all_hosts, people, homes, rules))
+            found.append(_fill(all_hosts, ordered, homes, rules))
     return found[0] if found[-1].refusals else found[-1]
 
 
-def _homes(hosts: Sequence[Host], people: Sequence[Worker], rules: Rules) -> dict[str, str]:
-    """Who stays where it is."""
+def _homes(hosts: Sequence[Host], ordered: Sequence[Worker], rules: Rules) -> dict[str, str]:
+    """The workers that stay, with their hosts."""
     left = {host.name: host for host in hosts}
     homes: dict[str, str] = {}
-    for one in people:
+    for one in ordered:
         host = left.get(one.at)
         if host is None or not one.may(host.name) or (rules.apart and (host.workers or host.name in homes.values())):
             continue
@@ -75,13 +75,13 @@ def _homes(hosts: Sequence[Host], people: Sequence[Worker], rules: Rules) -> dic
     return homes
 
 
-def _fill(hosts: Sequence[Host], people: Sequence[Worker], homes: Mapping[str, str], rules: Rules) -> Placement:
-    """Places for all who do not stay."""
-    demands = {one.name: one.demand for one in people}
+def _fill(hosts: Sequence[Host], ordered: Sequence[Worker], homes: Mapping[str, str], rules: Rules) -> Placement:
+    """The placement with hosts for the workers that do not stay."""
+    demands = {one.name: one.demand for one in ordered}
     left = {host.name: host for host in hosts}
     for name, home in homes.items():
         left[home] = left[home].take(demands[name], rules.same_node) or left[home]
-    others = [one for one in people if one.name not in homes]
+    others = [one for one in ordered if one.name not in homes]
     if rules.apart:
         open_ = [host for host in left.values() if not host.workers and host.name not in homes.values()]
         found = match(open_, others, rules.same_node)
@@ -89,11 +89,11 @@ def _fill(hosts: Sequence[Host], people: Sequence[Worker], homes: Mapping[str, s
         found = pack(list(left.values()), others, rules.same_node)
     where = {**homes, **found}
     missing = [one for one in others if one.name not in where]
-    full, here = _taken(left, found, demands, rules) if missing else [], _guests(where)
+    full, here = _taken(left, found, demands, rules) if missing else [], _workers_on(where)
     return Placement(where, {one.name: why_not(one, full, here, rules) for one in missing})
 
 
-def _guests(where: Mapping[str, str]) -> dict[str, list[str]]:
+def _workers_on(where: Mapping[str, str]) -> dict[str, list[str]]:
     """The workers on each host."""
     here: dict[str, list[str]] = {}
     for name, host in where.items():
@@ -104,7 +104,7 @@ def _guests(where: Mapping[str, str]) -> dict[str, list[str]]:
 def _taken(
     left: Mapping[str, Host], found: Mapping[str, str], demands: Mapping[str, Demand], rules: Rules
 ) -> list[Host]:
-    """The hosts with all on them who found a place."""
+    """The hosts with all placed workers on them."""
     after = dict(left)
     for name, host in found.items():
         after[host] = after[host].take(demands[name], rules.same_node) or after[host]

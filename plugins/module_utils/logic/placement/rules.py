@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""What a cluster should hold for a set of workers: a rule that keeps them apart, a rule of hosts, overrides of each."""
+"""The rules of a set of workers: one that keeps them apart, one for their hosts, and overrides of each worker."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from . import rules_conflicts
 PREFIX = "dml.vsphere "
 DRS, RESTART = "drs", "restart_priority"
 ASPECTS = (DRS, RESTART)
-# A rule of a single virtual machine says nothing.
+# A rule for a single virtual machine has no effect.
 FEWEST = 2
 
 
 @dataclass(frozen=True)
 class Names:
-    """The names of what we put into a cluster for one set of workers: by them it is known as ours."""
+    """The names of the rules and groups of one set of workers, by which this collection recognises them."""
 
     rule: str
     host_rule: str
@@ -35,7 +35,7 @@ def names_of(name: str) -> Names:
 
 @dataclass(frozen=True)
 class Desired:
-    """A set of workers and what a call wants for it; one without workers is to be gone."""
+    """The desired rules of a set of workers; a set without workers is to be removed."""
 
     name: str
     workers: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class Desired:
 
 @dataclass(frozen=True)
 class Facts:
-    """What else is known of the cluster."""
+    """Further facts about the cluster."""
 
     cluster: str
     hosts: tuple[str, ...]
@@ -61,12 +61,12 @@ class Facts:
 
 
 def conflict_of(desired: Desired, facts: Facts) -> rules_conflicts.Conflict | None:
-    """What makes the wish impossible, whatever is done."""
+    """The conflict that makes the desired rules impossible; None without one."""
     return rules_conflicts.first(facts.cluster, facts.hosts, facts.foreign, desired)
 
 
 def after(current: Mapping[str, Any], desired: Desired) -> dict[str, Any]:
-    """The state that is wanted, in the shape of the current one."""
+    """The desired state, in the form of the current one."""
     apart = desired.one_per_host and len(desired.workers) >= FEWEST
     pinned = bool(desired.hosts and desired.workers)
     rule = "required" if desired.required else "preferred"
@@ -79,36 +79,36 @@ def after(current: Mapping[str, Any], desired: Desired) -> dict[str, Any]:
 
 
 def _overrides(current: Mapping[str, Any], wanted: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
-    """The overrides as they should be, with what was there before ours, to be restored when they go."""
-    wished: dict[str, Any] = {aspect: dict(current[aspect]) for aspect in ASPECTS}
+    """The desired overrides, with the overrides that they replace, to be restored on removal."""
+    made: dict[str, Any] = {aspect: dict(current[aspect]) for aspect in ASPECTS}
     previous = {worker: dict(notes) for worker, notes in current["previous"].items()}
     for worker, aspect in _pairs([*current["previous"], *wanted]):
         notes, now = previous.setdefault(worker, {}), current[aspect].get(worker)
         asked = wanted.get(worker, {}).get(aspect)
         if asked is None and aspect in notes:
-            wished[aspect][worker] = notes.pop(aspect)
+            made[aspect][worker] = notes.pop(aspect)
         elif asked is not None:
-            wished[aspect][worker] = asked
+            made[aspect][worker] = asked
             if now != asked:
                 notes.setdefault(aspect, now)
-    return {**wished, "previous": {worker: notes for worker, notes in previous.items() if notes}}
+    return {**made, "previous": {worker: notes for worker, notes in previous.items() if notes}}
 
 
 def _pairs(workers: Iterable[str]) -> Iterator[tuple[str, str]]:
     return ((worker, aspect) for worker in dict.fromkeys(workers) for aspect in ASPECTS)
 
 
-def unmet(current: Mapping[str, Any], wished: Mapping[str, Any], facts: Facts) -> tuple[str, ...]:
-    """Why it cannot be done right now."""
+def unmet(current: Mapping[str, Any], after: Mapping[str, Any], facts: Facts) -> tuple[str, ...]:
+    """The reasons why the change cannot be made now."""
     reasons = [f"{worker} {why}" for worker, why in facts.missing.items()]
-    if wished["affinity"] is None and current["affinity"] is not None and facts.users:
-        reasons.append(f"{_quoted(facts.users)} of somebody else uses our groups: change it first")
+    if after["affinity"] is None and current["affinity"] is not None and facts.users:
+        reasons.append(f"{_quoted(facts.users)} of somebody else uses the groups of this set: change it first")
     return tuple(reasons)
 
 
-def warnings(wished: Mapping[str, Any], desired: Desired, facts: Facts) -> Iterator[str]:
-    """What is kept by the cluster and yet not in force, and what others would rather have."""
-    rules = [key for key in ("one_per_host", "affinity") if wished[key] is not None]
+def warnings(after: Mapping[str, Any], desired: Desired, facts: Facts) -> Iterator[str]:
+    """Rules that are set but not in force, and preferences of others that they contradict."""
+    rules = [key for key in ("one_per_host", "affinity") if after[key] is not None]
     wanted = {aspect for given in desired.overrides.values() for aspect in given}
     if not facts.drs and (rules or DRS in wanted):
         yield "DRS is off: its rules and overrides are stored, and not in force until it is on"

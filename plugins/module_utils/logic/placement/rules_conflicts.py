@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Rules of others that leave workers no way to be where they are wanted."""
+"""Conflicts between the desired hosts of workers and the rules of others."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-ANOTHER_WAY = "change or remove that rule, or wish for something else"
+ANOTHER_WAY = "change or remove that rule, or change the options of this call"
 
 
 @dataclass(frozen=True)
 class Foreign:
-    """A rule in force that is not of this set, as far as it concerns the set's workers.
+    """An active rule of others, as far as it concerns the workers of the set.
 
     ``hosts`` are those on which it lets them run; None for a rule that keeps them together on any host.
     """
@@ -26,7 +26,7 @@ class Foreign:
 
 
 class Wanted(Protocol):
-    """What is read of a wish."""
+    """The fields of the desired rules that matter for conflicts."""
 
     @property
     def workers(self) -> tuple[str, ...]: ...
@@ -42,7 +42,7 @@ class Wanted(Protocol):
 
 
 class Conflict(NamedTuple):
-    """Why a wish cannot be granted: the object, what was tried, what stands against it, what to do."""
+    """A conflict: the object, what was tried, what prevents it, and what to do."""
 
     target: str
     tried: str
@@ -51,7 +51,7 @@ class Conflict(NamedTuple):
 
 
 def first(cluster: str, hosts: Sequence[str], foreign: Sequence[Foreign], desired: Wanted) -> Conflict | None:
-    """Hosts that are not there, or what the rules of others make impossible; None where all can be had."""
+    """The conflict with unknown hosts or with the rules of others; None without one."""
     left = {worker: _left(worker, hosts, foreign, desired) for worker in desired.workers}
     found = itertools.chain(
         _unknown(cluster, hosts, desired),
@@ -107,7 +107,7 @@ def _free(worker: str, hosts: Sequence[str], foreign: Sequence[Foreign]) -> froz
 
 
 def _left(worker: str, hosts: Sequence[str], foreign: Sequence[Foreign], desired: Wanted) -> frozenset[str]:
-    """The hosts on which a worker can be."""
+    """The hosts on which a worker can run."""
     free = _free(worker, hosts, foreign)
     return free & set(desired.hosts) if desired.hosts and desired.required else free
 
@@ -125,7 +125,7 @@ def _nowhere(
 
 
 def _too_few(cluster: str, left: Mapping[str, frozenset[str]], foreign: Sequence[Foreign]) -> Iterator[Conflict]:
-    """Workers for whom there are too few hosts."""
+    """The conflict of workers with too few hosts."""
     homeless = _homeless(left)
     if homeless is None:
         return
@@ -138,7 +138,7 @@ def _too_few(cluster: str, left: Mapping[str, frozenset[str]], foreign: Sequence
 
 
 def _homeless(left: Mapping[str, frozenset[str]]) -> set[str] | None:
-    """Workers that compete for fewer hosts than they are; None when each can have its own."""
+    """The workers that compete for too few hosts; None where each can have its own."""
     there: dict[str, str] = {}
     for worker in sorted(left):
         asked: set[str] = set()
@@ -148,7 +148,7 @@ def _homeless(left: Mapping[str, frozenset[str]]) -> set[str] | None:
 
 
 def _seat(worker: str, left: Mapping[str, frozenset[str]], there: dict[str, str], asked: set[str]) -> bool:
-    """Give a worker a host, others moving on where they must: an augmenting path."""
+    """Assign a host to a worker; others change their host where necessary (an augmenting path)."""
     for host in sorted(left[worker] - asked):
         if host in asked:
             continue

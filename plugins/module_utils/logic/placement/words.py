@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Why a worker has no place, host by host, for people to read."""
+"""The reasons why a worker has no host, host by host, as text."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from .hosts import REQUIRE, Demand, Host, offered
 from .matching import Placed
 
 LONGEST = 8
-# A reason with a gap for whom it is about.
+# A reason, with a gap for the workers that it is about.
 GAP = "{}"
 Reason = Tuple[str, Tuple[str, ...]]
 
 
 class Rules(Protocol):
-    """What holds for all workers."""
+    """The rules for all workers."""
 
     @property
     def apart(self) -> bool: ...
@@ -46,7 +46,7 @@ def why_not(worker: Placed, hosts: Sequence[Host], here: Mapping[str, Sequence[s
 
 
 def offers(hosts: Sequence[Host]) -> str:
-    """Which host offers which profiles."""
+    """The profiles that each host offers, as text."""
     texts = [f"{_list(names)} offer{_s(names)} {_list(what) or 'none'}" for what, names in offered(hosts).items()]
     return "; ".join(texts)
 
@@ -76,7 +76,7 @@ def _other_reason(demand: Demand, host: Host, here: Sequence[str], rules: Rules)
         answering = [device for device in host.devices if wanted.takes(device)]
         holders = [f"{device.holder} has {device.address}" for device in answering if device.holder]
         if len(answering) - len(holders) < demand.devices.count(wanted):
-            held = (*holders, *(f"{name} comes here" for name in here))
+            held = (*holders, *(f"{name} is placed here" for name in here))
             return f"not enough free PCI devices {wanted}" + (" ({})" if held else ""), held
     if rules.same_node == REQUIRE and not host.near(demand):
         return "GPU and RDMA NIC are not on one NUMA node", ()
@@ -84,13 +84,13 @@ def _other_reason(demand: Demand, host: Host, here: Sequence[str], rules: Rules)
 
 
 def _held(host: Host, here: Sequence[str]) -> tuple[str, ...]:
-    """Who has the GPUs of a host."""
-    texts = [f"{name} has {profile}" for name, profile in host.holders] + [f"{name} comes here" for name in here]
+    """The holders of the GPUs of a host."""
+    texts = [f"{name} has {profile}" for name, profile in host.holders] + [f"{name} is placed here" for name in here]
     return tuple(texts) or ("its GPUs are too small or have vGPUs of another size",)
 
 
 def _list(names: Iterable[str]) -> str:
-    """The names, not all of them where they are many."""
+    """The first names, and the number of the others."""
     every = list(names)
     more = len(every) - LONGEST
     return ", ".join(every[:LONGEST]) + (f" and {more} more" if more > 0 else "")

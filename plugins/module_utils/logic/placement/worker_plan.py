@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The workers of a call as lines to read: what would be done to them, and where they run."""
+"""The workers of a call as lines of text: their planned changes, and their hosts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def plan_lines(workers: Iterable[Mapping[str, Any]]) -> list[str]:
-    """What would be done to each worker, and why; those with nothing to do share a line."""
+    """The planned changes of each worker with their reasons; unchanged workers share a line."""
     listed = list(workers)
     idle = [one["name"] for one in listed if not one.get("failed") and not one.get("changed")]
     lines = [f"{', '.join(idle)}: as described, nothing to do"] if idle else []
@@ -20,7 +20,7 @@ def plan_lines(workers: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def lines(workers: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Where each worker runs, with what, and its address."""
+    """The host, the GPUs and the address of each worker."""
     return [_where(one["name"], one["state"]) for one in workers]
 
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The wish for a set of workers, as a call gives it."""
+"""The desired rules of a set of workers, from the options of a call."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _OPTIONS = {DRS: "drs_override", RESTART: "restart_priority"}
 
 
 def desired(params: Mapping[str, Any]) -> Desired:
-    """What a call wants; a set that is to be gone is wanted without workers."""
+    """The desired rules; a set to be removed has no workers."""
     if params["state"] == "absent":
         return Desired(params["name"])
     workers = tuple(params["workers"])

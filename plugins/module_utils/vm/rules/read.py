@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""A cluster's rules, groups and overrides in our own words."""
+"""The rules, groups and overrides of a cluster as plain data."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class Config:
         return self._rule(self.names.host_rule, vim.cluster.VmHostRuleInfo)
 
     def group(self, name: str, kind: Any) -> Any:
-        """One of our groups; None where it is not there."""
+        """A group of this set by its name; None where it does not exist."""
         return self._of_kind(self.groups.get(name), kind, f"group {name!r}")
 
     def state(self, workers: Mapping[str, str]) -> dict[str, Any]:
-        """What is there of the set; ``workers`` are the ids of those whose overrides matter."""
+        """The rules and overrides of the set; ``workers`` maps names to ids of the VMs whose overrides are managed."""
         rule = self.rule
         apart = {"workers": self._names(rule.vm), "enabled": rule.enabled is not False} if rule else None
         return {
@@ -55,7 +55,7 @@ class Config:
         }
 
     def facts(self, cluster: str, workers: Collection[str]) -> Facts:
-        """What else matters: the rules of others, and whether any of it is in force."""
+        """The rules of others, and whether DRS and HA are on."""
         drs, ours = self.config.drsConfig, (self.names.rule, self.names.host_rule)
         others = [rule for rule in self.config.rule or [] if rule.name not in ours]
         return Facts(
@@ -90,7 +90,7 @@ class Config:
         return "required" if rule.mandatory else "preferred"
 
     def _foreign(self, rule: Any, wanted: frozenset[str]) -> Iterator[Foreign]:
-        """A rule of others as far as it concerns the workers."""
+        """The part of a rule of others that concerns the workers."""
         if rule.enabled is False:
             return
         if isinstance(rule, vim.cluster.AffinityRuleSpec):
@@ -114,12 +114,12 @@ class Config:
 
     def _of_kind(self, found: Any, kind: Any, what: str) -> Any:
         if found is not None and not isinstance(found, kind):
-            raise Refused(what, "take it as ours", "it is of another kind", "somebody made it by hand: rename it")
+            raise Refused(what, "manage it", "it is of another kind, so somebody else made it", "rename it")
         return found
 
 
 def drs_text(override: Any) -> str | None:
-    """A DRS override in our words."""
+    """The DRS override: an automation level, ``disabled`` or ``cluster``; None without an override."""
     if override is None:
         return None
     if override.enabled is False:

@@ -22,11 +22,11 @@ from .read import Config
 
 RECONFIGURE_SECONDS = 300
 VM_PATHS = ("name", "customValue", "runtime.host", "runtime.powerState")
-NOTES = "rules"  # within the mark: the set, and the overrides that were there before ours
+NOTES = "rules"  # within the mark: the set, and the overrides that it replaced
 
 
 def plan(current: Mapping[str, Any], desired: rules.Desired, facts: rules.Facts) -> Plan:
-    """The way from what is there to what is wanted; a wish that others contradict is refused."""
+    """The plan for the desired rules; rules that others contradict are refused."""
     if (conflict := rules.conflict_of(desired, facts)) is not None:
         raise Refused(*conflict)
     after = rules.after(current, desired)
@@ -35,7 +35,7 @@ def plan(current: Mapping[str, Any], desired: rules.Desired, facts: rules.Facts)
 
 
 class WorkerRules:
-    """What a cluster holds for one set of workers."""
+    """The rules, groups and overrides of one set of workers."""
 
     name = "rules of workers"
 
@@ -51,7 +51,7 @@ class WorkerRules:
         self.noted: Mapping[str, Any] | None = None
 
     def read(self) -> dict[str, Any]:
-        """The rules by what they do, the overrides of the workers, and what was there before ours."""
+        """The rules, the overrides of the workers, and the overrides that they replaced."""
         self.ref, values = find_cluster(self.session, self.target, ("configurationEx", "host"))
         hosts = properties.read_many(self.session, values.get("host") or [], ("name",))
         machines = properties.find_all(self.session, vim.VirtualMachine, VM_PATHS)
@@ -67,18 +67,18 @@ class WorkerRules:
         return {**self.config.state(ours), "previous": previous}
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
-        """What differs; what others contradict is refused."""
+        """The changes; rules that others contradict are refused."""
         for worker in self.desired.overrides:
             owner = (self.marks.get(worker, {}).get(NOTES) or {}).get("set", self.desired.name)
             if owner != self.desired.name:
                 said = f"the set {owner!r} of this cluster gave it overrides already"
                 raise Refused(worker, "give it overrides", said, "leave them to one set")
         planned = plan(current, self.desired, self.facts)
-        # Once ours is in its place nobody could tell any more that a note of what was there is missing.
+        # After the write, a missing record of a replaced override could not be noticed any more.
         return planned if self.noted is None else replace(planned, after={**planned.after, "previous": self.noted})
 
     def apply(self, plan: Plan) -> None:
-        """Note what was there, reconfigure the cluster once, forget what was restored."""
+        """Record replaced overrides, reconfigure the cluster once, remove the record of restored overrides."""
         before, after = plan.before["previous"], plan.after["previous"]
         kept = {name: {**after.get(name, {}), **before.get(name, {})} for name in {**before, **after}}
         self._note(kept)
@@ -92,7 +92,7 @@ class WorkerRules:
         self.noted = after
 
     def _note(self, notes: Mapping[str, Mapping[str, Any]]) -> None:
-        """Write into the marks what was there before ours, where that is not written yet."""
+        """Record replaced overrides in the marks of the workers, where the record differs."""
         for name, told in sorted(notes.items()):
             if told == self._notes(name):
                 continue
@@ -106,7 +106,7 @@ class WorkerRules:
         return {aspect: found[aspect] for aspect in rules.ASPECTS if mine and aspect in found}
 
     def _find(self, machines: Sequence[properties.Found]) -> None:
-        """The workers of this cluster, by their mark and where they are."""
+        """Find the workers of this cluster by their mark and their host."""
         definitions = custom_fields.definitions(self.session)
         self.workers, self.marks, self.elsewhere = {}, {}, {}
         for ref, values in machines:
@@ -119,13 +119,13 @@ class WorkerRules:
             elif getattr(values.get("runtime.host"), "_moId", None) not in self.homes:
                 self.elsewhere[name] = "is on a host of another cluster"
             elif name in self.workers:
-                said = "two virtual machines of that name carry our mark"
+                said = "two virtual machines of that name carry the mark of this collection"
                 raise NotFound(name, "take it as a worker", said, "rename one of them")
             else:
                 self.workers[name], self.marks[name] = ref, marked
 
     def _labels(self, machines: Sequence[properties.Found]) -> dict[str, str]:
-        """The names of all machines by id; one that only shares a worker's name is told from it."""
+        """The names of all virtual machines by id; one that shares a worker's name shows its id as well."""
         ids = {ref._moId for ref in self.workers.values()}
         return {
             ref._moId: f"{values['name']} ({ref._moId})"
@@ -147,5 +147,5 @@ class WorkerRules:
         )
 
     def _why(self, name: str, there: set[str]) -> str:
-        unmarked = "is not a worker: it does not carry our mark" if name in there else "does not exist"
+        unmarked = "is not a worker: it carries no mark of this collection" if name in there else "does not exist"
         return f"{self.elsewhere.get(name, unmarked)}; dml.vsphere.worker_vm builds workers and takes them over"

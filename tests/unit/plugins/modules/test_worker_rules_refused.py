@@ -52,12 +52,16 @@ GONE = {"state": "absent"}
         (lambda _cluster: None, {"overrides": [{"name": "w9"}]}, "w9: could not give it overrides: it is not among"),
         (lambda c: c.add("w4", cluster="other"), {"workers": ["w4"], "hosts": ["esx1"]}, "w4 is a worker of cluster"),
         (lambda c: c.add("w4", host="afar"), {"workers": ["w4"], "hosts": ["esx1"]}, "w4 is on a host of another"),
-        (lambda c: c.add("w4", cluster=None), {"workers": ["w4"], "hosts": ["esx1"]}, "it does not carry our mark"),
-        (lambda c: c.add("w1/again"), {}, "two virtual machines of that name carry our mark"),
+        (
+            lambda c: c.add("w4", cluster=None),
+            {"workers": ["w4"], "hosts": ["esx1"]},
+            "it carries no mark of this collection",
+        ),
+        (lambda c: c.add("w1/again"), {}, "two virtual machines of that name carry the mark of this collection"),
         (
             lambda c: add_rule(c, vim.cluster.AffinityRuleSpec(name=RULE, enabled=True, vm=list(c.vms.values()))),
             {},
-            f"rule '{RULE}': could not take it as ours: it is of another kind",
+            f"rule '{RULE}': could not manage it: it is of another kind",
         ),
     ],
 )
@@ -77,7 +81,7 @@ def test_a_rule_of_others_that_uses_our_groups_keeps_them() -> None:
         cluster, vim.cluster.VmHostRuleInfo(name="theirs", enabled=False, vmGroupName="dml.vsphere workers: workers")
     )
     cluster.writes.clear()
-    assert "rule 'theirs' of somebody else uses our groups" in call(cluster, **GONE)["msg"]
+    assert "rule 'theirs' of somebody else uses the groups of this set" in call(cluster, **GONE)["msg"]
     assert cluster.writes == []
 
 

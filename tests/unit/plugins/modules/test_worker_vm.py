@@ -136,8 +136,8 @@ def test_a_deaf_server_is_found_out(deaf: str, words: str) -> None:
             vim.fault.NoPermission(privilegeId="VirtualMachine.Inventory.CreateFromExisting"),
             "privilege",
         ),
-        ("ReconfigVM_Task", vim.fault.ConcurrentAccess(msg="changed"), "somebody else changed it meanwhile"),
-        ("PowerOnVM_Task", vim.fault.InsufficientResourcesFault(msg="full"), "see what its host has left"),
+        ("ReconfigVM_Task", vim.fault.ConcurrentAccess(msg="changed"), "another client changed the VM meanwhile"),
+        ("PowerOnVM_Task", vim.fault.InsufficientResourcesFault(msg="full"), "see which resources its host has left"),
     ],
 )
 def test_a_fault_is_a_sentence_with_the_worker_and_what_to_do(call_name: str, fault: Exception, words: str) -> None:

@@ -179,7 +179,8 @@ def test_one_that_was_taken_over_only_loses_its_mark() -> None:
 
 
 @pytest.mark.parametrize(
-    ("marked", "words"), [(None, "does not carry our mark"), ({**OURS, "cluster": "other"}, "says cluster other")]
+    ("marked", "words"),
+    [(None, "carries no mark of this collection"), ({**OURS, "cluster": "other"}, "says cluster other")],
 )
 def test_machines_of_others_are_left_alone(marked: Any, words: str) -> None:
     site = ours()

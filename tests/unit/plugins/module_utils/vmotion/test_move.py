@@ -65,7 +65,7 @@ def test_only_a_running_worker_moves_and_only_within_its_cluster(
 def test_a_machine_of_others_is_not_moved(server: FakeServer) -> None:
     subject, site = moving(server, machine("w1"))
     site.marks.clear()
-    with pytest.raises(Refused, match="name a worker of this collection"):
+    with pytest.raises(Refused, match="name a worker that does"):
         subject.plan({"host": "esx1"})
     site.machines.clear()
     with pytest.raises(NotFound, match="find the worker 'w1'"):
