@@ -2,37 +2,37 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Module: what a change of a cluster's hosts must heed."""
+"""Module: the facts of a cluster that matter for changes of its hosts."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: cluster_info
-short_description: Read what a change of a cluster's hosts must heed
+short_description: Read the facts of a cluster that matter for changes of its hosts
 version_added: 1.0.0
 description:
   - Reads one cluster in few calls. High availability and its capacity, DRS, EVC, vSAN, alarms, running tasks,
     hosts out of service and through whom, time, licences, versions, places for virtual GPUs.
   - Says how many hosts may be out of service at once, and, for the hosts named in O(leaving), what stops them from
     leaving service now.
-  - Where the server does not tell, the result says V(null), not a guess.
+  - A value that the server does not tell is V(null), not a guess.
 options:
   cluster:
     description: Name of the cluster.
     type: str
     required: true
   leaving:
-    description: Hosts that are to leave service next. RV(stops) is about them.
+    description: Hosts that leave service next; RV(stops) lists what prevents that.
     type: list
     elements: str
     default: []
   max_out_of_service:
-    description: How many hosts may be out of service at once, those named in O(leaving) included.
+    description: The number of hosts that may be out of service at once, including those in O(leaving).
     type: int
     default: 1
   gather:
     description:
-      - What costs more. V(clocks) compares every host's clock with vCenter's, three calls for each host.
+      - Facts that cost more calls. V(clocks) compares every host's clock with vCenter's, three calls for each host.
         V(vms) lists the running virtual machines of all hosts.
     type: list
     elements: str

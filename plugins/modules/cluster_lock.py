@@ -39,24 +39,24 @@ options:
     default: 7200
   run:
     description:
-      - What tells this run from others. By default it is made of the ansible command that runs the module, so that all
+      - The id of this run. By default it is made of the ansible command that runs the module, so that all
         tasks of one run share the lock.
     type: str
   owner:
-    description: Who is told to others as the holder. By default the user and the machine.
+    description: The holder that others see. By default the user and the machine.
     type: str
   force_unlock:
     description:
       - Take or free the lock although somebody else holds it. A warning and the result say who held it.
-        Only for when it is certain that the other run is over.
+        Use it only when it is certain that the other run is over.
     type: bool
     default: false
 extends_documentation_fragment:
   - dml.vsphere.connection
   - dml.vsphere.attributes
 notes:
-  - An outer limit of every lock with an expiry holds here too. A run that was stopped for longer than O(ttl) and then
-    goes on learns that it lost the lock only when it renews it.
+  - As with every lock that expires, a run that was stopped for longer than O(ttl) and then goes on notices only at the
+    next renewal that it lost the lock.
 seealso:
   - module: dml.vsphere.esxi_power
 author:
@@ -64,11 +64,11 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Work alone on the cluster for the next two hours
+- name: Lock the cluster for two hours
   dml.vsphere.cluster_lock:
     cluster: gpu
 
-- name: Give the lock back
+- name: Free the lock
   dml.vsphere.cluster_lock:
     cluster: gpu
     state: free

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: custom_attributes
-short_description: Remove the custom attributes of this collection that nothing carries any more
+short_description: Remove the custom attributes of this collection that no object carries
 version_added: 1.0.0
 description:
   - This collection marks what is its own by custom attributes with names that begin with C(dml.vsphere). Their
@@ -33,7 +33,7 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Leave nothing behind
+- name: Remove the custom attributes that no object carries
   dml.vsphere.custom_attributes:
     cluster: gpu
 """

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: esxi_power
-short_description: Empty, reboot and give back ESXi hosts
+short_description: Evacuate, reboot and return ESXi hosts to service
 version_added: 1.0.0
 description:
   - Takes hosts into maintenance mode, boots them anew, and takes them back into service, many in one call,
@@ -19,8 +19,8 @@ description:
     Hosts of one call are planned together. When one of them cannot be emptied, a real run changes nothing at all.
   - The module notes in the host's custom attribute C(dml.vsphere.maintenance) who took it out of service and when.
     A host that somebody else put into maintenance mode is left there.
-  - A run that was killed is taken up again. A host that is still entering maintenance mode or booting for this
-    collection is waited for, not told twice.
+  - A run that was killed is continued. A host that is still entering maintenance mode or rebooting for this
+    collection is waited for, not asked again.
 options:
   state:
     description:
@@ -42,7 +42,8 @@ options:
     default: 1800
   moved_by:
     description:
-      - Who moves the running virtual machines. V(drs) leaves it to DRS, and refuses where DRS would not move them.
+      - Who moves the running virtual machines. V(drs) leaves the moves to DRS, and is refused where DRS would not make
+        them.
         V(module) moves them itself, those with a vGPU one after another.
     type: str
     choices: [drs, module]
@@ -50,7 +51,7 @@ options:
   power_off:
     description:
       - Whether virtual machines that cannot move, because they own a device of the host (passthrough, SR-IOV), may be
-        powered off. Their guests are shut down first; what does not end within O(power_off_timeout) is switched off.
+        powered off. Their guests are shut down first; those that run longer than O(power_off_timeout) are powered off.
         They are not powered on again.
     type: bool
     default: false
@@ -59,7 +60,7 @@ options:
     type: int
     default: 300
   vsan:
-    description: What happens to the vSAN data of a host that enters maintenance mode. Means nothing without vSAN.
+    description: What happens to the vSAN data of a host that enters maintenance mode. It has no effect without vSAN.
     type: str
     choices: [ensure_accessibility, evacuate, no_action]
     default: ensure_accessibility
@@ -84,8 +85,8 @@ attributes:
     support: partial
     details: V(rebooted) reboots each time, save for a reboot that an earlier run asked for and did not see end.
 notes:
-  - Free places for virtual GPUs are counted from the names of the profiles and the memory of the GPUs. vCenter has the
-    last word, so a move can still fail; then the host stays in service and the error names the virtual machine.
+  - Free places for virtual GPUs are counted from the names of the profiles and the memory of the GPUs. vCenter
+    decides, so a move can still fail; then the host stays in service and the error names the virtual machine.
 seealso:
   - module: dml.vsphere.cluster_info
   - module: dml.vsphere.cluster_lock
@@ -94,30 +95,30 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Can these hosts be emptied at the same time?
+- name: Check whether these hosts can be evacuated at the same time
   dml.vsphere.esxi_power:
     hosts: [esx01.example.com, esx02.example.com]
     state: maintenance
   check_mode: true
   register: emptying
 
-- name: Show what blocks
+- name: Show the virtual machines that block the evacuation
   ansible.builtin.debug:
     msg: "{{ emptying | community.general.json_query('hosts[].state.evacuation.blocked[].[vm, owner, why]') }}"
 
-- name: Empty a host whose virtual machines DRS does not move
+- name: Evacuate a host whose virtual machines DRS does not move
   dml.vsphere.esxi_power:
     hosts: [esx01.example.com]
     state: maintenance
     moved_by: module
     maintenance_timeout: 1800
 
-- name: Boot it
+- name: Reboot the host
   dml.vsphere.esxi_power:
     hosts: [esx01.example.com]
     state: rebooted
 
-- name: Give it back
+- name: Return the host to service
   dml.vsphere.esxi_power:
     hosts: [esx01.example.com]
     state: in_service
@@ -132,10 +133,10 @@ hosts:
   contains:
     host: {description: The host., type: str}
     changed: {description: Whether its state was changed., type: bool}
-    why: {description: "What emptying it means, or why nothing was to do.", type: list, elements: str}
-    unmet: {description: What keeps it from being emptied or booted., type: list, elements: str}
+    why: {description: "The effects of its evacuation, or why nothing had to be done.", type: list, elements: str}
+    unmet: {description: What prevents its evacuation or reboot., type: list, elements: str}
     state:
-      description: How it is now; in check mode, how it would be.
+      description: The state of the host; in check mode, its state after a real run.
       type: dict
       contains:
         maintenance: {description: Whether it is in maintenance mode., type: bool}
@@ -144,7 +145,7 @@ hosts:
         boot_time: {description: When it booted; for V(rebooted)., type: str}
         reboot: {description: "V(due), V(asked for), V(under way) or V(done); for V(rebooted).", type: str}
         evacuation:
-          description: What emptying it means, for V(maintenance).
+          description: The effects of its evacuation, for V(maintenance).
           type: dict
           contains:
             moves:

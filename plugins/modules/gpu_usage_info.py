@@ -11,10 +11,10 @@ module: gpu_usage_info
 short_description: Read how the GPUs of a cluster are used
 version_added: 1.0.0
 description:
-  - Reads every NVIDIA GPU of a cluster. How it is shared, its places for virtual GPUs, used and free, who uses it, and
-    how busy it was by vCenter's performance counters.
-  - What nobody measured is V(null), not a guess. NVIDIA's driver on the host does not see GPUs in passthrough, and
-    vCenter keeps counters of GPUs longer than the hosts' last hour only at the statistics level that they want.
+  - Reads every NVIDIA GPU of a cluster, with its mode, the used and free slots for virtual GPUs, the virtual machines
+    on it, and its utilisation by vCenter's performance counters.
+  - A value that was not measured is V(null), not a guess. NVIDIA's driver on the host does not see GPUs in
+    passthrough, and vCenter keeps counters of GPUs for more than an hour only at the statistics level that they need.
 options:
   cluster:
     description: Name of the cluster.
@@ -22,15 +22,15 @@ options:
     required: true
   hours:
     description:
-      - Over how many hours back the counters are read. Where vCenter kept none that far, it is the last hour, and
-        RV(usage.period) says why.
+      - The number of past hours over which the counters are read. Where vCenter kept no such counters, it is the last
+        hour, and RV(usage.period) says why.
     type: float
     default: 24
   group_by:
     description:
-      - What tells the tenant of a virtual machine. Its folder, its resource pool, its owner (a custom attribute called
-        owner, else its notes), the custom attribute named in O(attribute), or its own tags of O(tag_category). Who has
-        several of these is the tenant that they name together.
+      - The property that names the tenant of a virtual machine. Its folder, its resource pool, its owner (a custom
+        attribute called owner, else its notes), the custom attribute named in O(attribute), or its own tags of
+        O(tag_category). Several tags together name one tenant.
     type: str
     choices: [folder, resource_pool, owner, attribute, tag]
     default: folder

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: shared_settings
-short_description: Set options of vCenter and of a cluster's DRS that others share
+short_description: Set shared options of vCenter and of a cluster's DRS
 version_added: 1.0.0
 description:
   - Sets options that reach beyond the hosts and workers of this collection. Options of a whole vCenter, such as
     C(vgpu.hotmigrate.enabled), without which no virtual machine with a vGPU can be moved; and advanced options of a
     cluster's DRS, such as C(VgpuMMAutomationTimeoutSecs), with which DRS moves them off a host that is emptied.
   - They are changed only with O(allow_shared_settings=true). Without it a run that would change something is refused,
-    and the sentence names what is and what would be. Check mode shows the same.
-  - RV(previous) is what to give back as options to restore what was.
+    and the error names the old and the new values. Check mode shows the same.
+  - RV(previous) has the form of the options; give it back to restore the previous values.
   - Values are sent as the type that vCenter declares; text from templates is read as that type.
 options:
   vcenter_options:
@@ -46,7 +46,7 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Allow moves of virtual machines with a vGPU, and keep what was
+- name: Allow moves of virtual machines with a vGPU, and register the previous values
   dml.vsphere.shared_settings:
     vcenter_options:
       vgpu.hotmigrate.enabled: true
@@ -56,7 +56,7 @@ EXAMPLES = r"""
     allow_shared_settings: true
   register: settings
 
-- name: Restore what was
+- name: Restore the previous values
   dml.vsphere.shared_settings:
     vcenter_options: "{{ settings.previous.vcenter_options }}"
     cluster: gpu

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: vmotion
-short_description: Move a running worker to another host, and tell what was seen of it
+short_description: Move a running worker to another host, and return the observed move
 version_added: 1.0.0
 description:
   - Moves one worker that runs to another host of its cluster by vMotion, follows the server's task to its end, and
     returns what was observed before and after, never what was asked for. Host, physical GPUs, power cycles, and the
     events of this very move.
-  - Before the move it looks at all that would make it fail or harm the job. Whatever stops it is said in check mode
-    too, and refused before anything is written.
-  - A run that was killed is taken up again. A move that is under way is followed, a second one is never begun.
+  - Before the move, the module checks everything that would make the move fail or harm the job. Findings that stop the
+    move are refused before the first write, in check mode too.
+  - A run that was killed is continued. A move that runs already is followed; a second move is never started.
   - A worker that is already on the host is left alone.
 options:
   cluster:
@@ -28,16 +28,16 @@ options:
     type: str
     required: true
   target:
-    description: Name of the host that it goes to.
+    description: Name of the target host.
     type: str
     required: true
   timeout:
-    description: Seconds that the move may take. Then it is cancelled, and the worker stays where it was.
+    description: Seconds that the move may take. After that it is cancelled, and the worker stays on its host.
     type: int
     default: 1800
   stun_budget:
     description:
-      - Seconds that the job bears without this worker. A move that is expected to stun it longer is refused.
+      - Seconds that the job tolerates without this worker. A move with a longer expected stun is refused.
       - What is expected is the server's own estimate from vSphere 8.0 U2 on, and else VMware's published times for the
         version of the target, the framebuffer of the virtual GPUs, and from vSphere 7 on the memory of the worker.
     type: float

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: vmotion_info
-short_description: Tell which workers of a cluster moved since a moment, and who began that
+short_description: Read which workers of a cluster moved since a time, and who moved them
 version_added: 1.0.0
 description:
-  - Reads vCenter's events of the workers. They tell of every move, also of one that DRS or a person began, and of every
-    time that a worker was switched off, reset or booted.
-  - A vMotion test asks it for what it did not do itself.
+  - Reads vCenter's events of the workers. They show every move, also those by DRS or a user, and every power-off,
+    reset and boot of a worker.
+  - A vMotion test finds the moves of others by it.
 options:
   cluster:
     description: The cluster of the workers.
@@ -24,7 +24,7 @@ options:
     type: list
     elements: str
   since:
-    description: The moment, in seconds since the epoch on the clock of the machine that runs the module.
+    description: The time, in seconds since the epoch on the clock of the machine that runs the module.
     type: float
     required: true
 extends_documentation_fragment:

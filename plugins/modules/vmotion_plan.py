@@ -8,12 +8,12 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: vmotion_plan
-short_description: Plan how every worker of a cluster moves once, and write nothing
+short_description: Plan a rolling move of the workers of a cluster, without moving them
 version_added: 1.0.0
 description:
   - Finds the shortest sequence of moves in which each chosen worker goes to another host at least once, and every move
     goes to a GPU slot that is free at that moment. One spare slot is enough for any number of workers with one vGPU.
-  - Where there is no such sequence, it says what is short and where.
+  - Where there is no such sequence, the error names the missing slots and their hosts.
 options:
   cluster:
     description: The cluster whose workers move.

@@ -11,15 +11,15 @@ module: worker_rules
 short_description: Keep worker VMs apart or on chosen hosts, and give them DRS and HA overrides
 version_added: 1.0.0
 description:
-  - Brings what a cluster holds for a set of workers to what is wanted, by one plan and one reconfiguration of the
-    cluster. A DRS rule that keeps the workers on hosts of their own, a rule that keeps them on chosen hosts, and for
-    each worker an override of DRS's automation and of HA's restart priority.
-  - A call describes the whole set. What this module put there for the set, and the call does not ask for, is taken
-    away.
-  - Rules and groups of a set are known by their names, which begin with C(dml.vsphere) and the name of the set. What
-    was in the place of an override before is noted in the mark of the worker, and restored when the override goes.
-  - A rule of somebody else that contradicts is refused by name before anything is written. One that keeps two of the
-    workers on one host, or leaves them no host, or too few.
+  - Sets the rules of a set of workers by one reconfiguration of the cluster. They are a DRS rule that keeps the workers
+    on hosts of their own, a rule that keeps them on chosen hosts, and for each worker an override of DRS's automation
+    and of HA's restart priority.
+  - A call describes the whole set. Rules and overrides that this module set before and that the call lacks are
+    removed.
+  - Rules and groups of a set are recognised by their names, which begin with C(dml.vsphere) and the name of the set.
+    An override that existed before is recorded in the mark of the worker, and restored on removal.
+  - A call that contradicts a rule of others is refused before the first write, with the name of that rule. Such a
+    rule keeps two of the workers on one host, or leaves them too few hosts.
   - A worker that was deleted leaves rules and overrides by itself; leave it out of O(workers) or build it again.
 options:
   cluster:
@@ -31,7 +31,7 @@ options:
     type: str
     default: workers
   state:
-    description: V(absent) takes away what this module put there for the set, and restores what was before.
+    description: V(absent) removes the rules and overrides of the set, and restores the overrides that they replaced.
     type: str
     choices: [present, absent]
     default: present
@@ -91,7 +91,7 @@ extends_documentation_fragment:
   - dml.vsphere.connection
   - dml.vsphere.attributes
 notes:
-  - What the cluster stores and does not heed, since DRS or HA is off, is told by a warning.
+  - A warning names settings that the cluster stores but does not apply, because DRS or HA is off.
   - A DRS that is automated moves running workers that break a new rule. A warning names them.
   - A worker that was taken over and is let go by M(dml.vsphere.worker_vm) loses its mark, and with it what was before
     its overrides. Run this module with O(state=absent) first.

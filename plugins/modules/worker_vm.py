@@ -11,15 +11,15 @@ module: worker_vm
 short_description: Build worker VMs with GPUs and PVRDMA, many in one call
 version_added: 1.0.0
 description:
-  - Brings many virtual machines at once to the hardware that distributed training needs. Each is cloned where it does
-    not exist, put on a host that has what it wants, changed by one reconfiguration, and started.
-  - Every worker gets its place before anything is written. A profile that no host offers, or a place that is not free,
-    is refused for the whole call, with what each host offers and who holds its GPUs.
-  - Only options that are given are managed. What vSphere changes only while a machine is off is done to a running one
-    only with O(power_cycle).
+  - Gives many virtual machines in one call the hardware that distributed training needs. The module clones each worker
+    that does not exist, places it on a host with the wanted resources, reconfigures it once, and starts it.
+  - All workers are placed before the first write. A profile that no host offers, or a lack of free slots, refuses the
+    whole call, with the profiles that each host offers and the holders of its GPUs.
+  - Only options that are given are managed. Changes that vSphere makes only while a machine is off are made to a
+    running machine only with O(power_cycle).
   - Workers are marked by the custom attribute C(dml.vsphere.worker), a JSON text with C(name), C(cluster), C(tenant),
     C(role), and C(built), which is whether this collection built them. Machines without the mark are not touched.
-  - A run that was killed is gone on with by the next.
+  - A run that was killed is continued by the next run.
 options:
   cluster:
     description: The cluster in which the workers run.
@@ -27,13 +27,13 @@ options:
     required: true
   state:
     description:
-      - V(absent) deletes workers that this collection built, and takes the mark off those that it took over (O(adopt)).
+      - V(absent) deletes workers that this collection built, and unmarks those that it took over (O(adopt)).
         Machines without the mark are left alone. Of the workers, only O(workers[].name) matters then.
     type: str
     choices: [present, absent]
     default: present
   workers:
-    description: The workers. What one does not say is taken from O(defaults), for NICs and guest key by key.
+    description: The workers. Options that a worker lacks are taken from O(defaults), for NICs and guest key by key.
     type: list
     elements: dict
     required: true
@@ -43,23 +43,23 @@ options:
         type: str
         required: true
       template: &template
-        description: The template, or virtual machine, from which a worker is cloned that does not exist yet.
+        description: The template, or virtual machine, from which a missing worker is cloned.
         type: str
       clone: &clone
-        description: Whether a clone has disks of its own, or shares those of a snapshot. V(full) where nothing is said.
+        description: Whether a clone has disks of its own, or shares those of a snapshot. By default V(full).
         type: str
         choices: [full, linked]
       snapshot: &snapshot
-        description: The snapshot of a linked clone; the current one where nothing is said.
+        description: The snapshot of a linked clone; by default the current one.
         type: str
       folder: &folder
-        description: The folder of a new worker; the template's where nothing is said.
+        description: The folder of a new worker; by default the template's.
         type: str
       resource_pool: &resource_pool
-        description: The resource pool of a new worker; the cluster's own where nothing is said.
+        description: The resource pool of a new worker; by default the cluster's own.
         type: str
       datastore: &datastore
-        description: The datastore of a new worker; the template's where nothing is said.
+        description: The datastore of a new worker; by default the template's.
         type: str
       host: &host
         description: The host on which it must run. A worker that is elsewhere is moved there.
@@ -76,7 +76,7 @@ options:
       reserve_memory: &reserve_memory
         description:
           - Whether all memory is reserved and the reservation follows the size, which vSphere demands for GPUs and
-            PVRDMA. V(true) where nothing is said; V(false) leaves the reservation as it is.
+            PVRDMA. By default V(true); V(false) leaves the reservation as it is.
         type: bool
       numa: &numa
         description: Advanced settings that begin with C(numa.), without that beginning, such as C(nodeAffinity).
@@ -91,7 +91,7 @@ options:
         choices: [bios, efi]
       gpus: &gpus
         description:
-          - Exactly the GPUs that it has; an empty list takes them away. Each entry has one of C(profile), C(group),
+          - All GPUs of the worker; an empty list removes them. Each entry has one of C(profile), C(group),
             C(device), C(label), or C(address).
         type: list
         elements: dict
@@ -114,15 +114,15 @@ options:
             description: A GPU in passthrough by its PCI address. The worker's C(host) must be named.
             type: str
           count:
-            description: How many.
+            description: Number of such GPUs.
             type: int
             default: 1
           memory_gb:
-            description: The memory of one, where neither host nor name tells it.
+            description: The memory of one GPU in GB, where neither the host nor the name of the GPU tells it.
             type: int
       mmio_gb: &mmio_gb
         description:
-          - The 64-bit memory window. Where nothing is said and O(workers[].gpus) is given, the memory of all GPUs is
+          - The size of the 64-bit MMIO window. By default, where O(workers[].gpus) is given, the memory of all GPUs is
             rounded up to a power of two and doubled.
         type: int
       rdma_nic: &rdma_nic
@@ -133,40 +133,40 @@ options:
             description: A port group of the distributed switch for RDMA.
             type: str
           mac:
-            description: Its address.
+            description: Its MAC address.
             type: str
           protocol:
-            description: The version of RoCE, the same for all workers. V(rocev2) where nothing is said.
+            description: The version of RoCE, the same for all workers. By default V(rocev2).
             type: str
             choices: [rocev1, rocev2]
       management_nic: &management_nic
-        description: The first other NIC; it is added where there is none.
+        description: The first NIC without PVRDMA; it is added where there is none.
         type: dict
         suboptions:
           portgroup:
             description: A port group or network of the cluster.
             type: str
           mac:
-            description: Its address.
+            description: Its MAC address.
             type: str
       disks_gb: &disks_gb
-        description: The sizes of its disks. A disk grows, one more is added; none shrinks or goes.
+        description: The sizes of its disks. Disks grow and are added, but never shrink and are never removed.
         type: list
         elements: int
       guest: &guest
         description:
-          - What cloud-init in the guest is told by C(guestinfo). New NICs get MAC addresses by hand then, because the
-            guest must be told them before they exist; they follow from the worker's name, in VMware's range for this.
-          - When it changes later, cloud-init takes the guest for a new machine at its next boot.
+          - The data for cloud-init in the guest, given by C(guestinfo). New NICs then get manual MAC addresses, because
+            this data names them before the NICs exist; they follow from the worker's name, in VMware's range for this.
+          - After a later change, cloud-init treats the guest as a new machine at its next boot.
         type: dict
         suboptions:
           hostname:
-            description: The name of the system; the worker's where nothing is said.
+            description: The host name of the system; by default the worker's name.
             type: str
           address:
             description:
               - The address of the management NIC with its prefix length, or V(dhcp), which is the default. Addresses
-                are told only where O(workers[].management_nic) is given.
+                are set only where O(workers[].management_nic) is given.
             type: str
           gateway:
             description: The default gateway.
@@ -179,7 +179,7 @@ options:
             description: The address of the PVRDMA NIC with its prefix length.
             type: str
           rdma_mtu:
-            description: The MTU of the PVRDMA NIC; 9000 where nothing is said.
+            description: The MTU of the PVRDMA NIC; by default 9000.
             type: int
           user:
             description: A user with sudo, who gets the SSH keys.
@@ -192,17 +192,17 @@ options:
         description: The note that the vSphere Client shows.
         type: str
       tenant: &tenant
-        description: Whose it is, for the mark.
+        description: The tenant of the worker, for the mark.
         type: str
       role: &role
-        description: What it is, for the mark. V(worker) where nothing is said.
+        description: The role of the worker, for the mark. By default V(worker).
         type: str
       power: &power
-        description: Whether it runs. V(on) where nothing is said.
+        description: Whether the worker runs. By default V(on).
         type: str
         choices: ["on", "off"]
   defaults:
-    description: What the workers share; the same options without a name.
+    description: Options that the workers share; the same as those of a worker, without a name.
     type: dict
     suboptions:
       template: *template
@@ -230,13 +230,13 @@ options:
       role: *role
       power: *power
   hosts:
-    description: The hosts on which the workers may run; all of the cluster where nothing is said.
+    description: The hosts on which the workers may run; by default all hosts of the cluster.
     type: list
     elements: str
   to_come:
     description:
-      - What is prepared before the workers are built. Where it is not there yet, it counts as there in check mode;
-        otherwise the call is refused.
+      - Objects that are prepared before the workers are built. Check mode plans with those that are missing; a real
+        run is refused without them.
     type: dict
     suboptions:
       port_groups:
@@ -268,7 +268,7 @@ options:
     type: bool
     default: false
   wait_for_address:
-    description: Whether to wait, after starting a worker, until its guest tells an address.
+    description: Whether to wait, after starting a worker, until its guest reports an address.
     type: bool
     default: true
   clone_timeout:
@@ -276,11 +276,11 @@ options:
     type: int
     default: 3600
   power_timeout:
-    description: Seconds for starting, and for the guest to shut down; then it is switched off.
+    description: Seconds for starting, and for the guest to shut down; then it is powered off.
     type: int
     default: 300
   address_timeout:
-    description: Seconds until the guest tells its address.
+    description: Seconds until the guest reports its address.
     type: int
     default: 600
 extends_documentation_fragment:
@@ -288,8 +288,8 @@ extends_documentation_fragment:
   - dml.vsphere.connection
   - dml.vsphere.attributes
 notes:
-  - Free places for vGPUs are counted from the names of the profiles and the memory of the GPUs. vCenter has the last
-    word when a worker is started.
+  - Free places for vGPUs are counted from the names of the profiles and the memory of the GPUs. vCenter
+    decides when a worker is started.
 seealso:
   - module: dml.vsphere.esxi_graphics
   - module: dml.vsphere.esxi_passthrough
@@ -299,7 +299,7 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Four workers with one T4 each, as a vGPU, and PVRDMA
+- name: Build four workers with one T4 each, as a vGPU, and PVRDMA
   dml.vsphere.worker_vm:
     cluster: gpu
     defaults:
@@ -320,11 +320,11 @@ EXAMPLES = r"""
       - {name: worker04, guest: {address: 10.0.1.14/24, rdma_address: 10.216.1.14/24}}
   register: built
 
-- name: Show where they run
+- name: Show the hosts and addresses of the workers
   ansible.builtin.debug:
     msg: "{{ built | community.general.json_query('workers[].[name, state.host, state.address]') }}"
 
-- name: A worker with a whole A100, and the CPUs to itself
+- name: Build a worker with a whole A100 and reserved CPUs
   dml.vsphere.worker_vm:
     cluster: hpc-a100
     same_numa_node: require
@@ -335,14 +335,14 @@ EXAMPLES = r"""
         latency_sensitivity: high
         gpus: [{device: "10de:20f1"}]
 
-- name: Two workers share a GPU
+- name: Build two workers that share a GPU
   dml.vsphere.worker_vm:
     cluster: gpu
     one_per_host: false
     defaults: {template: ubuntu-2204, host: esx01.example.com, gpus: [{profile: grid_t4-8c}]}
     workers: [{name: half01}, {name: half02}]
 
-- name: Delete them
+- name: Delete the workers
   dml.vsphere.worker_vm:
     cluster: gpu
     state: absent
@@ -365,9 +365,9 @@ workers:
     name: {description: The worker., type: str}
     changed: {description: Whether it was changed., type: bool}
     needs: {description: V(power_off) where it must be off for that., type: list, elements: str}
-    why: {description: "Why, in words.", type: list, elements: str}
+    why: {description: "The reasons of the changes.", type: list, elements: str}
     unmet: {description: What prevents the change right now., type: list, elements: str}
-    warnings: {description: What to know about it., type: list, elements: str}
+    warnings: {description: Warnings about the worker., type: list, elements: str}
     state:
       description: The worker as it is; in check mode, as it would be.
       type: dict
@@ -375,7 +375,7 @@ workers:
         exists: {description: Whether it exists., type: bool}
         host: {description: The host that it is on., type: str}
         power: {description: V(on) or V(off)., type: str}
-        address: {description: The address that its guest tells., type: str}
+        address: {description: The address that its guest reports., type: str}
         gpus: {description: "Its GPUs: profiles, groups, or PCI devices.", type: list, elements: str}
         mmio_gb: {description: Its 64-bit memory window., type: int}
         rdma_nic: {description: "Its PVRDMA NIC: portgroup, mac, connected, protocol.", type: dict}

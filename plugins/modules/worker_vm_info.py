@@ -11,7 +11,7 @@ module: worker_vm_info
 short_description: Find the worker VMs of a cluster by their mark
 version_added: 1.0.0
 description:
-  - Reads the virtual machines that carry the mark of this collection, whatever number there is, in the same few calls.
+  - Reads the virtual machines that carry the mark of this collection, in a constant number of calls.
   - The inventory plugin C(dml.vsphere.workers) finds the same as hosts for plays.
 options:
   cluster:
