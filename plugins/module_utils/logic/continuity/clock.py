@@ -8,7 +8,9 @@ step, so time that passed for one rank alone did not pass.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 from statistics import median
 from typing import NamedTuple
 
@@ -87,33 +89,51 @@ def _set_as_seen(rank: int, steps: list[Line]) -> Iterator[ClockStep]:
     Lines come late at times, never early, so of some lines the least offset is the true one.
     """
     offsets = [line.at - line.t for line in steps]
+    least: _Least | None = None
     begin = 0
     for index in range(1, len(steps)):
         jump = abs(offsets[index] - offsets[index - 1])
         if jump < CLOCK_STEP_S:
             continue
-        if not (_is_settled(steps[begin:index]) and _is_settled(steps[index:])):
+        if not (_is_settled(steps, begin, index) and _is_settled(steps, index, len(steps))):
             continue
-        before = _least(steps, offsets, range(index - 1, begin - 1, -1))
-        after = _least(steps, offsets, range(index, len(steps)))
+        least = least or _Least(steps, offsets)
+        before, after = least.before(index, begin), least.after(index)
         is_set = after > before + CLOCK_STEP_S or offsets[index] < before - CLOCK_STEP_S
         if is_set and jump > abs(after - before) / 2:
             begin = index
             yield ClockStep(rank, steps[index].step, steps[index].at, before - after)
 
 
-def _is_settled(steps: list[Line]) -> bool:
-    """Enough lines, and not all of them delivered at once after a delay."""
-    return len(steps) >= SETTLED_LINES and abs(steps[-1].at - steps[0].at) >= CLOCK_STEP_S
+def _is_settled(steps: list[Line], begin: int, end: int) -> bool:
+    """Enough lines between two places, and not all of them delivered at once after a delay."""
+    return end - begin >= SETTLED_LINES and abs(steps[end - 1].at - steps[begin].at) >= CLOCK_STEP_S
 
 
-def _least(steps: list[Line], offsets: list[float], indexes: range) -> float:
-    least, first = offsets[indexes[0]], steps[indexes[0]].at
-    for count, index in enumerate(indexes):
-        if count >= LOOK_AROUND_LINES and abs(steps[index].at - first) > LOOK_AROUND_S:
-            break
-        least = min(least, offsets[index])
-    return least
+class _Least:
+    """The least offset of the lines around a place, found in a time that does not grow with their number."""
+
+    def __init__(self, steps: list[Line], offsets: list[float]) -> None:
+        self._times = list(accumulate((line.at for line in steps), max))
+        # Each row holds the least of twice as many neighbours as the row before it.
+        self._rows = [offsets]
+        while 2 * (width := 1 << (len(self._rows) - 1)) <= len(offsets):
+            row = self._rows[-1]
+            self._rows.append([min(pair) for pair in zip(row, row[width:])])
+
+    def before(self, index: int, begin: int) -> float:
+        """The least offset of the lines just before a place, and not before another."""
+        far = bisect_left(self._times, self._times[index - 1] - LOOK_AROUND_S)
+        return self._between(max(begin, min(far, index - LOOK_AROUND_LINES)), index)
+
+    def after(self, index: int) -> float:
+        """The least offset of the lines from a place on."""
+        far = bisect_right(self._times, self._times[index] + LOOK_AROUND_S)
+        return self._between(index, min(len(self._times), max(far, index + LOOK_AROUND_LINES)))
+
+    def _between(self, begin: int, end: int) -> float:
+        row = (end - begin).bit_length() - 1
+        return min(self._rows[row][begin], self._rows[row][end - (1 << row)])
 
 
 def _put_on_observers_clock(lines: list[Line], set_by: list[ClockStep], offset: float) -> list[Line]:
@@ -127,6 +147,19 @@ def _put_on_observers_clock(lines: list[Line], set_by: list[ClockStep], offset: 
         else:
             offset = line.seen - line.t
             placed.append(line)
+    return _not_before_known(placed)
+
+
+def _not_before_known(lines: list[Line]) -> list[Line]:
+    """Lines without a stamp, put as late as the next stamp allows: none of them proves that its rank had gone on."""
+    placed, stamped = [*lines], None
+    for index in range(len(lines) - 1, -1, -1):
+        line = lines[index]
+        if line.seen is not None:
+            stamped = line
+        elif stamped is not None and stamped.seen is not None:
+            latest = stamped.seen - max(0.0, stamped.t - line.t)
+            placed[index] = line._replace(at=max(line.at, latest))
     return placed
 
 
@@ -144,17 +177,23 @@ class _OwnClocks:
 
     def __init__(self, steps: Mapping[int, list[Line]], timeline: Timeline) -> None:
         self._steps = steps
-        self._times = {rank: {line.step: line.t for line in lines} for rank, lines in steps.items()}
+        self._by_step = {rank: {line.step: line for line in lines} for rank, lines in steps.items()}
+        self._offsets: dict[int, float] = {}
         self._timeline = timeline
 
     def offset(self, rank: int) -> float:
         """From the rank's clock to the observer's: by its own first stamp, or by stamped steps of its peers."""
+        if rank not in self._offsets:
+            self._offsets[rank] = self._offset(rank)
+        return self._offsets[rank]
+
+    def _offset(self, rank: int) -> float:
         own = next((line.seen - line.t for line in self._steps[rank] if line.seen is not None), None)
         if own is not None:
             return own
-        times = self._times[rank]
+        times = self._by_step[rank]
         stamped = (line for lines in self._steps.values() for line in lines if line.seen is not None)
-        offsets = [line.at - times[line.step] for line in stamped if line.step in times]
+        offsets = [line.at - times[line.step].t for line in stamped if line.step in times]
         return median(offsets) if offsets else 0.0
 
     def clock_steps(self, rank: int) -> Iterator[ClockStep]:
@@ -171,9 +210,18 @@ class _OwnClocks:
                 yield ClockStep(rank, after.step, after.t - jumped, went - expected)
 
     def _peers(self, rank: int, before: int, after: int) -> Iterator[float]:
-        for peer, times in self._times.items():
-            begin, end = times.get(before), times.get(after)
-            if peer == rank or begin is None or end is None or end < begin:
+        """How long the same steps took the others, by the observer's clock or, if they did not move, by their own."""
+        for peer, lines in self._by_step.items():
+            begin, end = lines.get(before), lines.get(after)
+            if peer == rank or begin is None or end is None:
                 continue
-            if not any(peer in group.ranks for group in self._timeline.moving(begin, end)):
-                yield end - begin
+            if begin.seen is not None and end.seen is not None:
+                if end.seen >= begin.seen:
+                    yield end.seen - begin.seen
+            elif end.t >= begin.t and not self._moves(peer, begin.t, end.t):
+                yield end.t - begin.t
+
+    def _moves(self, rank: int, begin: float, end: float) -> bool:
+        """Whether a rank was moving at some moment between two of its own clock: it sleeps through its stun."""
+        offset = self.offset(rank)
+        return any(rank in group.ranks for group in self._timeline.moving(begin + offset, end + offset))

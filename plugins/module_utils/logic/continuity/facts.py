@@ -7,10 +7,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from .limits import Breach, number
-from .moves import before_and_after, is_external, move_name
+from .limits import Breach
+from .moves import before_and_after, is_external, moment, move_name
 
 NOT_PROVEN = ("", "unproven")
+# What makes a process one and the same.
+LAUNCHER = ("host", "pid", "start", "boot_id")
 
 
 def evidence_of(
@@ -28,26 +30,31 @@ def fact_breaches(facts: Mapping[str, Any], moves: Sequence[Mapping[str, Any]]) 
     for key, was, became in _launcher_pairs(facts):
         if was != became:
             yield Breach("identity", None, None, None, f"launcher: {key} {was} became {became}")
-    for index, observed in enumerate(evidence_of(facts, "transport", moves)):
-        for whose, old, new in _transports(observed):
-            if old is not None and new is not None and old != new:
-                detail = f"{move_name(moves, index)}: the transport{whose} was {old} before and is {new} after"
-                yield Breach("transport", None, None, _end(moves[index]), detail)
-    yield from _power_breaches(facts, moves)
-    parameters = facts.get("checksums") or {}
+    yield from _transport_breaches(facts, moves)
+    given = facts.get("checksums")
+    parameters = {str(whose): str(one) for whose, one in given.items()} if isinstance(given, Mapping) else {}
     if len(set(parameters.values())) > 1:
-        told = ", ".join(f"{whose} {str(one)[:12]}" for whose, one in sorted(parameters.items()))
+        told = ", ".join(f"{whose} {one[:12]}" for whose, one in sorted(parameters.items()))
         yield Breach("parameters", None, None, None, f"the ranks ended with different parameters: {told}")
 
 
-def _power_breaches(facts: Mapping[str, Any], moves: Sequence[Mapping[str, Any]]) -> Iterator[Breach]:
-    for index, observed in enumerate(evidence_of(facts, "vsphere", moves)):
-        if observed is not None and observed.get("power_cycled"):
-            detail = f"{move_name(moves, index)}: the virtual machine was power-cycled"
-            yield Breach("power_cycle", None, None, _end(moves[index]), detail)
-    for one in facts.get("power") or []:
-        detail = f"{one.get('worker')} was power-cycled by {one.get('by') or 'somebody'} ({one.get('what')})"
-        yield Breach("power_cycle", None, None, number(one.get("at")), detail)
+def _transport_breaches(facts: Mapping[str, Any], moves: Sequence[Mapping[str, Any]]) -> Iterator[Breach]:
+    """Changes of the proven transport, over a move or between two of them."""
+    known: dict[str, tuple[str, str]] = {}
+    for index, observed in enumerate(evidence_of(facts, "transport", moves)):
+        name = move_name(moves, index)
+        for whose, old, new in _transports(observed):
+            if old is not None and new is not None and old != new:
+                detail = f"{name}: the transport{whose} was {old} before and is {new} after"
+                yield Breach("transport", None, None, moment(moves[index].get("completed")), detail)
+            first = old if old is not None else new
+            earlier = known.get(whose) or known.get("") or (next(iter(known.values()), None) if not whose else None)
+            if first is not None and earlier and earlier[0] != first:
+                detail = f"{name}: the transport{whose} was {earlier[0]} after {earlier[1]} and is {first} now"
+                yield Breach("transport", None, None, moment(moves[index].get("started")), detail)
+            last = new if new is not None else old
+            if last is not None:
+                known[whose] = (last, name)
 
 
 def missing_facts(
@@ -58,8 +65,9 @@ def missing_facts(
         if facts.get(name) is None:
             yield name
         elif name == "launcher":
-            if not any(True for _pair in _launcher_pairs(facts)):
-                yield "launcher: nothing of it was observed both before and after"
+            seen = {key for key, _old, _new in _launcher_pairs(facts)}
+            if lacking := [key for key in LAUNCHER if key not in seen]:
+                yield f"launcher: not observed both before and after: {', '.join(lacking)}"
         elif name in ("transport", "vsphere"):
             yield from _missing_of_moves(facts, moves, name)
 
@@ -74,7 +82,7 @@ def _missing_of_moves(facts: Mapping[str, Any], moves: Sequence[Mapping[str, Any
 
 def _never_began(facts: Mapping[str, Any], move: Mapping[str, Any]) -> bool:
     """A move that was refused leaves nothing to observe; whether its worker stayed on, vCenter's events tell."""
-    return not move.get("ok") and move.get("started") is None and facts.get("power") is not None
+    return not move.get("ok") and moment(move.get("started")) is None and facts.get("power") is not None
 
 
 def _launcher_pairs(facts: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
@@ -115,12 +123,12 @@ def _missing_vsphere(observed: Mapping[str, Any] | None, move: Mapping[str, Any]
         yield "hot migration event not observed"
     if None in before_and_after(observed.get("host")):
         yield "host not observed before and after"
-    gpus_before, gpus_after = before_and_after(observed.get("gpus"))
+    gpus_before, gpus_after = (_listed(one) for one in before_and_after(observed.get("gpus")))
     if gpus_before is None or gpus_after is None:
         yield "GPUs not observed before and after"
     elif len(gpus_before) != len(gpus_after):
         yield f"{len(gpus_before)} GPUs observed before and {len(gpus_after)} after"
 
 
-def _end(move: Mapping[str, Any]) -> float | None:
-    return number(move.get("completed"))
+def _listed(value: object) -> list[Any] | None:
+    return list(value) if isinstance(value, (list, tuple)) else None

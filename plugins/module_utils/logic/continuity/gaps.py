@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from .limits import TRAIN, Breach, Limits
 from .lines import Line, Track
+from .marked import MarkedPhases
 from .moves import Group, Timeline
 
 OTHERS = "others"
@@ -49,6 +50,7 @@ class Judge(NamedTuple):
     limits: Limits
     ranks: frozenset[int]
     first_step: int
+    marked: MarkedPhases
 
     def source(self, group: Group) -> str:
         """On whom the silence of a move is measured: on those that do not move, if there are any."""
@@ -89,23 +91,34 @@ def phase_after(line: Line) -> str:
 
 
 def _measured(track: Track, judge: Judge, observed_until: float | None) -> Iterator[Gap]:
-    limits, train_limit = judge.limits, judge.limits.gap(TRAIN)
+    limits = judge.limits
     for before, after in zip(track.lines, track.lines[1:]):
         if before.step + 1 < judge.first_step:
             continue
         begin, end = _unmoved(track.rank, before.at, after.at, judge)
         if end >= begin:
-            phase, limit = TRAIN, train_limit
-            if not (before.is_train and after.is_train):
+            if before.is_train and after.is_train:
+                phase, limit = _waiting(begin, end, judge)
+            else:
                 phase, limit = phase_between(before, after, limits)
             owner = judge.timeline.owner(before.at, after.at)
             yield Gap(track.rank, after.step, begin, end, end - begin, phase, limit, owner)
     last = track.lines[-1]
-    if observed_until is not None:
+    # Without a stamp the end is told by the rank's own clock, which may differ from the observer's by anything.
+    if observed_until is not None and any(line.seen is not None for line in track.lines):
         begin, end = _unmoved(track.rank, last.at, observed_until, judge)
         if end >= begin:
             phase, owner = phase_after(last), judge.timeline.owner(last.at, observed_until)
-            yield Gap(track.rank, last.step + last.stride, begin, end, end - begin, phase, limits.gap(phase), owner)
+            limit = limits.gap(phase)
+            if phase == TRAIN:
+                phase, limit = _waiting(begin, end, judge)
+            yield Gap(track.rank, last.step + last.stride, begin, end, end - begin, phase, limit, owner)
+
+
+def _waiting(begin: float, end: float, judge: Judge) -> tuple[str, float]:
+    """The phase and the limit of a silence between two training steps; what others marked meanwhile is allowed."""
+    shared, phase = judge.marked.within(begin, end)
+    return (phase if shared > (end - begin) / 2 else TRAIN), judge.limits.gap(TRAIN) + shared
 
 
 def _unmoved(rank: int, begin: float, end: float, judge: Judge) -> tuple[float, float]:

@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 from .limits import Breach, number
@@ -13,6 +14,7 @@ from .moves import Timeline
 
 IDENTITY = ("host", "pid", "start", "job", "boot_id", "generation", "size")
 SHARED = ("job", "generation", "size")
+NAMED_RANKS = 20
 
 
 def identity_breaches(tracks: Sequence[Track], timeline: Timeline, resume_deadline_s: float) -> Iterator[Breach]:
@@ -31,15 +33,48 @@ def unseen_identity(tracks: Sequence[Track]) -> Iterator[str]:
             yield f"identity: {key} is not in the records of {ranks_text(silent)}"
 
 
-def absent_ranks(tracks: Sequence[Track]) -> list[int]:
-    """The ranks that the job has by its size, of which there is no record."""
+def absent_ranks(tracks: Sequence[Track], moved: Collection[int]) -> str:
+    """The ranks that the job has by its size, or that were moved, and of which there is no record; empty for none."""
+    heard = {track.rank for track in tracks}
     size = max((_size(track) or 0 for track in tracks), default=0)
-    return sorted(set(range(size)) - {track.rank for track in tracks})
+    # A record may tell any size: its ranks are counted, and only the first of them are named.
+    by_size = (rank for rank in range(max(0, size)) if rank not in heard)
+    first = sorted({*islice(by_size, NAMED_RANKS + 1), *(rank for rank in moved if rank not in heard)})
+    beyond = sum(1 for rank in moved if rank not in heard and rank >= size)
+    count = max(len(first), max(0, size) - sum(0 <= rank < size for rank in heard) + beyond)
+    if count <= NAMED_RANKS:
+        return ranks_text(first) if first else ""
+    return f"{ranks_text(first[:NAMED_RANKS])} and {count - NAMED_RANKS} more"
+
+
+def one_sided(tracks: Sequence[Track], timeline: Timeline, names: Sequence[str]) -> Iterator[str]:
+    """The ranks that told a part of their identity on one side of a move only, by the name of each group of moves."""
+    for track in tracks:
+        told = {key: _told_between(track, key) for key in IDENTITY}
+        for group, name in zip(timeline.groups, names):
+            if not track.times[0] <= group.started <= group.completed <= track.times[-1]:
+                continue
+            only_before = [
+                key for key, span in told.items() if span and span[0] <= group.started and span[1] < group.completed
+            ]
+            only_after = [
+                key for key, span in told.items() if span and span[0] > group.started and span[1] >= group.completed
+            ]
+            for side, keys in (("before", only_before), ("after", only_after)):
+                if keys:
+                    yield f"identity: rank {track.rank} tells {', '.join(keys)} only {side} {name}"
 
 
 def ranks_text(ranks: Sequence[int]) -> str:
     """How messages name some ranks."""
     return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(str(rank) for rank in ranks)}"
+
+
+def _told_between(track: Track, key: str) -> tuple[float, float] | None:
+    """The first and the last moment at which a rank told a part of its identity."""
+    first = next((line.at for line in track.lines if line.raw.get(key) is not None), None)
+    last = next((line.at for line in reversed(track.lines) if line.raw.get(key) is not None), None)
+    return None if first is None or last is None else (first, last)
 
 
 def _changes(track: Track) -> Iterator[Breach]:

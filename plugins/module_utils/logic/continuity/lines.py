@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import groupby
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -113,20 +114,16 @@ def _finite(value: object) -> float | None:
 def _distinct(lines: list[Line]) -> list[Line]:
     lines.sort(key=lambda line: (line.step, line.t, math.inf if line.seen is None else line.seen))
     distinct: list[Line] = []
-    for line in lines:
-        index = len(distinct) - 1
-        while index >= 0 and distinct[index].step == line.step and distinct[index].t == line.t:
-            if _written(distinct[index]) == _written(line):
-                break
-            index -= 1
-        else:
-            distinct.append(line)
+    for _moment, alike in groupby(lines, key=lambda line: (line.step, line.t)):
+        some = list(alike)
+        # Of lines that are equal the first one counts, as it was seen first.
+        distinct += some if len(some) == 1 else list({_written(line): line for line in reversed(some)}.values())[::-1]
     if all(line.seen is not None for line in distinct):
         # The marks of a phase stand at the step before it; the rank's clock may have been set between the two.
         distinct.sort(key=lambda line: (line.step, line.at))
     return distinct
 
 
-def _written(line: Line) -> list[tuple[str, str]]:
+def _written(line: Line) -> tuple[tuple[str, str], ...]:
     # By text, because a NaN differs from itself; without `seen`, because one line read twice is still one line.
-    return sorted((key, repr(value)) for key, value in line.raw.items() if key != "seen")
+    return tuple(sorted((key, repr(value)) for key, value in line.raw.items() if key != "seen"))

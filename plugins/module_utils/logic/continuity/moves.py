@@ -85,10 +85,14 @@ def external_text(move: Mapping[str, Any]) -> str:
 
 
 def faults(moves: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Say which moves cannot be judged by their times."""
+    """The moves that cannot be judged by what is known of them, a sentence each."""
     for index, move in enumerate(moves):
-        started, completed = number(move.get("started")), number(move.get("completed"))
+        started, completed = moment(move.get("started")), moment(move.get("completed"))
+        if not isinstance(move.get("ok"), (bool, type(None))):
+            yield f"moves: {move_name(moves, index)} has ok {move['ok']!r}, which is neither true nor false"
         if started is None:
+            if move.get("ok") is True:
+                yield f"moves: {move_name(moves, index)} is said to have ended well, and when it began is not known"
             continue
         if completed is None:
             yield f"moves: {move_name(moves, index)} has not come to its end"
@@ -97,8 +101,26 @@ def faults(moves: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def moved(moves: Sequence[Mapping[str, Any]], evidence: Sequence[Mapping[str, Any] | None]) -> list[bool]:
-    """By move whether it took place: its task succeeded and no evidence contradicts that."""
-    return [bool(move.get("ok")) and not _contradicted(seen or {}) for move, seen in zip(moves, evidence)]
+    """By move whether it took place: its task succeeded, at known times, and no evidence contradicts that."""
+    return [_succeeded(move) and not _contradicted(seen or {}) for move, seen in zip(moves, evidence)]
+
+
+def moment(value: object) -> float | None:
+    """A moment that a move gives; None where it gives none, or one that is no moment."""
+    given = number(value)
+    return given if given is not None and math.isfinite(given) else None
+
+
+def ranks_of(move: Mapping[str, Any]) -> frozenset[int]:
+    """The ranks on the worker that moves, as far as they are numbers."""
+    given = move.get("ranks")
+    numbers = [moment(rank) for rank in given] if isinstance(given, (list, tuple, set, frozenset)) else []
+    return frozenset(int(rank) for rank in numbers if rank is not None)
+
+
+def _succeeded(move: Mapping[str, Any]) -> bool:
+    known = None not in (moment(move.get("started")), moment(move.get("completed")))
+    return move.get("ok") is True and known
 
 
 def before_and_after(value: object) -> tuple[Any, Any]:
@@ -117,8 +139,7 @@ def _contradicted(evidence: Mapping[str, Any]) -> bool:
 def _groups(moves: Sequence[Mapping[str, Any]], resume_deadline_s: float) -> list[Group]:
     groups: list[Group] = []
     for started, completed, index in sorted(_spans(moves)):
-        ranks = frozenset(int(rank) for rank in moves[index].get("ranks") or ())
-        group = Group((index,), ranks, started, completed, completed + resume_deadline_s)
+        group = Group((index,), ranks_of(moves[index]), started, completed, completed + resume_deadline_s)
         if groups and started < groups[-1].completed:
             group = _joined(groups.pop(), group)
         groups.append(group)
@@ -132,6 +153,6 @@ def _joined(first: Group, second: Group) -> Group:
 
 def _spans(moves: Sequence[Mapping[str, Any]]) -> Iterator[tuple[float, float, int]]:
     for index, move in enumerate(moves):
-        started, completed = number(move.get("started")), number(move.get("completed"))
+        started, completed = moment(move.get("started")), moment(move.get("completed"))
         if started is not None:
             yield started, math.inf if completed is None else max(started, completed), index

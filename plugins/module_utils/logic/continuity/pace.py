@@ -9,27 +9,33 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from math import inf, isfinite, sqrt
 from statistics import median
-from typing import NamedTuple
+from typing import Callable, List, NamedTuple
 
 from .limits import Breach, number
-from .lines import Track
+from .lines import Line, Track
+from .marked import MarkedPhases
 from .moves import Group, Timeline
 from .progress import ENOUGH_STEPS
 
 ENOUGH_RATES = 10
 # So many standard errors make a fall certain.
 CERTAIN = 5
+# Records arrive in bursts; over so long a stretch, and so many steps, that does not show.
+STRETCH_S, STRETCH_STEPS = 5.0, 5
+Rates = Callable[[float, float], List[float]]
 
 
 class Pace:
-    """The steps of one rank after its warm-up, by time."""
+    """The steps of one rank after its warm-up, by time, and how fast they came: as it says, and as the observer saw."""
 
-    def __init__(self, track: Track, first_step: int) -> None:
+    def __init__(self, track: Track, first_step: int, marked: MarkedPhases) -> None:
         steps = sorted((line for line in track.steps if line.step >= first_step), key=lambda line: line.at)
         self.rank = track.rank
         self._at = [line.at for line in steps]
         self._made = [0, *accumulate(line.stride for line in steps)]
         self._rates = [number(line.raw.get("images_per_sec")) if line.is_train else None for line in steps]
+        self._stretches = list(_stretches(steps, marked))
+        self._begins = [stretch.begin for stretch in self._stretches]
 
     def steps(self, after: float, before: float) -> int:
         """How many optimizer steps ended strictly between two moments."""
@@ -41,9 +47,40 @@ class Pace:
         begin, end = self._between(after, before)
         return [rate for rate in self._rates[begin:end] if rate is not None and isfinite(rate)]
 
+    def seen_rates(self, after: float, before: float) -> list[float]:
+        """The steps a second by the observer's clock, of the stretches of training between two moments."""
+        begin, end = bisect_left(self._begins, after), bisect_left(self._begins, before)
+        return [one.rate for one in self._stretches[begin:end] if one.end <= before]
+
     def _between(self, after: float, before: float) -> tuple[int, int]:
         begin = bisect_right(self._at, after)
         return begin, max(begin, bisect_left(self._at, before))
+
+
+class Stretch(NamedTuple):
+    """Some steps in a row with nothing but training between them."""
+
+    begin: float
+    end: float
+    rate: float
+
+
+def _stretches(steps: Sequence[Line], marked: MarkedPhases) -> Iterator[Stretch]:
+    """Stretches long enough that the moments at which records arrive do not matter."""
+    first: Line | None = None
+    made = 0
+    for line in steps:
+        if not line.is_train:
+            first = None
+        elif first is None:
+            first, made = line, 0
+        else:
+            made += line.stride
+            took = line.at - first.at
+            if took >= STRETCH_S and made >= STRETCH_STEPS:
+                if not marked.within(first.at, line.at)[0]:
+                    yield Stretch(first.at, line.at, made / took)
+                first, made = line, 0
 
 
 class Throughput(NamedTuple):
@@ -60,7 +97,11 @@ def judge_throughput(paces: Sequence[Pace], timeline: Timeline, ratio: float | N
         return found
     for pace in paces:
         for around in timeline.around():
-            fall = _fall(pace, around, timeline.groups[0].started, ratio)
+            first_move = timeline.groups[0].started
+            fall = _fall(pace.rates, "images/s", around, first_move, ratio)
+            seen = _fall(pace.seen_rates, "steps/s by the observer's clock", around, first_move, ratio)
+            if seen is not None and seen.is_told:
+                fall = fall if fall is not None and fall.is_told else seen
             if fall is None:
                 continue
             if fall.is_told:
@@ -107,29 +148,29 @@ class _Fall(NamedTuple):
     sentence: str
 
 
-def _fall(pace: Pace, around: tuple[float, Group, float], first_move: float, ratio: float) -> _Fall | None:
+def _fall(rates: Rates, unit: str, around: tuple[float, Group, float], first_move: float, ratio: float) -> _Fall | None:
     end_before, group, next_start = around
-    before = _enough(pace, (end_before, group.started), (-inf, group.started))
+    before = _enough(rates, (end_before, group.started), (-inf, group.started))
     # A job may take the whole window of a move to come back to its pace.
-    after = _enough(pace, (group.ends, next_start), (group.completed, next_start), (group.completed, inf))
+    after = _enough(rates, (group.ends, next_start), (group.completed, next_start), (group.completed, inf))
     if min(len(before), len(after)) < ENOUGH_RATES:
         return _Fall(False, f"gave only {len(before)} rates before and {len(after)} after a move")
-    falls = [_compare(baseline, after, ratio) for baseline in (before, pace.rates(-inf, first_move))]
+    falls = [_compare(baseline, after, ratio, unit) for baseline in (before, rates(-inf, first_move))]
     given = [fall for fall in falls if fall is not None]
     return max(given, key=lambda fall: fall.is_told, default=None)
 
 
-def _enough(pace: Pace, *spans: tuple[float, float]) -> list[float]:
+def _enough(rates: Rates, *spans: tuple[float, float]) -> list[float]:
     """The rates of the first span that has enough of them, or else of the last."""
-    rates: list[float] = []
+    found: list[float] = []
     for span in spans:
-        rates = pace.rates(*span)
-        if len(rates) >= ENOUGH_RATES:
+        found = rates(*span)
+        if len(found) >= ENOUGH_RATES:
             break
-    return rates
+    return found
 
 
-def _compare(before: list[float], after: list[float], ratio: float) -> _Fall | None:
+def _compare(before: list[float], after: list[float], ratio: float, unit: str) -> _Fall | None:
     if len(before) < ENOUGH_RATES or median(after) >= ratio * median(before):
         return None
     ordered = sorted(before)
@@ -137,7 +178,7 @@ def _compare(before: list[float], after: list[float], ratio: float) -> _Fall | N
     # The median of n values spread like a normal distribution has the error 0.49 spread / sqrt(n).
     error = 0.49 * spread * sqrt(1 / len(before) + 1 / len(after))
     fall = median(before) - median(after)
-    sentence = f"fell from {median(before):.4g} to {median(after):.4g} images/s, below {ratio:g} of its rate"
+    sentence = f"fell from {median(before):.4g} to {median(after):.4g} {unit}, below {ratio:g} of its rate"
     if fall > max(spread, CERTAIN * error):
         return _Fall(True, f"{sentence} before the move")
-    return _Fall(False, f"{sentence}, which was too unsteady to tell (eight tenths of it within {spread:.4g} images/s)")
+    return _Fall(False, f"{sentence}, which was too unsteady to tell (eight tenths of it within {spread:.4g} {unit})")

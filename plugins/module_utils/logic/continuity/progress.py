@@ -7,11 +7,13 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from .clock import goes_back
 from .gaps import phase_after, phase_between
 from .limits import TRAIN, Breach, Limits, number
 from .lines import Line, Track
+from .marked import MarkedPhases
 from .moves import Group, Timeline
 
 ENOUGH_STEPS = 20
@@ -19,6 +21,14 @@ ENOUGH_STEPS = 20
 UNREAD_STEPS = 3
 # A rank is not taken for stopped while its newest lines may still be on their way to the observer.
 ON_THE_WAY_S = 1.0
+
+
+class Surroundings(NamedTuple):
+    """What a rank that writes no more is held against."""
+
+    timeline: Timeline
+    limits: Limits
+    marked: MarkedPhases
 
 
 def step_breaches(track: Track) -> Iterator[Breach]:
@@ -38,30 +48,46 @@ def step_breaches(track: Track) -> Iterator[Breach]:
 
 
 def loss_breaches(track: Track) -> Iterator[Breach]:
-    """A loss that was finite and, from some step on, never is again."""
+    """A loss that was finite and, from some step on, never is again, for as many steps as show it."""
+    bad, steps = _lost_loss(track)
+    if bad is not None and steps >= ENOUGH_STEPS:
+        detail = f"rank {track.rank} has loss {bad.raw['loss']} at step {bad.step} and no finite one since"
+        yield Breach("loss", track.rank, bad.step, bad.at, detail)
+
+
+def few_losses(track: Track) -> Iterator[str]:
+    """A loss that is not finite at the end, for fewer steps than tell whether it recovers, as under loss scaling."""
+    bad, steps = _lost_loss(track)
+    if bad is not None and steps < ENOUGH_STEPS:
+        where = f"at step {bad.step} and {steps - 1} after it" if steps > 1 else f"at its last step, {bad.step}"
+        yield f"loss: rank {track.rank} has loss {bad.raw['loss']} {where}; {ENOUGH_STEPS} steps tell"
+
+
+def _lost_loss(track: Track) -> tuple[Line | None, int]:
+    """The line from which on no loss is finite, after one that was, and how many steps that is ago."""
     bad: Line | None = None
+    last: Line | None = None
     for line in reversed(track.lines):
         loss = number(line.raw.get("loss")) if line.is_train else None
         if loss is None:
             continue
+        last = last or line
         if math.isfinite(loss):
-            if bad is not None:
-                detail = f"rank {track.rank} has loss {bad.raw['loss']} at step {bad.step} and no finite one since"
-                yield Breach("loss", track.rank, bad.step, bad.at, detail)
-            return
+            return (bad, last.step - bad.step + last.stride) if bad is not None else (None, 0)
         bad = line
+    return None, 0
 
 
-def late_breaches(track: Track, timeline: Timeline, limits: Limits) -> Iterator[Breach]:
-    """A rank that went on only after the deadline that follows the end of a move."""
+def late_breaches(track: Track, timeline: Timeline, limits: Limits, marked: MarkedPhases) -> Iterator[Breach]:
+    """A rank that went on only after the deadline that follows the end of a move; marked phases do not count."""
     for group in timeline.groups:
         index = bisect_right(track.times, group.completed)
         if not 0 < index < len(track.times):
             continue
         before, after = track.lines[index - 1], track.lines[index]
-        late = after.at - group.completed
+        late, shared = after.at - group.completed, marked.within(group.completed, after.at)[0]
         moves_again = any(other.started > group.started for other in timeline.moving(before.at, after.at))
-        if not moves_again and late > _deadline(track, phase_between(before, after, limits), limits):
+        if not moves_again and late - shared > _deadline(track, phase_between(before, after, limits), limits):
             detail = f"rank {track.rank} went on {late:.3f} s after the move (deadline {limits.resume_deadline_s:g} s)"
             yield Breach("resumed_late", track.rank, after.step, after.at, detail)
 
@@ -78,7 +104,7 @@ def resumed_s(tracks: Sequence[Track], group: Group) -> float | None:
 
 
 def stopped_breaches(
-    tracks: Sequence[Track], timeline: Timeline, limits: Limits, ended: str, observed_until: float | None
+    tracks: Sequence[Track], surroundings: Surroundings, ended: str, observed_until: float | None
 ) -> Iterator[Breach]:
     """Ranks that write no more while others do, or although the deadline has passed."""
     last_steps = {track.rank: track.steps[-1].step for track in tracks if track.steps}
@@ -91,14 +117,15 @@ def stopped_breaches(
         if ended == "finished":
             stopped = behind > UNREAD_STEPS * last.stride
         else:
-            stopped = _has_stopped(track, behind, now, timeline, limits)
+            stopped = _has_stopped(track, behind, now, surroundings)
         if stopped:
             others_text = f"others went on to step {others}" if behind > 0 else "so did all others"
             detail = f"rank {track.rank} stopped at step {last.step}, {now - last.at:.3f} s ago; {others_text}"
             yield Breach("rank_stopped", track.rank, last.step, last.at, detail)
 
 
-def _has_stopped(track: Track, behind: int, now: float, timeline: Timeline, limits: Limits) -> bool:
+def _has_stopped(track: Track, behind: int, now: float, surroundings: Surroundings) -> bool:
+    timeline, limits, marked = surroundings
     last, moves = track.lines[-1], timeline.moving(track.lines[-1].at, now)
     if moves and not moves[-1].is_over and track.rank in moves[-1].ranks:
         return False
@@ -109,8 +136,8 @@ def _has_stopped(track: Track, behind: int, now: float, timeline: Timeline, limi
     phase = phase_after(last)
     deadline = _deadline(track, (phase, limits.gap(phase)), limits)
     if moves:
-        return now - moves[-1].completed > deadline
-    return now - last.at > max(deadline, limits.gap(phase))
+        return now - moves[-1].completed - marked.within(moves[-1].completed, now)[0] > deadline
+    return now - last.at - marked.within(last.at, now)[0] > max(deadline, limits.gap(phase))
 
 
 def _deadline(track: Track, phase: tuple[str, float], limits: Limits) -> float:

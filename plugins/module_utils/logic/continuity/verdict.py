@@ -29,18 +29,21 @@ A transport that could not be proven is ``unproven`` or null. ``gpus`` are the P
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from .clock import tracks_of
 from .facts import evidence_of, fact_breaches, missing_facts
 from .gaps import MOVED_ONLY, OTHERS, Gap, Judge, find_gaps, gap_breaches
-from .identity import absent_ranks, identity_breaches, ranks_text, unseen_identity
+from .identity import absent_ranks, identity_breaches, one_sided, unseen_identity
 from .limits import TRAIN, Breach, Limits, number, read_limits
 from .lines import read_lines
-from .moves import Group, Timeline, external_text, faults, is_external, move_name, moved
+from .marked import MarkedPhases
+from .moves import Group, Timeline, external_text, faults, is_external, move_name, moved, ranks_of
 from .pace import Pace, few_steps, judge_throughput, least_steps, rates_around
-from .progress import late_breaches, loss_breaches, resumed_s, step_breaches, stopped_breaches
+from .power import judge_power
+from .progress import Surroundings, few_losses, late_breaches, loss_breaches, resumed_s, step_breaches, stopped_breaches
 
 ENDINGS = ("running", "finished", "died")
 
@@ -87,11 +90,13 @@ class _Case:
         self.reading = read_lines(records)
         self.tracks, self.clock_steps = tracks_of(self.reading.ranks, self.timeline)
         first_step = min((track.steps[0].step for track in self.tracks if track.steps), default=0) + limits.warmup_steps
-        self.paces = [Pace(track, first_step) for track in self.tracks]
+        self.marked = MarkedPhases(self.tracks, limits)
+        self.paces = [Pace(track, first_step, self.marked) for track in self.tracks]
         self.throughput = judge_throughput(self.paces, self.timeline, limits.min_throughput_ratio)
         self.moved = moved(moves, evidence_of(facts, "vsphere", moves))
         self.observed_until = number(facts.get("observed_until")) if ended == "running" else None
-        self.judge = Judge(self.timeline, limits, frozenset(self.reading.ranks), first_step)
+        self.power = judge_power(facts, moves, self.tracks, ended)
+        self.judge = Judge(self.timeline, limits, frozenset(self.reading.ranks), first_step, self.marked)
         self.gaps = find_gaps(self.tracks, self.judge, self.observed_until)
         self.longest = self.gaps.by_phase.get(TRAIN)
 
@@ -99,29 +104,38 @@ class _Case:
         """All that breaks the job."""
         limits, timeline = self.limits, self.timeline
         yield from fact_breaches(self.facts, self.moves)
+        yield from self.power.breaches
         yield from identity_breaches(self.tracks, timeline, limits.resume_deadline_s)
         for track in self.tracks:
             yield from step_breaches(track)
             yield from loss_breaches(track)
-            yield from late_breaches(track, timeline, limits)
+            yield from late_breaches(track, timeline, limits, self.marked)
         yield from gap_breaches(self.gaps, bool(self.moves))
         yield from self.throughput.breaches
         if self.ended == "died":
             last = max((track.lines[-1].at for track in self.tracks), default=None)
             yield Breach("died", None, None, last, "the job died")
         else:
-            yield from stopped_breaches(self.tracks, timeline, limits, self.ended, self.observed_until)
+            surroundings = Surroundings(timeline, limits, self.marked)
+            yield from stopped_breaches(self.tracks, surroundings, self.ended, self.observed_until)
 
     def missing(self) -> Iterator[str]:
         """What keeps a job without a breach from being called continuous."""
         if not self.tracks:
             yield "records: none"
-        absent = absent_ranks(self.tracks)
+        absent = absent_ranks(self.tracks, {rank for move in self.moves for rank in ranks_of(move)})
         if absent:
-            yield f"records: none of {ranks_text(absent)}"
+            yield f"records: none of {absent}"
         yield from faults(self.moves)
-        for group in self.timeline.groups:
-            yield from few_steps(self.paces, group, " and ".join(move_name(self.moves, index) for index in group.moves))
+        names = [" and ".join(move_name(self.moves, index) for index in one.moves) for one in self.timeline.groups]
+        for group, name in zip(self.timeline.groups, names):
+            yield from few_steps(self.paces, group, name)
+        yield from one_sided(self.tracks, self.timeline, names)
+        yield from self.power.missing
+        for track, pace in zip(self.tracks, self.paces):
+            yield from few_losses(track)
+            if not pace.steps(-math.inf, math.inf):
+                yield f"steps: rank {track.rank} made none after the warm-up of {self.limits.warmup_steps}"
         for gap in self._unattributed():
             yield f"unattributed: {gap.sentence()}, outside the window of every move"
 
@@ -140,6 +154,7 @@ class _Case:
     def notes(self) -> Iterator[str]:
         """What speaks neither for nor against the job, and is good to know."""
         yield from (external_text(move) for move in self.moves if is_external(move))
+        yield from self.power.notes
         for group in self.timeline.groups:
             if len(group.moves) > 1:
                 yield f"{' and '.join(move_name(self.moves, index) for index in group.moves)} overlap: judged as one"

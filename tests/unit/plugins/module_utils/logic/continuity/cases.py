@@ -192,6 +192,35 @@ def rank_never_heard(rng: random.Random) -> Case:
     return run, inconclusive("records")
 
 
+def loss_gone_at_the_end(rng: random.Random) -> Case:
+    """Fewer losses are not finite than tell a job that diverged from a loss scale that is being found."""
+    run = fill(draw(rng))
+    last = max(record["step"] for record in run.records)
+    few = rng.randint(0, 19 - run.stride)
+    for record in run.records:
+        record["loss"] = 1.0 if record["step"] < last - few else rng.choice(("nan", "inf", float("inf")))
+    return run, inconclusive("loss: rank")
+
+
+def identity_on_one_side(rng: random.Random) -> Case:
+    run = fill(draw(rng, moves=1))
+    while any("seen" not in record for record in run.records):
+        run = fill(draw(rng, moves=1))
+    key, is_after = rng.choice(("pid", "start", "boot_id")), rng.random() < 0.5
+    border = run.moves[0]["started"] if is_after else run.moves[0]["completed"]
+    for record in run.records:
+        when = record["seen"]
+        if record["rank"] == 0 and (when >= border if is_after else when <= border):
+            record[key] = None
+    return run, inconclusive("identity: rank 0 tells")
+
+
+def move_without_a_time(rng: random.Random) -> Case:
+    run = fill(draw(rng, moves=1))
+    run.moves[0]["started"] = rng.choice((None, "yesterday", float("nan")))
+    return run, inconclusive("moves: move 1")._replace(moved="none")
+
+
 def move_under_way(rng: random.Random) -> Case:
     run = fill(draw(rng, moves=rng.randint(1, 3)))
     run.moves[-1].update(completed=None, ok=None)
@@ -217,4 +246,7 @@ INCONCLUSIVE_CASES = (
     fact_missing,
     rank_never_heard,
     move_under_way,
+    loss_gone_at_the_end,
+    identity_on_one_side,
+    move_without_a_time,
 )

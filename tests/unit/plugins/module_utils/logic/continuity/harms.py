@@ -146,7 +146,7 @@ def loss_gone(rng: random.Random) -> Case:
     run.pauses.clear()
     run = fill(run)
     for rank in range(run.ranks) if rng.random() < 0.5 else [rng.randrange(run.ranks)]:
-        for record in run.of(rank, rng.randint(EDGE, run.ticks - 1)):
+        for record in run.of(rank, amid(run)):
             record["loss"] = rng.choice(("nan", "inf", "-inf", float("nan"), float("inf")))
     return run, broken("loss")
 
@@ -176,7 +176,9 @@ def launcher_changed(rng: random.Random) -> Case:
 def switched_by_others(rng: random.Random) -> Case:
     """A worker is reset through vCenter, moves or not."""
     run = fill(draw(rng))
-    run.facts["power"] = [{"worker": "w0", "at": run.records[0]["t"], "by": "eve", "what": "VmResettingEvent"}]
+    later = run.of(0, amid(run))
+    at = next((record["seen"] for record in later if "seen" in record), later[0]["t"])
+    run.facts["power"] = [{"worker": later[0]["host"], "at": at, "by": "eve", "what": "VmResettingEvent"}]
     return run, broken("power_cycle")
 
 

@@ -86,8 +86,8 @@ def test_without_any_facts_all_that_is_required_is_missing() -> None:
 @pytest.mark.parametrize(
     ("name", "given", "told"),
     [
-        ("launcher", {"before": {"pid": 1}, "after": None}, "launcher: nothing of it"),
-        ("launcher", "mpirun", "launcher: nothing of it"),
+        ("launcher", {"before": {"pid": 1}, "after": None}, "launcher: not observed both before and after"),
+        ("launcher", "mpirun", "launcher: not observed both before and after"),
         ("transport", [{"before": "rdma", "after": "unproven"}], "transport: move 1 (w1): the transport after"),
         (
             "transport",
