@@ -2,34 +2,34 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Module: show how a watched training job goes."""
+"""Module: show the pace of a watched training job."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: training_follow
-short_description: Show how a watched training job goes, line by line
+short_description: Show the pace of a watched training job, line by line
 version_added: 1.0.0
 description:
   - Follows the file that M(dml.vsphere.training_watch) writes and shows step, images per second, loss, time to go and
     the slowest rank every few seconds.
-  - It ends when every rank has made O(steps) steps, or when no record came for O(quiet) seconds. Then the job may have
-    ended, or not have begun to train; M(dml.vsphere.training_job_info) tells which.
+  - The module ends when every rank has made O(steps) steps, or when no record came for O(quiet) seconds. In the second
+    case the job may have ended, or may not train yet; M(dml.vsphere.training_job_info) tells which.
 options:
   records:
     description: The file of records on this machine.
     type: path
     required: true
   steps:
-    description: The last step of the job, if that is known.
+    description: The last step of the job; V(0) means that the last step is not known.
     type: int
     default: 0
   warmup:
-    description: The first steps, which are left out of RV(curve.images_per_sec).
+    description: The number of first steps that do not count in RV(curve.images_per_sec).
     type: int
     default: 0
   quiet:
-    description: Seconds without a record after which it ends.
+    description: Seconds without a record after which the module ends.
     type: float
     default: 15
   every:
@@ -47,7 +47,7 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Follow the job
+- name: Show the pace of the training job
   dml.vsphere.training_follow:
     records: /tmp/one/records.jsonl
     steps: 1000
@@ -60,7 +60,7 @@ ended:
   returned: success
   type: str
 last_seen:
-  description: When the last record arrived, in seconds since 1970; null if none did.
+  description: The time at which the last record arrived, in seconds since 1970; V(null) if no record arrived.
   returned: success
   type: float
 pace:
@@ -68,15 +68,15 @@ pace:
   returned: success
   type: dict
 curve:
-  description: How it went, in steps that are put together where there are many.
+  description: Rate and loss over the steps; many steps are put together into one point.
   returned: success
   type: dict
   contains:
-    images_per_sec: {description: Images per second without the first steps; null where none tells., type: float}
+    images_per_sec: {description: The rate without the first steps; V(null) if no record has a rate., type: float}
     points:
       description:
-        - By C(step) C(seconds) since the first record, C(images_per_sec) of all and the mean C(loss).
-        - First steps have no rate.
+        - The points, each with the C(step), the C(seconds) since the first record, the C(images_per_sec) of all ranks
+          and the mean C(loss). First steps have no rate.
       type: list
       elements: dict
 """
@@ -103,7 +103,7 @@ ARGUMENTS = {
 
 
 def follow(growing: Growing, pace: LivePace, quiet: float, every: float, told: progress.Progress) -> str:
-    """Until there is nothing to follow, telling how it goes."""
+    """Follow the records until all steps are made or none came for a while, and report the pace; how it ended."""
     heard = said = time.monotonic()
     while True:
         now = time.monotonic()

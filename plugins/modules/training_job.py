@@ -11,12 +11,12 @@ module: training_job
 short_description: Start or stop a training job on its launcher node
 version_added: 1.0.0
 description:
-  - Runs on the launcher, the node from which C(mpirun) reaches the others by ssh. It needs nothing there but Python
-    and Open MPI 4.
+  - Runs on the launcher, the node from which C(mpirun) reaches the others by ssh. The launcher needs only Python and
+    Open MPI 4.
   - Starts C(mpirun) in a session of its own, under a small supervisor that outlives the connection and the controller.
-    A I(run directory) holds all that is needed to judge the job later, and exactly one job; the same task again finds
-    the job that runs, or that has finished, and changes nothing.
-  - However the job ends, the supervisor looks on every node for processes of just this job and ends them.
+    A I(run directory) holds exactly one job and all data to judge the job later. A second run of the same task finds
+    the running or finished job, and changes nothing.
+  - However the job ends, the supervisor looks on every node for processes of this job, and of no other, and ends them.
 options:
   run_dir:
     description:
@@ -24,61 +24,61 @@ options:
     type: path
     required: true
   state:
-    description: Whether the job should have been started, or be stopped.
+    description: V(started) for a job that runs or has finished, V(stopped) for a job that does not run.
     type: str
     choices: [started, stopped]
     default: started
   command:
-    description: The program of each rank and its arguments. Needed to start.
+    description: The program of each rank and its arguments. Required for O(state=started).
     type: list
     elements: str
     default: []
   hosts:
     description:
-      - The nodes, by the names under which the launcher reaches them, in the order of their ranks. Needed to start.
+      - The nodes, in the order of their ranks. Required for O(state=started).
     type: list
     elements: dict
     default: []
     suboptions:
       name:
-        description: Name or address of the node.
+        description: The name or address by which the launcher reaches the node.
         type: str
         required: true
       slots:
-        description: How many ranks it takes, one for each GPU.
+        description: The number of ranks of the node, one for each GPU.
         type: int
         default: 1
   ranks:
-    description: How many ranks to start, if fewer than the hosts take.
+    description: The number of ranks of the job; by default the sum of all slots.
     type: int
   environment:
     description: Environment variables of every rank.
     type: dict
     default: {}
   transport:
-    description: What the job was set to communicate by, kept for the record.
+    description: The transport of the job, kept for the record.
     type: str
   stack:
-    description: The versions it runs on, kept for the record.
+    description: The versions that the job runs on, kept for the record.
     type: raw
   script:
     description: The training script, whose checksum and commit are kept for the record.
     type: path
   mpirun:
-    description: The C(mpirun) to call.
+    description: The C(mpirun) to run.
     type: str
     default: mpirun
   mpirun_arguments:
-    description: More arguments of C(mpirun).
+    description: Additional arguments of C(mpirun).
     type: list
     elements: str
     default: []
   remote_shell:
-    description: How the launcher reaches the other nodes, with options; it must not ask for anything.
+    description: The command, with its options, by which the launcher reaches the other nodes without a prompt.
     type: str
     default: ssh -o BatchMode=yes
   remote_python:
-    description: Python 3.8 or later on the other nodes, to look for left-over processes.
+    description: The Python interpreter, 3.8 or later, on the other nodes, to look for left-over processes.
     type: str
     default: python3
   start_timeout:
@@ -86,7 +86,7 @@ options:
     type: int
     default: 30
   stop_timeout:
-    description: Seconds until the job is stopped and no process of it is left.
+    description: Seconds until the job is stopped and none of its processes is left.
     type: int
     default: 120
 extends_documentation_fragment:
@@ -104,7 +104,7 @@ EXAMPLES = r"""
     command: [/opt/dml/horovod/bin/python, /opt/dml/training/dml_benchmark_tensorflow.py, --batch-size, "32"]
     hosts: [{name: worker01}, {name: worker02}]
 
-- name: Stop it
+- name: Stop the training job
   dml.vsphere.training_job:
     run_dir: /var/lib/dml/runs/2026-01-02
     state: stopped
@@ -116,9 +116,9 @@ state:
   returned: success
   type: dict
   contains:
-    state: {description: That word., type: str, sample: running}
+    state: {description: The state of the job., type: str, sample: running}
 job:
-  description: What M(dml.vsphere.training_job_info) tells of it.
+  description: The job, as M(dml.vsphere.training_job_info) returns it.
   returned: success
   type: dict
 """

@@ -8,22 +8,22 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: training_wait
-short_description: Wait until every rank of a watched job has made so many steps
+short_description: Wait until every rank of a watched training job has made a number of steps
 version_added: 1.0.0
 description:
   - Follows the file that M(dml.vsphere.training_watch) writes, and ends when every rank of the job has made O(steps)
-    steps since O(since). It fails when that does not come in time, and names the ranks that are behind.
+    steps since O(since). The module fails after O(timeout) seconds, and names the ranks that are behind.
 options:
   records:
     description: The file of records on this machine.
     type: path
     required: true
   steps:
-    description: How many steps each rank must make.
+    description: The number of steps that each rank must make.
     type: int
     default: 20
   since:
-    description: A moment in seconds since the epoch; only steps that arrived later count. By default the beginning.
+    description: A time in seconds since 1970; only steps that arrived later count. V(0) counts all steps.
     type: float
     default: 0
   timeout:
@@ -40,7 +40,7 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Wait until the job is warm
+- name: Wait until every rank of the training job has made 50 steps
   dml.vsphere.training_wait:
     records: /tmp/one/records.jsonl
     steps: 50
@@ -49,11 +49,11 @@ EXAMPLES = r"""
 
 RETURN = r"""
 ranks:
-  description: How many ranks the job has.
+  description: The number of ranks of the job.
   returned: success
   type: int
 fewest:
-  description: The steps of the rank that made the fewest since then.
+  description: The number of steps, since O(since), of the rank that made the fewest.
   returned: success
   type: int
 step:
@@ -61,7 +61,7 @@ step:
   returned: success
   type: int
 hosts:
-  description: By node, by its name without a domain, the ranks on it.
+  description: The ranks of each node, by the name of the node without its domain.
   returned: success
   type: dict
 """
@@ -88,7 +88,7 @@ ARGUMENTS = {
 
 
 def wait(growing: Growing, advance: Advance, steps: int, timeout: float, told: progress.Progress) -> None:
-    """Until every rank has advanced, telling how far it is."""
+    """Wait until every rank has advanced, and report the progress."""
     begun = said = time.monotonic()
     while True:
         advance.feed(growing.more())
@@ -96,9 +96,11 @@ def wait(growing: Growing, advance: Advance, steps: int, timeout: float, told: p
             return
         now = time.monotonic()
         if now - begun > timeout:
-            late = ", ".join(map(str, advance.behind(steps))) or "none was heard"
+            late = ", ".join(map(str, advance.behind(steps))) or "no step of any rank arrived"
             said_so = f"within {timeout:.0f} s these ranks did not: {late}"
-            raise TimedOut("the job", f"make {steps} steps on every rank", said_so, "see its log on the launcher")
+            raise TimedOut(
+                "the job", f"make {steps} steps on every rank", said_so, "look at the log of the job on the launcher"
+            )
         if now - said >= TELL_SECONDS:
             said = now
             told.tell("job", f"step {advance.step}, {advance.fewest()} of {steps} steps on every rank")

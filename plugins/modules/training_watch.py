@@ -2,23 +2,24 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Module: watch a training job from outside while something else happens."""
+"""Module: collect the step records of a training job from its nodes."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: training_watch
-short_description: Collect the step records of a job from all its nodes, stamped with this machine's clock
+short_description: Collect the step records of a training job from all its nodes
 version_added: 1.0.0
 description:
-  - Keeps one connection to each node open and writes every step record that appears there to one file here, with the
-    key C(seen), the moment at which it arrived by the clock of the machine that runs the module. Nodes look for records
-    twice a second, so that C(seen) may be half a second late.
-  - A connection that breaks is opened again; no record is lost and none comes twice.
-  - Only one watch at a time writes a file of records; a second one ends at once. A watch that goes on where an earlier
-    one ended reads all records again; those that were written meanwhile have no C(seen), because nobody saw them come.
-  - It ends when the file O(stop) appears, when no record came for O(silence) seconds, or after O(timeout) seconds.
-    Run it on the controller, by C(async) with C(poll) 0, while workers are moved.
+  - Keeps one connection to each node open, and appends every step record of the nodes to one file on the machine that
+    runs the module. Each record gets the key C(seen), its time of arrival by the clock of this machine. Nodes look for
+    records twice a second, so that C(seen) may be half a second late.
+  - A broken connection is opened again; no record is lost and none is written twice.
+  - Only one watch at a time writes a file of records; a second one ends at once. A watch that continues an earlier one
+    reads all records again; those that were written between the two watches have no C(seen), because their time of
+    arrival is not known.
+  - The module ends when the file O(stop) appears, when no record came for O(silence) seconds, or after O(timeout)
+    seconds. Run it on the controller, by C(async) with C(poll) 0, while workers are moved.
 options:
   records:
     description: The file on this machine to which records are appended. Only its owner can read it.
@@ -29,7 +30,7 @@ options:
     type: path
     required: true
   silence:
-    description: Seconds without any record after which the job counts as silent.
+    description: Seconds without a record after which the watch ends.
     type: float
     default: 600
   timeout:
@@ -38,8 +39,8 @@ options:
     default: 86400
   asked_by:
     description:
-      - The number of a process on this machine with which the watch ends too, such as the C(ansible-playbook) that
-        began it; 0 for none.
+      - The number of a process on this machine. The watch ends when this process ends, such as the C(ansible-playbook)
+        that started the watch. V(0) means no process.
     type: int
     default: 0
 author:
@@ -50,7 +51,7 @@ extends_documentation_fragment:
 """
 
 EXAMPLES = r"""
-- name: Watch the job until told to stop
+- name: Watch the training job until the file /tmp/one/stop appears
   dml.vsphere.training_watch:
     nodes:
       - {name: worker-1, reach: [ssh, -oBatchMode=yes, ubuntu@10.0.1.1]}
@@ -69,11 +70,11 @@ ended:
   returned: success
   type: str
 nodes:
-  description: By node the number of C(lines) that came, how often its connection broke, and what was said then.
+  description: By node the number of its C(lines), the C(breaks) of its connection, and the last error as C(said).
   returned: success
   type: dict
 unreadable:
-  description: Lines that were no records.
+  description: The number of lines that were no records.
   returned: success
   type: int
 """
@@ -98,7 +99,7 @@ ARGUMENTS = {
 
 
 def is_there(asking: dict[str, Any]) -> bool:
-    """Whether the process that asked for the watch still runs."""
+    """Whether the process that started the watch still runs."""
     return asking["start"] is not None and supervisor.is_alive(asking)
 
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Follows the events of a long call while it runs, and shows each as one line."""
+"""Shows the events of a long module call while the module runs, one line each."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Follower:
                     return
 
     def _tell(self, line: str) -> None:
-        """A line that is no event is shown as it is: what an odd program wrote must not end the task."""
+        """Show one line; what is no event is shown unchanged, because odd output must not end the task."""
         try:
             event = json.loads(line)
             shown = {"about": str(event["about"]), "what": str(event["what"]), "seconds": float(event["seconds"])}
@@ -60,12 +60,12 @@ class Follower:
 
 
 def line_of(event: dict[str, Any]) -> str:
-    """An event as it is shown; names come from others and must not command the terminal."""
+    """An event as one line; names come from others and must not control the terminal."""
     return "  " + printable(f"{event['about']}: {event['what']} [{event['seconds']:.1f} s]")
 
 
 def printable(text: str) -> str:
-    """The text without signs that a terminal obeys."""
+    """The text without characters that control a terminal."""
     return "".join(sign if sign.isprintable() else "?" for sign in text)
 
 
@@ -89,14 +89,14 @@ class FollowingAction(ActionBase):  # type: ignore[misc]  # ansible is not read 
         return result
 
     def _can_follow(self) -> bool:
-        """Whether the module runs here, as this user and not in the background: only that one can write the file."""
+        """Whether the module can write the file: on this machine, as this user, not in the background."""
         here = self._connection.transport == "local" and not self._connection.become and not self._task.async_val
         return here and bool(boolean(self._task.args.get("progress", True), strict=False))
 
 
 @contextmanager
 def _private_file() -> Iterator[str]:
-    """A new file that only this user can read and write; mkstemp sees to that."""
+    """A new file that only this user can read and write, by mkstemp."""
     handle, path = tempfile.mkstemp(prefix="dml-progress-", dir=constants.DEFAULT_LOCAL_TMP)
     os.close(handle)
     try:

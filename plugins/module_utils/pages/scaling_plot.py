@@ -18,7 +18,7 @@ MOST_MARKS = 12
 
 @dataclass(frozen=True)
 class Line:
-    """One line: what the legend says, its points, its colour by number, and whether it is somebody else's."""
+    """One line: its name in the legend, its points, the number of its colour, and whether it is published."""
 
     name: str
     points: tuple[tuple[float, float], ...]
@@ -60,15 +60,15 @@ class _Frame:
     is_curve: bool
 
     def across(self, place: float) -> float:
-        """Where a number of GPUs, or a step, lies."""
+        """The position of a number of GPUs, or of a step."""
         return LEFT + (WIDTH - LEFT - RIGHT) * place / self.most
 
     def up(self, value: float) -> float:
-        """Where a value lies."""
+        """The position of a value."""
         return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * value / self.top
 
     def axes(self, ticks: Sequence[float], unit: str) -> Iterator[str]:
-        """Grid, ticks and what they count."""
+        """The grid, its ticks and the name of the axis."""
         for part in range(5):
             value = self.top * part / 4
             up = self.up(value)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The report on training runs: what was measured, beside what others published, and what was not measured."""
+"""The report on training runs: the measured results, published results beside them, and what was not measured."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from .scaling_plot import Line, plot
 from .style import STYLE
 
 COLUMNS = ("nodes", "gpus", "transport", "images_per_sec", "spread", "speedup", "efficiency", "ratio_to_tcp")
-HEADS = ("Nodes", "GPUs", "Transport", "Images/s", "Spread", "Speed-up", "Efficiency", "Against TCP", "Epoch")
-RUN_HEADS = ("Run", "Nodes", "GPUs", "Transport", "Proven", "Images/s", "Steps", "Last loss")
+HEADS = ("Nodes", "GPUs", "Transport", "Images/s", "Spread", "Speed-up", "Efficiency", "Ratio to TCP", "Epoch")
+RUN_HEADS = ("Run", "Nodes", "GPUs", "Transport", "Proven transport", "Images/s", "Steps", "Last loss")
 _MORE_STYLE = """
 .figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(320px, 100%), 1fr)); gap: 18px; }
 .figures.pairs { grid-template-columns: repeat(auto-fit, minmax(min(420px, 100%), 1fr)); }
@@ -48,7 +48,7 @@ def report(
     images_per_epoch: int | None = None,
     title: str = "Distributed training",
 ) -> dict[str, Any]:
-    """All that a report says; ``published`` have ``name``, ``source`` and ``runs``."""
+    """The content of a report; ``published`` have ``name``, ``source`` and ``runs``."""
     runs = [dict(result) for result in results]
     missing = []
     if not runs:
@@ -58,7 +58,7 @@ def report(
         if run not in measured:
             proof = run.get("proof", {})
             missing.append(
-                f"{run['name']} does not count as {run['transport']}: {proof.get('why', 'nothing was proven')}."
+                f"{run['name']} does not count as {run['transport']}: {proof.get('why', 'it has no proof')}."
             )
     rows: list[dict[str, Any]] = []
     try:
@@ -73,7 +73,7 @@ def report(
 
 
 def lines_of(report_: Mapping[str, Any], key: str) -> list[Line]:
-    """The lines of one figure: the user's own whole, the published ones dashed."""
+    """The lines of one figure: solid for measured results, dashed for published ones."""
     lines, colours = [], {"tcp": 0, "rdma": 1, "pvrdma": 1}
     sources = [
         ("measured", report_["rows"], False),
@@ -87,7 +87,7 @@ def lines_of(report_: Mapping[str, Any], key: str) -> list[Line]:
 
 
 def page(report_: Mapping[str, Any]) -> str:
-    """One HTML page that needs nothing else."""
+    """The report as one HTML page that needs no other file."""
     title = escape(report_["title"])
     parts = [
         "<!DOCTYPE html>",
@@ -104,7 +104,7 @@ def page(report_: Mapping[str, Any]) -> str:
         _section("Runs", _html_table(RUN_HEADS, [_run_cells(run) for run in report_["runs"]]))
         if report_["runs"]
         else "",
-        _drawn("How the runs went", of_runs.figures(report_["runs"]), "figures pairs"),
+        _drawn("Throughput and loss of each run", of_runs.figures(report_["runs"]), "figures pairs"),
         _built(report_),
         _list(
             "Proofs of the transport", [f"{run['name']}: {run.get('proof', {}).get('why')}." for run in report_["runs"]]
@@ -120,7 +120,7 @@ def _tests(report_: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 
 def markdown(report_: Mapping[str, Any]) -> str:
-    """The same as Markdown."""
+    """The report as Markdown."""
     parts = [f"# {report_['title']}"]
     if report_["not_measured"]:
         parts += ["## Not measured", "\n".join(f"- {text}" for text in report_["not_measured"])]
@@ -133,12 +133,12 @@ def markdown(report_: Mapping[str, Any]) -> str:
     if report_["runs"]:
         parts += ["## Runs", _markdown_table(RUN_HEADS, [_run_cells(run) for run in report_["runs"]])]
     if rows := of_runs.built(report_["runs"]):
-        parts += ["## What the nodes were built of", _markdown_table(of_runs.BUILT_HEADS, rows)]
+        parts += ["## Software of the nodes", _markdown_table(of_runs.BUILT_HEADS, rows)]
     return "\n\n".join(parts) + "\n"
 
 
 def comma_separated(report_: Mapping[str, Any]) -> str:
-    """The scaling table, unrounded, the user's own and the published ones."""
+    """The measured and the published scaling tables as comma-separated values, not rounded."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["source", *COLUMNS, "seconds_per_epoch"])
@@ -166,7 +166,7 @@ def _drawn(title: str, figures: Sequence[str], kind: str = "figures") -> str:
 
 def _built(report_: Mapping[str, Any]) -> str:
     rows = of_runs.built(report_["runs"])
-    return _section("What the nodes were built of", _html_table(of_runs.BUILT_HEADS, rows)) if rows else ""
+    return _section("Software of the nodes", _html_table(of_runs.BUILT_HEADS, rows)) if rows else ""
 
 
 def _published(one: Mapping[str, Any]) -> str:
@@ -211,7 +211,8 @@ def _list(title: str, texts: Sequence[str]) -> str:
 
 def _html_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     kinds = [
-        "" if head in ("Transport", "Run", "Proven", *of_runs.BUILT_HEADS) else ' class="number"' for head in heads
+        "" if head in ("Transport", "Run", "Proven transport", *of_runs.BUILT_HEADS) else ' class="number"'
+        for head in heads
     ]
     top = "".join(f"<th{kind}>{escape(head)}</th>" for kind, head in zip(kinds, heads))
     body = "".join(

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""What a report tells of single runs: how rate and loss went, and what the nodes were built of, with its proofs."""
+"""The parts of a report on single runs: rate and loss over the steps, and the software of the nodes with its proofs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def figures(runs: Iterable[Run]) -> list[str]:
 
 
 def built(runs: Sequence[Run]) -> list[list[str]]:
-    """Rows of what the nodes were built of; where runs tell of one node differently, the last one counts."""
+    """Rows of the software of the nodes; where runs differ for one node, the last run counts."""
     parts: dict[tuple[str, str], Mapping[str, Any]] = {}
     for run in sorted(runs, key=lambda run: float((run.get("job") or {}).get("started") or 0)):
         for node, told in (run.get("built") or {}).items():
@@ -40,27 +40,27 @@ def built(runs: Sequence[Run]) -> list[list[str]]:
             node,
             part,
             _words(facts),
-            "yes" if facts.get("proven") else f"no: {facts.get('why') or 'it was not said why'}",
+            "yes" if facts.get("proven") else f"no: {facts.get('why') or 'no reason was given'}",
         ]
         for (node, part), facts in sorted(parts.items())
     ]
 
 
 def missing(runs: Sequence[Run]) -> Iterator[str]:
-    """What the runs do not tell, in sentences."""
+    """The facts that the runs lack, in sentences."""
     if not runs:
         return
     if not built(runs):
-        yield "Versions were not read: no role that builds the nodes kept its proof on them."
+        yield "The software of the nodes is not known: no role left a proof on them."
     without = [
         str(run["name"]) for run in runs if not any(point["loss"] is not None for point in run.get("curve") or ())
     ]
     if without:
         yield f"No loss was recorded by {', '.join(without)}."
     if len({str(sorted((run.get("asked") or {}).items())) for run in runs}) > 1:
-        yield "The runs did not all do the same work: their rates cannot be compared."
+        yield "The runs did different work: their rates cannot be compared."
     if len({(run["nodes"], run["gpus"], run["transport"]) for run in runs}) == len(runs):
-        yield "Nothing was measured twice: the spread is not known."
+        yield "No point was measured twice: the spread is not known."
 
 
 def _lines(group: Sequence[Run], key: str) -> Iterator[Line]:

@@ -13,7 +13,7 @@ SAME = {"pvrdma": "rdma"}
 
 
 def lines(report: Mapping[str, Any]) -> list[str]:
-    """A row for each point that was measured, the published figures of the same point in it, and what is missing."""
+    """A row for each measured point, with the published figures of the same point, and what was not measured."""
     if not report["rows"]:
         return [f"Not measured: {text}" for text in report["not_measured"]]
     found = []
@@ -21,7 +21,7 @@ def lines(report: Mapping[str, Any]) -> list[str]:
         beside = {_point(row): row for row in one["rows"]}
         found.append(HEAD)
         found += [_line(row, beside.get(_point(row))) for row in report["rows"]]
-        found += [f"Right of the bar is what was published: {one['name']}"] if beside else []
+        found += [f"Right of the bar: published results of {one['name']}"] if beside else []
     return found + [f"Not measured: {text}" for text in report["not_measured"]]
 
 

@@ -14,25 +14,24 @@ from ..logic.usage.text import amount, money, number, percent, plain
 from .style import STYLE
 from .usage_plot import plot
 
-_NUMBERS = frozenset({"GPUs", "of them idle", "VMs", "Cards busy", "GPU hours", "Cost an hour", "Cost of these hours"})
-_SHORT = frozenset({"State", "GPU", "Busy mean/peak"})
+_NUMBERS = frozenset({"GPUs", "Idle GPUs", "VMs", "Utilisation", "GPU hours", "Cost per hour", "Cost in the period"})
+_SHORT = frozenset({"State", "GPU", "Utilisation mean/peak"})
 _SHARES = (
-    "A virtual GPU has that part of a GPU which its memory is of the GPU's memory, by the name of its profile; "
-    "a GPU in passthrough is whole."
+    "A virtual GPU counts as the share that its profile has of the GPU's memory; a GPU in passthrough counts as one."
 )
 _COUNTERS = (
-    "Busy is what vCenter's counters tell of the whole card; they do not tell which of several machines on a card it "
-    "was. NVIDIA's driver on the host does not see GPUs in passthrough: they are not measured."
+    "The utilisation comes from vCenter's counters. They measure the whole GPU, not each virtual machine on it. "
+    "GPUs in passthrough are not measured, because NVIDIA's driver on the host does not see them."
 )
 _HOURS = (
-    "GPU hours are those of the present run of each machine, as far as it lies within the period: earlier runs are not "
-    "known any more, nor those of machines that are off now. The cost an hour is that of what is assigned now."
+    "GPU hours count the present run of each virtual machine within the period. vCenter does not know earlier runs, "
+    "nor those of virtual machines that are off now. The cost per hour is that of the present assignment."
 )
 
 
 def page(report: Mapping[str, Any]) -> str:
     """The whole page."""
-    title = f"GPUs of {plain(report['cluster'])}"
+    title = f"GPUs of cluster {plain(report['cluster'])}"
     parts = [
         "<!DOCTYPE html>",
         '<html lang="en"><head><meta charset="utf-8">',
@@ -42,11 +41,11 @@ def page(report: Mapping[str, Any]) -> str:
         f"<header><h1>{escape(title)}</h1><p>{escape(usage_text.period(report))}.</p></header>",
         _tiles(report),
         _idle(report),
-        _section("How busy each GPU was", f'<div class="wide">{plot(report["gpus"])}</div>{_legend()}'),
-        _section(f"By {plain(report['group_by']).replace('_', ' ')}", _groups(report)),
-        _section("Every GPU", _gpus(report["gpus"])),
+        _section("Utilisation of each GPU", f'<div class="wide">{plot(report["gpus"])}</div>{_legend()}'),
+        _section(f"GPUs by {plain(report['group_by']).replace('_', ' ')}", _groups(report)),
+        _section("All GPUs", _gpus(report["gpus"])),
         _waiting(report),
-        _section("How to read this", "".join(f"<p>{escape(text)}</p>" for text in _how(report))),
+        _section("Notes", "".join(f"<p>{escape(text)}</p>" for text in _how(report))),
         "</main></body></html>",
     ]
     return "\n".join(part for part in parts if part) + "\n"
@@ -59,13 +58,14 @@ def _tiles(report: Mapping[str, Any]) -> str:
     tiles = [
         (number(totals["gpus"]), f"GPUs on {totals['hosts']} hosts"),
         (number(totals["assigned"]), f"assigned to {totals['vms']} VMs, {number(totals['free'])} free"),
-        (str(unused), f"idle or unassigned: {totals['states'][IDLE]} and {totals['states'][UNASSIGNED]}"),
-        (mean, f"busy, mean of {totals['measured']} measured"),
+        (str(unused), f"GPUs: {totals['states'][IDLE]} idle, {totals['states'][UNASSIGNED]} unassigned"),
+        (mean, f"mean utilisation of {totals['measured']} measured GPUs"),
     ]
     if report["price"]:
         currency = plain(report["price"]["currency"])
-        tiles.append((amount(totals["cost_per_hour"]), f"{currency} an hour for what is assigned".strip()))
-        tiles.append((amount(totals["idle_cost_per_hour"]), f"{currency} an hour for idle and unassigned GPUs".strip()))
+        tiles.append((amount(totals["cost_per_hour"]), f"{currency} per hour for assigned GPUs".strip()))
+        wasted = f"{currency} per hour for idle and unassigned GPUs".strip()
+        tiles.append((amount(totals["idle_cost_per_hour"]), wasted))
     cells = (f"<div><b>{escape(value)}</b><span>{escape(text)}</span></div>" for value, text in tiles)
     return f'<div class="tiles">{"".join(cells)}</div>'
 
@@ -73,17 +73,19 @@ def _tiles(report: Mapping[str, Any]) -> str:
 def _idle(report: Mapping[str, Any]) -> str:
     gpus = [gpu for gpu in report["gpus"] if gpu["state"] in (IDLE, UNASSIGNED)]
     if not gpus:
-        return '<p class="call none">No GPU is idle.</p>'
+        return '<p class="call none">No GPU is idle or unassigned.</p>'
     rows = "".join(f"<li>{_idle_words(gpu)}</li>" for gpu in gpus)
-    return f'<div class="call"><h2>Idle GPUs</h2><ul>{rows}</ul></div>'
+    return f'<div class="call"><h2>Idle and unassigned GPUs</h2><ul>{rows}</ul></div>'
 
 
 def _idle_words(gpu: Mapping[str, Any]) -> str:
     name = f"<b>{escape(plain(gpu['host']))} {escape(plain(gpu['address']))}</b>"
     if not gpu["users"]:
-        return f"{name}: nobody uses it ({escape(plain(gpu['mode']))})"
+        return f"{name}: unassigned ({escape(plain(gpu['mode']))})"
     users = ", ".join(usage_text.user(one) for one in gpu["users"])
-    return f"{name}: {escape(usage_text.busy(gpu['utilisation']))} busy, yet assigned to {escape(users)}"
+    seen = gpu["utilisation"]
+    load = f"mean utilisation {percent(seen['mean'])}, peak {percent(seen['peak'])}"
+    return f"{name}: {load}, assigned to {escape(users)}"
 
 
 def _legend() -> str:
@@ -115,14 +117,17 @@ def _gpus(gpus: Iterable[Mapping[str, Any]]) -> str:
 def _waiting(report: Mapping[str, Any]) -> str:
     texts = [*map(usage_text.waiting, report["waiting"]), *map(usage_text.lost, report["lost"])]
     items = "".join(f"<li>{escape(text)}</li>" for text in texts)
-    return _section("Off, and would take a GPU", f"<ul>{items}</ul>") if items else ""
+    return _section("Virtual machines without a GPU", f"<ul>{items}</ul>") if items else ""
 
 
 def _how(report: Mapping[str, Any]) -> Iterator[str]:
     below = number(report["idle_below_percent"])
-    yield f"A GPU is idle when it is assigned and its mean is below {below}%, unassigned when no running VM has it."
+    yield (
+        f"A GPU is idle when it is assigned and its mean utilisation is below {below}%. A GPU is unassigned when no "
+        "running virtual machine uses it."
+    )
     yield from (_SHARES, _COUNTERS, _HOURS)
-    yield f"Taken {report['taken']}, by vCenter's clock."
+    yield f"Read at {report['taken']} by vCenter's clock."
 
 
 def _section(title: str, body: str) -> str:

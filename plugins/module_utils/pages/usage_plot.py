@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The plot of a report on GPUs as SVG: one row for each GPU, how busy it was and how much of it is assigned."""
+"""The plot of a report on GPUs as SVG: one row for each GPU, with its utilisation and its assigned share."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from ..logic.usage.report import UNASSIGNED
+from ..logic.usage.report import UNASSIGNED, UNREACHABLE
 from ..logic.usage.text import busy, percent, plain
 
 WIDTH, ROW, BAR, TOP, BOTTOM = 960, 26, 14, 34, 8
@@ -44,7 +44,7 @@ def _axes(height: int) -> Iterator[str]:
 
 
 def _row(gpu: Mapping[str, Any], top: int) -> Iterator[str]:
-    """One GPU: its name, its bar or why there is none, and its share."""
+    """One GPU: its name, its bar or the state that replaces the bar, and its share."""
     state = gpu["state"].replace(" ", "-")
     bar_top, base = top + (ROW - BAR) // 2, top + ROW // 2 + 4
     name = escape(f"{plain(gpu['host'])}  {plain(gpu['address'])}")
@@ -53,7 +53,7 @@ def _row(gpu: Mapping[str, Any], top: int) -> Iterator[str]:
     yield f'<text class="name" x="{LABEL - 12}" y="{base}">{name}</text>'
     yield f'<rect class="track" x="{LABEL}" y="{bar_top}" width="{TRACK}" height="{BAR}" rx="3"/>'
     yield from _bar(gpu, bar_top)
-    text = UNASSIGNED if gpu["state"] == UNASSIGNED else told
+    text = gpu["state"] if gpu["state"] in (UNASSIGNED, UNREACHABLE) else told
     yield f'<text class="value" x="{LABEL + TRACK + 10}" y="{base}">{escape(text)}</text>'
     yield from _share(gpu["assigned_share"], bar_top, base)
     yield "</g>"
@@ -71,7 +71,7 @@ def _bar(gpu: Mapping[str, Any], top: int) -> Iterator[str]:
 
 
 def _share(share: float, top: int, base: int) -> Iterator[str]:
-    """How much of the card is assigned."""
+    """The assigned share of the card."""
     yield f'<rect class="track" x="{SHARE_AT}" y="{top}" width="{SHARE}" height="{BAR}" rx="3"/>'
     if share:
         yield f'<rect class="share" x="{SHARE_AT}" y="{top}" width="{SHARE * share:.1f}" height="{BAR}" rx="3"/>'
@@ -79,5 +79,5 @@ def _share(share: float, top: int, base: int) -> Iterator[str]:
 
 
 def _x(value: float) -> str:
-    """Where a percentage lies."""
+    """The position of a percentage."""
     return f"{LABEL + TRACK * value / 100:.1f}".rstrip("0").rstrip(".")

@@ -16,20 +16,34 @@ class SweepError(ValueError):
     """A measurement that cannot be made as it is described."""
 
 
-def runs(nodes: Sequence[int], transports: Sequence[str], repeats: int) -> list[dict[str, Any]]:
-    """Every number of nodes by every transport, ``repeats`` times each, named by the three.
+def runs(nodes: Sequence[int], transports: Sequence[str], repeats: int, measurement: str = "") -> list[dict[str, Any]]:
+    """Every number of nodes by every transport, ``repeats`` times each, named by the measurement and the three.
 
     Each round makes every point once, the transports of one size after one another, and every second round goes
     backwards: what drifts evenly while it lasts changes all points of two rounds alike.
     """
     _check(nodes, transports, repeats)
     points = [(size, transport) for size in nodes for transport in transports]
-    found = []
+    start, found = f"{measurement}-" if measurement else "", []
     for repeat in range(1, repeats + 1):
         for size, transport in points if repeat % 2 else points[::-1]:
-            name = f"{size}-nodes-{transport}-{repeat}"
+            name = f"{start}{size}-nodes-{transport}-{repeat}"
             found.append({"name": name, "nodes": size, "transport": transport, "repeat": repeat})
     return found
+
+
+def placed(wanted: Sequence[Mapping[str, Any]], nodes: Sequence[str]) -> list[dict[str, Any]]:
+    """The runs, each with the names of its nodes as ``on``."""
+    most = max(int(run["nodes"]) for run in wanted)
+    if most > len(nodes):
+        raise SweepError(f"{most} nodes are to be measured, and there are {len(nodes)}: {', '.join(nodes)}.")
+    return [{**run, "on": list(nodes[: int(run["nodes"])])} for run in wanted]
+
+
+def summary(wanted: Sequence[Mapping[str, Any]], rest: Sequence[Mapping[str, Any]]) -> str:
+    """The number and the names of the runs that are left."""
+    names = ", ".join(str(run["name"]) for run in rest) or "none"
+    return f"{len(rest)} of {len(wanted)} runs are to be made: {names}"
 
 
 def left(

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Who has which part of which GPU of a host: virtual GPUs by their share of its memory, whole GPUs, and who waits."""
+"""The users of each GPU of a host: virtual GPUs by their share of its memory, whole GPUs, and who waits."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Card:
 
 @dataclass(frozen=True)
 class User:
-    """What one machine has of one card; ``told`` by the server, or worked out because the server does not tell."""
+    """The part of one card that a machine has; ``told`` by the server, or inferred where the server does not tell."""
 
     machine: Machine
     what: str

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""How busy GPUs were: finds the card that a counter's instance means, and sums up its samples."""
+"""The utilisation of GPUs: the card of a counter's instance, and the sums of its samples."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The report on how the GPUs of a cluster are used: idle ones first, sums by tenant, and what it costs."""
+"""The report on the GPUs of a cluster: idle GPUs first, sums by tenant, and costs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 FORMAT = 1
 IDLE, UNASSIGNED, NOT_MEASURED, UNREACHABLE, BUSY = "idle", "unassigned", "not measured", "unreachable", "busy"
-# In this order GPUs are named: where something can be gained comes first.
+# The order of the GPUs in the report: those that could be used better come first.
 STATES = (IDLE, UNASSIGNED, NOT_MEASURED, UNREACHABLE, BUSY)
 
 
@@ -38,7 +38,7 @@ def report(
 
 
 def groups(gpus: Iterable[Mapping[str, Any]], price: float | None, hours: float) -> list[dict[str, Any]]:
-    """What each tenant has, largest first, and last what nobody has, so that all together are all GPUs."""
+    """The share of each tenant, largest first, and last the share that nobody uses; the sum is all GPUs."""
     parts: dict[str | None, list[tuple[Mapping[str, Any], Mapping[str, Any]]]] = {}
     for gpu in gpus:
         for user in gpu["users"]:
@@ -49,7 +49,7 @@ def groups(gpus: Iterable[Mapping[str, Any]], price: float | None, hours: float)
 
 
 def state_of(gpu: Mapping[str, Any], idle_below: float) -> str:
-    """What can be said of a GPU."""
+    """The state of a GPU."""
     if not gpu["reachable"]:
         return UNREACHABLE
     if not gpu["users"]:
@@ -117,13 +117,13 @@ def _totals(gpus: Sequence[Mapping[str, Any]], price: float | None, hours: float
 
 
 def _gpu_hours(users: Iterable[Mapping[str, Any]], period: float) -> float:
-    """Card hours of the present runs of some users within a period; a run whose begin is not known counts nothing."""
+    """GPU hours of the present runs of some users within a period; a run with an unknown start counts as zero."""
     runs = [(float(one["share"]), one["running_hours"]) for one in users]
     return sum(share * min(float(ran), period) for share, ran in runs if ran is not None)
 
 
 def _weighted(parts: Iterable[tuple[Mapping[str, Any], float]]) -> float | None:
-    """The mean utilisation of the cards that are measured, weighted; None where none is."""
+    """The weighted mean utilisation of the GPUs that are measured; None where none is."""
     measured = [(gpu["utilisation"]["mean"], weight) for gpu, weight in parts if gpu["utilisation"] is not None]
     total = sum(weight for _mean, weight in measured)
     return sum(mean * weight for mean, weight in measured) / total if total else None

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The report on GPUs in words: names made safe, numbers made short, and tables to read on a screen."""
+"""The report on GPUs as text: safe names, short numbers, and tables for a terminal."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from .report import STATES
 NOBODY, NO_NAME = "(nobody)", "no tenant"
 NOT_KNOWN = "not measured"
 _LONGEST_CELL = 48
-GPU_COLUMNS = ("State", "Host", "GPU", "Busy mean/peak", "Card", "Mode", "Places used/free", "Used by")
-GROUP_COLUMNS = ("Tenant", "GPUs", "of them idle", "VMs", "Cards busy", "GPU hours")
+GPU_COLUMNS = ("State", "Host", "GPU", "Utilisation mean/peak", "Model", "Mode", "Slots used/free", "Used by")
+GROUP_COLUMNS = ("Tenant", "GPUs", "Idle GPUs", "VMs", "Utilisation", "GPU hours")
 
 
 def lines(report: Mapping[str, Any]) -> list[str]:
-    """The report as lines: sums, what is idle, then every GPU, every tenant, and machines that wait."""
+    """The report as lines: sums, idle GPUs, then every GPU, every tenant, and virtual machines without a GPU."""
     text = [headline(report), period(report)]
     text += [f"IDLE: {', '.join(map(plain, report['idle']))}"] if report["idle"] else []
     text += ["", *_table(GPU_COLUMNS, [gpu_cells(gpu) for gpu in report["gpus"]])]
@@ -36,22 +36,22 @@ def headline(report: Mapping[str, Any]) -> str:
         f"{number(totals['assigned'])} GPUs are assigned to {totals['vms']} VMs, {number(totals['free'])} are free",
     ]
     if totals["cost_per_hour"] is not None:
-        parts.append(f"assigned {money(totals['cost_per_hour'], report)} an hour")
-        parts.append(f"idle {money(totals['idle_cost_per_hour'], report)} an hour")
+        parts.append(f"assigned GPUs cost {money(totals['cost_per_hour'], report)} per hour")
+        parts.append(f"idle GPUs cost {money(totals['idle_cost_per_hour'], report)} per hour")
     return "; ".join(parts)
 
 
 def period(report: Mapping[str, Any]) -> str:
-    """What the counters cover."""
+    """The period and the GPUs that the counters cover."""
     seen, totals = report["period"], report["totals"]
     text = (
         f"Counters of {totals['measured']} of {totals['gpus']} GPUs, last {number(seen['hours'])} hours"
-        f" ({seen['since']} to {seen['until']}, one sample each {seen['sample_seconds']} s)"
+        f" ({seen['since']} to {seen['until']}, one sample every {seen['sample_seconds']} s)"
     )
     if seen["why"]:
         text += f", not {number(seen['asked_hours'])} hours: {seen['why']}"
     strangers = [plain(one) for one in seen["unknown_instances"]]
-    return f"{text}. No GPU is known for counters {', '.join(strangers)}" if strangers else text
+    return f"{text}. These counters belong to no known GPU: {', '.join(strangers)}" if strangers else text
 
 
 def gpu_cells(gpu: Mapping[str, Any]) -> list[str]:
@@ -72,15 +72,15 @@ def gpu_cells(gpu: Mapping[str, Any]) -> list[str]:
 
 
 def user(one: Mapping[str, Any]) -> str:
-    """Who has what of a GPU."""
+    """A user of a GPU with its tenant and its share."""
     owner = f" of {plain(one['owner'])}" if one["owner"] else ""
-    guess = "" if one["card_told"] else ", GPU worked out"
+    guess = "" if one["card_told"] else ", GPU inferred"
     return f"{plain(one['vm'])}{owner} ({plain(one['tenant']) or NO_NAME}, {percent(100 * one['share'])}{guess})"
 
 
 def group_columns(report: Mapping[str, Any]) -> tuple[str, ...]:
-    """The columns of tenants; those of money only where there is a price."""
-    return (*GROUP_COLUMNS, "Cost an hour", "Cost of these hours") if report["price"] else GROUP_COLUMNS
+    """The columns of the table of tenants; costs only where there is a price."""
+    return (*GROUP_COLUMNS, "Cost per hour", "Cost in the period") if report["price"] else GROUP_COLUMNS
 
 
 def group_cells(one: Mapping[str, Any], report: Mapping[str, Any]) -> list[str]:
@@ -100,25 +100,25 @@ def group_cells(one: Mapping[str, Any], report: Mapping[str, Any]) -> list[str]:
 
 
 def waiting(one: Mapping[str, Any]) -> str:
-    """A machine that is off and would take a GPU."""
-    fits = "finds a place" if one["fits"] else "finds no place now"
+    """A virtual machine that is off and needs a GPU."""
+    fits = "fits now" if one["fits"] else "does not fit now"
     whose = plain(one["tenant"]) or NO_NAME
     wants = ", ".join(map(plain, one["wants"]))
-    return f"{plain(one['vm'])} ({whose}) on {plain(one['host'])} would take {wants}: {fits}"
+    return f"{plain(one['vm'])} ({whose}) on {plain(one['host'])} needs {wants}: {fits}"
 
 
 def lost(one: Mapping[str, Any]) -> str:
-    """A running machine whose virtual GPU is on no GPU."""
-    return f"{plain(one['vm'])} on {plain(one['host'])} runs with {plain(one['profile'])} on no GPU that is known"
+    """A running virtual machine whose GPU is not known."""
+    return f"{plain(one['vm'])} on {plain(one['host'])} runs with {plain(one['profile'])}, but its GPU is not known"
 
 
 def tenant(name: str | None) -> str:
-    """A tenant's name; what nobody has is called so."""
+    """The name of a tenant, or that of the share that nobody uses."""
     return NOBODY if name is None else plain(name) or NO_NAME
 
 
 def busy(told: Mapping[str, Any] | None) -> str:
-    """Mean and peak, or that nobody measured it."""
+    """Mean and peak of the utilisation."""
     return NOT_KNOWN if told is None else f"{percent(told['mean'])} / {percent(told['peak'])}"
 
 
@@ -143,7 +143,7 @@ def number(value: float) -> str:
 
 
 def plain(name: Any) -> str:
-    """A name that others gave, without what a terminal or a page would obey."""
+    """A name that others gave, without characters that control a terminal."""
     return "".join(one if one.isprintable() else "?" for one in str(name))
 
 

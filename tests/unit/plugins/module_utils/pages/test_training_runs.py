@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Curves of runs and what the nodes were built of, in the report, and the table for a terminal."""
+"""Curves of runs and the software of the nodes, in the report, and the table for a terminal."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def run(nodes: int, repeat: int = 1, **more: Any) -> dict[str, Any]:
 
 
 RUNS = [run(1), run(2), run(2, 2)]
-ONCE = "Nothing was measured twice: the spread is not known."
+ONCE = "No point was measured twice: the spread is not known."
 
 
 def test_each_point_has_its_curves_with_a_line_for_each_repeat() -> None:
@@ -58,14 +58,12 @@ def test_parts_of_nodes_are_told_with_their_proofs() -> None:
         ["n1", "horovod", "-", "no: two nodes differ"],
         ["n1", "openmpi", "nodes n1 n2, version 4.1.4", "yes"],
     ]
-    assert "Versions were not read: no role that builds the nodes kept its proof on them." in missing(
-        [run(1, built={})]
-    )
+    assert "The software of the nodes is not known: no role left a proof on them." in missing([run(1, built={})])
 
 
 def test_runs_of_other_work_are_not_compared_in_silence() -> None:
     mixed = [run(1, asked={"options": ["--fp16"]}), run(2, asked={"options": []})]
-    assert "The runs did not all do the same work: their rates cannot be compared." in report(mixed)["not_measured"]
+    assert "The runs did different work: their rates cannot be compared." in report(mixed)["not_measured"]
     assert not any("same work" in text for text in report(RUNS)["not_measured"])
 
 
@@ -96,7 +94,7 @@ def test_the_terminal_shows_the_published_figures_beside_one_s_own() -> None:
         "1     1     rdma         100.0     0.0     1.00   100% |      340     1.00",
         "2     2     rdma         180.0     0.0     1.80    90% |      533     1.57",
     ]
-    assert shown[3] == "Right of the bar is what was published: paper"
+    assert shown[3] == "Right of the bar: published results of paper"
     assert all(len(line) <= 76 for line in shown[:3])
     assert lines(report(RUNS))[1].endswith("|        -        -")
 

@@ -50,7 +50,7 @@ def test_the_page_has_each_gpu_in_table_and_plot_and_each_tenant() -> None:
     assert tenants[0][-2:] == ["3.75 EUR", "90.00 EUR"]
     assert len(shown.titles) == 5 and shown.titles[0].startswith("e2  0000:3b:00.0: idle")
     assert gpus[3][3] == "not measured" and gpus[4][3] == "50% / 100%"
-    assert "GPU worked out" in gpus[2][7]
+    assert "GPU inferred" in gpus[2][7]
 
 
 def test_the_page_fetches_nothing() -> None:
@@ -91,14 +91,15 @@ def test_lines_begin_with_sums_period_and_what_is_idle() -> None:
     shown = lines(report(full(), 2.5, "EUR"))
     assert shown[0] == (
         "red: 5 GPUs on 5 hosts, 1 idle, 1 unassigned, 1 not measured, 1 unreachable, 1 busy; "
-        "2 GPUs are assigned to 4 VMs, 3 are free; assigned 5.00 EUR an hour; idle 5.00 EUR an hour"
+        "2 GPUs are assigned to 4 VMs, 3 are free; assigned GPUs cost 5.00 EUR per hour; "
+        "idle GPUs cost 5.00 EUR per hour"
     )
     assert shown[1].startswith("Counters of 2 of 5 GPUs, last 24 hours")
     assert shown[2] == "IDLE: e2 0000:3b:00.0, e3 0000:3b:00.0"
     assert shown[4].split()[:3] == ["State", "Host", "GPU"]
     assert shown[5].startswith("idle ") and "b (red, 100%)" in shown[5]
-    assert shown[-2] == "off: red (red) on e1 would take red: finds no place now"
-    assert shown[-1] == "red on e1 runs with red on no GPU that is known"
+    assert shown[-2] == "off: red (red) on e1 needs red: does not fit now"
+    assert shown[-1] == "red on e1 runs with red, but its GPU is not known"
 
 
 @pytest.mark.parametrize(
@@ -106,7 +107,7 @@ def test_lines_begin_with_sums_period_and_what_is_idle() -> None:
     [
         ({"hours": 1, "why": "level 1"}, "last 1 hours"),
         ({"hours": 1, "why": "level 1"}, "not 24 hours: level 1"),
-        ({"unknown_instances": ["e1: gpu7"]}, "No GPU is known for counters e1: gpu7"),
+        ({"unknown_instances": ["e1: gpu7"]}, "These counters belong to no known GPU: e1: gpu7"),
     ],
 )
 def test_what_the_counters_do_not_cover_is_said_on_both(period: dict[str, Any], words: str) -> None:
@@ -117,6 +118,6 @@ def test_what_the_counters_do_not_cover_is_said_on_both(period: dict[str, Any], 
 
 def test_without_price_idle_gpus_or_any_gpu_the_report_still_reads() -> None:
     busy = report(facts(gpu("e1", user("a", "red", 1.0), mean=90.0)))
-    assert "No GPU is idle." in page(busy) and not any("IDLE" in line for line in lines(busy))
+    assert "No GPU is idle or unassigned." in page(busy) and not any("IDLE" in line for line in lines(busy))
     assert "Cost" not in page(busy)
     assert read(report(facts())).tables == [[], []]

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plugins.module_utils.logic.training.sweep import SweepError, left, runs
+from plugins.module_utils.logic.training.sweep import SweepError, left, placed, runs, summary
 
 ASKED = {"options": ["--batch-size", "32"], "ranks_per_node": 1}
 SIZES = st.lists(st.integers(1, 32), min_size=1, max_size=6, unique=True)
@@ -107,3 +107,15 @@ def test_other_work_is_not_mixed_in() -> None:
 def test_what_cannot_be_measured_is_refused(sizes: list[int], transports: list[str], repeats: int, words: str) -> None:
     with pytest.raises(SweepError, match=words.replace("[]", r"\[\]")):
         runs(sizes, transports, repeats)
+
+
+def test_runs_are_placed_on_the_first_nodes_and_named_by_their_measurement() -> None:
+    made = placed(runs([1, 2], ["tcp"], 1, "week"), ["w1", "w2", "w3"])
+    assert [(run["name"], run["on"]) for run in made] == [
+        ("week-1-nodes-tcp-1", ["w1"]),
+        ("week-2-nodes-tcp-1", ["w1", "w2"]),
+    ]
+    assert summary(made, made[1:]) == "1 of 2 runs are to be made: week-2-nodes-tcp-1"
+    assert summary(made, []) == "0 of 2 runs are to be made: none"
+    with pytest.raises(SweepError, match="4 nodes are to be measured, and there are 2: w1, w2"):
+        placed(runs([1, 4], ["tcp"], 1), ["w1", "w2"])

@@ -1,0 +1,58 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The module training_sweep_info, on results as role training keeps them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plugins.modules import training_sweep_info
+
+from .test_continuity_verdict import call
+
+ASKED = {"framework": "pytorch", "ranks_per_node": 1}
+RESULT = {
+    "name": "week-1-nodes-tcp-1",
+    "nodes": 1,
+    "gpus": 1,
+    "transport": "tcp",
+    "images_per_sec": 1.0,
+    "proof": {"ok": True},
+    "job": {"state": "finished"},
+    "asked": ASKED,
+}
+
+
+def plan(folder: Path, **more: Any) -> dict[str, Any]:
+    given = {"name": "week", "nodes": ["w1", "w2"], "transports": ["tcp"], "repeats": 1, "asked": ASKED}
+    return call(training_sweep_info, **{**given, "results": str(folder), **more})
+
+
+def test_only_runs_without_a_good_result_are_left(tmp_path: Path) -> None:
+    assert plan(tmp_path / "absent")["summary"].startswith("2 of 2 runs")
+    (tmp_path / "week-1-nodes-tcp-1.json").write_text(json.dumps(RESULT))
+    told = plan(tmp_path)
+    assert told["summary"] == "1 of 2 runs are to be made: week-2-nodes-tcp-1"
+    assert [(run["name"], run["on"], run["again"]) for run in told["left"]] == [
+        ("week-2-nodes-tcp-1", ["w1", "w2"], False)
+    ]
+    assert [run["name"] for run in plan(tmp_path, sizes=[2])["runs"]] == ["week-2-nodes-tcp-1"]
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"sizes": [3]}, "3 nodes are to be measured, and there are 2: w1, w2"),
+        ({"transports": ["ib"]}, "the transport 'ib' is none of tcp, rdma"),
+        ({"asked": {**ASKED, "framework": "tensorflow"}}, "was made with another framework than is asked for now"),
+    ],
+)
+def test_a_measurement_that_cannot_be_made_is_refused(tmp_path: Path, more: dict[str, Any], words: str) -> None:
+    (tmp_path / "week-1-nodes-tcp-1.json").write_text(json.dumps(RESULT))
+    told = plan(tmp_path, **more)
+    assert told["failed"] and told["msg"].startswith("the measurement week: could not plan its runs: ")
+    assert words in told["msg"]
