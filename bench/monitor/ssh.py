@@ -27,7 +27,7 @@ class Servers:
 
     @property
     def connections(self) -> int | None:
-        """How many the servers have let in; none where a shell stands for them."""
+        """The number of accepted connections; None where a shell stands for the servers."""
         return self._log.read_text().count("Accepted publickey") if self._running else None
 
     @property

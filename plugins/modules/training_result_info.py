@@ -204,7 +204,7 @@ ARGUMENTS = {
 
 
 def output_of(run_dir: str) -> str:
-    """All that the job wrote."""
+    """The output of the job."""
     try:
         return Path(run_dir, supervisor.OUTPUT).read_text(encoding="utf-8", errors="replace")
     except OSError as error:

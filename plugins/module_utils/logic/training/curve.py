@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""How rate and loss of a job went over its steps, in memory that does not grow with it; rates without warm-up."""
+"""Rate and loss of a job over its steps, in constant memory; rates without warm-up."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Curve:
         return sum(known) if known else None
 
     def points(self) -> list[dict[str, Any]]:
-        """What there is to draw: the last step of each point, when it was seen, rate of all ranks, mean loss.
+        """The points to draw, each with its last step, the time of that step, the rate of all ranks and the mean loss.
 
         First steps have no rate, unless there are no others: they compile, and the next may come at once after them.
         """

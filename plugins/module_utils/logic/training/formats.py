@@ -66,7 +66,7 @@ class Record(Dict[str, Any]):
 
 @dataclass
 class Found:
-    """What one text holds: step records, phase marks, a total rate, and what looks like them but cannot be read."""
+    """The content of one text: step records, phase marks, a total rate, and the faults of unreadable ones."""
 
     records: list[Record] = field(default_factory=list)
     marks: list[Record] = field(default_factory=list)
@@ -75,12 +75,12 @@ class Found:
 
     @property
     def has_output(self) -> bool:
-        """Something was understood."""
+        """The text holds training output."""
         return bool(self.records or self.marks or self.total is not None)
 
     @property
     def is_clean(self) -> bool:
-        """Something was understood and nothing was not."""
+        """The text holds training output and nothing unreadable."""
         return self.has_output and not self.faults
 
 
@@ -97,7 +97,7 @@ def recognise(text: str, rank: int | None, ended: bool = True) -> Found:
 
 
 def step_fault(record: dict[str, Any]) -> str | None:
-    """Say what is wrong with a JSON step record, after giving it the keys and number types that readers rely on."""
+    """The fault of a JSON step record, after adding the keys and number types that readers rely on."""
     # pylint: disable=unidiomatic-typecheck # True and False must not pass for whole numbers
     for key in ("rank", "step"):
         value = record.get(key)

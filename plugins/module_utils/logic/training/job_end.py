@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Why a job of mpirun ended: the rank, the node and the sentence, from the last lines of its output."""
+"""The cause of the end of an mpirun job: rank, node and sentence, from the last lines of its output."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NO_SPACE = re.compile(r"No space left on device|ENOSPC")
 
 @dataclass(frozen=True)
 class Cause:
-    """Why a job ended; rank and node are None where the output does not tell them."""
+    """The cause of the end of a job; rank and node are None where the output does not name them."""
 
     sentence: str
     rank: int | None
@@ -32,7 +32,7 @@ class Cause:
 
 
 def cause_of(output: str, exit_code: int | None, ranks: Sequence[str]) -> Cause:
-    """Say why, from the end of the output; ``ranks`` is the node of each rank."""
+    """The cause, from the end of the output; ``ranks`` is the node of each rank."""
     lines = lines_of(output)
     text = "\n".join(line.text for line in lines)
     sentence, rank, node = _found(lines, text, ranks) or (_by_code(exit_code), None, None)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""How a job goes, from its step records as they come: step, rate, loss, time to go and the slowest rank."""
+"""The pace of a job, from its step records as they arrive: step, rate, loss, time to go and the slowest rank."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class LivePace:
         return min((rank.step for rank in self._ranks.values()), default=0)
 
     def summary(self) -> dict[str, Any]:
-        """What is known by now."""
+        """The pace by the records so far."""
         slowest = self._slowest()
         pace = [seconds for rank in self._ranks.values() if (seconds := rank.step_seconds())]
         return {
@@ -86,7 +86,7 @@ class LivePace:
         }
 
     def line(self) -> str:
-        """One line for people."""
+        """The pace as one line of text."""
         if not self._ranks:
             return "no step yet"
         known = self.summary()

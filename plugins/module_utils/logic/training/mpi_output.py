@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""What mpirun printed, in lines as the ranks wrote them.
+"""The output of mpirun, in lines as the ranks wrote them.
 
 mpirun tags each piece that it reads from a rank, and a rank may be read in the middle of a line: the tags of the
 pieces then stand inside of the line, and lines of two ranks are mixed.

@@ -14,7 +14,7 @@ class LaunchError(ValueError):
 
 @dataclass(frozen=True)
 class Job:
-    """What is to run where: ``slots`` are the ranks that each node takes, in order of the nodes."""
+    """A command and the nodes that it runs on; ``slots`` are the ranks of each node, in the order of the nodes."""
 
     command: tuple[str, ...]
     slots: Mapping[str, int]
@@ -32,7 +32,7 @@ class Job:
 
 
 def job_of(command: Sequence[str], hosts: Iterable[Mapping[str, object]], ranks: int | None, **rest: object) -> Job:
-    """Judge a wish: each node once, with a slot or more, and no more ranks than slots."""
+    """The job for some options: each node once, with one slot or more, and no more ranks than slots."""
     slots: dict[str, int] = {}
     for host in hosts:
         name, count = str(host["name"]), int(str(host.get("slots") or 1))

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""How far each rank of a job has come since a moment, from its step records as they grow."""
+"""The steps of each rank of a job since a moment, from its growing step records."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Advance:
         return min(self.steps.get(rank, 0) for rank in range(self.size))
 
     def behind(self, wanted: int) -> list[int]:
-        """The ranks that have not made so many."""
+        """The ranks that have made fewer steps."""
         return [rank for rank in range(self.size) if self.steps.get(rank, 0) < wanted]
 
     def ranks_on(self, host: str) -> list[int]:

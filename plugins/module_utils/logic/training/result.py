@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The result of one training run: its rate, its curve, the proof of its transport, and why it does not count."""
+"""The result of one training run: its rate, its curve, the proof of its transport, and its faults."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Facts = Mapping[str, Any]
 
 
 def result(run: Facts, job: Facts, output: str) -> dict[str, Any]:
-    """All that is kept of a run.
+    """The result of a run, as role training keeps it.
 
     ``run`` has the options of training_result_info, ``job`` is that of training_job_info, ``output`` is what the job
     wrote.
@@ -42,7 +42,7 @@ def result(run: Facts, job: Facts, output: str) -> dict[str, Any]:
 
 
 def faults(found: Facts, summaries: Iterable[Facts], run_dir: str, prove: bool) -> list[str]:
-    """Why a run is no good, in sentences; one node has no transport to prove."""
+    """The reasons why a run does not count, in sentences; one node has no transport to prove."""
     checksums = sorted({str(one["parameters_sha256"]) for one in summaries if one.get("parameters_sha256")})
     transport, why = found["proof"]["transport"], found["proof"]["why"]
     said = []

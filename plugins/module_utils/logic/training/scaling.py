@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Scaling tables: what more GPUs and another transport bring, from measured training runs."""
+"""Scaling tables: speed-up and efficiency by GPUs and transport, from measured training runs."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The runs of a scaling measurement: in which order they are made, and which of them are still to be made."""
+"""The runs of a scaling measurement: their order, and those that are left."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _check(nodes: Sequence[int], transports: Sequence[str], repeats: int) -> Non
 
 
 def _must_be_same(result: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
-    """Numbers of two kinds of work make no table."""
+    """Refuse a result of other work, because rates of different work cannot be compared."""
     before = result.get("asked") or {}
     other = sorted(key for key in asked if before.get(key) != asked[key])
     if other:

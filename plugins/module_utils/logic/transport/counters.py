@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""RDMA counters of a job, from what nodes and ESXi hosts told before and after it, and what it must have sent."""
+"""The RDMA counters of a job on nodes and ESXi hosts before and after it, and the bytes that it must have sent."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def counters(
     esxi_after: Sequence[Told] = (),
     neighbours: Mapping[str, str] | None = None,
 ) -> list[dict[str, Any]]:
-    """What ``proof.judge`` takes.
+    """The counters of a job, for ``proof.judge``.
 
     ``before`` and ``after``: node -> its devices with ``name``, ``driver`` and ``sent_bytes``. ``esxi_before`` and
     ``esxi_after``: entries of esxi_info. ``neighbours``: workers that are not of the job, and their ESXi hosts.
@@ -40,7 +40,7 @@ def counters(
 
 
 def least_sent(gradient_bytes: float, steps: int, nodes: int) -> float | None:
-    """What each node sends at least, as an allreduce passes on nearly all gradients twice; None if unknown."""
+    """The bytes that each node sends at least, as an allreduce sends nearly all gradients twice; None if unknown."""
     if gradient_bytes <= 0 or steps <= 0 or nodes < 2:
         return None
     return 2 * (nodes - 1) / nodes * gradient_bytes * steps
@@ -78,7 +78,7 @@ def _of_host(
 
 
 def _tagged(entry: Told) -> list[Told]:
-    """The devices under the switch of the adapter that is tagged for PVRDMA; all, where that is not told."""
+    """The devices under the switch of the adapter that is tagged for PVRDMA; all devices if no adapter is known."""
     devices: list[Told] = list(entry.get("rdma_devices") or ())
     tagged = (entry.get("pvrdma") or {}).get("vmk")
     switches = {one["switch"] for one in entry.get("vmkernel") or () if one["device"] == tagged}

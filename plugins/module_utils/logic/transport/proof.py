@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Which transport a job really used, from NCCL's own log and from RDMA counters."""
+"""The transport that a job used, from NCCL's log and from RDMA counters."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _found(
 
 
 def _together(wanted: str, esxi_hosts: Mapping[str, str]) -> str:
-    """Which workers share an ESXi host, in words; for TCP only if no two are apart, for it is TCP there too."""
+    """The workers that share an ESXi host, in words; for TCP only if all share one, as TCP is proven otherwise."""
     if wanted == "tcp" and len(set(esxi_hosts.values())) > 1:
         return ""
     on: dict[str, list[str]] = {}
@@ -68,7 +68,7 @@ def _together(wanted: str, esxi_hosts: Mapping[str, str]) -> str:
 
 
 def _ways(log: str) -> set[str]:
-    """How ranks reach each other across nodes; within nodes only where there is nothing else."""
+    """The connections of the ranks between nodes; those within nodes only if there are no others."""
     between = {found[1] for found in _VIA.finditer(log)}
     across = {way for way in between if way.startswith("NET/")}
     if across or between:
@@ -102,12 +102,12 @@ def _by_counters(counters: Sequence[Mapping[str, Any]], sent_bytes: float | None
 
 
 def doubt_of(counters: Sequence[Mapping[str, Any]]) -> str:
-    """Why some counters prove nothing; empty if they do."""
+    """The reason why some counters prove nothing; empty if they prove the transport."""
     return next((doubt for doubt in map(_doubt, counters) if doubt), "" if counters else "no RDMA counter was read")
 
 
 def _doubt(counter: Mapping[str, Any]) -> str:
-    """Why a counter proves nothing; empty if it does."""
+    """The reason why a counter proves nothing; empty if the counter can prove the transport."""
     name = f"{counter['device']} of {counter['node']}"
     if counter.get("driver") == PARAVIRTUAL and counter.get("source") != "host":
         return f"{name} is paravirtual, and only counters of its ESXi host tell, which were not read"

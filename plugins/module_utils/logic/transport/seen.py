@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Which transport each node of a running job used between two looks: by its connections and by counters; pure."""
+"""The transport of each node of a running job between two looks, by its connections and by counters."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def judge(
 
 
 def uses_rdma(look: Look) -> bool:
-    """Whether some rank has an RDMA device open, so that counters of hosts are worth to be read."""
+    """Whether some rank has an RDMA device open, so that the counters of hosts must be read."""
     return any(rank.get("rdma_open") for node in look.values() for rank in node.get("ranks") or [])
 
 
@@ -88,7 +88,7 @@ def _of_node(
 
 
 def _unseen(node: str, looks: Iterable[Mapping[str, Any]], ranks: Sequence[Sequence[Mapping[str, Any]]]) -> str:
-    """Why a node could not be seen into; empty where it could."""
+    """The reason why the ranks of a node could not be read; empty where they were read."""
     silent = next((str(look["error"]) for look in looks if "error" in look), "")
     if silent:
         return f"{node} could not be looked at: {silent}"
@@ -105,7 +105,7 @@ def _by_connections(node: str, ranks: Sequence[Mapping[str, Any]]) -> tuple[str,
 
 
 def _grown(sent: Rows) -> tuple[float | None, str]:
-    """The bytes that were sent by RDMA between two looks, and whose counter tells; None and why not."""
+    """The bytes sent by RDMA between two looks and the counter that counted them; else None and the reason."""
     doubt = doubt_of(sent)
     if doubt:
         return None, doubt

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""What the transport of a job changes: its environment, and the arguments of mpirun."""
+"""The settings of a job for TCP or RDMA: its environment, and the arguments of mpirun."""
 
 from __future__ import annotations
 
@@ -54,18 +54,18 @@ def settings(
 
 
 def ib_timeout(seconds: float) -> int:
-    """The smallest IB time-out by which a peer that is silent for so long is not given up."""
+    """The smallest InfiniBand time-out that outlasts a peer that does not answer for some seconds."""
     for timeout in range(SHORTEST_TIMEOUT, LONGEST_TIMEOUT + 1):
         if TICK_SECONDS * 2**timeout * (RETRIES + 1) >= seconds:
             return timeout
-    raise TransportError(f"a silence of {seconds:g} s is longer than any time-out of InfiniBand.")
+    raise TransportError(f"stun_seconds is {seconds:g}: that is longer than any time-out of InfiniBand.")
 
 
 def version_of(text: str) -> tuple[int, ...]:
     """``2.4.7-1+cuda10.0`` -> (2, 4, 7)."""
     found = re.match(r"\d+(?:\.\d+)*", text)
     if not found:
-        raise TransportError(f"the version {text!r} of NCCL is none.")
+        raise TransportError(f"the version of NCCL is {text!r}: expected a number such as 2.18.3.")
     return tuple(int(part) for part in found[0].split("."))
 
 
