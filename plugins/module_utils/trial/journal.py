@@ -56,6 +56,8 @@ class Journal:
         line = f"{json.dumps(made)}\n".encode()
         written = os.write(self._file, line)
         os.fsync(self._file)
+        if not self.entries:
+            _sync(self.path.parent)
         if written != len(line):
             raise Failed(str(self.path), "write an entry", "the disk took only a part of it", "make room and run again")
         self.entries.append(json.loads(line))
@@ -72,6 +74,15 @@ class Journal:
         """Drop what a process that was killed had written of its last line: no entry may be glued to it."""
         whole = self.path.read_bytes().rfind(b"\n") + 1
         os.ftruncate(self._file, whole)
+
+
+def _sync(folder: Path) -> None:
+    """Have the disk know the names in a folder: a new file is lost without."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _entry(path: Path, number: int, line: bytes) -> dict[str, Any]:

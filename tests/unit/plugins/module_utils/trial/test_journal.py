@@ -97,6 +97,14 @@ def test_an_entry_is_on_the_disk_before_the_next_step(path: Path, monkeypatch: p
         assert len(synced) == 1
 
 
+def test_a_new_journal_is_in_its_folder_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[bool] = []
+    monkeypatch.setattr(os, "fsync", lambda handle: synced.append(os.path.isdir(f"/proc/self/fd/{handle}")))
+    with Journal(tmp_path / "journal.jsonl") as journal:
+        journal.append("open")
+    assert synced == [False, True]
+
+
 def test_a_link_is_not_followed(path: Path) -> None:
     link = path.parent / "link"
     link.symlink_to(path)
