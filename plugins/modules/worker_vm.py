@@ -320,9 +320,9 @@ EXAMPLES = r"""
       - {name: worker04, guest: {address: 10.0.1.14/24, rdma_address: 10.216.1.14/24}}
   register: built
 
-- name: Show the hosts and addresses of the workers
+- name: Show the host, the GPUs and the address of each worker
   ansible.builtin.debug:
-    msg: "{{ built | community.general.json_query('workers[].[name, state.host, state.address]') }}"
+    msg: "{{ built.state_lines }}"
 
 - name: Build a worker with a whole A100 and reserved CPUs
   dml.vsphere.worker_vm:
@@ -392,6 +392,18 @@ workers:
         host: esx01.example.com
         power: "on"
         gpus: [grid_t4-16c]
+plan_lines:
+  description: The changes of each worker with their reasons, as lines to show.
+  returned: success
+  type: list
+  elements: str
+  sample: ["worker01: changes", "    is cloned from debian-12 to esx01.lab"]
+state_lines:
+  description: The host, the GPUs and the address of each worker, as lines to show.
+  returned: success
+  type: list
+  elements: str
+  sample: ["worker01: runs on esx01.lab, grid_t4-16c, 10.0.1.11"]
 """
 
 from collections.abc import Mapping, Sequence
@@ -400,6 +412,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import progress, runner
+from ..module_utils.logic.placement import worker_plan
 from ..module_utils.vm import desired
 from ..module_utils.vm.absent_worker import AbsentWorker
 from ..module_utils.vm.worker import Worker
@@ -425,9 +438,10 @@ def _subjects(workers: WorkerSet, desired_workers: Sequence[desired.Desired]) ->
 
 
 def by_worker(result: Mapping[str, Any]) -> dict[str, Any]:
-    """The runner's result, its entries listed as workers instead of hosts."""
+    """The runner's result, its entries listed as workers instead of hosts, and as lines to show."""
     workers = [{"name": entry["host"], **{k: v for k, v in entry.items() if k != "host"}} for entry in result["hosts"]]
-    return {**{key: value for key, value in result.items() if key != "hosts"}, "workers": workers}
+    listed = {**{key: value for key, value in result.items() if key != "hosts"}, "workers": workers}
+    return listed if result.get("failed") else {**listed, **worker_plan.as_lines(workers)}
 
 
 def main() -> None:

@@ -1,15 +1,20 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The workers of a call as lines of text: their planned changes, and their hosts."""
+"""The workers of a call as lines to show: the changes of each, and where each runs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 
+def as_lines(workers: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
+    """The lines that the result of a call has for a person: those of its plan, and those of the workers' state."""
+    return {"plan_lines": plan_lines(workers), "state_lines": state_lines(workers)}
+
+
 def plan_lines(workers: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The planned changes of each worker with their reasons; unchanged workers share a line."""
+    """The changes of each worker with their reasons; workers with nothing to do share a line."""
     listed = list(workers)
     idle = [one["name"] for one in listed if not one.get("failed") and not one.get("changed")]
     lines = [f"{', '.join(idle)}: as described, nothing to do"] if idle else []
@@ -19,9 +24,9 @@ def plan_lines(workers: Iterable[Mapping[str, Any]]) -> list[str]:
     return lines
 
 
-def lines(workers: Iterable[Mapping[str, Any]]) -> list[str]:
+def state_lines(workers: Iterable[Mapping[str, Any]]) -> list[str]:
     """The host, the GPUs and the address of each worker."""
-    return [_where(one["name"], one["state"]) for one in workers]
+    return [_where(one["name"], one["state"]) for one in workers if not one.get("failed")]
 
 
 def _lines(one: Mapping[str, Any]) -> list[str]:

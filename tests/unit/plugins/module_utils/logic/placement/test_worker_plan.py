@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from plugins.module_utils.logic.placement.worker_plan import lines, plan_lines
+from plugins.module_utils.logic.placement.worker_plan import as_lines, plan_lines, state_lines
 
 RUNS = {"exists": True, "power": "on", "host": "esx1", "gpus": ["grid_t4-16c"], "address": "10.0.1.1"}
 
@@ -34,4 +34,6 @@ def test_a_worker_is_told_with_its_host_gpus_and_address() -> None:
         {"name": "w2", "state": {**RUNS, "power": "off", "gpus": [], "address": None}},
         {"name": "w3", "state": {"exists": False}},
     ]
-    assert lines(workers) == ["w1: runs on esx1, grid_t4-16c, 10.0.1.1", "w2: is off on esx1", "w3: does not exist"]
+    shown = ["w1: runs on esx1, grid_t4-16c, 10.0.1.1", "w2: is off on esx1", "w3: does not exist"]
+    assert state_lines(workers) == shown
+    assert as_lines(workers) == {"plan_lines": ["w1, w2, w3: as described, nothing to do"], "state_lines": shown}
