@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Filters for the plan of a cluster."""
+"""Filters for rolling changes of ESXi hosts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ class FilterModule:
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {
             "host_plan_lines": plan.lines,
-            "hosts_left_out": plan.left_out,
             "hosts_to_do": plan.to_do,
             "why_failed": plan.why_failed,
         }

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: rdma_fabric
-short_description: Build the RDMA network of a cluster, switch to vmkernel adapters, in one call
+short_description: Build the RDMA network of a cluster, from switch to vmkernel adapters, in one call
 version_added: 1.0.0
 description:
-  - Brings a distributed switch with the RDMA card of every host of a cluster as its only uplink, its port groups, and
-    the vmkernel adapters on them to what is wanted, by one plan for the whole cluster.
-  - All is read first, in few calls for all hosts. What cannot be is refused by name before anything is written. What
-    was changed is read again, and what still differs is an error.
+  - Builds a distributed switch with the RDMA card of every host of a cluster as its only uplink, its port groups, and
+    the vmkernel adapters on them, or changes what differs, by one plan for the whole cluster.
+  - The module first reads everything, in few calls for all hosts. It refuses an impossible request by the names of the
+    objects before it writes anything. It reads again what it changed; what still differs is an error.
   - Only options that are given are managed. Networks, adapters and hosts that others put on the switch stay.
   - What this module builds it marks, by the description C(Built by dml.vsphere for cluster ...) of switch and port
-    groups, and by the custom attribute C(dml.vsphere.fabric) of hosts. O(state=absent) takes away what is marked.
-  - A run that was killed is gone on with by the next.
+    groups, and by the custom attribute C(dml.vsphere.fabric) of hosts. O(state=absent) removes what is marked.
+  - The next run continues a run that was interrupted.
 options:
   cluster:
     description: Name of the cluster.
@@ -26,8 +26,8 @@ options:
     required: true
   state:
     description:
-      - V(absent) takes away what this module built. It is refused while a virtual machine, or an adapter that others
-        added, uses it. Besides O(cluster) only O(switch) matters then.
+      - V(absent) removes what this module built. It is refused while a virtual machine, or an adapter that others
+        added, uses it. Of the other options only O(cluster) and O(switch) are used then.
     type: str
     choices: [present, absent]
     default: present
@@ -41,8 +41,8 @@ options:
     default: 9000
   uplink:
     description:
-      - The card that every host gives, such as V(vmnic2). Where it is not named, each host gives its only RDMA card
-        that no other switch has.
+      - The uplink of every host, such as V(vmnic2). Without it, the uplink is the only RDMA card of a host that no
+        other switch uses.
     type: str
   port_groups:
     description: Port groups of the switch.
@@ -51,11 +51,13 @@ options:
     default: []
     suboptions:
       name:
-        description: Its name, which no other network of the data centre may have.
+        description: Name of the port group. No other network of the data centre may have the same name.
         type: str
         required: true
       vlan:
-        description: Its VLAN, V(0) for none. A new port group has none, an existing one keeps its own if not given.
+        description:
+          - VLAN of the port group, V(0) for none. Without it, a new port group gets no VLAN and an existing one keeps
+            its own.
         type: int
   adapters:
     description: vmkernel adapters that every host of the cluster has.
@@ -64,35 +66,35 @@ options:
     default: []
     suboptions:
       port_group:
-        description: The port group it is on. One adapter for each port group.
+        description: Port group of the adapter. There is one adapter for each port group.
         type: str
         required: true
       device:
         description:
-          - The name that it must have, such as V(vmk1). ESXi names a new adapter by the lowest free number, so the call
-            is refused where it would get another name, or where that adapter is on another switch.
+          - Name of the adapter, such as V(vmk1). ESXi names a new adapter by the lowest free number, so the call is
+            refused where the adapter would get another name, or where the adapter of that name is on another switch.
         type: str
       network:
         description: The IPv4 network of the addresses, such as V(10.216.0.0/24). Without it addresses come by DHCP.
         type: str
       addresses:
-        description: The address of every host, by the host's name.
+        description: The address of every host by its name.
         type: dict
       mtu:
         description: The MTU, by default that of the switch.
         type: int
       services:
         description:
-          - Exactly the services that it carries. Management is not among them, it stays apart from this network.
-            Adapters for PVRDMA should carry none.
+          - Exactly the services of the adapter. Management is not among them, because it stays apart from this network.
+            Adapters for PVRDMA should carry no service.
         type: list
         elements: str
         choices: [faultToleranceLogging, nvmeRdma, nvmeTcp, vmotion, vSphereBackupNFC, vSphereProvisioning,
           vSphereReplication, vSphereReplicationNFC, vsan, vsanWitness]
   adopt:
     description:
-      - Whether a switch of that name which this module did not build may be changed. What it was before is in the
-        diff; O(state=absent) takes away only what was added.
+      - Whether the module may change a switch of that name that it did not build. The old values are in the diff;
+        O(state=absent) removes only what was added.
     type: bool
     default: false
 extends_documentation_fragment:
@@ -109,7 +111,7 @@ author:
 """
 
 EXAMPLES = r"""
-- name: An RDMA network for PVRDMA
+- name: Build a network for PVRDMA
   dml.vsphere.rdma_fabric:
     cluster: gpu
     switch: rdma
@@ -126,7 +128,7 @@ EXAMPLES = r"""
           esx02.lab: 10.216.0.2
         services: []
 
-- name: Take it away again
+- name: Remove the RDMA network
   dml.vsphere.rdma_fabric:
     cluster: gpu
     switch: rdma
@@ -135,7 +137,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 fabric:
-  description: The fabric as it is, in check mode as it would be. What is taken away is V(null).
+  description: The fabric as it is, in check mode as it would be. Removed objects are V(null).
   returned: success
   type: dict
   contains:
@@ -153,7 +155,7 @@ fabric:
         adapters:
           rdma-vmk: {device: vmk1, port_group: rdma-vmk, address: 10.216.0.1, netmask: 255.255.255.0, mtu: 9000}
 unmet:
-  description: Why the plan cannot be carried out right now.
+  description: The reasons for which the plan cannot be applied now.
   returned: success
   type: list
   elements: str

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: rdma_fabric_info
-short_description: Read the RDMA network of a cluster, and let its vmkernel adapters ping each other
+short_description: Read the RDMA network of a cluster and ping between its vmkernel adapters
 version_added: 1.0.0
 description:
   - Reads a distributed switch, its port groups, and of every host of a cluster the RDMA cards, the uplinks and the
     vmkernel adapters on the switch, in few calls for all hosts.
-  - With O(ping), on each port group every host asks the next one and the last the first, by
-    C(esxcli network diag ping), with packets of the full MTU that must not be split. A host that is cut off is in two
-    of the pairs.
-  - A ping shows that the adapters reach each other over IP. That RDMA works is shown by the counters of the cards.
+  - With O(ping), on each port group every host pings the next one and the last host the first, by
+    C(esxcli network diag ping), with packets of the full MTU that must not be split. A host without connection is in
+    two of the pairs.
+  - A ping proves that the adapters reach each other over IP. It does not prove RDMA; the counters of the cards do.
 options:
   cluster:
     description: Name of the cluster.
@@ -27,7 +27,7 @@ options:
     type: str
     default: rdma
   ping:
-    description: Whether the adapters ping each other. One call for each adapter.
+    description: Whether the adapters ping each other. That takes one call for each adapter.
     type: bool
     default: false
 extends_documentation_fragment:
@@ -40,18 +40,22 @@ author:
 """
 
 EXAMPLES = r"""
-- name: See whether the RDMA adapters reach each other
+- name: Fail unless all RDMA adapters of cluster gpu reach each other
   dml.vsphere.rdma_fabric_info:
     cluster: gpu
     switch: rdma
     ping: true
   register: fabric
-  failed_when: fabric.pings | rejectattr('reached') | length > 0
+  failed_when: fabric is failed or fabric.error | length > 0
+
+- name: Show the pings between the RDMA adapters of cluster gpu
+  ansible.builtin.debug:
+    msg: "{{ fabric.pings | map(attribute='text') }}"
 """
 
 RETURN = r"""
 fabric:
-  description: What there is.
+  description: The RDMA network as it is.
   returned: success
   type: dict
   contains:
@@ -59,27 +63,31 @@ fabric:
     port_groups: {description: "By name the C(vlan), V(null) for a trunk, and whether it is C(ours).", type: dict}
     hosts:
       description:
-        - By host the C(uplinks) it gives, its C(rdma) devices, its C(adapters) by port group, which of them and whether
-          its membership were C(built) by this collection, and the adapter that is C(tagged) for PVRDMA.
+        - By host its C(uplinks) on the switch, its C(rdma) devices, its C(adapters) by port group, what of them this
+          collection C(built), and the adapter that is C(tagged) for PVRDMA.
       type: dict
     machines: {description: "The virtual machines on the port groups.", type: list, elements: dict}
 pings:
-  description: One entry for each pair of adapters that was asked.
+  description: One entry for each ping between two adapters.
   returned: success
   type: list
   elements: dict
   contains:
     port_group: {description: The port group., type: str}
-    host: {description: The host that asked., type: str}
-    device: {description: Its adapter., type: str}
-    peer: {description: The host that was asked., type: str}
-    address: {description: The address that was asked., type: str}
+    host: {description: The host that sent the ping., type: str}
+    device: {description: The adapter of that host., type: str}
+    peer: {description: The host that was pinged., type: str}
+    address: {description: The address that was pinged., type: str}
     size: {description: The payload of a packet in bytes., type: int}
     sent: {description: Packets sent., type: int}
     received: {description: Answers received., type: int}
     reached: {description: Whether every packet was answered., type: bool}
-    text: {description: All that as one line., type: str}
-    said: {description: What was said where there was no answer., type: str}
+    text: {description: The ping as one line., type: str}
+    said: {description: The error where there was no answer., type: str}
+error:
+  description: The pings without all answers as one error; empty where every ping was answered.
+  returned: success
+  type: str
 """
 
 from typing import Any
@@ -106,7 +114,8 @@ def body(module: AnsibleModule) -> dict[str, Any]:
         adapters = {name: one["adapters"] for name, one in found["hosts"].items()}
         pairs = reach.pairs(adapters, list(found["port_groups"])) if module.params["ping"] else []
         pings = reach.ask(fabric.hosts, pairs)
-    return {"changed": False, "fabric": found, "pings": pings}
+    error = reach.error(module.params["cluster"], module.params["switch"], pings)
+    return {"changed": False, "fabric": found, "pings": pings, "error": error}
 
 
 def main() -> None:

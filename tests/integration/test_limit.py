@@ -60,7 +60,7 @@ def defaults() -> dict[str, Any]:
 
 @pytest.fixture
 def inventory(tmp_path: Path) -> Path:
-    """Both clusters in one inventory, both with the same wish for all of vCenter."""
+    """Both clusters in one inventory, both with the same option for all of vCenter."""
     shared = {
         "ansible_connection": "local",
         "ansible_python_interpreter": "{{ ansible_playbook_python }}",

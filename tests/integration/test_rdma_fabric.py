@@ -211,7 +211,7 @@ def test_a_name_that_esxi_would_not_give_is_refused(start: Make, ansible_for: Fo
     wanted = desired()
     wanted["adapters"][0]["device"] = "vmk5"
     refused = ansible_for(vcenter).module("rdma_fabric", **wanted)
-    assert "cannot be vmk5: the host would call it vmk1" in refused.msg and vcenter.writes() == []
+    assert "cannot be vmk5: the host would name it vmk1" in refused.msg and vcenter.writes() == []
 
 
 def test_an_interrupted_run_is_gone_on_with_and_known_as_ours(start: Make, ansible_for: For) -> None:

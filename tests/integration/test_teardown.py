@@ -35,11 +35,17 @@ def test_what_was_built_goes_and_nothing_else_is_changed(site: Site) -> None:
     site.good("workers")
     assert world.differences(before, world.state(site.vcenter))
     listed = site.quiet("teardown", "--check")
+    found = site.ansible.adhoc("teardown_info", cluster="gpu").result
+    assert (found["delete"], found["fabric"], found["record_dir"]) == (["worker01", "worker02"], True, None)
     refused = site.run("teardown")
     assert refused.rc == 2 and site.vcenter.writes() == [], refused.out
     told = " ".join(refused.out.split())
-    assert "gpu: nothing was taken away, because that was not confirmed: -e confirm=true would" in told
-    for line in ("delete worker01, worker02 with their disks", "vmk1 of esx01.lab, esx02.lab", "settings that others"):
+    assert "gpu: nothing was removed, because the removal is not confirmed: -e confirm=true would" in told
+    for line in (
+        "delete worker01, worker02 with their disks",
+        "vmk1 of esx01.lab, esx02.lab",
+        "restore the shared settings from",
+    ):
         assert line in " ".join(listed.out.split()) and line in told, listed.out
     site.good("teardown", confirm=True)
     assert world.differences(before, world.state(site.vcenter)) == {}

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""What a user wants of the RDMA fabric of a cluster, checked as far as no server is needed for it."""
+"""The desired RDMA fabric of a cluster, checked as far as that needs no server."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Desired:
 
 
 def desired(params: Mapping[str, Any]) -> Desired:
-    """What the options of the module mean; what contradicts itself is refused."""
+    """The desired fabric from the options of the module; options that contradict each other are refused."""
     found = Desired(
         cluster=params["cluster"],
         switch=params["switch"],
@@ -105,7 +105,7 @@ def _bad_names(found: Desired) -> Iterator[str]:
 
 
 def _bad(one: Adapter, found: Desired) -> Iterator[str]:
-    """What is wrong with one adapter by itself."""
+    """The errors in the options of one adapter."""
     place = f"the adapter on {one.port_group}"
     if not LEAST_MTU <= one.mtu <= found.mtu:
         yield f"{place} cannot have MTU {one.mtu}: the switch has {found.mtu}, and the least is {LEAST_MTU}"

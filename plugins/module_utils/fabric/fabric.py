@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Subject: the RDMA fabric of a cluster, read in few calls and built or taken away by one plan."""
+"""Subject: the RDMA fabric of a cluster, read in few calls and built or removed by one plan."""
 
 from __future__ import annotations
 
@@ -56,18 +56,18 @@ class Fabric:
         }
 
     def info(self) -> dict[str, Any]:
-        """What there is, for readers."""
+        """The fabric as it is, sorted for the result."""
         state = self.read()
         hosts = {name: planner.seen(net, self.wanted.switch) for name, net in state["hosts"].items()}
         return {**{key: state[key] for key in ("switch", "port_groups", "machines")}, "hosts": hosts}
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
-        """What this subject's wish changes."""
+        """The changes from the current to the desired fabric."""
         make = planner.plan_present if self.present else planner.plan_absent
         return make(current, self.wanted)
 
     def apply(self, plan: Plan) -> None:
-        """Carry the plan out, then wait until vCenter shows it."""
+        """Apply the plan, then wait until vCenter shows the result."""
         changed = {change.key: change for change in plan.changes}
         hosts = {key.removeprefix(HOST): one for key, one in changed.items() if key.startswith(HOST)}
         if self.present:
@@ -111,7 +111,7 @@ class Fabric:
         return sorted((one for one in machines if one["port_groups"]), key=lambda one: str(one["name"]))
 
     def _build(self, changed: Mapping[str, Any], hosts: Mapping[str, Any]) -> None:
-        """Switch, port groups, notes, hosts, adapters: each step finds what it needs."""
+        """Build switch, port groups, notes, hosts, adapters, in the order in which each step finds what it needs."""
         wanted = self.wanted
         if self.switch is None:
             self.switch = switch.make(self.session, self.place, wanted.switch, wanted.cluster, wanted.mtu)
@@ -138,7 +138,7 @@ class Fabric:
             self._read_switch()
 
     def _note(self, host: Host, change: Any) -> None:
-        """Note what will be built on a host, if that is not noted yet."""
+        """Note on a host what will be built there, unless the note exists."""
         known = mark.of(host, self.wanted.switch) or {"joined": False, "adapters": []}
         there = change.before["adapters"] if change.before else {}
         added = [group for group in change.after["adapters"] if group not in there]
@@ -157,7 +157,7 @@ class Fabric:
                 vmkernel.put(host, port, there.get(name), after)
 
     def _take_away(self, plan: Plan, hosts: Mapping[str, Any]) -> None:
-        """Adapters, hosts, port groups, switch, notes: what leans on something goes before it."""
+        """Remove adapters, hosts, port groups, switch, notes: what depends on something is removed before it."""
         self._each(hosts, lambda name: vmkernel.remove(self.hosts[name], _devices(hosts[name].before)))
         members = self._members()
         leaving = [self.hosts[name] for name, one in hosts.items() if one.before["uplinks"] and name in members]
@@ -171,7 +171,7 @@ class Fabric:
         self._each(hosts, lambda name: mark.write(self.hosts[name], self.wanted.switch, None))
 
     def _each(self, names: Iterable[str], action: Callable[[str], None]) -> None:
-        """Do it for many hosts at once; all that failed are named."""
+        """Run an action for many hosts at once; the error names all hosts that failed."""
         chosen = list(names)
         with ThreadPoolExecutor(max_workers=max(1, min(PARALLEL, len(chosen)))) as pool:
             errors = [error for error in pool.map(lambda name: _attempt(action, name), chosen) if error]
@@ -180,7 +180,7 @@ class Fabric:
             raise Failed(self.target, f"change {self.name}", said, "correct that and run again: the rest is done")
 
     def _settle(self, hosts: Sequence[Host]) -> None:
-        """Wait a moment until vCenter's copy of the hosts shows the plan; the read-back judges what it shows then."""
+        """Wait until vCenter's copy of the hosts shows the plan or a deadline passes; the read-back judges then."""
         if not hosts:
             return
         keys = {group.key: group.name for group in self.groups.values()}

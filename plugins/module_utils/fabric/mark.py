@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""What this collection built of a fabric: a note in switches and port groups, a custom attribute on hosts."""
+"""The marks of what this collection built: a description of switches and port groups, a custom attribute of hosts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PATHS = ("availableField", "customValue")
 
 
 def note(cluster: str) -> str:
-    """The description of what is built for a cluster."""
+    """The description of an object that is built for a cluster."""
     return f"{NOTE}{cluster}"
 
 
@@ -34,7 +34,7 @@ def of(host: Host, switch: str) -> dict[str, Any] | None:
 
 
 def write(host: Host, switch: str, built: Mapping[str, Any] | None) -> None:
-    """Note what is built on a host for a switch, or that nothing is left of it."""
+    """Write the note of a host about a switch, or remove the note where nothing is left."""
     notes = {name: one for name, one in {**_all(host), switch: built}.items() if one is not None}
     text = json.dumps(notes, sort_keys=True) if notes else ""
     custom_fields.store(host.session, host.ref, host.name, ATTRIBUTE, text)

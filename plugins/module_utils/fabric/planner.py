@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The pure planner of a fabric: from what there is and what is wanted to what changes, or to why it cannot be."""
+"""The pure planner of a fabric: from the current and the desired state to the changes, or to a refusal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ State = Mapping[str, Any]
 
 
 def plan_present(current: State, wanted: Desired) -> Plan:
-    """Build the fabric, or change what differs."""
+    """The plan that builds the fabric, or changes what differs."""
     reasons = list(refusals.of(current, wanted))
     if reasons:
         raise Refused(
@@ -41,7 +41,7 @@ def plan_present(current: State, wanted: Desired) -> Plan:
 
 
 def plan_absent(current: State, wanted: Desired) -> Plan:
-    """Take away what this collection built, and nothing else."""
+    """The plan that removes what this collection built, and nothing else."""
     gone = {
         name: [group for group in net["built"]["adapters"] if vmkernel.on_group(net, wanted.switch, group)]
         for name, net in current["hosts"].items()
@@ -56,25 +56,25 @@ def plan_absent(current: State, wanted: Desired) -> Plan:
     plan = _plan(pairs)
     if reasons := list(refusals.in_use(current, wanted, gone, removed)) if plan.changes else []:
         remedy = "move or delete what uses it first"
-        raise Refused(wanted.cluster, f"take away its RDMA switch {wanted.switch}", "; ".join(reasons), remedy)
+        raise Refused(wanted.cluster, f"remove its RDMA switch {wanted.switch}", "; ".join(reasons), remedy)
     return Plan(before=plan.before, after=plan.after, warnings=tuple(refusals.left_behind(current, wanted, gone)))
 
 
 def host_done(net: State, wanted: Desired, name: str) -> bool:
-    """Whether a host shows what is wanted of it."""
+    """Whether a host shows its desired state."""
     before, after = _host(net, wanted, name)
     return bool(before == after)
 
 
 def host_clear(net: State, wanted: Desired) -> bool:
-    """Whether a host shows nothing any more of what was built on it."""
+    """Whether a host no longer shows anything that was built on it."""
     built = net["built"] or {"joined": False, "adapters": []}
     left = any(vmkernel.on_group(net, wanted.switch, group) for group in built["adapters"])
     return not left and not (built["joined"] and wanted.switch in net["switches"])
 
 
 def shown(state: Mapping[str, Any]) -> dict[str, Any]:
-    """A state of a plan, sorted for readers."""
+    """A state of a plan, sorted for the result."""
     return {
         "switch": state.get(SWITCH),
         "port_groups": {key.removeprefix(GROUP): one for key, one in state.items() if key.startswith(GROUP)},
@@ -83,7 +83,7 @@ def shown(state: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def seen(net: State, switch: str) -> dict[str, Any]:
-    """What a host has to do with the switch, for readers."""
+    """The uplinks and adapters of a host on the switch, for the result."""
     there = net["switches"].get(switch, {"uplinks": []})
     shown_keys = ("port_group", "address", "netmask", "mtu", "services")
     adapters = {
@@ -107,7 +107,7 @@ def uplink_of(net: State, wanted: Desired) -> str | None:
 
 
 def device_of(net: State, wanted: Desired, one: Adapter) -> str | None:
-    """The adapter that is meant: the one named, or the one on the port group."""
+    """The existing adapter for a desired one: the named device, or the one on the port group."""
     if one.device:
         return one.device if one.device in net["vmkernel"] else None
     found = vmkernel.on_group(net, wanted.switch, one.port_group)
@@ -153,7 +153,7 @@ def _wanted(one: Adapter, host: str, device: str) -> dict[str, Any]:
 
 
 def _built(net: State, wanted: Desired, groups: Sequence[str]) -> dict[str, Any]:
-    """What is taken off a host: the adapters that were added, and its membership where it was made."""
+    """What is removed from a host: the adapters that were added, and its membership where that was made."""
     uplinks = net["switches"].get(wanted.switch, {"uplinks": []})["uplinks"] if net["built"]["joined"] else []
     return {
         "uplinks": uplinks,
@@ -173,7 +173,7 @@ def _plan(pairs: Mapping[str, tuple[Any, Any]]) -> Plan:
 
 
 def _unmet(current: State, wanted: Desired, plan: Plan) -> Iterator[str]:
-    """Why what could be changed must not be changed now."""
+    """The reasons for which the changes must not be made now."""
     if not plan.changes:
         return
     if current["switch"] and not current["switch"]["ours"] and not wanted.adopt:

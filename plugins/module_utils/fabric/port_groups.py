@@ -62,7 +62,7 @@ def read(session: Session, place: Place) -> tuple[list[Group], list[str]]:
 
 
 def make(session: Session, one: Switch, cluster: str, wanted: Sequence[PortGroup]) -> None:
-    """New port groups, all by one task."""
+    """Make new port groups, all by one task."""
     specs = [
         vim.dvs.DistributedVirtualPortgroup.ConfigSpec(
             name=group.name,
@@ -81,7 +81,7 @@ def make(session: Session, one: Switch, cluster: str, wanted: Sequence[PortGroup
 
 
 def set_vlan(session: Session, group: Group, vlan: int) -> None:
-    """Give a port group a VLAN; what else it is stays."""
+    """Set the VLAN of a port group; its other settings stay."""
     spec = vim.dvs.DistributedVirtualPortgroup.ConfigSpec(
         configVersion=group.config.configVersion, defaultPortConfig=_setting(vlan)
     )

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Whether the vmkernel adapters of a fabric reach each other, as the hosts themselves tell."""
+"""Pings between the vmkernel adapters of a fabric, sent by the hosts themselves."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PARALLEL = 16
 
 @dataclass(frozen=True)
 class Pair:
-    """One adapter that asks another."""
+    """One adapter that pings another."""
 
     port_group: str
     host: str
@@ -31,7 +31,10 @@ class Pair:
 
 
 def pairs(adapters: Mapping[str, Mapping[str, Mapping[str, Any]]], port_groups: Sequence[str]) -> list[Pair]:
-    """On each port group every host asks the next one, and the last the first: who is cut off is in two of them."""
+    """The pings on each port group, from every host to the next one and from the last to the first.
+
+    A host without connection is in two of them.
+    """
     found = []
     for group in port_groups:
         here = [(host, some[group]) for host, some in sorted(adapters.items()) if some.get(group, {}).get("address")]
@@ -43,12 +46,19 @@ def pairs(adapters: Mapping[str, Mapping[str, Mapping[str, Any]]], port_groups: 
 
 
 def ask(hosts: Mapping[str, Host], wanted: Sequence[Pair]) -> list[dict[str, Any]]:
-    """The answers of all pairs, asked at once."""
+    """The answers of all pings, sent at once."""
     if not wanted:
         return []
     _primed = hosts[wanted[0].host].esxcli  # pyVmomi is taught the types of esxcli once, not by two threads at a time
     with ThreadPoolExecutor(max_workers=min(PARALLEL, len(wanted))) as pool:
         return list(pool.map(lambda one: _ask(hosts[one.host], one), wanted))
+
+
+def error(cluster: str, switch: str, answers: Sequence[Mapping[str, Any]]) -> str:
+    """The pings without all answers as one error; empty where every ping was answered."""
+    lost = "; ".join(one["text"] for one in answers if not one["reached"])
+    what = f"{cluster}: not all hosts reach each other over switch {switch}: {lost}"
+    return f"{what}; check VLAN and MTU of the physical switch" if lost else ""
 
 
 def _ask(host: Host, one: Pair) -> dict[str, Any]:
@@ -77,7 +87,7 @@ def _ask(host: Host, one: Pair) -> dict[str, Any]:
 
 
 def _counted(answer: Any) -> dict[str, Any]:
-    """The counts of an answer; ESXi spells one of them wrongly, which may be mended one day."""
+    """The counts of an answer; ESXi misspells one of them, and may correct that one day."""
     summary = answer.get("Summary", {}) if isinstance(answer, dict) else {}
     sent = int(summary.get("Transmitted", 0))
     received = int(summary.get("Recieved", summary.get("Received", 0)))
@@ -86,7 +96,7 @@ def _counted(answer: Any) -> dict[str, Any]:
 
 
 def _text(asked: Mapping[str, Any], answer: Mapping[str, Any]) -> str:
-    """One line for readers."""
+    """A ping as one line to show."""
     way = f"{asked['device']} of {asked['host']} -> {asked['peer']} ({asked['address']}), {asked['size']} bytes"
     counts = f"{answer['received']} of {answer['sent']} answered"
     return f"{way}: {counts}" if answer["reached"] else f"{way}: {counts} ({answer['said'] or 'some were lost'})"

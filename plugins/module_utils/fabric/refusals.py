@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Why a fabric cannot be built or taken away, and what is unwise about it, each in words with the names of things."""
+"""The reasons for which a fabric cannot be built or removed, and the warnings, each with the names of its objects."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ State = Mapping[str, Any]
 
 
 def of(current: State, wanted: Desired) -> Iterator[str]:
-    """Everything that stands against building the fabric."""
+    """All reasons for which the fabric cannot be built."""
     yield from _names_taken(current, wanted)
     for name, net in current["hosts"].items():
         yield from _bad_uplink(net, wanted, name)
@@ -29,7 +29,7 @@ def of(current: State, wanted: Desired) -> Iterator[str]:
 
 
 def rdma_cards(net: State) -> list[str]:
-    """The cards of a host whose RDMA device speaks RoCE; one of which the host does not tell counts."""
+    """The cards of a host whose RDMA device speaks RoCE; a device without known protocol counts."""
     return [
         card
         for card, one in net["uplinks"].items()
@@ -38,12 +38,12 @@ def rdma_cards(net: State) -> list[str]:
 
 
 def other_switch(net: State, card: str, switch: str) -> str | None:
-    """The switch that a card already belongs to, if it is another one."""
+    """The other switch to which a card already belongs, if any."""
     return next((name for name, one in net["switches"].items() if name != switch and card in one["uplinks"]), None)
 
 
 def in_use(current: State, wanted: Desired, gone: Mapping[str, Sequence[str]], removed: Sequence[str]) -> Iterator[str]:
-    """Who uses what would be taken away."""
+    """The users of what would be removed."""
     ours = bool(current["switch"] and current["switch"]["ours"])
     for machine in current["machines"]:
         used = [group for group in machine["port_groups"] if ours or group in removed or machine["host"] in gone]
@@ -64,18 +64,18 @@ def in_use(current: State, wanted: Desired, gone: Mapping[str, Sequence[str]], r
 
 
 def left_behind(current: State, wanted: Desired, gone: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """What stays although it may not be meant to."""
+    """Warnings about what stays."""
     if current["switch"] and not current["switch"]["ours"]:
         yield f"switch {wanted.switch} was not built by this collection and stays"
     for name, groups in gone.items():
         net = current["hosts"][name]
         devices = [device for group in groups for device in vmkernel.on_group(net, wanted.switch, group)]
         if net["tagged"] in devices:
-            yield f"{net['tagged']} of {name} is tagged for PVRDMA; esxi_pvrdma with state absent takes the tag away"
+            yield f"{net['tagged']} of {name} is tagged for PVRDMA; esxi_pvrdma with state absent removes the tag"
 
 
 def disturbed(current: State, wanted: Desired, plan: Plan) -> Iterator[str]:
-    """Which running virtual machines with PVRDMA a change would cut off."""
+    """The running virtual machines with PVRDMA whose connection a change would break."""
     for change in plan.changes:
         if change.before is None:
             continue
@@ -89,13 +89,13 @@ def disturbed(current: State, wanted: Desired, plan: Plan) -> Iterator[str]:
 
 
 def unwise(current: State, wanted: Desired) -> Iterator[str]:
-    """What works, but worse than it could."""
+    """Warnings about settings that work below their best."""
     if wanted.mtu < 9000:
         yield f"switch {wanted.switch} gets MTU {wanted.mtu}; RDMA reaches its full size with 9000"
     for name, net in current["hosts"].items():
         for card in _cards(net, wanted):
             if not net["uplinks"][card]["link"]:
-                yield f"{card} of {name} has no link: look at its cable and its switch port"
+                yield f"{card} of {name} has no link: check its cable and its switch port"
 
 
 def _cards(net: State, wanted: Desired) -> list[str]:
@@ -108,7 +108,7 @@ def _names_taken(current: State, wanted: Desired) -> Iterator[str]:
             yield f"a network named {group.name} is already on {current['taken'][group.name]}"
         there = current["port_groups"].get(group.name)
         if there and there["vlan"] is None and group.vlan is None:
-            yield f"port group {group.name} is a trunk or has a private VLAN; say which vlan it should have"
+            yield f"port group {group.name} is a trunk or has a private VLAN; set its vlan"
     known = {group.name for group in wanted.port_groups} | set(current["port_groups"])
     for one in wanted.adapters:
         if one.port_group not in known:
@@ -118,7 +118,7 @@ def _names_taken(current: State, wanted: Desired) -> Iterator[str]:
 
 
 def _bad_uplink(net: State, wanted: Desired, host: str) -> Iterator[str]:
-    """Why a host cannot give its RDMA card to the switch."""
+    """The reasons for which a host cannot give its RDMA card to the switch."""
     cards = rdma_cards(net)
     have = f"its RDMA cards: {', '.join(cards) or 'none'}"
     if wanted.uplink and wanted.uplink not in net["uplinks"]:
@@ -153,7 +153,7 @@ def _bad_adapter(net: State, wanted: Desired, one: Adapter, host: str) -> Iterat
 
 
 def _misnamed(net: State, wanted: Desired, host: str) -> Iterator[str]:
-    """ESXi names a new adapter by the lowest free number; another name cannot be had."""
+    """The adapters whose name cannot be had, because ESXi names a new adapter by the lowest free number."""
     new = vmkernel.next_devices(net)
     for one in wanted.adapters:
         if one.device in net["vmkernel"]:
@@ -162,11 +162,11 @@ def _misnamed(net: State, wanted: Desired, host: str) -> Iterator[str]:
             continue
         name = next(new)  # pylint: disable=stop-iteration-return # the host's names do not end
         if one.device and one.device != name:
-            yield f"the adapter on {one.port_group} of {host} cannot be {one.device}: the host would call it {name}"
+            yield f"the adapter on {one.port_group} of {host} cannot be {one.device}: the host would name it {name}"
 
 
 def _addresses_taken(current: State, wanted: Desired) -> Iterator[str]:
-    """Addresses that another adapter of the cluster has already."""
+    """The addresses that another adapter of the cluster already has."""
     own = {(host, address) for one in wanted.adapters for host, address in one.addresses.items()}
     for host, address in sorted(own):
         for name, net in current["hosts"].items():
@@ -177,7 +177,7 @@ def _addresses_taken(current: State, wanted: Desired) -> Iterator[str]:
 
 
 def _is_meant(net: State, wanted: Desired, device: str, address: str) -> bool:
-    """Whether a device is the adapter that is to have the address, so that it is no rival."""
+    """Whether a device is the adapter that is to have the address itself."""
     adapter = net["vmkernel"][device]
     return any(
         address in one.addresses.values()

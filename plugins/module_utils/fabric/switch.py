@@ -23,7 +23,7 @@ UPLINK = "uplink1"
 
 @dataclass(frozen=True)
 class Place:
-    """Where the switch lies: the data centre of its cluster."""
+    """The place of the switch: the data centre of its cluster."""
 
     name: str
     ref: Any
@@ -74,7 +74,7 @@ def find(session: Session, refs: Sequence[Any], name: str) -> Switch | None:
 
 
 def make(session: Session, place: Place, name: str, cluster: str, mtu: int) -> Switch:
-    """A new switch without hosts."""
+    """Make a new switch without hosts."""
     spec = vim.dvs.VmwareDistributedVirtualSwitch.ConfigSpec(
         name=name,
         description=mark.note(cluster),
@@ -104,7 +104,7 @@ def change(session: Session, one: Switch, mtu: int, hosts: Mapping[Host, str]) -
 
 
 def leave(session: Session, one: Switch, hosts: Sequence[Host]) -> None:
-    """Take hosts off the switch."""
+    """Remove hosts from the switch."""
     spec = vim.dvs.HostMember.ConfigSpec
     members = [spec(operation="remove", host=host.ref) for host in hosts]
     _reconfigure(session, one, f"take {', '.join(host.name for host in hosts)} off it", host=members)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""How many hosts of a cluster may be out of service at once, and why not more."""
+"""The number of hosts of a cluster that may be out of service at once, and what limits that number."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ Data = Mapping[str, Any]
 
 
 def allowed(cluster: Data) -> tuple[int, str]:
-    """The largest number, and the sentence that says what bounds it; of several bounds the tightest."""
+    """The largest number, and the sentence that names its limit; of several limits the lowest."""
     bounds = [by_count(cluster), by_ha(cluster), by_slots(cluster)]
     return min((bound for bound in bounds if bound is not None), key=lambda bound: bound[0])
 
 
 def by_count(cluster: Data) -> tuple[int, str]:
-    """One host stays in service."""
+    """The limit that keeps one host in service."""
     count = len(cluster["hosts"])
     return max(count - 1, 0), f"the cluster has {_hosts(count)}"
 
 
 def by_ha(cluster: Data) -> tuple[int, str] | None:
-    """What HA keeps free for failures; no bound where it keeps nothing."""
+    """The limit by the hosts that HA keeps free for failures; none where HA keeps no host free."""
     ha = cluster["ha"]
     if not (ha["enabled"] and ha["admission_control"]) or ha["failover_hosts"] is None:
         return None
@@ -31,13 +31,13 @@ def by_ha(cluster: Data) -> tuple[int, str] | None:
 
 
 def by_slots(cluster: Data) -> tuple[int, str] | None:
-    """As many hosts as may leave, whichever they are, until the others cannot take their virtual GPUs."""
+    """The limit up to which the other hosts can take the virtual GPUs, whichever hosts leave."""
     bounds = [_by_profile(one) for one in cluster["gpu_slots"] if one["used"]]
     return min(bounds, key=lambda bound: bound[0]) if bounds else None
 
 
 def _by_profile(slots: Data) -> tuple[int, str]:
-    """Those that leave take their own free places along, so the hosts with most places of both kinds come first."""
+    """The limit for one profile. Leaving hosts lose their free places too, so those with most places come first."""
     free, taken, count = slots["free"], 0, 0
     for places in sorted((host["used"] + host["free"] for host in slots["hosts"]), reverse=True):
         taken += places
@@ -48,7 +48,7 @@ def _by_profile(slots: Data) -> tuple[int, str]:
 
 
 def lacking_slots(cluster: Data, leaving: Iterable[str]) -> list[str]:
-    """The profiles of which those that leave use more than the others have free."""
+    """The profiles of which the leaving hosts use more places than the other hosts have free."""
     gone = set(leaving)
     return [
         slots["profile"]
@@ -59,7 +59,7 @@ def lacking_slots(cluster: Data, leaving: Iterable[str]) -> list[str]:
 
 
 def failover_hosts(policy: str, hosts: int, details: Data) -> int | None:
-    """How many hosts an admission control policy keeps free; None where it does not say."""
+    """The number of hosts that an admission control policy keeps free; None where the policy does not say."""
     if policy == "hosts":
         return int(details["level"])
     if policy == "dedicated":

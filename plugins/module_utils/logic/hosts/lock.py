@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""A lock with an owner and an expiry: what is written about it, and who may take, renew or free it."""
+"""A lock with an owner and an expiry: its record, and the rules by which a run takes, renews or releases it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FRESH = 0.9
 
 @dataclass(frozen=True)
 class Process:
-    """The process that holds a lock, so that its machine can tell whether it is still there."""
+    """The process that holds a lock, so that its machine can see whether the process still runs."""
 
     machine: str
     boot: str
@@ -32,7 +32,7 @@ class Process:
 
 @dataclass(frozen=True)
 class Record:
-    """Who holds a lock, or that nobody does."""
+    """The record of a lock: its holder, or none."""
 
     owner: str
     run: str
@@ -47,7 +47,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Desired:
-    """Who asks for a lock, and for how long."""
+    """The run that asks for a lock, and the time for which it asks."""
 
     owner: str
     run: str
@@ -58,7 +58,7 @@ class Desired:
 
 @dataclass(frozen=True)
 class Decision:
-    """What to write, if anything; or why not; and what the user should know about it."""
+    """The record to write, if any; or the refusal; and a warning for the user."""
 
     write: Record | None = None
     refusal: str = ""
@@ -83,7 +83,7 @@ def hold(found: Record | None, desired: Desired, now: datetime, *, dead: bool, a
 
 
 def free(found: Record | None, desired: Desired, now: datetime, *, dead: bool, alive: bool = False) -> Decision:
-    """Give back our own lock; that of another run only by force, or when that run is over."""
+    """Release our own lock; the lock of another run only by force, or when that run has ended."""
     if found is None or found.free:
         return Decision()
     freed = Decision(Record(desired.owner, desired.run, now, now, free=True))

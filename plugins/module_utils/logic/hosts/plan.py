@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The plan of a cluster, as lines to read and as the list of hosts to work on."""
+"""The plan of a cluster as lines to show, the hosts that need work in their order, and the sentence for a failure."""
 
 from __future__ import annotations
 
@@ -9,27 +9,28 @@ from typing import Any
 
 from .. import findings
 
+Hosts = Iterable[Mapping[str, Any]]
 OUT_OF_SERVICE = {"maintenance", "reboot", "power_off"}
 
 
-def left_out(hosts: Iterable[Mapping[str, Any]], left: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The plans, with a need to go back into service for the hosts that an earlier run of ours left out of it."""
+def lines(hosts: Hosts, left: Hosts = ()) -> list[str]:
+    """The needs, reboots and reasons of the hosts; hosts with the same plan share their lines."""
+    shared: dict[tuple[str, ...], list[str]] = {}
+    for host in _with_left(hosts, left):
+        shared.setdefault(_needs(host), []).append(host["host"])
+    return [line for needs, names in shared.items() for line in (f"{', '.join(names)}: {needs[0]}", *needs[1:])]
+
+
+def _with_left(hosts: Hosts, left: Hosts) -> list[dict[str, Any]]:
+    """The plans, with a need to return to service for the hosts that an earlier run left in maintenance mode."""
     waiting = {one["host"] for one in left if one.get("changed")}
-    return [_to_give_back(host) if host["host"] in waiting else dict(host) for host in hosts]
+    return [_to_return(host) if host["host"] in waiting else dict(host) for host in hosts]
 
 
-def _to_give_back(host: Mapping[str, Any]) -> dict[str, Any]:
+def _to_return(host: Mapping[str, Any]) -> dict[str, Any]:
     why = "an earlier run of this collection left it in maintenance mode"
     more = {"needs": [*host.get("needs", []), "maintenance"], "why": [*host.get("why", []), why]}
     return {**host, **more, "left_out": True}
-
-
-def lines(hosts: Iterable[Mapping[str, Any]]) -> list[str]:
-    """What the hosts need, how often each must boot, and why; hosts with the same plan share their lines."""
-    shared: dict[tuple[str, ...], list[str]] = {}
-    for host in hosts:
-        shared.setdefault(_needs(host), []).append(host["host"])
-    return [line for needs, names in shared.items() for line in (f"{', '.join(names)}: {needs[0]}", *needs[1:])]
 
 
 def _needs(host: Mapping[str, Any]) -> tuple[str, ...]:
@@ -45,14 +46,15 @@ def _needs(host: Mapping[str, Any]) -> tuple[str, ...]:
     return (f"changes {where}, {booting}", *(f"    because {reason}" for reason in host.get("why") or []))
 
 
-def to_do(hosts: Iterable[Mapping[str, Any]], canary: str = "", go_on: bool = False) -> list[dict[str, Any]]:
+def to_do(hosts: Hosts, canary: str = "", go_on: bool = False, left: Hosts = ()) -> list[dict[str, Any]]:
     """The hosts that need work, those already out of service first; with a canary only it, until ``go_on``.
 
     A host that is out of service takes the place of another one, so that nothing could go on before it is back.
     """
+    planned = _with_left(hosts, left)
     work = [
         {"host": host["host"], "reboots": host.get("reboots", 0), "leaves_service": leaves_service(host)}
-        for host in sorted(hosts, key=lambda host: (not host.get("left_out"), host["host"] != canary))
+        for host in sorted(planned, key=lambda host: (not host.get("left_out"), host["host"] != canary))
         if _has_work(host)
     ]
     if canary and not go_on:
@@ -60,14 +62,20 @@ def to_do(hosts: Iterable[Mapping[str, Any]], canary: str = "", go_on: bool = Fa
     return work
 
 
-def why_failed(result: Mapping[str, Any], accepted: Sequence[str] = ()) -> str:
-    """The message of a failed task, or the stop rules that it hit, or what is not in force after all."""
+def why_failed(result: Mapping[str, Any], hosts: Sequence[str], task: str, accepted: Sequence[str] = ()) -> str:
+    """The error of a batch of hosts whose task failed, with the way to continue."""
+    failed = f'{", ".join(hosts)}: the task "{task}" failed: {_reason(result, accepted)}'
+    return f"{failed}. Hosts in maintenance mode stay there; the next run of this playbook continues from here."
+
+
+def _reason(result: Mapping[str, Any], accepted: Sequence[str]) -> str:
+    """The message of a failed task, or the stop rules that it met, or what is not in force after all."""
     stops = [stop["text"].rstrip(".") for stop in findings.stops(result.get("stops", []), accepted)]
     said = [str(result["msg"]).rstrip(".")] if result.get("msg") else []
-    return "; ".join(stops or said or not_in_force(result.get("hosts", []))) or "it said nothing"
+    return "; ".join(stops or said or not_in_force(result.get("hosts", []))) or "it returned no message"
 
 
-def not_in_force(hosts: Iterable[Mapping[str, Any]]) -> list[str]:
+def not_in_force(hosts: Hosts) -> list[str]:
     """A sentence for each host that was changed and yet is not as it should be."""
     return [
         f"{host['host']}: could not bring its profile into force: it was changed and booted as planned, yet "

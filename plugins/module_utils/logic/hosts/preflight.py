@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""What would be in the way of preparing the hosts of a cluster, judged from what was read of it."""
+"""The verdict on the state of a cluster before its hosts are prepared, from what was read of it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ..findings import NOTE, STOP, WARN, Finding, as_dicts, listed, said_of
+from ..findings import NOTE, STOP, WARN, Finding, as_dicts, lines, listed, said_of, stops
 from . import preflight_cluster, preflight_hosts
 from .plan import leaves_service
 from .preflight_cluster import Scene
@@ -16,6 +16,18 @@ from .preflight_hosts import Desired
 
 Data = Mapping[str, Any]
 _MANAGER = re.compile(r"^(NVIDIA-VMware|NVD-(AIE|VGPU|VMware))", re.IGNORECASE)
+
+
+def verdict(read: Data, accepted: Sequence[str] = ()) -> dict[str, Any]:
+    """The findings; those that stop the work; all as lines to show; and the error, empty where nothing stops."""
+    found = findings(read)
+    stopping = stops(found, accepted)
+    said = " ".join(one["text"] for one in stopping)
+    number = "1 finding stops" if len(stopping) == 1 else f"{len(stopping)} findings stop"
+    error = f"{read['cluster']['cluster']['name']}: {number} the preparation of its hosts: {said}"
+    remedy = "Correct that, or accept it by its rule in preflight_accept."
+    refused = f"{error} {remedy}" if stopping else ""
+    return {"findings": found, "stops": stopping, "lines": lines(found, accepted), "refused": refused}
 
 
 def findings(read: Data) -> list[dict[str, Any]]:
@@ -49,7 +61,7 @@ def _profile(read: Data, host: str) -> Data:
 
 
 def _together(hosts: Sequence[Data], cluster: Data, words: frozenset[str]) -> Iterator[Finding]:
-    """Hosts of one cluster should be alike, because virtual machines move between them."""
+    """Findings about differences between hosts, because virtual machines move between the hosts of a cluster."""
     readable = [host for host in hosts if not host.get("failed")]
     several = {
         "versions of ESXi": {host["version"] for host in readable},
@@ -65,7 +77,7 @@ def _together(hosts: Sequence[Data], cluster: Data, words: frozenset[str]) -> It
 
 
 def _managers(hosts: Sequence[Data], by_host: Mapping[str, Desired]) -> Iterator[Finding]:
-    """The vGPU managers that there are and will be, and what they mean for the drivers in the guests."""
+    """Findings about the current and desired vGPU managers, which the drivers in the guests must match."""
     for host in hosts:
         if host.get("failed"):
             continue
@@ -91,7 +103,7 @@ def _branch(version: str) -> str:
 
 
 def _rolling(read: Data, found: Iterable[Finding]) -> Iterator[Finding]:
-    """The stop rules of a rolling change, as they stand now."""
+    """Findings about the stop rules of a rolling change."""
     lost = {one.object for one in found if one.rule == "disconnected"}
     todo = {host["host"] for host in read["plan"].get("hosts") or [] if leaves_service(host) or host.get("changed")}
     for stop in read["cluster"]["stops"]:
@@ -100,14 +112,14 @@ def _rolling(read: Data, found: Iterable[Finding]) -> Iterator[Finding]:
         if rule == "out_of_service" and name in lost:
             continue
         if rule == "out_of_service" and name in todo:
-            text = f"{text.partition(';')[0]}; it is changed as it is and left there, or bring it back before"
+            text = f"{text.partition(';')[0]}; it is changed and stays out of service, or return it to service before"
             yield Finding(WARN, rule, name, text)
         else:
             yield Finding(STOP, rule, name, text)
 
 
 def _emptying(results: Iterable[Data]) -> Iterator[Finding]:
-    """What keeps a host that must leave service from being emptied."""
+    """Findings about virtual machines that prevent the evacuation of a host that must leave service."""
     for result in results:
         for host in result.get("hosts") or []:
             reasons = [str(host["msg"])] if host.get("failed") else host.get("unmet") or []
@@ -116,7 +128,7 @@ def _emptying(results: Iterable[Data]) -> Iterator[Finding]:
 
 
 def _plan(plan: Data, cluster: str, found: Iterable[Finding]) -> Iterator[Finding]:
-    """What the planner itself refuses, unless a stop at that host says it already; and what it warns of."""
+    """Findings about refusals of the planner, unless a stop at that host explains them, and about its warnings."""
     explained = {one.object for one in found if one.severity == STOP}
     if "hosts" not in plan:
         yield Finding(STOP, "plan", cluster, str(plan.get("msg", "its hosts could not be planned")))

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""What a cluster and its vCenter have that would stop a change of their hosts, or make it unwise."""
+"""Findings about a cluster and its vCenter that stop a change of the hosts, or make it unwise."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SMALL_EDITIONS = ("standard", "essentials", "foundation", "esx.enterprise.")
 
 @dataclass(frozen=True)
 class Scene:
-    """A cluster, as cluster_info tells it, what the profiles of all its hosts ask for, and whether any must leave."""
+    """A cluster as cluster_info returns it, the needs of all its profiles, and whether any host must leave service."""
 
     cluster: Data
     words: frozenset[str] = frozenset()
@@ -40,14 +40,14 @@ class Scene:
 
 
 def findings(scene: Scene) -> Iterator[Finding]:
-    """Everything about the cluster, beside the stop rules of a rolling change."""
+    """All findings about the cluster, except the stop rules of a rolling change."""
     checks = (_owners, _availability, _drs, _versions, _vmotion, _slots, _alarms, _busy, _clocks, _licences)
     for check in checks:
         yield from check(scene)
 
 
 def _owners(scene: Scene) -> Iterator[Finding]:
-    """Others that keep the settings of hosts, and would undo ours."""
+    """Findings about other owners of host settings, who would undo the change."""
     if scene.cluster["configuration_profile"] and scene.words:
         text = "a configuration profile keeps its hosts' settings and would undo the change; make the change there"
         yield scene.find(STOP, "configuration_profile", text)
@@ -127,7 +127,7 @@ def _slots(scene: Scene) -> Iterator[Finding]:
 
 
 def _alarms(scene: Scene) -> Iterator[Finding]:
-    """Red ones that nobody acknowledged are a matter of the stop rules."""
+    """Findings about alarms, except red unacknowledged ones, which the stop rules report."""
     for alarm in scene.cluster["alarms"]:
         if alarm["status"] == "yellow" or alarm["acknowledged"]:
             state = f"{alarm['status']}{' and acknowledged' if alarm['acknowledged'] else ''}"
@@ -145,7 +145,7 @@ def _busy(scene: Scene) -> Iterator[Finding]:
         yield Finding(NOTE if task["ours"] else WARN, "running_task", task["object"], text)
     for one in scene.cluster["out_of_service"]:
         if one["ours"]:
-            text = f"an earlier run left it out of service ({one['why']}, {one['by']}); hosts.yml goes on there"
+            text = f"an earlier run left it out of service ({one['why']}, {one['by']}); hosts.yml continues there"
             yield Finding(NOTE, "out_of_service", one["host"], text)
     if vsan["enabled"] and vsan["resync_bytes"] is None:
         yield scene.find(WARN, "vsan_resync", "vSAN does not tell whether it is resyncing; look in the vSphere Client")
@@ -155,7 +155,7 @@ def _clocks(scene: Scene) -> Iterator[Finding]:
     for clock in scene.cluster["clocks"]:
         offset = clock["offset_seconds"]
         if offset is not None and abs(offset) > CLOCKS_APART:
-            text = f"its clock is {offset:+.1f} s off vCenter's, and events and logs with it; mend its time service"
+            text = f"its clock is {offset:+.1f} s off vCenter's, and its events and logs too; correct its time service"
             yield Finding(WARN, "clock", clock["host"], text)
         elif not clock["running"]:
             text = "no time service runs on it; give it NTP servers and start ntpd"

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""What one host lacks, or has too much of, for the profile that it is to get."""
+"""Findings about what one host lacks for its profile, or has too much of."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ SHOWS_ROCE_VERSION = (7,)
 
 @dataclass(frozen=True)
 class Desired:
-    """What one host is to be, and what the user expects of its hardware."""
+    """The profile of one host, and the expected model of its GPUs."""
 
     profile: Data
     gpu_model: str = ""
 
     @property
     def words(self) -> frozenset[str]:
-        """What the profile asks of a host, in short words."""
+        """The parts of the profile that need hardware, in short words."""
         graphics = self.profile.get("graphics") or {}
         wanted = {
             "vgpu": graphics.get("type") == "shared_direct",
@@ -51,7 +51,7 @@ def _present(part: Any) -> bool:
 
 
 def findings(host: Data, desired: Desired) -> Iterator[Finding]:
-    """Everything about one host; of a host that cannot be read only that."""
+    """All findings about one host; for an unreadable host only that finding."""
     if not host["reachable"]:
         text = f"vCenter shows it as {host['connection']}, so it can be neither read nor changed; bring it back"
         yield Finding(STOP, "disconnected", host["host"], text)
@@ -64,7 +64,7 @@ def findings(host: Data, desired: Desired) -> Iterator[Finding]:
 
 def _service(host: Data, _desired: Desired) -> Iterator[Finding]:
     if host["reboot_owed"]:
-        text = f"it must boot for an earlier change ({listed(host['reboot_why'])}); hosts.yml sees to it"
+        text = f"it must boot for an earlier change ({listed(host['reboot_why'])}); hosts.yml reboots it"
         yield Finding(NOTE, "reboot_owed", host["host"], text)
 
 
@@ -142,7 +142,7 @@ def _shared_cards(host: Data, desired: Desired) -> Iterator[Finding]:
 
 
 def _owners(host: Data, desired: Desired) -> Iterator[Finding]:
-    """Others that look after the host's settings, and would undo ours."""
+    """Findings about other owners of the host's settings, who would undo the change."""
     if host["host_profile"] and desired.profile:
         text = (
             f"the host profile {host['host_profile']} is attached and would undo the change; make it there or detach it"

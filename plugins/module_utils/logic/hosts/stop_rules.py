@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""What stops a rolling change of hosts before the next ones leave service."""
+"""The rules that stop a rolling change before the next hosts leave service."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ Data = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Next:
-    """The hosts that are to leave service next, and how many may be out at once."""
+    """The hosts that leave service next, and the number that may be out of service at once."""
 
     hosts: tuple[str, ...] = ()
     most: int = 1
 
 
 def stops(cluster: Data, leaving: Next) -> list[dict[str, Any]]:
-    """Every reason not to go on, each with ``rule``, ``object`` and ``text``."""
+    """The stop rules that apply, each with ``rule``, ``object`` and ``text``."""
     rules = (_alarms, _resync, _strangers, _too_many, _ha, _slots, _tasks)
     return as_dicts(finding for rule in rules for finding in rule(cluster, leaving))
 
 
 def _ours(cluster: Data, leaving: Next) -> set[str]:
-    """Hosts that are, or are about to be, out of service through us: what is odd about them is our doing."""
+    """The hosts that this collection has taken, or is about to take, out of service: their alarms come from that."""
     return {one["host"] for one in cluster["out_of_service"] if one["ours"]} | set(leaving.hosts)
 
 
 def _alarms(cluster: Data, leaving: Next) -> Iterator[Finding]:
     for alarm in cluster["alarms"]:
         if alarm["status"] == "red" and not alarm["acknowledged"] and alarm["object"] not in _ours(cluster, leaving):
-            text = f"the alarm {alarm['alarm']!r} is red since {alarm['since']}; mend its cause or acknowledge it"
+            text = f"the alarm {alarm['alarm']!r} is red since {alarm['since']}; remove its cause or acknowledge it"
             yield Finding(STOP, "red_alarm", alarm["object"], text)
 
 
@@ -51,7 +51,7 @@ def _strangers(cluster: Data, leaving: Next) -> Iterator[Finding]:
     for one in cluster["out_of_service"]:
         if not one["ours"] and one["host"] not in leaving.hosts:
             by = f" through {one['by']}" if one["by"] else ""
-            text = f"it is out of service ({one['why']}){by} and not through this collection; bring it back first"
+            text = f"it is out of service ({one['why']}){by} and not by this collection; return it to service first"
             yield Finding(STOP, "out_of_service", one["host"], text)
 
 
@@ -69,7 +69,7 @@ def _too_many(cluster: Data, leaving: Next) -> Iterator[Finding]:
 def _ha(cluster: Data, leaving: Next) -> Iterator[Finding]:
     bound, out = capacity.by_ha(cluster), _out(cluster, leaving)
     if leaving.hosts and bound and len(out) > bound[0]:
-        text = f"{bound[1]} and {len(out)} would be out of service ({listed(out)}); bring hosts back first"
+        text = f"{bound[1]} and {len(out)} would be out of service ({listed(out)}); return hosts to service first"
         yield Finding(STOP, "ha_capacity", cluster["name"], text)
 
 

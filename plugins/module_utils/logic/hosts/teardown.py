@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""What a teardown takes away, in its order and in words, and what stands in its way."""
+"""The plan of a teardown: what goes, in its order and as lines to show, and what prevents that."""
 
 from __future__ import annotations
 
@@ -8,31 +8,58 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 Data = Mapping[str, Any]
+NOTHING = "nothing here was built by this collection"
 
 
 def plan(read: Data) -> dict[str, Any]:
-    """What goes, from what was read: workers, RDMA fabric, shared settings, and what only serves our own bookkeeping.
+    """The plan from what was read of a cluster.
 
-    ``read`` holds ``workers`` (a result of worker_vm_info), ``fabric`` (of rdma_fabric_info), ``rules``, ``attributes``
-    and ``lock`` (of worker_rules, custom_attributes and cluster_lock in check mode); ``switch``, the name of the RDMA
-    switch; ``record``, the file with old values of shared settings, and ``evidence``, the file with the old state of
-    the hosts, each empty where there is none.
+    ``read`` holds ``cluster``; ``workers`` and ``unfinished``, as worker_vm_info returns them; ``fabric``, as
+    rdma_fabric_info returns it; ``due``, whether ``rules``, ``attributes`` and ``lock`` are there to be removed;
+    ``switch``, the name of the RDMA switch; ``record``, the file with old values of shared settings in ``record_dir``,
+    and ``evidence``, the file with the old state of the hosts, each empty where there is none.
     """
-    built = [one["name"] for one in read["workers"]["workers"] if one["vm_built"]]
-    fabric = read["fabric"]["fabric"]
+    built = [one["name"] for one in read["workers"] if one["vm_built"]]
+    fabric, due = read["fabric"], read["due"]
     found: dict[str, Any] = {
-        "rules": read["rules"]["changed"],
-        "delete": sorted([*built, *read["workers"]["unfinished"]]),
-        "let_go": [one["name"] for one in read["workers"]["workers"] if not one["vm_built"]],
+        "rules": due["rules"],
+        "delete": sorted([*built, *read["unfinished"]]),
+        "unmark": [one["name"] for one in read["workers"] if not one["vm_built"]],
         "untag": _tagged(fabric),
         "fabric": _is_built(fabric),
         "hosts": read["evidence"],
         "settings": read["record"],
+        "record_dir": read["record_dir"],
         "switch": read["switch"],
-        "traces": [name for name in ("attributes", "lock") if read[name]["changed"]],
+        "traces": [name for name in ("attributes", "lock") if due[name]],
     }
-    obstacles = list(_obstacles(fabric, found["delete"]))
-    return {**found, "lines": list(_lines(found, read["switch"], fabric)), "obstacles": obstacles}
+    lines, obstacles = list(_lines(found, read["switch"], fabric)), list(_obstacles(fabric, found["delete"]))
+    return {
+        **found,
+        "lines": lines or [NOTHING],
+        "any": bool(lines),
+        **_sentences(read["cluster"], found, lines, obstacles),
+    }
+
+
+def _sentences(cluster: str, found: Data, lines: Sequence[str], obstacles: Sequence[str]) -> dict[str, str]:
+    """The errors with which a teardown ends, each empty where it does not apply."""
+    going = "; ".join(lines)
+    # That hosts are to be restored is asked for by the user; it is nothing that was found.
+    left = "; ".join(line for line in lines if line != _restoring(found))
+    refused = (
+        f"could not remove what was built: {'; '.join(obstacles)}; connect or move that elsewhere, nothing was changed"
+    )
+    unconfirmed = f"nothing was removed, because the removal is not confirmed: -e confirm=true would {going}"
+    return {
+        "refused": f"{cluster}: {refused}" if obstacles else "",
+        "unconfirmed": f"{cluster}: {unconfirmed}",
+        "left": f"{cluster}: could not remove everything: it is still to do: {left}; run again" if left else "",
+    }
+
+
+def _restoring(found: Data) -> str:
+    return f"restore the hosts from {found['hosts']}"
 
 
 def _is_built(fabric: Data) -> bool:
@@ -57,15 +84,15 @@ def _tagged(fabric: Data) -> list[str]:
 
 
 def _lines(found: Data, switch: str, fabric: Data) -> Iterator[str]:
-    words = {"attributes": "the custom attributes that nothing carries", "lock": "the folder of the cluster's lock"}
+    words = {"attributes": "the custom attributes that no object carries", "lock": "the folder of the cluster's lock"}
     sentences = (
-        (found["rules"], "take away the rules and overrides of the workers"),
+        (found["rules"], "remove the rules and overrides of the workers"),
         (found["delete"], f"delete {', '.join(found['delete'])} with their disks"),
-        (found["let_go"], f"take the mark off {', '.join(found['let_go'])}, which were taken over and stay"),
-        (found["hosts"], f"set the hosts back to {found['hosts']}"),
-        (found["untag"], f"take the tag for PVRDMA off {', '.join(found['untag'])}"),
-        (found["fabric"], f"take away {', '.join(_parts(switch, fabric))}"),
-        (found["settings"], f"restore the settings that others share from {found['settings']}"),
+        (found["unmark"], f"remove the mark from {', '.join(found['unmark'])}, which were adopted and stay"),
+        (found["hosts"], _restoring(found)),
+        (found["untag"], f"remove the tag for PVRDMA from {', '.join(found['untag'])}"),
+        (found["fabric"], f"remove {', '.join(_parts(switch, fabric))}"),
+        (found["settings"], f"restore the shared settings from {found['settings']}"),
         (found["traces"], f"remove {' and '.join(words[name] for name in found['traces'])}"),
     )
     yield from (text for there, text in sentences if there)
@@ -84,11 +111,11 @@ def _parts(switch: str, fabric: Data) -> Iterator[str]:
         yield f"{names} of {', '.join(hosts)}"
     noted = [name for name, one in fabric["hosts"].items() if one["built"]]
     if noted and not by_devices:
-        yield f"what is left of the switch {switch} on {', '.join(noted)}"
+        yield f"the rest of the switch {switch} on {', '.join(noted)}"
 
 
 def _obstacles(fabric: Data, deleted: Sequence[str]) -> Iterator[str]:
-    """Who uses what would go and is not ours."""
+    """The virtual machines and adapters of others on the network that would go."""
     whole = bool(fabric["switch"] and fabric["switch"]["ours"])
     going = {name for name, one in fabric["port_groups"].items() if one["ours"]}
     for machine in fabric["machines"]:

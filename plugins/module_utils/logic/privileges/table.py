@@ -217,6 +217,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     ),
     "rdma_fabric_info": ("esxcli network diag ping", _RDMA),
     "shared_settings": ("ClusterComputeResource.ReconfigureComputeResource_Task", "OptionManager.UpdateOptions"),
+    "teardown_info": (_RDMA,),
     "vcenter_role": (
         "AuthorizationManager.AddAuthorizationRole",
         "AuthorizationManager.RemoveAuthorizationRole",

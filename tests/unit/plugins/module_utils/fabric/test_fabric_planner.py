@@ -160,7 +160,7 @@ TRUNK = {"port_groups": [{"name": "rdma-vmk", "vlan": None}]}
     ("there", "host_has", "more", "said"),
     [
         ({"taken": {"rdma": "switch other"}}, {}, {}, "a network named rdma is already on switch other"),
-        ({"port_groups": {"rdma-vmk": {"vlan": None, "ours": False}}}, {}, TRUNK, "say which vlan it should have"),
+        ({"port_groups": {"rdma-vmk": {"vlan": None, "ours": False}}}, {}, TRUNK, "set its vlan"),
         ({}, {"switches": {"rdma": STANDARD}}, {}, "rdma of esx01.lab is a standard switch"),
         (
             {},
@@ -182,7 +182,7 @@ def test_a_card_without_link_is_told_and_does_not_stop() -> None:
     state = bare()
     state["hosts"]["esx02.lab"]["uplinks"]["vmnic2"]["link"] = False
     (said,) = planner.plan_present(state, wanted()).warnings
-    assert said == "vmnic2 of esx02.lab has no link: look at its cable and its switch port"
+    assert said == "vmnic2 of esx02.lab has no link: check its cable and its switch port"
 
 
 def test_two_switches_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -264,7 +264,7 @@ def test_absent_names_the_tag_that_stays() -> None:
         ),
     ],
 )
-def test_a_wish_that_contradicts_itself_is_refused(more: dict[str, Any], said: str) -> None:
+def test_options_that_contradict_each_other_are_refused(more: dict[str, Any], said: str) -> None:
     with pytest.raises(Refused, match=r"could not plan its RDMA switch rdma") as caught:
         wanted(**more)
     assert said in str(caught.value)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from plugins.module_utils.logic.hosts.plan import left_out, lines, not_in_force, to_do, why_failed
+from plugins.module_utils.logic.hosts.plan import lines, not_in_force, to_do, why_failed
 
 HOSTS = [
     {"host": "esx1", "changed": False, "needs": [], "reboots": 0, "why": []},
@@ -44,34 +44,47 @@ def test_the_canary_goes_alone_and_then_first() -> None:
     assert to_do(HOSTS, "esx1") == []
 
 
-def test_a_host_in_force_that_an_earlier_run_left_out_of_service_is_given_back() -> None:
-    (host,) = left_out(HOSTS[:1], [{"host": "esx1", "changed": True}, {"host": "esx2", "changed": False}])
-    assert to_do([host]) == [{"host": "esx1", "reboots": 0, "leaves_service": True}]
-    assert "an earlier run" in lines([host])[1]
-    assert to_do(left_out(HOSTS[:1], [{"host": "esx1", "changed": False}])) == []
+def test_a_host_in_force_that_an_earlier_run_left_in_maintenance_mode_returns_to_service() -> None:
+    left = [{"host": "esx1", "changed": True}, {"host": "esx2", "changed": False}]
+    assert to_do(HOSTS[:1], left=left) == [{"host": "esx1", "reboots": 0, "leaves_service": True}]
+    assert lines(HOSTS[:1], left) == [
+        "esx1: changes out of service, no reboot",
+        "    because an earlier run of this collection left it in maintenance mode",
+    ]
+    assert to_do(HOSTS[:1], left=[{"host": "esx1", "changed": False}]) == []
 
 
 def test_a_host_that_is_out_of_service_goes_first_even_before_the_canary() -> None:
-    hosts = left_out(HOSTS, [{"host": "esx4", "changed": True}])
-    assert [entry["host"] for entry in to_do(hosts)] == ["esx4", "esx2", "esx3"]
-    assert [entry["host"] for entry in to_do(hosts, "esx3", True)] == ["esx4", "esx3", "esx2"]
+    left = [{"host": "esx4", "changed": True}]
+    assert [entry["host"] for entry in to_do(HOSTS, left=left)] == ["esx4", "esx2", "esx3"]
+    assert [entry["host"] for entry in to_do(HOSTS, "esx3", True, left)] == ["esx4", "esx3", "esx2"]
 
 
 def test_what_is_not_in_force_after_all_is_a_sentence_for_each_host() -> None:
-    (said, _other, owing) = not_in_force(HOSTS[:4])
-    assert said.startswith("esx2: could not bring its profile into force") and "pfctx is taken only at boot" in said
+    (changed, _other, owing) = not_in_force(HOSTS[:4])
+    assert (
+        changed.startswith("esx2: could not bring its profile into force") and "pfctx is taken only at boot" in changed
+    )
     assert owing.startswith("esx4: ") and "it differs; look at the host's log" in owing
+
+
+def said(result: dict[str, Any], *accepted: str) -> str:
+    """The reason in the error of two hosts."""
+    error = why_failed(result, ["esx1", "esx2"], "Reboot the hosts", accepted)
+    start, end = 'esx1, esx2: the task "Reboot the hosts" failed: ', ". Hosts in maintenance mode stay there; the next"
+    assert error.startswith(start) and error.endswith(" run of this playbook continues from here.")
+    return error.removeprefix(start).partition(end)[0]
 
 
 def test_only_the_stop_rules_that_were_not_accepted_are_named() -> None:
     result: dict[str, Any] = {"stops": [ALARM, RESYNC], "msg": ""}
-    assert why_failed(result) == "esx2: the alarm is red; gpu: vSAN is resyncing"
-    assert why_failed(result, ["vsan_resync"]) == "esx2: the alarm is red"
-    assert why_failed(result, ["red_alarm:esx2"]) == "gpu: vSAN is resyncing"
+    assert said(result) == "esx2: the alarm is red; gpu: vSAN is resyncing"
+    assert said(result, "vsan_resync") == "esx2: the alarm is red"
+    assert said(result, "red_alarm:esx2") == "gpu: vSAN is resyncing"
 
 
 def test_a_message_is_said_as_it_is_and_a_plan_says_what_is_left() -> None:
-    assert why_failed({"msg": "gpu: could not read it: no.", "stops": []}) == "gpu: could not read it: no"
+    assert said({"msg": "gpu: could not read it: no.", "stops": []}) == "gpu: could not read it: no"
     left = {"hosts": [{"host": "esx1", "needs": ["reboot"], "why": ["x is taken at boot"]}]}
-    assert "esx1: could not bring its profile into force" in why_failed(left)
-    assert why_failed({}) == "it said nothing"
+    assert said(left).startswith("esx1: could not bring its profile into force")
+    assert said({}) == "it returned no message"

@@ -32,13 +32,14 @@ def fabric(**more: Any) -> dict[str, Any]:
 
 def plan(network: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
     read = {
-        "workers": {"workers": [], "unfinished": []},
-        "fabric": {"fabric": network or NOTHING},
-        "rules": {"changed": False},
-        "attributes": {"changed": False},
-        "lock": {"changed": False},
+        "cluster": "gpu",
+        "workers": [],
+        "unfinished": [],
+        "fabric": network or NOTHING,
+        "due": {"rules": False, "attributes": False, "lock": False},
         "switch": "rdma",
         "record": "",
+        "record_dir": "evidence",
         "evidence": "",
         **more,
     }
@@ -47,49 +48,48 @@ def plan(network: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
 
 def test_where_nothing_was_built_nothing_goes() -> None:
     found = plan()
-    assert found["lines"] == found["obstacles"] == []
-    assert not found["fabric"]
+    assert found["lines"] == ["nothing here was built by this collection"]
+    assert not found["any"] and not found["fabric"]
+    assert found["refused"] == found["left"] == ""
 
 
 def test_everything_in_its_order() -> None:
     workers = [{"name": "w2", "vm_built": True}, {"name": "mine", "vm_built": False}, {"name": "w1", "vm_built": True}]
     found = plan(
         fabric(),
-        workers={"workers": workers, "unfinished": ["w3"]},
-        rules={"changed": True},
-        attributes={"changed": True},
-        lock={"changed": True},
+        workers=workers,
+        unfinished=["w3"],
+        due={"rules": True, "attributes": True, "lock": True},
         record="old.json",
         evidence="hosts.json",
     )
     assert found["lines"] == [
-        "take away the rules and overrides of the workers",
+        "remove the rules and overrides of the workers",
         "delete w1, w2, w3 with their disks",
-        "take the mark off mine, which were taken over and stay",
-        "set the hosts back to hosts.json",
-        "take the tag for PVRDMA off esx01",
-        "take away the switch rdma, the port groups rdma-vmk, rdma-vm, vmk1 of esx01, esx02",
-        "restore the settings that others share from old.json",
-        "remove the custom attributes that nothing carries and the folder of the cluster's lock",
+        "remove the mark from mine, which were adopted and stay",
+        "restore the hosts from hosts.json",
+        "remove the tag for PVRDMA from esx01",
+        "remove the switch rdma, the port groups rdma-vmk, rdma-vm, vmk1 of esx01, esx02",
+        "restore the shared settings from old.json",
+        "remove the custom attributes that no object carries and the folder of the cluster's lock",
     ]
-    assert (found["hosts"], found["switch"]) == ("hosts.json", "rdma")
-    assert (found["delete"], found["let_go"], found["untag"]) == (["w1", "w2", "w3"], ["mine"], ["esx01"])
+    assert (found["hosts"], found["switch"], found["record_dir"]) == ("hosts.json", "rdma", "evidence")
+    assert (found["delete"], found["unmark"], found["untag"]) == (["w1", "w2", "w3"], ["mine"], ["esx01"])
 
 
 @pytest.mark.parametrize(
     ("network", "words"),
     [
         ({"hosts": {"esx01": host(device="vmk1"), "esx02": host(device="vmk2")}}, "vmk1 of esx01, vmk2 of esx02"),
-        ({"switch": {"mtu": 9000, "ours": False}}, "take away the port groups rdma-vmk, rdma-vm, vmk1 of esx01, esx02"),
+        ({"switch": {"mtu": 9000, "ours": False}}, "remove the port groups rdma-vmk, rdma-vm, vmk1 of esx01, esx02"),
         (
             {"switch": None, "port_groups": {}, "hosts": {"esx01": {**host(), "adapters": {}}}},
-            "take away what is left of the switch rdma on esx01",
+            "remove the rest of the switch rdma on esx01",
         ),
     ],
 )
 def test_what_of_the_network_goes(network: dict[str, Any], words: str) -> None:
-    (line,) = [line for line in plan(fabric(**network))["lines"] if line.startswith("take away")]
-    assert words in line
+    assert len([line for line in plan(fabric(**network))["lines"] if words in line]) == 1
 
 
 def test_a_network_of_others_stays() -> None:
@@ -98,20 +98,20 @@ def test_a_network_of_others_stays() -> None:
     hosts = {"esx01": host(built=False, tagged="vmk1", rdma_vm="vmk1")}
     machines = [{"name": "vm", "port_groups": ["rdma-vm"]}]
     found = plan(fabric(switch=theirs, port_groups=groups, hosts=hosts, machines=machines))
-    assert found["lines"] == found["obstacles"] == found["untag"] == []
+    assert not found["any"] and found["refused"] == "" and found["untag"] == []
 
 
 @pytest.mark.parametrize(
-    ("network", "obstacles"),
+    ("network", "obstacle"),
     [
         (
             {"machines": [{"name": "theirs", "port_groups": ["rdma-vm"]}]},
-            ["theirs stays and is connected to rdma-vm"],
+            "theirs stays and is connected to rdma-vm",
         ),
-        ({"machines": [{"name": "w1", "port_groups": ["rdma-vm"]}]}, []),
+        ({"machines": [{"name": "w1", "port_groups": ["rdma-vm"]}]}, ""),
         (
             {"hosts": {"esx01": host(rdma_vm="vmk5")}},
-            ["vmk5 of esx01 is on rdma-vm and was not built by this collection"],
+            "vmk5 of esx01 is on rdma-vm and was not built by this collection",
         ),
         (
             {
@@ -119,10 +119,23 @@ def test_a_network_of_others_stays() -> None:
                 "port_groups": {"rdma-vmk": {"vlan": 0, "ours": True}, "old": {"vlan": 0, "ours": False}},
                 "machines": [{"name": "a", "port_groups": ["old"]}, {"name": "b", "port_groups": ["rdma-vmk"]}],
             },
-            ["b stays and is connected to rdma-vmk"],
+            "b stays and is connected to rdma-vmk",
         ),
     ],
 )
-def test_who_is_in_the_way(network: dict[str, Any], obstacles: list[str]) -> None:
-    workers = {"workers": [{"name": "w1", "vm_built": True}], "unfinished": []}
-    assert plan(fabric(**network), workers=workers)["obstacles"] == obstacles
+def test_others_on_the_network_prevent_the_teardown(network: dict[str, Any], obstacle: str) -> None:
+    refused = plan(fabric(**network), workers=[{"name": "w1", "vm_built": True}])["refused"]
+    remedy = "connect or move that elsewhere, nothing was changed"
+    assert refused == (obstacle and f"gpu: could not remove what was built: {obstacle}; {remedy}")
+
+
+def test_an_unconfirmed_teardown_names_its_steps_and_how_to_confirm_them() -> None:
+    found = plan(unfinished=["w3"], evidence="hosts.json")
+    unconfirmed = "gpu: nothing was removed, because the removal is not confirmed: -e confirm=true would"
+    assert found["unconfirmed"] == f"{unconfirmed} delete w3 with their disks; restore the hosts from hosts.json"
+
+
+def test_hosts_that_are_to_be_restored_are_not_left_over() -> None:
+    assert plan(evidence="hosts.json")["left"] == ""
+    left = plan(unfinished=["w3"], evidence="hosts.json")["left"]
+    assert left == "gpu: could not remove everything: it is still to do: delete w3 with their disks; run again"

@@ -1,0 +1,157 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Module: the verdict on the state of a cluster before its hosts are prepared."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: preflight_verdict
+short_description: Judge whether the hosts of a cluster can be prepared
+version_added: 1.0.0
+description:
+  - Judges the results of the modules that read a cluster, its hosts and the plan of the hosts. It connects to nothing.
+  - Each finding is a stop, a warning or a note about one object. The role C(preflight) fails on stops that are not
+    accepted.
+options:
+  cluster:
+    description: A result of M(dml.vsphere.cluster_info) with C(gather=[clocks, vms]).
+    type: dict
+    required: true
+  hosts:
+    description: A result of M(dml.vsphere.esxi_info) with C(fail_unreachable=false).
+    type: dict
+    required: true
+  plan:
+    description: A result of M(dml.vsphere.esxi_profile) in check mode, whether it failed or not.
+    type: dict
+    required: true
+  emptying:
+    description: Results of M(dml.vsphere.esxi_power) with C(state=maintenance) in check mode, even failed ones.
+    type: list
+    elements: dict
+    default: []
+  profile:
+    description: The desired state of every host, as O(dml.vsphere.esxi_profile#module:profile).
+    type: dict
+    default: {}
+  host_profiles:
+    description: Hosts with a profile of their own, as O(dml.vsphere.esxi_profile#module:host_profiles).
+    type: dict
+    default: {}
+  gpu:
+    description: The expected model of every GPU, such as V(T4). A part of its name is enough; empty means any.
+    type: str
+    default: ""
+  vgpu:
+    description: The vGPU profile for which free slots are counted, such as V(grid_t4-16c); empty means none.
+    type: str
+    default: ""
+  accepted:
+    description: Rules, or RULE:OBJECT, of stops that are accepted.
+    type: list
+    elements: str
+    default: []
+extends_documentation_fragment:
+  - dml.vsphere.attributes.info
+seealso:
+  - module: dml.vsphere.cluster_info
+  - module: dml.vsphere.esxi_info
+  - module: dml.vsphere.esxi_profile
+author:
+  - The dml.vsphere contributors (@dml-vsphere)
+"""
+
+EXAMPLES = r"""
+- name: Read the hosts of cluster gpu
+  dml.vsphere.esxi_info:
+    cluster: gpu
+    fail_unreachable: false
+  register: hosts
+
+- name: Read cluster gpu
+  dml.vsphere.cluster_info:
+    cluster: gpu
+    gather: [clocks, vms]
+  register: cluster
+
+- name: Plan the hosts of cluster gpu
+  dml.vsphere.esxi_profile:
+    cluster: gpu
+    profile: {pvrdma: {vmk: vmk1}}
+  check_mode: true
+  failed_when: false
+  register: plan
+
+- name: Judge whether the hosts of cluster gpu can be prepared
+  dml.vsphere.preflight_verdict:
+    cluster: "{{ cluster }}"
+    hosts: "{{ hosts }}"
+    plan: "{{ plan }}"
+    profile: {pvrdma: {vmk: vmk1}}
+  register: verdict
+
+- name: Show the findings
+  ansible.builtin.debug:
+    msg: "{{ verdict.lines }}"
+"""
+
+RETURN = r"""
+findings:
+  description: All findings, stops first.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    severity: {description: "V(stop), V(warn) or V(note).", type: str}
+    rule: {description: The rule by which a stop can be accepted., type: str}
+    object: {description: The object., type: str}
+    text: {description: The sentence., type: str}
+stops:
+  description: The findings that stop the work and are not accepted.
+  returned: success
+  type: list
+  elements: dict
+lines:
+  description: The findings as lines to show.
+  returned: success
+  type: list
+  elements: str
+refused:
+  description: The stops that are not accepted, as one error; empty where there is none.
+  returned: success
+  type: str
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils import runner
+from ..module_utils.logic.hosts import preflight
+
+ARGUMENTS = {
+    "cluster": {"type": "dict", "required": True},
+    "hosts": {"type": "dict", "required": True},
+    "plan": {"type": "dict", "required": True},
+    "emptying": {"type": "list", "elements": "dict", "default": []},
+    "profile": {"type": "dict", "default": {}},
+    "host_profiles": {"type": "dict", "default": {}},
+    "gpu": {"type": "str", "default": ""},
+    "vgpu": {"type": "str", "default": ""},
+    "accepted": {"type": "list", "elements": "str", "default": []},
+}
+
+
+def body(module: AnsibleModule) -> dict[str, Any]:
+    return {"changed": False, **preflight.verdict(module.params, module.params["accepted"])}
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    runner.run(module, lambda: body(module))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,190 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Module: what a teardown of a cluster removes."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: teardown_info
+short_description: List what a teardown of a cluster removes, and what prevents it
+version_added: 1.0.0
+description:
+  - Finds everything in a cluster that carries the mark of this collection. It finds workers and clones of interrupted
+    runs, rules and overrides, the RDMA network, custom attributes that no object carries, and the folder of the
+    cluster's lock. The role C(teardown) removes exactly that.
+options:
+  cluster:
+    description: Name of the cluster.
+    type: str
+    required: true
+  rules_name:
+    description: The set of workers whose rules and overrides are removed, as O(dml.vsphere.worker_rules#module:name).
+    type: str
+    default: workers
+  switch:
+    description: Name of the distributed switch for RDMA.
+    type: str
+    default: rdma
+  record_dir:
+    description: Folder on the controller in which the role C(fabric) keeps the old values of shared settings.
+    type: path
+  evidence:
+    description: File on the controller with the old state of the hosts, if they are to be restored.
+    type: str
+    default: ""
+extends_documentation_fragment:
+  - dml.vsphere.connection
+  - dml.vsphere.attributes.info
+seealso:
+  - module: dml.vsphere.rdma_fabric_info
+  - module: dml.vsphere.worker_vm_info
+author:
+  - The dml.vsphere contributors (@dml-vsphere)
+"""
+
+EXAMPLES = r"""
+- name: Read what a teardown of cluster gpu removes
+  dml.vsphere.teardown_info:
+    cluster: gpu
+  register: teardown
+
+- name: Show what a teardown of cluster gpu removes
+  ansible.builtin.debug:
+    msg: "{{ teardown.lines }}"
+"""
+
+RETURN = r"""
+any:
+  description: Whether there is anything to remove or to restore.
+  returned: success
+  type: bool
+lines:
+  description: The steps of the teardown in their order, as lines to show.
+  returned: success
+  type: list
+  elements: str
+  sample: ["delete worker01, worker02 with their disks", "remove the switch rdma"]
+rules:
+  description: Whether there are rules and overrides of workers.
+  returned: success
+  type: bool
+delete:
+  description: Names of the virtual machines to delete.
+  returned: success
+  type: list
+  elements: str
+unmark:
+  description: Names of the adopted workers, which only lose their mark.
+  returned: success
+  type: list
+  elements: str
+untag:
+  description: Names of the hosts whose tag for PVRDMA is on an adapter that is removed.
+  returned: success
+  type: list
+  elements: str
+fabric:
+  description: Whether there is an RDMA network that this collection built.
+  returned: success
+  type: bool
+switch:
+  description: Name of the distributed switch for RDMA.
+  returned: success
+  type: str
+hosts:
+  description: The file with the old state of the hosts; empty where they are not restored.
+  returned: success
+  type: str
+settings:
+  description: The file with the old values of shared settings; empty where there is none.
+  returned: success
+  type: str
+record_dir:
+  description: The folder of O(record_dir).
+  returned: success
+  type: str
+traces:
+  description: Which of C(attributes) and C(lock) are there.
+  returned: success
+  type: list
+  elements: str
+refused:
+  description: Who else uses what would be removed, as a sentence; empty where nobody does.
+  returned: success
+  type: str
+unconfirmed:
+  description: The steps as the sentence with which an unconfirmed teardown ends.
+  returned: success
+  type: str
+left:
+  description: What is found, as the sentence with which an incomplete teardown ends; empty where nothing is found.
+  returned: success
+  type: str
+"""
+
+from pathlib import Path
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils import runner
+from ..module_utils.cluster.attributes import Attributes
+from ..module_utils.cluster.lock import lock
+from ..module_utils.fabric.desired import Desired
+from ..module_utils.fabric.fabric import Fabric
+from ..module_utils.logic.hosts import teardown
+from ..module_utils.vm import found
+from ..module_utils.vm.rules import desired as rules_desired
+from ..module_utils.vm.rules.rules import WorkerRules
+from ..module_utils.vsphere import session
+
+ARGUMENTS = {
+    "cluster": {"type": "str", "required": True},
+    "rules_name": {"type": "str", "default": "workers"},
+    "switch": {"type": "str", "default": "rdma"},
+    "record_dir": {"type": "path"},
+    "evidence": {"type": "str", "default": ""},
+}
+
+
+def due(opened: session.Session, params: dict[str, Any]) -> dict[str, bool]:
+    """Whether rules, custom attributes and the lock are there to be removed."""
+    cluster, gone = params["cluster"], {"state": "absent", "name": params["rules_name"]}
+    asking = lock.desired_of({"ttl": 0, "force_unlock": False})
+    subjects: dict[str, Any] = {
+        "rules": WorkerRules(opened, cluster, rules_desired.desired(gone)),
+        "attributes": Attributes(opened, cluster),
+        "lock": lock.ClusterLock(opened, cluster, "absent", asking),
+    }
+    return {name: bool(subject.plan(subject.read()).due) for name, subject in subjects.items()}
+
+
+def record_of(cluster: str, folder: str | None) -> str:
+    """The file with the old values of shared settings of a cluster; empty where there is none."""
+    record = Path(folder or "") / f"{cluster}-shared-settings.json"
+    return str(record) if folder and record.is_file() else ""
+
+
+def body(module: AnsibleModule) -> dict[str, Any]:
+    params, cluster = module.params, module.params["cluster"]
+    given = {key: params[key] for key in ("cluster", "switch", "evidence", "record_dir")}
+    with session.session(params) as opened:
+        read = {
+            "workers": found.workers(opened, [cluster]),
+            "unfinished": found.unfinished(opened, cluster),
+            "fabric": Fabric(opened, Desired(cluster, params["switch"])).info(),
+            "due": due(opened, params),
+            "record": record_of(cluster, params["record_dir"]),
+        }
+    return {"changed": False, **teardown.plan({**given, **read})}
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec={**session.arguments(), **ARGUMENTS}, supports_check_mode=True)
+    runner.run(module, lambda: body(module))
+
+
+if __name__ == "__main__":
+    main()
