@@ -2,8 +2,8 @@
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Rolling moves: the order in which every worker can move to another host when GPU slots are scarce.
 
-A plan is the shortest there is for up to 24 workers, and for any number of one size that go home again or may all go
-to the same hosts. For more workers of mixed sizes, or with hosts of their own, it may be longer.
+A plan is the shortest there is for a few workers, and for any number of one size that go home again or may all go to
+the same hosts. For many of mixed sizes, or with hosts of their own, it may be longer.
 """
 
 from __future__ import annotations
