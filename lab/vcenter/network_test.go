@@ -173,7 +173,7 @@ func TestRDMAByEsxcli(t *testing.T) {
 	if rows[0].get("BytesSent") != "10000" || rows[0].get("BytesReceived") != "14" {
 		t.Errorf("traffic: %v", rows)
 	}
-	if rows, _ = r.esxcli(host, "network nic stats get", "nicname", "vmnic2"); rows[0].get("BytesSent") != "0" {
+	if rows, _ = r.esxcli(host, "network nic stats get", "nicname", "vmnic2"); rows[0].get("Bytessent") != "0" {
 		t.Errorf("traffic of the NIC: %v", rows)
 	}
 	if status, _ := r.controlRaw("PATCH", "/hosts/"+host,

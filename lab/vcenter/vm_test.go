@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -105,11 +106,14 @@ func TestMoveTellsItsStory(t *testing.T) {
 		switch x := e.(type) {
 		case *types.VmBeingHotMigratedEvent:
 			kinds = append(kinds, "begin to "+x.DestHost.Name)
+		case *types.EventEx:
+			kinds = append(kinds, fmt.Sprint(x.EventTypeId, " to ", x.Arguments[0].Value))
 		case *types.VmMigratedEvent:
 			kinds = append(kinds, "end from "+x.SourceHost.Name+" on "+x.Host.Name)
 		}
 	}
-	if !slices.Equal(kinds, []string{"begin to esx03.lab", "end from esx01.lab on esx03.lab"}) {
+	encrypted := "com.vmware.vc.vm.VmHotMigratingWithEncryptionEvent to esx03.lab"
+	if !slices.Equal(kinds, []string{encrypted, "end from esx01.lab on esx03.lab"}) {
 		t.Errorf("events: %v", kinds)
 	}
 }

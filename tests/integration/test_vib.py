@@ -57,6 +57,36 @@ def test_it_is_installed_once_waits_for_the_boot_and_runs_after_it(resting: Simu
     assert after.host("esx01.lab")["state"]["running"] == VERSION
 
 
+LIVE = f"""
+depots:
+  - paths: [/vmfs/volumes/shared/X.zip]
+    vibs: [{{name: {DRIVER}, version: {VERSION}, vendor: NVIDIA, acceptance_level: VMwareAccepted, live_install: true}}]
+clusters:
+  - name: gpu
+    hosts:
+      - name: esx01.lab
+        hardware: t4_cx5
+        maintenance: true
+        vibs: [{{name: {DRIVER}, version: 550.54.16-1OEM.800.1.0.20613240, vendor: NVIDIA}}]
+"""
+
+
+def test_a_manager_is_booted_into_although_the_host_requires_no_reboot(
+    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
+) -> None:
+    vcenter = start(text=LIVE)
+    ansible, one = ansible_for(vcenter), {**DESIRED, "hosts": ["esx01.lab"], "source": "[shared] X.zip"}
+    assert ansible.module("esxi_vib", check=True, **one).result["needs"] == ["maintenance", "reboot"]
+    for changed in (True, False):
+        done = ansible.module("esxi_vib", **one)
+        assert (done.changed, done.result["needs"]) == (changed, ["reboot"]), done.out
+        assert done.host("esx01.lab")["state"]["running"].startswith("550.54.16-")
+    boot(vcenter, "esx01.lab")
+    after = ansible.module("esxi_vib", **one)
+    assert (after.changed, after.result["needs"]) == (False, [])
+    assert after.host("esx01.lab")["state"]["running"] == VERSION
+
+
 def test_downgrade_removal_and_a_package_that_needs_no_boot(resting: Simulator, ansible: Ansible) -> None:
     boot_one = {**DESIRED, "hosts": ["esx01.lab"]}
     ansible.module("esxi_vib", **boot_one)

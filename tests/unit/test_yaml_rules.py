@@ -15,9 +15,11 @@ ROOT = Path(__file__).parents[2]
 TASKS, VARS = "roles/thing/tasks/main.yml", "roles/thing/vars/main.yml"
 # Files that still break a rule. A file is removed from here once it keeps the rule; none is added.
 OPEN: dict[str, set[str]] = {
+    "short_expressions": {},
     "no_composed_sentences": {
         "roles/evidence/tasks/main.yml",
     },
+    "names_without_pronouns": {},
 }
 # Files that keep every rule.
 GOOD = {

@@ -16,8 +16,19 @@ PATHS = ("config.network", "config.virtualNicManagerInfo.netConfig", "config.pro
 
 RDMA_DEVICES = "esxcli rdma device list"  # before vSphere 7
 RDMA_COUNTERS, UPLINK_COUNTERS = "esxcli rdma device stats get", "esxcli network nic stats get"
+_COUNTERS = {
+    name.replace("_", ""): name
+    for name in (
+        *("packets_received", "packets_sent", "bytes_received", "bytes_sent"),
+        *("receive_packets_dropped", "transmit_packets_dropped", "receive_crc_errors"),
+        *("multicast_packets_received", "multicast_packets_sent", "multicast_bytes_received", "multicast_bytes_sent"),
+        *("broadcast_packets_received", "broadcast_packets_sent", "broadcast_bytes_received", "broadcast_bytes_sent"),
+        *("unicast_packets_received", "unicast_packets_sent", "unicast_bytes_received", "unicast_bytes_sent"),
+        *("error_packets_received", "error_packets_sent", "error_length_packets_received"),
+        *("total_receive_errors", "total_transmit_errors"),
+    )
+}
 DISTRIBUTED, STANDARD = "distributed", "standard"
-_WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def read(host: Host) -> dict[str, Any]:
@@ -172,6 +183,11 @@ def uplink_counters(host: Host, uplink: str) -> dict[str, int]:
 
 
 def _counters(rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """The numbers in an answer; PacketsReceived becomes packets_received."""
+    """The numbers in an answer, under names of our own where they are known, else in lower case.
+
+    Over the API the fields bear the words that the command prints, without blanks: Bytessent, ReceiveCRCerrors. How
+    they are capitalised differs, so only their letters are compared.
+    """
     row = rows[0] if rows else {}
-    return {_WORDS.sub("_", key).lower(): int(value) for key, value in sorted(row.items()) if str(value).isdigit()}
+    numbered = {key.lower(): int(value) for key, value in sorted(row.items()) if str(value).isdigit()}
+    return {_COUNTERS.get(key, key): value for key, value in numbered.items()}

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,15 +11,17 @@ from typing import Any
 
 from ..errors import Failed, Refused
 from ..logic.hosts import restoring
+from ..logic.privileges.table import NOTE
+from ..logic.vgpu_manager import is_manager
 from ..plan import MAINTENANCE, REBOOT, Plan
 from ..vsphere.esxcli import Row
 from ..vsphere.fleet import Host
-from . import packages, pci
+from . import boot, packages, pci
 from .packages import NVIDIA, Images
 from .part import Around, Member, Part, list_of
 from .vib_source import option_of
 
-PATHS = ("parent", "configManager.imageConfigManager", *pci.PATHS)
+PATHS = ("parent", "configManager.imageConfigManager", *pci.PATHS, *boot.PATHS)
 OPTIONS: dict[str, Any] = {
     "name": {"type": "str", "required": True},
     "version": {"type": "str"},
@@ -29,8 +30,6 @@ OPTIONS: dict[str, Any] = {
     "install_timeout": {"type": "int", "default": 1800},
 }
 REQUIRED_IF = [("state", "present", ("version", "source"))]
-
-VGPU_MANAGER = re.compile(r"(NVIDIA-VMware|NVD-(AIE|VGPU|VMware))", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ class Vib:
         running, pending = self.images.read()
         gpus = pci.gpus(self.host)
         state = {
-            "running": _version(running, self.desired.name),
+            "running": boot.pending(self.host).get(self.name, _version(running, self.desired.name)) or None,
             "next_boot": _version(pending or running, self.desired.name),
             "others": _other_managers(pending or running, self.desired.name),
             "gpus_in_passthrough": [gpu for gpu, device in gpus.items() if pci.passthrough_of(device) != "off"],
@@ -85,6 +84,9 @@ class Vib:
 
     def apply(self, plan: Plan) -> None:
         """Install or remove it; signatures are always checked, and the host's acceptance level is never touched."""
+        if is_manager(self.desired.name) and not (plan.before["rehearsal"] or {}).get("reboot"):
+            # The host lists the new version at once, while its driver stays the old one until it boots.
+            boot.remember(self.host, self.name, plan.before["running"] or "")
         verb = "remove" if plan.after["next_boot"] is None else "install"
         self._esxcli(verb, f"{verb} its {self.name}")
 
@@ -193,12 +195,12 @@ def _boots(current: Mapping[str, Any], desired: Desired, changed: bool) -> tuple
     """The reasons why the host must boot until the desired state is in force."""
     name = f"{desired.name} {desired.version}" if desired.state == "present" else f"{desired.name}'s removal"
     if changed:
-        return (
-            (f"{name} is taken only when the host boots",) if (current["rehearsal"] or {}).get("reboot", True) else ()
-        )
+        # NVIDIA's guide has the host rebooted after every change of its manager, whatever the host says of it.
+        boots = is_manager(desired.name) or (current["rehearsal"] or {}).get("reboot", True)
+        return (f"{name} is taken only when the host boots",) if boots else ()
     if not _granted(current["running"], desired):
         return (f"{name} waits for the host to boot",)
-    if desired.state == "present" and VGPU_MANAGER.match(desired.name) and current["gpus_without_driver"]:
+    if desired.state == "present" and is_manager(desired.name) and current["gpus_without_driver"]:
         return (f"{name} is installed but drives no GPU until the host boots",)
     return ()
 
@@ -214,7 +216,7 @@ def _warnings(current: Mapping[str, Any], desired: Desired) -> tuple[str, ...]:
         vib for vib in (current["rehearsal"] or {}).get("removes", []) if f"_bootbank_{desired.name}_" not in vib
     ]
     texts = [f"this also removes {', '.join(removed)}"] if removed else []
-    if desired.state == "present" and VGPU_MANAGER.match(desired.name) and current["others"]:
+    if desired.state == "present" and is_manager(desired.name) and current["others"]:
         texts.append(f"another vGPU manager is installed: {', '.join(current['others'])}")
     return tuple(texts)
 
@@ -237,9 +239,7 @@ def _version(rows: Sequence[Row], name: str) -> str | None:
 
 
 def _other_managers(rows: Sequence[Row], name: str) -> list[str]:
-    return [
-        f"{row['Name']} {row['Version']}" for row in rows if VGPU_MANAGER.match(row["Name"]) and row["Name"] != name
-    ]
+    return [f"{row['Name']} {row['Version']}" for row in rows if is_manager(row["Name"]) and row["Name"] != name]
 
 
 def _without_driver(host: Host, gpus: Mapping[str, Any]) -> list[str]:
@@ -271,7 +271,7 @@ PART = Part(
     kept=("vibs",),
     restore=restoring.vibs,
     restores="its absence, or the version that was installed before",
-    calls=("esxcli software vib install", packages.LIST, "esxcli software vib remove"),
+    calls=("esxcli software vib install", packages.LIST, "esxcli software vib remove", *NOTE),
     paths=PATHS,
     after=("passthrough",),
 )

@@ -174,7 +174,7 @@ class Move:
             "by": getattr(info.reason, "userName", None) or "",
             "task": {"key": info.key, "what": info.descriptionId, "state": info.state},
             "vsphere": {
-                "hot_migration": any(one["kind"] == events.HOT for one in ours),
+                "hot_migration": events.is_hot([one["kind"] for one in ours]),
                 "power_cycled": seen.power_cycled(before, after, every),
                 "host": {"before": before.host, "after": after.host},
                 "gpus": {"before": list(before.gpus), "after": list(after.gpus)},

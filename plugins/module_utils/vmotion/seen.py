@@ -72,11 +72,14 @@ def of_chain(found: Sequence[dict[str, Any]], chain: int) -> list[dict[str, Any]
 
 def power_cycled(before: Place, after: Place, found: Sequence[dict[str, Any]]) -> bool:
     """Whether the worker was powered off or booted in between."""
-    return after.power != "on" or before.powered_on != after.powered_on or any(one["kind"] in POWER for one in found)
+    # vCenter forgets since when a machine runs as it moves: a time that is not given tells nothing.
+    known = before.powered_on is not None and after.powered_on is not None
+    booted = known and before.powered_on != after.powered_on
+    return after.power != "on" or booted or any(one["kind"] in POWER for one in found)
 
 
 def _plain(event: Any) -> dict[str, Any]:
-    kind = type(event).__name__.rsplit(".", maxsplit=1)[-1]
+    kind = getattr(event, "eventTypeId", None) or type(event).__name__.rsplit(".", maxsplit=1)[-1]
     reason = getattr(event, "reason", None)
     return {
         "kind": kind,
@@ -84,9 +87,16 @@ def _plain(event: Any) -> dict[str, Any]:
         "chain": event.chainId,
         "by": event.userName or "",
         "source": _name_of(getattr(event, "sourceHost", None) or (None if kind in MOVED else event.host)),
-        "target": _name_of(getattr(event, "destHost", None) or (event.host if kind in MOVED else None)),
+        "target": _name_of(getattr(event, "destHost", None) or (event.host if kind in MOVED else None))
+        or _argument(event, "destHost"),
         "text": getattr(reason, "localizedMessage", None) or event.fullFormattedMessage or kind,
     }
+
+
+def _argument(event: Any, key: str) -> str:
+    """The argument of an EventEx by its key; a host is given by its reference or its name."""
+    found = next((one.value for one in getattr(event, "arguments", None) or [] if one.key == key), None)
+    return str(getattr(found, "name", found) or "")
 
 
 def _name_of(host: Any) -> str:

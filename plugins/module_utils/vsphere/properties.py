@@ -140,7 +140,8 @@ def _subscription(session: Session, refs: Sequence[Any], paths: Paths) -> Iterat
     with translating_faults(session.server, "watch objects"):
         collector = session.content.propertyCollector.CreatePropertyCollector()
         objects = [vmodl.query.PropertyCollector.ObjectSpec(obj=ref) for ref in refs]
-        collector.CreateFilter(_filter(objects, type(refs[0]), paths), True)
+        # Whole properties, not changed parts of them: a part comes under a name of its own and would be lost.
+        collector.CreateFilter(_filter(objects, type(refs[0]), paths), partialUpdates=False)
     try:
         yield collector
     finally:

@@ -16,6 +16,8 @@ type Datacentre struct {
 	HostDefaults   Host                `yaml:"host_defaults"`
 	Clusters       []Cluster           `yaml:"clusters"`
 	VMs            []VM                `yaml:"vms"`
+	// EncryptedVMotion tells whether moves are encrypted, as by default wherever both hosts can.
+	EncryptedVMotion bool `yaml:"encrypted_vmotion"`
 	// StatisticsLevel is the level of the historical intervals, 1 to 4.
 	StatisticsLevel int32 `yaml:"statistics_level"`
 }

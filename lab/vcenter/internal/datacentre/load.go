@@ -31,7 +31,7 @@ func Load(path string) (*Datacentre, error) {
 // Parse reads a description, sets defaults and expands counts.
 func Parse(text []byte) (*Datacentre, error) {
 	d := &Datacentre{Version: "8.0.3", Build: "24022510", Name: "dc1", Datastores: []string{"shared"},
-		StatisticsLevel: 1}
+		StatisticsLevel: 1, EncryptedVMotion: true}
 	if err := yaml.Unmarshal(builtinHardware, d); err != nil {
 		return nil, fmt.Errorf("built-in hardware: %w", err)
 	}

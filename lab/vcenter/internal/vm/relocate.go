@@ -19,7 +19,7 @@ import (
 // as long as the listener says.
 // VMware: pyVmomi 9.1, faults of RelocateVM_Task: InvalidState, MigrationFault, InsufficientResourcesFault. Events
 // VmBeingHotMigratedEvent, VmEmigratingEvent, VmMigratedEvent, VmFailedMigrateEvent with the chain id of the task.
-// Ours: no encrypted vMotion, whose first event is VmHotMigratingWithEncryptionEvent.
+// Ours: encrypted or not is set for the whole data centre (encrypted_vmotion), not by host and machine.
 func (m *Methods) RelocateVMTask(ctx *simulator.Context, req *types.RelocateVM_Task) soap.HasFault {
 	if req.Spec.Folder != nil || len(req.Spec.DeviceChange) > 0 || req.Spec.Service != nil {
 		return &methods.RelocateVM_TaskBody{Fault_: simulator.Fault(
@@ -64,6 +64,7 @@ func (m *Methods) relocate(j *vcsim.Job, spec types.VirtualMachineRelocateSpec) 
 			return f
 		}
 		now.host.Graphics.Release(j.Ctx, m.Self)
+		m.forgetBoot(j.Ctx)
 	}
 	m.setPlace(j.Ctx, spec)
 	m.sim.Post(j.Ctx, &types.VmMigratedEvent{VmEvent: m.eventOn(target, now),
@@ -105,6 +106,21 @@ func refuseMove(ctx *simulator.Context, now status, target *esxi.Host) vcsim.Fau
 	return nil
 }
 
+// hotMigration is the event with which a hot migration begins.
+// VMware: Virtual machine events, GUID-6865D84A; public listeners for events: an encrypted vMotion posts EventEx with
+// eventTypeId com.vmware.vc.vm.VmHotMigratingWithEncryptionEvent, its destination among the arguments.
+func (m *Methods) hotMigration(now status, target *esxi.Host) types.BaseEvent {
+	about := m.eventOn(now.host, now)
+	if !m.sim.Description.EncryptedVMotion {
+		return &types.VmBeingHotMigratedEvent{VmEvent: about,
+			DestHost:       vcsim.HostArgument(target.Spec.Name, target.Self),
+			DestDatacenter: m.sim.Datacenter, DestDatastore: m.sim.Datastore}
+	}
+	return &types.EventEx{Event: about.Event, EventTypeId: "com.vmware.vc.vm.VmHotMigratingWithEncryptionEvent",
+		ObjectType: m.Self.Type, ObjectId: m.Self.Value, ObjectName: now.name,
+		Arguments: []types.KeyAnyValue{{Key: "destHost", Value: target.Spec.Name}}}
+}
+
 // hotMove reserves the vGPUs on the target, shows progress and ends early when a host disconnects or a client cancels.
 // Ours: a vMotion takes vmotion_seconds; the guest is not stunned.
 func (m *Methods) hotMove(j *vcsim.Job, now status, target *esxi.Host) vcsim.Fault {
@@ -112,9 +128,7 @@ func (m *Methods) hotMove(j *vcsim.Job, now status, target *esxi.Host) vcsim.Fau
 		return f
 	}
 	chain := j.Task.Info.EventChainId
-	m.sim.Post(j.Ctx, &types.VmBeingHotMigratedEvent{VmEvent: m.eventOn(now.host, now),
-		DestHost:       vcsim.HostArgument(target.Spec.Name, target.Self),
-		DestDatacenter: m.sim.Datacenter, DestDatastore: m.sim.Datastore}, chain)
+	m.sim.Post(j.Ctx, m.hotMigration(now, target), chain)
 	m.sim.Post(j.Ctx, &types.VmEmigratingEvent{VmEvent: m.eventOn(now.host, now)}, chain)
 	order := Order{Op: "Relocate", VM: now.name, MOID: m.Self.Value, Source: now.host.Spec.Name,
 		Target: target.Spec.Name}

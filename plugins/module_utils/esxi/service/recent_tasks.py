@@ -14,7 +14,8 @@ from ...vsphere.sdk import vim
 from ...vsphere.session import Session
 
 ENTER, REBOOT = "enterMaintenanceMode", "reboot"
-MOVES = ("relocate", "migrate")
+# DRS moves machines by a task of its own.
+MOVES = ("relocate", "migrate", "ExecuteVMotionLRO")
 PATHS = ("info.entity", "info.descriptionId", "info.state", "info.reason", "info.error")
 
 

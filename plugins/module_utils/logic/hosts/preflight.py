@@ -4,18 +4,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..findings import NOTE, STOP, WARN, Finding, as_dicts, lines, listed, said_of, stops
+from ..vgpu_manager import is_manager
 from . import preflight_cluster, preflight_hosts
 from .plan import leaves_service
 from .preflight_cluster import Scene
 from .preflight_hosts import Desired
 
 Data = Mapping[str, Any]
-_MANAGER = re.compile(r"^(NVIDIA-VMware|NVD-(AIE|VGPU|VMware))", re.IGNORECASE)
 
 
 def verdict(read: Data, accepted: Sequence[str] = ()) -> dict[str, Any]:
@@ -95,7 +94,7 @@ def _managers(hosts: Sequence[Data], by_host: Mapping[str, Desired]) -> Iterator
 
 
 def _named(vibs: Iterable[Data]) -> dict[str, str]:
-    return {vib["name"]: str(vib["version"]) for vib in vibs if _MANAGER.match(vib["name"])}
+    return {vib["name"]: str(vib["version"]) for vib in vibs if is_manager(vib["name"])}
 
 
 def _branch(version: str) -> str:

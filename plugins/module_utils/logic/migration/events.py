@@ -4,11 +4,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 HOT = "VmBeingHotMigratedEvent"
-BEGAN = (HOT, "VmEmigratingEvent", "VmBeingMigratedEvent", "VmBeingRelocatedEvent")
+# A move that is encrypted, as by default wherever both hosts can, is told by an EventEx of this type instead.
+HOT_ENCRYPTED = "com.vmware.vc.vm.VmHotMigratingWithEncryptionEvent"
+BEGAN = (HOT, HOT_ENCRYPTED, "VmEmigratingEvent", "VmBeingMigratedEvent", "VmBeingRelocatedEvent")
 MOVED = ("VmMigratedEvent", "DrsVmMigratedEvent", "VmRelocatedEvent")
 FAILED = ("VmFailedMigrateEvent", "VmRelocateFailedEvent")
 POWER = ("VmPoweredOffEvent", "VmResettingEvent", "VmStartingEvent", "VmPoweredOnEvent", "VmGuestRebootEvent")
@@ -42,6 +44,11 @@ def not_ours(
     return [{**move, "external": True, "ranks": list(ranks.get(move["worker"], []))} for move in others]
 
 
+def is_hot(kinds: Collection[str]) -> bool | None:
+    """True where an event tells of a hot migration; None where none does: that it was none, no event tells."""
+    return True if {HOT, HOT_ENCRYPTED} & set(kinds) else None
+
+
 def _move(worker: str, chain: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     end = next((one for one in chain if one["kind"] in (*MOVED, *FAILED)), None)
     is_ok = end is not None and end["kind"] in MOVED
@@ -60,7 +67,7 @@ def _move(worker: str, chain: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "events": list(chain),
         "vsphere": {
             # A relocation of storage alone has no such event either.
-            "hot_migration": HOT in kinds or None,
+            "hot_migration": is_hot(kinds),
             "power_cycled": False,
             "host": {"before": source, "after": target if is_ok else source},
         },

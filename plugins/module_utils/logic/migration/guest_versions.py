@@ -4,15 +4,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..findings import NOTE, STOP, Finding
 from ..nodes import nvidia
 from ..stack import fit_gpu
+from ..vgpu_manager import is_manager
 
-MANAGER = re.compile(r"(NVIDIA-VMware|NVD-(AIE|VGPU|VMware))", re.IGNORECASE)
 PASSED_THROUGH = "Pass-Through"
 
 
@@ -49,4 +48,4 @@ def _drivers(nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
 def _manager(host: Mapping[str, Any]) -> str:
     """The version of the vGPU manager that runs on a host; empty where none does."""
     running = (host.get("vibs") or {}).get("running") or []
-    return next((str(vib["version"]) for vib in running if MANAGER.match(vib["name"])), "")
+    return next((str(vib["version"]) for vib in running if is_manager(vib["name"])), "")

@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Dict, List, Tuple
 
 from .. import findings
-from ..migration import events, guest_versions, guests, lines
+from ..migration import events, guests, lines
 from ..transport import seen as transport_seen
+from ..vgpu_manager import is_manager
 from . import sentences
 from .observed import Observed
 
@@ -86,7 +87,7 @@ def _managers(result: Result, _seen: Observed) -> Entries:
     hosts = []
     for host in result["hosts"]:
         running = (host.get("vibs") or {}).get("running") or []
-        ours = [vib for vib in running if guest_versions.MANAGER.match(vib["name"])]
+        ours = [vib for vib in running if is_manager(vib["name"])]
         hosts.append({"host": host["host"], "vibs": {"running": ours}})
     return [("managers", {"hosts": hosts})]
 

@@ -44,18 +44,18 @@ func (s *System) nicList(*simulator.Context, esxcli.Values) (*esxcli.Response, *
 }
 
 // nicStats answers the packets and bytes of a NIC. RDMA traffic does not count here.
-// Ours: field names in CamelCase (unproven: public dumps of the esxcli schema have Bytessent). That RDMA bypasses
-// these counters is NVIDIA's and VMware's way to prove RDMA.
+// VMware: public dumps of the esxcli schema: fields are the printed words without blanks. That RDMA bypasses these
+// counters is NVIDIA's and VMware's way to prove RDMA.
 func (s *System) nicStats(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *esxcli.Error) {
 	n, err := s.nic(a)
 	if err != nil {
 		return nil, err
 	}
 	c := s.currentTraffic().NIC[n.Device]
-	v := esxcli.Record("NICName", n.Device, "PacketsReceived", packets(c.RxBytes), "PacketsSent", packets(c.TxBytes),
-		"BytesReceived", fmt.Sprint(c.RxBytes), "BytesSent", fmt.Sprint(c.TxBytes))
-	for _, zero := range []string{"ReceivePacketsDropped", "TransmitPacketsDropped", "MulticastPacketsReceived",
-		"BroadcastPacketsReceived", "TotalReceiveErrors", "TotalTransmitErrors"} {
+	v := esxcli.Record("NICname", n.Device, "Packetsreceived", packets(c.RxBytes), "Packetssent", packets(c.TxBytes),
+		"Bytesreceived", fmt.Sprint(c.RxBytes), "Bytessent", fmt.Sprint(c.TxBytes))
+	for _, zero := range []string{"Receivepacketsdropped", "Transmitpacketsdropped", "Multicastpacketsreceived",
+		"Broadcastpacketsreceived", "Totalreceiveerrors", "ReceiveCRCerrors", "Totaltransmiterrors"} {
 		v[zero] = []string{"0"}
 	}
 	return esxcli.Rows("NicStats", v), nil

@@ -40,9 +40,10 @@ func rank(level string) int {
 }
 
 // isGPUDriver names the packages of NVIDIA's host driver.
-// VMware: NVIDIA's and VMware's guides and public lists of packages: NVIDIA-VMware, NVD-AIE, NVD-VGPU, NVD-VMware.
+// VMware: NVIDIA's and VMware's guides and public lists of packages: NVIDIA-VMware, NVIDIA-vGPU-VMware, NVIDIA-AIE,
+// NVD-AIE, NVD-VGPU, NVD-VMware.
 // Other names (NVIDIA-AIE, NVIDIA-vGPU-VMware) exist and are not known here.
-var isGPUDriver = regexp.MustCompile(`^(NVIDIA-VMware|NVD-(AIE|VGPU|VMware))`)
+var isGPUDriver = regexp.MustCompile(`^(?i)(NVIDIA|NVD)-(AIE|VGPU|VMware)`)
 
 // isGPUDaemon names the package of NVIDIA's monitoring daemon.
 // VMware: NVIDIA AI Enterprise user guide for vSphere: nvd-gpu-mgmt-daemon, nvdgpumgmtdaemon.

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -95,7 +96,7 @@ def test_a_source_with_an_account_is_refused_and_not_shown() -> None:
         (state(running=NEW, next_boot=NEW), ABSENT, True, {"maintenance", "reboot"}),
         (state(running=NEW, next_boot=None, rehearsal=None), ABSENT, False, {"reboot"}),
         (state(rehearsal=None), ABSENT, False, set()),
-        (state(rehearsal={**state()["rehearsal"], "reboot": False}), PRESENT, True, {"maintenance"}),
+        (state(rehearsal={**state()["rehearsal"], "reboot": False}), PRESENT, True, {"maintenance", "reboot"}),
     ],
 )
 def test_changes_and_needs(current: dict[str, Any], desired: Desired, changed: bool, needs: set[str] | None) -> None:
@@ -158,9 +159,26 @@ def test_four_runs_install_once_and_the_boot_is_owed_until_it_happens() -> None:
 
 
 def test_a_live_install_owes_no_boot() -> None:
-    host, _vibs = host_with(live=True)
-    result = converge(Vib(host, PRESENT, {}))
+    host, vibs = host_with(live=True)
+    vibs.depots["/vmfs/volumes/shared/tool.zip"] = ("tool", "2.0")
+    result = converge(Vib(host, Desired("tool", "2.0", "/vmfs/volumes/shared/tool.zip"), {}))
     assert (result["changed"], result["needs"]) == (True, [])
+
+
+@pytest.mark.parametrize("desired", [PRESENT, ABSENT], ids=["updated", "removed"])
+def test_a_manager_owes_a_boot_although_the_host_says_that_none_is_required(desired: Desired) -> None:
+    # NVIDIA's bundles answer "Reboot Required: false", and the new version is listed at once.
+    host, vibs = host_with({DRIVER: OLD}, live=True)
+    subject = Vib(host, desired, {})
+    assert converge(subject, check=True)["needs"] == ["maintenance", "reboot"]
+    assert converge(subject)["needs"] == ["reboot"]
+    assert vibs.running == ({DRIVER: NEW} if desired is PRESENT else {})
+    for _again in range(2):
+        again = converge(subject)
+        assert (again["changed"], again["needs"]) == (False, ["reboot"])
+        assert again["hosts"][0]["state"]["running"] == OLD
+    host.has(runtime__bootTime=esxi.BOOTED + timedelta(minutes=10))
+    assert converge(subject)["needs"] == []
 
 
 def test_removal() -> None:

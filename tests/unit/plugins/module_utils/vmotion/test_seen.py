@@ -4,11 +4,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from pyVmomi import vim
+from pyVmomi import vim, vmodl
 
+from plugins.module_utils.logic.migration import events
 from plugins.module_utils.vmotion import seen
 from plugins.module_utils.vsphere import properties
 from tests.fakes import hardware
@@ -25,6 +27,9 @@ BEFORE = seen.Place("esx1", ("esx1/0000:3b:00.0",), "on", "2026-01-01T00:00:00+0
         ({"power": "off"}, [], True),
         ({"powered_on": "2026-01-02T00:00:00+00:00"}, [], True),
         ({}, ["VmPoweredOffEvent"], True),
+        # vCenter unsets the time of the boot as a machine moves.
+        ({"powered_on": None}, ["VmMigratedEvent"], False),
+        ({"powered_on": None}, ["VmGuestRebootEvent"], True),
     ],
 )
 def test_a_worker_that_was_off_in_between_did_not_move_while_it_ran(
@@ -55,3 +60,23 @@ def test_the_gpus_under_a_worker_are_those_on_which_the_host_lists_it(monkeypatc
     found = seen.place(session, vim.VirtualMachine("vm-w1"))
     assert (found.host, found.gpus, found.power, found.powered_on) == ("esx1", ("esx1/a", "esx1/b"), "on", None)
     assert found.plain["gpus"] == ["esx1/a", "esx1/b"]
+
+
+def encrypted(**arguments: Any) -> Any:
+    """An encrypted vMotion as vCenter tells of it: an EventEx whose destination is an argument."""
+    return vim.event.EventEx(
+        key=7,
+        chainId=5,
+        createdTime=datetime(2026, 1, 1, tzinfo=UTC),
+        userName="me",
+        eventTypeId="com.vmware.vc.vm.VmHotMigratingWithEncryptionEvent",
+        fullFormattedMessage="Migrating w1 off host esx1 with encryption",
+        arguments=[vmodl.KeyAnyValue(key=key, value=value) for key, value in arguments.items()],
+    )
+
+
+def test_an_encrypted_move_is_a_hot_migration_to_the_host_among_its_arguments() -> None:
+    found = seen._plain(encrypted(destHost="esx5.lab", destDatacenter="dc1"))
+    assert (found["kind"], found["target"]) == (events.HOT_ENCRYPTED, "esx5.lab")
+    assert events.HOT_ENCRYPTED in events.KINDS, "the server is asked for it"
+    assert seen._plain(encrypted())["target"] == ""

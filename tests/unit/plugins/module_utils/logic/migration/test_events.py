@@ -40,6 +40,13 @@ def test_a_chain_of_events_is_one_move() -> None:
     assert (found["started"], found["completed"], found["by"]) == (SEEN + 40, SEEN + 60, DRS)
 
 
+def test_that_a_move_was_hot_is_known_or_not_known_and_never_denied() -> None:
+    encrypted = [{**MIGRATION[0], "kind": events.HOT_ENCRYPTED}, *MIGRATION[1:]]
+    for chain, hot in ((MIGRATION, True), (encrypted, True), (MIGRATION[1:], None)):
+        (found,) = events.moves("w1", chain)
+        assert found["vsphere"]["hot_migration"] is hot
+
+
 def test_a_move_that_failed_or_is_under_way_is_told_so() -> None:
     failed = event("VmFailedMigrateEvent", 50, source="esx1", target="esx5", text="The stun took too long.")
     (one,) = events.moves("w1", [*MIGRATION[:2], failed])
