@@ -66,7 +66,6 @@ clusters:
     hosts:
       - name: esx01.lab
         hardware: t4_cx5
-        maintenance: true
         vibs: [{{name: {DRIVER}, version: 550.54.16-1OEM.800.1.0.20613240, vendor: NVIDIA}}]
 """
 
@@ -77,6 +76,7 @@ def test_a_manager_is_booted_into_although_the_host_requires_no_reboot(
     vcenter = start(text=LIVE)
     ansible, one = ansible_for(vcenter), {**DESIRED, "hosts": ["esx01.lab"], "source": "[shared] X.zip"}
     assert ansible.module("esxi_vib", check=True, **one).result["needs"] == ["maintenance", "reboot"]
+    vcenter.set_host("esx01.lab", maintenance=True)
     for changed in (True, False):
         done = ansible.module("esxi_vib", **one)
         assert (done.changed, done.result["needs"]) == (changed, ["reboot"]), done.out
