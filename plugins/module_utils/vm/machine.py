@@ -99,4 +99,4 @@ def read(session: Session, refs: Sequence[Any]) -> dict[str, Machine]:
     """Many virtual machines in one read, by object id."""
     paths = (*PATHS, GROUPS) if session.api_version >= GROUPS_SINCE else PATHS
     found = properties.read_many(session, refs, paths)
-    return {ref._moId: Machine(session, ref, found.get(ref._moId, {})) for ref in refs}
+    return {ref._moId: Machine(session, ref, found[ref._moId]) for ref in refs if ref._moId in found}

@@ -140,5 +140,7 @@ class Site:
         self._running = {}
         found: Mapping[str, properties.Values] = properties.read_many(self.session, refs, machine.HOLDING)
         for ref in refs:
-            one = Machine(self.session, ref, found.get(ref._moId, {}))
+            if ref._moId not in found:
+                continue
+            one = Machine(self.session, ref, found[ref._moId])
             self._running.setdefault(one.host, []).append(one)

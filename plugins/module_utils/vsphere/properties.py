@@ -41,12 +41,22 @@ def find_all(session: Session, kind: Any, paths: Sequence[str]) -> list[Found]:
 
 
 def read_many(session: Session, refs: Sequence[Any], paths: Sequence[str]) -> dict[str, Values]:
-    """The named properties of many objects of one kind in one read, by object id."""
-    if not refs:
-        return {}
-    objects = [vmodl.query.PropertyCollector.ObjectSpec(obj=ref) for ref in refs]
-    with translating_faults(session.server, f"read {len(refs)} objects of kind {type(refs[0]).__name__}"):
-        return {ref._moId: values for ref, values in _retrieve(session, objects, type(refs[0]), paths)}
+    """The named properties of many objects of one kind in one read, by object id.
+
+    On a busy vCenter virtual machines vanish between two reads; of several, those are left out.
+    """
+    left = list(refs)
+    while left:
+        objects = [vmodl.query.PropertyCollector.ObjectSpec(obj=ref) for ref in left]
+        with translating_faults(session.server, f"read {len(left)} objects of kind {type(left[0]).__name__}"):
+            try:
+                return {ref._moId: values for ref, values in _retrieve(session, objects, type(left[0]), paths)}
+            except vmodl.fault.ManagedObjectNotFound as fault:
+                rest = [ref for ref in left if ref._moId != id_of(fault.obj)]
+                if not isinstance(left[0], vim.VirtualMachine) or len(refs) == 1 or len(rest) == len(left):
+                    raise
+                left = rest
+    return {}
 
 
 def read_linked(session: Session, refs: Sequence[Any], link: str, kind: Any, paths: Sequence[str]) -> list[Found]:

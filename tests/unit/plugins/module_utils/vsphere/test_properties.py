@@ -8,8 +8,10 @@ import time
 from types import SimpleNamespace
 from typing import Any
 
-from pyVmomi import vim
+import pytest
+from pyVmomi import vim, vmodl
 
+from plugins.module_utils.errors import Failed
 from plugins.module_utils.vsphere import properties
 
 
@@ -40,3 +42,39 @@ def test_the_server_is_asked_for_whole_properties() -> None:
     seen = next(properties.watch(session, [vim.HostSystem("host-1")], ["config.service"], time.monotonic() + 60))
     assert collector.partial == [False]
     assert seen == {"host-1": {"config.service": "whole"}}
+
+
+class Vanishing:
+    """A property collector on whose server some virtual machines were removed after they had been listed."""
+
+    def __init__(self, *gone: str) -> None:
+        self.gone, self.asked = set(gone), list[list[str]]()
+
+    def RetrievePropertiesEx(self, specs: Any, _options: Any) -> Any:  # noqa: N802 # as pyVmomi spells it
+        refs = [one.obj for one in specs[0].objectSet]
+        self.asked.append([ref._moId for ref in refs])
+        if missing := next((ref for ref in refs if ref._moId in self.gone), None):
+            raise vmodl.fault.ManagedObjectNotFound(obj=missing)
+        found = [
+            SimpleNamespace(obj=ref, missingSet=[], propSet=[SimpleNamespace(name="name", val=ref._moId)])
+            for ref in refs
+        ]
+        return SimpleNamespace(objects=found, token=None)
+
+
+def reading(collector: Vanishing, kind: Any, *keys: str) -> dict[str, Any]:
+    session: Any = SimpleNamespace(server="vc", content=SimpleNamespace(propertyCollector=collector))
+    return properties.read_many(session, [kind(key) for key in keys], ["name"])
+
+
+def test_virtual_machines_that_vanished_since_they_were_listed_are_left_out() -> None:
+    collector = Vanishing("vm-2", "vm-4")
+    assert list(reading(collector, vim.VirtualMachine, "vm-1", "vm-2", "vm-3", "vm-4")) == ["vm-1", "vm-3"]
+    assert [len(one) for one in collector.asked] == [4, 3, 2]
+    assert reading(Vanishing("vm-1", "vm-2"), vim.VirtualMachine, "vm-1", "vm-2") == {}
+
+
+@pytest.mark.parametrize(("kind", "keys"), [(vim.VirtualMachine, ["vm-1"]), (vim.HostSystem, ["host-1", "host-2"])])
+def test_an_object_that_was_asked_for_alone_or_is_no_machine_must_be_there(kind: Any, keys: list[str]) -> None:
+    with pytest.raises(Failed, match="removed meanwhile"):
+        reading(Vanishing(keys[0]), kind, *keys)
