@@ -8,7 +8,8 @@ import re
 from collections.abc import Iterable, Mapping
 
 _KEY = re.compile(r"[A-Za-z0-9_.-]+")
-_VALUE = re.compile(r"[^\s=]+")
+# NVreg_RegistryDwords=RmPVMRL=0x01 is NVIDIA's own; a number before a second sign of equality is a blank forgotten.
+_VALUE = re.compile(r"[^\s=]+|[A-Za-z]\S*")
 # A leading zero is octal to C and decimal to people: 010 is no number here, it only equals itself.
 _DECIMAL = re.compile(r"[+-]?(0|[1-9][0-9]*)")
 _HEXADECIMAL = re.compile(r"[+-]?0[xX][0-9a-fA-F]+")
@@ -82,7 +83,7 @@ def _spelled(options: Mapping[str, object]) -> dict[str, str]:
         if text is None or not _VALUE.fullmatch(text):
             raise OptionError(
                 f"The option {key!r} cannot be set to {value!r}: "
-                "expected a whole number, a boolean, a list of them, or text without spaces and without '='."
+                "expected a whole number, a boolean, a list of them, or text without spaces."
             )
         spelled[key] = text
     return spelled

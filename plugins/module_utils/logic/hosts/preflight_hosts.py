@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..findings import NOTE, STOP, WARN, Finding, listed, said_of
+from ..placement.gpu_models import is_of_model
 from ..versions import numbers
 
 Data = Mapping[str, Any]
@@ -85,7 +86,9 @@ def _gpus(host: Data, desired: Desired) -> Iterator[Finding]:
         yield Finding(STOP, "gpu", name, text)
         return
     wrong = [
-        f"{gpu['name']} at {gpu['address']}" for gpu in gpus if desired.gpu_model.lower() not in gpu["name"].lower()
+        f"{gpu['name']} at {gpu['address']}"
+        for gpu in gpus
+        if desired.gpu_model and not is_of_model(gpu["name"], desired.gpu_model)
     ]
     if wrong:
         yield Finding(

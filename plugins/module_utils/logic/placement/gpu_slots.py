@@ -9,9 +9,13 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-# The name of a profile says all: grid_t4-16c, nvidia_a16-4c, and with slices of a divided GPU grid_a100-2-10c.
-_PROFILE = re.compile(r"^(?:grid|nvidia)_(?P<model>\w+)-(?:(?P<slices>\d+)-)?(?P<gigabytes>\d+)[a-zA-Z]+$")
-_MODEL = re.compile(r"^[a-z]*\d+")
+from .gpu_models import fits_profile
+
+# The name of a profile says all: grid_t4-16c, nvidia_a16-4c, nvidia_rtx6000-ada-48q, and with slices of a divided GPU
+# grid_a100-2-10c.
+_PROFILE = re.compile(
+    r"^(?:grid|nvidia)_(?P<model>\w+(?:-[a-z]\w*)*)-(?:(?P<slices>\d+)-)?(?P<gigabytes>\d+)[a-z]+$", re.IGNORECASE
+)
 MIG_SLICES = 7
 
 
@@ -77,9 +81,7 @@ class Slots:
         wanted = parse(profile)
         if wanted is None or profile not in self.offered:
             return ()
-        model = _MODEL.match(wanted.model)
-        of_model = [gpu for gpu in self.gpus if model and model.group() in gpu.name.lower().replace(" ", "")]
-        return of_model or self.gpus
+        return [gpu for gpu in self.gpus if fits_profile(gpu.name, wanted.model)] or self.gpus
 
     def _capacity(self, gpu: Gpu, profile: str) -> int:
         wanted = parse(profile)

@@ -65,6 +65,13 @@ def test_a_malformed_string_is_shown_with_the_word_that_is_wrong(text: str, show
     assert shown in str(error.value)
 
 
+def test_a_value_may_hold_options_of_its_own() -> None:
+    text = "NVreg_RegistryDwords=RmPVMRL=0x01;RMUsePAT=1 max_vfs=8"
+    options = parse(text)
+    assert options == {"NVreg_RegistryDwords": "RmPVMRL=0x01;RMUsePAT=1", "max_vfs": "8"}
+    assert render(options) == text and merge(text, {"NVreg_RegistryDwords": "RmPVMRL=0x01;RMUsePAT=1"}) == text
+
+
 @pytest.mark.parametrize("text", ["a=1 b=2 a=3", "a=1 a=1", "a=0x08 a=8"])
 def test_a_repeated_key_is_an_error_even_with_an_equal_value(text: str) -> None:
     with pytest.raises(OptionError) as error:
@@ -127,7 +134,7 @@ def test_values_from_yaml_are_written_as_the_driver_reads_them(value: object, wr
 
 
 @pytest.mark.parametrize(
-    "value", ["", " ", "1 2", "a=b", "x\t", None, 1.5, {}, {"a": 1}, [], [8, ""], [None], [8, "1 2"]]
+    "value", ["", " ", "1 2", "1=b", "x\t", None, 1.5, {}, {"a": 1}, [], [8, ""], [None], [8, "1 2"]]
 )
 def test_values_that_an_option_string_cannot_hold_are_refused_and_shown(value: object) -> None:
     with pytest.raises(OptionError) as error:
