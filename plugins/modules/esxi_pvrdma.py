@@ -75,7 +75,7 @@ hosts:
   contains:
     host: {description: The host., type: str}
     changed: {description: Whether the host was changed., type: bool}
-    needs: {description: Always empty, because the change takes effect at once., type: list, elements: str}
+    needs: {description: "Always empty, because the change takes effect at once.", type: list, elements: str}
     unmet: {description: Virtual machines that must leave before the tag can change., type: list, elements: str}
     warnings: {description: The settings that work but are unwise., type: list, elements: str}
     state:

@@ -190,6 +190,7 @@ def supervise(folder: str) -> None:
         os.fsync(room.fileno())
     signal.signal(signal.SIGTERM, _raise_stop)
     launcher = _launch(folder, desired)
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])  # until _wait can stop the job for it
     run = {"id": desired["id"], "launcher": identity(launcher.pid), "supervisor": identity(os.getpid()), "job": None}
     run["started"] = time.time()
     try:
@@ -240,6 +241,7 @@ def _launch(folder: str, desired: dict[str, Any]) -> subprocess.Popen[bytes]:
 def _wait(folder: str, run: dict[str, Any], launcher: subprocess.Popen[bytes]) -> bool:
     """Wait for the end of the job; True if the end was requested."""
     try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
         deadline = time.monotonic() + JOB_SECONDS
         while launcher.poll() is None and not run["job"] and time.monotonic() < deadline:
             run["job"] = find_job(run["id"], launcher.pid) or None

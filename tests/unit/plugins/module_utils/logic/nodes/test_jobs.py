@@ -55,8 +55,12 @@ def mpi(*ranks: dict[str, Any], timers: str = TIMERS, **changes: Any) -> dict[st
     return {"timers": timers, "version": said, "run": run("hello", *ranks, **changes)}
 
 
-def horovod(*ranks: dict[str, Any], listed: Any = LISTED, **changes: Any) -> dict[str, Any]:
-    return {"packages": json.dumps(listed), "python": "Python 3.11.2", "run": run("allreduce", *ranks, **changes)}
+def horovod(*ranks: dict[str, Any], listed: Any = None, **changes: Any) -> dict[str, Any]:
+    return {
+        "packages": json.dumps(LISTED if listed is None else listed),
+        "python": "Python 3.11.2",
+        "run": run("allreduce", *ranks, **changes),
+    }
 
 
 def test_facts_of_openmpi_are_read() -> None:
