@@ -16,7 +16,7 @@ from tests.integration.rolling import datacentre
 
 Start = Callable[..., Simulator]
 AnsibleFor = Callable[..., Ansible]
-STAYS = "What had been put into maintenance mode stays there"
+STAYS = "Hosts in maintenance mode stay there; the next run of this playbook continues from here"
 WORKER = "vms: [{name: solver, host: esx01.lab, powered_on: true, memory_mb: 4096, owner: carol}]"
 
 
@@ -56,7 +56,7 @@ DEAF = Fault(
 DROPPED = Fault(
     "connection dropped",
     strike("UpdateModuleOptionString", "drop", after=True),
-    ("esx01.lab: could not", "the connection broke", "run again, it will be seen", STAYS),
+    ("esx01.lab: could not", "the connection broke", "run again, which reads the state anew", STAYS),
 )
 LOST = Fault(
     "host unreachable before the reboot",

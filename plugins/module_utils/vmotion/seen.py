@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from ..capacity import hosts as capacity
-from ..logic.migration.events import KINDS, MOVED, POWER
+from ..logic.migration.events import KINDS, MOVED, POWER, has_booted
 from ..vsphere import properties
 from ..vsphere.faults import translating_faults
 from ..vsphere.sdk import vim
@@ -72,10 +72,7 @@ def of_chain(found: Sequence[dict[str, Any]], chain: int) -> list[dict[str, Any]
 
 def power_cycled(before: Place, after: Place, found: Sequence[dict[str, Any]]) -> bool:
     """Whether the worker was powered off or booted in between."""
-    # vCenter forgets since when a machine runs as it moves: a time that is not given tells nothing.
-    known = before.powered_on is not None and after.powered_on is not None
-    booted = known and before.powered_on != after.powered_on
-    return after.power != "on" or booted or any(one["kind"] in POWER for one in found)
+    return has_booted(before.plain, after.plain) or any(one["kind"] in POWER for one in found)
 
 
 def _plain(event: Any) -> dict[str, Any]:

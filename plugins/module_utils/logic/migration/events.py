@@ -49,6 +49,15 @@ def is_hot(kinds: Collection[str]) -> bool | None:
     return True if {HOT, HOT_ENCRYPTED} & set(kinds) else None
 
 
+def has_booted(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Whether a worker is off, or was powered on, since it was seen before.
+
+    vCenter forgets since when a machine runs as it moves: a time that is not given tells nothing.
+    """
+    then, now = before["powered_on"], after["powered_on"]
+    return after["power"] != "on" or (then is not None and now is not None and then != now)
+
+
 def _move(worker: str, chain: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     end = next((one for one in chain if one["kind"] in (*MOVED, *FAILED)), None)
     is_ok = end is not None and end["kind"] in MOVED

@@ -133,10 +133,9 @@ def _of_events(
     move: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any], was_switched: bool
 ) -> dict[str, Any]:
     """A move as events tell of it, with what was seen of its worker before it began and after its end."""
-    has_booted = after["power"] != "on" or before["powered_on"] != after["powered_on"]
     vsphere = {
         **move["vsphere"],
-        "power_cycled": was_switched or has_booted,
+        "power_cycled": was_switched or events.has_booted(before, after),
         "host": {"before": before["host"], "after": after["host"]},
         "gpus": {"before": before["gpus"], "after": after["gpus"]},
         "encryption": before["encryption"],
