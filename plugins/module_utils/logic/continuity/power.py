@@ -31,7 +31,7 @@ def judge_power(
             detail = f"{move_name(moves, index)}: the virtual machine was power-cycled"
             at = moment(moves[index].get("completed"))
             found.breaches.append(Breach("power_cycle", None, None, at, detail))
-    workers = _Workers(moves, tracks)
+    workers = _Workers(facts, moves, tracks)
     given = facts.get("power")
     for one in given if isinstance(given, (list, tuple)) else []:
         if isinstance(one, Mapping):
@@ -58,11 +58,17 @@ def _judge_event(
 
 
 class _Workers:
-    """Which workers have ranks, by the moves and by the names that the ranks give to their hosts."""
+    """Which workers have ranks, by what was observed of them, by the moves, and by the names of the ranks' hosts."""
 
-    def __init__(self, moves: Sequence[Mapping[str, Any]], tracks: Sequence[Track]) -> None:
-        self._ranks = {str(move.get("worker")): ranks_of(move) for move in moves if move.get("ranks") is not None}
+    def __init__(self, facts: Mapping[str, Any], moves: Sequence[Mapping[str, Any]], tracks: Sequence[Track]) -> None:
+        given = facts.get("ranks")
+        told = given.items() if isinstance(given, Mapping) else ()
+        known = [{"worker": worker, "ranks": ranks} for worker, ranks in told]
+        every = [one for one in (*known, *moves) if one.get("ranks") is not None]
+        self._ranks = {str(one.get("worker")): ranks_of(one) for one in every}
         self._hosts = {_short(line.raw["host"]) for track in tracks for line in track.lines[:1] if line.raw.get("host")}
+        heard = {track.rank for track in tracks}
+        self._is_whole = bool(heard) and heard <= {rank for ranks in self._ranks.values() for rank in ranks}
         self._named_alike = any(ranks and _short(worker) in self._hosts for worker, ranks in self._ranks.items())
 
     def run_ranks(self, worker: object) -> bool | None:
@@ -71,8 +77,8 @@ class _Workers:
             return bool(self._ranks[str(worker)])
         if _short(worker) in self._hosts:
             return True
-        # Where guests bear the names of their workers, a name that no rank gave belongs to no rank.
-        return False if self._named_alike and len(self._hosts) > 0 else None
+        # Where every rank is on a known worker, or guests bear the names of their workers, no rank is on any other.
+        return False if self._is_whole or self._named_alike else None
 
 
 def _short(name: object) -> str:

@@ -19,11 +19,13 @@ that never started has ``started: null``, one under way ``completed: null``, and
                   "host": {"before": "esx1", "after": "esx5"},
                   "gpus": {"before": ["0000:3b:00.0"], "after": ["0000:86:00.0"]}}],
      "power": [{"worker": "w1", "at": 1234.5, "by": "somebody", "what": "VmPoweredOffEvent"}],
+     "ranks": {"w1": [0], "w2": [1]},
      "checksums": {"w1:summary0.json": "6b86..."},
      "observed_until": 1234.5}
 
 A transport that could not be proven is ``unproven`` or null. ``gpus`` are the PCI ids on the host observed with them.
-``power`` are switches of the virtual machines' power, in a move or not, on the clock of ``seen``.
+``power`` are switches of the virtual machines' power, in a move or not, on the clock of ``seen``; ``ranks`` are those
+on each worker, as far as that is known.
 ``observed_until`` is the moment up to which the observer listened, by which a job that is silent now is judged.
 """
 

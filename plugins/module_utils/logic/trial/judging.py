@@ -41,6 +41,7 @@ def _facts(seen: Observed) -> dict[str, Any]:
         "transport": transports(seen)["of_moves"],
         "vsphere": [move.get("vsphere") for move in seen.every_move],
         "power": seen.power,
+        "ranks": seen.ranks,
         "checksums": seen.checksums,
         "observed_until": seen.heard_until or None,
     }

@@ -124,6 +124,11 @@ def test_the_power_of_a_worker_whose_ranks_are_not_known_is_no_proof_of_either()
     event = {"worker": "vm-gpu-01", "at": AMID, "by": "eve", "what": "VmPoweredOffEvent"}
     result = judge(records(), [], {"power": [event]})
     assert result["verdict"] == "inconclusive" and "vm-gpu-01" in result["unproven"][0]
+    elsewhere = {f"vm-gpu-0{rank + 2}": [rank] for rank in range(4)}
+    assert judge(records(), [], {"power": [event], "ranks": elsewhere})["verdict"] == "continuous"
+    for ranks, expected in (([2], "broken"), ([], "continuous")):
+        told = judge(records(), [], {"power": [event], "ranks": {"vm-gpu-01": ranks}})
+        assert told["verdict"] == expected
     assert kinds(judge(records(), [], {"power": [{**event, "worker": "W2.lab"}]})) == {"power_cycle"}
 
 
@@ -217,7 +222,7 @@ JSON = st.recursive(
 )
 KEYS = st.sampled_from([*records(1, 1)[0], "stride", "mark"])
 MOVE_KEYS = st.sampled_from([*move(1, 2), "external", "by"])
-FACT_KEYS = st.sampled_from(["launcher", "transport", "vsphere", "power", "checksums", "observed_until"])
+FACT_KEYS = st.sampled_from(["launcher", "transport", "vsphere", "power", "ranks", "checksums", "observed_until"])
 
 
 @settings(max_examples=200)
