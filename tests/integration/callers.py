@@ -38,6 +38,7 @@ SELDOM = {
     },
     "esxi_pvrdma": {"esxcli rdma device list"},
     "esxi_roce": {"esxcli rdma device list"},
+    "teardown_info": {"esxcli rdma device list"},
     "vmotion": {"Task.CancelTask"},
 }
 Called = dict[str, set[str]]

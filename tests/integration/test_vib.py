@@ -66,7 +66,7 @@ clusters:
     hosts:
       - name: esx01.lab
         hardware: t4_cx5
-        vibs: [{{name: {DRIVER}, version: 550.54.16-1OEM.800.1.0.20613240, vendor: NVIDIA}}]
+        vibs: [{{name: {DRIVER}, version: 550.54.16-1OEM.800.1.0.20613240, vendor: NVIDIA, live_install: true}}]
 """
 
 
@@ -81,6 +81,9 @@ def test_a_manager_is_booted_into_although_the_host_requires_no_reboot(
         done = ansible.module("esxi_vib", **one)
         assert (done.changed, done.result["needs"]) == (changed, ["reboot"]), done.out
         assert done.host("esx01.lab")["state"]["running"].startswith("550.54.16-")
+    listed = ansible.module("esxi_info", hosts=["esx01.lab"], gather=["vib"]).host("esx01.lab")["vibs"]["running"]
+    versions = [one["version"] for one in listed if one["name"] == DRIVER]
+    assert versions == [VERSION], "the host lists at once what it has not booted into"
     boot(vcenter, "esx01.lab")
     after = ansible.module("esxi_vib", **one)
     assert (after.changed, after.result["needs"]) == (False, [])
