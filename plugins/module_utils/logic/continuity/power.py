@@ -69,7 +69,10 @@ class _Workers:
         self._hosts = {_short(line.raw["host"]) for track in tracks for line in track.lines[:1] if line.raw.get("host")}
         heard = {track.rank for track in tracks}
         self._is_whole = bool(heard) and heard <= {rank for ranks in self._ranks.values() for rank in ranks}
-        self._named_alike = any(ranks and _short(worker) in self._hosts for worker, ranks in self._ranks.items())
+        all_named = all(track.lines[0].raw.get("host") for track in tracks)
+        alike = any(ranks and _short(worker) in self._hosts for worker, ranks in self._ranks.items())
+        # A rank that does not name its host may run anywhere.
+        self._named_alike = all_named and alike
 
     def run_ranks(self, worker: object) -> bool | None:
         """Whether a rank runs on a worker; None where neither moves nor names tell."""

@@ -120,6 +120,12 @@ def test_the_power_of_a_machine_on_which_no_rank_runs_is_a_note(worker: str) -> 
     assert "power_cycle" not in kinds(moved)
 
 
+def test_a_rank_that_does_not_name_its_host_may_run_on_any_machine() -> None:
+    event = {"worker": "db7", "at": AMID, "by": "eve", "what": "VmPoweredOffEvent"}
+    silent = changed(records(), lambda one: one["rank"] == 3, host=None)
+    assert judge(silent, [move(49, 50)], {"power": [event]})["verdict"] == "inconclusive"
+
+
 def test_the_power_of_a_worker_whose_ranks_are_not_known_is_no_proof_of_either() -> None:
     event = {"worker": "vm-gpu-01", "at": AMID, "by": "eve", "what": "VmPoweredOffEvent"}
     result = judge(records(), [], {"power": [event]})
