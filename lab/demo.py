@@ -168,7 +168,7 @@ def _place(work: Path) -> Iterator[tuple[Centre, dict[str, str], str]]:
         return
     lab = Lab("demo")
     lab.down()
-    (FOLDER / "shared").mkdir(exist_ok=True)
+    (FOLDER / "shared").mkdir(parents=True, exist_ok=True)
     lab.up(Desired(shares=[SHARED]))
     try:
         lab.hypervisor.ask("PUT", "/moves", MOVE)

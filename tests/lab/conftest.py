@@ -76,7 +76,7 @@ def computers(folder: Path, name: str, venv: str) -> Iterator[Cluster]:
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Two nodes that can train by TensorFlow and Horovod, whose folder the demo and earlier tests may have filled."""
-    (FOLDER / "shared").mkdir(exist_ok=True)
+    (FOLDER / "shared").mkdir(parents=True, exist_ok=True)
     with computers(tmp_path_factory.mktemp("cluster"), "benchmark", SHARED) as made:
         made.build()
         yield made
