@@ -30,7 +30,7 @@ SIMULATOR := .cache/vcenter
 GOVC := .cache/govc
 
 .PHONY: help root setup setup-nodes setup-tests environment lock demo test test-full lint lint-python lint-types lint-shell \
-  lint-yaml lint-ansible lint-docs lint-go lint-pins static sanity unit integration nodes oldest molecule bench docs build clean
+  lint-yaml lint-ansible lint-docs lint-go lint-pins static sanity unit unit-python unit-go integration nodes oldest molecule bench docs build clean
 
 help: ## Say what can be done
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -109,8 +109,15 @@ static: environment ## lint and sanity side by side
 sanity: environment ## ansible-test sanity, all of it that needs no container
 	tools/sanity
 
-unit: environment ## Unit tests
+# The simulator's own tests mostly wait.
+unit: environment ## Unit tests, and those of the simulator
+	@$(MAKE) --jobs 2 unit-python unit-go
+
+unit-python: environment
 	$(PYTEST) tests/unit $(MARKS) --numprocesses 2 --dist worksteal --junitxml=$(REPORTS)/unit.xml
+
+unit-go: environment
+	cd lab/vcenter && go test ./...
 
 setup-tests: setup ## Add what the tests need: OpenMPI, as root or by sudo
 	@tools/setup --tests
