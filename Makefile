@@ -119,7 +119,7 @@ unit-python: environment
 unit-go: environment
 	cd lab/vcenter && go test ./...
 
-setup-tests: setup ## Add what the tests need: OpenMPI, as root or by sudo
+setup-tests: setup ## Add what the tests need, OpenMPI and GnuPG, as root or by sudo
 	@tools/setup --tests
 
 integration: setup-tests ## Tests against the simulator

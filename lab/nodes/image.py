@@ -20,7 +20,7 @@ from lab.nodes.programs import LabError, run
 SUITE = "bookworm"
 PACKAGES = (
     *("systemd", "systemd-sysv", "libpam-systemd", "dbus", "kmod", "procps", "iproute2", "iputils-ping"),
-    *("openssh-server", "openssh-client", "sudo", "ca-certificates", "python3", "python3-apt"),
+    *("openssh-server", "openssh-client", "sudo", "ca-certificates", "gpg", "python3", "python3-apt"),
 )
 GUEST = Path(__file__).parent / "guest"
 FILES = {  # in the image: (here, mode)

@@ -22,7 +22,6 @@ options:
         nothing; and wants C(packages). Its facts have C(replaced), the packages of another version.
       - V(python_packages) takes C(listed), the output of C(pip list --format json), and wants C(packages).
       - V(repositories_wanted) wants C(repositories) and C(keys), and checks that each has an address and a key.
-      - V(signing_key) takes C(content), a file in base64, and wants C(name) and C(fingerprint).
       - V(apt_repositories) and V(dnf_repositories) take C(update), the result of reading all lists, and C(targets) of
         C(apt-get indextargets), or C(enabled) of C(dnf repolist), as lines; and want C(repositories) and C(only).
       - V(kernel_settings) takes C(sysctls), lines of C(sysctl), and wants C(sysctls).
@@ -64,7 +63,6 @@ options:
       - rdma
       - rdma_bandwidth
       - repositories_wanted
-      - signing_key
       - versions
   found:
     description: What was found on the node; its keys depend on O(kind).

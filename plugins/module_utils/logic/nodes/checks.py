@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from . import containers, jobs, nvidia, openpgp, packages, rdma_bandwidth, rdma_gids, repositories, settings, versions
+from . import containers, jobs, nvidia, packages, rdma_bandwidth, rdma_gids, repositories, settings, versions
 from .parsed import parsed
 
 Values = Mapping[str, Any]
@@ -50,10 +50,6 @@ def _python_packages(found: Values, wanted: Values) -> Answer:
 
 def _repositories_wanted(_found: Values, wanted: Values) -> Answer:
     return Answer({}, repositories.misfits(wanted["repositories"], wanted["keys"]))
-
-
-def _signing_key(found: Values, wanted: Values) -> Answer:
-    return Answer({}, openpgp.key_misfits(found["content"], wanted["name"], wanted["fingerprint"]))
 
 
 def _apt_repositories(found: Values, wanted: Values) -> Answer:
@@ -157,7 +153,6 @@ KINDS = {
     "rdma": Kind(_rdma, "The RDMA device of {node} is not as it should be:"),
     "rdma_bandwidth": Kind(_rdma_bandwidth, "The RDMA bandwidth of {node} is not as it should be:"),
     "repositories_wanted": Kind(_repositories_wanted, "{node} cannot get its repositories:"),
-    "signing_key": Kind(_signing_key, "{node} refuses a signing key:"),
     "versions": Kind(
         _versions,
         "The nodes have different versions, and must not train together:",

@@ -1,0 +1,82 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Module: a key by which a node trusts packages."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: signing_key
+short_description: Install one key that signs packages, by its fingerprint
+version_added: 1.0.0
+description:
+  - Imports a file with keys into GnuPG on the node, in a home of its own that is removed again, exports the one key of
+    the given fingerprint, and installs what was exported. Nothing else of the file is installed, so that apt and dnf
+    cannot trust a second key in it.
+  - Fails if the file does not hold the key. A key that has O(fingerprint) as a subkey only is not that key.
+  - GnuPG is required on the node.
+options:
+  source:
+    description: The file on the node that holds the key, armored or binary. It may hold other keys too.
+    type: path
+    required: true
+  fingerprint:
+    description: The fingerprint of the key, 40 or 64 hexadecimal digits. Spaces and case do not matter.
+    type: str
+    required: true
+  path:
+    description:
+      - The file on the node that apt or dnf reads, for C(Signed-By) or C(gpgkey). Its folder must exist. The key is
+        armored.
+    type: path
+    required: true
+extends_documentation_fragment:
+  - dml.vsphere.attributes
+author:
+  - The dml.vsphere contributors (@dml-vsphere)
+"""
+
+EXAMPLES = r"""
+- name: Trust NVIDIA's key for apt
+  dml.vsphere.signing_key:
+    source: /var/cache/dml/keys/nvidia.asc
+    fingerprint: EB693B3035CD5710E231E123A4B469963BF863CC
+    path: /etc/apt/keyrings/dml-nvidia.asc
+"""
+
+RETURN = r"""
+state:
+  description: The installed file.
+  returned: success
+  type: dict
+  contains:
+    sha256: {description: The checksum of the file., type: str}
+    mode: {description: The mode of the file., type: str, sample: "0644"}
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils import runner, single
+from ..module_utils.guest.signing_key import SigningKey
+
+ARGUMENTS = {
+    "source": {"type": "path", "required": True},
+    "fingerprint": {"type": "str", "required": True, "no_log": False},
+    "path": {"type": "path", "required": True},
+}
+
+
+def body(module: AnsibleModule) -> dict[str, Any]:
+    return single.converge(module, SigningKey(module.params))
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    runner.run(module, lambda: body(module))
+
+
+if __name__ == "__main__":
+    main()
