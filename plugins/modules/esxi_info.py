@@ -108,7 +108,9 @@ hosts:
     rdma_devices:
       description:
         - Its RDMA devices. C(counters) is what went over the device, C(uplink_counters) what went past it over its
-          card, both since the host booted. C(pfc) is the priorities with flow control by the card's own DCB status.
+          card, both since the host booted. C(pfc) is the priorities with flow control by the card's own DCB status,
+          null where its driver tells none, for the reason in C(pfc_unknown). C(dcbx) tells by which DCBX the switch may
+          have set them, as it can from ESXi 7 on, and whether the card is willing to take that over; null is unknown.
       type: list
       elements: dict
       sample:
@@ -121,6 +123,8 @@ hosts:
           roce: true
           numa_node: 0
           pfc: [3]
+          dcbx: {mode: ieee, willing: true}
+          pfc_unknown: ""
           counters: {bytes_sent: 0, bytes_received: 0}
           uplink_counters: {bytes_sent: 0, bytes_received: 0}
     rdma_users: {description: The other users of the RDMA cards., type: list, elements: dict}

@@ -110,7 +110,15 @@ hosts:
       type: dict
       contains:
         active: {description: The options in use since the last boot., type: dict}
-        pfc: {description: "By card, the priorities on which it does flow control now.", type: dict}
+        pfc:
+          description: "By card, the priorities on which it does flow control now; null where its driver tells none."
+          type: dict
+        pfc_unknown: {description: "By card, why RV(hosts[].state.pfc) is null; else empty.", type: dict}
+        dcbx:
+          description:
+            - By card, the mode of DCBX, through which a switch may set flow control from ESXi 7 on, and whether the
+              card is willing to take that over; null is what the card does not tell.
+          type: dict
         cards: {description: "The RDMA cards, with their drivers.", type: dict}
         users: {description: The other users of the RDMA cards., type: list, elements: dict}
       sample:
@@ -119,6 +127,8 @@ hosts:
         active: {nmlx5_core: {}, nmlx5_rdma: {}}
         cards: {vmnic2: nmlx5_core}
         pfc: {vmnic2: []}
+        pfc_unknown: {vmnic2: ""}
+        dcbx: {vmnic2: {mode: ieee, willing: true}}
         users: []
 """
 

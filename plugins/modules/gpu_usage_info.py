@@ -38,7 +38,7 @@ options:
     description: The custom attribute that names the tenant; for O(group_by=attribute).
     type: str
   tag_category:
-    description: The category of tags that name the tenant; for O(group_by=tag), which wants vCenter 7.0 U2 or later.
+    description: The category of tags that name the tenant; for O(group_by=tag).
     type: str
 extends_documentation_fragment:
   - dml.vsphere.connection

@@ -136,7 +136,9 @@ options:
             description: Its MAC address.
             type: str
           protocol:
-            description: The version of RoCE, the same for all workers. By default V(rocev2).
+            description:
+              - The version of RoCE, the same for all workers. By default V(rocev2).
+              - The virtual hardware of the template must be 13 or later, for V(rocev2) 14.
             type: str
             choices: [rocev1, rocev2]
       management_nic: &management_nic

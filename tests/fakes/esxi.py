@@ -11,6 +11,7 @@ from typing import Any
 
 from pyVmomi import vim
 
+from plugins.module_utils.vsphere.esxcli import CommandFailed
 from plugins.module_utils.vsphere.fleet import Host
 
 BOOTED = datetime(2026, 1, 1, tzinfo=UTC)
@@ -153,6 +154,13 @@ class FakeEsxcli:
         self.asked.append(command)
         answer = self.answers[command]
         return list(answer(**options)) if callable(answer) else list(answer)
+
+
+def no_dcb(host: FakeHost, nicname: str) -> list[dict[str, Any]]:
+    """The answer of a card whose driver lacks DCB: the command itself ends with an error."""
+    raise CommandFailed(
+        host.name, "run esxcli network nic dcb status get", f"esxcli said DCB not supported for {nicname}"
+    )
 
 
 def self_of(manager: Any) -> Callable[[], Any]:

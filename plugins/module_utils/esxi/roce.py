@@ -17,7 +17,7 @@ from ..vsphere import properties
 from ..vsphere.fleet import Host
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
-from . import kernel_module, network, rdma_users
+from . import dcb, kernel_module, network, rdma_users
 from .kernel_module import KernelModule
 from .part import Around, Part, one
 from .reading import NUMA, Entry, Group, Reading, pci_address
@@ -30,9 +30,10 @@ OPTIONS: dict[str, Any] = {
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "acknowledge_shared_nic": {"type": "bool", "default": False},
 }
-DCB = "esxcli network nic dcb status get"
+FLOW_CONTROL = ("pfc", "dcbx", "pfc_unknown")
 HOST_SIDE_ONLY = (
-    "pfc is what the host's own DCB status says; whether the switch does the same, only the switch tells, "
+    "pfc is what the host's own DCB status says, null where a driver tells nothing; dcbx says whether the switch "
+    "may have set it, as it can from ESXi 7 on; whether the switch does the same, only the switch tells, "
     "and whether it works, only traffic: pause frames, no drops, growing RDMA counters"
 )
 
@@ -76,13 +77,14 @@ class Roce:
         net = network.read(self.host)
         drivers, cards = driver_of(net)
         modules = {name: KernelModule(self.host, name).read() for driver in drivers for name in logic.OURS[driver]}
+        flow = {card: dcb.of(self.host, card) for card, driver in cards.items() if driver in logic.OURS}
         needs_tag = self.wanted.lossless is not None and self.wanted.lossless.trust == logic.PCP
         return {
             "drivers": drivers,
             "cards": cards,
             "configured": {name: state["options"] for name, state in modules.items()},
             "active": {name: state["active"] for name, state in modules.items()},
-            "pfc": {card: flow_control(self.host, card) for card, driver in cards.items() if driver in logic.OURS},
+            **{key: {card: one[key] for card, one in flow.items()} for key in FLOW_CONTROL},
             "users": rdma_users.users(self.host, net),
             "port_groups": _port_groups(self.host, net) if needs_tag else [],
             "switches": sorted({name for card in cards if (name := network.switch_with(net, card))}),
@@ -108,12 +110,6 @@ def driver_of(net: Mapping[str, Any]) -> tuple[list[str], dict[str, str]]:
     return sorted(set(cards.values()) & set(logic.OURS)), cards
 
 
-def flow_control(host: Host, card: str) -> list[int]:
-    """The priorities on which a card does flow control now, by its own DCB status."""
-    rows = host.esxcli.rows("network nic dcb status get", nicname=card)
-    return logic.pfc_of(rows[0]) if rows else []
-
-
 def _port_groups(host: Host, net: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The port groups of the switches that the RDMA cards belong to."""
     _drivers, cards = driver_of(net)
@@ -130,7 +126,7 @@ def plan_roce(current: Mapping[str, Any], wanted: Desired) -> Plan:
         waiting = _waiting(current, wanted.lossless)
     except ValueError as error:
         raise Refused("RoCE", "plan the options of its driver", str(error), "correct trust") from error
-    facts = {key: current[key] for key in ("cards", "active", "pfc", "users")}
+    facts = {key: current[key] for key in ("cards", "active", *FLOW_CONTROL, "users")}
     plan = Plan(
         before={**current["configured"], **facts},
         after={**after, **facts},
@@ -196,12 +192,10 @@ def _warnings(current: Mapping[str, Any], lossless: Lossless | None, *, changed:
     untagged = [one["name"] for one in current["port_groups"] if not one["tagged"]]
     if untagged:
         yield f"the port groups {', '.join(untagged)} have no VLAN: their RoCE traffic carries no priority"
-    silent = [card for card, priorities in current["pfc"].items() if lossless.priority not in priorities]
-    if silent and not changed and not waiting:
-        yield (
-            f"{', '.join(silent)} shows no flow control on priority {lossless.priority} although the options are set: "
-            "reboot the host if it has not booted since, else the switch overrules it by DCBX"
-        )
+    seen = {card: {key: current[key][card] for key in FLOW_CONTROL} for card in current["pfc"]}
+    settled = not changed and not waiting
+    in_force = [dcb.silent(seen, lossless.priority), dcb.beyond(seen, lossless.priority)] if settled else []
+    yield from filter(None, [*in_force, dcb.unknown(seen)])
 
 
 def _before_the_boot(current: Mapping[str, Any], lossless: Lossless | None) -> Iterator[str]:
@@ -254,7 +248,7 @@ def _rdma_device(reading: Reading, name: str, device: Mapping[str, Any]) -> Entr
         "device": name,
         **device,
         "numa_node": reading.numa.get(pci_address(card.get("pci") or "")),
-        "pfc": flow_control(reading.host, uplink) if card.get("driver") in logic.OURS else None,
+        **(dcb.of(reading.host, uplink) if card.get("driver") in logic.OURS else dict.fromkeys(FLOW_CONTROL)),
         "counters": network.rdma_counters(reading.host, name),
         "uplink_counters": network.uplink_counters(reading.host, uplink) if card else {},
     }
@@ -265,7 +259,7 @@ GROUP = Group(
     "RDMA devices, their traffic, flow control and other users",
     (*network.PATHS, *rdma_users.PATHS, NUMA),
     _read,
-    (DCB, network.RDMA_DEVICES, network.RDMA_COUNTERS, network.UPLINK_COUNTERS),
+    (dcb.CALL, network.RDMA_DEVICES, network.RDMA_COUNTERS, network.UPLINK_COUNTERS),
 )
 PART = Part(
     key="roce",
@@ -276,7 +270,7 @@ PART = Part(
     kept=("kernel_modules",),
     restore=restoring.roce,
     restores="all options of the driver's modules; options that were added to them since are removed",
-    calls=(*kernel_module.CALLS, DCB, network.RDMA_DEVICES),
+    calls=(*kernel_module.CALLS, dcb.CALL, network.RDMA_DEVICES),
     paths=PATHS,
     after=("kernel_modules",),
 )

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -15,7 +16,9 @@ from ..logic.privileges.table import NOTE
 from ..logic.vgpu_manager import is_manager
 from ..plan import MAINTENANCE, REBOOT, Plan
 from ..vsphere.esxcli import Row
+from ..vsphere.faults import is_of
 from ..vsphere.fleet import Host
+from ..vsphere.sdk import vim, vmodl
 from . import boot, packages, pci
 from .packages import NVIDIA, Images
 from .part import Around, Member, Part, list_of
@@ -102,7 +105,7 @@ class Vib:
         try:
             answer = next(iter(self._esxcli(verb, tried, dryrun=True, maintenancemode=True)), {})
         except Failed as error:
-            remedy = error.remedy if "NoPermission" in error.said else self._remedy(error.said)
+            remedy = error.remedy if is_of(error, vim.fault.NoPermission) else self._remedy()
             raise Refused(self.target, error.tried, error.said, remedy) from error
         return {
             "reboot": str(answer.get("RebootRequired", "")).lower() == "true",
@@ -110,13 +113,14 @@ class Vib:
             "removes": _listed(answer, "VIBsRemoved"),
         }
 
-    def _remedy(self, said: str) -> str:
-        if "accept" in said.lower():
+    def _remedy(self) -> str:
+        if self.desired.state != "present":
+            return "remove it by hand"
+        checks = "check source, version and the host's version"
+        with suppress(vmodl.MethodFault):  # what the host said of the VIB is worth more than what it says of this
             level = self.host["configManager.imageConfigManager"].QueryHostAcceptanceLevel()
-            return f"the host accepts level {level} and above: take a bundle that its vendor signed for that level"
-        return (
-            "check source, version and the host's version" if self.desired.state == "present" else "remove it by hand"
-        )
+            checks += f"; the host accepts level {level} and above"
+        return checks
 
 
 def plan_vib(current: Mapping[str, Any], desired: Desired, *, passthrough_ends: bool = False) -> Plan:

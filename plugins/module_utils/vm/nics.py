@@ -15,6 +15,9 @@ from .machine import Machine
 from .networks import Networks
 
 RDMA, MANAGEMENT = "rdma_nic", "management_nic"
+# vSphere Networking, PVRDMA Support: virtual hardware 13. RoCE v2 came with vSphere 6.7 and its virtual hardware 14, as
+# did the choice of the protocol (vSphere API, VirtualVmxnet3Vrdma.deviceProtocol).
+_SINCE = {"rocev1": 13, "rocev2": 14}
 # VMware's own range for addresses that are chosen by hand: the fourth byte ends at 3f.
 _PREFIX, _ROOM = "00:50:56", 0x400000
 
@@ -58,6 +61,20 @@ def wanted(desired: Desired, current: Mapping[str, Any], networks: Networks, mac
             after[key]["protocol"] = given.get("protocol") or there.get("protocol") or PROTOCOL
             after["rdma_nics"] = 1
     return after
+
+
+def refuse_old(desired: Desired, after: Mapping[str, Any], machine: Machine) -> None:
+    """Refuse a PVRDMA card in a machine, or from a template, whose virtual hardware is too old for it."""
+    card, told = after.get(RDMA), str(machine["config.version"] or "")
+    number = told.removeprefix("vmx-")
+    if desired[RDMA] is None or not card or not number.isdigit():
+        return
+    least = _SINCE[card["protocol"]]
+    if int(number) < least:
+        said = f"{machine.name} has virtual hardware {int(number)}, and {card['protocol']} needs {least}"
+        raise Refused(
+            desired.name, "give it its PVRDMA card", said, f"upgrade the hardware of {machine.name}, powered off"
+        )
 
 
 def change(spec: Any, after: Mapping[str, Any], machine: Machine, networks: Networks, new_key: Iterator[int]) -> None:

@@ -117,6 +117,7 @@ class Worker:
         # The guest's cloud-init data names the MAC addresses of cards before the cards exist.
         macs = self.assigned.macs if self.desired["guest"] is not None else {}
         after.update(nics.wanted(self.desired, current if current["exists"] else {}, self.context.networks, macs))
+        nics.refuse_old(self.desired, after, clone.base_of(self.site, self.desired))
         if self.desired.gpus is not None:
             after["gpus"] = gpu.after(self.desired, gpu.held(self.machine) if self.machine else [])
             after["mmio_gb"] = gpu.window_of(self.desired, self._gpu_memory) or None

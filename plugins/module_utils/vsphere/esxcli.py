@@ -64,6 +64,10 @@ def _retrieve_method() -> Any:
     )
 
 
+class CommandFailed(Failed):
+    """The command itself ended with an error; the host and the connection work."""
+
+
 class Esxcli:
     """esxcli on one host."""
 
@@ -94,7 +98,7 @@ class Esxcli:
                 argument=self._arguments(options),
             )
         if answer is not None and answer.fault:
-            raise Failed(self._host, doing, "esxcli said " + _fault_text(answer.fault), remedy)
+            raise CommandFailed(self._host, doing, "esxcli said " + _fault_text(answer.fault), remedy)
         return parse(answer.response if answer else None)
 
     def _arguments(self, options: dict[str, Any]) -> list[Any]:

@@ -39,6 +39,11 @@ def translating_faults(target: str, tried: str, remedy: str = "") -> Iterator[No
         ) from error
 
 
+def is_of(error: CollectionError, *kinds: type) -> bool:
+    """Whether a fault of one of these types is behind an error: a type is the same in every language of a server."""
+    return isinstance(error.__cause__, kinds)
+
+
 def words(fault: Any) -> str:
     """The message of the server with the type of the fault, which is often all that the server tells."""
     kind = type(fault).__name__.rsplit(".", maxsplit=1)[-1]

@@ -17,6 +17,8 @@ from ..errors import CollectionError, Failed, TimedOut, Unreachable
 from .faults import CONNECTION_ERRORS
 from .session import Session, agent, proxy_of, tls_context
 
+# vCenter 7.0 U2 gave the API its second form, with addresses below /api (VMware's knowledge base, 83022).
+API_SINCE = (7, 0, 2)
 _POLL_SECONDS = 0.5
 # This API says that an account may not, never what it lacks.
 _ALLOW = "give the account the privileges that docs/privileges.md names for this module and run again"
@@ -28,17 +30,23 @@ class Rest:
 
     def __init__(self, session: Session) -> None:
         self.server, self._params = session.server, session.params
+        self.old = session.api_version < API_SINCE
         self._token = ""
 
     def log_in(self) -> None:
         """Request a token for the account of the session."""
         account = f"{self._params['username']}:{self._params['password']}".encode()
         header = {"Authorization": "Basic " + base64.b64encode(account).decode("ascii")}
-        self._token = self._ask("POST", "/api/session", tried="log in to its REST API", headers=header)
+        answer = self._ask("POST", self._session, tried="log in to its REST API", headers=header)
+        self._token = answer["value"] if self.old else answer
 
     def log_out(self) -> None:
         """Delete the token."""
-        self._ask("DELETE", "/api/session", tried="log out of its REST API")
+        self._ask("DELETE", self._session, tried="log out of its REST API")
+
+    @property
+    def _session(self) -> str:
+        return "/rest/com/vmware/cis/session" if self.old else "/api/session"
 
     def get(self, path: str, *, tried: str, remedy: str = "") -> Any:
         """The answer to a GET request."""

@@ -64,7 +64,9 @@ def _outcome(info: Any, one: Started, seconds: float) -> Any:
     if info.state == "success":
         return info
     if info.state == "error":
-        return Failed(one.target, one.tried, words(info.error), remedy_of(info.error, one.remedy))
+        failed = Failed(one.target, one.tried, words(info.error), remedy_of(info.error, one.remedy))
+        failed.__cause__ = info.error
+        return failed
     return TimedOut(one.target, one.tried, f"the task did not end within {seconds:.0f} s", one.remedy)
 
 

@@ -20,8 +20,10 @@ func (f *Front) serveREST(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	name := r.Method + " " + r.URL.Path
-	if action := r.URL.Query().Get("action"); action != "" {
-		name += "?action=" + action
+	for _, key := range []string{"action", "~action"} {
+		if action := r.URL.Query().Get(key); action != "" {
+			name += "?" + key + "=" + action
+		}
 	}
 	f.Log.Count(name)
 	f.Log.By(r.UserAgent(), name)

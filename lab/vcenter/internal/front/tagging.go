@@ -57,5 +57,5 @@ func olderTagging(r *http.Request, body []byte) *http.Request {
 
 // onlyReads says whether a REST call with a body reads only.
 func onlyReads(name string) bool {
-	return strings.HasSuffix(name, "action=validate") || strings.Contains(name, "?action=list-")
+	return strings.HasSuffix(name, "action=validate") || strings.Contains(name, "action=list-")
 }

@@ -20,9 +20,9 @@ from typing import Any
 from ...errors import Failed
 from ...logic.hosts import lock
 from ...vsphere import tasks
-from ...vsphere.faults import translating_faults
+from ...vsphere.faults import is_of, translating_faults
 from ...vsphere.properties import find_all, id_of
-from ...vsphere.sdk import vim
+from ...vsphere.sdk import vim, vmodl
 from ...vsphere.session import Session
 
 PREFIX = "dml.vsphere.lock "
@@ -118,7 +118,7 @@ class LockFolders:
                 task = claim.Rename_Task(number)
             tasks.wait(self.session, tasks.Started(task, self.cluster, "take its lock"), TASK_SECONDS)
         except Failed as error:
-            if "DuplicateName" in error.said:
+            if is_of(error, vim.fault.DuplicateName):
                 return False
             raise
         return True
@@ -157,7 +157,7 @@ class LockFolders:
 
 def _unless_gone(error: Failed) -> None:
     """A rival tidies the same folders: that one is gone is what we want."""
-    if "ManagedObjectNotFound" not in error.said:
+    if not is_of(error, vmodl.fault.ManagedObjectNotFound):
         raise error
 
 

@@ -12,7 +12,7 @@ from ...errors import Failed
 from ...logic.hosts import evacuation
 from ...logic.hosts.evacuation import Move, Verdict, Vm
 from ...vsphere import properties, tasks
-from ...vsphere.faults import translating_faults
+from ...vsphere.faults import is_of, translating_faults
 from ...vsphere.fleet import Host
 from ...vsphere.sdk import vim
 from ...vsphere.session import Session
@@ -76,7 +76,8 @@ def _shut_down(host: Host, vm: Vm, ref: Any) -> None:
         with translating_faults(vm.name, "shut its guest down"):
             ref.ShutdownGuest()
     except Failed as error:
-        if not any(word in error.said for word in ("ToolsUnavailable", "InvalidPowerState", "InvalidState")):
+        # A guest without tools, or one that ends by itself meanwhile. InvalidPowerState is an InvalidState.
+        if not is_of(error, vim.fault.ToolsUnavailable, vim.fault.InvalidState):
             raise error.about(host.name) from error
 
 

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,6 +104,26 @@ def pfc_of(status: Mapping[str, Any]) -> list[int]:
     shown = answer.get("pfcconfiguration", "")
     flags = [str(one) for one in shown] if isinstance(shown, list) else str(shown).split()
     return [priority for priority, flag in enumerate(flags) if flag == "1"]
+
+
+def dcbx_of(status: Mapping[str, Any]) -> dict[str, Any]:
+    """The DCBX that the same answer tells of: its mode, and whether the card takes over what the switch says.
+
+    The answer nests what was exchanged, under words that differ between versions; None is what it does not tell.
+    """
+    told = dict(_flat(status))
+    mode = next((word for word in ("ieee", "cee") if word in str(told.get("mode", "")).lower()), None)
+    willing = [str(value).lower() in ("true", "1") for key, value in told.items() if key.startswith("willing")]
+    return {"mode": mode, "willing": any(willing) if willing else None}
+
+
+def _flat(status: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The fields of an answer and of the records in it, by the letters of their names."""
+    for key, value in status.items():
+        yield re.sub(r"[^a-z]", "", key.lower()), value
+        for record in value if isinstance(value, list) else [value]:
+            if isinstance(record, Mapping):
+                yield from _flat(record)
 
 
 def switch_settings(desired: Lossless) -> dict[str, str]:

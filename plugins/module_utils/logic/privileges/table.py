@@ -46,9 +46,9 @@ FREE = (
     "CreatePropertyCollector|DestroyPropertyCollector|CreateFilter|WaitForUpdatesEx",
     "Query(AssignedLicenses|ConfigTarget|DateTime|Events|NetConfig|NetworkHint|Options|SyncingVsanObjects|Perf.*)",
     "QueryAvailablePerfMetric|HostImageConfigGetAcceptance|CheckRelocate_Task|FindAssociatedProfile",
-    "(POST|DELETE) /api/session",
-    "GET /api/cis/tagging/(category|tag)(/[^/?]+)?",
-    r"POST /api/cis/tagging/(tag|tag-association)\?action=list-[a-z-]+",
+    "(POST|DELETE) (/api|/rest/com/vmware/cis)/session",
+    "GET (/api|/rest/com/vmware)/cis/tagging/(category|tag)(/[^/?]+)?",
+    r"POST (/api|/rest/com/vmware)/cis/tagging/(tag|tag-association)(/[^/?]+)?\?~?action=list-[a-z-]+",
 )
 
 _MODULE_OPTIONS = (Need("Host.Config.Settings", HOST),)
@@ -60,8 +60,10 @@ _IMAGE_WRITE = (
     Need("VcIntegrity.lifecycleSoftwareSpecification.Write", ROOT, LIFECYCLE),
     Need("VcIntegrity.lifecycleSettings.Read", ROOT, LIFECYCLE),
 )
-# Through a vCenter any esxcli command is one call of one host; which privilege vCenter asks for is not written down.
-_ESXCLI_READ = (Need("Host.Config.Settings", HOST, UNSURE),)
+# Through a vCenter any esxcli command, one that writes too, is one call of one host; which privilege vCenter asks for is
+# not written down.
+_ESXCLI = (Need("Host.Config.Settings", HOST, UNSURE),)
+_ESXCLI_IMAGE = (*_ESXCLI, Need("Host.Config.Image", HOST, UNSURE))
 _CLUSTER = "/api/esx/settings/clusters/{id}"
 _DRAFTS = f"{_CLUSTER}/software/drafts"
 
@@ -148,14 +150,14 @@ CALLS: dict[str, tuple[Need, ...]] = {
         Need("Resource.AssignVMToPool", "resource pool", REFERENCE),
     ),
     "VirtualMachine.ShutdownGuest": (Need("VirtualMachine.Interact.PowerOff", VM),),
-    "esxcli network diag ping": _ESXCLI_READ,
-    "esxcli network nic dcb status get": _ESXCLI_READ,
-    "esxcli network nic stats get": _ESXCLI_READ,
-    "esxcli rdma device list": _ESXCLI_READ,
-    "esxcli rdma device stats get": _ESXCLI_READ,
-    "esxcli software vib install": (Need("Host.Config.Image", HOST, UNSURE),),
-    "esxcli software vib list": _ESXCLI_READ,
-    "esxcli software vib remove": (Need("Host.Config.Image", HOST, UNSURE),),
+    "esxcli network diag ping": _ESXCLI,
+    "esxcli network nic dcb status get": _ESXCLI,
+    "esxcli network nic stats get": _ESXCLI,
+    "esxcli rdma device list": _ESXCLI,
+    "esxcli rdma device stats get": _ESXCLI,
+    "esxcli software vib install": _ESXCLI_IMAGE,
+    "esxcli software vib list": _ESXCLI,
+    "esxcli software vib remove": _ESXCLI_IMAGE,
     "GET /api/cis/tasks/{id}": (Need("VcIntegrity.lifecycleGeneral.Read", ROOT, SECURITY),),
     f"GET {_CLUSTER}/enablement/software": (_IMAGE_READ,),
     f"GET {_CLUSTER}/software": (_IMAGE_READ,),

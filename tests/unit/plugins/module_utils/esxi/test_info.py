@@ -11,10 +11,10 @@ import jmespath
 import pytest
 from pyVmomi import vim, vmodl
 
-from plugins.module_utils.errors import Failed
+from plugins.module_utils.errors import Failed, Unreachable
 from plugins.module_utils.esxi import info, management
 from tests.fakes.calling import FakeFleet
-from tests.fakes.esxi import FakeEsxcli, FakeFirewall, FakeHost, FakeKernelModules, FakeOptions
+from tests.fakes.esxi import FakeEsxcli, FakeFirewall, FakeHost, FakeKernelModules, FakeOptions, no_dcb
 from tests.fakes.network import FakeNetwork
 
 GPU = "0000:3b:00.0"
@@ -94,6 +94,21 @@ def test_one_host_in_full() -> None:
     assert {one["name"]: one["uplinks"] for one in entry["switches"]} == {"vSwitch0": ["vmnic0"], "rdma": ["vmnic2"]}
     assert entry["pvrdma"] == {"vmk": "vmk1", "firewall_open": True, "firewall_allowed": []}
     assert [one["name"] for one in entry["vibs"]["running"]] == ["nmlx5-core"]
+
+
+def test_a_card_whose_driver_lacks_dcb_leaves_the_host_readable() -> None:
+    one = host()
+    one.esxcli_.answers["network nic dcb status get"] = lambda nicname: no_dcb(one, nicname)
+    (entry,) = gather(one)
+    (rdma,) = entry["rdma_devices"]
+    assert "failed" not in entry and rdma["pfc"] is None and rdma["dcbx"] == {"mode": None, "willing": None}
+    assert rdma["pfc_unknown"] == "esxcli said DCB not supported for vmnic2"
+    one.esxcli_.answers["network nic dcb status get"] = lambda nicname: _broken(one)
+    assert "the connection broke" in gather(one)[0]["msg"], "a host that does not answer is no card without DCB"
+
+
+def _broken(one: FakeHost) -> list[dict[str, str]]:
+    raise Unreachable(one.name, "run esxcli", "the connection broke")
 
 
 def test_kernel_modules_are_the_drivers_and_all_that_have_options() -> None:

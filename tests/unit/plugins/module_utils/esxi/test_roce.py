@@ -15,7 +15,7 @@ from plugins.module_utils.errors import Refused
 from plugins.module_utils.esxi import roce
 from plugins.module_utils.esxi.roce import Desired, Roce
 from plugins.module_utils.logic.hosts.roce import lossless
-from tests.fakes.esxi import BOOTED, FakeEsxcli, FakeHost, FakeKernelModules, refresh
+from tests.fakes.esxi import BOOTED, FakeEsxcli, FakeHost, FakeKernelModules, no_dcb, refresh
 from tests.fakes.module import FakeModule
 from tests.fakes.network import Card, FakeNetwork, Vmk
 
@@ -86,8 +86,52 @@ def test_a_card_that_shows_no_flow_control_although_all_is_set_is_named() -> Non
     one = host(core=CORE, rdma="dscp_force=26", pfc=5)
     result = converge(one)
     assert not result["changed"] and result["needs"] == []
+    silent, beyond = result["warnings"]
+    assert "vmnic2 shows no flow control on priority 3 although the options are set" in silent
+    assert "vmnic2 does flow control on priority 5 too" in beyond and "the card does not tell its DCBX" in beyond
+
+
+def _dcbx(one: FakeHost, willing: int, priorities: str = "0 0 0 0 0 0 0 0") -> None:
+    """The shape of a card that takes part in DCBX: what was exchanged is a record within the answer."""
+    ets = {"WillingBitInETSConfigTLV": str(willing), "SupportedCapacity": "8"}
+    one.esxcli_.answers["network nic dcb status get"] = [
+        {
+            "Nic": "vmnic2",
+            "Mode": "3 - IEEE Mode",
+            "PFCEnabled": "true",
+            "PFCConfiguration": priorities,
+            "IEEEETSConfiguration": ets,
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("willing", "priorities", "said"),
+    [
+        (1, "0 0 0 0 0 0 0 0", "vmnic2: DCBX in mode IEEE, the card takes over what the switch announces"),
+        (0, "0 0 0 0 0 0 0 0", "vmnic2: DCBX in mode IEEE, the card does not take over what the switch announces"),
+        (
+            1,
+            "0 0 0 1 0 1 0 0",
+            "vmnic2 does flow control on priority 5 too, which its options do not set: DCBX in mode",
+        ),
+    ],
+)
+def test_what_dcbx_may_have_overruled_is_read_back(willing: int, priorities: str, said: str) -> None:
+    one = host(core=CORE, rdma="dscp_force=26")
+    _dcbx(one, willing, priorities)
+    result = converge(one)
+    assert said in " ".join(result["warnings"]) and not result["changed"]
+    assert result["hosts"][0]["state"]["dcbx"] == {"vmnic2": {"mode": "ieee", "willing": bool(willing)}}
+
+
+def test_a_card_whose_driver_lacks_dcb_is_unknown_and_told() -> None:
+    one = host(core=CORE, rdma="dscp_force=26")
+    one.esxcli_.answers["network nic dcb status get"] = lambda nicname: no_dcb(one, nicname)
+    result = converge(one)
+    assert "failed" not in result and result["hosts"][0]["state"]["pfc"] == {"vmnic2": None}
     (warning,) = result["warnings"]
-    assert "vmnic2 shows no flow control on priority 3 although the options are set" in warning
+    assert "whether vmnic2 does flow control is unknown: esxcli said DCB not supported" in warning
 
 
 def test_changing_the_trust_removes_the_other_mark() -> None:

@@ -207,6 +207,14 @@ def test_the_host_rehearses_and_its_refusal_comes_before_any_write() -> None:
     assert "Could not download from /vmfs/volumes/shared/none.zip" in missing["msg"]
 
 
+@pytest.mark.parametrize("said", ["[AcceptanceConfigError] Die Akzeptanzstufe des VIB ist community", "受け入れレベル"])
+def test_a_refusal_in_another_language_gets_the_same_advice(said: str) -> None:
+    host, vibs = host_with()
+    vibs.refusal = said
+    refused = converge(Vib(host, PRESENT, {}))
+    assert said in refused["msg"] and "the host accepts level partner and above" in refused["msg"]
+
+
 def test_a_lost_connection_is_no_refusal() -> None:
     host, vibs = host_with()
 

@@ -142,6 +142,29 @@ def test_another_firmware_is_refused() -> None:
         planned(FakeSite(machine("golden", on=False)), firmware="bios")
 
 
+@pytest.mark.parametrize(
+    ("version", "protocol", "refused"),
+    [
+        ("vmx-12", "rocev1", "golden has virtual hardware 12, and rocev1 needs 13"),
+        ("vmx-13", "rocev1", ""),
+        ("vmx-13", None, "golden has virtual hardware 13, and rocev2 needs 14"),
+        ("vmx-14", None, ""),
+        (None, None, ""),
+    ],
+)
+def test_virtual_hardware_that_is_too_old_for_pvrdma_is_refused(
+    version: str | None, protocol: str | None, refused: str
+) -> None:
+    site = FakeSite(machine("golden", on=False, config__version=version))
+    card = {"portgroup": RDMA_GROUP, **({"protocol": protocol} if protocol else {})}
+    if not refused:
+        assert planned(site, rdma_nic=card).after["rdma_nic"]["portgroup"] == RDMA_GROUP
+        return
+    with pytest.raises(Refused, match=refused):
+        planned(site, rdma_nic=card)
+    assert planned(site).changes, "without the card the same template will do"
+
+
 def test_new_cards_have_the_addresses_that_the_guest_is_told() -> None:
     macs = {"rdma_nic": "00:50:56:3f:00:01", "management_nic": "00:50:56:3f:00:02"}
     site, guest = FakeSite(machine("golden", on=False)), {"guest": {"user": "me"}}

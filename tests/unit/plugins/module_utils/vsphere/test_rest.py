@@ -41,8 +41,8 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Exchange]]:
     return answering
 
 
-def session() -> Any:
-    return SimpleNamespace(server="vc:443", params=PARAMS)
+def session(*version: int) -> Any:
+    return SimpleNamespace(server="vc:443", params=PARAMS, api_version=version or (8, 0, 3, 0))
 
 
 def task(status: str, **more: Any) -> tuple[int, str]:
