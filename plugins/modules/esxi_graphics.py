@@ -38,6 +38,7 @@ options:
     description:
       - Restart Xorg to take a changed type without a boot. The host must be in maintenance mode.
         A GPU that no driver runs yet, or whose mode changes, still needs a boot.
+      - Xorg is not restarted where the host needs a boot for anything else of the same call, which is enough.
     type: bool
     default: false
 extends_documentation_fragment:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime, timedelta
 from typing import Any
 
 from ..vsphere import custom_fields
@@ -12,7 +13,19 @@ from ..vsphere.fleet import Host
 
 # The API reports which options of a kernel module are configured, never which are in use.
 ATTRIBUTE = "dml.vsphere.pending"
+# More than a clock is corrected in one go where NTP runs, less than the fastest host takes from one boot to the next.
+CORRECTION = timedelta(seconds=30)
 PATHS = ("availableField", "customValue", "runtime.bootTime", "summary.rebootRequired")
+
+
+def same(one: str | None, other: str | None) -> bool:
+    """Whether two boot times are of the same boot.
+
+    A host reckons its boot time from its clock, so a correction of the clock moves it; a reboot moves it further.
+    """
+    if not one or not other:
+        return one == other
+    return abs(datetime.fromisoformat(one) - datetime.fromisoformat(other)) <= CORRECTION
 
 
 def pending(host: Host) -> dict[str, Any]:
@@ -22,7 +35,7 @@ def pending(host: Host) -> dict[str, Any]:
         note = json.loads(host[ATTRIBUTE] or written or "{}")
     except json.JSONDecodeError:
         return {}
-    return dict(note.get("was", {})) if note.get("boot") == host.boot_time else {}
+    return dict(note.get("was", {})) if same(note.get("boot"), host.boot_time) else {}
 
 
 def remember(host: Host, subject: str, was: Any) -> None:

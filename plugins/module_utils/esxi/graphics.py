@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -38,6 +38,10 @@ MIG_PROCEDURE = (
     "leave maintenance mode; the host then offers MIG-backed profiles such as grid_a100-2-10c",
 )
 XORG_SECONDS = 60
+HOSTENGINE = (
+    "NVIDIA's guide restarts nv-hostengine beside Xorg, which the API cannot: where it runs, leave restart_xorg out "
+    "and reboot the host"
+)
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,8 @@ class Graphics:
     def apply(self, plan: Plan) -> None:
         """Write the whole configuration, as the API wants it, and restart Xorg where that was asked for."""
         changed = {change.key for change in plan.due}
-        if "policy" in changed and not self.desired.restart_xorg:
+        restarts = self.desired.restart_xorg and REBOOT not in plan.needs
+        if "policy" in changed and not restarts:
             boot.remember(self.host, POLICY_NOTE, plan.before["policy"])
         if changed & {"default_type", "types", "policy", "modes"}:
             wanted = self._config({**plan.before, **{change.key: change.after for change in plan.due}}, plan.before)
@@ -76,7 +81,7 @@ class Graphics:
                 ("config.graphicsConfig",),
                 lambda values: _types_in(values.get("config.graphicsConfig")) == _types_in(wanted),
             )
-        if self.desired.restart_xorg:
+        if restarts:
             self._restart_xorg(plan.after["active_types"])
 
     @property
@@ -109,14 +114,21 @@ class Graphics:
         )
 
 
-def plan_graphics(current: Mapping[str, Any], desired: Desired, *, passthrough_ends: bool = False) -> Plan:
-    """The plan that shares the GPUs as desired; those in passthrough stay, or wait for a later boot."""
+def plan_graphics(
+    current: Mapping[str, Any], desired: Desired, *, passthrough_ends: bool = False, boots: bool = False
+) -> Plan:
+    """The plan that shares the GPUs as desired; those in passthrough stay, or wait for a later boot.
+
+    ``boots``: the host is emptied and rebooted anyway, which does more than a restart of Xorg.
+    """
     _refuse_impossible(current, desired)
     held = [gpu for gpu, facts_ in current["gpus"].items() if facts_["passthrough"] != "off"]
     managed = [gpu for gpu in current["types"] if passthrough_ends or gpu not in held]
     after = _configured(current, desired, managed)
     waiting = [gpu for gpu in current["gpus"] if gpu not in held and _waits(current, desired, gpu)]
-    restarted = [gpu for gpu in waiting if desired.restart_xorg and _takes_restart(current, desired, gpu)]
+    if boots or not all(_takes_restart(current, desired, gpu) for gpu in waiting):
+        desired = replace(desired, restart_xorg=False)
+    restarted = waiting if desired.restart_xorg else []
     after["active_types"] = {**current["active_types"], **{gpu: desired.type for gpu in restarted if desired.type}}
     changed = {change.key for change in Plan(current, after).changes}
     return Plan(
@@ -124,7 +136,7 @@ def plan_graphics(current: Mapping[str, Any], desired: Desired, *, passthrough_e
         after=after,
         needs=_needs(current, desired, bool(set(waiting) - set(restarted)), bool(changed)),
         why=_why(current, desired, waiting, restarted),
-        warnings=_warnings(current, waiting, () if passthrough_ends else held),
+        warnings=(*_warnings(current, waiting, () if passthrough_ends else held), *([HOSTENGINE] if restarted else [])),
         unmet=_unmet(current, after, desired, bool(changed)),
         later=frozenset(changed & {"types", "modes"}) if passthrough_ends and held else frozenset(),
     )
@@ -254,7 +266,7 @@ def _running(current: Mapping[str, Any], gpu: str) -> str:
 def _members(host: Host, asked: Mapping[str, Any], around: Around) -> Iterator[Member]:
     desired = Desired(**asked)
     plan = partial(plan_graphics, desired=desired, passthrough_ends=around.passthrough_ends)
-    yield Member("graphics", Graphics(host, desired), plan)
+    yield Member("graphics", Graphics(host, desired), plan, partial(plan, boots=True))
 
 
 PART = Part(

@@ -36,11 +36,15 @@ class Around:
 
 @dataclass(frozen=True)
 class Member:
-    """One subject on one host: its name in plans and diffs, and the function that plans it."""
+    """One subject on one host: its name in plans and diffs, and the function that plans it.
+
+    ``plan_for_boot`` plans it where the host is rebooted anyway, if that makes a difference.
+    """
 
     key: str
     subject: Any
     make_plan: Callable[[Mapping[str, Any]], Plan]
+    plan_for_boot: Callable[[Mapping[str, Any]], Plan] | None = None
 
 
 def _no_paths(_asked: Any) -> tuple[str, ...]:

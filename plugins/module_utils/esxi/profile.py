@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import Abandoned
-from ..plan import Plan
+from ..plan import REBOOT, Plan
 from ..vsphere.fleet import Host
 from .part import Member
 
@@ -36,7 +36,13 @@ class Profile:
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
         """The plans of all members as one."""
-        return combine([(member, member.make_plan(current[member.key])) for member in self.members])
+        plans = [(member, member.make_plan(current[member.key])) for member in self.members]
+        if any(REBOOT in plan.needs for _member, plan in plans):
+            plans = [
+                (member, member.plan_for_boot(current[member.key]) if member.plan_for_boot else plan)
+                for member, plan in plans
+            ]
+        return combine(plans)
 
     def apply(self, plan: Plan) -> None:
         """Apply what can be applied before the next boot, member by member."""

@@ -3,7 +3,6 @@ package esxi
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/vmware/govmomi/simulator"
 
@@ -13,16 +12,16 @@ import (
 func (h *Host) addCommands(cli *esxcli.Executer) {
 	cli.Add(map[string]esxcli.Command{
 		"system.version.get":         {Run: h.version},
-		"system.stats.uptime.get":    {Run: h.uptime},
+		"system.stats.uptime.get":    {Run: h.uptimeGet},
 		"system.maintenanceMode.get": {Run: h.maintenanceGet},
 	})
 }
 
-// uptime answers the time since the boot, in microseconds.
+// uptimeGet answers the time since the boot, in microseconds.
 // VMware: govmomi, simulator/esx/command_info.go (recorded from ESXi 8.0.1): a number; that it counts microseconds is
 // VMware's description of the command.
-func (h *Host) uptime(ctx *simulator.Context, _ esxcli.Values) (*esxcli.Response, *esxcli.Error) {
-	return &esxcli.Response{Kind: "long", String: fmt.Sprint(time.Since(*h.Runtime(ctx).BootTime).Microseconds())}, nil
+func (h *Host) uptimeGet(ctx *simulator.Context, _ esxcli.Values) (*esxcli.Response, *esxcli.Error) {
+	return &esxcli.Response{Kind: "long", String: fmt.Sprint(h.uptime(ctx).Microseconds())}, nil
 }
 
 // maintenanceGet answers Enabled or Disabled.

@@ -165,14 +165,21 @@ func (h *Host) boot(ctx *simulator.Context) {
 	h.Sim.Post(ctx, &types.HostConnectedEvent{HostEvent: h.Event()}, 0)
 }
 
-// nextBootTime is now, but at least one second after the last boot.
-// Ours: no real host boots twice within a second, and clients may count in seconds.
+// nextBootTime is now, but at least a minute after the last boot, so that it may lie ahead.
+// Ours: hosts of the lab boot in seconds, real ones in minutes; a client may take boot times that lie closer together for
+// one boot by a clock that was corrected.
 func (h *Host) nextBootTime(ctx *simulator.Context) time.Time {
-	now, least := time.Now().UTC(), h.Runtime(ctx).BootTime.Add(time.Second)
+	now, least := time.Now().UTC(), h.Runtime(ctx).BootTime.Add(time.Minute)
 	if now.Before(least) {
 		return least
 	}
 	return now
+}
+
+// uptime is the time since the boot of the host.
+// Ours: none while the boot time lies ahead.
+func (h *Host) uptime(ctx *simulator.Context) time.Duration {
+	return max(0, time.Since(*h.Runtime(ctx).BootTime))
 }
 
 // QueryHostConnectionInfo answers with the summary of a connected host.
@@ -194,7 +201,7 @@ func (m *hostMethods) RetrieveHardwareUptime(ctx *simulator.Context, _ *types.Re
 	if body.Fault_ = m.host.Unreachable(ctx); body.Fault_ != nil {
 		return body
 	}
-	body.Res = &types.RetrieveHardwareUptimeResponse{Returnval: int64(time.Since(*m.Runtime.BootTime).Seconds())}
+	body.Res = &types.RetrieveHardwareUptimeResponse{Returnval: int64(m.host.uptime(ctx).Seconds())}
 	return body
 }
 

@@ -44,7 +44,7 @@ class Rebooted:
         if not self.host.reachable and asked:
             return UNDER_WAY
         self.host.must_answer(BOOT)
-        if asked == self.host.boot_time:
+        if boot.same(asked, self.host.boot_time or ""):
             return ASKED if self.host.ref._moId in self.desired.rebooting else DUE
         owed = boot.reboot_owed(self.host) or boot.pending(self.host)
         return DUE if owed or not asked else UNDER_WAY
@@ -97,7 +97,7 @@ class Rebooted:
             if state != "connected" and not gone:
                 gone = True
                 self.desired.tell(self.target, "is down")
-            if state == "connected" and booted and booted.isoformat(timespec="seconds") != was:
+            if state == "connected" and booted and not boot.same(booted.isoformat(timespec="seconds"), was):
                 self.desired.tell(self.target, "is back")
                 return
         said = "it went down and did not return" if gone else "it did not go down"

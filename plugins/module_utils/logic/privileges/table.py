@@ -60,8 +60,8 @@ _IMAGE_WRITE = (
     Need("VcIntegrity.lifecycleSoftwareSpecification.Write", ROOT, LIFECYCLE),
     Need("VcIntegrity.lifecycleSettings.Read", ROOT, LIFECYCLE),
 )
-# Through a vCenter any esxcli command, one that writes too, is one call of one host; which privilege vCenter asks for is
-# not written down.
+# Through a vCenter any esxcli command, also one that writes, is one call of one host; which privilege vCenter asks for
+# is not written down.
 _ESXCLI = (Need("Host.Config.Settings", HOST, UNSURE),)
 _ESXCLI_IMAGE = (*_ESXCLI, Need("Host.Config.Image", HOST, UNSURE))
 _CLUSTER = "/api/esx/settings/clusters/{id}"

@@ -11,12 +11,15 @@ from pyVmomi import vim
 
 from plugins.module_utils import runner
 from plugins.module_utils.errors import Refused
-from plugins.module_utils.esxi.graphics import Desired, Graphics, plan_graphics
+from plugins.module_utils.esxi.graphics import PART, Desired, Graphics, plan_graphics
+from plugins.module_utils.esxi.part import Around, Member
+from plugins.module_utils.esxi.profile import Profile
+from plugins.module_utils.plan import REBOOT, Plan
 from plugins.module_utils.vsphere import properties
 from tests.fakes import esxi
 from tests.fakes.esxi import FakeHost
 from tests.fakes.gpus import T4, FakeGpus, Gpu
-from tests.fakes.module import FakeModule
+from tests.fakes.module import FakeModule, FakeSubject
 
 OTHER = "0000:d8:00.0"
 DIRECT = Desired(type="shared_direct")
@@ -151,7 +154,8 @@ def test_xorg_is_restarted_only_in_maintenance_and_only_where_needed() -> None:
     done = converge(subject)
     assert [write[0] for write in host.writes] == ["UpdateGraphicsConfig", "Restart"]
     assert (done["changed"], done["needs"]) == (True, [])
-    assert converge(subject)["changed"] is False
+    assert "nv-hostengine" in " ".join(done["warnings"])
+    assert (converge(subject)["changed"], converge(subject)["warnings"]) == (False, [])
     assert len(host.writes) == 2
 
 
@@ -171,6 +175,23 @@ def test_a_restart_does_not_stand_for_the_boot_that_a_mode_or_a_driver_needs() -
     assert "reboot" in mixed.needs
     assert "reboot" in bare.needs
     assert bare.after["active_types"] == {T4: "basic"}
+
+
+@pytest.mark.parametrize("others_boot", [True, False])
+def test_a_host_that_boots_anyway_gets_no_restart_of_xorg(others_boot: bool) -> None:
+    host, _gpus = host_with()
+    host.has(runtime__inMaintenanceMode=True)
+    other = FakeSubject("esx01.lab", {"on": not others_boot})
+    needs = frozenset({REBOOT} if others_boot else ())
+    members = [
+        *PART.members(host, {"type": "shared_direct", "restart_xorg": True}, Around({})),
+        Member("other", other, lambda current: Plan(current, {**current, "on": True}, needs=needs)),
+    ]
+    profile = Profile(host, members)
+    done = runner.converge(FakeModule(), runner.Work([profile], lambda _subjects: host.refresh()))
+    restarts = [write for write in host.writes if write[0] == "Restart"]
+    assert (bool(restarts), done["needs"]) == (not others_boot, ["reboot"] if others_boot else [])
+    assert host.writes[0][0] == "UpdateGraphicsConfig"
 
 
 def test_a_host_that_misbehaves_is_told_by_name() -> None:

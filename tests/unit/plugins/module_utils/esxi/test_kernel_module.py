@@ -88,6 +88,15 @@ def test_after_a_boot_the_configured_options_are_the_active_ones() -> None:
     assert rested["hosts"][0]["state"]["active"] == {"max_vfs": "8,8", "pfctx": "0x08", "pfcrx": "8"}
 
 
+@pytest.mark.parametrize("seconds", [-29, -1, 1, 29])
+def test_a_corrected_clock_is_no_boot(seconds: int) -> None:
+    one = host()
+    converge(one)
+    one.has(runtime__bootTime=BOOTED + timedelta(seconds=seconds))
+    waiting = converge(one)
+    assert not waiting["changed"] and waiting["needs"] == ["reboot"]
+
+
 def test_two_modules_changed_between_two_reads_are_both_remembered() -> None:
     one = host()
     one.refresh()

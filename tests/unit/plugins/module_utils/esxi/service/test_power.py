@@ -101,6 +101,9 @@ REBOOTS = [
     (True, "connected", Note("me", "then", NOW), False, "due"),
     (True, "connected", Note("me", "then", OLD), False, "under way"),
     (True, "notResponding", Note("me", "then", NOW), False, "under way"),
+    # The clock of the host was corrected since, and with it the time at which it says to have booted.
+    (True, "connected", Note("me", "then", "2026-01-01T00:00:02+00:00"), True, "asked for"),
+    (True, "connected", Note("me", "then", "2025-12-31T23:59:31+00:00"), False, "due"),
 ]
 
 
