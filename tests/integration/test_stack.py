@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from lab.simulator import ROOT
-from tests.integration.ansible import Ansible
+from tests.integration.ansible import Ansible, Outcome
 
 STACKS = ROOT / "stacks"
 SUM = "0123456789abcdef" * 4
@@ -178,3 +178,22 @@ def test_the_playbook_of_guests_refuses_a_misfit_before_its_roles(tmp_path: Path
     # Older versions of Ansible write quotes twice.
     said = " ".join(lacking.out.replace("''", "'").split())
     assert "The stack lab-cpu lacks wanted parts: It has no 'container'." in said
+
+
+def test_the_playbook_of_guests_ends_well_with_equal_versions_and_refuses_different_ones(tmp_path: Path) -> None:
+    (tmp_path / "hosts").write_text("[workers]\nn1\nn2\n[all:vars]\nansible_connection=local\nansible_become=false\n")
+    proof = {"dml_openmpi": {"proven": True, "versions": {"OpenMPI": "4.1.4"}}}
+    other = {"dml_openmpi": {"proven": True, "versions": {"OpenMPI": "4.1.5"}}}
+    site = {"stack": "lab-cpu", "guest_platforms": ["debian-12"]}
+
+    def end(*proofs: object) -> Outcome:
+        given = json.dumps({**site, "guest_proofs": proofs})
+        options = ["-i", str(tmp_path / "hosts"), "--tags", "versions", "-e", given]
+        return Ansible({}, tmp_path).playbook(ROOT / "playbooks" / "guests.yml", *options)
+
+    same = end(proof, proof)
+    assert same.rc == 0, same.out
+    assert "n2    4.1.4" in same.out
+    different = end(proof, other)
+    assert different.rc != 0
+    assert "OpenMPI is 4.1.4 on n1 and 4.1.5 on n2." in " ".join(different.out.split())

@@ -1,0 +1,46 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A machine whose guest hears or not, in the place of what a server pushes about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pyVmomi import vim
+
+from plugins.module_utils.vm import power
+from plugins.module_utils.vsphere import properties, tasks
+
+
+class FakeGuest:
+    """A machine whose guest may hear; ``looks`` are the power states or addresses that the server pushes."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *looks: Any, tools: str = power.RUNNING) -> None:
+        self.calls, self.looks, self._moId = list[str](), looks, "vm-1"
+        self.session, self.name, self.ref, self.tools = SimpleNamespace(server="vcenter"), "w1", self, tools
+        self.recent = [vim.Task("task-7")]
+        monkeypatch.setattr(properties, "watch", self.watch)
+        monkeypatch.setattr(properties, "read_many", lambda *_: {"vm-1": {"recentTask": self.recent}})
+        monkeypatch.setattr(
+            tasks, "wait", lambda _session, started, _seconds: self.calls.append(f"wait {started.tried}")
+        )
+        monkeypatch.setattr(
+            tasks, "wait_all", lambda _session, some, _s: self.calls.extend(f"end {one.task._moId}" for one in some)
+        )
+
+    def __getitem__(self, key: str) -> Any:
+        return {"guest.toolsRunningStatus": self.tools}[key]
+
+    def ShutdownGuest(self) -> None:
+        self.calls.append("shut down")
+
+    def PowerOffVM_Task(self) -> str:
+        self.calls.append("power off")
+        return "task-1"
+
+    def watch(self, _session: Any, refs: Any, paths: Any, _deadline: float) -> Iterator[dict[str, Any]]:
+        for look in self.looks:
+            yield {ref._moId: {paths[0]: look} for ref in refs}
