@@ -89,6 +89,9 @@ notes:
     was told one; C(vm_cluster), C(vm_role), C(vm_tenant), C(vm_built), C(vm_uuid), C(vm_host), the ESXi host it is on,
     C(vm_power), C(on) or C(off); C(vm_gpus), all its GPUs in words, and C(vm_profiles), its vGPU profiles;
     C(vm_rdma_mac), C(vm_rdma_protocol) and C(vm_rdma_address) of its PVRDMA card.
+  - What vCenter and guests tell is never taken for a template. A text that is no address of another machine is no
+    C(ansible_host). A worker whose name has not the form of a worker's, or of which any text holds a template or signs
+    that cannot be seen, is left out with a warning.
   - A worker that has moved, or was switched on, is seen as it was until the cache ends.
     C(ansible-playbook --flush-cache) reads anew.
 seealso:
@@ -118,9 +121,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible.errors import AnsibleParserError
+from ansible.inventory.group import to_safe_group_name
 from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructable
+from ansible.utils.unsafe_proxy import wrap_var
 
 from ..module_utils.errors import CollectionError
+from ..module_utils.logic import names
 from ..module_utils.vm import found
 from ..module_utils.vsphere import session
 
@@ -152,7 +158,8 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):  # type: i
         super().parse(inventory, loader, path, cache)
         self._read_config_data(path)
         for worker in self._workers(self.get_cache_key(path), fresh=not cache):
-            self._add(worker)
+            if self._may_stand(worker):
+                self._add(wrap_var(worker))
 
     def _workers(self, key: str, *, fresh: bool) -> list[dict[str, Any]]:
         kept = self.get_option("cache")
@@ -172,6 +179,22 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):  # type: i
                 return found.workers(opened, self.get_option("clusters"))
         except CollectionError as error:
             raise AnsibleParserError(str(error)) from error
+
+    def _may_stand(self, worker: Mapping[str, Any]) -> bool:
+        """Whether a worker may stand in the inventory; one that may not is told."""
+        name, odd = str(worker["name"]), names.odd(worker)
+        if names.is_machine(name) and not odd:
+            return True
+        said = f"{names.printable(odd[0])} holds a template or hidden signs" if odd else "a worker has no such name"
+        self.display.warning(
+            f"The worker {names.printable(name)} is left out of the inventory: {said}; correct it in vCenter"
+        )
+        return False
+
+    @staticmethod
+    def _sanitize_group_name(name: str) -> str:
+        """A name of a group that is no template either, however this Ansible is set up."""
+        return str(to_safe_group_name(name, force=True, silent=True))
 
     def _add(self, worker: Mapping[str, Any]) -> None:
         name, strict = worker["name"], self.get_option("strict")

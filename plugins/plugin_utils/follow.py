@@ -18,6 +18,8 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
+from ..module_utils.logic.names import printable
+
 LOOK_SECONDS = 0.3
 OPTION = "progress_file"
 
@@ -62,11 +64,6 @@ class Follower:
 def line_of(event: dict[str, Any]) -> str:
     """An event as one line; names come from others and must not control the terminal."""
     return "  " + printable(f"{event['about']}: {event['what']} [{event['seconds']:.1f} s]")
-
-
-def printable(text: str) -> str:
-    """The text without characters that control a terminal."""
-    return "".join(sign if sign.isprintable() else "?" for sign in text)
 
 
 class FollowingAction(ActionBase):  # type: ignore[misc]  # ansible is not read by mypy

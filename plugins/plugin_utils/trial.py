@@ -17,12 +17,12 @@ from ansible.utils.display import Display
 
 from ..module_utils.errors import CollectionError
 from ..module_utils.logic.migration import lines
+from ..module_utils.logic.names import printable
 from ..module_utils.logic.trial import calls, evidence, results, sentences
 from ..module_utils.logic.trial.observed import Observed, observed
 from ..module_utils.logic.trial.steps import step_after
 from ..module_utils.trial.journal import NAME, Journal
 from ..module_utils.watch.watcher import is_watched
-from .follow import printable
 from .modules import Modules
 
 TABLE = "stacks/facts/compatibility.yml"

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import Refused
+from ..logic import names
 from ..logic.placement.hosts import group_profiles
 from ..logic.placement.place import Wanted
 
@@ -100,7 +101,6 @@ BUILT_IN = {"clone": "full", "reserve_memory": True, "role": "worker", "tenant":
 PROTOCOL = "rocev2"
 _KIND = re.compile(r"10de:[0-9a-f]{4}")
 _MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 @dataclass(frozen=True)
@@ -214,7 +214,7 @@ def _check(name: str, options: Mapping[str, Any]) -> None:
     """Refuse options that contradict each other; nothing is asked of the server."""
     cpus, cores = options.get("cpus"), options.get("cores_per_socket")
     checks = (
-        (_NAME.fullmatch(name), "name it", "a name has letters, digits, dots, dashes", "choose another name"),
+        (names.is_machine(name), "name it", "a name has letters, digits, dots, dashes", "choose another name"),
         (not cpus or cpus > 0, "give it CPUs", f"cpus is {cpus}", "give it one at least"),
         (
             not cpus or not cores or cpus % cores == 0,

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..logic import names
 from . import customise, gpu, mark, nics, sizing
 from .machine import Machine
 from .site import Site
@@ -34,5 +35,5 @@ def facts(site: Site, machine: Machine | None) -> dict[str, Any]:
         "mmio_gb": gpu.window_in(machine.extra),
         "guest": customise.facts(machine.extra),
         "mark": {"built": True} if unfinished else marked,
-        "address": machine["guest.ipAddress"] or None,
+        "address": names.address(machine["guest.ipAddress"]),
     }

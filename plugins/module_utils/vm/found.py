@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+from ..logic import names as forms
 from ..vsphere import custom_fields, fleet, properties
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
@@ -73,7 +74,7 @@ def _is_of(found: Mapping[str, Any] | None, clusters: Collection[str]) -> bool:
 def _worker(machine: Machine, marked: Mapping[str, Any], hosts: Mapping[str, str]) -> dict[str, Any]:
     rdma, management = nics.rdma_cards(machine), nics.management_card(machine)
     gpus = [held.gpu for held in gpu.held(machine)]
-    address = _address(machine, management) or machine["guest.ipAddress"] or None
+    address = _address(machine, management) or forms.address(machine["guest.ipAddress"])
     return {
         "name": machine.name,
         **({"ansible_host": address} if address else {}),
@@ -98,7 +99,7 @@ def _address(machine: Machine, card: Any) -> str | None:
         return None
     told = [one for one in machine["guest.net"] or [] if one.deviceConfigId == card.key]
     seen = [text for one in told for text in one.ipAddress or [] if ":" not in text]
-    return next(iter([*seen, *_given(machine, card)]), None)
+    return next(filter(None, map(forms.address, [*seen, *_given(machine, card)])), None)
 
 
 def _given(machine: Machine, card: Any) -> Iterator[str]:

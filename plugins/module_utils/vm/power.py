@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..errors import TimedOut
+from ..logic import names
 from ..vsphere import properties, tasks
 from ..vsphere.faults import translating_faults
 from .machine import Machine
@@ -46,7 +47,7 @@ def silent(machines: Sequence[Machine], seconds: int, tell: Callable[[str, str],
         return set()
     refs = [machine.ref for machine in machines]
     for values in properties.watch(machines[0].session, refs, (ADDRESS,), time.monotonic() + seconds):
-        for key in [key for key in waiting if values.get(key, {}).get(ADDRESS)]:
+        for key in [key for key in waiting if names.address(values.get(key, {}).get(ADDRESS))]:
             tell(waiting.pop(key).name, f"its guest has the address {values[key][ADDRESS]}")
         if not waiting:
             break

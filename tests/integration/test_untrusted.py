@@ -1,0 +1,112 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Templates in names, marks, addresses, records and logs: no playbook evaluates one, whatever it shows.
+
+ansible-core 2.17 and 2.18 take every text for a template that nobody marked; `make oldest` runs these tests with them.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lab.simulator import Simulator
+from tests.integration import hostile
+from tests.integration.ansible import Ansible
+from tests.integration.hostile import Hostile, template
+from tests.integration.rolling import LAB
+from tests.integration.training import Playbook
+from tests.unit.plugins.modules.test_continuity_verdict_again import folder
+
+__all__ = ["folder"]  # a fixture
+
+WORKERS = "inventories/lab/workers.yml"
+
+
+@pytest.fixture
+def centre(start: Callable[..., Simulator], ansible_for: Callable[..., Ansible]) -> Hostile:
+    return hostile.begin(start, ansible_for)
+
+
+def flat(text: str) -> str:
+    """The output without its line breaks and quotes."""
+    return " ".join(text.replace("'", "").replace('"', "").split())
+
+
+def shown(place: str) -> str:
+    """The template of a place, as flat output shows it."""
+    return flat(template(place))
+
+
+def test_what_the_inventory_tells_is_no_template(centre: Hostile, tmp_path: Path) -> None:
+    done = centre.ansible.playbook(hostile.play(tmp_path), "-i", WORKERS)
+    assert done.rc == 0, done.out
+    assert centre.evaluated() == []
+    told = flat(done.out)
+    assert f"The worker {shown('name')} is left out of the inventory: {shown('name')} holds a template" in told
+    assert f"The worker worker01 is left out of the inventory: {shown('role')} holds a template" in told
+    assert "worker02 worker02" in told, "what is no address is not its address"
+    assert shown("address") not in told
+
+
+# What the output of a playbook must hold, so that the playbook did show what is hostile.
+PLAYBOOKS = {
+    "audit": "stranger",
+    "evidence": "",
+    "fabric": "host",
+    "hosts": "host",
+    "preflight": "host",
+    "teardown": "name",
+    "vmotion_test": "host",
+    "workers": "host",
+}
+
+
+@pytest.mark.slow
+def test_no_playbook_evaluates_what_it_shows(centre: Hostile, tmp_path: Path) -> None:
+    centre.ansible.environment["DML_EVIDENCE_DIR"] = str(tmp_path / "evidence")
+    given = json.dumps({"audit_dir": str(tmp_path / "audit"), "vmotion_test_dir": str(tmp_path / "tests")})
+    for name, place in PLAYBOOKS.items():
+        done = centre.ansible.playbook(f"playbooks/{name}.yml", *LAB, "--check", "--diff", "-vv", "-e", given)
+        assert not place or shown(place) in flat(done.out), f"{name} does not show the {place}: {done.out}"
+        assert centre.evaluated() == [], name
+    kept = centre.ansible.playbook("playbooks/evidence.yml", *LAB)
+    assert kept.rc == 0, kept.out
+    (file,) = (tmp_path / "evidence").glob("gpu-*.json")
+    assert template("host") in [one["host"] for one in json.loads(file.read_text())["hosts"]]
+    assert centre.evaluated() == []
+
+
+@pytest.mark.slow
+def test_what_a_training_says_is_no_template(tmp_path: Path) -> None:
+    """The job's own words, in its log and in its error, are shown by the playbook that ran it."""
+    ran = Playbook(tmp_path, {hostile.VARIABLE: str(tmp_path / "canary")})
+    script = tmp_path / "says.py"
+    script.write_text(f"print({template('log')!r}, flush=True)\nraise RuntimeError({template('error')!r})\n")
+    done = ran.run(training_command=[sys.executable, "-u", str(script)], training_name="one")
+    assert done.returncode != 0
+    assert shown("error") in flat(done.stdout), done.stdout
+    assert list(tmp_path.glob("canary.*")) == []
+
+
+@pytest.mark.slow
+def test_what_is_kept_of_runs_and_tests_is_no_template(tmp_path: Path, folder: Path) -> None:
+    """Results of runs and the journal of a test, as somebody else may have written them."""
+    ansible = Ansible({hostile.VARIABLE: str(tmp_path / "canary")}, tmp_path)
+    (tmp_path / "runs").mkdir()
+    run = {"nodes": 2, "gpus": 2, "images_per_sec": 9.0, "transport": template("transport")}
+    (tmp_path / "runs" / "one.json").write_text(json.dumps({**run, "name": template("run")}))
+    given = {"report_results": str(tmp_path / "runs"), "report_dir": str(tmp_path / "report")}
+    done = ansible.playbook("playbooks/report.yml", "-v", "-e", json.dumps(given))
+    assert done.rc == 0, done.out
+    assert shown("run") in flat(done.out)
+    journal = folder / "journal.jsonl"
+    journal.write_text(journal.read_text().replace("esx3", template("target")))
+    done = ansible.playbook("playbooks/judge.yml", "-v", "-e", f"folder={folder}")
+    assert done.rc == 0, done.out
+    assert shown("target") in flat(done.out)
+    assert list(tmp_path.glob("canary.*")) == []
