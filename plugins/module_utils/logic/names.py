@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The forms of names and addresses that guests, vCenter and its users tell: what may stand for a machine, and what may not."""
+"""The forms of names and addresses that guests, vCenter and its users tell: which may stand for a machine."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def is_machine(name: str) -> bool:
 def address(text: Any) -> str | None:
     """An address by which one other machine can be reached, in its usual form; None for any other text.
 
-    A guest tells its address itself: one of the machine that asks, or of many, would have another machine answer for it.
+    A guest tells its address itself: with one of the machine that asks, or of many, others would answer in its place.
     """
     try:
         found = ipaddress.ip_address(str(text))
