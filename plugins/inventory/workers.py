@@ -10,10 +10,11 @@ name: workers
 short_description: Worker VMs, found in vCenter by their mark
 version_added: 1.0.0
 description:
-  - Finds the virtual machines that M(dml.vsphere.worker_vm) marked, and puts them into groups. C(workers) has all,
-    C(cluster_NAME), C(role_NAME), C(tenant_NAME), C(host_NAME) those of a cluster, role, tenant, or ESXi host, and
-    C(profile_NAME) those with a vGPU of that profile. What Ansible forbids in names of groups becomes C(_).
-  - Reads all workers at once, in as many calls for one as for a thousand.
+  - Finds the virtual machines with the mark of M(dml.vsphere.worker_vm), and puts them into groups. The group
+    C(workers) has all of them; C(cluster_NAME), C(role_NAME), C(tenant_NAME) and C(host_NAME) have those of a
+    cluster, role, tenant or ESXi host; C(profile_NAME) has those with a vGPU of that profile. Characters that Ansible
+    forbids in names of groups become C(_).
+  - The number of calls to vCenter does not grow with the number of workers.
   - The file's name must end in C(workers.yml) or C(workers.yaml).
 options:
   plugin:
@@ -28,7 +29,7 @@ options:
     env:
       - name: VMWARE_HOST
   username:
-    description: Who logs in.
+    description: The user name.
     type: str
     required: true
     env:
@@ -58,8 +59,8 @@ options:
       - name: VMWARE_CA_PATH
   tls_fingerprint:
     description:
-      - The SHA-256 of the server's certificate. Where it is given, every connection must show exactly this certificate,
-        and authorities are not asked.
+      - The SHA-256 of the server's certificate. If it is given, every connection must present exactly this certificate,
+        and authorities are not checked.
     type: str
     env:
       - name: VMWARE_TLS_FINGERPRINT
@@ -85,15 +86,15 @@ extends_documentation_fragment:
 requirements:
   - pyvmomi >= 8.0.3
 notes:
-  - Of each worker these variables are set. C(ansible_host), the address of its management card where the guest tells or
-    was told one; C(vm_cluster), C(vm_role), C(vm_tenant), C(vm_built), C(vm_uuid), C(vm_host), the ESXi host it is on,
-    C(vm_power), C(on) or C(off); C(vm_gpus), all its GPUs in words, and C(vm_profiles), its vGPU profiles;
+  - Each worker has these variables. C(ansible_host), the address of its management card, if the guest reports one or
+    was given one; C(vm_cluster), C(vm_role), C(vm_tenant), C(vm_built), C(vm_uuid), C(vm_host), the ESXi host it is
+    on, C(vm_power), C(on) or C(off); C(vm_gpus), all its GPUs in words, and C(vm_profiles), its vGPU profiles;
     C(vm_rdma_mac), C(vm_rdma_protocol) and C(vm_rdma_address) of its PVRDMA card.
-  - What vCenter and guests tell is never taken for a template. A text that is no address of another machine is no
-    C(ansible_host). A worker whose name has not the form of a worker's, or of which any text holds a template or signs
-    that cannot be seen, is left out with a warning.
-  - A worker that has moved, or was switched on, is seen as it was until the cache ends.
-    C(ansible-playbook --flush-cache) reads anew.
+  - Texts from vCenter and from guests are never evaluated as templates. Only an address of another machine becomes
+    C(ansible_host). The plugin leaves a worker out, with a warning, if its name is not a valid name of a worker, or
+    if any of its texts has a template or invisible characters.
+  - With a cache, a worker that moved or was powered on is shown as it was before, until the cache expires.
+    C(ansible-playbook --flush-cache) reads the workers again.
 seealso:
   - module: dml.vsphere.worker_vm
 author:
