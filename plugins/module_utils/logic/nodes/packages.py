@@ -20,8 +20,13 @@ def specs(packages: Sequence[Mapping[str, str]], manager: str) -> list[str]:
 
 
 def python_requirements(packages: Sequence[Mapping[str, str]]) -> str:
-    """The text of a requirements file for pip: each package with its version and the checksum of its file."""
-    return "".join(f"{one['name']}=={one['version']} --hash=sha256:{one['sha256']}\n" for one in packages)
+    """The text of a requirements file for pip: each package with its version or address, and a checksum."""
+    return "".join(f"{_requirement(one)} --hash=sha256:{one['sha256']}\n" for one in packages)
+
+
+def _requirement(one: Mapping[str, str]) -> str:
+    """A package by the address of its file where it has one, or by its version in the package index."""
+    return f"{one['name']} @ {one['url']}" if one.get("url") else f"{one['name']}=={one['version']}"
 
 
 def listed(output: Any) -> list[dict[str, str]]:

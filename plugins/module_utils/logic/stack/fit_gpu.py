@@ -10,6 +10,7 @@ from .findings import Facts, Finding, Stack, misfit, row, unknown
 from .versions import at_least, built_for_cuda, same_cuda, series
 
 _LIBRARIES = {"nccl": "NCCL", "cudnn": "cuDNN"}
+_BUNDLED_NCCL = "nvidia-nccl-cu"
 
 
 def driver_and_cuda(stack: Stack, facts: Facts) -> Iterator[Finding]:
@@ -63,6 +64,27 @@ def libraries_and_cuda(stack: Stack, facts: Facts) -> Iterator[Finding]:
                         f"{package['name']} {package['version']} is built for CUDA {built} and the stack says {told}"
                     )
                     yield misfit(f"{words} for CUDA {library['cuda']}", source)
+
+
+def nccl_and_moves(stack: Stack, facts: Facts) -> Iterator[Finding]:
+    """A vGPU that shall move has no unified memory, and NCCL starts without."""
+    gpu = stack.get("gpu")
+    if not gpu or gpu["attachment"] != "vgpu" or not gpu.get("moves", True):
+        return
+    known = row(facts, "vgpu_moves", "library", "nccl")
+    for told, version in _nccls(stack) if known else ():
+        if known and at_least(version, known["before"]):
+            words = f"A vGPU that moves has no unified memory and needs NCCL < {known['before']}"
+            yield misfit(f"{words} and {told} has NCCL {version}", known["source"])
+
+
+def _nccls(stack: Stack) -> Iterator[tuple[str, str]]:
+    """Each NCCL of a stack, with where it is: the one of its own, and those that come as Python packages."""
+    if stack.get("nccl"):
+        yield "the stack", stack["nccl"]["version"]
+    for package in stack["framework"]["packages"]:
+        if package["name"].startswith(_BUNDLED_NCCL):
+            yield f"the Python package {package['name']}", package["version"]
 
 
 def gpus_and_cuda(stack: Stack, facts: Facts) -> Iterator[Finding]:
@@ -124,5 +146,6 @@ RULES: tuple[Callable[[Stack, Facts], Iterator[Finding]], ...] = (
     driver_and_cuda,
     driver_and_attachment,
     libraries_and_cuda,
+    nccl_and_moves,
     gpus_and_cuda,
 )

@@ -51,6 +51,12 @@ def test_requirements_carry_their_checksums() -> None:
     assert text == "six==1.17.0 --hash=sha256:4721\n"
 
 
+def test_a_package_outside_of_the_index_is_taken_from_its_address() -> None:
+    wheel = "https://download.example.org/whl/torch-1.10.2%2Bcu113-cp38-cp38-linux_x86_64.whl"
+    text = packages.python_requirements([{"name": "torch", "version": "1.10.2+cu113", "url": wheel, "sha256": "4721"}])
+    assert text == f"torch @ {wheel} --hash=sha256:4721\n"
+
+
 def test_python_packages_are_compared_as_the_index_does() -> None:
     listed = [{"name": "PyYAML", "version": "6.0.3"}, {"name": "typing_extensions", "version": "4.16.0"}]
     wanted = [

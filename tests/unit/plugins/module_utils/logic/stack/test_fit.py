@@ -156,19 +156,32 @@ PLANTED: list[tuple[str, dict[str, Any], str]] = [
         "rocky-9 has Python 3.9 at /usr/bin/python3 and the stack has 3.11.",
     ),
     (
+        "current",
+        {"nccl.version": "2.25.1"},
+        "A vGPU that moves has no unified memory and needs NCCL < 2.23.4 and the stack has NCCL 2.25.1.",
+    ),
+    (
+        "current-ubuntu24",
+        {"framework.packages": [{"name": "nvidia-nccl-cu12", "version": "2.26.2"}]},
+        (
+            "A vGPU that moves has no unified memory and needs NCCL < 2.23.4 "
+            "and the Python package nvidia-nccl-cu12 has NCCL 2.26.2."
+        ),
+    ),
+    (
         "current-ubuntu24",
         {"horovod.patches": []},
-        "Horovod 0.28.1 with PyTorch 2.7.1 needs the patch cxx-17 and the stack does not have it.",
+        "Horovod 0.28.1 with PyTorch 2.6.0 needs the patch cxx-17 and the stack does not have it.",
     ),
     (
         "current-ubuntu24",
         {"cuda.version": "13.0", "nccl": None},
-        "PyTorch 2.7.1 is built for CUDA 12.6 and the stack has CUDA 13.0.",
+        "PyTorch 2.6.0 is built for CUDA 12.4 and the stack has CUDA 13.0.",
     ),
     (
         "current-ubuntu24",
         {"platforms": {"ubuntu-18.04": {"distribution": "Ubuntu", "version": "18.04", "glibc": "2.27"}}}
-        | {"python.interpreter": "/opt/python3.12/bin/python3"},
+        | {"python.interpreter": "/opt/python3.12/bin/python3", "framework.version": "2.7.1"},
         "PyTorch 2.7.1 needs glibc >= 2.28 and ubuntu-18.04 has 2.27.",
     ),
 ]
@@ -257,6 +270,12 @@ def test_a_branch_without_a_source_is_not_guessed() -> None:
             "only the same branch is known to fit."
         )
     ]
+
+
+@pytest.mark.parametrize("gpu", [{"moves": False}, {"attachment": "passthrough"}])
+def test_a_gpu_that_does_not_move_may_have_any_nccl(gpu: dict[str, Any]) -> None:
+    stack = changed("current", {"nccl.version": "2.27.5", "gpu": SHIPPED["current"]["gpu"] | gpu})
+    assert [sentence for sentence in misfits(stack, FACTS) if "NCCL" in sentence] == []
 
 
 def test_a_cuda_without_a_source_is_not_guessed() -> None:

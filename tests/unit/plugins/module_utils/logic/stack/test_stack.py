@@ -90,13 +90,39 @@ def test_every_address_of_a_shipped_stack_comes_from_a_base(name: str) -> None:
 def test_only_what_is_licensed_or_unknown_is_asked_for() -> None:
     asked = {name: missing_inputs(document) for name, document in SHIPPED.items()}
     assert asked == {
-        "a100-2021": ["gpu_driver.source.sha256", "framework.packages.torch.sha256"],
+        "a100-2021": [
+            "gpu_driver.source.sha256",
+            "framework.packages.torch.sha256",
+            "framework.packages.torchvision.sha256",
+        ],
         "current": ["bases.licensed", "gpu_driver.source.sha256"],
         "current-rocky9": ["bases.licensed", "gpu_driver.source.sha256"],
         "current-ubuntu24": ["bases.licensed", "gpu_driver.source.sha256"],
         "lab-cpu": [],
         "t4-2019": ["bases.licensed", "gpu_driver.source.sha256"],
     }
+
+
+@pytest.mark.parametrize("name", [name for name, one in SHIPPED.items() if one["framework"]["name"] == "pytorch"])
+def test_the_benchmark_for_pytorch_finds_its_networks(name: str) -> None:
+    assert {"torch", "torchvision", "pillow"} <= {one["name"] for one in SHIPPED[name]["framework"]["packages"]}
+
+
+COMPILING = {
+    "debian": {"gcc", "make", "libc6-dev"},
+    "ubuntu": {"gcc", "make", "libc6-dev"},
+    "rocky": {"gcc", "make", "glibc-devel"},
+}
+
+
+@pytest.mark.parametrize("name", [name for name, one in SHIPPED.items() if one.get("gpu_driver")])
+def test_a_runfile_finds_a_compiler_and_the_headers_of_the_c_library(name: str) -> None:
+    driver = SHIPPED[name]["gpu_driver"]
+    assert driver["install"] == "runfile"
+    for platform, packages in driver["packages"].items():
+        there = {one["name"] for one in packages}
+        assert COMPILING[platform.partition("-")[0]] <= there
+        assert ("--dkms" in driver["arguments"]) is ("dkms" in there)
 
 
 def test_an_optional_part_asks_for_its_own_only_where_it_is_wanted() -> None:
