@@ -1,0 +1,14 @@
+# What must be known of a node before Ansible's modules can run there: whether its first boot has ended, and its Python.
+# The arguments are seconds to wait for cloud-init, and the interpreters in the order in which Ansible looks for them.
+patience=$1
+shift
+if command -v cloud-init > /dev/null 2>&1; then
+    timeout "$patience" cloud-init status --wait > /dev/null 2>&1
+    echo "cloud-init $?"
+fi
+for python in "$@"; do
+    if command -v "$python" > /dev/null 2>&1; then
+        "$python" -c 'import sys; print("python %d.%d %s" % (sys.version_info[0], sys.version_info[1], sys.argv[1]))' "$python"
+        exit
+    fi
+done

@@ -1,0 +1,41 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What a variable of a role is on a node of which the rest is known, without a node and without a playbook."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from pathlib import Path
+from typing import Any
+
+from ansible.parsing.dataloader import DataLoader
+from ansible.plugins.loader import init_plugin_loader
+from ansible.template import Templar
+
+ROLES = Path(__file__).parents[1] / "roles"
+# From 2.19 on Ansible evaluates only what its author is trusted to have written as a template.
+TRUSTED = {"trusted_as_template": True} if "trusted" in str(inspect.signature(DataLoader.load_from_file)) else {}
+
+
+@functools.cache
+def begin() -> None:
+    """Let filters and lookups be found by their whole names."""
+    init_plugin_loader()
+
+
+@functools.cache
+def variables(role: str) -> dict[str, Any]:
+    """The defaults and the variables of a role, not evaluated."""
+    loader, found = DataLoader(), {}
+    for kind in ("defaults", "vars"):
+        path = ROLES / role / kind / "main.yml"
+        found.update(loader.load_from_file(str(path), **TRUSTED) if path.exists() else {})
+    return found
+
+
+def value(role: str, name: str, **known: Any) -> Any:
+    """The value of one variable of a role, where these others are known."""
+    begin()
+    told = {**variables(role), **known}
+    return Templar(DataLoader(), variables=told).template(told[name])

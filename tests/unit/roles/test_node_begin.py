@@ -1,0 +1,78 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What the shell tells of a node before any module runs there."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.rendering import value
+
+SCRIPT = Path(__file__).parents[3] / "roles" / "node" / "files" / "begin.sh"
+
+
+def program(folder: Path, name: str, text: str) -> None:
+    """A program of the node."""
+    (folder / name).write_text(f"#!/bin/sh\n{text}\n")
+    (folder / name).chmod(0o755)
+
+
+def begun(folder: Path, *interpreters: str, patience: int = 5) -> list[str]:
+    """What the script says on a node that has these programs and no others of its kind."""
+    for tool in ("sh", "timeout", "sleep"):
+        (folder / tool).symlink_to(shutil.which(tool) or "")
+    command = ["/bin/sh", str(SCRIPT), str(patience), *interpreters]
+    done = subprocess.run(command, env={"PATH": str(folder)}, capture_output=True, text=True, check=False, timeout=60)
+    assert done.stderr == ""
+    return done.stdout.splitlines()
+
+
+def test_the_first_interpreter_that_is_there_is_told(tmp_path: Path) -> None:
+    program(tmp_path, "python3.8", 'echo python 3.8 "$3"')
+    program(tmp_path, "python3", 'echo python 3.6 "$3"')
+    assert begun(tmp_path, "python3.9", "python3.8", "python3") == ["python 3.8 python3.8"]
+
+
+def test_a_node_without_python_tells_none(tmp_path: Path) -> None:
+    assert begun(tmp_path, "python3.9", "/usr/bin/python3-of-nobody") == []
+
+
+@pytest.mark.parametrize("code", [0, 1, 2])
+def test_the_end_of_the_first_boot_is_told(tmp_path: Path, code: int) -> None:
+    program(tmp_path, "cloud-init", f'[ "$*" = "status --wait" ] && echo ......status: done && exit {code}; exit 9')
+    assert begun(tmp_path) == [f"cloud-init {code}"]
+
+
+def test_the_first_boot_is_waited_for_and_not_for_ever(tmp_path: Path) -> None:
+    program(tmp_path, "cloud-init", "sleep 60")
+    began = time.monotonic()
+    assert begun(tmp_path, patience=1) == ["cloud-init 124"]
+    assert 1 <= time.monotonic() - began < 30
+
+
+@pytest.mark.parametrize(
+    ("said", "version"),
+    [("cloud-init 0\r\npython 3.6 /usr/bin/python3\r\n", "3.6"), ("python 3.12 x", "3.12"), ("", "0")],
+)
+def test_the_version_is_read_from_what_the_shell_said(said: str, version: str) -> None:
+    assert value("node", "__node_python", __node_begun={"stdout": said}) == version
+
+
+def test_a_named_interpreter_is_the_only_one_that_is_asked() -> None:
+    assert value("node", "__node_pythons", ansible_python_interpreter="/opt/python/bin/python3") == [
+        "/opt/python/bin/python3"
+    ]
+    assert "/usr/bin/python3" in value("node", "__node_pythons", ansible_python_interpreter="auto")
+
+
+@pytest.mark.parametrize("count", [1, 2, 400])
+def test_as_many_logins_as_nodes_prove_that_they_reach_each_other(count: int) -> None:
+    peers = [f"n{number}" for number in range(count)]
+    met = [value("node", "__node_next", node_peers=peers, inventory_hostname=name) for name in peers]
+    assert sorted(met) == sorted(peers)
+    assert all(name != peer for name, peer in zip(peers, met, strict=True)) or count == 1
