@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.dml.vsphere.plugins.module_utils.logic.nodes import nvidia, packages, task_failure
+from ansible_collections.dml.vsphere.plugins.module_utils.logic.nodes import kernels, nvidia, packages, task_failure
 
 
 class FilterModule:
@@ -16,6 +16,7 @@ class FilterModule:
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {
+            "kernel_packages": kernels.packages,
             "gpu_report": nvidia.report,
             "package_specs": packages.specs,
             "python_requirements": packages.python_requirements,

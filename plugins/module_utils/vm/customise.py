@@ -39,7 +39,8 @@ def wanted(desired: Desired, after: Mapping[str, Any]) -> dict[str, Any] | None:
     host_name = guest.get("hostname") or desired.name
     metadata: dict[str, Any] = {"local-hostname": host_name, **_network(desired, guest, after)}
     users = [{"name": guest["user"], "sudo": "ALL=(ALL) NOPASSWD:ALL", "shell": "/bin/bash"}] if "user" in guest else []
-    userdata: dict[str, Any] = {"hostname": host_name, "manage_etc_hosts": True}
+    # Only the guest's own name: the whole file would be made anew at each boot, without the peers.
+    userdata: dict[str, Any] = {"hostname": host_name, "manage_etc_hosts": "localhost"}
     if guest.get("ssh_keys"):
         keys = {"ssh_authorized_keys": list(guest["ssh_keys"])}
         userdata.update({"users": ["default", {**users[0], **keys}]} if users else keys)

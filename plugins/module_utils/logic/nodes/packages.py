@@ -10,6 +10,9 @@ from typing import Any
 
 from .parsed import parsed
 
+# What dnf installs beside other versions, by default (installonlypkgs of dnf.conf):
+# https://dnf.readthedocs.io/en/latest/conf_ref.html
+BESIDE = ("kernel", "kernel-core", "kernel-devel", "kernel-modules")
 JOINTS = {"apt": "=", "dnf": "-", "dnf5": "-", "yum": "-"}
 
 
@@ -54,9 +57,10 @@ def misfits(
     there = _versions(installed)
     sentences = []
     for one in packages:
-        name, found, version = one["name"], there.get(one["name"]), one.get("version")
-        if found is None or version not in {None, found}:
-            sentences.append(f"The package {name} is {found or 'missing'}{f', not {version}' if version else ''}.")
+        name, found, version = one["name"], there.get(one["name"], []), one.get("version")
+        if not found or (version and version not in found):
+            named = " and ".join(found) or "missing"
+            sentences.append(f"The package {name} is {named}{f', not {version}' if version else ''}.")
         elif version and held is not None and not any(_holds(line, name, version) for line in held):
             sentences.append(f"The package {name} is not held at {version}.")
     return sentences
@@ -66,16 +70,22 @@ def replacements(installed: Sequence[str], packages: Sequence[Mapping[str, str]]
     """Each package that is installed with another version than the pinned one, as "NAME VERSION by VERSION"."""
     there = _versions(installed)
     return [
-        f"{one['name']} {there[one['name']]} by {one['version']}"
+        f"{one['name']} {' and '.join(there[one['name']])} by {one['version']}"
         for one in packages
-        if one.get("version") and there.get(one["name"], one["version"]) != one["version"]
+        if one.get("version")
+        and one["version"] not in there.get(one["name"], [one["version"]])
+        # dnf puts these beside those that are there.
+        and not one["name"].startswith(BESIDE)
     ]
 
 
-def _versions(installed: Sequence[str]) -> dict[str, str]:
-    """The version of each package that is installed."""
-    rows = (line.split() for line in installed)
-    return {row[0]: row[1] for row in rows if row[2:] == ["installed"]}
+def _versions(installed: Sequence[str]) -> dict[str, list[str]]:
+    """The versions of each package that is installed; of a kernel there may be several."""
+    found: dict[str, list[str]] = {}
+    for row in (line.split() for line in installed):
+        if row[2:] == ["installed"]:
+            found.setdefault(row[0], []).append(row[1])
+    return found
 
 
 def _holds(line: str, name: str, version: str) -> bool:

@@ -103,6 +103,12 @@ def test_cards_are_found_by_their_addresses() -> None:
     assert (network["rdma"]["match"], network["rdma"]["mtu"]) == ({"macaddress": "00:50:56:01:02:04"}, 9000)
 
 
+def test_the_peers_in_the_file_of_hosts_outlive_a_boot() -> None:
+    # With true cloud-init makes that file anew at each boot; so it adds the guest's own name and leaves the rest:
+    # https://cloudinit.readthedocs.io/en/latest/reference/modules.html#update-etc-hosts
+    assert told()["userdata"]["manage_etc_hosts"] == "localhost"
+
+
 def test_the_instance_changes_with_what_is_told_and_only_then() -> None:
     first, same, other = told(user="a"), told(user="a"), told(user="b")
     assert first == same

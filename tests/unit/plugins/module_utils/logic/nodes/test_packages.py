@@ -46,6 +46,17 @@ def test_what_would_be_replaced_is_told_with_both_versions() -> None:
     assert packages.replacements(THERE, [MPI]) == []
 
 
+def test_kernels_stand_beside_each_other_and_are_never_replaced() -> None:
+    two = ["kernel-devel 5.14.0-427.el9 installed", "kernel-devel 5.14.0-503.el9 installed"]
+    older = {"name": "kernel-devel", "version": "5.14.0-427.el9"}
+    assert packages.misfits(two, [older]) == []
+    assert packages.misfits(two[1:], [older]) == ["The package kernel-devel is 5.14.0-503.el9, not 5.14.0-427.el9."]
+    assert packages.replacements(two[1:], [older]) == []
+    assert packages.misfits(two, [{**older, "version": "4"}]) == [
+        "The package kernel-devel is 5.14.0-427.el9 and 5.14.0-503.el9, not 4."
+    ]
+
+
 def test_requirements_carry_their_checksums() -> None:
     text = packages.python_requirements([{"name": "six", "version": "1.17.0", "sha256": "4721"}])
     assert text == "six==1.17.0 --hash=sha256:4721\n"

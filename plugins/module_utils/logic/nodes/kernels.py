@@ -1,0 +1,50 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The packages of a kernel by its system: headers and modules of the running one, and of later ones."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Packages = list[dict[str, str]]
+# Packages that bring the newest kernel of a flavour along. Of these nobody has headers: https://packages.ubuntu.com/linux-image
+_NEWEST = re.compile(r"linux-image-(?=[a-z])(?!extra|unsigned)(.+)(?<!-dbg)$")
+# virtual and generic are one kernel; only the second brings all of its modules, such as vmw_pvrdma and mlx5_ib:
+# https://packages.ubuntu.com/jammy/linux-image-generic
+_FEW_MODULES, _ALL_MODULES = "linux-image-virtual", "linux-image-generic"
+
+
+def packages(installed: Sequence[str], facts: Mapping[str, Any]) -> dict[str, Packages]:
+    """The packages of a kernel: ``headers`` and ``modules`` to install, and ``held``, without which it stays as it is.
+
+    Lines of ``installed`` are "NAME VERSION installed"; ``facts`` are those of Ansible.
+    """
+    there = [row[:2] for row in (line.split() for line in installed) if row[2:] == ["installed"]]
+    if facts["os_family"] == "Debian":
+        return _debian(there, facts)
+    running = str(facts["kernel"]).rpartition(".")[0]
+    return {
+        "headers": [{"name": "kernel-devel", "version": running}],
+        "modules": [{"name": "kernel-modules", "version": running}],
+        "held": [{"name": name, "version": running} for name, version in there if version == running],
+    }
+
+
+def _debian(there: Sequence[Sequence[str]], facts: Mapping[str, Any]) -> dict[str, Packages]:
+    kernel = facts["kernel"]
+    newest = [(name, version) for name, version in there if _NEWEST.match(name)]
+    # Only Ubuntu has a second package of modules.
+    extra = [{"name": f"linux-modules-extra-{kernel}"}] if facts["distribution"] == "Ubuntu" else []
+    whole = [
+        {"name": name.replace(_FEW_MODULES, _ALL_MODULES)} for name, _version in newest if name.startswith(_FEW_MODULES)
+    ]
+    return {
+        "headers": [
+            {"name": f"linux-headers-{kernel}"},
+            *({"name": name.replace("linux-image-", "linux-headers-")} for name, _version in newest),
+        ],
+        "modules": [*extra, *whole],
+        "held": [{"name": name, "version": version} for name, version in newest],
+    }

@@ -1,0 +1,60 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The driver of an RDMA device whose port is not active is loaded anew, once, and that is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import yaml
+
+from tests.integration.ansible import Ansible
+
+# Programs that stand in for those of a node: each has a file with the state of its port, and writes down what it did.
+CAT = '#!/bin/sh\ncase "$1" in /sys/class/infiniband/*) exec /bin/cat "$NODE/state";; *) exec /bin/cat "$@";; esac\n'
+MODPROBE = """#!/bin/sh
+echo "$*" >> "$NODE/modprobe"
+[ "$1" = --remove ] || [ ! -e "$NODE/heals" ] || echo 4: ACTIVE > "$NODE/state"
+"""
+PLAY = {
+    "name": "Look at the ports",
+    "hosts": "all",
+    "gather_facts": False,
+    "environment": {"NODE": "{{ folder }}", "PATH": "{{ programs }}:/usr/bin:/bin"},
+    "tasks": [
+        {
+            "name": "Load the driver anew where the port of its device is not active",
+            "ansible.builtin.include_role": {"name": "dml.vsphere.rdma", "tasks_from": "reload"},
+        }
+    ],
+}
+STATES = {"healthy": "4: ACTIVE", "down": "1: DOWN", "broken": "1: DOWN"}
+
+
+def test_only_a_port_that_is_not_active_costs_one_reload(tmp_path: Path) -> None:
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name, text in (("cat", CAT), ("modprobe", MODPROBE)):
+        (programs / name).write_text(text)
+        (programs / name).chmod(0o755)
+    for name, state in STATES.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "state").write_text(f"{state}\n")
+    (tmp_path / "down" / "heals").touch()
+    hosts = {name: {"ansible_connection": "local", "folder": str(tmp_path / name)} for name in STATES}
+    inventory, play = tmp_path / "hosts.yml", tmp_path / "play.yml"
+    inventory.write_text(yaml.safe_dump({"all": {"hosts": hosts, "vars": {"programs": str(programs)}}}))
+    play.write_text(yaml.safe_dump([PLAY]))
+    done = Ansible({}, tmp_path).playbook(play, "-i", str(inventory), "-e", "__rdma_port_tries=1")
+    assert done.rc == 0, done.out
+    reloaded = "--remove vmw_pvrdma\nvmw_pvrdma\n"
+    assert not (tmp_path / "healthy" / "modprobe").exists()
+    assert (tmp_path / "down" / "modprobe").read_text() == reloaded
+    assert (tmp_path / "broken" / "modprobe").read_text() == reloaded
+    said = " ".join(done.out.split())
+    for name in ("down", "broken"):
+        assert (
+            f"{name} had a port of an RDMA device that was not active (1: DOWN), and loaded vmw_pvrdma anew, once."
+            in said
+        )
+    assert "healthy had a port" not in said

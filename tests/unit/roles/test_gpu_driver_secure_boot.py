@@ -1,0 +1,49 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Whether a node starts with secure boot, and whether its modules are signed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from roles.gpu_driver.files.secure_boot import VARIABLE, state
+from tests.rendering import value
+
+SIGNED = ["--silent", "--module-signing-secret-key=/root/key", "--module-signing-public-key=/root/key.der"]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"), [(b"\x06\x00\x00\x00\x01", "on"), (b"\x06\x00\x00\x00\x00", "off"), (b"", "off")]
+)
+def test_the_variable_of_the_firmware_tells(tmp_path: Path, content: bytes, said: str) -> None:
+    (tmp_path / VARIABLE).write_bytes(content)
+    assert state(tmp_path) == said
+
+
+def test_a_bios_has_no_secure_boot(tmp_path: Path) -> None:
+    assert state(tmp_path / "efivars") == "off"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "elsewhere", "signs"),
+    [(["--silent"], False, False), (SIGNED, False, True), (["--silent"], True, True)],
+)
+def test_modules_are_signed_where_a_key_or_somebody_else_does_it(
+    arguments: list[str], elsewhere: bool, signs: bool
+) -> None:
+    known = {"gpu_driver_arguments": arguments, "gpu_driver_signed_modules": elsewhere}
+    assert value("gpu_driver", "__gpu_driver_signs", **known) is signs
+
+
+@pytest.mark.parametrize(
+    ("known", "kernel"),
+    [
+        ({"gpu_driver_arguments": ["--silent"]}, "hold"),
+        ({"gpu_driver_arguments": ["--silent", "--dkms"]}, "follow"),
+        ({"gpu_driver_arguments": [], "gpu_driver_install": "package"}, "follow"),
+    ],
+)
+def test_the_kernel_is_held_where_nothing_builds_the_modules_anew(known: dict[str, object], kernel: str) -> None:
+    assert value("gpu_driver", "gpu_driver_kernel", **known) == kernel
