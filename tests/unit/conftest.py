@@ -4,9 +4,13 @@
 
 from __future__ import annotations
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 # By default an example that takes 200 ms fails, and one that did so once and not again is called unreliable. What must
 # be fast has a test of its own that measures its processor's time.
 settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("house")
+# For tools/mutants.py: each change of the code meets the same examples, and the first that fails is enough.
+settings.register_profile(
+    "mutants", settings.get_profile("house"), derandomize=True, database=None, phases=(Phase.explicit, Phase.generate)
+)

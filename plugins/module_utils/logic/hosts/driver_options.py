@@ -55,8 +55,7 @@ def differing(
     """The options that ``merge`` would change: key -> (before, after), None where absent."""
     before = parse(current)
     after = parse(merge(current, wanted, exact))
-    keys = [*before, *(key for key in after if key not in before)]
-    return {key: (before.get(key), after.get(key)) for key in keys if before.get(key) != after.get(key)}
+    return {key: (before.get(key), after.get(key)) for key in (*before, *after) if before.get(key) != after.get(key)}
 
 
 def same_value(one: str, other: str) -> bool:
@@ -92,7 +91,7 @@ def _spelled(options: Mapping[str, object]) -> dict[str, str]:
 def _text(value: object) -> str | None:
     if isinstance(value, (list, tuple)):
         items = [_text(item) for item in value]
-        return ",".join(item for item in items if item) if all(items) else None
+        return ",".join(map(str, items)) if all(items) else None
     if isinstance(value, int):
         return str(int(value))
     return str(value) if isinstance(value, str) else None

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Dict
 
+from .mpi_output import plain
+
 _ANY = r"-?(?:\d+(?:\.\d+)?(?:e[+-]?\d+)?|nan|inf)"
 # The benchmarks print fixed numbers of decimals: where no line end proves a number complete, its decimals do.
 _ONE, _TWO, _THREE = (rf"-?(?:\d+\.\d{{{count}}}|nan|inf)" for count in (1, 2, 3))
@@ -18,14 +20,16 @@ _END = r"(?=\s|$)"
 
 def _tf_cnn_step(rate: str, loss: str) -> re.Pattern[str]:
     spread = rf"(?: \+/- {rate} \(jitter = {rate}\))?"
-    return re.compile(rf"(?<![\d.])(?P<step>\d+)\s+images/sec: (?P<rate>{rate}){spread}\s+(?P<loss>{loss}){_END}")
+    return re.compile(
+        rf"(?<![\d.])(?P<step>\d{{1,15}})\s+images/sec: (?P<rate>{rate}){spread}\s+(?P<loss>{loss}){_END}"
+    )
 
 
 _TF_CNN_STEP, _TF_CNN_STEP_CUT = _tf_cnn_step(_ANY, _ANY), _tf_cnn_step(_ONE, _THREE)
 _TF_CNN_TOTAL, _TF_CNN_TOTAL_CUT = (
     re.compile(rf"total images/sec: (?P<total>{number}){_END}") for number in (_ANY, _TWO)
 )
-_HOROVOD_STEP = re.compile(rf"Iter #(?P<step>\d+): (?P<rate>{_ANY}) img/sec per \S+")
+_HOROVOD_STEP = re.compile(rf"Iter #(?P<step>\d{{1,15}}): (?P<rate>{_ANY}) img/sec per \S+")
 _HOROVOD_TOTAL, _HOROVOD_TOTAL_CUT = (
     re.compile(rf"Total img/sec on \d+ \S+: (?P<total>{number}) \+-\s?{number}{_END}") for number in (_ANY, _ONE)
 )
@@ -35,7 +39,17 @@ _CUT = (_TF_CNN_STEP_CUT, _TF_CNN_TOTAL_CUT, _HOROVOD_STEP, _HOROVOD_TOTAL_CUT, 
 _RATE_WORD = re.compile(r"\b(?:images|img)/sec", re.IGNORECASE)
 _BEGINNING = re.compile(r"\s*(?:\d+\t(?:i.*)?|\{\s*(?:\".*)?|Iter #.*|[Tt]otal i.*|Img/s.*)", re.DOTALL)
 
+# Ranks and steps beyond are no count of anything, and a float would not hold them.
+HIGHEST = 1 << 53
 decode_json = json.JSONDecoder().raw_decode
+
+
+def _number(digits: str) -> int | float:
+    """A whole number, infinite where it is longer than Python will read."""
+    return int(digits) if len(digits) < 400 else float(digits)
+
+
+_decode_any_json = json.JSONDecoder(parse_int=_number).raw_decode
 
 
 class Record(Dict[str, Any]):
@@ -87,6 +101,7 @@ class Found:
 def recognise(text: str, rank: int | None, ended: bool = True) -> Found:
     """Find training output in one line; ``ended`` tells that its end is a line end, not the end of what came so far."""
     found = Found()
+    text = plain(text)
     if '"' in text and "{" in text:
         _find_json(text, rank, found)
     if "/sec" in text:
@@ -101,18 +116,23 @@ def step_fault(record: dict[str, Any]) -> str | None:
     # pylint: disable=unidiomatic-typecheck # True and False must not pass for whole numbers
     for key in ("rank", "step"):
         value = record.get(key)
-        if type(value) is not int or value < 0:
+        if type(value) is not int or not 0 <= value <= HIGHEST:
             return f"has {key}={value!r}, not a whole number from 0 up" if key in record else f"has no {key}"
     for key in ("images_per_sec", "loss"):
-        value = record.setdefault(key, None)
-        if isinstance(value, str) and value.lower() in ("nan", "inf", "-inf"):
-            record[key] = float(value)
-        elif value is not None and type(value) not in (int, float):
+        record[key] = value = _as_number(record.get(key))
+        if value is not None and type(value) not in (int, float):
             return f"has {key}={value!r}, not a number"
     for key in ("job", "pid", "start"):
         if isinstance(record.get(key), (dict, list)):
             return f"has {key}={record[key]!r}, not one plain value"
     return None
+
+
+def _as_number(value: Any) -> Any:
+    """The value, as a float where it is spelled out, or a whole number so great that sums of it would fail."""
+    is_spelled = isinstance(value, str) and value.lower() in ("nan", "inf", "-inf")
+    is_great = isinstance(value, int) and abs(value) > HIGHEST
+    return float(str(value)) if is_spelled or is_great else value
 
 
 def _find_json(text: str, rank: int | None, found: Found) -> None:
@@ -137,7 +157,7 @@ def _json_objects(text: str) -> Iterator[dict[str, Any] | None]:
     position = text.find("{")
     while position >= 0:
         try:
-            value, end = decode_json(text, position)
+            value, end = _decode_any_json(text, position)
         except RecursionError:
             yield None
             return

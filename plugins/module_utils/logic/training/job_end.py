@@ -5,16 +5,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Optional, Tuple
 
 from .mpi_output import Line, lines_of
 
 SHOWN_LINES = 10
+ABORTED = 6
 # Sentence, rank and node.
 Found = Optional[Tuple[str, Optional[int], Optional[str]]]
 _ERROR = re.compile(r"^\s*(?P<kind>(?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit))(?:: (?P<text>.*))?$")
+# A rank that says so tells of the end of another: https://github.com/horovod/horovod/issues/410, NCCL's words are from
+# https://github.com/NVIDIA/nccl/blob/master/src/misc/socket.cc and Gloo's from its transport/tcp/pair.cc.
+_REPORTED = re.compile(
+    r"HorovodInternalError|Horovod has been shut\s?down|ncclRemoteError|remote process exited|by (?:remote )?peer|"
+    r"[Cc]onnection (?:reset|closed|refused)|Broken pipe|[Ss]ocket (?:closed|Timeout)|HostsUpdatedInterrupt"
+)
 _ALONE = re.compile(
     r"unable to complete a TCP connection\s+to another process:\s+Local host:\s+(\S+)\s+Remote host:\s+(\S+)"
 )
@@ -34,7 +41,8 @@ class Cause:
 def cause_of(output: str, exit_code: int | None, ranks: Sequence[str]) -> Cause:
     """The cause, from the end of the output; ``ranks`` is the node of each rank."""
     lines = lines_of(output)
-    text = "\n".join(line.text for line in lines)
+    # What a rank prints may look like mpirun's own words: those have no tag.
+    text = "\n".join(line.text for line in lines if line.rank is None)
     sentence, rank, node = _found(lines, text, ranks) or (_by_code(exit_code), None, None)
     return Cause(sentence, rank, node, tuple(map(str, lines[-SHOWN_LINES:])))
 
@@ -47,39 +55,73 @@ def _found(lines: Sequence[Line], text: str, ranks: Sequence[str]) -> Found:
     return None
 
 
-def _by_error(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Found:
-    """A Python error of a rank, which is what made mpirun end the others."""
-    del text
-    for line in lines:
-        error = _ERROR.match(line.text) if line.stream == "err" else None
-        if error and line.rank is not None:
-            rank, node = line.rank, _node_of(line.rank, ranks)
-            said = error[0].strip()
-            what = "found the disk full" if _NO_SPACE.search(said) else "ended"
-            return f"rank {rank} on {node or 'an unknown node'} {what}: {said}", rank, node
-    return None
-
-
-def _by_signal(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Found:
-    del lines, ranks
-    found = re.search(
-        r"process rank (\d+) with PID (\d+) on\s+node (\S+) exited on\s+signal (\d+)(?: \(([^)]*)\))?", text
-    )
-    if found is None:
-        return None
-    name = f" ({found[5]})" if found[5] else ""
-    sentence = f"rank {found[1]} on {found[3]} (process {found[2]}) was ended by signal {found[4]}{name}"
-    return sentence, int(found[1]), found[3]
-
-
-def _by_exit(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Found:
-    del lines
-    found = re.search(r"Process name:\s+\[\[\d+,\d+\],(\d+)\]\s+Exit code:\s+(\d+)", text)
+def _by_abort(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Found:
+    words = r"MPI_ABORT was invoked on rank (\d+) in communicator\s+MPI_COMM_WORLD\b.*?errorcode:?\s+(-?\d+)"
+    found = re.search(words, text, re.DOTALL | re.IGNORECASE)
     if found is None:
         return None
     rank = int(found[1])
-    node = _node_of(rank, ranks)
-    return f"rank {rank} on {node or 'an unknown node'} ended with exit code {found[2]}", rank, node
+    own = f"{_who(rank, ranks)} called MPI_Abort with code {found[2]}"
+    return _own_error(rank, lines, ranks) or (own, rank, _node_of(rank, ranks))
+
+
+def _by_signal(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Found:
+    words = r"process rank (\d+) with PID (\d+)\s+on\s+node\s+(\S+)\s+exited\s+on\s+signal\s+(\d+)(?: \(([^)]*)\))?"
+    found = re.search(words, text)
+    if found is None:
+        return None
+    name = f" ({found[5]})" if found[5] else ""
+    # Of processes on other nodes some versions tell 0.
+    process = f" (process {found[2]})" if int(found[2]) else ""
+    sentence = f"rank {found[1]} on {found[3]}{process} was ended by signal {found[4]}{name}"
+    # Who aborts has said why; other signals come from outside, whatever was said before.
+    own = _own_error(int(found[1]), lines, ranks) if int(found[4]) == ABORTED else None
+    return own or (sentence, int(found[1]), found[3])
+
+
+def _by_exit(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Found:
+    """The first process that ended with a code, by mpirun's word; if it only reported another's end, then that one."""
+    found = re.search(r"Process name:\s+\[(?:\[\d+,\d+\]|[^\[\],\s]+),(\d+)\]\s+Exit code:\s+(\d+)", text)
+    if found is None:
+        return None
+    rank = int(found[1])
+    sentence = f"{_who(rank, ranks)} ended with exit code {found[2]}"
+    own = _own_error(rank, lines, ranks)
+    has_reported = any(error[0] == rank for error in _errors(lines, reported=True))
+    return own or (_by_error(text, lines, ranks) if has_reported else None) or (sentence, rank, _node_of(rank, ranks))
+
+
+def _by_error(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Found:
+    """A Python error of a rank, which is what made mpirun end the others."""
+    del text
+    first = next(_errors(lines, reported=False), None)
+    return _own_error(first[0], lines, ranks) if first else None
+
+
+def _by_report(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Found:
+    """A rank that saw another go, of which nothing else is known."""
+    del text
+    first = next(_errors(lines, reported=True), None)
+    if first is None:
+        return None
+    return f"some rank is gone, as {_who(first[0], ranks)} reported: {first[1]}", None, None
+
+
+def _own_error(rank: int, lines: Sequence[Line], ranks: Sequence[str]) -> Found:
+    """The Python error with which a rank ended."""
+    said = next((said for of, said in _errors(lines, reported=False) if of == rank), None)
+    if said is None:
+        return None
+    what = "found the disk full" if _NO_SPACE.search(said) else "ended"
+    return f"{_who(rank, ranks)} {what}: {said}", rank, _node_of(rank, ranks)
+
+
+def _errors(lines: Sequence[Line], reported: bool) -> Iterator[tuple[int, str]]:
+    """The Python errors that ranks wrote, those of their own or those that tell of another's end."""
+    for line in lines:
+        error = _ERROR.match(line.text) if line.stream == "err" else None
+        if error and line.rank is not None and bool(_REPORTED.search(line.text)) == reported:
+            yield line.rank, error[0].strip()
 
 
 def _by_lost_node(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Found:
@@ -132,21 +174,24 @@ def _by_daemon(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Found:
 
 
 def _by_full_disk(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Found:
-    del lines, ranks
-    return ("a disk is full: No space left on device", None, None) if _NO_SPACE.search(text) else None
+    del text, ranks
+    is_full = any(_NO_SPACE.search(line.text) for line in lines)
+    return ("a disk is full: No space left on device", None, None) if is_full else None
 
 
-# What names the cause best comes first: a rank's own error before mpirun's word for what followed from it.
+# mpirun saw who ended first; ranks see that others are gone, and end for that.
 LOOKS: tuple[Callable[[str, Sequence[Line], Sequence[str]], Found], ...] = (
-    _by_error,
+    _by_abort,
     _by_signal,
-    _by_exit,
     _by_lost_node,
+    _by_exit,
+    _by_error,
     _by_ssh,
     _by_executable,
     _by_slots,
     _by_full_disk,
     _by_daemon,
+    _by_report,
 )
 
 
@@ -156,6 +201,10 @@ def _by_code(code: int | None) -> str:
     if code < 0:
         return f"mpirun was ended by signal {-code}"
     return f"mpirun ended with exit code {code}"
+
+
+def _who(rank: int, ranks: Sequence[str]) -> str:
+    return f"rank {rank} on {_node_of(rank, ranks) or 'an unknown node'}"
 
 
 def _node_of(rank: int, ranks: Sequence[str]) -> str | None:

@@ -9,18 +9,17 @@ tagged by mpirun with rank and stream. A line without a tag or a rank of its own
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Hashable
 from dataclasses import dataclass
 
-from .formats import Found, Record, decode_json, recognise
+from .formats import HIGHEST, Found, Record, decode_json, recognise
+from .mpi_output import Form, tags_of
 
 __all__ = ["Log", "LogReader", "Problem", "Record", "parse"]
 
 LONGEST_LINE = 65536
-LONGEST_RECORD = 4096
+LONGEST_RECORD = 8192
 MOST_PROBLEMS = 1000
-_TAG = re.compile(r"\[(?:([^\[\],\n]*),)?(\d+)\](?:\[[^\]\n]*\])?<(std(?:out|err|diag))>:")
 
 
 @dataclass(frozen=True)
@@ -79,6 +78,7 @@ class LogReader:
         self._unfinished = ""
         self._is_skipping = False
         self._held: dict[_Stream, str] = {}
+        self._form: Form | None = None
         self._last_steps: dict[tuple[Hashable, ...], int] = {}
         self._told: set[Hashable] = set()
         self._has_text = False
@@ -132,7 +132,7 @@ class LogReader:
             is_usual = (
                 type(rank) is int
                 and type(step) is int
-                and self._last_steps.get(process, step) < step
+                and self._last_steps.get(process, step) < step <= HIGHEST
                 and (rate is None or (type(rate) is float and -math.inf < rate < math.inf))
                 and (loss is None or (type(loss) is float and -math.inf < loss < math.inf))
                 and "mark" not in value
@@ -154,10 +154,11 @@ class LogReader:
     def _take_fragments(self, line: str, records: list[Record], ended: bool) -> None:
         """Give each piece between tags to its stream: a write without a line end is followed by another's tag."""
         stream, begin = _UNTAGGED, 0
-        for tag in _TAG.finditer(line):
-            if tag.start() > begin:
-                self._take_fragment(stream, line[begin : tag.start()], records)
-            stream, begin = _Stream(tag[1], int(tag[2]), tag[3]), tag.end()
+        tags, self._form = tags_of(line, self._form)
+        for tag in tags:
+            if tag.begin > begin:
+                self._take_fragment(stream, line[begin : tag.begin], records)
+            stream, begin = _Stream(tag.job, tag.rank, tag.stream), tag.end
         if ended:
             self._end_line(stream, line[begin:], records)
         else:

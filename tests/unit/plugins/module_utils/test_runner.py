@@ -4,14 +4,16 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from plugins.module_utils import runner
 from plugins.module_utils.errors import CollectionError, Failed, Refused, Unreachable
-from plugins.module_utils.plan import MAINTENANCE, REBOOT, Plan
+from plugins.module_utils.plan import MAINTENANCE, POWER_OFF, REBOOT, Change, Plan, diff
 from tests.fakes.module import FakeModule, FakeSubject
 
 WANTED = {"mtu": 9000}
@@ -133,3 +135,145 @@ def test_run_passes_warnings_on() -> None:
 def test_hosts_to_which_the_same_happened_share_a_sentence() -> None:
     gone = [FakeSubject(name, {}, on_read=Unreachable(name, "read settings", "notResponding")) for name in ("a", "b")]
     assert converge(gone)["msg"] == "a, b: could not read settings: notResponding"
+
+
+def full_plan(current: Mapping[str, Any]) -> Plan:
+    return want(
+        current,
+        needs=frozenset({REBOOT, MAINTENANCE, POWER_OFF}),
+        why=("a boot is owed",),
+        warnings=("mind the switch",),
+    )
+
+
+def test_a_result_says_all_of_each_host_before_and_after() -> None:
+    subjects = [FakeSubject("esx1", {"mtu": 1500}), FakeSubject("esx2", {"mtu": 9000})]
+    planned = converge(subjects, check=True, plan=full_plan)
+    changed = {"before_header": "esx1: settings", "after_header": "esx1: settings"}
+    host = {
+        "host": "esx1", "changed": True, "needs": ["maintenance", "power_off", "reboot"], "reboots": 1,
+        "why": ["a boot is owed"], "unmet": [], "warnings": ["mind the switch"], "state": {"mtu": 9000},
+    }  # fmt: skip
+    assert planned == {
+        "changed": True,
+        "needs": ["maintenance", "power_off", "reboot"],
+        "hosts": [host, {**host, "host": "esx2", "changed": False}],
+        "diff": [{**changed, "before": {"mtu": 1500}, "after": {"mtu": 9000}}],
+        "warnings": ["esx1, esx2: mind the switch"],
+    }
+    assert converge(subjects, plan=full_plan) == planned
+
+
+def test_a_host_that_failed_is_shown_whole_beside_one_that_did_not() -> None:
+    gone = FakeSubject("esx1", {}, on_read=Unreachable("esx1", "read settings", "notResponding"))
+    sentence = "esx1: could not read settings: notResponding"
+    for check in (True, False):
+        result = converge([gone, FakeSubject("esx2", {"mtu": 1500})], check=check)
+        assert result["hosts"][0] == {"host": "esx1", "changed": False, "failed": True, "msg": sentence}
+        assert (result["msg"], result["hosts"][1]["changed"]) == (sentence, True)
+        assert len(result["diff"]) == 1
+
+
+def test_one_refusal_is_a_result_in_which_nothing_changed_anywhere() -> None:
+    bad = FakeSubject("esx2", {}, on_read=Refused("esx2", "read settings", "there is no vmk9"))
+    sentence = "esx2: could not read settings: there is no vmk9"
+    assert converge([FakeSubject("esx1", {"mtu": 1500}), bad]) == {
+        "changed": False,
+        "failed": True,
+        "msg": sentence,
+        "needs": [],
+        "hosts": [
+            {"host": "esx1", "changed": False},
+            {"host": "esx2", "changed": False, "failed": True, "msg": sentence},
+        ],
+        "diff": [],
+        "warnings": [],
+    }
+
+
+def test_all_reasons_of_one_host_keep_all_hosts_from_being_written() -> None:
+    def plan(current: Mapping[str, Any]) -> Plan:
+        return want(current, unmet=("it is in use", "it is locked") if current["busy"] else ())
+
+    subjects = [FakeSubject("esx1", {"mtu": 1500, "busy": False}), FakeSubject("esx2", {"mtu": 1500, "busy": True})]
+    result = converge(subjects, plan=plan)
+    assert result["msg"] == "esx2: could not change settings: it is in use; it is locked"
+    assert [subject.writes for subject in subjects] == [[], []]
+
+
+def test_what_still_differs_is_listed_with_what_to_do() -> None:
+    subject = FakeSubject("esx1", {"mtu": 1500, "name": "vmk1"}, deaf=True)
+    wanted = {"mtu": 9000, "name": "vmk2"}
+    result = converge([subject], plan=lambda current: Plan(current, wanted, warnings=("mind the switch",)))
+    said = "the server accepted the change, yet mtu is 1500, not 9000, name is 'vmk1', not 'vmk2'"
+    assert result["msg"] == f"esx1: could not change settings: {said}; look at the host's log (hostd.log) and run again"
+    assert result["hosts"][0]["changed"] and result["hosts"][0]["state"] == {"mtu": 1500, "name": "vmk1"}
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_what_was_written_is_read_afresh_and_only_that(gone: bool) -> None:
+    asked: list[list[str]] = []
+
+    def refresh(subjects: Sequence[Any]) -> None:
+        asked.append([subject.target for subject in subjects])
+        if gone and len(asked) == 2:
+            raise Unreachable("vc", "read hosts", "timed out")
+
+    subjects = [FakeSubject("esx1", {"mtu": 1500}), FakeSubject("esx2", {"mtu": 9000})]
+    result = runner.converge(FakeModule(), runner.Work(subjects, refresh, want))
+    assert asked == [["esx1", "esx2"], ["esx1"]]
+    assert result["changed"]
+    assert result.get("msg") == ("vc: could not read hosts: timed out" if gone else None)
+    assert result["hosts"][0].get("failed", False) == gone
+
+
+@pytest.mark.parametrize("parallel", [2, runner.PARALLEL])
+def test_hosts_are_worked_on_side_by_side(parallel: int) -> None:
+    together = threading.Barrier(2)
+
+    class Meeting(FakeSubject):
+        def apply(self, plan: Plan) -> None:
+            together.wait(timeout=5)
+            super().apply(plan)
+
+    pair = [Meeting("esx1", {"mtu": 1500}), Meeting("esx2", {"mtu": 1500})]
+    assert runner.converge(FakeModule(), runner.Work(pair, lambda _subjects: None, want, parallel))["changed"]
+
+
+@pytest.mark.parametrize(("parallel", "count", "threads"), [(1, 3, []), (16, 1, []), (2, 3, [2]), (16, 3, [3])])
+def test_no_more_threads_are_taken_than_allowed_or_of_use(
+    parallel: int, count: int, threads: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: list[int] = []
+
+    class Pool(ThreadPoolExecutor):
+        def __init__(self, max_workers: int) -> None:
+            taken.append(max_workers)
+            super().__init__(max_workers)
+
+    monkeypatch.setattr(runner, "ThreadPoolExecutor", Pool)
+    subjects = [FakeSubject(f"esx{number}", {"mtu": 9000}) for number in range(count)]
+    runner.converge(FakeModule(), runner.Work(subjects, lambda _subjects: None, want, parallel))
+    assert taken == threads
+
+
+@pytest.mark.parametrize(
+    ("needs", "later", "boots"), [((), (), 0), ((REBOOT,), (), 1), ((), ("mtu",), 1), ((REBOOT,), ("mtu",), 2)]
+)
+def test_the_boots_of_a_plan_are_counted(needs: Sequence[str], later: Sequence[str], boots: int) -> None:
+    assert want({}, needs=frozenset(needs), later=frozenset(later)).reboots == boots
+
+
+def test_a_diff_has_the_shape_that_ansible_shows() -> None:
+    assert diff("esx1: settings", [Change("mtu", 1500, 9000)]) == {
+        "before_header": "esx1: settings",
+        "after_header": "esx1: settings",
+        "before": {"mtu": 1500},
+        "after": {"mtu": 9000},
+    }
+
+
+def test_run_ends_the_module_with_the_failure_that_its_result_holds() -> None:
+    module = FakeModule()
+    runner.run(module, lambda: {"changed": True, "failed": True, "msg": "esx1: could not set mtu: no"})
+    assert module.ended == [("fail", {"changed": True, "msg": "esx1: could not set mtu: no"})]

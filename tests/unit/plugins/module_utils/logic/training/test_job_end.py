@@ -57,11 +57,81 @@ PIECES = """[1,1]<stderr>:Traceback (most recent call last):
 [1,1]<stderr>:RuntimeError[1,0]<stdout>:step 12
 [1,1]<stderr>:: [1,1]<stderr>:the loss went away[1,1]<stderr>:
 """
+# Who loses a peer says so: https://github.com/horovod/horovod/issues/3412, and NCCL by PyTorch.
+SHUT_DOWN = """[1,0]<stderr>:Traceback (most recent call last):
+[1,0]<stderr>:tensorflow.python.framework.errors_impl.UnknownError: Horovod has been shut down. This was caused
+"""
+REMOTE = (
+    "[1,3]<stderr>:torch.distributed.DistBackendError: NCCL error: remote process exited or there was a network error\n"
+)
+INTERNAL = "[1,0]<stderr>:horovod.common.exceptions.HorovodInternalError: HorovodAllreduce.grads failed\n"
+ABORT = """--------------------------------------------------------------------------
+MPI_ABORT was invoked on rank 2 in communicator MPI_COMM_WORLD
+with errorcode -1.
+
+NOTE: invoking MPI_ABORT causes Open MPI to kill all MPI processes.
+"""
+SIGNAL = "rank 2 on n3 (process 16) was ended by signal 9 (Killed)"
+COLOURED = "[1,1]<stderr>:\x1b[1;31mRuntimeError\x1b[0m: the loss\x1b[K went away\n"
 
 
 @pytest.mark.parametrize(
     ("output", "code", "sentence", "rank", "node"),
     [
+        (SHUT_DOWN + KILLED, 137, "rank 2 on n3 (process 16) was ended by signal 9 (Killed)", 2, "n3"),
+        (INTERNAL + REMOTE + EXITED, 1, "rank 1 on n2 ended with exit code 3", 1, "n2"),
+        (SHUT_DOWN + TRACEBACK + EXITED, 1, "rank 1 on n2 ended: RuntimeError: the loss went away", 1, "n2"),
+        (
+            INTERNAL + TRACEBACK + EXITED.replace(",1]\n", ",0]\n"),
+            1,
+            "rank 1 on n2 ended: RuntimeError: the loss went away",
+            1,
+            "n2",
+        ),
+        (INTERNAL + EXITED.replace(",1]\n", ",0]\n"), 1, "rank 0 on n1 ended with exit code 3", 0, "n1"),
+        (INTERNAL + LOST, 1, "the launcher lost the node n3", 2, "n3"),
+        (
+            INTERNAL + REMOTE,
+            1,
+            f"some rank is gone, as rank 0 on n1 reported: {INTERNAL[14:].strip()}",
+            None,
+            None,
+        ),
+        (TRACEBACK + KILLED, 137, "rank 2 on n3 (process 16) was ended by signal 9 (Killed)", 2, "n3"),
+        (
+            TRACEBACK + KILLED.replace("rank 2", "rank 1").replace("signal 9 (Killed)", "signal 6 (Aborted)"),
+            134,
+            "rank 1 on n2 ended: RuntimeError: the loss went away",
+            1,
+            "n2",
+        ),
+        (KILLED.replace("PID 16", "PID 0"), 137, "rank 2 on n3 was ended by signal 9 (Killed)", 2, "n3"),
+        (
+            KILLED.replace("exited on", "exited \non"),
+            137,
+            "rank 2 on n3 (process 16) was ended by signal 9 (Killed)",
+            2,
+            "n3",
+        ),
+        (SHUT_DOWN + ABORT, 255, "rank 2 on n3 called MPI_Abort with code -1", 2, "n3"),
+        (
+            TRACEBACK.replace("[1,1]", "[1,2]") + ABORT,
+            1,
+            "rank 2 on n3 ended: RuntimeError: the loss went away",
+            2,
+            "n3",
+        ),
+        (ABORT.replace("MPI_COMM_WORLD", "MPI COMMUNICATOR 3"), 1, "mpirun ended with exit code 1", None, None),
+        (
+            EXITED.replace("[[28342,1],1]", "[prterun-n1-100629@1,1]").replace("mpirun", "prterun"),
+            3,
+            "rank 1 on n2 ended with exit code 3",
+            1,
+            "n2",
+        ),
+        ("[1,0]<stdout>:" + KILLED + "\n" + EXITED, 3, "rank 1 on n2 ended with exit code 3", 1, "n2"),
+        (COLOURED + EXITED, 1, "rank 1 on n2 ended: RuntimeError: the loss went away", 1, "n2"),
+        ("[1,1]<stderr>:ValueError: a\u2028b\n" + EXITED, 1, "rank 1 on n2 ended: ValueError: a\u2028b", 1, "n2"),
         (KILLED, 137, "rank 2 on n3 (process 16) was ended by signal 9 (Killed)", 2, "n3"),
         (EXITED, 3, "rank 1 on n2 ended with exit code 3", 1, "n2"),
         (TRACEBACK + EXITED, 1, "rank 1 on n2 ended: RuntimeError: the loss went away", 1, "n2"),
