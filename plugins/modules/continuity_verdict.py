@@ -194,7 +194,7 @@ def write(module: AnsibleModule, params: dict[str, Any], files: dict[str, str]) 
     """The files of the verdict; those of a test that is judged again get new names."""
     if params["folder"]:
         for name, text in files.items():
-            (Path(params["folder"]) / name).write_text(text)
+            (Path(params["folder"]) / name).write_text(text, encoding="utf-8", errors="replace")
     elif params["test"]:
         subject = NewVerdict(params["test"], files)
         return {**single.converge(module, subject), "files": [str(path) for path in subject.paths]}

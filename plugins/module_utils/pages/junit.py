@@ -8,12 +8,14 @@ import xml.etree.ElementTree as ET
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .foreign import xml
+
 CONTINUOUS = "continuous"
 
 
 def report(name: str, verdict: Mapping[str, Any], moves: Sequence[Mapping[str, Any]]) -> str:
     """The whole file; an inconclusive test is an error, a broken job or a failed move a failure."""
-    suite = ET.Element("testsuite", name=name)
+    suite = ET.Element("testsuite", name=xml(name))
     _job(suite, verdict)
     for move, judged in zip(moves, verdict.get("moves", [])):
         _move(suite, move, judged)
@@ -30,20 +32,15 @@ def _job(suite: ET.Element, verdict: Mapping[str, Any]) -> None:
         return
     broken = verdict["verdict"] == "broken"
     texts = [one["detail"] for one in verdict["breaches"]] if broken else list(verdict["unproven"])
-    problem = ET.SubElement(case, "failure" if broken else "error", message=_clean(texts[0] if texts else ""))
-    problem.text = _clean("\n".join(texts))
+    problem = ET.SubElement(case, "failure" if broken else "error", message=xml(texts[0] if texts else ""))
+    problem.text = xml("\n".join(texts))
 
 
 def _move(suite: ET.Element, move: Mapping[str, Any], judged: Mapping[str, Any]) -> None:
     name = f"{move['worker']} from {move.get('source')} to {move.get('target')}"
-    case = ET.SubElement(suite, "testcase", classname="moves", name=_clean(name))
+    case = ET.SubElement(suite, "testcase", classname="moves", name=xml(name))
     if move.get("started") is not None and move.get("completed") is not None:
         case.set("time", f"{move['completed'] - move['started']:.3f}")
     if not judged.get("moved"):
         said = str(move.get("said") or "it was not moved")
-        ET.SubElement(case, "failure", message=_clean(said))
-
-
-def _clean(text: str) -> str:
-    """XML holds no control characters but these three."""
-    return "".join(sign for sign in text if sign in "\t\n\r" or sign >= " ")
+        ET.SubElement(case, "failure", message=xml(said))

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
+from . import foreign
 from .style import STYLE
 from .timeline_plot import STYLE as PLOT_STYLE
 from .timeline_plot import plot
@@ -68,11 +69,12 @@ def section(told: Mapping[str, Any], title: str) -> str:
 
 def markdown(told: Mapping[str, Any], title: str) -> str:
     """The same as Markdown, without the plot."""
-    rows = [HEADS, ["---"] * len(HEADS), *(_cells(index, one) for index, one in enumerate(told["moves"], 1))]
-    lines = [f"## {title}", "", _sentence(told), ""]
-    lines += ["| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |" for row in rows]
+    rows = [_cells(index, one) for index, one in enumerate(told["moves"], 1)]
+    lines = [f"## {foreign.line(title)}", "", foreign.line(_sentence(told)), ""]
+    lines += ["| " + " | ".join(HEADS) + " |", "|" + " --- |" * len(HEADS)]
+    lines += ["| " + " | ".join(map(foreign.markdown, row)) + " |" for row in rows]
     for one in told.get("breaches") or []:
-        lines += ["", f"- {one['kind']}: {one['detail']}"]
+        lines += ["", f"- {foreign.line(one['kind'])}: {foreign.markdown(one['detail'])}"]
     return "\n".join(lines) + "\n"
 
 

@@ -11,7 +11,7 @@ from html import escape
 from typing import Any
 
 from ..logic.training.scaling import ScalingError, table
-from . import timeline
+from . import foreign, timeline
 from . import training_runs as of_runs
 from .scaling_plot import Line, plot
 from .style import STYLE
@@ -121,13 +121,13 @@ def _tests(report_: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 def markdown(report_: Mapping[str, Any]) -> str:
     """The report as Markdown."""
-    parts = [f"# {report_['title']}"]
+    parts = [f"# {foreign.line(report_['title'])}"]
     if report_["not_measured"]:
-        parts += ["## Not measured", "\n".join(f"- {text}" for text in report_["not_measured"])]
+        parts += ["## Not measured", "\n".join(f"- {foreign.line(text)}" for text in report_["not_measured"])]
     if report_["rows"]:
         parts += ["## Scaling", _markdown_table(HEADS, [_cells(row) for row in report_["rows"]])]
     for one in report_["published"]:
-        parts += [f"## {one['name']}", f"Source: {one['source']}."]
+        parts += [f"## {foreign.line(one['name'])}", f"Source: {foreign.markdown(one['source'])}."]
         parts.append(_markdown_table(HEADS, [_cells(row) for row in one["rows"]]))
     parts += [timeline.markdown(one, f"Under vMotion: {one['name']}").rstrip() for one in _tests(report_)]
     if report_["runs"]:
@@ -143,7 +143,8 @@ def comma_separated(report_: Mapping[str, Any]) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["source", *COLUMNS, "seconds_per_epoch"])
     for name, rows in [("measured", report_["rows"]), *((one["name"], one["rows"]) for one in report_["published"])]:
-        writer.writerows([name, *(row[key] for key in COLUMNS), row["seconds_per_epoch"]] for row in rows)
+        cells = ([name, *(row[key] for key in COLUMNS), row["seconds_per_epoch"]] for row in rows)
+        writer.writerows(map(foreign.cell, row) for row in cells)
     return text.getvalue()
 
 
@@ -222,5 +223,6 @@ def _html_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _markdown_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [heads, ["---"] * len(heads), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+    lines = [heads, *rows]
+    head, *body = ("| " + " | ".join(map(foreign.markdown, line)) + " |" for line in lines)
+    return "\n".join([head, "|" + " --- |" * len(heads), *body])

@@ -40,7 +40,7 @@ class NewVerdict:
         """Write the files; one that appeared meanwhile is never overwritten."""
         for path, text in zip(self.paths, self._files.values()):
             handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with open(handle, "w", encoding="utf-8") as file:
+            with open(handle, "w", encoding="utf-8", errors="replace") as file:
                 file.write(text)
         self._is_written = True
 

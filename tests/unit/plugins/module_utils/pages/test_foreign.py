@@ -1,0 +1,148 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Any text in JUnit and Markdown: the file stays well-formed, and the text is text in it."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from collections import Counter
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from plugins.module_utils.pages import foreign, junit, timeline, training
+
+ODD = [
+    *(
+        "<script>alert(1)</script>",
+        "[here](http://x)",
+        "![x](//y)",
+        "<http://x.example>",
+        "# heading",
+        "- item",
+        "1. one",
+    ),
+    *(
+        "a | b",
+        "a\\| b",
+        "`code`",
+        "``",
+        "**loud**",
+        "__init__",
+        "~~no~~",
+        "&lt;b&gt;",
+        "&#60;b>",
+        "\n\n# heading",
+        "===",
+    ),
+    *(
+        "---",
+        "```",
+        "a\n---",
+        "    code",
+        "\t> quoted",
+        "[x]: http://x",
+        "\ud800",
+        "\x00\x1b[31m",
+        "\u2028# x",
+        "<!--",
+        "]]>",
+    ),
+    *("http://x.example", "www.example.org", "@everyone", "#12", "\u202egnp.exe", "1) one", "+ one", "= one", "\\"),
+]
+TEXTS = st.text(st.characters(codec=None)) | st.sampled_from(ODD) | st.lists(st.sampled_from(ODD)).map("".join)
+
+
+def tokens(text: str) -> list[Token]:
+    """All tokens of a page of Markdown with tables and strikethrough, as GitHub has them."""
+    return list(_flat(MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"]).parse(text)))
+
+
+def _flat(found: list[Token]) -> Iterator[Token]:
+    for token in found:
+        yield token
+        yield from _flat(token.children or [])
+
+
+def structure(text: str) -> Counter[str]:
+    """How many elements of each kind a page has; how a text is cut into pieces is none of it."""
+    return Counter(token.type for token in tokens(text) if token.type not in ("text", "text_special"))
+
+
+class Bare(HTMLParser):
+    """The words of an HTML page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.words = ""
+        self.feed(page)
+
+    def handle_data(self, data: str) -> None:
+        self.words += data
+
+
+def words(text: str) -> str:
+    """What a reader of the page reads."""
+    return " ".join(Bare(MarkdownIt("commonmark").enable("table").render(text)).words.split())
+
+
+def told(text: str) -> dict[str, Any]:
+    """A timeline of which others wrote every word."""
+    move = {"worker": text, "source": text, "target": text, "moved": False, "said": text, "external": True, "by": text}
+    numbers = {"from": 1.0, "until": 2.0, "gap_s": None, "throughput": {}, "resumed_s": None}
+    breach = {"kind": text, "detail": text}
+    return {"verdict": text, "moved": text, "name": text, "moves": [{**move, **numbers}], "breaches": [breach]}
+
+
+def report(text: str) -> dict[str, Any]:
+    """A report of which others wrote every word."""
+    run = {"name": text, "nodes": 1, "gpus": 1, "transport": text, "images_per_sec": 1.0, "asked": {text: text}}
+    built = {text: {text: {text: text, "why": text}}}
+    published = {"name": text, "source": text, "runs": [{**run, "transport": "tcp"}]}
+    made = training.report(
+        [{**run, "built": built, "proof": {"why": text, "transport": text}}], [published], None, text
+    )
+    return {**made, "vmotion_tests": [told(text)], "not_measured": [text]}
+
+
+@given(TEXTS)
+def test_no_text_changes_the_structure_of_a_report(text: str) -> None:
+    assert structure(training.markdown(report(text or "x"))) == structure(training.markdown(report("word")))
+
+
+@given(TEXTS)
+def test_no_text_changes_the_structure_of_a_timeline(text: str) -> None:
+    assert structure(timeline.markdown(told(text), text or "x")) == structure(timeline.markdown(told("word"), "word"))
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_categories=["C"]), min_size=1))
+def test_a_reader_of_markdown_reads_the_text(text: str) -> None:
+    said = " ".join(text.split())
+    assert words(f"- {foreign.line(text)}") == said
+    assert words(f"a {foreign.markdown(text)}") == f"a {said}".strip()
+
+
+@pytest.mark.parametrize("text", ["grid_t4-16c", "190.0", "-", "w1 (by others): 3.5 s, 80%", "esx01.lab", "VM Network"])
+def test_a_usual_text_is_left_alone_in_a_cell(text: str) -> None:
+    assert foreign.markdown(text) == text
+
+
+@given(TEXTS)
+def test_junit_is_well_formed_whatever_it_tells(text: str) -> None:
+    moves = [{"worker": text, "source": text, "target": text, "said": text}]
+    for verdict in ("broken", "inconclusive", "continuous"):
+        judged = {"verdict": verdict, "breaches": [{"detail": text}], "unproven": [text], "moves": [{"moved": False}]}
+        suite = ET.fromstring(junit.report(text, judged, moves).encode())
+        assert len(suite.findall("testcase")) == 2
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@x", "\t=1"])
+def test_a_spreadsheet_takes_no_text_for_a_formula(text: str) -> None:
+    assert foreign.cell(text) == f"'{text}"
+    assert (foreign.cell("tcp"), foreign.cell(-1.5), foreign.cell(None)) == ("tcp", -1.5, None)
