@@ -17,7 +17,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "logic/nodes": {"logic/nodes"},
     "logic/placement": {"logic/placement"},
     "logic/privileges": {"logic/privileges"},
-    "logic/stack": {"logic/stack"},
+    "logic/stack": {"logic/stack", "logic"},
     "logic/training": {"logic/training", "logic/transport", "logic/continuity"},
     "logic/transport": {"logic/transport"},
     "logic/trial": {"logic/trial", "logic/migration", "logic/transport", "logic"},

@@ -91,7 +91,7 @@ cluster:
   type: dict
   contains:
     name: {description: Its name., type: str}
-    vcenter: {description: "C(version), C(build) and C(time) of vCenter.", type: dict}
+    vcenter: {description: "C(version), C(build), C(instance_uuid) and C(time) of vCenter.", type: dict}
     options: {description: "Options of vCenter that matter here, such as C(vgpu.hotmigrate.enabled).", type: dict}
     image_managed: {description: Whether vLCM keeps the hosts to an image., type: bool}
     configuration_profile: {description: Whether a configuration profile keeps the hosts' settings., type: bool}

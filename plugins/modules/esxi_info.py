@@ -83,6 +83,7 @@ hosts:
     build: {description: The build of ESXi., type: str}
     vendor: {description: The vendor of the host., type: str}
     model: {description: The host's model., type: str}
+    uuid: {description: The UUID of the host's hardware., type: str}
     cluster: {description: The cluster it is in., type: str}
     image_managed: {description: Whether a vLCM image manages the cluster; none where vCenter cannot tell., type: bool}
     configuration_profile: {description: Whether a vSphere Configuration Profile does; none likewise., type: bool}

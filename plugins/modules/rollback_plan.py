@@ -12,9 +12,11 @@ short_description: Find the profiles that restore the hosts of a cluster from it
 version_added: 1.0.0
 description:
   - Reads a file that P(dml.vsphere.evidence#role) wrote before a change, and returns for each host the profile that
-    restores what the change touched. It connects to nothing and changes nothing; P(dml.vsphere.rollback#role) uses it.
+    restores what the change touched. It changes nothing; P(dml.vsphere.rollback#role) uses it.
   - Evidence that cannot be restored completely is refused with all reasons at once. So is evidence of a change that
     touched what this version of the collection does not know.
+  - A file that is not whole, or was changed after it was written, is refused. So is evidence of another vCenter or of
+    other machines whose names are the same; the instance UUID of vCenter and the hardware UUIDs of the hosts decide.
 options:
   evidence:
     description: The file of evidence.
@@ -43,6 +45,7 @@ options:
         required: true
 extends_documentation_fragment:
   - dml.vsphere.attributes.info
+  - dml.vsphere.connection
 seealso:
   - module: dml.vsphere.esxi_profile
   - module: dml.vsphere.shared_settings
@@ -86,6 +89,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
 from ..module_utils.esxi import rollback
+from ..module_utils.vsphere import session
 
 DEPOT = {key: {"type": "str", "required": True} for key in ("name", "version", "source")}
 ARGUMENTS = {
@@ -97,15 +101,15 @@ ARGUMENTS = {
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
-    params = module.params
-    return {
-        "changed": False,
-        **rollback.plan(params["evidence"], params["cluster"], params["depots"], params["hosts"]),
-    }
+    params, file, cluster = module.params, module.params["evidence"], module.params["cluster"]
+    document = rollback.document(file, cluster)
+    with session.session(params) as opened:
+        here = rollback.place(opened, cluster)
+    return {"changed": False, **rollback.plan(file, document, here, params["depots"], params["hosts"])}
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    module = AnsibleModule(argument_spec={**session.arguments(), **ARGUMENTS}, supports_check_mode=True)
     runner.run(module, lambda: body(module))
 
 

@@ -92,7 +92,12 @@ class ClusterFacts:
         managed = list(management.of(self.session, places).values())
         return {
             "name": self.name,
-            "vcenter": {"version": about.version, "build": about.build, "time": stamp(now)},
+            "vcenter": {
+                "version": about.version,
+                "build": about.build,
+                "instance_uuid": about.instanceUuid,
+                "time": stamp(now),
+            },
             "options": vcenter_options(self.session),
             "image_managed": any(one["image_managed"] for one in managed),
             "configuration_profile": any(one["configuration_profile"] for one in managed),

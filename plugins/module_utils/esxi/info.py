@@ -12,7 +12,7 @@ from typing import Any
 from ..errors import CollectionError
 from ..vsphere.fleet import Fleet, Host
 from . import boot, management, network
-from .reading import NUMA, Entry, Group, Reading, pci_address
+from .reading import NUMA, UUID, Entry, Group, Reading, pci_address
 from .registry import PARTS
 
 # So many hosts are read in one go and then forgotten, which bounds the memory that a large cluster takes.
@@ -78,6 +78,7 @@ _SYSTEM = (
     "config.product.build",
     "summary.hardware.vendor",
     "summary.hardware.model",
+    UUID,
 )
 
 
@@ -92,6 +93,7 @@ def _system(host: Host) -> Entry:
         "build": host["config.product.build"],
         "vendor": host["summary.hardware.vendor"],
         "model": host["summary.hardware.model"],
+        "uuid": host[UUID],
     }
 
 

@@ -14,6 +14,7 @@ from . import network
 
 Entry = dict[str, Any]
 NUMA = "hardware.numaInfo.numaNode"
+UUID = "summary.hardware.uuid"
 
 
 class Reading:

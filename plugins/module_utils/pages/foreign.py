@@ -40,5 +40,5 @@ def cell(value: Any) -> Any:
 
 
 def _referred(found: re.Match[str]) -> str:
-    *before, last = found.group()
-    return "".join(before) + f"&#{ord(last)};"
+    before, last = found.group()[:-1], found.group()[-1]
+    return f"{before}&#{ord(last)};"

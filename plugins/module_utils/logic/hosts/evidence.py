@@ -4,11 +4,16 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections.abc import Mapping
 from typing import Any
 
-FORMAT = 1
+from .. import schema
+
+FORMAT = 2
+DIGEST = "digest"
 HIDDEN = "HIDDEN"
 _ACCOUNT_IN_URL = re.compile(r"(\w+://)[^/@\s]+@")
 _SECRET_KEY = re.compile(r"pass(word|wd|phrase)|secret|token|community|private_?key", re.IGNORECASE)
@@ -22,15 +27,52 @@ def document(
     ``wanted`` holds ``profile``, for all hosts, and ``host_profiles``, for hosts with one of their own.
     """
     seen = {key: value for key, value in cluster.items() if key not in _ABOUT_THE_CALL}
-    return {
+    kept = {
         "format": FORMAT,
         "taken": when,
         "wanted": without_secrets(wanted),
         **without_secrets(seen),
         "hosts": without_secrets(hosts["hosts"]),
     }
+    return {**kept, DIGEST: digest(kept)}
 
 
+def digest(kept: Mapping[str, Any]) -> str:
+    """The SHA-256 of the evidence but the digest itself, the same for the file however it is indented and ordered."""
+    plain = {key: value for key, value in kept.items() if key != DIGEST}
+    return hashlib.sha256(json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def faults(read: Mapping[str, Any]) -> list[str]:
+    """What is wrong with a file of evidence of this format, in parts of a sentence."""
+    found = [fault.rstrip(".") for fault in schema.faults(read, _SCHEMA)]
+    if not found and read[DIGEST] != digest(read):
+        found.append("it was changed after it was written: its digest is another one")
+    return found
+
+
+_TEXT, _MAPPING = {"type": "string", "pattern": ".", "title": "a text"}, {"type": "object"}
+
+
+def _object(**properties: Any) -> dict[str, Any]:
+    """A mapping that has these keys, and maybe more."""
+    return {"type": "object", "required": list(properties), "properties": properties}
+
+
+# What restoring relies on for every change; what it needs for a part, the part says (see Way.kept).
+_SCHEMA: dict[str, Any] = _object(
+    format={"type": "integer"},
+    taken=_TEXT,
+    wanted=_object(profile=_MAPPING, host_profiles=_MAPPING),
+    cluster=_object(
+        name=_TEXT,
+        vcenter=_object(instance_uuid=_TEXT),
+        options=_MAPPING,
+        drs=_object(options=_MAPPING),
+    ),
+    hosts={"type": "array", "minItems": 1, "items": _object(host=_TEXT, uuid={"type": ["string", "null"]})},
+    digest=_TEXT,
+)
 _ABOUT_THE_CALL = frozenset({"changed", "failed", "diff", "invocation", "warnings", "deprecations", "stops", "msg"})
 
 

@@ -17,6 +17,7 @@ from .evidence import FORMAT
 from .preflight_cluster import GPU_BALANCING
 
 Data = Mapping[str, Any]
+NEWER = "use the version of dml.vsphere that took the evidence"
 
 
 class Irreversible(ValueError):
@@ -105,16 +106,45 @@ def _wanted(document: Data, host: str) -> Data:
     return wanted
 
 
+def must_read(document: Data) -> None:
+    """Refuse evidence of another format."""
+    number = document.get("format")
+    if number != FORMAT:
+        raise Irreversible([f"it has format {number}, and this version of dml.vsphere reads format {FORMAT}"], NEWER)
+
+
+def must_be_of(document: Data, place: Data, hosts: Sequence[str] = ()) -> None:
+    """Refuse evidence of another vCenter or of other machines, though their names are the same.
+
+    ``place`` has ``instance_uuid``, that of the vCenter, and ``uuids``, those of the cluster's hosts by name.
+    """
+    was, here = document["cluster"]["vcenter"]["instance_uuid"], place["instance_uuid"]
+    if was != here:
+        said = f"it was taken from the vCenter with the instance UUID {was}, and this one has {here}"
+        raise Irreversible([said], "name evidence of this vCenter, or connect to that one")
+    reasons = []
+    for entry in document["hosts"]:
+        host, uuid = entry["host"], entry["uuid"]
+        if hosts and host not in hosts:
+            continue
+        if host not in place["uuids"]:
+            reasons.append(f"{host}: the cluster has no such host any more")
+        elif uuid and place["uuids"][host] != uuid:
+            reasons.append(
+                f"{host}: another machine has this name now, with the UUID {place['uuids'][host]}, not {uuid}"
+            )
+    if reasons:
+        raise Irreversible(reasons, "name the hosts that are the same in rollback_hosts")
+
+
 def _must_know(document: Data, ways: Ways) -> None:
     """Refuse evidence of another format, and evidence of parts that this version does not know."""
-    number, newer = document.get("format"), "use the version of dml.vsphere that took the evidence"
-    if number != FORMAT:
-        raise Irreversible([f"it has format {number}, and this version of dml.vsphere reads format {FORMAT}"], newer)
+    must_read(document)
     wanted = document["wanted"]
     touched = {key for profile in (wanted["profile"], *wanted["host_profiles"].values()) for key in profile}
     unknown = ", ".join(sorted(touched - set(ways)))
     if unknown:
-        raise Irreversible([f"the change touched {unknown}, which this version of dml.vsphere cannot restore"], newer)
+        raise Irreversible([f"the change touched {unknown}, which this version of dml.vsphere cannot restore"], NEWER)
 
 
 def _joined(one: Any, other: Any) -> Any:

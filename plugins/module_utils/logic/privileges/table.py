@@ -218,6 +218,7 @@ MODULES: dict[str, tuple[str, ...]] = {
         _RDMA,
     ),
     "rdma_fabric_info": ("esxcli network diag ping", _RDMA),
+    "rollback_plan": (),
     "shared_settings": ("ClusterComputeResource.ReconfigureComputeResource_Task", "OptionManager.UpdateOptions"),
     "teardown_info": (_RDMA,),
     "vcenter_role": (

@@ -8,7 +8,7 @@ import copy
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from . import schema as stack_schema
+from .. import schema as schemas
 
 Stack = dict[str, Any]
 # Parts that are installed only on request, and whose inputs are asked for only then.
@@ -22,7 +22,7 @@ class StackError(ValueError):
 
 def faults(document: object, schema: Mapping[str, Any]) -> list[str]:
     """A sentence for each fault of a stack: those of its form, or else names, inputs and origins that do not match."""
-    found = stack_schema.faults(document, schema)
+    found = schemas.faults(document, schema)
     if found or not isinstance(document, Mapping):
         return found
     return [*_unknown_names(document), *_unlisted_inputs(document), *_absent_origins(document)]

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 
-from plugins.module_utils.logic.hosts.evidence import document, without_secrets
+from plugins.module_utils.logic.hosts.evidence import digest, document, without_secrets
 
 HOSTS = {"changed": False, "hosts": [{"host": "esx1", "vibs": {"running": []}}]}
 CLUSTER = {"changed": False, "cluster": {"name": "gpu"}, "stops": [], "invocation": {"module_args": {"username": "me"}}}
@@ -16,7 +16,8 @@ def test_it_holds_hosts_cluster_and_profiles_and_nothing_about_the_call() -> Non
     wanted = {"profile": {"pvrdma": {"vmk": "vmk1"}}, "host_profiles": {}}
     kept = document(HOSTS, CLUSTER, wanted, "2026-01-02T03:04:05Z")
     assert kept == {
-        "format": 1,
+        "digest": digest(kept),
+        "format": 2,
         "taken": "2026-01-02T03:04:05Z",
         "wanted": wanted,
         "cluster": {"name": "gpu"},

@@ -205,7 +205,7 @@ def test_evidence_of_a_part_that_this_version_does_not_know_is_refused_by_its_na
 
 
 def test_evidence_of_another_format_is_refused() -> None:
-    with pytest.raises(Irreversible, match=r"it has format 99, and this version of dml\.vsphere reads format 1"):
+    with pytest.raises(Irreversible, match=r"it has format 99, and this version of dml\.vsphere reads format 2"):
         restoring_profiles({"format": 99, "hosts": [], "whatever": {}})
 
 

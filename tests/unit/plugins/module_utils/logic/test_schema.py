@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from plugins.module_utils.logic.stack.schema import faults
+from plugins.module_utils.logic.schema import faults
 
-STACKS = Path(__file__).parents[6] / "stacks"
+STACKS = Path(__file__).parents[5] / "stacks"
 SCHEMA = json.loads((STACKS / "schema.json").read_text())
 JUDGE = Draft202012Validator(SCHEMA)
 LAB: dict[str, Any] = yaml.safe_load((STACKS / "lab-cpu.yml").read_text())

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The part of JSON Schema that stacks/schema.json uses, with a sentence on each fault.
+"""The part of JSON Schema that stacks/schema.json and evidence use, with a sentence on each fault.
 
 It knows: $ref to $defs, type, enum, pattern with a title, required, properties, additionalProperties, items, minItems
 and minProperties.
