@@ -56,7 +56,9 @@ ODD = [
     ),
     *("http://x.example", "www.example.org", "@everyone", "#12", "\u202egnp.exe", "1) one", "+ one", "= one", "\\"),
 ]
-TEXTS = st.text(st.characters(codec=None)) | st.sampled_from(ODD) | st.lists(st.sampled_from(ODD)).map("".join)
+_ANY = st.text(st.characters(codec=None)) | st.sampled_from(ODD) | st.lists(st.sampled_from(ODD)).map("".join)
+# What is nothing but blanks is no text.
+TEXTS = _ANY.filter(str.strip)
 
 
 def tokens(text: str) -> list[Token]:
@@ -113,12 +115,12 @@ def report(text: str) -> dict[str, Any]:
 
 @given(TEXTS)
 def test_no_text_changes_the_structure_of_a_report(text: str) -> None:
-    assert structure(training.markdown(report(text or "x"))) == structure(training.markdown(report("word")))
+    assert structure(training.markdown(report(text))) == structure(training.markdown(report("word")))
 
 
 @given(TEXTS)
 def test_no_text_changes_the_structure_of_a_timeline(text: str) -> None:
-    assert structure(timeline.markdown(told(text), text or "x")) == structure(timeline.markdown(told("word"), "word"))
+    assert structure(timeline.markdown(told(text), text)) == structure(timeline.markdown(told("word"), "word"))
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_categories=["C"]), min_size=1))
