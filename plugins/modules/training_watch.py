@@ -43,6 +43,15 @@ options:
         that started the watch. V(0) means no process.
     type: int
     default: 0
+  attended:
+    description:
+      - A file on this machine that whoever wants the records holds locked, such as the journal of a test. The watch
+        ends when nobody has held it for O(alone) seconds.
+    type: path
+  alone:
+    description: Seconds that the watch goes on after the last process that held O(attended) ended.
+    type: float
+    default: 600
 author:
   - The dml.vsphere contributors (@dml-vsphere)
 extends_documentation_fragment:
@@ -79,6 +88,7 @@ unreadable:
   type: int
 """
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +97,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ..module_utils import runner
 from ..module_utils.guest import supervisor
 from ..module_utils.watch import link, looking, watcher
+from ..module_utils.watch.attended import Attended
 
 ARGUMENTS = {
     **looking.NODES,
@@ -95,20 +106,23 @@ ARGUMENTS = {
     "silence": {"type": "float", "default": 600.0},
     "timeout": {"type": "float", "default": 86400.0},
     "asked_by": {"type": "int", "default": 0},
+    "attended": {"type": "path"},
+    "alone": {"type": "float", "default": 600.0},
 }
 
 
-def is_there(asking: dict[str, Any]) -> bool:
-    """Whether the process that started the watch still runs."""
-    return asking["start"] is not None and supervisor.is_alive(asking)
+def wanted_by(params: dict[str, Any]) -> Callable[[], bool]:
+    """Whether the process that started the watch still runs, and somebody attends to the records."""
+    asking = supervisor.identity(params["asked_by"]) if params["asked_by"] else None
+    attended = Attended(Path(params["attended"]), params["alone"]) if params["attended"] else None
+    return lambda: (asking is None or supervisor.is_alive(asking)) and (attended is None or attended())
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     links = [link.Link(one["name"], one["reach"], params["folder"]) for one in params["nodes"]]
     files = (Path(params["records"]), Path(params["stop"]))
-    asking = supervisor.identity(params["asked_by"]) if params["asked_by"] else None
-    desired = watcher.Desired(*files, params["silence"], params["timeout"], lambda: asking is None or is_there(asking))
+    desired = watcher.Desired(*files, params["silence"], params["timeout"], wanted_by(params))
     seen = watcher.watch(links, desired)
     nodes = {one.name: {"lines": seen.lines.get(one.name, 0), "breaks": one.breaks, "said": one.said} for one in links}
     return {"changed": False, "ended": seen.ended, "nodes": nodes, "unreadable": seen.unreadable}

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,19 @@ CONNECTION = (
     "proxy",
     "timeout",
 )
-WITHOUT_VCENTER = ("continuity_verdict", "training_guest_info", "training_transport_info", "training_wait")
+WITHOUT_VCENTER = (
+    "continuity_verdict",
+    "training_guest_info",
+    "training_transport_info",
+    "training_wait",
+    "training_watch",
+)
 WITH_PROGRESS = ("vmotion", "training_wait")
+
+
+def _without_account(name: str) -> dict[str, str]:
+    """What keeps the account of vCenter from modules that do not connect to it; a watch outlives its controller."""
+    return {} if name not in WITHOUT_VCENTER else {key: "" for key in os.environ if key.startswith("VMWARE_")}
 
 
 class Modules:
@@ -90,7 +102,7 @@ class Modules:
         task, context = outer._task.copy(), outer._play_context.copy()
         task.action, task.args, task.delegate_to = f"{COLLECTION}.{name}", options, None
         task.async_val, task.poll = seconds, 0
-        task.environment = [*(outer._task.environment or []), self.environment]
+        task.environment = [*(outer._task.environment or []), self.environment, _without_account(name)]
         connection = connection_loader.get("ansible.builtin.local", context, "/dev/null")
         connection.set_options()
         return FollowingAction(

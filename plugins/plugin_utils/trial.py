@@ -127,7 +127,8 @@ class Trial:
         records = self._folder / "records.jsonl"
         if call is None or is_watched(records) or (self._folder / "stop").exists():
             return [("watch", {"begun": False})]
-        begun = self._modules.background(call.module, call.options, calls.WATCH_SECONDS)
+        options = {**call.options, "attended": str(self._folder / NAME)}
+        begun = self._modules.background(call.module, options, calls.WATCH_SECONDS)
         if begun.get("failed") or not _until(lambda: is_watched(records), WATCH_SECONDS):
             said = f"{records}: could not watch the job: {begun.get('msg') or 'the watch did not begin'}"
             return [("failed", {"step": "watch", "said": said})]

@@ -16,7 +16,7 @@ import pytest
 
 from plugins.module_utils.trial.journal import read
 from plugins.module_utils.watch.watcher import is_watched
-from tests.integration.killing import begun, kill_all, kill_main, wait_for, wait_for_end
+from tests.integration.killing import begun, kill_all, kill_main, tree, wait_for, wait_for_end
 from tests.integration.test_vmotion_test import LONG, WORKERS, Trial, trial
 from tests.integration.test_worker_rules import by_hand, config, overrides
 
@@ -87,6 +87,10 @@ def test_killed_during_a_move(trial: Trial) -> None:
     trial.vcenter.set_host("esx01.lab", vmotion_seconds=5)
     killed(trial, begun(trial.vcenter, "RelocateVM_Task"), vmotion_test_workers=WORKERS[:1])
     assert entries(trial)[-1] == "begin"
+    left = holders(folder(trial) / "records.jsonl")
+    assert left, "a watch outlives its controller"
+    password = trial.vcenter.connection["password"].encode()
+    assert not [pid for pid in left for one in tree(pid) if password in Path(f"/proc/{one}/environ").read_bytes()]
     assert str(config(trial.vcenter).drsVmConfig) != before
     verdict = goes_on(trial, WORKERS[:1])
     assert verdict["unproven"] == []

@@ -14,6 +14,8 @@ from typing import Any
 from ..errors import Failed, Refused
 
 NAME = "journal.jsonl"
+# A watch looks for a moment whether somebody holds the journal.
+OWN_SECONDS, TRY_SECONDS = 1.0, 0.02
 
 
 def read(path: Path) -> list[dict[str, Any]]:
@@ -63,12 +65,17 @@ class Journal:
         self.entries.append(json.loads(line))
 
     def _own(self) -> None:
-        try:
-            # The kernel gives the lock back when the process ends, however that happens.
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            said = "another process writes it: the test is being carried out just now"
-            raise Refused(str(self.path), "write the journal", said, "wait for the end of that run") from error
+        deadline = time.monotonic() + OWN_SECONDS
+        while True:
+            try:
+                # The kernel gives the lock back when the process ends, however that happens.
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError as error:
+                if time.monotonic() > deadline:
+                    said = "another process writes it: the test is being carried out just now"
+                    raise Refused(str(self.path), "write the journal", said, "wait for the end of that run") from error
+            time.sleep(TRY_SECONDS)
 
     def _cut(self) -> None:
         """Drop what a process that was killed had written of its last line: no entry may be glued to it."""

@@ -6,8 +6,11 @@ from __future__ import annotations
 
 import io
 import json
+import signal
 import subprocess
+import sys
 import threading
+import time
 from contextlib import redirect_stdout
 from pathlib import Path
 
@@ -35,6 +38,34 @@ def test_the_result_says_why_it_ended_and_what_came_from_where(tmp_path: Path) -
     assert (end.value.code, result["ended"], result["unreadable"]) == (0, "silent", 0)
     assert (result["nodes"]["n1"]["lines"], result["changed"]) == (2, False)
     assert [json.loads(line)["step"] for line in (tmp_path / "out.jsonl").read_text().splitlines()] == [1, 2]
+
+
+HOLDER = """
+import fcntl, sys, time
+with open(sys.argv[1]) as file:
+    fcntl.flock(file, fcntl.LOCK_EX)
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_it_ends_when_nobody_has_attended_to_it_for_a_while(tmp_path: Path) -> None:
+    """By a real kill -9: the kernel gives back what the killed process had locked."""
+    journal = tmp_path / "journal.jsonl"
+    journal.touch()
+    files = {"folder": str(tmp_path), "records": str(tmp_path / "out"), "stop": str(tmp_path / "stop")}
+    options = {**files, "nodes": [], "attended": str(journal), "alone": 1.0}
+    with subprocess.Popen([sys.executable, "-c", HOLDER, str(journal)], stdout=subprocess.PIPE) as holder:
+        assert holder.stdout and holder.stdout.readline() == b"held\n"
+        held = 4.0
+        threading.Timer(held, holder.kill).start()
+        began, answer = time.monotonic(), io.StringIO()
+        with patch_module_args(options), redirect_stdout(answer), pytest.raises(SystemExit):
+            training_watch.main()
+        took = time.monotonic() - began
+        assert holder.wait() == -signal.SIGKILL
+    assert json.loads(answer.getvalue())["ended"] == "nobody asks any more"
+    assert took > held - 1.0, "it went on while somebody attended to it"
 
 
 def test_it_ends_with_the_process_that_asked_for_it(tmp_path: Path) -> None:
