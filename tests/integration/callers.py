@@ -28,6 +28,7 @@ VARIABLE = re.compile(r"/(domain-c\d+|[0-9a-f]{8}-[0-9a-f-]+|\d+|NVD-[^/?]+|nvd-
 # Calls that the code makes only where no fast test leads: after a time-out, in a part of esxi_profile that the tests of
 # the module for that part alone show, or on hosts before vSphere 7.
 SELDOM = {
+    "acceptance_info": {"esxcli rdma device list"},
     "esxi_power": {"Task.CancelTask", "VirtualMachine.PowerOffVM_Task"},
     "esxi_profile": {
         "HostSystem.DisableRuleset",
@@ -38,6 +39,7 @@ SELDOM = {
     },
     "esxi_pvrdma": {"esxcli rdma device list"},
     "esxi_roce": {"esxcli rdma device list"},
+    "recording": {"esxcli rdma device list"},
     "teardown_info": {"esxcli rdma device list"},
     "vmotion": {"Task.CancelTask"},
 }

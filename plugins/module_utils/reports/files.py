@@ -32,13 +32,15 @@ PUBLIC, PRIVATE = Modes(0o755, 0o644), Modes(0o700, 0o600)
 
 
 class Files:
-    """The texts of a report by the names of their files, in one folder of this machine."""
+    """The contents of a report by the names of their files, in one folder of this machine."""
 
     name = "report"
 
-    def __init__(self, folder: Path, texts: Mapping[str, str], modes: Modes) -> None:
+    def __init__(self, folder: Path, texts: Mapping[str, str | bytes], modes: Modes) -> None:
         self._folder, self._modes = folder, modes
-        self._contents = {name: text.encode(errors="replace") for name, text in texts.items()}
+        self._contents = {
+            name: text.encode(errors="replace") if isinstance(text, str) else text for name, text in texts.items()
+        }
         self.target = str(folder)
 
     @property

@@ -68,6 +68,19 @@ class CommandFailed(Failed):
     """The command itself ended with an error; the host and the connection work."""
 
 
+def executer_of(name: str, stub: Any) -> Any:
+    """A reference to what carries out the esxcli commands of a host."""
+    _register()
+    return VmomiSupport.GetVmodlType(f"{_ROOM}.Executer")(name, stub)
+
+
+def result_of(response: str | None, fault: str | None = None, detail: str | None = None) -> Any:
+    """The result of an esxcli command as a server answers it."""
+    _register()
+    said = VmomiSupport.GetVmodlType(f"{_ROOM}.SoapFault")(faultMsg=fault, faultDetail=detail) if fault else None
+    return VmomiSupport.GetVmodlType(f"{_ROOM}.SoapResult")(response=response, fault=said)
+
+
 class Esxcli:
     """esxcli on one host."""
 
@@ -100,6 +113,18 @@ class Esxcli:
         if answer is not None and answer.fault:
             raise CommandFailed(self._host, doing, "esxcli said " + _fault_text(answer.fault), remedy)
         return parse(answer.response if answer else None)
+
+    def schema(self, namespace: str) -> str:
+        """esxcli's own description of the commands of a namespace such as "network nic stats", as XML."""
+        kind = "vim.EsxCLI." + ".".join(namespace.split())
+        with translating_faults(self._host, f"read the description of esxcli {namespace}"):
+            answer = self._executer.ExecuteSoap(
+                moid="ha-dynamic-type-manager-local-cli-cliinfo",
+                version="urn:vim25/5.0",
+                method="vim.CLIInfo.FetchCLIInfo",
+                argument=self._arguments({"typeName": kind}),
+            )
+        return str(answer.response or "") if answer else ""
 
     def _arguments(self, options: dict[str, Any]) -> list[Any]:
         # The server wants its arguments in the order it declares them, which is alphabetical.

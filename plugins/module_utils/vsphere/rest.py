@@ -8,7 +8,7 @@ import base64
 import http.client
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import urlencode
@@ -31,6 +31,7 @@ class Rest:
     def __init__(self, session: Session) -> None:
         self.server, self._params = session.server, session.params
         self.old = session.api_version < API_SINCE
+        self._carried_by = session.exchange or _carried
         self._token = ""
 
     def log_in(self) -> None:
@@ -79,8 +80,9 @@ class Rest:
             headers[_TOKEN] = self._token
         if body is not None:
             headers["Content-Type"] = "application/json"
+        sent = None if body is None else json.dumps(body)
         try:
-            status, text = self._exchange(verb, path, None if body is None else json.dumps(body), headers)
+            status, text = self._carried_by(verb, path, sent, lambda: self._exchange(verb, path, sent, headers))
         except CONNECTION_ERRORS as error:
             raise Unreachable(
                 self.server, tried, f"the connection broke ({type(error).__name__}: {error})", remedy or "run again"
@@ -131,6 +133,10 @@ def opened(session: Session) -> Iterator[Rest]:
         # The answer to a logout changes nothing for the user; the token also dies by itself.
         with suppress(CollectionError):
             rest.log_out()
+
+
+def _carried(_verb: str, _path: str, _body: str | None, carry: Callable[[], tuple[int, str]]) -> tuple[int, str]:
+    return carry()
 
 
 def _words(error: Any) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ssl
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,12 +41,16 @@ def arguments() -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Session:
-    """A logged-in connection; ``server`` names it in errors."""
+    """A logged-in connection; ``server`` names it in errors.
+
+    ``exchange`` is given each request of the REST API with the function that carries it; without one, it is carried.
+    """
 
     server: str
     content: Any
     stub: Any
     params: Mapping[str, Any]
+    exchange: Callable[..., tuple[int, str]] | None = None
 
     @property
     def api_version(self) -> tuple[int, ...]:

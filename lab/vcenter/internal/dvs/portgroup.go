@@ -167,12 +167,17 @@ func destroyGroup(j *vcsim.Job, fabric *network.Fabric, group vcsim.Ref) vcsim.F
 	return fault
 }
 
-// Finish sets the configVersion of a new switch and marks its uplink port groups, which vcsim leaves empty.
-// VMware: vSphere API reference, DVPortgroupConfigInfo.uplink; tag SYSTEM/DVS.UPLINKPG of uplink port groups.
+// Finish sets configVersion and default port settings of a new switch and marks its uplink port groups, which vcsim
+// leaves empty.
+// VMware: vSphere API reference, DVPortgroupConfigInfo.uplink, DVSConfigInfo.defaultPortConfig (not optional); tag
+// SYSTEM/DVS.UPLINKPG of uplink port groups.
 func Finish(sim *vcsim.Sim, made vcsim.Ref) {
 	dvs := sim.Registry.Get(made).(*simulator.DistributedVirtualSwitch)
 	config := dvs.Config.(*types.VMwareDVSConfigInfo)
 	config.ConfigVersion, config.UplinkPortgroup = "1", nil
+	if config.DefaultPortConfig == nil {
+		config.DefaultPortConfig = &types.VMwareDVSPortSetting{}
+	}
 	for _, pg := range dvs.Portgroup {
 		group := sim.Registry.Get(pg).(*simulator.DistributedVirtualPortgroup)
 		group.Config.ConfigVersion = "1"

@@ -156,6 +156,7 @@ CALLS: dict[str, tuple[Need, ...]] = {
     "esxcli rdma device list": _ESXCLI,
     "esxcli rdma device stats get": _ESXCLI,
     "esxcli software vib install": _ESXCLI_IMAGE,
+    "esxcli vim CLIInfo FetchCLIInfo": _ESXCLI,
     "esxcli software vib list": _ESXCLI,
     "esxcli software vib remove": _ESXCLI_IMAGE,
     "GET /api/cis/tasks/{id}": (Need("VcIntegrity.lifecycleGeneral.Read", ROOT, SECURITY),),
@@ -175,7 +176,21 @@ _RDMA = "esxcli rdma device list"  # before vSphere 7
 
 # The calls of each module that need more than every role has; "workers" is the inventory plugin. The modules of the
 # parts of a host's profile have their calls in their own PART, and esxi_info and esxi_profile follow from those.
+# All that the readers of the collection call.
+_READERS = (
+    "HostSystem.QueryModules",
+    "esxcli network nic dcb status get",
+    "esxcli network nic stats get",
+    "esxcli rdma device stats get",
+    "esxcli software vib list",
+    _RDMA,
+    f"GET {_CLUSTER}/enablement/software",
+    f"GET {_CLUSTER}/software",
+    f"GET {_CLUSTER}/software/compliance",
+)
+
 MODULES: dict[str, tuple[str, ...]] = {
+    "acceptance_info": _READERS,
     "cluster_info": (),
     "cluster_lock": ("Folder.CreateFolder", "Folder.Destroy_Task", "Folder.Rename_Task"),
     "custom_attributes": ("CustomFieldsManager.RemoveCustomFieldDef", "CustomFieldsManager.SetField"),
@@ -202,6 +217,7 @@ MODULES: dict[str, tuple[str, ...]] = {
         "VirtualMachine.ShutdownGuest",
     ),
     "gpu_usage_info": (),
+    "recording": ("esxcli vim CLIInfo FetchCLIInfo", *_READERS),
     "rdma_fabric": (
         *NOTE,
         "DistributedVirtualPortgroup.Destroy_Task",

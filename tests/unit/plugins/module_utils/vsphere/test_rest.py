@@ -42,7 +42,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Exchange]]:
 
 
 def session(*version: int) -> Any:
-    return SimpleNamespace(server="vc:443", params=PARAMS, api_version=version or (8, 0, 3, 0))
+    return SimpleNamespace(server="vc:443", params=PARAMS, api_version=version or (8, 0, 3, 0), exchange=None)
 
 
 def task(status: str, **more: Any) -> tuple[int, str]:

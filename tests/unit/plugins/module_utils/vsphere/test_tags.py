@@ -50,7 +50,7 @@ def served(monkeypatch: pytest.MonkeyPatch, answers: dict[tuple[str, str], Any])
 
 def session(version: tuple[int, ...]) -> Any:
     params = {"hostname": "vc", "port": 443, "username": "root", "password": "secret", "timeout": 5}
-    return SimpleNamespace(server="vc:443", params=params, api_version=version)
+    return SimpleNamespace(server="vc:443", params=params, api_version=version, exchange=None)
 
 
 @pytest.mark.parametrize(("version", "answers"), [(NEW, ANSWERS), (OLD, ANSWERS_BEFORE)])

@@ -1,0 +1,29 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Options that choose the objects of a site that all readers look at."""
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    DOCUMENTATION = r"""
+options:
+  vms:
+    description: Names of virtual machines whose settings, places, tasks and events are read.
+    type: list
+    elements: str
+    default: []
+  tag_category:
+    description: A category of tags, to read the tags of O(vms). Without one no tags are read.
+    type: str
+    default: ""
+  switch:
+    description: Name of the distributed switch that carries RDMA.
+    type: str
+    default: rdma
+  days:
+    description: The number of days before now for which the events of O(vms) are read.
+    type: float
+    default: 7.0
+"""

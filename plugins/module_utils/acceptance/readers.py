@@ -1,0 +1,177 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Every reader of the collection, each callable for one object of a site."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+from ..cluster import clocks, usage
+from ..cluster.info import ClusterFacts
+from ..errors import Failed
+from ..esxi import image, info
+from ..esxi.service import recent_tasks
+from ..fabric.desired import Desired as Fabrics
+from ..fabric.fabric import Fabric
+from ..vm import found, machine
+from ..vm.site import Site
+from ..vmotion import seen
+from ..vsphere import counters, fleet, rest, tags
+from ..vsphere.properties import id_of, read_linked
+from ..vsphere.sdk import vim
+from ..vsphere.session import Session
+
+HOST, CLUSTER, VM, VCENTER = "host", "cluster", "virtual machine", "vCenter"
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is read: the objects by name, the days of events, the hours of counters, and the RDMA switch."""
+
+    hosts: Mapping[str, Any]
+    vms: Mapping[str, Any]
+    clusters: Mapping[str, Any]
+    tag_category: str = ""
+    switch: str = "rdma"
+    days: float = 7.0
+    hours: float = 1.0
+
+    def of(self, kind: str) -> Mapping[str, Any]:
+        """The objects of a kind by name."""
+        return {HOST: self.hosts, CLUSTER: self.clusters, VM: self.vms, VCENTER: {VCENTER: None}}[kind]
+
+
+@dataclass(frozen=True)
+class Reader:
+    """One reader: its name, the kind of object that it is for, and whether preflight uses it too.
+
+    ``is_empty`` tells from what it read that the object has nothing of the kind; ``is_asked``, whether it can be used
+    for a question at all.
+    """
+
+    name: str
+    of: str
+    read: Callable[[Session, Question, str], Any]
+    short: bool = False
+    is_empty: Callable[[Any], bool] = lambda _result: False
+    is_asked: Callable[[Question], bool] = lambda _question: True
+
+
+def _group(group: str, session: Session, question: Question, name: str) -> Any:
+    """A group of settings of a host, as esxi_info reads it."""
+    host = fleet.Host(session, question.hosts[name], name)
+    (entry,) = info.gather(fleet.Fleet(session, [host], info.paths([group])), [group])
+    if entry.get("failed"):
+        raise Failed(name, f"read its {group}", entry["msg"])
+    return entry
+
+
+def _host_tasks(session: Session, question: Question, name: str) -> Any:
+    return recent_tasks.recent(session, [question.hosts[name]])
+
+
+def _cluster(session: Session, _question: Question, name: str) -> Any:
+    return ClusterFacts(session, name).read(("clocks", "vms"))
+
+
+def _usage(session: Session, question: Question, name: str) -> Any:
+    return usage.Usage(session, usage.Desired(name, question.hours, usage.FOLDER)).read()
+
+
+def _fabric(session: Session, question: Question, name: str) -> Any:
+    return Fabric(session, Fabrics(name, question.switch)).info()
+
+
+def _image(session: Session, question: Question, name: str) -> Any:
+    desired = image.Desired(component="", state="absent")
+    with rest.opened(session) as api:
+        return image.ClusterImage(api, id_of(question.clusters[name]), name, desired).read()
+
+
+def _site(session: Session, question: Question, name: str) -> Any:
+    site = Site(session, name)
+    site.refresh(question.vms)
+    hosts = [host for host in site.host_names if host in question.hosts]
+    return {"hosts": site.hosts, "networks": site.networks.all, "offers": [site.target(one) for one in hosts]}
+
+
+def _workers(session: Session, _question: Question, _name: str) -> Any:
+    return found.workers(session)
+
+
+def _machine(session: Session, question: Question, name: str) -> Any:
+    read = machine.read(session, [question.vms[name]])
+    return [(one.extra, one.cards) for one in read.values()]
+
+
+def _place(session: Session, question: Question, name: str) -> Any:
+    return seen.place(session, question.vms[name])
+
+
+def _moves(session: Session, question: Question, name: str) -> Any:
+    since = clocks.server_time(session) - timedelta(days=question.days)
+    return seen.events(session, question.vms[name], name, since)
+
+
+def _vm_tasks(session: Session, question: Question, name: str) -> Any:
+    """The tasks of a virtual machine, each with all that vCenter says of it."""
+    ref = question.vms[name]
+    return recent_tasks.recent(session, [ref]), read_linked(session, [ref], "recentTask", vim.Task, ("info",))
+
+
+def _counters(session: Session, _question: Question, _name: str) -> Any:
+    return counters.catalogue(session, "gpu")
+
+
+def _tags(session: Session, question: Question, _name: str) -> Any:
+    with rest.opened(session) as api:
+        return tags.of_machines(api, question.tag_category, [id_of(ref) for ref in question.vms.values()])
+
+
+def _nothing(key: str, result: Any) -> bool:
+    found_there = result.get(key) if isinstance(result, Mapping) else result
+    return not found_there
+
+
+_GROUPS: Sequence[tuple[str, str]] = tuple((name, group.shows) for name, group in info.GROUPS.items())
+_OF_WHAT = {"graphics": "gpus", "rdma": "rdma_devices"}
+READERS: tuple[Reader, ...] = (
+    *(
+        Reader(
+            f"esxi_info: {name}",
+            HOST,
+            partial(_group, name),
+            short=True,
+            is_empty=partial(_nothing, _OF_WHAT[name]) if name in _OF_WHAT else lambda _result: False,
+        )
+        for name, _shows in _GROUPS
+    ),
+    Reader("esxi_info: management", HOST, partial(_group, info.MANAGEMENT)),
+    Reader("tasks of a host", HOST, _host_tasks, is_empty=lambda result: not result),
+    Reader("cluster_info", CLUSTER, _cluster, short=True),
+    Reader("gpu_usage_info", CLUSTER, _usage, is_empty=partial(_nothing, "gpus")),
+    Reader("rdma_fabric_info", CLUSTER, _fabric, is_empty=partial(_nothing, "switch")),
+    Reader("esxi_image", CLUSTER, _image, short=True),
+    Reader("worker_vm", CLUSTER, _site),
+    Reader("worker_vm_info", VCENTER, _workers, is_empty=lambda result: not result),
+    Reader("counters of GPUs", VCENTER, _counters, short=True, is_empty=lambda result: not result.counters),
+    Reader("settings of a virtual machine", VM, _machine),
+    Reader("place of a virtual machine", VM, _place),
+    Reader("events of moves", VM, _moves, is_empty=lambda result: not result),
+    Reader("tasks of a virtual machine", VM, _vm_tasks, is_empty=lambda result: not result[0]),
+    Reader("tags", VCENTER, _tags, is_asked=lambda question: bool(question.tag_category)),
+)
+
+
+def chosen(question: Question, *, short: bool) -> list[tuple[Reader, str]]:
+    """Each reader with each object that it is for."""
+    return [
+        (reader, name)
+        for reader in READERS
+        if (reader.short or not short) and reader.is_asked(question)
+        for name in sorted(question.of(reader.of))
+    ]

@@ -1,0 +1,222 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Consistent replacement of what names a site: one pseudonym for each value, wherever it stands; pure."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable
+from functools import partial
+
+# What vSphere itself calls things on every site, and words of its vocabulary: a name that is one of them names nobody.
+COMMON = frozenset(
+    (
+        *("vm", "host", "network", "datastore", "datacenters", "resources", "vcls", "discovered virtual machine"),
+        *("vm network", "management network", "localhost", "root", "none", "unknown", "default", "defaulttcpipstack"),
+        *("vmotion", "provisioning", "management", "vmk0", "host cluster", "system", "administrators", "cluster"),
+        *("gpu", "gpus", "vgpu", "rdma", "pvrdma", "shared", "direct", "shareddirect", "basic", "local", "storage"),
+        *("test", "prod", "production", "compute", "training", "manual", "true", "false", "connected", "disconnected"),
+        *("green", "yellow", "red", "gray", "normal", "high", "low", "running", "queued", "success", "error", "active"),
+        *("poweredon", "poweredoff", "suspended", "enabled", "disabled", "dscp", "pcp", "nvidia", "mellanox", "vmware"),
+    )
+)
+# A shorter name, or a number, stands in too many other words: it is replaced only where it is a name by itself.
+SHORTEST = 3
+_HEX = "[0-9a-fA-F]"
+_ADDRESS = re.compile(r"(?<![\w.:-])\d{1,3}(?:\.\d{1,3}){3}(?![\w]|\.\d|-\d+(?:vmw|OEM|vib))")
+_COLONS = re.compile(rf"(?<![\w:.]){_HEX}{{0,4}}(?::{_HEX}{{0,4}}){{2,}}(?:%\w+)?(?![\w:])")
+_HARDWARE = re.compile(rf"(?<![\w:-])(?:{_HEX}{{2}}[:-]){{5,}}{_HEX}{{2}}(?![\w:-])")
+_UUID = re.compile(rf"(?<!{_HEX}){_HEX}{{8}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{12}}(?!{_HEX})")
+_BIOS_UUID = re.compile(rf"(?<![\w-])(?:{_HEX}{{2}} ){{7}}{_HEX}{{2}}[ -](?:{_HEX}{{2}} ){{7}}{_HEX}{{2}}(?![\w-])")
+_LICENCE = re.compile(r"(?<![\w-])(?:[0-9A-Z]{5}-){4}[0-9A-Z]{5}(?![\w-])")
+_PAIRS = re.compile(rf"(?:{_HEX}{{2}}:){{7}}{_HEX}{{2}}")
+_MAC_OCTETS, _VENDOR_OCTETS = 6, 3
+
+
+class Pseudonyms:
+    """The pseudonyms of one recording.
+
+    Addresses, hardware addresses, UUIDs and licence keys are recognised by their form. Names and serials have none:
+    ``name`` learns them before ``text`` replaces them.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, str] = {}
+        self._count: dict[str, int] = {}
+        self._places: dict[str, dict[str, int]] = {}
+        self._names: re.Pattern[str] | None = None
+
+    def name(self, kind: str, value: str) -> None:
+        """Learn a name or a serial; ``kind`` is the word that its pseudonym begins with."""
+        value = value.strip()
+        if not value or value.lower() in COMMON or value.lower() in self._known or _is_formed(value):
+            return
+        short, dot, domain = value.partition(".")
+        if dot and kind in ("host", "guest") and " " not in value:
+            self.name(kind, short)
+            self.name("domain", domain)
+            self._keep(value, f"{self._of(short)}.{self._of(domain)}")
+        else:
+            self._keep(value, self._next(kind))
+
+    def whole(self, text: str) -> str:
+        """A text that is a name and nothing else, replaced however short it is."""
+        return self._known.get(text.strip().lower()) or self.text(text)
+
+    def text(self, text: str) -> str:
+        """A text with all that names the site replaced, also inside of it."""
+        if not text:
+            return text
+        text = self._learned().sub(lambda found: self._of(found[0]), text)
+        for pattern, new in self._forms():
+            text = pattern.sub(partial(_by, new), text)
+        return text
+
+    def originals(self) -> list[str]:
+        """Every value that has a pseudonym and may not be seen any more; not names too short to look for."""
+        pseudonyms = set(self._known.values())
+        return sorted(one for one in self._known if _can_be_found(one) and one not in pseudonyms)
+
+    def left_in(self, text: str) -> list[str]:
+        """The values with a pseudonym that stand in a text all the same, being words of vSphere or of hardware too."""
+        found = {match[0].lower() for match in _any_of(self.originals()).finditer(text)}
+        return sorted(found)
+
+    def counted(self) -> dict[str, int]:
+        """How many values of each kind were replaced."""
+        return dict(sorted(self._count.items()))
+
+    def _forms(self) -> tuple[tuple[re.Pattern[str], Callable[[str], str]], ...]:
+        return (
+            (_UUID, self._uuid),
+            (_BIOS_UUID, self._bios_uuid),
+            (_LICENCE, lambda text: self._made(text, "licence key")),
+            (_HARDWARE, self._hardware),
+            (_ADDRESS, self._address),
+            (_COLONS, self._long_address),
+        )
+
+    def _learned(self) -> re.Pattern[str]:
+        if self._names is None:
+            self._names = _any_of([one for one in self.originals() if not _is_formed(one)])
+        return self._names
+
+    def _keep(self, value: str, pseudonym: str) -> None:
+        self._known[value.lower()] = pseudonym
+        self._names = None
+
+    def _of(self, value: str) -> str:
+        return self._known.get(value.strip().lower(), value)
+
+    def _next(self, kind: str) -> str:
+        self._count[kind] = self._count.get(kind, 0) + 1
+        return f"{kind}-{self._count[kind]}" + (".example" if kind == "domain" else "")
+
+    def _number(self, kind: str, value: str) -> int | None:
+        """The number of a value that is new; None for one that has its pseudonym."""
+        if value.lower() in self._known:
+            return None
+        self._count[kind] = self._count.get(kind, 0) + 1
+        return self._count[kind]
+
+    def _made(self, text: str, kind: str) -> str:
+        number = self._number(kind, text)
+        if number is not None:
+            self._known[text.lower()] = f"XXXXX-XXXXX-XXXXX-XXXXX-{number:05}"
+        return self._of(text)
+
+    def _uuid(self, text: str) -> str:
+        if text.lower() in self._known.values():
+            return text
+        number = self._number("UUID", text)
+        if number is not None:
+            self._known[text.lower()] = f"00000000-0000-4000-8000-{number:012x}"
+        return self._of(text)
+
+    def _bios_uuid(self, text: str) -> str:
+        """The same UUID as switches and BIOSes write it: in pairs."""
+        digits = re.sub("[ -]", "", text)
+        plain = "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+        new = self._uuid(plain).replace("-", "")
+        pairs = [new[at : at + 2] for at in range(0, len(new), 2)]
+        self._known[text.lower()] = " ".join(pairs[:8]) + text[23] + " ".join(pairs[8:])
+        return self._of(text)
+
+    def _hardware(self, text: str) -> str:
+        """A hardware address keeps its vendor, which is its first half; thumbprints and names of ports keep nothing."""
+        sign = text[2]
+        octets = text.split(sign)
+        vendor = octets[:_VENDOR_OCTETS] if len(octets) == _MAC_OCTETS else []
+        number = self._number("hardware address", text)
+        if number is not None:
+            left = len(octets) - len(vendor)
+            new = [f"{number:0{2 * left}x}"[at : at + 2] for at in range(0, 2 * left, 2)]
+            self._known[text.lower()] = sign.join([*vendor, *new])
+        return self._of(text)
+
+    def _address(self, text: str) -> str:
+        """An IPv4 address, out of the range for measurements; those that shared a /24 network share one afterwards."""
+        octets = [int(one) for one in text.split(".")]
+        if any(one > 255 for one in octets) or _is_general(ipaddress.IPv4Address(".".join(map(str, octets)))):
+            return text
+        if self._number("address", text) is not None:
+            network = self._within("networks", text.rpartition(".")[0])
+            host = self._within(f"network {network}", text) + 1
+            self._known[text.lower()] = f"198.{18 + network // 256}.{network % 256}.{host}"
+        return self._of(text)
+
+    def _within(self, group: str, value: str) -> int:
+        """The place of a value in a group, in the order of their first appearance."""
+        return self._places.setdefault(group, {}).setdefault(value, len(self._places[group]))
+
+    def _long_address(self, text: str) -> str:
+        plain, percent, zone = text.partition("%")
+        try:
+            address = ipaddress.IPv6Address(plain)
+        except ValueError:
+            return text
+        if _is_general(address) or _PAIRS.fullmatch(plain):
+            return text
+        number = self._number("address", plain)
+        if number is not None:
+            self._known[plain.lower()] = f"{'fe80' if address.is_link_local else '2001:db8'}::{number:x}"
+        return self._of(plain) + percent + zone
+
+
+def _by(new: Callable[[str], str], found: re.Match[str]) -> str:
+    return new(found[0])
+
+
+def _any_of(values: list[str]) -> re.Pattern[str]:
+    """What finds each of these values as a word, the longest first."""
+    inner = "|".join(re.escape(one) for one in sorted(values, key=lambda one: (-len(one), one)))
+    return re.compile(rf"(?<![A-Za-z0-9_])(?:{inner or '(?!)'})(?![A-Za-z0-9_])", re.IGNORECASE)
+
+
+def _can_be_found(value: str) -> bool:
+    return len(value) >= SHORTEST and not value.isdigit()
+
+
+def _is_general(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+    """Whether an address names no machine: masks, wildcards, the machine itself, groups."""
+    return (
+        address.is_unspecified
+        or address.is_loopback
+        or address.is_multicast
+        or (address.version == 4 and address.packed[0] in (0, 255))
+    )
+
+
+def _is_formed(value: str) -> bool:
+    """Whether a value is recognised by its form, wherever it stands."""
+    return any(pattern.fullmatch(value) for pattern in (_ADDRESS, _HARDWARE, _UUID, _BIOS_UUID, _LICENCE)) or (
+        _is_long_address(value)
+    )
+
+
+def _is_long_address(value: str) -> bool:
+    try:
+        return ipaddress.ip_address(value).version == 6
+    except ValueError:
+        return False

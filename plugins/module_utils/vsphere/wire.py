@@ -1,0 +1,91 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The one place that every call of a session passes, where others can look on; and values of the API as text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cache
+from io import StringIO
+from typing import Any, Protocol
+
+from .sdk import SoapAdapter, VmomiSupport
+from .session import Session
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of the SOAP API: the object's kind and id, the method's name, and its arguments."""
+
+    kind: str
+    id: str
+    method: str
+    arguments: tuple[Any, ...]
+
+
+class Tap(Protocol):
+    """Whoever looks on: it is given each call with the function that carries it to the server."""
+
+    def soap(self, call: Call, carry: Callable[[], Any]) -> Any: ...
+
+    def rest(self, verb: str, path: str, body: str | None, carry: Callable[[], tuple[int, str]]) -> tuple[int, str]: ...
+
+
+@contextmanager
+def tapped(session: Session, tap: Tap) -> Iterator[Session]:
+    """The same session while somebody looks on.
+
+    Objects that the server returns carry the session's connection, so it is this connection that is changed.
+    """
+    stub, before = session.stub, session.stub.InvokeMethod
+
+    def invoke(ref: Any, info: Any, arguments: Any, *more: Any) -> Any:
+        call = Call(str(ref._wsdlName), str(ref._moId), str(info.wsdlName), tuple(arguments))
+        return tap.soap(call, lambda: before(ref, info, arguments, *more))
+
+    def exchange(verb: str, path: str, body: str | None, carry: Callable[[], tuple[int, str]]) -> tuple[int, str]:
+        below = session.exchange
+        return tap.rest(verb, path, body, lambda: below(verb, path, body, carry) if below else carry())
+
+    stub.InvokeMethod = invoke
+    try:
+        yield replace(session, exchange=exchange)
+    finally:
+        stub.InvokeMethod = before
+
+
+def text_of(value: Any, version: str) -> str:
+    """A value of the API as the XML that a server sends; a field that a server left out stays left out."""
+    writer = StringIO()
+    whole = VmomiSupport.Object(name="obj", type=object, version=version, flags=0)
+    _serializer()(writer, version, None).Serialize(value, whole)
+    # The library writes the year 1, by which servers say never, with one digit, and cannot read that again.
+    return re.sub(r">(\d{1,3})(?=-\d\d-\d\dT)", lambda found: f">{found[1]:>04}", writer.getvalue())
+
+
+def value_of(text: str, stub: Any) -> Any:
+    """The value that such a text means; the objects that it refers to are asked over ``stub``."""
+    return SoapAdapter.Deserialize(text.encode(), object, stub)
+
+
+@cache
+def _serializer() -> Any:
+    """The library's own serializer, made to write what servers send all the same: a value that lacks a field, and
+    the names of methods that it does not know."""
+
+    class Lenient(SoapAdapter.SoapSerializer):  # type: ignore[misc]
+        def _Serialize(self, val: Any, info: Any, defNS: Any) -> None:  # noqa: N802, N803 - the library's names
+            if isinstance(val, VmomiSupport.UnknownManagedMethod):
+                self.writer.write(f"<{info.name}>{val.name}</{info.name}>")
+            elif val is not None:
+                super()._Serialize(val, info, defNS)
+
+    return Lenient
+
+
+def newest_version() -> str:
+    """The name of the newest version of the API that the library knows."""
+    return str(VmomiSupport.newestVersions.GetName("vim"))

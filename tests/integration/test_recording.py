@@ -1,0 +1,211 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A site recorded, its names gone, replayed to the readers; and what the readers say where an answer has changed."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab.replay.server import NotRecorded, replayed
+from lab.simulator import Simulator
+from plugins.module_utils.acceptance import assumptions, site
+from plugins.module_utils.vsphere import fleet, properties, session, tasks
+from plugins.module_utils.vsphere.sdk import vim
+from plugins.module_utils.vsphere.session import Session
+from tests.integration import callers
+from tests.integration.ansible import Ansible
+
+SITE = """
+version: 8.0.3
+datacenter: quarry-centre
+datastores: [basalt-store]
+vcenter_options: {vgpu.hotmigrate.enabled: true}
+switches:
+  - {name: quartz-fabric, mtu: 9000, uplinks: [vmnic2], portgroups: [{name: granite-vmk, vlan: 216}]}
+host_defaults:
+  hardware: t4_cx5
+  vmotion_seconds: 0.1
+  graphics: {default: sharedDirect, policy: performance}
+  vibs: [{name: NVD-AIE_ESXi_8.0.0_Driver, version: 550.90.05, vendor: NVIDIA}]
+  vmkernel:
+    - {device: vmk0, portgroup: Management Network, address: "10.77.0.{n}", mtu: 1500, services: [management]}
+    - {device: vmk1, switch: quartz-fabric, portgroup: granite-vmk, address: "10.78.0.{n}", mtu: 9000}
+clusters:
+  - name: marble-cluster
+    drs: {enabled: true, behaviour: partiallyAutomated}
+    image_managed: true
+    hosts: [{name: "anvil%02d.forge.acme.org", count: 3}]
+vms:
+  - {name: "obsidian%02d", count: 2, host: "anvil%02d.forge.acme.org", powered_on: true, memory_mb: 4096,
+     vgpu: grid_t4-16c, owner: "Wilhelmina Feldspar"}
+"""
+HOSTS = ["anvil01.forge.acme.org", "anvil03.forge.acme.org"]
+NAMED = {"hosts": HOSTS, "vms": ["obsidian01"], "switch": "quartz-fabric"}
+NAMES = ("anvil", "forge", "acme", "quarry", "basalt", "quartz", "granite", "marble", "obsidian", "feldspar")
+GOOD = (site.UNDERSTOOD, site.NOTHING)
+CHANGED = Callable[[str, str, str], Path]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Simulator]:
+    """A site with distinctive names, on which a worker was just moved. All tests here only read it."""
+    folder = tmp_path_factory.mktemp("quarry")
+    (folder / "site.yml").write_text(SITE)
+    vcenter = Simulator(folder / "site.yml", folder=folder)
+    with session.session({"validate_certs": True, "timeout": 60, **vcenter.connection}) as opened:
+        refs = {values["name"]: ref for ref, values in properties.find_all(opened, vim.VirtualMachine, ("name",))}
+        hosts = {values["name"]: ref for ref, values in properties.find_all(opened, vim.HostSystem, ("name",))}
+        move = refs["obsidian01"].RelocateVM_Task(vim.vm.RelocateSpec(host=hosts[HOSTS[1]]))
+        tasks.wait(opened, tasks.Started(move, "obsidian01", "move it"), 30)
+    vcenter.clear()
+    yield vcenter
+    callers.note(vcenter)
+    vcenter.stop()
+
+
+@pytest.fixture(scope="module")
+def recorded(place: Simulator, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The recording of that site."""
+    folder = tmp_path_factory.mktemp("kept")
+    outcome = Ansible(place.environment, folder).module("recording", folder=str(folder), **NAMED)
+    assert outcome.rc == 0, outcome.out
+    assert outcome.result["manifest"]["left"] == [] and outcome.result["manifest"]["not_understood"] == []
+    return folder / "recording.tar.xz"
+
+
+@pytest.fixture
+def changed(recorded: Path, tmp_path: Path) -> CHANGED:
+    """The recording as a folder, with a text in one of its files replaced."""
+
+    def make(name: str, before: str, after: str) -> Path:
+        folder = tmp_path / "changed"
+        with tarfile.open(recorded) as archive:
+            archive.extractall(folder, filter="data")
+        text = (folder / name).read_text()
+        assert before in text
+        (folder / name).write_text(text.replace(before, after))
+        return folder
+
+    return make
+
+
+def acceptance(opened: Session) -> site.Acceptance:
+    """What the readers understand of a replayed site."""
+    machines = [str(values["name"]) for _ref, values in properties.find_all(opened, vim.VirtualMachine, ("name",))]
+    (cluster,) = properties.find_all(opened, vim.ClusterComputeResource, ("name",))
+    switches = properties.find_all(opened, vim.DistributedVirtualSwitch, ("name",))
+    params = {**{key: option.get("default") for key, option in site.OPTIONS.items()}, "vms": machines}
+    params |= {"cluster": cluster[1]["name"], "switch": switches[0][1]["name"]}
+    return site.Acceptance(opened, site.question(opened, params), site.everything())
+
+
+def doubts(folder: Path) -> Iterator[str]:
+    """What the readers do not understand of a recording."""
+    with replayed(folder) as opened:
+        for row in acceptance(opened).rows:
+            if row["status"] not in GOOD:
+                yield from (f"{row['status']}: {text}" for text in row["what"])
+
+
+def identities(place: Simulator) -> set[str]:
+    """Addresses, hardware addresses, serials and UUIDs of the recorded hosts and the virtual machine."""
+    with session.session({"validate_certs": True, "timeout": 60, **place.connection}) as opened:
+        hosts = fleet.find(opened, {"hosts": HOSTS}, ("hardware.systemInfo", "config.network"))
+        hosts.refresh()
+        found = {opened.content.about.instanceUuid}
+        for host in hosts.hosts:
+            info, net = host["hardware.systemInfo"], host["config.network"]
+            found |= {info.uuid, info.serialNumber, *(one.identifierValue for one in info.otherIdentifyingInfo or [])}
+            found |= {card.mac for card in net.pnic} | {nic.spec.mac for nic in net.vnic}
+            found |= {nic.spec.ip.ipAddress for nic in net.vnic} | {one.dvsUuid for one in net.proxySwitch}
+        for _ref, values in properties.find_all(opened, vim.VirtualMachine, ("config.uuid", "config.instanceUuid")):
+            found |= set(values.values())
+    return {one for one in found if one}
+
+
+def test_nothing_of_the_site_is_left_and_nothing_is_written_to_it(place: Simulator, recorded: Path) -> None:
+    assert place.writes() == [] and recorded.stat().st_mode & 0o777 == 0o600
+    with tarfile.open(recorded) as archive:
+        texts = {one.name: str(archive.extractfile(one).read().decode()) for one in archive}  # type: ignore[union-attr]
+    everything = "\n".join(texts.values()).lower()
+    originals = identities(place)
+    assert len(originals) >= 10
+    assert [one for one in (*NAMES, *originals) if one.lower() in everything] == []
+    manifest = json.loads(texts["manifest.json"])
+    assert manifest["objects"]["HostSystem"] == 2 and manifest["objects"]["VirtualMachine"] == 1
+    assert "config.extraConfig" not in manifest["properties"]["VirtualMachine"]
+    assert {"software vib list", "network nic stats get"} <= set(manifest["esxcli"])
+    assert "CommandInfo" in json.loads(texts["esxcli_schemas.json"])["software vib"]
+
+
+def test_the_readers_understand_the_recording_as_they_understood_the_site(recorded: Path) -> None:
+    with replayed(recorded) as opened:
+        seen = acceptance(opened)
+        proven = {one["name"] for one in assumptions.judged(seen.recording) if one["status"] == "proven"}
+    states = {(row["reader"], row["status"]) for row in seen.rows}
+    assert [text for row in seen.rows if row["status"] not in GOOD for text in row["what"]] == []
+    for reader in ("esxi_info: rdma", "cluster_info", "gpu_usage_info", "esxi_image", "events of moves", "worker_vm"):
+        assert (reader, site.UNDERSTOOD) in states
+    assert {"counters of RDMA devices", "chain of a move", "users of a GPU", "managed by an image"} <= proven
+
+
+@pytest.mark.parametrize(
+    ("file", "before", "after", "told"),
+    [
+        ("esxcli.json", "<Bytessent>0</Bytessent>", "<Octets>0</Octets>", "network nic stats get on host-"),
+        ("esxcli.json", "AcceptanceLevel>", "Trust>", "software vib list on host-"),
+        ("objects.json", "<pciId>", "<pciIdent>", "pciIdent"),
+        ("objects.json", "<graphicsType>sharedDirect", "<graphicsType>sharedTwice", "graphicsType is 'sharedTwice'"),
+        ("rest.json", '\\"enabled\\"', '\\"active\\"', "lacks enabled"),
+    ],
+)
+def test_one_field_renamed_is_named(changed: CHANGED, file: str, before: str, after: str, told: str) -> None:
+    folder = changed(file, before, after)
+    if after.startswith("<pciIdent"):
+        text = (folder / file).read_text()
+        (folder / file).write_text(text.replace("</pciId>", "</pciIdent>"))
+    try:
+        found = list(doubts(folder))
+    except AttributeError as error:
+        found = [str(error)]
+    assert any(told in text for text in found), found
+
+
+def test_what_was_never_asked_is_told(recorded: Path) -> None:
+    with replayed(recorded) as opened:
+        with pytest.raises(NotRecorded, match=r"property config\.fileSystemVolume of HostSystem"):
+            properties.find_all(opened, vim.HostSystem, ("config.fileSystemVolume",))
+        (host, *_others) = properties.find_all(opened, vim.HostSystem, ("name",))
+        with pytest.raises(NotRecorded, match="system uptime get"):
+            fleet.Host(opened, host[0], "x").esxcli.rows("system uptime get")
+
+
+def test_check_mode_shows_the_manifest_and_keeps_nothing(
+    place: Simulator, ansible_for: Callable[..., Ansible], tmp_path: Path
+) -> None:
+    outcome = ansible_for(place).module("recording", check=True, folder=str(tmp_path / "none"), **NAMED)
+    assert outcome.rc == 0 and outcome.changed and not (tmp_path / "none").exists()
+    assert any("replaced by pseudonyms: " in line and " host," in line for line in outcome.result["lines"])
+
+
+def test_the_site_is_accepted_by_reads_alone(place: Simulator, ansible_for: Callable[..., Ansible]) -> None:
+    outcome = ansible_for(place).module("acceptance_info", cluster="marble-cluster", vms=["obsidian01"])
+    assert outcome.rc == 0 and outcome.result["error"] == "", outcome.out
+    assert place.writes() == []
+    assert {row["status"] for row in outcome.result["readers"]} <= {site.UNDERSTOOD, site.NOTHING}
+    short = ansible_for(place).module("acceptance_info", cluster="marble-cluster", short=True)
+    assert 0 < len(short.result["readers"]) < len(outcome.result["readers"])
+
+
+def test_names_that_do_not_exist_are_refused(place: Simulator, ansible_for: Callable[..., Ansible]) -> None:
+    told: dict[str, Any] = {"hosts": HOSTS, "vms": ["basalt01"]}
+    assert (
+        "could not find one virtual machine named 'basalt01'"
+        in ansible_for(place).module("acceptance_info", **told).msg
+    )
