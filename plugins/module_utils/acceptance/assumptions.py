@@ -46,7 +46,7 @@ ASSUMPTIONS: tuple[Assumption, ...] = (
     Assumption(
         "esxcli privilege",
         "Through vCenter esxcli needs Host.Config.Settings and no other privilege, such as Host.Cim.CimInteraction.",
-        (f"{_HERE}/logic/privileges/table.py", "_ESXCLI_READ"),
+        (f"{_HERE}/logic/privileges/table.py", "_ESXCLI ="),
         "`acceptance` with the account that `account` made, which has no more",
     ),
     Assumption(
