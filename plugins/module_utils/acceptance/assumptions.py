@@ -66,7 +66,7 @@ ASSUMPTIONS: tuple[Assumption, ...] = (
     Assumption(
         "flow control in the DCB status",
         "`esxcli network nic dcb status get` says whether priority flow control is enabled and on which priorities.",
-        (f"{_HERE}/esxi/roce.py", "network nic dcb status get"),
+        (f"{_HERE}/esxi/dcb.py", "network nic dcb status get"),
         _WITH_RDMA,
         evidence.fields_of("network nic dcb status get"),
     ),
