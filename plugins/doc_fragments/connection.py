@@ -43,7 +43,7 @@ options:
     description: An HTTP proxy as HOST:PORT. Falls back to E(VMWARE_PROXY).
     type: str
   timeout:
-    description: Seconds to wait for one answer of the server. Falls back to E(VMWARE_TIMEOUT).
+    description: Seconds to wait for one answer of the server, also while connecting. Falls back to E(VMWARE_TIMEOUT).
     type: int
     default: 60
 requirements:

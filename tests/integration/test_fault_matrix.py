@@ -45,7 +45,7 @@ FULL = Fault(
 PRIVILEGE = Fault(
     "missing privilege",
     strike("EnterMaintenanceMode_Task", fault="NoPermission"),
-    ("esx01.lab: could not enter maintenance mode", "NoPermission", "give the account that privilege"),
+    ("esx01.lab: could not enter maintenance mode", "NoPermission", "give administrator@vsphere.local that privilege"),
     out=False,
 )
 DEAF = Fault(

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from lab.simulator import Simulator
+from lab.simulator import USERNAME, Simulator
 from plugins.module_utils.esxi.privileges import TABLE as NEEDS
 from tests.integration import callers, fabrics
 from tests.integration.ansible import Ansible
@@ -86,7 +86,7 @@ def refusals(vcenter: Simulator, ansible: Ansible, cases: Sequence[Case]) -> Non
         assert sentences, (case.module, outcome.msg)
         for sentence in sentences:
             assert re.search(rf"privilege {case.privilege} is missing on \w+ [\w-]+;", sentence), sentence
-            assert sentence.endswith("give the account that privilege on the object and run again"), sentence
+            assert sentence.endswith(f"give {USERNAME} that privilege on the object and run again"), sentence
 
 
 def test_each_module_for_hosts_and_vcenter_names_privilege_and_object(vcenter: Simulator, ansible: Ansible) -> None:

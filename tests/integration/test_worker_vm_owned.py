@@ -177,7 +177,7 @@ def test_a_missing_privilege_is_named(place: Simulator, ansible: Ansible) -> Non
     )
     failed = ansible.module("worker_vm", **desired(1))
     assert "worker01: could not clone it from debian-12" in failed.msg
-    assert "give the account that privilege" in failed.msg
+    assert "give administrator@vsphere.local that privilege" in failed.msg
 
 
 def test_one_worker_that_fails_does_not_hide_the_others(place: Simulator, ansible: Ansible) -> None:

@@ -10,11 +10,74 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ..errors import CollectionError, Failed, Unreachable
+from ..errors import CollectionError, Failed, Refused, Unreachable
+from . import tls
 from .sdk import vim, vmodl
 
 # Order matters: an SSLError is an OSError too.
 CONNECTION_ERRORS = (ssl.SSLError, OSError, http.client.HTTPException)
+# What a gateway says while the services behind it are away.
+AWAY = (429, 502, 503, 504)
+WAIT = "its services are starting or overloaded: wait and run again"
+_WHICH = "check that hostname and port are those of a vCenter and run again"
+_ANEW = "what was under way may have been carried out: run again, which reads the state anew"
+
+
+class Lost(http.client.HTTPException):
+    """The server did not answer, or not as vSphere does; without ``remedy`` the caller's own is told."""
+
+    def __init__(self, said: str, remedy: str = "", *, untrusted: bool = False) -> None:
+        self.said, self.remedy, self.untrusted = said, remedy, untrusted
+        super().__init__(said)
+
+    @classmethod
+    def of_status(cls, status: str) -> Lost:
+        """A status of HTTP that no vCenter gives while it works."""
+        return cls(f"it answered {status}", WAIT if int(status[:3]) in AWAY else _WHICH)
+
+    @classmethod
+    def of_answer(cls, error: Exception | str) -> Lost:
+        """Something that is no answer."""
+        what = error if isinstance(error, str) else _named(error)
+        return cls(f"what it sent is no answer of vSphere ({what})", _WHICH)
+
+
+def lost(error: Exception, seconds: float) -> Lost:
+    """How a call that got no answer is told."""
+    if isinstance(error, Lost):
+        return error
+    if isinstance(error, TimeoutError):
+        return Lost(f"it did not answer within {seconds:g} s")
+    if isinstance(error, (tls.WrongFingerprint, ssl.SSLCertVerificationError)):
+        return Lost(*tls.told(error), untrusted=True)
+    if type(error) is http.client.HTTPException and str(error)[:3].isdigit():
+        return Lost.of_status(str(error))
+    if isinstance(error, CONNECTION_ERRORS):
+        return Lost(f"the connection broke ({_named(error)})")
+    return Lost.of_answer(error)
+
+
+def line(text: str) -> str:
+    """What a foreign server wrote, as one short line."""
+    return " ".join("".join(one if one.isprintable() else " " for one in text[:200]).split())
+
+
+def _named(error: Exception) -> str:
+    return f"{type(error).__name__}: {line(str(error))}".rstrip(": ")
+
+
+def unreachable(target: str, tried: str, error: Exception, remedy: str) -> CollectionError:
+    """The error for a call that got no answer."""
+    found = lost(error, 0)
+    if found.untrusted:
+        return Refused(target, "trust its certificate", found.said, found.remedy)
+    return Unreachable(target, tried, found.said, found.remedy or remedy)
+
+
+def note_account(fault: Any, account: str) -> None:
+    """Remember in a fault about rights whose they are; the server does not say it."""
+    if isinstance(fault, vmodl.fault.SecurityError):
+        fault.__dict__["account"] = account
 
 
 @contextmanager
@@ -31,12 +94,7 @@ def translating_faults(target: str, tried: str, remedy: str = "") -> Iterator[No
     except vmodl.MethodFault as fault:
         raise Failed(target, tried, words(fault), remedy) from fault
     except CONNECTION_ERRORS as error:
-        raise Unreachable(
-            target,
-            tried,
-            f"the connection broke ({type(error).__name__}: {error})",
-            "what was under way may have been carried out: run again, which reads the state anew",
-        ) from error
+        raise unreachable(target, tried, error, _ANEW) from error
 
 
 def is_of(error: CollectionError, *kinds: type) -> bool:
@@ -48,15 +106,22 @@ def words(fault: Any) -> str:
     """The message of the server with the type of the fault, which is often all that the server tells."""
     kind = type(fault).__name__.rsplit(".", maxsplit=1)[-1]
     parts = [getattr(fault, "msg", None), *(m.message for m in getattr(fault, "faultMessage", None) or [])]
-    parts += [_missing(fault)] if getattr(fault, "privilegeId", None) else []
-    text = "; ".join(dict.fromkeys(part.strip().rstrip(".") for part in parts if part and part != kind))
+    parts += _missing(fault)
+    text = "; ".join(dict.fromkeys(" ".join(part.split()).rstrip(".") for part in parts if part and part != kind))
     return f"the server said {kind}: {text}" if text else f"the server said {kind}"
 
 
-def _missing(fault: Any) -> str:
-    """The missing privilege and its object, which need not be the object that was called."""
-    text = f"privilege {fault.privilegeId} is missing"
-    on = getattr(fault, "object", None)
+def _missing(fault: Any) -> list[str]:
+    """The missing privileges and their objects, which need not be the object that was called."""
+    told = [(getattr(fault, "privilegeId", None), getattr(fault, "object", None))]
+    # Newer servers tell all of them, and leave the two single properties to older clients.
+    for one in getattr(fault, "missingPrivileges", None) or []:
+        told += [(privilege, one.entity) for privilege in one.privilegeIds or []]
+    return [_missing_one(privilege, on) for privilege, on in told if privilege]
+
+
+def _missing_one(privilege: str, on: Any) -> str:
+    text = f"privilege {privilege} is missing"
     return f"{text} on {on._wsdlName} {on._moId}" if on is not None else text
 
 
@@ -65,5 +130,5 @@ def remedy_of(fault: Any, otherwise: str) -> str:
     if isinstance(fault, vim.fault.NotAuthenticated):
         return "the session ended: run again"
     if isinstance(fault, vim.fault.NoPermission):
-        return "give the account that privilege on the object and run again"
+        return f"give {getattr(fault, 'account', 'the account')} that privilege on the object and run again"
     return otherwise

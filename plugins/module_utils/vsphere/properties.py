@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeAlias
 
 from ..errors import Failed, TimedOut
-from .faults import CONNECTION_ERRORS, translating_faults
+from .faults import CONNECTION_ERRORS, Lost, note_account, translating_faults
 from .sdk import vim, vmodl
 from .session import Session
 
@@ -28,16 +28,28 @@ def id_of(ref: Any) -> str:
 
 def find_all(session: Session, kind: Any, paths: Sequence[str]) -> list[Found]:
     """Every object of a kind in the inventory with the named properties, in one read."""
-    with translating_faults(session.server, f"list its objects of kind {kind.__name__}"):
-        view = session.content.viewManager.CreateContainerView(session.content.rootFolder, [kind], True)
-        try:
-            walk = vmodl.query.PropertyCollector.TraversalSpec(
-                name="view", path="view", skip=False, type=vim.view.ContainerView
-            )
-            start = vmodl.query.PropertyCollector.ObjectSpec(obj=view, skip=True, selectSet=[walk])
-            return _retrieve(session, [start], kind, paths)
-        finally:
-            view.DestroyView()
+    with translating_faults(session.server, f"list its objects of kind {kind.__name__}"), _view(session, kind) as view:
+        walk = vmodl.query.PropertyCollector.TraversalSpec(
+            name="view", path="view", skip=False, type=vim.view.ContainerView
+        )
+        start = vmodl.query.PropertyCollector.ObjectSpec(obj=view, skip=True, selectSet=[walk])
+        return _retrieve(session, [start], kind, paths)
+
+
+@contextmanager
+def _view(session: Session, kind: Any) -> Iterator[Any]:
+    view = session.content.viewManager.CreateContainerView(session.content.rootFolder, [kind], True)
+    try:
+        yield view
+    finally:
+        _tidy(session, view.DestroyView)
+
+
+def _tidy(session: Session, remove: Callable[[], None]) -> None:
+    """Remove what dies with the session anyhow: whether that worked is no news, and must not hide what went wrong."""
+    if not session.stub.silent:
+        with suppress(vmodl.MethodFault, *CONNECTION_ERRORS):
+            remove()
 
 
 def read_many(session: Session, refs: Sequence[Any], paths: Sequence[str]) -> dict[str, Values]:
@@ -76,8 +88,11 @@ def _retrieve(session: Session, objects: list[Any], kind: Any, paths: Sequence[s
     )
     found: list[Found] = []
     while page is not None:
+        if not page.objects:
+            raise Lost.of_answer("it is a page of no objects")
         for entry in page.objects:
             for missing in entry.missingSet or []:
+                note_account(missing.fault, session.params["username"])
                 raise missing.fault
             found.append((entry.obj, {item.name: item.val for item in entry.propSet}))
         page = collector.ContinueRetrievePropertiesEx(page.token) if page.token else None
@@ -127,7 +142,9 @@ def watch(
 
 def _next(session: Session, collector: Any, version: str, seconds: float) -> Any:
     """One answer of the server; after a broken connection the read is repeated, which has no side effect."""
-    options = vmodl.query.PropertyCollector.WaitOptions(maxWaitSeconds=max(1, int(seconds)))
+    # The server must answer well before the connection gives it up.
+    longest = min(seconds, session.params["timeout"] / 2)
+    options = vmodl.query.PropertyCollector.WaitOptions(maxWaitSeconds=max(1, int(longest)))
     with translating_faults(session.server, "wait for changes"):
         try:
             return collector.WaitForUpdatesEx(version, options)
@@ -155,5 +172,4 @@ def _subscription(session: Session, refs: Sequence[Any], paths: Paths) -> Iterat
     try:
         yield collector
     finally:
-        with translating_faults(session.server, "stop watching objects"):
-            collector.DestroyPropertyCollector()
+        _tidy(session, collector.DestroyPropertyCollector)

@@ -13,15 +13,22 @@ from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import urlencode
 
-from ..errors import CollectionError, Failed, TimedOut, Unreachable
-from .faults import CONNECTION_ERRORS
-from .session import Session, agent, proxy_of, tls_context
+from ..errors import CollectionError, Failed, TimedOut
+from .faults import AWAY, CONNECTION_ERRORS, WAIT, Lost, line, lost, unreachable
+from .route import TRICKLE, Watch
+from .session import Session, agent, route_to
 
 # vCenter 7.0 U2 gave the API its second form, with addresses below /api (VMware's knowledge base, 83022).
 API_SINCE = (7, 0, 2)
 _POLL_SECONDS = 0.5
 # This API says that an account may not, never what it lacks.
 _ALLOW = "give the account the privileges that docs/privileges.md names for this module and run again"
+# What to do is known from these, whatever was asked for.
+_REMEDIES: dict[int, str] = {
+    http.client.UNAUTHORIZED: "the session ended: run again",
+    http.client.FORBIDDEN: _ALLOW,
+    **dict.fromkeys(AWAY, WAIT),
+}
 _TOKEN = "vmware-api-session-id"  # noqa: S105 - the name of a header
 
 
@@ -32,14 +39,18 @@ class Rest:
         self.server, self._params = session.server, session.params
         self.old = session.api_version < API_SINCE
         self._carried_by = session.exchange or _carried
-        self._token = ""
+        self._token, self.silent = "", False
 
     def log_in(self) -> None:
         """Request a token for the account of the session."""
         account = f"{self._params['username']}:{self._params['password']}".encode()
         header = {"Authorization": "Basic " + base64.b64encode(account).decode("ascii")}
-        answer = self._ask("POST", self._session, tried="log in to its REST API", headers=header)
-        self._token = answer["value"] if self.old else answer
+        tried = "log in to its REST API"
+        answer = self._ask("POST", self._session, tried=tried, headers=header)
+        token = answer.get("value") if self.old and isinstance(answer, dict) else answer
+        if not isinstance(token, str) or not token.isprintable():
+            raise Failed(self.server, tried, "what it sent is no token", "look at that service")
+        self._token = token
 
     def log_out(self) -> None:
         """Delete the token."""
@@ -84,41 +95,42 @@ class Rest:
         try:
             status, text = self._carried_by(verb, path, sent, lambda: self._exchange(verb, path, sent, headers))
         except CONNECTION_ERRORS as error:
-            raise Unreachable(
-                self.server, tried, f"the connection broke ({type(error).__name__}: {error})", remedy or "run again"
-            ) from error
+            raise unreachable(self.server, tried, error, "run again") from error
         if status == http.client.NOT_FOUND and more.get("may_lack"):
             return None
         return self._understood(status, text, tried, remedy)
 
     def _exchange(self, verb: str, path: str, body: str | None, headers: dict[str, str]) -> tuple[int, str]:
-        connection = self._connection()
+        connection, seconds = route_to(self._params).connection(http.client.HTTPSConnection), self._params["timeout"]
+        watch = None
         try:
+            connection.connect()
+            watch = Watch(connection, seconds * TRICKLE)
             connection.request(verb, path, body, headers)
             answer = connection.getresponse()
             return answer.status, answer.read().decode()
+        except UnicodeDecodeError as error:
+            raise Lost.of_answer("it is no text") from error
+        except CONNECTION_ERRORS as error:
+            self.silent = isinstance(error, TimeoutError)
+            raise watch.told(error, seconds) if watch else lost(error, seconds) from error
         finally:
             connection.close()
-
-    def _connection(self) -> http.client.HTTPSConnection:
-        host, port = self._params["hostname"], self._params["port"]
-        proxy, proxy_port = proxy_of(self._params.get("proxy"))
-        connection = http.client.HTTPSConnection(
-            proxy or host, proxy_port or port, context=tls_context(self._params), timeout=self._params["timeout"]
-        )
-        if proxy:
-            connection.set_tunnel(host, port)
-        return connection
+            if watch:
+                watch.cancel()
 
     def _understood(self, status: int, text: str, tried: str, remedy: str) -> Any:
         try:
             answer = json.loads(text) if text.strip() else None
-        except json.JSONDecodeError:
+        except json.JSONDecodeError as error:
+            if status < http.client.BAD_REQUEST:
+                raise unreachable(self.server, tried, Lost.of_answer("it is no JSON"), "run again") from error
             answer = text.strip()
-        if status == http.client.FORBIDDEN:
-            remedy = _ALLOW
         if status >= http.client.BAD_REQUEST:
-            raise Failed(self.server, tried, f"the server said {status} {_words(answer)}", remedy)
+            # The caller knows what is wrong with a request, not with a server.
+            otherwise = remedy if status < http.client.INTERNAL_SERVER_ERROR else ""
+            said = f"the server said {status} {_words(answer)}"
+            raise Failed(self.server, tried, said, _REMEDIES.get(status, otherwise))
         return answer
 
 
@@ -132,7 +144,8 @@ def opened(session: Session) -> Iterator[Rest]:
     finally:
         # The answer to a logout changes nothing for the user; the token also dies by itself.
         with suppress(CollectionError):
-            rest.log_out()
+            if not rest.silent:
+                rest.log_out()
 
 
 def _carried(_verb: str, _path: str, _body: str | None, carry: Callable[[], tuple[int, str]]) -> tuple[int, str]:
@@ -142,6 +155,6 @@ def _carried(_verb: str, _path: str, _body: str | None, carry: Callable[[], tupl
 def _words(error: Any) -> str:
     """The server's own words in an error of its REST API."""
     if not isinstance(error, dict):
-        return str(error or "nothing more")
+        return line(str(error or "nothing more"))
     texts = [message.get("default_message") or message.get("id", "") for message in error.get("messages") or []]
     return ": ".join(part for part in (error.get("error_type", ""), "; ".join(filter(None, texts))) if part)

@@ -12,10 +12,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..errors import Failed, Refused, Unreachable
+from ..errors import Failed, Refused
+from . import route as ways
 from . import tls
-from .faults import CONNECTION_ERRORS, words
-from .sdk import SoapAdapter, connect, require, vim, vmodl
+from .faults import CONNECTION_ERRORS, Lost, lost, remedy_of, translating_faults, unreachable, words
+from .route import Route, version_of
+from .sdk import require, vim, vmodl
+
+_WAY = "check hostname, port and proxy"
+_RUNS = "look whether its services run, and check hostname, port and proxy"
+# A server that said nothing when it was asked something is not waited for at the end either.
+_FAREWELL_SECONDS = 3
 
 
 def _shared(name: str, **option: Any) -> dict[str, Any]:
@@ -59,7 +66,7 @@ class Session:
 
     def patient(self, ref: Any, seconds: int) -> Any:
         """The same object over a connection that waits long for one answer."""
-        stub = _stub(self.params, tls_context(self.params), self.stub.version, seconds)
+        stub = route_to(self.params).stub(self.stub.version, seconds)
         stub.cookie = self.stub.cookie
         return type(ref)(ref._moId, stub)
 
@@ -68,14 +75,25 @@ class Session:
 def session(params: Mapping[str, Any]) -> Iterator[Session]:
     """A logged-in session; it is closed in any case."""
     require()
-    server = f"{params['hostname']}:{params['port']}"
-    instance = _login(server, params)
+    opened = _login(f"{params['hostname']}:{params['port']}", params)
     try:
-        yield Session(server, instance.RetrieveContent(), instance._stub, params)
+        with _nothing_raw(opened.server):
+            yield opened
     finally:
         # The answer to a logout changes nothing for the user; the session also dies by itself.
         with suppress(vmodl.MethodFault, *CONNECTION_ERRORS):
-            instance.content.sessionManager.Logout()
+            manager = opened.content.sessionManager
+            (opened.patient(manager, _FAREWELL_SECONDS) if opened.stub.silent else manager).Logout()
+
+
+@contextmanager
+def _nothing_raw(server: str) -> Iterator[None]:
+    """Tell in one sentence also what nobody below expected: only what comes from the wire is told as such."""
+    try:
+        yield
+    except (vmodl.MethodFault, Lost) as error:
+        with translating_faults(server, "go on"):
+            raise error
 
 
 def agent() -> dict[str, str]:
@@ -90,39 +108,49 @@ def tls_context(params: Mapping[str, Any]) -> ssl.SSLContext:
     )
 
 
-def _login(server: str, params: Mapping[str, Any]) -> Any:
-    context = tls_context(params)
-    proxy, proxy_port = proxy_of(params.get("proxy"))
+def route_to(params: Mapping[str, Any]) -> Route:
+    """The way to the server that the connection options describe."""
+    if params["timeout"] <= 0:
+        raise Refused("timeout", "read it", f"{params['timeout']} is no time", "give whole seconds, 1 or more")
+    return Route(params, tls_context(params), proxy_of(params.get("proxy")), agent())
+
+
+def _login(server: str, params: Mapping[str, Any]) -> Session:
+    route = route_to(params)
+    connection = route.connection(ways.Connection)
+    with _reaching(server, "connect", _WAY, route.seconds):
+        connection.connect()
+    with _reaching(server, "ask for its API version", _RUNS, route.seconds):
+        stub = route.stub(version_of(route, connection), route.seconds)
+    stub.whole = route.seconds
+    with _reaching(server, "ask what it offers", _RUNS, route.seconds), translating_faults(
+        server, "ask what it offers"
+    ):
+        content = vim.ServiceInstance("ServiceInstance", stub).RetrieveContent()
+        if not content.sessionManager or not content.propertyCollector:
+            raise Lost.of_answer("it offers no sessions")
+    _authenticate(server, content.sessionManager, params)
+    stub.whole = route.seconds * ways.TRICKLE
+    return Session(server, content, stub, params)
+
+
+def _authenticate(server: str, manager: Any, params: Mapping[str, Any]) -> None:
+    tried = f"log in as {params['username']}"
     try:
-        return connect.SmartConnect(
-            host=params["hostname"],
-            port=params["port"],
-            user=params["username"],
-            pwd=params["password"],
-            sslContext=context,
-            httpProxyHost=proxy,
-            httpProxyPort=proxy_port,
-            httpConnectionTimeout=params["timeout"],
-            customHeaders=agent(),
-        )
+        with _reaching(server, tried, _RUNS, params["timeout"]):
+            manager.Login(params["username"], params["password"], None)
     except vim.fault.InvalidLogin as fault:
-        raise Failed(server, f"log in as {params['username']}", words(fault), "check username and password") from fault
+        raise Failed(server, tried, words(fault), "check username and password") from fault
     except vmodl.MethodFault as fault:
-        raise Failed(server, f"log in as {params['username']}", words(fault)) from fault
-    except tls.WrongFingerprint as error:
-        raise _untrusted(server, error.args[0], "if the certificate was renewed, set tls_fingerprint anew") from error
-    except ssl.SSLCertVerificationError as error:
-        raise _untrusted(
-            server, error.verify_message, "name its authority in ca_path, or pin it by tls_fingerprint"
-        ) from error
+        raise Failed(server, tried, words(fault), remedy_of(fault, _RUNS)) from fault
+
+
+@contextmanager
+def _reaching(server: str, tried: str, remedy: str, seconds: float) -> Iterator[None]:
+    try:
+        yield
     except CONNECTION_ERRORS as error:
-        raise Unreachable(
-            server, "connect", f"{type(error).__name__}: {error}", "check hostname, port and proxy"
-        ) from error
-
-
-def _untrusted(server: str, said: str, remedy: str) -> Refused:
-    return Refused(server, "trust its certificate", said, remedy)
+        raise unreachable(server, tried, lost(error, seconds), remedy) from error
 
 
 def proxy_of(text: str | None) -> tuple[str | None, int | None]:
@@ -133,17 +161,3 @@ def proxy_of(text: str | None) -> tuple[str | None, int | None]:
     if not host or not port.isdigit():
         raise Refused("proxy", "read it", f"{text!r} is not HOST:PORT", "write it as proxy.example.com:3128")
     return host, int(port)
-
-
-def _stub(params: Mapping[str, Any], context: ssl.SSLContext, version: str, seconds: int) -> Any:
-    proxy, proxy_port = proxy_of(params.get("proxy"))
-    return SoapAdapter.SoapStubAdapter(
-        host=params["hostname"],
-        port=params["port"],
-        version=version,
-        sslContext=context,
-        httpProxyHost=proxy,
-        httpProxyPort=proxy_port,
-        httpConnectionTimeout=seconds,
-        customHeaders=agent(),
-    )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import Failed, TimedOut
-from .faults import remedy_of, words
+from .faults import note_account, remedy_of, words
 from .properties import Values, read_many, watch
 from .session import Session
 
@@ -50,6 +50,8 @@ def wait_all(
         if all(values[one.task._moId].get("info.state") in ENDED for one in started):
             break
     infos = read_many(session, [one.task for one in started], ["info"])
+    for values in infos.values():
+        note_account(values["info"].error, session.params["username"])
     return [_outcome(infos[one.task._moId]["info"], one, seconds) for one in started]
 
 

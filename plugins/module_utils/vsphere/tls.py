@@ -10,6 +10,15 @@ import ssl
 
 from ..errors import Refused
 
+# What OpenSSL says of a certificate (x509_vfy.h), and what the user can do; all else is an unknown authority.
+_REMEDIES = {
+    9: "it is not valid yet: compare the clocks of the server and of this machine",
+    10: "renew it, or pin it by tls_fingerprint",
+    62: "connect by a name that it holds, or pin it by tls_fingerprint",
+    64: "connect by an address that it holds, or pin it by tls_fingerprint",
+}
+_AUTHORITY = "name its authority in ca_path, or pin it by tls_fingerprint"
+
 
 class WrongFingerprint(ssl.SSLError):
     """The server showed another certificate than the pinned one."""
@@ -27,6 +36,13 @@ def context(*, validate: bool, ca_path: str | None, fingerprint: str | None) -> 
         raise Refused(
             str(ca_path), "load the certificate authorities", str(error), "name a PEM file in ca_path"
         ) from error
+
+
+def told(error: ssl.SSLError) -> tuple[str, str]:
+    """Why a certificate is not trusted, and what to do."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return error.verify_message, _REMEDIES.get(error.verify_code, _AUTHORITY)
+    return str(error.args[0]), "if the certificate was renewed, set tls_fingerprint anew"
 
 
 def normalised(fingerprint: str) -> str:

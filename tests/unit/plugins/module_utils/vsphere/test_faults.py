@@ -29,7 +29,7 @@ def test_a_fault_of_a_task_keeps_its_type(monkeypatch: pytest.MonkeyPatch) -> No
     info = SimpleNamespace(state="error", error=vim.fault.DuplicateName(msg=GERMAN))
     monkeypatch.setattr(tasks, "watch", lambda *_args: iter([{"task-1": {"info.state": "error"}}]))
     monkeypatch.setattr(tasks, "read_many", lambda *_args: {"task-1": {"info": info}})
-    session: Any = None
+    session: Any = SimpleNamespace(params={"username": "user"})
     (outcome,) = tasks.wait_all(session, [tasks.Started(task, "gpu", "take its lock")], 5)
     assert isinstance(outcome, Failed) and is_of(outcome, vim.fault.DuplicateName)
     assert not is_of(outcome, vmodl.fault.ManagedObjectNotFound)

@@ -38,7 +38,12 @@ class Collector:
 
 def test_the_server_is_asked_for_whole_properties() -> None:
     collector = Collector()
-    session: Any = SimpleNamespace(server="vc", content=SimpleNamespace(propertyCollector=collector))
+    session: Any = SimpleNamespace(
+        server="vc",
+        params={"timeout": 60},
+        stub=SimpleNamespace(silent=False),
+        content=SimpleNamespace(propertyCollector=collector),
+    )
     seen = next(properties.watch(session, [vim.HostSystem("host-1")], ["config.service"], time.monotonic() + 60))
     assert collector.partial == [False]
     assert seen == {"host-1": {"config.service": "whole"}}

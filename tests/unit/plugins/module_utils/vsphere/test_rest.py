@@ -79,8 +79,9 @@ def test_a_failing_logout_does_not_hide_the_work(server: Callable[..., list[Exch
             "vc:443: could not read x: the server said 404 NOT_FOUND",
         ),
         ((400, '{"messages": [{"id": "i", "default_message": "No."}]}'), "the server said 400 No; do this"),
-        ((503, "<html>busy</html>"), "the server said 503 <html>busy</html>"),
-        ((401, ""), "the server said 401 nothing more"),
+        ((503, "<html>\nbusy</html>"), "the server said 503 <html> busy</html>; its services are starting or"),
+        ((500, ""), "the server said 500 nothing more"),
+        ((401, ""), "the server said 401 nothing more; the session ended: run again"),
     ],
 )
 def test_errors_are_in_the_words_of_the_server(
@@ -90,6 +91,7 @@ def test_errors_are_in_the_words_of_the_server(
     with pytest.raises(Failed) as caught:
         rest.Rest(session()).get("/api/x", tried="read x", remedy="do this")
     assert words in str(caught.value)
+    assert ("do this" in str(caught.value)) == (answer[0] in (400, 404))
 
 
 def test_what_may_be_missing_is_none_and_other_errors_are_told(server: Callable[..., list[Exchange]]) -> None:
@@ -98,6 +100,18 @@ def test_what_may_be_missing_is_none_and_other_errors_are_told(server: Callable[
     assert api.find("/api/x", tried="read x") is None
     with pytest.raises(Failed, match="403 UNAUTHORIZED"):
         api.find("/api/x", tried="read x")
+
+
+def test_a_page_in_place_of_json_is_no_answer(server: Callable[..., list[Exchange]]) -> None:
+    server((200, "<html>Welcome</html>"))
+    with pytest.raises(Unreachable, match="no answer of vSphere"):
+        rest.Rest(session()).get("/api/x", tried="read x")
+
+
+def test_a_token_that_is_none_is_refused(server: Callable[..., list[Exchange]]) -> None:
+    server((200, "{}"))
+    with pytest.raises(Failed, match="is no token"), rest.opened(session()):
+        pass
 
 
 def test_a_broken_connection_is_unreachable(server: Callable[..., list[Exchange]]) -> None:

@@ -1,0 +1,188 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The way to a server: which API version it speaks, and calls that end in time, whatever it answers."""
+
+from __future__ import annotations
+
+import http.client
+import ssl
+import threading
+import xml.etree.ElementTree as ET
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from .faults import CONNECTION_ERRORS, Lost, lost, note_account
+from .sdk import SoapAdapter, VmomiSupport, connect, vmodl
+
+VERSIONS = "/sdk/vimServiceVersions.xml"
+_MOST_BYTES = 1_000_000
+# An answer that trickles in is cut off after so many times the seconds that a server may be silent.
+TRICKLE = 10
+
+
+class Route:
+    """The way to a server: its address, TLS, proxy, headers, and how many seconds it may be silent."""
+
+    def __init__(
+        self,
+        params: Mapping[str, Any],
+        context: ssl.SSLContext,
+        proxy: tuple[str | None, int | None],
+        headers: Mapping[str, str],
+    ) -> None:
+        self.host, self.port = connect.parse_hostport(params["hostname"], params["port"])
+        self.account, self.seconds = params["username"], params["timeout"]
+        self.context, self.headers = context, dict(headers)
+        self.proxy, self.proxy_port = proxy
+
+    def connection(self, kind: type[http.client.HTTPSConnection]) -> http.client.HTTPSConnection:
+        """A connection of that kind that is yet to be opened."""
+        where = (self.proxy or self.host, self.proxy_port or self.port)
+        made = kind(*where, context=self.context, timeout=self.seconds)
+        if self.proxy:
+            made.set_tunnel(self.host, self.port, self.headers)
+        return made
+
+    def stub(self, version: str, seconds: int) -> Any:
+        """What pyVmomi sends its calls through."""
+        return Stub(self, version, seconds)
+
+
+class Answer(http.client.HTTPResponse):
+    """An answer of HTTP; a page of a gateway, which says 200 to everything, is none of vSphere."""
+
+    def begin(self) -> None:
+        super().begin()
+        kind = self.headers.get_content_type()
+        if self.status == http.client.OK and self.headers.get("Content-Type") and not kind.endswith("xml"):
+            raise Lost.of_answer(f"it is {kind}")
+
+
+class Connection(http.client.HTTPSConnection):
+    """A connection whose answers are looked at before they are believed."""
+
+    response_class = Answer
+
+
+class Watch:
+    """Closes a connection on which an answer was not complete in time: a trickle is no silence for a socket."""
+
+    def __init__(self, connection: Any, seconds: float) -> None:
+        self.connection, self.seconds, self.fired = connection, seconds, False
+        self._timer = threading.Timer(seconds, self._cut)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def cancel(self) -> None:
+        """The answer is there."""
+        self._timer.cancel()
+
+    def told(self, error: Exception, seconds: float) -> Lost:
+        """How the call ended that was watched, by the error that came of it."""
+        return lost(TimeoutError(), self.seconds) if self.fired else lost(error, seconds)
+
+    def _cut(self) -> None:
+        self.fired = True
+        try:
+            self.connection.sock.shutdown(2)
+        except (OSError, AttributeError):
+            return  # it was closed in the same moment
+
+
+def version_of(route: Route, connection: http.client.HTTPSConnection) -> str:
+    """The newest API version that both sides speak, asked over an open connection."""
+    watch = Watch(connection, route.seconds)
+    try:
+        connection.request("GET", VERSIONS, headers=route.headers)
+        answer = connection.getresponse()
+        if answer.status != http.client.OK:
+            raise Lost.of_status(f"{answer.status} {answer.reason}")
+        body = answer.read(_MOST_BYTES)
+        if watch.fired:  # the headers ended where the connection was closed
+            raise TimeoutError
+    except CONNECTION_ERRORS as error:
+        raise watch.told(error, route.seconds) from error
+    finally:
+        watch.cancel()
+        connection.close()
+    return _newest(set(_offered(body)))
+
+
+def _offered(body: bytes) -> Iterable[str]:
+    """The versions that a server's list names. It needs no document type, which could hold a bomb."""
+    try:
+        root = None if b"<!DOCTYPE" in body else ET.fromstring(body)
+    except ET.ParseError as error:
+        raise Lost.of_answer(error) from error
+    if root is None or root.tag != "namespaces" or root.get("version") != "1.0":
+        raise Lost.of_answer("it is no list of API versions")
+    return [node.text or "" for node in root.iter("version")]
+
+
+def _newest(offered: set[str]) -> str:
+    for known in connect.GetServiceVersions("vim25"):
+        if VmomiSupport.versionIdMap[known] in offered:
+            return str(known)
+    most = ", ".join(sorted(offered)[:5]) or "none"
+    raise Lost(f"it speaks API versions that pyVmomi does not know ({most})", "install a pyVmomi of its time")
+
+
+# Where pyVmomi is missing there is nothing to inherit from, and nothing is called.
+_Adapter: Any = SoapAdapter.SoapStubAdapter if SoapAdapter else object
+
+
+class Stub(_Adapter):  # type: ignore[misc]
+    """Calls that end in an answer, in a fault of the server, or in ``Lost``."""
+
+    def __init__(self, route: Route, version: str, seconds: int) -> None:
+        super().__init__(
+            host=route.host,
+            port=route.port,
+            version=version,
+            sslContext=route.context,
+            httpProxyHost=route.proxy,
+            httpProxyPort=route.proxy_port,
+            httpConnectionTimeout=seconds,
+            customHeaders=route.headers,
+        )
+        self.scheme = Connection
+        self.account, self.seconds, self.whole = route.account, seconds, seconds * TRICKLE
+        # Whether the last call got no answer in time: then nothing more is said but what must be.
+        self.silent = False
+        self._call = threading.local()
+
+    def GetConnection(self) -> Any:  # noqa: N802 # as pyVmomi spells it
+        connection = super().GetConnection()
+        self._call.watch = Watch(connection, self.whole)
+        return connection
+
+    def InvokeMethod(  # noqa: N802 # as pyVmomi spells it
+        self,
+        mo: Any,
+        info: Any,
+        args: Any,
+        outerStub: Any = None,  # noqa: N803 # as pyVmomi spells it
+    ) -> Any:
+        self._call.watch = None
+        try:
+            answer = super().InvokeMethod(mo, info, args, outerStub)
+        except vmodl.MethodFault as fault:
+            note_account(fault, self.account)
+            raise
+        except Exception as error:
+            raise self._lost(error) from error
+        finally:
+            if self._call.watch:
+                self._call.watch.cancel()
+        self.silent = False
+        if answer is None and info.result is not type(None) and not info.resultFlags & VmomiSupport.F_OPTIONAL:
+            raise Lost.of_answer("it holds nothing")
+        return answer
+
+    def _lost(self, error: Exception) -> Exception:
+        """The library raises whatever its parser stumbled on; before anything was sent it is a mistake of ours."""
+        watch = self._call.watch
+        if watch is None and not isinstance(error, CONNECTION_ERRORS):
+            return error
+        self.silent = isinstance(error, TimeoutError) or bool(watch and watch.fired)
+        return watch.told(error, self.seconds) if watch else lost(error, self.seconds)

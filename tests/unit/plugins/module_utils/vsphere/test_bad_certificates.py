@@ -1,0 +1,131 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Bad certificates over SOAP and REST, directly and through a proxy: refused before a password is sent, with advice."""
+
+from __future__ import annotations
+
+import hashlib
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.errors import CollectionError, Refused
+from plugins.module_utils.vsphere import rest, session
+from tests.fakes.certificates import Authority
+from tests.fakes.odd_server import OddServer, http
+from tests.fakes.proxy import Proxy
+
+# Each certificate, what is said of it, and what is advised.
+BAD = {
+    "expired": ("certificate has expired", "renew it, or pin it"),
+    "early": ("certificate is not yet valid", "compare the clocks"),
+    "elsewhere": ("IP address mismatch", "connect by an address that it holds"),
+    "unknown": ("unable to get local issuer certificate", "name its authority in ca_path"),
+}
+Certificates = dict[str, Path]
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture(scope="module")
+def certificates(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    return {
+        "good": authority.server("good"),
+        "expired": authority.server("expired", begins=-20, ends=-2),
+        "early": authority.server("early", begins=2),
+        "elsewhere": authority.server("elsewhere", address="192.0.2.1"),
+        "unknown": Authority(tmp_path_factory.mktemp("others"), "others").server("unknown"),
+    }
+
+
+@pytest.fixture(params=[False, True], ids=["direct", "proxy"])
+def proxy(request: pytest.FixtureRequest) -> Iterator[Proxy | None]:
+    if not request.param:
+        yield None
+        return
+    with Proxy() as running:
+        yield running
+
+
+@pytest.fixture(params=["soap", "rest"])
+def connect(request: pytest.FixtureRequest, authority: Authority, proxy: Proxy | None) -> Any:
+    """Logs in by one of the two ways."""
+
+    def run(server: OddServer, **options: Any) -> None:
+        params = {"hostname": "127.0.0.1", "port": server.port, "username": "u", "password": "p", "timeout": 60}
+        checks = {"validate_certs": True, "ca_path": str(authority.ca_path)}
+        params |= {**checks, "proxy": proxy and proxy.address, **options}
+        try:
+            if request.param == "soap":
+                with session.session(params):
+                    return
+            server.odd = {"versions": http("201 Created", '"token"'), "unknown": http("201 Created", '"token"')}
+            rest.Rest(SimpleNamespace(server="vc", params=params, api_version=(8, 0, 3), exchange=None)).log_in()  # type: ignore[arg-type]
+        finally:
+            assert proxy is None or proxy.through
+
+    return run
+
+
+def fingerprint(pem: Path) -> str:
+    der = ssl.PEM_cert_to_DER_cert(pem.read_text().split("-----BEGIN PRIVATE")[0])
+    return hashlib.sha256(der).hexdigest()
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_certificate_is_refused(connect: Any, certificates: Certificates, name: str) -> None:
+    with OddServer(certificates[name]) as server, pytest.raises(Refused) as refused:
+        connect(server)
+    said, advice = BAD[name]
+    assert "could not trust its certificate" in str(refused.value)
+    assert said in refused.value.said and advice in refused.value.remedy
+    assert server.asked == []
+
+
+@pytest.mark.parametrize("name", ["good", *BAD])
+def test_another_than_the_pinned_one_is_refused(connect: Any, certificates: Certificates, name: str) -> None:
+    with OddServer(certificates[name]) as server, pytest.raises(Refused, match="set tls_fingerprint anew"):
+        connect(server, tls_fingerprint="00" * 32, validate_certs=False)
+    assert server.asked == []
+
+
+@pytest.mark.parametrize("name", ["good", *BAD])
+def test_the_pinned_one_is_taken(connect: Any, certificates: Certificates, name: str) -> None:
+    with OddServer(certificates[name]) as server:
+        connect(server, tls_fingerprint=fingerprint(certificates[name]))
+    assert server.asked
+
+
+def test_a_good_one_is_taken(connect: Any, certificates: Certificates) -> None:
+    with OddServer(certificates["good"]) as server:
+        connect(server)
+    assert server.asked
+
+
+@pytest.mark.parametrize("pinned", [False, True])
+@pytest.mark.parametrize("name", BAD)
+def test_a_certificate_that_changes_in_mid_session_is_refused(
+    authority: Authority, certificates: Certificates, name: str, *, pinned: bool
+) -> None:
+    pin = fingerprint(certificates["good"]) if pinned else None
+    checks = {"validate_certs": True, "ca_path": str(authority.ca_path), "tls_fingerprint": pin}
+    with OddServer(certificates["good"]) as server:
+        params = {"hostname": "127.0.0.1", "port": server.port, "username": "u", "password": "p", "timeout": 60}
+
+        def ask_again() -> None:
+            with session.session({**params, **checks, "proxy": None}) as opened:
+                server.swap(certificates[name])
+                opened.stub.DropConnections()
+                opened.content.sessionManager.Logout()
+
+        with pytest.raises(CollectionError, match="could not trust its certificate") as refused:
+            ask_again()
+    assert "logout" not in server.asked
+    assert BAD[name][1] in str(refused.value) or pinned
