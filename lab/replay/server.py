@@ -33,6 +33,8 @@ class NotRecorded(Exception):
 class Replay(SoapAdapter.StubAdapterBase):  # type: ignore[misc]
     """A connection to a recording in place of a server."""
 
+    silent = False  # it always answers
+
     def __init__(self) -> None:
         super().__init__(newest_version())
         self.recording = Recording()
