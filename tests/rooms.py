@@ -58,7 +58,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "trial",
         *SUBJECTS,
     },
-    "inventory": {"vm", "vsphere", "logic", "errors"},
+    "inventory": {"vm", "vsphere", "logic", "runner", "errors"},
     "action": {"plugin_utils", "logic", "plan", "errors"},
     "plugin_utils": {"plugin_utils", "trial", "watch", "logic", "errors"},
     "filter": {"logic", "pages", "errors"},

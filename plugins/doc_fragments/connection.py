@@ -27,8 +27,8 @@ options:
     default: 443
   validate_certs:
     description:
-      - Whether the server's certificate must be signed by an authority that is trusted here.
-        Falls back to E(VMWARE_VALIDATE_CERTS).
+      - Whether the server's certificate must be signed by an authority that is trusted here. Without that and without
+        O(tls_fingerprint), whoever answers gets the password, and the module warns. Falls back to E(VMWARE_VALIDATE_CERTS).
     type: bool
     default: true
   ca_path:
@@ -40,7 +40,7 @@ options:
         and authorities are not asked. Falls back to E(VMWARE_TLS_FINGERPRINT).
     type: str
   proxy:
-    description: An HTTP proxy as HOST:PORT. Falls back to E(VMWARE_PROXY).
+    description: An HTTP proxy as HOST:PORT, without an account. Falls back to E(VMWARE_PROXY).
     type: str
   timeout:
     description: Seconds to wait for one answer of the server, also while connecting. Falls back to E(VMWARE_TIMEOUT).

@@ -65,7 +65,7 @@ options:
     env:
       - name: VMWARE_TLS_FINGERPRINT
   proxy:
-    description: An HTTP proxy as HOST:PORT.
+    description: An HTTP proxy as HOST:PORT, without an account.
     type: str
     env:
       - name: VMWARE_PROXY
@@ -126,6 +126,7 @@ from ansible.inventory.group import to_safe_group_name
 from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructable
 from ansible.utils.unsafe_proxy import wrap_var
 
+from ..module_utils import runner
 from ..module_utils.errors import CollectionError
 from ..module_utils.logic import names
 from ..module_utils.vm import found
@@ -175,8 +176,11 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):  # type: i
         return read
 
     def _read(self) -> list[dict[str, Any]]:
+        connection = {name: self.get_option(name) for name in CONNECTION}
+        if runner.trusts_anybody(connection):
+            self.display.warning(runner.UNCHECKED)
         try:
-            with session.session({name: self.get_option(name) for name in CONNECTION}) as opened:
+            with session.session(connection) as opened:
                 return found.workers(opened, self.get_option("clusters"))
         except CollectionError as error:
             raise AnsibleParserError(str(error)) from error

@@ -14,6 +14,11 @@ from .errors import CollectionError, Refused, StillDiffers, summary
 from .plan import Change, Plan, diff
 
 PARALLEL = 16
+# The same words for every module: Ansible shows a warning once in a run.
+UNCHECKED = (
+    "validate_certs is false: whoever answers in the place of vCenter gets the password; name vCenter's authority in "
+    "ca_path, or pin its certificate by tls_fingerprint"
+)
 
 
 class Module(Protocol):
@@ -198,8 +203,15 @@ def _bad(outcome: Outcome) -> bool:
     return isinstance(outcome, CollectionError)
 
 
+def trusts_anybody(params: Mapping[str, Any]) -> bool:
+    """Whether these options of the connection have no certificate checked."""
+    return params.get("validate_certs") is False and not params.get("tls_fingerprint")
+
+
 def run(module: Any, body: Callable[[], dict[str, Any]]) -> None:
     """Run a module's body and end the module: with its result, or with one sentence."""
+    if trusts_anybody(module.params):
+        module.warn(UNCHECKED)
     try:
         result = body()
     except CollectionError as error:

@@ -55,6 +55,13 @@ options:
     description: Environment variables of every rank.
     type: dict
     default: {}
+  secret_environment:
+    description:
+      - More environment variables of every rank, whose values are in no log and in no result, such as a token.
+        They have precedence over O(environment).
+      - Values of fewer than eight characters are hidden in no text, because they stand for other things there.
+    type: dict
+    default: {}
   transport:
     description: The transport of the job, kept for the record.
     type: str
@@ -128,6 +135,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner, single
+from ..module_utils.guest import secrets
 from ..module_utils.guest.job import TrainingJob
 
 ARGUMENTS = {
@@ -142,6 +150,7 @@ ARGUMENTS = {
     },
     "ranks": {"type": "int"},
     "environment": {"type": "dict", "default": {}},
+    "secret_environment": {"type": "dict", "default": {}, "no_log": True},
     "transport": {"type": "str"},
     "stack": {"type": "raw"},
     "script": {"type": "path"},
@@ -154,8 +163,16 @@ ARGUMENTS = {
 }
 
 
+def hide(module: AnsibleModule) -> None:
+    """Have Ansible hide the secret values alone: one such as 1 or lo would be hidden in all other words too."""
+    environment = module.params["secret_environment"]
+    module.no_log_values = set(secrets.values(environment))
+    module.params["secret_environment"] = dict.fromkeys(environment, secrets.HIDDEN)
+
+
 def body(module: AnsibleModule) -> dict[str, Any]:
-    job = TrainingJob(module.params)
+    job = TrainingJob(dict(module.params))
+    hide(module)
     return {**single.converge(module, job), "job": job.read()}
 
 

@@ -28,7 +28,7 @@ options:
     type: str
     default: "*"
   folder:
-    description: The folder for the report. It is made where it does not exist.
+    description: The folder for the report, which only its owner can read. It is made where it does not exist.
     type: path
     required: true
   vmotion_tests:
@@ -126,7 +126,7 @@ from ..module_utils.errors import Refused
 from ..module_utils.logic.training.scaling import ScalingError
 from ..module_utils.pages import training, training_screen
 from ..module_utils.reports import results
-from ..module_utils.reports.files import PUBLIC, Files
+from ..module_utils.reports.files import PRIVATE, Files
 
 PUBLISHED = {
     "name": {"type": "str", "required": True},
@@ -167,7 +167,7 @@ def texts_of(report: dict[str, Any]) -> dict[str, str]:
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     report = report_of(module.params)
-    files = Files(Path(module.params["folder"]), texts_of(report), PUBLIC)
+    files = Files(Path(module.params["folder"]), texts_of(report), PRIVATE)
     shown = {"lines": training_screen.lines(report), "rows": report["rows"], "not_measured": report["not_measured"]}
     return {**single.converge(module, files), **shown, "files": files.paths}
 

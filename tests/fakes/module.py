@@ -13,8 +13,8 @@ from plugins.module_utils.plan import Plan
 class FakeModule:
     """Keeps how the module ended; has nothing that a body should not touch."""
 
-    def __init__(self, *, check_mode: bool = False) -> None:
-        self.check_mode = check_mode
+    def __init__(self, *, check_mode: bool = False, **params: Any) -> None:
+        self.check_mode, self.params = check_mode, params
         self.ended: list[tuple[str, dict[str, Any]]] = []
         self.warned: list[str] = []
 

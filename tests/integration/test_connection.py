@@ -110,6 +110,20 @@ def test_a_proxy_that_is_not_there_is_what_the_connection_fails_at(ansible: Ansi
     assert "could not connect" in refused.msg
 
 
+def test_an_account_in_the_address_of_the_proxy_is_refused_and_stands_in_no_output(ansible: Ansible) -> None:
+    refused = ansible.adhoc("cluster_info", cluster="gpu", proxy="http://me:hush-hush@proxy.lab:3128")
+    assert refused.rc != 0 and "proxy: could not use it: it has an account in it" in refused.msg
+    assert "hush-hush" not in refused.out and "hush-hush" not in str(refused.result)
+
+
+def test_who_checks_no_certificate_is_warned(ansible: Ansible) -> None:
+    asked = ask(ansible, validate_certs=False)
+    assert asked.rc == 0 and "whoever answers in the place of vCenter gets the password" in str(
+        asked.result["warnings"]
+    )
+    assert "warnings" not in ask(ansible).result
+
+
 def test_an_unknown_host_and_an_unknown_cluster_are_refused_with_those_that_exist(ansible: Ansible) -> None:
     nobody = ask(ansible, hosts=["esx99.lab"])
     assert "find one host named 'esx99.lab'" in nobody.msg and "esx01.lab" in nobody.msg

@@ -22,12 +22,14 @@ from ..errors import CollectionError, Failed, Refused, TimedOut
 from ..logic.training import mpirun
 from ..logic.training.job_end import cause_of
 from ..plan import Plan
-from . import supervisor
+from . import secrets, supervisor
 
+SECRET = "secret_environment"  # noqa: S105 - the name of an option
+ENVIRONMENTS = ("environment", SECRET)
 LOG_BYTES = 65536
 FULL_BYTES = 65536
 PROGRAM = "supervisor.py"
-ASKED = ("command", "hosts", "ranks", "environment", "mpirun", "mpirun_arguments", "remote_shell", "remote_python")
+ASKED = ("command", "hosts", "ranks", *ENVIRONMENTS, "mpirun", "mpirun_arguments", "remote_shell", "remote_python")
 TOLD = ("transport", "stack", "script")
 MADE = ("mpirun_command", "nodes_of_ranks", "script_sha256", "script_git")
 STARTED = ("running", "finished")
@@ -65,7 +67,8 @@ def _is_supervised(run: Mapping[str, Any]) -> bool:
 def _end_facts(run_dir: str, desired: Mapping[str, Any], end: Mapping[str, Any], state: str) -> dict[str, Any]:
     facts = {"ended": end.get("ended"), "exit_code": end.get("exit_code"), "left": end.get("left", {})}
     if state == "died":
-        cause = cause_of(_last_output(run_dir), end.get("exit_code"), desired["nodes_of_ranks"])
+        output = secrets.without(_last_output(run_dir), secrets.values(desired.get(SECRET) or {}))
+        cause = cause_of(output, end.get("exit_code"), desired["nodes_of_ranks"])
         sentence = cause.sentence
         space = os.statvfs(run_dir)
         if space.f_bavail * space.f_frsize < FULL_BYTES:
@@ -129,7 +132,8 @@ class TrainingJob:
 
     def _job(self) -> mpirun.Job:
         params = self._params
-        environment = {str(name): str(value) for name, value in params["environment"].items()}
+        given = [pair for key in ENVIRONMENTS for pair in params[key].items()]
+        environment = {str(name): str(value) for name, value in given}
         try:
             return mpirun.job_of(
                 params["command"],

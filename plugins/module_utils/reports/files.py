@@ -28,7 +28,7 @@ class Modes:
     file: int
 
 
-PUBLIC, PRIVATE = Modes(0o755, 0o644), Modes(0o700, 0o600)
+PRIVATE = Modes(0o700, 0o600)
 
 
 class Files:

@@ -41,7 +41,7 @@ def arguments() -> dict[str, Any]:
         "validate_certs": _shared("VMWARE_VALIDATE_CERTS", type="bool", default=True),
         "ca_path": _shared("VMWARE_CA_PATH", type="path"),
         "tls_fingerprint": _shared("VMWARE_TLS_FINGERPRINT", type="str"),
-        "proxy": _shared("VMWARE_PROXY", type="str"),
+        "proxy": _shared("VMWARE_PROXY", type="str", no_log=True),
         "timeout": _shared("VMWARE_TIMEOUT", type="int", default=60),
     }
 
@@ -157,6 +157,8 @@ def proxy_of(text: str | None) -> tuple[str | None, int | None]:
     """Host and port of an HTTP proxy written as HOST:PORT or as a URL."""
     if not text:
         return None, None
+    if "@" in text:
+        raise Refused("proxy", "use it", "it has an account in it, which is not supported", "write it as HOST:PORT")
     host, _colon, port = text.removeprefix("http://").rstrip("/").rpartition(":")
     if not host or not port.isdigit():
         raise Refused("proxy", "read it", f"{text!r} is not HOST:PORT", "write it as proxy.example.com:3128")

@@ -277,3 +277,18 @@ def test_run_ends_the_module_with_the_failure_that_its_result_holds() -> None:
     module = FakeModule()
     runner.run(module, lambda: {"changed": True, "failed": True, "msg": "esx1: could not set mtu: no"})
     assert module.ended == [("fail", {"changed": True, "msg": "esx1: could not set mtu: no"})]
+
+
+@pytest.mark.parametrize(
+    ("params", "warned"),
+    [
+        ({"validate_certs": False}, [runner.UNCHECKED]),
+        ({"validate_certs": False, "tls_fingerprint": "ab"}, []),
+        ({"validate_certs": True}, []),
+        ({}, []),
+    ],
+)
+def test_who_trusts_anybody_is_warned_also_where_the_call_fails(params: dict[str, Any], warned: list[str]) -> None:
+    module = FakeModule(**params)
+    runner.run(module, lambda: {"changed": False, "failed": True, "msg": "no"})
+    assert module.warned == warned

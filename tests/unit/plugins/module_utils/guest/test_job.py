@@ -35,6 +35,7 @@ def params(folder: Path, **changes: Any) -> dict[str, Any]:
         "hosts": HOSTS,
         "ranks": None,
         "environment": {"SEED": 7},
+        "secret_environment": {},
         "transport": "tcp",
         "stack": None,
         "script": None,
@@ -242,3 +243,18 @@ def test_the_script_is_known_by_its_checksum_and_commit(tmp_path: Path) -> None:
     script.write_text("pass\n")
     facts = job._script_facts(str(script))
     assert facts == {"script_sha256": hashlib.sha256(b"pass\n").hexdigest(), "script_git": None}
+
+
+def test_secret_values_reach_the_ranks_and_stand_in_nothing_that_is_told(tmp_path: Path) -> None:
+    secret = "hush-hush-token"
+    mpirun = program(tmp_path, 'echo "$TOKEN $SEED" >&2; echo "[1,0]<stderr>:ValueError: $TOKEN is wrong" >&2; exit 3')
+    given = params(tmp_path, mpirun=mpirun, secret_environment={"TOKEN": secret, "SEED": 8})
+    one = TrainingJob(given)
+    one.apply(one.plan(one.read()))
+    told = wait_for(lambda: (found := job_state(given["run_dir"]))["state"] != "running" and found)
+    assert f"{secret} 8" in (tmp_path / "run" / "output.log").read_text(), "the secret value has precedence"
+    assert secret not in str(told) and "ValueError: HIDDEN is wrong" in str(told)
+    assert (tmp_path / "run" / "wish.json").stat().st_mode & 0o777 == 0o600
+    with pytest.raises(Refused, match="it holds a job with another secret_environment") as refused:
+        TrainingJob({**given, "secret_environment": {"TOKEN": "another-token"}}).plan(told)
+    assert secret not in str(refused.value)

@@ -12,8 +12,9 @@ import pytest
 
 from plugins.module_utils import single
 from plugins.module_utils.errors import CollectionError, Failed, Refused
-from plugins.module_utils.reports.files import PRIVATE, PUBLIC, Files, Modes
+from plugins.module_utils.reports.files import PRIVATE, Files, Modes
 
+PUBLIC = Modes(0o755, 0o644)
 TEXTS = {"a.html": "<p>Größe</p>\n", "a.json": "{}\n"}
 
 

@@ -1,0 +1,43 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""training_job as a module: no value of its secret environment is told, whatever else it tells."""
+
+from __future__ import annotations
+
+import io
+import json
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plugins.modules import training_job
+from tests.module_arguments import patch_module_args
+
+SECRET = "hush-hush-token"
+
+
+def told(**options: Any) -> dict[str, Any]:
+    answer = io.StringIO()
+    with (
+        patch_module_args({"_ansible_check_mode": True, **options}),
+        redirect_stdout(answer),
+        pytest.raises(SystemExit),
+    ):
+        training_job.main()
+    assert SECRET not in answer.getvalue()
+    return dict(json.loads(answer.getvalue()))
+
+
+def test_neither_a_result_nor_a_refusal_tells_a_secret_value(tmp_path: Path) -> None:
+    environment = {"TOKEN": SECRET, "NCCL_DEBUG": "INFO", "ONE": 1}
+    hosts = [{"name": "n1", "slots": 1}]
+    given = {"run_dir": str(tmp_path / "run"), "command": ["train", "INFO"], "secret_environment": environment}
+    good = told(hosts=hosts, **given)
+    assert (good["changed"], good["state"]) == (True, {"state": "running"})
+    asked = good["invocation"]["module_args"]
+    assert asked["secret_environment"] == dict.fromkeys(environment, "HIDDEN")
+    assert (asked["command"], asked["hosts"]) == (["train", "INFO"], hosts), "short values hide nothing else"
+    bad = told(hosts=[{"name": SECRET}, {"name": SECRET}], **given)
+    assert bad["failed"] and "********" in bad["msg"]
