@@ -28,7 +28,8 @@ options:
   validate_certs:
     description:
       - Whether the server's certificate must be signed by an authority that is trusted here. Without that and without
-        O(tls_fingerprint), whoever answers gets the password, and the module warns. Falls back to E(VMWARE_VALIDATE_CERTS).
+        O(tls_fingerprint), whoever answers gets the password, and the module warns.
+        Falls back to E(VMWARE_VALIDATE_CERTS).
     type: bool
     default: true
   ca_path:
