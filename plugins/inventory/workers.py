@@ -87,8 +87,9 @@ requirements:
   - pyvmomi >= 8.0.3
 notes:
   - Each worker has these variables. C(ansible_host), the address of its management card, if the guest reports one or
-    was given one; C(vm_cluster), C(vm_role), C(vm_tenant), C(vm_built), C(vm_uuid), C(vm_host), the ESXi host it is
-    on, C(vm_power), C(on) or C(off); C(vm_gpus), all its GPUs in words, and C(vm_profiles), its vGPU profiles;
+    was given one; C(vm_name), the name that vCenter shows, while the inventory keeps the name in the mark;
+    C(vm_cluster), C(vm_role), C(vm_tenant), C(vm_built), C(vm_uuid), C(vm_host), the ESXi host it is on, C(vm_power),
+    C(on) or C(off); C(vm_gpus), all its GPUs in words, and C(vm_profiles), its vGPU profiles;
     C(vm_rdma_mac), C(vm_rdma_protocol) and C(vm_rdma_address) of its PVRDMA card.
   - Texts from vCenter and from guests are never evaluated as templates. Only an address of another machine becomes
     C(ansible_host). The plugin leaves a worker out, with a warning, if its name is not a valid name of a worker, or

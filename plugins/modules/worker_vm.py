@@ -17,8 +17,15 @@ description:
     whole call, with the profiles that each host offers and the holders of its GPUs.
   - Only options that are given are managed. Changes that vSphere makes only while a machine is off are made to a
     running machine only with O(power_cycle).
-  - Workers are marked by the custom attribute C(dml.vsphere.worker), a JSON text with C(name), C(cluster), C(tenant),
-    C(role), and C(built), which is whether this collection built them. Machines without the mark are not touched.
+  - Workers are marked by the custom attribute C(dml.vsphere.worker), a JSON text with C(name), C(uuid), C(cluster),
+    C(tenant), C(role), and C(built), which is whether this collection built them. Machines without the mark are not
+    touched.
+  - The mark is the identity. The machine that has the instance UUID of its mark is the worker, whatever its name and
+    its folder are; the module says where somebody renamed or moved it (O(put_back)). A clone that somebody made of a
+    worker has the mark of the worker, but another instance UUID. It is a copy, which is named in the warnings.
+  - After the restore of a backup, no machine may have the UUID of the mark. Then the machine with the worker's name is
+    the worker, and gets a new mark. Where one machine has the UUID and another the name, or where a missing worker may
+    be a running machine of another name, the call is refused with the names of the machines.
   - A run that was killed is continued by the next run.
 options:
   cluster:
@@ -53,7 +60,7 @@ options:
         description: The snapshot of a linked clone; by default the current one.
         type: str
       folder: &folder
-        description: The folder of a new worker; by default the template's.
+        description: The folder of a new worker; by default the template's. For existing workers see O(put_back).
         type: str
       resource_pool: &resource_pool
         description: The resource pool of a new worker; by default the cluster's own.
@@ -265,6 +272,12 @@ options:
     description: Whether a virtual machine of that name that this collection did not build is taken over.
     type: bool
     default: false
+  put_back:
+    description:
+      - Whether a worker that somebody renamed, or moved out of its O(workers[].folder), gets its name and its folder
+        back. By default the module only warns.
+    type: bool
+    default: false
   power_cycle:
     description: Whether running workers may be shut down, for changes that need it and for V(absent).
     type: bool
@@ -375,6 +388,8 @@ workers:
       type: dict
       contains:
         exists: {description: Whether it exists., type: bool}
+        name: {description: The name that vCenter shows., type: str}
+        folder: {description: "Its folder, where O(workers[].folder) is given.", type: str}
         host: {description: The host that it is on., type: str}
         power: {description: V(on) or V(off)., type: str}
         address: {description: The address that its guest reports., type: str}

@@ -50,6 +50,7 @@ workers:
   contains:
     name: {description: The worker., type: str}
     ansible_host: {description: "Its address, where it tells one or was given one.", type: str}
+    vm_name: {description: "The name that vCenter shows, another one where somebody renamed the worker.", type: str}
     vm_cluster: {description: The cluster that its mark names., type: str}
     vm_role: {description: What it is., type: str}
     vm_tenant: {description: Whose it is., type: str}

@@ -10,6 +10,7 @@ from typing import Any
 
 from pyVmomi import vim
 
+from plugins.module_utils.vm.identity import Identities
 from plugins.module_utils.vm.machine import Machine
 from plugins.module_utils.vm.networks import Network, Networks
 from plugins.module_utils.vm.site import Site
@@ -32,7 +33,7 @@ class FakeSite(Site):
         self.machines = {one.name: one for one in machines}
         self.marks: dict[str, dict[str, Any]] = {}
         self.refreshed: list[set[str]] = []
-        self._light = []
+        self._light, self.identities = [], Identities((), ())
         self._running: dict[str, list[Machine]] = {}
         for one in running:
             self._running.setdefault(one.host, []).append(one)

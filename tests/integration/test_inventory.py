@@ -31,7 +31,7 @@ Listed = dict[str, Any]
 def data_centre(start: Callable[..., Simulator]) -> Simulator:
     vcenter = start(text=with_switch(more=MACHINES, count=5))
     marks = {f"worker0{number}": {"tenant": "team a" if number < 3 else "b"} for number in (1, 2, 3)}
-    marks |= {"off01": {"cluster": "other"}, "copy01": {"name": "worker01"}}
+    marks |= {"off01": {"cluster": "other"}, "copy01": {"name": "worker01", "uuid": "another"}}
     with opened(vcenter) as one:
         for name, more in marks.items():
             whole = mark.wanted(name, {}, cluster="gpu", role="worker", tenant="") | more

@@ -25,7 +25,7 @@ class AbsentWorker:
     def read(self) -> dict[str, Any]:
         """Whether it exists, runs, and whose it is."""
         there = facts(self.site, self.site.machines.get(self.target))
-        return {key: there[key] for key in ("exists", "host", "power", "mark")}
+        return {key: there[key] for key in ("exists", "name", "host", "power", "mark")}
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
         """The deletion of a VM that this collection built; an adopted VM only loses its mark."""
@@ -35,14 +35,18 @@ class AbsentWorker:
         if not before or before.get("cluster", self.site.name) != self.site.name:
             whose = f"its mark says cluster {before['cluster']}" if before else "it carries no mark of this collection"
             return Plan(current, current, warnings=(f"it was left alone: {whose}",))
+        if before.get("name", self.target) != self.target:
+            said = f"it was left alone: it is the worker {before['name']}, which somebody renamed"
+            return Plan(current, current, warnings=(said,))
         if not before.get("built"):
             return Plan(current, {**current, "mark": None}, why=("it was taken over, not built: it stays",))
         running = current["power"] == "on"
         allowed = self.call.power_cycle
         return Plan(
             before=current,
-            after={"exists": False, "host": None, "power": None, "mark": None},
+            after={"exists": False, "name": None, "host": None, "power": None, "mark": None},
             needs=frozenset({POWER_OFF}) if running else frozenset(),
+            why=(f"vCenter shows it as {current['name']}",) if current["name"] != self.target else (),
             unmet=("it runs: set power_cycle: true to shut it down first",) if running and not allowed else (),
         )
 

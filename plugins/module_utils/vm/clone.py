@@ -18,6 +18,7 @@ from .machine import Machine
 from .site import Site
 
 LINKED = "linked"
+FOLDER = ("name", "childType")
 
 
 @dataclass(frozen=True)
@@ -50,10 +51,19 @@ class Places:
 
     def of(self, desired: Desired, template: Machine) -> Place:
         """The folder, pool, datastore and snapshot of a new worker; a missing one is refused before the first write."""
-        folder = self._named(vim.Folder, desired["folder"], "folder") if desired["folder"] else template["parent"]
+        folder = self.folder(desired) or template["parent"]
         pool = self._pool(desired["resource_pool"]) if desired["resource_pool"] else self.site.values["resourcePool"]
         snapshot = _snapshot(desired, template) if desired["clone"] == LINKED else None
         return Place(folder, pool, self._datastore(desired, template), snapshot)
+
+    def folder(self, desired: Desired) -> Any:
+        """The folder that a worker names; None where it names none."""
+        return self._named(vim.Folder, desired["folder"], "folder") if desired["folder"] else None
+
+    def folder_name(self, ref: Any) -> str | None:
+        """The name of a folder; None where this account does not see the folder."""
+        found = (values["name"] for one, values in self._all(vim.Folder, FOLDER) if ref and one._moId == ref._moId)
+        return next(found, None)
 
     def _datastore(self, desired: Desired, template: Machine) -> Any:
         here = {ref._moId: ref for ref in self.site.values.get("datastore") or []}
@@ -71,13 +81,7 @@ class Places:
         return self._named(vim.ResourcePool, name, "resource pool", ours)
 
     def _named(self, kind: Any, name: str, word: str, among: set[str] | None = None) -> Any:
-        paths = (
-            ("name", "childType")
-            if kind is vim.Folder
-            else ("name", "owner")
-            if kind is vim.ResourcePool
-            else ("name",)
-        )
+        paths = FOLDER if kind is vim.Folder else ("name", "owner") if kind is vim.ResourcePool else ("name",)
         found = [
             ref
             for ref, values in self._all(kind, paths)

@@ -91,6 +91,7 @@ OPTIONS: dict[str, Any] = {
     "one_per_host": {"type": "bool", "default": True},
     "same_numa_node": {"type": "str", "choices": ["require", "prefer", "ignore"], "default": "prefer"},
     "adopt": {"type": "bool", "default": False},
+    "put_back": {"type": "bool", "default": False},
     "power_cycle": {"type": "bool", "default": False},
     "wait_for_address": {"type": "bool", "default": True},
     "clone_timeout": {"type": "int", "default": 3600},
@@ -146,6 +147,7 @@ class Call:
     one_per_host: bool = True
     same_numa_node: str = "prefer"
     adopt: bool = False
+    put_back: bool = False
     power_cycle: bool = False
     wait_for_address: bool = True
     clone_timeout: int = 3600

@@ -12,7 +12,8 @@ from .machine import Machine
 from .site import Site
 
 KEYS = (
-    *("exists", "host", "power", "cpus", "cores_per_socket", "memory_mb", "memory_reserved", "cpu_reserved_mhz"),
+    *("exists", "name", "folder", "host", "power"),
+    *("cpus", "cores_per_socket", "memory_mb", "memory_reserved", "cpu_reserved_mhz"),
     *("latency_sensitivity", "firmware", "numa", "disks_gb", "gpus", "mmio_gb", "management_nic", "rdma_nic"),
     *("rdma_nics", "guest", "annotation", "mark", "address"),
 )
@@ -24,9 +25,11 @@ def facts(site: Site, machine: Machine | None) -> dict[str, Any]:
         return {**dict.fromkeys(KEYS), "exists": False}
     marked = site.mark_of(machine)
     # A clone that was never marked was left by a run that was killed while it cloned.
-    unfinished = not marked and machine.extra.get(mark.BUILDING) == machine.name
+    unfinished = not marked and machine.extra.get(mark.BUILDING) == machine.shown
     return {
         "exists": True,
+        "name": machine.shown,
+        "folder": None,
         "host": site.host_name(machine.host),
         "power": "on" if machine.on else "off",
         **sizing.facts(machine),

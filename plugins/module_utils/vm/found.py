@@ -11,7 +11,7 @@ from ..logic import names as forms
 from ..vsphere import custom_fields, fleet, properties
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
-from . import customise, gpu, mark, nics
+from . import customise, gpu, identity, mark, nics
 from .machine import GROUPS, GROUPS_SINCE, Machine
 
 PATHS = (
@@ -28,33 +28,38 @@ PATHS = (
 
 def workers(session: Session, clusters: Collection[str] = ()) -> list[dict[str, Any]]:
     """All marked workers, or those of some clusters, read in a constant number of calls."""
-    definitions = custom_fields.definitions(session)
-    every = properties.find_all(session, vim.VirtualMachine, ("name", "customValue"))
-    marks = {ref._moId: mark.read(values["name"], definitions, values.get("customValue")) for ref, values in every}
-    chosen = [ref for ref, _values in every if _is_of(marks[ref._moId], clusters)]
+    carriers = _carriers(session, clusters)
+    chosen, marks = [one.ref for one in carriers], {one.ref._moId: one.mark for one in carriers}
     paths = (*PATHS, GROUPS) if session.api_version >= GROUPS_SINCE else PATHS
     found = properties.read_many(session, chosen, paths)
-    refs = {one["runtime.host"]._moId: one["runtime.host"] for one in found.values() if "runtime.host" in one}
-    hosts = properties.read_many(session, list(refs.values()), ("name",))
+    homes = {one["runtime.host"]._moId: one["runtime.host"] for one in found.values() if "runtime.host" in one}
+    hosts = properties.read_many(session, list(homes.values()), ("name",))
     names = {key: str(values["name"]) for key, values in hosts.items()}
-    machines = [Machine(session, ref, found[ref._moId]) for ref in chosen if ref._moId in found]
-    read = [_worker(machine, marks[machine.ref._moId] or {}, names) for machine in machines]
+    machines = [
+        Machine(session, ref, found[ref._moId], str(marks[ref._moId]["name"])) for ref in chosen if ref._moId in found
+    ]
+    read = [_worker(machine, marks[machine.ref._moId], names) for machine in machines]
     return sorted(read, key=lambda one: str(one["name"]))
+
+
+def refs(session: Session, cluster: str) -> dict[str, Any]:
+    """The virtual machines of the workers of a cluster, by the names of the workers."""
+    return {str(one.mark["name"]): one.ref for one in _carriers(session, [cluster])}
 
 
 def unfinished(session: Session, cluster: str) -> list[str]:
     """The clones of a cluster that a killed run left without a mark."""
     definitions = custom_fields.definitions(session)
     hosts = {ref._moId for ref in fleet.find_cluster(session, cluster, ("host",))[1].get("host") or []}
-    every = properties.find_all(session, vim.VirtualMachine, ("name", "customValue", "runtime.host"))
-    refs = [
+    every = properties.find_all(session, vim.VirtualMachine, (*identity.PATHS, "runtime.host"))
+    known = identity.Identities(definitions, every)
+    unmarked = [
         ref
         for ref, values in every
-        if getattr(values.get("runtime.host"), "_moId", None) in hosts
-        and mark.read(values["name"], definitions, values.get("customValue")) is None
+        if getattr(values.get("runtime.host"), "_moId", None) in hosts and known.mark_of(ref) is None
     ]
-    read = properties.read_many(session, refs, ("name", "config.extraConfig"))
-    machines = [Machine(session, ref, read[ref._moId]) for ref in refs if ref._moId in read]
+    read = properties.read_many(session, unmarked, ("name", "config.extraConfig"))
+    machines = [Machine(session, ref, read[ref._moId]) for ref in unmarked if ref._moId in read]
     return sorted(one.name for one in machines if one.extra.get(mark.BUILDING) == one.name)
 
 
@@ -67,8 +72,14 @@ def groups(worker: Mapping[str, Any]) -> Iterator[str]:
     yield from (f"profile_{profile}" for profile in worker["vm_profiles"])
 
 
-def _is_of(found: Mapping[str, Any] | None, clusters: Collection[str]) -> bool:
-    return found is not None and (not clusters or found.get("cluster") in clusters)
+def _carriers(session: Session, clusters: Collection[str]) -> list[identity.Carrier]:
+    """The machines of the workers of some clusters; two that claim to be one worker are refused."""
+    definitions = custom_fields.definitions(session)
+    known = identity.Identities(definitions, properties.find_all(session, vim.VirtualMachine, identity.PATHS))
+    chosen = [one for one in known.all() if not clusters or one.mark.get("cluster") in clusters]
+    for one in chosen:
+        known.one(str(one.mark.get("cluster", "")), str(one.mark["name"]))
+    return chosen
 
 
 def _worker(machine: Machine, marked: Mapping[str, Any], hosts: Mapping[str, str]) -> dict[str, Any]:
@@ -78,6 +89,7 @@ def _worker(machine: Machine, marked: Mapping[str, Any], hosts: Mapping[str, str
     return {
         "name": machine.name,
         **({"ansible_host": address} if address else {}),
+        "vm_name": machine.shown,
         "vm_cluster": marked.get("cluster", ""),
         "vm_role": marked.get("role", ""),
         "vm_tenant": marked.get("tenant", ""),

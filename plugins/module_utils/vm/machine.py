@@ -17,6 +17,7 @@ from ..vsphere.session import Session
 LIGHT = ("name", "runtime.host", "runtime.powerState", "config.template")
 PATHS = (
     *LIGHT,
+    "config.instanceUuid",
     "parent",
     "resourcePool",
     "datastore",
@@ -52,11 +53,12 @@ HOLDING = (
 
 @dataclass
 class Machine:
-    """One virtual machine: its reference and the properties that were read last."""
+    """One virtual machine: its reference, the properties that were read last, and the worker that it is, if any."""
 
     session: Session
     ref: Any
     values: Mapping[str, Any] = field(default_factory=dict)
+    worker: str = ""
 
     def __getitem__(self, path: str) -> Any:
         """A property that was read; an unset one is None."""
@@ -64,6 +66,12 @@ class Machine:
 
     @property
     def name(self) -> str:
+        """The name of the worker, which stays when somebody renames the machine; for others the name of the machine."""
+        return self.worker or self.shown
+
+    @property
+    def shown(self) -> str:
+        """The name that vCenter shows."""
         return str(self["name"])
 
     @property

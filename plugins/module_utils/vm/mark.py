@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The mark of workers: a custom attribute with cluster, role and tenant, and whether this collection built the VM."""
+"""The mark of workers: a custom attribute with name, instance UUID, cluster, role, tenant, and who built the VM."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ ATTRIBUTE = "dml.vsphere.worker"
 BUILDING = "dml.vsphere.building"
 
 
-def read(name: str, definitions: Sequence[Any], values: Sequence[Any] | None) -> dict[str, Any] | None:
-    """The mark of a virtual machine; None without a mark, or where the mark was cloned from another VM."""
+def read(definitions: Sequence[Any], values: Sequence[Any] | None) -> dict[str, Any] | None:
+    """The mark that a virtual machine carries, which may be a copy of another's; None without a mark."""
     text = custom_fields.value_of(ATTRIBUTE, definitions, values)
     try:
         found = json.loads(text) if text else None
     except json.JSONDecodeError:
         return None
-    return found if isinstance(found, dict) and found.get("name") == name else None
+    return found if isinstance(found, dict) and isinstance(found.get("name"), str) else None
 
 
 def wanted(name: str, before: Mapping[str, Any] | None, **of: Any) -> dict[str, Any]:

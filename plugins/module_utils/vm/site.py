@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -15,8 +16,9 @@ from ..vsphere import custom_fields, fleet, properties
 from ..vsphere.faults import translating_faults
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
-from . import hosts, machine, mark, networks
+from . import hosts, identity, machine, networks
 from .hosts import Others
+from .identity import Identities
 from .machine import Machine
 
 CLUSTER = ("host", "network", "datastore", "resourcePool", "environmentBrowser")
@@ -30,7 +32,7 @@ class Site:
         self.ref, self.values = fleet.find_cluster(session, cluster, CLUSTER)
         self.hosts: dict[str, properties.Values] = {}
         self.machines: dict[str, Machine] = {}
-        self.definitions: Sequence[Any] = ()
+        self.identities = Identities((), ())
         self._light: list[properties.Found] = []
         self._running: dict[str, list[Machine]] = {}
 
@@ -39,14 +41,14 @@ class Site:
         wanted = set(names)
         paths = (*hosts.PATHS, capacity.RDMA) if self.session.api_version >= hosts.RDMA_SINCE else hosts.PATHS
         self.hosts = properties.read_many(self.session, self.values.get("host") or [], paths)
-        self.definitions = custom_fields.definitions(self.session)
-        light = (*machine.LIGHT, "customValue")
+        light = list(dict.fromkeys((*machine.LIGHT, *identity.PATHS)))
+        definitions = custom_fields.definitions(self.session)
         self._light = properties.find_all(self.session, vim.VirtualMachine, light)
-        refs = [ref for ref, values in self._light if values["name"] in wanted]
-        self.machines = {}
-        for one in machine.read(self.session, refs).values():
-            self.machines[self._unique(one.name)] = one
-        self._read_running(wanted)
+        self.identities = Identities(definitions, self._light)
+        refs = self._refs(wanted)
+        read = machine.read(self.session, list(refs.values()))
+        self.machines = {name: replace(read[ref._moId], worker=name) for name, ref in refs.items() if ref._moId in read}
+        self._read_running()
 
     def find(self, name: str, role: str) -> Machine:
         """The virtual machine of that name; refused where it does not exist."""
@@ -57,20 +59,22 @@ class Site:
 
     def mark_of(self, one: Machine) -> dict[str, Any] | None:
         """The mark of a machine."""
-        return mark.read(one.name, self.definitions, one["customValue"])
+        return self.identities.mark_of(one.ref)
 
     def others(self, host: str, wanted: Iterable[str]) -> Others:
         """The running virtual machines and the workers on a host, less those of the given names."""
         names = set(wanted)
+        here = {ref._moId for ref, values in self._light if properties.id_of(values.get("runtime.host")) == host}
         workers = [
-            str(values["name"])
-            for _ref, values in self._light
-            if properties.id_of(values.get("runtime.host")) == host
-            and values["name"] not in names
-            and (mark.read(values["name"], self.definitions, values.get("customValue")) or {}).get("cluster")
-            == self.name
+            str(one.mark["name"])
+            for one in self.identities.all()
+            if one.ref._moId in here and one.mark.get("cluster") == self.name and one.mark["name"] not in names
         ]
         return Others(self._running.get(host, []), tuple(sorted(workers)))
+
+    def is_taken(self, name: str) -> bool:
+        """Whether a virtual machine has a name, whichever worker it is."""
+        return any(values["name"] == name for _ref, values in self._light)
 
     def host_named(self, name: str) -> Any:
         """The reference of a host."""
@@ -122,18 +126,26 @@ class Site:
         read: list[Machine] = [*self.machines.values(), *(one for some in self._running.values() for one in some)]
         return {str(card.macAddress or "").lower() for one in read for card in one.cards}
 
-    def _unique(self, name: str) -> str:
-        if name in self.machines:
-            said = "several virtual machines have that name"
-            raise NotFound(self.session.server, f"find one virtual machine named {name!r}", said, "rename the others")
-        return name
+    def _refs(self, wanted: Iterable[str]) -> dict[str, Any]:
+        """The virtual machines of the given names: the workers by their marks, all others by the names they have."""
+        named, refs = identity.names_of(self._light), dict[str, Any]()
+        for name in sorted(wanted):
+            worker = self.identities.one(self.name, name)
+            same = [worker.ref] if worker else named.get(name, [])
+            if len(same) > 1:
+                tried, said = f"find one virtual machine named {name!r}", "several virtual machines have that name"
+                raise NotFound(self.session.server, tried, said, "rename the others")
+            if same:
+                refs[name] = same[0]
+        return refs
 
-    def _read_running(self, wanted: set[str]) -> None:
-        """Read the running virtual machines on the hosts, less those of the given names."""
+    def _read_running(self) -> None:
+        """Read the running virtual machines on the hosts, less those that were read already."""
+        known = {one.ref._moId for one in self.machines.values()}
         refs = [
             ref
             for ref, values in self._light
-            if values["name"] not in wanted
+            if ref._moId not in known
             and values.get("runtime.powerState") == "poweredOn"
             and properties.id_of(values.get("runtime.host")) in self.hosts
         ]

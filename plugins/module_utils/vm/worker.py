@@ -14,10 +14,11 @@ from ..plan import POWER_OFF, Plan
 from ..vsphere import tasks
 from ..vsphere.faults import translating_faults
 from ..vsphere.sdk import vim
-from . import clone, customise, demand, gpu, hosts, mark, nics, power, sizing
+from . import clone, customise, demand, gpu, hosts, mark, nics, place, power, sizing
 from .context import Assignment, Context
 from .desired import Desired
 from .facts import facts
+from .identity import UUID
 from .machine import Machine
 from .sources import sources_on
 
@@ -35,7 +36,7 @@ COLD = (
     "guest",
 )
 # These are not changed by a reconfiguration.
-ELSEWHERE = ("exists", "host", "power", "mark", "address")
+ELSEWHERE = ("exists", "folder", "host", "power", "mark", "address")
 CHANGED_MEANWHILE = "another client changed the VM meanwhile, or the host cannot give what is asked for; run again"
 RECONFIGURE_SECONDS = 600
 LARGE_BAR_GB = 64
@@ -57,7 +58,10 @@ class Worker:
 
     def read(self) -> dict[str, Any]:
         """The state of the worker; it has the same keys where the VM does not exist."""
-        return facts(self.site, self.machine)
+        there = facts(self.site, self.machine)
+        if self.machine and self.desired["folder"]:
+            there["folder"] = self.context.places.folder_name(self.machine["parent"])
+        return there
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
         """The changes and what they need; an object that cannot be found is refused before the first write."""
@@ -72,10 +76,12 @@ class Worker:
         host, owned = self._host(), self._mark(current)
         base = facts(self.site, clone.base_of(self.site, self.desired))
         if not current["exists"]:
+            self.site.identities.refuse_doubtful(self.site.name, self.target)
             sizing.refuse_firmware(self.desired, base["firmware"])
             self._clone_place()
         sizing.refuse_firmware(self.desired, current["firmware"])
         after = {**current, **self._hardware(current, base, host), "exists": True, "host": host, "mark": owned}
+        after.update(place.settled(self.context, self.desired, current))
         after["power"] = self.desired["power"]
         told = customise.wanted(self.desired, after)
         after["guest"] = told or current["guest"]
@@ -95,8 +101,11 @@ class Worker:
     def apply(self, plan: Plan) -> None:
         """Clone, mark, stop, move, reconfigure once and start the VM, as far as the plan needs it."""
         machine = self.machine or self._clone(plan.after["host"])
-        if self.site.mark_of(machine) != plan.after["mark"]:
-            mark.write(self.site.session, machine.ref, self.target, plan.after["mark"])
+        owned = {**plan.after["mark"], **_uuid(machine)}
+        if self.site.mark_of(machine) != owned:
+            mark.write(self.site.session, machine.ref, self.target, owned)
+        if plan.before["exists"] and plan.before["folder"] != plan.after["folder"]:
+            place.put_back(self.context, self.desired, machine)
         stops = POWER_OFF in plan.needs or plan.after["power"] == "off"
         if machine.on and stops:
             self._tell("is shut down")
@@ -137,7 +146,11 @@ class Worker:
                 "a virtual machine of that name exists, and this collection did not build it",
                 "choose another name, or set adopt: true to take it over",
             )
+        if before and before.get("name", self.target) != self.target:
+            said = f"the virtual machine of that name is the worker {before['name']}, which somebody renamed"
+            raise Refused(self.target, "make it a worker", said, f"name it {before['name']} again")
         of = {"cluster": self.site.name, "role": self.desired["role"], "tenant": self.desired["tenant"]}
+        of.update(_uuid(self.machine))
         return mark.wanted(self.target, before or {"built": not current["exists"]}, **of)
 
     def _plan(self, current: Mapping[str, Any], after: dict[str, Any]) -> Plan:
@@ -179,6 +192,7 @@ class Worker:
             yield "its firmware is BIOS: GPUs with a BAR of more than 256 MB need EFI"
         if current["guest"] and "guest" in changed:
             yield "cloud-init takes it for a new machine at the next boot, and makes new SSH host keys"
+        yield from place.warnings(self.context, self.desired, after)
         silent = current["power"] == "on" and not current["address"]
         if silent and self.call.wait_for_address:
             yield "it is on, but its guest reports no address"
@@ -189,7 +203,7 @@ class Worker:
         shown = tasks.by_quarters(lambda percent: self._tell(f"is cloned to {percent} %"))
         started = clone.begin(self.site, self.desired, template, place, host)
         made = tasks.wait(self.site.session, started, self.call.clone_timeout, shown)
-        machine = Machine(self.site.session, made.result)
+        machine = Machine(self.site.session, made.result, worker=self.target)
         machine.refresh()
         self.site.machines[self.target] = machine
         self.assigned.cloned = True
@@ -225,6 +239,8 @@ class Worker:
         if not building and all(now[key] == after[key] for key in after if key not in ELSEWHERE):
             return None
         spec, new_key = vim.vm.ConfigSpec(deviceChange=[], extraConfig=[]), itertools.count(-101, -1)
+        if now["name"] != after["name"]:
+            spec.name = after["name"]
         sizing.change(spec, _managed(after, now), machine, new_key)
         nics.change(spec, _managed(after, now), machine, self.site.networks, new_key)
         options = {mark.BUILDING: ""} if building else {}
@@ -236,6 +252,11 @@ class Worker:
             options.update(customise.options(after["guest"]))
         spec.extraConfig += [vim.option.OptionValue(key=key, value=value) for key, value in options.items()]
         return spec
+
+
+def _uuid(machine: Machine | None) -> dict[str, str]:
+    """The instance UUID for the mark; nothing where the VM does not exist or does not tell it."""
+    return {"uuid": str(machine[UUID])} if machine and machine[UUID] else {}
 
 
 def _managed(after: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:

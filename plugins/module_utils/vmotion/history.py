@@ -10,16 +10,14 @@ from typing import Any
 
 from ..logic.migration import events as move_events
 from ..vm import found
-from ..vsphere import properties
-from ..vsphere.sdk import vim
 from ..vsphere.session import Session
 from . import clock, roll, seen
 
 
 def since(session: Session, cluster: str, wanted: Sequence[str] | None, moment: float) -> dict[str, Any]:
     """Moves and power changes of workers since a time; all times are on the controller's clock."""
-    names = roll.chosen(cluster, [one["name"] for one in found.workers(session, [cluster])], wanted)
-    refs = {values["name"]: ref for ref, values in properties.find_all(session, vim.VirtualMachine, ("name",))}
+    refs = found.refs(session, cluster)
+    names = roll.chosen(cluster, list(refs), wanted)
     theirs = clock.offset(session)
     begin = datetime.fromtimestamp(moment + theirs.seconds, timezone.utc)
     moves, power = [], []

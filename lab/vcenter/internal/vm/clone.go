@@ -57,12 +57,14 @@ func (m *Methods) inherit(j *vcsim.Job, made vcsim.Ref) *Methods {
 		return nil
 	}
 	var config types.VirtualMachineConfigInfo
-	j.Ctx.WithLock(m.VirtualMachine, func() { config = *m.Config })
+	var values []types.BaseCustomFieldValue
+	j.Ctx.WithLock(m.VirtualMachine, func() { config, values = *m.Config, slices.Clone(m.CustomValue) })
 	manager := m.sim.Registry.Get(*m.sim.Client.ServiceContent.CustomFieldsManager).(*simulator.CustomFieldsManager)
 	var fields []types.CustomFieldDef
 	j.Ctx.WithLock(manager, func() { fields = slices.Clone(manager.Field) })
 	j.Ctx.WithLock(clone, func() {
 		copyConfig(clone.Config, &config)
+		clone.CustomValue, clone.Value = values, slices.Clone(values)
 		for _, f := range fields {
 			if f.ManagedObjectType == "" || f.ManagedObjectType == "VirtualMachine" {
 				clone.AvailableField = append(clone.AvailableField, f)

@@ -33,7 +33,9 @@ def plan(read: Data) -> dict[str, Any]:
         "switch": read["switch"],
         "traces": [name for name in ("attributes", "lock") if due[name]],
     }
-    lines, obstacles = list(_lines(found, read["switch"], fabric)), list(_obstacles(fabric, found["delete"]))
+    shown = {one["name"]: one["vm_name"] for one in read["workers"]}
+    gone = [shown.get(name, name) for name in found["delete"]]
+    lines, obstacles = list(_lines(found, read["switch"], fabric, shown)), list(_obstacles(fabric, gone))
     return {
         **found,
         "lines": lines or [NOTHING],
@@ -83,12 +85,18 @@ def _tagged(fabric: Data) -> list[str]:
     return [name for name, devices in _adapters(fabric).items() if fabric["hosts"][name]["tagged"] in devices]
 
 
-def _lines(found: Data, switch: str, fabric: Data) -> Iterator[str]:
+def _named(names: Sequence[str], shown: Mapping[str, str]) -> str:
+    """The workers, a renamed one with the name that vCenter shows."""
+    renamed = {name: f"{name} (renamed to {shown[name]})" for name in names if shown.get(name, name) != name}
+    return ", ".join(renamed.get(name, name) for name in names)
+
+
+def _lines(found: Data, switch: str, fabric: Data, shown: Mapping[str, str]) -> Iterator[str]:
     words = {"attributes": "the custom attributes that no object carries", "lock": "the folder of the cluster's lock"}
     sentences = (
         (found["rules"], "remove the rules and overrides of the workers"),
-        (found["delete"], f"delete {', '.join(found['delete'])} with their disks"),
-        (found["unmark"], f"remove the mark from {', '.join(found['unmark'])}, which were adopted and stay"),
+        (found["delete"], f"delete {_named(found['delete'], shown)} with their disks"),
+        (found["unmark"], f"remove the mark from {_named(found['unmark'], shown)}, which were adopted and stay"),
         (found["hosts"], _restoring(found)),
         (found["untag"], f"remove the tag for PVRDMA from {', '.join(found['untag'])}"),
         (found["fabric"], f"remove {', '.join(_parts(switch, fabric))}"),

@@ -91,6 +91,9 @@ CALLS: dict[str, tuple[Need, ...]] = {
     "Folder.CreateDVS_Task": (Need("DVSwitch.Create", "network folder"),),
     "Folder.CreateFolder": (Need("Folder.Create", FOLDER),),
     "Folder.Destroy_Task": _FOLDER_DELETE,
+    "Folder.MoveIntoFolder_Task": (
+        Need("VirtualMachine.Inventory.Move", "virtual machine and both folders", REFERENCE),
+    ),
     "Folder.Rename_Task": (Need("Folder.Rename", FOLDER, SECURITY),),
     "HostSystem.AddVirtualNic": (*_NETWORK, Need("Network.Assign", "port group", SECURITY)),
     "HostSystem.DeselectVnicForNicType": (Need("Host.Config.Network", HOST),),
@@ -250,6 +253,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "worker_rules": ("ClusterComputeResource.ReconfigureComputeResource_Task", "CustomFieldsManager.SetField"),
     "worker_vm": (
         *NOTE,
+        "Folder.MoveIntoFolder_Task",
         "VirtualMachine.CloneVM_Task",
         "VirtualMachine.Destroy_Task",
         "VirtualMachine.PowerOffVM_Task",

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ...errors import NotFound, Refused
+from ...errors import Refused
 from ...logic.placement import rules
 from ...plan import Plan
 from ...vsphere import custom_fields, properties, tasks
@@ -16,12 +16,12 @@ from ...vsphere.faults import translating_faults
 from ...vsphere.fleet import find_cluster
 from ...vsphere.sdk import vim
 from ...vsphere.session import Session
-from .. import mark
+from .. import identity, mark
 from . import spec as rules_spec
 from .read import Config
 
 RECONFIGURE_SECONDS = 300
-VM_PATHS = ("name", "customValue", "runtime.host", "runtime.powerState")
+VM_PATHS = (*identity.PATHS, "runtime.host")
 NOTES = "rules"  # within the mark: the set, and the overrides that it replaced
 
 
@@ -107,22 +107,17 @@ class WorkerRules:
 
     def _find(self, machines: Sequence[properties.Found]) -> None:
         """Find the workers of this cluster by their mark and their host."""
-        definitions = custom_fields.definitions(self.session)
+        known = identity.Identities(custom_fields.definitions(self.session), machines)
         self.workers, self.marks, self.elsewhere = {}, {}, {}
-        for ref, values in machines:
-            name = str(values["name"])
-            marked = mark.read(name, definitions, values.get("customValue"))
-            if marked is None:
-                continue
-            if marked.get("cluster", self.target) != self.target:
-                self.elsewhere[name] = f"is a worker of cluster {marked['cluster']}"
-            elif getattr(values.get("runtime.host"), "_moId", None) not in self.homes:
+        for one in known.all():
+            name = str(one.mark["name"])
+            if one.mark.get("cluster", self.target) != self.target:
+                self.elsewhere[name] = f"is a worker of cluster {one.mark['cluster']}"
+            elif getattr(one.values.get("runtime.host"), "_moId", None) not in self.homes:
                 self.elsewhere[name] = "is on a host of another cluster"
-            elif name in self.workers:
-                said = "two virtual machines of that name carry the mark of this collection"
-                raise NotFound(name, "take it as a worker", said, "rename one of them")
             else:
-                self.workers[name], self.marks[name] = ref, marked
+                known.one(str(one.mark.get("cluster", "")), name)
+                self.workers[name], self.marks[name] = one.ref, dict(one.mark)
 
     def _labels(self, machines: Sequence[properties.Found]) -> dict[str, str]:
         """The names of all virtual machines by id; one that shares a worker's name shows its id as well."""

@@ -57,7 +57,11 @@ GONE = {"state": "absent"}
             {"workers": ["w4"], "hosts": ["esx1"]},
             "it carries no mark of this collection",
         ),
-        (lambda c: c.add("w1/again"), {}, "two virtual machines of that name carry the mark of this collection"),
+        (
+            lambda c: c.add("w1/again"),
+            {},
+            "several virtual machines carry its mark, by its name or its instance UUID: w1 (vm-1) and",
+        ),
         (
             lambda c: add_rule(c, vim.cluster.AffinityRuleSpec(name=RULE, enabled=True, vm=list(c.vms.values()))),
             {},

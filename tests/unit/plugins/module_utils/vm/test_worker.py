@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from pyVmomi import vim
 
 from plugins.module_utils.errors import Refused, TimedOut
 from plugins.module_utils.plan import POWER_OFF, Plan
@@ -17,7 +19,7 @@ from plugins.module_utils.vm.desired import Call, Desired, Gpu
 from plugins.module_utils.vm.facts import KEYS
 from plugins.module_utils.vm.worker import Worker
 from tests.fakes import hardware
-from tests.fakes.sites import RDMA_GROUP, FakeSite, machine, rdma_card
+from tests.fakes.sites import RDMA_GROUP, FakeSite, machine, rdma_card, with_values
 
 T4 = (Gpu("grid_t4-16c"),)
 OURS = {"built": True, "name": "w1", "cluster": "gpu", "role": "worker", "tenant": ""}
@@ -45,6 +47,56 @@ def ours(*devices: Any, **more: Any) -> FakeSite:
     site = FakeSite(machine("w1", *(devices or (hardware.vgpu(),)), **{**settings(), **more}))
     site.marks["w1"] = OURS
     return site
+
+
+def renamed(*, shown: str = "gpu-7", **call: Any) -> Worker:
+    """The worker w1 that vCenter shows under another name, in another folder than the folder that it names."""
+    site = ours(config__instanceUuid="50-1")
+    site.machines["w1"] = replace(with_values(site.machines["w1"], {"name": shown}), worker="w1")
+    site.marks["w1"] = {**OURS, "uuid": "50-1"}
+    subject = worker(site, folder="gpu workers", call=call)
+    folders = {"folder-1": "archive", "folder-2": "gpu workers"}
+    known = [(vim.Folder(key), {"name": name, "childType": ["VirtualMachine"]}) for key, name in folders.items()]
+    subject.context.places._known[vim.Folder] = known
+    return subject
+
+
+def test_a_renamed_or_moved_worker_is_told_and_stays_as_it_is() -> None:
+    subject = renamed()
+    current = subject.read()
+    assert (current["name"], current["folder"]) == ("gpu-7", "archive")
+    plan = subject.plan(current)
+    assert keys(plan) == set()
+    assert plan.warnings[:2] == (
+        "somebody renamed it: vCenter shows it as gpu-7; put_back: true renames it back",
+        "somebody moved it: it is in archive, not in gpu workers; put_back: true moves it back",
+    )
+
+
+def test_a_renamed_worker_is_put_back_where_that_is_asked_for() -> None:
+    subject = renamed(put_back=True)
+    plan = subject.plan(subject.read())
+    assert {one.key: (one.before, one.after) for one in plan.changes} == {
+        "name": ("gpu-7", "w1"),
+        "folder": ("archive", "gpu workers"),
+    }
+    assert (plan.needs, "somebody" in str(plan.warnings)) == (frozenset(), False)
+    subject.site._light = [(vim.VirtualMachine("vm-9"), {"name": "w1"})]
+    with pytest.raises(Refused, match="w1: could not rename gpu-7 back: another virtual machine has that name"):
+        subject.plan(subject.read())
+
+
+def test_the_machine_of_another_worker_is_not_taken_for_a_new_one() -> None:
+    site = ours()
+    site.marks["w1"] = {**OURS, "name": "w2"}
+    with pytest.raises(Refused, match="is the worker w2, which somebody renamed; name it w2 again"):
+        planned(site)
+
+
+def test_a_mark_of_an_older_version_gets_the_uuid() -> None:
+    site = ours(config__instanceUuid="50-1")
+    plan = planned(site)
+    assert keys(plan) == {"mark"} and plan.after["mark"] == {**OURS, "uuid": "50-1"}
 
 
 def keys(plan: Plan) -> set[str]:
@@ -203,7 +255,11 @@ def test_one_that_was_taken_over_only_loses_its_mark() -> None:
 
 @pytest.mark.parametrize(
     ("marked", "words"),
-    [(None, "carries no mark of this collection"), ({**OURS, "cluster": "other"}, "says cluster other")],
+    [
+        (None, "carries no mark of this collection"),
+        ({**OURS, "cluster": "other"}, "says cluster other"),
+        ({**OURS, "name": "w2"}, "it is the worker w2, which somebody renamed"),
+    ],
 )
 def test_machines_of_others_are_left_alone(marked: Any, words: str) -> None:
     site = ours()

@@ -46,6 +46,17 @@ def plan(network: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
     return teardown.plan(read)
 
 
+def worker(name: str, *, built: bool = True, shown: str = "") -> dict[str, Any]:
+    return {"name": name, "vm_name": shown or name, "vm_built": built}
+
+
+def test_a_renamed_worker_is_named_twice_and_is_no_obstacle() -> None:
+    there = [{"name": "theirs", "port_groups": ["rdma-vm"]}]
+    found = plan(fabric(machines=there), workers=[worker("w1", shown="theirs"), worker("mine", built=False)])
+    assert found["lines"][0] == "delete w1 (renamed to theirs) with their disks"
+    assert (found["delete"], found["refused"]) == (["w1"], "")
+
+
 def test_where_nothing_was_built_nothing_goes() -> None:
     found = plan()
     assert found["lines"] == ["nothing here was built by this collection"]
@@ -54,7 +65,7 @@ def test_where_nothing_was_built_nothing_goes() -> None:
 
 
 def test_everything_in_its_order() -> None:
-    workers = [{"name": "w2", "vm_built": True}, {"name": "mine", "vm_built": False}, {"name": "w1", "vm_built": True}]
+    workers = [worker("w2"), worker("mine", built=False), worker("w1")]
     found = plan(
         fabric(),
         workers=workers,
@@ -124,7 +135,7 @@ def test_a_network_of_others_stays() -> None:
     ],
 )
 def test_others_on_the_network_prevent_the_teardown(network: dict[str, Any], obstacle: str) -> None:
-    refused = plan(fabric(**network), workers=[{"name": "w1", "vm_built": True}])["refused"]
+    refused = plan(fabric(**network), workers=[worker("w1")])["refused"]
     remedy = "connect or move that elsewhere, nothing was changed"
     assert refused == (obstacle and f"gpu: could not remove what was built: {obstacle}; {remedy}")
 

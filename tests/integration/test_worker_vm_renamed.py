@@ -1,0 +1,146 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Workers that people renamed, moved to another folder, cloned, or restored: the mark tells which machine is which."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pyVmomi import vim
+
+from lab.simulator import Simulator
+from plugins.module_utils.vsphere import properties
+from tests.integration.ansible import Ansible
+from tests.integration.fabrics import object_of, opened
+from tests.integration.workers import DEFAULTS, HOSTS, desired, do, machine, states, switch
+
+ABSENT: dict[str, Any] = {"cluster": "gpu", "state": "absent", "power_cycle": True}
+WORKER = [{"name": "worker01"}]
+
+
+@pytest.fixture
+def place(start: Callable[..., Simulator]) -> Simulator:
+    return start(text=HOSTS)
+
+
+@pytest.fixture
+def ansible(place: Simulator, ansible_for: Callable[[Simulator], Ansible]) -> Ansible:
+    return ansible_for(place)
+
+
+def names(place: Simulator) -> list[str]:
+    """All virtual machines."""
+    with opened(place) as one:
+        return sorted(str(values["name"]) for _ref, values in properties.find_all(one, vim.VirtualMachine, ("name",)))
+
+
+def rename(place: Simulator, name: str, other: str) -> None:
+    with machine(place, name) as vm:
+        do(vm, vm.ref.Rename_Task(newName=other))
+
+
+def clone(place: Simulator, name: str, copy: str) -> None:
+    """A clone that a person makes of a machine, with its mark and its cloud-init data."""
+    with machine(place, name) as vm:
+        location = vim.vm.RelocateSpec(pool=vm.ref.resourcePool, host=vm.ref.runtime.host)
+        spec = vim.vm.CloneSpec(location=location, powerOn=False, template=False)
+        do(vm, vm.ref.CloneVM_Task(folder=vm.ref.parent, name=copy, spec=spec))
+
+
+def warnings(outcome: Any) -> str:
+    return " | ".join(outcome.result["workers"][0]["warnings"])
+
+
+def test_a_renamed_worker_is_the_worker_still(place: Simulator, ansible: Ansible) -> None:
+    built = states(ansible.module("worker_vm", **desired(1)))["worker01"]
+    rename(place, "worker01", "gpu-7")
+    place.clear()
+    shown = ansible.module("worker_vm", check=True, **desired(1))
+    assert (shown.rc, shown.changed) == (0, False), shown.out
+    again = ansible.module("worker_vm", **desired(1))
+    assert (again.rc, again.changed, place.writes()) == (0, False, []), again.out
+    assert "somebody renamed it: vCenter shows it as gpu-7; put_back: true" in warnings(again)
+    assert states(again)["worker01"] == {**built, "name": "gpu-7"}
+    info = ansible.module("worker_vm_info", cluster="gpu")
+    assert [(one["name"], one["vm_name"]) for one in info.result["workers"]] == [("worker01", "gpu-7")]
+    planned = ansible.module("vmotion_plan", cluster="gpu")
+    assert [one["worker"] for one in planned.result["moves"]] == ["worker01"], planned.out
+    back = ansible.module("worker_vm", put_back=True, **desired(1))
+    assert (back.rc, back.changed, back.result["needs"]) == (0, True, []), back.out
+    assert [one["method"] for one in place.writes()] == ["ReconfigVM_Task"]
+    assert names(place) == ["debian-12", "worker01"]
+
+
+def test_a_renamed_worker_is_deleted_as_what_it_is(place: Simulator, ansible: Ansible) -> None:
+    assert ansible.module("worker_vm", **desired(1)).rc == 0
+    rename(place, "worker01", "gpu-7")
+    as_new = ansible.module("worker_vm", **ABSENT, workers=[{"name": "gpu-7"}])
+    assert "left alone: it is the worker worker01, which somebody renamed" in warnings(as_new)
+    planned = ansible.module("worker_vm", check=True, **ABSENT, workers=WORKER)
+    assert "vCenter shows it as gpu-7" in planned.result["workers"][0]["why"], planned.out
+    gone = ansible.module("worker_vm", **ABSENT, workers=WORKER)
+    assert gone.rc == 0 and names(place) == ["debian-12"], gone.out
+
+
+def test_a_worker_in_another_folder_goes_back_where_that_is_asked_for(place: Simulator, ansible: Ansible) -> None:
+    with machine(place, "debian-12") as vm:
+        home = vm.ref.parent
+        wanted, other = home.CreateFolder("gpu workers"), home.CreateFolder("archive")
+        assert (wanted.name, other.name) == ("gpu workers", "archive")
+    foldered = desired(1, defaults={**DEFAULTS, "folder": "gpu workers"})
+    assert states(ansible.module("worker_vm", **foldered))["worker01"]["folder"] == "gpu workers"
+    with machine(place, "worker01") as vm:
+        do(vm, object_of(vm.session, vim.Folder, "archive").MoveIntoFolder_Task([vm.ref]))
+    place.clear()
+    told = ansible.module("worker_vm", **foldered)
+    assert (told.rc, told.changed, place.writes()) == (0, False, []), told.out
+    assert "it is in archive, not in gpu workers" in warnings(told)
+    back = ansible.module("worker_vm", put_back=True, **foldered)
+    assert states(back)["worker01"]["folder"] == "gpu workers", back.out
+    assert [one["method"] for one in place.writes()] == ["MoveIntoFolder_Task"]
+    assert not ansible.module("worker_vm", put_back=True, **foldered).changed
+
+
+def test_a_clone_of_a_worker_is_told_and_not_touched(place: Simulator, ansible: Ansible) -> None:
+    assert ansible.module("worker_vm", **desired(1)).rc == 0
+    clone(place, "worker01", "worker01-test")
+    with machine(place, "worker01") as one, machine(place, "worker01-test") as copy:
+        assert [each.value for each in copy.ref.customValue] == [each.value for each in one.ref.customValue]
+        assert copy.ref.config.instanceUuid != one.ref.config.instanceUuid
+    place.clear()
+    again = ansible.module("worker_vm", **desired(1))
+    assert (again.rc, again.changed, place.writes()) == (0, False, []), again.out
+    assert "worker01-test is a copy of it" in warnings(again)
+    left = ansible.module("worker_vm", **ABSENT, workers=[{"name": "worker01-test"}])
+    assert (left.changed, place.writes()) == (False, []) and "left alone" in warnings(left)
+
+
+def test_a_worker_and_its_copy_that_exchanged_names_are_refused(place: Simulator, ansible: Ansible) -> None:
+    assert ansible.module("worker_vm", **desired(1)).rc == 0
+    clone(place, "worker01", "copy")
+    rename(place, "worker01", "old")
+    rename(place, "copy", "worker01")
+    place.clear()
+    refused = ansible.module("worker_vm", **desired(1))
+    assert refused.rc == 1 and place.writes() == []
+    assert "worker01: could not take one virtual machine as the worker" in refused.msg
+    assert "old (vm-" in refused.msg and "worker01 (vm-" in refused.msg
+    info = ansible.module("worker_vm_info", cluster="gpu")
+    assert "clear the custom attribute dml.vsphere.worker of those that are not the worker" in info.msg
+
+
+def test_a_restored_backup_is_the_worker_once_it_has_its_name(place: Simulator, ansible: Ansible) -> None:
+    assert ansible.module("worker_vm", **desired(1)).rc == 0
+    clone(place, "worker01", "restored")  # as a backup product does: another machine with another instance UUID
+    assert ansible.module("worker_vm", **ABSENT, workers=WORKER).rc == 0
+    switch(place, "restored", on=True)
+    place.clear()
+    refused = ansible.module("worker_vm", **desired(1))
+    assert "worker01: could not build it: restored carries its mark" in refused.msg and place.writes() == []
+    rename(place, "restored", "worker01")
+    taken = ansible.module("worker_vm", **desired(1, power_cycle=True))
+    assert taken.rc == 0 and names(place) == ["debian-12", "worker01"], taken.out
+    with machine(place, "worker01") as vm:
+        assert states(taken)["worker01"]["mark"]["uuid"] == vm.ref.config.instanceUuid
