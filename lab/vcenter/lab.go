@@ -3,19 +3,16 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"time"
-
-	"github.com/vmware/govmomi/simulator"
-	_ "github.com/vmware/govmomi/vapi/simulator" // adds the REST API to vcsim
 
 	"dml.vsphere/lab/vcenter/internal/certs"
 	"dml.vsphere/lab/vcenter/internal/control"
@@ -101,10 +98,15 @@ func (l *lab) serve(o options, pair tls.Certificate) error {
 	if err != nil {
 		return errors.Join(err, apiSocket.Close())
 	}
+	if pair.Leaf, err = x509.ParseCertificate(pair.Certificate[0]); err != nil {
+		return errors.Join(err, apiSocket.Close(), controlSocket.Close())
+	}
+	config := &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12,
+		NextProtos: []string{"http/1.1"}}
+	// vcsim signs with this certificate, and shows it as that of the server.
+	l.vcenter.Service().Context.Map.SessionManager().TLS = func() *tls.Config { return config }
 	gate := front.New(l.vcenter, handler(l.vcenter.Service(), apiSocket.Addr().String(), o), o.delay)
-	l.api = &http.Server{Handler: gate, TLSConfig: &tls.Config{
-		Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}},
-		ReadHeaderTimeout: 30 * time.Second, ErrorLog: log.New(quiet{}, "", 0)}
+	l.api = &http.Server{Handler: gate, TLSConfig: config, ReadHeaderTimeout: 30 * time.Second, ErrorLog: log.New(quiet{}, "", 0)}
 	l.steer = &http.Server{Handler: control.New(gate, l.vcenter), ReadHeaderTimeout: 30 * time.Second}
 	go func() { l.stopped <- l.api.ServeTLS(apiSocket, "", "") }()
 	go func() { l.stopped <- l.steer.Serve(controlSocket) }()
@@ -115,18 +117,6 @@ func (l *lab) serve(o options, pair tls.Certificate) error {
 	}
 	l.Ready.Control = "http://" + controlSocket.Addr().String()
 	return nil
-}
-
-// handler is the handler of all endpoints of vcsim, without the server of vcsim.
-func handler(s *simulator.Service, address string, o options) http.Handler {
-	s.RegisterEndpoints = true
-	s.ServeMux = http.NewServeMux()
-	s.Listen = &url.URL{Host: "127.0.0.1:0", User: url.UserPassword(o.username, o.password)}
-	stock := s.NewServer()
-	stock.Close()
-	s.Listen.Scheme, s.Listen.Host = "https", address
-	s.Context.Map.SessionManager().ServiceHostName = address
-	return s.ServeMux
 }
 
 func listenLoopback(address string) (net.Listener, error) {

@@ -8,6 +8,7 @@ import (
 
 	"dml.vsphere/lab/vcenter/internal/dvs"
 	"dml.vsphere/lab/vcenter/internal/vcsim"
+	"dml.vsphere/lab/vcenter/internal/vm"
 )
 
 // folderMethods answers the calls to a folder that vcsim answers without checks.
@@ -40,6 +41,13 @@ func (m *folderMethods) rename(j *vcsim.Job, name string) vcsim.Fault {
 		m.sim.Update(j.Ctx, m.Folder, vcsim.Change("name", name))
 	})
 	return fault
+}
+
+// CreateVMTask makes a virtual machine, whose devices have the keys and the labels of a vCenter.
+// VMware: vSphere API reference, Folder.CreateVM_Task.
+func (m *folderMethods) CreateVMTask(ctx *simulator.Context, req *types.CreateVM_Task) soap.HasFault {
+	vm.NumberDevices(nil, req.Config.DeviceChange)
+	return m.Folder.CreateVMTask(ctx, req)
 }
 
 // CreateDVSTask makes a distributed switch.

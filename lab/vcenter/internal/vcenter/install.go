@@ -99,6 +99,8 @@ func (w *Server) ownReceiver(object mo.Reference) mo.Reference {
 		return &options.Methods{OptionManager: o}
 	case *simulator.PerformanceManager:
 		return &counters.Methods{PerformanceManager: o, Hosts: w.hosts}
+	case *simulator.CustomFieldsManager:
+		return &fieldMethods{CustomFieldsManager: o, sim: w.sim}
 	case *simulator.AuthorizationManager:
 		return &authorizationMethods{AuthorizationManager: o}
 	}

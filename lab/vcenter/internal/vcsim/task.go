@@ -50,6 +50,25 @@ func (s *Sim) StartFor(ctx *simulator.Context, on Ref, entityName, name, descrip
 	return t.Self
 }
 
+// Hide takes a task of vcsim, which works for a task of ours, off the lists of recent tasks.
+// VMware: vSphere API reference, TaskManager.recentTask: one task for each operation.
+// Ours: histories of tasks (TaskHistoryCollector) still have it.
+func (s *Sim) Hide(ctx *simulator.Context, inner Ref) {
+	task, ok := s.Registry.Get(inner).(*simulator.Task)
+	if !ok {
+		return
+	}
+	manager := s.Registry.Get(*s.Client.ServiceContent.TaskManager).(*simulator.TaskManager)
+	ctx.WithLock(manager, func() {
+		ctx.Update(manager, []types.PropertyChange{Change("recentTask", Without(manager.RecentTask, inner))})
+	})
+	if entity, ok := s.Registry.Get(*task.Info.Entity).(mo.Entity); ok {
+		ctx.WithLock(entity, func() {
+			ctx.Update(entity, []types.PropertyChange{Change("recentTask", Without(entity.Entity().RecentTask, inner))})
+		})
+	}
+}
+
 func (s *Sim) nextTask() string { return fmt.Sprintf("task-lab-%d", s.taskCounter.Add(1)) }
 
 // nextChain is a chain id outside the range of vcsim's events.

@@ -24,34 +24,52 @@ func (m *Methods) CloneVMTask(ctx *simulator.Context, req *types.CloneVM_Task) s
 		body.Fault_ = vcsim.SoapFault(&types.InvalidArgument{InvalidProperty: "spec.snapshot"})
 		return body
 	}
-	plain, config := *req, req.Spec.Config
-	if !req.Spec.PowerOn {
-		// vcsim drops most changes of a clone, such as its reservation: the clone is reconfigured instead
-		plain.Spec.Config = nil
-	}
 	t := m.sim.Start(ctx, m.VirtualMachine, "cloneVMTask", "VirtualMachine.clone",
-		func(j *vcsim.Job) (any, vcsim.Fault) {
-			result, fault := m.forward(j, func(c *simulator.Context) soap.HasFault {
-				return m.VirtualMachine.CloneVMTask(c, &plain)
-			})
-			if fault != nil {
-				return nil, fault
-			}
-			clone := m.inherit(j, result.(vcsim.Ref))
-			if clone == nil || config == nil || plain.Spec.Config != nil {
-				return result, nil
-			}
-			_, fault = clone.reconfigure(j, &types.ReconfigVM_Task{This: clone.Self, Spec: *config})
-			return result, fault
-		})
+		func(j *vcsim.Job) (any, vcsim.Fault) { return m.clone(j, *req) })
 	body.Res = &types.CloneVM_TaskResponse{Returnval: t}
 	return body
+}
+
+// clone lets vcsim copy the virtual machine, then changes the copy, and starts it last.
+func (m *Methods) clone(j *vcsim.Job, req types.CloneVM_Task) (any, vcsim.Fault) {
+	config, start := req.Spec.Config, req.Spec.PowerOn && !req.Spec.Template
+	req.Spec.Config, req.Spec.PowerOn = nil, false
+	j.Ctx.WithLock(m.VirtualMachine, func() {
+		NumberDevices(m.Config.Hardware.Device, req.Spec.Location.DeviceChange)
+	})
+	result, fault := m.forward(j, func(c *simulator.Context) soap.HasFault {
+		return m.VirtualMachine.CloneVMTask(c, &req)
+	})
+	if fault != nil {
+		return nil, fault
+	}
+	clone := m.inherit(j, result.(vcsim.Ref), manual(req.Spec.Location.DeviceChange))
+	if clone != nil && config != nil {
+		_, fault = clone.reconfigure(j, &types.ReconfigVM_Task{This: clone.Self, Spec: *config})
+	}
+	if clone != nil && fault == nil && start {
+		_, fault = clone.powerOn(j, &types.PowerOnVM_Task{This: clone.Self})
+	}
+	return result, fault
+}
+
+// manual are the MAC addresses that changes of devices give.
+// VMware: vSphere API reference, VirtualEthernetCard.addressType manual.
+func manual(changes []types.BaseVirtualDeviceConfigSpec) map[string]bool {
+	found := map[string]bool{}
+	for _, c := range changes {
+		if card, ok := c.GetVirtualDeviceConfigSpec().Device.(types.BaseVirtualEthernetCard); ok {
+			one := card.GetVirtualEthernetCard()
+			found[one.MacAddress] = one.AddressType == string(types.VirtualEthernetCardMacTypeManual)
+		}
+	}
+	return found
 }
 
 // inherit copies to a clone what vcsim does not copy, and gives its network cards MAC addresses of their own.
 // VMware: vSphere API reference, VirtualMachineCloneSpec: a clone is a copy of the source; custom attributes stay with
 // it.
-func (m *Methods) inherit(j *vcsim.Job, made vcsim.Ref) *Methods {
+func (m *Methods) inherit(j *vcsim.Job, made vcsim.Ref, macs map[string]bool) *Methods {
 	clone, ok := m.sim.Registry.Get(made).(*simulator.VirtualMachine)
 	if !ok {
 		return nil
@@ -63,7 +81,7 @@ func (m *Methods) inherit(j *vcsim.Job, made vcsim.Ref) *Methods {
 	var fields []types.CustomFieldDef
 	j.Ctx.WithLock(manager, func() { fields = slices.Clone(manager.Field) })
 	j.Ctx.WithLock(clone, func() {
-		copyConfig(clone.Config, &config)
+		copyConfig(clone.Config, &config, macs)
 		clone.CustomValue, clone.Value = values, slices.Clone(values)
 		for _, f := range fields {
 			if f.ManagedObjectType == "" || f.ManagedObjectType == "VirtualMachine" {
@@ -71,11 +89,12 @@ func (m *Methods) inherit(j *vcsim.Job, made vcsim.Ref) *Methods {
 			}
 		}
 	})
+	m.sim.ShowAttributes(j.Ctx, made)
 	return m.machines.Methods(clone)
 }
 
-// copyConfig copies the settings that vcsim does not copy to a clone, and sets MAC addresses.
-func copyConfig(clone, source *types.VirtualMachineConfigInfo) {
+// copyConfig copies the settings that vcsim does not copy to a clone, and sets MAC addresses but the given ones.
+func copyConfig(clone, source *types.VirtualMachineConfigInfo, given map[string]bool) {
 	clone.Firmware, clone.Annotation = source.Firmware, source.Annotation
 	clone.LatencySensitivity = source.LatencySensitivity
 	clone.CpuHotAddEnabled, clone.MemoryHotAddEnabled = source.CpuHotAddEnabled, source.MemoryHotAddEnabled
@@ -90,7 +109,7 @@ func copyConfig(clone, source *types.VirtualMachineConfigInfo) {
 		}
 	}
 	for _, d := range clone.Hardware.Device {
-		if card, ok := d.(types.BaseVirtualEthernetCard); ok {
+		if card, ok := d.(types.BaseVirtualEthernetCard); ok && !given[card.GetVirtualEthernetCard().MacAddress] {
 			c := card.GetVirtualEthernetCard()
 			c.AddressType = string(types.VirtualEthernetCardMacTypeAssigned)
 			c.MacAddress = macAddress(clone.Uuid, c.Key)

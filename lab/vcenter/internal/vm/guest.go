@@ -44,24 +44,15 @@ func (m *Methods) boot(ctx *simulator.Context) {
 	if text == "" || err != nil || json.Unmarshal(plain, &data) != nil {
 		return
 	}
-	m.setGuest(ctx, data.Hostname, m.address(ctx, data))
+	m.setGuest(ctx, data.Hostname, m.address(ctx, data), data)
 }
 
 // address is that of the first network card: the configured one, or one of the lab's DHCP.
 // Ours: addresses of DHCP are 10.99.0.0/16, derived from the reference of the virtual machine.
 func (m *Methods) address(ctx *simulator.Context, data metadata) string {
-	var mac string
-	ctx.WithLock(m.VirtualMachine, func() {
-		for _, d := range m.Config.Hardware.Device {
-			if card, ok := d.(types.BaseVirtualEthernetCard); ok && mac == "" {
-				mac = card.GetVirtualEthernetCard().MacAddress
-			}
-		}
-	})
-	for _, card := range data.Network.Ethernets {
-		if strings.EqualFold(card.Match.MACAddress, mac) && len(card.Addresses) > 0 {
-			address, _, _ := strings.Cut(card.Addresses[0], "/")
-			return address
+	if cards := m.cards(ctx); len(cards) > 0 {
+		if told := data.addresses(primary(cards).GetVirtualEthernetCard().MacAddress); len(told) > 0 {
+			return told[0]
 		}
 	}
 	h := fnv.New32()
@@ -74,28 +65,81 @@ func (m *Methods) address(ctx *simulator.Context, data metadata) string {
 func (s *Machines) SetGuest(name, hostname, address string) bool {
 	m, ok := s.Named(name)
 	if ok {
-		m.setGuest(s.sim.Context(), hostname, address)
+		m.setGuest(s.sim.Context(), hostname, address, metadata{})
 	}
 	return ok
 }
 
-func (m *Methods) setGuest(ctx *simulator.Context, hostname, address string) {
+// primary is the card whose address Tools report as that of the guest: the first one that is no PVRDMA adapter.
+// Ours: a guest's default route is on its management card.
+func primary(cards []types.BaseVirtualEthernetCard) types.BaseVirtualEthernetCard {
+	for _, c := range cards {
+		if _, rdma := c.(*types.VirtualVmxnet3Vrdma); !rdma {
+			return c
+		}
+	}
+	return cards[0]
+}
+
+// nets are the network cards of the guest with their device keys. Those of a guest that does not run have no address.
+// VMware: vSphere API reference, GuestNicInfo.deviceConfigId is the key of the virtual device.
+func (m *Methods) nets(ctx *simulator.Context, address string, data metadata) []types.GuestNicInfo {
+	list := []types.GuestNicInfo{}
+	for _, c := range m.cards(ctx) {
+		card := c.GetVirtualEthernetCard()
+		info := types.GuestNicInfo{MacAddress: card.MacAddress, DeviceConfigId: card.Key, Connected: address != ""}
+		if b, ok := card.Backing.(*types.VirtualEthernetCardNetworkBackingInfo); ok {
+			info.Network = b.DeviceName
+		}
+		switch {
+		case address == "":
+		case card.Key == primary(m.cards(ctx)).GetVirtualEthernetCard().Key:
+			info.IpAddress = []string{address}
+		default:
+			info.IpAddress = data.addresses(card.MacAddress)
+		}
+		list = append(list, info)
+	}
+	return list
+}
+
+// cards are the network cards of the virtual machine.
+func (m *Methods) cards(ctx *simulator.Context) (list []types.BaseVirtualEthernetCard) {
+	ctx.WithLock(m.VirtualMachine, func() {
+		for _, d := range m.Config.Hardware.Device {
+			if card, ok := d.(types.BaseVirtualEthernetCard); ok {
+				list = append(list, card)
+			}
+		}
+	})
+	return list
+}
+
+// addresses are the fixed addresses that the metadata gives to a card.
+func (d metadata) addresses(mac string) (list []string) {
+	for _, card := range d.Network.Ethernets {
+		if strings.EqualFold(card.Match.MACAddress, mac) {
+			for _, a := range card.Addresses {
+				plain, _, _ := strings.Cut(a, "/")
+				list = append(list, plain)
+			}
+		}
+	}
+	return list
+}
+
+func (m *Methods) setGuest(ctx *simulator.Context, hostname, address string, data metadata) {
 	running, state, tools := types.VirtualMachineToolsRunningStatusGuestToolsRunning, "running",
 		types.VirtualMachineToolsStatusToolsOk
 	if address == "" {
 		running, state, tools = types.VirtualMachineToolsRunningStatusGuestToolsNotRunning, "notRunning",
 			types.VirtualMachineToolsStatusToolsNotRunning
 	}
-	nets := []types.GuestNicInfo{}
-	if address != "" {
-		nets = append(nets, types.GuestNicInfo{Network: "VM Network", IpAddress: []string{address}, Connected: true,
-			DeviceConfigId: 4000})
-	}
 	m.sim.Update(ctx, m.VirtualMachine,
 		vcsim.Change("guest.ipAddress", address), vcsim.Change("guest.hostName", hostname),
 		vcsim.Change("guest.toolsRunningStatus", string(running)),
 		vcsim.Change("guest.guestState", state), vcsim.Change("guest.toolsStatus", tools),
-		vcsim.Change("guest.net", nets),
+		vcsim.Change("guest.net", m.nets(ctx, address, data)),
 		vcsim.Change("summary.guest.ipAddress", address), vcsim.Change("summary.guest.hostName", hostname),
 		vcsim.Change("summary.guest.toolsRunningStatus", string(running)),
 		vcsim.Change("summary.guest.toolsStatus", tools))

@@ -16,7 +16,7 @@ import (
 // devices.
 // VMware: pyVmomi 9.1, faults of PowerOnVM_Task: TaskInProgress, InvalidState, InsufficientResourcesFault,
 // VmConfigFault.
-// Ours: virtual machines of the description run from the start, unchecked. A second task, vcsim's own, is shown.
+// Ours: virtual machines of the description run from the start, unchecked.
 func (m *Methods) PowerOnVMTask(ctx *simulator.Context, req *types.PowerOnVM_Task) soap.HasFault {
 	t := m.run(ctx, "powerOnVMTask", "VirtualMachine.powerOn", func(j *vcsim.Job) (any, vcsim.Fault) {
 		return m.powerOn(j, req)
@@ -127,7 +127,7 @@ func (m *Methods) stopped(ctx *simulator.Context, now status) {
 		now.host.Graphics.Release(ctx, m.Self)
 		now.host.PCI.Release(m.Self)
 	}
-	m.setGuest(ctx, "", "")
+	m.setGuest(ctx, "", "", metadata{})
 }
 
 // ResetVMTask resets the virtual machine; it keeps its vGPUs.

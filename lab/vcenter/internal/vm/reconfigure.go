@@ -12,10 +12,11 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// ReconfigVMTask changes the virtual machine after checks that vcsim leaves out.
+// ReconfigVMTask changes the virtual machine after checks that vcsim leaves out. One that comes while another runs waits
+// for its turn.
 // VMware: pyVmomi 9.1, faults of ReconfigVM_Task: TaskInProgress, VmConfigFault, ConcurrentAccess, InvalidState.
 func (m *Methods) ReconfigVMTask(ctx *simulator.Context, req *types.ReconfigVM_Task) soap.HasFault {
-	t := m.run(ctx, "reconfigVMTask", "VirtualMachine.reconfigure", func(j *vcsim.Job) (any, vcsim.Fault) {
+	t := m.inTurn(ctx, "reconfigVMTask", "VirtualMachine.reconfigure", func(j *vcsim.Job) (any, vcsim.Fault) {
 		return m.reconfigure(j, req)
 	})
 	return &methods.ReconfigVM_TaskBody{Res: &types.ReconfigVM_TaskResponse{Returnval: t}}
@@ -53,7 +54,7 @@ func (m *Methods) refuseChange(j *vcsim.Job, spec *types.VirtualMachineConfigSpe
 			fault = m.refuseDevices(j, spec, offered)
 		}
 		if fault == nil {
-			numberDevices(m.Config.Hardware.Device, spec.DeviceChange)
+			NumberDevices(m.Config.Hardware.Device, spec.DeviceChange)
 		}
 	})
 	return fault
@@ -141,39 +142,6 @@ func refuseRDMA(
 // offersVGPU says whether a host offers a vGPU type.
 func (s *Machines) offersVGPU(name string) bool {
 	return slices.ContainsFunc(s.hosts.All(), func(h *esxi.Host) bool { return h.Graphics.OffersProfile(name) })
-}
-
-// numberDevices numbers new devices: disks from 2000, network cards from 4000, PCI devices from 13000.
-// VMware: the keys that a vCenter gives, as public dumps of virtual machines show.
-func numberDevices(there []types.BaseVirtualDevice, changes []types.BaseVirtualDeviceConfigSpec) {
-	used := map[int32]bool{}
-	for _, d := range there {
-		used[d.GetVirtualDevice().Key] = true
-	}
-	for _, c := range changes {
-		change := c.GetVirtualDeviceConfigSpec()
-		first := firstKey(change.Device)
-		if change.Operation != types.VirtualDeviceConfigSpecOperationAdd || first == 0 {
-			continue
-		}
-		for used[first] {
-			first++
-		}
-		change.Device.GetVirtualDevice().Key = first
-		used[first] = true
-	}
-}
-
-func firstKey(d types.BaseVirtualDevice) int32 {
-	switch d.(type) {
-	case *types.VirtualDisk:
-		return 2000
-	case types.BaseVirtualEthernetCard:
-		return 4000
-	case *types.VirtualPCIPassthrough:
-		return 13000
-	}
-	return 0
 }
 
 // followUp stores device groups, and raises a locked memory reservation with the memory.

@@ -96,7 +96,7 @@ func refuseMove(ctx *simulator.Context, now status, target *esxi.Host) vcsim.Fau
 			words = "The virtual machine uses a DirectPath I/O device, which ties it to its host."
 		}
 		f := new(types.VMotionNotSupported)
-		f.FaultCause = &types.LocalizedMethodFault{Fault: &types.SystemErrorFault{Reason: words},
+		f.FaultCause = &types.LocalizedMethodFault{Fault: &types.SystemError{Reason: words},
 			LocalizedMessage: words}
 		return f
 	}

@@ -24,13 +24,19 @@ type Machines struct {
 	External External
 
 	mu   sync.Mutex
-	busy map[vcsim.Ref]bool // virtual machines with a running task
+	busy map[vcsim.Ref]*turn // virtual machines with a running task
 }
 
 // New is the set of virtual machines, without a listener.
 func New(sim *vcsim.Sim, hosts *esxi.Hosts) *Machines {
 	return &Machines{sim: sim, hosts: hosts, External: External{waiting: map[string]*order{}},
-		busy: map[vcsim.Ref]bool{}}
+		busy: map[vcsim.Ref]*turn{}}
+}
+
+// turn is the running task of a virtual machine.
+type turn struct {
+	queues bool          // others of its kind wait for its end
+	ended  chan struct{} // closed at its end
 }
 
 // Methods answers the calls to a virtual machine that vcsim answers without checks.
@@ -38,6 +44,14 @@ type Methods struct {
 	*simulator.VirtualMachine
 	machines *Machines
 	sim      *vcsim.Sim
+}
+
+// SetCustomValue sets a custom attribute by its name.
+// VMware: vSphere API reference, ExtensibleManagedObject.setCustomValue.
+func (m *Methods) SetCustomValue(ctx *simulator.Context, req *types.SetCustomValue) soap.HasFault {
+	body := m.VirtualMachine.SetCustomValue(ctx, req)
+	m.sim.ShowAttributes(ctx, m.Self)
+	return body
 }
 
 // status is the state of a virtual machine at one moment.
@@ -85,7 +99,7 @@ func (n status) hostName() string {
 // VMware: pyVmomi 9.1, faults of PowerOnVM_Task and others: TaskInProgress.
 func (m *Methods) run(ctx *simulator.Context, name, description string, f vcsim.Work) vcsim.Ref {
 	return m.sim.Start(ctx, m.VirtualMachine, name, description, func(j *vcsim.Job) (any, vcsim.Fault) {
-		if !m.machines.occupy(m.Self) {
+		if !m.machines.occupy(m.Self, false) {
 			return nil, &types.TaskInProgress{Task: j.Task.Self}
 		}
 		defer m.machines.vacate(m.Self)
@@ -93,19 +107,41 @@ func (m *Methods) run(ctx *simulator.Context, name, description string, f vcsim.
 	})
 }
 
-func (s *Machines) occupy(vm vcsim.Ref) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.busy[vm] {
-		return false
+// inTurn starts a task that waits for the end of tasks of its kind; beside another task it is TaskInProgress.
+// Ours: vpxd queues reconfigurations of one virtual machine (unproven beyond what clients report).
+func (m *Methods) inTurn(ctx *simulator.Context, name, description string, f vcsim.Work) vcsim.Ref {
+	return m.sim.Start(ctx, m.VirtualMachine, name, description, func(j *vcsim.Job) (any, vcsim.Fault) {
+		if !m.machines.occupy(m.Self, true) {
+			return nil, &types.TaskInProgress{Task: j.Task.Self}
+		}
+		defer m.machines.vacate(m.Self)
+		return f(j)
+	})
+}
+
+// occupy takes the turn of a virtual machine; a task that queues waits for others that queue.
+func (s *Machines) occupy(vm vcsim.Ref, queues bool) bool {
+	for {
+		s.mu.Lock()
+		now, busy := s.busy[vm]
+		if !busy {
+			s.busy[vm] = &turn{queues: queues, ended: make(chan struct{})}
+		}
+		s.mu.Unlock()
+		switch {
+		case !busy:
+			return true
+		case !queues || !now.queues:
+			return false
+		}
+		<-now.ended
 	}
-	s.busy[vm] = true
-	return true
 }
 
 func (s *Machines) vacate(vm vcsim.Ref) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	close(s.busy[vm].ended)
 	delete(s.busy, vm)
 }
 
@@ -121,7 +157,9 @@ func (m *Methods) forward(j *vcsim.Job, call func(*simulator.Context) soap.HasFa
 		}
 		return nil, fault
 	}
-	return j.Follow(vcsim.TaskOf(body))
+	task := vcsim.TaskOf(body)
+	m.sim.Hide(j.Ctx, task)
+	return j.Follow(task)
 }
 
 // hostFault is the fault of a virtual machine whose host is not connected, nil when it is connected.

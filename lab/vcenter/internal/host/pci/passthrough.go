@@ -207,26 +207,6 @@ func (s *passthruSystem) Refresh(*types.Refresh) soap.HasFault {
 	return &methods.RefreshBody{Res: new(types.RefreshResponse)}
 }
 
-// Offer adds the devices in DirectPath to a config target.
-func (s *System) Offer(target *types.ConfigTarget) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, d := range s.devices {
-		p := s.passthru[d.Id]
-		if !p.active {
-			continue
-		}
-		info := types.VirtualMachineTargetInfo{Name: d.DeviceName}
-		target.PciPassthrough = append(target.PciPassthrough,
-			&types.VirtualMachinePciPassthroughInfo{VirtualMachineTargetInfo: info, PciDevice: d,
-				SystemId: s.systemID()})
-		target.DynamicPassthrough = append(target.DynamicPassthrough,
-			types.VirtualMachineDynamicPassthroughInfo{VirtualMachineTargetInfo: info,
-				VendorName: d.VendorName, DeviceName: d.DeviceName, CustomLabel: p.label,
-				VendorId: int32(uint16(d.VendorId)), DeviceId: int32(uint16(d.DeviceId))})
-	}
-}
-
 // systemID is how the host names itself in passthrough backings.
 func (s *System) systemID() string { return fmt.Sprintf("lab-%s", s.host.Self.Value) }
 

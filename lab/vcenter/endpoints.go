@@ -1,0 +1,63 @@
+package main
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	// The endpoints beside the vSphere API that VMware's own simulator program has: each package adds its own.
+	_ "github.com/vmware/govmomi/cns/simulator"
+	_ "github.com/vmware/govmomi/eam/simulator"
+	_ "github.com/vmware/govmomi/lookup/simulator"
+	_ "github.com/vmware/govmomi/pbm/simulator"
+	_ "github.com/vmware/govmomi/ssoadmin/simulator"
+	_ "github.com/vmware/govmomi/sts/simulator"
+	_ "github.com/vmware/govmomi/vapi/appliance/simulator"
+	_ "github.com/vmware/govmomi/vapi/cis/tasks/simulator"
+	_ "github.com/vmware/govmomi/vapi/cluster/simulator"
+	_ "github.com/vmware/govmomi/vapi/crypto/simulator"
+	_ "github.com/vmware/govmomi/vapi/esx/settings/clusters/vms/simulator"
+	_ "github.com/vmware/govmomi/vapi/esx/settings/simulator"
+	_ "github.com/vmware/govmomi/vapi/namespace/simulator"
+	_ "github.com/vmware/govmomi/vapi/simulator"
+	_ "github.com/vmware/govmomi/vapi/vcenter/consumptiondomains/simulator"
+	_ "github.com/vmware/govmomi/vapi/vm/simulator"
+	_ "github.com/vmware/govmomi/vsan/simulator"
+	_ "github.com/vmware/govmomi/vslm/simulator"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/types"
+)
+
+// handler is the handler of all endpoints of vcsim, without the server of vcsim.
+func handler(s *simulator.Service, address string, o options) http.Handler {
+	s.RegisterEndpoints = true
+	s.ServeMux = http.NewServeMux()
+	s.Listen = &url.URL{Host: "127.0.0.1:0", User: url.UserPassword(o.username, o.password)}
+	stock := s.NewServer()
+	stock.Close()
+	s.Listen.Scheme, s.Listen.Host = "https", address
+	sessions := s.Context.Map.SessionManager()
+	sessions.ServiceHostName = address
+	others := sessions.ValidLogin // users that a client has made
+	sessions.ValidLogin = func(req *types.Login) bool {
+		return req.UserName == o.username && req.Password == o.password || others != nil && others(req)
+	}
+	tellAddress(s.Context.Map.OptionManager().Setting, address)
+	return s.ServeMux
+}
+
+// tellAddress sets the address of this server in the options that name its endpoints; the server of vcsim is closed.
+func tellAddress(settings []types.BaseOptionValue, address string) {
+	for _, o := range settings {
+		option := o.GetOptionValue()
+		text, ok := option.Value.(string)
+		if !ok || !(strings.HasSuffix(option.Key, ".uri") || option.Key == "vcsim.server.url") {
+			continue
+		}
+		if u, err := url.Parse(text); err == nil {
+			u.Scheme, u.Host = "https", address
+			option.Value = u.String()
+		}
+	}
+}

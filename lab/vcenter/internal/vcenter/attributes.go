@@ -1,0 +1,23 @@
+package vcenter
+
+import (
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"dml.vsphere/lab/vcenter/internal/vcsim"
+)
+
+// fieldMethods answers the calls to the CustomFieldsManager that vcsim answers differently from a vCenter.
+type fieldMethods struct {
+	*simulator.CustomFieldsManager
+	sim *vcsim.Sim
+}
+
+// SetField sets a custom attribute, which the summary of the entity shows too.
+// VMware: vSphere API reference, CustomFieldsManager.SetField, VirtualMachineSummary.customValue.
+func (m *fieldMethods) SetField(ctx *simulator.Context, req *types.SetField) soap.HasFault {
+	body := m.CustomFieldsManager.SetField(ctx, req)
+	m.sim.ShowAttributes(ctx, req.Entity)
+	return body
+}

@@ -1,0 +1,26 @@
+package vcsim
+
+import (
+	"slices"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/mo"
+	"github.com/vmware/govmomi/vim25/types"
+)
+
+// ShowAttributes tells the custom attributes of an entity to watchers, and shows them in its summary.
+// VMware: vSphere API reference, VirtualMachineSummary.customValue, HostListSummary.customValue. vcsim leaves them empty.
+func (s *Sim) ShowAttributes(ctx *simulator.Context, on Ref) {
+	entity, ok := s.Registry.Get(on).(mo.Entity)
+	if !ok {
+		return
+	}
+	ctx.WithLock(entity, func() {
+		values := slices.Clone(entity.Entity().CustomValue)
+		changes := []types.PropertyChange{Change("customValue", values)}
+		if on.Type == "VirtualMachine" || on.Type == "HostSystem" {
+			changes = append(changes, Change("summary.customValue", values))
+		}
+		ctx.Update(entity, changes)
+	})
+}
