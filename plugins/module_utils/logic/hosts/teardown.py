@@ -19,11 +19,10 @@ def plan(read: Data) -> dict[str, Any]:
     ``switch``, the name of the RDMA switch; ``record``, the file with old values of shared settings in ``record_dir``,
     and ``evidence``, the file with the old state of the hosts, each empty where there is none.
     """
-    built = [one["name"] for one in read["workers"] if one["vm_built"]]
     fabric, due = read["fabric"], read["due"]
     found: dict[str, Any] = {
         "rules": due["rules"],
-        "delete": sorted([*built, *read["unfinished"]]),
+        "delete": sorted([*(one["name"] for one in read["workers"] if one["vm_built"]), *read["unfinished"]]),
         "unmark": [one["name"] for one in read["workers"] if not one["vm_built"]],
         "untag": _tagged(fabric),
         "fabric": _is_built(fabric),
@@ -34,8 +33,8 @@ def plan(read: Data) -> dict[str, Any]:
         "traces": [name for name in ("attributes", "lock") if due[name]],
     }
     shown = {one["name"]: one["vm_name"] for one in read["workers"]}
-    gone = [shown.get(name, name) for name in found["delete"]]
-    lines, obstacles = list(_lines(found, read["switch"], fabric, shown)), list(_obstacles(fabric, gone))
+    lines = list(_lines(found, read["switch"], fabric, shown))
+    obstacles = list(_obstacles(fabric, [shown.get(name, name) for name in found["delete"]]))
     return {
         **found,
         "lines": lines or [NOTHING],
