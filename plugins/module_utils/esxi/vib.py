@@ -216,9 +216,7 @@ def _unmet(current: Mapping[str, Any], desired: Desired) -> tuple[str, ...]:
 
 
 def _warnings(current: Mapping[str, Any], desired: Desired) -> tuple[str, ...]:
-    removed = [
-        vib for vib in (current["rehearsal"] or {}).get("removes", []) if f"_bootbank_{desired.name}_" not in vib
-    ]
+    removed = [vib for vib in (current["rehearsal"] or {}).get("removes", []) if not _bears(vib, desired.name)]
     texts = [f"this also removes {', '.join(removed)}"] if removed else []
     if desired.state == "present" and is_manager(desired.name) and current["others"]:
         texts.append(f"another vGPU manager is installed: {', '.join(current['others'])}")
@@ -233,9 +231,14 @@ def _granted(version: str | None, desired: Desired) -> bool:
 
 
 def _is_vib(identity: str, desired: Desired) -> bool:
-    """Whether VENDOR_bootbank_NAME_VERSION is the desired VIB."""
-    _vendor, _middle, rest = identity.partition("_bootbank_")
-    return rest.startswith(f"{desired.name}_") and _granted(rest.removeprefix(f"{desired.name}_"), desired)
+    """Whether VENDOR_bootbank_NAME_VERSION is the desired VIB; some servers name it without the vendor."""
+    version = identity.rpartition("_bootbank_")[2].removeprefix(f"{desired.name}_")
+    return _bears(identity, desired.name) and _granted(version, desired)
+
+
+def _bears(identity: str, name: str) -> bool:
+    """Whether an identity is of a VIB with that name."""
+    return identity.rpartition("_bootbank_")[2].startswith(f"{name}_")
 
 
 def _version(rows: Sequence[Row], name: str) -> str | None:

@@ -1,0 +1,65 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Fixtures that nobody of this project made, and events that Ruby's client wrote down as objects of pyVmomi."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from plugins.module_utils.vsphere.sdk import VmomiSupport
+from plugins.module_utils.vsphere.wire import value_of
+
+FOLDER = Path(__file__).parent / "fixtures" / "recorded"
+INDEX = FOLDER / "index.yml"
+_RUBY = "!ruby/object:RbVmomi::VIM::"
+
+
+def text(name: str) -> str:
+    """The text of a fixture."""
+    return (FOLDER / name).read_text(encoding="utf-8")
+
+
+def data(name: str) -> Any:
+    """A fixture in YAML."""
+    return yaml.safe_load(text(name))
+
+
+def value(name: str, stub: Any = None) -> Any:
+    """A fixture in the XML of the API."""
+    return value_of(text(name), stub)
+
+
+def ruby(name: str) -> Any:
+    """An object that Ruby's client of the API wrote down as YAML."""
+
+    class Loader(yaml.SafeLoader):
+        pass
+
+    Loader.add_multi_constructor(_RUBY, _constructed)
+    return yaml.load(text(name), Loader)
+
+
+def _constructed(loader: Any, wsdl_name: str, node: Any) -> Any:
+    found = loader.construct_mapping(node, deep=True)
+    kind = VmomiSupport.GetWsdlType("urn:vim25", wsdl_name)
+    if "ref" in found:
+        return kind(found["ref"])
+    made = kind()
+    for key, one in found["props"].items():
+        _set(made, key.removeprefix(":"), one)
+    return made
+
+
+def _set(made: Any, name: str, one: Any) -> None:
+    field = made._GetPropertyInfo(name).type
+    if isinstance(one, list):
+        getattr(made, name).extend(one)
+    elif field is type:
+        setattr(made, name, VmomiSupport.GetWsdlType("urn:vim25", one))
+    elif isinstance(one, str) and field is VmomiSupport.ManagedMethod:
+        setattr(made, name, VmomiSupport.GuessWsdlMethod(one))
+    else:
+        setattr(made, name, field(one) if isinstance(one, str) and issubclass(field, VmomiSupport.Enum) else one)

@@ -1,0 +1,191 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The readers read what nobody of this project made: recordings of real systems, and what others wrote down of them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from lab.replay.server import Replay
+from plugins.module_utils.esxi import vib
+from plugins.module_utils.esxi.service import recent_tasks
+from plugins.module_utils.logic.nodes import nvidia
+from plugins.module_utils.logic.training.log import parse as parse_log
+from plugins.module_utils.logic.transport import proof
+from plugins.module_utils.logic.vgpu_manager import is_manager
+from plugins.module_utils.recording.recording import Recorded, key_of_link
+from plugins.module_utils.vmotion import seen
+from plugins.module_utils.vsphere import counters
+from plugins.module_utils.vsphere.esxcli import parse
+from plugins.module_utils.vsphere.sdk import vim
+from plugins.module_utils.vsphere.session import Session
+from plugins.module_utils.watch import transport_side
+from tests.recorded import FOLDER, INDEX, data, ruby, text, value
+
+LICENCES = {"Apache-2.0", "facts"}
+
+
+def files() -> list[str]:
+    """Every fixture, by its path from the index."""
+    return sorted(path.relative_to(FOLDER).as_posix() for path in FOLDER.rglob("*") if path.is_file() and path != INDEX)
+
+
+def test_every_fixture_is_listed_once_with_where_it_comes_from() -> None:
+    listed = [name for entry in data("index.yml") for name in entry["files"]]
+    assert sorted(listed) == files()
+    for entry in data("index.yml"):
+        assert entry["licence"] in LICENCES and entry["kind"] in ("recording", "facts")
+        assert (entry["licence"] == "facts") == (entry["kind"] == "facts")
+        assert entry["source"] and entry["kept"] and str(entry["date"])
+
+
+@pytest.mark.parametrize("name", files())
+def test_every_fixture_is_read_by_a_test(name: str) -> None:
+    # Of a tree of a kernel's files the test reads the whole.
+    known = "gpud/sys" if name.startswith("gpud/sys/") else name
+    assert known in Path(__file__).read_text()
+
+
+def replay(**objects: Any) -> tuple[Replay, Session]:
+    """A session with a vCenter 9.0.1 that has these objects."""
+    stub = Replay()
+    stub.recording.content = value("manageiq/service_content.xml", stub)
+    stub.recording.objects = objects
+    return stub, Session("vcenter", stub.recording.content, stub, {})
+
+
+def catalogue(name: str, group: str) -> counters.Catalogue:
+    """The counters of a group as the reader understands a recording."""
+    known = {"perfCounter": value(name), "historicalInterval": None}
+    stub, session = replay(PerfMgr=Recorded("PerformanceManager", known))
+    stub.recording.asked = {"PerformanceManager": set(known)}
+    return counters.catalogue(session, group)
+
+
+def test_a_vcenter_9_says_its_version_and_its_managers() -> None:
+    _stub, session = replay()
+    assert session.api_version == (9, 0, 0, 0)
+    assert isinstance(session.content.vmProvisioningChecker, vim.vm.check.ProvisioningChecker)
+    assert session.content.hostProfileManager._moId == "HostProfileManager"
+
+
+def test_of_counters_with_one_name_the_average_counts() -> None:
+    cpu = catalogue("manageiq/counters.xml", "cpu").counters
+    assert cpu == {"usage": counters.Counter(2, 3), "utilization": counters.Counter(409, 3)}
+    # These newer counters of GPUs are the latest values, not the averages of the same names.
+    assert catalogue("manageiq/counters.xml", "gpu").counters == {}
+
+
+def test_counters_of_gpus_as_a_host_has_them() -> None:
+    found = catalogue("govmomi/gpu_counters.xml", "gpu").counters
+    assert {name: one.key for name, one in found.items()} == {
+        "utilization": 1310721,
+        "mem.used": 1310725,
+        "mem.usage": 1310729,
+        "temperature": 1310732,
+    }
+    assert all(one.level == 1 for one in found.values())
+
+
+def test_an_event_of_another_kind_with_empty_fields() -> None:
+    event = ruby("manageiq/event_ex.txt")
+    assert isinstance(event, vim.event.EventEx)
+    manager = SimpleNamespace(QueryEvents=lambda _spec: [event])
+    session: Any = SimpleNamespace(server="vcenter", content=SimpleNamespace(eventManager=manager))
+    (found,) = seen.events(session, vim.VirtualMachine("vm-1"), "worker", datetime(2022, 1, 1, tzinfo=UTC))
+    assert found["kind"] == "EventEx" and found["by"] == "" and found["chain"] == 13784001
+    assert found["at"].startswith("2022-10-20T19:16:43.173941") and found["target"] == ""
+
+
+def test_a_task_that_is_queued() -> None:
+    info = ruby("manageiq/power_on_task_event.txt").info
+    values = {f"info.{name}": getattr(info, name) for name in ("entity", "descriptionId", "state", "reason", "error")}
+    stub, session = replay(**{"task-783503": Recorded("Task", values)})
+    centre = vim.Datacenter("datacenter-6548", stub)
+    stub.recording.asked = {"Task": set(values)}
+    stub.recording.links = {key_of_link([centre], "recentTask", "Task"): ["task-783503"]}
+    (task,) = recent_tasks.recent(session, [centre])
+    assert (task.what, task.running, task.user, task.error) == ("powerOnVm", True, "root", "")
+
+
+def test_tasks_of_a_vcenter_have_the_names_that_are_looked_for() -> None:
+    keys = text("govmomi/task_descriptions.txt").split()
+    last = {key.rsplit(".", maxsplit=1)[-1] for key in keys}
+    assert {*recent_tasks.MOVES, recent_tasks.ENTER, recent_tasks.REBOOT} <= last
+    moves = [key for key in keys if key.startswith(("VirtualMachine.", "Drm.")) and _is_of_a_move(key)]
+    strange = {key.rsplit(".", maxsplit=1)[-1] for key in moves} - set(recent_tasks.MOVES)
+    assert strange == {"ExecuteStorageVmotionLro"}  # of disks alone: the machine stays on its host
+
+
+def _is_of_a_move(key: str) -> bool:
+    return any(word in key.lower() for word in ("migrat", "relocat", "vmotion"))
+
+
+def test_answers_of_esxcli() -> None:
+    machines = parse(text("govmomi/network_vm_list.xml"))
+    assert [(one["Name"], one["Networks"]) for one in machines] == [
+        ("foo", ["VM Network", "dougm"]),
+        ("bar", "VM Network"),
+    ]
+    (port,) = parse(text("govmomi/network_vm_port_list.xml"))
+    assert port["DVPortID"] == "" and port["MACAddress"] == "00:0c:29:12:b2:cf"
+    assert parse(text("govmomi/system_hostname_get.xml"))["FullyQualifiedDomainName"] == "esxbox.localdomain"
+
+
+@pytest.mark.parametrize("said", data("esxcli/vib_install.yml"), ids=lambda said: said["name"])
+def test_an_installed_manager_is_recognised_and_booted_into_all_the_same(said: dict[str, str]) -> None:
+    assert is_manager(said["name"]) and said["reboot_required"] == "false"
+    desired = vib.Desired(name=said["name"], version=said["version"])
+    assert vib._is_vib(said["installed"], desired)
+    assert not vib._is_vib(said["installed"], vib.Desired(name=said["name"], version="1"))
+    assert vib._boots({"rehearsal": {"reboot": False}}, desired, changed=True)
+
+
+def test_a_gpu_in_passthrough_as_its_guest_sees_it() -> None:
+    assert nvidia.report(text("gpud/nvidia-smi-query.535.129.03.a10.txt")) == {
+        "driver": "535.129.03",
+        "cuda_at_most": "12.2",
+        "gpus": [
+            {
+                "address": "00000000:07:00.0",
+                "name": "NVIDIA A10",
+                "uuid": "GPU-73d12ef7-f589-f867-4259-c7090ab44736",
+                "mode": "Pass-Through",
+                "persistent": True,
+                "licensed_product": "",
+                "licence": "",
+            }
+        ],
+    }
+
+
+@pytest.mark.parametrize("one", data("training/vgpu_licence.yml"), ids=lambda one: one["licence"])
+def test_licences_of_virtual_gpus(one: dict[str, str]) -> None:
+    (gpu,) = nvidia.report(f"Driver Version : 1\nGPU 00000000:02:01.0\n{one['said']}")["gpus"]
+    assert (gpu["licensed_product"], gpu["licence"]) == (one["product"], one["licence"])
+
+
+def test_devices_without_counters_have_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport_side, "SYS", str(FOLDER / "gpud/sys"))
+    assert [(one["device"], one["sent_bytes"]) for one in transport_side.devices()] == [
+        ("mlx5_0", None),
+        ("mlx5_bond_0", None),
+    ]
+
+
+def test_steps_of_ranks_that_do_not_name_themselves() -> None:
+    log = parse_log(text("training/tf_cnn_two_nodes.txt"))
+    assert sorted({record.step for record in log.steps}) == [1, 10]
+    assert {record.images_per_sec for record in log.steps} == {47.9, 47.3}
+    one = parse_log(text("training/tf_cnn_one_gpu.txt"))
+    assert [record.step for record in one.steps] == [1, 10, 100] and one.totals == {0: 97.4} and not one.problems
+
+
+@pytest.mark.parametrize("said", data("training/nccl.yml"), ids=lambda said: said["line"][-40:])
+def test_what_nccl_says_of_its_way_between_nodes(said: dict[str, str]) -> None:
+    assert proof._ways(said["line"]) == ({said["way"]} if said["way"] else set())
