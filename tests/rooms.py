@@ -35,7 +35,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "recording": {"recording", *SUBJECTS},
     "acceptance": {"acceptance", "recording", "vmotion", "vm", "fabric", "cluster", "esxi", "capacity", *SUBJECTS},
     "guest": {"guest", "logic", "plan", "errors"},
-    "watch": {"watch"},
+    "watch": {"watch", "errors"},
     "reports": {"reports", "plan", "errors"},
     "runner": {"plan", "errors"},
     "single": {"runner", "plan", "errors"},

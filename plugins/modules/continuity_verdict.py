@@ -206,6 +206,8 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     with Growing(Path(params["records"])) as growing:
         records = list(growing.more())
     result = judge(params, records)
+    if growing.noise:
+        result["unproven"].append(f"records: {growing.noise} lines are no JSON object and were left out")
     files = verdict_files.texts(params["name"], records, params["moves"], result, params["at"])
     return {**write(module, params, files), **result, "lines": lines.verdict(result, params["moves"])}
 

@@ -125,7 +125,8 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     desired = watcher.Desired(*files, params["silence"], params["timeout"], wanted_by(params))
     seen = watcher.watch(links, desired)
     nodes = {one.name: {"lines": seen.lines.get(one.name, 0), "breaks": one.breaks, "said": one.said} for one in links}
-    return {"changed": False, "ended": seen.ended, "nodes": nodes, "unreadable": seen.unreadable}
+    unreadable = seen.unreadable + sum(one.noise for one in links)
+    return {"changed": False, "ended": seen.ended, "nodes": nodes, "unreadable": unreadable}
 
 
 def main() -> None:

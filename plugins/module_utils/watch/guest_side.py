@@ -19,6 +19,7 @@ TIMERS = ("NCCL_", "UCX_", "HOROVOD_", "TORCH_NCCL_", "GLOO_", "OMPI_MCA_")
 KEEPALIVE = "oob_tcp_keepalive_"
 SECONDS = 15
 BLOCK = 1 << 20
+LONGEST_LINE = 1 << 20
 
 
 def said(*command: str) -> str | None:
@@ -41,7 +42,7 @@ def sysctls() -> dict[str, int]:
     """The kernel's own timers of TCP."""
     found = {}
     for name in SYSCTLS:
-        with contextlib.suppress(OSError), open(f"/proc/sys/net/ipv4/{name}") as value:
+        with contextlib.suppress(OSError, ValueError), open(f"/proc/sys/net/ipv4/{name}") as value:
             found[f"net.ipv4.{name}"] = int(value.read())
     return found
 
@@ -49,12 +50,12 @@ def sysctls() -> dict[str, int]:
 def rank_environment(folder: str) -> dict[str, str] | None:
     """The environment of a rank on this node, as far as it is about time-outs."""
     for path in sorted(glob.glob(os.path.join(folder, "rank*.jsonl"))):
-        with open(path, "rb") as records:
-            first = records.readline()
         try:
-            with open(f"/proc/{json.loads(first)['pid']}/environ", "rb") as environ:
+            with open(path, "rb") as records:
+                pid = int(json.loads(records.readline(LONGEST_LINE))["pid"])
+            with open(f"/proc/{pid}/environ", "rb") as environ:
                 pairs = [one.decode("utf-8", "replace").partition("=") for one in environ.read().split(b"\0")]
-        except (OSError, ValueError, KeyError):
+        except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
             continue
         return {name: value for name, _sign, value in pairs if name.startswith(TIMERS)}
     return None
@@ -66,11 +67,13 @@ def keepalive() -> dict[str, int]:
     for line in (said("ompi_info", "--param", "oob", "tcp", "--level", "9", "--parsable") or "").splitlines():
         words = line.split(":")
         if KEEPALIVE in line and words[-2:-1] == ["value"]:
-            found[next(word for word in words if word.startswith(KEEPALIVE))] = int(words[-1])
+            with contextlib.suppress(ValueError, StopIteration):
+                found[next(word for word in words if word.startswith(KEEPALIVE))] = int(words[-1])
     words = launcher()
     for index, word in enumerate(words[:-2]):
         if word in ("--mca", "-mca") and words[index + 1].startswith(KEEPALIVE):
-            found[words[index + 1]] = int(words[index + 2])
+            with contextlib.suppress(ValueError):
+                found[words[index + 1]] = int(words[index + 2])
     return found
 
 

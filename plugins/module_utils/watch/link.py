@@ -19,6 +19,8 @@ from . import node_side
 
 AGAIN_SECONDS = 1.0
 CHUNK = 1 << 16
+# The other end reads 1 MiB at once, and JSON may write a byte as six.
+LONGEST_MESSAGE = 8 << 20
 
 
 @dataclass(eq=False)
@@ -35,6 +37,7 @@ class Link:
     heard: float = 0.0
     breaks: int = 0
     said: str = ""
+    noise: int = 0
     is_resumed: bool = False
     late: list[str] = field(default_factory=list)
     _process: subprocess.Popen[bytes] | None = None
@@ -63,7 +66,8 @@ class Link:
             return []
         self.heard = time.monotonic()
         *whole, self._rest = (self._rest + data).split(b"\n")
-        return [line for one in whole for line in self._taken(json.loads(one))]
+        self._rest = self._rest[-LONGEST_MESSAGE:]
+        return [line for one in whole for line in self._taken(one)]
 
     def close(self) -> None:
         """End the connection, and what runs at its other end with it."""
@@ -72,19 +76,25 @@ class Link:
         if self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGTERM)
         _out, told = self._process.communicate()
-        self.said = told.decode(errors="replace").strip()[-500:] or self.said
+        self.said = _said(told) or self.said
         self._process = None
 
     @property
     def _stream(self) -> int | None:
         return self._process.stdout.fileno() if self._process and self._process.stdout else None
 
-    def _taken(self, message: dict[str, Any]) -> list[str]:
+    def _taken(self, told: bytes) -> list[str]:
+        """The lines in a message; what a shell says at login and other noise is kept as said, and skipped."""
+        message = _message(told)
+        if message is None or "error" in message:
+            self.noise += message is None
+            self.said = _said(told) if message is None else f"{message.get('file')}: {message['error']}"
+            return []
         if not message:
             return []
         self.offsets[message["file"]] = message["offset"]
         lines: list[str] = message["lines"]
-        if self.is_resumed and message["old"] and not self.breaks:
+        if self.is_resumed and message.get("old") and not self.breaks:
             self.late += lines
             return []
         return lines
@@ -93,3 +103,26 @@ class Link:
         self.breaks += 1
         self._not_before = time.monotonic() + AGAIN_SECONDS
         self.close()
+
+
+def _message(told: bytes) -> dict[str, Any] | None:
+    """A message of the program on the node, also behind a word without a line end; None for anything else."""
+    for begin in (0, max(0, told.find(b"{"))):
+        try:
+            message = json.loads(told[begin:])
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(message, dict) and (not message or "error" in message or _has_lines(message)):
+            return message
+    return None
+
+
+def _has_lines(message: dict[str, Any]) -> bool:
+    name, offset, lines = (message.get(key) for key in ("file", "offset", "lines"))
+    # pylint: disable-next=unidiomatic-typecheck # True is no number of bytes
+    is_named = isinstance(name, str) and type(offset) is int and offset >= 0
+    return is_named and isinstance(lines, list) and all(isinstance(line, str) for line in lines)
+
+
+def _said(told: bytes) -> str:
+    return told.decode(errors="replace").strip()[-500:]

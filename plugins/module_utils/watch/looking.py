@@ -41,6 +41,7 @@ def _begin(command: list[str]) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        errors="replace",
         start_new_session=True,
     )
 
@@ -54,4 +55,16 @@ def _answer(process: subprocess.Popen[str], seconds: float) -> dict[str, Any]:
         return {"error": "it did not answer in time"}
     if process.returncode:
         return {"error": (said.strip().splitlines() or [f"it ended with {process.returncode}"])[-1]}
-    return dict(json.loads(told))
+    return _object(told) or {"error": f"it answered no JSON object: {told.strip()[-200:] or 'nothing'}"}
+
+
+def _object(told: str) -> dict[str, Any] | None:
+    """The last line that is a JSON object: before it a shell may have said something at login."""
+    for line in reversed(told.splitlines()):
+        try:
+            found = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(found, dict):
+            return found
+    return None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import sys
 import time
 
@@ -24,6 +25,8 @@ class Folder:
         self._files: dict[str, int] = {}
         self._changed = -1
         self._at_first: dict[str, int] | None = None
+        self._closed: dict[str, str] = {}
+        self._faults: dict[str, str] = {}
 
     def look(self) -> list[dict[str, object]]:
         """What was appended to each file since the last look: whole lines, those that are being written wait.
@@ -35,16 +38,28 @@ class Folder:
             self._at_first = {name: os.fstat(file).st_size for name, file in self._files.items()}
         found: list[dict[str, object]] = []
         for name, file in self._files.items():
-            offset = self._offsets.get(name, 0)
-            if os.fstat(file).st_size <= offset:
+            offset, size = self._offsets.get(name, 0), os.fstat(file).st_size
+            if size < offset:
+                offset = self._offsets[name] = 0  # it was begun anew: what comes twice counts once
+            if size == offset:
                 continue
             data = os.pread(file, MOST_BYTES, offset)
             end = data.rfind(b"\n") + 1
-            if end:
+            if end or len(data) == MOST_BYTES:
+                # A line that is longer than all that is read at once is no record: it must not hide those behind it.
+                end = end or len(data)
                 self._offsets[name] = offset + end
-                lines = data[:end].decode("utf-8", "replace").splitlines()
+                # JSON may hold what Python takes for ends of lines, and files of records do not.
+                lines = data[:end].decode("utf-8", "replace").split("\n")
                 is_old = offset < self._at_first.get(name, 0)
+                lines = lines if lines[-1] else lines[:-1]
                 found.append({"file": name, "offset": offset + end, "lines": lines, "old": is_old})
+        return found + self._take_faults()
+
+    def _take_faults(self) -> list[dict[str, object]]:
+        """The files that could not be opened since the last look, and why."""
+        found: list[dict[str, object]] = [{"file": name, "error": said} for name, said in self._faults.items()]
+        self._faults = {}
         return found
 
     def _open_new(self) -> None:
@@ -58,8 +73,22 @@ class Folder:
         # A file may come in the same moment as the one before: only an old time is worth to be kept.
         self._changed = changed if time.time_ns() - changed > 10**9 else -1
         for name in names:
-            if name not in self._files:
-                self._files[name] = os.open(os.path.join(self._path, name), os.O_RDONLY)
+            if name not in self._files and name not in self._closed:
+                self._open(name)
+
+    def _open(self, name: str) -> None:
+        """Open a file of records; one that is none must not hide the others."""
+        try:
+            # Of a pipe without a writer nobody would come back.
+            file = os.open(os.path.join(self._path, name), os.O_RDONLY | os.O_NONBLOCK)
+        except OSError as error:
+            self._closed[name] = self._faults[name] = str(error.strerror)
+            return
+        if stat.S_ISREG(os.fstat(file).st_mode):
+            self._files[name] = file
+        else:
+            os.close(file)
+            self._closed[name] = self._faults[name] = "it is no file"
 
 
 def main() -> None:

@@ -23,7 +23,12 @@ def last_record(path: str) -> dict[str, object]:
     with open(path, "rb") as records:
         records.seek(max(0, os.fstat(records.fileno()).st_size - TAIL_BYTES))
         lines = records.read().split(b"\n")[:-1]
-    return dict(json.loads(lines[-1])) if lines else {}
+    for line in reversed(lines):
+        with contextlib.suppress(ValueError, RecursionError):
+            found = json.loads(line)
+            if isinstance(found, dict) and "mark" not in found:
+                return found
+    return {}
 
 
 def open_files(pid: int) -> list[str]:
@@ -63,13 +68,16 @@ def connections(pid: int, inodes: set[str]) -> list[list[str]]:
 
 def rank_on(path: str) -> dict[str, object]:
     """One rank: its process, how far it is, and by what it is connected."""
-    last = last_record(path)
-    pid = int(str(last.get("pid") or 0))
-    told: dict[str, object] = {"rank": last.get("rank"), "pid": pid, "step": last.get("step")}
+    told: dict[str, object] = {"rank": None, "pid": None, "step": None}
     try:
+        last = last_record(path)
+        told = {name: last.get(name) for name in told}
+        pid = int(str(last.get("pid") or 0))
         files = open_files(pid)
     except OSError as error:
         return {**told, "error": f"{error.filename}: {error.strerror}"}
+    except ValueError:
+        return {**told, "error": f"{path}: its newest record names no process"}
     inodes = {name[len("socket:[") : -1] for name in files if name.startswith("socket:[")}
     has_rdma = any(name.startswith("/dev/infiniband/uverbs") for name in files)
     return {**told, "connections": connections(pid, inodes), "rdma_open": has_rdma}
@@ -82,7 +90,7 @@ def devices() -> list[dict[str, object]]:
         driver = os.path.basename(os.path.realpath(os.path.join(path, "device", "driver")))
         sent = None
         for counter in glob.glob(os.path.join(path, "ports", "*", "counters", "port_xmit_data")):
-            with contextlib.suppress(OSError), open(counter) as value:  # a device may count nothing
+            with contextlib.suppress(OSError, ValueError), open(counter) as value:  # a device may count nothing
                 sent = (sent or 0) + int(value.read()) * WORD_BYTES
         found.append({"device": os.path.basename(path), "driver": driver, "sent_bytes": sent})
     return found
@@ -92,10 +100,10 @@ def checksums(folder: str) -> dict[str, object]:
     """The checksums of the parameters that the ranks here ended with, by file; none while they train."""
     found = {}
     for path in sorted(glob.glob(os.path.join(folder, "summary*.json"))):
-        with open(path) as summary:
-            told = json.load(summary).get("parameters_sha256")
-        if told:
-            found[os.path.basename(path)] = told
+        with contextlib.suppress(OSError, ValueError, RecursionError), open(path) as summary:
+            told = json.load(summary)
+            if isinstance(told, dict) and told.get("parameters_sha256"):
+                found[os.path.basename(path)] = told["parameters_sha256"]
     return found
 
 

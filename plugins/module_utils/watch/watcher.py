@@ -156,16 +156,16 @@ def _write(handle: int, link: Link, lines: Sequence[str], seen: Seen, now: float
     seen.unreadable += stamped.count("")
     text = "".join(stamped)
     if text:
-        os.write(handle, text.encode())
+        os.write(handle, text.encode("utf-8", "replace"))
 
 
 def _stamped(line: str, now: float | None) -> str:
     """The record with the time at which it was seen, where there is one, before its last brace: cheaper than anew."""
     try:
         record = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return ""
-    if not isinstance(record, dict):
+    if not isinstance(record, dict) or "\n" in line:
         return ""
     if now is None:
         return f"{line.rstrip()}\n"

@@ -60,12 +60,10 @@ def read_limits(limits: Mapping[str, Any]) -> Limits:
 
 def number(value: object) -> float | None:
     """The number that a record gives, also as text and also NaN or infinite; None where it gives none."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return float(value)
-    if isinstance(value, str):
+    if isinstance(value, (int, float, str)) and not isinstance(value, bool):
         try:
             return float(value)
-        except ValueError:
+        except (ValueError, OverflowError):
             return None
     return None
 

@@ -13,6 +13,9 @@ from typing import Any, NamedTuple
 
 from .limits import TRAIN, number
 
+# Sums of greater numbers are not exact, and their differences may not even be finite.
+HIGHEST = 1 << 53
+
 
 class Line(NamedTuple):
     """One record: an optimizer step of a rank, or the begin or end of a phase."""
@@ -97,7 +100,7 @@ def _line(record: Mapping[str, Any]) -> Line | None:
         seen=seen,
         at=at,
         # pylint: disable-next=unnecessary-negation # NaN is less than nothing and no stride
-        stride=1 if stride is None or not stride >= 1 else int(stride),
+        stride=1 if stride is None or not 1 <= stride <= HIGHEST else int(stride),
         phase=str(record.get("phase") or TRAIN),
         mark=record.get("mark"),
         raw=record,
@@ -105,10 +108,10 @@ def _line(record: Mapping[str, Any]) -> Line | None:
 
 
 def _finite(value: object) -> float | None:
-    # The plain types first: this is asked four times of every record.
+    # The plain types first: this is asked four times of every record. What lies beyond is no time and counts nothing.
     # pylint: disable-next=unidiomatic-typecheck # a bool is no number
     given = value if type(value) is float or type(value) is int else number(value)
-    return given if given is not None and -math.inf < given < math.inf else None
+    return given if given is not None and -HIGHEST <= given <= HIGHEST else None
 
 
 def _distinct(lines: list[Line]) -> list[Line]:

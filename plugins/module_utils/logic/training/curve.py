@@ -5,9 +5,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from .heard import Heard
 
 MOST_POINTS = 128
 
@@ -22,16 +23,15 @@ class _Sum:
     loss: float = 0.0
     seen: float = 0.0
 
-    def take(self, record: Mapping[str, Any]) -> None:
+    def take(self, record: Heard) -> None:
         """One record more."""
-        rate, loss = record.get("images_per_sec"), record.get("loss")
-        if isinstance(rate, (int, float)) and rate > 0 and math.isfinite(rate):
+        if record.images_per_sec is not None:
             self.rates += 1
-            self.slowness += 1 / rate
-        if isinstance(loss, (int, float)) and math.isfinite(loss):
+            self.slowness += 1 / record.images_per_sec
+        if record.loss is not None and math.isfinite(record.loss):
             self.losses += 1
-            self.loss += loss
-        self.seen = max(self.seen, float(record["seen"]))
+            self.loss += record.loss
+        self.seen = max(self.seen, record.seen)
 
     def add(self, other: _Sum) -> None:
         """All records of another."""
@@ -54,19 +54,18 @@ class Curve:
         self._ranks: dict[int, tuple[_Sum, _Sum]] = {}
         self._first: float | None = None
 
-    def feed(self, record: Mapping[str, Any]) -> None:
+    def feed(self, record: Heard) -> None:
         """Take one record; marks of phases are no steps."""
         if self._first is None:
-            self._first = float(record["seen"])
-        if "mark" in record:
+            self._first = record.seen
+        if record.mark is not None:
             return
-        step = int(record["step"])
-        warm, whole = self._ranks.setdefault(int(record["rank"]), (_Sum(), _Sum()))
+        warm, whole = self._ranks.setdefault(record.rank, (_Sum(), _Sum()))
         whole.take(record)
-        if step > self._warmup:
+        if record.step > self._warmup:
             warm.take(record)
-        self._points.setdefault(step // self._width, _Sum()).take(record)
-        if len(self._points) > MOST_POINTS:
+        self._points.setdefault(record.step // self._width, _Sum()).take(record)
+        while len(self._points) > MOST_POINTS:
             self._halve()
 
     def rate(self) -> float | None:

@@ -11,8 +11,10 @@ from statistics import median
 from typing import Any
 
 from .curve import Curve
+from .heard import Heard, heard
 
 RECENT = 20
+NAMED = 20
 
 
 @dataclass
@@ -21,7 +23,7 @@ class _Rank:
 
     step: int = -1
     host: str = ""
-    loss: Any = None
+    loss: float | None = None
     seen: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=RECENT))
     rates: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
 
@@ -42,22 +44,26 @@ class LivePace:
         self.last_seen: float | None = None
 
     def feed(self, records: Iterable[Mapping[str, Any]]) -> int:
-        """Take more records; how many there were."""
+        """Take more records; how many of a rank there were, what is none is left out."""
         count = 0
-        for record in records:
+        for record in map(heard, records):
+            if record is None:
+                continue
             count += 1
             self._curve.feed(record)
-            self.last_seen = float(record["seen"])
-            self._size = max(self._size, int(record.get("size") or 0))
-            if "mark" in record:
-                self._phase = str(record.get("phase")) if record["mark"] == "begin" else ""
-                continue
-            rank = self._ranks.setdefault(int(record["rank"]), _Rank())
-            rank.step, rank.host, rank.loss = int(record["step"]), str(record.get("host")), record.get("loss")
-            rank.seen.append((self.last_seen, rank.step))
-            if record.get("images_per_sec"):
-                rank.rates.append(float(record["images_per_sec"]))
+            self.last_seen, self._size = record.seen, max(self._size, record.size)
+            if record.mark is None:
+                self._take_step(record)
+            else:
+                self._phase = record.phase if record.mark == "begin" else ""
         return count
+
+    def _take_step(self, record: Heard) -> None:
+        rank = self._ranks.setdefault(record.rank, _Rank())
+        rank.step, rank.host, rank.loss = record.step, record.host, record.loss
+        rank.seen.append((record.seen, rank.step))
+        if record.images_per_sec is not None:
+            rank.rates.append(record.images_per_sec)
 
     @property
     def is_done(self) -> bool:
@@ -96,12 +102,13 @@ class LivePace:
         if known["images_per_sec"]:
             parts.append(f"{known['images_per_sec']:.1f} images/s")
         if known["loss"] is not None:
-            parts.append(f"loss {float(known['loss']):.4g}")
+            parts.append(f"loss {known['loss']:.4g}")
         if known["seconds_to_go"] is not None:
             parts.append(f"{known['seconds_to_go']:.0f} s to go")
         if len(self._ranks) < self._size:
             missing = sorted(set(range(self._size)) - set(self._ranks))
-            parts.append(f"nothing yet of rank {', '.join(map(str, missing))}")
+            more = f" and {len(missing) - NAMED} more" if len(missing) > NAMED else ""
+            parts.append(f"nothing yet of rank {', '.join(map(str, missing[:NAMED]))}{more}")
         elif self._size > 1:
             parts.append(f"slowest rank {known['slowest']} on {known['host']}")
         return ", ".join(parts)

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from .heard import heard
+
 
 @dataclass
 class Advance:
@@ -21,15 +23,13 @@ class Advance:
 
     def feed(self, records: Iterable[Mapping[str, Any]]) -> None:
         """Take more records; begin and end of a phase are no steps."""
-        for record in records:
-            rank, seen = record.get("rank"), record.get("seen")
-            if not isinstance(rank, int) or not isinstance(seen, (int, float)) or "mark" in record:
+        for record in map(heard, records):
+            if record is None or record.mark is not None:
                 continue
-            self.size = max(self.size, int(record.get("size") or 0))
-            self.step = max(self.step, int(record.get("step") or 0))
-            self.hosts[rank] = str(record.get("host") or "")
-            if seen >= self.since:
-                self.steps[rank] = self.steps.get(rank, 0) + int(record.get("stride") or 1)
+            self.size, self.step = max(self.size, record.size), max(self.step, record.step)
+            self.hosts[record.rank] = record.host
+            if record.seen >= self.since:
+                self.steps[record.rank] = self.steps.get(record.rank, 0) + record.stride
 
     def fewest(self) -> int:
         """The steps of the rank that made the fewest; none while a rank of the job was not heard."""

@@ -97,3 +97,19 @@ def test_a_job_that_does_not_advance_is_one_sentence(tmp_path: Path) -> None:
     result = call(training_wait, records=str(tmp_path / "records.jsonl"), steps=20, timeout=0.5)
     assert result["failed"]
     assert "within 0 s these ranks did not: 0, 1" in result["msg"]
+
+
+def test_lines_that_are_no_records_are_left_out_and_told(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    write(path, range(1, 61), 1000.0)
+    with path.open("ab") as file:
+        file.write(b'[1]\n\xff\xfe\n{"rank": 0, "st\n')
+    write(path, range(61, 101), 1000.0)
+    result = call(continuity_verdict, records=str(path), moves=[a_move(1000.0)], require=[])
+    assert result["verdict"] == "continuous"
+    assert "records: 3 lines are no JSON object and were left out" in result["unproven"]
+
+
+def test_what_is_no_file_of_records_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    result = call(continuity_verdict, records=str(tmp_path))
+    assert result["msg"].startswith(f"{tmp_path}: could not read its records: Is a directory")

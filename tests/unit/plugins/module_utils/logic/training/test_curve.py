@@ -11,16 +11,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plugins.module_utils.logic.training.curve import MOST_POINTS, Curve
+from plugins.module_utils.logic.training.heard import Heard, heard
 
 
 def record(step: int, rank: int = 0, rate: Any = 10.0, loss: Any = 1.0, **more: Any) -> dict[str, Any]:
     return {"step": step, "rank": rank, "images_per_sec": rate, "loss": loss, "seen": 100.0 + step, **more}
 
 
+def told(one: dict[str, Any]) -> Heard:
+    found = heard(one)
+    assert found
+    return found
+
+
 def fed(records: list[dict[str, Any]], warmup: int = 0) -> Curve:
     curve = Curve(warmup)
     for one in records:
-        curve.feed(one)
+        curve.feed(told(one))
     return curve
 
 

@@ -1,0 +1,72 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""A step record as it was heard, in types that sums can rely on; a fact of another type is not told."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+# No job has more ranks: a size beyond would only cost memory.
+MOST_RANKS = 1 << 16
+HIGHEST = 1 << 53
+
+
+class Heard(NamedTuple):
+    """A record of a rank, or with ``mark`` the begin or end of a phase, which is no step; its loss may be NaN."""
+
+    rank: int
+    step: int
+    seen: float
+    size: int
+    stride: int
+    host: str
+    images_per_sec: float | None
+    loss: float | None
+    phase: str
+    mark: str | None
+
+
+def heard(record: Mapping[str, Any]) -> Heard | None:
+    """The record; None for one without a rank, a step and the observer's stamp."""
+    rank, step, seen = whole(record.get("rank")), whole(record.get("step")), finite(record.get("seen"))
+    if rank is None or rank >= MOST_RANKS or step is None or seen is None:
+        return None
+    size, mark = whole(record.get("size")), record.get("mark")
+    rate = finite(record.get("images_per_sec"))
+    return Heard(
+        rank=rank,
+        step=step,
+        seen=seen,
+        size=size if size is not None and size <= MOST_RANKS else 0,
+        stride=max(1, whole(record.get("stride")) or 1),
+        host=_text(record.get("host")),
+        images_per_sec=rate if rate is not None and rate > 0 else None,
+        loss=_loss(record.get("loss")),
+        phase=_text(record.get("phase")),
+        mark=_text(mark) if "mark" in record else None,
+    )
+
+
+def whole(value: object) -> int | None:
+    """A whole number from 0 up; None for anything else."""
+    number = finite(value)
+    return int(number) if number is not None and number >= 0 and number == int(number) else None
+
+
+def finite(value: object) -> float | None:
+    """A finite number, none that is too great for a float to count with; None for anything else."""
+    # pylint: disable-next=unidiomatic-typecheck # True and False must not pass for numbers
+    if type(value) not in (int, float) or not -HIGHEST <= value <= HIGHEST:  # type: ignore[operator]
+        return None
+    return None if math.isnan(value) else value  # type: ignore[arg-type,return-value]
+
+
+def _loss(value: object) -> float | None:
+    is_spelled = isinstance(value, str) and value.lower() in ("nan", "inf", "-inf")
+    return float(value) if is_spelled or isinstance(value, float) else finite(value)  # type: ignore[arg-type]
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
