@@ -13,6 +13,11 @@ from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.loader import init_plugin_loader
 from ansible.template import Templar
 
+try:
+    from ansible.template import trust_as_template as trusted
+except ImportError:  # before 2.19 all text was
+    trusted = str
+
 ROLES = Path(__file__).parents[1] / "roles"
 # From 2.19 on Ansible evaluates only what its author is trusted to have written as a template.
 TRUSTED = {"trusted_as_template": True} if "trusted" in str(inspect.signature(DataLoader.load_from_file)) else {}
@@ -39,3 +44,10 @@ def value(role: str, name: str, **known: Any) -> Any:
     begin()
     told = {**variables(role), **known}
     return Templar(DataLoader(), variables=told).template(told[name])
+
+
+def truth(condition: str, **known: Any) -> bool:
+    """Whether the condition of a task or role holds, where these variables are known."""
+    begin()
+    text = trusted("{{ " + condition + " }}")
+    return Templar(DataLoader(), variables=known).template(text) in {True, "True"}

@@ -10,7 +10,7 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 from ansible_collections.dml.vsphere.plugins.module_utils.logic.training import scaling
-from ansible_collections.dml.vsphere.plugins.module_utils.logic.transport import settings
+from ansible_collections.dml.vsphere.plugins.module_utils.logic.transport import cards, settings
 
 
 def transport_settings(nodes: list[dict[str, Any]], name: str, nccl: str | None = None, **more: Any) -> dict[str, Any]:
@@ -19,6 +19,11 @@ def transport_settings(nodes: list[dict[str, Any]], name: str, nccl: str | None 
         return dict(settings.settings(name, nodes, nccl or None, **more))
     except settings.TransportError as error:
         raise AnsibleFilterError(str(error)) from error
+
+
+def network_card(facts: dict[str, Any], interface: str = "", address: str = "") -> dict[str, Any]:
+    """A card by its name or its address, or that of the default route."""
+    return dict(cards.card(facts, interface or cards.interface(facts, address)))
 
 
 def scaling_table(runs: list[dict[str, Any]], images_per_epoch: int | None = None) -> list[dict[str, Any]]:
@@ -34,6 +39,8 @@ class FilterModule:
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {
+            "network_card": network_card,
+            "training_known": cards.known,
             "transport_settings": transport_settings,
             "scaling_table": scaling_table,
         }

@@ -66,6 +66,11 @@ options:
     type: list
     elements: dict
     default: []
+  cards:
+    description: The network card of each node, with its name, C(card), and its C(speed) in Gbit/s as the guest sees it.
+    type: list
+    elements: dict
+    default: []
   built:
     description: By node the proofs that the roles kept on it, for the record.
     type: dict
@@ -142,6 +147,8 @@ result:
     nodes: {description: The number of nodes., type: int}
     gpus: {description: The number of ranks of all nodes., type: int}
     transport: {description: The transport that the job was set to., type: str}
+    card: {description: The names of the network cards of the nodes., type: str}
+    speed: {description: The speed of the slowest of them in Gbit/s; V(null) where one is unknown., type: float}
     images_per_sec: {description: Images per second of all ranks; V(null) where nothing gives them., type: float}
     seconds_per_epoch: {description: Seconds of an epoch; V(null) where no summary gives them., type: float}
     steps: {description: The last step of all ranks., type: int}
@@ -191,6 +198,7 @@ ARGUMENTS = {
     "curve": {"type": "dict", "default": {}},
     "records": {"type": "str", "default": ""},
     "summaries": {"type": "list", "elements": "dict", "default": []},
+    "cards": {"type": "list", "elements": "dict", "default": []},
     "built": {"type": "dict", "default": {}},
     "gradient_bytes": {"type": "float", "default": 0.0},
     "rdma_before": {"type": "dict", "default": {}},

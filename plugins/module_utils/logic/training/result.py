@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..transport import proof
+from ..transport.cards import slowest
 from ..transport.counters import counters, least_sent
 from .log import parse
 
@@ -28,6 +29,7 @@ def result(run: Facts, job: Facts, output: str) -> dict[str, Any]:
         "nodes": nodes,
         "gpus": nodes * int(run["ranks_per_node"]),
         "transport": run["transport"],
+        **slowest(run["cards"]),
         "images_per_sec": _rate(summaries, output, curve),
         "seconds_per_epoch": max(_known(summaries, "seconds_per_epoch"), default=None),
         "loss": pace.get("loss"),

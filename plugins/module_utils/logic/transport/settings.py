@@ -33,8 +33,9 @@ def settings(
 ) -> dict[str, Any]:
     """The environment and the arguments for a job.
 
-    ``nodes`` have ``name``, ``interface`` (for NCCL's bootstrap) and, for RDMA, ``hcas``: a list of ``name`` and
-    ``gid_index`` (of the RoCE v2 GID). ``nccl`` is its version, None for a job without GPUs.
+    ``nodes`` have ``name``, ``interface`` (for NCCL's bootstrap), ``network`` (for MPI, unless one serves all) and,
+    for RDMA, ``hcas``: a list of ``name`` and ``gid_index`` (of the RoCE v2 GID). ``nccl`` is its version, None for a
+    job without GPUs.
     """
     if transport not in TRANSPORTS:
         raise TransportError(f"transport is {transport!r}: expected one of {', '.join(TRANSPORTS)}.")
@@ -50,7 +51,7 @@ def settings(
                 "transport is 'rdma', but the stack has no NCCL, and MPI is kept on TCP: choose 'tcp'."
             )
         environment.update(_rdma(nodes, version_of(nccl), stun_seconds))
-    return {"environment": environment, "mpirun_arguments": _mpi(network, bind_to)}
+    return {"environment": environment, "mpirun_arguments": _mpi(network or _networks(nodes), bind_to)}
 
 
 def ib_timeout(seconds: float) -> int:
@@ -75,6 +76,14 @@ def _mpi(network: str, bind_to: str) -> list[str]:
     if network:
         arguments += ["--mca", "btl_tcp_if_include", network, "--mca", "oob_tcp_if_include", network]
     return arguments
+
+
+def _networks(nodes: Sequence[Mapping[str, Any]]) -> str:
+    """The networks of all nodes, of which MPI takes those that a node has; on a bridge of containers Horovod hangs.
+
+    https://github.com/horovod/horovod/issues/98
+    """
+    return ",".join(dict.fromkeys(str(node["network"]) for node in nodes if node.get("network")))
 
 
 def _interfaces(nodes: Sequence[Mapping[str, Any]]) -> dict[str, str]:

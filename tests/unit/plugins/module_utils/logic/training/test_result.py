@@ -24,6 +24,7 @@ RUN: dict[str, Any] = {
     "curve": {"images_per_sec": 70.0, "points": [{"step": 1}]},
     "records": "/r/records.jsonl",
     "summaries": [],
+    "cards": [{"card": "ens224", "speed": 100.0}, {"card": "ens224", "speed": 25.0}],
     "built": {"w1": {"dml_cuda": {"proven": True}}},
     "gradient_bytes": 0.0,
     "rdma_before": {},
@@ -47,6 +48,7 @@ def device(sent: int) -> list[dict[str, Any]]:
 def test_all_that_is_known_of_a_run_is_kept() -> None:
     found = result({**RUN, "summaries": ranks(10.0, 12.0, seconds_per_epoch=9.0)}, JOB, SOCKET)
     assert (found["nodes"], found["gpus"], found["transport"], found["steps"], found["loss"]) == (2, 4, "tcp", 10, 0.5)
+    assert (found["card"], found["speed"]) == ("ens224", 25.0)
     assert (found["seconds_per_epoch"], found["curve"], found["job"]) == (9.0, [{"step": 1}], JOB)
     assert {key: found[key] for key in ("name", "asked", "stack", "built", "records")} == {
         key: RUN[key] for key in ("name", "asked", "stack", "built", "records")

@@ -62,6 +62,15 @@ def test_the_whitepaper_s_tcp_and_the_lab_s() -> None:
     assert lab["mpirun_arguments"][-6:] == network
 
 
+def test_the_networks_of_the_nodes_are_named_so_that_no_bridge_is_taken() -> None:
+    nodes = [{"name": name, "network": network} for name, network in (("n1", "10.1.0.0/16"), ("n2", "10.2.0.0/16"))]
+    both = "10.1.0.0/16,10.2.0.0/16"
+    arguments = settings("tcp", [*nodes, nodes[0]])["mpirun_arguments"]
+    assert arguments[-6:] == ["--mca", "btl_tcp_if_include", both, "--mca", "oob_tcp_if_include", both]
+    one = settings("tcp", nodes, network="10.9.0.0/16")["mpirun_arguments"]
+    assert "10.9.0.0/16" in one and both not in one
+
+
 @pytest.mark.parametrize(
     ("nccl", "expected", "absent"),
     [

@@ -1,0 +1,95 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""How nodes can train, by what the roles noted: the network card, the transport, the framework, the ranks."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Facts = Mapping[str, Any]
+MEGABITS = 1000.0
+
+
+def known(nodes: Mapping[str, Facts]) -> dict[str, Any]:
+    """How nodes train unless told otherwise, by the Ansible facts of each node.
+
+    RDMA where every node has a proven device and Horovod uses NCCL. TCP then goes over the same cards as RDMA, so that
+    both have the same wire.
+    """
+    local = [_proofs(facts) for facts in nodes.values()]
+    nccl = _common([_nccl(one) for one in local])
+    devices = [one.get("rdma", {}) for one in local]
+    rdma = bool(nccl) and bool(devices) and all(device.get("proven") for device in devices)
+    return {
+        "transport": "rdma" if rdma else "tcp",
+        "transports": ["tcp", "rdma"] if rdma else ["tcp"],
+        "nccl": nccl,
+        "framework": _common([str(one.get("horovod", {}).get("framework", "")) for one in local]) or "tensorflow",
+        "ranks_per_node": min((_gpus(one) for one in local), default=1),
+        "interfaces": {
+            name: device["card"] if all(one.get("card") for one in devices) else interface(facts)
+            for (name, facts), device in zip(nodes.items(), devices)
+        },
+    }
+
+
+def interface(facts: Facts, address: str = "") -> str:
+    """The interface that has an address, or that of the default route."""
+    for one in facts.values():
+        if address and isinstance(one, Mapping) and address in _addresses(one):
+            return str(one["device"])
+    return str((facts.get("default_ipv4") or {}).get("interface") or "")
+
+
+def card(facts: Facts, name: str) -> dict[str, Any]:
+    """An interface with its network as ADDRESS/BITS, and its speed in Gbit/s as the guest sees it; None is unknown."""
+    # Ansible's names of facts have no dashes and colons.
+    found = facts.get(name.replace("-", "_").replace(":", "_")) or {}
+    address, speed = found.get("ipv4") or {}, found.get("speed") or 0
+    return {"card": name, "network": _network(address), "speed": speed / MEGABITS if speed > 0 else None}
+
+
+def slowest(cards: Sequence[Facts]) -> dict[str, Any]:
+    """The names of the cards of all nodes, and the speed of the slowest; None where one is unknown."""
+    speeds = [one.get("speed") for one in cards]
+    names = dict.fromkeys(str(one["card"]) for one in cards if one.get("card"))
+    return {"card": ", ".join(names), "speed": None if None in speeds or not speeds else min(speeds)}
+
+
+def _addresses(one: Facts) -> list[str]:
+    return [each.get("address") for each in [one.get("ipv4") or {}, *(one.get("ipv4_secondaries") or [])] if each]
+
+
+def _network(address: Facts) -> str:
+    """The network of an address: 10.216.0.0/16."""
+    if not address.get("address") or not address.get("netmask"):
+        return ""
+    return str(ipaddress.ip_network(f"{address['address']}/{address['netmask']}", strict=False))
+
+
+def _proofs(facts: Facts) -> dict[str, Any]:
+    """What the roles noted on a node, by the name of the role."""
+    local = (facts.get("ansible_local") or {}).items()
+    return {
+        name[len("dml_") :]: value for name, value in local if name.startswith("dml_") and isinstance(value, Mapping)
+    }
+
+
+def _nccl(proofs: Facts) -> str:
+    """The version of the NCCL that Horovod uses; empty where it uses none."""
+    if not proofs.get("horovod", {}).get("uses_nccl"):
+        return ""
+    return str((proofs.get("cuda", {}).get("versions") or {}).get("nccl") or "")
+
+
+def _gpus(proofs: Facts) -> int:
+    """The GPUs of a node, one rank for each; one rank where there is none."""
+    there = proofs.get("cuda", {}).get("devices") or proofs.get("gpu_driver", {}).get("gpus") or []
+    return max(1, len(there))
+
+
+def _common(values: Sequence[str]) -> str:
+    """The value that all have; empty where they differ."""
+    return values[0] if len(set(values)) == 1 else ""

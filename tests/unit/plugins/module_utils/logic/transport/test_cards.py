@@ -1,0 +1,94 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What follows from the facts of the nodes: the transport, the card of both transports, the framework and the ranks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.logic.transport import cards
+
+CUDA = {"proven": True, "versions": {"nccl": "2.21.5"}, "devices": [{"name": "GRID T4-16C"}]}
+HOROVOD = {"proven": True, "framework": "pytorch", "uses_nccl": True}
+RDMA = {"proven": True, "card": "ens224", "device": "vmw_pvrdma0"}
+# As ansible.builtin.setup tells the cards of a guest; docker0 is there too, and is nobody's choice.
+CARDS = {
+    "default_ipv4": {"interface": "ens192", "address": "10.0.1.11"},
+    "docker0": {"device": "docker0", "type": "bridge", "ipv4": {"address": "172.17.0.1", "netmask": "255.255.0.0"}},
+    "ens192": {"device": "ens192", "speed": 10000, "ipv4": {"address": "10.0.1.11", "netmask": "255.255.255.0"}},
+    "ens224": {"device": "ens224", "speed": 100000, "ipv4": {"address": "10.216.1.11", "netmask": "255.255.0.0"}},
+    "br_lab": {"device": "br-lab", "speed": -1, "ipv4": {"address": "10.9.0.1", "netmask": "255.255.0.0"}},
+}
+
+
+def node(**proofs: Any) -> dict[str, Any]:
+    """The facts of a node with such proofs."""
+    kept = {"cuda": CUDA, "horovod": HOROVOD, "rdma": RDMA, **proofs}
+    return {**CARDS, "ansible_local": {f"dml_{name}": proof for name, proof in kept.items() if proof}}
+
+
+def test_rdma_runs_where_there_is_rdma_and_tcp_over_the_same_card() -> None:
+    found = cards.known({"w1": node(), "w2": node()})
+    assert found == {
+        "transport": "rdma",
+        "transports": ["tcp", "rdma"],
+        "nccl": "2.21.5",
+        "framework": "pytorch",
+        "ranks_per_node": 1,
+        "interfaces": {"w1": "ens224", "w2": "ens224"},
+    }
+
+
+@pytest.mark.parametrize(
+    "lacking",
+    [{"rdma": None}, {"rdma": {**RDMA, "proven": False}}, {"cuda": None}, {"horovod": {**HOROVOD, "uses_nccl": False}}],
+)
+def test_one_node_without_it_makes_all_use_tcp(lacking: dict[str, Any]) -> None:
+    found = cards.known({"w1": node(), "w2": node(**lacking)})
+    assert (found["transport"], found["transports"]) == ("tcp", ["tcp"])
+
+
+def test_a_node_without_a_device_lets_all_use_the_card_of_the_default_route() -> None:
+    found = cards.known({"w1": node(), "w2": node(rdma=None)})
+    assert found["interfaces"] == {"w1": "ens192", "w2": "ens192"}
+
+
+def test_a_node_of_which_nothing_was_noted_trains_as_before() -> None:
+    assert cards.known({"w1": {}}) == {
+        "transport": "tcp",
+        "transports": ["tcp"],
+        "nccl": "",
+        "framework": "tensorflow",
+        "ranks_per_node": 1,
+        "interfaces": {"w1": ""},
+    }
+
+
+@pytest.mark.parametrize(("counts", "ranks"), [((2, 2), 2), ((4, 2), 2), ((0, 0), 1)])
+def test_each_gpu_has_a_rank(counts: tuple[int, int], ranks: int) -> None:
+    nodes = {f"w{count}": node(cuda={**CUDA, "devices": [{}] * count}) for count in counts}
+    assert cards.known(nodes)["ranks_per_node"] == ranks
+
+
+def test_gpus_are_counted_by_the_driver_where_cuda_came_with_the_framework() -> None:
+    assert cards.known({"w1": node(cuda=None, gpu_driver={"gpus": [{}, {}]})})["ranks_per_node"] == 2
+
+
+def test_a_card_is_told_with_its_network_and_speed() -> None:
+    assert cards.card(CARDS, "ens224") == {"card": "ens224", "network": "10.216.0.0/16", "speed": 100.0}
+    assert cards.card(CARDS, "br-lab") == {"card": "br-lab", "network": "10.9.0.0/16", "speed": None}
+    assert cards.card(CARDS, "") == {"card": "", "network": "", "speed": None}
+
+
+@pytest.mark.parametrize(("address", "name"), [("10.216.1.11", "ens224"), ("w1.example.com", "ens192"), ("", "ens192")])
+def test_the_interface_of_an_address_is_found(address: str, name: str) -> None:
+    assert cards.interface(CARDS, address) == name
+
+
+def test_the_slowest_card_is_the_speed_of_all() -> None:
+    fast, slow = {"card": "ens224", "speed": 100.0}, {"card": "ens225", "speed": 25.0}
+    assert cards.slowest([fast, slow, fast]) == {"card": "ens224, ens225", "speed": 25.0}
+    assert cards.slowest([fast, {"card": "ens224", "speed": None}]) == {"card": "ens224", "speed": None}
+    assert cards.slowest([]) == {"card": "", "speed": None}

@@ -1,0 +1,60 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What follows from facts is not asked for: the defaults of training, and whether a worker gets RDMA."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from plugins.module_utils.logic.transport import cards
+from tests.rendering import truth, value
+
+ROOT = Path(__file__).parents[3]
+NODE = {
+    "ens224": {"device": "ens224", "speed": 100000, "ipv4": {"address": "10.216.1.11", "netmask": "255.255.0.0"}},
+    "ansible_local": {
+        "dml_cuda": {"versions": {"nccl": "2.21.5"}, "devices": [{}, {}]},
+        "dml_horovod": {"framework": "pytorch", "uses_nccl": True},
+        "dml_rdma": {"proven": True, "card": "ens224"},
+    },
+}
+FOLLOWS: dict[str, Any] = {
+    "training_transport": "rdma",
+    "training_nccl": "2.21.5",
+    "training_framework": "pytorch",
+    "training_ranks_per_node": 2,
+    "training_interface": "ens224",
+    "training_sweep_transports": ["tcp", "rdma"],
+}
+
+
+@pytest.mark.parametrize(("name", "wanted"), FOLLOWS.items())
+def test_an_option_follows_from_what_the_roles_noted(name: str, wanted: Any) -> None:
+    known = cards.known({"w1": NODE, "w2": NODE})
+    assert value("training", name, __training_known=known, inventory_hostname="w1") == wanted
+
+
+def test_before_anything_is_known_the_options_have_values() -> None:
+    assert value("training", "training_transport", inventory_hostname="w1") == "tcp"
+    assert value("training", "training_ranks_per_node", inventory_hostname="w1") == 1
+
+
+@pytest.mark.parametrize(
+    ("told", "wanted"),
+    [
+        ({"vm_rdma_mac": "00:50:56:01:02:04"}, True),
+        ({"vm_rdma_mac": ""}, False),
+        ({"vm_rdma_mac": None}, False),
+        ({}, False),
+        ({"vm_rdma_mac": "00:50:56:01:02:04", "rdma_expected": False}, False),
+        ({"rdma_expected": True}, True),
+    ],
+)
+def test_a_worker_with_an_rdma_card_gets_its_driver(told: dict[str, Any], wanted: bool) -> None:
+    (play,) = yaml.safe_load((ROOT / "playbooks" / "guests.yml").read_text())
+    (role,) = [one for one in play["roles"] if one["role"] == "dml.vsphere.rdma"]
+    assert truth(role["when"], **told) is wanted
