@@ -1,26 +1,35 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A rank that adds its number to those of all others by Horovod; one line of JSON."""
+"""A rank that adds its number to those of all others by Horovod, of 0.16 as of 0.28; one line of JSON."""
 
-from __future__ import annotations
+# No "from __future__ import annotations" here: TensorFlow 1 runs on a Python that does not know it.
 
 import json
 import platform
 import sys
-from typing import Any
+from typing import Any, Dict, Tuple
 
 
-def by_tensorflow() -> tuple[Any, str, float]:
+def summed(hvd: Any, tensor: Any) -> Any:
+    """The sum of a tensor over all ranks; before 0.18 Horovod has no names of operations."""
+    if hasattr(hvd, "Sum"):
+        return hvd.allreduce(tensor, op=hvd.Sum)
+    return hvd.allreduce(tensor, average=False)
+
+
+def by_tensorflow() -> Tuple[Any, str, float]:
     """Horovod, the framework's version, and the sum of all ranks, counted from 1."""
     import horovod.tensorflow as hvd
     import tensorflow
 
+    if hasattr(tensorflow, "enable_eager_execution"):  # TensorFlow 1 makes graphs unless it is told not to
+        tensorflow.enable_eager_execution()
     hvd.init()
-    summed = hvd.allreduce(tensorflow.constant([hvd.rank() + 1.0]), op=hvd.Sum)
-    return hvd, tensorflow.__version__, float(summed.numpy()[0])
+    total = summed(hvd, tensorflow.constant([hvd.rank() + 1.0]))
+    return hvd, tensorflow.__version__, float(total.numpy()[0])
 
 
-def by_pytorch() -> tuple[Any, str, float]:
+def by_pytorch() -> Tuple[Any, str, float]:
     """Horovod, the framework's version, and the sum of all ranks, counted from 1."""
     import horovod.torch as hvd
     import torch
@@ -28,8 +37,8 @@ def by_pytorch() -> tuple[Any, str, float]:
     hvd.init()
     # Only what lies on a GPU goes by NCCL; TensorFlow puts it there by itself.
     device = torch.device("cuda", hvd.local_rank()) if torch.cuda.is_available() else torch.device("cpu")
-    summed = hvd.allreduce(torch.tensor([hvd.rank() + 1.0], device=device), op=hvd.Sum)
-    return hvd, torch.__version__, float(summed[0])
+    total = summed(hvd, torch.tensor([hvd.rank() + 1.0], device=device))
+    return hvd, torch.__version__, float(total[0])
 
 
 def main(framework: str) -> None:
@@ -37,7 +46,7 @@ def main(framework: str) -> None:
     import horovod
 
     hvd, version, total = {"tensorflow": by_tensorflow, "pytorch": by_pytorch}[framework]()
-    said = {
+    said: Dict[str, Any] = {
         "rank": hvd.rank(),
         "size": hvd.size(),
         "sum": total,
@@ -45,7 +54,8 @@ def main(framework: str) -> None:
         "horovod": horovod.__version__,
         "framework": version,
         "python": platform.python_version(),
-        "mpi": bool(hvd.mpi_enabled()),
+        # Before 0.17 Horovod has nothing else.
+        "mpi": bool(hvd.mpi_enabled()) if hasattr(hvd, "mpi_enabled") else True,
     }
     sys.stdout.write("allreduce " + json.dumps(said, sort_keys=True) + "\n")
     sys.stdout.flush()

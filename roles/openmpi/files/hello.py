@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A rank that reports its OpenMPI and a sum over all ranks in one line of JSON; by ctypes, without a compiler."""
 
-from __future__ import annotations
+# No "from __future__ import annotations" here: the whitepaper's image has a Python that does not know it.
 
 import ctypes
 import json

@@ -53,9 +53,9 @@ def card(facts: Facts, name: str) -> dict[str, Any]:
 
 def slowest(cards: Sequence[Facts]) -> dict[str, Any]:
     """The names of the cards of all nodes, and the speed of the slowest; None where one is unknown."""
-    speeds = [one.get("speed") for one in cards]
+    speeds = [float(one["speed"]) for one in cards if one.get("speed")]
     names = dict.fromkeys(str(one["card"]) for one in cards if one.get("card"))
-    return {"card": ", ".join(names), "speed": None if None in speeds or not speeds else min(speeds)}
+    return {"card": ", ".join(names), "speed": min(speeds) if speeds and len(speeds) == len(cards) else None}
 
 
 def _addresses(one: Facts) -> list[str]:
