@@ -14,7 +14,9 @@ description:
   - Takes, renews and gives back a lock that lives in vCenter and that every run of this collection honours.
     It binds nobody else; vSphere itself knows nothing of it.
   - A lock has an owner and runs out at a time on vCenter's clock, so that a run that died does not hold it for ever.
-    Renew it by asking for it again before each long step, and give O(ttl) enough time for the longest one.
+    Renew it by asking for it again before each long step. M(dml.vsphere.esxi_power), M(dml.vsphere.esxi_profile) and
+    M(dml.vsphere.vmotion) renew the locks of their run themselves while they work, also in a boot that takes longer
+    than O(ttl).
   - The lock is taken over, with a warning, when it has run out, or when its holder ran on this machine
     and that process is gone. A lock whose holder is known to run on this machine is not taken over, even if it has run
     out.

@@ -168,7 +168,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import progress, runner
-from ..module_utils.cluster.lock import holder
+from ..module_utils.cluster.lock import holder, keeper
 from ..module_utils.esxi.service import desired as power_desired
 from ..module_utils.esxi.service import power
 from ..module_utils.vsphere import fleet, session
@@ -196,7 +196,7 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     desired = power.Desired(
         by=holder.owner(), services=tuple(params["services"]), tell=tell, wanted=holder.watch(), **given
     )
-    with holder.at_work(), session.session(params) as opened:
+    with holder.at_work(), session.session(params) as opened, keeper.kept(opened):
         work = power.work_on(fleet.find(opened, params, power.PATHS), params["state"], desired)
         return runner.converge(module, runner.Work(subjects=work.subjects, refresh=work.refresh))
 

@@ -83,7 +83,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
-from ..module_utils.cluster.lock import holder
+from ..module_utils.cluster.lock import holder, keeper
 from ..module_utils.esxi import image, parts
 from ..module_utils.esxi.part import Around
 from ..module_utils.esxi.profile import Profile
@@ -95,7 +95,7 @@ ARGUMENTS = {**parts.ARGUMENTS, "adapters_to_come": {"type": "list", "elements":
 def body(module: AnsibleModule) -> dict[str, Any]:
     params, shared = module.params, module.params["profile"]
     own = arguments.by_name("host_profiles", parts.OPTIONS, params["host_profiles"])
-    with holder.at_work(), session.session(params) as opened:
+    with holder.at_work(), session.session(params) as opened, keeper.kept(opened):
         hosts = fleet.find(opened, params, parts.paths([shared, *own.values()]))
         images, watched = cache(partial(image.managed_clusters, opened)), holder.watch()
         profiles = []

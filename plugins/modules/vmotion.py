@@ -138,7 +138,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import progress, runner, single
-from ..module_utils.cluster.lock import holder
+from ..module_utils.cluster.lock import holder, keeper
 from ..module_utils.logic import findings
 from ..module_utils.logic.training.live_pace import LivePace
 from ..module_utils.vm.site import Site
@@ -177,7 +177,8 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     params, told = module.params, progress.Progress(module.params["progress_file"])
     budget = checks.Budget(params["stun_budget"], params["bandwidth"])
     chosen = (params["worker"], params["target"], params["timeout"], tuple(params["accept"]), budget)
-    with holder.at_work(), session.session(params) as opened, Growing(Path(params["records"] or ""), LAST) as growing:
+    growing_records = Growing(Path(params["records"] or ""), LAST)
+    with holder.at_work(), session.session(params) as opened, keeper.kept(opened), growing_records as growing:
         tell = beside(told, growing) if params["records"] else told.tell
         subject = move.Move(Site(opened, params["cluster"]), move.Desired(*chosen, tell))
         result = single.converge(module, subject)

@@ -27,10 +27,13 @@ INVENTORY = ("ansible", "ansible-inventory", "ansible-playbook")
 VARIABLE = re.compile(r"/(domain-c\d+|[0-9a-f]{8}-[0-9a-f-]+|\d+|NVD-[^/?]+|nvd-[^/?]+|[\w-]*task-[^/?]+)(?=[/?]|$)")
 # Calls that the code makes only where no fast test leads: after a time-out, in a part of esxi_profile that the tests of
 # the module for that part alone show, or on hosts before vSphere 7.
+# A call that works for longer than some seconds renews the lock of its run.
+LOCK = {"Folder.CreateFolder", "Folder.Destroy_Task", "Folder.Rename_Task"}
 SELDOM = {
     "acceptance_info": {"esxcli rdma device list"},
-    "esxi_power": {"Task.CancelTask", "VirtualMachine.PowerOffVM_Task"},
+    "esxi_power": {*LOCK, "Task.CancelTask", "VirtualMachine.PowerOffVM_Task"},
     "esxi_profile": {
+        *LOCK,
         "HostSystem.DisableRuleset",
         "HostSystem.RefreshGraphicsManager",
         "HostSystem.RestartService",
@@ -41,7 +44,7 @@ SELDOM = {
     "esxi_roce": {"esxcli rdma device list"},
     "recording": {"esxcli rdma device list"},
     "teardown_info": {"esxcli rdma device list"},
-    "vmotion": {"Task.CancelTask"},
+    "vmotion": {*LOCK, "Task.CancelTask"},
 }
 Called = dict[str, set[str]]
 

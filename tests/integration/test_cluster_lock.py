@@ -5,8 +5,10 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +102,26 @@ def test_a_lock_that_ran_out_is_taken_over(vcenter: Simulator, ansible: Ansible)
     taken = ansible.module("cluster_lock", run="b", **GPU)
     assert taken.result["state"]["run"] == "b"
     assert "alice@ctl01" in str(taken.result["warnings"]) and "run out" in str(taken.result["warnings"])
+
+
+def test_a_lock_outlives_its_time_while_its_holder_waits_for_a_boot(
+    vcenter: Simulator, ansible_for: Callable[..., Ansible], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    me = holder._described(os.getpid())
+    assert me is not None
+    ansible = ansible_for(vcenter, **{holder.RUN: f"{me.machine}.{me.pid}.{me.started}"})
+    vcenter.set_host("esx01.lab", maintenance=True, reboot_seconds=12)
+    # The one who asks is on another machine, which cannot see that the holder lives.
+    monkeypatch.setattr(holder, "_is_here", lambda _process: False)
+    taken = ansible.module("cluster_lock", ttl=9, owner="alice@ctl01", **GPU)
+    with ThreadPoolExecutor(1) as pool:
+        boot = pool.submit(ansible.module, "esxi_power", hosts=["esx01.lab"], state="rebooted", only_if_ours=False)
+        until = lock.moment(taken.result["state"]["until"])
+        while not boot.done() and datetime.now(UTC) <= until:
+            time.sleep(0.2)
+        assert not boot.done(), boot.result().out
+        assert "held by alice@ctl01" in take(vcenter, "another")
+        assert boot.result().rc == 0, boot.result().out
 
 
 def test_a_controller_that_slept_through_two_changes_does_not_get_the_lock(

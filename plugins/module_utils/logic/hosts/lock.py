@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from typing import Sequence
 
@@ -40,6 +40,8 @@ class Record:
     until: datetime
     process: Process | None = None
     free: bool = False
+    # For how long it is taken at a time; a record that an earlier version wrote does not tell.
+    seconds: int = field(default=0, compare=False)
 
     def __str__(self) -> str:
         return f"{self.owner} (run {self.run}) since {stamp(self.since)} until {stamp(self.until)}"
@@ -105,7 +107,8 @@ def _take_over(found: Record, desired: Desired, now: datetime, done: Decision, *
 
 
 def _record(desired: Desired, since: datetime, now: datetime) -> Record:
-    return Record(desired.owner, desired.run, since, now + timedelta(seconds=desired.seconds), desired.process)
+    until = now + timedelta(seconds=desired.seconds)
+    return Record(desired.owner, desired.run, since, until, desired.process, seconds=desired.seconds)
 
 
 def encode(record: Record) -> list[str]:
@@ -134,7 +137,7 @@ def decode(lines: Sequence[str]) -> Record | None:
 
 def _fields(record: Record) -> dict[str, str]:
     fields = {"state": "free" if record.free else "held", "owner": record.owner, "run": record.run}
-    fields.update(since=stamp(record.since), until=stamp(record.until))
+    fields.update(since=stamp(record.since), until=stamp(record.until), ttl=str(record.seconds))
     if record.process:
         one = record.process
         fields.update(machine=one.machine, boot=one.boot, space=one.namespace)
@@ -147,7 +150,8 @@ def _of_fields(found: dict[str, str]) -> Record:
     if "pid" in found:
         process = Process(found["machine"], found["boot"], found["space"], int(found["pid"]), int(found["started"]))
     since, until = moment(found["since"]), moment(found["until"])
-    return Record(found["owner"], found["run"], since, until, process, free=found["state"] == "free")
+    seconds = int(found.get("ttl", 0))
+    return Record(found["owner"], found["run"], since, until, process, found["state"] == "free", seconds)
 
 
 def plain(text: str, most: int = LONGEST_VALUE) -> str:

@@ -175,6 +175,8 @@ CALLS: dict[str, tuple[Need, ...]] = {
 
 # A note on a host that ends with its boot.
 NOTE = ("CustomFieldsManager.AddCustomFieldDef", "CustomFieldsManager.SetField")
+# Long calls renew the lock of their run.
+LOCK = ("Folder.CreateFolder", "Folder.Destroy_Task", "Folder.Rename_Task")
 _RDMA = "esxcli rdma device list"  # before vSphere 7
 
 # The calls of each module that need more than every role has; "workers" is the inventory plugin. The modules of the
@@ -195,7 +197,7 @@ _READERS = (
 MODULES: dict[str, tuple[str, ...]] = {
     "acceptance_info": _READERS,
     "cluster_info": (),
-    "cluster_lock": ("Folder.CreateFolder", "Folder.Destroy_Task", "Folder.Rename_Task"),
+    "cluster_lock": LOCK,
     "custom_attributes": ("CustomFieldsManager.RemoveCustomFieldDef", "CustomFieldsManager.SetField"),
     "esxi_image": (
         "GET /api/cis/tasks/{id}",
@@ -209,6 +211,7 @@ MODULES: dict[str, tuple[str, ...]] = {
         f"DELETE {_DRAFTS}/{{id}}",
     ),
     "esxi_power": (
+        *LOCK,
         *NOTE,
         "HostSystem.EnterMaintenanceMode_Task",
         "HostSystem.ExitMaintenanceMode_Task",
@@ -246,7 +249,7 @@ MODULES: dict[str, tuple[str, ...]] = {
         "AuthorizationManager.SetEntityPermissions",
         "AuthorizationManager.UpdateAuthorizationRole",
     ),
-    "vmotion": ("Task.CancelTask", "VirtualMachine.RelocateVM_Task"),
+    "vmotion": (*LOCK, "Task.CancelTask", "VirtualMachine.RelocateVM_Task"),
     "vmotion_info": (),
     "vmotion_plan": (),
     "vmotion_test": (),
