@@ -30,7 +30,7 @@ SIMULATOR := .cache/vcenter
 GOVC := .cache/govc
 
 .PHONY: help root setup setup-nodes setup-tests environment lock demo test test-full lint lint-python lint-types lint-shell \
-  lint-yaml lint-ansible lint-docs lint-go lint-pins static sanity unit unit-python unit-go integration nodes oldest molecule bench docs build clean
+  lint-yaml lint-ansible lint-docs lint-go lint-pins lint-security static sanity unit unit-python unit-go integration nodes oldest molecule bench docs build clean
 
 help: ## Say what can be done
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -67,7 +67,7 @@ test: environment ## Everything that CI runs: lint, sanity, unit and integration
 test-full: environment ## The same with the tests that take minutes each
 	@FULL=1 python tools/stages.py $(STAGES_FULL)
 
-lint: lint-python lint-types lint-shell lint-yaml lint-ansible lint-docs lint-go lint-pins ## Style, types, Ansible's rules, documentation, Go
+lint: lint-python lint-types lint-shell lint-yaml lint-ansible lint-docs lint-go lint-pins lint-security ## Style, types, Ansible's rules, documentation, Go
 
 lint-python: environment
 	ruff check
@@ -98,6 +98,9 @@ lint-go: environment
 
 lint-pins: environment
 	@python tools/pins.py
+
+lint-security: environment
+	bandit --quiet --recursive --configfile pyproject.toml plugins
 
 lock: environment
 	@python tools/pins.py --write

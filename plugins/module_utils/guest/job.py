@@ -24,7 +24,7 @@ from ..logic.training.job_end import cause_of
 from ..plan import Plan
 from . import secrets, supervisor
 
-SECRET = "secret_environment"  # noqa: S105 - the name of an option
+SECRET = "secret_environment"  # noqa: S105 - the name of an option # nosec B105
 ENVIRONMENTS = ("environment", SECRET)
 LOG_BYTES = 65536
 FULL_BYTES = 65536
@@ -135,7 +135,7 @@ class TrainingJob:
         given = [pair for key in ENVIRONMENTS for pair in params[key].items()]
         environment = {str(name): str(value) for name, value in given}
         try:
-            return mpirun.job_of(
+            return mpirun.job_of(  # the remote shell runs nothing here # nosec B604
                 params["command"],
                 params["hosts"],
                 params["ranks"],

@@ -29,7 +29,7 @@ _REMEDIES: dict[int, str] = {
     http.client.FORBIDDEN: _ALLOW,
     **dict.fromkeys(AWAY, WAIT),
 }
-_TOKEN = "vmware-api-session-id"  # noqa: S105 - the name of a header
+_TOKEN = "vmware-api-session-id"  # noqa: S105 - the name of a header # nosec B105
 
 
 class Rest:
