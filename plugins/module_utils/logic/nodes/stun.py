@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,41 +12,58 @@ FIRST_RETRY = 0.2
 LONGEST_RETRY = 120.0
 DOUBLINGS = 9  # from the first pause until the longest is reached, as the kernel counts
 NEVER = float("inf")
+RETRIES = "net.ipv4.tcp_retries2"
+_NUMBER = re.compile(r"-?[0-9]{1,15}")
 
 
-def settings(text: str) -> dict[str, str]:
+def settings(text: object) -> dict[str, str]:
     """The options of ``ssh -G`` and ``sshd -T`` by name."""
-    pairs = (line.partition(" ") for line in text.splitlines())
+    pairs = (line.partition(" ") for line in text.splitlines()) if isinstance(text, str) else ()
     return {name.lower(): value.strip() for name, _space, value in pairs if name}
 
 
 def retransmission_patience(retries: int) -> float:
     """The least number of seconds for which Linux sends data again to a silent peer, by net.ipv4.tcp_retries2."""
+    retries = max(0, retries)
     if retries <= DOUBLINGS:
         return float((2 << retries) - 1) * FIRST_RETRY
     return float((2 << DOUBLINGS) - 1) * FIRST_RETRY + (retries - DOUBLINGS) * LONGEST_RETRY
 
 
-def keepalive_patience(sysctls: Mapping[str, Any]) -> float:
-    """Seconds after which Linux gives up a silent and idle peer of a program that asked for keepalive."""
-    idle, pause, probes = (int(sysctls[f"net.ipv4.tcp_keepalive_{name}"]) for name in ("time", "intvl", "probes"))
-    return float(idle + pause * probes)
+def keepalive_patience(sysctls: Mapping[str, Any]) -> float | None:
+    """Seconds after which Linux gives up a silent and idle peer of a program that asked for keepalive, where known."""
+    return _until_given_up(sysctls, "net.ipv4.tcp_keepalive_")
 
 
 def patience(observed: Mapping[str, Any]) -> dict[str, float]:
-    """Seconds for which each timer waits for a silent node; a timer that is switched off waits for ever."""
-    found: dict[str, float] = {}
-    sysctls = observed.get("sysctls") or {}
-    if "net.ipv4.tcp_retries2" in sysctls:
-        found["net.ipv4.tcp_retries2"] = retransmission_patience(int(sysctls["net.ipv4.tcp_retries2"]))
+    """Seconds for which each timer waits for a silent node; one that is switched off waits for ever.
+
+    Timers that nobody told are left out; ``untold`` names them.
+    """
+    return {name: waits for name, waits in _timers(observed).items() if waits is not None}
+
+
+def untold(observed: Mapping[str, Any]) -> list[str]:
+    """The timers of which something was told, but not all that their sum needs."""
+    return [name for name, waits in _timers(observed).items() if waits is None]
+
+
+def _timers(observed: Mapping[str, Any]) -> dict[str, float | None]:
+    found: dict[str, float | None] = {}
+    sysctls, mca = (_mapping(observed.get(key)) for key in ("sysctls", "mca"))
+    if sysctls:
+        retries = _whole(sysctls.get(RETRIES))
+        found[RETRIES] = None if retries is None else retransmission_patience(retries)
     for program, alive in (("ssh", "serveralive"), ("sshd", "clientalive")):
-        if program in observed:
+        if observed.get(program) is not None:
             told = settings(observed[program])
             found[f"{program}'s {alive}interval"] = _product(told, alive)
             if told.get("tcpkeepalive", "yes") == "yes" and sysctls:
                 found[f"{program}'s tcpkeepalive with net.ipv4.tcp_keepalive_*"] = keepalive_patience(sysctls)
-    if observed.get("mca"):
-        found["OpenMPI's oob_tcp_keepalive_*"] = _mpi(observed["mca"])
+    if mca:
+        waits = _until_given_up(mca, "oob_tcp_keepalive_")
+        is_off = (_whole(mca.get("oob_tcp_keepalive_time")) or 0) <= 0 and "oob_tcp_keepalive_time" in mca
+        found["OpenMPI's oob_tcp_keepalive_*"] = NEVER if is_off else waits
     return found
 
 
@@ -58,12 +76,25 @@ def risks(observed: Mapping[str, Any], seconds: float) -> list[str]:
     ]
 
 
-def _product(told: Mapping[str, str], alive: str) -> float:
-    interval, most = int(told.get(f"{alive}interval", 0)), int(told.get(f"{alive}countmax", 3))
+def _product(told: Mapping[str, str], alive: str) -> float | None:
+    interval, most = _whole(told.get(f"{alive}interval", 0)), _whole(told.get(f"{alive}countmax", 3))
+    if interval is None or most is None:
+        return None
     # Of a server, a count of 0 means that nobody is ever cut off.
     return float(interval * most) if interval and (most or alive == "serveralive") else NEVER
 
 
-def _mpi(mca: Mapping[str, Any]) -> float:
-    idle, pause, probes = (int(mca[f"oob_tcp_keepalive_{name}"]) for name in ("time", "intvl", "probes"))
-    return float(idle + pause * probes) if idle > 0 else NEVER
+def _until_given_up(told: Mapping[str, Any], prefix: str) -> float | None:
+    """The idle time and all probes; None where one of the three was not told."""
+    idle, pause, probes = (_whole(told.get(f"{prefix}{name}")) for name in ("time", "intvl", "probes"))
+    return None if idle is None or pause is None or probes is None else float(idle + pause * probes)
+
+
+def _whole(value: object) -> int | None:
+    """A whole number as the kernel and programs write it; None for anything else."""
+    text = str(value).strip()
+    return int(text) if not isinstance(value, bool) and _NUMBER.fullmatch(text) else None
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

@@ -93,7 +93,7 @@ def _proof(run: Facts, job: Facts, output: str, summaries: Sequence[Facts]) -> d
         output,
         esxi_hosts=run["esxi_hosts"],
         counters=counters(
-            run["rdma_before"],
+            {**dict.fromkeys(run["nodes"], ()), **run["rdma_before"]},
             run["rdma_after"],
             esxi_hosts=run["esxi_hosts"],
             esxi_before=run["esxi_before"],

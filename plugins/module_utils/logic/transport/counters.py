@@ -28,7 +28,10 @@ def counters(
     """
     first, last = ({str(entry["host"]): entry for entry in entries} for entries in (esxi_before, esxi_after))
     found: list[dict[str, Any]] = []
-    for node, devices in before.items():
+    for node in dict.fromkeys((*before, *after)):
+        devices = before.get(node) or ()
+        # A node without any device has sent nothing by RDMA that anybody could count.
+        found += [] if devices else [_of_guest(node, {}, {})]
         later = {str(device["name"]): device for device in after.get(node, ())}
         own = [device for device in devices if device.get("driver") != PARAVIRTUAL]
         found += [_of_guest(node, device, later.get(str(device["name"]), {})) for device in own]
@@ -49,7 +52,7 @@ def least_sent(gradient_bytes: float, steps: int, nodes: int) -> float | None:
 def _of_guest(node: str, device: Told, later: Told) -> dict[str, Any]:
     return {
         "node": node,
-        "device": str(device["name"]),
+        "device": str(device["name"]) if device else None,
         "driver": device.get("driver"),
         "source": "guest",
         "shared": False,

@@ -88,13 +88,13 @@ def _without_nccl(log: str, mpi_arguments: Sequence[str]) -> tuple[str, str]:
 
 def _by_counters(counters: Sequence[Mapping[str, Any]], sent_bytes: float | None) -> tuple[str, str]:
     """NET/IB in the log is not enough: below it PVRDMA falls back to TCP without a word."""
-    if sent_bytes is None:
+    if sent_bytes is None or not sent_bytes > 0:
         return "unproven", "NCCL's log says NET/IB, but what the job's allreduces sent is not known"
     doubt = doubt_of(counters)
     if doubt:
         return "unproven", f"NCCL's log says NET/IB, but {doubt}"
     for node in dict.fromkeys(str(counter["node"]) for counter in counters):
-        grown = sum(float(one["after"]) - float(one["before"]) for one in counters if one["node"] == node)
+        grown = grown_by([one for one in counters if str(one["node"]) == node])
         if grown < sent_bytes * LEAST_SHARE:
             said = f"the RDMA counters of {node} grew by {grown:.0f} bytes, and the job sent {sent_bytes:.0f} or more"
             return "tcp", f"NCCL's log says NET/IB, but {said}: it fell back to TCP"
@@ -109,12 +109,26 @@ def doubt_of(counters: Sequence[Mapping[str, Any]]) -> str:
 def _doubt(counter: Mapping[str, Any]) -> str:
     """The reason why a counter proves nothing; empty if the counter can prove the transport."""
     name = f"{counter['device']} of {counter['node']}"
+    if counter["device"] is None:
+        return f"{counter['node']} has no RDMA device whose counter was read"
     if counter.get("driver") == PARAVIRTUAL and counter.get("source") != "host":
         return f"{name} is paravirtual, and only counters of its ESXi host tell, which were not read"
     if counter.get("shared"):
         return f"{name} is shared with others: its counters are not the job's alone"
-    if counter["before"] is None or counter["after"] is None:
+    before, after = (_bytes(counter.get(key)) for key in ("before", "after"))
+    if before is None or after is None:
         return f"{name} has no counter of what it sent"
-    if float(counter["after"]) < float(counter["before"]):
+    if after < before:
         return f"the counter of {name} went back: it was reset meanwhile"
     return ""
+
+
+def grown_by(counters: Sequence[Mapping[str, Any]]) -> int:
+    """The bytes by which some counters grew that leave no doubt."""
+    return sum((_bytes(one["after"]) or 0) - (_bytes(one["before"]) or 0) for one in counters)
+
+
+def _bytes(value: object) -> int | None:
+    """A count of bytes; None for what is none."""
+    # pylint: disable-next=unidiomatic-typecheck # True is no count
+    return value if type(value) is int and value >= 0 else None

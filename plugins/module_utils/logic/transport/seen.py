@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .counters import counters
-from .proof import LEAST_SHARE, doubt_of
+from .proof import LEAST_SHARE, doubt_of, grown_by
 
 UNPROVEN = "unproven"
 # No model that is worth a GPU sends less in a step.
@@ -51,7 +51,7 @@ def judge(
 
 def uses_rdma(look: Look) -> bool:
     """Whether some rank has an RDMA device open, so that the counters of hosts must be read."""
-    return any(rank.get("rdma_open") for node in look.values() for rank in node.get("ranks") or [])
+    return any(rank.get("rdma_open") for node in look.values() for rank in dicts(node.get("ranks")))
 
 
 def checksums(look: Look) -> dict[str, str]:
@@ -59,7 +59,7 @@ def checksums(look: Look) -> dict[str, str]:
     return {
         f"{node}:{file}": str(checksum)
         for node, told in sorted(look.items())
-        for file, checksum in (told.get("checksums") or {}).items()
+        for file, checksum in _mapping(told.get("checksums")).items()
     }
 
 
@@ -69,11 +69,14 @@ def _of_node(
     sent: Rows,
     usual: float | None,
 ) -> tuple[str, str, float | None]:
-    ranks = [list(look.get("ranks") or []) for look in looks]
+    ranks = [dicts(look.get("ranks")) for look in looks]
     unseen = _unseen(node, looks, ranks)
     if unseen:
         return UNPROVEN, unseen, None
-    if not any(rank.get("rdma_open") for rank in ranks[1]):
+    opened = [rank.get("rdma_open") for rank in ranks[1]]
+    if not any(opened):
+        if None in opened:
+            return UNPROVEN, f"{node}: whether its ranks have an RDMA device open is not known", None
         return _by_connections(node, ranks[1])
     grown, whose = _grown(sent)
     steps = _steps(ranks[0], ranks[1])
@@ -97,11 +100,18 @@ def _unseen(node: str, looks: Iterable[Mapping[str, Any]], ranks: Sequence[Seque
 
 
 def _by_connections(node: str, ranks: Sequence[Mapping[str, Any]]) -> tuple[str, str, None]:
-    alone = [str(rank["rank"]) for rank in ranks if not rank.get("connections")]
+    alone = [str(rank.get("rank")) for rank in ranks if not _peers(rank)]
     if alone:
         return UNPROVEN, f"{node}: rank {', '.join(alone)} has neither a TCP connection nor an RDMA device open", None
-    peers = {pair[1] for rank in ranks for pair in rank["connections"]}
+    peers = {peer for rank in ranks for peer in _peers(rank)}
     return "tcp", f"its ranks are connected by TCP to {', '.join(sorted(peers))} and have no RDMA device open", None
+
+
+def _peers(rank: Mapping[str, Any]) -> list[str]:
+    """The addresses to which a rank is connected."""
+    pairs = rank.get("connections")
+    usable = pairs if isinstance(pairs, (list, tuple)) else ()
+    return [str(pair[1]) for pair in usable if isinstance(pair, (list, tuple)) and len(pair) == 2]
 
 
 def _grown(sent: Rows) -> tuple[float | None, str]:
@@ -109,15 +119,29 @@ def _grown(sent: Rows) -> tuple[float | None, str]:
     doubt = doubt_of(sent)
     if doubt:
         return None, doubt
-    grown = sum(float(one["after"]) - float(one["before"]) for one in sent)
-    return grown, f"the RDMA counter of {' and '.join(str(one['device']) for one in sent)}"
+    return float(grown_by(sent)), f"the RDMA counter of {' and '.join(str(one['device']) for one in sent)}"
 
 
 def _devices(look: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [{**one, "name": one["device"]} for one in look.get("devices") or []]
+    return [{**one, "name": str(one.get("device"))} for one in dicts(look.get("devices"))]
+
+
+def dicts(value: object) -> list[Mapping[str, Any]]:
+    """The entries of a list that are such; none where a node told something else."""
+    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, (list, tuple)) else []
 
 
 def _steps(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> int:
     """The steps of the rank that made the fewest."""
-    then = {rank["rank"]: int(rank["step"] or 0) for rank in before}
-    return min((int(rank["step"] or 0) - then.get(rank["rank"], 0) for rank in after), default=0)
+    then = {str(rank.get("rank")): _step(rank) for rank in before}
+    return min((_step(rank) - then.get(str(rank.get("rank")), 0) for rank in after), default=0)
+
+
+def _step(rank: Mapping[str, Any]) -> int:
+    step = rank.get("step")
+    # pylint: disable-next=unidiomatic-typecheck # True is no step
+    return step if type(step) is int else 0
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

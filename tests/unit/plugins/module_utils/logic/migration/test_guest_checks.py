@@ -7,6 +7,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from plugins.module_utils.logic.migration import guest_checks
 
@@ -89,6 +91,22 @@ def licence(line: str) -> str:
     [
         ("Licensed (Expiry: 2026-9-22 12:0:0 GMT)", ""),
         ("Licensed", ""),
+        ("Licensed (Expiry: Permanent)", ""),
+        ("Licensed (Expiry: N/A)", ""),
+        ("Licensed (Expiry: 2026-9-21 15:13:20 GMT)", ""),
+        ("Licensed (Expiry: 2026-9-21 15:13:19 GMT)", "stop"),
+        ("Licensed (Expiry: 2026-9-21 15:13:20 UTC)", ""),
+        ("Licensed (Expiry: 2026-9-21 15:13:20)", ""),
+        ("Licensed (Expiry: 2026-9-21 17:13:20 +0200)", ""),
+        ("Licensed (Expiry: 2026-9-21 17:13:19 +02:00)", "stop"),
+        ("Licensed (Expiry: 2026-9-21 10:43:20 -0430)", ""),
+        ("Licensed (Expiry: 2026-9-21 10:43:19 -0430)", "stop"),
+        ("Licensed (Expiry: 2026-9-22 12:0:0 CEST)", "warn"),
+        ("Licensed (Expiry: 2026-13-45 12:0:0 GMT)", "warn"),
+        ("Licensed (Expiry: soon)", "warn"),
+        ("Unlicensed (Restricted)", "stop"),
+        ("N/A", "note"),
+        ("", "note"),
         ("Licensed (Expiry: 2026-9-21 14:30:0 GMT)", "stop"),
         ("Unlicensed (Unrestricted)", "stop"),
         ("Unlicensed", "stop"),
@@ -97,6 +115,60 @@ def licence(line: str) -> str:
 def test_the_licence_must_hold_for_the_test(line: str, severity: str) -> None:
     told = judge(nvidia=licence(line), lasts=3600.0)
     assert [(one[0], one[1]) for one in told] == ([(severity, "licence")] if severity else [])
+
+
+def test_each_gpu_must_be_licensed() -> None:
+    both = licence("Licensed (Expiry: Permanent)") + licence("Unlicensed (Restricted)")
+    assert [one[:2] for one in judge(nvidia=both)] == [("stop", "licence")]
+
+
+def test_timers_of_which_a_part_is_not_told_are_unknown_and_neither_long_nor_short() -> None:
+    for name in SYSCTLS:
+        partial = {key: value for key, value in SYSCTLS.items() if key != name}
+        told = judge(sysctls=partial, ssh="tcpkeepalive yes\n", budget=1e9)
+        unknown = "net.ipv4.tcp_retries2" if name.endswith("retries2") else "ssh's tcpkeepalive"
+        assert any(one[0] == "note" and one[2].startswith(f"{unknown} ") for one in told)
+        assert not any(one[0] == "stop" and one[2].startswith(f"{unknown} ") for one in told)
+    for odd in ({"NCCL_IB_HCA": "mlx5_0", "NCCL_IB_TIMEOUT": "long"}, {"HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": "1m"}):
+        assert [one[:2] for one in judge(environment=odd)] == [("note", "guest")]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=5,
+)
+VARIABLES = [
+    "NCCL_IB_DISABLE", "NCCL_IB_HCA", "NCCL_IB_TIMEOUT", "NCCL_IB_RETRY_CNT", "OMPI_MCA_pml", "UCX_RC_TIMEOUT",
+    "UCX_RC_RETRY_COUNT", "HOROVOD_CONTROLLER", "HOROVOD_GLOO_TIMEOUT_SECONDS", "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS",
+    "TORCH_NCCL_TIMEOUT_SEC",
+]  # fmt: skip
+ODD = JSON | st.sampled_from(["0", "ucx", "gloo", "mlx5_0", "99999", "1e999", "-3", "1.2.3s", 10**400])
+LICENCES = st.text(max_size=30) | st.sampled_from(
+    ["Licensed (Expiry: ", "Licensed", "N/A", "2026-9-22 12:0:0 GMT)", "("]
+)
+SEEN = st.fixed_dictionaries(
+    {},
+    optional={
+        "sysctls": JSON | st.dictionaries(st.sampled_from(list(SYSCTLS)), ODD),
+        "mca": JSON | st.dictionaries(st.sampled_from(list(WELL["mca"])), ODD),
+        "environment": JSON | st.dictionaries(st.sampled_from(VARIABLES), ODD),
+        "ssh": JSON | st.sampled_from(["serveraliveinterval x", "serveraliveinterval 5\nserveralivecountmax", "tcp"]),
+        "sshd": JSON | st.just("clientaliveinterval none\n"),
+        "mpirun": JSON,
+        "nvidia": JSON | st.lists(LICENCES).map(lambda parts: licence("".join(parts))),
+        "checkpoint": JSON | st.dictionaries(st.sampled_from(["age_s", "path", "bytes", "verified"]), ODD),
+    },
+)  # fmt: skip
+
+
+@settings(max_examples=300)
+@given(JSON | SEEN, st.floats(0, 1e6), st.none() | st.floats(0, 1e4))
+def test_whatever_a_node_tells_is_judged(seen: Any, budget: float, minutes: float | None) -> None:
+    found = guest_checks.findings({"w1": seen}, budget, NOW, lasts=10.0, minutes=minutes)
+    assert all(one.severity in ("stop", "warn", "note") and one.text for one in found)
+    told = [one.text for one in found if one.severity == "stop" and one.rule == "timers"]
+    assert not [text for text in told if "nan" in text or "inf " in text]
 
 
 def test_a_gpu_that_names_no_licence_is_noted() -> None:

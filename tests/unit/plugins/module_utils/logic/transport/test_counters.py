@@ -7,7 +7,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from plugins.module_utils.logic.transport import seen
 from plugins.module_utils.logic.transport.counters import counters, least_sent
 from plugins.module_utils.logic.transport.proof import judge
 
@@ -124,3 +127,63 @@ def test_a_host_that_did_not_answer_again_proves_nothing() -> None:
 )
 def test_what_a_node_must_have_sent(size: float, steps: int, nodes: int, sent: float | None) -> None:
     assert least_sent(size, steps, nodes) == sent
+
+
+def test_a_node_without_any_counter_is_not_proven_by_those_of_others() -> None:
+    for before in ({"w1": [device(5)], "w2": []}, {"w1": [device(5)]}):
+        found = counters(before, {"w1": [device(9005)], "w2": []})
+        assert proof(found) == (
+            "unproven",
+            "NCCL's log says NET/IB, but w2 has no RDMA device whose counter was read",
+        )
+
+
+@pytest.mark.parametrize("sent", [0.0, -1.0, float("nan")])
+def test_where_nothing_must_have_been_sent_no_counter_proves_anything(sent: float) -> None:
+    transport, why = proof(
+        counters({"w1": [device(5)], "w2": [device(5)]}, {"w1": [device(5)], "w2": [device(5)]}), sent
+    )
+    assert (transport, "what the job's allreduces sent is not known" in why) == ("unproven", True)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+DEVICES = st.lists(
+    st.fixed_dictionaries({"name": st.sampled_from(["mlx5_0", "mlx5_1"]), "sent_bytes": JSON | st.integers(0, 10**13)},
+                      optional={"driver": st.sampled_from(["vmw_pvrdma", "mlx5_core"]) | JSON}),
+    max_size=2,
+)  # fmt: skip
+NODES = st.dictionaries(st.sampled_from(["w1", "w2", "w3"]), DEVICES, max_size=3)
+
+
+@given(NODES, NODES, st.none() | st.floats() | st.integers(0, 10**12))
+def test_rdma_is_proven_only_where_each_node_counted_enough(before: Any, after: Any, sent: float | None) -> None:
+    """The oracle: each node has devices, all with whole counts that did not fall, together by half of the work."""
+    told = judge("rdma", IB, esxi_hosts=APART, counters=counters(before, after), sent_bytes=sent)
+    is_proven = bool(before) and sent is not None and sent > 0
+    for node in {*before, *after}:
+        now = {one["name"]: one["sent_bytes"] for one in after.get(node, [])}
+        pairs = [(one["sent_bytes"], now.get(one["name"])) for one in before.get(node, [])]
+        is_known = all(type(value) is int and value >= 0 for pair in pairs for value in pair)
+        is_own = all(one.get("driver") != "vmw_pvrdma" for one in before.get(node, []))
+        is_proven = is_proven and bool(pairs) and is_known and is_own and all(last >= first for first, last in pairs)
+        is_proven = is_proven and sum(last - first for first, last in pairs) >= 0.5 * sent
+    assert (told["transport"] == "rdma") == is_proven, told
+
+
+RANKS = st.lists(
+    st.fixed_dictionaries({}, optional=dict.fromkeys(("rank", "pid", "step", "connections", "rdma_open"), JSON)),
+    max_size=2,
+)
+LOOKS = st.fixed_dictionaries({}, optional={"ranks": RANKS | JSON, "devices": DEVICES | JSON, "checksums": JSON})
+
+
+@given(st.dictionaries(st.sampled_from(["w1", "w2"]), LOOKS), st.dictionaries(st.sampled_from(["w1", "w2"]), LOOKS))
+def test_no_look_at_nodes_makes_the_judge_raise(first: Any, second: Any) -> None:
+    told = seen.judge(first, second)
+    assert set(told["transports"]) == set(first)
+    assert set(told["transports"].values()) <= {"tcp", "rdma", "unproven"}
+    assert isinstance(seen.checksums(second), dict) and isinstance(seen.uses_rdma(second), bool)

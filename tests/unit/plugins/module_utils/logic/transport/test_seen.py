@@ -48,7 +48,7 @@ def test_connections_without_an_rdma_device_are_tcp() -> None:
         ({"w1": {"ranks": [], "devices": []}}, "no rank was found on it"),
         ({"w1": {"ranks": [{"rank": 0, "pid": 7, "step": 3, "error": "/proc/7/fd: Permission denied"}]}}, "Permission"),
         (look(30, connections=[]), "rank 0 has neither a TCP connection nor an RDMA device open"),
-        (look(30, rdma=True), "has an RDMA device open, but no RDMA counter was read"),
+        (look(30, rdma=True), "has an RDMA device open, but w1 has no RDMA device whose counter was read"),
     ],
 )
 def test_what_was_not_seen_is_unproven(second: dict[str, Any], says: str) -> None:
