@@ -22,6 +22,9 @@ LONGEST_EXPRESSION = 200
 # Words in a row that a name, an option or a pattern does not have, and a sentence does.
 SENTENCE = re.compile(r"(?:\b[A-Za-z][a-z']+,? ){3}[a-z']{2,}")
 PRONOUN = re.compile(r"\b(it|itself|they|them|themselves)\b", re.IGNORECASE)
+# Folders in which every user of a node may make files and links, and homes of users.
+EVERYBODYS = re.compile(r"(?<![\w.])(?:/tmp|/var/tmp|/dev/shm|/run/lock|/var/lock|/run/user)(?![\w.-])")
+HOME = re.compile(r"/home/|\bhome\s*\}\}/|~/|\$HOME")
 # The one in C where PyYAML was built with it: it is five times as fast.
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 LEXER = Environment(autoescape=True)
@@ -148,5 +151,47 @@ def names_without_pronouns(files: Files) -> Iterator[str]:
                 yield f"{file.name}: the name {task['name']!r} has a pronoun"
 
 
+def nothing_of_root_where_others_write(files: Files) -> Iterator[str]:
+    """No role uses a folder that every user of a node may write, and in a user's home only that user works."""
+    for file in files.all:
+        texts = file.document if isinstance(file.document, list) else [file.document]
+        for text in _texts(texts):
+            yield from (f"{file.name}: {place} belongs to everybody" for place in EVERYBODYS.findall(text))
+        for task, users in _with_users(file.document, ()):
+            if any(HOME.search(text) for text in _texts(_own(task))) and not any(users):
+                yield f"{file.name}: {task.get('name')!r} works in a home, and not as its user"
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Every text below a value."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        for below in value:
+            yield from _texts(below)
+    elif isinstance(value, str):
+        yield value
+
+
+def _with_users(document: Any, users: tuple[str, ...]) -> Iterator[tuple[dict[str, Any], tuple[str, ...]]]:
+    """Every task with the users as whom it and the blocks around it run."""
+    for task in document if isinstance(document, list) else []:
+        if isinstance(task, dict):
+            as_whom = (*users, str(task.get("become_user", "")))
+            yield task, as_whom
+            for part in BLOCKS:
+                yield from _with_users(task.get(part), as_whom)
+
+
+def _own(task: dict[str, Any]) -> list[Any]:
+    """What a task gives to its module: conditions, names and blocks decide nothing about files."""
+    return [value for key, value in task.items() if "." in key and key != "ansible.builtin.set_fact"]
+
+
 Rule = Callable[[Files], Iterator[str]]
-RULES: tuple[Rule, ...] = (short_expressions, no_composed_sentences, names_without_pronouns)
+RULES: tuple[Rule, ...] = (
+    short_expressions,
+    no_composed_sentences,
+    names_without_pronouns,
+    nothing_of_root_where_others_write,
+)

@@ -35,6 +35,30 @@ BREACHES = [
     ),
     ("short_expressions", "playbooks/thing.yml", f"- vars:\n    a: '{{{{ {LONG} }}}}'\n", "playbooks/thing.yml: 205"),
     (
+        "nothing_of_root_where_others_write",
+        VARS,
+        "__thing_lock: /run/lock/dml-thing\n",
+        "/run/lock belongs to everybody",
+    ),
+    (
+        "nothing_of_root_where_others_write",
+        TASKS,
+        "- name: Go\n  ansible.builtin.shell:\n    cmd: date > /tmp/thing\n",
+        "/tmp belongs to everybody",
+    ),
+    (
+        "nothing_of_root_where_others_write",
+        "roles/thing/templates/thing.j2",
+        "ExecStart=/bin/date --file=/var/tmp/thing\n",
+        "/var/tmp belongs to everybody",
+    ),
+    (
+        "nothing_of_root_where_others_write",
+        TASKS,
+        "- name: Go\n  ansible.builtin.copy:\n    dest: '{{ user.home }}/.profile'\n    content: x\n",
+        "'Go' works in a home, and not as its user",
+    ),
+    (
         "no_composed_sentences",
         TASKS,
         "- name: Go\n  fail:\n    msg: \"It {{ 'is not as it was' if a else 'is' }}.\"\n",

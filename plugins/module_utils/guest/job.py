@@ -23,12 +23,14 @@ from ..logic.training import mpirun
 from ..logic.training.job_end import cause_of
 from ..plan import Plan
 from . import secrets, supervisor
+from .ownership import exposed
 
 SECRET = "secret_environment"  # noqa: S105 - the name of an option # nosec B105
 ENVIRONMENTS = ("environment", SECRET)
 LOG_BYTES = 65536
 FULL_BYTES = 65536
 PROGRAM = "supervisor.py"
+WRITE_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 ASKED = ("command", "hosts", "ranks", *ENVIRONMENTS, "mpirun", "mpirun_arguments", "remote_shell", "remote_python")
 TOLD = ("transport", "stack", "script")
 MADE = ("mpirun_command", "nodes_of_ranks", "script_sha256", "script_git")
@@ -108,6 +110,7 @@ class TrainingJob:
             return Plan(before={"state": before}, after={"state": ended})
         if before == "absent":
             self._job()
+            self._must_be_own()
             return Plan(before={"state": before}, after={"state": "running"})
         self._must_be_same()
         if before not in STARTED:
@@ -126,6 +129,13 @@ class TrainingJob:
         differs = [key for key in ASKED if desired.get(key) != self._params[key]]
         if differs:
             raise self._refused(f"it holds a job with another {', '.join(differs)}")
+
+    def _must_be_own(self) -> None:
+        """Refuse a run directory in which somebody else could put another program."""
+        said = exposed(self._run_dir)
+        if said:
+            remedy = "name a run directory that only its user can change"
+            raise Refused(self.target, "start a job", said, remedy)
 
     def _refused(self, said: str) -> Refused:
         return Refused(self.target, "start a job", said, "give each job a run directory of its own")
@@ -158,6 +168,7 @@ class TrainingJob:
 
     def _claim(self) -> None:
         os.makedirs(self._run_dir, mode=0o755, exist_ok=True)
+        self._must_be_own()
         job, run_id = self._job(), uuid.uuid4().hex
         desired = {
             **{key: self._params[key] for key in (*ASKED, *TOLD)},
@@ -169,10 +180,15 @@ class TrainingJob:
             "mpirun_command": mpirun.command_of(job, supervisor.MARK, os.geteuid() == 0),
             "mpirun_environment": dict(job.environment),
         }
-        handle = os.open(os.path.join(self._run_dir, supervisor.DESIRED), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        handle = os.open(os.path.join(self._run_dir, supervisor.DESIRED), WRITE_NEW, 0o600)
         with open(handle, "w", encoding="utf-8") as file:
             json.dump(desired, file, indent=1, sort_keys=True)
-        with open(os.path.join(self._run_dir, PROGRAM), "w", encoding="utf-8") as file:
+        # What lies there of an earlier try, or what a link names, is not written to.
+        program = os.path.join(self._run_dir, PROGRAM)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(program)
+        handle = os.open(program, WRITE_NEW, 0o644)
+        with open(handle, "w", encoding="utf-8") as file:
             file.write(_program_text())
 
     def _launch(self) -> None:
