@@ -56,7 +56,9 @@ EXAMPLES = r"""
 
 RETURN = r"""
 ended:
-  description: V(finished) if every rank made all steps, else V(quiet).
+  description:
+    - V(finished) if every rank made all steps, V(unwatched) if nobody collects records any more, so that nothing is
+      known of the job, else V(quiet).
   returned: success
   type: str
 last_seen:
@@ -90,6 +92,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ..module_utils import progress, runner
 from ..module_utils.logic.training.curve import Curve
 from ..module_utils.logic.training.live_pace import LivePace
+from ..module_utils.watch import watcher
 from ..module_utils.watch.growing import Growing
 
 ARGUMENTS = {
@@ -102,7 +105,7 @@ ARGUMENTS = {
 }
 
 
-def follow(growing: Growing, pace: LivePace, quiet: float, every: float, told: progress.Progress) -> str:
+def follow(growing: Growing, pace: LivePace, quiet: float, every: float, told: progress.Progress, records: Path) -> str:
     """Follow the records until all steps are made or none came for a while, and report the pace; how it ended."""
     heard = said = time.monotonic()
     while True:
@@ -112,10 +115,12 @@ def follow(growing: Growing, pace: LivePace, quiet: float, every: float, told: p
         if pace.is_done or now - said >= every:
             said = now
             told.tell("training", pace.line())
+            for node, why in watcher.troubles(records).items():
+                told.tell("training", f"{node} cannot be read: {why}")
         if pace.is_done:
             return "finished"
         if now - heard > quiet:
-            return "quiet"
+            return "unwatched" if watcher.is_left(records) else "quiet"
         growing.wait()
 
 
@@ -124,7 +129,7 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     curve, told = Curve(params["warmup"]), progress.Progress(params["progress_file"])
     pace = LivePace(params["steps"], curve)
     with Growing(Path(params["records"])) as growing:
-        ended = follow(growing, pace, params["quiet"], params["every"], told)
+        ended = follow(growing, pace, params["quiet"], params["every"], told, Path(params["records"]))
     went = {"images_per_sec": curve.rate(), "points": curve.points()}
     return {"changed": False, "ended": ended, "last_seen": pace.last_seen, "pace": pace.summary(), "curve": went}
 

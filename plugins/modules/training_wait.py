@@ -73,11 +73,14 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import progress, runner
-from ..module_utils.errors import TimedOut
+from ..module_utils.errors import Failed, TimedOut
 from ..module_utils.logic.training.pace_since import Advance
+from ..module_utils.watch import watcher
 from ..module_utils.watch.growing import Growing
 
 TELL_SECONDS = 5.0
+UNWATCHED_SECONDS = 15.0
+UNWATCHED = "nobody collects the records of its nodes any more"
 ARGUMENTS = {
     "records": {"type": "path", "required": True},
     "steps": {"type": "int", "default": 20},
@@ -87,31 +90,43 @@ ARGUMENTS = {
 }
 
 
-def wait(growing: Growing, advance: Advance, steps: int, timeout: float, told: progress.Progress) -> None:
+def wait(
+    growing: Growing, advance: Advance, steps: int, timeout: float, told: progress.Progress, records: Path
+) -> None:
     """Wait until every rank has advanced, and report the progress."""
-    begun = said = time.monotonic()
+    begun = said = watched = time.monotonic()
     while True:
         advance.feed(growing.more())
         if advance.size and advance.fewest() >= steps:
             return
         now = time.monotonic()
         if now - begun > timeout:
-            late = ", ".join(map(str, advance.behind(steps))) or "no step of any rank arrived"
-            said_so = f"within {timeout:.0f} s these ranks did not: {late}"
-            raise TimedOut(
-                "the job", f"make {steps} steps on every rank", said_so, "look at the log of the job on the launcher"
+            raise _late(advance, steps, timeout, records)
+        watched = watched if watcher.is_left(records) else now
+        if now - watched > UNWATCHED_SECONDS:
+            raise Failed(
+                "the job", f"make {steps} steps on every rank", UNWATCHED, "begin the watch of its nodes again"
             )
         if now - said >= TELL_SECONDS:
             said = now
             told.tell("job", f"step {advance.step}, {advance.fewest()} of {steps} steps on every rank")
+            for node, why in watcher.troubles(records).items():
+                told.tell("job", f"{node} cannot be read: {why}")
         growing.wait()
+
+
+def _late(advance: Advance, steps: int, timeout: float, records: Path) -> TimedOut:
+    late = ", ".join(map(str, advance.behind(steps))) or "no step of any rank arrived"
+    unread = [f"{node} cannot be read: {why}" for node, why in watcher.troubles(records).items()]
+    said = "; ".join([f"within {timeout:.0f} s these ranks did not: {late}", *unread])
+    return TimedOut("the job", f"make {steps} steps on every rank", said, "look at the log of the job on the launcher")
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     advance, told = Advance(params["since"]), progress.Progress(params["progress_file"])
     with Growing(Path(params["records"])) as growing:
-        wait(growing, advance, params["steps"], params["timeout"], told)
+        wait(growing, advance, params["steps"], params["timeout"], told, Path(params["records"]))
     nodes = {host.partition(".")[0] for host in advance.hosts.values()}
     return {
         "changed": False,

@@ -18,6 +18,8 @@ description:
   - Only one watch at a time writes a file of records; a second one ends at once. A watch that continues an earlier one
     reads all records again; those that were written between the two watches have no C(seen), because their time of
     arrival is not known.
+  - A node of which nothing is known for some seconds is named in a file beside O(records), until it answers again;
+    M(dml.vsphere.training_wait) and M(dml.vsphere.training_follow) show it.
   - The module ends when the file O(stop) appears, when no record came for O(silence) seconds, or after O(timeout)
     seconds. Run it on the controller, by C(async) with C(poll) 0, while workers are moved.
 options:
@@ -79,7 +81,9 @@ ended:
   returned: success
   type: str
 nodes:
-  description: By node the number of its C(lines), the C(breaks) of its connection, and the last error as C(said).
+  description:
+    - By node the number of its C(lines), the C(breaks) of its connection, and the last error as C(said).
+    - C(noise) counts what came and was no message, such as a greeting at login.
   returned: success
   type: dict
 unreadable:
@@ -95,6 +99,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
+from ..module_utils.errors import Failed
 from ..module_utils.guest import supervisor
 from ..module_utils.watch import link, looking, watcher
 from ..module_utils.watch.attended import Attended
@@ -118,13 +123,21 @@ def wanted_by(params: dict[str, Any]) -> Callable[[], bool]:
     return lambda: (asking is None or supervisor.is_alive(asking)) and (attended is None or attended())
 
 
+def told(one: link.Link, seen: watcher.Seen) -> dict[str, Any]:
+    """What is told of one node at the end."""
+    return {"lines": seen.lines.get(one.name, 0), "breaks": one.breaks, "said": one.said, "noise": one.noise}
+
+
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     links = [link.Link(one["name"], one["reach"], params["folder"]) for one in params["nodes"]]
     files = (Path(params["records"]), Path(params["stop"]))
     desired = watcher.Desired(*files, params["silence"], params["timeout"], wanted_by(params))
-    seen = watcher.watch(links, desired)
-    nodes = {one.name: {"lines": seen.lines.get(one.name, 0), "breaks": one.breaks, "said": one.said} for one in links}
+    try:
+        seen = watcher.watch(links, desired)
+    except OSError as error:
+        raise Failed(params["records"], "collect the records of the job", str(error.strerror or error)) from error
+    nodes = {one.name: told(one, seen) for one in links}
     unreadable = seen.unreadable + sum(one.noise for one in links)
     return {"changed": False, "ended": seen.ended, "nodes": nodes, "unreadable": unreadable}
 

@@ -70,7 +70,7 @@ def read(folder: str, name: str) -> dict[str, Any] | None:
     try:
         with open(os.path.join(folder, name), encoding="utf-8") as file:
             return dict(json.load(file))
-    except (OSError, ValueError):
+    except (OSError, ValueError, TypeError, RecursionError):
         return None
 
 
@@ -86,9 +86,8 @@ def write(folder: str, name: str, content: dict[str, Any]) -> None:
 
 def write_end(folder: str, end: dict[str, Any]) -> None:
     """Write how the job ended into the room that was kept for it."""
-    data = json.dumps(end).encode()
     with open(os.path.join(folder, END), "r+b") as file:
-        file.write(data.ljust(END_BYTES))
+        file.write(json.dumps(end).encode().ljust(END_BYTES))
 
 
 def sweep(run_id: str, job: str, seconds: float) -> dict[str, Any]:
@@ -160,26 +159,27 @@ def sweep_nodes(desired: dict[str, Any], run: dict[str, Any], grace: float) -> d
 def _sweep(node: str, desired: dict[str, Any], run: dict[str, Any], grace: float) -> str:
     job = run.get("job") or ""
     if node in (*desired["here"], "localhost", "127.0.0.1"):
-        result = sweep(run["id"], job, grace)
+        left = sweep(run["id"], job, grace)["left"]
     else:
         program = shlex.join([desired["remote_python"], "-", "sweep", run["id"], job, str(grace)])
-        with open(__file__, encoding="utf-8") as text:
-            source = text.read()
         try:
-            answer = subprocess.run(  # noqa: S603 # the user's own remote shell
-                [*shlex.split(desired["remote_shell"]), node, program],
-                input=source,
-                capture_output=True,
-                text=True,
-                timeout=SWEEP_SECONDS,
-                check=True,
-            )
-            result = json.loads(answer.stdout)
+            left = _left_on([*shlex.split(desired["remote_shell"]), node, program])
         except subprocess.CalledProcessError as error:
-            return " ".join((error.stderr or f"exit code {error.returncode}").split())
+            return " ".join((error.stderr.decode("utf-8", "replace") or f"exit code {error.returncode}").split())
         except (OSError, ValueError, subprocess.TimeoutExpired) as error:
             return " ".join(str(error).split())
-    return f"processes {', '.join(map(str, result['left']))} could not be ended" if result["left"] else ""
+    return f"processes {', '.join(map(str, left))} could not be ended" if left else ""
+
+
+def _left_on(command: list[str]) -> list[int]:
+    """What a sweep elsewhere left: in the last line that tells it, as a shell may have said something at login."""
+    with open(__file__, "rb") as source:
+        done = subprocess.run(command, stdin=source, capture_output=True, timeout=SWEEP_SECONDS, check=True)  # noqa: S603
+    said = done.stdout.decode("utf-8", "replace")
+    for line in reversed(said.splitlines()):
+        with contextlib.suppress(ValueError, RecursionError, TypeError, KeyError):
+            return list(json.loads(line)["left"])
+    raise ValueError(f"no answer but: {' '.join(said.split())[:200] or 'nothing'}")
 
 
 def supervise(folder: str) -> None:

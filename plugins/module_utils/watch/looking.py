@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import json
 import os
@@ -50,12 +51,21 @@ def _answer(process: subprocess.Popen[str], seconds: float) -> dict[str, Any]:
     try:
         told, said = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
+        _kill(process)
         return {"error": "it did not answer in time"}
     if process.returncode:
         return {"error": (said.strip().splitlines() or [f"it ended with {process.returncode}"])[-1]}
     return _object(told) or {"error": f"it answered no JSON object: {told.strip()[-200:] or 'nothing'}"}
+
+
+def _kill(process: subprocess.Popen[str]) -> None:
+    """End it; what it left behind may hold its output open for ever, which is not waited for."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    for stream in (process.stdout, process.stderr):
+        if stream:
+            stream.close()
 
 
 def _object(told: str) -> dict[str, Any] | None:

@@ -92,15 +92,15 @@ class Folder:
 
 
 def main() -> None:
-    """Follow the folder until nobody reads any more."""
-    folder = Folder(sys.argv[1], json.loads(sys.argv[2]))
+    """Follow the folder until nobody reads any more; ``mark`` tells its lines from what else the connection says."""
+    folder, mark = Folder(sys.argv[1], json.loads(sys.argv[2])), sys.argv[3]
     said = 0.0
     while True:
         found = folder.look()
         now = time.monotonic()
         if found or now - said >= ALIVE_SECONDS:
             said = now
-            sys.stdout.write("".join(json.dumps(one) + "\n" for one in found or [{}]))
+            sys.stdout.write("".join(f"{mark}{json.dumps(one)}\n" for one in found or [{}]))
             sys.stdout.flush()
         time.sleep(LOOK_SECONDS)
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -17,6 +18,8 @@ from .link import Link
 
 WAIT_SECONDS = 0.5
 LONGEST_LINE = 1 << 16
+TROUBLE_SECONDS = 1.0
+OWN_SECONDS = 1.0
 STOPPED, SILENT, OUT_OF_TIME, ALONE = "stopped", "silent", "out of time", "nobody asks any more"
 WATCHED = "watched already"
 
@@ -40,13 +43,15 @@ class Seen:
     lines: dict[str, int] = field(default_factory=dict)
     unreadable: int = 0
     last: float = field(default_factory=time.monotonic)
+    troubles: dict[str, str] = field(default_factory=dict)
+    told: float = 0.0
 
 
 def watch(links: Sequence[Link], desired: Desired) -> Seen:
     """Write what arrives until there is a reason to end; only one process at a time writes a file of records."""
     handle = os.open(desired.records, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
     try:
-        if not _owned(handle):
+        if not _owned(handle, patience=OWN_SECONDS):
             return Seen(ended=WATCHED)
         if _cut(handle):
             # An earlier watch ended: what was written since then nobody saw, and only the ranks' own clocks tell when.
@@ -71,6 +76,39 @@ def is_watched(records: Path) -> bool:
         os.close(handle)
 
 
+def is_left(records: Path) -> bool:
+    """Whether a watch wrote the file of records, and none does any more."""
+    return records.exists() and not is_watched(records)
+
+
+def troubles(records: Path) -> dict[str, str]:
+    """By node why the watch knows nothing of it just now."""
+    try:
+        found = json.loads(_beside(records).read_text())
+    except (OSError, ValueError):
+        return {}
+    return {str(name): str(why) for name, why in found.items()} if isinstance(found, dict) else {}
+
+
+def _beside(records: Path) -> Path:
+    return records.with_name(f"{records.name}.troubles")
+
+
+def _tell_troubles(links: Sequence[Link], records: Path, seen: Seen) -> None:
+    """Write the troubles beside the records, for whoever waits for records."""
+    now = time.monotonic()
+    if now - seen.told < TROUBLE_SECONDS:
+        return
+    found = {link.name: why for link in links if (why := link.trouble(now))}
+    seen.told = now
+    if found != seen.troubles:
+        seen.troubles = found
+        new = records.with_name(f"{records.name}.troubles.new")
+        with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+            json.dump(found, file)
+        new.replace(_beside(records))
+
+
 def _follow(links: Sequence[Link], desired: Desired, handle: int, seen: Seen) -> None:
     """Until there is a reason to end; ``seen`` goes on evenly, also when this clock is set."""
     anchor, began = time.time() - time.monotonic(), time.monotonic()
@@ -84,15 +122,30 @@ def _follow(links: Sequence[Link], desired: Desired, handle: int, seen: Seen) ->
                 _write(handle, link, late, seen, None)
                 _write(handle, link, lines, seen, anchor + now)
                 seen.last = now if lines or late else seen.last
+            _tell_troubles(links, desired.records, seen)
             seen.ended = _reason(desired, seen, began)
     finally:
         arrivals.close()
         for link in links:
             link.close()
+        with contextlib.suppress(FileNotFoundError):
+            _beside(desired.records).unlink()
 
 
-def _owned(handle: int) -> bool:
-    """Take the file for this process alone; the kernel gives it back when the process ends, however that happens."""
+def _owned(handle: int, patience: float = 0.0) -> bool:
+    """Take the file for this process alone; the kernel gives it back when the process ends, however that happens.
+
+    Whoever asks whether it is watched holds it for a moment too: that moment is waited for.
+    """
+    deadline = time.monotonic() + patience
+    while not _taken(handle):
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(OWN_SECONDS / 20)
+    return True
+
+
+def _taken(handle: int) -> bool:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
 import json
 import threading
@@ -90,6 +91,35 @@ def test_the_wait_ends_when_the_slowest_rank_has_advanced(tmp_path: Path) -> Non
     result = call(training_wait, records=str(path), steps=20, timeout=20)
     later.join()
     assert (result["ranks"], result["fewest"], result["hosts"]) == (2, 30, {"w0": [0], "w1": [1]})
+
+
+def test_a_wait_for_records_that_nobody_collects_ends_soon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(training_wait, "UNWATCHED_SECONDS", 0.3)
+    write(tmp_path / "records.jsonl", range(1, 5), 1000.0)
+    began = time.monotonic()
+    result = call(training_wait, records=str(tmp_path / "records.jsonl"), steps=20, timeout=60)
+    assert time.monotonic() - began < 20
+    assert result["msg"] == (
+        "the job: could not make 20 steps on every rank: nobody collects the records of its nodes any more; "
+        "begin the watch of its nodes again"
+    )
+
+
+def test_a_job_that_does_not_advance_names_the_node_that_cannot_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    write(path, range(1, 5), 1000.0)
+    (tmp_path / "records.jsonl.troubles").write_text('{"w1": "Permission denied (publickey). (for 9 s)"}')
+    with path.open("a") as watch:
+        fcntl.flock(watch, fcntl.LOCK_EX)
+        result = call(training_wait, records=str(path), steps=20, timeout=0.5)
+    assert "did not: 0, 1; w1 cannot be read: Permission denied (publickey). (for 9 s); look at" in result["msg"]
+
+
+def test_odd_lines_do_not_stop_the_wait(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    path.write_text('[1]\nWelcome\n{"rank": 0}\n{"rank": "x", "step": 1, "seen": 2}\n{"size": 100000000}\n')
+    write(path, range(1, 31), time.time())
+    assert call(training_wait, records=str(path), steps=20, timeout=20)["fewest"] == 30
 
 
 def test_a_job_that_does_not_advance_is_one_sentence(tmp_path: Path) -> None:

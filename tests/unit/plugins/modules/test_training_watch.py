@@ -82,3 +82,12 @@ def test_it_ends_with_the_process_that_asked_for_it(tmp_path: Path) -> None:
             training_watch.main()
         assert asking.wait() < 0
     assert json.loads(answer.getvalue())["ended"] == "nobody asks any more"
+
+
+def test_a_file_of_records_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
+    files = {"folder": str(tmp_path), "records": str(tmp_path / "no" / "out"), "stop": str(tmp_path / "stop")}
+    answer = io.StringIO()
+    with patch_module_args({**files, "nodes": []}), redirect_stdout(answer), pytest.raises(SystemExit):
+        training_watch.main()
+    said = f"{tmp_path}/no/out: could not collect the records of the job: No such file or directory"
+    assert json.loads(answer.getvalue())["msg"] == said

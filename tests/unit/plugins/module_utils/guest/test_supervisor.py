@@ -152,6 +152,24 @@ def test_the_namespace_of_a_job_comes_from_a_rank_or_a_daemon(begin: Begin) -> N
     assert supervisor.find_job("b", launcher.pid) == "422313985"
 
 
+@pytest.mark.parametrize(
+    ("says", "fault"),
+    [
+        ("echo Welcome; echo '[1]'; printf '\\377\\n'; shift; exec sh -c \"$*\"", ""),
+        ("echo Change your password:", "no answer but: Change your password:"),
+        ("echo '[1]'", "no answer but: [1]"),
+        ("true", "no answer but: nothing"),
+    ],
+)
+def test_what_a_shell_says_at_login_is_no_answer_of_a_sweep(tmp_path: Path, says: str, fault: str) -> None:
+    shell = tmp_path / "shell"
+    shell.write_text(f"#!/bin/sh\n{says}\n")
+    shell.chmod(0o755)
+    asked = {"nodes": ["n2"], "here": ["n1"], "remote_shell": str(shell), "remote_python": sys.executable}
+    left = supervisor.sweep_nodes(asked, {"id": "nobody", "job": ""}, 0.1)
+    assert left == ({"n2": fault} if fault else {})
+
+
 def test_other_nodes_are_swept_by_the_remote_shell(begin: Begin, tmp_path: Path) -> None:
     shell = tmp_path / "shell"
     shell.write_text('#!/bin/sh\necho "$1" >> "$0.nodes"; shift; exec sh -c "$*"\n')
@@ -165,7 +183,7 @@ def test_other_nodes_are_swept_by_the_remote_shell(begin: Begin, tmp_path: Path)
 
 @pytest.mark.parametrize(
     ("shell", "fault"),
-    [("false", "exit code 1"), ("sh -c 'echo no route >&2; exit 255'", "no route"), ("true", "Expecting value")],
+    [("false", "exit code 1"), ("sh -c 'echo no route >&2; exit 255'", "no route"), ("true", "no answer but: nothing")],
 )
 def test_a_node_that_cannot_be_swept_is_named_with_its_reason(shell: str, fault: str) -> None:
     asked = {"nodes": ["n1", "n2"], "here": ["n1"], "remote_shell": shell, "remote_python": "python3"}

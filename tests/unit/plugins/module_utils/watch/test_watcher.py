@@ -31,10 +31,11 @@ def wait_for(condition: Callable[[], Any]) -> None:
 class Bench:
     """A watch in a thread, over folders of this machine that stand for nodes."""
 
-    def __init__(self, folder: Path, nodes: int = 2, reach: Sequence[str] = HERE, **limits: Any) -> None:
+    def __init__(self, folder: Path, nodes: int = 2, *reaches: Sequence[str], **limits: Any) -> None:
         self.out, self.stop = folder / "records.jsonl", folder / "stop"
         self.folders = [folder / f"node{number}" for number in range(nodes)]
-        self.links = [link.Link(one.name, reach, str(one)) for one in self.folders]
+        each = zip(self.folders, reaches or [HERE] * nodes)
+        self.links = [link.Link(one.name, reach, str(one)) for one, reach in each]
         desired = watcher.Desired(self.out, self.stop, **{"silence": 60, "timeout": 60, **limits})
         self.seen: list[watcher.Seen] = []
         self.thread = threading.Thread(target=lambda: self.seen.append(watcher.watch(self.links, desired)))
@@ -46,7 +47,7 @@ class Bench:
             records.write(text)
 
     def came(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.out.read_text().splitlines()] if self.out.exists() else []
+        return [json.loads(line) for line in self.out.read_text().split("\n")[:-1]] if self.out.exists() else []
 
     def end(self) -> watcher.Seen:
         self.stop.touch()
@@ -121,7 +122,7 @@ def test_nothing_is_left_at_the_other_end(tmp_path: Path) -> None:
 
 
 def test_a_node_that_cannot_be_reached_is_tried_again_and_told(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, nodes=1, reach=["sh", "-c", "echo no route >&2; exit 255"])
+    bench = Bench(tmp_path, 1, ["sh", "-c", "echo no route >&2; exit 255"])
     wait_for(lambda: bench.links[0].breaks >= 2)
     seen = bench.end()
     assert (seen.ended, bench.links[0].said) == ("stopped", "no route")
