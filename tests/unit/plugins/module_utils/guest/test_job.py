@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.errors import Failed, Refused, TimedOut
-from plugins.module_utils.guest import job, ownership, supervisor
+from plugins.module_utils.guest import job, supervisor
 from plugins.module_utils.guest.job import TrainingJob, job_state
 
 PATIENCE = 60
@@ -213,57 +213,6 @@ def test_a_job_that_does_not_start_leaves_the_folder_free(tmp_path: Path) -> Non
     with pytest.raises(Failed, match="could not start /nowhere/mpirun: /nowhere/mpirun: No such file"):
         subject._start()
     assert subject.read() == {"state": "absent"}
-
-
-def test_a_folder_in_which_others_may_write_holds_no_job(tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    folder.mkdir()
-    folder.chmod(0o777)
-    with pytest.raises(
-        Refused, match=f"could not start a job: other users may write in {folder}; name a run directory"
-    ):
-        TrainingJob(params(tmp_path)).plan({"state": "absent"})
-    with pytest.raises(Refused):
-        TrainingJob(params(tmp_path))._start()
-    assert list(folder.iterdir()) == []
-
-
-def test_a_folder_of_another_user_holds_no_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "run").mkdir()
-    own = os.geteuid()
-    monkeypatch.setattr(os, "geteuid", lambda: own + 1)
-    if own == 0:
-        # What belongs to root is as good as one's own: let the folder look as that of a third user.
-        found = os.stat_result((0o40755, *[0] * 3, own + 2, *[0] * 5))
-        monkeypatch.setattr("plugins.module_utils.guest.ownership.os.stat", lambda _path: found)
-    with pytest.raises(Refused, match=r"run belongs to another user \(uid \d+\)"):
-        TrainingJob(params(tmp_path)).plan({"state": "absent"})
-
-
-def test_root_starts_no_job_below_a_folder_that_others_may_rename(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
-    shared = tmp_path / "shared"
-    shared.mkdir()
-    # As it would be in a folder of root's alone.
-    is_below = ownership._above
-    monkeypatch.setattr(ownership, "_above", lambda path: [one for one in is_below(path) if one == str(shared)])
-    shared.chmod(0o775)
-    with pytest.raises(Refused, match=f"other users may write in {shared}"):
-        TrainingJob(params(shared)).plan({"state": "absent"})
-    shared.chmod(0o1777)
-    TrainingJob(params(shared / "one")).plan({"state": "absent"})
-
-
-def test_a_link_that_lies_where_the_supervisor_is_written_is_not_followed(left: Path) -> None:
-    (left / "run").mkdir()
-    (left / "victim").write_text("precious")
-    (left / "run" / job.PROGRAM).symlink_to(left / "victim")
-    started = TrainingJob(params(left, mpirun=program(left, "sleep 60")))
-    started.apply(started.plan(started.read()))
-    assert (left / "victim").read_text() == "precious"
-    assert not (left / "run" / job.PROGRAM).is_symlink()
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
