@@ -15,20 +15,22 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from pyVmomi import VmomiSupport
 
 from lab.simulator import ROOT, Simulator
 from plugins.module_utils.esxi.privileges import TABLE as NEEDS
 from plugins.module_utils.logic.privileges.needs import is_free
+from plugins.module_utils.logic.privileges.table import ALWAYS
 
 TABLE = "plugins/module_utils/logic/privileges/table.py"
 FOLDER = "DML_CALLERS"
 INVENTORY = ("ansible", "ansible-inventory", "ansible-playbook")
 # Ids and names of objects in paths of the REST API.
 VARIABLE = re.compile(r"/(domain-c\d+|[0-9a-f]{8}-[0-9a-f-]+|\d+|NVD-[^/?]+|nvd-[^/?]+|[\w-]*task-[^/?]+)(?=[/?]|$)")
-# Calls that the code makes only where no fast test leads: after a time-out, in a part of esxi_profile that the tests of
-# the module for that part alone show, or on hosts before vSphere 7.
 # A call that works for longer than some seconds renews the lock of its run.
 LOCK = {"Folder.CreateFolder", "Folder.Destroy_Task", "Folder.Rename_Task"}
+# Calls that the code makes only where no fast test leads: after a time-out, in a part of esxi_profile that the tests of
+# the module for that part alone show, or on hosts before vSphere 7.
 SELDOM = {
     "acceptance_info": {"esxcli rdma device list"},
     "esxi_power": {*LOCK, "Task.CancelTask", "VirtualMachine.PowerOffVM_Task"},
@@ -90,8 +92,17 @@ def lacking(found: Mapping[str, set[str]]) -> list[str]:
     ]
 
 
+def asked_by_property(call: str) -> set[str]:
+    """What the type tables say that reading a property needs, beyond what every role has."""
+    kind, name = call.removeprefix("read ").split(".")
+    info = VmomiSupport.GetWsdlType("urn:vim25", kind)._GetPropertyInfo(name)
+    return {info.privId} - {None, "", *ALWAYS}
+
+
 def _lacking(module: str, call: str) -> str:
-    if is_free(call) or call in NEEDS.calls_of(module):
+    if call in NEEDS.calls_of(module):
+        return ""
+    if not asked_by_property(call) if call.startswith("read ") else is_free(call):
         return ""
     known = "" if NEEDS.is_known(call) else f" and to CALLS\n    {call!r}: (Need(PRIVILEGE, OBJECT, SOURCE),),"
     return f"{module} called {call}: add to {module!r} in MODULES of {TABLE}\n        {call!r},{known}"

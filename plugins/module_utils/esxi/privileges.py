@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..logic.privileges.needs import Table
-from ..logic.privileges.table import CALLS, LOCK, MODULES
+from ..logic.privileges.table import CALLS, HOST_PROFILES, LOCK, MODULES
 from .info import GROUPS
 from .registry import PARTS
 
@@ -20,7 +20,7 @@ TABLE = Table(
     {
         **MODULES,
         **{part.module: part.calls for part in PARTS},
-        "esxi_info": _each_once(call for group in GROUPS.values() for call in group.calls),
+        "esxi_info": _each_once((HOST_PROFILES, *(call for group in GROUPS.values() for call in group.calls))),
         "esxi_profile": _each_once((*LOCK, *(call for part in PARTS for call in part.calls))),
     },
     {**CALLS, **{call: needs for part in PARTS for call, needs in part.needs.items()}},

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, TypeAlias
 
 from ..errors import Failed, TimedOut
-from .faults import CONNECTION_ERRORS, Lost, note_account, translating_faults
+from .faults import CONNECTION_ERRORS, note_account, translating_faults
 from .sdk import vim, vmodl
 from .session import Session
 
@@ -88,8 +88,6 @@ def _retrieve(session: Session, objects: list[Any], kind: Any, paths: Sequence[s
     )
     found: list[Found] = []
     while page is not None:
-        if not page.objects:
-            raise Lost.of_answer("it is a page of no objects")
         for entry in page.objects:
             for missing in entry.missingSet or []:
                 note_account(missing.fault, session.params["username"])

@@ -75,6 +75,9 @@ func (f *Front) serveSOAP(w http.ResponseWriter, r *http.Request) {
 	}
 	f.Log.Count(call.Method)
 	f.Log.By(r.UserAgent(), f.kindOfCall(call))
+	for _, read := range call.properties(body) {
+		f.Log.By(r.UserAgent(), read)
+	}
 	user, known := f.sessions.user(cookie(r))
 	call.User = user
 	if !known && !open(call, body) {

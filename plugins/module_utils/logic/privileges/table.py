@@ -3,7 +3,8 @@
 """The table of privileges: the needs of each call, and the calls of each module.
 
 A call is named as the log of the simulator names it: the kind of entity that it is about, a dot, the method; an esxcli
-command in full; a request of the REST API with ``{id}`` for what varies. It is Python and no YAML because a module
+command in full; a request of the REST API with ``{id}`` for what varies; a property, of those few that need a
+privilege of their own, as ``read TYPE.PROPERTY``. It is Python and no YAML because a module
 carries nothing else to where it runs.
 """
 
@@ -36,7 +37,7 @@ class Need(NamedTuple):
     only: tuple[str, ...] = ()
 
 
-# Every role has these; all reads of properties need no more.
+# Every role has these; reads of nearly all properties need no more.
 ALWAYS = ("System.Anonymous", "System.Read", "System.View")
 
 # Methods, as regular expressions, that need no more than every role has.
@@ -66,6 +67,7 @@ _ESXCLI = (Need("Host.Config.Settings", HOST, UNSURE),)
 _ESXCLI_IMAGE = (*_ESXCLI, Need("Host.Config.Image", HOST, UNSURE))
 _CLUSTER = "/api/esx/settings/clusters/{id}"
 _DRAFTS = f"{_CLUSTER}/software/drafts"
+HOST_PROFILES = "read HostProfileManager.profile"
 
 CALLS: dict[str, tuple[Need, ...]] = {
     "AuthorizationManager.AddAuthorizationRole": (Need("Authorization.ModifyRoles", ROOT),),
@@ -171,6 +173,7 @@ CALLS: dict[str, tuple[Need, ...]] = {
     f"POST {_DRAFTS}/{{id}}?action=validate": _IMAGE_WRITE,
     f"POST {_DRAFTS}/{{id}}?action=commit": _IMAGE_WRITE,
     f"DELETE {_DRAFTS}/{{id}}": _IMAGE_WRITE,
+    HOST_PROFILES: (Need("Profile.View", ROOT),),
 }
 
 # A note on a host that ends with its boot.
@@ -183,6 +186,7 @@ _RDMA = "esxcli rdma device list"  # before vSphere 7
 # parts of a host's profile have their calls in their own PART, and esxi_info and esxi_profile follow from those.
 # All that the readers of the collection call.
 _READERS = (
+    HOST_PROFILES,
     "HostSystem.QueryModules",
     "esxcli network nic dcb status get",
     "esxcli network nic stats get",
@@ -196,7 +200,7 @@ _READERS = (
 
 MODULES: dict[str, tuple[str, ...]] = {
     "acceptance_info": _READERS,
-    "cluster_info": (),
+    "cluster_info": (HOST_PROFILES,),
     "cluster_lock": LOCK,
     "custom_attributes": ("CustomFieldsManager.RemoveCustomFieldDef", "CustomFieldsManager.SetField"),
     "esxi_image": (

@@ -149,7 +149,7 @@ def test_an_odd_answer(serve: Any, authority: Authority, name: str, stage: str) 
 @pytest.mark.parametrize(
     ("name", "stage"),
     # A list of hosts may be empty, and then its answer is.
-    [(name, stage) for name in FAULTS for stage in SOAP if (name, stage) != ("a body without an answer", "read")],
+    [(name, stage) for name in FAULTS for stage in SOAP if stage != "read" or FAULTS[name].startswith(b"HTTP/1.1 500")],
 )
 def test_a_fault_or_a_strange_answer(serve: Any, authority: Authority, name: str, stage: str) -> None:
     way, msg = ended(connection(serve({stage: FAULTS[name]}), authority))

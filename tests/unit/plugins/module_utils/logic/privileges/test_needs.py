@@ -13,6 +13,7 @@ from pyVmomi import VmomiSupport
 from plugins.module_utils.esxi.privileges import TABLE as NEEDS
 from plugins.module_utils.logic.privileges.needs import is_free
 from plugins.module_utils.logic.privileges.table import ALWAYS, TYPES
+from tests.integration.callers import asked_by_property
 
 ROOT = Path(__file__).parents[6]
 
@@ -37,7 +38,9 @@ def asked(call: str) -> set[str]:
 
 
 METHODS = methods()
-SOAP = sorted(call for call in NEEDS.by_call if not call.startswith(("esxcli ", "GET ", "POST ", "PATCH ", "DELETE ")))
+OTHERS = ("esxcli ", "GET ", "POST ", "PATCH ", "DELETE ", "read ")
+SOAP = sorted(call for call in NEEDS.by_call if not call.startswith(OTHERS))
+READS = sorted(call for call in NEEDS.by_call if call.startswith("read "))
 
 
 @pytest.mark.parametrize("call", SOAP)
@@ -45,6 +48,19 @@ def test_methods_need_what_the_type_tables_say(call: str) -> None:
     known = asked(call) - {"System.View", "System.Read", "System.Anonymous"}
     assert known <= {need.privilege for need in NEEDS.by_call[call]}
     assert {need.privilege for need in NEEDS.by_call[call] if need.source == TYPES} <= known
+
+
+@pytest.mark.parametrize("call", READS)
+def test_properties_need_what_the_type_tables_say(call: str) -> None:
+    assert {need.privilege for need in NEEDS.by_call[call]} == asked_by_property(call)
+
+
+def test_the_type_tables_know_which_properties_need_a_privilege() -> None:
+    assert asked_by_property("read HostProfileManager.profile") == {"Profile.View"}
+    assert asked_by_property("read SessionManager.sessionList") == {"Sessions.TerminateSession"}
+    assert asked_by_property("read HostSystem.runtime") == set()
+    with pytest.raises(AttributeError):
+        asked_by_property("read HostSystem.nonsense")
 
 
 def test_what_is_free_needs_no_more_than_every_role_has() -> None:
