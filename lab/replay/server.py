@@ -97,7 +97,7 @@ class Replay(SoapAdapter.StubAdapterBase):  # type: ignore[misc]
         collector = vmodl.query.PropertyCollector
         result = collector.RetrieveResult()
         result.objects.extend(self._content(spec, key) for key in self._chosen(spec))
-        return result
+        return result if result.objects else None
 
     def _chosen(self, spec: Any) -> list[str]:
         """The ids of the objects that a question is about."""

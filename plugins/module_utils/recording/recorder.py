@@ -88,6 +88,8 @@ class Recorder:
 
     def _page(self, asked: Any, page: Any) -> Any:
         if page is None:
+            with self._lock:
+                self._link(asked, [])
             return None
         if page.token:
             self._pages[page.token] = asked
@@ -96,8 +98,10 @@ class Recorder:
             for entry in kept:
                 self._object(entry)
             self._link(asked, [one.obj for one in kept])
+        is_left_out = bool(page.objects) and not kept
         page.objects[:] = kept  # the list of the API's own type
-        return page
+        # A server says nothing where there are no objects; what it says instead of objects is left to the reader.
+        return None if is_left_out and not page.token else page
 
     def _object(self, entry: Any) -> None:
         for item in entry.propSet:

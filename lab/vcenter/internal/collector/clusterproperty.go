@@ -56,7 +56,7 @@ func (p *propertyCollector) RetrievePropertiesEx(
 ) soap.HasFault {
 	specs, wanted := withoutConfigManaged(req.SpecSet)
 	if !wanted {
-		return p.PropertyCollector.RetrievePropertiesEx(ctx, req)
+		return withoutEmptyPage(p.PropertyCollector.RetrievePropertiesEx(ctx, req))
 	}
 	stock := *req
 	stock.SpecSet = specs
@@ -69,6 +69,16 @@ func (p *propertyCollector) RetrievePropertiesEx(
 			}
 		}
 	}
+	return withoutEmptyPage(body)
+}
+
+// withoutEmptyPage makes an answer without objects an answer without a result. vcsim sends a page of no objects.
+// VMware: vSphere API reference, RetrievePropertiesEx: its result is optional; the SDK's samples look whether it is null.
+func withoutEmptyPage(body soap.HasFault) soap.HasFault {
+	res := body.(*methods.RetrievePropertiesExBody).Res
+	if res != nil && res.Returnval != nil && len(res.Returnval.Objects) == 0 && res.Returnval.Token == "" {
+		res.Returnval = nil
+	}
 	return body
 }
 
@@ -78,8 +88,10 @@ func (p *propertyCollector) RetrieveProperties(ctx *simulator.Context, req *type
 	body := new(methods.RetrievePropertiesBody)
 	all := p.RetrievePropertiesEx(ctx, &types.RetrievePropertiesEx{This: req.This, SpecSet: req.SpecSet})
 	if body.Fault_ = all.Fault(); body.Fault_ == nil {
-		body.Res = &types.RetrievePropertiesResponse{
-			Returnval: all.(*methods.RetrievePropertiesExBody).Res.Returnval.Objects}
+		body.Res = new(types.RetrievePropertiesResponse)
+		if found := all.(*methods.RetrievePropertiesExBody).Res.Returnval; found != nil {
+			body.Res.Returnval = found.Objects
+		}
 	}
 	return body
 }
