@@ -14,6 +14,7 @@ from typing import Any
 
 from ansible.release import __version__ as ansible_version
 from ansible.utils.display import Display
+from ansible.utils.unsafe_proxy import wrap_var
 
 from ..module_utils.errors import CollectionError
 from ..module_utils.logic.migration import lines
@@ -112,7 +113,8 @@ class Trial:
 
     def _learn(self, step: str, result: dict[str, Any], seen: Observed) -> None:
         if step == "hold":
-            self._modules.environment[RUN] = str(result["state"]["run"])
+            # Ansible takes the values of an environment for templates, and vCenter told this one.
+            self._modules.environment[RUN] = wrap_var(str(result["state"]["run"]))
         if step == "judge" and seen.is_over:
             for line in result["lines"]:
                 show(line)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import socket
+import stat
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +16,7 @@ from ..errors import Refused
 from ..plan import Plan
 from .journal import NAME, Journal, ends
 
+OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 NEW = "name another folder, or judge this test again by the playbook judge"
 
 
@@ -32,9 +34,12 @@ def unfinished(where: Path, cluster: str) -> list[Path]:
 def find(folder: str, where: str, cluster: str) -> Path | None:
     """The folder of the test that goes on, or that is named; None where a new one is to be made."""
     if folder:
+        _must_be_ours(Path(folder))
         _refuse_other(Path(folder), cluster)
         return Path(folder)
     found = unfinished(Path(where), cluster)
+    for one in found:
+        _must_be_ours(one)
     if len(found) > 1:
         said = f"several tests of this cluster were not ended: {', '.join(map(str, found))}"
         raise Refused(f"cluster {cluster}", "find its test", said, "name one of them by vmotion_test_folder")
@@ -53,6 +58,19 @@ def one_test(folder: Path) -> Path:
         return found[0]
     said = f"there are several: {', '.join(map(str, found))}" if found else f"no {NAME} lies in it or below it"
     raise Refused(str(folder), "find the vMotion test in it", said, "name the folder of one test")
+
+
+def _must_be_ours(folder: Path) -> None:
+    """Refuse a journal that somebody else may have written: it says which commands run here, and as whom."""
+    if not (folder / NAME).exists():
+        return
+    for path in (folder, folder / NAME):
+        facts = path.lstat()
+        if facts.st_uid != os.geteuid() or facts.st_mode & OTHERS_WRITE or stat.S_ISLNK(facts.st_mode):
+            said = "others may have written it, and it says which commands run on this machine"
+            raise Refused(
+                str(path), "take up the test in it", said, "give tests a folder of your own: vmotion_test_dir"
+            )
 
 
 def _refuse_other(folder: Path, cluster: str) -> None:

@@ -16,6 +16,8 @@ import time
 
 SYSCTLS = ("tcp_retries2", "tcp_keepalive_time", "tcp_keepalive_intvl", "tcp_keepalive_probes")
 TIMERS = ("NCCL_", "UCX_", "HOROVOD_", "TORCH_NCCL_", "GLOO_", "OMPI_MCA_")
+# The launcher of Horovod signs its messages by a key in the environment.
+SECRETS = ("KEY", "SECRET", "TOKEN", "PASS")
 KEEPALIVE = "oob_tcp_keepalive_"
 SECONDS = 15
 BLOCK = 1 << 20
@@ -57,7 +59,8 @@ def rank_environment(folder: str) -> dict[str, str] | None:
                 pairs = [one.decode("utf-8", "replace").partition("=") for one in environ.read().split(b"\0")]
         except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
             continue
-        return {name: value for name, _sign, value in pairs if name.startswith(TIMERS)}
+        timers = {name: value for name, _sign, value in pairs if name.startswith(TIMERS)}
+        return {name: value for name, value in timers.items() if not any(word in name for word in SECRETS)}
     return None
 
 

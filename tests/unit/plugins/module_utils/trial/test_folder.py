@@ -80,3 +80,23 @@ def test_a_test_is_found_below_the_folder_of_the_demo(tmp_path: Path) -> None:
         folders.one_test(tmp_path / "demo")
     with pytest.raises(Refused, match=r"no journal.jsonl lies in it or below it"):
         folders.one_test(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize("attack", ["open folder", "open journal", "link", "another owner"])
+def test_a_journal_that_somebody_else_may_have_written_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, attack: str
+) -> None:
+    """Its settings name the commands by which this machine reaches the nodes."""
+    one = begun(tmp_path, "planted")
+    if attack == "open folder":
+        one.chmod(0o777)
+    if attack == "open journal":
+        (one / NAME).chmod(0o666)
+    if attack == "link":
+        (one / NAME).rename(tmp_path / "elsewhere")
+        (one / NAME).symlink_to(tmp_path / "elsewhere")
+    if attack == "another owner":
+        monkeypatch.setattr(folders.os, "geteuid", lambda: one.stat().st_uid + 1)
+    for named in ("", str(one)):
+        with pytest.raises(Refused, match="others may have written it, and it says which commands run on this machine"):
+            folders.find(named, str(tmp_path), "gpu")
