@@ -96,8 +96,10 @@ def test_a_worker_has_what_was_asked_for(place: Simulator, ansible: Ansible) -> 
         assert extra["pciPassthru.64bitMMIOSizeGB"] == "32"
         assert "dml.vsphere.building" not in extra
         assert vm.ref.guest.ipAddress == "10.0.1.1"
+        uuid = vm.ref.config.instanceUuid
     state = states(ansible.module("worker_vm", **desired(1)))["worker01"]
-    assert state["mark"] == {"built": True, "cluster": "gpu", "name": "worker01", "role": "worker", "tenant": ""}
+    owned = {"built": True, "cluster": "gpu", "name": "worker01", "role": "worker", "tenant": "", "uuid": uuid}
+    assert state["mark"] == owned
     assert state["guest"]["metadata"]["network"]["ethernets"]["rdma"]["addresses"] == ["10.216.1.1/24"]
 
 

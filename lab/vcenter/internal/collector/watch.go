@@ -68,7 +68,9 @@ func (p *propertyCollector) WaitForUpdatesEx(ctx *simulator.Context, req *types.
 
 // UpdateObject is called by vcsim under the lock of the changed object.
 func (p *propertyCollector) UpdateObject(ctx *simulator.Context, o mo.Reference, changes []types.PropertyChange) {
-	p.PropertyCollector.UpdateObject(ctx, o, p.widen(o, changes))
+	if p.concerns(o.Reference()) {
+		p.PropertyCollector.UpdateObject(ctx, o, p.widen(o, changes))
+	}
 }
 
 // widen replaces the change of a part by a change of the whole struct where only the whole struct is watched.

@@ -107,9 +107,13 @@ func (w *Server) ownReceiver(object mo.Reference) mo.Reference {
 	return nil
 }
 
-// repairVM sets faultToleranceState and recordReplayState, which vcsim leaves empty.
+// repairVM sets faultToleranceState and recordReplayState, which vcsim leaves empty, and a name.
 // VMware: vSphere API reference, VirtualMachineRuntimeInfo. An empty value stops pyVmomi (govmomi issue 4084).
+// Ours: vcsim gives the name later, and ends when another client looks for a name among virtual machines meanwhile.
 func repairVM(vm *simulator.VirtualMachine) {
+	if vm.Name == "" {
+		vm.Name = vm.Self.Value
+	}
 	for _, r := range []*types.VirtualMachineRuntimeInfo{&vm.Runtime, &vm.Summary.Runtime} {
 		r.FaultToleranceState = types.VirtualMachineFaultToleranceStateNotConfigured
 		r.RecordReplayState = types.VirtualMachineRecordReplayStateInactive

@@ -1,0 +1,55 @@
+package vm
+
+import (
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"dml.vsphere/lab/vcenter/internal/vcsim"
+)
+
+// RenameTask renames the virtual machine, its configuration with it, unless another object of its folder has the name.
+// VMware: vSphere API reference, ManagedEntity.Rename_Task: DuplicateName; VmRenamedEvent. vcsim answers
+// InvalidArgument and leaves config.name, and its process ends where it meets a virtual machine that is being made and
+// has no name yet (docs/upstream.md): a folder that makes one is locked.
+func (m *Methods) RenameTask(ctx *simulator.Context, req *types.Rename_Task) soap.HasFault {
+	t := m.sim.Start(ctx, m.VirtualMachine, "renameTask", "ManagedEntity.rename",
+		func(j *vcsim.Job) (any, vcsim.Fault) { return nil, m.rename(j, req.NewName) })
+	return &methods.Rename_TaskBody{Res: &types.Rename_TaskResponse{Returnval: t}}
+}
+
+func (m *Methods) rename(j *vcsim.Job, name string) vcsim.Fault {
+	if name == "" {
+		return &types.InvalidName{}
+	}
+	if f := m.taken(j, name); f != nil {
+		return f
+	}
+	before := m.read(j.Ctx)
+	if before.host != nil && before.name != name {
+		m.sim.Post(j.Ctx, &types.VmRenamedEvent{VmEvent: m.eventOn(before.host, before), OldName: before.name,
+			NewName: name}, j.Task.Info.EventChainId)
+	}
+	m.sim.Update(j.Ctx, m.VirtualMachine, vcsim.Change("name", name), vcsim.Change("config.name", name),
+		vcsim.Change("summary.config.name", name))
+	return nil
+}
+
+// taken is the fault of a name that another object of the folder has.
+func (m *Methods) taken(j *vcsim.Job, name string) (fault vcsim.Fault) {
+	if m.Parent == nil {
+		return nil
+	}
+	folder, ok := m.sim.Registry.Get(*m.Parent).(*simulator.Folder)
+	if !ok {
+		return nil
+	}
+	j.Ctx.WithLock(folder, func() {
+		same := j.Ctx.Map.FindByName(name, folder.ChildEntity)
+		if same != nil && same.Reference() != m.Self {
+			fault = &types.DuplicateName{Name: name, Object: same.Reference()}
+		}
+	})
+	return fault
+}
