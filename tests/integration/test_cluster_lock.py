@@ -206,11 +206,11 @@ def test_a_cluster_that_is_not_there(ansible: Ansible) -> None:
 LONG_NAME = "gpu/" + "c" * 75 + "%"
 NAMED = """
 clusters:
-  - {{name: "{name}", hosts: [{{name: esx01.lab}}]}}
+  - {{name: '{name}', hosts: [{{name: esx01.lab}}]}}
 """
 
 
-@pytest.mark.parametrize("name", [LONG_NAME, "a/b", "50% gpu"])
+@pytest.mark.parametrize("name", [LONG_NAME, "a/b", "50% gpu", "a\\b"])
 def test_a_cluster_may_have_any_name_that_vsphere_takes(
     start: Callable[..., Simulator], tmp_path: Path, name: str
 ) -> None:

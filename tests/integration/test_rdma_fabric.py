@@ -51,6 +51,21 @@ def test_built_in_few_calls_and_taken_away_without_a_trace(start: Make, ansible_
     assert info(ansible) == before and before["fabric"]["switch"] is None
 
 
+def test_names_that_vcenter_stores_escaped_are_found_again(start: Make, ansible_for: For) -> None:
+    vcenter = start(text=datacentre())
+    ansible, fabric = ansible_for(vcenter), desired(switch="rdma/1")
+    fabric["port_groups"] = [{**one, "name": one["name"].replace("-", "/50%\\")} for one in fabric["port_groups"]]
+    fabric["adapters"] = [{**one, "port_group": "rdma/50%\\vmk"} for one in fabric["adapters"]]
+    built = ansible.module("rdma_fabric", **fabric)
+    assert built.rc == 0, built.msg
+    vcenter.clear()
+    again = ansible.module("rdma_fabric", **fabric)
+    assert again.rc == 0 and not again.changed and vcenter.writes() == [], again.out
+    assert info(ansible, switch="rdma/1")["fabric"]["switch"] == {"mtu": 9000, "ours": True}
+    gone = {"cluster": "gpu", "switch": "rdma/1", "state": "absent"}
+    assert ansible.module("rdma_fabric", **gone).changed and not ansible.module("rdma_fabric", **gone).changed
+
+
 def test_a_read_costs_no_call_for_any_single_host(start: Make, ansible_for: For) -> None:
     calls = []
     for count in (2, 6):

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..logic.versions import numbers
 from ..vsphere.fleet import Host
+from ..vsphere.names import plain
 
 # One whole property: its parts differ from version to version, and a path that a server does not know fails the read.
 PATHS = ("config.network", "config.virtualNicManagerInfo.netConfig", "config.product.version")
@@ -64,7 +65,7 @@ def switches(host: Host) -> dict[str, dict[str, Any]]:
         for one in _network(host, "vswitch")
     }
     distributed = {
-        one.dvsName: {
+        plain(one.dvsName): {
             "kind": DISTRIBUTED,
             "mtu": one.mtu or 1500,
             "uplinks": _named(one.pnic, cards),
@@ -77,7 +78,7 @@ def switches(host: Host) -> dict[str, dict[str, Any]]:
 
 def vmkernel(host: Host) -> dict[str, dict[str, Any]]:
     """The vmkernel adapters by device, such as vmk1, with the switch they are on and the services they carry."""
-    distributed = {one.dvsUuid: one.dvsName for one in _network(host, "proxySwitch")}
+    distributed = {one.dvsUuid: plain(one.dvsName) for one in _network(host, "proxySwitch")}
     standard = {one.spec.name: one.spec.vswitchName for one in _network(host, "portgroup")}
     services = services_of(host)
     return {

@@ -15,6 +15,7 @@ from ..logic.hosts.roce import Lossless
 from ..plan import REBOOT, Plan
 from ..vsphere import properties
 from ..vsphere.fleet import Host
+from ..vsphere.names import plain
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
 from . import dcb, kernel_module, network, rdma_users
@@ -222,7 +223,7 @@ def reachable_port_groups(session: Session, hosts: Iterable[Host]) -> dict[str, 
 
 
 def _port_group(config: Any, switch: str) -> dict[str, Any]:
-    return {"name": config.name, "switch": switch, **_vlan(getattr(config.defaultPortConfig, "vlan", None))}
+    return {"name": plain(config.name), "switch": switch, **_vlan(getattr(config.defaultPortConfig, "vlan", None))}
 
 
 def _vlan(vlan: Any) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..vsphere import properties, tasks
 from ..vsphere.faults import translating_faults
+from ..vsphere.names import escaped
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
 from . import mark
@@ -65,7 +66,7 @@ def make(session: Session, one: Switch, cluster: str, wanted: Sequence[PortGroup
     """Make new port groups, all by one task."""
     specs = [
         vim.dvs.DistributedVirtualPortgroup.ConfigSpec(
-            name=group.name,
+            name=escaped(group.name),
             description=mark.note(cluster),
             type="earlyBinding",
             numPorts=PORTS,

@@ -12,6 +12,7 @@ from ..errors import Refused
 from ..vsphere import properties, tasks
 from ..vsphere.faults import translating_faults
 from ..vsphere.fleet import Host
+from ..vsphere.names import escaped, plain
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
 from . import mark
@@ -66,7 +67,7 @@ def find(session: Session, refs: Sequence[Any], name: str) -> Switch | None:
         Switch(values["name"], some[key], values["config"])
         for some in kinds.values()
         for key, values in properties.read_many(session, list(some.values()), ("name", "config")).items()
-        if values["name"] == name
+        if values["name"] == plain(name)
     ]
     if len(found) > 1:
         raise Refused(name, "take it as the RDMA switch", f"{len(found)} switches have that name", "rename one of them")
@@ -76,7 +77,7 @@ def find(session: Session, refs: Sequence[Any], name: str) -> Switch | None:
 def make(session: Session, place: Place, name: str, cluster: str, mtu: int) -> Switch:
     """Make a new switch without hosts."""
     spec = vim.dvs.VmwareDistributedVirtualSwitch.ConfigSpec(
-        name=name,
+        name=escaped(name),
         description=mark.note(cluster),
         maxMtu=mtu,
         uplinkPortPolicy=vim.DistributedVirtualSwitch.NameArrayUplinkPortPolicy(uplinkPortName=[UPLINK]),

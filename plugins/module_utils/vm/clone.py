@@ -11,6 +11,7 @@ from typing import Any
 from ..errors import NotFound, Refused
 from ..vsphere import properties, tasks
 from ..vsphere.faults import translating_faults
+from ..vsphere.names import plain
 from ..vsphere.sdk import vim
 from . import mark
 from .desired import Desired
@@ -85,7 +86,7 @@ class Places:
         found = [
             ref
             for ref, values in self._all(kind, paths)
-            if values["name"] == name and (among is None or ref._moId in among) and _holds_machines(values)
+            if values["name"] == plain(name) and (among is None or ref._moId in among) and _holds_machines(values)
         ]
         if len(found) == 1:
             return found[0]

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..errors import NotFound
 from ..vsphere import properties
+from ..vsphere.names import plain
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
 
@@ -58,7 +59,8 @@ class Networks:
         port = getattr(backing, "port", None)
         if port is not None:
             return next((one.name for one in self.all if one.key and one.key == port.portgroupKey), None)
-        return getattr(backing, "deviceName", None)
+        name = getattr(backing, "deviceName", None)
+        return name and plain(name)
 
 
 def to_come(networks: Networks, names: Sequence[str]) -> Networks:
@@ -72,7 +74,7 @@ def read(session: Session, cluster: str, refs: Sequence[Any]) -> Networks:
     """The networks in two or three reads."""
     groups = [ref for ref in refs if isinstance(ref, vim.dvs.DistributedVirtualPortgroup)]
     # pylint: disable-next=unidiomatic-typecheck # port groups are networks too
-    plain = [ref for ref in refs if type(ref) is vim.Network]
+    standard = [ref for ref in refs if type(ref) is vim.Network]
     found = properties.read_many(session, groups, ("name", "key", "config.distributedVirtualSwitch"))
     switches = {
         one["config.distributedVirtualSwitch"]._moId: one["config.distributedVirtualSwitch"] for one in found.values()
@@ -82,12 +84,12 @@ def read(session: Session, cluster: str, refs: Sequence[Any]) -> Networks:
         for some in _by_kind(switches).values()
         for key, values in properties.read_many(session, some, ("uuid",)).items()
     }
-    named = properties.read_many(session, plain, ("name",))
+    named = properties.read_many(session, standard, ("name",))
     return Networks(
         cluster,
         [
             *(_group(ref, found[ref._moId], uuids) for ref in groups),
-            *(Network(named[ref._moId]["name"], ref) for ref in plain),
+            *(Network(named[ref._moId]["name"], ref) for ref in standard),
         ],
     )
 

@@ -13,6 +13,7 @@ from typing import Any
 from ..errors import NotFound, Unreachable
 from . import properties
 from .esxcli import Esxcli
+from .names import plain
 from .sdk import vim
 from .session import Session
 
@@ -106,6 +107,7 @@ def find(session: Session, params: Mapping[str, Any], paths: Sequence[str] = ())
 
 def find_cluster(session: Session, name: str, paths: Sequence[str] = ()) -> properties.Found:
     """The one cluster of that name, with properties."""
+    name = plain(name)
     found = properties.find_all(session, vim.ClusterComputeResource, ("name", *paths))
     return _one(session, "cluster", name, [(ref, values) for ref, values in found if values["name"] == name], found)
 

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from ..errors import Failed, TimedOut
 from .faults import CONNECTION_ERRORS, note_account, translating_faults
+from .names import plain
 from .sdk import vim, vmodl
 from .session import Session
 
@@ -92,9 +93,14 @@ def _retrieve(session: Session, objects: list[Any], kind: Any, paths: Sequence[s
             for missing in entry.missingSet or []:
                 note_account(missing.fault, session.params["username"])
                 raise missing.fault
-            found.append((entry.obj, {item.name: item.val for item in entry.propSet}))
+            found.append((entry.obj, {item.name: _value(entry.obj, item) for item in entry.propSet}))
         page = collector.ContinueRetrievePropertiesEx(page.token) if page.token else None
     return found
+
+
+def _value(ref: Any, item: Any) -> Any:
+    """The value of one property; a name as people write it, whatever the server's form."""
+    return plain(item.val) if item.name == "name" and isinstance(ref, vim.ManagedEntity) and item.val else item.val
 
 
 def _filter(objects: list[Any], kind: Any, paths: Paths) -> Any:
@@ -156,7 +162,7 @@ def _merge(values: dict[str, Values], update: Any) -> None:
             if changed.kind == "leave":
                 raise Failed(changed.obj._moId, "watch it", "it was removed meanwhile", "run again")
             for change in changed.changeSet or []:
-                values[changed.obj._moId][change.name] = change.val
+                values[changed.obj._moId][change.name] = _value(changed.obj, change)
 
 
 @contextmanager

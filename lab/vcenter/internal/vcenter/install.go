@@ -36,6 +36,9 @@ func (w *Server) install() {
 
 // PutObject repairs new virtual machines and gives new hosts their parts.
 func (h *hook) PutObject(ctx *simulator.Context, o mo.Reference) {
+	if entity, ok := o.(mo.Entity); ok {
+		entity.Entity().Name = escapedName(entity.Entity().Name)
+	}
 	switch x := o.(type) {
 	case *simulator.VirtualMachine:
 		repairVM(x)

@@ -1,0 +1,14 @@
+package vcenter
+
+import "strings"
+
+var (
+	plainNames   = strings.NewReplacer("%25", "%", "%2f", "/", "%2F", "/", "%5c", `\`, "%5C", `\`)
+	escapedNames = strings.NewReplacer("%", "%25", "/", "%2f", `\`, "%5c")
+)
+
+// escapedName is a name of an object as vCenter keeps and returns it.
+//
+// VMware: vSphere API reference, ManagedEntity.name and Folder.CreateFolder: slash, backslash and percent are escaped,
+// and a percent that begins such an escape is left alone. vCenter 7.0 U3 returns `with%2fslash` (govmomi issue 2717).
+func escapedName(name string) string { return escapedNames.Replace(plainNames.Replace(name)) }

@@ -1,0 +1,24 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Names of objects in the inventory: vCenter stores ``/``, ``\\`` and ``%`` in them escaped, and returns them so.
+
+vCenter 7.0 U3 returns a folder ``with/slash`` as ``with%2fslash`` (govmomi, issue 2717), and so clusters, datastores
+and data centres (ManageIQ, providers-vmware, pull request 53). People and the vSphere Client write them plainly.
+"""
+
+from __future__ import annotations
+
+import re
+
+_ESCAPES = {"%25": "%", "%2f": "/", "%5c": "\\"}
+_ESCAPE = re.compile("|".join(_ESCAPES), re.IGNORECASE)
+
+
+def plain(name: str) -> str:
+    """A name as people write it, in either form."""
+    return _ESCAPE.sub(lambda found: _ESCAPES[found[0].lower()], name)
+
+
+def escaped(name: str) -> str:
+    """A name as vCenter stores it: what is sent so means the same to every server."""
+    return "".join(next((code for code, one in _ESCAPES.items() if one == letter), letter) for letter in plain(name))
