@@ -17,7 +17,9 @@ description:
   - Says of the assumptions that nobody could prove without such a site which ones the answers prove or refute.
 options:
   short:
-    description: Runs only the readers whose answers no type table of the API promises, such as those of esxcli.
+    description:
+      - Runs only the readers of hosts and of counters, against one connected host of each version and model. The others
+        answer alike.
     type: bool
     default: false
   accept_new:

@@ -48,6 +48,10 @@ options:
     description: The vGPU profile for which free slots are counted, such as V(grid_t4-16c); empty means none.
     type: str
     default: ""
+  acceptance:
+    description: A result of M(dml.vsphere.acceptance_info). Without one it is not judged what the site answers.
+    type: dict
+    default: {}
   accepted:
     description: Rules, or RULE:OBJECT, of stops that are accepted.
     type: list
@@ -56,6 +60,7 @@ options:
 extends_documentation_fragment:
   - dml.vsphere.attributes.info
 seealso:
+  - module: dml.vsphere.acceptance_info
   - module: dml.vsphere.cluster_info
   - module: dml.vsphere.esxi_info
   - module: dml.vsphere.esxi_profile
@@ -140,6 +145,7 @@ ARGUMENTS = {
     "host_profiles": {"type": "dict", "default": {}},
     "gpu": {"type": "str", "default": ""},
     "vgpu": {"type": "str", "default": ""},
+    "acceptance": {"type": "dict", "default": {}},
     "accepted": {"type": "list", "elements": "str", "default": []},
 }
 

@@ -21,6 +21,7 @@ from .assumptions import REFUTED
 from .readers import Question, Reader, chosen
 
 UNDERSTOOD, NOT_UNDERSTOOD, NEVER_SEEN, NOTHING = "understood", "not understood", "never seen by us", "not there"
+_KIND = ("config.product.version", "config.product.build", "summary.hardware.vendor", "summary.hardware.model")
 OPTIONS: dict[str, Any] = {
     "hosts": {"type": "list", "elements": "str"},
     "cluster": {"type": "str"},
@@ -33,20 +34,27 @@ OPTIONS: dict[str, Any] = {
 
 def question(session: Session, params: Mapping[str, Any]) -> Question:
     """The objects that the options name: hosts with their clusters, and virtual machines."""
-    hosts = fleet.find(session, params, ("parent",))
+    hosts = fleet.find(session, params, ("parent", *_KIND))
     hosts.refresh()
+    chosen_hosts = _one_of_each_kind(hosts.hosts) if params.get("short") else hosts.hosts
     machines = _machines(session, params["vms"])
-    parents = {id_of(host["parent"]): host["parent"] for host in hosts.hosts}
+    parents = {id_of(host["parent"]): host["parent"] for host in chosen_hosts}
     clusters = [ref for ref in parents.values() if isinstance(ref, vim.ClusterComputeResource)]
     names = properties.read_many(session, clusters, ("name",))
     return Question(
-        hosts={host.name: host.ref for host in hosts.hosts},
+        hosts={host.name: host.ref for host in chosen_hosts},
         vms=machines,
         clusters={names[ref._moId]["name"]: ref for ref in clusters},
         tag_category=params["tag_category"],
         switch=params["switch"],
         days=params["days"],
     )
+
+
+def _one_of_each_kind(hosts: Sequence[fleet.Host]) -> list[fleet.Host]:
+    """One connected host of each version and model: the others answer alike."""
+    kinds = {tuple(str(host[path]) for path in _KIND): host for host in reversed(hosts) if host.reachable}
+    return sorted(kinds.values(), key=lambda host: host.name)
 
 
 def _machines(session: Session, names: Sequence[str]) -> dict[str, Any]:

@@ -34,7 +34,8 @@ def findings(read: Data) -> list[dict[str, Any]]:
 
     ``read`` holds ``cluster`` (a result of cluster_info), ``hosts`` (of esxi_info), ``plan`` (a result of esxi_profile
     in check mode) and ``emptying`` (results of esxi_power in check mode), each as the module gave it; the wanted
-    ``profile`` and ``host_profiles``; and ``gpu`` and ``vgpu``, which say what is expected of the GPUs.
+    ``profile`` and ``host_profiles``; ``gpu`` and ``vgpu``, which say what is expected of the GPUs; and ``acceptance``
+    (a result of acceptance_info), where there is one.
     """
     hosts, cluster = read["hosts"]["hosts"], read["cluster"]["cluster"]
     by_host = {host["host"]: Desired(_profile(read, host["host"]), read["gpu"]) for host in hosts}
@@ -46,6 +47,7 @@ def findings(read: Data) -> list[dict[str, Any]]:
     found += _rolling(read, found)
     found += _emptying(read["emptying"])
     found += _plan(read["plan"], cluster["name"], found)
+    found += _acceptance(read.get("acceptance") or {}, cluster["name"])
     return as_dicts(found)
 
 
@@ -124,6 +126,21 @@ def _emptying(results: Iterable[Data]) -> Iterator[Finding]:
             reasons = [str(host["msg"])] if host.get("failed") else host.get("unmet") or []
             for reason in reasons:
                 yield Finding(STOP, "emptying", host["host"], f"it cannot be emptied: {reason}")
+
+
+def _acceptance(result: Data, cluster: str) -> Iterator[Finding]:
+    """Findings about answers of the site that the collection does not understand or has never seen."""
+    severities = {"not understood": (STOP, "not_understood"), "never seen by us": (WARN, "never_seen")}
+    for row in result.get("readers") or []:
+        if row["status"] in severities:
+            severity, rule = severities[row["status"]]
+            text = f"{row['reader']} is {row['status']} ({listed(row['what'])}); run dml.vsphere.record and report it"
+            yield Finding(severity, rule, row["object"], text)
+    for one in result.get("assumptions") or []:
+        if one["status"] == "refuted":
+            yield Finding(
+                STOP, "refuted", cluster, f"an assumption does not hold here: {one['text']} But {one['said']}"
+            )
 
 
 def _plan(plan: Data, cluster: str, found: Iterable[Finding]) -> Iterator[Finding]:

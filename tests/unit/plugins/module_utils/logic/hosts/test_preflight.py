@@ -114,3 +114,25 @@ def test_the_drivers_in_the_guests_are_remembered() -> None:
 def test_a_host_with_a_profile_of_its_own_is_judged_by_that() -> None:
     hosts = {"hosts": [host(gpus=[], vibs=running("550.90.05"))]}
     assert found(hosts=hosts, host_profiles={"esx1": {"pvrdma": PROFILE["pvrdma"]}}) == []
+
+
+def test_answers_that_are_not_understood_stop_and_new_ones_warn() -> None:
+    rows = [
+        {"reader": "esxi_info: rdma", "object": "esx1", "status": "not understood", "what": ["it lacks Bytes sent"]},
+        {"reader": "esxi_info: gpu", "object": "esx1", "status": "never seen by us", "what": ["a word"]},
+        {"reader": "esxi_info: vib", "object": "esx1", "status": "understood", "what": []},
+    ]
+    assumed = [
+        {"name": "x", "text": "All is well.", "status": "refuted", "said": "it is not"},
+        {"name": "y", "text": "All is open.", "status": "open", "said": "nothing tells"},
+    ]
+    told = findings(
+        read(hosts={"hosts": [host(vibs=running("550.90.05"))]}, acceptance={"readers": rows, "assumptions": assumed})
+    )
+    assert [(one["severity"], one["rule"], one["object"]) for one in told] == [
+        ("stop", "not_understood", "esx1"),
+        ("stop", "refuted", "gpu"),
+        ("warn", "never_seen", "esx1"),
+    ]
+    assert "esxi_info: rdma is not understood (it lacks Bytes sent)" in told[0]["text"]
+    assert told[1]["text"] == "gpu: an assumption does not hold here: All is well. But it is not."
