@@ -26,9 +26,9 @@ LATE = 124  # what timeout says
 KILLABLE = ("unshare", "--pid", "--fork", "--kill-child")
 
 
-def stack(name: str) -> dict[str, Any]:
+def stack(name: str, folder: Path = ROOT / "stacks") -> dict[str, Any]:
     """A stack as its file has it."""
-    return dict(yaml.safe_load((ROOT / "stacks" / f"{name}.yml").read_text()))
+    return dict(yaml.safe_load((folder / f"{name}.yml").read_text()))
 
 
 def workers() -> list[str]:

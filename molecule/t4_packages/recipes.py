@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Which packages there are: those of the stack t4-2019 by NVIDIA's names and versions, and newer ones as bait."""
+"""Which packages there are: those of the stack bare-2019 by NVIDIA's names and versions, and newer ones as bait."""
 
 from __future__ import annotations
 

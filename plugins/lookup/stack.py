@@ -46,7 +46,7 @@ options:
     type: str
   parts:
     description:
-      - Wanted optional parts, today V(container) alone. Refused if the stack has none.
+      - Wanted optional parts, V(container) and V(image). Refused if the stack has none.
       - The C(inputs) of these parts must be given too.
     type: list
     elements: str
@@ -83,6 +83,7 @@ _raw:
     - The stacks, as in their files, with C(url), C(roles), C(missing_inputs) and C(not_established) added.
     - In C(roles), for example, C(roles['ubuntu-22.04'].cuda) is a mapping of the variables of the role
       P(dml.vsphere.cuda#role). A role that has no part in the stack, or none among O(parts), is missing.
+    - The platform of an image is there beside those of the guest.
   type: list
   elements: dict
 """
@@ -92,7 +93,7 @@ from typing import Any
 
 from ansible.errors import AnsibleError
 from ansible.plugins.lookup import LookupBase
-from ansible_collections.dml.vsphere.plugins.module_utils.logic.stack import fit, roles
+from ansible_collections.dml.vsphere.plugins.module_utils.logic.stack import fit, image, roles
 from ansible_collections.dml.vsphere.plugins.module_utils.logic.stack import stack as stacks
 
 STACKS = Path(__file__).resolve().parents[2] / "stacks"
@@ -139,10 +140,20 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by 
             self._refuse(term, "asks for inputs that were not given", missing)
         return {
             **stack,
-            "roles": {platform: roles.variables(stack, platform, parts) for platform in stack["platforms"]},
+            "roles": {
+                platform: roles.variables(side, platform, parts)
+                for side in self._sides(stack)
+                for platform in side["platforms"]
+            },
             "missing_inputs": missing,
             "not_established": fit.not_established(stack, facts, around),
         }
+
+    @staticmethod
+    def _sides(stack: dict[str, Any]) -> list[dict[str, Any]]:
+        """The guest, and what is in the image, which has no driver of its own."""
+        content = image.content(stack)
+        return [stack, content] if content else [stack]
 
     def _faults_of_inputs(self, stack: dict[str, Any]) -> list[str]:
         """The faults that inputs and mirrors brought."""

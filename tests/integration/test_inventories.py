@@ -17,13 +17,13 @@ from tests.integration.ansible import Ansible, Outcome
 
 INVENTORIES = {"t4_vgpu": "hpc", "a100_passthrough": "hpc-a100", "mixed": "gpu-mixed"}
 WAITS_FOR_A_BOOT = {
-    "t4_vgpu": "Host_Driver",
+    "t4_vgpu": "AIE_ESXi_8.0.0_Driver",
     "a100_passthrough": "enters passthrough",
     "mixed": "AIE_ESXi_8.0.0_Driver",
 }
 DRIVERS = {
-    "t4_vgpu": {"name": "NVIDIA-VMware_ESXi_6.7_Host_Driver", "version": "430.27-1OEM.670.0.0.8169922"},
-    "mixed": {"name": "NVD-AIE_ESXi_8.0.0_Driver", "version": "550.90.05-1OEM.800.1.0.20613240"},
+    "t4_vgpu": {"name": "NVD-AIE_ESXi_8.0.0_Driver", "version": "535.129.03-1OEM.800.1.0.20613240"},
+    "mixed": {"name": "NVD-AIE_ESXi_8.0.0_Driver", "version": "580.65.05-1OEM.800.1.0.20613240"},
 }
 HOSTS = ("esx01.example.com", "esx02.example.com")
 POLICIES = {"t4_vgpu": "performance", "mixed": "consolidation"}

@@ -35,7 +35,7 @@ def cases(folder: Path) -> dict[str, tuple[str, dict[str, Any]]]:
     return {
         "named": ("lab-cpu", {"bases": {"python": "https://mirror.example.org/python"}}),
         "by path": (own(folder, "ours"), {}),
-        "whole": ("t4-2019", {"inputs": GIVEN, "host_driver": "430.27", "platform": "ubuntu-18.04", "gpu": "T4"}),
+        "whole": ("t4-2019", {"inputs": GIVEN, "host_driver": "535.129.03", "platform": "ubuntu-22.04", "gpu": "T4"}),
         "incomplete": ("t4-2019", {"incomplete": True}),
         "unestablished": (own(folder, "unsure", framework={"name": "pytorch", "version": "1.11.0"}), {}),
         "containers": ("t4-2019", {"inputs": GIVEN, "parts": ["container"]}),
@@ -45,7 +45,7 @@ def cases(folder: Path) -> dict[str, tuple[str, dict[str, Any]]]:
         "without inputs": ("t4-2019", {}),
         "bad input": ("t4-2019", {"inputs": {**GIVEN, "gpu_driver.source.sha256": "abc"}}),
         "unasked": ("lab-cpu", {"inputs": {"openmpi.version": "5.0.8"}}),
-        "host": ("t4-2019", {"inputs": GIVEN, "host_driver": "580.65.05"}),
+        "host": ("t4-2019", {"inputs": GIVEN, "host_driver": "525.85.07"}),
         "node": ("lab-cpu", {"platform": "ubuntu-24.04"}),
         "misspelt": (own(folder, "misspelt", openmpi={"verison": "4.1.4"}), {}),
         "misfit": (own(folder, "misfit", framework={"version": "2.16.1"}), {}),
@@ -100,7 +100,7 @@ def test_a_stack_in_a_users_file_is_found_by_its_path(answers: Answers) -> None:
 
 def test_inputs_complete_a_stack(answers: Answers) -> None:
     driver = answers["whole"]["gpu_driver"]["source"]
-    assert driver["url"] == "https://licensed.example.org/nvidia/NVIDIA-Linux-x86_64-430.30-grid.run"
+    assert driver["url"] == "https://licensed.example.org/nvidia/NVIDIA-Linux-x86_64-535.129.03-grid.run"
     assert driver["sha256"] == SUM
 
 
@@ -123,7 +123,7 @@ def test_an_incomplete_stack_may_be_looked_at(answers: Answers) -> None:
         ("containers", "asks for inputs that were not given: container.digest"),
         ("no containers", "The stack lab-cpu lacks wanted parts: It has no 'container'."),
         ("unasked", "The stack lab-cpu does not ask for 'openmpi.version'; it asks for nothing."),
-        ("host", "580.65.05 runs guests of the branches 580, 570, 535, and 430.30 is of none of them."),
+        ("host", "The guest driver 535.129.03 is newer than the vGPU manager 525.85.07"),
         ("node", "The stack is for debian-12 and the node has ubuntu-24.04."),
         ("misspelt", "openmpi has the unknown key 'verison': did you mean 'version'?"),
         ("misfit", "Horovod 0.28.1 with TensorFlow 2.16.1 does not work."),

@@ -5,13 +5,15 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from testinfra.host import Host
 
 from tests.scenario import debs, node, proof, run, stack
 
-CONTAINER = stack("t4-2019")["container"]
+FOLDER = Path(__file__).parents[1]
+CONTAINER = stack("bare-2019", FOLDER)["container"]
 PACKAGES = {one["name"]: one["version"] for one in CONTAINER["packages"]["ubuntu-18.04"]}
 IMAGE = "nvidia/cuda@sha256:" + "d" * 64
 

@@ -4,12 +4,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from testinfra.host import Host
 
 from tests.scenario import debs, node, proof, run, stack
 
-STACK = stack("t4-2019")
+FOLDER = Path(__file__).parents[1]
+STACK = stack("bare-2019", FOLDER)
 DEBS = {
     one["name"]: one["version"] for part in ("cuda", "cudnn", "nccl") for one in STACK[part]["packages"]["ubuntu-18.04"]
 }

@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from . import fit_gpu, fit_software
+from . import fit_gpu, fit_software, image
 from .findings import Facts, Finding, Stack
 
 Rule = Callable[[Stack, Facts], Iterator[Finding]]
 RULES: tuple[Rule, ...] = (*fit_gpu.RULES, *fit_software.RULES)
+# Beside an image the guest has a system and containers, and nothing that trains.
+OF_GUEST: tuple[Rule, ...] = (fit_software.system, fit_software.container)
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,9 @@ class Surroundings:
 
 def findings(stack: Stack, facts: Facts, around: Surroundings | None = None) -> list[Finding]:
     """All pairs that do not fit, and all of which no source says whether they fit."""
-    found = [finding for rule in RULES for finding in rule(stack, facts)]
+    found = [finding for rule in RULES for finding in rule(image.trains(stack), facts)]
+    if stack.get("image"):
+        found += [finding for rule in OF_GUEST for finding in rule(image.guest(stack), facts)]
     return [*found, *_findings_around(stack, facts, around or Surroundings())]
 
 
@@ -46,6 +50,6 @@ def _findings_around(stack: Stack, facts: Facts, around: Surroundings) -> Iterat
     if around.platform is not None and around.platform not in platforms:
         yield Finding(f"The stack is for {', '.join(platforms)} and the node has {around.platform}.", True)
     if around.gpu is not None:
-        yield from fit_gpu.gpu_of_node(stack, facts, around.gpu)
+        yield from fit_gpu.gpu_of_node(image.trains(stack), facts, around.gpu)
     if around.host_driver is not None:
         yield from fit_gpu.host_and_guest(stack, facts, around.host_driver)

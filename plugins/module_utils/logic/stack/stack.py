@@ -9,10 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from .. import schema as schemas
+from . import image
 
 Stack = dict[str, Any]
 # Parts that are installed only on request, and whose inputs are asked for only then.
-OPTIONAL = ("container",)
+OPTIONAL = ("container", "image")
 _INSTALLED_FROM = {"package": "packages", "wheel": "wheel", "source": "source", "runfile": "source"}
 
 
@@ -25,7 +26,14 @@ def faults(document: object, schema: Mapping[str, Any]) -> list[str]:
     found = schemas.faults(document, schema)
     if found or not isinstance(document, Mapping):
         return found
-    return [*_unknown_names(document), *_unlisted_inputs(document), *_absent_origins(document)]
+    inside = image.content(document)
+    lacking = [name for name in image.TRAINING if name not in document] if inside is None else []
+    return [
+        *_side_faults(image.guest(document)),
+        *_unlisted_inputs(document),
+        *(f"image: {sentence}" for sentence in (_side_faults(inside) if inside else [])),
+        *(f"The stack has no image, and lacks {name!r}." for name in lacking),
+    ]
 
 
 def missing_inputs(document: Mapping[str, Any], parts: Sequence[str] = ()) -> list[str]:
@@ -118,6 +126,11 @@ def _walk(value: object, where: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
         for position, child in enumerate(value, 1):
             name = child.get("name", position) if isinstance(child, Mapping) else position
             yield from _walk(child, f"{where}.{name}")
+
+
+def _side_faults(side: Mapping[str, Any]) -> list[str]:
+    """The faults of the names and origins of the guest, or of what is in the image."""
+    return [*_unknown_names(side), *_absent_origins(side)]
 
 
 def _unknown_names(document: Mapping[str, Any]) -> Iterator[str]:

@@ -38,7 +38,7 @@ def known(nodes: Mapping[str, Facts]) -> dict[str, Any]:
 def interface(facts: Facts, address: str = "") -> str:
     """The interface that has an address, or that of the default route."""
     for one in facts.values():
-        if address and isinstance(one, Mapping) and address in _addresses(one):
+        if address and isinstance(one, Mapping) and address in [each.get("address") for each in _held(one)]:
             return str(one["device"])
     return str((facts.get("default_ipv4") or {}).get("interface") or "")
 
@@ -47,7 +47,7 @@ def card(facts: Facts, name: str) -> dict[str, Any]:
     """An interface with its network as ADDRESS/BITS, and its speed in Gbit/s as the guest sees it; None is unknown."""
     # Ansible's names of facts have no dashes and colons.
     found = facts.get(name.replace("-", "_").replace(":", "_")) or {}
-    address, speed = found.get("ipv4") or {}, found.get("speed") or 0
+    address, speed = next(iter(_held(found)), {}), found.get("speed") or 0
     return {"card": name, "network": _network(address), "speed": speed / MEGABITS if speed > 0 else None}
 
 
@@ -58,8 +58,11 @@ def slowest(cards: Sequence[Facts]) -> dict[str, Any]:
     return {"card": ", ".join(names), "speed": min(speeds) if speeds and len(speeds) == len(cards) else None}
 
 
-def _addresses(one: Facts) -> list[str]:
-    return [each.get("address") for each in [one.get("ipv4") or {}, *(one.get("ipv4_secondaries") or [])] if each]
+def _held(one: Facts) -> list[Facts]:
+    """The addresses of an interface; where ip is missing, Ansible asks ifconfig, and tells them as a list."""
+    there = one.get("ipv4") or []
+    first = [there] if isinstance(there, Mapping) else list(there)
+    return [*first, *(one.get("ipv4_secondaries") or [])] if one.get("device") else []
 
 
 def _network(address: Facts) -> str:

