@@ -18,19 +18,43 @@ import (
 // Create makes a distributed switch by vcsim and fills in what vcsim leaves empty.
 // Ours: configVersion starts at 1, and uplink port groups are marked as such (unproven).
 func Create(
-	ctx *simulator.Context, sim *vcsim.Sim, folder *simulator.Folder, req *types.CreateDVS_Task,
+	ctx *simulator.Context, sim *vcsim.Sim, fabric *network.Fabric, folder *simulator.Folder,
+	req *types.CreateDVS_Task,
 ) soap.HasFault {
 	t := sim.Start(ctx, folder, "createDVS", "Folder.createDistributedVirtualSwitch",
 		func(j *vcsim.Job) (any, vcsim.Fault) {
 			result, fault := j.ForwardTask(folder, func(c *simulator.Context) soap.HasFault {
 				return folder.CreateDVSTask(c, req)
 			})
-			if fault == nil {
-				Finish(sim, result.(vcsim.Ref))
+			if fault != nil {
+				return nil, fault
 			}
-			return result, fault
+			Finish(sim, result.(vcsim.Ref))
+			made := sim.Registry.Get(result.(vcsim.Ref)).(*simulator.DistributedVirtualSwitch)
+			return result, (&SwitchMethods{DistributedVirtualSwitch: made, Sim: sim, Fabric: fabric}).join(j, req)
 		})
 	return &methods.CreateDVS_TaskBody{Res: &types.CreateDVS_TaskResponse{Returnval: t}}
+}
+
+// join adds the hosts that a new switch names.
+// VMware: vSphere API reference, DVSCreateSpec.configSpec.host. vcsim makes the switch without them.
+func (d *SwitchMethods) join(j *vcsim.Job, req *types.CreateDVS_Task) vcsim.Fault {
+	hosts := req.Spec.ConfigSpec.GetDVSConfigSpec().Host
+	if len(hosts) == 0 {
+		return nil
+	}
+	spec := &types.DVSConfigSpec{Host: slices.Clone(hosts)}
+	for i := range spec.Host {
+		spec.Host[i].Operation = string(types.ConfigSpecOperationAdd)
+	}
+	if f := d.refuse(j.Ctx, spec); f != nil {
+		return f
+	}
+	if f := d.changeMembers(j, &types.ReconfigureDvs_Task{This: d.Self, Spec: spec}); f != nil {
+		return f
+	}
+	d.store(j.Ctx, spec)
+	return nil
 }
 
 // DestroyTask removes an unused switch with its port groups, from all hosts.
@@ -175,6 +199,8 @@ func Finish(sim *vcsim.Sim, made vcsim.Ref) {
 	dvs := sim.Registry.Get(made).(*simulator.DistributedVirtualSwitch)
 	config := dvs.Config.(*types.VMwareDVSConfigInfo)
 	config.ConfigVersion, config.UplinkPortgroup = "1", nil
+	dvs.Uuid = inGroups(dvs.Uuid)
+	config.Uuid, dvs.Summary.Uuid = dvs.Uuid, dvs.Uuid
 	if config.DefaultPortConfig == nil {
 		config.DefaultPortConfig = &types.VMwareDVSPortSetting{}
 	}
@@ -188,4 +214,18 @@ func Finish(sim *vcsim.Sim, made vcsim.Ref) {
 			group.Tag = []types.Tag{{Key: "SYSTEM/DVS.UPLINKPG"}}
 		}
 	}
+}
+
+// inGroups is a UUID as distributed switches have it: two digits each, a dash in the middle.
+// VMware: vSphere API reference, DistributedVirtualSwitch.uuid; public dumps show "50 1e ..-.. ..".
+func inGroups(uuid string) string {
+	digits := strings.ReplaceAll(uuid, "-", "")
+	if len(digits) != 32 {
+		return uuid
+	}
+	var pairs []string
+	for i := 0; i < len(digits); i += 2 {
+		pairs = append(pairs, digits[i:i+2])
+	}
+	return strings.Join(pairs[:8], " ") + "-" + strings.Join(pairs[8:], " ")
 }

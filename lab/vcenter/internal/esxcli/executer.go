@@ -82,8 +82,9 @@ func New(ctx *simulator.Context, h *host.Host) *Executer {
 }
 
 // executerRef is the reference of a host's executer.
+// VMware: the names that clients of esxcli read from vCenters; vcsim says ManagedMethodExecuter.
 func executerRef(h *host.Host) vcsim.Ref {
-	return h.ManagerRef("ManagedMethodExecuter", "ManagedMethodExecuter")
+	return h.ManagerRef("ReflectManagedMethodExecuter", "ManagedMethodExecuter")
 }
 
 // Add lets the executer answer commands, by their dotted names.
@@ -162,6 +163,17 @@ func (e *Executer) forward(ctx *simulator.Context, req any) soap.HasFault {
 	stock := e.host.Sim.Registry.Get(vcsim.Ref{Type: "ManagedMethodExecuter", Value: e.host.Self.Value})
 	run := reflect.ValueOf(stock).MethodByName("ExecuteSoap")
 	return run.Call([]reflect.Value{reflect.ValueOf(ctx), reflect.ValueOf(req)})[0].Interface().(soap.HasFault)
+}
+
+// Types is the answer to RetrieveDynamicTypeManager: who describes the types and commands of the host.
+// VMware: govmomi, internal/types.go: InternalDynamicTypeManager; vcsim says DynamicTypeManager.
+func Types(ctx *simulator.Context, h *host.Host) soap.HasFault {
+	manager := &simulator.DynamicTypeManager{
+		ManagedObjectReference: h.ManagerRef("InternalDynamicTypeManager", "DynamicTypeManager")}
+	if h.Sim.Registry.Get(manager.Reference()) == nil {
+		h.Manager(ctx, manager)
+	}
+	return &retrieveTypesBody{Res: &retrieveExecuterResponse{Returnval: manager.Reference()}}
 }
 
 // Retrieved is the answer to RetrieveManagedMethodExecuter: the executer of the host.

@@ -34,6 +34,14 @@ type retrieveExecuterResponse struct {
 	Returnval vcsim.Ref `xml:"urn:vim25 returnval"`
 }
 
+type retrieveTypesBody struct {
+	Res    *retrieveExecuterResponse `xml:"urn:vim25 RetrieveDynamicTypeManagerResponse,omitempty"`
+	Fault_ *soap.Fault               `xml:"http://schemas.xmlsoap.org/soap/envelope/ Fault,omitempty"`
+}
+
+// Fault is part of soap.HasFault.
+func (b *retrieveTypesBody) Fault() *soap.Fault { return b.Fault_ }
+
 type retrieveExecuterBody struct {
 	Res    *retrieveExecuterResponse `xml:"urn:vim25 RetrieveManagedMethodExecuterResponse,omitempty"`
 	Fault_ *soap.Fault               `xml:"http://schemas.xmlsoap.org/soap/envelope/ Fault,omitempty"`

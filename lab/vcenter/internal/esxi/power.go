@@ -206,9 +206,15 @@ func (m *hostMethods) RetrieveHardwareUptime(ctx *simulator.Context, _ *types.Re
 }
 
 // RetrieveManagedMethodExecuter is the executer of the host for esxcli commands.
-// VMware: govmomi, cli/esx/executor.go. Which type of reference a vCenter returns is not established.
+// VMware: govmomi, cli/esx/executor.go.
 func (m *hostMethods) RetrieveManagedMethodExecuter(*simulator.Context, any) soap.HasFault {
 	return esxcli.Retrieved(m.host.Host)
+}
+
+// RetrieveDynamicTypeManager is what describes the esxcli commands of the host.
+// VMware: govmomi, cli/esx/executor.go.
+func (m *hostMethods) RetrieveDynamicTypeManager(ctx *simulator.Context, _ any) soap.HasFault {
+	return esxcli.Types(ctx, m.host.Host)
 }
 
 // Receiver is the object that answers calls to the host or to one of its managers, nil when vcsim answers.

@@ -7,6 +7,7 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 
 	"dml.vsphere/lab/vcenter/internal/dvs"
+	"dml.vsphere/lab/vcenter/internal/host/network"
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 	"dml.vsphere/lab/vcenter/internal/vm"
 )
@@ -14,7 +15,8 @@ import (
 // folderMethods answers the calls to a folder that vcsim answers without checks.
 type folderMethods struct {
 	*simulator.Folder
-	sim *vcsim.Sim
+	sim    *vcsim.Sim
+	fabric *network.Fabric
 }
 
 // RenameTask renames a folder; one of several clients that rename to one name at the same time succeeds.
@@ -53,5 +55,5 @@ func (m *folderMethods) CreateVMTask(ctx *simulator.Context, req *types.CreateVM
 // CreateDVSTask makes a distributed switch.
 // VMware: vSphere API reference, Folder.CreateDVS_Task.
 func (m *folderMethods) CreateDVSTask(ctx *simulator.Context, req *types.CreateDVS_Task) soap.HasFault {
-	return dvs.Create(ctx, m.sim, m.Folder, req)
+	return dvs.Create(ctx, m.sim, m.fabric, m.Folder, req)
 }

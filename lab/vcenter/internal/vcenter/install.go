@@ -87,7 +87,7 @@ func (w *Server) ownReceiver(object mo.Reference) mo.Reference {
 			return &cluster.Methods{ClusterComputeResource: o, Sim: w.sim}
 		}
 	case *simulator.Folder:
-		return &folderMethods{Folder: o, sim: w.sim}
+		return &folderMethods{Folder: o, sim: w.sim, fabric: w.hosts.Fabric}
 	case *simulator.DistributedVirtualSwitch:
 		return &dvs.SwitchMethods{DistributedVirtualSwitch: o, Sim: w.sim, Fabric: w.hosts.Fabric}
 	case *simulator.DistributedVirtualPortgroup:
@@ -102,6 +102,8 @@ func (w *Server) ownReceiver(object mo.Reference) mo.Reference {
 		return &options.Methods{OptionManager: o}
 	case *simulator.PerformanceManager:
 		return &counters.Methods{PerformanceManager: o, Hosts: w.hosts}
+	case *simulator.SearchIndex:
+		return &searchMethods{SearchIndex: o, sim: w.sim}
 	case *simulator.CustomFieldsManager:
 		return &fieldMethods{CustomFieldsManager: o, sim: w.sim}
 	case *simulator.AuthorizationManager:

@@ -26,8 +26,12 @@ func (m *Methods) reconfigure(j *vcsim.Job, req *types.ReconfigVM_Task) (any, vc
 	if f := m.refuseChange(j, &req.Spec); f != nil {
 		return nil, f
 	}
-	result, fault := m.forward(j, func(c *simulator.Context) soap.HasFault {
-		return m.VirtualMachine.ReconfigVMTask(c, req)
+	var result any
+	var fault vcsim.Fault
+	m.amongMembers(j, added(req.Spec.DeviceChange), func() {
+		result, fault = m.forward(j, func(c *simulator.Context) soap.HasFault {
+			return m.VirtualMachine.ReconfigVMTask(c, req)
+		})
 	})
 	if fault == nil {
 		m.followUp(j, &req.Spec)
