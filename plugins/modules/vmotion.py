@@ -98,6 +98,12 @@ unmet:
   returned: success
   type: list
   elements: str
+begun:
+  description:
+    - Whether vCenter may have begun the move for this call. Where a call fails after that, what became of the move is
+      told by M(dml.vsphere.vmotion_info).
+  returned: when the worker was found
+  type: bool
 findings:
   description: All that was found before the move, each with C(severity), C(rule), C(object) and C(text).
   returned: when it was to be moved
@@ -183,7 +189,7 @@ def body(module: AnsibleModule) -> dict[str, Any]:
         subject = move.Move(Site(opened, params["cluster"]), move.Desired(*chosen, tell))
         result = single.converge(module, subject)
     found = {"findings": findings.as_dicts(subject.found)} if subject.found else {}
-    return {**result, **found, **({"move": subject.record} if subject.record else {})}
+    return {**result, **found, "begun": subject.begun, **({"move": subject.record} if subject.record else {})}
 
 
 def main() -> None:

@@ -71,6 +71,7 @@ class World:
         self.rdma = False
         self.verdict = dict(CONTINUOUS)
         self.dies_in_move = ""
+        self.loses: list[str] = []
         self.journal: list[dict[str, Any]] = []
         self.overridden = False
         self.watched = False
@@ -188,6 +189,9 @@ class World:
         running = next((one for one in self.chains if one["completed"] is None), None)
         if self.at[worker] == target and not running:
             return {"state": {"host": target}}
+        lost = self.loses.pop(0) if self.loses else ""
+        if lost:
+            return self._lost(lost, running, worker, target)
         end, self.dies_in_move = self.dies_in_move, ""
         if end == "before":
             raise Killed(end)
@@ -200,6 +204,14 @@ class World:
         hosts = {"before": chain["source"], "after": target}
         seen = {**chain["vsphere"], "host": hosts, "gpus": {"before": [], "after": []}}
         return {"move": {**chain, "vsphere": seen, "attached": running is not None, "task": {"key": "task-1"}}}
+
+    def _lost(self, when: str, running: dict[str, Any] | None, worker: str, target: str) -> dict[str, Any]:
+        """A call that has no answer: nothing was begun, or the move goes on, or it is at its end."""
+        if when != "before":
+            chain = running or self._begin(worker, target)
+            if when == "after":
+                self._arrive(chain)
+        return {"failed": True, "msg": f"{worker}: could not move it: the connection broke"}
 
     def vmotion_info(self, options: dict[str, Any]) -> dict[str, Any]:
         names = options.get("workers") or sorted(self.at)

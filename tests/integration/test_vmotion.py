@@ -151,6 +151,16 @@ def test_a_move_that_fails_is_one_sentence_and_judged_all_the_same(place: Simula
     assert move["completed"] >= move["started"]
 
 
+def test_whether_a_move_was_begun_is_told_when_its_call_fails(place: Simulator, ansible: Ansible) -> None:
+    place.fault("RelocateVM_Task", fault="NoPermission", properties={"PrivilegeId": "Resource.HotMigrate"})
+    refused = go(ansible)
+    assert refused.rc != 0 and refused.result["begun"] is False and "move" not in refused.result
+    place.fault("RelocateVM_Task", "drop")
+    lost = go(ansible)
+    assert lost.rc != 0 and "the connection broke" in lost.msg
+    assert lost.result["begun"] is True and "move" not in lost.result
+
+
 def test_a_move_that_never_arrives_is_cancelled(place: Simulator, ansible: Ansible) -> None:
     place.set_host(HOME, vmotion_seconds=40)
     late = go(ansible, timeout=2)

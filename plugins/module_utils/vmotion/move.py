@@ -21,7 +21,7 @@ from ..vm.machine import Machine
 from ..vm.site import Site
 from ..vsphere import properties
 from ..vsphere.faults import translating_faults, words
-from ..vsphere.sdk import vim
+from ..vsphere.sdk import vim, vmodl
 from . import checks, clock, seen
 
 ENDED = ("success", "error")
@@ -54,6 +54,8 @@ class Move:
         self.record: dict[str, Any] | None = None
         self.tasks: list[RecentTask] = []
         self.running: Any = None
+        # Whether the server may have been told to begin: what then goes wrong leaves the outcome open.
+        self.begun = False
 
     def read(self) -> dict[str, Any]:
         """The host of the worker."""
@@ -89,7 +91,7 @@ class Move:
         """Start the move, or follow one that runs already; the record is written whether or not the move succeeds."""
         before = seen.place(self.session, self.machine.ref)
         theirs = clock.offset(self.session)
-        attached = self.running is not None
+        attached = self.begun = self.running is not None
         self.desired.tell(self.target, f"{'follows its move' if attached else 'moves'} from {before.host}")
         task = self.running or self._start()
         info, in_time = self._follow(task)
@@ -121,8 +123,13 @@ class Move:
 
     def _start(self) -> Any:
         spec = vim.vm.RelocateSpec(host=self.site.host_named(self.desired.target))
+        self.begun = True
         with translating_faults(self.target, f"move it to {self.desired.target}"):
-            return self.machine.ref.RelocateVM_Task(spec=spec)
+            try:
+                return self.machine.ref.RelocateVM_Task(spec=spec)
+            except vmodl.MethodFault:
+                self.begun = False  # the server refused it
+                raise
 
     def _follow(self, task: Any) -> tuple[Any, bool]:
         """The end of the task, and whether it came in time; after the time-out the move is cancelled."""

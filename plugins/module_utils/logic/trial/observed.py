@@ -179,6 +179,18 @@ def _begin(seen: Observed, entry: Entry) -> None:
     seen.pending = dict(entry)
 
 
+def _lost(seen: Observed, entry: Entry) -> None:
+    """The call of a move ended without an answer: what became of the move must be looked up."""
+    begun = seen.pending or {}
+    seen.pending, seen.looked_up = {**begun, "lost": [*begun.get("lost", []), entry["said"]]}, None
+
+
+def _found(seen: Observed, entry: Entry) -> None:
+    """What became of a move of this test whose end nobody had seen."""
+    kept = {key: seen.moves[entry["place"]][key] for key in ("looks", "canary")}
+    seen.moves[entry["place"]] = {**entry["move"], **kept}
+
+
 def _look_up(seen: Observed, entry: Entry) -> None:
     seen.looked_up = dict(entry)
 
@@ -257,6 +269,8 @@ _TAKE: dict[str, Callable[[Observed, Entry], None]] = {
     "canary_plan": _canary_plan,
     "managers": _managers,
     "begin": _begin,
+    "lost": _lost,
+    "found": _found,
     "look_up": _look_up,
     "move": _move,
     "others": _others,

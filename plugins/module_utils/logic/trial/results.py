@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Dict, List, Tuple
 
 from .. import findings
@@ -12,10 +12,13 @@ from ..migration import events, guests, lines
 from ..transport import seen as transport_seen
 from ..vgpu_manager import is_manager
 from . import sentences
+from .calls import BEGUN_BEFORE_SECONDS
 from .observed import Observed
 
 Result = Mapping[str, Any]
 Entries = List[Tuple[str, Dict[str, Any]]]
+# So often a move is looked up, and asked for anew, whose call ended without an answer.
+MOST_LOST = 3
 VERDICT = ("verdict", "moved", "breaches", "unproven", "notes", "longest_gap_s")
 
 
@@ -112,21 +115,47 @@ def _begin(result: Result, seen: Observed) -> Entries:
 
 
 def _move(result: Result, seen: Observed) -> Entries:
-    return [("move", {"move": lines.observed(result, (seen.pending or {})["move"], seen.ranks)})]
+    """A move that ended or was refused; of one whose call failed in between nobody knows yet what became."""
+    begun = seen.pending or {}
+    # Where a worker is at its target although an earlier call had no answer, that one has moved it.
+    may_have_moved = bool(begun.get("lost")) if not result.get("failed") else result.get("begun") is not False
+    is_unknown = result.get("move") is None and may_have_moved
+    move = lines.observed(result, begun["move"], seen.ranks)
+    if not is_unknown:
+        return [("move", {"move": move})]
+    if len(begun.get("lost") or []) < MOST_LOST:
+        return [("lost", {"said": move["said"]})]
+    return [("move", {"move": {**move, "asked": {"at": begun["at"], "place": begun["place"]}}})]
 
 
 def _look_up(result: Result, seen: Observed) -> Entries:
-    """What became of a move whose controller ended: done, still under way, or never begun on the server."""
-    begun, known = seen.pending or {}, {move.get("chain") for move in seen.moves}
-    planned = begun["move"]
-    found = [one for one in result["moves"] if one["target"] == planned["target"] and one["chain"] not in known]
+    """What became of a move whose end nobody saw: done, still under way, or never begun on the server."""
+    begun = seen.pending or {}
+    found = _of_ours(result, begun["move"], begun, seen)
     if not found:
         return [("look_up", {"found": "nothing"})]
     if found[-1]["completed"] is None:
         return [("look_up", {"found": "under way"})]
-    move = _of_events(found[-1], begun["place"], result["places"][planned["worker"]], bool(result["power"]))
-    ranks = list(seen.ranks.get(planned["worker"], []))
-    return [("look_up", {"found": "its end"}), ("move", {"move": {**move, "attached": True, "ranks": ranks}})]
+    return [("look_up", {"found": "its end"}), ("move", {"move": _seen_later(result, found[-1], begun, seen)})]
+
+
+def _of_ours(result: Result, planned: Mapping[str, Any], asked: Mapping[str, Any], seen: Observed) -> list[Any]:
+    """The moves among those of the server that can be the one that this test asked for."""
+    known, since = {move.get("chain") for move in seen.moves}, asked["at"] - BEGUN_BEFORE_SECONDS
+    return [
+        one
+        for one in result["moves"]
+        if (one["worker"], one["target"]) == (planned["worker"], planned["target"])
+        and one["chain"] not in known
+        and one["started"] >= since
+    ]
+
+
+def _seen_later(result: Result, move: Mapping[str, Any], asked: Mapping[str, Any], seen: Observed) -> dict[str, Any]:
+    worker = move["worker"]
+    was_switched = any(one["worker"] == worker for one in result["power"])
+    whole = _of_events(move, asked["place"], result["places"][worker], was_switched)
+    return {**whole, "attached": True, "ranks": list(seen.ranks.get(worker, []))}
 
 
 def _of_events(
@@ -152,8 +181,26 @@ def _outlast(result: Result, _seen: Observed) -> Entries:
 
 
 def _others(result: Result, seen: Observed) -> Entries:
-    moves = events.not_ours(result["moves"], seen.moves, seen.ranks)
-    return [("others", {"moves": moves, "power": result["power"]})]
+    """The moves of others; one of the test's own whose end nobody saw is none of them, and is told where it is."""
+    told: Entries = []
+    own = list[Any]()
+    for place, planned, asked in _unseen(seen):
+        ours = _of_ours(result, planned, asked, seen)
+        own += ours
+        if ours and ours[-1]["completed"] is not None:
+            move = _seen_later(result, ours[-1], asked, seen)
+            told.append(("move", {"move": move}) if place is None else ("found", {"place": place, "move": move}))
+    moves = events.not_ours(result["moves"], [*seen.moves, *own], seen.ranks)
+    return [*told, ("others", {"moves": moves, "power": result["power"]})]
+
+
+def _unseen(seen: Observed) -> Iterator[tuple[int | None, Mapping[str, Any], Mapping[str, Any]]]:
+    """The moves whose end nobody saw: the place among the moves, what was asked for, and when."""
+    for place, move in enumerate(seen.moves):
+        if move.get("asked"):
+            yield place, move, move["asked"]
+    if seen.pending:
+        yield None, seen.pending["move"], seen.pending
 
 
 def _judge(result: Result, _seen: Observed) -> Entries:

@@ -68,7 +68,7 @@ def told(entry: str, what: Mapping[str, Any], seen: Observed) -> list[str]:
         ]
     if entry == "look_up":
         return [LOOKED_UP[what["found"]]]
-    if entry == "failed":
+    if entry in ("failed", "lost"):
         return [str(what["said"])]
     if entry == "move" and not what["move"]["ok"]:
         return [str(what["move"].get("said") or "the worker did not move")]

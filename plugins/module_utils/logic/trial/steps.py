@@ -51,9 +51,9 @@ def _opening(seen: Observed) -> str:
 def _unfinished(seen: Observed) -> str:
     """A move that began and whose end nobody wrote down, and what follows each move."""
     if seen.pending:
-        # Only a controller that did not begin the move itself has to ask what became of it.
-        began_here = "controller" not in seen.lately[_last(seen.lately, "begin") :]
-        return "move" if began_here or seen.looked_up else "look_up"
+        # Who began the move itself, and had an answer, need not ask what became of it.
+        since = seen.lately[_last(seen.lately, "begin") :]
+        return "look_up" if {"controller", "lost"} & set(since) and not seen.looked_up else "move"
     if seen.is_owed:
         return _after_move(seen) or _verdict(seen)
     return "" if seen.is_reviewed else _verdict(seen)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.logic.trial import judging, sentences
+from plugins.module_utils.logic.trial import judging, results, sentences
 from plugins.module_utils.logic.trial.observed import observed
 from plugins.module_utils.logic.trial.steps import next_step
 from tests.fakes.trial import Killed, World
@@ -102,6 +102,61 @@ def test_a_move_that_was_begun_is_looked_up_and_never_begun_twice(when: str, tim
     assert found
 
 
+@pytest.mark.parametrize("loses", [["before"], ["under way"], ["after"], ["before"] * 2, ["before", "under way"]])
+def test_a_move_whose_answer_was_lost_is_looked_up_and_is_no_move_of_others(loses: list[str]) -> None:
+    world = World()
+    world.loses = list(loses)
+    seen = world.carry_out()
+    assert [one["worker"] for one in world.chains] == ["w1", "w2"], "nothing is begun twice"
+    assert [(move["chain"], move["ok"]) for move in seen.moves] == [(1, True), (2, True)]
+    assert seen.others == []
+    assert sentences.outcome(seen, "/test") == ""
+
+
+def test_a_move_that_never_has_an_answer_is_told_as_one_of_the_test_that_failed() -> None:
+    world = World()
+    world.loses = ["before"] * 20
+    seen = world.carry_out()
+    assert [move["ok"] for move in seen.moves] == [False] and "the connection broke" in seen.moves[0]["said"]
+    assert world.chains == [] and seen.others == []
+    assert seen.is_freed, "the test comes to its end"
+
+
+def test_a_move_whose_end_is_only_seen_after_the_test_gave_up_is_still_its_own() -> None:
+    world = World()
+    world.loses = ["before"] * 3 + ["after"]
+    seen = world.carry_out()
+    assert [(move["worker"], move["ok"], move["chain"]) for move in seen.moves[:1]] == [("w1", True, 1)]
+    assert seen.others == []
+
+
+def test_a_move_that_could_not_even_be_looked_up_is_still_its_own() -> None:
+    world = World()
+    world.loses, world.fails = ["after"], {"look_up": "vc: could not connect: it did not answer within 60 s"}
+    seen = world.carry_out()
+    assert [(move["worker"], move["ok"]) for move in seen.moves] == [("w1", True)]
+    assert seen.others == []
+    assert "did not answer" in sentences.outcome(seen, "/test")
+
+
+def test_a_move_that_the_server_refused_is_not_looked_up() -> None:
+    world = World()
+    world.vmotion = lambda _options: {"failed": True, "begun": False, "msg": "w1: could not move it: no room"}  # type: ignore[method-assign]
+    seen = world.carry_out()
+    assert "look_up" not in [entry["entry"] for entry in world.journal]
+    assert [move["said"] for move in seen.moves] == ["w1: could not move it: no room"]
+
+
+def test_a_move_of_somebody_else_stays_one_of_others() -> None:
+    world = World()
+    world.loses = ["after"]
+    world.carry_out(entries=1000)
+    theirs = {**world.chains[0], "chain": 77, "target": "esx9", "by": "drs"}
+    world.chains.append(theirs)
+    told = dict(results.entries("others", world.vmotion_info({"since": 0.0}), observed(world.journal)))
+    assert [one["chain"] for one in told["others"]["moves"]] == [77]
+
+
 def test_a_move_that_ended_while_nobody_looked_is_told_with_what_was_seen_before_and_after() -> None:
     world = World()
     world.dies_in_move = "after"
@@ -168,7 +223,7 @@ def test_what_could_not_be_given_back_leaves_the_test_open_for_the_next_controll
 @pytest.mark.parametrize(("go_on", "moves"), [(False, 1), (True, 2)])
 def test_a_move_that_fails_ends_the_test_unless_it_is_to_go_on(go_on: bool, moves: int) -> None:
     world = World(go_on=go_on)
-    refused: dict[str, Any] = {"failed": True, "msg": "w1: could not move it to esx3: Too slow"}
+    refused: dict[str, Any] = {"failed": True, "begun": False, "msg": "w1: could not move it to esx3: Too slow"}
     whole, told = world.vmotion, iter([refused])
     world.vmotion = lambda options: next(told, None) or whole(options)  # type: ignore[method-assign]
     seen = world.carry_out()
