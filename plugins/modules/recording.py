@@ -34,8 +34,8 @@ attributes:
     description: A site changes from moment to moment, so that a second run records it anew.
     support: none
 notes:
-  - Read the manifest before you give the archive away. RV(manifest.left) are names of the site that also are words of
-    hardware or software, and stay where they are such words.
+  - Read the manifest before you give the archive away. What it lists as C(left) are names of the site that also are
+    words of hardware or software, and stay where they are such words.
 seealso:
   - module: dml.vsphere.acceptance_info
 author:

@@ -203,6 +203,46 @@ def test_the_site_is_accepted_by_reads_alone(place: Simulator, ansible_for: Call
     assert 0 < len(short.result["readers"]) < len(outcome.result["readers"])
 
 
+INVENTORY = """
+all:
+  vars: {ansible_connection: local, ansible_python_interpreter: "{{ ansible_playbook_python }}"}
+  children: {clusters: {hosts: {marble-cluster: }}}
+"""
+
+
+@pytest.fixture
+def inventory(tmp_path: Path) -> str:
+    """An inventory with the cluster of the site."""
+    path = tmp_path / "inventory.yml"
+    path.write_text(INVENTORY)
+    return str(path)
+
+
+def test_a_recording_is_shown_before_it_is_kept(
+    place: Simulator, ansible_for: Callable[..., Ansible], inventory: str, tmp_path: Path
+) -> None:
+    wanted = {"record_hosts": HOSTS[:1], "record_dir": str(tmp_path / "shown"), "record_keep": False}
+    done = ansible_for(place).playbook("playbooks/record.yml", "-i", inventory, "-e", json.dumps(wanted))
+    assert done.rc == 0, done.out
+    assert "replaced by pseudonyms: " in done.out and "never read: config.extraConfig" in done.out
+    assert list((tmp_path / "shown" / "marble-cluster").iterdir()) == []
+
+
+def test_a_canary_is_written_to_by_name_and_left_as_it_was(
+    ansible_for: Callable[..., Ansible], start: Callable[..., Simulator], inventory: str
+) -> None:
+    vcenter = start(text=SITE)
+    wanted = {"acceptance_canary": HOSTS[0], "acceptance_switch": "quartz-fabric"}
+    done = ansible_for(vcenter).playbook("playbooks/acceptance.yml", "-i", inventory, "-e", json.dumps(wanted))
+    assert done.rc == 0, done.out
+    methods = [write["method"] for write in vcenter.writes()]
+    assert methods.count("UpdateOptions") == 2 and "CreateFolder" in methods
+    option = {"UserVars.SuppressShellWarning": 0}
+    left = ansible_for(vcenter).module("esxi_advanced_option", check=True, hosts=[HOSTS[0]], options=option)
+    assert not left.changed
+    assert not ansible_for(vcenter).module("cluster_info", cluster="marble-cluster").result["cluster"]["lock"]["held"]
+
+
 def test_names_that_do_not_exist_are_refused(place: Simulator, ansible_for: Callable[..., Ansible]) -> None:
     told: dict[str, Any] = {"hosts": HOSTS, "vms": ["basalt01"]}
     assert (
