@@ -98,6 +98,7 @@ lint-go: environment
 
 lint-pins: environment
 	@python tools/pins.py
+	@python tools/advisories.py
 
 lint-security: environment
 	bandit --quiet --recursive --configfile pyproject.toml plugins

@@ -33,7 +33,11 @@ AROUND: list[tuple[str, Surroundings, str | None]] = [
         "The vGPU manager 580.65.05 runs guests of the branches 580, 570",
     ),
     ("current", Surroundings(host_driver="580.82.02"), None),
-    ("current", Surroundings(host_driver="535.54.06"), "The guest driver 580.65.06 is newer than the vGPU manager 535"),
+    (
+        "current",
+        Surroundings(host_driver="535.54.06"),
+        "The guest driver 580.159.03 is newer than the vGPU manager 535",
+    ),
     ("a100-2021", Surroundings(host_driver="418.66"), None),
     ("bare-2019", Surroundings(platform="centos-7"), "The stack is for ubuntu-18.04 and the node has centos-7."),
     ("current", Surroundings(platform="ubuntu-22.04", gpu="A40"), None),
