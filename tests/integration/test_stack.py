@@ -100,7 +100,7 @@ def test_a_stack_in_a_users_file_is_found_by_its_path(answers: Answers) -> None:
 
 def test_inputs_complete_a_stack(answers: Answers) -> None:
     driver = answers["whole"]["gpu_driver"]["source"]
-    assert driver["url"] == "https://licensed.example.org/nvidia/NVIDIA-Linux-x86_64-535.129.03-grid.run"
+    assert driver["url"] == "https://licensed.example.org/nvidia/NVIDIA-Linux-x86_64-535.309.01-grid.run"
     assert driver["sha256"] == SUM
 
 
@@ -123,7 +123,7 @@ def test_an_incomplete_stack_may_be_looked_at(answers: Answers) -> None:
         ("containers", "asks for inputs that were not given: container.digest"),
         ("no containers", "The stack lab-cpu lacks wanted parts: It has no 'container'."),
         ("unasked", "The stack lab-cpu does not ask for 'openmpi.version'; it asks for nothing."),
-        ("host", "The guest driver 535.129.03 is newer than the vGPU manager 525.85.07"),
+        ("host", "The guest driver 535.309.01 is newer than the vGPU manager 525.85.07"),
         ("node", "The stack is for debian-12 and the node has ubuntu-24.04."),
         ("misspelt", "openmpi has the unknown key 'verison': did you mean 'version'?"),
         ("misfit", "Horovod 0.28.1 with TensorFlow 2.16.1 does not work."),
