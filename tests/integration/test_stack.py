@@ -115,7 +115,10 @@ def test_an_incomplete_stack_may_be_looked_at(answers: Answers) -> None:
         ("nobody", "There is no stack 'lab-gpu'"),
         (
             "nobody",
-            "Known are a100-2021, current, current-rocky9, current-ubuntu24, lab-cpu, t4-2019, and paths of your own.",
+            (
+                "Known are a100-2021, cuda12-pytorch, cuda13-pytorch, current, current-rocky9, current-ubuntu24, "
+                "lab-cpu, t4-2019, and paths of your own."
+            ),
         ),
         ("no file", "none.yml is no file."),
         ("without inputs", "asks for inputs that were not given: bases.licensed gpu_driver.source.sha256"),

@@ -90,6 +90,14 @@ def horovod_and_framework(stack: Stack, facts: Facts) -> Iterator[Finding]:
         yield unknown(f"{pair}")
 
 
+def horovod_and_cuda(stack: Stack, facts: Facts) -> Iterator[Finding]:
+    """Horovod was compiled with this CUDA by somebody."""
+    cuda, horovod = stack.get("cuda"), stack["horovod"]["version"]
+    known = facts["horovod_cuda"]["rows"]
+    if cuda and not any(within(horovod, one["horovod"]) and within(cuda["version"], one["cuda"]) for one in known):
+        yield unknown(f"Horovod {horovod} with CUDA {cuda['version']}")
+
+
 def variables(stack: Stack, facts: Facts) -> Iterator[Finding]:
     """Each variable is one that the part reads in its version."""
     given = {**stack.get("environment", {}), **stack["horovod"]["build_environment"]}
@@ -169,6 +177,7 @@ RULES: tuple[Callable[[Stack, Facts], Iterator[Finding]], ...] = (
     framework_and_python,
     framework_and_cuda,
     horovod_and_framework,
+    horovod_and_cuda,
     variables,
     system,
     c_library,

@@ -73,6 +73,11 @@ def test_a_shipped_stack_fits_together(name: str) -> None:
 def test_what_no_source_tells_of_the_shipped_stacks_is_said() -> None:
     assert {name: not_established(stack, FACTS) for name, stack in SHIPPED.items()} == {
         "a100-2021": [],
+        "cuda12-pytorch": ["Not established: on which Python PyTorch 2.9.1 runs."],
+        "cuda13-pytorch": [
+            "Not established: on which Python PyTorch 2.13.0 runs.",
+            "Not established: Horovod 0.28.1 with CUDA 13.0.",
+        ],
         "current": [],
         "current-rocky9": [],
         "current-ubuntu24": [],

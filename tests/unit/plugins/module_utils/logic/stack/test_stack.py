@@ -42,7 +42,16 @@ def entries(value: Any) -> list[dict[str, Any]]:
 
 
 def test_the_promised_stacks_are_there() -> None:
-    assert set(SHIPPED) == {"t4-2019", "a100-2021", "current", "current-rocky9", "current-ubuntu24", "lab-cpu"}
+    assert set(SHIPPED) == {
+        "t4-2019",
+        "a100-2021",
+        "cuda12-pytorch",
+        "cuda13-pytorch",
+        "current",
+        "current-rocky9",
+        "current-ubuntu24",
+        "lab-cpu",
+    }
 
 
 def test_each_system_that_guests_may_have_is_served_by_a_stack() -> None:
@@ -100,6 +109,8 @@ def test_only_what_is_licensed_or_unknown_is_asked_for() -> None:
             "framework.packages.torch.sha256",
             "framework.packages.torchvision.sha256",
         ],
+        "cuda12-pytorch": ["gpu_driver.source.sha256"],
+        "cuda13-pytorch": ["gpu_driver.source.sha256"],
         "current": ["bases.licensed", "gpu_driver.source.sha256"],
         "current-rocky9": ["bases.licensed", "gpu_driver.source.sha256"],
         "current-ubuntu24": ["bases.licensed", "gpu_driver.source.sha256"],
