@@ -24,6 +24,7 @@ import (
 // options are the options of the command line.
 type options struct {
 	listen, control, datacentre string
+	release                     string
 	username, password          string
 	certs, cert, key, ca        string
 	delay                       time.Duration
@@ -58,6 +59,11 @@ func startLab(o options) (*lab, error) {
 	desc, err := datacentre.Load(o.datacentre)
 	if err != nil {
 		return nil, err
+	}
+	if o.release != "" {
+		if err := desc.Be(o.release); err != nil {
+			return nil, err
+		}
 	}
 	w, err := vcenter.New(desc)
 	if err != nil {

@@ -223,3 +223,32 @@ func TestConfigTargetOffersVGPUs(t *testing.T) {
 		t.Errorf("profiles: %+v", got.Returnval.VgpuProfileInfo)
 	}
 }
+
+func TestACardWithoutDCBAndOneThatObeysTheSwitch(t *testing.T) {
+	r := launch(t, strings.Replace(string(labDescription(t)), "host_defaults:\n  hardware: t4_cx5\n", `hardware:
+  cards:
+    sockets: 1
+    cores_per_socket: 8
+    mhz: 2400
+    memory_gb: 64
+    nics:
+      - {device: vmnic1, pci: "0000:18:00.0", driver: nmlx5_core, name: A, speed_mb: 25000, rdma: vmrdma0, no_dcb: true}
+      - {device: vmnic2, pci: "0000:5e:00.0", driver: nmlx5_core, name: B, speed_mb: 100000, rdma: vmrdma1,
+         dcbx: {mode: ieee, willing: true, switch: [3, 5]}}
+host_defaults:
+  hardware: cards
+`, 1))
+	const host = "esx01.lab"
+	if _, fault := r.esxcli(host, "network nic dcb status get", "nicname", "vmnic1"); !strings.Contains(
+		fault, "DCB is not supported") {
+		t.Errorf("a card without DCB: %q", fault)
+	}
+	rows, fault := r.esxcli(host, "network nic dcb status get", "nicname", "vmnic2")
+	if fault != "" {
+		t.Fatal(fault)
+	}
+	got := rows[0].get("Mode") + "|" + rows[0].get("PFCConfiguration") + "|" + rows[0].get("WillingBitInETSConfigTLV")
+	if got != "3 - IEEE Mode|0 0 0 1 0 1 0 0|1" {
+		t.Errorf("a willing card: %s", got)
+	}
+}

@@ -13,6 +13,7 @@ import pytest
 from lab.simulator import DATACENTRES, Simulator
 from tests.integration import callers
 from tests.integration.ansible import Ansible
+from tests.integration.releases import OLDEST, RELEASES
 
 COMPLAINTS: pytest.StashKey[list[str]] = pytest.StashKey()
 
@@ -35,12 +36,28 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.write_line(f"PRIVILEGES: {complaint}", red=True)
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run the main path of a playbook on the oldest release, and with the slow tests on all others."""
+    if metafunc.definition.get_closest_marker("every_release"):
+        others = [pytest.param(one, marks=pytest.mark.slow) for one in RELEASES if one != OLDEST]
+        metafunc.parametrize("release", [OLDEST, *others], indirect=True)
+
+
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Callable[..., Simulator]]:
+def release(request: pytest.FixtureRequest) -> str:
+    """The release of vSphere of the data centres of a test; empty for that of their descriptions."""
+    marked = request.node.get_closest_marker("release")
+    return str(getattr(request, "param", marked.args[0] if marked else ""))
+
+
+@pytest.fixture
+def start(tmp_path: Path, release: str) -> Iterator[Callable[..., Simulator]]:
     """Start simulators: ``start()``, ``start("mixed.yml", "--delay=5")``, or ``start(text=YAML)``."""
     running: list[Simulator] = []
 
     def begin(datacentre: str = "ready.yml", *options: str, text: str | None = None) -> Simulator:
+        if release:
+            options = (*options, f"--release={release}")
         path: Path = DATACENTRES / datacentre
         if text is not None:
             path = tmp_path / f"datacentre{len(running)}.yml"

@@ -13,7 +13,10 @@ import pytest
 
 from lab.simulator import ROOT, Simulator
 from tests.integration.ansible import Ansible
+from tests.integration.releases import NEWEST
 from tests.page import Page
+
+pytestmark = pytest.mark.release(NEWEST)
 
 T4, A100 = "0000:3b:00.0", "0000:ca:00.0"
 EVIL = "<script>alert(1)</script>"
@@ -219,6 +222,7 @@ def test_wrong_wishes_and_faults_are_said_in_a_sentence(
     assert "NoPermission" in refused.msg
 
 
+@pytest.mark.every_release
 def test_the_playbook_shows_and_keeps_a_report_that_is_true(
     place: Simulator, ansible_for: Callable[[Simulator], Ansible], tmp_path: Path
 ) -> None:

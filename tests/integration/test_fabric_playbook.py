@@ -8,10 +8,15 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from lab.simulator import Simulator
 from tests.integration.ansible import Ansible, Outcome
 from tests.integration.fabrics import datacentre, desired
+from tests.integration.releases import NEWEST
 from tests.integration.rolling import LAB, recap
+
+pytestmark = pytest.mark.release(NEWEST)
 
 HOT, DRS = "vgpu.hotmigrate.enabled", "VgpuMMAutomationTimeoutSecs"
 SHARED = {"fabric_vcenter_options": {HOT: True}, "fabric_drs_options": {DRS: "-1"}}
@@ -38,6 +43,7 @@ def settings(vcenter: Simulator, ansible: Ansible) -> tuple[Any, Any]:
     return read["options"], vcenter.ask("GET", "/clusters/gpu")["drs_options"]
 
 
+@pytest.mark.every_release
 def test_from_nothing_to_nothing(start: Callable[..., Simulator], ansible_for: Callable[..., Ansible]) -> None:
     vcenter = start(text=datacentre())
     ansible = ansible_for(vcenter)

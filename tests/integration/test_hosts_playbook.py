@@ -12,6 +12,7 @@ import pytest
 
 from lab.simulator import Simulator
 from tests.integration.ansible import Ansible
+from tests.integration.releases import NEWEST
 from tests.integration.rolling import (
     PLAYBOOK,
     arguments,
@@ -23,10 +24,13 @@ from tests.integration.rolling import (
     times,
 )
 
+pytestmark = pytest.mark.release(NEWEST)
+
 Start = Callable[..., Simulator]
 AnsibleFor = Callable[..., Ansible]
 
 
+@pytest.mark.every_release
 def test_bare_hosts_take_one_reboot_each_and_a_second_run_does_nothing(start: Start, ansible_for: AnsibleFor) -> None:
     vcenter = start(text=datacentre("name: esx01.lab", "name: esx02.lab, module_options: {nmlx5_core: max_vfs=8}"))
     ansible = ansible_for(vcenter)

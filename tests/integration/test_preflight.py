@@ -12,6 +12,9 @@ import pytest
 
 from lab.simulator import DATACENTRES, Simulator
 from tests.integration.ansible import Ansible, Outcome
+from tests.integration.releases import NEWEST
+
+pytestmark = pytest.mark.release(NEWEST)
 
 PLAYBOOK = "playbooks/preflight.yml"
 PROFILE = {
@@ -85,6 +88,7 @@ def bad(start: Callable[..., Simulator]) -> Simulator:
     return vcenter
 
 
+@pytest.mark.every_release
 def test_a_fresh_data_centre_has_nothing_in_the_way_as_check_mode_reports_too(
     vcenter: Simulator, ansible: Ansible
 ) -> None:

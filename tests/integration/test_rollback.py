@@ -16,6 +16,9 @@ import pytest
 from lab.simulator import DATACENTRES, ROOT, Simulator
 from plugins.module_utils.logic.hosts.evidence import digest, document
 from tests.integration.ansible import Ansible, Outcome
+from tests.integration.releases import NEWEST
+
+pytestmark = pytest.mark.release(NEWEST)
 
 MANAGER = "NVD-AIE_ESXi_8.0.0_Driver"
 OLD = "550.54.16-1OEM.800.1.0.20613240"
@@ -88,6 +91,7 @@ def now(ansible: Ansible) -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
+@pytest.mark.every_release
 def test_a_rollback_makes_the_hosts_what_the_evidence_says(two: Simulator, ansible: Ansible) -> None:
     taken = run(ansible, "evidence")
     assert taken.rc == 0, taken.out

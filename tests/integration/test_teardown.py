@@ -15,8 +15,11 @@ from plugins.module_utils.vm import mark
 from plugins.module_utils.vsphere import custom_fields
 from tests.integration.ansible import Ansible
 from tests.integration.fabrics import connect, object_of, opened
+from tests.integration.releases import NEWEST
 from tests.integration.sites import Site, datacentre
 from tests.integration.workers import do, machine
+
+pytestmark = pytest.mark.release(NEWEST)
 
 STRANGER = "vms: [{name: debian-12, template: true, cpus: 2, memory_mb: 4096, firmware: efi}, {name: theirs}]\n"
 
@@ -28,6 +31,7 @@ def site(start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ans
     return Site(vcenter, ansible_for(vcenter))
 
 
+@pytest.mark.every_release
 def test_what_was_built_goes_and_nothing_else_is_changed(site: Site) -> None:
     before = world.state(site.vcenter)
     site.quiet("teardown")

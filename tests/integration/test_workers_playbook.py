@@ -12,7 +12,10 @@ import yaml
 
 from lab.simulator import DATACENTRES, ROOT, Simulator
 from tests.integration.ansible import Ansible
+from tests.integration.releases import NEWEST
 from tests.integration.workers import switch
+
+pytestmark = pytest.mark.release(NEWEST)
 
 INVENTORY = ROOT / "inventories" / "lab" / "hosts.yml"
 PLAYBOOK = ROOT / "playbooks" / "workers.yml"
@@ -34,6 +37,7 @@ def guest(number: int) -> dict[str, str]:
     return {"address": f"10.0.1.{10 + number}/24", "rdma_address": f"10.216.1.{10 + number}/16"}
 
 
+@pytest.mark.every_release
 def test_four_workers_come_once_and_are_repaired_while_a_fifth_comes(
     prepared: Simulator, ansible_for: Callable[[Simulator], Ansible]
 ) -> None:

@@ -40,7 +40,7 @@ PATHS = (
     "customValue",
 )
 GROUPS = "config.deviceGroups"
-GROUPS_SINCE = (8, 0)
+GROUPS_SINCE = (8, 0, 0, 1)
 # The properties of virtual machines that are not workers of the call: what they hold of their hosts.
 HOLDING = (
     "name",

@@ -8,12 +8,14 @@ import (
 
 	"dml.vsphere/lab/vcenter/internal/esxi"
 	"dml.vsphere/lab/vcenter/internal/vcsim"
+	"dml.vsphere/lab/vcenter/internal/versions"
 )
 
 // BrowserMethods answers the calls to the EnvironmentBrowser of a cluster.
 type BrowserMethods struct {
 	*simulator.EnvironmentBrowser
 	Registered *esxi.Hosts
+	Knows      *versions.Known
 }
 
 // QueryConfigTarget lists the GPUs, vGPU types and PCI devices that the named host, or any host of the cluster, offers
@@ -31,7 +33,8 @@ func (e *BrowserMethods) QueryConfigTarget(ctx *simulator.Context, req *types.Qu
 		h.Graphics.Offer(&target)
 		h.PCI.Offer(&target)
 	}
-	return &methods.QueryConfigTargetBody{Res: &types.QueryConfigTargetResponse{Returnval: &target}}
+	known := e.Knows.Scrub(&target).(*types.ConfigTarget)
+	return &methods.QueryConfigTargetBody{Res: &types.QueryConfigTargetResponse{Returnval: known}}
 }
 
 // hosts are the named host, or all hosts of the cluster that the browser belongs to.

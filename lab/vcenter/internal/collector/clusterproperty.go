@@ -10,6 +10,7 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 
 	"dml.vsphere/lab/vcenter/internal/vcsim"
+	"dml.vsphere/lab/vcenter/internal/versions"
 )
 
 // configManaged is a property of clusters that govmomi does not know: whether a configuration profile is in force.
@@ -21,6 +22,7 @@ const configManaged = "configManagerEnabled"
 type clusterSource struct {
 	mo.View            // vcsim expects a managed object within every registered object
 	underConfiguration func(cluster vcsim.Ref) bool
+	knows              *versions.Known
 }
 
 var clusterSourceRef = vcsim.Ref{Type: "LabClusterSource", Value: "lab-cluster-source"}
@@ -28,6 +30,11 @@ var clusterSourceRef = vcsim.Ref{Type: "LabClusterSource", Value: "lab-cluster-s
 // underConfiguration says whether a configuration profile is in force on a cluster.
 func underConfiguration(ctx *simulator.Context, cluster vcsim.Ref) bool {
 	return ctx.Map.Get(clusterSourceRef).(*clusterSource).underConfiguration(cluster)
+}
+
+// knownBy is what the version of the vCenter knows.
+func knownBy(ctx *simulator.Context) *versions.Known {
+	return ctx.Map.Get(clusterSourceRef).(*clusterSource).knows
 }
 
 // withoutConfigManaged removes configManagerEnabled from a request for clusters and says whether the request had it.
@@ -54,19 +61,17 @@ func withoutConfigManaged(specs []types.PropertyFilterSpec) ([]types.PropertyFil
 func (p *propertyCollector) RetrievePropertiesEx(
 	ctx *simulator.Context, req *types.RetrievePropertiesEx,
 ) soap.HasFault {
-	specs, wanted := withoutConfigManaged(req.SpecSet)
-	if !wanted {
-		return withoutEmptyPage(p.PropertyCollector.RetrievePropertiesEx(ctx, req))
+	if f := refuseUnknown(ctx, req.SpecSet); f != nil {
+		return &methods.RetrievePropertiesExBody{Fault_: vcsim.SoapFault(f)}
 	}
 	stock := *req
-	stock.SpecSet = specs
+	var wanted bool
+	stock.SpecSet, wanted = withoutConfigManaged(req.SpecSet)
 	body := p.PropertyCollector.RetrievePropertiesEx(ctx, &stock)
 	if res := body.(*methods.RetrievePropertiesExBody).Res; res != nil && res.Returnval != nil {
-		for i, o := range res.Returnval.Objects {
-			if o.Obj.Type == "ClusterComputeResource" {
-				res.Returnval.Objects[i].PropSet = append(
-					o.PropSet, types.DynamicProperty{Name: configManaged, Val: underConfiguration(ctx, o.Obj)})
-			}
+		scrubAll(ctx, res.Returnval.Objects)
+		if wanted {
+			addConfigManaged(ctx, res.Returnval.Objects)
 		}
 	}
 	return withoutEmptyPage(body)
@@ -80,6 +85,15 @@ func withoutEmptyPage(body soap.HasFault) soap.HasFault {
 		res.Returnval = nil
 	}
 	return body
+}
+
+func addConfigManaged(ctx *simulator.Context, objects []types.ObjectContent) {
+	for i, o := range objects {
+		if o.Obj.Type == "ClusterComputeResource" {
+			objects[i].PropSet = append(
+				o.PropSet, types.DynamicProperty{Name: configManaged, Val: underConfiguration(ctx, o.Obj)})
+		}
+	}
 }
 
 // RetrieveProperties is the older call for the same properties.

@@ -39,14 +39,22 @@ func (b *fetchBody) Fault() *soap.Fault { return b.Fault_ }
 // pyVmomi cannot read.
 func (p *propertyCollector) Fetch(ctx *simulator.Context, req any) soap.HasFault {
 	asked := reflect.ValueOf(req).Elem()
+	if f := refusePath(ctx, asked.FieldByName("This").Interface().(vcsim.Ref).Type,
+		asked.FieldByName("Prop").String()); f != nil {
+		return &fetchBody{Fault_: vcsim.SoapFault(f)}
+	}
 	if answer := p.replaced(ctx, asked.FieldByName("This").Interface().(vcsim.Ref),
 		asked.FieldByName("Prop").String()); answer != nil {
 		return answer
 	}
 	stock := reflect.ValueOf(&p.PropertyCollector).MethodByName("Fetch")
 	body := stock.Call([]reflect.Value{reflect.ValueOf(ctx), reflect.ValueOf(req)})[0].Interface().(soap.HasFault)
-	if body.Fault() != nil || fetched(body) {
+	if body.Fault() != nil {
 		return body
+	}
+	if fetched(body) {
+		value := reflect.ValueOf(body).Elem().FieldByName("Res").Elem().FieldByName("Returnval").Interface()
+		return &fetchBody{Res: &fetchResponse{Returnval: knownBy(ctx).Scrub(value)}}
 	}
 	return &fetchBody{Res: &fetchResponse{}}
 }
@@ -88,5 +96,6 @@ func Install(sim *vcsim.Sim, configured func(cluster vcsim.Ref) bool) {
 	pc := &propertyCollector{}
 	pc.Self = content.PropertyCollector
 	sim.Registry.Put(pc)
-	sim.Registry.Put(&clusterSource{View: mo.View{Self: clusterSourceRef}, underConfiguration: configured})
+	sim.Registry.Put(&clusterSource{View: mo.View{Self: clusterSourceRef}, underConfiguration: configured,
+		knows: sim.Knows})
 }

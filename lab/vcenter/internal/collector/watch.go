@@ -21,26 +21,32 @@ import (
 // change of
 // "info.progress" by reading the object again without its lock; this simulator gives it a copy made under the lock.
 type watched struct {
-	mu    sync.Mutex
-	specs map[vcsim.Ref]types.PropertyFilterSpec
+	mu      sync.Mutex
+	specs   map[vcsim.Ref]types.PropertyFilterSpec
+	partial map[vcsim.Ref]bool // the filters that asked for partial updates
+	sent    map[sentKey]any    // the values that these were sent last
 }
 
 // CreateFilter remembers which properties a new filter watches.
 // Ours: bookkeeping for WaitForUpdatesEx; the answer is vcsim's.
 func (p *propertyCollector) CreateFilter(ctx *simulator.Context, req *types.CreateFilter) soap.HasFault {
+	if f := refuseUnknown(ctx, []types.PropertyFilterSpec{req.Spec}); f != nil {
+		return &methods.CreateFilterBody{Fault_: vcsim.SoapFault(f)}
+	}
 	body := p.PropertyCollector.CreateFilter(ctx, req)
 	if res := body.(*methods.CreateFilterBody).Res; res != nil {
 		p.watched.mu.Lock()
 		defer p.watched.mu.Unlock()
 		if p.watched.specs == nil {
-			p.watched.specs = map[vcsim.Ref]types.PropertyFilterSpec{}
+			p.watched.specs, p.watched.partial = map[vcsim.Ref]types.PropertyFilterSpec{}, map[vcsim.Ref]bool{}
 		}
 		for old := range p.watched.specs {
 			if !slices.Contains(p.Filter, old) {
 				delete(p.watched.specs, old)
+				delete(p.watched.partial, old)
 			}
 		}
-		p.watched.specs[res.Returnval] = req.Spec
+		p.watched.specs[res.Returnval], p.watched.partial[res.Returnval] = req.Spec, req.PartialUpdates
 	}
 	return body
 }
@@ -62,6 +68,10 @@ func (p *propertyCollector) WaitForUpdatesEx(ctx *simulator.Context, req *types.
 	body := p.PropertyCollector.WaitForUpdatesEx(ctx, req)
 	if req.Version == "" {
 		ctx.Map.AddHandler(p)
+	}
+	if res := body.(*methods.WaitForUpdatesExBody).Res; res != nil && res.Returnval != nil {
+		scrubUpdates(ctx, res.Returnval)
+		p.narrow(res.Returnval)
 	}
 	return body
 }

@@ -41,6 +41,7 @@ func New(f *front.Front, w *vcenter.Server) http.Handler {
 	mux.HandleFunc("POST /external/{id}", c.updateOrder)
 	mux.HandleFunc("GET /vms/{name}", c.machine)
 	mux.HandleFunc("PUT /vms/{name}/guest", c.guest)
+	mux.HandleFunc("POST /vms/{name}/drs", c.moveByDRS)
 	return mux
 }
 

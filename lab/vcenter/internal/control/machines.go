@@ -73,3 +73,17 @@ func (c *Control) guest(w http.ResponseWriter, r *http.Request) {
 	}
 	done(w)
 }
+
+func (c *Control) moveByDRS(w http.ResponseWriter, r *http.Request) {
+	var wish struct {
+		Host string `json:"host"`
+	}
+	if !read(w, r, &wish) {
+		return
+	}
+	if err := c.vcenter.MoveByDRS(r.PathValue("name"), wish.Host); err != nil {
+		refuse(w, http.StatusNotFound, err.Error())
+		return
+	}
+	done(w)
+}

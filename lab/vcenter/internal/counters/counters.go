@@ -22,10 +22,17 @@ import (
 const (
 	realtime       = 20 * time.Second
 	realtimeLength = time.Hour
-	// gpuLevel is the statistics level from which a vCenter keeps GPU counters.
-	// VMware: the list of counters that govmomi recorded. A vCenter 9.0.1 was seen to list them at level 3.
-	gpuLevel = 4
 )
+
+// gpuLevel is the statistics level from which a vCenter keeps GPU counters for each device.
+// VMware: 4 in the list of counters that govmomi recorded, 3 in that of a vCenter 9.0.1 (ManageIQ's cassettes).
+// Ours: the change came with 9.0 (unproven).
+func gpuLevel(sim *vcsim.Sim) int32 {
+	if sim.Knows.Since("9.0.0.0") {
+		return 3
+	}
+	return 4
+}
 
 // gpuCounters are the GPU counters that are served, by their numbers in vcsim's list of counters: gpu.utilization,
 // gpu.mem.used, gpu.mem.usage and gpu.temperature, as averages.
@@ -49,6 +56,7 @@ func at(n int64, length int) int { return int(n % int64(length)) }
 type Methods struct {
 	*simulator.PerformanceManager
 	Hosts *esxi.Hosts
+	Sim   *vcsim.Sim
 }
 
 // PerfMetricIntSeries has the name of a type of govmomi, whose encoding omits samples of zero.
@@ -67,16 +75,22 @@ func Install(sim *vcsim.Sim) {
 		for i := range m.HistoricalInterval {
 			m.HistoricalInterval[i].Key, m.HistoricalInterval[i].Level = int32(i+1), sim.Description.StatisticsLevel
 		}
+		m.PerfCounter = slices.Clone(m.PerfCounter)
+		for i, c := range m.PerfCounter {
+			if _, ok := gpuCounters[c.Key]; ok {
+				m.PerfCounter[i].PerDeviceLevel = gpuLevel(sim)
+			}
+		}
 	}
 }
 
-// keeps says whether an interval has GPU counters: the 20 seconds of the hosts, or a historical interval of level 4.
+// keeps says whether an interval has GPU counters: the 20 seconds of the hosts, or a historical one of their level.
 func (m *Methods) keeps(interval int32) bool {
 	if interval == int32(realtime.Seconds()) {
 		return true
 	}
 	return slices.ContainsFunc(m.HistoricalInterval, func(i types.PerfInterval) bool {
-		return i.SamplingPeriod == interval && i.Enabled && i.Level >= gpuLevel
+		return i.SamplingPeriod == interval && i.Enabled && i.Level >= gpuLevel(m.Sim)
 	})
 }
 

@@ -3,6 +3,7 @@ package datacentre
 
 // Datacentre is a description file.
 type Datacentre struct {
+	Release        string              `yaml:"release"` // instead of the next three
 	Version        string              `yaml:"version"`
 	APIVersion     string              `yaml:"api_version"`
 	Build          string              `yaml:"build"`

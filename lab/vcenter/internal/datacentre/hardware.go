@@ -54,4 +54,14 @@ type NIC struct {
 	NUMA     int32  `yaml:"numa"`
 	RDMA     string `yaml:"rdma"`
 	Firmware string `yaml:"firmware"`
+	NoDCB    bool   `yaml:"no_dcb"` // its driver does not tell of flow control
+	DCBX     *DCBX  `yaml:"dcbx"`   // absent: the card takes no part
+}
+
+// DCBX is what a card exchanges with the switch about flow control.
+type DCBX struct {
+	Mode    string `yaml:"mode"` // ieee or cee
+	Willing bool   `yaml:"willing"`
+	// Switch are the priorities that the switch announces; a willing card takes them over.
+	Switch []int `yaml:"switch"`
 }

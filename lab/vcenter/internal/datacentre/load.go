@@ -41,6 +41,11 @@ func Parse(text []byte) (*Datacentre, error) {
 		return nil, err
 	}
 	d.APIVersion = cmp.Or(d.APIVersion, d.Version+".0")
+	if d.Release != "" {
+		if err := d.Be(d.Release); err != nil {
+			return nil, err
+		}
+	}
 	for i := range d.Clusters {
 		hosts, err := d.expand(d.Clusters[i].Hosts)
 		if err != nil {

@@ -166,8 +166,8 @@ func (h *Host) boot(ctx *simulator.Context) {
 }
 
 // nextBootTime is now, but at least a minute after the last boot, so that it may lie ahead.
-// Ours: hosts of the lab boot in seconds, real ones in minutes; a client may take boot times that lie closer together for
-// one boot by a clock that was corrected.
+// Ours: hosts of the lab boot in seconds, real ones in minutes; a client may take boot times that lie closer together
+// for one boot by a clock that was corrected.
 func (h *Host) nextBootTime(ctx *simulator.Context) time.Time {
 	now, least := time.Now().UTC(), h.Runtime(ctx).BootTime.Add(time.Minute)
 	if now.Before(least) {

@@ -30,13 +30,14 @@ type Fault struct {
 	Status     int             `json:"status,omitempty"`
 	Seconds    float64         `json:"seconds,omitempty"`
 	After      bool            `json:"after,omitempty"`
+	Machine    string          `json:"machine,omitempty"`
 	Hits       int             `json:"hits"`
 }
 
 // kinds are the kinds of faults.
 var kinds = map[string]bool{
 	"fault": true, "task_fails": true, "drop": true, "expire_session": true, "slow": true, "deaf": true,
-	"never_returns": true,
+	"never_returns": true, "vanish": true,
 }
 
 // Faults are the rules in force.
@@ -58,6 +59,9 @@ func (f *Faults) Add(rule Fault) (int, error) {
 		if _, err := rule.vim(Call{}); err != nil {
 			return 0, err
 		}
+	}
+	if rule.Kind == "vanish" && rule.Machine == "" {
+		return 0, fmt.Errorf("what vanishes is a machine")
 	}
 	if rule.Kind == "slow" && rule.Seconds <= 0 {
 		return 0, fmt.Errorf("a slow call needs seconds")

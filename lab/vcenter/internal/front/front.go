@@ -27,6 +27,12 @@ type DataCentre interface {
 	EndSession(key string)
 	// NeverReturns makes the next reboot of a host its last.
 	NeverReturns(host types.ManagedObjectReference)
+	// Since says whether the version of the vCenter is the named one or a later one.
+	Since(version string) bool
+	// Vanish removes a virtual machine as another client might at any time.
+	Vanish(machine string) error
+	// ServiceVersions is the document that names the versions of the API.
+	ServiceVersions() string
 	// OwnsREST says whether ServeREST answers a REST path.
 	OwnsREST(path string) bool
 	ServeREST(http.ResponseWriter, *http.Request)
@@ -56,6 +62,10 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if strings.HasPrefix(r.URL.Path, "/api/") || strings.HasPrefix(r.URL.Path, "/rest/") {
 		f.serveREST(w, r)
+		return
+	}
+	if r.URL.Path == "/sdk/vimServiceVersions.xml" {
+		answer(w, f.dataCentre.ServiceVersions())
 		return
 	}
 	f.next.ServeHTTP(w, r)

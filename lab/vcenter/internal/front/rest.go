@@ -49,6 +49,9 @@ func (f *Front) serveREST(w http.ResponseWriter, r *http.Request) {
 // rest answers the REST calls of image-managed clusters for authenticated sessions; vcsim answers all others. vcsim
 // keeps REST state without locks, so its calls go one after another.
 func (f *Front) rest(r *http.Request, body []byte) *recorder {
+	if f.tooOld(r.URL.Path) {
+		return &recorder{header: http.Header{}, status: http.StatusNotFound}
+	}
 	if r.URL.Path == newSession {
 		return f.apiSession(r, body)
 	}
@@ -72,6 +75,12 @@ func (f *Front) rest(r *http.Request, body []byte) *recorder {
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	f.dataCentre.ServeREST(rec, r)
 	return rec
+}
+
+// tooOld says whether the vCenter is too old for the second form of the API, as far as it is simulated.
+// VMware: VMware knowledge base 83022: /api came with 7.0 U2 for what had been below /rest.
+func (f *Front) tooOld(path string) bool {
+	return (path == newSession || strings.HasPrefix(path, newTagging)) && !f.dataCentre.Since("7.0.2.0")
 }
 
 func isSession(r *http.Request) bool {

@@ -32,6 +32,12 @@ func (f *Front) strike(w http.ResponseWriter, r *http.Request, rule *Fault, call
 		return f.slow(w, r, rule, call, body)
 	case "deaf":
 		return f.deaf(w, r, call, body)
+	case "vanish":
+		if err := f.dataCentre.Vanish(rule.Machine); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return "fault"
+		}
+		return f.pass(w, r, call, body)
 	case "never_returns":
 		f.dataCentre.NeverReturns(f.dataCentre.Owner(call.Object))
 		return f.pass(w, r, call, body)

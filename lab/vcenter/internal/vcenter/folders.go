@@ -1,6 +1,8 @@
 package vcenter
 
 import (
+	"unicode/utf8"
+
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/methods"
 	"github.com/vmware/govmomi/vim25/soap"
@@ -19,6 +21,27 @@ type folderMethods struct {
 	fabric *network.Fabric
 }
 
+// mostLetters is how long the name of a folder can be.
+// VMware: vCenter refuses longer names of folders.
+// Ours: InvalidName as the fault (unproven).
+const mostLetters = 80
+
+func tooLong(name string) vcsim.Fault {
+	if utf8.RuneCountInString(name) <= mostLetters {
+		return nil
+	}
+	return &types.InvalidName{Name: name}
+}
+
+// CreateFolder makes a folder, unless its name is too long.
+// VMware: pyVmomi 9.1, faults of CreateFolder: InvalidName.
+func (m *folderMethods) CreateFolder(ctx *simulator.Context, req *types.CreateFolder) soap.HasFault {
+	if f := tooLong(req.Name); f != nil {
+		return &methods.CreateFolderBody{Fault_: vcsim.SoapFault(f)}
+	}
+	return m.Folder.CreateFolder(ctx, req)
+}
+
 // RenameTask renames a folder; one of several clients that rename to one name at the same time succeeds.
 // VMware: pyVmomi 9.1, faults of Rename_Task: DuplicateName. vcsim looks for the name without a lock and answers
 // InvalidArgument.
@@ -30,6 +53,9 @@ func (m *folderMethods) RenameTask(ctx *simulator.Context, req *types.Rename_Tas
 }
 
 func (m *folderMethods) rename(j *vcsim.Job, name string) vcsim.Fault {
+	if f := tooLong(name); f != nil {
+		return f
+	}
 	parent, ok := m.sim.Registry.Get(*m.Parent).(*simulator.Folder)
 	if !ok {
 		return &types.InvalidArgument{InvalidProperty: "name"}

@@ -59,6 +59,9 @@ func (h *hook) RemoveObject(_ *simulator.Context, gone types.ManagedObjectRefere
 // receiver is the object that answers a call. The registered objects stay those of vcsim, because vcsim asserts their
 // types; the methods that this simulator answers belong to wrappers.
 func (w *Server) receiver(_ *simulator.Context, m *simulator.Method) (mo.Reference, vcsim.Fault) {
+	if f := w.tooNew(m); f != nil {
+		return nil, f
+	}
 	wrapper := w.wrapper(m.This)
 	if wrapper == nil || !reflect.ValueOf(wrapper).MethodByName(vcsim.GoName(m.Name)).IsValid() {
 		return nil, nil
@@ -67,6 +70,16 @@ func (w *Server) receiver(_ *simulator.Context, m *simulator.Method) (mo.Referen
 	// cannot find prevents that. The call's body keeps the real one.
 	m.This.Value += "+lab"
 	return wrapper, nil
+}
+
+// tooNew refuses a method that the version of the vCenter does not know.
+// VMware: the type tables of pyVmomi 9.1 have the version of each method.
+// Ours: InvalidRequest as the fault (unproven).
+func (w *Server) tooNew(m *simulator.Method) vcsim.Fault {
+	if w.sim.Knows.Method(m.This.Type, m.Name) {
+		return nil
+	}
+	return new(types.InvalidRequest)
 }
 
 func (w *Server) wrapper(this vcsim.Ref) mo.Reference {
@@ -97,11 +110,11 @@ func (w *Server) ownReceiver(object mo.Reference) mo.Reference {
 	case *simulator.VmProvisioningChecker:
 		return &vm.CheckerMethods{VmProvisioningChecker: o, Machines: w.machines, Sim: w.sim}
 	case *simulator.EnvironmentBrowser:
-		return &cluster.BrowserMethods{EnvironmentBrowser: o, Registered: w.hosts}
+		return &cluster.BrowserMethods{EnvironmentBrowser: o, Registered: w.hosts, Knows: w.sim.Knows}
 	case *simulator.OptionManager:
 		return &options.Methods{OptionManager: o}
 	case *simulator.PerformanceManager:
-		return &counters.Methods{PerformanceManager: o, Hosts: w.hosts}
+		return &counters.Methods{PerformanceManager: o, Hosts: w.hosts, Sim: w.sim}
 	case *simulator.SearchIndex:
 		return &searchMethods{SearchIndex: o, sim: w.sim}
 	case *simulator.CustomFieldsManager:

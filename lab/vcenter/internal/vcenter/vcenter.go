@@ -5,7 +5,10 @@ package vcenter
 
 import (
 	"context"
+	"encoding/xml"
+	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/types"
@@ -87,6 +90,45 @@ func (w *Server) OwnsREST(path string) bool { return w.lifecycle.OwnsREST(path) 
 
 // ServeREST answers such a path.
 func (w *Server) ServeREST(out http.ResponseWriter, r *http.Request) { w.lifecycle.ServeREST(out, r) }
+
+// Since says whether the version of the vCenter is the named one or a later one.
+func (w *Server) Since(version string) bool { return w.sim.Knows.Since(version) }
+
+// Vanish removes a virtual machine as another client might at any time.
+func (w *Server) Vanish(machine string) error {
+	m, ok := w.machines.Named(machine)
+	if !ok {
+		return fmt.Errorf("no virtual machine %q", machine)
+	}
+	return m.Vanish()
+}
+
+// MoveByDRS lets DRS move a virtual machine to a host.
+func (w *Server) MoveByDRS(machine, host string) error {
+	m, ok := w.machines.Named(machine)
+	if !ok {
+		return fmt.Errorf("no virtual machine %q", machine)
+	}
+	h, ok := w.hosts.Named(host)
+	if !ok {
+		return fmt.Errorf("no host %q", host)
+	}
+	m.MoveByDRS(h.Self)
+	return nil
+}
+
+// ServiceVersions is the document from which a client learns which versions of the API it may speak.
+// VMware: govmomi, simulator.Service.ServiceVersions; the list of versions is that of pyVmomi 9.1. vcsim names 6.0 and
+// 5.5 alone, whatever version it has.
+func (w *Server) ServiceVersions() string {
+	var prior strings.Builder
+	for _, one := range w.sim.Knows.Prior() {
+		prior.WriteString("<version>" + one + "</version>")
+	}
+	return xml.Header + `<namespaces version="1.0"><namespace><name>urn:vim25</name><version>` +
+		w.sim.Description.APIVersion + `</version><priorVersions>` + prior.String() +
+		`</priorVersions></namespace></namespaces>`
+}
 
 // EndSession removes a session.
 func (w *Server) EndSession(key string) {

@@ -15,6 +15,7 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 
 	"dml.vsphere/lab/vcenter/internal/datacentre"
+	"dml.vsphere/lab/vcenter/internal/versions"
 )
 
 type Ref = types.ManagedObjectReference
@@ -24,6 +25,7 @@ type Sim struct {
 	Model       *simulator.Model
 	Registry    *simulator.Registry
 	Description *datacentre.Datacentre
+	Knows       *versions.Known // what the version of the description knows
 	Client      *vim25.Client
 
 	// the datacenter and the datastore as events name them; set once the inventory is complete
@@ -48,7 +50,8 @@ func New(desc *datacentre.Datacentre) (*Sim, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Sim{Model: model, Registry: model.Map(), Description: desc, Client: client, owners: map[Ref]Ref{}}, nil
+	return &Sim{Model: model, Registry: model.Map(), Description: desc, Knows: versions.Of(desc.APIVersion),
+		Client: client, owners: map[Ref]Ref{}}, nil
 }
 
 func emptyModel(desc *datacentre.Datacentre) *simulator.Model {

@@ -79,8 +79,8 @@ func (m *graphicsManager) RetrieveVgpuDeviceInfo(*types.RetrieveVgpuDeviceInfo) 
 func (m *graphicsManager) RetrieveVgpuProfileInfo(*types.RetrieveVgpuProfileInfo) soap.HasFault {
 	m.graphics.mu.Lock()
 	defer m.graphics.mu.Unlock()
-	return &methods.RetrieveVgpuProfileInfoBody{
-		Res: &types.RetrieveVgpuProfileInfoResponse{Returnval: m.graphics.profileInfo()}}
+	known := m.graphics.host.Sim.Knows.Scrub(m.graphics.profileInfo()).([]types.VirtualMachineVgpuProfileInfo)
+	return &methods.RetrieveVgpuProfileInfoBody{Res: &types.RetrieveVgpuProfileInfoResponse{Returnval: known}}
 }
 
 // Offer adds the vGPU types, GPU models and device groups of the host to a config target, each type and model once.

@@ -61,28 +61,51 @@ func (s *System) nicStats(_ *simulator.Context, a esxcli.Values) (*esxcli.Respon
 	return esxcli.Rows("NicStats", v), nil
 }
 
-// dcbStatus derives PFC from the driver options in force: a priority is lossless when pfctx and pfcrx have its bit.
+// dcbStatus derives PFC from the driver options in force, or from what the switch announces to a willing card.
 // VMware: NVIDIA ConnectX driver for ESXi user manual, esxcli network nic dcb status get: PFC Configuration 0 0 0 1 0
-// 0 0 0 for priority 3.
-// Ours: a priority needs both directions (unproven).
+// 0 0 0 for priority 3; vSphere Networking: from ESXi 7 on DCBX may set or override PFC.
+// Ours: a priority needs both directions; where the answer has the willing bit; the error of a driver without DCB
+// (unproven).
 func (s *System) dcbStatus(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *esxcli.Error) {
 	n, err := s.nic(a)
 	if err != nil {
 		return nil, err
 	}
-	m, _ := s.modules.Module(n.Driver)
-	if n.Driver != "nmlx5_core" {
+	if n.Driver != "nmlx5_core" || n.NoDCB {
 		return nil, esxcli.Errorf("DCB is not supported on NIC %s", n.Device)
 	}
-	mask := m.ActiveNumber("pfctx") & m.ActiveNumber("pfcrx")
+	mask := s.flowControl(n)
 	var bits []string
 	for priority := range 8 {
 		bits = append(bits, strconv.Itoa(int(mask>>priority&1)))
 	}
 	capabilities := "Priority Group: true Priority Flow Control: true PG Traffic Classes: 8 PFC Traffic Classes: 8"
-	mode := "3 - IEEE Mode"
-	return esxcli.Rows("NicDcb",
-		esxcli.Record("Nic", n.Device, "Mode", mode, "Enabled", "true",
-			"Capabilities", capabilities,
-			"PFCEnabled", esxcli.Bool(mask != 0), "PFCConfiguration", strings.Join(bits, " "))), nil
+	answer := esxcli.Record("Nic", n.Device, "Mode", dcbMode(n), "Enabled", "true", "Capabilities", capabilities,
+		"PFCEnabled", esxcli.Bool(mask != 0), "PFCConfiguration", strings.Join(bits, " "))
+	if n.DCBX != nil {
+		answer["WillingBitInETSConfigTLV"] = []string{map[bool]string{true: "1", false: "0"}[n.DCBX.Willing]}
+	}
+	return esxcli.Rows("NicDcb", answer), nil
+}
+
+// flowControl are the priorities with flow control as bits: a priority needs both directions.
+func (s *System) flowControl(n datacentre.NIC) int64 {
+	if n.DCBX != nil && n.DCBX.Willing {
+		var mask int64
+		for _, priority := range n.DCBX.Switch {
+			mask |= 1 << priority
+		}
+		return mask
+	}
+	m, _ := s.modules.Module(n.Driver)
+	return int64(m.ActiveNumber("pfctx") & m.ActiveNumber("pfcrx"))
+}
+
+// dcbMode is the mode of DCBX as the command prints it.
+// Ours: the numbers before the words, but for IEEE (unproven).
+func dcbMode(n datacentre.NIC) string {
+	if n.DCBX == nil {
+		return "0 - Unknown"
+	}
+	return map[string]string{"ieee": "3 - IEEE Mode", "cee": "2 - CEE Mode"}[n.DCBX.Mode]
 }

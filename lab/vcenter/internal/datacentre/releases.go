@@ -1,0 +1,31 @@
+package datacentre
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// release is the versions of vCenter and hosts in one release of vSphere.
+type release struct{ version, api, build string }
+
+// releases are the releases that the data centre can be of. The builds are those of the first ESXi of each release, as
+// general knowledge; nothing depends on them.
+var releases = map[string]release{
+	"7.0 U2": {"7.0.2", "7.0.2.0", "17630552"},
+	"7.0 U3": {"7.0.3", "7.0.3.0", "18644231"},
+	"8.0 U2": {"8.0.2", "8.0.2.0", "22380479"},
+	"8.0 U3": {"8.0.3", "8.0.3.0", "24022510"},
+	"9.0":    {"9.0.0", "9.0.0.0", "24755229"},
+}
+
+// Be makes the data centre one of a release, whatever its description says of versions.
+func (d *Datacentre) Be(name string) error {
+	r, ok := releases[name]
+	if !ok {
+		return fmt.Errorf("no release %q: %s", name, strings.Join(slices.Sorted(maps.Keys(releases)), ", "))
+	}
+	d.Version, d.APIVersion, d.Build = r.version, r.api, r.build
+	return nil
+}

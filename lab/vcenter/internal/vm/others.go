@@ -1,0 +1,41 @@
+package vm
+
+import (
+	"fmt"
+
+	"github.com/vmware/govmomi/vim25/types"
+
+	"dml.vsphere/lab/vcenter/internal/cluster"
+	"dml.vsphere/lab/vcenter/internal/vcsim"
+)
+
+// MoveByDRS begins a move that nobody asked for.
+// VMware: govmomi, simulator/vpx/task_manager.go: the description Drm.ExecuteVMotionLRO; vSphere API reference,
+// TaskReasonSystem.
+// Ours: DRS of the lab moves nothing by itself; the control interface has it move.
+func (m *Methods) MoveByDRS(target vcsim.Ref) {
+	ctx := m.sim.Context()
+	m.run(ctx, "executeVMotionLRO", "Drm.ExecuteVMotionLRO", func(j *vcsim.Job) (any, vcsim.Fault) {
+		m.sim.Update(j.Ctx, j.Task, vcsim.Change("info.reason", &types.TaskReasonSystem{}))
+		return nil, m.relocate(j, types.VirtualMachineRelocateSpec{Host: &target})
+	})
+}
+
+// Vanish takes a virtual machine out of the inventory, whatever its state, as other clients may between two calls.
+// Ours: a running one vanishes too, without its events.
+func (m *Methods) Vanish() error {
+	ctx := m.sim.Context()
+	now := m.read(ctx)
+	if now.on {
+		now.host.Graphics.Release(ctx, m.Self)
+		ctx.WithLock(m.VirtualMachine, func() {
+			m.Runtime.PowerState = types.VirtualMachinePowerStatePoweredOff
+			m.Summary.Runtime.PowerState = types.VirtualMachinePowerStatePoweredOff
+		})
+	}
+	if f := m.VirtualMachine.UnregisterVM(ctx, &types.UnregisterVM{This: m.Self}).Fault(); f != nil {
+		return fmt.Errorf("%s: %s", now.name, f.String)
+	}
+	cluster.RemoveFromRules(ctx, m.Self)
+	return nil
+}

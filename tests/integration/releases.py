@@ -1,0 +1,12 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The releases of vSphere on which the playbooks are tested.
+
+The main path of each playbook is marked ``every_release``: the oldest release in each run, all in the slow tests. The
+other tests of the playbooks take the newest, and all else the release of the lab, which costs no run more.
+"""
+
+from __future__ import annotations
+
+RELEASES = {"7.0 U2": "7.0.2", "7.0 U3": "7.0.3", "8.0 U2": "8.0.2", "8.0 U3": "8.0.3", "9.0": "9.0.0"}
+OLDEST, *_BETWEEN, NEWEST = RELEASES

@@ -1,0 +1,53 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What each version of vSphere knows: the simulator, the README and the modules say what pyVmomi's type tables say."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from plugins.module_utils.esxi import graphics
+from plugins.module_utils.vm import machine
+from plugins.module_utils.vmotion import checks
+from tools import versions
+
+NEWEST_KNOWN = max(versions.versions(), key=versions.numbers)
+COMPLETE = versions.numbers(NEWEST_KNOWN) >= versions.numbers(versions.NEWEST)
+
+
+def test_the_table_of_the_simulator_is_that_of_pyvmomi() -> None:
+    written = [line for line in versions.TABLE.read_text().splitlines() if not line.startswith("#")]
+    if COMPLETE:
+        assert versions.TABLE.read_text() == versions.table(), "run python tools/versions.py"
+    listed = {name: number for number, _blank, name in (line.partition(" ") for line in written) if name}
+    known = versions.since()
+    assert known and {name: listed.get(name) for name in known} == known, "an older pyVmomi knows a part of it"
+
+
+@pytest.mark.skipif(not COMPLETE, reason="this pyVmomi is older than the newest release that is simulated")
+def test_the_readme_says_from_which_version_on_what_works() -> None:
+    assert versions.README.read_text() == versions.document(), "run python tools/versions.py"
+
+
+@pytest.mark.parametrize(
+    ("guard", "needs"),
+    [
+        (checks.STUN_SINCE, "VirtualMachineVgpuProfileInfo.stunTimeEstimates"),
+        (machine.GROUPS_SINCE, "VirtualMachineConfigInfo.deviceGroups"),
+        (graphics.MODES_SINCE, "HostGraphicsInfo.vgpuMode"),
+    ],
+)
+def test_the_modules_ask_only_where_it_is_known(guard: tuple[int, ...], needs: str) -> None:
+    number = versions.numbers(versions.since()[needs])
+    assert guard == number[: len(guard)] and not any(number[len(guard) :])
+
+
+def test_each_feature_is_newer_than_the_oldest_release() -> None:
+    assert all(one.needs in versions.since() for one in versions.FEATURES)
+
+
+@pytest.mark.parametrize(("number", "called"), [("8.0.0.1", "8.0"), ("8.0.2.0", "8.0 U2"), ("9.0.0.0", "9.0")])
+def test_a_version_as_people_call_it(number: str, called: str) -> None:
+    assert re.fullmatch(called, versions.release(number))
