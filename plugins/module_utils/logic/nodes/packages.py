@@ -12,7 +12,7 @@ from .parsed import parsed
 
 # What dnf installs beside other versions, by default (installonlypkgs of dnf.conf):
 # https://dnf.readthedocs.io/en/latest/conf_ref.html
-BESIDE = ("kernel", "kernel-core", "kernel-devel", "kernel-modules")
+BESIDE = ("kernel", "kernel-core", "kernel-devel", "kernel-modules", "kernel-modules-core")
 JOINTS = {"apt": "=", "dnf": "-", "dnf5": "-", "yum": "-"}
 
 
