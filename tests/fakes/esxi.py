@@ -32,9 +32,9 @@ class FakeHost(Host):
             "runtime.bootTime": lambda: BOOTED,
             "config.product.version": lambda: "8.0.3",
         }
-        self.fields = FakeFields(self)
-        content = SimpleNamespace(customFieldsManager=self.fields)
+        content = SimpleNamespace(customFieldsManager=None)
         super().__init__(SimpleNamespace(server="vcenter.lab:443", content=content), SimpleNamespace(_moId=name), name)  # type: ignore[arg-type]
+        self.fields = content.customFieldsManager = FakeFields(self)
 
     def has(self, **sources: Any) -> None:
         """Give the host properties; a double underscore stands for a dot, a function is asked at each refresh."""
@@ -50,9 +50,10 @@ class FakeHost(Host):
         values = {path: source() for path, source in self.sources.items()}
         self.properties = {path: value for path, value in values.items() if value is not None}
 
-    def settle(self, paths: Any, done: Callable[[Mapping[str, Any]], bool], seconds: float = 0) -> None:
+    def settle(self, paths: Any, done: Callable[[Mapping[str, Any]], bool], seconds: float = 0) -> bool:
         """Look once; the tests see what was found."""
         self.settled.append(done({path: self.sources[path]() for path in paths}))
+        return self.settled[-1]
 
     def write(self, call: str, *arguments: Any) -> bool:
         """Log a write, raise the fault planned for it; whether the host keeps it."""
@@ -68,6 +69,7 @@ class FakeFields:
     def __init__(self, host: FakeHost) -> None:
         self.host, self.values = host, dict[int, str]()
         self.field: list[Any] = []
+        self.host.ref.customValue = []  # type: ignore[attr-defined] # a plain object stands for the reference
         host.properties_of({"availableField": lambda: self.field, "customValue": self._values})
 
     def AddCustomFieldDef(self, name: str, moType: Any) -> Any:  # noqa: N803 # as pyVmomi spells it
@@ -75,8 +77,9 @@ class FakeFields:
         return self.field[-1]
 
     def SetField(self, entity: Any, key: int, value: str) -> None:
-        if self.host.write("SetField", value):
-            self.values[key] = value
+        self.host.write("SetField", value)
+        self.values[key] = value  # a host that is deaf keeps nothing; its vCenter does
+        self.host.ref.customValue = self._values()
 
     def _values(self) -> list[Any]:
         return [vim.CustomFieldsManager.StringValue(key=key, value=value) for key, value in self.values.items()]

@@ -50,11 +50,16 @@ class FakeCluster:
 
     def add(self, name: str, host: str = "esx1", **marked: Any) -> Any:
         """A worker on a host; ``cluster`` says what its mark says, None for no mark."""
-        self.vms[name] = vim.VirtualMachine(f"vm-{len(self.vms) + 1}")
+        self.vms[name] = vim.VirtualMachine(f"vm-{len(self.vms) + 1}", self)
         self.homes[name] = self.hosts.get(host, vim.HostSystem("host-99"))
         cluster = marked.get("cluster", "gpu")
         self.marks[name] = json.dumps({"name": _shown(name), "cluster": cluster}) if cluster else ""
         return self.vms[name]
+
+    def InvokeAccessor(self, ref: Any, _info: Any) -> list[Any]:  # as pyVmomi spells it
+        """The custom values of a virtual machine, which are all that is read of it alone."""
+        name = next(name for name, one in self.vms.items() if one._moId == ref._moId)
+        return [vim.CustomFieldsManager.StringValue(key=MARK_KEY, value=self.marks[name])]
 
     def delete(self, name: str) -> None:
         """A virtual machine that is deleted, which vCenter takes out of everything."""

@@ -175,10 +175,12 @@ class FakeVm:
             "guest.ipAddress": "10.0.0.9" if self.on and not self.vcenter.silent else None,
             "parent": self.vcenter.folder,
             "datastore": [self.vcenter.store],
-            "customValue": [
-                vim.CustomFieldsManager.StringValue(key=key, value=value) for key, value in self.marks.items()
-            ],
+            "customValue": self.customValue,
         }
+
+    @property
+    def customValue(self) -> list[Any]:  # as pyVmomi spells it
+        return [vim.CustomFieldsManager.StringValue(key=key, value=value) for key, value in self.marks.items()]
 
     def CloneVM_Task(self, folder: Any, name: str, spec: Any) -> Any:
         if not self.vcenter.write("CloneVM_Task", name):

@@ -247,6 +247,36 @@ def test_an_interrupted_run_is_gone_on_with_and_known_as_ours(start: Make, ansib
     assert all(host["built"] is None for host in info(ansible)["fabric"]["hosts"].values())
 
 
+@pytest.mark.parametrize("method", ["RemoveVirtualNic", "SetField"])
+def test_what_was_accepted_and_not_removed_is_removed_by_the_next_run(
+    start: Make, ansible_for: For, method: str
+) -> None:
+    vcenter = start(text=datacentre())
+    ansible = ansible_for(vcenter)
+    before = info(ansible)
+    assert ansible.module("rdma_fabric", **desired()).rc == 0
+    vcenter.fault(method, "deaf")
+    deaf = ansible.module("rdma_fabric", cluster="gpu", state="absent")
+    assert deaf.rc != 0 and "the server accepted it, yet" in deaf.msg, deaf.out
+    mended = ansible.module("rdma_fabric", cluster="gpu", state="absent")
+    assert mended.rc == 0 and info(ansible) == before, mended.out
+
+
+def test_a_note_that_was_accepted_and_not_kept_ends_the_run_before_anything_is_built_there(
+    start: Make, ansible_for: For
+) -> None:
+    vcenter = start(text=datacentre())
+    ansible = ansible_for(vcenter)
+    before = info(ansible)
+    vcenter.fault("SetField", "deaf")
+    deaf = ansible.module("rdma_fabric", **desired())
+    assert deaf.rc != 0 and "could not write its custom attribute" in deaf.msg
+    assert "AddVirtualNic" not in [write["method"] for write in vcenter.writes()]
+    assert ansible.module("rdma_fabric", **desired()).rc == 0
+    assert ansible.module("rdma_fabric", cluster="gpu", state="absent").rc == 0
+    assert info(ansible) == before
+
+
 def test_a_deaf_host_is_found_out(start: Make, ansible_for: For, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("plugins.module_utils.fabric.fabric.SETTLE_SECONDS", 1)
     vcenter = start(text=datacentre())

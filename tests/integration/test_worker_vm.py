@@ -207,6 +207,15 @@ def test_a_run_that_was_killed_after_the_clone_is_gone_on_with(place: Simulator,
     assert not ansible.module("worker_vm", **desired(1)).changed
 
 
+def test_a_mark_that_was_accepted_and_not_kept_is_written_by_the_next_run(place: Simulator, ansible: Ansible) -> None:
+    place.fault("SetField", "deaf")
+    deaf = ansible.module("worker_vm", **desired(1))
+    assert deaf.rc != 0 and "worker01: could not write its custom attribute dml.vsphere.worker" in deaf.msg
+    mended = ansible.module("worker_vm", **desired(1))
+    assert mended.rc == 0, mended.out
+    assert not ansible.module("worker_vm", **desired(1)).changed
+
+
 def test_deaf_is_found_out(place: Simulator, ansible: Ansible) -> None:
     place.fault("ReconfigVM_Task", "deaf", name="worker02", count=-1)
     outcome = ansible.module("worker_vm", **desired(2, wait_for_address=False))

@@ -1,10 +1,13 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""How Hypothesis judges in this house: by what a test asserts, never by how long a busy machine took for an example."""
+"""What all unit tests share: fakes need no patience, and Hypothesis judges by what a test asserts, never by time."""
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import HealthCheck, Phase, settings
+
+from plugins.module_utils.vsphere import custom_fields
 
 # By default an example that takes 200 ms fails, and one that did so once and not again is called unreliable. What must
 # be fast has a test of its own that measures its processor's time.
@@ -14,3 +17,9 @@ settings.load_profile("house")
 settings.register_profile(
     "mutants", settings.get_profile("house"), derandomize=True, database=None, phases=(Phase.explicit, Phase.generate)
 )
+
+
+@pytest.fixture(autouse=True)
+def fakes_show_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is in memory shows a note at once or never."""
+    monkeypatch.setattr(custom_fields, "KEPT_SECONDS", 0.0)

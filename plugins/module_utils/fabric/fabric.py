@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from ..errors import CollectionError, Failed, Unreachable, summary
+from ..errors import CollectionError, Failed, StillDiffers, Unreachable, summary
 from ..plan import Plan
 from ..vsphere import fleet, properties
 from ..vsphere.fleet import Host
@@ -168,7 +168,16 @@ class Fabric:
         else:
             gone = [self.groups[key.removeprefix(GROUP)] for key in plan.after if key.startswith(GROUP)]
             port_groups.remove(self.session, gone)
-        self._each(hosts, lambda name: mark.write(self.hosts[name], self.wanted.switch, None))
+        self._settle([self.hosts[name] for name in hosts])
+        self._each(hosts, self._forget)
+
+    def _forget(self, name: str) -> None:
+        """Remove the note of a host that shows nothing of the fabric any more; what is left needs the note."""
+        host = self.hosts[name]
+        if not self._done(host, {group.key: group.name for group in self.groups.values()}):
+            said = f"the server accepted that it leaves switch {self.wanted.switch}, yet it still shows that"
+            raise StillDiffers(name, f"change {self.name}", said, "look at the host's log (hostd.log) and run again")
+        mark.write(host, self.wanted.switch, None)
 
     def _each(self, names: Iterable[str], action: Callable[[str], None]) -> None:
         """Run an action for many hosts at once; the error names all hosts that failed."""
@@ -177,7 +186,7 @@ class Fabric:
             errors = [error for error in pool.map(lambda name: _attempt(action, name), chosen) if error]
         if errors:
             said = summary(errors)
-            raise Failed(self.target, f"change {self.name}", said, "correct that and run again: the rest is done")
+            raise Failed(self.target, f"change {self.name}", said, "correct that and run again: what was done is kept")
 
     def _settle(self, hosts: Sequence[Host]) -> None:
         """Wait until vCenter's copy of the hosts shows the plan or a deadline passes; the read-back judges then."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ..errors import StillDiffers
 from ..esxi import network
 from ..vsphere.faults import translating_faults
 from ..vsphere.fleet import Host
@@ -76,10 +77,21 @@ def put(host: Host, port: Any, before: Mapping[str, Any] | None, after: Mapping[
 
 
 def remove(host: Host, devices: Sequence[str]) -> None:
-    """Remove adapters."""
+    """Remove adapters, and see that they are gone: what is built on the notes of a host goes after them."""
     for device in devices:
         with translating_faults(host.name, f"remove {device}"):
             host["configManager.networkSystem"].RemoveVirtualNic(device)
+
+    def gone(values: Mapping[str, Any]) -> bool:
+        return not set(devices) & {nic.device for nic in values["config.network"].vnic or []}
+
+    if devices and not host.settle(("config.network",), gone):
+        raise StillDiffers(
+            host.name,
+            f"remove {', '.join(devices)}",
+            "the server accepted it, yet the host still shows it",
+            "look at the host's log (hostd.log) and run again",
+        )
 
 
 def _differ(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:

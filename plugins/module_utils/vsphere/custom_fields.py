@@ -4,11 +4,15 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
+from ..errors import StillDiffers
 from .faults import translating_faults
 from .sdk import vim
 from .session import Session
+
+KEPT_SECONDS, PAUSE_SECONDS = 5.0, 0.5
 
 
 def value_of(name: str, available_fields: Any, custom_values: Any) -> str:
@@ -28,6 +32,21 @@ def store(session: Session, ref: Any, target: str, name: str, text: str, kind: A
             except vim.fault.DuplicateName:  # another controller was faster
                 key = _key(session, name)
         manager.SetField(entity=ref, key=key, value=text)
+        is_kept = _is_kept(ref, key, text)
+    if not is_kept:
+        said = "the server accepted it, yet the object does not show it"
+        raise StillDiffers(target, f"write its custom attribute {name}", said, "look at vCenter's log (vpxd.log)")
+
+
+def _is_kept(ref: Any, key: int | None, text: str) -> bool:
+    """Whether an object shows the text soon: what is decided later must not rest on a note that was thrown away."""
+    deadline = time.monotonic() + KEPT_SECONDS
+    while True:
+        if next((one.value for one in ref.customValue or [] if one.key == key), "") == text:
+            return True
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(PAUSE_SECONDS)
 
 
 def definitions(session: Session) -> list[Any]:

@@ -67,12 +67,13 @@ class Host:
 
     def settle(
         self, paths: Sequence[str], done: Callable[[Mapping[str, Any]], bool], seconds: float = SETTLE_SECONDS
-    ) -> None:
-        """Wait until vCenter's copy of the host shows a change or the time is over; the read-back verifies it."""
+    ) -> bool:
+        """Wait until vCenter's copy of the host shows a change; False when the time is over before."""
         deadline = time.monotonic() + seconds
         for values in properties.watch(self.session, [self.ref], paths, deadline):
             if done(values[self.ref._moId]):
-                return
+                return True
+        return False
 
 
 class Fleet:

@@ -116,7 +116,7 @@ def test_the_hardware_is_as_asked_for() -> None:
     [
         ("ReconfigVM_Task", "gpus is [], not ['grid_t4-16c']"),
         ("PowerOnVM_Task", "power is 'off', not 'on'"),
-        ("SetField", "mark is None, not {'built': True"),
+        ("SetField", "could not write its custom attribute dml.vsphere.worker"),
     ],
 )
 def test_a_deaf_server_is_found_out(deaf: str, words: str) -> None:
@@ -124,7 +124,7 @@ def test_a_deaf_server_is_found_out(deaf: str, words: str) -> None:
     vcenter.deaf.add(deaf)
     failed = call(vcenter, **DESIRED, wait_for_address=False)
     assert failed["failed"]
-    assert "accepted the change, yet" in failed["msg"]
+    assert "the server accepted " in failed["msg"] and ", yet " in failed["msg"]
     assert words in failed["msg"]
 
 
