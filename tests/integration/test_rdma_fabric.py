@@ -51,21 +51,6 @@ def test_built_in_few_calls_and_taken_away_without_a_trace(start: Make, ansible_
     assert info(ansible) == before and before["fabric"]["switch"] is None
 
 
-def test_names_that_vcenter_stores_escaped_are_found_again(start: Make, ansible_for: For) -> None:
-    vcenter = start(text=datacentre())
-    ansible, fabric = ansible_for(vcenter), desired(switch="rdma/1")
-    fabric["port_groups"] = [{**one, "name": one["name"].replace("-", "/50%\\")} for one in fabric["port_groups"]]
-    fabric["adapters"] = [{**one, "port_group": "rdma/50%\\vmk"} for one in fabric["adapters"]]
-    built = ansible.module("rdma_fabric", **fabric)
-    assert built.rc == 0, built.msg
-    vcenter.clear()
-    again = ansible.module("rdma_fabric", **fabric)
-    assert again.rc == 0 and not again.changed and vcenter.writes() == [], again.out
-    assert info(ansible, switch="rdma/1")["fabric"]["switch"] == {"mtu": 9000, "ours": True}
-    gone = {"cluster": "gpu", "switch": "rdma/1", "state": "absent"}
-    assert ansible.module("rdma_fabric", **gone).changed and not ansible.module("rdma_fabric", **gone).changed
-
-
 def test_a_read_costs_no_call_for_any_single_host(start: Make, ansible_for: For) -> None:
     calls = []
     for count in (2, 6):
@@ -245,36 +230,6 @@ def test_an_interrupted_run_is_gone_on_with_and_known_as_ours(start: Make, ansib
     assert ansible.module("rdma_fabric", cluster="gpu", state="absent").rc == 0
     assert info(ansible)["fabric"]["switch"] is None
     assert all(host["built"] is None for host in info(ansible)["fabric"]["hosts"].values())
-
-
-@pytest.mark.parametrize("method", ["RemoveVirtualNic", "SetField"])
-def test_what_was_accepted_and_not_removed_is_removed_by_the_next_run(
-    start: Make, ansible_for: For, method: str
-) -> None:
-    vcenter = start(text=datacentre())
-    ansible = ansible_for(vcenter)
-    before = info(ansible)
-    assert ansible.module("rdma_fabric", **desired()).rc == 0
-    vcenter.fault(method, "deaf")
-    deaf = ansible.module("rdma_fabric", cluster="gpu", state="absent")
-    assert deaf.rc != 0 and "the server accepted it, yet" in deaf.msg, deaf.out
-    mended = ansible.module("rdma_fabric", cluster="gpu", state="absent")
-    assert mended.rc == 0 and info(ansible) == before, mended.out
-
-
-def test_a_note_that_was_accepted_and_not_kept_ends_the_run_before_anything_is_built_there(
-    start: Make, ansible_for: For
-) -> None:
-    vcenter = start(text=datacentre())
-    ansible = ansible_for(vcenter)
-    before = info(ansible)
-    vcenter.fault("SetField", "deaf")
-    deaf = ansible.module("rdma_fabric", **desired())
-    assert deaf.rc != 0 and "could not write its custom attribute" in deaf.msg
-    assert "AddVirtualNic" not in [write["method"] for write in vcenter.writes()]
-    assert ansible.module("rdma_fabric", **desired()).rc == 0
-    assert ansible.module("rdma_fabric", cluster="gpu", state="absent").rc == 0
-    assert info(ansible) == before
 
 
 def test_a_deaf_host_is_found_out(start: Make, ansible_for: For, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,68 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""rdma_fabric where vCenter accepts and does not keep, and where it stores names in a form of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from lab.simulator import Simulator
+from tests.integration.ansible import Ansible
+from tests.integration.fabrics import datacentre, desired
+
+Make = Callable[..., Simulator]
+For = Callable[..., Ansible]
+
+
+def info(ansible: Ansible, **options: Any) -> dict[str, Any]:
+    outcome = ansible.module("rdma_fabric_info", cluster="gpu", **options)
+    assert outcome.rc == 0, outcome.msg
+    return outcome.result
+
+
+@pytest.mark.parametrize("method", ["RemoveVirtualNic", "SetField"])
+def test_what_was_accepted_and_not_removed_is_removed_by_the_next_run(
+    start: Make, ansible_for: For, method: str
+) -> None:
+    vcenter = start(text=datacentre())
+    ansible = ansible_for(vcenter)
+    before = info(ansible)
+    assert ansible.module("rdma_fabric", **desired()).rc == 0
+    vcenter.fault(method, "deaf")
+    deaf = ansible.module("rdma_fabric", cluster="gpu", state="absent")
+    assert deaf.rc != 0 and "the server accepted it, yet" in deaf.msg, deaf.out
+    mended = ansible.module("rdma_fabric", cluster="gpu", state="absent")
+    assert mended.rc == 0 and info(ansible) == before, mended.out
+
+
+def test_a_note_that_was_accepted_and_not_kept_ends_the_run_before_anything_is_built_there(
+    start: Make, ansible_for: For
+) -> None:
+    vcenter = start(text=datacentre())
+    ansible = ansible_for(vcenter)
+    before = info(ansible)
+    vcenter.fault("SetField", "deaf")
+    deaf = ansible.module("rdma_fabric", **desired())
+    assert deaf.rc != 0 and "could not write its custom attribute" in deaf.msg
+    assert "AddVirtualNic" not in [write["method"] for write in vcenter.writes()]
+    assert ansible.module("rdma_fabric", **desired()).rc == 0
+    assert ansible.module("rdma_fabric", cluster="gpu", state="absent").rc == 0
+    assert info(ansible) == before
+
+
+def test_names_that_vcenter_stores_escaped_are_found_again(start: Make, ansible_for: For) -> None:
+    vcenter = start(text=datacentre())
+    ansible, fabric = ansible_for(vcenter), desired(switch="rdma/1")
+    fabric["port_groups"] = [{**one, "name": one["name"].replace("-", "/50%\\")} for one in fabric["port_groups"]]
+    fabric["adapters"] = [{**one, "port_group": "rdma/50%\\vmk"} for one in fabric["adapters"]]
+    built = ansible.module("rdma_fabric", **fabric)
+    assert built.rc == 0, built.msg
+    vcenter.clear()
+    again = ansible.module("rdma_fabric", **fabric)
+    assert again.rc == 0 and not again.changed and vcenter.writes() == [], again.out
+    assert info(ansible, switch="rdma/1")["fabric"]["switch"] == {"mtu": 9000, "ours": True}
+    gone = {"cluster": "gpu", "switch": "rdma/1", "state": "absent"}
+    assert ansible.module("rdma_fabric", **gone).changed and not ansible.module("rdma_fabric", **gone).changed
