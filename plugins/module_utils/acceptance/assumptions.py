@@ -136,7 +136,8 @@ ASSUMPTIONS: tuple[Assumption, ...] = (
         "stun times of profiles",
         "From vCenter 8.0 U2 on a host tells for each vGPU profile the stun times by the bandwidth of the move.",
         (f"{_HERE}/vmotion/checks.py", "stunTimeEstimates"),
-        "`vmotion` in check mode for a worker with a vGPU",
+        _WITH_VGPU,
+        evidence.stun_times,
     ),
     Assumption(
         "managed by an image",

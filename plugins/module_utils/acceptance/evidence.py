@@ -109,6 +109,13 @@ def hot_migration_option(recording: Recording) -> Evidence:
     return (True, f"it is {known[0].value[0].value!r}") if known else NOTHING
 
 
+def stun_times(recording: Recording) -> Evidence:
+    """Whether hosts tell the stun times of vGPU profiles."""
+    asked = [one.value or [] for key, one in recording.calls.items() if " RetrieveVgpuProfileInfo " in key]
+    told = [info for infos in asked for info in infos if info.stunTimeEstimates]
+    return (True, f"of {len(told)} profiles") if told else NOTHING
+
+
 def image_managed(recording: Recording) -> Evidence:
     """Whether clusters tell both ways alike that an image manages them."""
     told = {key: one.values["lifecycleManaged"] for key, one in recording.objects.items() if _has_image_flag(one)}

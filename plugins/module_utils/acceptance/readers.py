@@ -17,9 +17,11 @@ from ..esxi import image, info
 from ..esxi.service import recent_tasks
 from ..fabric.desired import Desired as Fabrics
 from ..fabric.fabric import Fabric
+from ..logic.placement import rules
 from ..vm import found, machine
+from ..vm.rules.rules import WorkerRules
 from ..vm.site import Site
-from ..vmotion import seen
+from ..vmotion import checks, seen
 from ..vsphere import counters, fleet, rest, tags
 from ..vsphere.properties import id_of, read_linked
 from ..vsphere.sdk import vim
@@ -72,6 +74,15 @@ def _group(group: str, session: Session, question: Question, name: str) -> Any:
 
 def _host_tasks(session: Session, question: Question, name: str) -> Any:
     return recent_tasks.recent(session, [question.hosts[name]])
+
+
+def _stun(session: Session, question: Question, name: str) -> Any:
+    return checks.stun_estimates(session, question.hosts[name], name)
+
+
+def _rules(session: Session, _question: Question, name: str) -> Any:
+    """The rules of a set of workers that nobody has: all that is read for it are those of others."""
+    return WorkerRules(session, name, rules.Desired("acceptance")).read()
 
 
 def _cluster(session: Session, _question: Question, name: str) -> Any:
@@ -152,11 +163,13 @@ READERS: tuple[Reader, ...] = (
     ),
     Reader("esxi_info: management", HOST, partial(_group, info.MANAGEMENT)),
     Reader("tasks of a host", HOST, _host_tasks, is_empty=lambda result: not result),
+    Reader("stun times of vGPU profiles", HOST, _stun, is_empty=lambda result: not result),
     Reader("cluster_info", CLUSTER, _cluster),
     Reader("gpu_usage_info", CLUSTER, _usage, is_empty=partial(_nothing, "gpus")),
     Reader("rdma_fabric_info", CLUSTER, _fabric, is_empty=partial(_nothing, "switch")),
     Reader("esxi_image", CLUSTER, _image),
     Reader("worker_vm", CLUSTER, _site),
+    Reader("worker_rules", CLUSTER, _rules),
     Reader("worker_vm_info", VCENTER, _workers, is_empty=lambda result: not result),
     Reader("counters of GPUs", VCENTER, _counters, short=True, is_empty=lambda result: not result.counters),
     Reader("settings of a virtual machine", VM, _machine),

@@ -23,6 +23,7 @@ from ..vm.site import Site
 from ..vsphere import properties, tasks
 from ..vsphere.faults import translating_faults, words
 from ..vsphere.sdk import vim
+from ..vsphere.session import Session
 from . import seen
 
 TARGET = (
@@ -173,7 +174,7 @@ def _stun(
 
 def _vgpus(site: Site, target: Any, profiles: Sequence[str]) -> list[stun_estimate.Vgpu]:
     """The virtual GPUs, each with the target's estimates of its stun."""
-    told = _estimates(site, target) if profiles else {}
+    told = stun_estimates(site.session, target, site.host_name(target._moId) or "") if profiles else {}
     return [stun_estimate.Vgpu(_gigabytes(profile), told.get(profile, ())) for profile in profiles]
 
 
@@ -182,12 +183,12 @@ def _gigabytes(profile: str) -> int:
     return parsed.gigabytes if parsed else 0
 
 
-def _estimates(site: Site, target: Any) -> dict[str, list[dict[str, int]]]:
-    """The server's estimates for each profile by the bandwidth of the move."""
-    if site.session.api_version < STUN_SINCE:
+def stun_estimates(session: Session, host: Any, name: str) -> dict[str, list[dict[str, int]]]:
+    """The server's estimates of stuns on a host, for each profile by the bandwidth of the move."""
+    if session.api_version < STUN_SINCE:
         return {}
-    manager = properties.read_many(site.session, [target], (MANAGER,))[target._moId][MANAGER]
-    with translating_faults(site.host_name(target._moId) or "", "ask for the stun times of its vGPU profiles"):
+    manager = properties.read_many(session, [host], (MANAGER,))[host._moId][MANAGER]
+    with translating_faults(name, "ask for the stun times of its vGPU profiles"):
         infos = manager.RetrieveVgpuProfileInfo()
     return {
         info.profileName: [
