@@ -14,9 +14,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from plugins.module_utils.acceptance import site
 from plugins.module_utils.recording import archive
 from plugins.module_utils.recording.recorder import NEVER_READ
 from plugins.module_utils.recording.recording import Command, Recording, found_command, key_of_call, key_of_link
+from plugins.module_utils.vsphere import properties
 from plugins.module_utils.vsphere.esxcli import executer_of, result_of
 from plugins.module_utils.vsphere.sdk import SoapAdapter, VmomiSupport, vim, vmodl
 from plugins.module_utils.vsphere.session import Session
@@ -145,3 +147,16 @@ def replayed(path: Path) -> Iterator[Session]:
     stub = Replay()
     stub.recording = archive.read(path, stub)
     yield Session(SERVER, stub.recording.content, stub, ACCOUNT, stub.exchange)
+
+
+def acceptance(session: Session) -> site.Acceptance:
+    """What the readers understand of all that is in a recording."""
+    named = {kind: _names(session, kind) for kind in (vim.VirtualMachine, vim.HostSystem, vim.DistributedVirtualSwitch)}
+    params = {key: option.get("default") for key, option in site.OPTIONS.items()}
+    params.update(vms=named[vim.VirtualMachine], hosts=named[vim.HostSystem], days=3650.0)
+    params["switch"] = next(iter(named[vim.DistributedVirtualSwitch]), "")
+    return site.Acceptance(session, site.question(session, params), site.everything())
+
+
+def _names(session: Session, kind: Any) -> list[str]:
+    return sorted(str(values["name"]) for _ref, values in properties.find_all(session, kind, ("name",)))

@@ -12,12 +12,11 @@ from typing import Any
 
 import pytest
 
-from lab.replay.server import NotRecorded, replayed
+from lab.replay.server import NotRecorded, acceptance, replayed
 from lab.simulator import Simulator
 from plugins.module_utils.acceptance import assumptions, site
 from plugins.module_utils.vsphere import fleet, properties, session, tasks
 from plugins.module_utils.vsphere.sdk import vim
-from plugins.module_utils.vsphere.session import Session
 from tests.integration import callers
 from tests.integration.ansible import Ansible
 
@@ -93,16 +92,6 @@ def changed(recorded: Path, tmp_path: Path) -> CHANGED:
         return folder
 
     return make
-
-
-def acceptance(opened: Session) -> site.Acceptance:
-    """What the readers understand of a replayed site."""
-    machines = [str(values["name"]) for _ref, values in properties.find_all(opened, vim.VirtualMachine, ("name",))]
-    (cluster,) = properties.find_all(opened, vim.ClusterComputeResource, ("name",))
-    switches = properties.find_all(opened, vim.DistributedVirtualSwitch, ("name",))
-    params = {**{key: option.get("default") for key, option in site.OPTIONS.items()}, "vms": machines}
-    params |= {"cluster": cluster[1]["name"], "switch": switches[0][1]["name"]}
-    return site.Acceptance(opened, site.question(opened, params), site.everything())
 
 
 def doubts(folder: Path) -> Iterator[str]:

@@ -11,7 +11,7 @@ from typing import Any
 from xml.sax.saxutils import escape, unescape
 
 from ..logic.recording.pseudonyms import Pseudonyms
-from ..vsphere.typed import Field, fields, replace_texts
+from ..vsphere.typed import Field, clear_numbers, fields, replace_texts
 from .recording import Command, Recording, Request
 
 # The words of pseudonyms, by kind of object.
@@ -44,6 +44,11 @@ _FIELDS = {
     "switchName": "switch",
     "uplinkPortName": "uplink",
     "resourcePoolName": "pool",
+    "server": "host",
+    "iScsiName": "initiator",
+    "iScsiAlias": "initiator",
+    "chapName": "user",
+    "mutualChapName": "user",
     "serialNumber": "serial",
     "identifierValue": "serial",
     "assetTag": "serial",
@@ -57,7 +62,8 @@ _FIELDS = {
 _NAMED = re.compile(
     r"vim\.event\.\w+Argument|vim\.vm\.ConfigInfo|vim\.vm\.Summary\.\w+|vim\.host\.(PortGroup|VirtualSwitch)\.\w+"
     r"|vim\.(dvs|DistributedVirtualSwitch)[\w.]*(ConfigInfo|ConfigSpec)|vim\.cluster\.(\w*Rule\w*|\w*Group\w*)"
-    r"|vim\.AuthorizationManager\.Role|vim\.alarm\.AlarmInfo|vim\.TaskInfo|vim\.Datastore\.\w+|vim\.AboutInfo.instance"
+    r"|vim\.AuthorizationManager\.Role|vim\.alarm\.AlarmInfo|vim\.Datastore\.\w+|vim\.vm\.(Network|Datastore)Info"
+    r"|vim\.Network\.Summary"
 )
 # Words of vSphere and of hardware, which a site's name may equal by chance. They stay as they are.
 _PUBLIC = re.compile(
@@ -65,6 +71,13 @@ _PUBLIC = re.compile(
     r"|driver|graphicsType|vgpuMode|fullName|productLineId|osType|guestId|guestFullName|licenseProductVersion|label"
     r"|summary|privId|nicType|adapterType|cpuModel|patchLevel|apiType|licenseProductName|sharedPassthruAssignmentPolicy"
 )
+# Only a counter's description is vSphere's own; that of a virtual device names its network.
+_DESCRIBING = ("label", "summary")
+_DESCRIPTIONS = ("vim.ElementDescription", "vim.host.")
+_VIRTUAL_DEVICE = "vim.vm.device."
+_SECRET = re.compile(r"(?i).*(secret|password|passphrase).*")
+# Numbers that name a host in the world.
+_WORLD_WIDE = ("nodeWorldWideName", "portWorldWideName")
 # Standard switches, adapters and roles that every site has under these names.
 _USUAL = re.compile(
     r"key-vim\..*|vSwitch\d+|vmk\d+|vmnic\d+|vmrdma\d+|DSwitch|dvUplink\d*|Uplink \d+|dml\.vsphere[\w.-]*"
@@ -96,8 +109,8 @@ def _names(recording: Recording) -> Iterator[tuple[str, str]]:
             yield _KINDS.get(one.kind, "object"), one.values["name"]
         for path, value in one.values.items():
             last = path.rsplit(".", maxsplit=1)[-1]
-            if isinstance(value, str) and last in _FIELDS:
-                yield _FIELDS[last], value
+            if isinstance(value, str) and (last in _FIELDS or path == "info.name"):
+                yield _FIELDS.get(last, "title"), value
             yield from _in_fields(value)
     for answer in recording.calls.values():
         yield from _in_fields([answer.value, answer.fault])
@@ -147,17 +160,27 @@ def _in_request(request: Request) -> Iterator[tuple[str, str]]:
 
 
 def _typed(pseudonyms: Pseudonyms) -> Callable[[str, str, str], str]:
-    def new(_kind: str, name: str, text: str) -> str:
-        if _PUBLIC.fullmatch(name):
+    def new(kind: str, name: str, text: str) -> str:
+        if _SECRET.fullmatch(name):
+            return ""
+        if _is_public(kind, name):
             return text
         return pseudonyms.whole(text) if name in _FIELDS or name in ("name", "value") else pseudonyms.text(text)
 
     return new
 
 
+def _is_public(kind: str, name: str) -> bool:
+    """Whether a field has words of vSphere or of hardware, and no name of the site."""
+    if name in _DESCRIBING:
+        return kind.startswith(_DESCRIPTIONS)
+    return bool(_PUBLIC.fullmatch(name)) and not (name == "deviceName" and kind.startswith(_VIRTUAL_DEVICE))
+
+
 def _replace_values(recording: Recording, new: Callable[[str, str, str], str]) -> None:
     for one in recording.objects.values():
         for path, value in one.values.items():
+            clear_numbers(value, _WORLD_WIDE)
             one.values[path] = replace_texts(value, new, one.kind, path.rsplit(".", maxsplit=1)[-1])
     for answer in recording.calls.values():
         answer.value = replace_texts(answer.value, new)

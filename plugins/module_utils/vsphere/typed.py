@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,6 +51,14 @@ def replace_texts(value: Any, new: Callable[[str, str, str], str], kind: str = "
             if after is not before:
                 setattr(value, info.name, after)
     return value
+
+
+def clear_numbers(value: Any, names: Collection[str]) -> None:
+    """Set the numbers in fields of these names to 0, in place."""
+    for one in _data_objects(value):
+        for info in _infos(one):
+            if info.name in names and isinstance(getattr(one, info.name), int):
+                setattr(one, info.name, info.type(0))
 
 
 def plain(value: Any) -> Any:

@@ -1,0 +1,24 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Runs the readers of the collection against a recording: ``python -m lab.replay recording.tar.xz``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from lab.replay.server import acceptance, replayed
+from plugins.module_utils.acceptance import assumptions, site
+
+
+def main() -> int:
+    """Print what the readers understand; 1 where they do not."""
+    with replayed(Path(sys.argv[1])) as session:
+        seen = acceptance(session)
+    judged = assumptions.judged(seen.recording)
+    print("\n".join([*site.lines(seen.rows), "", *assumptions.lines(judged)]))
+    return 1 if site.error(seen.rows, judged, accept_new=True) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,29 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Recordings of sites: the readers understand each of them, as far as it holds what they ask."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lab.replay.server import NotRecorded, acceptance, replayed
+from plugins.module_utils.acceptance import site
+
+SITES = sorted((Path(__file__).parents[1] / "fixtures" / "sites").glob("*.tar.xz"))
+# What a recording does not hold, because a reader asks for more since it was made, is no answer that was misunderstood.
+UNASKED = NotRecorded.__name__
+
+
+def test_there_is_a_recording() -> None:
+    assert SITES
+
+
+@pytest.mark.parametrize("path", SITES, ids=lambda path: path.stem)
+def test_the_readers_understand_a_recorded_site(path: Path) -> None:
+    with replayed(path) as session:
+        rows = acceptance(session).rows
+    doubts = [text for row in rows if row["status"] == site.NOT_UNDERSTOOD for text in row["what"]]
+    assert [text for text in doubts if UNASKED not in text] == []
+    assert sum(row["status"] == site.UNDERSTOOD for row in rows) > len(rows) / 2
