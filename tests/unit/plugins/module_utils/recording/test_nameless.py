@@ -66,9 +66,7 @@ def test_answers_of_esxcli_and_rest() -> None:
         objects={"h": Recorded("HostSystem", {"name": "anvil.acme.org"})},
         calls={'HostSystem h Query ["anvil"]': Answer(["anvil.acme.org says 10.1.2.3"])},
         commands=[
-            Command(
-                "h", "network nic list", {"nic": "<nic>anvil</nic>"}, "<obj><Name>anvil &amp; 10.1.2.3</Name></obj>"
-            ),
+            Command("h", "network nic list", {"nic": "<nic>anvil</nic>"}, "<obj><N>anvil &amp; 10.1.2.3</N></obj>"),
             Command("h", "software vib list", {}, "<obj><Name>anvil</Name></obj>"),
         ],
         requests=[
