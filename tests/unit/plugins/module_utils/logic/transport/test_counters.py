@@ -187,3 +187,10 @@ def test_no_look_at_nodes_makes_the_judge_raise(first: Any, second: Any) -> None
     assert set(told["transports"]) == set(first)
     assert set(told["transports"].values()) <= {"tcp", "rdma", "unproven"}
     assert isinstance(seen.checksums(second), dict) and isinstance(seen.uses_rdma(second), bool)
+
+
+def test_ranks_of_which_nobody_knows_whether_they_use_rdma_are_unproven() -> None:
+    rank = {"rank": 0, "pid": 7, "step": 3, "connections": [["10.0.0.1", "10.0.0.2"]]}
+    for opened, transport in ((None, "unproven"), (False, "tcp")):
+        looks = {"w1": {"ranks": [{**rank, "rdma_open": opened}], "devices": []}}
+        assert seen.judge(looks, looks)["transports"] == {"w1": transport}
