@@ -30,7 +30,8 @@ SIMULATOR := .cache/vcenter
 GOVC := .cache/govc
 
 .PHONY: help root setup setup-nodes setup-tests environment lock demo test test-full lint lint-python lint-types lint-shell \
-  lint-yaml lint-ansible lint-docs lint-go lint-pins lint-security static sanity unit unit-python unit-go integration nodes oldest molecule bench docs build clean
+  lint-yaml lint-ansible lint-docs lint-go lint-pins lint-security static sanity unit unit-python unit-go mutants integration \
+  nodes oldest molecule bench docs build clean
 
 help: ## Say what can be done
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -122,6 +123,9 @@ unit-python: environment
 
 unit-go: environment
 	cd lab/vcenter && go test ./...
+
+mutants: environment ## Change what decides, one change at a time: a test must notice each; PACKAGE=NAME for one
+	python -m tools.mutants $(PACKAGE)
 
 setup-tests: setup ## Add what the tests need, OpenMPI and GnuPG, as root or by sudo
 	@tools/setup --tests

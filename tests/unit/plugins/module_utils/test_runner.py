@@ -13,7 +13,7 @@ import pytest
 
 from plugins.module_utils import runner
 from plugins.module_utils.errors import CollectionError, Failed, Refused, Unreachable
-from plugins.module_utils.plan import MAINTENANCE, POWER_OFF, REBOOT, Change, Plan, diff
+from plugins.module_utils.plan import MAINTENANCE, POWER_OFF, REBOOT, Plan
 from tests.fakes.module import FakeModule, FakeSubject
 
 WANTED = {"mtu": 9000}
@@ -257,22 +257,6 @@ def test_no_more_threads_are_taken_than_allowed_or_of_use(
     assert taken == threads
 
 
-@pytest.mark.parametrize(
-    ("needs", "later", "boots"), [((), (), 0), ((REBOOT,), (), 1), ((), ("mtu",), 1), ((REBOOT,), ("mtu",), 2)]
-)
-def test_the_boots_of_a_plan_are_counted(needs: Sequence[str], later: Sequence[str], boots: int) -> None:
-    assert want({}, needs=frozenset(needs), later=frozenset(later)).reboots == boots
-
-
-def test_a_diff_has_the_shape_that_ansible_shows() -> None:
-    assert diff("esx1: settings", [Change("mtu", 1500, 9000)]) == {
-        "before_header": "esx1: settings",
-        "after_header": "esx1: settings",
-        "before": {"mtu": 1500},
-        "after": {"mtu": 9000},
-    }
-
-
 def test_run_ends_the_module_with_the_failure_that_its_result_holds() -> None:
     module = FakeModule()
     runner.run(module, lambda: {"changed": True, "failed": True, "msg": "esx1: could not set mtu: no"})
@@ -282,7 +266,15 @@ def test_run_ends_the_module_with_the_failure_that_its_result_holds() -> None:
 @pytest.mark.parametrize(
     ("params", "warned"),
     [
-        ({"validate_certs": False}, [runner.UNCHECKED]),
+        (
+            {"validate_certs": False},
+            [
+                (
+                    "validate_certs is false: whoever answers in the place of vCenter gets the password; "
+                    "name vCenter's authority in ca_path, or pin its certificate by tls_fingerprint"
+                )
+            ],
+        ),
         ({"validate_certs": False, "tls_fingerprint": "ab"}, []),
         ({"validate_certs": True}, []),
         ({}, []),
