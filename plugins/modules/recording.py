@@ -91,7 +91,8 @@ from ..module_utils.reports.files import PRIVATE, Files
 from ..module_utils.vsphere import fleet, session
 
 ARGUMENTS = {**site.OPTIONS, "folder": {"type": "path", "required": True}}
-ARCHIVE, MANIFEST = "recording.tar.xz", "manifest.json"
+ARCHIVE = "recording.tar.xz"
+MANIFEST = "manifest.json"
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:

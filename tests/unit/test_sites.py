@@ -27,3 +27,14 @@ def test_the_readers_understand_a_recorded_site(path: Path) -> None:
     doubts = [text for row in rows if row["status"] == site.NOT_UNDERSTOOD for text in row["what"]]
     assert [text for text in doubts if UNASKED not in text] == []
     assert sum(row["status"] == site.UNDERSTOOD for row in rows) > len(rows) / 2
+
+
+def test_a_newer_vcenter_was_never_seen() -> None:
+    with replayed(SITES[0]) as session:
+        session.content.about.apiVersion = "9.1.0.0"
+        (version, *_others) = acceptance(session).rows
+    assert (version["reader"], version["status"], version["what"]) == (
+        "version",
+        site.NEVER_SEEN,
+        ["its API is 9.1.0.0"],
+    )

@@ -18,10 +18,11 @@ from ..vsphere.session import Session
 from ..vsphere.wire import tapped
 from . import shapes
 from .assumptions import REFUTED
-from .readers import Question, Reader, chosen
+from .readers import VCENTER, Question, Reader, chosen
 
 UNDERSTOOD, NOT_UNDERSTOOD, NEVER_SEEN, NOTHING = "understood", "not understood", "never seen by us", "not there"
 _KIND = ("config.product.version", "config.product.build", "summary.hardware.vendor", "summary.hardware.model")
+KNOWN_VERSIONS = ((7, 0), (8, 0), (9, 0))
 OPTIONS: dict[str, Any] = {
     "hosts": {"type": "list", "elements": "str"},
     "cluster": {"type": "str"},
@@ -77,7 +78,7 @@ class Acceptance:
         self.recording = Recording(content=session.content)
         hosts = {id_of(ref): name for name, ref in asked.hosts.items()}
         pairs = chosen(asked, short=short)
-        self.rows = [self._row(session, reader, name, scope, hosts) for reader, name in pairs]
+        self.rows = [_version(session), *(self._row(session, reader, name, scope, hosts) for reader, name in pairs)]
 
     def _row(
         self, session: Session, reader: Reader, name: str, scope: Scope, hosts: Mapping[str, str]
@@ -87,6 +88,14 @@ class Acceptance:
             status, said = _attempt(looked_on, reader, self.asked, name)
         self.recording.add(recording)
         return {"reader": reader.name, "object": name, **_judged(recording, status, said, hosts)}
+
+
+def _version(session: Session) -> dict[str, Any]:
+    """Whether the collection was tried with a vCenter of this version, be it a simulated one."""
+    is_known = session.api_version[:2] in KNOWN_VERSIONS
+    said = [] if is_known else [f"its API is {session.content.about.apiVersion}"]
+    status = UNDERSTOOD if is_known else NEVER_SEEN
+    return {"reader": "version", "object": VCENTER, "status": status, "what": said}
 
 
 def _attempt(session: Session, reader: Reader, asked: Question, name: str) -> tuple[str, list[str]]:
