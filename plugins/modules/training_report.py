@@ -54,7 +54,8 @@ options:
         elements: dict
         required: true
   images_per_epoch:
-    description: The number of images of an epoch, to show the seconds of an epoch; V(0) leaves that column empty.
+    description:
+      - The number of images of an epoch, for the seconds of an epoch where no run measured them; V(0) leaves them out.
     type: int
     default: 0
   title:

@@ -26,8 +26,8 @@ class Line:
     is_dashed: bool = False
 
 
-def plot(title: str, unit: str, lines: Sequence[Line], axis: str = GPUS) -> str:
-    """One figure with its legend."""
+def plot(title: str, unit: str, lines: Sequence[Line], axis: str = GPUS, note: str = "") -> str:
+    """One figure with its legend; the note says what must not be read out of it."""
     points = [point for line in lines for point in line.points]
     across = sorted({point[0] for point in points})
     is_curve = len(across) > MOST_MARKS
@@ -41,6 +41,7 @@ def plot(title: str, unit: str, lines: Sequence[Line], axis: str = GPUS) -> str:
         *frame.axes(ticks, unit),
         *(piece for line in lines for piece in frame.line(line, unit)),
         "</svg>",
+        f'<p class="caution">{escape(note)}</p>' if note else "",
         f'<p class="legend">{"".join(_key(line) for line in lines)}</p></figure>',
     ]
     return "\n".join(parts)

@@ -14,10 +14,16 @@ from .timeline_plot import STYLE as PLOT_STYLE
 from .timeline_plot import plot
 
 TITLE = "Training under vMotion"
-HEADS = ("", "Worker", "From", "To", "Seconds", "Job stood still", "Before", "During", "After", "Back after")
-NUMBERS = ("Seconds", "Job stood still", "Before", "During", "After", "Back after")
+HEADS = (
+    *("", "Worker", "From", "To", "GPU", "Encryption", "Seconds", "Stun told", "Job stood still"),
+    *("Before", "During", "After", "Back after"),
+)
+NUMBERS = ("Seconds", "Stun told", "Job stood still", "Before", "During", "After", "Back after")
 KEY = """Each move is a band, numbered as below; silences of the job are marked on the bottom line, and under it is the
 host of each worker."""
+NOTE = """Before, during and after: images a second of a rank by the observer's clock over the whole time, so that a
+silence counts; a dash where the script tells no images. Stun told: the seconds for which the server says that the guest
+was stunned. GPU: as the server names it, before and after the move. A dash stands for what nobody told."""
 SECTION_STYLE = (
     PLOT_STYLE
     + """
@@ -58,7 +64,7 @@ def section(told: Mapping[str, Any], title: str) -> str:
         _verdict(told),
         f'<div class="wide">{plot(told)}</div>' if told["rates"] else "",
         f"<p>{KEY}</p>",
-        _table(moves, str(told["unit"])) if moves else "",
+        _table(moves) if moves else "",
         _beside(moves),
         _list("Breaches", [f"{one['kind']}: {one['detail']}" for one in told.get("breaches") or []]),
         _list("Not proven", told.get("unproven") or []),
@@ -88,10 +94,10 @@ def _verdict(told: Mapping[str, Any]) -> str:
     return f'<p class="verdict {escape(str(told["verdict"]))}"><b>{escape(_sentence(told))}</b></p>'
 
 
-def _table(moves: Sequence[Mapping[str, Any]], unit: str) -> str:
+def _table(moves: Sequence[Mapping[str, Any]]) -> str:
     top = "".join(f"<th{_kind(head)}>{escape(head)}</th>" for head in HEADS)
     body = "".join(_row(index, one) for index, one in enumerate(moves, 1))
-    note = f"<p>Before, during and after: median of a rank, {escape(unit)} where its script tells images.</p>"
+    note = f"<p>{escape(NOTE)}</p>"
     return f'<div class="wide"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>{note}'
 
 
@@ -115,10 +121,20 @@ def _cells(index: int, move: Mapping[str, Any]) -> list[str]:
         worker,
         str(move["source"]),
         target,
-        *(_number(one) for one in (took, move["gap_s"])),
+        _gpus(move.get("gpus")),
+        str(move.get("encryption") or "-"),
+        *(_number(one) for one in (took, move.get("stun_s"), move["gap_s"])),
         *(_number(rates.get(when)) for when in ("before", "during", "after")),
         _number(move["resumed_s"]),
     ]
+
+
+def _gpus(told: Any) -> str:
+    """The GPUs before and after a move."""
+    before, after = ((told or {}).get(when) for when in ("before", "after"))
+    if not isinstance(before, (list, tuple)) or not isinstance(after, (list, tuple)):
+        return "-"
+    return f"{', '.join(map(str, before)) or 'none'} \u2192 {', '.join(map(str, after)) or 'none'}"
 
 
 def _number(value: float | None) -> str:

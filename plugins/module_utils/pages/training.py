@@ -15,10 +15,19 @@ from . import foreign, timeline
 from . import training_runs as of_runs
 from .scaling_plot import Line, plot
 from .style import STYLE
+from .trained import caution, sentences
 
 COLUMNS = ("nodes", "gpus", "transport", "images_per_sec", "spread", "speedup", "efficiency", "ratio_to_tcp")
 HEADS = ("Nodes", "GPUs", "Transport", "Images/s", "Spread", "Speed-up", "Efficiency", "Ratio to TCP", "Epoch")
-RUN_HEADS = ("Run", "Nodes", "GPUs", "Transport", "Proven transport", "Images/s", "Steps", "Last loss")
+RUN_HEADS = (
+    *("Run", "Nodes", "GPUs", "Transport", "Proven transport", "Card", "Gbit/s", "Images/s", "Epoch", "Steps"),
+    "Last loss",
+)
+WORDS = ("Transport", "Run", "Proven transport", "Card", *of_runs.BUILT_HEADS)
+# "Distributed Machine Learning with A100 passthrough and PVRDMA": its Figure 9, whose numbers its text does not give.
+EPOCHS = """Epoch: the time that the runs measured; one with "about" follows from the rate. The A100 whitepaper measured
+it too (Figure 9: ImageNet-21K, about 11 million images in an epoch, 48 epochs, on 1, 2 and 4 nodes): shorter with
+PVRDMA than with TCP, in a figure without numbers in its text."""
 _MORE_STYLE = """
 .figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(320px, 100%), 1fr)); gap: 18px; }
 .figures.pairs { grid-template-columns: repeat(auto-fit, minmax(min(420px, 100%), 1fr)); }
@@ -31,6 +40,9 @@ figure svg { min-width: 0; }
 :root { --c0: #2f6fb7; --c1: #d9822b; --c2: #3a8a4d; --c3: #8a4fae; }
 @media (prefers-color-scheme: dark) { :root { --c0: #5b9be0; --c1: #f0a24e; --c2: #6cc083; --c3: #bd8be0; } }
 @media print { :root { --c0: #2f6fb7; --c1: #d9822b; --c2: #3a8a4d; --c3: #8a4fae; } }
+.caution { font-weight: 600; color: var(--warn); }
+.wide + p { margin-top: 10px; }
+figure .caution { margin: 0 0 4px; font-size: 13px; }
 .c0 { --tone: var(--c0); } .c1 { --tone: var(--c1); } .c2 { --tone: var(--c2); } .c3 { --tone: var(--c3); }
 svg .series polyline { fill: none; stroke: var(--tone); stroke-width: 2.5; }
 svg .series circle { fill: var(--tone); }
@@ -69,7 +81,8 @@ def report(
     missing += [f"Nothing was measured by {name}." for name in ("tcp", "rdma") if runs and name not in transports]
     missing += of_runs.missing(runs)
     others = [{**one, "rows": table([dict(run) for run in one["runs"]])} for one in published]
-    return {"title": title, "runs": runs, "rows": rows, "published": others, "not_measured": missing}
+    told = {"trained": sentences(runs), "caution": caution(measured) if others else ""}
+    return {"title": title, **told, "runs": runs, "rows": rows, "published": others, "not_measured": missing}
 
 
 def lines_of(report_: Mapping[str, Any], key: str) -> list[Line]:
@@ -95,9 +108,9 @@ def page(report_: Mapping[str, Any]) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         '<meta name="color-scheme" content="light dark">',
         f"<title>{title}</title><style>{STYLE}{_MORE_STYLE}{timeline.SECTION_STYLE}</style></head><body><main>",
-        f"<header><h1>{title}</h1></header>",
+        f"<header><h1>{title}</h1>{_trained(report_)}</header>",
         _list("Not measured", report_["not_measured"]),
-        _section("Scaling", _html_table(HEADS, [_cells(row) for row in report_["rows"]])) if report_["rows"] else "",
+        _scaling(report_),
         _figures(report_),
         *(timeline.section(one, f"Under vMotion: {one['name']}") for one in _tests(report_)),
         *(_published(one) for one in report_["published"]),
@@ -114,6 +127,20 @@ def page(report_: Mapping[str, Any]) -> str:
     return "\n".join(part for part in parts if part) + "\n"
 
 
+def _trained(report_: Mapping[str, Any]) -> str:
+    """What was trained, before anything that was measured."""
+    said = "".join(f"<p>{escape(text)}</p>" for text in report_["trained"])
+    return said + (f'<p class="caution">{escape(report_["caution"])}</p>' if report_["caution"] else "")
+
+
+def _scaling(report_: Mapping[str, Any]) -> str:
+    rows = report_["rows"]
+    if not rows:
+        return ""
+    note = f"<p>{escape(EPOCHS)}</p>" if any(row["seconds_per_epoch"] is not None for row in rows) else ""
+    return _section("Scaling", _html_table(HEADS, [_cells(row) for row in rows]) + note)
+
+
 def _tests(report_: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     """The timelines of tests under vMotion, where there are any."""
     return list(report_.get("vmotion_tests") or [])
@@ -121,11 +148,13 @@ def _tests(report_: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 def markdown(report_: Mapping[str, Any]) -> str:
     """The report as Markdown."""
-    parts = [f"# {foreign.line(report_['title'])}"]
+    parts = [f"# {foreign.line(report_['title'])}", *map(foreign.markdown, report_["trained"])]
+    parts += [foreign.markdown(report_["caution"])] if report_["caution"] else []
     if report_["not_measured"]:
         parts += ["## Not measured", "\n".join(f"- {foreign.line(text)}" for text in report_["not_measured"])]
-    if report_["rows"]:
-        parts += ["## Scaling", _markdown_table(HEADS, [_cells(row) for row in report_["rows"]])]
+    if rows := report_["rows"]:
+        parts += ["## Scaling", _markdown_table(HEADS, [_cells(row) for row in rows])]
+        parts += [EPOCHS] if any(row["seconds_per_epoch"] is not None for row in rows) else []
     for one in report_["published"]:
         parts += [f"## {foreign.line(one['name'])}", f"Source: {foreign.markdown(one['source'])}."]
         parts.append(_markdown_table(HEADS, [_cells(row) for row in one["rows"]]))
@@ -153,10 +182,13 @@ def _figures(report_: Mapping[str, Any]) -> str:
     if not speedup:
         return ""
     most = max(point[0] for line in speedup for point in line.points)
+    note = report_["caution"]
     figures = (
-        plot("Throughput, images per second", "images/s", lines_of(report_, "images_per_sec")),
-        plot("Speed-up against one GPU", "times", [Line("ideal", ((1, 1), (most, most)), 3, True), *speedup]),
-        plot("Efficiency, speed-up for each GPU", "", lines_of(report_, "efficiency")),
+        plot("Throughput, images per second", "images/s", lines_of(report_, "images_per_sec"), note=note),
+        plot(
+            "Speed-up against one GPU", "times", [Line("ideal", ((1, 1), (most, most)), 3, True), *speedup], note=note
+        ),
+        plot("Efficiency, speed-up for each GPU", "", lines_of(report_, "efficiency"), note=note),
     )
     return _drawn("Figures", figures)
 
@@ -182,20 +214,29 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
         str(row["gpus"]),
         str(row["transport"]),
         f"{row['images_per_sec']:.1f}",
-        f"{row['spread']:.1f}",
+        "-" if row["spread"] is None else f"{row['spread']:.1f}",
         f"{row['speedup']:.2f}",
         f"{100 * row['efficiency']:.0f}%",
         "-" if ratio is None else f"{ratio:.2f}",
-        "-" if epoch is None else f"{epoch:.0f} s",
+        "-" if epoch is None else f"{'' if row['epoch_measured'] else 'about '}{epoch:.{_digits(epoch)}f} s",
     ]
+
+
+def _digits(seconds: float) -> int:
+    """The decimals that three digits leave."""
+    return 2 if seconds < 10 else 1 if seconds < 100 else 0
 
 
 def _run_cells(run: Mapping[str, Any]) -> list[str]:
     proof, rate, loss = run.get("proof", {}), run["images_per_sec"], run.get("loss")
+    epoch, speed = run.get("seconds_per_epoch"), run.get("speed")
     cells = [run["name"], run["nodes"], run["gpus"], run["transport"], proof.get("transport", "-")]
     return [
         *map(str, cells),
+        str(run.get("card") or "-"),
+        "-" if speed is None else f"{float(speed):g}",
         "-" if rate is None else f"{float(rate):.1f}",
+        "-" if epoch is None else f"{float(epoch):.{_digits(float(epoch))}f} s",
         str(run.get("steps", "-")),
         "-" if loss is None else f"{float(loss):.4g}",
     ]
@@ -211,10 +252,7 @@ def _list(title: str, texts: Sequence[str]) -> str:
 
 
 def _html_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    kinds = [
-        "" if head in ("Transport", "Run", "Proven transport", *of_runs.BUILT_HEADS) else ' class="number"'
-        for head in heads
-    ]
+    kinds = ["" if head in WORDS else ' class="number"' for head in heads]
     top = "".join(f"<th{kind}>{escape(head)}</th>" for kind, head in zip(kinds, heads))
     body = "".join(
         f"<tr>{''.join(f'<td{kind}>{escape(cell)}</td>' for kind, cell in zip(kinds, row))}</tr>" for row in rows

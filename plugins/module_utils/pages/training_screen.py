@@ -5,8 +5,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from textwrap import wrap
 from typing import Any
 
+WIDTH = 79
 # Ansible folds lines that are longer.
 HEAD = "Nodes GPUs  By        Images/s  Spread Speed-up Effic. | Images/s Speed-up"
 SAME = {"pvrdma": "rdma"}
@@ -14,9 +16,9 @@ SAME = {"pvrdma": "rdma"}
 
 def lines(report: Mapping[str, Any]) -> list[str]:
     """A row for each measured point, with the published figures of the same point, and what was not measured."""
+    found = [line for text in (*report["trained"], report["caution"]) for line in wrap(text, WIDTH)]
     if not report["rows"]:
-        return [f"Not measured: {text}" for text in report["not_measured"]]
-    found = []
+        return found + [f"Not measured: {text}" for text in report["not_measured"]]
     for one in report["published"] or [{"name": "", "rows": []}]:
         beside = {_point(row): row for row in one["rows"]}
         found.append(HEAD)
@@ -30,7 +32,7 @@ def _point(row: Mapping[str, Any]) -> tuple[int, int, str]:
 
 
 def _line(row: Mapping[str, Any], beside: Mapping[str, Any] | None) -> str:
-    rate, spread = f"{row['images_per_sec']:.1f}", f"{row['spread']:.1f}"
+    rate, spread = f"{row['images_per_sec']:.1f}", "-" if row["spread"] is None else f"{row['spread']:.1f}"
     own = f"{row['nodes']:<5} {row['gpus']:<5} {row['transport']:<6} {rate:>11} {spread:>7}"
     own += f" {row['speedup']:>8.2f} {100 * row['efficiency']:>5.0f}% |"
     return own + (f" {beside['images_per_sec']:>8.0f} {beside['speedup']:>8.2f}" if beside else f" {'-':>8} {'-':>8}")

@@ -34,6 +34,8 @@ class Pace:
         self._at = [line.at for line in steps]
         self._made = [0, *accumulate(line.stride for line in steps)]
         self._rates = [number(line.raw.get("images_per_sec")) if line.is_train else None for line in steps]
+        self._images = images_of_step(steps)
+        self._marked = marked
         self._stretches = list(_stretches(steps, marked))
         self._begins = [stretch.begin for stretch in self._stretches]
 
@@ -52,9 +54,38 @@ class Pace:
         begin, end = bisect_left(self._begins, after), bisect_left(self._begins, before)
         return [one.rate for one in self._stretches[begin:end] if one.end <= before]
 
+    def seen_images(self, after: float, before: float) -> float | None:
+        """Images a second between two moments by the observer's clock, without marked phases; None where none are told.
+
+        A step is spread evenly over the time since the one before it, so that a silence takes its share.
+        """
+        begin, end = max(after, self._at[0] if self._at else inf), min(before, inf)
+        end = self._at[-1] if end == inf and self._at else end
+        if self._images is None or end <= begin:
+            return None
+        made = 0.0
+        first = max(0, bisect_right(self._at, begin) - 1)
+        for index in range(first, min(bisect_left(self._at, end), len(self._at) - 1)):
+            since, until = self._at[index], self._at[index + 1]
+            if until > since and not self._marked.within(since, until)[0]:
+                share = (min(until, end) - max(since, begin)) / (until - since)
+                made += self._images * (self._made[index + 2] - self._made[index + 1]) * share
+        seconds = end - begin - self._marked.within(begin, end)[0]
+        return made / seconds if seconds > 0 else None
+
     def _between(self, after: float, before: float) -> tuple[int, int]:
         begin = bisect_right(self._at, after)
         return begin, max(begin, bisect_left(self._at, before))
+
+
+def images_of_step(steps: Sequence[Line]) -> float | None:
+    """On how many images a rank makes one step, by the rates that it tells and its own clock."""
+    found = []
+    for before, after in zip(steps, steps[1:]):
+        rate = number(after.raw.get("images_per_sec"))
+        if rate and isfinite(rate) and before.is_train and after.is_train and after.t > before.t:
+            found.append(rate * (after.t - before.t) / max(1, after.step - before.step))
+    return median(found) if found else None
 
 
 class Stretch(NamedTuple):
@@ -113,15 +144,17 @@ def judge_throughput(paces: Sequence[Pace], timeline: Timeline, ratio: float | N
 
 
 def rates_around(paces: Sequence[Pace], around: tuple[float, Group, float]) -> Mapping[str, float | None]:
-    """The median rate of a rank before, during and after a move, over the training steps of all ranks."""
+    """Images a second of a rank before, during and after a move, by the observer's clock: a stall counts in full."""
     end_before, group, next_start = around
     spans = {
         "before": (end_before, group.started),
         "during": (group.started, group.completed),
         "after": (group.completed, next_start),
     }
-    pooled = {name: [rate for pace in paces for rate in pace.rates(*span)] for name, span in spans.items()}
-    return {name: median(rates) if rates else None for name, rates in pooled.items()}
+    told = {
+        name: [rate for pace in paces if (rate := pace.seen_images(*span)) is not None] for name, span in spans.items()
+    }
+    return {name: median(rates) if rates else None for name, rates in told.items()}
 
 
 def least_steps(paces: Sequence[Pace], group: Group) -> Mapping[str, int]:

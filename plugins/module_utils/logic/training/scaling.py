@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -25,18 +25,41 @@ class _Point:
 
 
 def table(runs: Iterable[dict[str, Any]], images_per_epoch: int | None = None) -> list[dict[str, Any]]:
-    """One unrounded row per nodes, GPUs and transport: the median rate, its spread (highest less lowest), the gains."""
+    """One unrounded row per nodes, GPUs and transport: the median rate, its spread (highest less lowest), the gains.
+
+    What was measured once has no spread. The seconds of an epoch are the median of what the runs measured; where none
+    did, they follow from ``images_per_epoch``.
+    """
+    runs = list(runs)
     if images_per_epoch is not None and not _is_positive(images_per_epoch):
         raise ScalingError(f"images_per_epoch is {images_per_epoch!r}: expected a number above zero.")
     rates = _rates_by_point(runs)
     medians = {point: float(median(measured)) for point, measured in rates.items()}
+    epochs = _epochs_by_point(runs)
     return [
-        _row(point, medians, max(rates[point]) - min(rates[point]), images_per_epoch)
+        {**_row(point, medians, images_per_epoch), "spread": _spread(rates[point]), **_epoch(epochs.get(point))}
         for point in sorted(medians, key=lambda point: (point.gpus, point.transport, point.nodes))
     ]
 
 
-def _row(point: _Point, medians: Mapping[_Point, float], spread: float, images_per_epoch: int | None) -> dict[str, Any]:
+def _spread(rates: Sequence[float]) -> float | None:
+    return max(rates) - min(rates) if len(rates) > 1 else None
+
+
+def _epoch(measured: Sequence[float] | None) -> dict[str, Any]:
+    """What the runs of a point measured of an epoch: it counts before what would follow from the rate."""
+    return {"seconds_per_epoch": float(median(measured)), "epoch_measured": True} if measured else {}
+
+
+def _epochs_by_point(runs: Iterable[Mapping[str, Any]]) -> dict[_Point, list[float]]:
+    epochs: dict[_Point, list[float]] = {}
+    for run in runs:
+        if _is_positive(run.get("seconds_per_epoch")):
+            epochs.setdefault(_point(run), []).append(float(run["seconds_per_epoch"]))
+    return epochs
+
+
+def _row(point: _Point, medians: Mapping[_Point, float], images_per_epoch: int | None) -> dict[str, Any]:
     rate = medians[point]
     speedup = rate / _single_gpu_rate(point.transport, medians)
     tcp_rate = medians.get(_Point(point.nodes, point.gpus, BASELINE_TRANSPORT))
@@ -45,11 +68,12 @@ def _row(point: _Point, medians: Mapping[_Point, float], spread: float, images_p
         "gpus": point.gpus,
         "transport": point.transport,
         "images_per_sec": rate,
-        "spread": spread,
+        "spread": None,
         "speedup": speedup,
         "efficiency": speedup / point.gpus,
         "ratio_to_tcp": None if tcp_rate is None else rate / tcp_rate,
         "seconds_per_epoch": None if images_per_epoch is None else images_per_epoch / rate,
+        "epoch_measured": False,
     }
 
 

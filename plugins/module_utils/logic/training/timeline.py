@@ -13,6 +13,7 @@ from ..continuity.clock import tracks_of
 from ..continuity.limits import number
 from ..continuity.lines import Line, Track, read_lines
 from ..continuity.moves import Timeline
+from ..continuity.pace import images_of_step
 
 MOST_BINS = 240
 IMAGES, STEPS = "images/s", "steps/s"
@@ -60,7 +61,7 @@ def _bin_width(seconds: float, interval: float) -> float:
 
 def _rates(tracks: Sequence[Track], began: float, width: float, bins: int) -> tuple[str, list[float]]:
     """Throughput of the whole job in each bin; a step is spread evenly over the time since the one before it."""
-    images = [_images_of_step(track) for track in tracks]
+    images = [images_of_step(track.steps) for track in tracks]
     unit = IMAGES if tracks and all(images) else STEPS
     rates = [0.0] * bins
     for track, each in zip(tracks, images):
@@ -73,16 +74,6 @@ def _rates(tracks: Sequence[Track], began: float, width: float, bins: int) -> tu
     ended = max((track.times[-1] for track in tracks), default=began) - began
     # The last bin may be cut short by the last record.
     return unit, [made / min(width, max(ended - index * width, 1e-3)) for index, made in enumerate(rates)]
-
-
-def _images_of_step(track: Track) -> float | None:
-    """On how many images a rank makes one step, by its rates and its own clock."""
-    found = []
-    for before, after in zip(track.steps, track.steps[1:]):
-        rate = number(after.raw.get("images_per_sec"))
-        if rate and math.isfinite(rate) and before.is_train and after.is_train and after.t > before.t:
-            found.append(rate * (after.t - before.t) / max(1, after.step - before.step))
-    return median(found) if found else None
 
 
 def _shares(begin: float, end: float, width: float, bins: int) -> Iterator[tuple[int, float]]:
@@ -103,7 +94,7 @@ def _bands(
         started, completed = number(move.get("started")), number(move.get("completed"))
         yield {
             **{key: move.get(key) for key in ("worker", "source", "target", "ok", "said", "by")},
-            **{key: (move.get("vsphere") or {}).get(key) for key in ("hot_migration", "encryption")},
+            **{key: (move.get("vsphere") or {}).get(key) for key in ("hot_migration", "encryption", "gpus", "stun_s")},
             "external": bool(move.get("external")),
             "moved": bool(one.get("moved")),
             "from": None if started is None else started - began,

@@ -42,7 +42,7 @@ def test_four_files_are_written_once(given: dict[str, Any]) -> None:
     assert "Nothing was measured by rdma." in first["not_measured"]
     assert any("Elsewhere" in line for line in first["lines"])
     written = files(given["folder"])
-    assert "Runs of the week" in written["training.html"] and "2 s" in written["training.md"]
+    assert "Runs of the week" in written["training.html"] and "about 2.00 s" in written["training.md"]
     assert json.loads(written["training.json"])["rows"] == first["rows"]
     assert not call(training_report, **given, title="Runs of the week", images_per_epoch=300)["changed"]
     assert call(training_report, **given, title="Another")["changed"]

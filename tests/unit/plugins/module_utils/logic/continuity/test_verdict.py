@@ -30,7 +30,8 @@ def test_a_job_that_runs_on_is_continuous() -> None:
 def test_of_each_move_is_told_gap_throughput_and_steps() -> None:
     made = changed(records(), lambda r: 31 <= r["step"] <= 39, images_per_sec=100.0)
     told = judge(made)["moves"][0]
-    assert told["throughput"] == {"before": 340.0, "during": 100.0, "after": 340.0}
+    # What the steps claim of themselves is not believed against the observer's clock.
+    assert told["throughput"] == pytest.approx({"before": 340.0, "during": 340.0, "after": 340.0})
     assert told["steps"] == {"before": 30, "during": 10, "after": 60}
     assert told["gap_s"] == pytest.approx(1.0)
     assert (told["worker"], told["source"], told["moved"], told["judged_with"]) == ("w1", "others", True, [0])

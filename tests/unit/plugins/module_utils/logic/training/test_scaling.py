@@ -50,11 +50,12 @@ def test_a_row_holds_every_gain_unrounded() -> None:
         "gpus": 3,
         "transport": "rdma",
         "images_per_sec": 781.0,
-        "spread": 0.0,
+        "spread": None,
         "speedup": 781 / 340,
         "efficiency": 781 / 340 / 3,
         "ratio_to_tcp": 781 / 437,
         "seconds_per_epoch": 1_281_167 / 781,
+        "epoch_measured": False,
     }
 
 
@@ -71,6 +72,13 @@ def test_rows_are_sorted_by_gpus_then_transport_and_the_same_gpus_on_fewer_nodes
         (1, "rdma", 1), (1, "tcp", 1), (2, "rdma", 2), (2, "tcp", 1), (2, "tcp", 2),
     ]  # fmt: skip
     assert [row["ratio_to_tcp"] for row in rows] == [1, 1, 9 / 8, 1, 1]
+
+
+def test_a_measured_epoch_counts_before_one_that_follows_from_the_rate() -> None:
+    runs = [{**run(1, 100), "seconds_per_epoch": seconds} for seconds in (20.0, 30.0, 22.0)]
+    runs += [{**run(2, 200), "seconds_per_epoch": None}]
+    rows = table(runs, images_per_epoch=1000)
+    assert [(row["seconds_per_epoch"], row["epoch_measured"]) for row in rows] == [(22.0, True), (5.0, False)]
 
 
 def test_what_was_not_measured_is_none() -> None:

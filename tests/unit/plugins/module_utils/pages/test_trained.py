@@ -1,0 +1,107 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The report says first what was trained, and draws nothing beside the whitepaper's that cannot be compared with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.pages.trained import caution, sentences, trained
+from plugins.module_utils.pages.training import RUN_HEADS, markdown, page, report
+from plugins.module_utils.pages.training_screen import lines
+from tests.page import Page
+
+LAB = ["--cpu", "--model", "small", "--image-size", "32", "--batch-size", "16", "--step-seconds", "0.5"]
+PAPER = [{"name": "paper", "source": "s", "runs": [{"nodes": 1, "gpus": 1, "transport": "tcp", "images_per_sec": 340}]}]
+
+
+def run(name: str = "one", **asked: Any) -> dict[str, Any]:
+    told = {"name": name, "nodes": 1, "gpus": 1, "transport": "tcp", "images_per_sec": 32.0, "proof": {"ok": True}}
+    asked = {"framework": "tensorflow", "options": [], "command": [], "stack": "lab-cpu", **asked}
+    return {**told, "asked": asked, "seconds_per_epoch": 6.25, "card": "ens192", "speed": 25.0}
+
+
+def runs_of(read: Page) -> dict[str, str]:
+    """The first run in the table of runs, by the heads of its columns."""
+    (table,) = [one for one in read.tables if len(one[0]) == len(RUN_HEADS)]
+    return dict(zip(RUN_HEADS, table[0]))
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        (
+            {"options": LAB},
+            ["small, images of 32 pixels, batch 16", "fp32, tensorflow, stack lab-cpu, no container image;"],
+        ),
+        ({"options": LAB}, ["paced: no step is shorter than 0.5 s."]),
+        ({"options": ["--fp16", "--batch-size=64"]}, ["resnet50, images of 224 pixels, batch 64 for each rank, fp16"]),
+        ({"stack": {"name": "current"}, "image": "site@sha256:1"}, ["stack current, container image site@sha256:1."]),
+        (
+            {"framework": "tf_cnn_benchmarks", "options": ["--model=resnet50", "--batch_size=32", "--use_fp16"]},
+            ["resnet50, images of 224 pixels, batch 32 for each rank, fp16, tf_cnn_benchmarks, stack lab-cpu"],
+        ),
+        ({"command": ["python", "mine.py"]}, ["The network that was trained is not told; stack lab-cpu"]),
+    ],
+)
+def test_what_was_trained_is_told_in_one_sentence(asked: dict[str, Any], words: list[str]) -> None:
+    (sentence,) = sentences([run(**asked)])
+    assert all(one in sentence for one in words)
+
+
+def test_different_work_is_told_with_the_names_of_its_runs() -> None:
+    first, second = sentences([run("a"), run("b", options=LAB), run("c")])
+    assert first.startswith("a, c: Trained: resnet50")
+    assert second.startswith("b: Trained: small")
+
+
+def test_results_from_before_these_facts_were_kept_have_dashes() -> None:
+    (old,) = [
+        {key: value for key, value in run().items() if key not in ("asked", "card", "speed", "seconds_per_epoch")}
+    ]
+    assert set(trained(old).values()) == {"-"}
+    read = Page(page(report([old], PAPER)))
+    row = runs_of(read)
+    assert (row["Card"], row["Gbit/s"], row["Epoch"]) == ("-", "-", "-")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ([], ""),
+        (["--model=resnet50", "--step-seconds", "0"], ""),
+        (["--model", "small"], "Measured with the network small: not comparable with published results of ResNet-50."),
+        (["--step-seconds=0.5"], "Measured with steps paced to 0.5 s: not comparable"),
+        (LAB, "Measured with the network small and steps paced to 0.5 s: not comparable"),
+    ],
+)
+def test_what_cannot_be_compared_with_resnet_50_says_so_in_each_figure(options: list[str], words: str) -> None:
+    told = report([run(options=options)], PAPER)
+    assert caution(told["runs"]).startswith(words)
+    assert bool(caution(told["runs"])) == bool(words)
+    html = page(told)
+    figures = html.split("<figure>")[1:4]
+    assert all(words in figure for figure in figures)
+    assert html.count('class="caution"') == (4 if words else 0)
+    assert words in markdown(told)
+    assert words in " ".join(lines(told))
+
+
+def test_without_published_results_there_is_nothing_to_warn_of() -> None:
+    assert report([run(options=LAB)])["caution"] == ""
+
+
+def test_the_first_line_says_what_was_trained_and_the_rest_what_was_measured() -> None:
+    told = report([run(options=LAB)], PAPER)
+    html = page(told)
+    assert html.index("Trained: small") < html.index("Not measured")
+    assert lines(told)[0].startswith("Trained: small")
+    assert markdown(told).splitlines()[2].startswith("Trained: small")
+    read = Page(html)
+    row = runs_of(read)
+    assert (row["Card"], row["Gbit/s"], row["Epoch"]) == ("ens192", "25", "6.25 s")
+    assert read.tables[0][0][-1] == "6.25 s"
+    assert read.tables[0][0][4] == "-"
+    assert "The A100 whitepaper measured" in html
