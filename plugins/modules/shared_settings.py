@@ -32,6 +32,11 @@ options:
     description: Whether settings that others share may be changed.
     type: bool
     default: false
+  instance_uuid:
+    description:
+      - The instance UUID of the vCenter from which the values were recorded. On another vCenter the call is refused.
+    type: str
+    default: ""
 extends_documentation_fragment:
   - dml.vsphere.connection
   - dml.vsphere.attributes
@@ -66,7 +71,9 @@ EXAMPLES = r"""
 
 RETURN = r"""
 previous:
-  description: The values before this call, in the shape of the options; V(null) where none was set.
+  description:
+    - The values before this call, in the shape of the options; V(null) where none was set. C(instance_uuid) is that of
+      this vCenter.
   returned: success
   type: dict
   sample: {vcenter_options: {vgpu.hotmigrate.enabled: false}, drs_options: {VgpuMMAutomationTimeoutSecs: null}}
@@ -88,6 +95,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
 from ..module_utils.cluster.options import DrsOptions, VcenterOptions
+from ..module_utils.errors import Refused
 from ..module_utils.vsphere import session
 
 ARGUMENTS = {
@@ -95,6 +103,7 @@ ARGUMENTS = {
     "cluster": {"type": "str"},
     "drs_options": {"type": "dict"},
     "allow_shared_settings": {"type": "bool", "default": False},
+    "instance_uuid": {"type": "str", "default": ""},
 }
 
 
@@ -108,13 +117,24 @@ def subjects(opened: session.Session, params: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
+def must_be(wanted: str, opened: session.Session) -> str:
+    """The instance UUID of this vCenter, which must be the wanted one, if there is one."""
+    here = str(opened.content.about.instanceUuid)
+    if wanted and wanted != here:
+        said = f"they were read in the vCenter with the instance UUID {wanted}, and this one has {here}"
+        raise Refused(opened.server, "set its recorded options", said, "take the record of this vCenter")
+    return here
+
+
 def body(module: AnsibleModule) -> dict[str, Any]:
     with session.session(module.params) as opened:
+        here = must_be(module.params["instance_uuid"], opened)
         found = subjects(opened, module.params)
         work = runner.Work(subjects=list(found.values()), refresh=lambda _subjects: None)
         result = runner.converge(module, work)
     settings = [{"object": one.pop("host"), **one} for one in result.pop("hosts")]
-    return {**result, "settings": settings, "previous": {key: one.previous or {} for key, one in found.items()}}
+    previous = {key: one.previous or {} for key, one in found.items()}
+    return {**result, "settings": settings, "previous": {**previous, "instance_uuid": here}}
 
 
 def main() -> None:

@@ -76,6 +76,12 @@ def test_the_first_values_are_the_ones_restored(
         assert run(ansible, fabric_drs_options={DRS: value}, fabric_allow_shared_settings=True).rc == 0
     record = json.loads((ansible.folder / "record" / "gpu-shared-settings.json").read_text())
     assert record["drs_options"] == {DRS: None}
+    kept = ansible.folder / "record" / "gpu-shared-settings.json"
+    kept.write_text(json.dumps({**record, "instance_uuid": "another"}))
+    before = kept.read_text()
+    gone = run(ansible, fabric_state="absent", fabric_allow_shared_settings=True)
+    assert gone.rc != 0 and "the vCenter with the instance UUID another" in " ".join(gone.out.split()), gone.out
+    assert settings(vcenter, ansible)[1] == {DRS: "60"} and kept.read_text() == before
 
 
 def test_a_host_that_is_cut_off_fails_the_run(

@@ -28,7 +28,9 @@ def test_without_permission_the_sentence_names_what_is_and_what_would_be(vcenter
 def test_with_permission_they_are_set_and_what_was_restores_them(vcenter: Simulator, ansible: Ansible) -> None:
     done = ansible.module("shared_settings", allow_shared_settings=True, **DESIRED)
     assert done.changed, done.out
-    assert done.result["previous"] == {"vcenter_options": {HOT: False}, "drs_options": {DRS: None}}
+    previous = dict(done.result["previous"])
+    uuid = previous.pop("instance_uuid")
+    assert previous == {"vcenter_options": {HOT: False}, "drs_options": {DRS: None}}
     assert vcenter.ask("GET", "/clusters/gpu")["drs_options"] == {DRS: "-1"}
     read = ansible.module("cluster_info", cluster="gpu").result["cluster"]
     assert read["options"] == {HOT: True} and read["drs"]["options"] == {DRS: "-1"}
@@ -36,6 +38,11 @@ def test_with_permission_they_are_set_and_what_was_restores_them(vcenter: Simula
     again = ansible.module("shared_settings", allow_shared_settings=True, **DESIRED)
     assert not again.changed and vcenter.writes() == []
     assert not ansible.module("shared_settings", **DESIRED).changed
+    recorded = {**done.result["previous"], "instance_uuid": "another"}
+    refused = ansible.module("shared_settings", cluster="gpu", allow_shared_settings=True, **recorded)
+    assert refused.rc == 1 and vcenter.writes() == []
+    said = f"they were read in the vCenter with the instance UUID another, and this one has {uuid}"
+    assert f"could not set its recorded options: {said}; take the record of this vCenter" in refused.msg
     restored = ansible.module("shared_settings", cluster="gpu", allow_shared_settings=True, **done.result["previous"])
     assert restored.changed and restored.result["previous"]["drs_options"] == {DRS: "-1"}
     assert vcenter.ask("GET", "/clusters/gpu")["drs_options"] == {}
