@@ -78,6 +78,8 @@ def test_no_playbook_evaluates_what_it_shows(centre: Hostile, tmp_path: Path) ->
     assert kept.rc == 0, kept.out
     (file,) = (tmp_path / "evidence").glob("gpu-*.json")
     assert template("host") in [one["host"] for one in json.loads(file.read_text())["hosts"]]
+    back = centre.ansible.playbook("playbooks/rollback.yml", *LAB, "--check", "-e", f"rollback_evidence={file}")
+    assert back.rc == 0 and shown("host") in flat(back.out), back.out
     assert centre.evaluated() == []
 
 
