@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -221,6 +222,15 @@ def test_deaf_is_found_out(place: Simulator, ansible: Ansible) -> None:
     outcome = ansible.module("worker_vm", **desired(2, wait_for_address=False))
     assert [entry["name"] for entry in outcome.result["workers"] if entry.get("failed")] == ["worker02"]
     assert "accepted the change, yet" in outcome.msg
+
+
+def test_a_server_that_is_deaf_to_starting_is_told_at_once(place: Simulator, ansible: Ansible) -> None:
+    place.fault("PowerOnVM_Task", "deaf")
+    began = time.monotonic()
+    deaf = ansible.module("worker_vm", **desired(1, address_timeout=600))
+    assert deaf.rc != 0 and time.monotonic() - began < 120
+    assert "worker01: could not power it on: the server accepted it, yet the power is 'off'" in deaf.msg
+    assert ansible.module("worker_vm", **desired(1)).rc == 0
 
 
 def test_a_guest_that_tells_no_address_is_named(place: Simulator, ansible: Ansible) -> None:

@@ -8,14 +8,16 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..errors import TimedOut
+from ..errors import StillDiffers, TimedOut
 from ..logic import names
 from ..vsphere import properties, tasks
 from ..vsphere.faults import translating_faults
 from .machine import Machine
 
 RUNNING = "guestToolsRunning"
-OFF, ADDRESS = "poweredOff", "guest.ipAddress"
+OFF, ON, ADDRESS = "poweredOff", "poweredOn", "guest.ipAddress"
+# The task is over; vCenter shows what it did a moment later.
+ON_SECONDS = 10
 
 
 def stop(machine: Machine, seconds: int) -> None:
@@ -26,8 +28,17 @@ def stop(machine: Machine, seconds: int) -> None:
 
 
 def start(machine: Machine, seconds: int) -> None:
-    """Power the machine on."""
+    """Power the machine on, and see that it is: nobody waits for the guest of a machine that is off."""
     _run(machine, "power it on", machine.ref.PowerOnVM_Task, seconds, "see which resources its host has left")
+    machine.refresh()
+    if machine.on:
+        return
+    deadline, path = time.monotonic() + min(seconds, ON_SECONDS), "runtime.powerState"
+    for values in properties.watch(machine.session, [machine.ref], (path,), deadline):
+        if values[machine.ref._moId].get(path) == ON:
+            return
+    said = "the server accepted it, yet the power is 'off', not 'on'"
+    raise StillDiffers(machine.name, "power it on", said, "look at its console and at the log of its host (hostd.log)")
 
 
 def move(machine: Machine, spec: Any, to: str, seconds: int) -> None:
