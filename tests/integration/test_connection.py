@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from lab.simulator import PASSWORD, Simulator
+from tests.integration import fabrics
 from tests.integration.ansible import Ansible, Outcome
 
 DESIRED: dict[str, Any] = {"name": "nmlx5_core", "options": {"max_vfs": 8}}
@@ -143,3 +144,41 @@ def test_both_ways_to_choose_hosts_exclude_each_other(ansible: Ansible) -> None:
         "mutually exclusive" in ansible.module("esxi_kernel_module", hosts=["esx01.lab"], cluster="gpu", **DESIRED).msg
     )
     assert "one of the following is required" in ansible.module("esxi_kernel_module", **DESIRED).msg
+
+
+def open_sessions(vcenter: Simulator) -> int:
+    """How many sessions the server lists beside the one that asks."""
+    with fabrics.opened(vcenter) as one:
+        return len(one.content.sessionManager.sessionList) - 1
+
+
+FAILING: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
+    "a refused wish": ("esxi_kernel_module", {"hosts": ["esx99.lab"], **DESIRED}, {}),
+    "a fault": ("esxi_kernel_module", {"cluster": "gpu", **DESIRED}, {"method": "UpdateModuleOptionString"}),
+    "a fault of a read": ("esxi_kernel_module", {"cluster": "gpu", **DESIRED}, {"method": "RetrievePropertiesEx"}),
+    "a dropped call": (
+        "esxi_kernel_module",
+        {"cluster": "gpu", **DESIRED},
+        {"method": "CreateContainerView", "kind": "drop"},
+    ),
+    "a failed task": (
+        "esxi_power",
+        {"hosts": ["esx01.lab"], "state": "maintenance"},
+        {"method": "EnterMaintenanceMode_Task", "kind": "task_fails"},
+    ),
+    "a refused token": ("esxi_image", {"cluster": "gpu", "component": "x", "version": "1"}, {}),
+}
+
+
+@pytest.mark.parametrize("name", FAILING)
+def test_a_module_that_fails_leaves_no_session_behind(vcenter: Simulator, ansible: Ansible, name: str) -> None:
+    module, options, fault = FAILING[name]
+    before = open_sessions(vcenter)
+    if fault:
+        vcenter.fault(**fault)
+    failed = ansible.module(module, **options)
+    vcenter.heal()
+    assert failed.rc != 0, failed.out
+    assert open_sessions(vcenter) == before
+    calls = vcenter.calls()
+    assert calls.get("POST /api/session", 0) == calls.get("DELETE /api/session", 0)

@@ -20,6 +20,7 @@ class Collector:
 
     def __init__(self) -> None:
         self.partial: list[bool] = []
+        self.asked_to_wait: list[int] = []
 
     def CreatePropertyCollector(self) -> Collector:  # noqa: N802 # as pyVmomi spells it
         return self
@@ -27,7 +28,8 @@ class Collector:
     def CreateFilter(self, _spec: Any, partialUpdates: bool) -> None:  # noqa: N802, N803 # as pyVmomi spells it
         self.partial.append(partialUpdates)
 
-    def WaitForUpdatesEx(self, _version: str, _options: Any) -> Any:  # noqa: N802 # as pyVmomi spells it
+    def WaitForUpdatesEx(self, _version: str, options: Any) -> Any:  # noqa: N802 # as pyVmomi spells it
+        self.asked_to_wait.append(options.maxWaitSeconds)
         change = SimpleNamespace(name="config.service", val="whole")
         changed = SimpleNamespace(obj=SimpleNamespace(_moId="host-1"), kind="modify", changeSet=[change])
         return SimpleNamespace(version="1", filterSet=[SimpleNamespace(objectSet=[changed])])
@@ -47,6 +49,19 @@ def test_the_server_is_asked_for_whole_properties() -> None:
     seen = next(properties.watch(session, [vim.HostSystem("host-1")], ["config.service"], time.monotonic() + 60))
     assert collector.partial == [False]
     assert seen == {"host-1": {"config.service": "whole"}}
+
+
+@pytest.mark.parametrize(("timeout", "longest"), [(1, 1), (5, 2), (60, 10), (3600, 10)])
+def test_a_wait_asks_often_enough_to_keep_its_session_and_its_connection(timeout: int, longest: int) -> None:
+    collector = Collector()
+    session: Any = SimpleNamespace(
+        server="vc",
+        params={"timeout": timeout},
+        stub=SimpleNamespace(silent=False),
+        content=SimpleNamespace(propertyCollector=collector),
+    )
+    next(properties.watch(session, [vim.HostSystem("host-1")], ["config.service"], time.monotonic() + 7200))
+    assert collector.asked_to_wait == [longest]
 
 
 class Vanishing:
