@@ -105,6 +105,23 @@ COLOURED = "[1,1]<stderr>:\x1b[1;31mRuntimeError\x1b[0m: the loss\x1b[K went awa
             1,
             "n2",
         ),
+        (KILLED.replace(" (Killed)", ""), 137, SIGNAL.replace(" (Killed)", ""), 2, "n3"),
+        (
+            INTERNAL + REMOTE + TRACEBACK + EXITED.replace(",1]\n", ",0]\n"),
+            1,
+            "rank 1 on n2 ended: RuntimeError: the loss went away",
+            1,
+            "n2",
+        ),
+        (
+            "[1,0]<stdout>:write failed: No space left on device",
+            1,
+            "a disk is full: No space left on device",
+            None,
+            None,
+        ),
+        ("[1,4]<stderr>:ValueError: no", 1, "rank 4 on an unknown node ended: ValueError: no", 4, None),
+        ("", 0, "mpirun ended with exit code 0", None, None),
         (KILLED.replace("PID 16", "PID 0"), 137, "rank 2 on n3 was ended by signal 9 (Killed)", 2, "n3"),
         (
             KILLED.replace("exited on", "exited \non"),
