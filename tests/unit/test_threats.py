@@ -50,7 +50,8 @@ def test_a_result_has_digests_of_the_environment() -> None:
     jinja = Environment(autoescape=False)
     jinja.filters.update(zip=zip, hash=lambda text, kind: hashlib.new(kind, text.encode()).hexdigest())
     given: dict[str, Any] = {"training_environment": {"TOKEN": "hush-hush-token", "ONE": 1}}
-    given["__training_digests"] = jinja.compile_expression(inner(role["__training_digests"]))(**given)
+    for name in ("__training_digests", "__training_hashed"):
+        given[name] = jinja.compile_expression(inner(role[name]))(**given)
     assert jinja.compile_expression(inner(role["__training_hashed"]))(**given) == {
         name: hashlib.sha256(str(value).encode()).hexdigest() for name, value in given["training_environment"].items()
     }
