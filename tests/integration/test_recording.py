@@ -192,6 +192,18 @@ def test_the_site_is_accepted_by_reads_alone(place: Simulator, ansible_for: Call
     assert 0 < len(short.result["readers"]) < len(outcome.result["readers"])
 
 
+@pytest.mark.parametrize(
+    "release", ["7.0 U2", *(pytest.param(one, marks=pytest.mark.slow) for one in ("7.0 U3", "8.0 U2", "8.0 U3")), "9.0"]
+)
+def test_every_version_is_accepted(
+    start: Callable[..., Simulator], ansible_for: Callable[..., Ansible], release: str
+) -> None:
+    vcenter = start(text=SITE.replace("version: 8.0.3", f"release: {release}", 1))
+    wanted = {"cluster": "marble-cluster", "vms": ["obsidian01"], "switch": "quartz-fabric"}
+    outcome = ansible_for(vcenter).module("acceptance_info", **wanted)
+    assert outcome.rc == 0 and outcome.result["error"] == "", outcome.out
+
+
 INVENTORY = """
 all:
   vars: {ansible_connection: local, ansible_python_interpreter: "{{ ansible_playbook_python }}"}
