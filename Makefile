@@ -20,7 +20,7 @@ export GIT_CONFIG_VALUE_0 := $(CURDIR)
 
 # Seconds that each stage of `make test` may take on a warm machine with two cores; more is a warning.
 STAGES := setup=30 static=240 unit=90 integration=900
-STAGES_FULL := $(STAGES) mutants=600 oldest=1200 nodes=6000 molecule=3600
+STAGES_FULL := $(STAGES) mutants=600 clients=1800 oldest=1200 nodes=6000 molecule=3600
 
 # Tests marked slow run only in test-full.
 PYTEST := python -m pytest
@@ -31,7 +31,7 @@ GOVC := .cache/govc
 
 .PHONY: help root setup setup-nodes setup-tests environment lock demo test test-full lint lint-python lint-types lint-shell \
   lint-yaml lint-ansible lint-docs lint-go lint-pins lint-security static sanity unit unit-python unit-go mutants integration \
-  nodes oldest molecule bench docs build clean
+  clients nodes oldest molecule bench docs build clean
 
 help: ## Say what can be done
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -132,6 +132,9 @@ setup-tests: setup ## Add what the tests need, OpenMPI and GnuPG, as root or by 
 
 integration: setup-tests ## Tests against the simulator
 	$(PYTEST) tests/integration $(MARKS) --numprocesses 3 --dist worksteal --junitxml=$(REPORTS)/integration.xml
+
+clients: setup-tests ## govmomi's own test scripts, here and against VMware's simulator; SUITES="vm pool" for some
+	@python tools/suites.py $(SUITES)
 
 nodes: root setup-nodes ## Tests of the lab's nodes, which need root
 	$(PYTEST) tests/lab $(MARKS) --junitxml=$(REPORTS)/nodes.xml

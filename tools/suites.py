@@ -1,0 +1,84 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Runs govmomi's own test scripts against VMware's simulator program and against this project's data centre.
+
+python tools/suites.py [SUITE ...]
+
+A test that passes against the stock program and fails here is a fault of this project, unless tests/clients/less.yml
+names it with its reason. A test that is named there and passes is to be taken out of it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).resolve().parent.parent
+HOME = ROOT / ".cache" / "clients"
+# The last release whose module has the test scripts and the program.
+SUITES = "github.com/vmware/govmomi@v0.37.0"
+LESS = ROOT / "tests" / "clients" / "less.yml"
+SUITE_SECONDS, TEST_SECONDS = 900, 60
+LINE = re.compile(r"^(ok|not ok) \d+ (.*?)(?: # skip.*)?$")
+# The suites that were judged so far; others are run by their names.
+JUDGED = ("datacenter", "disk", "events", "fields", "folder")
+Results = dict[str, bool]
+
+
+def prepare() -> Path:
+    """The folder of the test scripts; programs are built, and both ways to start a simulator are made."""
+    fetched = subprocess.run(["go", "mod", "download", "-json", SUITES], stdout=subprocess.PIPE, check=True, cwd=HOME)
+    source = Path(json.loads(fetched.stdout)["Dir"])
+    for program in ("vcsim", "govc"):
+        if not (HOME / program).exists():
+            subprocess.run(["go", "build", "-o", HOME / program, f"./{program}"], cwd=source, check=True)
+    for side, command in {"stock": HOME / "vcsim", "ours": f"{sys.executable} {ROOT / 'tools' / 'vcsim.py'}"}.items():
+        started = HOME / side / "vcsim"
+        started.parent.mkdir(exist_ok=True)
+        started.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
+        started.chmod(0o755)
+    return source / "govc" / "test"
+
+
+def run(side: str, suite: Path) -> Results:
+    """Which tests of a suite pass on one side."""
+    path = os.pathsep.join((str(HOME / side), str(HOME), os.environ["PATH"]))
+    limits = {"BATS_TEST_TIMEOUT": str(TEST_SECONDS)}
+    env = {**os.environ, **limits, "PATH": path, "GOPATH": str(HOME / "none"), "DML_STOCK": str(HOME / "vcsim")}
+    words = ["timeout", str(SUITE_SECONDS), "bats", "--tap", str(suite)]
+    done = subprocess.run(words, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False)
+    found = (LINE.match(line) for line in done.stdout.splitlines())
+    return {f"{suite.stem}: {one[2]}": one[1] == "ok" for one in found if one}
+
+
+def differences(stock: Results, ours: Results, known: dict[str, str]) -> list[str]:
+    """What is to be mended or to be taken out of the list, as lines."""
+    less = {name for name, good in stock.items() if good and not ours.get(name, False)}
+    lines = [f"passes against the stock program and fails here: {name}" for name in sorted(less - known.keys())]
+    gone = sorted(name for name in known if name in stock and name not in less)
+    return [*lines, *(f"passes now, take it out of tests/clients/less.yml: {name}" for name in gone)]
+
+
+def main(wanted: list[str]) -> int:
+    HOME.mkdir(parents=True, exist_ok=True)
+    folder = prepare()
+    stock, ours = Results(), Results()
+    for name in wanted or JUDGED:
+        here, there = run("ours", folder / f"{name}.bats"), run("stock", folder / f"{name}.bats")
+        if not there:
+            raise SystemExit(f"suite {name}: it told no result; is bats installed, and is that its name?")
+        stock, ours = {**stock, **there}, {**ours, **here}
+        print(f"{name}: {sum(here.values())} of {len(here)} here, {sum(there.values())} stock", flush=True)
+    told = differences(stock, ours, yaml.safe_load(LESS.read_text()) or {})
+    print("\n".join(told) or f"{sum(ours.values())} tests pass here, {sum(stock.values())} against the stock program")
+    return 1 if told else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,100 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Answers the command line of VMware's simulator program with the simulated data centre of this project.
+
+govmomi's own test scripts start ``vcsim`` with sizes of an inventory; a cluster of these sizes and names is served.
+What this project does not simulate, such as a single ESXi host, is left to the stock program in DML_STOCK.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).resolve().parent.parent
+START_SECONDS = 60
+SIZES = {"dc": 1, "cluster": 1, "host": 3, "standalone-host": 1, "vm": 2, "ds": 1, "pg": 1}
+# Kinds of objects that this project's inventory does not have.
+OTHERS = ("pool", "app", "pod", "pg-nsx", "nsx", "folder", "esx", "load", "delay", "method-delay")
+
+
+def options(arguments: list[str]) -> argparse.Namespace | None:
+    """The options; None where the stock program must answer."""
+    parser = argparse.ArgumentParser(allow_abbrev=False, exit_on_error=False, add_help=False)
+    for name, value in SIZES.items():
+        parser.add_argument(f"-{name}", type=int, default=value)
+    parser.add_argument("-l", default="127.0.0.1:0")
+    parser.add_argument("-E", default="/dev/stdout")
+    parser.add_argument("-username", default="user")
+    parser.add_argument("-password", default="pass")
+    parser.add_argument("-autostart", default="true")
+    try:
+        found, unknown = parser.parse_known_args(arguments)
+    except argparse.ArgumentError:
+        return None
+    return None if unknown or found.dc != 1 else found
+
+
+def description(asked: argparse.Namespace) -> dict[str, Any]:
+    """The data centre, with the names that the stock program gives."""
+    alone = {f"DC0_H{number}": [f"DC0_H{number}"] for number in range(asked.standalone_host)}
+    clusters = [f"DC0_C{number}" for number in range(asked.cluster)]
+    # A host that is in no cluster is a cluster of one here: its path is the same.
+    hosts = {**alone, **{name: [f"{name}_H{number}" for number in range(asked.host)] for name in clusters}}
+    machines = [
+        {"name": f"{name}{'' if name in alone else '_RP0'}_VM{number}", "host": there[number % len(there)]}
+        for name, there in hosts.items()
+        for number in range(asked.vm if there else 0)
+    ]
+    started = asked.autostart != "false"
+    groups = [{"name": f"DC0_DVPG{number}", "vlan": 0} for number in range(asked.pg)]
+    return {
+        "datacenter": "DC0",
+        "datastores": [f"LocalDS_{number}" for number in range(asked.ds)],
+        "host_defaults": {"hardware": "t4_cx5"},
+        "clusters": [{"name": name, "hosts": [{"name": one} for one in hosts[name]]} for name in hosts],
+        "switches": [{"name": "DVS0", "uplinks": ["vmnic2"], "portgroups": groups}],
+        "vms": [{**one, "powered_on": started} for one in machines],
+    }
+
+
+def serve(asked: argparse.Namespace, folder: Path) -> int:
+    """Serve until somebody ends this process, and tell the address as the stock program does."""
+    (folder / "datacentre.yml").write_text(yaml.safe_dump(description(asked)))
+    ready = folder / "ready.json"
+    given = {"datacentre": folder / "datacentre.yml", "ready": ready, "certs": folder, "listen": asked.l}
+    account = {"username": asked.username, "password": asked.password}
+    words = [f"--{key}={value}" for key, value in {**given, **account}.items()]
+    with subprocess.Popen([ROOT / ".cache" / "vcenter", *words], stdout=subprocess.DEVNULL) as running:
+        for one in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
+            signal.signal(one, lambda *_: running.terminate())
+        deadline = time.monotonic() + START_SECONDS
+        while not ready.exists() and running.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.05)
+        port = json.loads(ready.read_text())["port"]
+        url = f"https://{asked.username}:{asked.password}@127.0.0.1:{port}/sdk"
+        Path(asked.E).write_text(f"export GOVC_URL={url} GOVC_SIM_PID={os.getpid()}\n")
+        return running.wait()
+
+
+def main() -> int:
+    arguments = sys.argv[1:]
+    asked = None if any(one.lstrip("-").partition("=")[0] in OTHERS for one in arguments) else options(arguments)
+    if asked is None:
+        os.execv(os.environ["DML_STOCK"], ["vcsim", *arguments])
+    with tempfile.TemporaryDirectory(prefix="dml-vcsim-") as folder:
+        return serve(asked, Path(folder))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
