@@ -21,6 +21,8 @@ description:
     A host that somebody else put into maintenance mode is left there.
   - A run that was killed is continued. A host that is still entering maintenance mode or rebooting for this
     collection is waited for, not asked again.
+  - A host reckons the time of its boot from its clock. Two times that differ by at most 30 seconds are one boot, whose
+    clock was corrected; a clock that jumps further looks like a boot, so keep the time services of hosts running.
 options:
   state:
     description:
