@@ -211,7 +211,8 @@ func TestTheEndpointsOfVMwaresSimulatorAnswer(t *testing.T) {
 	r.must(err)
 	policies, err := pbm.NewClient(r.ctx, r.c.Client)
 	r.must(err)
-	found, err := policies.QueryProfile(r.ctx, pbmtypes.PbmProfileResourceType{ResourceType: string(pbmtypes.PbmProfileResourceTypeEnumSTORAGE)}, "")
+	storage := string(pbmtypes.PbmProfileResourceTypeEnumSTORAGE)
+	found, err := policies.QueryProfile(r.ctx, pbmtypes.PbmProfileResourceType{ResourceType: storage}, "")
 	if err != nil || len(found) == 0 {
 		t.Errorf("storage policies: %v, %v", found, err)
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/vmware/govmomi/simulator/esx"
 )
 
-// dumped are the fields that ESXi 8.0.1 itself gives to the answers of a command, by the dump in govmomi; none where the
-// command is not in the dump.
+// dumped are the fields that ESXi 8.0.1 itself gives to the answers of a command, by the dump in govmomi; none where
+// the command is not in the dump.
 func dumped(command string) []string {
 	var out []string
 	for _, kind := range esx.TypeInfo.DataTypeInfo {

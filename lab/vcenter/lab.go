@@ -112,7 +112,8 @@ func (l *lab) serve(o options, pair tls.Certificate) error {
 	// vcsim signs with this certificate, and shows it as that of the server.
 	l.vcenter.Service().Context.Map.SessionManager().TLS = func() *tls.Config { return config }
 	gate := front.New(l.vcenter, handler(l.vcenter.Service(), apiSocket.Addr().String(), o), o.delay)
-	l.api = &http.Server{Handler: gate, TLSConfig: config, ReadHeaderTimeout: 30 * time.Second, ErrorLog: log.New(quiet{}, "", 0)}
+	l.api = &http.Server{Handler: gate, TLSConfig: config, ReadHeaderTimeout: 30 * time.Second,
+		ErrorLog: log.New(quiet{}, "", 0)}
 	l.steer = &http.Server{Handler: control.New(gate, l.vcenter), ReadHeaderTimeout: 30 * time.Second}
 	go func() { l.stopped <- l.api.ServeTLS(apiSocket, "", "") }()
 	go func() { l.stopped <- l.steer.Serve(controlSocket) }()

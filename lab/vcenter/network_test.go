@@ -232,7 +232,8 @@ func TestACardWithoutDCBAndOneThatObeysTheSwitch(t *testing.T) {
     mhz: 2400
     memory_gb: 64
     nics:
-      - {device: vmnic1, pci: "0000:18:00.0", driver: nmlx5_core, name: A, speed_mb: 25000, rdma: vmrdma0, no_dcb: true}
+      - {device: vmnic1, pci: "0000:18:00.0", driver: nmlx5_core, name: A, speed_mb: 25000, rdma: vmrdma0,
+         no_dcb: true}
       - {device: vmnic2, pci: "0000:5e:00.0", driver: nmlx5_core, name: B, speed_mb: 100000, rdma: vmrdma1,
          dcbx: {mode: ieee, willing: true, switch: [3, 5]}}
 host_defaults:

@@ -67,7 +67,8 @@ func TestANewSwitchHasTheHostsThatItNames(t *testing.T) {
 	if len(members) != 1 || *members[0].Config.Host != host || len(made.Summary.HostMember) != 1 {
 		t.Errorf("its hosts are %v", members)
 	}
-	if len(made.Uuid) != 47 || made.Uuid[2] != ' ' || made.Uuid[23] != '-' || made.Config.GetDVSConfigInfo().Uuid != made.Uuid {
+	uuid := made.Uuid
+	if len(uuid) != 47 || uuid[2] != ' ' || uuid[23] != '-' || made.Config.GetDVSConfigInfo().Uuid != uuid {
 		t.Errorf("its uuid is %q", made.Uuid)
 	}
 	r.cardOn(made)

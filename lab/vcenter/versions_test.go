@@ -86,7 +86,10 @@ func TestAVersionNamesThoseBeforeIt(t *testing.T) {
 	text := string(content)
 	for part, wants := range map[string]bool{
 		"<version>8.0.2.0</version><priorVersions><version>8.0.1.0</version>": true,
-		"<version>7.0.2.0</version>":                                          true, "8.0.3.0": false, "9.0.0.0": false} {
+		"<version>7.0.2.0</version>":                                          true,
+		"8.0.3.0":                                                             false,
+		"9.0.0.0":                                                             false,
+	} {
 		if strings.Contains(text, part) != wants {
 			t.Errorf("%s: %v in %s", part, !wants, text)
 		}
@@ -100,7 +103,8 @@ func TestPartialUpdatesNameTheParts(t *testing.T) {
 		collector, err := methods.CreatePropertyCollector(r.ctx, r.c,
 			&types.CreatePropertyCollector{This: r.c.ServiceContent.PropertyCollector})
 		r.must(err)
-		_, err = methods.CreateFilter(r.ctx, r.c, &types.CreateFilter{This: collector.Returnval, PartialUpdates: partial,
+		_, err = methods.CreateFilter(r.ctx, r.c, &types.CreateFilter{
+			This: collector.Returnval, PartialUpdates: partial,
 			Spec: types.PropertyFilterSpec{
 				PropSet:   []types.PropertySpec{{Type: "HostSystem", PathSet: []string{"config.service"}}},
 				ObjectSet: []types.ObjectSpec{{Obj: host.Reference()}}}})

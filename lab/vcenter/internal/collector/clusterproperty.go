@@ -78,7 +78,7 @@ func (p *propertyCollector) RetrievePropertiesEx(
 }
 
 // withoutEmptyPage makes an answer without objects an answer without a result. vcsim sends a page of no objects.
-// VMware: vSphere API reference, RetrievePropertiesEx: its result is optional; the SDK's samples look whether it is null.
+// VMware: vSphere API reference, RetrievePropertiesEx: its result is optional; the SDK's samples check for null.
 func withoutEmptyPage(body soap.HasFault) soap.HasFault {
 	res := body.(*methods.RetrievePropertiesExBody).Res
 	if res != nil && res.Returnval != nil && len(res.Returnval.Objects) == 0 && res.Returnval.Token == "" {

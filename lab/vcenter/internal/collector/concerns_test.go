@@ -11,7 +11,8 @@ func TestAFilterCoversWhatItCanShow(t *testing.T) {
 		Type: "Task", Value: "t2"}
 	vm := types.ManagedObjectReference{Type: "VirtualMachine", Value: "vm-1"}
 	view := types.ManagedObjectReference{Type: "ContainerView", Value: "v"}
-	spec := func(obj types.ManagedObjectReference, kind string, steps ...types.BaseSelectionSpec) types.PropertyFilterSpec {
+	type ref = types.ManagedObjectReference
+	spec := func(obj ref, kind string, steps ...types.BaseSelectionSpec) types.PropertyFilterSpec {
 		return types.PropertyFilterSpec{PropSet: []types.PropertySpec{{Type: kind}},
 			ObjectSet: []types.ObjectSpec{{Obj: obj, SelectSet: steps}}}
 	}

@@ -18,8 +18,8 @@ type sentKey struct {
 
 // narrow replaces changed values by the changes within them, for filters that asked for partial updates.
 // VMware: vSphere API reference, PropertyFilter.partialUpdates and PropertyChange.name: a change may name a part, an
-// element of an array by its key: config.service.service["ntpd"].running (ManageIQ, property_collector.rb). vcsim sends
-// whole values, whatever was asked.
+// element of an array by its key: config.service.service["ntpd"].running (ManageIQ, property_collector.rb). vcsim
+// sends whole values, whatever was asked.
 func (p *propertyCollector) narrow(set *types.UpdateSet) {
 	p.watched.mu.Lock()
 	defer p.watched.mu.Unlock()
@@ -128,7 +128,8 @@ func elementDifferences(path string, was, now reflect.Value) []types.PropertyCha
 		before, known := old[name]
 		delete(old, name)
 		if !known {
-			out = append(out, types.PropertyChange{Name: name, Op: types.PropertyChangeOpAdd, Val: now.Index(i).Interface()})
+			added := types.PropertyChange{Name: name, Op: types.PropertyChangeOpAdd, Val: now.Index(i).Interface()}
+			out = append(out, added)
 			continue
 		}
 		out = append(out, differences(name, before, now.Index(i))...)

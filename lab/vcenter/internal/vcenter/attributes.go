@@ -2,6 +2,7 @@ package vcenter
 
 import (
 	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/mo"
 	"github.com/vmware/govmomi/vim25/soap"
 	"github.com/vmware/govmomi/vim25/types"
 
@@ -12,6 +13,22 @@ import (
 type fieldMethods struct {
 	*simulator.CustomFieldsManager
 	sim *vcsim.Sim
+}
+
+// RemoveCustomFieldDef removes a definition with its values, in the summaries too.
+// VMware: vSphere API reference, CustomFieldsManager.RemoveCustomFieldDef, VirtualMachineSummary.customValue.
+func (m *fieldMethods) RemoveCustomFieldDef(ctx *simulator.Context, req *types.RemoveCustomFieldDef) soap.HasFault {
+	var entities []mo.Entity
+	for _, field := range m.Field {
+		if field.Key == req.Key {
+			entities = ctx.Map.All(field.ManagedObjectType)
+		}
+	}
+	body := m.CustomFieldsManager.RemoveCustomFieldDef(ctx, req)
+	for _, entity := range entities {
+		m.sim.ShowAttributes(ctx, entity.Reference())
+	}
+	return body
 }
 
 // SetField sets a custom attribute, which the summary of the entity shows too.

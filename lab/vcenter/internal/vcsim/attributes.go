@@ -9,7 +9,8 @@ import (
 )
 
 // ShowAttributes tells the custom attributes of an entity to watchers, and shows them in its summary.
-// VMware: vSphere API reference, VirtualMachineSummary.customValue, HostListSummary.customValue. vcsim leaves them empty.
+// VMware: vSphere API reference, VirtualMachineSummary.customValue, HostListSummary.customValue. vcsim leaves both
+// empty.
 func (s *Sim) ShowAttributes(ctx *simulator.Context, on Ref) {
 	entity, ok := s.Registry.Get(on).(mo.Entity)
 	if !ok {
@@ -17,6 +18,9 @@ func (s *Sim) ShowAttributes(ctx *simulator.Context, on Ref) {
 	}
 	ctx.WithLock(entity, func() {
 		values := slices.Clone(entity.Entity().CustomValue)
+		if len(values) == 0 {
+			values = nil // unset, as before the first value
+		}
 		changes := []types.PropertyChange{Change("customValue", values)}
 		if on.Type == "VirtualMachine" || on.Type == "HostSystem" {
 			changes = append(changes, Change("summary.customValue", values))

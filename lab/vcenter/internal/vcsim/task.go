@@ -64,7 +64,8 @@ func (s *Sim) Hide(ctx *simulator.Context, inner Ref) {
 	})
 	if entity, ok := s.Registry.Get(*task.Info.Entity).(mo.Entity); ok {
 		ctx.WithLock(entity, func() {
-			ctx.Update(entity, []types.PropertyChange{Change("recentTask", Without(entity.Entity().RecentTask, inner))})
+			left := Without(entity.Entity().RecentTask, inner)
+			ctx.Update(entity, []types.PropertyChange{Change("recentTask", left)})
 		})
 	}
 }

@@ -7,8 +7,8 @@ import (
 )
 
 // NumberDevices numbers and labels new devices: disks from 2000, network cards from 4000, PCI devices from 13000.
-// VMware: the keys and labels that a vCenter gives, as public dumps of virtual machines show. vcsim counts from 201, and
-// labels a new network card "ethernet--7".
+// VMware: the keys and labels that a vCenter gives, as public dumps of virtual machines show. vcsim counts from 201,
+// and labels a new network card "ethernet--7".
 func NumberDevices(there []types.BaseVirtualDevice, changes []types.BaseVirtualDeviceConfigSpec) {
 	used := map[int32]bool{}
 	for _, d := range there {

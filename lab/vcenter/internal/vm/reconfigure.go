@@ -12,8 +12,8 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// ReconfigVMTask changes the virtual machine after checks that vcsim leaves out. One that comes while another runs waits
-// for its turn.
+// ReconfigVMTask changes the virtual machine after checks that vcsim leaves out. One that comes while another runs
+// waits for its turn.
 // VMware: pyVmomi 9.1, faults of ReconfigVM_Task: TaskInProgress, VmConfigFault, ConcurrentAccess, InvalidState.
 func (m *Methods) ReconfigVMTask(ctx *simulator.Context, req *types.ReconfigVM_Task) soap.HasFault {
 	t := m.inTurn(ctx, "reconfigVMTask", "VirtualMachine.reconfigure", func(j *vcsim.Job) (any, vcsim.Fault) {

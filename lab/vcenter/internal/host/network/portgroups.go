@@ -96,7 +96,8 @@ func (n *SystemMethods) adopt(ctx *simulator.Context, body soap.HasFault) {
 		return
 	}
 	_ = n.Network.change(ctx, func(net *State) vcsim.Fault {
-		net.Info.Vswitch, net.Info.Portgroup = slices.Clone(n.NetworkInfo.Vswitch), slices.Clone(n.NetworkInfo.Portgroup)
+		net.Info.Vswitch = slices.Clone(n.NetworkInfo.Vswitch)
+		net.Info.Portgroup = slices.Clone(n.NetworkInfo.Portgroup)
 		return nil
 	})
 }
