@@ -27,9 +27,10 @@ from pathlib import Path
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
-import hypothesis.strategies  # noqa: F401 - loaded before the forks, as all that is not ours
+# pylint: disable=unused-import # loaded before the forks, as all that is not ours
+import hypothesis.strategies  # noqa: F401
 import pytest
-import yaml  # noqa: F401 - the same
+import yaml  # noqa: F401
 from _pytest.runner import runtestprotocol
 
 from tools.mutations import Mutant
@@ -171,7 +172,7 @@ def quickly(
         if _code(os.waitpid(_fork(work, None), 0)[1]) != 0:
             raise SystemExit(f"The tests do not pass without any change: pytest {' '.join(tests)}")
         seconds, reached, codes = json.loads(told.read_text())
-    places = {test: {(file, line) for file, line in found} for test, found in reached.items()}
+    places = {test: {tuple(place) for place in found} for test, found in reached.items()}
     return Measured(seconds, places), dict(codes)
 
 

@@ -50,6 +50,7 @@ def lost(error: Exception, seconds: float) -> Lost:
         return Lost(f"it did not answer within {seconds:g} s")
     if isinstance(error, (tls.WrongFingerprint, ssl.SSLCertVerificationError)):
         return Lost(*tls.told(error), untrusted=True)
+    # pylint: disable-next=unidiomatic-typecheck # its subclasses are broken connections, told below
     if type(error) is http.client.HTTPException and str(error)[:3].isdigit():
         return Lost.of_status(str(error))
     if isinstance(error, CONNECTION_ERRORS):

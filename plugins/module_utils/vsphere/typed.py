@@ -40,6 +40,7 @@ def replace_texts(value: Any, new: Callable[[str, str, str], str], kind: str = "
 
     Enumerations, references and numbers stay.
     """
+    # pylint: disable-next=unidiomatic-typecheck # an enumeration is a kind of str
     if type(value) is str:
         return new(kind, name, value)
     if isinstance(value, list):

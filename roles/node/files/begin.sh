@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # What must be known of a node before Ansible's modules can run there: whether its first boot has ended, and its Python.
 # The arguments are seconds to wait for cloud-init, and the interpreters in the order in which Ansible looks for them.
 patience=$1

@@ -152,10 +152,12 @@ JSON = st.recursive(
     max_leaves=5,
 )
 DEVICES = st.lists(
-    st.fixed_dictionaries({"name": st.sampled_from(["mlx5_0", "mlx5_1"]), "sent_bytes": JSON | st.integers(0, 10**13)},
-                      optional={"driver": st.sampled_from(["vmw_pvrdma", "mlx5_core"]) | JSON}),
+    st.fixed_dictionaries(
+        {"name": st.sampled_from(["mlx5_0", "mlx5_1"]), "sent_bytes": JSON | st.integers(0, 10**13)},
+        optional={"driver": st.sampled_from(["vmw_pvrdma", "mlx5_core"]) | JSON},
+    ),
     max_size=2,
-)  # fmt: skip
+)
 NODES = st.dictionaries(st.sampled_from(["w1", "w2", "w3"]), DEVICES, max_size=3)
 
 
@@ -167,7 +169,9 @@ def test_rdma_is_proven_only_where_each_node_counted_enough(before: Any, after: 
     for node in {*before, *after}:
         now = {one["name"]: one["sent_bytes"] for one in after.get(node, [])}
         pairs = [(one["sent_bytes"], now.get(one["name"])) for one in before.get(node, [])]
-        is_known = all(type(value) is int and value >= 0 for pair in pairs for value in pair)
+        is_known = all(
+            isinstance(value, int) and not isinstance(value, bool) and value >= 0 for pair in pairs for value in pair
+        )
         is_own = all(one.get("driver") != "vmw_pvrdma" for one in before.get(node, []))
         is_proven = is_proven and bool(pairs) and is_known and is_own and all(last >= first for first, last in pairs)
         is_proven = is_proven and sum(last - first for first, last in pairs) >= 0.5 * sent
