@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from ansible.module_utils.common import warnings
+
 from lab.simulator import ROOT
 from tests.module_arguments import patch_module_args
 
@@ -68,6 +70,8 @@ class Ansible:
             stack.enter_context(mock.patch.object(sys, "argv", [f"{name}.py"]))
             stack.enter_context(patch_module_args(arguments))
             stack.enter_context(contextlib.redirect_stdout(answer))
+            # A module of a user has a process of its own, and warnings of its own.
+            stack.enter_context(mock.patch.object(warnings, "_global_warnings", type(warnings._global_warnings)()))
             try:
                 importlib.import_module(f"plugins.modules.{name}").main()
             except SystemExit as end:

@@ -108,7 +108,7 @@ def test_a_worker_of_another_cluster_keeps_its_mark_and_the_attribute(site: Site
     with machine(site.vcenter, "debian-12") as vm:
         known = custom_fields.definitions(vm.session)
         assert [one.name for one in known] == [mark.ATTRIBUTE]
-        assert mark.read("debian-12", known, vm.ref.customValue) == other
+        assert mark.read(known, vm.ref.customValue) == other
 
 
 def test_a_clone_that_a_killed_run_left_goes_too(site: Site) -> None:
