@@ -54,7 +54,7 @@ def test_only_a_port_that_is_not_active_costs_one_reload(tmp_path: Path) -> None
     said = " ".join(done.out.split())
     for name in ("down", "broken"):
         assert (
-            f"{name} had a port of an RDMA device that was not active (1: DOWN), and loaded vmw_pvrdma anew, once."
+            f"{name} had a port of an RDMA device that was not active (1: DOWN), and loaded vmw_pvrdma again, once."
             in said
         )
     assert "healthy had a port" not in said
