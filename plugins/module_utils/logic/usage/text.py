@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..names import printable
 from .report import STATES
 
 NOBODY, NO_NAME = "(nobody)", "no tenant"
@@ -144,7 +145,7 @@ def number(value: float) -> str:
 
 def plain(name: Any) -> str:
     """A name that others gave, without characters that control a terminal."""
-    return "".join(one if one.isprintable() else "?" for one in str(name))
+    return printable(str(name))
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
