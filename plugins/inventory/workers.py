@@ -133,17 +133,6 @@ from ..module_utils.logic import names
 from ..module_utils.vm import found
 from ..module_utils.vsphere import session
 
-CONNECTION = (
-    "hostname",
-    "username",
-    "password",
-    "port",
-    "validate_certs",
-    "ca_path",
-    "tls_fingerprint",
-    "proxy",
-    "timeout",
-)
 ENDINGS = ("workers.yml", "workers.yaml")
 
 
@@ -177,7 +166,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):  # type: i
         return read
 
     def _read(self) -> list[dict[str, Any]]:
-        connection = {name: self.get_option(name) for name in CONNECTION}
+        connection = {name: self.get_option(name) for name in session.arguments()}
         if runner.trusts_anybody(connection):
             self.display.warning(runner.UNCHECKED)
         try:
