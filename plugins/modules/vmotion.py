@@ -131,8 +131,9 @@ move:
     events: {description: The events of this move., type: list, elements: dict}
     vsphere:
       description:
-        - C(hot_migration), C(power_cycled), C(host) and C(gpus), the last two C(before) and C(after), and
-          C(encryption), by the worker's own setting.
+        - C(hot_migration), C(encrypted), C(power_cycled), C(host) and C(gpus), the last two C(before) and C(after).
+          C(encrypted) is what vCenter's events tell, and C(encryption) the worker's own setting. C(stun_expected_s) is
+          the stun that the findings reckon with; how long it was, no API tells.
       type: dict
 """
 

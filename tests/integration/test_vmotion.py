@@ -68,10 +68,12 @@ def test_a_move_is_planned_made_observed_and_not_repeated(place: Simulator, ansi
     assert abs(move["completed"] - move["started"] - move["seconds"]) < 1e-3
     assert move["vsphere"] == {
         "hot_migration": True,
+        "encrypted": first != "VmBeingHotMigratedEvent",
         "power_cycled": False,
         "host": {"before": HOME, "after": FREE},
         "gpus": {"before": [f"{HOME}/0000:3b:00.0"], "after": [f"{FREE}/0000:3b:00.0"]},
         "encryption": "required",
+        "stun_expected_s": 21.0,  # a T4-16C at 10 Gbit/s, by the simulated server
     }
     assert [one["kind"] for one in move["events"]] == [
         first,

@@ -15,15 +15,17 @@ from .timeline_plot import plot
 
 TITLE = "Training under vMotion"
 HEADS = (
-    *("", "Worker", "From", "To", "GPU", "Encryption", "Seconds", "Stun told", "Job stood still"),
+    *("", "Worker", "From", "To", "GPU", "Encrypted", "Seconds", "Stun expected", "Job stood still"),
     *("Before", "During", "After", "Back after"),
 )
-NUMBERS = ("Seconds", "Stun told", "Job stood still", "Before", "During", "After", "Back after")
+NUMBERS = ("Seconds", "Stun expected", "Job stood still", "Before", "During", "After", "Back after")
+ENCRYPTED = {True: "yes", False: "no", None: "-"}
 KEY = """Each move is a band, numbered as below; silences of the job are marked on the bottom line, and under it is the
 host of each worker."""
 NOTE = """Before, during and after: images a second of a rank by the observer's clock over the whole time, so that a
-silence counts; a dash where the script tells no images. Stun told: the seconds for which the server says that the guest
-was stunned. GPU: as the server names it, before and after the move. A dash stands for what nobody told."""
+silence counts; a dash where the script tells no images. Stun expected: by the server's estimate or VMware's tables,
+before the move; no server tells how long it was. Encrypted: by vCenter's events. GPU: as the server names it, before
+and after the move. A dash stands for what nobody told."""
 SECTION_STYLE = (
     PLOT_STYLE
     + """
@@ -122,8 +124,8 @@ def _cells(index: int, move: Mapping[str, Any]) -> list[str]:
         str(move["source"]),
         target,
         _gpus(move.get("gpus")),
-        str(move.get("encryption") or "-"),
-        *(_number(one) for one in (took, move.get("stun_s"), move["gap_s"])),
+        ENCRYPTED[move.get("encrypted")],
+        *(_number(one) for one in (took, move.get("stun_expected_s"), move["gap_s"])),
         *(_number(rates.get(when)) for when in ("before", "during", "after")),
         _number(move["resumed_s"]),
     ]
@@ -148,7 +150,7 @@ def _beside(moves: Sequence[Mapping[str, Any]]) -> str:
         return ""
     longest = max(own, key=lambda one: one["until"] - one["from"])
     how = ["hot"] if longest.get("hot_migration") else []
-    how += [f"encryption {longest['encryption']}"] if longest.get("encryption") else []
+    how += [] if longest.get("encrypted") is None else ["encrypted" if longest["encrypted"] else "not encrypted"]
     took = f"{longest['until'] - longest['from']:.1f} s" + (f" ({', '.join(how)})" if how else "")
     text = f"This worker moved in {took}, the whitepaper's in {WHITEPAPER['seconds']} s. {WHITEPAPER['text']}"
     return f"<p>{escape(text)}</p>"

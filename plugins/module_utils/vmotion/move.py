@@ -52,6 +52,7 @@ class Move:
         self.site, self.session, self.desired, self.target = site, site.session, desired, desired.worker
         self.found: list[Finding] = []
         self.record: dict[str, Any] | None = None
+        self.stun: float | None = None
         self.tasks: list[RecentTask] = []
         self.running: Any = None
         # Whether the server may have been told to begin: what then goes wrong leaves the outcome open.
@@ -71,6 +72,7 @@ class Move:
         if not plan.changes or self.running:
             return plan
         facts = checks.facts(self.site, self.machine, self.desired.target, self.tasks, self.desired.budget)
+        self.stun = facts["stun"].seconds
         self.found = move_checks.findings(facts)
         told = findings.as_dicts(self.found)
         against = findings.stops(told, self.desired.accept)
@@ -174,6 +176,7 @@ class Move:
         after = seen.place(self.session, self.machine.ref)
         every = seen.events(self.session, self.machine.ref, self.target, info.queueTime)
         ours = seen.of_chain(every, info.eventChainId)
+        kinds = [one["kind"] for one in ours]
         return {
             "ok": info.state == "success" and after.host == self.desired.target,
             "said": words(info.error) if info.error else "",
@@ -181,11 +184,13 @@ class Move:
             "by": getattr(info.reason, "userName", None) or "",
             "task": {"key": info.key, "what": info.descriptionId, "state": info.state},
             "vsphere": {
-                "hot_migration": events.is_hot([one["kind"] for one in ours]),
+                "hot_migration": events.is_hot(kinds),
+                "encrypted": events.is_encrypted(kinds),
                 "power_cycled": seen.power_cycled(before, after, every),
                 "host": {"before": before.host, "after": after.host},
                 "gpus": {"before": list(before.gpus), "after": list(after.gpus)},
                 "encryption": before.encryption,
+                "stun_expected_s": self.stun,
             },
             "events": ours,
         }

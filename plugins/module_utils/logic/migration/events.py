@@ -49,6 +49,11 @@ def is_hot(kinds: Collection[str]) -> bool | None:
     return True if {HOT, HOT_ENCRYPTED} & set(kinds) else None
 
 
+def is_encrypted(kinds: Collection[str]) -> bool | None:
+    """Whether a hot migration was encrypted; None where no event tells of one."""
+    return HOT_ENCRYPTED in kinds if is_hot(kinds) else None
+
+
 def has_booted(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
     """Whether a worker is off, or was powered on, since it was seen before.
 
@@ -77,6 +82,7 @@ def _move(worker: str, chain: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "vsphere": {
             # A relocation of storage alone has no such event either.
             "hot_migration": is_hot(kinds),
+            "encrypted": is_encrypted(kinds),
             "power_cycled": False,
             "host": {"before": source, "after": target if is_ok else source},
         },

@@ -19,6 +19,8 @@ MOST_BINS = 240
 IMAGES, STEPS = "images/s", "steps/s"
 # A silence shorter than this many usual steps, or than a second, is only the pace of the job.
 USUAL_STEPS, SHORTEST_S = 3, 1.0
+# What is shown of a move as vCenter tells of it.
+VSPHERE = ("hot_migration", "encrypted", "gpus", "stun_expected_s")
 
 
 def timeline(
@@ -94,7 +96,7 @@ def _bands(
         started, completed = number(move.get("started")), number(move.get("completed"))
         yield {
             **{key: move.get(key) for key in ("worker", "source", "target", "ok", "said", "by")},
-            **{key: (move.get("vsphere") or {}).get(key) for key in ("hot_migration", "encryption", "gpus", "stun_s")},
+            **{key: (move.get("vsphere") or {}).get(key) for key in VSPHERE},
             "external": bool(move.get("external")),
             "moved": bool(one.get("moved")),
             "from": None if started is None else started - began,

@@ -91,9 +91,18 @@ def test_the_page_shows_all_of_it() -> None:
 def test_one_worker_has_the_published_move_beside_it() -> None:
     page = move_timeline_page.page(told(records(200), [move(40, 60)]))
     assert "This worker moved in 20.0 s, the whitepaper&#x27;s in 189 s" in page
-    seen = {"hot_migration": True, "encryption": "required"}
+    seen = {"hot_migration": True, "encrypted": True}
     page = move_timeline_page.page(told(records(200), [move(40, 60, vsphere=seen)]))
-    assert "in 20.0 s (hot, encryption required), the whitepaper&#x27;s in 189 s" in page
+    assert "in 20.0 s (hot, encrypted), the whitepaper&#x27;s in 189 s" in page
+
+
+def test_a_move_is_shown_with_the_stun_expected_and_the_encryption_that_events_tell() -> None:
+    for is_encrypted, shown in ((True, "yes"), (False, "no"), (None, "-")):
+        seen = {"hot_migration": True, "encrypted": is_encrypted, "encryption": "required", "stun_expected_s": 22.0}
+        lines = move_timeline_page.markdown(told(records(200), [move(40, 60, vsphere=seen)]), "Test").splitlines()
+        heads, cells = ([cell.strip() for cell in line.split("|")] for line in (lines[4], lines[6]))
+        row = dict(zip(heads, cells))
+        assert (row["Encrypted"], row["Stun expected"]) == (shown, "22.0")
 
 
 def test_any_run_can_be_drawn_and_all_of_its_steps_count() -> None:
