@@ -12,6 +12,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "logic": {"logic"},
     "logic/continuity": {"logic/continuity"},
     "logic/hosts": {"logic/hosts", "logic/placement", "logic"},
+    "logic/kubernetes": {"logic/kubernetes", "logic/training", "logic"},
     "logic/migration": {"logic/migration", "logic/nodes", "logic/stack", "logic/transport", "logic"},
     "logic/moves": {"logic/moves"},
     "logic/nodes": {"logic/nodes"},

@@ -1,0 +1,187 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""What a job on Kubernetes should be, in the words of the roles, and why it cannot be so."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+V2BETA1, V1ALPHA2 = "v2beta1", "v1alpha2"
+APIS = (V2BETA1, V1ALPHA2)
+# How the RDMA devices of a node come into a pod: not at all, with all devices of the node, or by a device plugin.
+WITHOUT, PRIVILEGED, PLUGIN = "none", "privileged", "plugin"
+DEVICES = (WITHOUT, PRIVILEGED, PLUGIN)
+POLICIES = ("None", "Running", "All")
+# What gang scheduling may be told, and the operator's own name of each, v2beta1.
+GANG = {
+    "least": "minAvailable",
+    "queue": "queue",
+    "priority_class": "priorityClass",
+    "timeout": "scheduleTimeoutSeconds",
+    "resources": "minResources",
+}
+PULLS = ("IfNotPresent", "Always", "Never")
+LONGEST_LABEL = 63
+# RFC 1035, of which Kubernetes makes the name of a pod and its host name.
+_NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_RESOURCE = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
+
+
+class JobError(ValueError):
+    """A job that Kubernetes cannot have as it is described."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One training job.
+
+    ``command`` is the program of each rank. ``environment`` goes to every rank, and so do the values of ``forward``
+    from the image of the launcher, and ``secrets``, which lie in a Secret. ``slots`` are the ranks of a worker, and
+    ``gpus`` the units of ``gpu_resource`` that it asks for. ``records`` is the folder of the step records in a worker;
+    with ``records_on_node`` it is a folder of the node too. ``files`` are texts for ``library``, by file name.
+    ``volumes`` have ``name``, ``path``, ``source`` as Kubernetes knows it, and perhaps ``read_only``.
+    """
+
+    name: str
+    image: str
+    command: Sequence[str]
+    workers: int
+    namespace: str = "default"
+    api: str = V2BETA1
+    slots: int = 1
+    gpus: int = 0
+    gpu_resource: str = "nvidia.com/gpu"
+    transport: str = "tcp"
+    devices: str = WITHOUT
+    rdma_resource: str = "rdma/hca"
+    environment: Mapping[str, str] = field(default_factory=dict)
+    secrets: Mapping[str, str] = field(default_factory=dict)
+    forward: Sequence[str] = ("PATH", "LD_LIBRARY_PATH")
+    mpirun: str = "mpirun"
+    mpirun_arguments: Sequence[str] = ()
+    clean_pods: str = "Running"
+    is_spread: bool = True
+    toleration_seconds: int = 300
+    backoff_limit: int = 1
+    suspend: bool = False
+    gang: Mapping[str, Any] = field(default_factory=dict)
+    scheduler: str = ""
+    queue: str = ""
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+    requests: Mapping[str, str] = field(default_factory=dict)
+    pull: str = "IfNotPresent"
+    pull_secrets: Sequence[str] = ()
+    shared_memory: str = "8Gi"
+    host_network: bool = False
+    records: str = ""
+    records_on_node: bool = False
+    library: str = ""
+    files: Mapping[str, str] = field(default_factory=dict)
+    volumes: Sequence[Mapping[str, Any]] = ()
+
+    @property
+    def ranks(self) -> int:
+        """The number of ranks."""
+        return self.workers * self.slots
+
+    @property
+    def secret(self) -> str:
+        """The name of its Secret."""
+        return f"{self.name}-environment"
+
+    @property
+    def config_map(self) -> str:
+        """The name of its ConfigMap; the operator makes one of its own, NAME-config."""
+        return f"{self.name}-library"
+
+    @property
+    def worker_labels(self) -> dict[str, str]:
+        """The labels by which its operator marks its workers."""
+        if self.api == V1ALPHA2:
+            return {"mpi_job_name": self.name, "mpi_role_type": "worker"}
+        return {"training.kubeflow.org/job-name": self.name, "training.kubeflow.org/job-role": "worker"}
+
+
+_KEYS = tuple(one.name for one in fields(Job))
+
+
+def job_of(wanted: Mapping[str, Any]) -> Job:
+    """The job for some options; all that is wrong with them is said at once."""
+    unknown = sorted(set(wanted) - set(_KEYS))
+    if unknown:
+        raise JobError(f"the job has unknown options: {', '.join(unknown)}.")
+    lacking = [key for key in ("name", "image", "command", "workers") if not wanted.get(key)]
+    if lacking:
+        raise JobError(f"the job lacks {', '.join(lacking)}.")
+    job = Job(**wanted)
+    wrong = list(_wrong(job))
+    if wrong:
+        raise JobError(f"job {job.name!r}: {'; '.join(wrong)}.")
+    return job
+
+
+def _wrong(job: Job) -> Iterator[str]:
+    yield from _wrong_words(job)
+    yield from _wrong_scheduling(job)
+    yield from _wrong_numbers(job)
+    yield from _wrong_devices(job)
+    if job.api == V1ALPHA2:
+        yield from _beyond_v1alpha2(job)
+    names = [*job.environment, *job.secrets, *job.forward]
+    odd = [name for name in names if not _VARIABLE.fullmatch(str(name))]
+    if odd:
+        yield f"{', '.join(map(repr, odd))} is no name of an environment variable"
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        yield f"{', '.join(twice)} is given twice among environment, secrets and forward"
+
+
+def _wrong_words(job: Job) -> Iterator[str]:
+    longest = f"{job.name}-worker-{max(1, int(job.workers)) - 1}"
+    if not _NAME.fullmatch(job.name) or len(longest) > LONGEST_LABEL:
+        yield (
+            "the name must be of lower-case letters, digits and dashes, begin with a letter, and leave room: the last "
+            f"pod is called {longest!r}, and {LONGEST_LABEL} characters are allowed"
+        )
+    choices = (("api", APIS), ("clean_pods", POLICIES), ("devices", DEVICES), ("pull", PULLS))
+    for key, allowed in choices:
+        if getattr(job, key) not in allowed:
+            yield f"{key} is {getattr(job, key)!r}: expected one of {', '.join(allowed)}"
+    for key in ("gpu_resource", "rdma_resource"):
+        if not _RESOURCE.fullmatch(getattr(job, key)):
+            yield f"{key} is {getattr(job, key)!r}: expected a name such as nvidia.com/gpu"
+    if job.files and not job.library:
+        yield "there are files, and no folder for them"
+
+
+def _wrong_scheduling(job: Job) -> Iterator[str]:
+    if job.queue and not (_NAME.fullmatch(job.queue) and len(job.queue) <= LONGEST_LABEL):
+        yield f"queue is {job.queue!r}: expected the name of a LocalQueue"
+    strange = sorted(set(job.gang) - set(GANG))
+    if strange:
+        yield f"gang has {', '.join(strange)}: expected some of {', '.join(GANG)}"
+
+
+def _wrong_numbers(job: Job) -> Iterator[str]:
+    least = {"workers": 1, "slots": 1, "gpus": 0, "toleration_seconds": 0, "backoff_limit": 0}
+    for key, number in least.items():
+        if getattr(job, key) < number:
+            yield f"{key} is {getattr(job, key)}: expected {number} or more"
+
+
+def _wrong_devices(job: Job) -> Iterator[str]:
+    if job.transport == "rdma" and job.devices == WITHOUT:
+        yield "transport is 'rdma', and no RDMA device comes into the pods: give devices 'plugin' or 'privileged'"
+    if 0 < job.gpus < job.slots:
+        yield f"{job.slots} ranks of a worker share {job.gpus} of {job.gpu_resource}: give one for each, or none"
+
+
+def _beyond_v1alpha2(job: Job) -> Iterator[str]:
+    """What the operator of 2019 does not know."""
+    given = [key for key in ("queue", "suspend", "gang") if getattr(job, key)]
+    if given:
+        yield f"v1alpha2 does not know {', '.join(given)}: use v2beta1"

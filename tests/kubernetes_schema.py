@@ -1,0 +1,93 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The schemas of the MPI Operator and of Kubernetes itself, read strictly: a field that they do not know is a fault."""
+
+from __future__ import annotations
+
+import lzma
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import kubernetes_validate
+import yaml
+
+FOLDER = Path(__file__).parent / "fixtures" / "kubernetes"
+INDEX = yaml.safe_load((FOLDER / "index.yml").read_text())
+OPERATORS = {"v2beta1": "mpi-operator-0.8.2.yaml.xz", "v1alpha2": "mpi-operator-0.2.3.yaml.xz"}
+# The oldest whose schema there is, the one of the lab, and the newest.
+RELEASES = ("1.25", "1.35", "1.37")
+_INT_OR_STRING = {"anyOf": [{"type": "integer"}, {"type": "string"}]}
+
+
+def content(name: str) -> bytes:
+    """A manifest as its project publishes it."""
+    return lzma.decompress((FOLDER / name).read_bytes())
+
+
+@cache
+def documents(api: str) -> list[dict[str, Any]]:
+    """The objects of the operator's manifest."""
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return [one for one in yaml.load_all(content(OPERATORS[api]), loader) if one]
+
+
+def faults(manifest: dict[str, Any]) -> list[str]:
+    """What the operator's own schema says against an MPIJob."""
+    validator = jsonschema.Draft202012Validator(_schema(manifest["apiVersion"].rpartition("/")[2]))
+    return [f"{'.'.join(map(str, one.absolute_path))}: {one.message[:200]}" for one in validator.iter_errors(manifest)]
+
+
+def kubernetes_faults(manifest: dict[str, Any], release: str) -> list[str]:
+    """What the schema of a release of Kubernetes says against an object."""
+    try:
+        kubernetes_validate.validate(manifest, release, strict=True)
+    except kubernetes_validate.ValidationError as error:
+        return [f"{'.'.join(map(str, error.path))}: {error.message[:200]}"]
+    return []
+
+
+def pod_of(template: dict[str, Any]) -> dict[str, Any]:
+    """A pod as Kubernetes makes it of a template."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "one", **template.get("metadata", {})},
+        **{key: value for key, value in template.items() if key != "metadata"},
+    }
+
+
+@cache
+def _schema(api: str) -> dict[str, Any]:
+    definition = next(one for one in documents(api) if one["kind"] == "CustomResourceDefinition")["spec"]
+    if "validation" in definition:  # the form of before Kubernetes 1.16, which holds few rules
+        return dict(definition["validation"]["openAPIV3Schema"])
+    version = next(one for one in definition["versions"] if one["name"] == api)
+    schema: dict[str, Any] = _strict(version["schema"]["openAPIV3Schema"])
+    schema["properties"].update(apiVersion={"type": "string"}, kind={"const": "MPIJob"}, metadata=_metadata())
+    return schema
+
+
+def _metadata() -> dict[str, Any]:
+    texts = {"type": "object", "additionalProperties": {"type": "string"}}
+    known = {"name": {"type": "string"}, "namespace": {"type": "string"}, "labels": texts, "annotations": texts}
+    return {"type": "object", "properties": known, "additionalProperties": False, "required": ["name", "namespace"]}
+
+
+def _strict(schema: Any) -> Any:
+    """A schema of OpenAPI as JSON Schema, which refuses fields that it does not name."""
+    if not isinstance(schema, dict):
+        return schema
+    if schema.get("x-kubernetes-int-or-string"):
+        return _INT_OR_STRING
+    plain = ("type", "enum", "required", "minimum", "maximum", "pattern", "format", "minLength", "maxLength")
+    found = {key: value for key, value in schema.items() if key in plain}
+    if "properties" in schema:
+        found["properties"] = {key: _strict(value) for key, value in schema["properties"].items()}
+        found["additionalProperties"] = bool(schema.get("x-kubernetes-preserve-unknown-fields"))
+    if "additionalProperties" in schema:
+        found["additionalProperties"] = _strict(schema["additionalProperties"])
+    if "items" in schema:
+        found["items"] = _strict(schema["items"])
+    return found
