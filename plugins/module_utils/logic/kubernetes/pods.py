@@ -10,7 +10,7 @@ from .wanted import PLUGIN, PRIVILEGED, Job
 
 INFINIBAND = "/dev/infiniband"
 # sshd of a worker changes its root and writes to the audit log. CRI-O gives neither right by itself:
-# https://github.com/cri-o/cri-o/blob/main/internal/config/capabilities/capabilities_linux.go
+# https://github.com/cri-o/cri-o/blob/main/internal/config/capabilities/capabilities.go
 SSHD_RIGHTS = ("AUDIT_WRITE", "SYS_CHROOT")
 # Memory that a network card reads by itself must be locked: https://github.com/Mellanox/k8s-rdma-shared-dev-plugin.
 RDMA_RIGHT = "IPC_LOCK"

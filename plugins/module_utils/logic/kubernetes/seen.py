@@ -1,0 +1,213 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""What the API of Kubernetes answered, read into plain facts in our own names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import Any
+
+Object = Mapping[str, Any]
+LAUNCHER, WORKER = "launcher", "worker"
+# The labels by which the operators of v2beta1 and of v1alpha2 mark their pods.
+_JOB = ("training.kubeflow.org/job-name", "mpi_job_name")
+_ROLE = ("training.kubeflow.org/job-role", "mpi_role_type")
+_INDEX = "training.kubeflow.org/replica-index"
+
+
+@dataclass(frozen=True)
+class Event:
+    """One event: whom it is about, its word, what it says, and when it was last so."""
+
+    kind: str
+    name: str
+    reason: str
+    message: str
+    is_warning: bool
+    at: float | None
+
+
+@dataclass(frozen=True)
+class Pod:
+    """One pod of a job; ``waiting`` is why its container does not run yet, ``exit_code`` how it ended."""
+
+    name: str
+    uid: str
+    role: str
+    index: int | None
+    node: str | None
+    phase: str
+    reason: str
+    message: str
+    is_deleted: bool
+    unscheduled: str
+    waiting: str
+    waiting_message: str
+    exit_code: int | None
+    ended_reason: str
+    started: float | None
+    restarts: int
+    tolerates: float | None
+    address: str | None = None
+
+
+@dataclass(frozen=True)
+class Seen:
+    """All that was read of one job; ``job`` is None where there is none, and ``is_known`` tells whether MPIJobs are."""
+
+    name: str
+    namespace: str
+    job: Object | None
+    pods: Sequence[Pod] = ()
+    events: Sequence[Event] = ()
+    is_known: bool = True
+    boot_ids: Mapping[str, str] = field(default_factory=dict)
+    log: str = ""
+    now: float = 0.0
+
+    @property
+    def age(self) -> float | None:
+        """The seconds since the job was made."""
+        made = seconds(_part(self.job, "metadata").get("creationTimestamp"))
+        return None if made is None else self.now - made
+
+    @property
+    def queue(self) -> str:
+        """The queue of Kueue that the job was given to; empty for none."""
+        return str((_part(self.job, "metadata").get("labels") or {}).get("kueue.x-k8s.io/queue-name") or "")
+
+    @property
+    def ranks(self) -> list[str]:
+        """The pod of each rank, as the operator's list of hosts gives them out."""
+        spec = _part(self.job, "spec")
+        workers = _part(_part(spec, "mpiReplicaSpecs"), "Worker").get("replicas") or 0
+        return [f"{self.name}-worker-{index}" for index in range(int(workers)) for _slot in range(_slots(spec))]
+
+    def of(self, role: str) -> list[Pod]:
+        """The pods of launcher or workers, in their order."""
+        return sorted((pod for pod in self.pods if pod.role == role), key=lambda pod: (pod.index or 0, pod.name))
+
+
+def seconds(text: object) -> float | None:
+    """A time of the API, such as 2026-07-03T14:59:17Z, as seconds since 1970."""
+    whole, _dot, part = str(text or "").rstrip("Z").partition(".")
+    try:
+        at = datetime.strptime(whole, "%Y-%m-%dT%H:%M:%S").replace(tzinfo=timezone.utc)
+    except ValueError:
+        return None
+    return at.timestamp() + (float(f"0.{part}") if part.isdigit() else 0.0)
+
+
+def conditions(thing: Object | None) -> dict[str, Object]:
+    """The conditions in a status, by type."""
+    told = _part(thing, "status").get("conditions") or []
+    return {str(one.get("type")): one for one in told if isinstance(one, Mapping)}
+
+
+def is_true(found: Mapping[str, Object], kind: str) -> bool:
+    """Whether a condition holds."""
+    return str(found.get(kind, {}).get("status")) == "True"
+
+
+def pods_of(name: str, found: Iterable[Object]) -> list[Pod]:
+    """The pods of a job among those of its namespace."""
+    pods = []
+    for one in found:
+        labels = _part(one, "metadata").get("labels") or {}
+        if any(labels.get(key) == name for key in _JOB):
+            pods.append(_pod(one, labels))
+    return pods
+
+
+def events_of(name: str, found: Iterable[Object]) -> list[Event]:
+    """The events about a job, its launcher's Job and its pods, the oldest first."""
+    own = re.compile(rf"{re.escape(name)}(-launcher(-[a-z0-9]+)?|-worker-[0-9]+)?")
+    mine = [event for event in map(_event, found) if own.fullmatch(event.name)]
+    return sorted(mine, key=lambda event: event.at or 0.0)
+
+
+def boot_ids(nodes: Iterable[Object]) -> dict[str, str]:
+    """By node the id of its running system."""
+    found = {}
+    for node in nodes:
+        told = _part(_part(node, "status"), "nodeInfo").get("bootID")
+        if told:
+            found[str(_part(node, "metadata").get("name"))] = str(told)
+    return found
+
+
+def _event(one: Object) -> Event:
+    about = _part(one, "involvedObject")
+    times = (one.get("lastTimestamp"), _part(one, "series").get("lastObservedTime"), one.get("eventTime"))
+    return Event(
+        str(about.get("kind") or ""),
+        str(about.get("name") or ""),
+        str(one.get("reason") or ""),
+        str(one.get("message") or "").strip(),
+        one.get("type") == "Warning",
+        next((at for at in map(seconds, times) if at is not None), None),
+    )
+
+
+def _pod(one: Object, labels: Mapping[str, Any]) -> Pod:
+    metadata, status, spec = (_part(one, key) for key in ("metadata", "status", "spec"))
+    container = next((each for each in status.get("containerStatuses") or [] if isinstance(each, Mapping)), {})
+    state = _part(container, "state")
+    waiting, ended = _part(state, "waiting"), _part(state, "terminated")
+    scheduled = conditions(one).get("PodScheduled", {})
+    code = ended.get("exitCode")
+    return Pod(
+        name=str(metadata.get("name") or ""),
+        uid=str(metadata.get("uid") or ""),
+        role=next((str(labels[key]) for key in _ROLE if key in labels), ""),
+        index=_index(labels, str(metadata.get("name") or "")),
+        node=spec.get("nodeName"),
+        phase=str(status.get("phase") or ""),
+        reason=str(status.get("reason") or ""),
+        message=str(status.get("message") or ""),
+        is_deleted=bool(metadata.get("deletionTimestamp")),
+        unscheduled=str(scheduled.get("message") or "") if scheduled.get("status") == "False" else "",
+        waiting=str(waiting.get("reason") or ""),
+        waiting_message=str(waiting.get("message") or ""),
+        exit_code=int(code) if code is not None else None,
+        ended_reason=str(ended.get("reason") or ""),
+        started=seconds(_part(state, "running").get("startedAt") or ended.get("startedAt")),
+        restarts=int(container.get("restartCount") or 0),
+        tolerates=_tolerates(spec.get("tolerations") or []),
+        address=status.get("podIP"),
+    )
+
+
+def _index(labels: Mapping[str, Any], name: str) -> int | None:
+    told = str(labels.get(_INDEX) or name.rpartition("-")[2])
+    return int(told) if told.isdigit() else None
+
+
+def _tolerates(tolerations: Iterable[Object]) -> float | None:
+    """The seconds for which a pod stays on a node that is silent; None where it stays for ever."""
+    taints = ("node.kubernetes.io/unreachable", "node.kubernetes.io/not-ready")
+    mine = [
+        one for one in tolerations if one.get("key") in (*taints, None) and one.get("effect") in ("NoExecute", None)
+    ]
+    if not mine:
+        return 0.0
+    given = list(_given(mine))
+    return min(given) if given else None
+
+
+def _given(tolerations: Iterable[Object]) -> Iterator[float]:
+    for one in tolerations:
+        if one.get("tolerationSeconds") is not None:
+            yield float(one["tolerationSeconds"])
+
+
+def _slots(spec: Object) -> int:
+    return int(spec.get("slotsPerWorker") or 1)
+
+
+def _part(thing: object, key: str) -> Mapping[str, Any]:
+    found = thing.get(key) if isinstance(thing, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
