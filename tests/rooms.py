@@ -37,6 +37,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "acceptance": {"acceptance", "recording", "vmotion", "vm", "fabric", "cluster", "esxi", "capacity", *SUBJECTS},
     "guest": {"guest", "logic", "plan", "errors"},
     "watch": {"watch", "errors"},
+    "kubernetes": {"kubernetes", "logic", "errors"},
     "reports": {"reports", "plan", "errors"},
     "runner": {"plan", "errors"},
     "single": {"runner", "plan", "errors"},
@@ -53,6 +54,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "vmotion",
         "acceptance",
         "guest",
+        "kubernetes",
         "watch",
         "pages",
         "reports",
@@ -69,6 +71,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 # What a room may import from outside the collection and the standard library.
 FOREIGN: dict[str, set[str]] = {
     "vsphere": {"pyVim", "pyVmomi", "ansible"},
+    "kubernetes": {"kubernetes", "urllib3"},
     "modules": {"ansible"},
     "inventory": {"ansible"},
     "action": {"ansible"},

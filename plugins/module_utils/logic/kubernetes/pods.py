@@ -62,8 +62,9 @@ def worker(job: Job) -> dict[str, Any]:
     spec = {**_anywhere(job), "containers": [container]}
     if volumes:
         spec["volumes"] = volumes
-    if job.is_spread:
-        spec["affinity"] = {"podAntiAffinity": _apart(job)}
+    affinity = {**({"podAntiAffinity": _apart(job)} if job.is_spread else {}), **_on(job)}
+    if affinity:
+        spec["affinity"] = affinity
     if job.node_selector:
         spec["nodeSelector"] = dict(job.node_selector)
     if job.host_network:
@@ -90,6 +91,13 @@ def _apart(job: Job) -> dict[str, Any]:
     """No two workers of the job on one node: a node is one virtual machine, and each worker moves by itself."""
     term = {"topologyKey": TOPOLOGY, "labelSelector": {"matchLabels": job.worker_labels}}
     return {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+
+
+def _on(job: Job) -> dict[str, Any]:
+    """The nodes that workers may run on: a term takes the name of one node, and one of the terms must hold."""
+    terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]} for name in job.nodes]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    return {"nodeAffinity": required} if terms else {}
 
 
 def _security(job: Job) -> dict[str, Any]:

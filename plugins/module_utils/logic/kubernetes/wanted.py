@@ -41,9 +41,10 @@ class Job:
 
     ``command`` is the program of each rank. ``environment`` goes to every rank, and so do the values of ``forward``
     from the image of the launcher, and ``secrets``, which lie in a Secret. ``slots`` are the ranks of a worker, and
-    ``gpus`` the units of ``gpu_resource`` that it asks for. ``records`` is the folder of the step records in a worker;
-    with ``records_on_node`` it is a folder of the node too. ``files`` are texts for ``library``, by file name.
-    ``volumes`` have ``name``, ``path``, ``source`` as Kubernetes knows it, and perhaps ``read_only``.
+    ``gpus`` the units of ``gpu_resource`` that it asks for. With ``nodes`` workers run on those alone. ``records`` is
+    the folder of the step records in a worker; with ``records_on_node`` it is a folder of the node too. ``files`` are
+    texts for ``library``, by file name. ``volumes`` have ``name``, ``path``, ``source`` as Kubernetes knows it, and
+    perhaps ``read_only``.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Job:
     gang: Mapping[str, Any] = field(default_factory=dict)
     scheduler: str = ""
     queue: str = ""
+    nodes: Sequence[str] = ()
     node_selector: Mapping[str, str] = field(default_factory=dict)
     requests: Mapping[str, str] = field(default_factory=dict)
     pull: str = "IfNotPresent"

@@ -32,6 +32,7 @@ FULL: dict[str, Any] = {
     "secrets": {"WANDB_API_KEY": "s3cret-value"},
     "mpirun_arguments": ["--mca", "pml", "ob1"],
     "toleration_seconds": 120,
+    "nodes": ["w1", "w2", "w3", "w4"],
     "node_selector": {"dml.vsphere/gpu": "GRID-T4-16C"},
     "requests": {"cpu": "8", "memory": "32Gi"},
     "pull_secrets": ["registry"],
@@ -172,7 +173,14 @@ def test_no_two_workers_of_the_job_share_a_node_of_either_api() -> None:
         terms = spec_of(made(api=api), "Worker")["affinity"]["podAntiAffinity"]
         (term,) = terms["requiredDuringSchedulingIgnoredDuringExecution"]
         assert term == {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": labels}}
-    assert "affinity" not in spec_of(made(is_spread=False), "Worker")
+    assert "affinity" not in spec_of(made(is_spread=False, nodes=[]), "Worker")
+
+
+def test_workers_run_on_the_nodes_that_are_named_and_the_launcher_anywhere() -> None:
+    affinity = spec_of(made(), "Worker")["affinity"]["nodeAffinity"]
+    terms = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    assert [one["matchFields"][0]["values"] for one in terms] == [["w1"], ["w2"], ["w3"], ["w4"]]
+    assert "affinity" not in spec_of(made(), "Launcher")
 
 
 def test_every_pod_tolerates_a_silent_node_for_the_same_seconds() -> None:

@@ -1,0 +1,25 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Options of modules that read from Kubernetes."""
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    DOCUMENTATION = r"""
+options:
+  kubeconfig:
+    description:
+      - The file that says how to reach Kubernetes, by default that of the user, as C(kubectl) finds it. Falls back to
+        E(K8S_AUTH_KUBECONFIG).
+    type: path
+  context:
+    description: The context of O(kubeconfig), by default its current one. Falls back to E(K8S_AUTH_CONTEXT).
+    type: str
+requirements:
+  - kubernetes
+notes:
+  - The Python package C(kubernetes) is needed on the machine that runs the module, and by nothing else of this
+    collection. The options have the names of the collection C(kubernetes.core).
+"""

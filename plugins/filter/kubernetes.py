@@ -1,0 +1,29 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Filters for training jobs on Kubernetes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ansible.errors import AnsibleFilterError
+from ansible_collections.dml.vsphere.plugins.module_utils.logic.kubernetes import manifests, preflight, wanted
+
+
+def mpijob_manifests(job: dict[str, Any]) -> list[dict[str, Any]]:
+    """The objects of a job: its Secret, its ConfigMap, its MPIJob."""
+    try:
+        made = wanted.job_of(job)
+    except (wanted.JobError, TypeError) as error:
+        raise AnsibleFilterError(str(error)) from error
+    secret = manifests.secret(made)
+    return [*([secret] if secret else []), *manifests.manifests(made)]
+
+
+class FilterModule:
+    """The filters by name."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return {"mpijob_manifests": mpijob_manifests, "mpijob_toleration": preflight.toleration}

@@ -1,0 +1,133 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Module: the state of a training job on Kubernetes."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: mpijob_info
+short_description: Read the state of a training job on Kubernetes
+version_added: 1.0.0
+description:
+  - Reads an MPIJob of Kubeflow's MPI Operator with its pods and events. An MPIJob by itself says only C(Created) while
+    a pod cannot be scheduled or its image cannot be pulled; RV(job.why) is the cause in one sentence.
+  - The answer has the form of M(dml.vsphere.training_job_info), which does the same for a job of C(mpirun). Run it on
+    the controller.
+options:
+  name:
+    description: The name of the MPIJob.
+    type: str
+    required: true
+  namespace:
+    description: Its namespace.
+    type: str
+    default: default
+  api:
+    description: The version of the API of the operator.
+    type: str
+    choices: [v2beta1, v1alpha2]
+    default: v2beta1
+  desired:
+    description: The MPIJob as it should be. RV(job.differs) names the fields in which the MPIJob is another one.
+    type: dict
+  log:
+    description: Whether RV(log) is read of a job whose launcher runs too.
+    type: bool
+    default: false
+extends_documentation_fragment:
+  - dml.vsphere.attributes.info
+  - dml.vsphere.kubernetes
+seealso:
+  - module: dml.vsphere.training_job_info
+author:
+  - The dml.vsphere contributors (@dml-vsphere)
+"""
+
+EXAMPLES = r"""
+- name: Read the state of the training job
+  dml.vsphere.mpijob_info:
+    name: resnet50
+    namespace: training
+  delegate_to: localhost
+  register: looked
+
+- name: Fail because the training job died
+  ansible.builtin.fail:
+    msg: "{{ looked.job.why }}"
+  when: looked.job.state == 'died'
+"""
+
+RETURN = r"""
+job:
+  description: The job.
+  returned: success
+  type: dict
+  contains:
+    state:
+      description: V(absent), V(waiting), V(running), V(finished), V(died) or V(stopped).
+      type: str
+      sample: waiting
+    why: {description: "What it waits for, why it was stopped, or of what it died, in one sentence.", type: str}
+    launcher:
+      description: The pod that launches, by its name, its UID, its start, and the boot id of its node.
+      type: dict
+    job: {description: The UID of the MPIJob., type: str}
+    nodes_of_ranks: {description: The pod of each rank., type: list, elements: str}
+    pods:
+      description: By name each pod with C(uid), C(node), C(role), C(index), C(restarts), C(started) and C(is_deleted).
+      type: dict
+    started: {description: "The time of the start, in seconds since 1970.", type: float}
+    ended: {description: "The time of the end, in seconds since 1970.", type: float}
+    exit_code: {description: Exit code of the launcher., type: int}
+    last_lines: {description: The last lines of the launcher's output., type: list, elements: str}
+    differs: {description: The fields in which it is not O(desired)., type: list, elements: str}
+log:
+  description: The end of the launcher's output.
+  returned: when its launcher has ended, or O(log)
+  type: str
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule, env_fallback
+
+from ..module_utils import runner
+from ..module_utils.kubernetes import api, jobs
+from ..module_utils.logic.kubernetes import manifests, state
+from ..module_utils.logic.kubernetes.wanted import APIS, V2BETA1
+
+CONNECTION = {
+    "kubeconfig": {"type": "path", "fallback": (env_fallback, ["K8S_AUTH_KUBECONFIG"])},
+    "context": {"type": "str", "fallback": (env_fallback, ["K8S_AUTH_CONTEXT"])},
+}
+ARGUMENTS = {
+    **CONNECTION,
+    "name": {"type": "str", "required": True},
+    "namespace": {"type": "str", "default": "default"},
+    "api": {"type": "str", "choices": list(APIS), "default": V2BETA1},
+    "desired": {"type": "dict"},
+    "log": {"type": "bool", "default": False},
+}
+
+
+def body(module: AnsibleModule) -> dict[str, Any]:
+    params = module.params
+    server = api.Api(params["kubeconfig"], params["context"])
+    seen = jobs.read(server, params["namespace"], params["name"], params["api"])
+    job = state.state_of(seen)
+    if params["desired"] and seen.job:
+        job["differs"] = list(manifests.differences(params["desired"].get("spec"), seen.job.get("spec")))
+    launcher = (job.get("launcher") or {}).get("host")
+    log = seen.log or (jobs.launcher_log(server, params["namespace"], launcher) if params["log"] and launcher else "")
+    return {"changed": False, "job": job, **({"log": log} if log else {})}
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    runner.run(module, lambda: body(module))
+
+
+if __name__ == "__main__":
+    main()

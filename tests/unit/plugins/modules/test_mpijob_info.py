@@ -1,0 +1,128 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The module mpijob_info, over an API server of Kubernetes that answers from given objects."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.kubernetes import api
+from plugins.module_utils.logic.kubernetes import manifests
+from plugins.module_utils.logic.kubernetes.wanted import job_of
+from plugins.modules import mpijob_info
+from tests.fakes.kubernetes import Cluster, served
+from tests.unit.plugins.module_utils.logic.kubernetes.objects import (
+    CREATED,
+    LAUNCHER,
+    NAME,
+    NODES,
+    RUNNING,
+    WORKERS,
+    event,
+    job,
+    pod,
+    unscheduled,
+)
+
+from .test_continuity_verdict import call
+
+JOB = f"/apis/kubeflow.org/v2beta1/namespaces/default/mpijobs/{NAME}"
+CORE = "/api/v1/namespaces/default"
+LOG = f"{CORE}/pods/t2-launcher-j5h2j/log"
+KIND = {"/apis/kubeflow.org/v2beta1": {"resources": [{"name": "mpijobs"}]}}
+
+
+def cluster(found: dict[str, Any] | None, pods: Any = (), events: Any = (), **more: Any) -> Cluster:
+    answers = {f"{CORE}/pods": list(pods), f"{CORE}/events": list(events), "/api/v1/nodes": NODES, **KIND}
+    return Cluster({**answers, **({JOB: found} if found else {}), **more.pop("answers", {})}, **more)
+
+
+def looked(server: Cluster, tmp_path: Path, **options: Any) -> dict[str, Any]:
+    with served(server, tmp_path) as kubeconfig:
+        return call(mpijob_info, **{"name": NAME, "kubeconfig": kubeconfig, **options})
+
+
+def test_a_running_job(tmp_path: Path) -> None:
+    told = looked(cluster(job(CREATED, RUNNING), [LAUNCHER, *WORKERS]), tmp_path)
+    assert told["changed"] is False and told["job"]["state"] == "running" and "log" not in told
+    assert told["job"]["launcher"]["boot_id"] == "boot-1"
+    assert told["job"]["pods"]["t2-worker-0"]["node"] == "k3"
+
+
+def test_a_running_jobs_log_is_read_where_it_is_asked_for(tmp_path: Path) -> None:
+    server = cluster(job(CREATED, RUNNING), [LAUNCHER, *WORKERS], answers={LOG: "step 1\n"})
+    assert looked(server, tmp_path, log=True)["log"] == "step 1\n"
+
+
+def test_a_job_that_waits_says_why(tmp_path: Path) -> None:
+    server = cluster(job(CREATED), [unscheduled(0, "0/4 nodes are available: 4 Insufficient nvidia.com/gpu.")])
+    told = looked(server, tmp_path)["job"]
+    assert (told["state"], told["why"]) == (
+        "waiting",
+        "pod t2-worker-0 fits on no node: 0/4 nodes are available: 4 Insufficient nvidia.com/gpu",
+    )
+
+
+def test_a_job_that_died_has_its_cause_from_events_and_log(tmp_path: Path) -> None:
+    launcher = pod("launcher", node="k1", phase="Failed", state={"terminated": {"exitCode": 1, "reason": "Error"}})
+    failed = job(CREATED, ("Failed", "True", "BackoffLimitExceeded/"))
+    text = "[1,2]<stderr>:Traceback (most recent call last):\n[1,2]<stderr>:ValueError: odd\n"
+    told = looked(cluster(failed, [launcher], answers={LOG: text}), tmp_path)
+    assert told["job"]["why"] == "rank 2 on t2-worker-2 ended: ValueError: odd" and told["log"] == text
+    marked = event("Pod", "t2-worker-0", "TaintManagerEviction", "Marking for deletion Pod default/t2-worker-0")
+    told = looked(cluster(failed, [launcher], [marked], answers={LOG: text}), tmp_path)
+    assert told["job"]["why"].startswith("pod t2-worker-0 was deleted because its node was silent")
+
+
+def test_another_job_of_the_name_is_told_by_its_fields(tmp_path: Path) -> None:
+    desired = manifests.mpijob(job_of({"name": NAME, "image": "other", "command": ["c"], "workers": 3}))
+    told = looked(cluster(job(CREATED), WORKERS), tmp_path, desired=desired)["job"]["differs"]
+    assert told == [
+        f"mpiReplicaSpecs.{replica}.template.spec.containers[0].image" for replica in ("Launcher", "Worker")
+    ]
+    assert looked(cluster(job(CREATED), WORKERS), tmp_path, desired=job())["job"]["differs"] == []
+
+
+def test_a_job_that_is_not_there(tmp_path: Path) -> None:
+    assert looked(cluster(None), tmp_path)["job"] == {"state": "absent"}
+
+
+def test_a_kubernetes_without_the_operators_kind(tmp_path: Path) -> None:
+    server = cluster(None)
+    del server.answers["/apis/kubeflow.org/v2beta1"]
+    assert looked(server, tmp_path)["job"]["why"] == "this Kubernetes does not know MPIJobs"
+
+
+def test_an_account_without_rights_is_told_what_it_may_not_read(tmp_path: Path) -> None:
+    told = looked(cluster(job(CREATED), WORKERS, forbidden=("/api/v1/nodes",)), tmp_path)
+    assert told["failed"] and 'User "dml" cannot read /api/v1/nodes' in told["msg"]
+    assert "look at the rights of this account" in told["msg"]
+
+
+def test_a_server_that_does_not_answer(tmp_path: Path) -> None:
+    with served(cluster(None), tmp_path) as kubeconfig:
+        pass
+    told = call(mpijob_info, name=NAME, kubeconfig=kubeconfig)
+    assert told["failed"] and told["msg"].startswith("http://127.0.0.1:") and "could not read /apis/" in told["msg"]
+
+
+def test_a_context_that_is_not_there(tmp_path: Path) -> None:
+    told = looked(cluster(None), tmp_path, context="elsewhere")
+    assert (
+        told["failed"] and "elsewhere" in told["msg"] and "name a kubeconfig, and a context that it has" in told["msg"]
+    )
+
+
+def test_without_the_client_one_sentence_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api, "IMPORT_ERROR", "Traceback\nModuleNotFoundError: No module named 'kubernetes'")
+    told = looked(cluster(None), tmp_path)
+    assert told["failed"] and "No module named 'kubernetes'; install it there: pip install kubernetes" in told["msg"]
+
+
+def test_the_rights_that_are_needed_are_those_of_the_documentation(tmp_path: Path) -> None:
+    server = cluster(job(CREATED, RUNNING), [LAUNCHER, *WORKERS])
+    looked(server, tmp_path)
+    assert server.asked == [JOB, f"{CORE}/pods", f"{CORE}/events", "/api/v1/nodes"]
