@@ -15,6 +15,7 @@ import sys
 ESTABLISHED = "01"
 TAIL_BYTES = 1 << 16
 WORD_BYTES = 4  # port_xmit_data counts words
+MTUS, HEADER_BYTES = (4096, 2048, 1024, 512, 256), 88  # of RoCE v2, and what a packet has besides
 SYS = os.environ.get("DML_SYS", "/sys")  # nodes of the lab have no RDMA card but in a folder of their own
 
 
@@ -83,15 +84,38 @@ def rank_on(path: str) -> dict[str, object]:
     return {**told, "connections": connections(pid, inodes), "rdma_open": has_rdma}
 
 
+def number(*path: str) -> int | None:
+    """What a file of the kernel counts; a device may count nothing."""
+    try:
+        with open(os.path.join(*path)) as value:
+            return int(value.read())
+    except (OSError, ValueError):
+        return None
+
+
+def sent_by(device: str, port: str) -> int | None:
+    """The bytes that a port sent; Soft-RoCE counts packets alone, taken for as large as its card lets them be."""
+    words, packets = number(port, "counters", "port_xmit_data"), number(port, "hw_counters", "sent_pkts")
+    if words is not None:
+        return words * WORD_BYTES
+    try:
+        with open(os.path.join(device, "parent")) as parent:
+            mtu = number(SYS, "class", "net", parent.read().strip(), "mtu")
+    except OSError:
+        mtu = None
+    if packets is None or mtu is None:
+        return None
+    return packets * next((size for size in MTUS if size + HEADER_BYTES <= mtu), MTUS[-1])
+
+
 def devices() -> list[dict[str, object]]:
     """The RDMA devices with the bytes that they sent; one that does not count has none."""
     found: list[dict[str, object]] = []
     for path in sorted(glob.glob(os.path.join(SYS, "class", "infiniband", "*"))):
         driver = os.path.basename(os.path.realpath(os.path.join(path, "device", "driver")))
-        sent = None
-        for counter in glob.glob(os.path.join(path, "ports", "*", "counters", "port_xmit_data")):
-            with contextlib.suppress(OSError, ValueError), open(counter) as value:  # a device may count nothing
-                sent = (sent or 0) + int(value.read()) * WORD_BYTES
+        counted = [sent_by(path, port) for port in sorted(glob.glob(os.path.join(path, "ports", "*")))]
+        known = [one for one in counted if one is not None]
+        sent = sum(known) if known else None
         found.append({"device": os.path.basename(path), "driver": driver, "sent_bytes": sent})
     return found
 

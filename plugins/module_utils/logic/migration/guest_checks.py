@@ -71,9 +71,7 @@ def _environment(seen: Mapping[str, Any], budget: float) -> Told:
     if told.get("NCCL_IB_DISABLE") == "0" or "NCCL_IB_HCA" in told:
         yield from _nccl(told, budget)
     if "pml ucx" in words or told.get("OMPI_MCA_pml") == "ucx":
-        retries = _number(told.get("UCX_RC_RETRY_COUNT", "7"))
-        seconds = None if retries is None else _seconds(str(told.get("UCX_RC_TIMEOUT", "1000ms"))) * (retries + 1)
-        yield from _waits("UCX_RC_TIMEOUT with UCX_RC_RETRY_COUNT", seconds, budget)
+        yield from _ucx(told, budget)
     is_gloo = "HOROVOD_GLOO_RENDEZVOUS_ADDR" in told or "gloo" in (
         told.get("HOROVOD_CONTROLLER"),
         told.get("HOROVOD_CPU_OPERATIONS"),
@@ -84,6 +82,18 @@ def _environment(seen: Mapping[str, Any], budget: float) -> Told:
     for name, usual in limits.items():
         seconds = _number(told.get(name, usual))
         yield from _waits(name, seconds or (None if seconds is None else float("inf")), budget)
+
+
+def _ucx(told: Mapping[str, Any], budget: float) -> Told:
+    """A setting of one kind of connections has precedence over that of all."""
+    kind = "RC_VERBS" if any(name.startswith("UCX_RC_VERBS_") for name in told) else "RC"
+    retries, timeout = (
+        told.get(f"UCX_{kind}_{name}", told.get(f"UCX_RC_{name}", usual))
+        for name, usual in (("RETRY_COUNT", "7"), ("TIMEOUT", "1000ms"))
+    )
+    count = _number(retries)
+    seconds = None if count is None else _seconds(str(timeout)) * (count + 1)
+    yield from _waits(f"UCX_{kind}_TIMEOUT with UCX_{kind}_RETRY_COUNT", seconds, budget)
 
 
 def _nccl(told: Mapping[str, Any], budget: float) -> Told:

@@ -47,13 +47,13 @@ def _found(
         return "local", f"{together}: their traffic is copied in memory"
     ways = _ways(log)
     if not ways:
-        return _without_nccl(log, mpi_arguments)
+        return _without_nccl(log, mpi_arguments, counters, sent_bytes)
     if ways == {"NET/Socket"}:
         return "tcp", "NCCL's log says NET/Socket"
     if "NET/Socket" in ways:
         return "unproven", "NCCL's log says NET/IB of some ranks and NET/Socket of others"
     if ways == {"NET/IB"}:
-        return _by_counters(counters, sent_bytes)
+        return _by_counters("NCCL's log says NET/IB", counters, sent_bytes)
     return "local", f"NCCL's log says {' and '.join(sorted(ways))}: the ranks share a node"
 
 
@@ -76,29 +76,33 @@ def _ways(log: str) -> set[str]:
     return {f"NET/{found['plugin'] or found['network']}" for found in _USING.finditer(log)}
 
 
-def _without_nccl(log: str, mpi_arguments: Sequence[str]) -> tuple[str, str]:
+def _without_nccl(
+    log: str, mpi_arguments: Sequence[str], counters: Sequence[Mapping[str, Any]], sent_bytes: float | None
+) -> tuple[str, str]:
     if "NCCL INFO" in log:
         return "unproven", "NCCL's log does not tell its network"
     words = " ".join(mpi_arguments)
+    if "pml ucx" in words:
+        return _by_counters("MPI was told to use UCX", counters, sent_bytes)
     is_tcp = "pml ob1" in words and re.search(r"btl (?:\^openib|tcp,self|self,tcp)\b", words)
     if is_tcp:
         return "tcp", "NCCL was not used, and MPI was given no other way between nodes than TCP"
     return "unproven", "there is no log of NCCL"
 
 
-def _by_counters(counters: Sequence[Mapping[str, Any]], sent_bytes: float | None) -> tuple[str, str]:
-    """NET/IB in the log is not enough: below it PVRDMA falls back to TCP without a word."""
+def _by_counters(said: str, counters: Sequence[Mapping[str, Any]], sent_bytes: float | None) -> tuple[str, str]:
+    """What is ``said`` is not enough: below it PVRDMA falls back to TCP without a word."""
     if sent_bytes is None or not sent_bytes > 0:
-        return "unproven", "NCCL's log says NET/IB, but what the job's allreduces sent is not known"
+        return "unproven", f"{said}, but what the job's allreduces sent is not known"
     doubt = doubt_of(counters)
     if doubt:
-        return "unproven", f"NCCL's log says NET/IB, but {doubt}"
+        return "unproven", f"{said}, but {doubt}"
     for node in dict.fromkeys(str(counter["node"]) for counter in counters):
         grown = grown_by([one for one in counters if str(one["node"]) == node])
         if grown < sent_bytes * LEAST_SHARE:
-            said = f"the RDMA counters of {node} grew by {grown:.0f} bytes, and the job sent {sent_bytes:.0f} or more"
-            return "tcp", f"NCCL's log says NET/IB, but {said}: it fell back to TCP"
-    return "rdma", "NCCL's log says NET/IB, and the RDMA counters grew with the work"
+            told = f"the RDMA counters of {node} grew by {grown:.0f} bytes, and the job sent {sent_bytes:.0f} or more"
+            return "tcp", f"{said}, but {told}: it fell back to TCP"
+    return "rdma", f"{said}, and the RDMA counters grew with the work"
 
 
 def doubt_of(counters: Sequence[Mapping[str, Any]]) -> str:

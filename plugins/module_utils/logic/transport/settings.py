@@ -34,8 +34,8 @@ def settings(
     """The environment and the arguments for a job.
 
     ``nodes`` have ``name``, ``interface`` (for NCCL's bootstrap), ``network`` (for MPI, unless one serves all) and,
-    for RDMA, ``hcas``: a list of ``name`` and ``gid_index`` (of the RoCE v2 GID). ``nccl`` is its version, None for a
-    job without GPUs.
+    for RDMA, ``hcas``: a list of ``name``, ``driver`` (None for a device of software) and ``gid_index`` (of the RoCE v2
+    GID). ``nccl`` is its version, None for a job without GPUs, whose RDMA is that of MPI itself, by UCX.
     """
     if transport not in TRANSPORTS:
         raise TransportError(f"transport is {transport!r}: expected one of {', '.join(TRANSPORTS)}.")
@@ -45,13 +45,13 @@ def settings(
     if nccl is not None:
         environment.update(NCCL_DEBUG="INFO", NCCL_DEBUG_SUBSYS="INIT,NET,GRAPH")
         environment.update(_interfaces(nodes))
-    if transport == "rdma":
-        if nccl is None:
-            raise TransportError(
-                "transport is 'rdma', but the stack has no NCCL, and MPI is kept on TCP: choose 'tcp'."
-            )
-        environment.update(_rdma(nodes, version_of(nccl), stun_seconds))
-    return {"environment": environment, "mpirun_arguments": _mpi(network or _networks(nodes), bind_to)}
+    arguments = _mpi(network or _networks(nodes), bind_to)
+    if transport == "rdma" and nccl is None:
+        environment = {"HOROVOD_MPI_THREADS_DISABLE": "1", **_ucx(nodes, stun_seconds)}
+        arguments = _mpi_over_ucx(network or _networks(nodes), bind_to)
+    elif transport == "rdma":
+        environment.update(_rdma(nodes, version_of(str(nccl)), stun_seconds))
+    return {"environment": environment, "mpirun_arguments": arguments}
 
 
 def ib_timeout(seconds: float) -> int:
@@ -78,6 +78,40 @@ def _mpi(network: str, bind_to: str) -> list[str]:
     return arguments
 
 
+def _mpi_over_ucx(network: str, bind_to: str) -> list[str]:
+    """MPI by UCX alone, also over devices of which Open MPI does not know that UCX serves them well."""
+    arguments = ["--bind-to", bind_to, "--mca", "pml", "ucx", "--mca", "pml_ucx_tls", "any"]
+    arguments += ["--mca", "pml_ucx_devices", "any"]
+    return [*arguments, "--mca", "oob_tcp_if_include", network] if network else arguments
+
+
+def _ucx(nodes: Sequence[Mapping[str, Any]], stun_seconds: float) -> dict[str, str]:
+    """Reliable connections by verbs and nothing else between nodes: UCX has no TCP to which it could fall back.
+
+    https://openucx.readthedocs.io/en/master/faq.html
+    """
+    names = dict.fromkeys(f"{hca['name']}:1" for hca in _hcas(nodes))
+    found = {
+        "UCX_TLS": "rc_v,sm,self",
+        "UCX_NET_DEVICES": ",".join(names),
+        "UCX_IB_GID_INDEX": str(_gid_index(nodes)),
+        "UCX_RC_VERBS_RETRY_COUNT": str(RETRIES),
+        "UCX_RC_VERBS_TIMEOUT": f"{TICK_SECONDS * 2 ** ib_timeout(stun_seconds):.3f}s",
+    }
+    # Between two Soft-RoCE devices the check drops the messages by which UCX connects, silently, and it gives up.
+    if any(hca.get("driver") is None for hca in _hcas(nodes)):
+        found["UCX_UD_VERBS_ETH_DGID_CHECK"] = "n"
+    return found
+
+
+def _hcas(nodes: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The RDMA devices of all nodes, of which each must have one."""
+    without = [str(node["name"]) for node in nodes if not node.get("hcas")]
+    if without:
+        raise TransportError(f"transport is 'rdma', but there is no RDMA device on {', '.join(without)}: choose 'tcp'.")
+    return [hca for node in nodes for hca in node["hcas"]]
+
+
 def _networks(nodes: Sequence[Mapping[str, Any]]) -> str:
     """The networks of all nodes, of which MPI takes those that a node has; on a bridge of containers Horovod hangs.
 
@@ -92,10 +126,7 @@ def _interfaces(nodes: Sequence[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def _rdma(nodes: Sequence[Mapping[str, Any]], nccl: tuple[int, ...], stun_seconds: float) -> dict[str, str]:
-    without = [str(node["name"]) for node in nodes if not node.get("hcas")]
-    if without:
-        raise TransportError(f"transport is 'rdma', but there is no RDMA device on {', '.join(without)}: choose 'tcp'.")
-    names = dict.fromkeys(str(hca["name"]) for node in nodes for hca in node["hcas"])
+    names = dict.fromkeys(str(hca["name"]) for hca in _hcas(nodes))
     found = {"NCCL_IB_HCA": "=" + ",".join(names), "NCCL_IB_TIMEOUT": str(ib_timeout(stun_seconds))}
     # NCCL 2.4 renamed it and reads the old name no more.
     found["NCCL_NET_GDR_LEVEL" if nccl >= (2, 4) else "NCCL_IB_GDR_LEVEL"] = "LOC" if nccl >= (2, 5) else "0"
@@ -107,7 +138,7 @@ def _rdma(nodes: Sequence[Mapping[str, Any]], nccl: tuple[int, ...], stun_second
 
 
 def _gid_index(nodes: Sequence[Mapping[str, Any]]) -> int:
-    """One index for all nodes: this NCCL takes no other, and finds none by itself."""
+    """One index for all nodes: UCX and NCCL before 2.21 take no other, and find none by themselves."""
     found: dict[Any, list[str]] = {}
     for node in nodes:
         for hca in node["hcas"]:
@@ -117,6 +148,6 @@ def _gid_index(nodes: Sequence[Mapping[str, Any]]) -> int:
     if len(found) > 1:
         each = "; ".join(f"{index} on {', '.join(names)}" for index, names in sorted(found.items()))
         raise TransportError(
-            f"the RoCE v2 addresses have different GID indexes, and NCCL before 2.21 takes one: {each}."
+            f"the RoCE v2 addresses have different GID indexes, and UCX and NCCL before 2.21 take one: {each}."
         )
     return int(next(iter(found)))

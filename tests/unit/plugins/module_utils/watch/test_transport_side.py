@@ -92,6 +92,20 @@ def test_devices_with_what_they_sent(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("packets", "mtu", "sent"), [("100", "9000", 409600), ("100", "1500", 102400), ("0", "9000", 0), ("", "9000", None)]
+)
+def test_soft_roce_counts_packets_alone(tmp_path: Path, packets: str, mtu: str, sent: int | None) -> None:
+    device = tmp_path / "sys" / "class" / "infiniband" / "rxe0"
+    (device / "ports" / "1" / "hw_counters").mkdir(parents=True)
+    (device / "ports" / "1" / "hw_counters" / "sent_pkts").write_text(f"{packets}\n")
+    (device / "parent").write_text("eth1\n")
+    (tmp_path / "sys" / "class" / "net" / "eth1").mkdir(parents=True)
+    (tmp_path / "sys" / "class" / "net" / "eth1" / "mtu").write_text(f"{mtu}\n")
+    (told,) = look(tmp_path, "env", f"DML_SYS={tmp_path / 'sys'}")["devices"]
+    assert (told["device"], told["sent_bytes"]) == ("rxe0", sent)
+
+
 def test_a_node_that_does_not_answer_hides_no_other(tmp_path: Path) -> None:
     nodes = [
         {"name": "silent", "reach": ["sh", "-c", "sleep 60 #"]},

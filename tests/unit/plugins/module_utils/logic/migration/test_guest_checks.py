@@ -56,6 +56,10 @@ def test_defaults_bear_a_stun() -> None:
         ({"environment": {"NCCL_IB_HCA": "=mlx5_0", "NCCL_IB_TIMEOUT": "14"}}, "after 0.536871 s"),
         ({"mpirun": ["mpirun", "--mca", "pml", "ucx"]}, "UCX_RC_TIMEOUT with UCX_RC_RETRY_COUNT gives a silent peer"),
         (
+            {"environment": {"OMPI_MCA_pml": "ucx", "UCX_RC_VERBS_RETRY_COUNT": "3", "UCX_RC_TIMEOUT": "2s"}},
+            "UCX_RC_VERBS_TIMEOUT with UCX_RC_VERBS_RETRY_COUNT gives a silent peer up after 8 s",
+        ),
+        (
             {"environment": {"HOROVOD_CONTROLLER": "gloo"}},
             "HOROVOD_GLOO_TIMEOUT_SECONDS gives a silent peer up after 30",
         ),
@@ -76,6 +80,7 @@ def test_a_timer_that_is_too_short_stops(seen: dict[str, Any], says: str) -> Non
         {"HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": "0"},
         {"HOROVOD_CONTROLLER": "gloo", "HOROVOD_GLOO_TIMEOUT_SECONDS": "300"},
         {"OMPI_MCA_pml": "ucx", "UCX_RC_TIMEOUT": "20s"},
+        {"OMPI_MCA_pml": "ucx", "UCX_RC_TIMEOUT": "1s", "UCX_RC_VERBS_TIMEOUT": "20s"},
     ],
 )
 def test_a_timer_that_is_long_enough_does_not(environment: dict[str, str]) -> None:
@@ -140,7 +145,7 @@ JSON = st.recursive(
 )
 VARIABLES = [
     "NCCL_IB_DISABLE", "NCCL_IB_HCA", "NCCL_IB_TIMEOUT", "NCCL_IB_RETRY_CNT", "OMPI_MCA_pml", "UCX_RC_TIMEOUT",
-    "UCX_RC_RETRY_COUNT", "HOROVOD_CONTROLLER", "HOROVOD_GLOO_TIMEOUT_SECONDS", "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS",
+    "UCX_RC_RETRY_COUNT", "UCX_RC_VERBS_TIMEOUT", "HOROVOD_CONTROLLER", "HOROVOD_GLOO_TIMEOUT_SECONDS", "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS",
     "TORCH_NCCL_TIMEOUT_SEC",
 ]  # fmt: skip
 ODD = JSON | st.sampled_from(["0", "ucx", "gloo", "mlx5_0", "99999", "1e999", "-3", "1.2.3s", 10**400])

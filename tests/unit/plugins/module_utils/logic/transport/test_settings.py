@@ -21,6 +21,7 @@ VIA_IB = "w1:12:12 [0] NCCL INFO Ring 00 : 1 -> 0 [receive] via NET/IB/0\n"
 VIA_SOCKET = "w2:12:12 [0] NCCL INFO Channel 00 : 0[0] -> 1[0] [send] via NET/Socket/0\n"
 VIA_P2P = "w1:12:12 [1] NCCL INFO Channel 00 : 0[3000] -> 1[4000] via P2P/IPC\n"
 MPI = ["--mca", "pml", "ob1", "--mca", "btl", "^openib"]
+UCX = ["--mca", "pml", "ucx"]
 APART = {"w1": "esx1", "w2": "esx2"}
 
 
@@ -62,6 +63,28 @@ def test_the_whitepaper_s_tcp_and_the_lab_s() -> None:
     assert lab["mpirun_arguments"][-6:] == network
 
 
+def test_without_nccl_rdma_is_that_of_mpi_and_has_no_way_back_to_tcp() -> None:
+    found = settings("rdma", NODES, None, stun_seconds=100, network="10.216.0.0/16")
+    assert found["environment"] == {
+        "HOROVOD_MPI_THREADS_DISABLE": "1",
+        "UCX_TLS": "rc_v,sm,self",
+        "UCX_NET_DEVICES": "rocep11s0:1,rocep19s0:1",
+        "UCX_IB_GID_INDEX": "3",
+        "UCX_RC_VERBS_RETRY_COUNT": "7",
+        "UCX_RC_VERBS_TIMEOUT": "17.180s",
+        "UCX_UD_VERBS_ETH_DGID_CHECK": "n",
+    }
+    assert found["mpirun_arguments"] == [
+        *("--bind-to", "none", "--mca", "pml", "ucx", "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices", "any"),
+        *("--mca", "oob_tcp_if_include", "10.216.0.0/16"),
+    ]
+
+
+def test_the_check_of_addresses_is_left_on_for_devices_of_hardware() -> None:
+    nodes = [{"name": "w1", "hcas": [{"name": "mlx5_0", "driver": "mlx5_core", "gid_index": 3}]}]
+    assert "UCX_UD_VERBS_ETH_DGID_CHECK" not in settings("rdma", nodes, None)["environment"]
+
+
 def test_the_networks_of_the_nodes_are_named_so_that_no_bridge_is_taken() -> None:
     nodes = [{"name": name, "network": network} for name, network in (("n1", "10.1.0.0/16"), ("n2", "10.2.0.0/16"))]
     both = "10.1.0.0/16,10.2.0.0/16"
@@ -96,7 +119,15 @@ def test_the_timeout_outlasts_the_stun(seconds: float, timeout: int) -> None:
     ("transport", "nodes", "nccl", "more", "words"),
     [
         ("ib", NODES, "2.4.7", {}, "expected one of tcp, rdma"),
-        ("rdma", NODES, None, {}, "the stack has no NCCL"),
+        ("rdma", [NODES[0], {"name": "w2"}], None, {}, "no RDMA device on w2: choose 'tcp'"),
+        (
+            "rdma",
+            [{"name": "w1", "hcas": [{"name": "rxe0", "gid_index": None}]}],
+            None,
+            {},
+            "no RoCE v2 address on rxe0 of w1",
+        ),
+        ("rdma", NODES, None, {"stun_seconds": 1e6}, "longer than any time-out"),
         ("rdma", [*NODES, {"name": "w3"}], "2.4.7", {}, "no RDMA device on w3"),
         (
             "rdma",
@@ -161,7 +192,23 @@ def test_a_version_is_read() -> None:
         ("rdma", VIA_IB + VIA_SOCKET, {"esxi_hosts": APART}, "unproven", "of some ranks"),
         ("tcp", IB + VIA_P2P, {}, "local", "share a node"),
         ("tcp", "", {"mpi_arguments": MPI}, "tcp", "no other way between nodes than TCP"),
-        ("tcp", "", {"mpi_arguments": ["--mca", "pml", "ucx"]}, "unproven", "no log of NCCL"),
+        ("tcp", "", {"mpi_arguments": ["--mca", "pml", "cm"]}, "unproven", "no log of NCCL"),
+        ("rdma", "", {"mpi_arguments": UCX}, "unproven", "MPI was told to use UCX, but what"),
+        ("rdma", "", {"mpi_arguments": UCX, "sent_bytes": 1000}, "unproven", "no RDMA counter"),
+        (
+            "rdma",
+            "",
+            {"mpi_arguments": UCX, "counters": [counter("w1", driver=None)], "sent_bytes": 1000},
+            "rdma",
+            "MPI was told to use UCX, and the RDMA counters grew with the work",
+        ),
+        (
+            "rdma",
+            "",
+            {"mpi_arguments": UCX, "counters": [counter("w1", 22, driver=None)], "sent_bytes": 1000},
+            "tcp",
+            "MPI was told to use UCX, but the RDMA counters of w1 grew by 22 bytes",
+        ),
         (
             "tcp",
             "w1 NCCL INFO Bootstrap : Using [0]ens192",
