@@ -29,7 +29,7 @@ REPORTS := .cache/reports
 SIMULATOR := .cache/vcenter
 GOVC := .cache/govc
 
-.PHONY: help root setup setup-nodes setup-tests environment lock demo test test-full lint lint-python lint-types lint-shell \
+.PHONY: help root setup setup-nodes setup-machines setup-tests environment lock demo test test-full lint lint-python lint-types lint-shell \
   lint-yaml lint-ansible lint-docs lint-go lint-pins lint-security static sanity unit unit-python unit-go mutants integration \
   clients nodes oldest molecule bench docs build clean
 
@@ -43,6 +43,10 @@ root:
 
 setup-nodes: setup ## Add what the lab's nodes need: podman, runc and debootstrap, as root or by sudo
 	@tools/setup --nodes
+
+setup-machines: root setup ## Add what the lab's virtual machines need, and build their images, as root
+	@tools/setup --machines
+	@python -m lab.machines
 
 environment:
 	@tools/setup

@@ -42,6 +42,7 @@ def _parser() -> argparse.ArgumentParser:
     for one, subnet in ((up, SUBNET), (node, AUTO)):
         one.add_argument("--network", default=subnet, help=f"of the guests, or {AUTO}")
         one.add_argument("--share", action="append", default=[], metavar="HERE[:THERE[:rw]]")
+        one.add_argument("--machines", action="store_true", help="guests are virtual machines instead of nodes")
         one.add_argument("--no-proxy", action="store_true", help="nodes reach no package archive")
     actions.add_parser("down", help="end it and take every trace away").set_defaults(do=_down)
     return parser
@@ -49,13 +50,13 @@ def _parser() -> argparse.ArgumentParser:
 
 def _up(lab: Lab, asked: argparse.Namespace) -> None:
     nodes = not asked.without_nodes
-    lab.up(Desired(asked.datacentre, asked.network, asked.share, not asked.no_proxy, nodes))
+    lab.up(Desired(asked.datacentre, asked.network, asked.share, not asked.no_proxy, nodes, asked.machines))
     print(f"The lab is up; its environment is in {lab.folder / 'env.sh'}.")
 
 
 def _node(lab: Lab, asked: argparse.Namespace) -> None:
     if not lab.facts("hypervisor"):
-        lab.up(Desired(None, asked.network, asked.share, not asked.no_proxy))
+        lab.up(Desired(None, asked.network, asked.share, not asked.no_proxy, machines=asked.machines))
     print(json.dumps([lab.node(name, asked.user) for name in asked.nodes], indent=2))
 
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from lab import simulator
+from lab.machines import host, roots
 from lab.nodes import image, network
 from lab.nodes.nodes import Nodes
 from lab.nodes.podman import Podman
@@ -27,23 +28,24 @@ from lab.nodes.programs import LabError, can_make_nodes, require, run
 from lab.simulator import DATACENTRES, ROOT, Centre, Control, Simulator
 
 FOLDER = ROOT / ".cache" / "lab"
-STORE = FOLDER / "podman"
+STORE, MACHINES = FOLDER / "podman", FOLDER / "machines"
 SUBNET = "10.0.1.0/24"  # the one that inventories/lab gives its workers
 START_SECONDS = 60
 END_SECONDS = 60
-NODE_SECONDS = 300  # what is asked of the hypervisor may be a boot, on a machine that has much to do
+NODE_SECONDS = 900  # what is asked of the hypervisor may be a boot, on a machine that has much to do
 LOOK_SECONDS = 0.05
 
 
 @dataclass(frozen=True)
 class Desired:
-    """How a lab should be; without a data centre it has nodes alone."""
+    """How a lab should be; without a data centre it has nodes alone, which can be ``machines`` instead."""
 
     datacentre: Path | None = DATACENTRES / "lab.yml"
     subnet: str = SUBNET
     shares: Sequence[str] = ()
     proxy: bool = True
     nodes: bool = True
+    machines: bool = False
 
 
 class Lab:
@@ -59,7 +61,7 @@ class Lab:
         """Start it; what a killed one left is taken away before."""
         desired = desired or Desired()
         if desired.nodes:
-            require()
+            require(desired.machines)
         self.folder.mkdir(parents=True, exist_ok=True)
         with self._alone():
             if self.facts("hypervisor" if desired.nodes else "ready"):
@@ -76,7 +78,7 @@ class Lab:
     def down(self) -> None:
         """End it, and take every trace away but the images and packages that are kept for the next."""
         if self.key.exists():
-            require()
+            require((self.folder / host.FOLDER).exists())
         self.folder.mkdir(parents=True, exist_ok=True)
         with self._alone():
             self._clear()
@@ -136,8 +138,11 @@ class Lab:
 
     def _start(self, desired: Desired) -> None:
         if desired.nodes:
-            self.podman.prepare()
-            image.ensure(self.podman, _say)
+            if desired.machines:
+                roots.ensure(MACHINES, _say)
+            else:
+                self.podman.prepare()
+                image.ensure(self.podman, _say)
             self.key.unlink(missing_ok=True)
             run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", self.lab, "-f", str(self.key))
         control = ""
@@ -148,8 +153,10 @@ class Lab:
 
     def _start_hypervisor(self, desired: Desired, control: str) -> None:
         command = [sys.executable, "-m", "lab.hypervisor", "--lab", self.lab, "--folder", str(self.folder)]
-        command += ["--store", str(STORE), "--network", desired.subnet, "--control", control]
+        command += ["--store", str(MACHINES if desired.machines else STORE), "--control", control]
+        command += ["--network", desired.subnet]
         command += [f"--share={share}" for share in desired.shares] + ([] if desired.proxy else ["--no-proxy"])
+        command += ["--machines"] if desired.machines else []
         log = self.folder / "hypervisor.log"
         with log.open("wb") as out:
             process = subprocess.Popen(
@@ -167,11 +174,13 @@ class Lab:
             if facts := self.facts(what):
                 _end(int(facts["pid"]))
             (self.folder / f"{what}.json").unlink(missing_ok=True)
-        if not can_make_nodes():
-            return
         gone = network.Network(self.lab)
-        Nodes(self.lab, self.folder, self.podman, gone).clear()
-        gone.remove()
+        if can_make_nodes(machines=True):
+            host.clear(self.lab, self.folder)
+            gone.remove()
+        if can_make_nodes():
+            Nodes(self.lab, self.folder, self.podman, gone).clear()
+            gone.remove()
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:

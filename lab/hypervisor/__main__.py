@@ -12,10 +12,13 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
+from lab.hypervisor.backend import Backend
 from lab.hypervisor.containers import Containers
 from lab.hypervisor.orders import OPERATIONS, Orders
 from lab.hypervisor.proxy import Proxy
 from lab.hypervisor.server import Server
+from lab.machines import accelerator, roots, shares
+from lab.machines.machines import Machines
 from lab.nodes import surroundings
 from lab.nodes.network import Network
 from lab.nodes.nodes import Nodes, Share
@@ -33,35 +36,53 @@ def main() -> None:
     parser.add_argument("--control", default="")
     parser.add_argument("--share", action="append", default=[])
     parser.add_argument("--no-proxy", action="store_true")
+    parser.add_argument("--machines", action="store_true")
     asked = parser.parse_args()
     network = Network(asked.lab)
-    nodes = Nodes(asked.lab, asked.folder, Podman(asked.store), network)
-    nodes.shares = [Share.parse(share) for share in asked.share]
+    backend = (_machines if asked.machines else _containers)(asked, network)
     network.build(asked.network)
     try:
-        _serve(asked, nodes)
+        backend.prepare()
+        _serve(asked, backend)
     finally:
-        nodes.clear()
+        backend.clear()
         network.remove()
 
 
-def _serve(asked: argparse.Namespace, nodes: Nodes) -> None:
-    backend, ended = Containers(nodes), threading.Event()
+def _containers(asked: argparse.Namespace, network: Network) -> Backend:
+    nodes = Nodes(asked.lab, asked.folder, Podman(asked.store), network)
+    nodes.shares = [Share.parse(share) for share in asked.share]
+    return Containers(nodes)
+
+
+def _machines(asked: argparse.Namespace, network: Network) -> Backend:
+    made = roots.ensure(asked.store, print)
+    found = accelerator.found(made)
+    print(f"Guests run with {found}", flush=True)
+    machines = Machines(asked.lab, asked.folder, network, made, found)
+    machines.disks = shares.disks(asked.store, [Share.parse(share) for share in asked.share])
+    return machines
+
+
+def _serve(asked: argparse.Namespace, backend: Backend) -> None:
+    ended = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
     downloads: Mapping[str, int] = {}
     if not asked.no_proxy:
-        proxy = Proxy(nodes.network.gateway, asked.store / "packages", surroundings.indexes())
+        proxy = Proxy(backend.network.gateway, asked.store / "packages", surroundings.indexes())
         proxy.serve()
-        nodes.proxy, downloads = proxy.address, proxy.downloads
+        backend.proxy, downloads = proxy.address, proxy.downloads
     orders = Orders(backend, Control(asked.control))
-    server = Server(nodes, orders, downloads)
+    server = Server(orders, downloads)
     threading.Thread(target=server.serve_forever, name="server", daemon=True).start()
     if asked.control:
         orders.control.ask("PUT", "/external", {"listener": f"{server.address}/orders", "ops": OPERATIONS})
-    facts = {"pid": os.getpid(), "address": server.address, "network": str(nodes.network.subnet)}
+    facts = {"pid": os.getpid(), "address": server.address, "network": str(backend.network.subnet)}
     ready = asked.folder / "hypervisor.json"
-    ready.with_suffix(".part").write_text(json.dumps({**facts, "gateway": nodes.network.gateway, "proxy": nodes.proxy}))
+    ready.with_suffix(".part").write_text(
+        json.dumps({**facts, "gateway": backend.network.gateway, "proxy": backend.proxy})
+    )
     ready.with_suffix(".part").rename(ready)
     ended.wait()
     backend.stopping.set()

@@ -20,11 +20,23 @@ class Containers:
     """Nodes as a hypervisor's guests."""
 
     def __init__(self, nodes: Nodes) -> None:
-        self.nodes = nodes
+        self.nodes, self.known, self.network = nodes, nodes.known, nodes.network
         self.stopping = threading.Event()
 
-    def start(self, guest: Guest) -> Guest:
-        """Boot a node."""
+    @property
+    def proxy(self) -> str | None:
+        """By which nodes reach the world."""
+        return self.nodes.proxy
+
+    @proxy.setter
+    def proxy(self, address: str | None) -> None:
+        self.nodes.proxy = address
+
+    def prepare(self) -> None:
+        """Nodes need nothing."""
+
+    def start(self, guest: Guest, _at: str) -> Guest:
+        """Boot a node; all hosts are this machine."""
         return self.nodes.start(guest)
 
     def wait(self, guest: Guest) -> None:
@@ -39,7 +51,7 @@ class Containers:
         """Take it away."""
         self.nodes.remove(key)
 
-    def move(self, key: str, how: Move, tell: Callable[[int], None]) -> None:
+    def move(self, key: str, _target: str, how: Move, tell: Callable[[int], None]) -> None:
         """A freeze with the link cut is all that a guest and its peers see of a move."""
         for step in range(STEPS):
             tell(step * COPIED // STEPS)
@@ -64,6 +76,10 @@ class Containers:
         if kind not in HARMS:
             raise LabError(f"No harm is called {kind}: there are {', '.join(HARMS)}.")
         {"kill": self.nodes.stop, "unplug": self.nodes.unplug, "plug": self.nodes.plug}[kind](key)
+
+    def clear(self) -> None:
+        """Take all nodes away."""
+        self.nodes.clear()
 
     def _known(self, key: str) -> None:
         if key not in self.nodes.known:

@@ -12,7 +12,7 @@ from typing import Any
 
 from lab.hypervisor.backend import Backend, Cancelled, Move
 from lab.nodes.cloudinit import Guest, guest
-from lab.nodes.nodes import address_of
+from lab.nodes.leases import address_of
 from lab.nodes.programs import LabError
 from lab.simulator import Control
 
@@ -62,11 +62,12 @@ class Orders:
             self.backend.stop(key)
         if order["op"] in {"PowerOn", "Reset"}:
             told = self.control.ask("GET", f"/vms/{name}")["extra_config"]
-            return self.backend.start(guest(key, name, told))
+            return self.backend.start(guest(key, name, told), str(order["target"]))
         if order["op"] == "Destroy":
             self.backend.remove(key)
         if order["op"] == "Relocate":
-            self.backend.move(key, self.moves.get(name, self.default), self._progress(order))
+            how = self.moves.get(name, self.default)
+            self.backend.move(key, str(order["target"]), how, self._progress(order))
         return None
 
     def _greet(self, started: Guest) -> None:

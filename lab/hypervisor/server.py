@@ -12,8 +12,8 @@ from typing import Any
 
 from lab.hypervisor.orders import Orders
 from lab.nodes.cloudinit import Guest, User
+from lab.nodes.leases import address_of
 from lab.nodes.network import MANAGEMENT, RDMA, Card, address_for
-from lab.nodes.nodes import Nodes, address_of
 from lab.nodes.programs import LabError
 
 
@@ -22,9 +22,9 @@ class Server(http.server.ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, nodes: Nodes, orders: Orders, downloads: Mapping[str, int]) -> None:
+    def __init__(self, orders: Orders, downloads: Mapping[str, int]) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
-        self.nodes, self.orders, self.downloads = nodes, orders, downloads
+        self.orders, self.backend, self.downloads = orders, orders.backend, downloads
 
     @property
     def address(self) -> str:
@@ -37,35 +37,35 @@ class Server(http.server.ThreadingHTTPServer):
 
     def list_nodes(self, _body: Any) -> list[dict[str, Any]]:
         """GET /nodes"""
-        return [_shown(guest) for guest in self.nodes.known.values()]
+        return [_shown(guest) for guest in self.backend.known.values()]
 
     def make(self, body: dict[str, Any], name: str) -> dict[str, Any]:
         """PUT /nodes/NAME: a node that belongs to no virtual machine."""
         users = (User(body.get("user", "debian"), tuple(body.get("ssh_keys", ()))),)
-        card = Card(MANAGEMENT, address_for(name), body.get("address"), gateway=self.nodes.network.gateway)
+        card = Card(MANAGEMENT, address_for(name), body.get("address"), gateway=self.backend.network.gateway)
         cards = [card]
         if body.get("rdma_address"):
             cards.append(Card(RDMA, address_for(f"{name}-rdma"), body["rdma_address"], 9000))
         with self.orders.turn(name):
-            known = self.nodes.known.get(name)
+            known = self.backend.known.get(name)
             if known is None:
-                known = self.orders.backend.start(Guest(name, name, name, users, tuple(cards)))
-                self.orders.backend.wait(known)
+                known = self.backend.start(Guest(name, name, name, users, tuple(cards)), str(body.get("host", "")))
+                self.backend.wait(known)
         return _shown(known)
 
     def remove(self, _body: Any, name: str) -> None:
         """DELETE /nodes/NAME"""
         with self.orders.turn(self._key(name)):
-            self.orders.backend.remove(self._key(name))
+            self.backend.remove(self._key(name))
 
     def stun(self, body: dict[str, Any], name: str) -> None:
         """POST /nodes/NAME/stun"""
         with self.orders.turn(self._key(name)):
-            self.orders.backend.stun(self._key(name), float(body["seconds"]))
+            self.backend.stun(self._key(name), float(body["seconds"]))
 
     def harm(self, body: dict[str, Any], name: str) -> None:
         """POST /nodes/NAME/harm: it does not wait for a move that is under way."""
-        self.orders.backend.harm(self._key(name), body["kind"])
+        self.backend.harm(self._key(name), body["kind"])
 
     def moves(self, body: dict[str, Any], name: str = "") -> None:
         """PUT /moves and PUT /moves/NAME"""
@@ -86,7 +86,7 @@ class Server(http.server.ThreadingHTTPServer):
         return dict(self.downloads)
 
     def _key(self, name: str) -> str:
-        keys = [guest.key for guest in list(self.nodes.known.values()) if guest.name == name]
+        keys = [guest.key for guest in list(self.backend.known.values()) if guest.name == name]
         if len(keys) != 1:
             raise LabError(f"{len(keys)} nodes are called {name}: GET /nodes shows all.")
         return keys[0]

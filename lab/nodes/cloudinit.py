@@ -7,7 +7,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from lab.nodes.network import MANAGEMENT, RDMA, Card, address_for
@@ -30,13 +30,17 @@ class User:
 
 @dataclass(frozen=True)
 class Guest:
-    """A node as it should be when it runs; ``key`` is what its owner calls it, and never changes."""
+    """A node as it should be when it runs; ``key`` is what its owner calls it, and never changes.
+
+    ``told`` are the advanced settings from which that was read, for guests that read them by themselves.
+    """
 
     key: str
     name: str
     hostname: str
     users: tuple[User, ...]
     cards: tuple[Card, ...]
+    told: Mapping[str, str] = field(default_factory=dict, compare=False)
 
 
 def guest(key: str, name: str, extra: Mapping[str, str]) -> Guest:
@@ -47,7 +51,7 @@ def guest(key: str, name: str, extra: Mapping[str, str]) -> Guest:
     cards = tuple(_card(network, ethernets[network]) for network in (MANAGEMENT, RDMA) if network in ethernets)
     if not cards or cards[0].network != MANAGEMENT:
         cards = (Card(MANAGEMENT, address_for(key)), *cards)
-    return Guest(key, name, host_name, _users(userdata), cards)
+    return Guest(key, name, host_name, _users(userdata), cards, dict(extra))
 
 
 def _read(extra: Mapping[str, str], key: str) -> dict[str, Any]:

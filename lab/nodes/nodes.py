@@ -7,12 +7,10 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import hashlib
-import ipaddress
 import json
 import os
 import shutil
 import signal
-import socket
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,6 +18,7 @@ from pathlib import Path
 
 from lab.nodes import freezer, image, surroundings
 from lab.nodes.cloudinit import Guest
+from lab.nodes.leases import await_sshd, leased
 from lab.nodes.network import Network
 from lab.nodes.podman import Podman
 from lab.nodes.programs import LabError, run
@@ -27,7 +26,6 @@ from lab.nodes.programs import LabError, run
 LABEL = "dml-lab"
 # NET_ADMIN is for the node's own network alone. Never SYS_TIME: there is one clock for all.
 CAPABILITIES = "NET_ADMIN,NET_RAW,AUDIT_WRITE,SYS_CHROOT,SYS_PTRACE"
-FIRST_LEASE = 100
 TOLD = "/etc/dml-lab"
 BOOT_SECONDS = 180
 FREEZE_SECONDS = 60
@@ -67,7 +65,7 @@ class Nodes:
 
     def start(self, guest: Guest) -> Guest:
         """Boot a node, making it if it is not there; the same with its addresses."""
-        guest = self._leased(guest)
+        guest = leased(guest, self.known, self.network.subnet)
         self.known[guest.key] = guest
         self._tell(guest)
         container = self.container(guest.key)
@@ -82,11 +80,7 @@ class Nodes:
 
     def wait(self, guest: Guest, seconds: float = BOOT_SECONDS) -> None:
         """Return when its sshd answers."""
-        address, deadline = address_of(guest), time.monotonic() + seconds
-        while not _greets(address):
-            if time.monotonic() > deadline:
-                raise LabError(f"{guest.name} was started, but its sshd at {address} said nothing in {seconds} s.")
-            time.sleep(LOOK_SECONDS)
+        await_sshd(guest, seconds)
 
     def stop(self, key: str) -> None:
         """Switch a node off as a power cut does: nobody hears of it."""
@@ -166,36 +160,6 @@ class Nodes:
 
     def _cable(self, key: str) -> str:
         return f"v{hashlib.sha256(key.encode()).hexdigest()[:8]}"
-
-    def _leased(self, guest: Guest) -> Guest:
-        """The lab's DHCP: the management card has an address of the lab's network, given or found."""
-        card, subnet = guest.cards[0], self.network.subnet
-        taken = {address_of(one) for one in self.known.values() if one.key != guest.key}
-        before = self.known.get(guest.key)
-        if card.address is None:
-            free = (str(one) for one in list(subnet)[FIRST_LEASE:-1] if str(one) not in taken)
-            address = address_of(before) if before and address_of(before) not in taken else next(free)
-            card = dataclasses.replace(card, address=f"{address}/{subnet.prefixlen}")
-        address = str(card.address)
-        host = ipaddress.IPv4Interface(address).ip
-        if host not in subnet or str(host) in taken:
-            why = "another node has it" if str(host) in taken else f"the lab's network is {subnet}"
-            raise LabError(f"{guest.name} cannot have the address {address}: {why}. Give it another one.")
-        return dataclasses.replace(guest, cards=(card, *guest.cards[1:]))
-
-
-def address_of(guest: Guest) -> str:
-    """Where a node is reached."""
-    return str(guest.cards[0].address).partition("/")[0]
-
-
-def _greets(address: str) -> bool:
-    try:
-        with socket.create_connection((address, 22), timeout=1) as connection:
-            connection.settimeout(5)
-            return connection.recv(4) == b"SSH-"
-    except OSError:
-        return False
 
 
 def _drop(group: Path) -> None:

@@ -9,24 +9,27 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 
-PROGRAMS = ("podman", "runc", "debootstrap", "ip", "nsenter", "ssh-keygen", "tar")
+COMMON = ("debootstrap", "ip", "nsenter", "ssh-keygen")
+PROGRAMS = (*COMMON, "podman", "runc", "tar")
+MACHINE_PROGRAMS = (*COMMON, "unshare", "chroot", "mkfs.ext4", "bash")
 
 
 class LabError(RuntimeError):
     """One sentence: what was tried, what was said, what to do."""
 
 
-def require() -> None:
-    """Refuse to go on where nodes cannot be made."""
+def require(machines: bool = False) -> None:
+    """Refuse to go on where nodes, or virtual machines, cannot be made."""
     if os.geteuid() != 0:
         raise LabError("Nodes cannot be made: network namespaces need root. Run the same command as root or by sudo.")
-    if missing := [name for name in PROGRAMS if shutil.which(name) is None]:
-        raise LabError(f"Nodes cannot be made: {', '.join(missing)} is not on this machine. Run make setup-nodes.")
+    programs, target = (MACHINE_PROGRAMS, "setup-machines") if machines else (PROGRAMS, "setup-nodes")
+    if missing := [name for name in programs if shutil.which(name) is None]:
+        raise LabError(f"Nodes cannot be made: {', '.join(missing)} is not on this machine. Run make {target}.")
 
 
-def can_make_nodes() -> bool:
-    """Whether there can be nodes at all."""
-    return os.geteuid() == 0 and all(shutil.which(name) for name in PROGRAMS)
+def can_make_nodes(machines: bool = False) -> bool:
+    """Whether there can be nodes, or virtual machines, at all."""
+    return os.geteuid() == 0 and all(shutil.which(name) for name in (MACHINE_PROGRAMS if machines else PROGRAMS))
 
 
 def run(

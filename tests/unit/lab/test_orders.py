@@ -50,8 +50,8 @@ class Guests:
         if self.fault:
             raise self.fault
 
-    def start(self, guest: Guest) -> Guest:
-        self._note(f"start {guest.key}")
+    def start(self, guest: Guest, at: str) -> Guest:
+        self._note(f"start {guest.key} at {at}")
         return guest
 
     def wait(self, guest: Guest) -> None:
@@ -63,8 +63,8 @@ class Guests:
     def remove(self, key: str) -> None:
         self._note(f"remove {key}")
 
-    def move(self, key: str, how: Move, tell: Callable[[int], None]) -> None:
-        self._note(f"move {key} {how.stun_seconds}")
+    def move(self, key: str, target: str, how: Move, tell: Callable[[int], None]) -> None:
+        self._note(f"move {key} to {target} {how.stun_seconds}")
         try:
             tell(50)
         except Cancelled:
@@ -91,9 +91,10 @@ def carry_out(op: str, vcenter: VCenter, guests: Guests) -> None:
 @pytest.mark.parametrize(
     ("op", "asked"),
     [
+        ("PowerOn", ["start vm-7 at b", "wait vm-7"]),
         ("PowerOff", ["stop vm-7"]),
         ("Destroy", ["remove vm-7"]),
-        ("Relocate", ["move vm-7 7"]),
+        ("Relocate", ["move vm-7 to b 7"]),
     ],
 )
 def test_done(op: str, asked: list[str]) -> None:
@@ -117,4 +118,4 @@ def test_own_fault_is_told_too() -> None:
 def test_cancelled_move_ends_in_silence() -> None:
     vcenter, guests = VCenter(closed=("order-1",)), Guests()
     carry_out("Relocate", vcenter, guests)
-    assert (guests.asked, vcenter.news) == (["move vm-7 7", "cancelled"], [])
+    assert (guests.asked, vcenter.news) == (["move vm-7 to b 7", "cancelled"], [])

@@ -1,0 +1,52 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""By what guests run: KVM where a guest's kernel really boots under it, else emulation."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from lab.machines.domain import KVM, TCG
+from lab.machines.roots import Roots
+
+# On some machines /dev/kvm opens, the firmware starts, and the kernel never comes.
+TRIAL_SECONDS = 20
+DEVICE = Path("/dev/kvm")
+# There is no such first program: the kernel has come up when it says so, and ends by a panic.
+REACHED = b"Failed to execute /lab-has-no-init"
+COMMAND_LINE = "console=ttyS0 panic=-1 rdinit=/lab-has-no-init"
+
+
+INSIDE = """\
+mount --bind /dev "$1/dev"
+mount --bind "$2" "$1/mnt"
+root=$1
+shift 2
+exec chroot "$root" "$@"
+"""
+
+
+def found(roots: Roots) -> str:
+    """The type of libvirt's domains."""
+    return KVM if DEVICE.exists() and _boots(roots) else TCG
+
+
+def command(roots: Roots) -> list[str]:
+    """The command that boots the guests' kernel in the engine's root, and ends when it has come up."""
+    machine = ["-machine", "q35,accel=kvm", "-cpu", "host", "-m", "512", "-nodefaults", "-no-reboot"]
+    files = ["-kernel", f"/mnt/{roots.kernel.name}", "-initrd", f"/mnt/{roots.initrd.name}", "-append", COMMAND_LINE]
+    qemu = ["qemu-system-x86_64", *machine, *files, "-display", "none", "-serial", "stdio"]
+    return ["unshare", "--mount", "bash", "-ec", INSIDE, "bash", str(roots.engine), str(roots.kernel.parent), *qemu]
+
+
+def _boots(roots: Roots) -> bool:
+    try:
+        done = subprocess.run(
+            command(roots), stdin=subprocess.DEVNULL, capture_output=True, timeout=TRIAL_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return False
+    if REACHED not in done.stdout:
+        print(f"KVM is not used: {done.stderr.decode(errors='replace').strip()[-400:]}", flush=True)
+    return REACHED in done.stdout

@@ -1,0 +1,139 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A hypervisor host: a libvirtd of its own, in namespaces of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import time
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+
+from lab.machines import wires
+from lab.machines.roots import Roots
+from lab.nodes.network import GONE
+from lab.nodes.programs import LabError, run
+
+START_SECONDS = 180
+END_SECONDS = 30
+LOOK_SECONDS = 0.1
+FOLDER = "machines"  # in that of the lab
+SCRIPT = Path(__file__).parent / "host.sh"
+LIBVIRTD = """\
+listen_tls = 0
+listen_tcp = 1
+listen_addr = "{address}"
+auth_tcp = "none"
+auth_unix_rw = "none"
+unix_sock_group = "root"
+host_uuid = "{identity}"
+log_outputs = "3:stderr"
+"""
+QEMU = """\
+user = "root"
+group = "root"
+security_driver = "none"
+namespaces = []
+cgroup_controllers = []
+remember_owner = 0
+dynamic_ownership = 0
+stdio_handler = "file"
+migration_host = "{address}"
+"""
+
+
+class Host:
+    """One of them, by its number; ``name`` is that of the ESXi host for which it stands."""
+
+    def __init__(self, lab: str, number: int, name: str, folder: Path) -> None:
+        self.lab, self.number, self.name, self.folder = lab, number, name, folder
+        self.namespace = wires.namespace(lab, number)
+        self.address = wires.address(number)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self, roots: Roots, shared: Sequence[Path]) -> None:
+        """Make its namespaces and its libvirtd; return when that answers."""
+        self.folder.mkdir(parents=True)
+        for name, text in configuration(self.lab, self.number).items():
+            (self.folder / name).write_text(text)
+        for command in wires.host(self.lab, self.number):
+            run(*command)
+        cache = roots.engine.with_suffix(".capabilities")
+        cache.mkdir(exist_ok=True)
+        with (self.folder / "libvirtd.log").open("wb") as log:
+            self._process = subprocess.Popen(
+                arguments(self, roots, cache, shared),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self._await(self._process)
+
+    def virsh(self, *words: str, refused: Sequence[str] = ()) -> str:
+        """What virsh says on this host."""
+        return run(*self.command(*words), refused=refused)
+
+    def inside(self, *words: str) -> list[str]:
+        """The command line for a program in the namespaces and the root of this host."""
+        if self._process is None:
+            raise LabError(f"{self.name} has no libvirtd: it was not started.")
+        return ["nsenter", f"--target={self._process.pid}", "--mount", "--uts", "--net", "--root", "--wd=/", *words]
+
+    def command(self, *words: str) -> list[str]:
+        """The command line for virsh on this host."""
+        return self.inside("virsh", "--quiet", "--connect", "qemu:///system", *words)
+
+    def _await(self, process: subprocess.Popen[bytes]) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            try:
+                self.virsh("list")
+            except LabError as error:
+                if process.poll() is not None or time.monotonic() > deadline:
+                    log = (self.folder / "libvirtd.log").read_text().strip()[-800:]
+                    raise LabError(f"The libvirtd of {self.name} does not answer: {error} Its log: {log}") from error
+                time.sleep(LOOK_SECONDS)
+            else:
+                return
+
+
+def configuration(lab: str, number: int) -> dict[str, str]:
+    """The files of a host's libvirtd; two hosts of one identity would refuse to migrate."""
+    told = {"address": wires.address(number), "identity": str(uuid.uuid5(uuid.NAMESPACE_DNS, f"{lab}-{number}"))}
+    return {"libvirtd.conf": LIBVIRTD.format(**told), "qemu.conf": QEMU.format(**told)}
+
+
+def arguments(host: Host, roots: Roots, cache: Path, shared: Sequence[Path]) -> list[str]:
+    """The command that becomes the libvirtd of a host."""
+    enter = ["ip", "netns", "exec", host.namespace, "unshare", "--mount", "--uts", "bash", str(SCRIPT)]
+    seen = [str(folder) for folder in (roots.disk.parent, *shared)]
+    return [*enter, host.name, str(roots.engine), str(host.folder), str(cache), *seen]
+
+
+def clear(lab: str, folder: Path) -> None:
+    """Take all hosts of a lab away with all that runs on them and lies in the lab's folder, whoever started them."""
+    for line in run("ip", "netns", "list").splitlines():
+        name = line.split()[0]
+        if name.startswith(f"{lab}h"):
+            _kill(name)
+            run("ip", "netns", "delete", name, refused=GONE)
+    shutil.rmtree(folder / FOLDER, ignore_errors=True)
+
+
+def _kill(namespace: str) -> None:
+    deadline = time.monotonic() + END_SECONDS
+    while processes := run("ip", "netns", "pids", namespace).split():
+        if time.monotonic() > deadline:
+            raise LabError(f"{namespace} still has the processes {', '.join(processes)} after {END_SECONDS} s.")
+        for process in processes:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(process), signal.SIGKILL)
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(int(process), os.WNOHANG)
+        time.sleep(LOOK_SECONDS)

@@ -1,0 +1,69 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The cables of hypervisor hosts: each has its own namespace with bridges, and that of the lab is their switch."""
+
+from __future__ import annotations
+
+from lab.nodes.network import GONE, MANAGEMENT, MOST_MTU, RDMA
+from lab.nodes.programs import run
+
+MIGRATION = "migration"
+# Seen by nobody but the hosts of one lab: the range for tests of devices that join networks (RFC 2544).
+ADDRESSES = "198.18.0"
+SWITCH = 254
+
+Command = tuple[str, ...]
+
+
+def namespace(lab: str, number: int) -> str:
+    """The name of the namespace of a host."""
+    return f"{lab}h{number}"
+
+
+def address(number: int) -> str:
+    """The address of a host in the migration network."""
+    return f"{ADDRESSES}.{number}"
+
+
+def switch(lab: str) -> list[Command]:
+    """The commands that add a migration network to the lab's networks."""
+    return [*_bridge(lab, MIGRATION), ("ip", "-n", lab, "address", "add", f"{address(SWITCH)}/24", "dev", MIGRATION)]
+
+
+def host(lab: str, number: int) -> list[Command]:
+    """The commands that make a host's namespace and join it to the lab."""
+    inside = namespace(lab, number)
+    commands: list[Command] = [("ip", "netns", "add", inside), ("ip", "-n", inside, "link", "set", "lo", "up")]
+    for network in (MANAGEMENT, RDMA):
+        commands += _bridge(inside, network)
+        commands += _cable(lab, inside, f"h{number}-{network}", f"up-{network}", network)
+        commands.append(("ip", "-n", inside, "link", "set", f"up-{network}", "master", network, "up"))
+    commands += _cable(lab, inside, f"h{number}-{MIGRATION}", MIGRATION, MIGRATION)
+    commands.append(("ip", "-n", inside, "link", "set", MIGRATION, "up"))
+    commands.append(("ip", "-n", inside, "address", "add", f"{address(number)}/24", "dev", MIGRATION))
+    return commands
+
+
+def cut(lab: str, number: int, taps: tuple[str, ...]) -> None:
+    """Take cards of guests off their bridges: they keep their carrier, but nobody hears them and they hear nobody."""
+    for tap in taps:
+        run("ip", "-n", namespace(lab, number), "link", "set", tap, "nomaster", refused=GONE)
+
+
+def join(lab: str, number: int, taps: tuple[tuple[str, str], ...]) -> None:
+    """Undo that, for pairs of card and network."""
+    for tap, network in taps:
+        run("ip", "-n", namespace(lab, number), "link", "set", tap, "master", network)
+
+
+def _bridge(inside: str, name: str) -> list[Command]:
+    made = ("ip", "-n", inside, "link", "add", name, "mtu", str(MOST_MTU), "type", "bridge", "forward_delay", "0")
+    return [made, ("ip", "-n", inside, "link", "set", name, "up")]
+
+
+def _cable(lab: str, inside: str, here: str, there: str, network: str) -> list[Command]:
+    pair = ("type", "veth", "peer", "name", there, "mtu", str(MOST_MTU), "netns", inside)
+    return [
+        ("ip", "-n", lab, "link", "add", here, "mtu", str(MOST_MTU), *pair),
+        ("ip", "-n", lab, "link", "set", here, "master", network, "up"),
+    ]

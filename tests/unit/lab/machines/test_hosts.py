@@ -1,0 +1,64 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Hosts are joined to the lab's networks, have identities of their own, and become the libvirtd of their namespaces."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lab.machines import accelerator, wires
+from lab.machines.host import Host, arguments, configuration
+from lab.machines.roots import Roots
+
+ROOTS = Roots(Path("/s/engine-1"), Path("/s/g/root.ext4"), Path("/s/g/vmlinuz"), Path("/s/g/initrd.img"))
+
+
+def lines(commands: list[wires.Command]) -> list[str]:
+    return [" ".join(command) for command in commands]
+
+
+def test_every_network_of_the_lab_goes_on_in_a_host() -> None:
+    said = lines(wires.host("dml0", 2))
+    for network in ("management", "rdma"):
+        assert f"ip -n dml0h2 link add {network} mtu 9000 type bridge forward_delay 0" in said
+        cable = f"ip -n dml0 link add h2-{network} mtu 9000 type veth peer name up-{network} mtu 9000 netns dml0h2"
+        assert cable in said
+        assert f"ip -n dml0 link set h2-{network} master {network} up" in said
+        assert f"ip -n dml0h2 link set up-{network} master {network} up" in said
+    assert said[0] == "ip netns add dml0h2"
+
+
+def test_migrations_have_a_network_apart_with_an_address_for_each_host() -> None:
+    said = lines(wires.host("dml0", 2))
+    assert "ip -n dml0h2 address add 198.18.0.2/24 dev migration" in said
+    assert not [line for line in said if "migration" in line and "rdma" in line]
+    assert "ip -n dml0 address add 198.18.0.254/24 dev migration" in lines(wires.switch("dml0"))
+
+
+def test_names_of_links_are_short_enough_for_the_kernel() -> None:
+    words = [command for command in wires.host("dml01234567", 12) if command[4:5] == ("add",)]
+    assert words
+    assert all(len(command[5]) < 16 for command in words)
+
+
+def test_two_hosts_have_two_identities_and_listen_on_the_migration_network_alone() -> None:
+    one, two, again = (configuration(lab, number)["libvirtd.conf"] for lab, number in (("a", 1), ("a", 2), ("a", 1)))
+    assert one == again != two
+    assert 'listen_addr = "198.18.0.2"' in two
+    assert 'migration_host = "198.18.0.2"' in configuration("a", 2)["qemu.conf"]
+
+
+def test_a_host_starts_in_namespaces_of_its_own_and_sees_what_it_must() -> None:
+    host = Host("dml0", 1, "esx01.lab", Path("/lab/machines/host1"))
+    said = arguments(host, ROOTS, Path("/s/engine-1.capabilities"), (Path("/lab/machines"),))
+    assert said[:8] == ["ip", "netns", "exec", "dml0h1", "unshare", "--mount", "--uts", "bash"]
+    assert said[9:] == [
+        *("esx01.lab", "/s/engine-1", "/lab/machines/host1", "/s/engine-1.capabilities"),
+        *("/s/g", "/lab/machines"),
+    ]
+
+
+def test_the_trial_of_kvm_boots_the_guests_own_kernel() -> None:
+    said = accelerator.command(ROOTS)
+    assert {"q35,accel=kvm", "/mnt/vmlinuz", "/mnt/initrd.img"} <= {word.removeprefix("-machine ") for word in said}
+    assert said[6:8] == ["/s/engine-1", "/s/g"]

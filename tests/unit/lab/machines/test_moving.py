@@ -1,0 +1,108 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A migration: never live under emulation, and whatever fails leaves the guest running at its source."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from lab.hypervisor.backend import Cancelled, Move
+from lab.machines.health import LabFailure
+from lab.machines.moving import Migration
+from lab.nodes.programs import LabError
+
+QUICK = Move(0.0, 0.0)
+COPYING = "Data total: 100 MiB\nData remaining: 25 MiB\n"
+
+
+class Host:
+    """A libvirtd that writes down what it is asked; ``virsh migrate`` is a program of the test's."""
+
+    def __init__(self, name: str, migrate: Sequence[str] = ("true",), state: str = "running") -> None:
+        self.name, self.address, self.asked = name, f"address-of-{name}", list[str]()
+        self.migrate, self.state = migrate, state
+
+    def virsh(self, *words: str, refused: Sequence[str] = ()) -> str:
+        self.asked.append(" ".join(words[:2]))
+        return {"domstate": f"{self.state}\n", "domjobinfo": COPYING}.get(words[0], "")
+
+    def command(self, *words: str) -> list[str]:
+        self.asked.append(" ".join(words))
+        return list(self.migrate)
+
+
+def migration(source: Host, target: Host, how: Move = QUICK, is_live: bool = False, tell: Any = None) -> Migration:
+    noted: Any = (source, target)  # as much of a host as a migration asks
+    return Migration("vm-7", *noted, how, tell or (lambda _percent: None), threading.Event(), is_live)
+
+
+def without_looks(host: Host) -> list[str]:
+    return [said for said in host.asked if not said.startswith("domjobinfo")]
+
+
+def test_under_emulation_the_guest_stands_while_it_is_copied() -> None:
+    source, target = Host("a"), Host("b")
+    migration(source, target).run()
+    copy = "migrate --unsafe vm-7 qemu+tcp://address-of-b/system tcp://address-of-b"
+    assert without_looks(source) == ["suspend vm-7", copy]
+    assert target.asked == ["resume vm-7", "domstate vm-7"]
+
+
+def test_with_kvm_the_guest_runs_while_it_is_copied() -> None:
+    source, target = Host("a"), Host("b")
+    migration(source, target, is_live=True).run()
+    assert without_looks(source) == ["migrate --unsafe --live vm-7 qemu+tcp://address-of-b/system tcp://address-of-b"]
+    assert target.asked == ["suspend vm-7", "resume vm-7", "domstate vm-7"]
+
+
+def test_the_stun_lasts_as_long_as_it_should_and_the_copy_is_part_of_it() -> None:
+    assert 0.5 <= migration(Host("a", ("sleep", "0.3")), Host("b"), Move(0.0, 0.5)).run() < 0.75
+
+
+def test_a_copy_that_fails_leaves_the_guest_at_its_source() -> None:
+    source = Host("a", ("sh", "-c", "echo error: operation failed: job failed; exit 1"))
+    target = Host("b")
+    said = "vm-7 could not be moved from a to b: error: operation failed: job failed. It stays where it was."
+    with pytest.raises(LabError, match=f"^{said}$") as raised:
+        migration(source, target).run()
+    assert not isinstance(raised.value, LabFailure)
+    assert source.asked[-2:] == ["resume vm-7", "domstate vm-7"]
+    assert target.asked == []
+
+
+def test_a_cancelled_task_aborts_the_copy_and_the_guest_goes_on_at_its_source() -> None:
+    told: list[int] = []
+
+    def tell(percent: int) -> None:
+        told.append(percent)
+        if percent == 75:
+            raise Cancelled
+
+    source, target = Host("a", ("sleep", "0.7")), Host("b")
+    with pytest.raises(Cancelled):
+        migration(source, target, tell=tell).run()
+    assert without_looks(source)[-3:] == ["domjobabort vm-7", "resume vm-7", "domstate vm-7"]
+    assert (target.asked, told) == ([], [*sorted(told[:-1]), 75])
+
+
+def test_a_move_that_shall_fail_copies_nothing() -> None:
+    source, target = Host("a"), Host("b")
+    with pytest.raises(LabError, match=r"^no room$"):
+        migration(source, target, Move(0.0, 0.0, "no room")).run()
+    assert (source.asked, target.asked) == (["suspend vm-7", "resume vm-7", "domstate vm-7"], [])
+
+
+@pytest.mark.parametrize("is_live", [False, True])
+def test_a_guest_that_does_not_go_on_is_a_failure_of_the_lab(is_live: bool) -> None:
+    with pytest.raises(LabFailure, match="The lab failed, not the job: vm-7 is crashed at b"):
+        migration(Host("a"), Host("b", state="crashed"), is_live=is_live).run()
+
+
+def test_a_limit_of_speed_is_handed_on() -> None:
+    source = Host("a")
+    migration(source, Host("b"), Move(0.0, 0.0, mib_per_second=8)).run()
+    assert "migrate --unsafe --bandwidth=8 vm-7" in " ".join(source.asked)
