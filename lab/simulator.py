@@ -101,7 +101,11 @@ class Simulator(Centre):
     """A running simulator process; a context manager that stops it."""
 
     def __init__(
-        self, datacentre: Path | str = DATACENTRES / "lab.yml", *options: str, folder: Path | None = None
+        self,
+        datacentre: Path | str = DATACENTRES / "lab.yml",
+        *options: str,
+        folder: Path | None = None,
+        start_seconds: float = START_SECONDS,
     ) -> None:
         if not BINARY.exists():
             raise FileNotFoundError(f"{BINARY} is missing: make setup builds it")
@@ -116,10 +120,10 @@ class Simulator(Centre):
             self.process = subprocess.Popen(
                 command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True
             )
-        super().__init__(self._wait(ready))
+        super().__init__(self._wait(ready, start_seconds))
 
-    def _wait(self, ready: Path) -> dict[str, Any]:
-        deadline = time.monotonic() + START_SECONDS
+    def _wait(self, ready: Path, seconds: float) -> dict[str, Any]:
+        deadline = time.monotonic() + seconds
         while not ready.exists():
             if self.process.poll() is not None or time.monotonic() > deadline:
                 self.stop()

@@ -23,8 +23,9 @@ import (
 type watched struct {
 	mu      sync.Mutex
 	specs   map[vcsim.Ref]types.PropertyFilterSpec
-	partial map[vcsim.Ref]bool // the filters that asked for partial updates
-	sent    map[sentKey]any    // the values that these were sent last
+	partial map[vcsim.Ref]bool         // the filters that asked for partial updates
+	sent    map[sentKey]any            // the values that these were sent last
+	moved   map[vcsim.Ref]mo.Reference // what filters start from, and changed
 }
 
 // CreateFilter remembers which properties a new filter watches.
@@ -39,6 +40,7 @@ func (p *propertyCollector) CreateFilter(ctx *simulator.Context, req *types.Crea
 		defer p.watched.mu.Unlock()
 		if p.watched.specs == nil {
 			p.watched.specs, p.watched.partial = map[vcsim.Ref]types.PropertyFilterSpec{}, map[vcsim.Ref]bool{}
+			p.watched.moved = map[vcsim.Ref]mo.Reference{}
 		}
 		for old := range p.watched.specs {
 			if !slices.Contains(p.Filter, old) {
@@ -47,6 +49,7 @@ func (p *propertyCollector) CreateFilter(ctx *simulator.Context, req *types.Crea
 			}
 		}
 		p.watched.specs[res.Returnval], p.watched.partial[res.Returnval] = req.Spec, req.PartialUpdates
+		ctx.Map.AddHandler(quiet{res.Returnval, p})
 	}
 	return body
 }
@@ -65,6 +68,7 @@ func (p *propertyCollector) CreatePropertyCollector(
 // WaitForUpdatesEx registers this PropertyCollector for updates instead of the one of vcsim within it.
 // Ours: vcsim reads a watched struct again without a lock; a copy made under the lock is sent instead.
 func (p *propertyCollector) WaitForUpdatesEx(ctx *simulator.Context, req *types.WaitForUpdatesEx) soap.HasFault {
+	p.tellFilters(ctx)
 	body := p.PropertyCollector.WaitForUpdatesEx(ctx, req)
 	if req.Version == "" {
 		ctx.Map.AddHandler(p)

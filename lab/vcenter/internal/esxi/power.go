@@ -26,8 +26,8 @@ type hostMethods struct {
 // poweredOn are the names of the powered-on virtual machines of the host, sorted.
 func (h *Host) poweredOn(ctx *simulator.Context) []string {
 	var names []string
-	for _, o := range h.Sim.Registry.AllReference("VirtualMachine") {
-		vm, ok := o.(*simulator.VirtualMachine)
+	for _, ref := range h.Machines(ctx) {
+		vm, ok := h.Sim.Registry.Get(ref).(*simulator.VirtualMachine)
 		if !ok {
 			continue
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/simulator/esx"
 	"github.com/vmware/govmomi/vim25/mo"
 	"github.com/vmware/govmomi/vim25/soap"
 	"github.com/vmware/govmomi/vim25/types"
@@ -35,6 +36,9 @@ func New(sim *vcsim.Sim, entity *simulator.HostSystem) *Host {
 	h := &Host{Sim: sim, Entity: entity, Self: entity.Self, Spec: spec,
 		Hardware: sim.Description.Hardware[spec.Hardware]}
 	h.ownManagers(entity.ConfigManager)
+	manager := sim.Registry.Get(*entity.ConfigManager.CertificateManager).(*simulator.HostCertificateManager)
+	manager.InstallServerCertificate(sim.Context(),
+		&types.InstallServerCertificate{Cert: string(esx.HostConfigInfo.Certificate)})
 	h.setHardware()
 	return h
 }
@@ -123,6 +127,13 @@ func (h *Host) Runtime(ctx *simulator.Context) types.HostRuntimeInfo {
 	var r types.HostRuntimeInfo
 	ctx.WithLock(h.Entity, func() { r = h.Entity.Runtime })
 	return r
+}
+
+// Machines are the virtual machines that are registered on the host.
+func (h *Host) Machines(ctx *simulator.Context) []vcsim.Ref {
+	var list []vcsim.Ref
+	ctx.WithLock(h.Entity, func() { list = slices.Clone(h.Entity.Vm) })
+	return list
 }
 
 // Connected says whether the vCenter has a connection to the host.

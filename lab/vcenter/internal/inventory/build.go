@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/vmware/govmomi/object"
 	"github.com/vmware/govmomi/simulator"
@@ -101,16 +102,25 @@ func (b *builder) cluster(ctx context.Context, c datacentre.Cluster) error {
 	if b.pools[c.Name], err = made.ResourcePool(ctx); err != nil {
 		return err
 	}
-	for _, h := range c.Hosts {
-		task, err := made.AddHost(ctx, types.HostConnectSpec{HostName: h.Name}, true, nil, nil)
-		if err != nil {
-			return err
-		}
-		info, err := task.WaitForResult(ctx, nil)
+	return b.addHosts(ctx, made, c.Hosts)
+}
+
+// addHosts lets hosts join a cluster.
+// Ours: vcsim goes through all hosts of the cluster again for each that joins, to tell which versions of virtual
+// hardware they know. Here each joins as the first one, and the list gets all of them at the end.
+func (b *builder) addHosts(ctx context.Context, c *object.ClusterComputeResource, hosts []datacentre.Host) error {
+	entity := b.sim.Registry.Get(c.Reference()).(*simulator.ClusterComputeResource)
+	browser := b.sim.Registry.Get(*entity.EnvironmentBrowser).(*simulator.EnvironmentBrowser)
+	for _, h := range hosts {
+		browser.QueryConfigOptionDescriptorResponse.Returnval = nil
+		added, err := b.sim.Result(c.AddHost(ctx, types.HostConnectSpec{HostName: h.Name}, true, nil, nil))
 		if err != nil {
 			return fmt.Errorf("host %s: %w", h.Name, err)
 		}
-		b.added = append(b.added, object.NewHostSystem(b.sim.Client, info.Result.(vcsim.Ref)))
+		b.added = append(b.added, object.NewHostSystem(b.sim.Client, added.(vcsim.Ref)))
+	}
+	for i := range browser.QueryConfigOptionDescriptorResponse.Returnval {
+		browser.QueryConfigOptionDescriptorResponse.Returnval[i].Host = slices.Clone(entity.Host)
 	}
 	return nil
 }

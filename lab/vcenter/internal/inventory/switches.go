@@ -25,11 +25,8 @@ func (b *builder) distributedSwitch(ctx context.Context, s datacentre.Switch) er
 		groups = append(groups, portgroupSpec(g, len(s.Uplinks)))
 	}
 	if len(groups) > 0 {
-		task, err := object.NewDistributedVirtualSwitch(b.sim.Client, made.Self).AddPortgroup(ctx, groups)
-		if err != nil {
-			return err
-		}
-		if err := task.Wait(ctx); err != nil {
+		self := object.NewDistributedVirtualSwitch(b.sim.Client, made.Self)
+		if _, err := b.sim.Result(self.AddPortgroup(ctx, groups)); err != nil {
 			return err
 		}
 	}
@@ -48,15 +45,12 @@ func (b *builder) createSwitch(ctx context.Context, s datacentre.Switch) (*simul
 	config.UplinkPortPolicy = &types.DVSNameArrayUplinkPortPolicy{UplinkPortName: names}
 	product := &types.DistributedVirtualSwitchProductSpec{Vendor: "VMware, Inc.", Version: "8.0.3", Name: "DVS",
 		ForwardingClass: "etherswitch"}
-	task, err := b.folders.NetworkFolder.CreateDVS(ctx, types.DVSCreateSpec{ConfigSpec: config, ProductInfo: product})
+	spec := types.DVSCreateSpec{ConfigSpec: config, ProductInfo: product}
+	made, err := b.sim.Result(b.folders.NetworkFolder.CreateDVS(ctx, spec))
 	if err != nil {
 		return nil, err
 	}
-	info, err := task.WaitForResult(ctx, nil)
-	if err != nil {
-		return nil, err
-	}
-	return b.sim.Registry.Get(info.Result.(vcsim.Ref)).(*simulator.DistributedVirtualSwitch), nil
+	return b.sim.Registry.Get(made.(vcsim.Ref)).(*simulator.DistributedVirtualSwitch), nil
 }
 
 func portgroupSpec(g datacentre.Portgroup, uplinks int) types.DVPortgroupConfigSpec {
@@ -93,11 +87,8 @@ func (b *builder) joinHosts(ctx context.Context, dvs *simulator.DistributedVirtu
 			})
 		}
 	}
-	task, err := object.NewDistributedVirtualSwitch(b.sim.Client, dvs.Self).Reconfigure(ctx, spec)
-	if err != nil {
-		return err
-	}
-	if err := task.Wait(ctx); err != nil {
+	self := object.NewDistributedVirtualSwitch(b.sim.Client, dvs.Self)
+	if _, err := b.sim.Result(self.Reconfigure(ctx, spec)); err != nil {
 		return err
 	}
 	for _, m := range spec.Host {

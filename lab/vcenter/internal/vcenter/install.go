@@ -47,8 +47,12 @@ func (h *hook) PutObject(ctx *simulator.Context, o mo.Reference) {
 	}
 }
 
-// UpdateObject does nothing.
-func (h *hook) UpdateObject(*simulator.Context, mo.Reference, []types.PropertyChange) {}
+// UpdateObject wakes those who wait for a task.
+func (h *hook) UpdateObject(_ *simulator.Context, o mo.Reference, _ []types.PropertyChange) {
+	if task, ok := o.(*mo.Task); ok {
+		h.server.sim.Changed(task.Self)
+	}
+}
 
 // RemoveObject forgets a host that left the inventory.
 func (h *hook) RemoveObject(_ *simulator.Context, gone types.ManagedObjectReference) {
@@ -115,6 +119,8 @@ func (w *Server) ownReceiver(object mo.Reference) mo.Reference {
 		return &options.Methods{OptionManager: o}
 	case *simulator.PerformanceManager:
 		return &counters.Methods{PerformanceManager: o, Hosts: w.hosts, Sim: w.sim}
+	case *simulator.ViewManager:
+		return &collector.ViewMethods{ViewManager: o}
 	case *simulator.SearchIndex:
 		return &searchMethods{SearchIndex: o, sim: w.sim}
 	case *simulator.CustomFieldsManager:

@@ -37,11 +37,13 @@ type Sim struct {
 	mu     sync.Mutex
 	owners map[Ref]Ref
 
+	tasks                     changes
 	taskCounter, chainCounter atomic.Int64
 }
 
 // New starts vcsim as a vCenter of the version of the description, with an empty inventory.
 func New(desc *datacentre.Datacentre) (*Sim, error) {
+	lighten()
 	model := emptyModel(desc)
 	if err := model.Create(); err != nil {
 		return nil, err
@@ -51,7 +53,7 @@ func New(desc *datacentre.Datacentre) (*Sim, error) {
 		return nil, err
 	}
 	return &Sim{Model: model, Registry: model.Map(), Description: desc, Knows: versions.Of(desc.APIVersion),
-		Client: client, owners: map[Ref]Ref{}}, nil
+		Client: client, owners: map[Ref]Ref{}, tasks: changes{waiting: map[Ref]chan struct{}{}}}, nil
 }
 
 func emptyModel(desc *datacentre.Datacentre) *simulator.Model {

@@ -19,21 +19,16 @@ func (j *Job) Follow(other Ref) (any, Fault) {
 	if !ok {
 		return nil, &types.ManagedObjectNotFound{Obj: other}
 	}
-	for {
-		var info types.TaskInfo
-		j.Ctx.WithLock(task, func() { info = task.Info })
-		switch info.State {
-		case types.TaskInfoStateSuccess:
-			return info.Result, nil
-		case types.TaskInfoStateError:
-			j.Words = info.Error.LocalizedMessage
-			return nil, info.Error.Fault
+	info := j.sim.await(task, func(now types.TaskInfo) {
+		if now.Progress > 0 {
+			j.Progress(now.Progress)
 		}
-		if info.Progress > 0 {
-			j.Progress(info.Progress)
-		}
-		time.Sleep(Poll)
+	})
+	if info.Error != nil {
+		j.Words = info.Error.LocalizedMessage
+		return nil, info.Error.Fault
 	}
+	return info.Result, nil
 }
 
 // ForwardTask runs a method of vcsim that starts a task, and waits for the end of that task.
@@ -43,12 +38,11 @@ func (j *Job) ForwardTask(of mo.Reference, call func(*simulator.Context) soap.Ha
 	inner.WithLock(of, func() {
 		started = TaskOf(call(inner))
 	})
-	t := j.sim.Registry.Get(started).(*simulator.Task)
-	t.Wait()
-	if t.Info.Error != nil {
-		return nil, t.Info.Error.Fault
+	info := j.sim.await(j.sim.Registry.Get(started).(*simulator.Task), nil)
+	if info.Error != nil {
+		return nil, info.Error.Fault
 	}
-	return t.Info.Result, nil
+	return info.Result, nil
 }
 
 // TaskOf is the task that a method of vcsim has started.

@@ -45,14 +45,14 @@ func (m *Methods) partial(
 		if !ok || !wanted[s.Uuid] {
 			continue
 		}
-		var mine, every bool
+		members := map[vcsim.Ref]bool{}
 		ctx.WithLock(s, func() {
-			mine = slices.Contains(s.Summary.HostMember, host)
-			every = !slices.ContainsFunc(m.neighbours(host), func(r vcsim.Ref) bool {
-				return !slices.Contains(s.Summary.HostMember, r)
-			})
+			for _, one := range s.Summary.HostMember {
+				members[one] = true
+			}
 		})
-		if mine && !every {
+		outside := slices.ContainsFunc(m.neighbours(host), func(one vcsim.Ref) bool { return !members[one] })
+		if members[host] && outside {
 			list = append(list, s)
 		}
 	}

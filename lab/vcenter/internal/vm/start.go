@@ -65,9 +65,9 @@ func (m *Methods) memory(ctx *simulator.Context) (size, reserved int64) {
 // reservedOn is the memory that running virtual machines of a host have reserved, in MB.
 func reservedOn(ctx *simulator.Context, h *esxi.Host, besides vcsim.Ref) int64 {
 	var total int64
-	for _, o := range ctx.Map.AllReference("VirtualMachine") {
-		vm, ok := o.(*simulator.VirtualMachine)
-		if !ok || vm.Self == besides {
+	for _, ref := range h.Machines(ctx) {
+		vm, ok := ctx.Map.Get(ref).(*simulator.VirtualMachine)
+		if !ok || ref == besides {
 			continue
 		}
 		ctx.WithLock(vm, func() {

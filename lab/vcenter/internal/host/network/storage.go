@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/simulator/esx"
 	"github.com/vmware/govmomi/vim25/types"
 
 	"dml.vsphere/lab/vcenter/internal/vcsim"
@@ -13,10 +14,7 @@ import (
 // VMware: vSphere API reference, HostRdmaHba, HostInternetScsiHba.
 // Ours: driver and model names (unproven).
 func (s *System) addStorageAdapters(ctx *simulator.Context) {
-	info := types.HostStorageDeviceInfo{}
-	if s.host.Entity.Config.StorageDevice != nil {
-		info = *s.host.Entity.Config.StorageDevice
-	}
+	info := esx.HostStorageDeviceInfo
 	info.HostBusAdapter = append([]types.BaseHostHostBusAdapter(nil), info.HostBusAdapter...)
 	for i, user := range s.host.Spec.RDMAUsers {
 		device := fmt.Sprintf("vmhba%d", 64+i)
