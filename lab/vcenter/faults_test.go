@@ -95,6 +95,36 @@ func TestDroppedConnectionBeforeAndAfter(t *testing.T) {
 	}
 }
 
+func TestHalfAnAnswerComesAfterTheCallTookEffect(t *testing.T) {
+	r := launch(t, "")
+	r.fault(map[string]any{"method": "UpdateModuleOptionString", "kind": "half"})
+	if err := r.setOptions("esx01.lab", "a=1"); err == nil || !strings.Contains(err.Error(), "EOF") {
+		t.Errorf("half an answer: %v", err)
+	}
+	if got := r.configured("esx01.lab"); got != "a=1" {
+		t.Errorf("kept %q", got)
+	}
+}
+
+func TestAStatusOfTheProxyAndSilenceTakeNoEffect(t *testing.T) {
+	r := launch(t, "")
+	r.fault(map[string]any{"method": "UpdateModuleOptionString", "kind": "status"})
+	if err := r.setOptions("esx01.lab", "a=1"); err == nil || !strings.Contains(err.Error(), "503") {
+		t.Errorf("status: %v", err)
+	}
+	r.fault(map[string]any{"method": "UpdateModuleOptionString", "kind": "silent"})
+	ctx, cancel := context.WithTimeout(r.ctx, 200*time.Millisecond)
+	defer cancel()
+	_, err := methods.UpdateModuleOptionString(ctx, r.c,
+		&types.UpdateModuleOptionString{This: r.moduleSystem("esx01.lab"), Name: "nmlx5_core", Options: "a=1"})
+	if ctx.Err() == nil {
+		t.Errorf("silence: %v", err)
+	}
+	if got := r.configured("esx01.lab"); got != "" {
+		t.Errorf("kept %q", got)
+	}
+}
+
 func TestExpiredSessionCanLogInAgain(t *testing.T) {
 	r := launch(t, "")
 	r.fault(map[string]any{"method": "UpdateModuleOptionString", "kind": "expire_session"})

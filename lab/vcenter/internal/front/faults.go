@@ -37,7 +37,7 @@ type Fault struct {
 // kinds are the kinds of faults.
 var kinds = map[string]bool{
 	"fault": true, "task_fails": true, "drop": true, "expire_session": true, "slow": true, "deaf": true,
-	"never_returns": true, "vanish": true,
+	"never_returns": true, "vanish": true, "half": true, "status": true, "silent": true,
 }
 
 // Faults are the rules in force.

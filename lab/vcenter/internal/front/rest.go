@@ -34,7 +34,7 @@ func (f *Front) serveREST(w http.ResponseWriter, r *http.Request) {
 		note = f.Log.Add(Write{User: user, Method: name, Type: "REST", Object: r.URL.Path})
 	}
 	if rule := f.Faults.firstMatch(Call{Method: name, SOAP: name}, types.ManagedObjectReference{}, ""); rule != nil &&
-		!f.strikeREST(w, rule) {
+		!f.strikeREST(w, r, rule, body) {
 		note("fault")
 		return
 	}
@@ -111,15 +111,20 @@ func (f *Front) learnREST(r *http.Request, rec *recorder) {
 }
 
 // strikeREST applies a fault to a REST call and says whether the call goes on.
-func (f *Front) strikeREST(w http.ResponseWriter, rule *Fault) bool {
-	switch rule.Kind {
-	case "slow":
+func (f *Front) strikeREST(w http.ResponseWriter, r *http.Request, rule *Fault, body []byte) bool {
+	if rule.Kind == "slow" {
 		time.Sleep(time.Duration(rule.Seconds * float64(time.Second)))
 		return true
-	case "drop":
-		drop(w)
+	}
+	if _, is := broken(w, r, rule, func() *recorder { return f.rest(r, body) }); is {
 		return false
 	}
+	refuseREST(w, rule)
+	return false
+}
+
+// refuseREST answers with an error of the REST API.
+func refuseREST(w http.ResponseWriter, rule *Fault) {
 	status := rule.Status
 	if status == 0 {
 		status = http.StatusInternalServerError
@@ -136,5 +141,4 @@ func (f *Front) strikeREST(w http.ResponseWriter, rule *Fault) bool {
 	if err := json.NewEncoder(w).Encode(message); err != nil {
 		log.Printf("answer not delivered: %v", err)
 	}
-	return false
 }

@@ -15,14 +15,15 @@ import (
 // strike applies a fault to a call and returns the result for the log of writes.
 // Ours: faults are injected by tests; their types and fields are those of the vSphere API.
 func (f *Front) strike(w http.ResponseWriter, r *http.Request, rule *Fault, call Call, body []byte) string {
+	carry := func() *recorder {
+		rec := f.forward(r, body)
+		f.sessions.learn(r, call, body, rec.header)
+		return rec
+	}
+	if result, is := broken(w, r, rule, carry); is {
+		return result
+	}
 	switch rule.Kind {
-	case "drop":
-		if rule.After {
-			rec := f.forward(r, body)
-			f.sessions.learn(r, call, body, rec.header)
-		}
-		drop(w)
-		return "dropped"
 	case "expire_session":
 		f.sessions.drop(cookie(r))
 		f.dataCentre.EndSession(cookie(r))
