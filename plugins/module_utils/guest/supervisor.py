@@ -219,14 +219,14 @@ def end(folder: str) -> None:
 
 
 def _must_read(folder: str, name: str) -> dict[str, Any]:
-    content = read(folder, name)
-    if content is None:
+    if (content := read(folder, name)) is None:
         raise ValueError(f"{os.path.join(folder, name)} cannot be read")
     return content
 
 
 def _launch(folder: str, desired: dict[str, Any]) -> subprocess.Popen[bytes]:
-    with open(os.path.join(folder, OUTPUT), "ab") as output:
+    # For its user alone: a rank may print what its environment holds.
+    with open(os.path.join(folder, OUTPUT), "ab", opener=lambda path, flags: os.open(path, flags, 0o600)) as output:
         return subprocess.Popen(  # noqa: S603 # the job that was asked for
             desired["mpirun_command"],
             stdin=subprocess.DEVNULL,

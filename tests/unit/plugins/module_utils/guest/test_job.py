@@ -254,7 +254,7 @@ def test_secret_values_reach_the_ranks_and_stand_in_nothing_that_is_told(tmp_pat
     told = wait_for(lambda: (found := job_state(given["run_dir"]))["state"] != "running" and found)
     assert f"{secret} 8" in (tmp_path / "run" / "output.log").read_text(), "the secret value has precedence"
     assert secret not in str(told) and "ValueError: HIDDEN is wrong" in str(told)
-    assert (tmp_path / "run" / "wish.json").stat().st_mode & 0o777 == 0o600
+    assert [(tmp_path / "run" / name).stat().st_mode & 0o777 for name in ("wish.json", "output.log")] == [0o600, 0o600]
     with pytest.raises(Refused, match="it holds a job with another secret_environment") as refused:
         TrainingJob({**given, "secret_environment": {"TOKEN": "another-token"}}).plan(told)
     assert secret not in str(refused.value)
