@@ -20,7 +20,7 @@ export GIT_CONFIG_VALUE_0 := $(CURDIR)
 
 # Seconds that each stage of `make test` may take on a warm machine with two cores; more is a warning.
 STAGES := setup=30 static=240 unit=90 integration=900
-STAGES_FULL := $(STAGES) mutants=600 crowd=1200 clients=1800 oldest=1200 nodes=6000 molecule=3600
+STAGES_FULL := $(STAGES) mutants=600 crowd=1200 clients=1800 oldest=1200 attack=1200 nodes=6000 molecule=3600
 
 # Tests marked slow run only in test-full.
 PYTEST := python -m pytest
@@ -31,7 +31,7 @@ GOVC := .cache/govc
 
 .PHONY: help root setup setup-nodes setup-machines setup-tests environment lock demo test test-full lint lint-python lint-types \
   lint-shell lint-yaml lint-ansible lint-docs lint-go lint-pins lint-security static sanity unit unit-python unit-go mutants \
-  crowd integration clients nodes oldest molecule bench docs build clean
+  crowd attack integration clients nodes oldest molecule bench docs build clean
 
 help: ## Say what can be done
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -134,6 +134,10 @@ mutants: environment ## Change what decides, one change at a time: a test must n
 crowd: environment ## Fifty clients of the simulator at once, ten minutes under the race detector; SECONDS=N and HOSTS=N for others
 	cd lab/vcenter && DML_CROWD_SECONDS=$(or $(SECONDS),600) DML_CROWD_HOSTS=$(or $(HOSTS),20) CGO_ENABLED=1 \
 	  go test -race -run TestACrowdOfClients -timeout 60m -v .
+
+attack: setup-tests ## Kill runs and break the server at random, look for secrets; ROUNDS=1000, SEED=7, ONLY=kill:17
+	python -m tests.attack $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SEED),--seed $(SEED)) $(foreach each,$(ONLY),--only $(each))
+	$(if $(ONLY),,$(PYTEST) tests/attack --numprocesses 2 --dist worksteal --junitxml=$(REPORTS)/attack.xml)
 
 setup-tests: setup ## Add what the tests need, OpenMPI and GnuPG, as root or by sudo
 	@tools/setup --tests

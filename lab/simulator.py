@@ -76,6 +76,8 @@ class Control:
 class Centre(Control):
     """A simulated data centre that runs, whoever started it, by the facts that it wrote."""
 
+    password = PASSWORD
+
     def __init__(self, facts: dict[str, Any]) -> None:
         super().__init__(facts["control"])
         self.facts = facts
@@ -83,7 +85,7 @@ class Centre(Control):
     @property
     def environment(self) -> dict[str, str]:
         """The VMWARE_* variables of this server."""
-        return environment(self.facts)
+        return {**environment(self.facts), "VMWARE_PASSWORD": self.password}
 
     @property
     def connection(self) -> dict[str, Any]:
@@ -92,7 +94,7 @@ class Centre(Control):
             "hostname": self.facts["hostname"],
             "port": self.facts["port"],
             "username": USERNAME,
-            "password": PASSWORD,
+            "password": self.password,
             "ca_path": self.facts["ca_file"],
         }
 
@@ -106,14 +108,16 @@ class Simulator(Centre):
         *options: str,
         folder: Path | None = None,
         start_seconds: float = START_SECONDS,
+        password: str = PASSWORD,
     ) -> None:
         if not BINARY.exists():
             raise FileNotFoundError(f"{BINARY} is missing: make setup builds it")
+        self.password = password
         self.folder = Path(tempfile.mkdtemp(prefix="dml-vcenter-")) if folder is None else folder
         self.folder.mkdir(parents=True, exist_ok=True)
         ready = self.folder / "ready.json"
         ready.unlink(missing_ok=True)
-        command = [str(BINARY), f"--datacentre={datacentre}", f"--username={USERNAME}", f"--password={PASSWORD}"]
+        command = [str(BINARY), f"--datacentre={datacentre}", f"--username={USERNAME}", f"--password={password}"]
         command += [f"--certs={self.folder}", f"--ready={ready}", *options]
         self.log = self.folder / "vcenter.log"
         with self.log.open("wb") as log:

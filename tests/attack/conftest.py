@@ -1,0 +1,20 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What the attacks share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lab.simulator import DATACENTRES, Simulator
+
+
+@pytest.fixture(scope="session")
+def certs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Certificates for all data centres of a run."""
+    folder = tmp_path_factory.mktemp("certs")
+    Simulator(DATACENTRES / "ready.yml", folder=folder).stop()
+    (folder / "ready.json").unlink(missing_ok=True)
+    return folder

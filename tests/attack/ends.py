@@ -1,0 +1,185 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The end of a run: every property that the server tells of every object, in words that do not depend on chance.
+
+Objects have the names that people gave them, not the server's ids, which depend on how often something was tried. What
+the server made up by itself or counts (UUIDs, keys, times, tasks) is left out.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import ssl
+import urllib.request
+import xml.etree.ElementTree as ET
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from lab.person import opened
+from lab.simulator import Centre
+from plugins.module_utils.vsphere.session import Session
+
+ENVELOPE = (
+    '<?xml version="1.0" encoding="UTF-8"?><soapenv:Envelope xmlns:soapenv="http://schemas.xmlsoap.org/soap/envelope/"'
+    "><soapenv:Body>{}</soapenv:Body></soapenv:Envelope>"
+)
+VIM, TYPE = "{urn:vim25}", "type"
+# Managers that are in no folder, and hold settings.
+MANAGERS = frozenset(
+    {
+        *("HostGraphicsManager", "HostFirewallSystem", "HostServiceSystem", "HostPciPassthruSystem", "OptionManager"),
+        *("CustomFieldsManager", "AuthorizationManager", "HostImageConfigManager"),
+    }
+)
+CONTENT = ("setting", "customFieldsManager", "authorizationManager")
+# Made up by the server, counted, or a time.
+CHANCE = frozenset(
+    {
+        *(
+            "recentTask",
+            "bootTime",
+            "quickStats",
+            "changeVersion",
+            "modified",
+            "uuid",
+            "instanceUuid",
+            "key",
+            "addTime",
+        ),
+        *("addTime", "timestamp", "createDate", "changeTrackingId", "biosUuid", "macAddress", "roleId", "creatorId"),
+        *("locationId", "portKey", "portgroupKey", "switchUuid", "connectionCookie", "configVersion", "uptime"),
+        *("controllerKey", "usedBy", "ruleUuid", "vmProfile", "capacityInKB", "freeSpace", "uncommitted", "unshared"),
+        *("diskObjectId", "fieldKey", "profileId", "lastHeartbeat", "overallUsage", "shadow", "lastActiveTime"),
+        # The CustomFieldsManager tells the same, once for each attribute.
+        "availableField",
+    }
+)
+LABELS = ("deviceInfo/label", "device", "id", "name", "key", "roleId", "privId", "principal")
+# What the lock leaves behind tells how often it was taken.
+LOCK = re.compile(r"Folder (dml\.vsphere\.(lock|gone) |\d+$|\d+of\d+ |claim \d)")
+# Folders and ports of this simulator's own process, and numbers that it draws.
+OWN = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+(Z|[-+]\d\d:\d\d)?|govcsim-\d+|(?<=127\.0\.0\.1):\d+|^-\d{6,}$")
+
+
+def state(vcenter: Centre) -> Counter[str]:
+    """A line for each property of each object, and for what only the host itself knows."""
+    with opened(vcenter) as one:
+        reader = _Reader(vcenter, one)
+        first = reader.read(_listed(one))
+        managers = {(ref.get(TYPE, ""), ref.text or "") for ref in first.iter() if ref.get(TYPE) in MANAGERS}
+        found = [first, *(reader.read(some) for some in _by_kind(managers | _of_content(one)))]
+    names = _names(found)
+    lines = Counter(line for root in found for line in _lines(root, names))
+    for host in vcenter.ask("GET", "/hosts"):
+        inside = {key: value for key, value in vcenter.ask("GET", f"/hosts/{host}").items() if key not in _INSIDE}
+        lines.update(f"inside {host}/{key} = {json.dumps(value, sort_keys=True)}" for key, value in inside.items())
+    return lines
+
+
+_INSIDE = frozenset({"moid", "boot_time"})
+
+
+def differences(wanted: Counter[str], found: Counter[str]) -> list[str]:
+    """What is lacking, and what is there too many."""
+    return [f"lacks {one}" for one in sorted(wanted - found)] + [f"has {one}" for one in sorted(found - wanted)]
+
+
+def _listed(one: Session) -> set[tuple[str, str]]:
+    view = one.content.viewManager.CreateContainerView(one.content.rootFolder, None, True)
+    found = {(str(ref._wsdlName), str(ref._moId)) for ref in view.view}
+    view.DestroyView()
+    return found
+
+
+def _of_content(one: Session) -> set[tuple[str, str]]:
+    refs = [getattr(one.content, name) for name in CONTENT]
+    return {(str(ref._wsdlName), str(ref._moId)) for ref in refs}
+
+
+def _by_kind(refs: set[tuple[str, str]]) -> Iterator[set[tuple[str, str]]]:
+    for kind in sorted({kind for kind, _id in refs}):
+        yield {ref for ref in refs if ref[0] == kind}
+
+
+class _Reader:
+    """Reads all properties as the XML that the server sends."""
+
+    def __init__(self, vcenter: Centre, one: Session) -> None:
+        self._address = f"https://{vcenter.facts['hostname']}:{vcenter.facts['port']}/sdk"
+        self._context = ssl.create_default_context(cafile=str(vcenter.facts["ca_file"]))
+        self._headers = {"Cookie": str(one.stub.cookie), "Content-Type": "text/xml"}
+        self._collector = str(one.content.propertyCollector._moId)
+        version = str(one.content.about.apiVersion)
+        self._headers["SOAPAction"] = f'"urn:vim25/{version}"'
+
+    def read(self, refs: Iterable[tuple[str, str]]) -> ET.Element:
+        """All properties of these objects."""
+        chosen = sorted(refs)
+        named = sorted({kind for kind, _id in chosen})
+        kinds = "".join(f"<propSet><type>{kind}</type><all>true</all></propSet>" for kind in named)
+        objects = "".join(f'<objectSet><obj type="{kind}">{its_id}</obj></objectSet>' for kind, its_id in chosen)
+        body = (
+            f'<RetrieveProperties xmlns="urn:vim25"><_this type="PropertyCollector">{self._collector}</_this>'
+            f"<specSet>{kinds}{objects}</specSet></RetrieveProperties>"
+        )
+        request = urllib.request.Request(self._address, data=ENVELOPE.format(body).encode(), headers=self._headers)
+        with urllib.request.urlopen(request, context=self._context, timeout=60) as answer:
+            return ET.fromstring(answer.read())
+
+
+def _objects(root: ET.Element) -> Iterator[tuple[str, str, dict[str, ET.Element]]]:
+    for one in root.iter(f"{VIM}returnval"):
+        ref = one.find(f"{VIM}obj")
+        if ref is not None:
+            values = {str(item.findtext(f"{VIM}name")): item for item in one.iter(f"{VIM}propSet")}
+            yield ref.get(TYPE, ""), ref.text or "", values
+
+
+def _names(found: Iterable[ET.Element]) -> dict[str, str]:
+    """The name of each object by its id, with that of what it lies in where it is a folder."""
+    told: dict[str, str] = {}
+    for root in found:
+        for kind, its_id, values in _objects(root):
+            name = values["name"].findtext(f"{VIM}val") if "name" in values else ""
+            told[its_id] = f"{kind} {name}" if name else kind
+    return told
+
+
+def _lines(root: ET.Element, names: dict[str, str]) -> Iterator[str]:
+    for _kind, its_id, values in _objects(root):
+        name = names[its_id]
+        if LOCK.match(name):
+            continue
+        for key, item in values.items():
+            value = item.find(f"{VIM}val")
+            if value is not None and key not in CHANCE:
+                yield from _flat(value, f"{name}/{key}", names)
+
+
+def _flat(element: ET.Element, path: str, names: dict[str, str]) -> Iterator[str]:
+    children = [child for child in element if _tag(child) not in CHANCE]
+    if element.get(TYPE):
+        text = names.get(element.text or "", element.get(TYPE, ""))
+        if text != "Task" and not LOCK.match(text):
+            yield f"{path} = {text}"
+        return
+    if not len(element):
+        yield f"{path} = {OWN.sub('', (element.text or '').strip())}"
+        return
+    for child in children:
+        label = _label(child)
+        yield from _flat(child, f"{path}/{_tag(child)}" + (f"[{label}]" if label else ""), names)
+
+
+def _tag(element: ET.Element) -> str:
+    return element.tag.removeprefix(VIM)
+
+
+def _label(element: ET.Element) -> str:
+    """What tells an element from its brothers in words of people; nothing where it has no such words."""
+    for one in LABELS:
+        text = element.findtext("/".join(f"{VIM}{part}" for part in one.split("/")))
+        if text and not text.lstrip("-").isdigit():
+            return text
+    return ""

@@ -1,0 +1,146 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""One round: a scenario is killed or struck by a fault, healed, run again, and must end as if nothing had happened."""
+
+from __future__ import annotations
+
+import random
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lab.simulator import PASSWORD
+from tests.attack import ends
+from tests.attack.controller import Ended, drawn_kill
+from tests.attack.ground import Ground
+
+KILL, FAULT = "kill", "fault"
+# A server that never answers is waited for no longer than this.
+SHORT, LONG = 2, 60
+VIM_FAULTS = ("HostConnectFault", "HostCommunication", "InvalidState", "NoPermission", "SystemError", "NotFound")
+FAULTS: dict[str, tuple[dict[str, Any], ...]] = {
+    "drop": ({}, {"after": True}),
+    "expire_session": ({},),
+    "deaf": ({},),
+    "slow": ({"seconds": 0.5},),
+    "fault": tuple({"fault": one, "message": "Injected."} for one in VIM_FAULTS),
+    "task_fails": tuple({"fault": one, "message": "Injected."} for one in VIM_FAULTS),
+    "status": ({"status": 503}, {"status": 502}, {"status": 404}, {"status": 500}),
+    "half": ({},),
+    "silent": ({},),
+}
+# The words of programs and not of people.
+RAW = re.compile(r"Traceback|\((?:vim|vmodl)\.|<class |object at 0x|Error\(|Exception")
+MOST_TOLD = 20
+Make = Callable[[Path], Ground]
+
+
+@dataclass(frozen=True)
+class Undisturbed:
+    """How a scenario ends in peace, and how much it takes."""
+
+    end: Counter[str]
+    calls: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Round:
+    """What was done to a scenario, whether it met it at work, and all that was wrong with what followed."""
+
+    number: int
+    scenario: str
+    kind: str
+    harm: str
+    hit: bool
+    wrong: tuple[str, ...]
+
+    @property
+    def line(self) -> str:
+        return f"{self.kind}:{self.number} {self.scenario}: {self.harm}"
+
+
+@contextmanager
+def held(make: Make) -> Iterator[Ground]:
+    """A ground that is prepared, and ends with the round."""
+    with tempfile.TemporaryDirectory(prefix="dml-attack-") as folder:
+        made = make(Path(folder))
+        try:
+            made.prepare()
+            made.vcenter.clear()
+            yield made
+        finally:
+            made.close()
+
+
+def undisturbed(make: Make) -> Undisturbed:
+    """Run a scenario in peace."""
+    with held(make) as made:
+        done = made.run()
+        calls = sum(made.vcenter.calls().values())
+        if wrong := [*wrong_after(done, killed=False), *done.failures, *made.left_to_do()]:
+            raise RuntimeError(f"it fails undisturbed: {wrong}")
+        return Undisturbed(made.end(), max(1, calls), done.seconds)
+
+
+def attack(which: tuple[str, int, str], make: Make, seed: int, peace: Undisturbed) -> Round:
+    """One round, which is drawn by its kind, its number and the seed alone."""
+    kind, number, name = which
+    chance = random.Random(f"{seed}/{kind}/{number}")
+    with held(make) as made:
+        if kind == KILL:
+            kill = drawn_kill(chance, peace.calls, peace.seconds)
+            harm, first = str(kill), made.run(kill=kill)
+            hit = first.killed
+        else:
+            harm, first, hit = _struck(made, chance, peace)
+        wrong = wrong_after(first, killed=kind == KILL)
+        made.vcenter.heal()
+        wrong += _healed(made, peace)
+    return Round(number, name, kind, harm, hit, tuple(wrong))
+
+
+def _struck(made: Ground, chance: random.Random, peace: Undisturbed) -> tuple[str, Ended, bool]:
+    kind = chance.choice(sorted(FAULTS))
+    more = chance.choice(FAULTS[kind])
+    skip = chance.randrange(peace.calls)
+    made.vcenter.fault("*", kind, skip=skip, count=1, **more)
+    ended = made.run(timeout=SHORT if kind == "silent" else LONG)
+    hits = sum(one["hits"] for one in made.vcenter.ask("GET", "/faults"))
+    return " ".join([kind, *map(str, more.values()), f"at call {skip + 1}"]), ended, bool(hits)
+
+
+def wrong_after(ended: Ended, *, killed: bool) -> list[str]:
+    """What no user should see, whatever was done."""
+    wrong = [f"it ended in a traceback:\n{ended.raised}"] if ended.raised else []
+    if ended.hung:
+        wrong.append(f"it hung for {ended.seconds:.0f} s")
+    if not killed and not ended.said and not wrong:
+        wrong.append("it ended without a word")
+    return wrong + [f"no sentence: {text}" for said in ended.failures for text in parts(said) if not is_sentence(text)]
+
+
+def parts(said: str) -> list[str]:
+    """The sentences of an error about several objects."""
+    return said.split(" | ")
+
+
+def is_sentence(text: str) -> bool:
+    """Whether this is one sentence for a person: what could not be done, without the words of a program."""
+    return text.count(": could not ") == 1 and text.isprintable() and not RAW.search(text) and PASSWORD not in text
+
+
+def _healed(made: Ground, peace: Undisturbed) -> list[str]:
+    """What is not as it should be after one more run."""
+    again = made.run()
+    wrong = [f"the next run: {text}" for text in wrong_after(again, killed=False)]
+    wrong += [f"the next run failed: {text}" for text in again.failures]
+    if wrong:
+        return wrong
+    different = ends.differences(peace.end, made.end())
+    return [f"the end {one}" for one in different[:MOST_TOLD]] + made.left_to_do()

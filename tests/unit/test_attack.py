@@ -1,0 +1,180 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The attacks are judged too: what is wrong must be seen, and a round must be the same again by its seed."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.attack import rounds
+from tests.attack.__main__ import WHOLE, counts, scenario_of
+from tests.attack.controller import Ended, Kill, drawn_kill
+from tests.attack.plays import PLAYS, raised, told
+from tests.attack.rounds import FAULT, KILL, Round, Undisturbed, attack, is_sentence
+from tests.attack.scenarios import SCENARIOS
+
+GOOD = "esx01.lab: could not change lock: the connection broke; run again"
+WELL = {"module": "m", "rc": 0, "msg": ""}
+PEACE = Undisturbed(Counter(["a = 1", "b = 2"]), calls=40, seconds=1.5)
+
+
+@pytest.mark.parametrize(
+    ("text", "good"),
+    [
+        (GOOD, True),
+        ("esx01.lab went wrong", False),
+        (f"{GOOD}: could not do it", False),
+        (f"{GOOD}\nTraceback (most recent call last):", False),
+        (f"{GOOD} (vmodl.fault.SystemError) {{}}", False),
+        (f"{GOOD} KeyError('value')", False),
+        (f"{GOOD} lab-only", False),
+    ],
+)
+def test_what_a_sentence_is(text: str, good: bool) -> None:
+    assert is_sentence(text) is good
+
+
+class Server:
+    """Stands for the simulator."""
+
+    def __init__(self) -> None:
+        self.faults: list[dict[str, Any]] = []
+
+    def clear(self) -> None: ...
+
+    def heal(self) -> None:
+        self.faults.clear()
+
+    def fault(self, method: str, kind: str, **more: Any) -> None:
+        self.faults.append({"method": method, "kind": kind, "hits": 1, **more})
+
+    def ask(self, _verb: str, _path: str) -> list[dict[str, Any]]:
+        return self.faults
+
+
+class Place:
+    """A ground on which the first run ends so, and the second so."""
+
+    def __init__(self, first: Ended, second: Ended | None = None, end: str = "b = 2", left: str = "") -> None:
+        self.vcenter, self.ended, self.harmed = Server(), [first, second or Ended([WELL])], list[tuple[Any, int]]()
+        self.first, self._end, self._left = first, end, left
+
+    def prepare(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def run(self, kill: Kill | None = None, timeout: int = 60) -> Ended:
+        self.harmed.append((kill or [dict(one) for one in self.vcenter.faults], timeout))
+        return self.ended.pop(0)
+
+    def end(self) -> Counter[str]:
+        return Counter(["a = 1", self._end])
+
+    def left_to_do(self) -> list[str]:
+        return [self._left] if self._left else []
+
+
+def held(place: Any, kind: str = KILL, seed: int = 1, number: int = 0) -> Round:
+    return attack((kind, number, "a scenario"), lambda _folder: place, seed, PEACE)
+
+
+FAILED = {"module": "m", "rc": 1, "msg": GOOD}
+DEAD = Ended(killed=True)
+
+
+@pytest.mark.parametrize(
+    ("place", "says"),
+    [
+        (Place(DEAD), ""),
+        (Place(Ended([WELL])), ""),
+        (Place(Ended(raised="Traceback: x")), "it ended in a traceback:\nTraceback: x"),
+        (Place(Ended(hung=True, seconds=120.0)), "it hung for 120 s"),
+        (Place(DEAD, Ended([FAILED])), f"the next run failed: {GOOD}"),
+        (Place(DEAD, Ended([{**FAILED, "msg": "KeyError"}])), "the next run: no sentence: KeyError"),
+        (Place(DEAD, Ended(raised="Traceback")), "the next run: it ended in a traceback:\nTraceback"),
+        (Place(DEAD, Ended()), "the next run: it ended without a word"),
+        (Place(DEAD, end="b = 3"), "the end lacks b = 2"),
+        (Place(DEAD, left="the lock is not free"), "the lock is not free"),
+    ],
+)
+def test_what_is_wrong_is_seen(place: Place, says: str) -> None:
+    found = held(place)
+    assert found.wrong[:1] == ((says,) if says else ())
+    assert found.hit is place.first.killed
+
+
+def test_a_round_is_the_same_again_by_its_seed_and_another_by_another() -> None:
+    def harms(seed: int) -> list[str]:
+        return [held(Place(DEAD), kind, seed, number).harm for kind in (KILL, FAULT) for number in range(20)]
+
+    assert harms(1) == harms(1)
+    assert harms(1) != harms(2)
+    assert len(set(harms(1))) > 30
+
+
+def test_the_next_run_meets_no_fault_and_has_time() -> None:
+    for number in range(40):
+        place = Place(Ended([FAILED]))
+        assert held(place, FAULT, number=number).wrong == ()
+        (struck, timeout), again = place.harmed
+        assert len(struck) == 1 and struck[0]["method"] == "*" and 0 <= struck[0]["skip"] < PEACE.calls
+        assert timeout == (rounds.SHORT if struck[0]["kind"] == "silent" else 60)
+        assert again == ([], 60)
+
+
+def test_kills_come_at_every_call_and_at_any_time() -> None:
+    drawn = [drawn_kill(random.Random(number), 5, 2.0) for number in range(400)]
+    assert {one.call for one in drawn} == {0, 1, 2, 3, 4, 5}
+    assert {one.moment for one in drawn if one.call} == {"sent", "answered"}
+    assert all(0 < one.seconds < 2 for one in drawn if not one.call)
+
+
+def test_every_module_and_playbook_has_its_turn() -> None:
+    many = [scenario_of(number).name for number in range(WHOLE * len(PLAYS))]
+    assert set(many) == {one.name for one in (*SCENARIOS, *PLAYS)}
+    assert many[WHOLE - 1 :: WHOLE] == [one.name for one in PLAYS]
+
+
+def test_each_module_that_writes_to_vcenter_is_attacked() -> None:
+    modules = {path.stem for path in (Path(__file__).parents[2] / "plugins" / "modules").glob("*.py")}
+    attacked = {step.module for one in SCENARIOS for step in (*one.before, *one.steps)}
+    # They act on this machine, on nodes, or on what others have read; playbooks attack what they need of vCenter.
+    local = {"training_", "signing_key", "node_check", "continuity_verdict", "preflight_verdict", "gpu_usage_report"}
+    others = {
+        "rollback_plan",
+        "vmotion_test",
+        "vmotion_plan",
+        "vmotion_info",
+        "recording",
+        "teardown_info",
+        "vmotion_test_info",
+    }
+    left = {one for one in modules - attacked - others if not one.startswith(tuple(local))}
+    assert left == set()
+
+
+def test_the_sentences_of_a_playbook_are_found_and_a_traceback_is_seen() -> None:
+    out = f"TASK [x]\nfatal: [gpu]: FAILED! =>\n    changed: false\n    msg: '{GOOD}'\n\nPLAY RECAP\n"
+    assert [one["msg"] for one in told(out, 2, killed=False)] == [GOOD]
+    assert told(out, -9, killed=True) == []
+    assert [one["rc"] for one in told("all well", 0, killed=False)] == [0]
+    assert [one["msg"] for one in told("ERROR! no such file", 4, killed=False)] == ["ERROR! no such file"]
+    assert raised(out) == ""
+    assert raised("x\nTraceback (most recent call last):\n  y").startswith("Traceback")
+
+
+def test_the_closing_line_counts_all() -> None:
+    some: list[Round | str] = [
+        Round(0, "a", KILL, "kill -9 after 1 s", True, ()),
+        Round(0, "a", FAULT, "drop at call 3", True, ("wrong",)),
+        Round(1, "b", FAULT, "slow 0.5 at call 3", False, ()),
+        "kill:1 b could not be held",
+    ]
+    assert counts(some, 12.3) == (
+        "1 kills (1 met a run at work), 2 faults (drop 1) on 2 scenarios in 12 s: 1 went wrong, 1 could not be held"
+    )
