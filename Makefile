@@ -148,7 +148,7 @@ integration: setup-tests ## Tests against the simulator
 clients: setup-tests ## govmomi's own test scripts, here and against VMware's simulator; SUITES="vm pool" for some
 	@python tools/suites.py $(SUITES)
 
-nodes: root setup-nodes ## Tests of the lab's nodes, which need root
+nodes: root setup-nodes setup-machines ## Tests of the lab's nodes, which need root
 	$(PYTEST) tests/lab $(MARKS) --junitxml=$(REPORTS)/nodes.xml
 
 oldest: setup-tests ## The same with the oldest ansible-core and pyVmomi that are supported

@@ -96,8 +96,11 @@ class Machines:
         if there is source:
             return
         before = self._condition(key)
-        stood = Migration(key, source, there, how, tell, self.stopping, self.accelerator == domain.KVM).run()
-        self._places[key] = there
+        migration = Migration(key, source, there, how, tell, self.stopping, self.accelerator == domain.KVM)
+        try:
+            stood = migration.run()
+        finally:
+            self._places[key] = migration.at
         self._examine(key, before, stood)
 
     def stun(self, key: str, seconds: float) -> None:

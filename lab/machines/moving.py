@@ -18,8 +18,8 @@ from lab.nodes.programs import LabError
 
 STEPS = 10
 WARM = 5  # percent, when the copy begins
-LOOK_SECONDS = 0.3
-NO_JOB = ("no job", "No job", "not active", "no domain", "Domain not found", "not running")
+LOOK_SECONDS = 0.5
+NO_JOB = ("no job", "No job", "not active", "failed to get domain", "is not running")
 
 
 @dataclass
@@ -34,23 +34,24 @@ class Migration:
     stopping: threading.Event
     is_live: bool
 
+    def __post_init__(self) -> None:
+        self.at = self.source
+
     def run(self) -> float:
         """Move the guest; the seconds for which it stood. Where that fails, it goes on at its source."""
         for step in range(STEPS):
             self.tell(step * WARM // STEPS)
             self.rest(self.how.precopy_seconds / STEPS)
-        if self.is_live:
+        if self.is_live and not self.how.fails:
             self._copy("--live")
         began = time.monotonic()
-        at = self.target if self.is_live else self.source
-        at.virsh("suspend", self.key)
+        self.at.virsh("suspend", self.key)
         try:
             if not self.is_live and not self.how.fails:
                 self._copy()
-                at = self.target
             self.rest(max(0.0, self.how.stun_seconds - (time.monotonic() - began)))
         finally:
-            resume(at, self.key)
+            resume(self.at, self.key)
         if self.how.fails:
             raise LabError(self.how.fails)
         return time.monotonic() - began
@@ -68,19 +69,26 @@ class Migration:
                 self._follow(process)
             except (Cancelled, LabError):
                 self.source.virsh("domjobabort", self.key, refused=NO_JOB)
-                process.wait()
+                # It was too late where the guest had just left.
+                self.at = self.source if process.wait() else self.target
                 raise
             said = process.stdout.read().decode(errors="replace").strip() if process.stdout else ""
         if process.returncode:
             names = f"{self.key} could not be moved from {self.source.name} to {self.target.name}"
             raise LabError(f"{names}: {said or process.returncode}. It stays where it was.")
+        self.at = self.target
 
     def _follow(self, process: subprocess.Popen[bytes]) -> None:
         while process.poll() is None:
-            copied = jobs.percent(jobs.read(self.source.virsh("domjobinfo", self.key, refused=NO_JOB)))
-            if copied is not None:
-                self.tell(max(WARM, copied))
+            self.tell(max(WARM, self._copied() or 0))
             self.rest(LOOK_SECONDS)
+
+    def _copied(self) -> int | None:
+        """How much of the guest has been copied; it leaves the source at the end, before the program does."""
+        try:
+            return jobs.percent(jobs.read(self.source.virsh("domjobinfo", self.key)))
+        except LabError:
+            return None
 
     def rest(self, seconds: float) -> None:
         """Let time pass, unless the hypervisor ends."""

@@ -25,7 +25,7 @@ ENGINE = (
 # that python3-cffi-backend is named.
 GUEST = (
     *("systemd", "systemd-sysv", "libpam-systemd", "dbus", "udev", "kmod", "procps", "iproute2", "iputils-ping"),
-    *("linux-image-amd64", "initramfs-tools", "cloud-init", "netplan.io", "python3-cffi-backend", "openssh-server"),
+    *("linux-image-amd64", "initramfs-tools", "cloud-init", "python3-cffi-backend", "openssh-server"),
     *("sudo", "ca-certificates", "qemu-guest-agent", "gpg", "python3", "python3-apt", "openmpi-bin"),
     *("rdma-core", "ibverbs-providers", "ibverbs-utils", "perftest"),
 )
@@ -34,6 +34,7 @@ FILES = {  # in the guest: (here, mode)
     "usr/local/bin/vmware-rpctool": ("vmware-rpctool.sh", 0o755),
     "etc/cloud/cloud.cfg.d/90_lab.cfg": ("cloud.cfg", 0o644),
     "etc/udev/rules.d/90-lab-rdma.rules": ("rdma.rules", 0o644),
+    "etc/systemd/journald.conf.d/lab.conf": ("journald.conf", 0o644),
     "etc/initramfs-tools/conf.d/lab": ("initramfs.conf", 0o644),
     "etc/initramfs-tools/modules": ("modules", 0o644),
 }

@@ -15,6 +15,7 @@ from lab.nodes.programs import LabError
 
 FIRST_LEASE = 100
 LOOK_SECONDS = 0.05
+GREETING_SECONDS = 30  # an emulated sshd that has much to do takes its time
 
 
 def address_of(guest: Guest) -> str:
@@ -51,7 +52,7 @@ def await_sshd(guest: Guest, seconds: float) -> None:
 def _greets(address: str) -> bool:
     try:
         with socket.create_connection((address, 22), timeout=1) as connection:
-            connection.settimeout(5)
+            connection.settimeout(GREETING_SECONDS)
             return connection.recv(4) == b"SSH-"
     except OSError:
         return False

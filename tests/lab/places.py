@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +31,8 @@ class Place:
 
     lab: Lab
     ansible: Ansible
+    numbers: Sequence[int] = (1, 2, 3, 4)
+    connect_seconds: int = 3
 
     def address(self, number: int) -> str:
         """The address that a worker was given."""
@@ -38,7 +40,8 @@ class Place:
 
     def login(self, address: str, *command: str) -> list[str]:
         """The ssh command to a node."""
-        return ["ssh", *LOGIN, "-i", str(self.lab.key), f"{USER}@{address}", *command]
+        connect = ("-o", f"ConnectTimeout={self.connect_seconds}")  # the first one counts
+        return ["ssh", *connect, *LOGIN, "-i", str(self.lab.key), f"{USER}@{address}", *command]
 
     def inside(
         self, number: int, command: str, check: bool = True, seconds: float = 120
@@ -73,7 +76,7 @@ class Place:
 
     def free_hosts(self) -> list[str]:
         """The hosts without a worker."""
-        used = {self.told(number)["host"] for number in (1, 2, 3, 4)}
+        used = {self.told(number)["host"] for number in self.numbers}
         return [str(name) for name in self.lab.control.ask("GET", "/hosts") if name not in used]
 
     def free_host(self) -> str:
@@ -82,8 +85,8 @@ class Place:
         return free
 
 
-def desired(place: Place) -> dict[str, Any]:
-    """Four workers whose guests let the lab's owner in."""
+def desired(place: Place, numbers: Sequence[int] = (1, 2, 3, 4), seconds: float = 120) -> dict[str, Any]:
+    """Workers whose guests let the lab's owner in, and must have an address within so many seconds."""
     lab = place.lab.environment
     guest = {"gateway": lab["LAB_GATEWAY"], "user": USER, "ssh_keys": [lab["LAB_SSH_PUBLIC_KEY"]]}
     workers = [
@@ -91,9 +94,10 @@ def desired(place: Place) -> dict[str, Any]:
             "name": f"worker0{number}",
             "guest": {"address": f"{place.address(number)}/24", "rdma_address": f"10.216.1.{number}/24"},
         }
-        for number in (1, 2, 3, 4)
+        for number in numbers
     ]
-    return {"cluster": "gpu", "defaults": {**DEFAULTS, "guest": guest}, "workers": workers, "address_timeout": 120}
+    defaults = {**DEFAULTS, "guest": guest}
+    return {"cluster": "gpu", "defaults": defaults, "workers": workers, "address_timeout": seconds}
 
 
 def until(true: Callable[[], bool], what: str, seconds: float = 60) -> None:

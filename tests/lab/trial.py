@@ -20,19 +20,19 @@ from plugins.module_utils.logic.transport import seen as transport_seen
 from plugins.module_utils.watch import link, looking, transport_side, watcher
 from plugins.module_utils.watch.growing import Growing
 from tests import harms
-from tests.lab.places import LOGIN, USER, Place, until
+from tests.lab.places import USER, Place, until
 
 NUMBERS = (1, 2, 3, 4)
 WORKERS = [f"worker0{number}" for number in NUMBERS]
 RUNS = f"/home/{USER}/runs"
 PROGRAMS = (ROOT / "tests" / "lab" / "train.py", ROOT / "roles" / "training" / "files" / "dml_records.py")
 STEPS, RESUME_SECONDS = 20, 30.0
+TCP = "--mca pml ob1 --mca btl ^openib --mca btl_tcp_if_include {network} --mca oob_tcp_if_include {network}"
 # What a supervisor does: begin again whatever ended.
 LAUNCH = """
 cd {run}
 cat > launch.sh <<'END_OF_LAUNCH'
-{loop} mpirun --host {hosts} --mca pml ob1 --mca btl ^openib --mca btl_tcp_if_include {network} \
-  --mca oob_tcp_if_include {network} --bind-to none -x DML_RECORDS={run} -x PYTHONPATH={programs} \
+{loop} mpirun --host {hosts} {speech} --bind-to none -x DML_RECORDS={run} -x PYTHONPATH={programs} \
   --mca plm_rsh_args "{ssh}" python3 {programs}/train.py {arguments}; {end}
 END_OF_LAUNCH
 setsid sh launch.sh > output.log 2>&1 < /dev/null &
@@ -47,12 +47,13 @@ print(json.dumps({"host": "worker01", "pid": pid, "start": start, "boot_id": boo
 
 
 class Trial:
-    """One job on four workers and all that is seen of it."""
+    """One job on the workers of a place and all that is seen of it; ``patience`` is how slow they are."""
 
-    def __init__(self, place: Place, folder: Path) -> None:
-        self.place, self.folder, self.run = place, folder, f"{RUNS}/{folder.name}"
+    def __init__(self, place: Place, folder: Path, patience: float = 1.0) -> None:
+        self.place, self.folder, self.run, self.patience = place, folder, f"{RUNS}/{folder.name}", patience
+        self.numbers, self.names = place.numbers, [f"worker0{number}" for number in place.numbers]
         self.records, self.stop_file = folder / "records.jsonl", folder / "stop"
-        self.nodes = [{"name": name, "reach": self._reach(number)} for number, name in zip(NUMBERS, WORKERS)]
+        self.nodes = [{"name": name, "reach": self._reach(number)} for number, name in zip(self.numbers, self.names)]
         self.moves: list[dict[str, Any]] = []
         self.transports: list[dict[str, Any]] = []
         self.usual: dict[str, Any] = {}
@@ -61,16 +62,16 @@ class Trial:
         self.judged: Sequence[Mapping[str, Any]] = ()
         self._watch: threading.Thread | None = None
 
-    def start(self, *arguments: object, supervised: bool = False) -> None:
-        """Train on all four, watch it, and wait until it is warm."""
-        for number in NUMBERS:
+    def start(self, *arguments: object, supervised: bool = False, speech: Sequence[str] = ()) -> None:
+        """Train on all, by TCP unless mpirun is told another ``speech``, watch it, and wait until it is warm."""
+        for number in self.numbers:
             self.place.inside(number, f"mkdir -p {self.run}")
         network = ".".join(self.place.address(1).split(".")[:3]) + ".0/24"
         ssh = "-o BatchMode=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR"
         launch = LAUNCH.format(
             run=self.run,
-            hosts=",".join(self.place.address(number) for number in NUMBERS),
-            network=network,
+            hosts=",".join(self.place.address(number) for number in self.numbers),
+            speech=" ".join(speech) or TCP.format(network=network),
             programs=f"/home/{USER}",
             ssh=ssh,
             arguments=" ".join(map(str, arguments)),
@@ -84,7 +85,7 @@ class Trial:
         self._watch.start()
         self.trained(STEPS)
         self.launcher = self._launcher()
-        self._ranks = {name: [index] for index, name in enumerate(WORKERS)}
+        self._ranks = {name: [index] for index, name in enumerate(self.names)}
 
     def end(self) -> None:
         """Stop all of it, whatever state it is in."""
@@ -93,7 +94,7 @@ class Trial:
         (self.folder / "output.log").write_text(said)
         if self._watch:
             self._watch.join(20)
-        for number in NUMBERS:
+        for number in self.numbers:
             self.place.inside(
                 number,
                 "pkill -9 -f [l]aunch.sh; pkill -9 mpirun; pkill -9 orted; pkill -9 -f [t]rain.py; true",
@@ -102,7 +103,7 @@ class Trial:
 
     def trained(self, steps: int, since: float = 0.0, seconds: float = 60.0) -> bool:
         """Wait until every rank has made so many steps since a moment; false where that never comes."""
-        advance, deadline = Advance(since), time.monotonic() + seconds
+        advance, deadline = Advance(since), time.monotonic() + seconds * self.patience
         with Growing(self.records) as growing:
             while True:
                 advance.feed(growing.more())
@@ -179,18 +180,13 @@ class Trial:
         """The process of the rank on a worker."""
         return int(self.place.inside(number, "pgrep -f '[t]rain.py' | tail -1").stdout)
 
-    @property
-    def names(self) -> list[str]:
-        """The nodes."""
-        return list(WORKERS)
-
     def heard(self) -> int:
         """How much was written down so far."""
         return self.records.stat().st_size
 
     def at(self) -> dict[str, str]:
         """On which host each worker is."""
-        return {name: str(self.place.told(number)["host"]) for number, name in zip(NUMBERS, WORKERS)}
+        return {name: str(self.place.told(number)["host"]) for number, name in zip(self.numbers, self.names)}
 
     def free_hosts(self) -> list[str]:
         """The hosts without a worker."""
@@ -201,7 +197,7 @@ class Trial:
         return dict(json.loads(said.stdout)) if said.returncode == 0 else {}
 
     def _look(self) -> dict[str, Any]:
-        nodes, hosts = looking.look(self.nodes, transport_side, [self.run], 30.0), []
+        nodes, hosts = looking.look(self.nodes, transport_side, [self.run], 30.0 * self.patience), []
         if transport_seen.uses_rdma(nodes):
             gather = ["rdma", "network", "pvrdma"]
             hosts = self.place.ansible.module("esxi_info", cluster="gpu", gather=gather).result["hosts"]
@@ -214,7 +210,7 @@ class Trial:
         return dict(told["transports"])
 
     def _reach(self, number: int) -> list[str]:
-        return ["ssh", *LOGIN, "-i", str(self.place.lab.key), f"{USER}@{self.place.address(number)}"]
+        return self.place.login(self.place.address(number))
 
 
 class Traffic:
@@ -261,13 +257,19 @@ def pretend_rdma(trial: Trial) -> str:
 
 def equip(place: Place) -> None:
     """Open MPI on every worker, the programs, and a way from the first to all."""
-    key = place.lab.key
     install = "sudo DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends openmpi-bin"
     together(lambda number: place.inside(number, f"sudo apt-get update -qq && {install} > /dev/null", seconds=600))
-    for number in NUMBERS:
+    hand_over(place)
+
+
+def hand_over(place: Place, seconds: float = 120) -> None:
+    """Give every worker the programs, and the first one a way to all."""
+    for number in place.numbers:
         for program in PROGRAMS:
-            place.inside(number, f"cat > {program.name} <<'END_OF_PROGRAM'\n{program.read_text()}END_OF_PROGRAM")
-    place.inside(1, f"umask 077; mkdir -p .ssh; cat > .ssh/id_ed25519 <<'E'\n{key.read_text()}E")
+            text = f"cat > {program.name} <<'END_OF_PROGRAM'\n{program.read_text()}END_OF_PROGRAM"
+            place.inside(number, text, seconds=seconds)
+    key = place.lab.key.read_text()
+    place.inside(1, f"umask 077; mkdir -p .ssh; cat > .ssh/id_ed25519 <<'E'\n{key}E", seconds=seconds)
 
 
 def together(what: Callable[[Any], object], which: Sequence[Any] = NUMBERS) -> None:

@@ -82,7 +82,7 @@ def test_a_cancelled_task_aborts_the_copy_and_the_guest_goes_on_at_its_source() 
         if percent == 75:
             raise Cancelled
 
-    source, target = Host("a", ("sleep", "0.7")), Host("b")
+    source, target = Host("a", ("sh", "-c", "sleep 0.7; exit 1")), Host("b")
     with pytest.raises(Cancelled):
         migration(source, target, tell=tell).run()
     assert without_looks(source)[-3:] == ["domjobabort vm-7", "resume vm-7", "domstate vm-7"]
@@ -106,3 +106,32 @@ def test_a_limit_of_speed_is_handed_on() -> None:
     source = Host("a")
     migration(source, Host("b"), Move(0.0, 0.0, mib_per_second=8)).run()
     assert "migrate --unsafe --bandwidth=8 vm-7" in " ".join(source.asked)
+
+
+class Left(Host):
+    """A source that its guest has left, as libvirt says it between the end of the copy and that of virsh."""
+
+    def virsh(self, *words: str, refused: Sequence[str] = ()) -> str:
+        said = super().virsh(*words, refused=refused)
+        if words[0] in {"domjobinfo", "domjobabort"} and not refused:
+            raise LabError("error: failed to get domain 'vm-7'")
+        return said
+
+
+def test_a_guest_that_has_left_its_source_is_no_failure() -> None:
+    source, target = Left("a", ("sleep", "0.6")), Host("b")
+    move = migration(source, target)
+    move.run()
+    assert (move.at, target.asked) == (target, ["resume vm-7", "domstate vm-7"])
+
+
+def test_a_guest_of_a_cancelled_task_that_had_just_left_goes_on_at_its_target() -> None:
+    def tell(percent: int) -> None:
+        if percent == 5:
+            raise Cancelled
+
+    source, target = Left("a", ("sleep", "0.1")), Host("b")
+    move = migration(source, target, tell=tell)
+    with pytest.raises(Cancelled):
+        move.run()
+    assert (move.at, target.asked) == (target, ["resume vm-7", "domstate vm-7"])

@@ -1,0 +1,73 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Two workers that are virtual machines with Soft-RoCE: how they are made, and how a job on them speaks RDMA."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from lab.nodes.network import AUTO
+from lab.running import Desired, Lab
+from lab.simulator import ROOT
+from plugins.module_utils.logic.transport.settings import settings
+from tests.integration.ansible import Ansible
+from tests.lab.places import Place, desired
+from tests.lab.trial import Trial, hand_over
+
+NUMBERS = (1, 2)
+# Under emulation on two processors that have much else to do everything takes its time; with KVM nothing waits for it.
+PATIENCE = float(os.environ.get("MACHINES_PATIENCE", "20"))
+BOOT_SECONDS = 90 * PATIENCE
+RDMA_NETWORK = "10.216.1.0/24"
+HCAS = ROOT / "roles" / "training" / "files" / "dml_hcas.py"
+LIMITS = "echo '* - memlock unlimited' | sudo tee /etc/security/limits.d/70-dml-rdma.conf"
+
+
+@contextlib.contextmanager
+def pair(folder: Path, centre: str, name: str = "machines") -> Iterator[Place]:
+    """Two workers of a data centre, made by worker_vm."""
+    (folder / "datacentre.yml").write_text(centre)
+    lab = Lab(name)
+    lab.down()
+    lab.up(Desired(folder / "datacentre.yml", AUTO, proxy=False, machines=True))
+    try:
+        place = Place(lab, Ansible(lab.environment, folder), NUMBERS, int(3 * PATIENCE))
+        built = place.ansible.module("worker_vm", **desired(place, NUMBERS, BOOT_SECONDS))
+        assert built.rc == 0, built.out
+        hand_over(place, 30 * PATIENCE)
+        # What the role rdma does for the training user.
+        for number in NUMBERS:
+            place.inside(number, LIMITS, seconds=30 * PATIENCE)
+        yield place
+    finally:
+        lab.down()
+
+
+def devices(place: Place, number: int) -> list[dict[str, Any]]:
+    """The RDMA devices of a worker, as the role training reads them."""
+    said = place.inside(number, f"python3 - <<'E'\n{HCAS.read_text()}\nE", seconds=30 * PATIENCE)
+    return list(json.loads(said.stdout))
+
+
+def rdma(place: Place, *more: str) -> list[str]:
+    """The words of mpirun with which a job uses the RDMA devices that are found."""
+    nodes = [{"name": f"worker0{number}", "hcas": devices(place, number)} for number in place.numbers]
+    found = settings("rdma", nodes, None, network=RDMA_NETWORK)
+    environment = {**found["environment"], **dict(one.split("=", 1) for one in more)}
+    return [*found["mpirun_arguments"], *(f"-x {name}={value}" for name, value in environment.items())]
+
+
+@contextlib.contextmanager
+def job(place: Place, folder: Path, speech: Sequence[str] = ()) -> Iterator[Trial]:
+    """A training on both workers that is warm."""
+    trial = Trial(place, folder, PATIENCE)
+    try:
+        trial.start("--seconds", "0.2", speech=speech)
+        yield trial
+    finally:
+        trial.end()

@@ -1,0 +1,164 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Workers that are virtual machines: first boot, RDMA that is found and proven, migrations, and what ends a job."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from plugins.module_utils.errors import CollectionError
+from plugins.module_utils.logic.transport.proof import judge
+from plugins.module_utils.logic.transport.settings import TransportError
+from plugins.module_utils.vsphere import tasks
+from plugins.module_utils.vsphere.sdk import vim
+from tests.integration.test_vmotion import TAGGED
+from tests.integration.workers import host_of
+from tests.lab.machines import NUMBERS, PATIENCE, devices, job, pair, rdma
+from tests.lab.places import Place, until
+
+pytestmark = pytest.mark.slow
+STUN, RETRIES = 15.0, 3
+LIMITS = {"max_gap_s": 10 * PATIENCE, "resume_deadline_s": 10 * PATIENCE}
+# As slow as the copy of a guest's memory must be for somebody to act meanwhile.
+SLOW_MIB = 4
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    """Two workers on two of five hosts."""
+    with pair(tmp_path_factory.mktemp("machines"), TAGGED) as made:
+        yield made
+
+
+def test_first_boot_is_cloud_init_s_with_what_worker_vm_wrote(place: Place) -> None:
+    for number in NUMBERS:
+        said = place.inside(
+            number,
+            "hostname; cat /run/cloud-init/result.json /sys/class/net/eth1/mtu; ip -4 -oneline address; "
+            "sudo -n id -un; readlink /sys/class/net/eth1/device/driver",
+            seconds=30 * PATIENCE,
+        ).stdout
+        for told in (
+            f"worker0{number}\n",
+            "DataSourceVMware",
+            f"eth0    inet {place.address(number)}/24",
+            f"eth1    inet 10.216.1.{number}/24",
+            "9000\n",
+            "\nroot\n",
+            "virtio_net",
+        ):
+            assert told in said, said
+    keys = {place.inside(number, "cat /etc/ssh/ssh_host_ed25519_key.pub /etc/machine-id").stdout for number in NUMBERS}
+    assert len(keys) == len(NUMBERS), "workers share a host key or a machine id"
+
+
+def test_rdma_devices_are_there_from_boot(place: Place) -> None:
+    for number in NUMBERS:
+        (device,) = devices(place, number)
+        assert device["driver"] is None
+        gid = place.inside(
+            number,
+            f"cat /sys/class/infiniband/{device['name']}/ports/1/gids/{device['gid_index']}",
+            seconds=30 * PATIENCE,
+        ).stdout
+        assert gid == f"0000:0000:0000:0000:0000:ffff:0ad8:01{number:02x}\n"
+
+
+def test_a_job_over_rdma_outlives_the_moves_of_both_workers(place: Place, tmp_path: Path) -> None:
+    before = {number: devices(place, number) for number in NUMBERS}
+    with job(place, tmp_path, rdma(place)) as trial:
+        place.lab.hypervisor.ask("PUT", "/moves", {"precopy_seconds": 1, "stun_seconds": 1})
+        sources = trial.at()
+        moves = [trial.move(number, place.free_hosts()[0]) for number in (2, 1)]
+        assert all(move["ok"] for move in moves), moves
+        assert all(trial.at()[name] != host for name, host in sources.items())
+        verdict = trial.judge(**LIMITS)
+        assert verdict["verdict"] == "continuous", verdict
+        assert {spoken for look in trial.transports for each in look.values() for spoken in each.values()} == {"rdma"}
+    for number in NUMBERS:
+        assert devices(place, number)[0]["sent_bytes"] - before[number][0]["sent_bytes"] > 20 * 65536 * 4
+
+
+def test_a_cancelled_migration_and_a_killed_target_leave_job_and_worker_alone(place: Place, tmp_path: Path) -> None:
+    with job(place, tmp_path, rdma(place)) as trial:
+        place.lab.hypervisor.ask("PUT", "/moves/worker02", {"mib_per_second": SLOW_MIB})
+        for interrupt in (_cancel, _kill_target):
+            before = place.told(2)["host"]
+            target = place.free_hosts()[0]
+            with place.machine(2) as machine:
+                task = machine.ref.RelocateVM_Task(vim.vm.RelocateSpec(host=host_of(machine, target)))
+                until(lambda task=task: (task.info.progress or 0) > 5, "the copy makes progress", 30 * PATIENCE)  # type: ignore[misc]
+                interrupt(place, task, target)
+                with pytest.raises(CollectionError):
+                    tasks.wait(machine.session, tasks.Started(task, "a person", "move"), int(30 * PATIENCE))
+            assert place.told(2)["host"] == before
+            assert trial.trained(20, time.time()), "the job goes on"
+            assert not trial.has_died()
+        place.lab.hypervisor.ask("PUT", "/moves/worker02", {"mib_per_second": 0})
+
+
+@pytest.mark.parametrize("transport", ["rdma", "tcp"])
+def test_a_stun_beyond_the_retries_of_rdma_kills_a_job_over_rdma_alone(
+    place: Place, tmp_path: Path, transport: str
+) -> None:
+    short = (f"UCX_RC_VERBS_RETRY_COUNT={RETRIES}", "UCX_RC_VERBS_TIMEOUT=1s")
+    with job(place, tmp_path, rdma(place, *short) if transport == "rdma" else ()) as trial:
+        place.lab.hypervisor.ask("POST", "/nodes/worker02/stun", {"seconds": STUN * max(1.0, PATIENCE / 4)})
+        if transport == "rdma":
+            until(trial.has_died, "the job ends", 30 * PATIENCE)
+            assert trial.judge(died=True, **LIMITS)["verdict"] != "continuous"
+            assert "transport retry counter exceeded" in place.inside(1, f"cat {trial.run}/output.log").stdout
+        else:
+            assert trial.trained(20, time.time()), "the job goes on"
+            assert not trial.has_died()
+
+
+def test_a_worker_that_comes_up_without_its_rdma_device(place: Place) -> None:
+    """The last one: the worker stays as it is."""
+    place.lab.hypervisor.ask("POST", "/nodes/worker02/harm", {"kind": "lose_rdma"})
+    boot_id = "cat /proc/sys/kernel/random/boot_id"
+    before = place.inside(2, boot_id, seconds=30 * PATIENCE).stdout
+    with place.machine(2) as machine:
+        task = machine.ref.ResetVM_Task()
+        tasks.wait(machine.session, tasks.Started(task, "a person", "reset"), int(30 * PATIENCE))
+    until(
+        lambda: place.inside(2, boot_id, check=False, seconds=90 * PATIENCE).stdout not in {"", before},
+        "worker02 booted",
+        90 * PATIENCE,
+    )
+    assert devices(place, 2) == []
+    with pytest.raises(TransportError, match="there is no RDMA device on worker02: choose 'tcp'"):
+        rdma(place)
+    lacking = {"node": "worker02", "device": None, "driver": None, "source": "guest", "shared": False}
+    proof = judge("rdma", "", mpi_arguments=["--mca", "pml", "ucx"], counters=[lacking], sent_bytes=1.0)
+    assert (proof["ok"], "worker02 has no RDMA device" in proof["why"]) == (False, True)
+
+
+def _cancel(_place: Place, task: vim.Task, _target: str) -> None:
+    task.CancelTask()
+
+
+def _kill_target(place: Place, _task: vim.Task, target: str) -> None:
+    """Kill the QEMU that receives worker02: the one of two whose host is not its own."""
+    key = place.told(2)["moid"]
+    receiving = [pid for pid, name in _emulators(key).items() if name == target]
+    assert len(receiving) == 1, (target, _emulators(key))
+    subprocess.run(["kill", "-9", receiving[0]], check=True)
+
+
+def _emulators(key: str) -> dict[str, str]:
+    """By process the host of each QEMU of a machine, as its UTS namespace is named."""
+    found = {}
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with_zeros = path.read_bytes() if path.exists() else b""
+        if with_zeros.startswith(b"/usr/bin/qemu-system") and f"guest={key},".encode() in with_zeros:
+            pid = path.parent.name
+            found[pid] = subprocess.run(
+                ["nsenter", f"--target={pid}", "--uts", "hostname"], capture_output=True, text=True, check=True
+            ).stdout.strip()
+    return found
