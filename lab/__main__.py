@@ -43,6 +43,7 @@ def _parser() -> argparse.ArgumentParser:
         one.add_argument("--network", default=subnet, help=f"of the guests, or {AUTO}")
         one.add_argument("--share", action="append", default=[], metavar="HERE[:THERE[:rw]]")
         one.add_argument("--machines", action="store_true", help="guests are virtual machines instead of nodes")
+        one.add_argument("--containers", action="store_true", help="nodes can run containers")
         one.add_argument("--no-proxy", action="store_true", help="nodes reach no package archive")
     actions.add_parser("down", help="end it and take every trace away").set_defaults(do=_down)
     return parser
@@ -50,13 +51,15 @@ def _parser() -> argparse.ArgumentParser:
 
 def _up(lab: Lab, asked: argparse.Namespace) -> None:
     nodes = not asked.without_nodes
-    lab.up(Desired(asked.datacentre, asked.network, asked.share, not asked.no_proxy, nodes, asked.machines))
+    how = {"machines": asked.machines, "containers": asked.containers}
+    lab.up(Desired(asked.datacentre, asked.network, asked.share, not asked.no_proxy, nodes, **how))
     print(f"The lab is up; its environment is in {lab.folder / 'env.sh'}.")
 
 
 def _node(lab: Lab, asked: argparse.Namespace) -> None:
     if not lab.facts("hypervisor"):
-        lab.up(Desired(None, asked.network, asked.share, not asked.no_proxy, machines=asked.machines))
+        how = {"machines": asked.machines, "containers": asked.containers}
+        lab.up(Desired(None, asked.network, asked.share, not asked.no_proxy, **how))
     print(json.dumps([lab.node(name, asked.user) for name in asked.nodes], indent=2))
 
 

@@ -46,6 +46,7 @@ class Desired:
     proxy: bool = True
     nodes: bool = True
     machines: bool = False
+    containers: bool = False  # whether nodes can run containers
 
 
 class Lab:
@@ -157,6 +158,7 @@ class Lab:
         command += ["--network", desired.subnet]
         command += [f"--share={share}" for share in desired.shares] + ([] if desired.proxy else ["--no-proxy"])
         command += ["--machines"] if desired.machines else []
+        command += ["--containers"] if desired.containers else []
         log = self.folder / "hypervisor.log"
         with log.open("wb") as out:
             process = subprocess.Popen(

@@ -19,7 +19,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "logic/placement": {"logic/placement"},
     "logic/privileges": {"logic/privileges"},
     "logic/recording": {"logic/recording"},
-    "logic/stack": {"logic/stack", "logic"},
+    "logic/stack": {"logic/stack", "logic/nodes", "logic"},
     "logic/training": {"logic/training", "logic/transport", "logic/continuity"},
     "logic/transport": {"logic/transport"},
     "logic/trial": {"logic/trial", "logic/migration", "logic/transport", "logic"},

@@ -35,6 +35,7 @@ def main() -> None:
     parser.add_argument("--network", required=True)
     parser.add_argument("--control", default="")
     parser.add_argument("--share", action="append", default=[])
+    parser.add_argument("--containers", action="store_true")
     parser.add_argument("--no-proxy", action="store_true")
     parser.add_argument("--machines", action="store_true")
     asked = parser.parse_args()
@@ -52,6 +53,7 @@ def main() -> None:
 def _containers(asked: argparse.Namespace, network: Network) -> Backend:
     nodes = Nodes(asked.lab, asked.folder, Podman(asked.store), network)
     nodes.shares = [Share.parse(share) for share in asked.share]
+    nodes.runs_containers = asked.containers
     return Containers(nodes)
 
 

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab.nodes import freezer, image, surroundings
+from lab.nodes import freezer, image, nesting, surroundings
 from lab.nodes.cloudinit import Guest
 from lab.nodes.leases import await_sshd, leased
 from lab.nodes.network import Network
@@ -59,6 +59,7 @@ class Nodes:
         self.lab, self.folder, self.podman, self.network = lab, folder, podman, network
         self.image = image.tag()
         self.shares: Sequence[Share] = ()
+        self.runs_containers = False
         self.proxy: str | None = None
         self.known: dict[str, Guest] = {}
         self.processes: dict[str, int] = {}  # the first one of each node
@@ -74,6 +75,8 @@ class Nodes:
         self.podman("init", container)
         pid = self.processes[guest.key] = self.podman.pid(container)
         run("nsenter", "--target", str(pid), "--uts", "hostname", guest.hostname)
+        if self.runs_containers:
+            nesting.open_groups(pid)
         self.network.connect(self._cable(guest.key), pid, guest.cards)
         self.podman("start", container)
         return guest
@@ -95,6 +98,7 @@ class Nodes:
         """Take a node and all it wrote away."""
         self.podman("rm", "--force", "--time", "0", self.container(key), refused=("no such container", "no container"))
         shutil.rmtree(self._told(key), ignore_errors=True)
+        shutil.rmtree(self._layers(key), ignore_errors=True)
         self.known.pop(key, None)
 
     def freeze(self, key: str) -> None:
@@ -128,6 +132,7 @@ class Nodes:
             for group in Path("/sys/fs/cgroup").glob(pattern):
                 _drop(group)
         shutil.rmtree(self.folder / "nodes", ignore_errors=True)
+        shutil.rmtree(self.folder / "layers", ignore_errors=True)
         self.known.clear()
 
     def container(self, key: str) -> str:
@@ -140,6 +145,9 @@ class Nodes:
         arguments = ["create", "--name", container, "--hostname", guest.hostname, "--label", f"{LABEL}={self.lab}"]
         arguments += ["--label", f"name={guest.name}", "--network", "none", "--no-hosts", "--systemd", "always"]
         arguments += ["--cgroup-parent", f"/{self.lab}", "--cap-add", CAPABILITIES, "--shm-size", "1g"]
+        if self.runs_containers:
+            arguments += nesting.ARGUMENTS
+            volumes += [f"{self._layer(guest.key, path)}:{path}:rw" for path in nesting.LAYERS]
         arguments += [word for volume in volumes for word in ("--volume", volume)]
         self.podman(*arguments, self.image)
 
@@ -147,7 +155,7 @@ class Nodes:
         told = {
             "hostname": guest.hostname,
             "users": [dataclasses.asdict(user) for user in guest.users],
-            "files": surroundings.files(image.SUITE, self.proxy),
+            "files": {**surroundings.files(image.SUITE, self.proxy), **(nesting.FILES if self.runs_containers else {})},
         }
         folder = self._told(guest.key)
         folder.mkdir(parents=True, exist_ok=True)
@@ -157,6 +165,15 @@ class Nodes:
 
     def _told(self, key: str) -> Path:
         return self.folder / "nodes" / key
+
+    def _layers(self, key: str) -> Path:
+        return self.folder / "layers" / key
+
+    def _layer(self, key: str, path: str) -> Path:
+        """A folder here for the layers of images: the disk of a node is itself of layers, and can hold none."""
+        folder = self._layers(key) / Path(path).name
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
 
     def _cable(self, key: str) -> str:
         return f"v{hashlib.sha256(key.encode()).hexdigest()[:8]}"

@@ -151,9 +151,9 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by 
 
     @staticmethod
     def _sides(stack: dict[str, Any]) -> list[dict[str, Any]]:
-        """The guest, and what is in the image, which has no driver of its own."""
+        """What is in the image, without a driver of its own, and the guest, which counts where both have one system."""
         content = image.content(stack)
-        return [stack, content] if content else [stack]
+        return [content, stack] if content else [stack]
 
     def _faults_of_inputs(self, stack: dict[str, Any]) -> list[str]:
         """The faults that inputs and mirrors brought."""

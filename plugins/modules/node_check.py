@@ -42,6 +42,8 @@ options:
         C(stun_seconds).
       - V(horovod) takes C(packages), C(python) and C(run), the result of C(mpirun), and wants C(version), C(packages),
         C(framework), C(framework_version), C(nodes) and C(nccl).
+      - V(training_image) takes C(versions), the result of the program that reads versions in the image, and C(run), the
+        result of C(mpirun) in it; and wants C(versions) and C(nodes).
       - V(versions) takes C(nodes), local facts by node, and checks that all have the same versions. Its facts have
         C(versions) by node and C(table), lines of text.
     type: str
@@ -63,6 +65,7 @@ options:
       - rdma
       - rdma_bandwidth
       - repositories_wanted
+      - training_image
       - versions
   found:
     description: What was found on the node; its keys depend on O(kind).

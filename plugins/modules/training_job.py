@@ -84,6 +84,11 @@ options:
     description: The command, with its options, by which the launcher reaches the other nodes without a prompt.
     type: str
     default: ssh -o BatchMode=yes
+  daemon_shell:
+    description:
+      - The command by which C(mpirun) starts its daemons on the other nodes, where that is another one than
+        O(remote_shell), as for a job in containers.
+    type: str
   remote_python:
     description: The Python interpreter, 3.8 or later, on the other nodes, to look for left-over processes.
     type: str
@@ -157,6 +162,7 @@ ARGUMENTS = {
     "mpirun": {"type": "str", "default": "mpirun"},
     "mpirun_arguments": {"type": "list", "elements": "str", "default": []},
     "remote_shell": {"type": "str", "default": "ssh -o BatchMode=yes"},
+    "daemon_shell": {"type": "str"},
     "remote_python": {"type": "str", "default": "python3"},
     "start_timeout": {"type": "int", "default": 30},
     "stop_timeout": {"type": "int", "default": 120},

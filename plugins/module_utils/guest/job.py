@@ -31,7 +31,8 @@ LOG_BYTES = 65536
 FULL_BYTES = 65536
 PROGRAM = "supervisor.py"
 WRITE_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-ASKED = ("command", "hosts", "ranks", *ENVIRONMENTS, "mpirun", "mpirun_arguments", "remote_shell", "remote_python")
+SHELLS = ("remote_shell", "daemon_shell")
+ASKED = ("command", "hosts", "ranks", *ENVIRONMENTS, "mpirun", "mpirun_arguments", *SHELLS, "remote_python")
 TOLD = ("transport", "stack", "script")
 MADE = ("mpirun_command", "nodes_of_ranks", "script_sha256", "script_git")
 STARTED = ("running", "finished")
@@ -152,7 +153,7 @@ class TrainingJob:
                 environment={**environment, "DML_RECORDS": self._run_dir},
                 arguments=tuple(params["mpirun_arguments"]),
                 mpirun=params["mpirun"],
-                shell=params["remote_shell"],
+                shell=params["daemon_shell"] or params["remote_shell"],
             )
         except mpirun.LaunchError as error:
             raise Refused(self.target, "start a job", str(error)) from error

@@ -8,7 +8,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from . import containers, jobs, nvidia, packages, rdma_bandwidth, rdma_gids, repositories, settings, versions
+from . import (
+    containers,
+    jobs,
+    nvidia,
+    packages,
+    rdma_bandwidth,
+    rdma_gids,
+    repositories,
+    settings,
+    training_image,
+    versions,
+)
 from .parsed import parsed
 
 Values = Mapping[str, Any]
@@ -127,6 +138,10 @@ def _horovod(found: Values, wanted: Values) -> Answer:
     return Answer(jobs.horovod_facts(found, wanted), jobs.horovod_misfits(found, wanted))
 
 
+def _training_image(found: Values, wanted: Values) -> Answer:
+    return Answer(training_image.facts(found, wanted), training_image.misfits(found, wanted))
+
+
 def _versions(found: Values, _wanted: Values) -> Answer:
     nodes = versions.collect(found["nodes"])
     return Answer({"versions": nodes, "table": versions.table(nodes)}, versions.differences(nodes))
@@ -153,6 +168,7 @@ KINDS = {
     "rdma": Kind(_rdma, "The RDMA device of {node} is not as it should be:"),
     "rdma_bandwidth": Kind(_rdma_bandwidth, "The RDMA bandwidth of {node} is not as it should be:"),
     "repositories_wanted": Kind(_repositories_wanted, "{node} cannot get its repositories:"),
+    "training_image": Kind(_training_image, "The training image on {node} is not as it should be:"),
     "versions": Kind(
         _versions,
         "The nodes have different versions, and must not train together:",

@@ -9,7 +9,7 @@ from typing import Any
 
 # What belongs to the guest alone; the image has its own, or none.
 _OF_GUEST = ("platforms", "repositories", "keys", "container", "inputs", "image")
-_OF_IMAGE = ("from", "digest", "inputs", "packages", "python_tools")
+_OF_IMAGE = ("from", "digest", "archive", "inputs", "packages", "python_tools")
 TRAINING = ("python", "openmpi", "framework", "horovod")
 
 

@@ -7,7 +7,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from . import containerfile
+from .stack import DOCKER
+
 CUDA = ("cuda", "cudnn", "nccl")
+# How GPUs come into a container of each engine.
+GPUS = {DOCKER: "runtime", "podman": "cdi"}
 
 
 def variables(stack: Mapping[str, Any], platform: str, parts: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
@@ -41,7 +46,7 @@ def _gpu_driver(stack: Mapping[str, Any], platform: str, _parts: Sequence[str]) 
 
 def _container_runtime(stack: Mapping[str, Any], platform: str, parts: Sequence[str]) -> dict[str, Any]:
     container = stack.get("container")
-    if not container or "container" not in parts:
+    if not container or "container" not in parts or _engine(stack) != DOCKER:
         return {}
     return {
         "packages": _of(container, "packages", platform),
@@ -50,6 +55,34 @@ def _container_runtime(stack: Mapping[str, Any], platform: str, parts: Sequence[
         "image": container["image"],
         "image_digest": container["digest"] or "",
     }
+
+
+def _training_image(stack: Mapping[str, Any], platform: str, parts: Sequence[str]) -> dict[str, Any]:
+    if not stack.get("image") or "image" not in parts:
+        return {}
+    image, engine = stack["image"], _engine(stack)
+    found = {name: image[name]["version"] for name in ("python", "openmpi", "horovod", "nccl") if image.get(name)}
+    return {
+        "engine": engine,
+        "packages": [] if engine == DOCKER else _of(stack["container"], "packages", platform),
+        "name": f"localhost/dml/{stack['name']}",
+        "recipe": containerfile.recipe(stack),
+        "mpirun": f"{containerfile.mpi_bin(image)}/mpirun",
+        "python": f"{containerfile.VENV}/bin/python",
+        "wanted": {
+            **found,
+            "framework": image["framework"]["name"],
+            "framework_version": image["framework"]["version"],
+            "uses_nccl": "NCCL" in image["horovod"]["build_environment"].values(),
+        },
+        "gpus": GPUS[engine] if stack.get("gpu") else "",
+        "environment": image.get("environment") or stack.get("environment") or {},
+    }
+
+
+def _engine(stack: Mapping[str, Any]) -> str:
+    """The engine of containers of the guests."""
+    return str((stack.get("container") or {}).get("engine") or DOCKER)
 
 
 def _cuda(stack: Mapping[str, Any], platform: str, _parts: Sequence[str]) -> dict[str, Any]:
@@ -116,6 +149,7 @@ ROLES: dict[str, Callable[[Mapping[str, Any], str, Sequence[str]], dict[str, Any
     "repositories": _repositories,
     "gpu_driver": _gpu_driver,
     "container_runtime": _container_runtime,
+    "training_image": _training_image,
     "cuda": _cuda,
     "openmpi": _openmpi,
     "horovod": _horovod,

@@ -14,6 +14,7 @@ from . import image
 Stack = dict[str, Any]
 # Parts that are installed only on request, and whose inputs are asked for only then.
 OPTIONAL = ("container", "image")
+DOCKER, OF_DOCKER = "docker", ("docker", "image", "digest")
 _INSTALLED_FROM = {"package": "packages", "wheel": "wheel", "source": "source", "runfile": "source"}
 
 
@@ -31,7 +32,7 @@ def faults(document: object, schema: Mapping[str, Any]) -> list[str]:
     return [
         *_side_faults(image.guest(document)),
         *_unlisted_inputs(document),
-        *(f"image: {sentence}" for sentence in (_side_faults(inside) if inside else [])),
+        *(f"image: {sentence}" for sentence in (_image_faults(document["image"], inside) if inside else [])),
         *(f"The stack has no image, and lacks {name!r}." for name in lacking),
     ]
 
@@ -133,6 +134,13 @@ def _side_faults(side: Mapping[str, Any]) -> list[str]:
     return [*_unknown_names(side), *_absent_origins(side)]
 
 
+def _image_faults(own: Mapping[str, Any], inside: Mapping[str, Any]) -> list[str]:
+    """The faults of an image: it begins with one of a registry, or with an archive of files."""
+    begins = bool(own.get("archive")) + ("from" in own and "digest" in own)
+    lacking = [] if begins == 1 else ["give what it begins with: either from and digest, or archive."]
+    return [*lacking, *_side_faults(inside)]
+
+
 def _unknown_names(document: Mapping[str, Any]) -> Iterator[str]:
     """A sentence for each name of a base, key or platform that the stack lacks."""
     for where, mapping in _walk(document, ""):
@@ -166,6 +174,13 @@ def _unlisted_inputs(document: Mapping[str, Any]) -> Iterator[str]:
 
 def _absent_origins(document: Mapping[str, Any]) -> Iterator[str]:
     """A sentence for each part that lacks the origin from which it is installed."""
+    container = document.get("container")
+    if container and container.get("engine", DOCKER) == DOCKER:
+        for name in OF_DOCKER:
+            if name not in container:
+                yield f"container has the engine docker, and lacks {name!r}."
+    if "archive" in (document.get("python") or {}) and "prefix" not in document["python"]:
+        yield "python comes from an archive, and lacks 'prefix', the folder that it gets."
     for name in ("gpu_driver", "openmpi"):
         part = document.get(name)
         if part and _INSTALLED_FROM[part["install"]] not in part:

@@ -26,7 +26,7 @@ def known(nodes: Mapping[str, Facts]) -> dict[str, Any]:
         "transport": "rdma" if rdma else "tcp",
         "transports": ["tcp", "rdma"] if rdma else ["tcp"],
         "nccl": nccl,
-        "framework": _common([str(one.get("horovod", {}).get("framework", "")) for one in local]) or "tensorflow",
+        "framework": _common([str(_trainer(one).get("framework", "")) for one in local]) or "tensorflow",
         "ranks_per_node": min((_gpus(one) for one in local), default=1),
         "interfaces": {
             name: device["card"] if all(one.get("card") for one in devices) else interface(facts)
@@ -80,10 +80,19 @@ def _proofs(facts: Facts) -> dict[str, Any]:
     }
 
 
+def _trainer(proofs: Facts) -> Facts:
+    """What trains on a node: the image that was proven there, or Horovod on the node itself."""
+    image: Facts = proofs.get("training_image", {})
+    return image if image.get("proven") else proofs.get("horovod", {})
+
+
 def _nccl(proofs: Facts) -> str:
-    """The version of the NCCL that Horovod uses; empty where it uses none."""
-    if not proofs.get("horovod", {}).get("uses_nccl"):
+    """The version of the NCCL that Horovod uses; empty where it uses none. An image has its own."""
+    trainer = _trainer(proofs)
+    if not trainer.get("uses_nccl"):
         return ""
+    if trainer is proofs.get("training_image"):
+        return str(trainer["nccl"])
     return str((proofs.get("cuda", {}).get("versions") or {}).get("nccl") or "")
 
 

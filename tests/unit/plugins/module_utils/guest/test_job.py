@@ -18,6 +18,7 @@ import pytest
 from plugins.module_utils.errors import Failed, Refused, TimedOut
 from plugins.module_utils.guest import job, supervisor
 from plugins.module_utils.guest.job import TrainingJob, job_state
+from plugins.module_utils.logic.training import mpirun
 
 PATIENCE = 60
 HOSTS = [{"name": "localhost", "slots": 2}]
@@ -42,6 +43,7 @@ def params(folder: Path, **changes: Any) -> dict[str, Any]:
         "mpirun": "mpirun",
         "mpirun_arguments": [],
         "remote_shell": "false",
+        "daemon_shell": None,
         "remote_python": sys.executable,
         "start_timeout": PATIENCE,
         "stop_timeout": PATIENCE,
@@ -258,3 +260,12 @@ def test_secret_values_reach_the_ranks_and_stand_in_nothing_that_is_told(tmp_pat
     with pytest.raises(Refused, match="it holds a job with another secret_environment") as refused:
         TrainingJob({**given, "secret_environment": {"TOKEN": "another-token"}}).plan(told)
     assert secret not in str(refused.value)
+
+
+def test_daemons_may_begin_by_a_shell_of_their_own(tmp_path: Path) -> None:
+    def agent(**shells: Any) -> str:
+        command = mpirun.command_of(TrainingJob(params(tmp_path, **shells))._job(), "MARK", False)
+        return command[command.index("plm_rsh_agent") + 1]
+
+    assert agent() == "false"
+    assert agent(daemon_shell="/opt/dml/bin/dml-shell") == "/opt/dml/bin/dml-shell"

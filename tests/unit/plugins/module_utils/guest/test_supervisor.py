@@ -65,6 +65,7 @@ def desired(folder: Path, *command: str, **changes: Any) -> dict[str, Any]:
         "nodes": ["localhost"],
         "here": ["localhost"],
         "remote_shell": "false",
+        "daemon_shell": None,
         "remote_python": sys.executable,
         "mpirun_command": list(command),
         "mpirun_environment": {},

@@ -83,6 +83,7 @@ def test_what_no_source_tells_of_the_shipped_stacks_is_said() -> None:
         "current-ubuntu24": [],
         "lab-cpu": [],
         "t4-2019": [],
+        "t4-2019-cpu": [],
     }
 
 

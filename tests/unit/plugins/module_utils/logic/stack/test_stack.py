@@ -51,6 +51,7 @@ def test_the_promised_stacks_are_there() -> None:
         "current-rocky9",
         "current-ubuntu24",
         "lab-cpu",
+        "t4-2019-cpu",
     }
 
 
@@ -69,7 +70,8 @@ def test_a_shipped_stack_has_no_fault(name: str) -> None:
 def test_each_download_of_a_shipped_stack_has_a_checksum_or_asks_for_it(name: str) -> None:
     document = stack(name)
     open_ones = [entry for entry in entries(document) if entry.get("sha256", "") is None]
-    assert len(open_ones) == len([path for path in document.get("inputs", []) if path.endswith(".sha256")])
+    asked = [*document.get("inputs", []), *(document.get("image") or {}).get("inputs", [])]
+    assert len(open_ones) == len([path for path in asked if path.endswith(".sha256")])
     assert len([entry for entry in entries(document) if "sha256" in entry]) > 10
 
 
@@ -90,7 +92,8 @@ def test_each_part_of_a_shipped_stack_has_packages_for_each_of_its_platforms(nam
             for key in ("packages", "build_packages", "repositories")
             if isinstance(entry.get(key), dict)
         ]
-        assert len(by_platform) > 2
+        # Beside an image a guest without a GPU has an engine of containers alone.
+        assert len(by_platform) > (0 if image and side is document else 2)
         assert [(key, set(held)) for key, held in by_platform if set(held) != set(side["platforms"])] == []
 
 
@@ -116,6 +119,7 @@ def test_only_what_is_licensed_or_unknown_is_asked_for() -> None:
         "current-ubuntu24": ["bases.licensed", "gpu_driver.source.sha256"],
         "lab-cpu": [],
         "t4-2019": ["bases.licensed", "gpu_driver.source.sha256"],
+        "t4-2019-cpu": ["bases.files"],
     }
 
 
@@ -287,6 +291,27 @@ def test_the_guest_of_2019_is_of_today_and_what_trains_is_in_its_image_alone() -
 )
 def test_a_guest_without_its_image_or_with_another_system_is_refused(change: dict[str, Any], sentence: str) -> None:
     assert any(found.startswith(sentence) for found in faults({**stack("t4-2019"), **change}, SCHEMA))
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"image": {"archive": None}}, "image: give what it begins with: either from and digest, or archive."),
+        ({"image": {"from": "debian:12", "digest": "sha256:" + "1" * 64}}, "image: give what it begins with: either"),
+        ({"container": {"engine": "docker"}}, "container has the engine docker, and lacks 'docker'."),
+        ({"image": {"python": {"prefix": None}}}, "image: python comes from an archive, and lacks 'prefix'"),
+    ],
+)
+def test_an_image_that_cannot_be_made_is_refused(change: dict[str, Any], sentence: str) -> None:
+    document = stack("t4-2019-cpu")
+    for part, values in change.items():
+        for key, value in values.items():
+            merged = {**document[part][key], **value} if isinstance(value, dict) else value
+            document[part][key] = (
+                {name: held for name, held in merged.items() if held} if merged is not value else value
+            )
+    document["image"] = {key: value for key, value in document["image"].items() if value is not None}
+    assert any(found.startswith(sentence) for found in faults(document, SCHEMA)), faults(document, SCHEMA)
 
 
 def test_a_wrong_name_in_an_image_is_told_as_such() -> None:

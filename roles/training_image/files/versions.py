@@ -1,0 +1,62 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What is in an image, in one line of JSON: Python, framework, Horovod, NCCL, and what is missing or does not load."""
+
+# No "from __future__ import annotations" here: the whitepaper's image has a Python that does not know it.
+
+import ctypes
+import ctypes.util
+import importlib
+import json
+import os
+import platform
+import shutil
+import sys
+
+FRAMEWORKS = {"tensorflow": "tensorflow", "pytorch": "torch"}
+
+
+def imported(name: str, faults: list[str]) -> str:
+    """The version of a module; empty where the image does not have it, and a fault where it does not load."""
+    try:
+        return str(importlib.import_module(name).__version__)
+    except ModuleNotFoundError as error:
+        if error.name != name:
+            faults.append(f"{name} does not load: {error}")
+    except (ImportError, OSError, AttributeError) as error:
+        faults.append(f"{name} does not load: {error}")
+    return ""
+
+
+def nccl() -> str:
+    """The version of NCCL: that of PyTorch, which brings its own, or that of the system; empty where there is none."""
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.version.cuda:
+        return ".".join(str(number) for number in torch.cuda.nccl.version())
+    try:
+        number = ctypes.c_int()
+        ctypes.CDLL("libnccl.so.2").ncclGetVersion(ctypes.byref(number))
+    except (OSError, AttributeError):
+        return ""
+    # Before 2.9 a version was written with fewer digits.
+    major, rest = divmod(number.value, 10000 if number.value >= 10000 else 1000)
+    return f"{major}.{rest // 100}.{rest % 100}"
+
+
+def main() -> None:
+    """Write the line."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    faults = []  # type: List[str]
+    said = {"python": platform.python_version(), "executable": sys.executable}  # type: Dict[str, Any]
+    said.update({name: imported(module, faults) for name, module in FRAMEWORKS.items()})
+    of_framework = "tensorflow" if said["tensorflow"] else "torch"
+    imported("horovod." + of_framework, faults)
+    said["horovod"] = imported("horovod", faults)
+    said["nccl"] = nccl()
+    said["missing"] = [name for name in ("mpirun", "ssh", "sh") if shutil.which(name) is None]
+    said["faults"] = faults
+    sys.stdout.write("versions " + json.dumps(said, sort_keys=True) + "\n")
+
+
+if __name__ == "__main__":
+    main()

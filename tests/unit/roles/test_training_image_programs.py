@@ -1,0 +1,164 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The programs that run a command, and mpirun, in a container: options, environment, signals and quotes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FILES = Path(__file__).parents[3] / "roles" / "training_image" / "files"
+SETTINGS: dict[str, Any] = {
+    "engine": "podman",
+    "id": "abc123",
+    "mpirun": "mpirun",
+    "shell": "ssh -o BatchMode=yes",
+    "folders": ["/var/lib/dml"],
+    "volumes": ["/data:/data:ro"],
+    "ulimits": {"memlock": -1},
+    "gpus": "",
+    "arguments": ["--cgroupns=private"],
+}
+USER = ("dml", 1001, 1002, "/home/dml")
+
+
+def program(name: str) -> Any:
+    loader = SourceFileLoader(name.replace("-", "_"), str(FILES / name))
+    spec = spec_from_loader(loader.name, loader)
+    assert spec is not None
+    module = module_from_spec(spec)
+    loader.exec_module(module)
+    return module
+
+
+def command(folder: str = "/", there: Any = lambda _path: True, **settings: Any) -> list[str]:
+    return list(program("dml-container").command({**SETTINGS, **settings}, ["id"], USER, folder, there))
+
+
+def test_a_container_has_the_node_s_processes_and_its_user_s_rights() -> None:
+    told = command()
+    assert told[:4] == ["podman", "run", "--rm", "--pull=never"]
+    assert {"--network=host", "--ipc=host", "--pid=host", "--uts=host", "--user=1001:1002"} <= set(told)
+    assert {"--security-opt=no-new-privileges", "--ulimit=memlock=-1", "--device=/dev/infiniband"} <= set(told)
+    assert "--privileged" not in told
+    assert told[-3:] == ["--cgroupns=private", "abc123", "id"]
+
+
+def test_what_is_not_on_the_node_is_not_given() -> None:
+    told = command(there=lambda path: path == "/etc/passwd")
+    assert [word for word in told if word.startswith(("--volume", "--device"))] == [
+        "--volume=/etc/passwd:/etc/passwd:ro",
+        "--volume=/data:/data:ro",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("folder", "wanted"),
+    [
+        ("/var/lib/dml/runs/x", "/var/lib/dml/runs/x"),
+        ("/var/lib/dmlx", "/"),
+        ("/root", "/"),
+        ("/var/lib/dml", "/var/lib/dml"),
+    ],
+)
+def test_a_command_begins_in_a_folder_that_the_container_has(folder: str, wanted: str) -> None:
+    assert f"--workdir={wanted}" in command(folder)
+
+
+@pytest.mark.parametrize(("gpus", "word"), [("runtime", "--runtime=nvidia"), ("cdi", "--device=nvidia.com/gpu=all")])
+def test_gpus_come_by_the_runtime_or_by_cdi(gpus: str, word: str) -> None:
+    assert word in command(gpus=gpus)
+    assert word not in command()
+
+
+def test_only_what_mpirun_hands_on_goes_into_the_container() -> None:
+    environment = {"TOKEN": "it's\na secret", "OMPI_MCA_pml": "ob1", "PATH": "/own", "OTHER": "1", "-x": "2"}
+    told = program("dml-mpirun").exported(["-x", "TOKEN", "-x", "GONE", "python", "PATH"], environment)
+    said = subprocess.run(
+        ["/bin/sh", "-c", told + 'printf %s "$TOKEN"'], capture_output=True, text=True, check=True, env={}
+    )
+    assert said.stdout == "it's\na secret"
+    assert [line.split("=")[0] for line in told.splitlines() if line.startswith("export")] == [
+        "export OMPI_MCA_pml",
+        "export TOKEN",
+    ]
+
+
+def fake(folder: Path, text: str) -> Path:
+    """A program that stands for another one."""
+    path = folder / "fake"
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+def begun(folder: Path, mpirun: str) -> subprocess.Popen[str]:
+    """dml-mpirun on a node where commands run outside of any container."""
+    (folder / "container.json").write_text(json.dumps({**SETTINGS, "mpirun": mpirun}))
+    container = fake(folder, 'exec "$@"')
+    text = (FILES / "dml-mpirun").read_text().replace("/opt/dml/bin/dml-container", str(container))
+    (folder / "mpirun.py").write_text(text.replace("/etc/dml/container.json", str(folder / "container.json")))
+    words = [
+        sys.executable,
+        str(folder / "mpirun.py"),
+        "-x",
+        "TOKEN",
+        "-c",
+        'echo $TOKEN; trap "exit 7" TERM; while :; do sleep 0.1; done',
+    ]
+    return subprocess.Popen(words, cwd=folder, env={**os.environ, "TOKEN": "secret"}, stdout=subprocess.PIPE, text=True)
+
+
+def test_a_signal_reaches_mpirun_and_its_code_comes_back(tmp_path: Path) -> None:
+    shell = tmp_path / "mpirun"
+    shell.write_text('#!/bin/sh\nshift 2\nexec /bin/sh "$@"\n')
+    shell.chmod(0o755)
+    running = begun(tmp_path, str(shell))
+    assert running.stdout is not None
+    assert running.stdout.readline() == "secret\n"
+    assert list(tmp_path.glob("container-*/environment")) == []
+    deadline = time.monotonic() + 20
+    running.send_signal(signal.SIGTERM)
+    assert running.wait(deadline - time.monotonic()) == 7
+    assert list(tmp_path.glob("container-*")) == []
+
+
+def test_a_daemon_s_command_keeps_its_quotes_on_the_way(tmp_path: Path) -> None:
+    ssh = fake(
+        tmp_path, f'shift; echo "$1" | sed s,/opt/dml/bin/dml-container,, > {tmp_path}/far; exec /bin/sh {tmp_path}/far'
+    )
+    asked = """A="it's $((1+1))" ; export A ; printf '%s|' "$A" "two words" """
+    words = [str(FILES / "dml-shell"), "w2", asked]
+    done = subprocess.run(
+        words, capture_output=True, text=True, check=True, env={"DML_SHELL": str(ssh), "PATH": os.environ["PATH"]}
+    )
+    assert done.stdout == "it's 2|two words|"
+
+
+def test_a_patch_changes_the_source_and_one_without_effect_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "CMakeLists.txt").write_text("set(CXX_STANDARD 14)\n")
+    one = {"name": "cxx-17", "files": ["*/CMakeLists.txt"], "find": "CXX_STANDARD 14", "replace": "CXX_STANDARD 17"}
+    (tmp_path / "patches.json").write_text(json.dumps([one]))
+    words = [sys.executable, str(FILES / "patch.py"), str(tmp_path / "patches.json"), str(tmp_path)]
+    assert subprocess.run(words, check=False).returncode == 0
+    assert (tmp_path / "a" / "CMakeLists.txt").read_text() == "set(CXX_STANDARD 17)\n"
+    again = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (again.returncode, again.stderr) == (1, "The patch cxx-17 changes nothing in the source.\n")
+
+
+def test_versions_of_an_image_are_one_line_of_json() -> None:
+    done = subprocess.run([sys.executable, str(FILES / "versions.py")], capture_output=True, text=True, check=True)
+    said = json.loads(done.stdout.partition("versions ")[2])
+    assert said["executable"] == sys.executable
+    assert {"tensorflow", "pytorch", "horovod", "nccl", "missing", "faults"} <= set(said)
