@@ -59,9 +59,8 @@ def caution(runs: Sequence[Run]) -> str:
 
 
 def _sentence(one: Mapping[str, str]) -> str:
-    where = (
-        f"stack {one['stack']}, {'no container image' if one['image'] == '-' else 'container image ' + one['image']}"
-    )
+    stack = "no stack told" if one["stack"] == "-" else f"stack {one['stack']}"
+    where = f"{stack}, {'no container image' if one['image'] == '-' else 'container image ' + one['image']}"
     if one["network"] == "-":
         return f"The network that was trained is not told; {where}."
     words = f"Trained: {one['network']}, images of {one['image size']} pixels, batch {one['batch']} for each rank"

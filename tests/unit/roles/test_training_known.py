@@ -20,9 +20,11 @@ NODE = {
         "dml_cuda": {"versions": {"nccl": "2.21.5"}, "devices": [{}, {}]},
         "dml_horovod": {"framework": "pytorch", "uses_nccl": True},
         "dml_rdma": {"proven": True, "card": "ens224"},
+        "dml_stack": {"proven": True, "name": "current"},
     },
 }
 FOLLOWS: dict[str, Any] = {
+    "training_stack": "current",
     "training_transport": "rdma",
     "training_nccl": "2.21.5",
     "training_framework": "pytorch",

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""How nodes can train, by what the roles noted: the network card, the transport, the framework, the ranks."""
+"""How nodes can train, by what the roles noted: stack, network card, transport, framework and ranks."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ def known(nodes: Mapping[str, Facts]) -> dict[str, Any]:
         "transport": "rdma" if rdma else "tcp",
         "transports": ["tcp", "rdma"] if rdma else ["tcp"],
         "nccl": nccl,
+        "stack": _common([str(one.get("stack", {}).get("name", "")) for one in local]),
         "framework": _common([str(_trainer(one).get("framework", "")) for one in local]) or "tensorflow",
         "ranks_per_node": min((_gpus(one) for one in local), default=1),
         "interfaces": {

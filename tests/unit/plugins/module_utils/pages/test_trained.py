@@ -38,6 +38,7 @@ def runs_of(read: Page) -> dict[str, str]:
         ),
         ({"options": LAB}, ["paced: no step is shorter than 0.5 s."]),
         ({"options": ["--fp16", "--batch-size=64"]}, ["resnet50, images of 224 pixels, batch 64 for each rank, fp16"]),
+        ({"options": LAB, "stack": ""}, ["tensorflow, no stack told, no container image;"]),
         ({"stack": {"name": "current"}, "image": "site@sha256:1"}, ["stack current, container image site@sha256:1."]),
         (
             {"framework": "tf_cnn_benchmarks", "options": ["--model=resnet50", "--batch_size=32", "--use_fp16"]},

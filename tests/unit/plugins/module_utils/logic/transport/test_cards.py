@@ -30,8 +30,10 @@ def node(**proofs: Any) -> dict[str, Any]:
 
 
 def test_rdma_runs_where_there_is_rdma_and_tcp_over_the_same_card() -> None:
-    found = cards.known({"w1": node(), "w2": node()})
+    stack = {"proven": True, "name": "a100-2021"}
+    found = cards.known({"w1": node(stack=stack), "w2": node(stack=stack)})
     assert found == {
+        "stack": "a100-2021",
         "transport": "rdma",
         "transports": ["tcp", "rdma"],
         "nccl": "2.21.5",
@@ -57,6 +59,7 @@ def test_a_node_without_a_device_lets_all_use_the_card_of_the_default_route() ->
 
 def test_a_node_of_which_nothing_was_noted_trains_as_before() -> None:
     assert cards.known({"w1": {}}) == {
+        "stack": "",
         "transport": "tcp",
         "transports": ["tcp"],
         "nccl": "",
@@ -64,6 +67,11 @@ def test_a_node_of_which_nothing_was_noted_trains_as_before() -> None:
         "ranks_per_node": 1,
         "interfaces": {"w1": ""},
     }
+
+
+def test_nodes_of_two_stacks_have_none_in_common() -> None:
+    found = cards.known({"w1": node(stack={"name": "current"}), "w2": node(stack={"name": "lab-cpu"})})
+    assert found["stack"] == ""
 
 
 @pytest.mark.parametrize(("counts", "ranks"), [((2, 2), 2), ((4, 2), 2), ((0, 0), 1)])
