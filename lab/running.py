@@ -32,7 +32,7 @@ STORE, MACHINES = FOLDER / "podman", FOLDER / "machines"
 SUBNET = "10.0.1.0/24"  # the one that inventories/lab gives its workers
 START_SECONDS = 60
 END_SECONDS = 60
-NODE_SECONDS = 900  # what is asked of the hypervisor may be a boot, on a machine that has much to do
+NODE_SECONDS = 3600  # what is asked of the hypervisor may be a boot, on a machine that has much to do
 LOOK_SECONDS = 0.05
 
 

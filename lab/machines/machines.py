@@ -26,8 +26,8 @@ from lab.nodes.network import RDMA, Network
 from lab.nodes.programs import LabError, run
 
 MEMORY_MIB = 640
-BOOT_SECONDS = 900  # on a machine without KVM that has much to do
-AGENT_SECONDS = 120
+BOOT_SECONDS = 3600  # on a machine without KVM that has much else to do
+AGENT_SECONDS = 600
 ALONE = "host1"  # where guests are that belong to no virtual machine
 LOSE_RDMA = "lose_rdma"
 GONE = ("failed to get domain", "Domain not found", "is not running", "no domain")
@@ -76,7 +76,7 @@ class Machines:
     def wait(self, guest: Guest) -> None:
         """Return when its sshd answers, and its agent."""
         await_sshd(guest, BOOT_SECONDS)
-        self._ask(guest.key, {"execute": "guest-ping"})
+        self._ask(guest.key, {"execute": "guest-ping"}, BOOT_SECONDS)
 
     def stop(self, key: str) -> None:
         """Cut its power."""
@@ -189,10 +189,10 @@ class Machines:
             raise LabFailure(words)
 
     def _condition(self, key: str) -> Condition:
-        return health.read(lambda command: self._ask(key, command), self._console(key))
+        return health.read(lambda command: self._ask(key, command, AGENT_SECONDS), self._console(key))
 
-    def _ask(self, key: str, command: dict[str, Any]) -> Any:
-        deadline = time.monotonic() + AGENT_SECONDS
+    def _ask(self, key: str, command: dict[str, Any], seconds: float) -> Any:
+        deadline = time.monotonic() + seconds
         while True:
             try:
                 words = ("qemu-agent-command", "--timeout", "30", key, json.dumps(command))
