@@ -12,7 +12,7 @@ from pathlib import Path
 from lab.nodes.network import AUTO
 from lab.nodes.programs import LabError
 from lab.running import SUBNET, Desired, Lab
-from lab.simulator import DATACENTRES
+from lab.simulator import DATACENTRES, add_site, site_options
 
 
 def main() -> int:
@@ -34,6 +34,7 @@ def _parser() -> argparse.ArgumentParser:
     up = actions.add_parser("up", help="start the data centre and its hypervisor")
     up.add_argument("--datacentre", type=Path, default=DATACENTRES / "lab.yml")
     up.add_argument("--without-nodes", action="store_true", help="the data centre alone, for which nobody need be root")
+    add_site(up)
     up.set_defaults(do=_up)
     node = actions.add_parser("node", help="make nodes that belong to no virtual machine; how to reach them, as JSON")
     node.add_argument("nodes", nargs="+", metavar="NAME")
@@ -51,7 +52,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _up(lab: Lab, asked: argparse.Namespace) -> None:
     nodes = not asked.without_nodes
-    how = {"machines": asked.machines, "containers": asked.containers}
+    how = {"machines": asked.machines, "containers": asked.containers, "options": site_options(asked)}
     lab.up(Desired(asked.datacentre, asked.network, asked.share, not asked.no_proxy, nodes, **how))
     print(f"The lab is up; its environment is in {lab.folder / 'env.sh'}.")
 

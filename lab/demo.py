@@ -4,13 +4,14 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,7 @@ from lab import digest
 from lab.nodes.programs import LabError, require
 from lab.person import lose_rdma_nic, power_off
 from lab.running import FOLDER, Desired, Lab
-from lab.simulator import ROOT, Centre, Simulator
+from lab.simulator import DATACENTRES, ROOT, Centre, Simulator, add_site, site_options
 from lab.world import differences, state
 
 PLAYBOOK = Path(sys.executable).parent / "ansible-playbook"
@@ -138,10 +139,11 @@ class Demo:
         return [str(PLAYBOOK), "-i", "inventories/lab", f"playbooks/{chapter.playbook}", *arguments]
 
 
-def main() -> int:
+def main(arguments: Sequence[str]) -> int:
     """Run all chapters; the exit code says whether every promise was kept."""
+    asked = _asked(arguments)
     work, began = Path(tempfile.mkdtemp(prefix="dml-demo-")), time.monotonic()
-    with _place(work) as (vcenter, environment, left_out):
+    with _place(work, site_options(asked), asked.without_guests) as (vcenter, environment, left_out):
         chapters = [chapter for chapter in CHAPTERS if not (left_out and chapter.in_guests)]
         demo = Demo(vcenter, environment, work)
         before = state(vcenter)
@@ -156,20 +158,38 @@ def main() -> int:
     return 0 if all(good for _line, good in kept) else 1
 
 
-@contextmanager
-def _place(work: Path) -> Iterator[tuple[Centre, dict[str, str], str]]:
-    """The data centre, what leads to it, and why its machines have no guests if they have none."""
-    print(f"{BOLD}A data centre of five bare ESXi hosts starts on this machine (VMware's simulator, extended).{PLAIN}")
+def _asked(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m lab.demo", description=__doc__)
+    add_site(parser)
+    parser.add_argument(
+        "--without-guests", action="store_true", help="show what needs no guests, even where they can be"
+    )
+    return parser.parse_args(arguments)
+
+
+def _no_guests(unwanted: bool) -> str:
+    """Why machines have no guests; empty where they have them."""
+    if unwanted:
+        return "They are not wanted."
     try:
         require()
     except LabError as error:
-        with Simulator(folder=work / "vcenter") as vcenter:
-            yield vcenter, vcenter.environment, str(error)
+        return str(error)
+    return ""
+
+
+@contextmanager
+def _place(work: Path, options: list[str], unwanted: bool) -> Iterator[tuple[Centre, dict[str, str], str]]:
+    """The data centre, what leads to it, and why its machines have no guests if they have none."""
+    print(f"{BOLD}A data centre of five bare ESXi hosts starts on this machine (VMware's simulator, extended).{PLAIN}")
+    if left_out := _no_guests(unwanted):
+        with Simulator(DATACENTRES / "lab.yml", *options, folder=work / "vcenter") as vcenter:
+            yield vcenter, vcenter.environment, left_out
         return
     lab = Lab("demo")
     lab.down()
     (FOLDER / "shared").mkdir(parents=True, exist_ok=True)
-    lab.up(Desired(shares=[SHARED]))
+    lab.up(Desired(shares=[SHARED], options=options))
     try:
         lab.hypervisor.ask("PUT", "/moves", MOVE)
         yield lab.control, lab.environment, ""
@@ -193,4 +213,4 @@ def _summary(writes: list[dict[str, Any]]) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -6,4 +6,4 @@ cd "$(dirname "$0")/.."
 if [ "$(id -u)" = 0 ]; then
   tools/setup --nodes
 fi
-exec python -m lab.demo
+exec python -m lab.demo "$@"

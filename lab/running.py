@@ -47,6 +47,7 @@ class Desired:
     nodes: bool = True
     machines: bool = False
     containers: bool = False  # whether nodes can run containers
+    options: Sequence[str] = ()  # of the simulator
 
 
 class Lab:
@@ -148,7 +149,7 @@ class Lab:
             run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", self.lab, "-f", str(self.key))
         control = ""
         if desired.datacentre is not None:
-            control = Simulator(desired.datacentre, folder=self.folder).facts["control"]
+            control = Simulator(desired.datacentre, *desired.options, folder=self.folder).facts["control"]
         if desired.nodes:
             self._start_hypervisor(desired, control)
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import signal
 import subprocess
@@ -150,6 +151,17 @@ class Simulator(Centre):
 
     def __exit__(self, *_exception: object) -> None:
         self.stop()
+
+
+def add_site(parser: argparse.ArgumentParser) -> None:
+    """Let a command choose what the simulator is, instead of what the description of the data centre says."""
+    parser.add_argument("--release", help="of vSphere, such as 7.0 U3")
+    parser.add_argument("--encryption", choices=("on", "off"), help="whether moves are encrypted")
+
+
+def site_options(asked: argparse.Namespace) -> list[str]:
+    """The simulator's options for what was chosen."""
+    return [f"--{name}={value}" for name in ("release", "encryption") if (value := getattr(asked, name))]
 
 
 def environment(facts: dict[str, Any]) -> dict[str, str]:

@@ -24,7 +24,7 @@ import (
 // options are the options of the command line.
 type options struct {
 	listen, control, datacentre string
-	release                     string
+	release, encryption         string
 	username, password          string
 	certs, cert, key, ca        string
 	delay                       time.Duration
@@ -60,10 +60,8 @@ func startLab(o options) (*lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.release != "" {
-		if err := desc.Be(o.release); err != nil {
-			return nil, err
-		}
+	if err := o.change(desc); err != nil {
+		return nil, err
 	}
 	w, err := vcenter.New(desc)
 	if err != nil {
@@ -76,6 +74,23 @@ func startLab(o options) (*lab, error) {
 	}
 	l.Ready.CAFile, l.Ready.Fingerprint, l.Ready.PID = caFile, certs.Fingerprint(pair), os.Getpid()
 	return l, nil
+}
+
+// change puts what the command line says in place of what the description says.
+func (o options) change(desc *datacentre.Datacentre) error {
+	if o.release != "" {
+		if err := desc.Be(o.release); err != nil {
+			return err
+		}
+	}
+	switch o.encryption {
+	case "":
+	case "on", "off":
+		desc.EncryptedVMotion = o.encryption == "on"
+	default:
+		return fmt.Errorf("encryption is on or off, not %q", o.encryption)
+	}
+	return nil
 }
 
 func certificate(o options) (tls.Certificate, string, error) {

@@ -77,10 +77,22 @@ def test_without_root_the_guests_are_left_out_and_that_is_said(
         mock.patch.object(demo.tempfile, "mkdtemp", return_value=str(tmp_path)),
         mock.patch.object(Demo, "tell", tell),
     ):
-        assert demo.main() == 0
+        assert demo.main([]) == 0
     assert ran == [chapter for chapter in CHAPTERS if not chapter.in_guests]
     assert len(ran) < len(CHAPTERS)
     assert "Not shown: the guests, training, and vMotion under load. Nodes cannot be made" in capsys.readouterr().out
+
+
+def test_it_is_shown_on_another_vsphere_and_without_guests_if_asked(tmp_path: Path) -> None:
+    with (
+        mock.patch.object(demo, "require", side_effect=AssertionError("nobody asks what guests need")),
+        mock.patch.object(demo, "Simulator") as simulator,
+        mock.patch.object(demo, "state", return_value={}),
+        mock.patch.object(demo.tempfile, "mkdtemp", return_value=str(tmp_path)),
+        mock.patch.object(Demo, "tell", lambda _demo, _number, chapter: (chapter.title, True)),
+    ):
+        assert demo.main(["--without-guests", "--release", "9.0", "--encryption", "off"]) == 0
+    assert simulator.call_args.args == (DATACENTRES / "lab.yml", "--release=9.0", "--encryption=off")
 
 
 def test_what_differs_from_before_is_seen(capsys: pytest.CaptureFixture[str]) -> None:

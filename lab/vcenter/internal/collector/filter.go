@@ -9,10 +9,6 @@ import (
 )
 
 // quiet stands for a filter of vcsim where changes of objects are told.
-// Ours: vcsim locks a filter where an object changes that the filter starts from, which is within the lock of a folder
-// where a new virtual machine joins a view; and it locks virtual machines within the lock of the filter. So a client
-// that clones and one that watches wait for each other for ever (docs/upstream.md). Views tell of new objects
-// themselves. Where a filter starts from something else, its collector tells it before the next answer.
 type quiet struct {
 	self vcsim.Ref
 	p    *propertyCollector
@@ -28,6 +24,10 @@ func (q quiet) PutObject(*simulator.Context, mo.Reference) {}
 func (q quiet) RemoveObject(*simulator.Context, vcsim.Ref) {}
 
 // UpdateObject notes that an object changed from which the filter starts.
+// Ours: vcsim locks a filter where an object changes that the filter starts from, which is within the lock of a folder
+// where a new virtual machine joins a view; and it locks virtual machines within the lock of the filter. So a client
+// that clones and one that watches wait for each other for ever (docs/upstream.md). Views tell of new objects
+// themselves. Where a filter starts from something else, its collector tells it before the next answer.
 func (q quiet) UpdateObject(_ *simulator.Context, o mo.Reference, _ []types.PropertyChange) {
 	ref := o.Reference()
 	if ref.Type == "ContainerView" {

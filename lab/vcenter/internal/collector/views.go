@@ -17,7 +17,6 @@ import (
 type ViewMethods struct{ *simulator.ViewManager }
 
 // containerView is a view of what is in a container.
-// Ours: vcsim reads the lists of all containers without their locks, for each object that is made by anybody.
 type containerView struct {
 	mo.ContainerView
 	building bool
@@ -168,6 +167,7 @@ func (v *containerView) holds(ctx *simulator.Context, o mo.Reference) bool {
 }
 
 // PutObject is called by vcsim for every new object.
+// Ours: vcsim reads the lists of all containers without their locks, for each object that is made by anybody.
 func (v *containerView) PutObject(ctx *simulator.Context, o mo.Reference) {
 	ref := o.Reference()
 	if _, entity := o.(mo.Entity); !entity || !v.shows(ctx, ref) || !v.holds(ctx, o) {

@@ -43,7 +43,7 @@ type Sim struct {
 
 // New starts vcsim as a vCenter of the version of the description, with an empty inventory.
 func New(desc *datacentre.Datacentre) (*Sim, error) {
-	lighten()
+	once.Do(lighten)
 	model := emptyModel(desc)
 	if err := model.Create(); err != nil {
 		return nil, err

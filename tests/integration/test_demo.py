@@ -1,0 +1,23 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""`make demo` keeps its promises on each release of vSphere, as far as no guests are needed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from lab.simulator import ROOT
+
+LONG = 1800  # seconds, for a machine that has much else to do
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("release", ["7.0 U3", "8.0 U3", "9.0"])
+def test_every_promise_is_kept_on_a_release(release: str) -> None:
+    command = [sys.executable, "-m", "lab.demo", "--without-guests", "--release", release]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=LONG, check=False)
+    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
+    assert "Not shown: the guests" in done.stdout
