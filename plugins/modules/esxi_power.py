@@ -76,6 +76,12 @@ options:
     description: Whether V(in_service) leaves hosts alone that this collection did not take out of service.
     type: bool
     default: true
+  each_alone:
+    description:
+      - In check mode, tells of each host whether it could be emptied if no other one left service. It says so of all
+        hosts in as many calls as of one. Without check mode hosts are planned together.
+    type: bool
+    default: false
 extends_documentation_fragment:
   - dml.vsphere.progress
   - dml.vsphere.connection
@@ -185,6 +191,7 @@ ARGUMENTS = {
     "vsan": {"type": "str", "choices": list(power_desired.VSAN), "default": "ensure_accessibility"},
     "services": {"type": "list", "elements": "str", "default": []},
     "only_if_ours": {"type": "bool", "default": True},
+    "each_alone": {"type": "bool", "default": False},
     **progress.ARGUMENTS,
 }
 TIMES = ("maintenance_timeout", "reboot_timeout", "power_off_timeout")
@@ -195,6 +202,7 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     tell = progress.Progress(params["progress_file"]).tell
     given = {key: params[key] for key in TUNING}
+    given["each_alone"] = params["each_alone"] and module.check_mode
     desired = power.Desired(
         by=holder.owner(), services=tuple(params["services"]), tell=tell, wanted=holder.watch(), **given
     )

@@ -45,6 +45,7 @@ class Desired:
     vsan: str = "ensure_accessibility"
     services: tuple[str, ...] = ()
     only_if_ours: bool = True
+    each_alone: bool = False
     tell: Tell = _silent
     wanted: Callable[[], bool] = _wanted
     rebooting: set[str] = field(default_factory=set)

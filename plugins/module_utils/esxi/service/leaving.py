@@ -22,7 +22,7 @@ from .recent_tasks import RecentTask
 
 
 class Evacuations:
-    """The verdict on the evacuation of each host of one call, given that all of them leave service."""
+    """The verdict on the evacuation of each host of one call: all of them leave service, or each alone."""
 
     def __init__(self, session: Session, desired: Desired) -> None:
         self.session, self.desired = session, desired
@@ -36,12 +36,16 @@ class Evacuations:
             clusters.setdefault(host["parent"]._moId, []).append(host)
         for together in clusters.values():
             keys = [host.ref._moId for host in together]
-            cluster = placements.read(self.session, together[0]["parent"], keys)
+            cluster = placements.read(self.session, together[0]["parent"], keys, each_alone=self.desired.each_alone)
             names = [host.name for host in together]
-            verdicts = evacuation.plan(cluster, names, power_off=self.desired.power_off, moved_by=self.desired.moved_by)
-            self.verdicts.update(verdicts)
+            for leaving in [[name] for name in names] if self.desired.each_alone else [names]:
+                self.verdicts.update(self._plan(cluster, leaving))
         running = [task for task in recent_tasks.recent(self.session, [host.ref for host in hosts]) if task.running]
         self.entering = {task.entity: task for task in running if task.what == recent_tasks.ENTER}
+
+    def _plan(self, cluster: evacuation.Cluster, leaving: list[str]) -> dict[str, Verdict]:
+        how = self.desired
+        return evacuation.plan(cluster, leaving, power_off=how.power_off, moved_by=how.moved_by)
 
     def verdict(self, host: Host) -> Verdict:
         """The verdict on one host; empty for a host that is in maintenance mode already."""

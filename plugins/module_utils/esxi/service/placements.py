@@ -32,26 +32,41 @@ class Reading:
         return [vm for key in keys for vm in self.hosts[key].get("vm") or []]
 
 
-def read(session: Session, parent: Any, leaving: Iterable[str]) -> Cluster:
-    """The cluster, or the single host, that ``parent`` is; ``leaving`` are object ids of hosts."""
+def read(session: Session, parent: Any, leaving: Iterable[str], *, each_alone: bool = False) -> Cluster:
+    """The cluster, or the single host, that ``parent`` is; ``leaving`` are object ids of hosts.
+
+    Where each of them leaves alone, the others stay and can take what it has.
+    """
     cluster_paths = ("name", "host", "configurationEx")
     (values,) = read_many(session, [parent], cluster_paths).values()
     reading = Reading(read_many(session, values.get("host") or [], HOST_PATHS))
     gone = [key for key in leaving if key in reading.hosts]
     moving = machines.read(session, reading.refs(gone), reading.names)
     wanted = {profile for vm in moving for profile in vm.vgpus}
-    taking = [key for key in reading.hosts if key not in gone and wanted & hosts.offered(reading.hosts[key])]
-    staying = machines.read(session, reading.refs(taking), reading.names)
-    rooms = tuple(_room(key, one, taking, staying) for key, one in reading.hosts.items())
+    offering = [key for key in reading.hosts if wanted & hosts.offered(reading.hosts[key])]
+    staying = machines.read(session, reading.refs(key for key in offering if key not in gone), reading.names)
+    taking = {key: reading.hosts[key]["name"] for key in offering if each_alone or key not in gone}
+    there = _by_host([*moving, *staying], taking.values())
+    rooms = tuple(_room(one, there.get(taking.get(key, ""))) for key, one in reading.hosts.items())
     hot = bool(wanted) and machines.hot_migrate(session)
     return _configured(values, reading, rooms, (*moving, *staying), hot)
 
 
-def _room(key: str, host: Values, taking: Sequence[str], vms: Sequence[Vm]) -> Room:
-    here = [vm for vm in vms if vm.host == host["name"]] if key in taking else []
+def _by_host(vms: Iterable[Vm], names: Iterable[str]) -> dict[str, list[Vm]]:
+    """The virtual machines on each of these hosts."""
+    found: dict[str, list[Vm]] = {name: [] for name in names}
+    for vm in vms:
+        if vm.host in found:
+            found[vm.host].append(vm)
+    return found
+
+
+def _room(host: Values, there: Sequence[Vm] | None) -> Room:
+    """The room of a host; without the virtual machines that are there its memory is not known."""
+    here = there or []
     free = hosts.memory_mb(host) - sum(vm.reserved_mb for vm in here)
     slots = hosts.slots(host, {vm.key: vm.vgpus for vm in here})
-    return Room(host["name"], hosts.in_service(host), slots, free if key in taking else None)
+    return Room(host["name"], hosts.in_service(host), slots, None if there is None else free)
 
 
 def _configured(values: Values, reading: Reading, rooms: tuple[Room, ...], vms: tuple[Vm, ...], hot: bool) -> Cluster:

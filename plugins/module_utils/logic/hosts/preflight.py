@@ -45,7 +45,7 @@ def findings(read: Data) -> list[dict[str, Any]]:
     found += _together(hosts, cluster, words)
     found += _managers(hosts, by_host)
     found += _rolling(read, found)
-    found += _emptying(read["emptying"])
+    found += _emptying(read["emptying"], cluster["name"])
     found += _plan(read["plan"], cluster["name"], found)
     found += _acceptance(read.get("acceptance") or {}, cluster["name"])
     return as_dicts(found)
@@ -119,9 +119,11 @@ def _rolling(read: Data, found: Iterable[Finding]) -> Iterator[Finding]:
             yield Finding(STOP, rule, name, text)
 
 
-def _emptying(results: Iterable[Data]) -> Iterator[Finding]:
+def _emptying(results: Iterable[Data], cluster: str) -> Iterator[Finding]:
     """Findings about virtual machines that prevent the evacuation of a host that must leave service."""
     for result in results:
+        if "hosts" not in result and result.get("msg"):
+            yield Finding(STOP, "emptying", cluster, f"whether its hosts can be emptied is unknown: {result['msg']}")
         for host in result.get("hosts") or []:
             reasons = [str(host["msg"])] if host.get("failed") else host.get("unmet") or []
             for reason in reasons:

@@ -72,11 +72,13 @@ def test_the_plans_reboots_and_warnings_are_told() -> None:
 def test_a_host_that_cannot_be_emptied_stops_for_each_reason() -> None:
     blocked = {"hosts": [{"host": "esx1", "unmet": ["w1 has nowhere to go", "w2 has nowhere to go"]}]}
     lost = {"hosts": [{"host": "esx2", "failed": True, "msg": "esx2: could not read it"}]}
-    skipped = {"msg": "no hosts"}
-    assert found(emptying=[blocked, lost, skipped]) == [
+    skipped = {"skipped": True, "skip_reason": "Conditional result was False"}
+    unknown = {"msg": "vc.example.com: could not log in"}
+    assert found(emptying=[blocked, lost, skipped, unknown]) == [
         ("stop", "emptying", "esx1"),
         ("stop", "emptying", "esx1"),
         ("stop", "emptying", "esx2"),
+        ("stop", "emptying", "gpu"),
     ]
 
 
