@@ -218,7 +218,7 @@ class _Placing:
     def _attraction(self, name: str, vm: Vm) -> tuple[bool, int]:
         """Hosts that use the profile already, so that empty GPUs stay free for other sizes; then those with memory."""
         room = self.rooms[name]
-        used = {profile for gpu in room.slots.gpus for profile in gpu.used}
+        used = {profile for gpu in room.slots.gpus for profile in gpu.used} if vm.vgpus else set()
         return bool(used & set(vm.vgpus)), room.free_mb or 0
 
     def _tied(self, vm: Vm) -> set[str]:
@@ -247,6 +247,8 @@ class _Placing:
 
 def _with(room: Room, vgpus: tuple[str, ...], reserved_mb: int) -> Room | None:
     """The host with one more virtual machine on it; None when it does not fit."""
+    if not vgpus and not reserved_mb:
+        return room
     slots = room.slots.take_all(vgpus)
     if slots is None or (room.free_mb is not None and room.free_mb < reserved_mb):
         return None
