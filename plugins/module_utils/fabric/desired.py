@@ -11,6 +11,7 @@ from ipaddress import AddressValueError, IPv4Address, IPv4Interface, IPv4Network
 from typing import Any
 
 from ..errors import Refused
+from ..vsphere.names import plain
 
 LEAST_MTU, MOST_MTU = 1280, 9000
 MOST_VLAN = 4094
@@ -60,11 +61,11 @@ class Desired:
 def desired(params: Mapping[str, Any]) -> Desired:
     """The desired fabric from the options of the module; options that contradict each other are refused."""
     found = Desired(
-        cluster=params["cluster"],
-        switch=params["switch"],
+        cluster=plain(params["cluster"]),
+        switch=plain(params["switch"]),
         mtu=params["mtu"],
         uplink=params["uplink"] or None,
-        port_groups=tuple(PortGroup(one["name"], one["vlan"]) for one in params["port_groups"]),
+        port_groups=tuple(PortGroup(plain(one["name"]), one["vlan"]) for one in params["port_groups"]),
         adapters=tuple(_adapter(one, params["mtu"]) for one in params["adapters"]),
         adopt=params["adopt"],
     )
@@ -78,7 +79,7 @@ def desired(params: Mapping[str, Any]) -> Desired:
 def _adapter(given: Mapping[str, Any], mtu: int) -> Adapter:
     services = given["services"]
     return Adapter(
-        port_group=given["port_group"],
+        port_group=plain(given["port_group"]),
         mtu=given["mtu"] or mtu,
         device=given["device"] or None,
         network=given["network"] or None,

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..logic import names as forms
 from ..vsphere import custom_fields, fleet, properties
+from ..vsphere.names import plain
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
 from . import customise, gpu, identity, mark, nics
@@ -76,7 +77,8 @@ def _carriers(session: Session, clusters: Collection[str]) -> list[identity.Carr
     """The machines of the workers of some clusters; two that claim to be one worker are refused."""
     definitions = custom_fields.definitions(session)
     known = identity.Identities(definitions, properties.find_all(session, vim.VirtualMachine, identity.PATHS))
-    chosen = [one for one in known.all() if not clusters or one.mark.get("cluster") in clusters]
+    wanted = {plain(cluster) for cluster in clusters}
+    chosen = [one for one in known.all() if not wanted or one.mark.get("cluster") in wanted]
     for one in chosen:
         known.one(str(one.mark.get("cluster", "")), str(one.mark["name"]))
     return chosen

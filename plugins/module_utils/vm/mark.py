@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..vsphere import custom_fields
+from ..vsphere.names import plain
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
 
@@ -24,7 +25,10 @@ def read(definitions: Sequence[Any], values: Sequence[Any] | None) -> dict[str, 
         found = json.loads(text) if text else None
     except json.JSONDecodeError:
         return None
-    return found if isinstance(found, dict) and isinstance(found.get("name"), str) else None
+    if not isinstance(found, dict) or not isinstance(found.get("name"), str):
+        return None
+    # An older run may have noted the cluster in the escaped spelling of its user.
+    return {**found, "cluster": plain(str(found["cluster"]))} if "cluster" in found else found
 
 
 def wanted(name: str, before: Mapping[str, Any] | None, **of: Any) -> dict[str, Any]:

@@ -47,7 +47,7 @@ class Networks:
 
     def named(self, name: str) -> Network:
         """The one network of that name."""
-        found = [network for network in self.all if network.name == name]
+        found = [network for network in self.all if network.name == plain(name)]
         if len(found) == 1:
             return found[0]
         known = ", ".join(sorted({network.name for network in self.all})) or "none"
@@ -66,7 +66,8 @@ class Networks:
 def to_come(networks: Networks, names: Sequence[str]) -> Networks:
     """The networks, with port groups of the RDMA switch that will be built later."""
     there = {network.name for network in networks.all}
-    made = [Network(name, None, key=f"{name} to come") for name in names if name not in there]
+    wanted = [plain(name) for name in names]
+    made = [Network(name, None, key=f"{name} to come") for name in wanted if name not in there]
     return replace(networks, all=[*networks.all, *made])
 
 

@@ -14,6 +14,7 @@ from ..capacity import machines
 from ..errors import NotFound
 from ..vsphere import custom_fields, fleet, properties
 from ..vsphere.faults import translating_faults
+from ..vsphere.names import plain
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
 from . import hosts, identity, machine, networks
@@ -28,7 +29,7 @@ class Site:
     """One cluster; ``refresh`` reads hosts and virtual machines anew, networks and options are read once."""
 
     def __init__(self, session: Session, cluster: str) -> None:
-        self.session, self.name = session, cluster
+        self.session, self.name = session, plain(cluster)
         self.ref, self.values = fleet.find_cluster(session, cluster, CLUSTER)
         self.hosts: dict[str, properties.Values] = {}
         self.machines: dict[str, Machine] = {}

@@ -18,6 +18,7 @@ from plugins.module_utils.plan import Plan
 from tests.fakes.module import FakeModule
 
 HOSTS = ("esx01.lab", "esx02.lab")
+SPELT = {"name": "rdma%2fvmk", "vlan": 216}
 KEY = f"{HOST}esx01.lab"
 
 
@@ -58,6 +59,12 @@ def wanted(**more: Any) -> desired.Desired:
         "adopt": False,
     }
     return desired.desired({**plain, **more})
+
+
+def test_names_may_be_spelt_as_vcenter_stores_them() -> None:
+    asked = wanted(cluster="rack%2f1", switch="a%2Fb", port_groups=[SPELT], adapter={"port_group": "rdma%2fvmk"})
+    assert (asked.cluster, asked.switch) == ("rack/1", "a/b")
+    assert (asked.port_groups[0].name, asked.adapters[0].port_group) == ("rdma/vmk", "rdma/vmk")
 
 
 class FakeFabric:

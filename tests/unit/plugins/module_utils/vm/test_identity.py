@@ -79,6 +79,14 @@ def test_names_that_were_exchanged_change_nothing() -> None:
     assert one and two and (one.shown, two.shown) == ("w2", "w1")
 
 
+@pytest.mark.parametrize("noted", ["rack/1", "rack%2f1", "rack%2F1"])
+def test_a_cluster_may_be_noted_in_either_spelling(noted: str) -> None:
+    ref, values = vm("w1")
+    values["customValue"][0].value = json.dumps({"name": "w1", "cluster": noted, "uuid": "50-1"})
+    found = known((ref, values)).one("rack/1", "w1")
+    assert found and found.mark["cluster"] == "rack/1"
+
+
 def test_workers_of_two_clusters_may_share_a_name() -> None:
     ref, values = vm("w1", "w1", "50-9")
     told = {"name": "w1", "cluster": "other", "uuid": "50-9"}
