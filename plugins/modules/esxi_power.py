@@ -78,8 +78,8 @@ options:
     default: true
   each_alone:
     description:
-      - In check mode, tells of each host whether it could be emptied if no other one left service. It says so of all
-        hosts in as many calls as of one. Without check mode hosts are planned together.
+      - For check mode. Tells of each host whether it could be emptied if no other one left service, and of all hosts in
+        as many calls as of one. Without check mode it is refused where a host would have to be emptied.
     type: bool
     default: false
 extends_documentation_fragment:
@@ -195,14 +195,13 @@ ARGUMENTS = {
     **progress.ARGUMENTS,
 }
 TIMES = ("maintenance_timeout", "reboot_timeout", "power_off_timeout")
-TUNING = (*TIMES, "moved_by", "power_off", "vsan", "only_if_ours")
+TUNING = (*TIMES, "moved_by", "power_off", "vsan", "only_if_ours", "each_alone")
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     tell = progress.Progress(params["progress_file"]).tell
     given = {key: params[key] for key in TUNING}
-    given["each_alone"] = params["each_alone"] and module.check_mode
     desired = power.Desired(
         by=holder.owner(), services=tuple(params["services"]), tell=tell, wanted=holder.watch(), **given
     )

@@ -51,6 +51,12 @@ def release(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
+def encryption() -> str:
+    """Whether moves are encrypted, as they are where nobody says otherwise; a test may ask for the other."""
+    return "on"
+
+
+@pytest.fixture
 def start(tmp_path: Path, release: str) -> Iterator[Callable[..., Simulator]]:
     """Start simulators: ``start()``, ``start("mixed.yml", "--delay=5")``, or ``start(text=YAML)``."""
     running: list[Simulator] = []

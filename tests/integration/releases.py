@@ -10,3 +10,5 @@ from __future__ import annotations
 
 RELEASES = {"7.0 U2": "7.0.2", "7.0 U3": "7.0.3", "8.0 U2": "8.0.2", "8.0 U3": "8.0.3", "9.0": "9.0.0"}
 OLDEST, *_BETWEEN, NEWEST = RELEASES
+# The event with which a move begins, by whether moves are encrypted.
+FIRST = {"on": "com.vmware.vc.vm.VmHotMigratingWithEncryptionEvent", "off": "VmBeingHotMigratedEvent"}

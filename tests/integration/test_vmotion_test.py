@@ -22,7 +22,7 @@ from pyVmomi import vim
 from lab.simulator import ROOT, USERNAME, Simulator
 from tests.integration.ansible import Ansible, Outcome
 from tests.integration.killing import begun, wait_for
-from tests.integration.releases import NEWEST, RELEASES
+from tests.integration.releases import FIRST, NEWEST, RELEASES
 from tests.integration.test_vmotion import TAGGED
 from tests.integration.test_worker_rules import by_hand, config, overrides
 from tests.integration.test_worker_vm_gpus import BIG
@@ -33,8 +33,6 @@ pytestmark = pytest.mark.release(NEWEST)
 
 PROGRAM = ROOT / "tests" / "lab" / "train.py"
 WORKERS = [f"worker{number:02}" for number in range(1, 5)]
-# The event with which a move begins.
-FIRST = {"on": "com.vmware.vc.vm.VmHotMigratingWithEncryptionEvent", "off": "VmBeingHotMigratedEvent"}
 LONG = 1200  # seconds, for a machine that has much else to do
 
 
@@ -84,12 +82,6 @@ class Trial:
         """Whether nobody holds the cluster's lock, not even a run that is gone."""
         done = self.ansible.module("cluster_lock", check=True, cluster="gpu", state="free", run="a test")
         return done.rc == 0 and not done.changed
-
-
-@pytest.fixture
-def encryption() -> str:
-    """Whether moves are encrypted, as they are where nobody says otherwise; a test may ask for the other."""
-    return "on"
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from ...errors import Abandoned, CollectionError, Failed, TimedOut
+from ...errors import Abandoned, CollectionError, Failed, Refused, TimedOut
 from ...logic.hosts import evacuation
 from ...logic.hosts.evacuation import Vm
 from ...plan import Plan
@@ -65,6 +65,9 @@ class Maintenance:
         """Evacuate the host and enter maintenance mode; on failure the host stays in service."""
         if not plan.changes:
             return
+        if self.desired.each_alone:
+            said = "the hosts were planned as if each left alone"
+            raise Refused(self.target, ENTER, said, "each_alone is for check mode: leave it out")
         deadline = time.monotonic() + self.desired.maintenance_timeout
         under_way = self.evacuations.entering_task(self.host)
         try:

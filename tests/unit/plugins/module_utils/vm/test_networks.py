@@ -25,5 +25,5 @@ def test_a_network_that_will_come_is_found_in_either_spelling_too() -> None:
 
 
 def test_a_network_that_is_not_there_is_refused_in_the_words_of_the_user() -> None:
-    with pytest.raises(NotFound, match="'other%2f1'.*it has VM Network, rack/1"):
+    with pytest.raises(NotFound, match=r"'other%2f1'.*it has VM Network, rack/1"):
         THERE.named("other%2f1")
