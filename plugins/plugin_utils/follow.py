@@ -56,7 +56,7 @@ class Follower:
         try:
             event = json.loads(line)
             shown = {"about": str(event["about"]), "what": str(event["what"]), "seconds": float(event["seconds"])}
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             shown = {"about": "progress", "what": line, "seconds": 0.0}
         self._show(shown)
 

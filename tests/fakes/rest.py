@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from plugins.module_utils.errors import Failed
+from plugins.module_utils.vsphere.forms import ANY, misfit
 
 CLUSTER = "/api/esx/settings/clusters/domain-c1"
 
@@ -25,18 +26,23 @@ class FakeRest:
         self.fails = ""
         self.writes: list[tuple[str, str]] = []
 
-    def get(self, path: str, *, tried: str, remedy: str = "") -> Any:
+    def get(self, path: str, *, tried: str, remedy: str = "", form: Any = ANY) -> Any:
+        answer = self._answer(path)
+        assert misfit(answer, form) == ""
+        return answer
+
+    def _answer(self, path: str) -> Any:
         if path == f"{CLUSTER}/enablement/software":
             return {"enabled": self.managed}
         assert path == f"{CLUSTER}/software"
         components = {name: {"version": version, "details": {}} for name, version in self.components.items()}
         return {"base_image": {"version": "8.0.3-0.0"}, "components": components}
 
-    def find(self, path: str, *, tried: str) -> Any:
+    def find(self, path: str, *, tried: str, form: Any = ANY) -> Any:
         assert path == f"{CLUSTER}/software/compliance"
         return {"status": self.compliance} if self.compliance else None
 
-    def send(self, verb: str, path: str, body: Any = None, *, tried: str, remedy: str = "") -> Any:
+    def send(self, verb: str, path: str, body: Any = None, *, tried: str, remedy: str = "", form: Any = ANY) -> Any:
         self._log(verb, path, tried)
         if verb == "POST":
             if self.draft is not None:
@@ -51,7 +57,7 @@ class FakeRest:
                 del self.draft[name]
         return None
 
-    def task(self, path: str, body: Any = None, *, tried: str, seconds: float, **query: str) -> Any:
+    def task(self, path: str, body: Any = None, *, tried: str, seconds: float, form: Any = ANY, **query: str) -> Any:
         self._log(query["action"], path, tried)
         if query["action"] == "validate":
             errors = [{"message": {"id": "x", "default_message": text}} for text in self.errors]

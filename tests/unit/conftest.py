@@ -11,12 +11,14 @@ from plugins.module_utils.vsphere import custom_fields
 
 # By default an example that takes 200 ms fails, and one that did so once and not again is called unreliable. What must
 # be fast has a test of its own that measures its processor's time.
-settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# Two runs of the same code meet the same examples; --hypothesis-profile=roam draws others, and more of them.
+settings.register_profile(
+    "house", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("roam", settings.get_profile("house"), derandomize=False, max_examples=1000)
 settings.load_profile("house")
 # For tools/mutants.py: each change of the code meets the same examples, and the first that fails is enough.
-settings.register_profile(
-    "mutants", settings.get_profile("house"), derandomize=True, database=None, phases=(Phase.explicit, Phase.generate)
-)
+settings.register_profile("mutants", settings.get_profile("house"), phases=(Phase.explicit, Phase.generate))
 
 
 @pytest.fixture(autouse=True)

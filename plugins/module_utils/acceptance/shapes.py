@@ -164,7 +164,7 @@ def _rows(one: Command) -> list[Row]:
         answer = parse(one.response)
     except (SyntaxError, CollectionError):
         return []
-    return [answer] if isinstance(answer, dict) else answer if isinstance(answer, list) else []
+    return [answer] if isinstance(answer, Row) else answer if isinstance(answer, list) else []
 
 
 def _answers(requests: Iterable[Request]) -> Iterator[tuple[Request, dict[str, Any]]]:

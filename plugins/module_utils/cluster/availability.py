@@ -76,7 +76,7 @@ def resync_bytes(text: str) -> int | None:
     try:
         found = json.loads(text)
         return sum(_left(found["dom_objects"]))
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
 
 

@@ -25,7 +25,10 @@ def same(one: str | None, other: str | None) -> bool:
     """
     if not one or not other:
         return one == other
-    return abs(datetime.fromisoformat(one) - datetime.fromisoformat(other)) <= CORRECTION
+    try:
+        return abs(datetime.fromisoformat(one) - datetime.fromisoformat(other)) <= CORRECTION
+    except (ValueError, TypeError):  # a note that somebody else wrote may hold what is no time
+        return one == other
 
 
 def pending(host: Host) -> dict[str, Any]:
@@ -33,9 +36,10 @@ def pending(host: Host) -> dict[str, Any]:
     written = custom_fields.value_of(ATTRIBUTE, host["availableField"], host["customValue"])
     try:
         note = json.loads(host[ATTRIBUTE] or written or "{}")
-    except json.JSONDecodeError:
-        return {}
-    return dict(note.get("was", {})) if same(note.get("boot"), host.boot_time) else {}
+        was = note.get("was", {}) if same(note.get("boot"), host.boot_time) else {}
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return {}  # whoever may set custom attributes may have written anything
+    return dict(was) if isinstance(was, dict) else {}
 
 
 def remember(host: Host, subject: str, was: Any) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 from ..errors import CollectionError, Failed, Refused
 from ..plan import Plan
 from ..vsphere import properties
+from ..vsphere.forms import ANY
 from ..vsphere.rest import Rest
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
@@ -26,6 +27,8 @@ OPTIONS: dict[str, Any] = {
 REQUIRED_IF = [("state", "present", ("version",))]
 
 _CLUSTERS = "/api/esx/settings/clusters"
+_VALIDATED = {"result?": {"notifications?": {"errors?": [{"message?": dict}]}}}
+_IMAGE = {"base_image?": {"version": str}, "components?": {str: {"version": str}}}
 
 
 @dataclass(frozen=True)
@@ -49,9 +52,10 @@ class ClusterImage:
     def read(self) -> dict[str, Any]:
         """Whether the cluster is managed by an image, and the components that its image has beside the base image."""
         tried = f"read the image of cluster {self.target}"
-        managed = bool(self.rest.get(f"{self._path}/enablement/software", tried=tried)["enabled"])
-        image = self.rest.get(f"{self._path}/software", tried=tried) if managed else {}
-        checked = self.rest.find(f"{self._path}/software/compliance", tried=tried) if managed else None
+        managed = self.rest.get(f"{self._path}/enablement/software", tried=tried, form={"enabled": bool})["enabled"]
+        image = self.rest.get(f"{self._path}/software", tried=tried, form=_IMAGE) if managed else {}
+        compliance = f"{self._path}/software/compliance"
+        checked = self.rest.find(compliance, tried=tried, form={"status": str}) if managed else None
         return {
             "managed": managed,
             "base_image": (image.get("base_image") or {}).get("version"),
@@ -63,7 +67,7 @@ class ClusterImage:
         """Change a draft of the image, have it validated and commit it; a draft that fails is thrown away."""
         tried = f"open a draft of the image of cluster {self.target}"
         drafts = f"{self._path}/software/drafts"
-        draft = f"{drafts}/{self.rest.send('POST', drafts, tried=tried, remedy=_DISCARD)}"
+        draft = f"{drafts}/{self.rest.send('POST', drafts, tried=tried, remedy=_DISCARD, form=str)}"
         try:
             self._fill(draft, plan.before["components"], plan.after["components"])
             self._validate(draft)
@@ -82,15 +86,16 @@ class ClusterImage:
         self.rest.send("PATCH", f"{draft}/software/components", change, tried=tried, remedy=_IMPORT)
 
     def _validate(self, draft: str) -> None:
-        result = self._task(draft, "validate") or {}
+        result = self._task(draft, "validate", form=_VALIDATED) or {}
         errors = [_text(one) for one in (result.get("notifications") or {}).get("errors") or []]
         if errors:
             tried = f"validate the new image of cluster {self.target}"
             raise Failed(self.rest.server, tried, "the server said " + "; ".join(errors), _IMPORT)
 
-    def _task(self, draft: str, action: str, body: Any = None) -> Any:
+    def _task(self, draft: str, action: str, body: Any = None, form: Any = ANY) -> Any:
         tried = f"{action} the new image of cluster {self.target}"
-        return self.rest.task(draft, body, tried=tried, seconds=self.desired.task_timeout, action=action)
+        seconds = self.desired.task_timeout
+        return self.rest.task(draft, body, tried=tried, seconds=seconds, form=form, action=action)
 
 
 _DISCARD = "finish or discard the draft that is open in the cluster's Updates > Image, then run again"

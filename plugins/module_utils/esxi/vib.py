@@ -103,7 +103,7 @@ class Vib:
         verb = "install" if self.desired.state == "present" else "remove"
         tried = f"rehearse to {verb} its {self.name}"
         try:
-            answer = next(iter(self._esxcli(verb, tried, dryrun=True, maintenancemode=True)), {})
+            answer = next(iter(self._esxcli(verb, tried, dryrun=True, maintenancemode=True)), Row())
         except Failed as error:
             remedy = error.remedy if is_of(error, vim.fault.NoPermission) else self._remedy()
             raise Refused(self.target, error.tried, error.said, remedy) from error

@@ -43,6 +43,6 @@ def write(host: Host, switch: str, built: Mapping[str, Any] | None) -> None:
 def _all(host: Host) -> dict[str, Any]:
     try:
         found = json.loads(custom_fields.value_of(ATTRIBUTE, host["availableField"], host["customValue"]) or "{}")
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return {name: one for name, one in found.items() if isinstance(one, dict)} if isinstance(found, dict) else {}

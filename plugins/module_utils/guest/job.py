@@ -40,6 +40,14 @@ STARTED = ("running", "finished")
 
 def job_state(run_dir: str) -> dict[str, Any]:
     """The job of a run directory, from its files and its processes."""
+    try:
+        return _job_state(run_dir)
+    except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
+        said = f"its files are not as this collection writes them ({type(error).__name__}: {error})"
+        raise Failed(run_dir, "read its job", said, "name another run directory, or remove this one") from error
+
+
+def _job_state(run_dir: str) -> dict[str, Any]:
     desired = supervisor.read(run_dir, supervisor.DESIRED)
     if desired is None:
         return {"state": "absent"}

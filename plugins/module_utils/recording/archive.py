@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+from xml.parsers.expat import ExpatError
 
 from ..errors import Refused
 from ..vsphere.wire import text_of, value_of
@@ -20,6 +21,11 @@ from .recording import Answer, Command, Recorded, Recording, Request
 
 FORMAT = 1
 MANIFEST = "manifest.json"
+# What its parts raise where they find something else than was written; pyVmomi has no errors of its own for that.
+_NO_RECORDING = (
+    *(ValueError, KeyError, TypeError, AttributeError, RecursionError, OSError),
+    *(ExpatError, tarfile.TarError),
+)
 _LARGEST = 64 * 1024 * 1024
 
 
@@ -77,6 +83,14 @@ def packed(files: Mapping[str, str], manifest: Mapping[str, Any]) -> bytes:
 
 def read(path: Path, stub: Any) -> Recording:
     """The recording of an archive, or of a folder with its files; its objects are asked over ``stub``."""
+    try:
+        return _read(path, stub)
+    except _NO_RECORDING as error:
+        said = f"its files are not those of a recording ({type(error).__name__}: {error})"
+        raise Refused(str(path), "replay it", said, "name a recording as record.yml made it, or record anew") from error
+
+
+def _read(path: Path, stub: Any) -> Recording:
     parts = {name: json.loads(text) for name, text in _texts(path).items()}
     if parts[MANIFEST]["format"] != FORMAT:
         raise Refused(str(path), "replay it", f"its format is {parts[MANIFEST]['format']}, not {FORMAT}", "record anew")

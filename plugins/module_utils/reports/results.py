@@ -43,7 +43,7 @@ def _run(path: Path) -> dict[str, Any]:
 def _read(path: Path, tried: str) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise Refused(str(path), tried, str(error), REMEDY) from error
     if not isinstance(content, Mapping):
         raise Refused(str(path), tried, "it holds no JSON object", REMEDY)

@@ -96,6 +96,6 @@ def _entry(path: Path, number: int, line: bytes) -> dict[str, Any]:
     try:
         entry = json.loads(line)
         return {"at": float(entry["at"]), "entry": str(entry["entry"]), **entry}
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         said = f"line {number} is no entry ({error!r}): the file was changed or damaged"
         raise Failed(str(path), "read the journal", said, "restore the file from a copy") from error

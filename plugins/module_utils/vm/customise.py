@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import ipaddress
 import json
@@ -99,5 +98,5 @@ def _decode(extra: Mapping[str, str], key: str) -> Any:
     try:
         plain = base64.b64decode(text).decode() if extra.get(f"{key}{ENCODING}") == "base64" else text
         return json.loads(plain.removeprefix(HEADER)) if plain else None
-    except (binascii.Error, UnicodeDecodeError, json.JSONDecodeError):
+    except (ValueError, RecursionError):
         return f"{len(text)} characters that this collection did not write"

@@ -23,7 +23,7 @@ def read(definitions: Sequence[Any], values: Sequence[Any] | None) -> dict[str, 
     text = custom_fields.value_of(ATTRIBUTE, definitions, values)
     try:
         found = json.loads(text) if text else None
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(found, dict) or not isinstance(found.get("name"), str):
         return None

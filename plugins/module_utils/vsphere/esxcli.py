@@ -10,11 +10,20 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 from ..errors import Failed
-from .faults import translating_faults
+from .faults import Lost, translating_faults, unreachable
 from .sdk import VmomiSupport, vim
 from .session import Session
 
-Row = dict[str, Any]
+
+class Row(dict[str, Any]):
+    """One object of an answer; a field that it lacks is told in a sentence."""
+
+    about: tuple[str, str] = ("esxcli", "read its answer")
+
+    def __missing__(self, key: str) -> Any:
+        raise Failed(*self.about, f"the answer has no field {key}", "look whether the host's version is supported")
+
+
 _VERSION = "vim.version.version1"
 _ROOM = "dml.reflect"
 
@@ -94,7 +103,7 @@ class Esxcli:
     def rows(self, command: str, **options: Any) -> list[Row]:
         """Run a command that answers with a list of objects."""
         answer = self.run(command, **options)
-        if isinstance(answer, dict):
+        if isinstance(answer, Row):
             return [answer]
         return answer if isinstance(answer, list) else []
 
@@ -112,7 +121,7 @@ class Esxcli:
             )
         if answer is not None and answer.fault:
             raise CommandFailed(self._host, doing, "esxcli said " + _fault_text(answer.fault), remedy)
-        return parse(answer.response if answer else None)
+        return answered(self._host, doing, answer.response if answer else None)
 
     def schema(self, namespace: str) -> str:
         """esxcli's own description of the commands of a namespace such as "network nic stats", as XML."""
@@ -145,6 +154,18 @@ def _fault_text(fault: Any) -> str:
     return "; ".join(text.strip() for text in texts if text.strip()) or str(fault.faultMsg)
 
 
+def answered(host: str, tried: str, response: str | None) -> Any:
+    """An answer to a command, whose rows know to which; what is no answer is refused in a sentence."""
+    try:
+        answer = parse(response)
+    except (ET.ParseError, ValueError) as error:
+        raise unreachable(host, tried, Lost.of_answer(error), "run again") from error
+    for row in answer if isinstance(answer, list) else [answer]:
+        if isinstance(row, Row):
+            row.about = (host, tried)
+    return answer
+
+
 def parse(response: str | None) -> Any:
     """An esxcli answer as plain data: rows, one row, a text, or None."""
     if not response:
@@ -163,7 +184,7 @@ def _row(node: ET.Element) -> Row:
     gathered: dict[str, list[Any]] = {}
     for child in node:
         gathered.setdefault(_tag(child), []).append(_row(child) if len(child) else child.text or "")
-    return {key: values[0] if len(values) == 1 else values for key, values in gathered.items()}
+    return Row((key, values[0] if len(values) == 1 else values) for key, values in gathered.items())
 
 
 def _tag(node: ET.Element) -> str:

@@ -11,10 +11,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from ..errors import CollectionError, Failed, TimedOut
 from .faults import AWAY, CONNECTION_ERRORS, WAIT, Lost, line, lost, unreachable
+from .forms import ANY, misfit
 from .route import TRICKLE, Watch
 from .session import Session, agent, route_to
 
@@ -60,26 +61,26 @@ class Rest:
     def _session(self) -> str:
         return "/rest/com/vmware/cis/session" if self.old else "/api/session"
 
-    def get(self, path: str, *, tried: str, remedy: str = "") -> Any:
+    def get(self, path: str, *, tried: str, remedy: str = "", form: Any = ANY) -> Any:
         """The answer to a GET request."""
-        return self._ask("GET", path, tried=tried, remedy=remedy)
+        return self._ask("GET", path, tried=tried, remedy=remedy, form=form)
 
-    def find(self, path: str, *, tried: str) -> Any:
+    def find(self, path: str, *, tried: str, form: Any = ANY) -> Any:
         """The answer to a GET request for an object that may not exist; None where it does not."""
-        return self._ask("GET", path, tried=tried, may_lack=True)
+        return self._ask("GET", path, tried=tried, may_lack=True, form=form)
 
-    def send(self, verb: str, path: str, body: Any = None, *, tried: str, remedy: str = "") -> Any:
+    def send(self, verb: str, path: str, body: Any = None, *, tried: str, remedy: str = "", form: Any = ANY) -> Any:
         """The answer to a request that writes; None without one."""
-        return self._ask(verb, path, body, tried=tried, remedy=remedy)
+        return self._ask(verb, path, body, tried=tried, remedy=remedy, form=form)
 
-    def task(self, path: str, body: Any = None, *, tried: str, seconds: float, **query: str) -> Any:
-        """The result of a task that is started and awaited."""
-        task = self.send("POST", f"{path}?{urlencode({**query, 'vmw-task': 'true'})}", body, tried=tried)
+    def task(self, path: str, body: Any = None, *, tried: str, seconds: float, form: Any = ANY, **query: str) -> Any:
+        """The result of a task that is started and awaited; ``form`` is that of the whole task once it ended well."""
+        task = self.send("POST", f"{path}?{urlencode({**query, 'vmw-task': 'true'})}", body, tried=tried, form=str)
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
-            info = self.get(f"/api/cis/tasks/{task}", tried=tried)
+            info = self.get(f"/api/cis/tasks/{quote(task, safe=':')}", tried=tried, form={"status": str})
             if info["status"] == "SUCCEEDED":
-                return info.get("result")
+                return self._in_form(info, form, tried).get("result")
             if info["status"] == "FAILED":
                 raise Failed(self.server, tried, "the server said " + _words(info.get("error")))
             time.sleep(_POLL_SECONDS)
@@ -98,7 +99,12 @@ class Rest:
             raise unreachable(self.server, tried, error, "run again") from error
         if status == http.client.NOT_FOUND and more.get("may_lack"):
             return None
-        return self._understood(status, text, tried, remedy)
+        return self._in_form(self._understood(status, text, tried, remedy), more.get("form", ANY), tried)
+
+    def _in_form(self, answer: Any, form: Any, tried: str) -> Any:
+        if wrong := misfit(answer, form):
+            raise unreachable(self.server, tried, Lost.of_answer(wrong), "run again")
+        return answer
 
     def _exchange(self, verb: str, path: str, body: str | None, headers: dict[str, str]) -> tuple[int, str]:
         connection, seconds = route_to(self._params).connection(http.client.HTTPSConnection), self._params["timeout"]
@@ -122,7 +128,7 @@ class Rest:
     def _understood(self, status: int, text: str, tried: str, remedy: str) -> Any:
         try:
             answer = json.loads(text) if text.strip() else None
-        except json.JSONDecodeError as error:
+        except (ValueError, RecursionError) as error:
             if status < http.client.BAD_REQUEST:
                 raise unreachable(self.server, tried, Lost.of_answer("it is no JSON"), "run again") from error
             answer = text.strip()
@@ -156,5 +162,8 @@ def _words(error: Any) -> str:
     """The server's own words in an error of its REST API."""
     if not isinstance(error, dict):
         return line(str(error or "nothing more"))
-    texts = [message.get("default_message") or message.get("id", "") for message in error.get("messages") or []]
-    return ": ".join(part for part in (error.get("error_type", ""), "; ".join(filter(None, texts))) if part)
+    messages = error.get("messages")
+    told = [one for one in messages if isinstance(one, dict)] if isinstance(messages, list) else []
+    texts = [one.get("default_message") or one.get("id") for one in told]
+    parts = (error.get("error_type"), "; ".join(line(str(text)) for text in texts if text))
+    return ": ".join(line(str(part)) for part in parts if part) or line(str(error))

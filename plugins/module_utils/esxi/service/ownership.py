@@ -48,9 +48,12 @@ def parse(text: str) -> Note | None:
     """The note in a text; None for a text without a note."""
     try:
         found: Any = json.loads(text or "null")
-        return Note(**found) if found else None
-    except (TypeError, json.JSONDecodeError):
+        note = Note(**found) if found else None
+    except (TypeError, ValueError, RecursionError):
         return None
+    # What is no text was not written by this collection, and says neither who nor when.
+    told = note and all(isinstance(one, str) for one in (note.by, note.since, note.ending_boot))
+    return note if told else None
 
 
 def write(host: Host, note: Note) -> None:

@@ -23,6 +23,7 @@ from . import (
 from .parsed import parsed
 
 Values = Mapping[str, Any]
+LONGEST_ERROR = 100
 
 
 class Answer(NamedTuple):
@@ -44,9 +45,20 @@ class Kind:
 def check(kind: str, node: str, found: Values, wanted: Values) -> tuple[Answer, str]:
     """The answer of one kind of check, and one text about its misfits; empty where there is none."""
     one = KINDS[kind]
-    answer = one.check(found, wanted)
+    try:
+        answer = one.check(found, wanted)
+    except containers.SettingsError as error:
+        answer = Answer({}, [str(error)])
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        # Programs of a node said something else than they do elsewhere: that is not what is wanted either.
+        answer = Answer({}, [f"What its programs say cannot be read ({type(error).__name__}: {_short(error)})."])
     parts = [one.opening.format(node=node), *answer.misfits, one.remedy]
     return answer, " ".join(part for part in parts if part) if answer.misfits else ""
+
+
+def _short(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    return text if len(text) <= LONGEST_ERROR else f"{text[:LONGEST_ERROR]} ..."
 
 
 def _packages(found: Values, wanted: Values) -> Answer:

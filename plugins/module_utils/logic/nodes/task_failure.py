@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -15,7 +15,8 @@ STREAMS = ("stderr", "module_stderr", "stdout", "module_stdout")
 
 def words(result: Mapping[str, Any]) -> str:
     """The message of a failed task, or the program that failed and the end of what it said; of a loop, of each item."""
-    items = [words(one) for one in result.get("results") or [] if one.get("failed") or one.get("unreachable")]
+    each = [one for one in _items(result.get("results")) if isinstance(one, Mapping)]
+    items = [words(one) for one in each if one.get("failed") or one.get("unreachable")]
     if items:
         return " ".join(dict.fromkeys(items))
     message = str(result.get("msg") or "").strip()
@@ -25,6 +26,11 @@ def words(result: Mapping[str, Any]) -> str:
     if said and said not in message:
         return f"{message.rstrip('.:')}: {_end(said)}"
     return message
+
+
+def _items(results: object) -> Sequence[object]:
+    """The results of a loop; a module may use the same word for something else."""
+    return results if isinstance(results, (list, tuple)) else ()
 
 
 def _program(result: Mapping[str, Any]) -> str:

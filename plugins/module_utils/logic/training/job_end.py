@@ -136,7 +136,7 @@ def _by_ssh(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Found:
     del lines
     found = re.search(
         r"(?:ssh: (?:connect to host|Could not resolve hostname) (?P<node>[^\s:]+)[^\n]*)"
-        r"|(?:(?P<login>\S+): Permission denied[^\n]*)|Host key verification failed[^\n]*",
+        r"|(?:(?P<login>\S{1,300}): Permission denied[^\n]*)|Host key verification failed[^\n]*",
         text,
     )
     if found is None:

@@ -64,7 +64,7 @@ def ib_timeout(seconds: float) -> int:
 
 def version_of(text: str) -> tuple[int, ...]:
     """``2.4.7-1+cuda10.0`` -> (2, 4, 7)."""
-    found = re.match(r"\d+(?:\.\d+)*", text)
+    found = re.match(r"\d{1,9}(?:\.\d{1,9})*", text)
     if not found:
         raise TransportError(f"the version of NCCL is {text!r}: expected a number such as 2.18.3.")
     return tuple(int(part) for part in found[0].split("."))

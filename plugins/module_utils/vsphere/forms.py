@@ -1,0 +1,46 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The form that an answer of the REST API must have, as far as the collection uses it.
+
+A form is a type; ``[form]`` is a list of such things; ``{str: form}`` a mapping with any names; ``{"name": form}`` an
+object with these fields and any others, of which one that is written ``"name?"`` may be missing or null.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+ANY = object
+_WORDS = {str: "text", bool: "true or false", int: "whole number", dict: "object", list: "list"}
+
+
+def misfit(value: Any, form: Any, where: str = "it") -> str:
+    """What keeps an answer from having a form; empty when it has it."""
+    if isinstance(form, list):
+        each = [(f"{where}[{index}]", one, form[0]) for index, one in enumerate(value)] if _is(value, list) else []
+        return _first(each) if _is(value, list) else _is_no(where, list)
+    if not isinstance(form, dict):
+        return "" if _is(value, form) else _is_no(where, form)
+    if not _is(value, dict):
+        return _is_no(where, dict)
+    if str in form:
+        return _first([(f"{where}.{name}", one, form[str]) for name, one in value.items()])
+    needed = {name.rstrip("?"): one for name, one in form.items() if not _may_lack(value, name)}
+    return _first([(f"{where}.{name}", value.get(name), one) for name, one in needed.items()])
+
+
+def _may_lack(value: dict[str, Any], name: str) -> bool:
+    return name.endswith("?") and value.get(name.rstrip("?")) is None
+
+
+def _first(each: list[tuple[str, Any, Any]]) -> str:
+    return next((found for found in (misfit(value, form, where) for where, value, form in each) if found), "")
+
+
+def _is(value: Any, kind: Any) -> bool:
+    """Whether a value is of a type; true and false are no numbers, as in JSON."""
+    return isinstance(value, kind) and (kind in (bool, ANY) or not isinstance(value, bool))
+
+
+def _is_no(where: str, kind: Any) -> str:
+    return f"{where} is no {_WORDS[kind]}"

@@ -1,0 +1,296 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The readers of foreign text by their files, each with what is put before it and what it may answer.
+
+``test_foreign_text.py`` tries them. ELSEWHERE are the files that take texts apart and are tried by another test of that
+kind, or that read what nobody else can have written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from hypothesis import strategies as st
+
+from plugins.module_utils.capacity import machines
+from plugins.module_utils.cluster import availability
+from plugins.module_utils.esxi import boot, pci
+from plugins.module_utils.esxi.service import ownership
+from plugins.module_utils.fabric import mark as fabric_mark
+from plugins.module_utils.guest import job, supervisor
+from plugins.module_utils.logic import names, versions, vgpu_manager
+from plugins.module_utils.logic.hosts import driver_options, lock, roce
+from plugins.module_utils.logic.migration import guest_checks
+from plugins.module_utils.logic.nodes import kernels, nvidia, rdma_bandwidth, repositories, stun, task_failure
+from plugins.module_utils.logic.placement import gpu_models, gpu_slots, hosts, mmio
+from plugins.module_utils.logic.training import job_end, mpi_output
+from plugins.module_utils.logic.transport import settings as transport_settings
+from plugins.module_utils.logic.usage import load
+from plugins.module_utils.recording import archive
+from plugins.module_utils.reports import results
+from plugins.module_utils.trial import journal
+from plugins.module_utils.vm import customise
+from plugins.module_utils.vm import mark as vm_mark
+from plugins.module_utils.vsphere import esxcli
+from plugins.plugin_utils.follow import Follower
+from tests.fakes import foreign
+from tests.fakes.foreign import json_text, lines, mangled, text
+
+Strategy = st.SearchStrategy[Any]
+NONE = type(None)
+BOOTED = "2026-01-01T00:00:00+00:00"
+SMI = "Driver Version : 580.65\nGPU 00000000:02:01.0\n Product Name : A100\n vGPU Software Licensed Product\n"
+MPI = "[1,0]<stdout>:step 3\n[1,1]<stderr>:ValueError: no\nmpirun noticed that process rank 1 exited on signal 9"
+IB = " #bytes BW average[Gb/sec]\n 65536 5000 24.10 23.55 0.044917\n"
+ESXCLI = (
+    '<ArrayOfDataObject xmlns="urn:vim25" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:type="ArrayOfVib">'
+    '<DataObject xsi:type="Vib"><Name>NVD</Name><Version>1</Version></DataObject></ArrayOfDataObject>'
+)
+SEEN = {
+    "sysctls": {"net.ipv4.tcp_retries2": 15},
+    "ssh": "serveraliveinterval 0",
+    "environment": {"NCCL_IB_TIMEOUT": "22", "UCX_RC_TIMEOUT": "1000ms"},
+    "mpirun": ["mpirun", "--mca", "pml", "ucx"],
+    "nvidia": SMI,
+    "checkpoint": {"age_s": 1.0, "verified": True},
+}
+RANK = {"pid": 1, "start": 1, "boot_id": "b"}
+JOB: dict[str, Any] = {
+    supervisor.DESIRED: {"id": "x", "command": [], "hosts": [], "nodes_of_ranks": ["n1"], "secret_environment": {}},
+    supervisor.RUN: {"launcher": RANK, "supervisor": RANK, "job": "1", "started": 1.0},
+    supervisor.END: {"swept": True, "stopped": False, "exit_code": 1, "ended": 1.0, "left": {}},
+}
+RECORDING: dict[str, Any] = {
+    "manifest.json": {"format": 1},
+    **{f"{name}.json": {} for name in ("server", "links", "calls", "esxcli_schemas")},
+    "asked.json": {"Folder": ["name"]},
+    "objects.json": {"a": {"kind": "Folder", "values": {}}},
+    "content.json": None,
+    "esxcli.json": [{"host": "h", "command": "c", "arguments": {}, "response": None}],
+    "rest.json": [],
+}
+LOCK = ("1of2 state=held owner=a run=b since=2026-01-01T00:00:00Z", "2of2 until=2026-01-01T00:00:00Z ttl=60")
+NOTE = {"by": "root@ctl", "since": BOOTED, "ending_boot": BOOTED}
+RESULT = {"name": "a", "nodes": 1, "gpus": 1, "transport": "tcp", "images_per_sec": 1.0}
+FAILED = {"msg": "a", "results": [{"failed": True, "msg": "b"}], "cmd": ["x"], "stderr": "c"}
+UBUNTU = {"os_family": "Debian", "kernel": "6.1", "distribution": "Ubuntu"}
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A function of a folder of its own and of what it is given; ``refuses`` is the error of its room."""
+
+    file: str
+    read: Callable[[Path, Any], Any]
+    given: Strategy
+    answers: Any
+    refuses: tuple[type[Exception], ...] = ()
+
+
+def of(file: str, read: Callable[[Any], Any], given: Strategy, answers: Any, *refuses: type[Exception]) -> Reader:
+    """A reader that needs no folder."""
+    return Reader(file, lambda _folder, value: read(value), given, answers, refuses)
+
+
+class Noted(dict[str, Any]):
+    """A host with a custom attribute, as vCenter tells it."""
+
+    name, boot_time = "esx01", BOOTED
+
+    def __init__(self, attribute: str, value: str) -> None:
+        fields, values = attributes(attribute, value)
+        super().__init__({"availableField": fields, "customValue": values})
+
+    def __missing__(self, _key: str) -> None:
+        return None
+
+
+def attributes(name: str, value: str) -> tuple[list[Any], list[Any]]:
+    """The definition and the value of a custom attribute."""
+    return [SimpleNamespace(name=name, key=1)], [SimpleNamespace(key=1, value=value)]
+
+
+def pending(value: str) -> Any:
+    return boot.pending(Noted(boot.ATTRIBUTE, value))  # type: ignore[arg-type]
+
+
+def taken_out(value: str) -> Any:
+    """The note of who took a host out, with which a host is then looked at."""
+    note = ownership.of(Noted(ownership.ATTRIBUTE, value))  # type: ignore[arg-type]
+    return note if note is None or isinstance(boot.same(note.ending_boot, BOOTED), bool) else str(note)
+
+
+def built_on(value: str) -> Any:
+    return fabric_mark.of(Noted(fabric_mark.ATTRIBUTE, value), "rdma")  # type: ignore[arg-type]
+
+
+def marked(value: str) -> Any:
+    return vm_mark.read(*attributes(vm_mark.ATTRIBUTE, value))
+
+
+def written(folder: Path, name: str, value: str) -> Path:
+    """A file with a text, whatever signs that has."""
+    path = folder / name
+    path.write_bytes(value.encode("utf-8", "surrogatepass"))
+    return path
+
+
+def filled(folder: Path, files: Any) -> Path:
+    """A folder with these files as JSON and no others."""
+    for path in folder.iterdir():
+        path.unlink()
+    for name, content in (files if isinstance(files, dict) else {}).items():
+        if name in JOB or name in RECORDING:
+            written(folder, name, foreign.dumped(content))
+    return folder
+
+
+def event(folder: Path, line: str) -> Any:
+    shown: list[Any] = []
+    Follower(str(folder / "none"), shown.append)._tell(line)
+    return shown[0]
+
+
+def run_file(folder: Path, value: str) -> Any:
+    return supervisor.read(str(written(folder, supervisor.RUN, value).parent), supervisor.RUN)
+
+
+def result_file(folder: Path, value: str) -> Any:
+    written(folder, "a.json", value)
+    return results.runs(folder, "a")
+
+
+def rows(value: str) -> Any:
+    """The answer of a host to esxcli, and a field of its rows."""
+    found = esxcli.answered("esx01", "list its VIBs", value)
+    return [row["Name"] for row in found if isinstance(row, esxcli.Row)] if isinstance(found, list) else found
+
+
+def own(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+PFC = {"PFCEnabled": "true", "PFCConfiguration": ["0", "1"]}
+DCBX = {"Mode": "IEEE", "Willing": [{"WillingPFC": "1"}]}
+RESYNC = {"dom_objects": {"a": {"content": {"attributes": {"bytesToSync": 1}}}}}
+OWNER = st.fixed_dictionaries({"config.annotation": text("owner: me")})
+READERS = (
+    of("capacity/machines.py", machines.owner_of, OWNER, str),
+    of("cluster/availability.py", availability.resync_bytes, json_text(RESYNC), (int, float, NONE)),
+    of("esxi/boot.py", pending, json_text({"boot": BOOTED, "was": {"a": 1}}), dict),
+    of("esxi/pci.py", pci.address, text("0000:3b:00.0"), str),
+    of("esxi/service/ownership.py", taken_out, json_text(NOTE), (ownership.Note, NONE)),
+    of("fabric/mark.py", built_on, json_text({"rdma": {"joined": True, "adapters": {}}}), (dict, NONE)),
+    of("vm/customise.py", lambda value: (customise._decode({"k": value}, "k"),), json_text({"users": []}), tuple),
+    of("vm/mark.py", marked, json_text({"name": "w1", "built": True}), (dict, NONE)),
+    Reader("guest/job.py", lambda folder, files: job.job_state(str(filled(folder, files))), mangled(JOB), dict),
+    Reader("guest/supervisor.py", run_file, json_text(JOB[supervisor.RUN]), (dict, NONE)),
+    of(
+        "logic/hosts/driver_options.py",
+        driver_options.parse,
+        text("max_vfs=8 pfctx=0x08 RSS=4,4"),
+        dict,
+        driver_options.OptionError,
+    ),
+    of("logic/hosts/lock.py", lock.decode, lines(*LOCK), (lock.Record, NONE)),
+    of("logic/hosts/roce.py", roce.pfc_of, mangled(PFC).filter(own), list),
+    of("logic/hosts/roce.py", roce.dcbx_of, mangled(DCBX).filter(own), dict),
+    of("logic/migration/guest_checks.py", lambda seen: guest_checks.findings({"n": seen}, 9, 0), mangled(SEEN), list),
+    of("logic/names.py", names.address, text("10.0.0.1", "fe80::1%eth0"), (str, NONE)),
+    of("logic/nodes/nvidia.py", nvidia.report, text(SMI), dict),
+    of("logic/nodes/nvidia.py", nvidia.uuids, text("GPU 0: A100 (UUID: GPU-1)"), list),
+    of("logic/nodes/kernels.py", lambda one: kernels.packages(one, UBUNTU), lines("linux-image 6.1 installed"), dict),
+    of("logic/nodes/repositories.py", repositories.update_faults, text("E: The repository is not signed."), list),
+    of("logic/nodes/rdma_bandwidth.py", rdma_bandwidth.average, text(IB), (float, NONE)),
+    of("logic/nodes/stun.py", stun.settings, text("serveraliveinterval 0\ntcpkeepalive no"), dict),
+    of("logic/nodes/task_failure.py", task_failure.words, mangled(FAILED).filter(own), str),
+    of(
+        "logic/placement/gpu_models.py",
+        lambda one: gpu_models.fits_profile(one, "a100"),
+        text("NVIDIA A100 80GB"),
+        bool,
+    ),
+    of("logic/placement/gpu_slots.py", gpu_slots.parse, text("grid_t4-16c", "a100-1-5c"), (gpu_slots.Profile, NONE)),
+    of("logic/placement/hosts.py", hosts.group_profiles, text("group_1_grid_a100x2"), (tuple, NONE)),
+    of("logic/placement/mmio.py", lambda one: mmio.memory_gb(one, one), text("A100 80GB"), (int, NONE)),
+    of("logic/training/job_end.py", lambda one: job_end.cause_of(one, 1, ["n1", "n2"]).sentence, text(MPI), str),
+    of("logic/training/mpi_output.py", mpi_output.lines_of, text(MPI), list),
+    of(
+        "logic/transport/settings.py",
+        transport_settings.version_of,
+        text("2.4.7-1+cuda10.0"),
+        tuple,
+        transport_settings.TransportError,
+    ),
+    of(
+        "logic/usage/load.py",
+        lambda one: load.card_of(one, ["0000:3b:00.0"]),
+        text("GPU-0000003B:00:00.0"),
+        (str, NONE),
+    ),
+    of("logic/versions.py", versions.numbers, text("8.0.3") | foreign.JSON, tuple),
+    of("logic/vgpu_manager.py", vgpu_manager.is_manager, text("NVD-AIE_ESXi_8.0.0_Driver"), bool),
+    Reader(
+        "recording/archive.py",
+        lambda folder, files: archive.read(filled(folder, files), None),
+        mangled(RECORDING),
+        archive.Recording,
+    ),
+    Reader("reports/results.py", result_file, json_text(RESULT), list),
+    Reader(
+        "trial/journal.py",
+        lambda folder, value: journal.read(written(folder, "journal", f"{value}\n")),
+        json_text({"at": 1.0, "entry": "begin"}),
+        list,
+    ),
+    of("vsphere/esxcli.py", rows, text(ESXCLI), (list, dict, str, NONE)),
+    Reader("plugin_utils/follow.py", event, json_text({"about": "a", "what": "b", "seconds": 1.0}), dict),
+)
+
+_UNIT = "tests/unit/plugins/module_utils"
+_RECORDS, _HERE = f"{_UNIT}/watch/test_odd_records.py", "tests/unit/test_foreign_text.py"
+_ANSWERS = f"{_UNIT}/vsphere/test_odd_answers.py"
+USER, OURS = "the user wrote it", "this collection wrote it, or the kernel of its own machine"
+# Who runs the API server of Kubernetes runs the job's pods: odd forms of its answers are not tried yet.
+UNTRIED = "not tried"
+ELSEWHERE: dict[str, str] = {
+    "acceptance/evidence.py": f"{_UNIT}/acceptance/test_acceptance.py",
+    "acceptance/shapes.py": f"{_UNIT}/acceptance/test_acceptance.py",
+    "cluster/lock/holder.py": OURS,
+    "esxi/network.py": f"{_UNIT}/esxi/test_network_counters.py",
+    "esxi/packages.py": _HERE,  # the rows of esxcli
+    "esxi/rollback.py": "tests/unit/plugins/modules/test_rollback_plan.py",
+    "esxi/vib.py": USER,
+    "esxi/vib_source.py": USER,
+    "guest/signing_key.py": "tests/integration/test_signing_key.py",
+    "kubernetes/api.py": UNTRIED,
+    "logic/hosts/evidence.py": "tests/unit/plugins/modules/test_rollback_plan.py",
+    "logic/hosts/restoring.py": "tests/unit/plugins/modules/test_rollback_plan.py",
+    "logic/kubernetes/causes.py": UNTRIED,
+    "logic/kubernetes/preflight.py": UNTRIED,
+    "logic/kubernetes/seen.py": UNTRIED,
+    "logic/kubernetes/wanted.py": USER,
+    **{f"logic/nodes/{one}.py": _HERE for one in ("jobs", "packages", "parsed", "settings")},  # by their checks
+    "logic/privileges/needs.py": OURS,
+    "logic/recording/pseudonyms.py": f"{_UNIT}/recording/test_nameless.py",
+    "logic/schema.py": f"{_UNIT}/logic/test_schema.py",
+    "logic/stack/versions.py": USER,
+    "logic/training/formats.py": f"{_UNIT}/logic/training/test_log_any.py",
+    "logic/transport/proof.py": f"{_UNIT}/logic/transport/test_counters.py",
+    "plugin_utils/modules.py": OURS,
+    "plugin_utils/trial.py": OURS,
+    "recording/guard.py": OURS,
+    "recording/nameless.py": f"{_UNIT}/recording/test_nameless.py",
+    "vm/desired.py": USER,
+    "vmotion/history.py": OURS,
+    "vsphere/option_definitions.py": USER,
+    "vsphere/rest.py": _HERE,
+    "vsphere/route.py": _ANSWERS,
+    "vsphere/wire.py": _HERE,  # by recordings
+    **{f"watch/{one}.py": _RECORDS for one in ("growing", "guest_side", "link", "looking", "node_side")},
+    **{f"watch/{one}.py": _RECORDS for one in ("transport_side", "watcher")},
+}

@@ -1,0 +1,205 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Whatever vCenter, hosts, nodes, programs and files say: a reader answers in its own type or refuses in a sentence."""
+
+from __future__ import annotations
+
+import ast
+import json
+import time
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from plugins.module_utils.errors import CollectionError
+from plugins.module_utils.esxi import image
+from plugins.module_utils.logic.nodes import checks
+from plugins.module_utils.logic.training import job_end
+from plugins.module_utils.vsphere import rest, tags
+from plugins.module_utils.vsphere.forms import misfit
+from tests.fakes import foreign
+from tests.unit.foreign_readers import ELSEWHERE, OURS, READERS, UNTRIED, USER, Reader
+from tests.unit.plugins.module_utils.logic.nodes.test_checks import CASES
+from tests.unit.plugins.module_utils.vsphere.test_tags import ANSWERS, ANSWERS_BEFORE
+
+ROOT = Path(__file__).parents[2]
+drawn = settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+
+
+def sentence(error: CollectionError) -> None:
+    """A refusal is one sentence."""
+    assert str(error).count(": could not ") == 1, str(error)
+
+
+@pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.file)
+@drawn
+@given(data=st.data())
+def test_foreign_text_is_read_or_refused(reader: Reader, tmp_path: Path, data: st.DataObject) -> None:
+    value = data.draw(reader.given)
+    try:
+        answer = reader.read(tmp_path, value)
+    except CollectionError as error:
+        sentence(error)
+    except reader.refuses:
+        pass
+    else:
+        assert isinstance(answer, reader.answers)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])
+@drawn
+@given(data=st.data())
+def test_what_the_programs_of_a_node_say_is_checked_or_refused(case: Any, data: st.DataObject) -> None:
+    kind, found, wanted = case[:3]
+    odd = data.draw(foreign.mangled(found))
+    answer, message = checks.check(kind, "n1", odd if isinstance(odd, dict) else {}, wanted)
+    assert isinstance(answer.facts, dict)
+    assert all(isinstance(one, str) for one in answer.misfits)
+    assert bool(message) == bool(answer.misfits)
+
+
+def test_what_no_program_says_is_a_misfit_that_says_so() -> None:
+    _answer, message = checks.check("openmpi", "n1", {"run": {"rc": 0, "stdout": "hello {}"}}, {"nodes": ["n1"]})
+    assert (
+        message == "OpenMPI on n1 is not as it should be: What its programs say cannot be read (KeyError: 'library')."
+    )
+    _answer, message = checks.check("docker", "n1", {"info": "", "settings": "{"}, {})
+    assert "/etc/docker/daemon.json is no JSON" in message and "correct the file" in message
+
+
+def answering(monkeypatch: pytest.MonkeyPatch, answers: dict[tuple[str, str], Any]) -> None:
+    """A server that gives these answers to these calls, and null to all others."""
+
+    def exchange(_self: rest.Rest, verb: str, path: str, _body: Any, _headers: Any) -> tuple[int, str]:
+        return 200, foreign.dumped(answers.get((verb, path)))
+
+    monkeypatch.setattr(rest.Rest, "_exchange", exchange)
+
+
+def session(*version: int) -> Any:
+    params = {"hostname": "vc", "port": 443, "username": "root", "password": "secret", "timeout": 5}
+    return SimpleNamespace(server="vc:443", params=params, api_version=version, exchange=None)
+
+
+@pytest.mark.parametrize(("version", "answers"), [((8, 0, 3), ANSWERS), ((7, 0, 1), ANSWERS_BEFORE)])
+@drawn
+@given(data=st.data())
+def test_tags_of_any_form(monkeypatch: pytest.MonkeyPatch, version: Any, answers: Any, data: st.DataObject) -> None:
+    asked = data.draw(st.sampled_from(sorted(answers)))
+    answering(monkeypatch, {**answers, asked: data.draw(foreign.mangled(answers[asked]))})
+    try:
+        with rest.opened(session(*version)) as api:
+            found = tags.of_machines(api, "team", ["vm-1"])
+    except CollectionError as error:
+        sentence(error)
+    else:
+        assert all(isinstance(name, str) for some in found.values() for name in some)
+
+
+CLUSTER = "/api/esx/settings/clusters/c1"
+IMAGE: dict[tuple[str, str], Any] = {
+    ("POST", "/api/session"): "token",
+    ("GET", f"{CLUSTER}/enablement/software"): {"enabled": True},
+    ("GET", f"{CLUSTER}/software"): {"base_image": {"version": "8"}, "components": {"A": {"version": "1"}}},
+    ("GET", f"{CLUSTER}/software/compliance"): {"status": "COMPLIANT"},
+    ("POST", f"{CLUSTER}/software/drafts"): "7",
+    ("POST", f"{CLUSTER}/software/drafts/7?action=validate&vmw-task=true"): "task-1",
+    ("POST", f"{CLUSTER}/software/drafts/7?action=commit&vmw-task=true"): "task-1",
+    ("GET", "/api/cis/tasks/task-1"): {
+        "status": "SUCCEEDED",
+        "result": {"notifications": {"errors": [{"message": {"id": "a", "localized": "b"}}]}},
+    },
+}
+
+
+@drawn
+@given(data=st.data())
+def test_an_image_of_any_form(monkeypatch: pytest.MonkeyPatch, data: st.DataObject) -> None:
+    monkeypatch.setattr(rest, "_POLL_SECONDS", 0.001)
+    asked = data.draw(st.sampled_from(sorted(IMAGE)))
+    answering(monkeypatch, {**IMAGE, asked: data.draw(foreign.mangled(IMAGE[asked]))})
+    wanted = image.Desired("A", "2", task_timeout=0)
+    try:
+        with rest.opened(session(8, 0, 3)) as api:
+            subject = image.ClusterImage(api, "c1", "gpu", wanted)
+            state = subject.read()
+            subject.apply(image.plan_image(state, wanted))
+    except CollectionError as error:
+        sentence(error)
+    else:
+        assert all(isinstance(one, str) for one in state["components"].values())
+
+
+@pytest.mark.parametrize(
+    ("value", "form", "wrong"),
+    [
+        ({"a": 1}, {"a": int}, ""),
+        ({"a": True}, {"a": int}, "it.a is no whole number"),
+        ({"a": "1"}, {"a": int}, "it.a is no whole number"),
+        ({}, {"a": int}, "it.a is no whole number"),
+        ({}, {"a?": int}, ""),
+        ({"a": None}, {"a?": int}, ""),
+        ({"a": "x"}, {"a?": int}, "it.a is no whole number"),
+        ([{"a": 1}, []], [{"a": int}], "it[1] is no object"),
+        ({"a": {}}, [dict], "it is no list"),
+        ({"x": {"v": "1"}, "y": {}}, {str: {"v": str}}, "it.y.v is no text"),
+        (None, {"a": int}, "it is no object"),
+        (None, object, ""),
+    ],
+)
+def test_what_keeps_an_answer_from_its_form(value: Any, form: Any, wrong: str) -> None:
+    assert misfit(value, form) == wrong
+
+
+@pytest.mark.parametrize("piece", ["[", "9", "a.", "x ", "ssh: "])
+def test_the_cause_of_an_end_is_found_in_time_whatever_was_written(piece: str) -> None:
+    """A rank may fill the log with one line; its last 64 KiB are searched."""
+    began = time.process_time()
+    job_end.cause_of(piece * (65536 // len(piece)), 1, ["n1"])
+    assert time.process_time() - began < 5
+
+
+PARSING = {
+    *("loads", "load", "fromstring", "Deserialize", "strptime", "fromisoformat", "splitlines"),
+    *("findall", "finditer", "search", "match", "fullmatch"),
+}
+
+
+def parses(path: Path) -> bool:
+    """Whether a file calls what takes texts apart."""
+    calls = (node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call))
+    return any(isinstance(one, ast.Attribute) and one.attr in PARSING for one in calls)
+
+
+@cache
+def parsing_files() -> set[str]:
+    """The files of plugins that take texts apart, as the table names them."""
+    plugins = ROOT / "plugins"
+    found = [path for path in plugins.rglob("*.py") if parses(path)]
+    return {path.relative_to(plugins).as_posix().removeprefix("module_utils/") for path in found}
+
+
+def test_every_file_that_takes_texts_apart_is_tried() -> None:
+    there, tried = parsing_files(), {one.file for one in READERS}
+    assert sorted(there - tried - set(ELSEWHERE)) == []
+    assert sorted(set(ELSEWHERE) - there) == []
+    assert sorted(set(ELSEWHERE) & tried) == []
+
+
+def test_what_is_tried_elsewhere_is_tried_there() -> None:
+    named = set(ELSEWHERE.values()) - {USER, OURS, UNTRIED}
+    assert [where for where in named if not (ROOT / where).exists()] == []
+    assert {file.split("/")[-2] for file, why in ELSEWHERE.items() if why == UNTRIED} == {"kubernetes"}
+
+
+def test_the_ways_to_put_an_answer_wrong() -> None:
+    good = {"a": [1, {"b": "c"}]}
+    assert list(foreign.parts(good)) == [(), ("a",), ("a", 0), ("a", 1), ("a", 1, "b")]
+    assert foreign.put(good, ("a", 1, "b"), None) == {"a": [1, {"b": None}]}
+    assert foreign.put(good, ("a", 0), None, away=True) == {"a": [{"b": "c"}]}
+    assert json.loads(foreign.dumped(good)) == good == {"a": [1, {"b": "c"}]}
