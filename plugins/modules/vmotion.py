@@ -31,7 +31,7 @@ options:
     description: Name of the target host.
     type: str
     required: true
-  timeout:
+  move_timeout:
     description: Seconds that the move may take. After that it is cancelled, and the worker stays on its host.
     type: int
     default: 1800
@@ -159,7 +159,7 @@ ARGUMENTS = {
     "cluster": {"type": "str", "required": True},
     "worker": {"type": "str", "required": True},
     "target": {"type": "str", "required": True},
-    "timeout": {"type": "int", "default": 1800},
+    "move_timeout": {"type": "int", "default": 1800},
     "stun_budget": {"type": "float"},
     "bandwidth": {"type": "int"},
     "records": {"type": "path"},
@@ -183,7 +183,7 @@ def beside(told: progress.Progress, growing: Growing) -> Callable[[str, str], No
 def body(module: AnsibleModule) -> dict[str, Any]:
     params, told = module.params, progress.Progress(module.params["progress_file"])
     budget = checks.Budget(params["stun_budget"], params["bandwidth"])
-    chosen = (params["worker"], params["target"], params["timeout"], tuple(params["accept"]), budget)
+    chosen = (params["worker"], params["target"], params["move_timeout"], tuple(params["accept"]), budget)
     growing_records = Growing(Path(params["records"] or ""), LAST)
     with holder.at_work(), session.session(params) as opened, keeper.kept(opened), growing_records as growing:
         tell = beside(told, growing) if params["records"] else told.tell

@@ -136,7 +136,7 @@ SCENARIOS = (
     Scenario(
         "vmotion",
         THREE.replace("  hardware: t4_cx5\n", "  hardware: t4_cx5\n  options: {Net.PVRDMAVmknic: vmk1}\n"),
-        (Step("vmotion", {"cluster": "gpu", "worker": "worker01", "target": "esx03.lab", "timeout": 20}),),
+        (Step("vmotion", {"cluster": "gpu", "worker": "worker01", "target": "esx03.lab", "move_timeout": 20}),),
         before=(_workers(1),),
     ),
     Scenario(

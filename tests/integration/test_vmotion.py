@@ -165,7 +165,7 @@ def test_whether_a_move_was_begun_is_told_when_its_call_fails(place: Simulator, 
 
 def test_a_move_that_never_arrives_is_cancelled(place: Simulator, ansible: Ansible) -> None:
     place.set_host(HOME, vmotion_seconds=40)
-    late = go(ansible, timeout=2)
+    late = go(ansible, move_timeout=2)
     assert late.rc != 0
     assert "it did not arrive within 2 s" in late.msg
     assert late.result["move"]["vsphere"]["host"] == {"before": HOME, "after": HOME}

@@ -274,7 +274,9 @@ ELSEWHERE: dict[str, str] = {
     "logic/kubernetes/preflight.py": UNTRIED,
     "logic/kubernetes/seen.py": UNTRIED,
     "logic/kubernetes/wanted.py": USER,
-    **{f"logic/nodes/{one}.py": _HERE for one in ("jobs", "packages", "parsed", "settings")},  # by their checks
+    **{
+        f"logic/nodes/{one}.py": _HERE for one in ("jobs", "packages", "parsed", "settings", "training_image")
+    },  # by their checks
     "logic/privileges/needs.py": OURS,
     "logic/recording/pseudonyms.py": f"{_UNIT}/recording/test_nameless.py",
     "logic/schema.py": f"{_UNIT}/logic/test_schema.py",

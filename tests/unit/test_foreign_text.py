@@ -51,7 +51,30 @@ def test_foreign_text_is_read_or_refused(reader: Reader, tmp_path: Path, data: s
         assert isinstance(answer, reader.answers)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])
+LIBRARY = 'hello {"library": "Open MPI v4.1.4", "sum": 0, "node": "n1"}'
+SUM = 'allreduce {"framework": "2.12", "python": "3.11", "sum": 1.0, "node": "n1"}'
+SAID = 'versions {"missing": [], "faults": [], "python": "3.11", "horovod": "0.28"}'
+RUN = {"rc": 0, "stdout": LIBRARY, "stderr": ""}
+JOBS: list[tuple[str, Any, Any]] = [
+    (
+        "openmpi",
+        {"run": RUN, "version": "mpirun 4.1.4", "timers": ""},
+        {"nodes": ["n1"], "version": "4.1.4", "stun_seconds": 9},
+    ),
+    (
+        "horovod",
+        {"run": {**RUN, "stdout": SUM}, "packages": "[]", "python": "Python 3.11"},
+        {"nodes": ["n1"], "version": "0.28", "framework": "pytorch", "framework_version": "2", "python": "3.11"},
+    ),
+    (
+        "training_image",
+        {"versions": {**RUN, "stdout": SAID}, "run": {**RUN, "stdout": SUM}},
+        {"nodes": ["n1"], "versions": {"horovod": "0.28", "framework": "pytorch"}},
+    ),
+]
+
+
+@pytest.mark.parametrize("case", [*CASES, *JOBS], ids=lambda case: case[0])
 @drawn
 @given(data=st.data())
 def test_what_the_programs_of_a_node_say_is_checked_or_refused(case: Any, data: st.DataObject) -> None:

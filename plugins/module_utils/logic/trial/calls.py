@@ -146,7 +146,7 @@ def _look_up(seen: Observed, _folder: str) -> Call:
 def _move(seen: Observed, folder: str) -> Call:
     wanted, begun = seen.settings, (seen.pending or {})["move"]
     given = {"cluster": seen.cluster, "worker": begun["worker"], "target": begun["target"]}
-    limits = {"timeout": wanted["move_timeout"], "stun_budget": wanted["stun_budget"], "accept": wanted["accept"]}
+    limits = {"move_timeout": wanted["move_timeout"], "stun_budget": wanted["stun_budget"], "accept": wanted["accept"]}
     return Call("vmotion", {**given, **limits, "records": f"{folder}/records.jsonl"}, may_fail=True)
 
 
