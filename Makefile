@@ -137,6 +137,7 @@ crowd: environment ## Fifty clients of the simulator at once, ten minutes under 
 
 attack: setup-tests ## Kill runs and break the server at random, look for secrets; ROUNDS=1000, SEED=7, ONLY=kill:17
 	python -m tests.attack $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SEED),--seed $(SEED)) $(foreach each,$(ONLY),--only $(each))
+	$(if $(ONLY),,$(PYTEST) tests/unit/test_foreign_text.py --hypothesis-profile=roam --numprocesses 2 --dist worksteal)
 	$(if $(ONLY),,$(PYTEST) tests/attack --numprocesses 2 --dist worksteal --junitxml=$(REPORTS)/attack.xml)
 
 setup-tests: setup ## Add what the tests need, OpenMPI and GnuPG, as root or by sudo

@@ -15,7 +15,7 @@ from plugins.module_utils.vsphere import custom_fields
 settings.register_profile(
     "house", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.register_profile("roam", settings.get_profile("house"), derandomize=False, max_examples=1000)
+settings.register_profile("roam", settings.get_profile("house"), derandomize=False, max_examples=500, print_blob=True)
 settings.load_profile("house")
 # For tools/mutants.py: each change of the code meets the same examples, and the first that fails is enough.
 settings.register_profile("mutants", settings.get_profile("house"), phases=(Phase.explicit, Phase.generate))

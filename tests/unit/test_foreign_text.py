@@ -28,7 +28,11 @@ from tests.unit.plugins.module_utils.logic.nodes.test_checks import CASES
 from tests.unit.plugins.module_utils.vsphere.test_tags import ANSWERS, ANSWERS_BEFORE
 
 ROOT = Path(__file__).parents[2]
-drawn = settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+# Few in `make unit`, many where each run is to draw its own.
+EXAMPLES = 40 if settings().derandomize else settings().max_examples
+drawn = settings(
+    max_examples=EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 
 
 def sentence(error: CollectionError) -> None:
