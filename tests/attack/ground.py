@@ -39,6 +39,14 @@ class Ground:
         """The scenario's steps, by a controller of their own."""
         return controller.carry_out(self.vcenter, self.folder, self.scenario.steps, kill=kill, timeout=timeout)
 
+    def follow(self, advice: str) -> bool:
+        """Do what a refusal asks of a person, if it is what this scenario may ask for."""
+        expected = self.scenario.advice
+        if not expected or expected not in advice:
+            return False
+        self.scenario.follow(self.vcenter)
+        return True
+
     def end(self) -> Counter[str]:
         """All that can be compared with another end."""
         return ends.state(self.vcenter)

@@ -4,12 +4,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
 
+from lab.person import opened
 from lab.simulator import Simulator
+from plugins.module_utils.vsphere import rest
 from tests.integration import fabrics, sites
 from tests.integration.workers import HOSTS, desired
 
@@ -40,6 +43,9 @@ class Scenario:
     steps: tuple[Step, ...]
     before: tuple[Step, ...] = ()
     state: dict[str, Any] = field(default_factory=dict)
+    # What the next run may ask of a person by words of its refusal, and how a person does it.
+    advice: str = ""
+    follow: Callable[[Simulator], None] = Simulator.heal
 
     def place(self, vcenter: Simulator) -> None:
         """Bring a fresh data centre to where the scenario begins, as far as no module does that."""
@@ -101,6 +107,16 @@ READ = (
     _all("rdma_fabric_info"),
 )
 
+
+def discard_drafts(vcenter: Simulator) -> None:
+    """A person discards the drafts of the image in the client: whose they are, no run of ours can know."""
+    with opened(vcenter) as one, rest.opened(one) as api:
+        cluster = vcenter.ask("GET", "/clusters/gpu")["moid"]
+        drafts = f"/api/esx/settings/clusters/{cluster}/software/drafts"
+        for draft in api.get(drafts, tried="list its drafts"):
+            api.send("DELETE", f"{drafts}/{draft}", tried="discard a draft")
+
+
 SCENARIOS = (
     Scenario("cluster_lock", bare(), _under_lock()),
     Scenario("esxi_kernel_module", bare(), (_all("esxi_kernel_module", name="nmlx5_core", options={"max_vfs": 8}),)),
@@ -116,6 +132,8 @@ SCENARIOS = (
         bare(),
         (_all("esxi_image", component="NVD-AIE-800", version=VERSION),),
         state={"image_managed": True},
+        advice="finish or discard the draft that is open",
+        follow=discard_drafts,
     ),
     Scenario("rdma_fabric", fabrics.datacentre(count=2), (Step("rdma_fabric", FABRIC),)),
     Scenario(

@@ -19,6 +19,7 @@ from tests.attack.rounds import FAULT, KILL, Round, Undisturbed, attack, is_sent
 from tests.attack.scenarios import SCENARIOS
 
 GOOD = "esx01.lab: could not change lock: the connection broke; run again"
+ADVICE = "gpu: could not open a draft: one is open; discard it"
 WELL = {"module": "m", "rc": 0, "msg": ""}
 PEACE = Undisturbed(Counter(["a = 1", "b = 2"]), calls=40, seconds=1.5)
 
@@ -60,8 +61,16 @@ class Server:
 class Place:
     """A ground on which the first run ends so, and the second so."""
 
-    def __init__(self, first: Ended, second: Ended | None = None, end: str = "b = 2", left: str = "") -> None:
-        self.vcenter, self.ended, self.harmed = Server(), [first, second or Ended([WELL])], list[tuple[Any, int]]()
+    def __init__(
+        self,
+        first: Ended,
+        second: Ended | None = None,
+        end: str = "b = 2",
+        left: str = "",
+        third: Ended | None = None,
+    ) -> None:
+        self.vcenter, self.harmed = Server(), list[tuple[Any, int]]()
+        self.ended = [first, second or Ended([WELL]), third or Ended([WELL])]
         self.first, self._end, self._left = first, end, left
 
     def prepare(self) -> None: ...
@@ -71,6 +80,9 @@ class Place:
     def run(self, kill: Kill | None = None, timeout: int = 60) -> Ended:
         self.harmed.append((kill or [dict(one) for one in self.vcenter.faults], timeout))
         return self.ended.pop(0)
+
+    def follow(self, advice: str) -> bool:
+        return advice == ADVICE
 
     def end(self) -> Counter[str]:
         return Counter(["a = 1", self._end])
@@ -84,6 +96,7 @@ def held(place: Any, kind: str = KILL, seed: int = 1, number: int = 0) -> Round:
 
 
 FAILED = {"module": "m", "rc": 1, "msg": GOOD}
+ADVISED = {**FAILED, "msg": ADVICE}
 DEAD = Ended(killed=True)
 
 
@@ -98,6 +111,8 @@ DEAD = Ended(killed=True)
         (Place(DEAD, Ended([{**FAILED, "msg": "KeyError"}])), "the next run: no sentence: KeyError"),
         (Place(DEAD, Ended(raised="Traceback")), "the next run: it ended in a traceback:\nTraceback"),
         (Place(DEAD, Ended()), "the next run: it ended without a word"),
+        (Place(DEAD, Ended([ADVISED]), third=Ended([WELL])), ""),
+        (Place(DEAD, Ended([ADVISED]), third=Ended([FAILED])), f"the next run failed: {GOOD}"),
         (Place(DEAD, end="b = 3"), "the end lacks b = 2"),
         (Place(DEAD, left="the lock is not free"), "the lock is not free"),
     ],
