@@ -32,6 +32,14 @@ options:
   desired:
     description: The MPIJob as it should be. RV(job.differs) names the fields in which the MPIJob is another one.
     type: dict
+  kubectl:
+    description: The C(kubectl) in RV(job.workers).
+    type: str
+    default: kubectl
+  names:
+    description: By name of a node in Kubernetes its name in RV(job.workers), such as that in the inventory.
+    type: dict
+    default: {}
   log:
     description: Whether RV(log) is read of a job whose launcher runs too.
     type: bool
@@ -78,6 +86,12 @@ job:
     pods:
       description: By name each pod with C(uid), C(node), C(role), C(index), C(restarts), C(started) and C(is_deleted).
       type: dict
+    workers:
+      description:
+        - The pods of the workers in the order of their ranks, each with C(pod), C(name) and C(reach), the words of a
+          command that runs in the pod what is appended to it, for M(dml.vsphere.training_watch).
+      type: list
+      elements: dict
     started: {description: "The time of the start, in seconds since 1970.", type: float}
     ended: {description: "The time of the end, in seconds since 1970.", type: float}
     exit_code: {description: Exit code of the launcher., type: int}
@@ -108,8 +122,16 @@ ARGUMENTS = {
     "namespace": {"type": "str", "default": "default"},
     "api": {"type": "str", "choices": list(APIS), "default": V2BETA1},
     "desired": {"type": "dict"},
+    "kubectl": {"type": "str", "default": "kubectl"},
+    "names": {"type": "dict", "default": {}},
     "log": {"type": "bool", "default": False},
 }
+
+
+def kubectl(params: dict[str, Any]) -> list[str]:
+    """The words of kubectl for the namespace of the job."""
+    told = [(f"--{key}", params[key]) for key in ("kubeconfig", "context", "namespace")]
+    return [params["kubectl"], *(word for option, value in told if value for word in (option, value))]
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
@@ -117,6 +139,7 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     server = api.Api(params["kubeconfig"], params["context"])
     seen = jobs.read(server, params["namespace"], params["name"], params["api"])
     job = state.state_of(seen)
+    job.update(workers=state.workers_of(seen, kubectl(params), params["names"]) if seen.job else [])
     if params["desired"] and seen.job:
         job["differs"] = list(manifests.differences(params["desired"].get("spec"), seen.job.get("spec")))
     launcher = (job.get("launcher") or {}).get("host")

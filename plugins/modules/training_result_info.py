@@ -21,6 +21,12 @@ options:
     description: The run directory on the launcher.
     type: path
     required: true
+  job:
+    description: The job, instead of that in O(run_dir), as M(dml.vsphere.mpijob_info) returns it.
+    type: dict
+  output:
+    description: The output of the job, instead of that in O(run_dir).
+    type: str
   nodes:
     description: The names of the nodes, in the order of their ranks.
     type: list
@@ -188,6 +194,8 @@ from ..module_utils.logic.transport.settings import TRANSPORTS
 
 ARGUMENTS = {
     "run_dir": {"type": "path", "required": True},
+    "job": {"type": "dict"},
+    "output": {"type": "str"},
     "nodes": {"type": "list", "elements": "str", "required": True},
     "transport": {"type": "str", "choices": list(TRANSPORTS), "required": True},
     "name": {"type": "str", "required": True},
@@ -221,8 +229,9 @@ def output_of(run_dir: str) -> str:
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
-    run_dir = params["run_dir"]
-    found = result.result(params, job_state(run_dir), output_of(run_dir))
+    run_dir, output = params["run_dir"], params["output"]
+    job = params["job"] or job_state(run_dir)
+    found = result.result(params, job, output_of(run_dir) if output is None else output)
     faults = result.faults(found, params["summaries"], run_dir, params["prove"])
     return {"changed": False, "result": found, "faults": faults, "summary": result.summary(found)}
 

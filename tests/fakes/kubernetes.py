@@ -1,41 +1,79 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""An API server of Kubernetes that answers reads from given objects over HTTP, with the errors of a real one."""
+"""An API server of Kubernetes over HTTP, for tests: it answers reads from given objects, and keeps what is applied.
+
+What is applied is merged into what is there, as server-side apply does for one field manager; a dry run answers the
+same and keeps nothing. What the real server checks beyond that is not here: the lab's Kubernetes is the real one.
+"""
 
 from __future__ import annotations
 
+import copy
 import json
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import yaml
 
 TOKEN = "a-token-of-a-test"
+VERBS = ["create", "delete", "get", "list", "patch", "update", "watch"]
+Answer = tuple[int, Any]
+
+
+def _kind(name: str, kind: str, namespaced: bool = True) -> dict[str, Any]:
+    return {"name": name, "singularName": kind.lower(), "kind": kind, "namespaced": namespaced, "verbs": VERBS}
+
+
+CORE = [_kind("pods", "Pod"), _kind("secrets", "Secret"), _kind("configmaps", "ConfigMap"), _kind("events", "Event")]
+CORE += [_kind("nodes", "Node", namespaced=False), _kind("namespaces", "Namespace", namespaced=False)]
+GROUPS = {"/apis/kubeflow.org/v2beta1": [_kind("mpijobs", "MPIJob")]}
 
 
 class Cluster:
-    """What is there: by path a text, an object, or a list of objects. ``forbidden`` are beginnings of paths."""
+    """What is there: by path a text, an object, or a list of objects. ``forbidden`` are beginnings of paths.
+
+    ``written`` are the paths of all writes that were kept; ``operator`` is called after each of them.
+    """
 
     def __init__(self, answers: Mapping[str, Any], forbidden: tuple[str, ...] = ()) -> None:
-        self.answers, self.forbidden = dict(answers), forbidden
+        self.answers, self.forbidden = {**_discovery(), **answers}, forbidden
         self.asked: list[str] = []
+        self.written: list[str] = []
+        self.operator: Callable[[Cluster], None] = lambda _cluster: None
 
-    def answer(self, path: str) -> tuple[int, bytes]:
+    def get(self, path: str) -> Answer:
         """Status and body, as the API words them."""
-        if path.startswith(self.forbidden) and self.forbidden:
-            return 403, json.dumps(
-                {"kind": "Status", "message": f'User "dml" cannot read {path}', "code": 403}
-            ).encode()
+        self.asked.append(path)
+        if self.forbidden and path.startswith(self.forbidden):
+            return _status(403, f'User "dml" cannot read {path}')
         if path not in self.answers:
-            return 404, json.dumps({"kind": "Status", "message": "not found", "code": 404}).encode()
+            return _status(404, "not found")
         found = self.answers[path]
-        if isinstance(found, str):
-            return 200, found.encode()
-        return 200, json.dumps({"items": found} if isinstance(found, list) else found).encode()
+        return 200, {"kind": "List", "items": found} if isinstance(found, list) else found
+
+    def apply(self, path: str, given: dict[str, Any], dry: bool) -> Answer:
+        """Merge an object into what is there."""
+        old = self.answers.get(path, {"metadata": {"uid": f"uid-of-{path}", "resourceVersion": "0"}})
+        new = _merged(old, given)
+        if new != old and not dry:
+            new["metadata"]["resourceVersion"] = str(len(self.written) + 1)
+            self.answers[path] = new
+            self.written.append(path)
+            self.operator(self)
+        return 200, new
+
+    def delete(self, path: str, dry: bool) -> Answer:
+        """Remove an object."""
+        if path not in self.answers:
+            return _status(404, "not found")
+        found = self.answers[path] if dry else self.answers.pop(path)
+        self.written += [] if dry else [path]
+        return 200, found
 
 
 @contextmanager
@@ -44,11 +82,24 @@ def served(cluster: Cluster, folder: Path) -> Iterator[str]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            path = self.path.partition("?")[0]
-            cluster.asked.append(path)
+            self.answer(lambda path, _dry, _body: cluster.get(path))
+
+        def do_PATCH(self) -> None:
+            self.answer(lambda path, dry, body: cluster.apply(path, yaml.safe_load(body), dry))
+
+        def do_DELETE(self) -> None:
+            self.answer(lambda path, dry, _body: cluster.delete(path, dry))
+
+        def answer(self, make: Callable[[str, bool, bytes], Answer]) -> None:
+            where = urlsplit(self.path)
+            body = self.rfile.read(int(self.headers.get("content-length") or 0))
             is_known = self.headers.get("authorization") == f"Bearer {TOKEN}"
-            status, text = cluster.answer(path) if is_known else (401, b'{"message": "Unauthorized"}')
+            status, told = (
+                make(where.path, "dryRun" in parse_qs(where.query), body) if is_known else _status(401, "who?")
+            )
+            text = (told if isinstance(told, str) else json.dumps(told)).encode()
             self.send_response(status)
+            self.send_header("content-type", "text/plain" if isinstance(told, str) else "application/json")
             self.send_header("content-length", str(len(text)))
             self.end_headers()
             self.wfile.write(text)
@@ -64,6 +115,32 @@ def served(cluster: Cluster, folder: Path) -> Iterator[str]:
         finally:
             server.shutdown()
             thread.join()
+
+
+def _discovery() -> dict[str, Any]:
+    """What a client asks first: the version, and which kinds of objects there are."""
+    found: dict[str, Any] = {
+        "/version": {"major": "1", "minor": "35", "gitVersion": "v1.35.4"},
+        "/api": {"kind": "APIVersions", "versions": ["v1"]},
+        "/api/v1": {"kind": "APIResourceList", "groupVersion": "v1", "resources": CORE},
+    }
+    groups = []
+    for path, resources in GROUPS.items():
+        _empty, _apis, group, version = path.split("/")
+        found[path] = {"kind": "APIResourceList", "groupVersion": f"{group}/{version}", "resources": resources}
+        told = {"groupVersion": f"{group}/{version}", "version": version}
+        groups.append({"name": group, "versions": [told], "preferredVersion": told})
+    return {**found, "/apis": {"kind": "APIGroupList", "groups": groups}}
+
+
+def _merged(old: Any, given: Any) -> Any:
+    if not isinstance(old, dict) or not isinstance(given, dict):
+        return copy.deepcopy(given)
+    return {**copy.deepcopy(old), **{key: _merged(old.get(key), value) for key, value in given.items()}}
+
+
+def _status(code: int, message: str) -> Answer:
+    return code, {"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": message, "code": code}
 
 
 def _kubeconfig(folder: Path, port: int) -> Path:

@@ -49,7 +49,7 @@ def set_by(tasks: Any) -> Iterator[str]:
 
 def variables_of(role: Path) -> set[str]:
     """What the role's own task files set."""
-    return {name for path in (role / "tasks").glob("*.yml") for name in set_by(load(path))}
+    return {name for path in (role / "tasks").rglob("*.yml") for name in set_by(load(path))}
 
 
 def strangers(role: str, names: set[str]) -> list[str]:
@@ -106,7 +106,8 @@ def test_the_main_file_is_a_table_of_contents(role: Path) -> None:
 
 
 def test_every_default_has_a_use(role: Path) -> None:
-    texts = "\n".join(path.read_text() for kind in ("tasks", "templates", "vars") for path in (role / kind).glob("*"))
+    files = (path for kind in ("tasks", "templates", "vars") for path in (role / kind).rglob("*") if path.is_file())
+    texts = "\n".join(path.read_text() for path in files)
     used = set(VARIABLE.findall(texts))
     assert sorted(set(defaults_of(role)) - used) == []
 

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..training.mpi_output import lines_of
@@ -61,6 +61,16 @@ def identity(pod: Pod) -> dict[str, Any]:
         "index": pod.index,
         "is_deleted": pod.is_deleted,
     }
+
+
+def workers_of(seen: Seen, kubectl: Sequence[str], names: Mapping[str, str]) -> list[dict[str, Any]]:
+    """The pods of the workers, each by its node's name or the one in ``names``, and how to run something in it."""
+    inside = ["-c", WORKER, "--", "sh", "-c"]
+    return [
+        {"name": names.get(pod.node, pod.node), "pod": pod.name, "reach": [*kubectl, "exec", pod.name, *inside]}
+        for pod in seen.of(WORKER)
+        if pod.node
+    ]
 
 
 def changes(before: Mapping[str, Mapping[str, Any]], after: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:

@@ -32,11 +32,10 @@ from .test_continuity_verdict import call
 JOB = f"/apis/kubeflow.org/v2beta1/namespaces/default/mpijobs/{NAME}"
 CORE = "/api/v1/namespaces/default"
 LOG = f"{CORE}/pods/t2-launcher-j5h2j/log"
-KIND = {"/apis/kubeflow.org/v2beta1": {"resources": [{"name": "mpijobs"}]}}
 
 
 def cluster(found: dict[str, Any] | None, pods: Any = (), events: Any = (), **more: Any) -> Cluster:
-    answers = {f"{CORE}/pods": list(pods), f"{CORE}/events": list(events), "/api/v1/nodes": NODES, **KIND}
+    answers = {f"{CORE}/pods": list(pods), f"{CORE}/events": list(events), "/api/v1/nodes": NODES}
     return Cluster({**answers, **({JOB: found} if found else {}), **more.pop("answers", {})}, **more)
 
 
@@ -50,6 +49,19 @@ def test_a_running_job(tmp_path: Path) -> None:
     assert told["changed"] is False and told["job"]["state"] == "running" and "log" not in told
     assert told["job"]["launcher"]["boot_id"] == "boot-1"
     assert told["job"]["pods"]["t2-worker-0"]["node"] == "k3"
+
+
+def test_the_workers_are_told_by_the_names_of_the_inventory_and_how_to_reach_into_each(tmp_path: Path) -> None:
+    server = cluster(job(CREATED, RUNNING), [LAUNCHER, *WORKERS, unscheduled(3, "no")])
+    workers = looked(server, tmp_path, names={"k3": "vm-3"}, kubectl="/opt/kubectl", context="here")["job"]["workers"]
+    assert [(one["name"], one["pod"]) for one in workers] == [
+        ("vm-3", "t2-worker-0"),
+        ("k2", "t2-worker-1"),
+        ("k4", "t2-worker-2"),
+    ]
+    where = ["--kubeconfig", str(tmp_path / "kubeconfig"), "--context", "here", "--namespace", "default"]
+    inside = ["exec", "t2-worker-0", "-c", "worker", "--", "sh", "-c"]
+    assert workers[0]["reach"] == ["/opt/kubectl", *where, *inside]
 
 
 def test_a_running_jobs_log_is_read_where_it_is_asked_for(tmp_path: Path) -> None:
@@ -87,7 +99,7 @@ def test_another_job_of_the_name_is_told_by_its_fields(tmp_path: Path) -> None:
 
 
 def test_a_job_that_is_not_there(tmp_path: Path) -> None:
-    assert looked(cluster(None), tmp_path)["job"] == {"state": "absent"}
+    assert looked(cluster(None), tmp_path)["job"] == {"state": "absent", "workers": []}
 
 
 def test_a_kubernetes_without_the_operators_kind(tmp_path: Path) -> None:

@@ -46,3 +46,10 @@ def test_a_run_that_fell_back_is_a_result_with_a_fault(tmp_path: Path) -> None:
 def test_a_directory_without_a_job_is_refused(tmp_path: Path) -> None:
     told = judge(tmp_path)
     assert told["failed"] and told["msg"].startswith(f"{tmp_path}: could not read the output of the job: ")
+
+
+def test_a_job_on_kubernetes_brings_its_state_and_its_output_with_it(tmp_path: Path) -> None:
+    output = "w1:1:1 [0] NCCL INFO NET/Socket : Using [0]eth0:10.0.0.1<0>\n"
+    told = judge(tmp_path, job={"state": "finished", "pods": {}}, output=output)
+    assert told["faults"] == [] and told["result"]["job"] == {"state": "finished", "pods": {}}
+    assert told["result"]["proof"]["transport"] == "tcp"

@@ -1,0 +1,127 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The role mpijob, against an API server that keeps what is applied: check, apply, again, another job, delete.
+
+The operator here only says that a job succeeded; jobs that run are those of the lab's Kubernetes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fakes.kubernetes import Cluster, served
+from tests.integration.ansible import Ansible
+
+SECRET = "a-very-secret-token"
+CORE = "/api/v1/namespaces/ml"
+JOB = "/apis/kubeflow.org/v2beta1/namespaces/ml/mpijobs/train"
+OBJECTS = [f"{CORE}/secrets/train-environment", f"{CORE}/configmaps/train-library", JOB]
+PLAYBOOK = """
+- hosts: localhost
+  gather_facts: false
+  tasks:
+    - name: Run the job
+      ansible.builtin.include_role: {name: dml.vsphere.mpijob}
+      when: step == 'run'
+    - name: Delete the job
+      ansible.builtin.include_role: {name: dml.vsphere.mpijob, tasks_from: delete}
+      when: step == 'delete'
+"""
+
+
+def succeed(cluster: Cluster) -> None:
+    """What the operator and the kubelet tell of a job that ran."""
+    if JOB not in cluster.answers:
+        return
+    done = [{"type": kind, "status": "True", "reason": f"MPIJob{kind}"} for kind in ("Created", "Succeeded")]
+    cluster.answers[JOB]["status"] = {"conditions": done}
+    labels = {"training.kubeflow.org/job-name": "train", "training.kubeflow.org/job-role": "launcher"}
+    ended = {"terminated": {"exitCode": 0, "reason": "Completed"}}
+    status = {"phase": "Succeeded", "containerStatuses": [{"restartCount": 0, "state": ended}]}
+    pod = {"metadata": {"name": "train-launcher-x", "uid": "1", "labels": labels}, "spec": {}, "status": status}
+    cluster.answers[f"{CORE}/pods"] = [pod]
+    cluster.answers[f"{CORE}/pods/train-launcher-x/log"] = "step 100\n"
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    made = Cluster({f"{CORE}/pods": [], f"{CORE}/events": [], "/api/v1/nodes": []})
+    made.operator = succeed
+    return made
+
+
+class Role:
+    """The role over the cluster, with the variables of a small job."""
+
+    def __init__(self, ansible: Ansible, folder: Path) -> None:
+        self._ansible, self._book = ansible, folder / "play.yml"
+        self._book.write_text(PLAYBOOK)
+        self.variables: dict[str, Any] = {
+            "mpijob_name": "train",
+            "mpijob_namespace": "ml",
+            "mpijob_image": "example.com/train:1",
+            "mpijob_command": ["python", "train.py"],
+            "mpijob_workers": 2,
+            "mpijob_results": str(folder / "results"),
+        }
+
+    def run(self, *arguments: str, step: str = "run", **changes: Any) -> str:
+        given = json.dumps({**self.variables, **changes, "step": step})
+        ran = self._ansible.playbook(self._book, "-i", "localhost,", "-c", "local", "-e", given, *arguments)
+        assert SECRET not in ran.out
+        return " ".join(ran.out.split())
+
+
+@pytest.fixture
+def role(cluster: Cluster, tmp_path: Path) -> Iterator[Role]:
+    with served(cluster, tmp_path) as kubeconfig:
+        yield Role(Ansible({"K8S_AUTH_KUBECONFIG": kubeconfig}, tmp_path), tmp_path)
+
+
+def test_a_job_is_shown_and_then_run_to_its_end(cluster: Cluster, role: Role, tmp_path: Path) -> None:
+    shown = role.run("--check", "--diff")
+    assert "failed=0" in shown and "+ kind: MPIJob" in shown and cluster.written == []
+    assert "failed=0" in role.run() and cluster.written == [JOB]
+    assert (tmp_path / "results" / "train.log").read_text() == "step 100\n"
+
+
+@pytest.mark.slow
+def test_a_job_is_found_again_told_from_another_and_deleted(cluster: Cluster, role: Role) -> None:
+    role.variables |= {"mpijob_secrets": {"TOKEN": SECRET}}
+    role.variables |= {"mpijob_job": {"gpus": 1, "library": "/lib", "files": {"a.py": "print()"}}}
+    assert "failed=0" in role.run("--check", "--diff", "-vvv") and cluster.written == []
+    assert "failed=0" in role.run("-vvv") and cluster.written == OBJECTS
+    again = role.run()
+    assert "failed=0" in again and "changed=0" in again and cluster.written == OBJECTS
+    other = role.run(mpijob_workers=3)
+    assert "failed=1" in other and cluster.written == OBJECTS
+    assert "The namespace ml has another training job train, which finished: it differs in" in other
+    assert "mpiReplicaSpecs.Worker.replicas" in other
+    assert "failed=0" in role.run(step="delete") and cluster.written[3:] == OBJECTS[::-1]
+
+
+@pytest.mark.slow
+def test_a_job_that_dies_fails_the_role_with_its_cause(cluster: Cluster, role: Role, tmp_path: Path) -> None:
+    def die(found: Cluster) -> None:
+        succeed(found)
+        failed = [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded/"}]
+        found.answers[JOB]["status"] = {"conditions": failed}
+        found.answers[f"{CORE}/pods/train-launcher-x/log"] = "[1,1]<stderr>:ValueError: odd\n"
+
+    cluster.operator = die
+    ran = role.run()
+    assert "failed=1" in ran and "The training job train died: rank 1 on train-worker-1 ended: ValueError: odd." in ran
+    assert "ValueError: odd" in (tmp_path / "results" / "train.log").read_text()
+
+
+@pytest.mark.slow
+def test_a_kubernetes_without_the_operator_is_refused_before_anything_is_written(cluster: Cluster, role: Role) -> None:
+    del cluster.answers["/apis/kubeflow.org/v2beta1"]
+    said = role.run(mpijob_secrets={"TOKEN": SECRET})
+    assert "this Kubernetes does not know MPIJobs of kubeflow.org/v2beta1. Install the MPI Operator" in said
+    assert "failed=1" in said and cluster.written == []
