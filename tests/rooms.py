@@ -22,7 +22,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "logic/stack": {"logic/stack", "logic/nodes", "logic"},
     "logic/training": {"logic/training", "logic/transport", "logic/continuity"},
     "logic/transport": {"logic/transport"},
-    "logic/trial": {"logic/trial", "logic/migration", "logic/transport", "logic"},
+    "logic/trial": {"logic/trial", "logic/kubernetes", "logic/migration", "logic/transport", "logic"},
     "logic/usage": {"logic", "logic/usage", "logic/placement"},
     "pages": {"pages", "logic"},
     "plan": {"errors"},

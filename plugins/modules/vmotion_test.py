@@ -57,6 +57,13 @@ options:
       - The folder on the nodes in which the step records lie. It may be the run directory.
     type: path
     default: ""
+  kubernetes:
+    description:
+      - Of a job on Kubernetes its C(name), C(namespace), C(kubeconfig), C(context) and C(api), as
+        M(dml.vsphere.mpijob_info) takes them. The state of the job and the identity of its pods come from there. A pod
+        that was recreated breaks the job.
+    type: dict
+    default: {}
   nodes:
     description:
       - How this machine reaches each node, as M(dml.vsphere.training_watch) takes it.
@@ -247,6 +254,7 @@ SETTINGS = {
     "run_dir": {"type": "path", "default": ""},
     "records": {"type": "path", "default": ""},
     "nodes": {"type": "list", "elements": "dict", "default": []},
+    "kubernetes": {"type": "dict", "default": {}},
     "dir": {"type": "path", "required": True},
     "rounds": {"type": "int", "default": 1},
     "duration": {"type": "int", "default": 0},

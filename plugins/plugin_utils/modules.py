@@ -31,6 +31,8 @@ CONNECTION = (
 )
 WITHOUT_VCENTER = (
     "continuity_verdict",
+    "kubernetes.core.k8s",
+    "mpijob_info",
     "training_guest_info",
     "training_transport_info",
     "training_wait",
@@ -100,7 +102,7 @@ class Modules:
         """An action as Ansible makes it of a task, with a connection to this machine."""
         outer = self._action
         task, context = outer._task.copy(), outer._play_context.copy()
-        task.action, task.args, task.delegate_to = f"{COLLECTION}.{name}", options, None
+        task.action, task.args, task.delegate_to = name if "." in name else f"{COLLECTION}.{name}", options, None
         task.async_val, task.poll = seconds, 0
         task.environment = [*(outer._task.environment or []), self.environment, _without_account(name)]
         connection = connection_loader.get("ansible.builtin.local", context, "/dev/null")

@@ -79,35 +79,8 @@ class Cluster:
 @contextmanager
 def served(cluster: Cluster, folder: Path) -> Iterator[str]:
     """The path of a kubeconfig for the cluster while it is served."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.answer(lambda path, _dry, _body: cluster.get(path))
-
-        def do_PATCH(self) -> None:
-            self.answer(lambda path, dry, body: cluster.apply(path, yaml.safe_load(body), dry))
-
-        def do_DELETE(self) -> None:
-            self.answer(lambda path, dry, _body: cluster.delete(path, dry))
-
-        def answer(self, make: Callable[[str, bool, bytes], Answer]) -> None:
-            where = urlsplit(self.path)
-            body = self.rfile.read(int(self.headers.get("content-length") or 0))
-            is_known = self.headers.get("authorization") == f"Bearer {TOKEN}"
-            status, told = (
-                make(where.path, "dryRun" in parse_qs(where.query), body) if is_known else _status(401, "who?")
-            )
-            text = (told if isinstance(told, str) else json.dumps(told)).encode()
-            self.send_response(status)
-            self.send_header("content-type", "text/plain" if isinstance(told, str) else "application/json")
-            self.send_header("content-length", str(len(text)))
-            self.end_headers()
-            self.wfile.write(text)
-
-        def log_message(self, *_words: object) -> None:
-            """Say nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    handler = type("Handler", (_Handler,), {"cluster": cluster})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         try:
@@ -115,6 +88,34 @@ def served(cluster: Cluster, folder: Path) -> Iterator[str]:
         finally:
             server.shutdown()
             thread.join()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    cluster: Cluster
+
+    def do_GET(self) -> None:
+        self._answer(lambda path, _dry, _body: self.cluster.get(path))
+
+    def do_PATCH(self) -> None:
+        self._answer(lambda path, dry, body: self.cluster.apply(path, yaml.safe_load(body), dry))
+
+    def do_DELETE(self) -> None:
+        self._answer(lambda path, dry, _body: self.cluster.delete(path, dry))
+
+    def _answer(self, make: Callable[[str, bool, bytes], Answer]) -> None:
+        where = urlsplit(self.path)
+        body = self.rfile.read(int(self.headers.get("content-length") or 0))
+        is_known = self.headers.get("authorization") == f"Bearer {TOKEN}"
+        status, told = make(where.path, "dryRun" in parse_qs(where.query), body) if is_known else _status(401, "who?")
+        text = (told if isinstance(told, str) else json.dumps(told)).encode()
+        self.send_response(status)
+        self.send_header("content-type", "text/plain" if isinstance(told, str) else "application/json")
+        self.send_header("content-length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, *_words: object) -> None:
+        """Say nothing."""
 
 
 def _discovery() -> dict[str, Any]:

@@ -31,6 +31,8 @@ def fact_breaches(facts: Mapping[str, Any], moves: Sequence[Mapping[str, Any]]) 
         if was != became:
             yield Breach("identity", None, None, None, f"launcher: {key} {was} became {became}")
     yield from _transport_breaches(facts, moves)
+    pods = facts.get("pods")
+    yield from (Breach("identity", None, None, None, str(said)) for said in (pods if isinstance(pods, list) else ()))
     given = facts.get("checksums")
     parameters = {str(whose): str(one) for whose, one in given.items()} if isinstance(given, Mapping) else {}
     if len(set(parameters.values())) > 1:

@@ -21,9 +21,11 @@ that never started has ``started: null``, one under way ``completed: null``, and
      "power": [{"worker": "w1", "at": 1234.5, "by": "somebody", "what": "VmPoweredOffEvent"}],
      "ranks": {"w1": [0], "w2": [1]},
      "checksums": {"w1:summary0.json": "6b86..."},
+     "pods": ["pod w1 was recreated: afc6e497 became 5264c7a5"],
      "observed_until": 1234.5}
 
 A transport that could not be proven is ``unproven`` or null. ``gpus`` are the PCI ids on the host observed with them.
+``pods`` says of each pod of a job on Kubernetes what is not the same any more; empty where all are.
 ``power`` are switches of the virtual machines' power, in a move or not, on the clock of ``seen``; ``ranks`` are those
 on each worker, as far as that is known.
 ``observed_until`` is the moment up to which the observer listened, by which a job that is silent now is judged.

@@ -43,14 +43,27 @@ def _free(seen: Observed, _folder: str) -> Call:
 
 
 def _job(seen: Observed, _folder: str) -> Call:
-    return Call("training_job_info", {"run_dir": seen.settings["run_dir"]}, LAUNCHER)
+    return _look_at_job(seen, may_fail=False)
 
 
 def _await(seen: Observed, _folder: str) -> Call:
-    return Call("training_job_info", {"run_dir": seen.settings["run_dir"]}, LAUNCHER, may_fail=True)
+    return _look_at_job(seen, may_fail=True)
+
+
+def _look_at_job(seen: Observed, may_fail: bool) -> Call:
+    """Both modules tell the job in the same words; a test that began without Kubernetes has no such setting."""
+    there = seen.settings.get("kubernetes") or {}
+    if there:
+        return Call("mpijob_info", dict(there), HERE, may_fail)
+    return Call("training_job_info", {"run_dir": seen.settings["run_dir"]}, LAUNCHER, may_fail)
 
 
 def _stop(seen: Observed, _folder: str) -> Call:
+    there = seen.settings.get("kubernetes") or {}
+    if there:
+        what = {"api_version": f"kubeflow.org/{there.get('api', 'v2beta1')}", "kind": "MPIJob", "state": "absent"}
+        where = {key: value for key, value in there.items() if key != "api"}
+        return Call("kubernetes.core.k8s", {**what, **where, "wait": True})
     return Call("training_job", {"run_dir": seen.settings["run_dir"], "state": "stopped"}, LAUNCHER)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..kubernetes.state import changes
 from ..migration import lines
 from ..transport import seen as transport_seen
 from .observed import Observed
@@ -43,8 +44,15 @@ def _facts(seen: Observed) -> dict[str, Any]:
         "power": seen.power,
         "ranks": seen.ranks,
         "checksums": seen.checksums,
+        "pods": _pods(seen),
         "observed_until": seen.heard_until or None,
     }
+
+
+def _pods(seen: Observed) -> list[str] | None:
+    """What became of the pods of a job on Kubernetes; None for a job without pods."""
+    before, after = ((job or {}).get("pods") for job in (seen.job, seen.job_now))
+    return None if before is None or after is None else list(changes(before, after))
 
 
 def _spoken(seen: Observed) -> list[dict[str, Any]]:

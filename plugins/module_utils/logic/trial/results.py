@@ -45,7 +45,7 @@ def _job(result: Result, seen: Observed) -> Entries:
     job = result["job"]
     if seen.job is None and job["state"] != "running":
         return _failed("job", sentences.not_running(seen.settings, job))
-    told = job if seen.job is None else {key: job.get(key) for key in ("state", "launcher", "why")}
+    told = job if seen.job is None else {key: job.get(key) for key in ("state", "launcher", "why", "pods")}
     return [("job", {"job": told})]
 
 

@@ -89,7 +89,8 @@ def not_applicable(cluster: str, planned: Mapping[str, Any]) -> str:
 def not_running(wanted: Mapping[str, Any], job: Mapping[str, Any]) -> str:
     """A job that cannot be tested."""
     why = f": {job['why']}" if job.get("why") else ""
-    where = f"{wanted['launcher']}: the job in {wanted['run_dir']}"
+    there = wanted.get("kubernetes") or {}
+    where = f"MPIJob {there['name']}: it" if there else f"{wanted['launcher']}: the job in {wanted['run_dir']}"
     return f"{where} does not run, it is {job['state']}{why}; start it, then test."
 
 

@@ -115,12 +115,20 @@ def test_half_of_a_fact_is_not_enough(name: str, given: Any, told: str) -> None:
         ("transport", [{"before": "rdma", "after": "tcp"}], "transport"),
         ("transport", [{"before": {"w0": "rdma", "w1": "rdma"}, "after": {"w0": "tcp", "w1": "rdma"}}], "transport"),
         ("vsphere", [{"power_cycled": True}], "power_cycle"),
+        ("pods", ["pod w1 was recreated: afc6e497 became 5264c7a5"], "identity"),
     ],
 )
 def test_a_fact_that_tells_of_a_breach_counts_whether_required_or_not(name: str, given: Any, kind: str) -> None:
     for require in ((), (name,)):
         result = verdict(records(), [move(30, 40)], LIMITS, ended="running", facts={name: given}, require=require)
         assert (result["verdict"], kinds(result)) == ("broken", {kind})
+
+
+@pytest.mark.parametrize("pods", [[], None, "odd"])
+def test_pods_that_are_the_same_break_nothing(pods: Any) -> None:
+    moves = [move(29.5, 40.5)]
+    result = verdict(records(), moves, LIMITS, ended="running", facts={**facts(moves), "pods": pods})
+    assert result["verdict"] == "continuous"
 
 
 @pytest.mark.parametrize(
