@@ -13,6 +13,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from urllib.parse import parse_qs, urlsplit
 import yaml
 
 TOKEN = "a-token-of-a-test"
+MADE = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 VERBS = ["create", "delete", "get", "list", "patch", "update", "watch"]
 Answer = tuple[int, Any]
 
@@ -58,7 +60,9 @@ class Cluster:
 
     def apply(self, path: str, given: dict[str, Any], dry: bool) -> Answer:
         """Merge an object into what is there."""
-        old = self.answers.get(path, {"metadata": {"uid": f"uid-of-{path}", "resourceVersion": "0"}})
+        old = self.answers.get(
+            path, {"metadata": {"uid": f"uid-of-{path}", "resourceVersion": "0", "creationTimestamp": MADE}}
+        )
         new = _merged(old, given)
         if new != old and not dry:
             new["metadata"]["resourceVersion"] = str(len(self.written) + 1)

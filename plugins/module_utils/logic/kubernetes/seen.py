@@ -69,10 +69,14 @@ class Seen:
     now: float = 0.0
 
     @property
+    def made(self) -> float | None:
+        """The time at which the job was made."""
+        return seconds(_part(self.job, "metadata").get("creationTimestamp"))
+
+    @property
     def age(self) -> float | None:
         """The seconds since the job was made."""
-        made = seconds(_part(self.job, "metadata").get("creationTimestamp"))
-        return None if made is None else self.now - made
+        return None if self.made is None else self.now - self.made
 
     @property
     def queue(self) -> str:

@@ -27,7 +27,7 @@ def state_of(seen: Seen) -> dict[str, Any]:
         "launcher": launcher_of(seen),
         "job": str((seen.job.get("metadata") or {}).get("uid") or "") or None,
         "nodes_of_ranks": seen.ranks,
-        "started": _when(seen, "startTime"),
+        "started": _when(seen, "startTime") or seen.made,
         "pods": {pod.name: identity(pod) for pod in (*seen.of(LAUNCHER), *seen.of(WORKER))},
     }
     if word in (WAITING, STOPPED):

@@ -67,6 +67,13 @@ def test_a_running_job_tells_its_launcher_its_ranks_and_its_pods() -> None:
     assert told["pods"]["t2-worker-0"]["node"] == "k3" and told["started"] == BEGAN
 
 
+def test_a_job_that_has_no_start_yet_began_when_it_was_made() -> None:
+    found = job(CREATED)
+    del found["status"]["startTime"]
+    found["metadata"]["creationTimestamp"] = stamp(7)
+    assert state_of(seen(found))["started"] == BEGAN + 7
+
+
 def test_two_ranks_of_a_worker_are_two_of_the_list() -> None:
     assert state(CREATED, slots=2)["nodes_of_ranks"][:3] == ["t2-worker-0", "t2-worker-0", "t2-worker-1"]
 

@@ -1,0 +1,139 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Module: what in a Kubernetes would end a job while its nodes are moved."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: mpijob_preflight_info
+short_description: Find what in a Kubernetes would end a job while its nodes are moved
+version_added: 1.0.0
+description:
+  - Reads the nodes, pods, PodDisruptionBudgets and ConfigMaps of a Kubernetes and compares them with a job whose nodes
+    vMotion will move. It writes nothing.
+  - The rules are V(toleration) (pods that do not tolerate a stun), V(node_grace) (a stun that Kubernetes will notice),
+    V(node) (a node that is not there, not ready or cordoned), V(control_plane) (an API server or etcd on a node that is
+    moved), V(operator), V(resource) (fewer devices than workers), V(disruption_budget), and V(rdma_vendor) (a device
+    plugin that leaves PVRDMA out).
+options:
+  moved:
+    description: The names of the nodes that are moved, as Kubernetes knows them.
+    type: list
+    elements: str
+    required: true
+  stun_seconds:
+    description: Seconds for which a node may not answer while vMotion moves it.
+    type: float
+    default: 100
+  toleration_seconds:
+    description: The C(tolerationSeconds) of the job's pods, by default that of the role P(dml.vsphere.mpijob#role).
+    type: float
+  needs:
+    description: By name of an extended resource how many of it a worker takes.
+    type: dict
+    default: {}
+  pvrdma:
+    description: Whether the workers have PVRDMA.
+    type: bool
+    default: false
+  accept:
+    description: Findings that do not stop, by their rule, or as RULE:OBJECT.
+    type: list
+    elements: str
+    default: []
+extends_documentation_fragment:
+  - dml.vsphere.attributes.info
+  - dml.vsphere.kubernetes
+seealso:
+  - module: dml.vsphere.mpijob_info
+author:
+  - The dml.vsphere contributors (@dml-vsphere)
+"""
+
+EXAMPLES = r"""
+- name: Find what would end a job while its nodes are moved
+  dml.vsphere.mpijob_preflight_info:
+    moved: [worker01, worker02]
+    needs: {nvidia.com/gpu: 1}
+  delegate_to: localhost
+  register: found
+
+- name: Require that nothing is in the way
+  ansible.builtin.assert:
+    that: found.stops | length == 0
+    fail_msg: "{{ found.lines | join('\n') }}"
+"""
+
+RETURN = r"""
+findings:
+  description: The findings, each with C(severity) (V(stop), V(warn) or V(note)), C(rule), C(object) and C(text).
+  returned: success
+  type: list
+  elements: dict
+stops:
+  description: Those that stop and were not accepted.
+  returned: success
+  type: list
+  elements: dict
+lines:
+  description: The findings to read.
+  returned: success
+  type: list
+  elements: str
+grace_seconds:
+  description: Seconds of silence after which this Kubernetes calls a node not ready.
+  returned: success
+  type: float
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule, env_fallback
+
+from ..module_utils import runner
+from ..module_utils.kubernetes import api, site
+from ..module_utils.logic import findings
+from ..module_utils.logic.kubernetes import preflight
+
+ARGUMENTS = {
+    "kubeconfig": {"type": "path", "fallback": (env_fallback, ["K8S_AUTH_KUBECONFIG"])},
+    "context": {"type": "str", "fallback": (env_fallback, ["K8S_AUTH_CONTEXT"])},
+    "moved": {"type": "list", "elements": "str", "required": True},
+    "stun_seconds": {"type": "float", "default": 100},
+    "toleration_seconds": {"type": "float"},
+    "needs": {"type": "dict", "default": {}},
+    "pvrdma": {"type": "bool", "default": False},
+    "accept": {"type": "list", "elements": "str", "default": []},
+}
+
+
+def wish_of(params: dict[str, Any]) -> preflight.Wish:
+    """The job that the options describe."""
+    given, stun = params["toleration_seconds"], params["stun_seconds"]
+    needs = {str(name): int(count) for name, count in params["needs"].items()}
+    tolerates = preflight.toleration(stun) if given is None else given
+    return preflight.Wish(params["moved"], stun, tolerates, needs, len(params["moved"]), params["pvrdma"])
+
+
+def body(module: AnsibleModule) -> dict[str, Any]:
+    params = module.params
+    found = site.read(api.Api(params["kubeconfig"], params["context"]))
+    told = findings.as_dicts(preflight.findings(found, wish_of(params)))
+    return {
+        "changed": False,
+        "findings": told,
+        "stops": findings.stops(told, params["accept"]),
+        "lines": findings.lines(told, params["accept"]),
+        "grace_seconds": preflight.grace(found),
+    }
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    runner.run(module, lambda: body(module))
+
+
+if __name__ == "__main__":
+    main()

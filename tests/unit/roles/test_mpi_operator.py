@@ -1,0 +1,65 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The role mpi_operator, held against the manifest that the operator's project publishes."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from plugins.module_utils.logic.kubernetes.preflight import Site, Wish, findings
+from tests import kubernetes_schema as schema
+
+ROLE = Path(__file__).parents[3] / "roles" / "mpi_operator"
+DEFAULTS = yaml.safe_load((ROLE / "defaults" / "main.yml").read_text())
+VARS = yaml.safe_load((ROLE / "vars" / "main.yml").read_text())
+MANIFEST = schema.documents("v2beta1")
+
+
+def the(kind: str, name: str = "mpi-operator") -> dict[str, Any]:
+    (found,) = (one for one in MANIFEST if one["kind"] == kind and one["metadata"]["name"] == name)
+    return dict(found)
+
+
+def test_the_role_pins_the_manifest_that_the_tests_know() -> None:
+    known = next(entry for entry in schema.INDEX if entry["file"] == schema.OPERATORS["v2beta1"])
+    assert DEFAULTS["mpi_operator_sha256"] == known["sha256"]
+    version = re.search(r"v\d+\.\d+\.\d+", known["source"])
+    assert version and f"/{version[0]}/deploy/v2beta1/mpi-operator.yaml" in DEFAULTS["mpi_operator_url"]
+
+
+def test_the_right_that_is_added_is_one_that_the_manifest_lacks_and_goes_to_the_operators_account() -> None:
+    role, binding = VARS["__mpi_operator_rights"]
+    rules = [rule for rule in the("ClusterRole")["rules"] if "jobs/status" in rule["resources"]]
+    assert not {"update", "*"} & {verb for rule in rules for verb in rule["verbs"]}
+    assert role["rules"] == [{"apiGroups": ["batch"], "resources": ["jobs/status"], "verbs": ["update", "patch"]}]
+    account = the("ServiceAccount")["metadata"]
+    assert binding["subjects"] == [{"kind": "ServiceAccount", **{key: account[key] for key in ("name", "namespace")}}]
+    assert binding["roleRef"]["name"] == role["metadata"]["name"]
+
+
+@pytest.mark.parametrize("release", schema.RELEASES)
+def test_what_the_role_adds_is_known_to_kubernetes(release: str) -> None:
+    assert [schema.kubernetes_faults(one, release) for one in VARS["__mpi_operator_rights"]] == [[], []]
+
+
+def test_the_operator_is_looked_for_by_the_label_of_its_deployment() -> None:
+    assert the("Deployment")["metadata"]["labels"]["app"] == "mpi-operator"
+    assert "label_selectors: [app=mpi-operator]" in (ROLE / "tasks" / "prove.yml").read_text()
+
+
+def test_the_operators_image_is_one_line_of_the_manifest() -> None:
+    text = schema.content(schema.OPERATORS["v2beta1"]).decode()
+    assert len(re.findall(VARS["__mpi_operator_own_image"], text)) == 1
+
+
+def test_the_configuration_of_the_rdma_plugin_passes_the_preflight() -> None:
+    vendors = DEFAULTS["mpi_operator_rdma_vendors"]
+    told = json.dumps({"configList": [{"resourceName": "hca", "selectors": {"vendors": vendors}}]})
+    config = {"metadata": {"name": "rdma-devices"}, "data": {"config.json": told}}
+    assert findings(Site("v1.35.4", [], config_maps=[config]), Wish([], 10, 300.0, has_pvrdma=True)) == []
