@@ -88,8 +88,8 @@ job:
       type: dict
     workers:
       description:
-        - The pods of the workers in the order of their ranks, each with C(pod), C(name) and C(reach), the words of a
-          command that runs in the pod what is appended to it, for M(dml.vsphere.training_watch).
+        - The pods of the workers in the order of their ranks, as M(dml.vsphere.training_watch) takes nodes. C(name) is
+          that of the node, and C(reach) are the words of a command that runs in the pod what is appended to it.
       type: list
       elements: dict
     started: {description: "The time of the start, in seconds since 1970.", type: float}

@@ -67,7 +67,7 @@ def workers_of(seen: Seen, kubectl: Sequence[str], names: Mapping[str, str]) -> 
     """The pods of the workers, each by its node's name or the one in ``names``, and how to run something in it."""
     inside = ["-c", WORKER, "--", "sh", "-c"]
     return [
-        {"name": names.get(pod.node, pod.node), "pod": pod.name, "reach": [*kubectl, "exec", pod.name, *inside]}
+        {"name": names.get(pod.node, pod.node), "reach": [*kubectl, "exec", pod.name, *inside]}
         for pod in seen.of(WORKER)
         if pod.node
     ]
