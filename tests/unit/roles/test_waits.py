@@ -45,10 +45,10 @@ def tasks_of(content: Any) -> Iterator[dict[str, Any]]:
 def waits() -> list[Wait]:
     """All waits of all roles."""
     found = []
-    for path in sorted(ROLES.glob("*/tasks/*.yml")):
+    for path in sorted(ROLES.glob("*/tasks/**/*.yml")):
         for task in tasks_of(yaml.safe_load(path.read_text())):
             if WAITING & set(task) or any(PROGRAMS.match(key) for key in task):
-                role = path.parts[-3]
+                role = path.relative_to(ROLES).parts[0]
                 found.append(Wait(role, str(task.get("name")).partition(" # ")[0], deadline(role, task)))
     return found
 
