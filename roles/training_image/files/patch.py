@@ -8,9 +8,10 @@ import json
 import pathlib
 import re
 import sys
+from typing import Any, Dict
 
 
-def patch(one: dict, folder: pathlib.Path) -> int:
+def patch(one: Dict[str, Any], folder: pathlib.Path) -> int:
     """How many files a patch has changed."""
     changed = 0
     for pattern in one["files"]:

@@ -5,18 +5,26 @@
 # No "from __future__ import annotations" here: the whitepaper's image has a Python that does not know it.
 
 import ctypes
-import ctypes.util
 import importlib
 import json
 import os
 import platform
 import shutil
 import sys
+from typing import Any, Dict, List
 
 FRAMEWORKS = {"tensorflow": "tensorflow", "pytorch": "torch"}
 
 
-def imported(name: str, faults: list[str]) -> str:
+def load(name: str, faults: List[str]) -> None:
+    """Load a module that must be there, with the libraries that it is linked to."""
+    try:
+        importlib.import_module(name)
+    except (ImportError, OSError, AttributeError) as error:
+        faults.append(f"{name} does not load: {error}")
+
+
+def imported(name: str, faults: List[str]) -> str:
     """The version of a module; empty where the image does not have it, and a fault where it does not load."""
     try:
         return str(importlib.import_module(name).__version__)
@@ -46,12 +54,12 @@ def nccl() -> str:
 def main() -> None:
     """Write the line."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    faults = []  # type: List[str]
-    said = {"python": platform.python_version(), "executable": sys.executable}  # type: Dict[str, Any]
+    faults: List[str] = []
+    said: Dict[str, Any] = {"python": platform.python_version(), "executable": sys.executable}
     said.update({name: imported(module, faults) for name, module in FRAMEWORKS.items()})
-    of_framework = "tensorflow" if said["tensorflow"] else "torch"
-    imported("horovod." + of_framework, faults)
     said["horovod"] = imported("horovod", faults)
+    if said["horovod"]:
+        load("horovod.tensorflow" if said["tensorflow"] else "horovod.torch", faults)
     said["nccl"] = nccl()
     said["missing"] = [name for name in ("mpirun", "ssh", "sh") if shutil.which(name) is None]
     said["faults"] = faults

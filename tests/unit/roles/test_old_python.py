@@ -17,6 +17,9 @@ ROLES = Path(__file__).parents[3] / "roles"
 IN_IMAGE = [
     ROLES / "horovod" / "files" / "allreduce.py",
     ROLES / "openmpi" / "files" / "hello.py",
+    ROLES / "training_image" / "files" / "patch.py",
+    ROLES / "training_image" / "files" / "versions.py",
+    ROLES.parent / "tests" / "lab" / "tensorflow1.py",
     ROLES / "training" / "files" / "dml_output.py",
     ROLES / "training" / "files" / "dml_records.py",
 ]

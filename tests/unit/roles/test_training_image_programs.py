@@ -162,3 +162,16 @@ def test_versions_of_an_image_are_one_line_of_json() -> None:
     said = json.loads(done.stdout.partition("versions ")[2])
     assert said["executable"] == sys.executable
     assert {"tensorflow", "pytorch", "horovod", "nccl", "missing", "faults"} <= set(said)
+
+
+def test_an_image_without_horovod_has_no_fault_and_one_with_half_of_it_has(tmp_path: Path) -> None:
+    def faults() -> list[str]:
+        environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+        words = [sys.executable, str(FILES / "versions.py")]
+        said = subprocess.run(words, capture_output=True, text=True, check=True, env=environment).stdout
+        return list(json.loads(said.partition("versions ")[2])["faults"])
+
+    assert faults() == []
+    (tmp_path / "horovod").mkdir()
+    (tmp_path / "horovod" / "__init__.py").write_text("__version__ = '0.28.1'")
+    assert faults() == ["horovod.torch does not load: No module named 'horovod.torch'"]

@@ -1,0 +1,113 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Two workers that train in a container image: its archives, the workers as nodes with containers, and playbooks."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from lab.nodes import nesting
+from lab.nodes.podman import Podman
+from lab.nodes.programs import run
+from lab.running import FOLDER
+from lab.simulator import ROOT
+from tests.integration.ansible import Outcome
+from tests.lab.benchmark import NODES
+from tests.lab.places import LOGIN, USER, Place, desired
+
+STACK = "t4-2019-cpu"
+FILES, SERVED = FOLDER / "files", "/srv/files"
+WORKERS = ("worker01", "worker02")
+RUNS = "/var/lib/dml/runs"
+SCRIPT = "/var/lib/dml/tensorflow1.py"
+CPYTHON = "org.bytedeco:cpython:3.7.9-1.5.4:jar:linux-x86_64"
+# What a node of the lab knows of the archives of packages; the image itself knows nothing of the lab.
+SURROUNDINGS = ("/etc/apt/sources.list.d", "/etc/apt/apt.conf.d", "/etc/pip.conf", "/etc/ssl/certs/dml-lab.crt")
+BUILD_SECONDS = 7200
+
+
+def archives(podman: Podman, name: str) -> str:
+    """Lay out the two archives of the stack; the checksum of the first, a root of Debian."""
+    FILES.mkdir(parents=True, exist_ok=True)
+    root = FILES / f"{name.rpartition(':')[2]}.tar"
+    if not root.exists():
+        container = podman("create", name)
+        podman("export", "--output", str(root.with_suffix(".part")), container)
+        podman("rm", container)
+        root.with_suffix(".part").rename(root)
+    (FILES / "debian-12.tar").unlink(missing_ok=True)
+    (FILES / "debian-12.tar").hardlink_to(root)
+    sources = yaml.safe_load((ROOT / "stacks" / f"{STACK}.yml").read_text())["image"]
+    if not (FILES / sources["python"]["archive"]["path"]).exists():
+        run("mvn", "-q", "-B", "dependency:copy", f"-Dartifact={CPYTHON}", f"-DoutputDirectory={FILES}")
+    with root.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+class Crew:
+    """The two workers, and the playbooks for them."""
+
+    def __init__(self, place: Place, checksum: str) -> None:
+        self.place, self.results = place, place.ansible.folder / "results"
+        inputs = {"bases.files": f"file://{SERVED}", "image.archive.sha256": checksum}
+        self.told: dict[str, Any] = {
+            "stack": STACK,
+            "stack_inputs": inputs,
+            "guest_containers": True,
+            "guest_image": True,
+            "training_image_arguments": list(nesting.RUN_ARGUMENTS),
+            "training_image_ulimits": {},
+            "training_image_build_arguments": [f"--volume={path}:{path}:ro" for path in SURROUNDINGS],
+            "training_results": str(self.results),
+            "training_command": ["/opt/dml/horovod/bin/python", "-u", SCRIPT],
+        }
+        self.inventory = place.ansible.folder / "crew.yml"
+        self.inventory.write_text(json.dumps(self._inventory()))
+
+    def _inventory(self) -> dict[str, Any]:
+        here = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
+        login = {"ansible_user": USER, "ansible_ssh_private_key_file": str(self.place.lab.key)}
+        more = {"ansible_ssh_common_args": " ".join(LOGIN), "ansible_python_interpreter": "/usr/bin/python3"}
+        nodes = {name: value for name, value in NODES.items() if name != "horovod_venv_shared"}
+        workers = {name: {"ansible_host": self.place.address(n)} for n, name in enumerate(WORKERS, 1)}
+        groups = {
+            "clusters": {"hosts": {"gpu": here}},
+            "workers": {"hosts": workers, "vars": {**login, **more, **nodes}},
+        }
+        return {"all": {"children": groups}}
+
+    def build(self) -> None:
+        """Two workers of the data centre, and the small training on both."""
+        wanted = desired(self.place)
+        built = self.place.ansible.module("worker_vm", **{**wanted, "workers": wanted["workers"][:2]})
+        assert built.rc == 0, built.out
+
+    def bring(self) -> None:
+        """Put the small training where containers have it."""
+        text = (Path(__file__).parent / "tensorflow1.py").read_text()
+        for number, _name in enumerate(WORKERS, 1):
+            login = self.place.login(self.place.address(number), f"sudo tee {SCRIPT} > /dev/null")
+            subprocess.run(login, input=text, text=True, check=True, timeout=60)
+
+    def play(self, playbook: str, *arguments: str, **variables: Any) -> Outcome:
+        """Run a playbook."""
+        told = json.dumps({**self.told, **variables})
+        words = [f"playbooks/{playbook}.yml", "-i", str(self.inventory), "-e", told, *arguments]
+        return self.place.ansible.playbook(*words, timeout=BUILD_SECONDS)
+
+    def containers(self) -> list[str]:
+        """The containers that run in the workers, and the processes of jobs."""
+        look = "sudo podman ps --format '{{.Command}}'; pgrep -a 'mpirun|orted'; true"
+        return [line for number in (1, 2) for line in self.place.inside(number, look).stdout.splitlines()]
+
+    def records(self, name: str) -> list[dict[str, Any]]:
+        """The records of a run as they arrived at the controller."""
+        (path,) = self.results.glob(f"{name}/watch-*/records.jsonl")
+        return [json.loads(line) for line in path.read_text().splitlines()]
