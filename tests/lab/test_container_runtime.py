@@ -21,7 +21,8 @@ from tests.lab.places import LOGIN
 NODE, USER = "d1", "debian"
 SETTINGS = "/etc/docker/daemon.json"
 # Debian 12 has no other; what a node may not do is switched off.
-VERSION, HERE = "20.10.24", {"iptables": False, "bridge": "none", "storage-driver": "vfs"}
+VERSION = "20.10.24"
+HERE = {"iptables": False, "ip-forward": False, "bridge": "none", "storage-driver": "vfs"}
 MIRROR = "http://hub.example.org:5000"
 
 
