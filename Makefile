@@ -132,8 +132,7 @@ mutants: environment ## Change what decides, one change at a time: a test must n
 	python -m tools.mutants $(PACKAGE)
 
 crowd: environment ## Fifty clients of the simulator at once, ten minutes under the race detector; SECONDS=N and HOSTS=N for others
-	cd lab/vcenter && DML_CROWD_SECONDS=$(or $(SECONDS),600) DML_CROWD_HOSTS=$(or $(HOSTS),20) CGO_ENABLED=1 \
-	  go test -race -run TestACrowdOfClients -timeout 60m -v .
+	@$(if $(SECONDS),DML_CROWD_SECONDS=$(SECONDS)) $(if $(HOSTS),DML_CROWD_HOSTS=$(HOSTS)) python -m tools.crowd
 
 attack: setup-tests ## Kill runs and break the server at random, look for secrets; ROUNDS=1000, SEED=7, ONLY=kill:17
 	python -m tests.attack $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SEED),--seed $(SEED)) $(foreach each,$(ONLY),--only $(each))

@@ -10,12 +10,13 @@ import sys
 import pytest
 
 from lab.simulator import ROOT
+from tests.integration.releases import RELEASES
 
 LONG = 1800  # seconds, for a machine that has much else to do
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("release", ["7.0 U3", "8.0 U3", "9.0"])
+@pytest.mark.parametrize("release", list(RELEASES))
 def test_every_promise_is_kept_on_a_release(release: str) -> None:
     command = [sys.executable, "-m", "lab.demo", "--without-guests", "--release", release]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=LONG, check=False)

@@ -225,16 +225,20 @@ def inventory(tmp_path: Path) -> str:
     return str(path)
 
 
+@pytest.mark.every_release
 def test_a_recording_is_shown_before_it_is_kept(
-    place: Simulator, ansible_for: Callable[..., Ansible], inventory: str, tmp_path: Path
+    start: Callable[..., Simulator], ansible_for: Callable[..., Ansible], inventory: str, tmp_path: Path
 ) -> None:
+    place = start(text=SITE)
     wanted = {"record_hosts": HOSTS[:1], "record_dir": str(tmp_path / "shown"), "record_keep": False}
     done = ansible_for(place).playbook("playbooks/record.yml", "-i", inventory, "-e", json.dumps(wanted))
     assert done.rc == 0, done.out
     assert "replaced by pseudonyms: " in done.out and "never read: config.extraConfig" in done.out
     assert list((tmp_path / "shown" / "marble-cluster").iterdir()) == []
+    assert place.writes() == []
 
 
+@pytest.mark.every_release
 def test_a_canary_is_written_to_by_name_and_left_as_it_was(
     ansible_for: Callable[..., Ansible], start: Callable[..., Simulator], inventory: str
 ) -> None:

@@ -125,6 +125,7 @@ def test_the_server_that_keeps_nothing_is_told_on(vcenter: Simulator, ansible: A
     assert outcome.rc == 1 and "the server accepted the change, yet privileges is" in outcome.msg
 
 
+@pytest.mark.every_release
 def test_the_playbook_makes_it_once_for_all_clusters(vcenter: Simulator, ansible: Ansible) -> None:
     inventory = ansible.folder / "hosts.yml"
     local = {"ansible_connection": "local", "ansible_python_interpreter": "{{ ansible_playbook_python }}"}

@@ -37,7 +37,7 @@ func (m *Methods) clone(j *vcsim.Job, req types.CloneVM_Task) (any, vcsim.Fault)
 	j.Ctx.WithLock(m.VirtualMachine, func() {
 		NumberDevices(m.Config.Hardware.Device, req.Spec.Location.DeviceChange)
 	})
-	result, fault := m.forward(j, func(c *simulator.Context) soap.HasFault {
+	result, fault := m.forwardAlone(j, func(c *simulator.Context) soap.HasFault {
 		return m.VirtualMachine.CloneVMTask(c, &req)
 	})
 	if fault != nil {

@@ -174,7 +174,7 @@ func (m *Methods) DestroyTask(ctx *simulator.Context, req *types.Destroy_Task) s
 				ExistingState: types.VirtualMachinePowerStatePoweredOn}
 		}
 		result, fault := m.dispatchThen(j, "Destroy", now, func() (any, vcsim.Fault) {
-			return m.forward(j, func(c *simulator.Context) soap.HasFault {
+			return m.forwardAlone(j, func(c *simulator.Context) soap.HasFault {
 				return m.VirtualMachine.DestroyTask(c, req)
 			})
 		})

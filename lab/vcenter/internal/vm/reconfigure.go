@@ -28,11 +28,13 @@ func (m *Methods) reconfigure(j *vcsim.Job, req *types.ReconfigVM_Task) (any, vc
 	}
 	var result any
 	var fault vcsim.Fault
+	m.machines.space.Lock()
 	m.amongMembers(j, added(req.Spec.DeviceChange), func() {
 		result, fault = m.forward(j, func(c *simulator.Context) soap.HasFault {
 			return m.VirtualMachine.ReconfigVMTask(c, req)
 		})
 	})
+	m.machines.space.Unlock()
 	if fault == nil {
 		m.followUp(j, &req.Spec)
 	}

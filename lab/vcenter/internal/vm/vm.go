@@ -25,6 +25,8 @@ type Machines struct {
 
 	mu   sync.Mutex
 	busy map[vcsim.Ref]*turn // virtual machines with a running task
+
+	space sync.Mutex // held while vcsim takes space of a datastore or gives it back; taken before all locks of vcsim
 }
 
 // New is the set of virtual machines, without a listener.
@@ -160,6 +162,14 @@ func (m *Methods) forward(j *vcsim.Job, call func(*simulator.Context) soap.HasFa
 	task := vcsim.TaskOf(body)
 	m.sim.Hide(j.Ctx, task)
 	return j.Follow(task)
+}
+
+// forwardAlone is forward for calls that make, change or remove disks, one virtual machine at a time.
+// Ours: vcsim takes space of a datastore under a lock, and reads the datastore for another virtual machine without it.
+func (m *Methods) forwardAlone(j *vcsim.Job, call func(*simulator.Context) soap.HasFault) (any, vcsim.Fault) {
+	m.machines.space.Lock()
+	defer m.machines.space.Unlock()
+	return m.forward(j, call)
 }
 
 // hostFault is the fault of a virtual machine whose host is not connected, nil when it is connected.
