@@ -79,8 +79,10 @@ class Migration:
         self.at = self.target
 
     def _follow(self, process: subprocess.Popen[bytes]) -> None:
+        copied = WARM
         while process.poll() is None:
-            self.tell(max(WARM, self._copied() or 0))
+            copied = max(copied, self._copied() or 0)
+            self.tell(copied)
             self.rest(LOOK_SECONDS)
 
     def _copied(self) -> int | None:

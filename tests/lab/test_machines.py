@@ -39,7 +39,7 @@ def test_first_boot_is_cloud_init_s_with_what_worker_vm_wrote(place: Place) -> N
     for number in NUMBERS:
         said = place.inside(
             number,
-            "hostname; cat /run/cloud-init/result.json /sys/class/net/eth1/mtu; ip -4 -oneline address; "
+            "hostname; cat /var/lib/cloud/instance/datasource /sys/class/net/eth1/mtu; ip -4 -oneline address; "
             "sudo -n id -un; readlink /sys/class/net/eth1/device/driver",
             seconds=30 * PATIENCE,
         ).stdout
