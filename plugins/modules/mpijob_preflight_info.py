@@ -109,18 +109,18 @@ ARGUMENTS = {
 }
 
 
-def wish_of(params: dict[str, Any]) -> preflight.Wish:
+def desired_of(params: dict[str, Any]) -> preflight.Desired:
     """The job that the options describe."""
     given, stun = params["toleration_seconds"], params["stun_seconds"]
     needs = {str(name): int(count) for name, count in params["needs"].items()}
     tolerates = preflight.toleration(stun) if given is None else given
-    return preflight.Wish(params["moved"], stun, tolerates, needs, len(params["moved"]), params["pvrdma"])
+    return preflight.Desired(params["moved"], stun, tolerates, needs, len(params["moved"]), params["pvrdma"])
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     found = site.read(api.Api(params["kubeconfig"], params["context"]))
-    told = findings.as_dicts(preflight.findings(found, wish_of(params)))
+    told = findings.as_dicts(preflight.findings(found, desired_of(params)))
     return {
         "changed": False,
         "findings": told,

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from plugins.module_utils.logic.kubernetes.preflight import Site, Wish, findings
+from plugins.module_utils.logic.kubernetes.preflight import Desired, Site, findings
 from tests import kubernetes_schema as schema
 
 ROLE = Path(__file__).parents[3] / "roles" / "mpi_operator"
@@ -62,4 +62,4 @@ def test_the_configuration_of_the_rdma_plugin_passes_the_preflight() -> None:
     vendors = DEFAULTS["mpi_operator_rdma_vendors"]
     told = json.dumps({"configList": [{"resourceName": "hca", "selectors": {"vendors": vendors}}]})
     config = {"metadata": {"name": "rdma-devices"}, "data": {"config.json": told}}
-    assert findings(Site("v1.35.4", [], config_maps=[config]), Wish([], 10, 300.0, has_pvrdma=True)) == []
+    assert findings(Site("v1.35.4", [], config_maps=[config]), Desired([], 10, 300.0, has_pvrdma=True)) == []

@@ -74,7 +74,7 @@ def toleration(stun_seconds: float) -> int:
 
 
 @dataclass(frozen=True)
-class Wish:
+class Desired:
     """A job whose workers' nodes are ``moved``, and how it stands a stun.
 
     ``tolerates``: its tolerationSeconds, None for pods that stay for ever. ``needs``: what one of its ``workers`` takes
@@ -89,23 +89,23 @@ class Wish:
     has_pvrdma: bool = False
 
 
-def findings(site: Site, wish: Wish) -> list[Finding]:
+def findings(site: Site, desired: Desired) -> list[Finding]:
     """All findings for a job."""
-    nodes = set(wish.moved)
+    nodes = set(desired.moved)
     found = [
-        *_stuns(site, wish),
+        *_stuns(site, desired),
         *_nodes(site, nodes),
         *_control_plane(site, nodes),
         *_operators(site, nodes),
-        *_resources(site, wish.needs, wish.workers),
+        *_resources(site, desired.needs, desired.workers),
         *_budgets(site),
     ]
-    return [*found, *(_vendors(site) if wish.has_pvrdma else [])]
+    return [*found, *(_vendors(site) if desired.has_pvrdma else [])]
 
 
-def _stuns(site: Site, wish: Wish) -> Iterator[Finding]:
-    seconds, stun = grace(site), wish.stun_seconds
-    names = ", ".join(sorted(wish.moved)) or "the job"
+def _stuns(site: Site, desired: Desired) -> Iterator[Finding]:
+    seconds, stun = grace(site), desired.stun_seconds
+    names = ", ".join(sorted(desired.moved)) or "the job"
     if stun > seconds - HEARTBEAT_SECONDS:
         text = (
             f"a stun may take {stun:g} s, and Kubernetes calls a node not ready after {seconds:g} s of silence: its "
@@ -113,10 +113,10 @@ def _stuns(site: Site, wish: Wish) -> Iterator[Finding]:
         )
         yield Finding(NOTE, "node_grace", names, text)
     least = least_toleration(stun, seconds)
-    if wish.tolerates is not None and wish.tolerates < least:
+    if desired.tolerates is not None and desired.tolerates < least:
         text = (
-            f"the job's pods tolerate a silent node for {wish.tolerates:g} s (tolerationSeconds), and a stun may take "
-            f"{stun:g} s: give {least} s or more, else Kubernetes deletes them, which it does not take back"
+            f"the job's pods tolerate a silent node for {desired.tolerates:g} s (tolerationSeconds), and a stun may "
+            f"take {stun:g} s: give {least} s or more, else Kubernetes deletes them, which it does not take back"
         )
         yield Finding(STOP, "toleration", names, text)
 

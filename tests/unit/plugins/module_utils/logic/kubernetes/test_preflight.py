@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.logic.kubernetes.preflight import Site, Wish, findings, grace, least_toleration, toleration
+from plugins.module_utils.logic.kubernetes.preflight import Desired, Site, findings, grace, least_toleration, toleration
 
 
 def node(name: str, gpus: int = 1, ready: str = "True", **spec: Any) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def rdma(vendors: list[str], key: str = "configList") -> dict[str, Any]:
 
 
 def found(site: Site | None = None, **changes: Any) -> list[tuple[str, str, str, str]]:
-    wish = Wish(**{"moved": MOVED, "stun_seconds": 30, "tolerates": 300.0, **changes})
+    wish = Desired(**{"moved": MOVED, "stun_seconds": 30, "tolerates": 300.0, **changes})
     told = findings(site or Site("v1.35.4", NODES), wish)
     return [(one.severity, one.rule, one.object, one.text) for one in told]
 
