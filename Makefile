@@ -29,9 +29,9 @@ REPORTS := .cache/reports
 SIMULATOR := .cache/vcenter
 GOVC := .cache/govc
 
-.PHONY: help root setup setup-nodes setup-machines setup-tests environment lock demo test test-full lint lint-python lint-types \
-  lint-shell lint-yaml lint-ansible lint-docs lint-go lint-pins lint-security static sanity unit unit-python unit-go mutants \
-  crowd attack integration clients nodes oldest molecule bench docs build clean
+.PHONY: help root setup setup-nodes setup-machines setup-kubernetes setup-tests environment lock demo test test-full \
+  lint lint-python lint-types lint-shell lint-yaml lint-ansible lint-docs lint-go lint-pins lint-security static sanity \
+  unit unit-python unit-go mutants crowd attack integration clients nodes oldest molecule bench docs build clean
 
 help: ## Say what can be done
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -47,6 +47,10 @@ setup-nodes: setup ## Add what the lab's nodes need: podman, runc and debootstra
 setup-machines: root setup ## Add what the lab's virtual machines need, and build their images, as root
 	@tools/setup --machines
 	@python -m lab.machines
+
+setup-kubernetes: export KUBERNETES := 1
+setup-kubernetes: root setup-nodes ## Build what the lab's Kubernetes needs: ten minutes of a processor, once
+	@python -m lab.kubernetes
 
 environment:
 	@tools/setup
@@ -95,8 +99,8 @@ lint-docs: environment
 	antsibull-docs lint-collection-docs --plugin-docs .
 
 lint-go: environment
-	@found=$$("$$(go env GOROOT)/bin/gofmt" -l lab/vcenter); test -z "$$found" || { echo "Not formatted by gofmt: $$found"; exit 1; }
-	@long=$$(find lab/vcenter -name '*.go' -exec awk \
+	@found=$$("$$(go env GOROOT)/bin/gofmt" -l lab/vcenter lab/kubernetes); test -z "$$found" || { echo "Not formatted by gofmt: $$found"; exit 1; }
+	@long=$$(find lab/vcenter lab/kubernetes -name '*.go' -exec awk \
 	  '{ line = $$0; gsub(/\t/, "    ", line) } length(line) >= 120 { print FILENAME ":" FNR }' {} +); \
 	  test -z "$$long" || { echo "Lines that do not end before column 120:" $$long; exit 1; }
 	cd lab/vcenter && go vet ./...
@@ -148,6 +152,7 @@ integration: setup-tests ## Tests against the simulator
 clients: setup-tests ## govmomi's own test scripts, here and against VMware's simulator; SUITES="vm pool" for some
 	@python tools/suites.py $(SUITES)
 
+nodes: export KUBERNETES := 1
 nodes: root setup-nodes setup-machines ## Tests of the lab's nodes, which need root
 	$(PYTEST) tests/lab $(MARKS) --junitxml=$(REPORTS)/nodes.xml
 

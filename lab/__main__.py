@@ -1,12 +1,14 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The lab's command: python -m lab up, down, node, env."""
+"""The lab's command: python -m lab up, down, node, kubectl."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from lab.nodes.network import AUTO
@@ -18,7 +20,7 @@ from lab.simulator import DATACENTRES, add_site, site_options
 def main() -> int:
     """Do one of them; the exit code."""
     asked = _parser().parse_args()
-    lab = Lab(asked.name)
+    lab = Lab(asked.name or ("kubernetes" if asked.kubernetes else "default"))
     try:
         asked.do(lab, asked)
     except (LabError, RuntimeError) as error:
@@ -29,7 +31,8 @@ def main() -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m lab", description="A data centre with real guests.")
-    parser.add_argument("--name", default="default", help="labs of different names do not see each other")
+    parser.add_argument("--name", help="labs of different names do not see each other")
+    parser.add_argument("--kubernetes", action="store_true", help="nodes are members of a Kubernetes of the lab's own")
     actions = parser.add_subparsers(required=True)
     up = actions.add_parser("up", help="start the data centre and its hypervisor")
     up.add_argument("--datacentre", type=Path, default=DATACENTRES / "lab.yml")
@@ -46,22 +49,42 @@ def _parser() -> argparse.ArgumentParser:
         one.add_argument("--machines", action="store_true", help="guests are virtual machines instead of nodes")
         one.add_argument("--containers", action="store_true", help="nodes can run containers")
         one.add_argument("--no-proxy", action="store_true", help="nodes reach no package archive")
+        one.add_argument("--without-operator", action="store_true", help="Kubernetes without the MPI Operator")
+    kubectl = actions.add_parser("kubectl", help="ask the lab's Kubernetes")
+    kubectl.add_argument("arguments", nargs=argparse.REMAINDER)
+    kubectl.set_defaults(do=_kubectl)
     actions.add_parser("down", help="end it and take every trace away").set_defaults(do=_down)
     return parser
 
 
 def _up(lab: Lab, asked: argparse.Namespace) -> None:
-    nodes = not asked.without_nodes
-    how = {"machines": asked.machines, "containers": asked.containers, "options": site_options(asked)}
-    lab.up(Desired(asked.datacentre, asked.network, asked.share, not asked.no_proxy, nodes, **how))
+    lab.up(_desired(asked, not asked.without_nodes, site_options(asked)))
     print(f"The lab is up; its environment is in {lab.folder / 'env.sh'}.")
 
 
 def _node(lab: Lab, asked: argparse.Namespace) -> None:
     if not lab.facts("hypervisor"):
-        how = {"machines": asked.machines, "containers": asked.containers}
-        lab.up(Desired(None, asked.network, asked.share, not asked.no_proxy, **how))
-    print(json.dumps([lab.node(name, asked.user) for name in asked.nodes], indent=2))
+        lab.up(_desired(asked))
+    made = [lab.node(name, asked.user) for name in asked.nodes]
+    if asked.kubernetes:
+        lab.kubernetes.wait_for(asked.nodes)
+    print(json.dumps(made, indent=2))
+
+
+def _desired(asked: argparse.Namespace, nodes: bool = True, options: Sequence[str] = ()) -> Desired:
+    if asked.kubernetes and (asked.machines or not nodes):
+        other = "--machines" if asked.machines else "--without-nodes"
+        raise LabError(f"Kubernetes needs nodes: --kubernetes and {other} cannot go together.")
+    how = {"machines": asked.machines, "containers": asked.containers, "options": options}
+    members = {"kubernetes": asked.kubernetes, "operator": not asked.without_operator}
+    return Desired(asked.datacentre, asked.network, asked.share, not asked.no_proxy, nodes, **how, **members)
+
+
+def _kubectl(lab: Lab, asked: argparse.Namespace) -> None:
+    if not lab.facts("hypervisor") or not lab.kubernetes.kubeconfig.exists():
+        raise LabError(f"The lab in {lab.folder} has no Kubernetes: python -m lab --kubernetes up starts one.")
+    command = lab.kubernetes.command
+    os.execve(command[0], [*command, *asked.arguments], {**os.environ, **lab.environment})
 
 
 def _down(lab: Lab, _asked: argparse.Namespace) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 from lab import digest
 from lab.nodes.programs import LabError, require
 from lab.person import lose_rdma_nic, power_off
-from lab.running import FOLDER, Desired, Lab
+from lab.running import HOROVOD, Desired, Lab
 from lab.simulator import DATACENTRES, ROOT, Centre, Simulator, add_site, site_options
 from lab.world import differences, state
 
@@ -29,8 +29,7 @@ BOLD, DIM, RED, PLAIN = ("\033[1m", "\033[2m", "\033[31m", "\033[0m") if sys.std
 # What the playbooks say comes through a pipe, by which Ansible would not know of the terminal.
 COLOUR = {"ANSIBLE_FORCE_COLOR": "1"} if sys.stdout.isatty() else {}
 World = dict[str, str]
-# The guests' Python with Horovod is one folder for all of them, kept for the next demo.
-SHARED = f"{FOLDER / 'shared'}:/opt/dml/horovod:rw"
+SHARED = f"{HOROVOD}:/opt/dml/horovod:rw"
 MOVE = {"precopy_seconds": 4, "stun_seconds": 2}
 
 
@@ -188,7 +187,7 @@ def _place(work: Path, options: list[str], unwanted: bool) -> Iterator[tuple[Cen
         return
     lab = Lab("demo")
     lab.down()
-    (FOLDER / "shared").mkdir(parents=True, exist_ok=True)
+    HOROVOD.mkdir(parents=True, exist_ok=True)
     lab.up(Desired(shares=[SHARED], options=options))
     try:
         lab.hypervisor.ask("PUT", "/moves", MOVE)

@@ -20,6 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from lab import simulator
+from lab.kubernetes import images
+from lab.kubernetes.built import Built
+from lab.kubernetes.cluster import Cluster
 from lab.machines import host, roots
 from lab.nodes import image, network
 from lab.nodes.nodes import Nodes
@@ -29,7 +32,10 @@ from lab.simulator import DATACENTRES, ROOT, Centre, Control, Simulator
 
 FOLDER = ROOT / ".cache" / "lab"
 STORE, MACHINES = FOLDER / "podman", FOLDER / "machines"
+KUBERNETES = ROOT / ".cache" / "kubernetes"  # what is built once for all labs
+HOROVOD = FOLDER / "shared"  # the guests' Python with Horovod, one folder for all of them, kept for the next lab
 SUBNET = "10.0.1.0/24"  # the one that inventories/lab gives its workers
+ENVIRONMENT = "env.sh"
 START_SECONDS = 60
 END_SECONDS = 60
 NODE_SECONDS = 3600  # what is asked of the hypervisor may be a boot, on a machine that has much to do
@@ -48,6 +54,8 @@ class Desired:
     machines: bool = False
     containers: bool = False  # whether nodes can run containers
     options: Sequence[str] = ()  # of the simulator
+    kubernetes: bool = False  # whether nodes are members of one
+    operator: bool = True  # whether that has the MPI Operator from the beginning
 
 
 class Lab:
@@ -58,6 +66,7 @@ class Lab:
         self.lab = f"dml{hashlib.sha256(str(self.folder).encode()).hexdigest()[:8]}"
         self.podman = Podman(STORE)
         self.key = self.folder / "id_ed25519"
+        self.kubernetes = Cluster(self.folder / "kubernetes")
 
     def up(self, desired: Desired | None = None) -> None:
         """Start it; what a killed one left is taken away before."""
@@ -66,7 +75,9 @@ class Lab:
             require(desired.machines)
         self.folder.mkdir(parents=True, exist_ok=True)
         with self._alone():
-            if self.facts("hypervisor" if desired.nodes else "ready"):
+            # The environment is written last: without it the lab was killed while it started.
+            if self.facts("hypervisor" if desired.nodes else "ready") and (self.folder / ENVIRONMENT).exists():
+                self._refuse_other(desired)
                 return
             self._clear()
             try:
@@ -75,7 +86,7 @@ class Lab:
                 self._clear()
                 raise
             lines = [f"export {key}={value!r}" for key, value in self.environment.items()]
-            (self.folder / "env.sh").write_text("\n".join(lines) + "\n")
+            (self.folder / ENVIRONMENT).write_text("\n".join(lines) + "\n")
 
     def down(self) -> None:
         """End it, and take every trace away but the images and packages that are kept for the next."""
@@ -120,7 +131,7 @@ class Lab:
             told["LAB_HYPERVISOR"] = str(facts["address"])
             told["LAB_NETWORK"], told["LAB_GATEWAY"] = str(facts["network"]), str(facts["gateway"])
             told["LAB_SSH_KEY"], told["LAB_SSH_PUBLIC_KEY"] = str(self.key), self.public_key
-        return told
+        return {**told, **self.kubernetes.environment}
 
     @property
     def public_key(self) -> str:
@@ -138,7 +149,18 @@ class Lab:
             "identity_file": str(self.key),
         }
 
+    def built(self) -> Built:
+        """What Kubernetes needs, built where it is not there."""
+        self.podman.prepare()
+        return images.ensure(self.podman, KUBERNETES, HOROVOD, _say)
+
+    def _refuse_other(self, desired: Desired) -> None:
+        if desired.kubernetes and not self.kubernetes.kubeconfig.exists():
+            raise LabError(f"The lab in {self.folder} is up without Kubernetes: take it down, or give another --name.")
+
     def _start(self, desired: Desired) -> None:
+        if desired.kubernetes:
+            self.kubernetes.prepare(self.built())
         if desired.nodes:
             if desired.machines:
                 roots.ensure(MACHINES, _say)
@@ -152,6 +174,8 @@ class Lab:
             control = Simulator(desired.datacentre, *desired.options, folder=self.folder).facts["control"]
         if desired.nodes:
             self._start_hypervisor(desired, control)
+        if desired.kubernetes:
+            self.kubernetes.start(self.lab, self.facts("hypervisor")["network"], desired.operator)
 
     def _start_hypervisor(self, desired: Desired, control: str) -> None:
         command = [sys.executable, "-m", "lab.hypervisor", "--lab", self.lab, "--folder", str(self.folder)]
@@ -160,6 +184,7 @@ class Lab:
         command += [f"--share={share}" for share in desired.shares] + ([] if desired.proxy else ["--no-proxy"])
         command += ["--machines"] if desired.machines else []
         command += ["--containers"] if desired.containers else []
+        command += ["--kubernetes"] if desired.kubernetes else []
         log = self.folder / "hypervisor.log"
         with log.open("wb") as out:
             process = subprocess.Popen(
@@ -177,6 +202,7 @@ class Lab:
             if facts := self.facts(what):
                 _end(int(facts["pid"]))
             (self.folder / f"{what}.json").unlink(missing_ok=True)
+        (self.folder / ENVIRONMENT).unlink(missing_ok=True)
         gone = network.Network(self.lab)
         if can_make_nodes(machines=True):
             host.clear(self.lab, self.folder)
@@ -184,6 +210,7 @@ class Lab:
         if can_make_nodes():
             Nodes(self.lab, self.folder, self.podman, gone).clear()
             gone.remove()
+            shutil.rmtree(self.kubernetes.folder, ignore_errors=True)
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:

@@ -17,6 +17,9 @@ from lab.hypervisor.containers import Containers
 from lab.hypervisor.orders import OPERATIONS, Orders
 from lab.hypervisor.proxy import Proxy
 from lab.hypervisor.server import Server
+from lab.kubernetes.cluster import Cluster
+from lab.kubernetes.layout import Layout
+from lab.kubernetes.member import Member
 from lab.machines import accelerator, roots, shares
 from lab.machines.machines import Machines
 from lab.nodes import surroundings
@@ -38,11 +41,15 @@ def main() -> None:
     parser.add_argument("--containers", action="store_true")
     parser.add_argument("--no-proxy", action="store_true")
     parser.add_argument("--machines", action="store_true")
+    parser.add_argument("--kubernetes", action="store_true", help="nodes are members of the lab's cluster")
     asked = parser.parse_args()
     network = Network(asked.lab)
     backend = (_machines if asked.machines else _containers)(asked, network)
     network.build(asked.network)
     try:
+        if asked.kubernetes and isinstance(backend, Containers):
+            cluster = Cluster(asked.folder / "kubernetes")
+            backend.nodes.kind = Member(cluster.built, cluster.folder, Layout.of(str(network.subnet)))
         backend.prepare()
         _serve(asked, backend)
     finally:

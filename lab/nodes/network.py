@@ -10,6 +10,8 @@ import hashlib
 import ipaddress
 import json
 import os
+import signal
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -18,6 +20,8 @@ from lab.nodes.programs import LabError, run
 MANAGEMENT, RDMA = "management", "rdma"
 MOST_MTU = 9000
 AUTO = "auto"
+END_SECONDS = 30
+LOOK_SECONDS = 0.05
 GONE = ("Cannot find device", "No such file", "No such device")
 
 
@@ -64,7 +68,8 @@ class Network:
         run("ip", "link", "set", self.door, "up")
 
     def remove(self) -> None:
-        """Take all of it away; cables go with it."""
+        """Take all of it away; cables go with it, and programs that run there."""
+        self._end_programs()
         run("ip", "link", "delete", self.door, refused=GONE)
         run("ip", "netns", "delete", self.lab, refused=GONE)
 
@@ -92,6 +97,17 @@ class Network:
         """Undo that."""
         for number, card in enumerate(cards):
             self._ip("link", "set", f"{cable}-{number}", "master", card.network)
+
+    def _end_programs(self) -> None:
+        """Return when nothing runs in the namespace, which would outlive its name."""
+        deadline = time.monotonic() + END_SECONDS
+        while pids := run("ip", "netns", "pids", self.lab, refused=GONE).split():
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(pid), signal.SIGKILL)
+            if time.monotonic() > deadline:
+                raise LabError(f"In {self.lab} still run {', '.join(pids)}, {END_SECONDS} s after their end.")
+            time.sleep(LOOK_SECONDS)
 
     def _ip(self, *arguments: str, refused: tuple[str, ...] = ()) -> None:
         run("ip", "-n", self.lab, *arguments, refused=refused)

@@ -18,14 +18,13 @@ from pathlib import Path
 
 from lab.nodes import freezer, image, nesting, surroundings
 from lab.nodes.cloudinit import Guest
-from lab.nodes.leases import await_sshd, leased
+from lab.nodes.kinds import Kind
+from lab.nodes.leases import address_of, await_sshd, leased
 from lab.nodes.network import Network
 from lab.nodes.podman import Podman
 from lab.nodes.programs import LabError, run
 
 LABEL = "dml-lab"
-# NET_ADMIN is for the node's own network alone. Never SYS_TIME: there is one clock for all.
-CAPABILITIES = "NET_ADMIN,NET_RAW,AUDIT_WRITE,SYS_CHROOT,SYS_PTRACE"
 TOLD = "/etc/dml-lab"
 BOOT_SECONDS = 180
 FREEZE_SECONDS = 60
@@ -57,7 +56,7 @@ class Nodes:
 
     def __init__(self, lab: str, folder: Path, podman: Podman, network: Network) -> None:
         self.lab, self.folder, self.podman, self.network = lab, folder, podman, network
-        self.image = image.tag()
+        self.kind = Kind()
         self.shares: Sequence[Share] = ()
         self.runs_containers = False
         self.proxy: str | None = None
@@ -99,6 +98,7 @@ class Nodes:
         self.podman("rm", "--force", "--time", "0", self.container(key), refused=("no such container", "no container"))
         shutil.rmtree(self._told(key), ignore_errors=True)
         shutil.rmtree(self._layers(key), ignore_errors=True)
+        shutil.rmtree(self._disk(key), ignore_errors=True)
         self.known.pop(key, None)
 
     def freeze(self, key: str) -> None:
@@ -131,8 +131,8 @@ class Nodes:
         for pattern in (self.lab, f"*/{self.lab}"):  # one hierarchy, or one for each controller
             for group in Path("/sys/fs/cgroup").glob(pattern):
                 _drop(group)
-        shutil.rmtree(self.folder / "nodes", ignore_errors=True)
-        shutil.rmtree(self.folder / "layers", ignore_errors=True)
+        for what in ("nodes", "layers", "disks"):
+            shutil.rmtree(self.folder / what, ignore_errors=True)
         self.known.clear()
 
     def container(self, key: str) -> str:
@@ -140,22 +140,22 @@ class Nodes:
         return f"{self.lab}-{key}"
 
     def _create(self, guest: Guest, container: str) -> None:
-        volumes = [f"{self._told(guest.key)}:{TOLD}:ro"]
+        volumes = [f"{self._told(guest.key)}:{TOLD}:ro", *self.kind.volumes(self._disk(guest.key))]
         volumes += [f"{one.here}:{one.there}:{'rw' if one.writable else 'ro'}" for one in self.shares]
         arguments = ["create", "--name", container, "--hostname", guest.hostname, "--label", f"{LABEL}={self.lab}"]
         arguments += ["--label", f"name={guest.name}", "--network", "none", "--no-hosts", "--systemd", "always"]
-        arguments += ["--cgroup-parent", f"/{self.lab}", "--cap-add", CAPABILITIES, "--shm-size", "1g"]
+        arguments += ["--cgroup-parent", f"/{self.lab}", *self.kind.rights, "--shm-size", "1g"]
         if self.runs_containers:
             arguments += nesting.ARGUMENTS
             volumes += [f"{self._layer(guest.key, path)}:{path}:rw" for path in nesting.LAYERS]
         arguments += [word for volume in volumes for word in ("--volume", volume)]
-        self.podman(*arguments, self.image)
+        self.podman(*arguments, self.kind.image)
 
     def _tell(self, guest: Guest) -> None:
         told = {
             "hostname": guest.hostname,
             "users": [dataclasses.asdict(user) for user in guest.users],
-            "files": {**surroundings.files(image.SUITE, self.proxy), **(nesting.FILES if self.runs_containers else {})},
+            "files": self._files(guest),
         }
         folder = self._told(guest.key)
         folder.mkdir(parents=True, exist_ok=True)
@@ -166,6 +166,10 @@ class Nodes:
     def _told(self, key: str) -> Path:
         return self.folder / "nodes" / key
 
+    def _files(self, guest: Guest) -> dict[str, str]:
+        more = {**(nesting.FILES if self.runs_containers else {}), **self.kind.files(guest, address_of(guest))}
+        return {**surroundings.files(image.SUITE, self.proxy), **more}
+
     def _layers(self, key: str) -> Path:
         return self.folder / "layers" / key
 
@@ -174,6 +178,9 @@ class Nodes:
         folder = self._layers(key) / Path(path).name
         folder.mkdir(parents=True, exist_ok=True)
         return folder
+
+    def _disk(self, key: str) -> Path:
+        return self.folder / "disks" / key
 
     def _cable(self, key: str) -> str:
         return f"v{hashlib.sha256(key.encode()).hexdigest()[:8]}"

@@ -23,12 +23,12 @@ from tests.lab.trial import equip
 
 
 @contextlib.contextmanager
-def laboratory(folder: Path, centre: str, name: str) -> Iterator[Place]:
+def laboratory(folder: Path, centre: str, name: str, kubernetes: bool = False) -> Iterator[Place]:
     """A lab of its own without a worker; what a killed run left of it goes first."""
     (folder / "datacentre.yml").write_text(centre)
     lab = Lab(f"{name}{os.environ.get('PYTEST_XDIST_WORKER', '')}")
     lab.down()
-    lab.up(Desired(folder / "datacentre.yml", AUTO))
+    lab.up(Desired(folder / "datacentre.yml", AUTO, kubernetes=kubernetes))
     try:
         yield Place(lab, Ansible(lab.environment, folder))
     finally:

@@ -142,6 +142,6 @@ def _said(*command: str) -> list[str]:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text().replace("\0", " ")
+        return path.read_text(errors="replace").replace("\0", " ")
     except OSError:  # it has ended
         return ""

@@ -1,0 +1,25 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Builds what a lab's Kubernetes needs, once: python -m lab.kubernetes, for make setup-kubernetes."""
+
+from __future__ import annotations
+
+import sys
+
+from lab.nodes.programs import LabError, require
+from lab.running import Lab
+
+
+def main() -> int:
+    """Build all of it; the exit code."""
+    try:
+        require()
+        Lab().built()
+    except LabError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

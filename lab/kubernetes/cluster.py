@@ -1,0 +1,143 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The Kubernetes of one lab: started, equipped with what every lab has, and asked by kubectl."""
+
+from __future__ import annotations
+
+import json
+import os
+import ssl
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+from lab.kubernetes import binaries, control
+from lab.kubernetes.built import Built
+from lab.kubernetes.layout import Layout
+from lab.kubernetes.pki import Authority
+from lab.nodes.programs import LabError
+
+MANIFESTS = Path(__file__).parent / "manifests"
+BUILT, ADMIN = "built.json", "admin.conf"
+READY_SECONDS, ANSWER_SECONDS = 120, 10
+LOOK_SECONDS = 0.2
+
+
+class Cluster:
+    """A cluster whose files lie in one folder; its nodes become members when they boot."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.kubeconfig = folder / ADMIN
+
+    def prepare(self, built: Built) -> None:
+        """Make what nodes and control plane trust, and note for other processes of the lab what was built."""
+        Authority(self.folder).create()
+        built.write(self.folder / BUILT)
+
+    @property
+    def built(self) -> Built:
+        """What the lab's nodes and programs are."""
+        return Built.read(self.folder / BUILT)
+
+    def start(self, lab: str, subnet: str, operator: bool) -> None:
+        """Start the control plane in the lab's namespace, and hand it the manifests."""
+        where = Layout.of(subnet)
+        control.connect(lab, where)
+        control.prepare(self.folder, where)
+        programs, running = control.programs(self.built.programs, self.folder, where), control.Control(lab, self.folder)
+        for program in programs:
+            if program.first:
+                running.start(program)
+        running.until(self.answers, "the API server answers")
+        for program in programs:
+            if not program.first:
+                running.start(program)
+        for manifest in [MANIFESTS / "access.yaml", MANIFESTS / "devices.yaml", *self._operators(operator)]:
+            self.kubectl("apply", "--server-side", "--filename", str(manifest))
+        running.until(self._has_accounts, "pods can be made")
+
+    def answers(self) -> bool:
+        """Whether the API server is ready."""
+        try:
+            return self._read("/readyz") == b"ok"
+        except OSError:
+            return False
+
+    def kubectl(self, *arguments: str, text: str | None = None) -> str:
+        """What kubectl says; a refusal is an error."""
+        done = self._run(*arguments, text=text)
+        if done.returncode:
+            raise LabError(f"kubectl {' '.join(arguments)[:200]} failed: {done.stderr.strip()[-800:]}")
+        return done.stdout
+
+    def get(self, *arguments: str) -> dict[str, Any]:
+        """An object, or a list of them."""
+        return dict(json.loads(self.kubectl("get", "--output", "json", *arguments)))
+
+    def wait_for(self, names: Sequence[str], seconds: float = READY_SECONDS) -> None:
+        """Return when these nodes are ready and offer their devices."""
+        deadline = time.monotonic() + seconds
+        while missing := sorted({*names} - self.ready()):
+            if time.monotonic() > deadline:
+                raise LabError(f"Not ready within {seconds} s: {', '.join(missing)}. kubectl describe nodes says why.")
+            time.sleep(LOOK_SECONDS)
+
+    def ready(self) -> set[str]:
+        """The nodes that are ready and offer their devices."""
+        nodes = json.loads(self._read("/api/v1/nodes"))["items"]
+        return {node["metadata"]["name"] for node in nodes if _is_ready(node)}
+
+    @property
+    def command(self) -> list[str]:
+        """kubectl as the cluster's administrator."""
+        return [str(self.built.programs / "kubectl"), f"--kubeconfig={self.kubeconfig}"]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What kubectl and Ansible's collection for Kubernetes look at; nothing where no cluster is."""
+        if not self.kubeconfig.exists():
+            return {}
+        config = str(self.kubeconfig)
+        told = {"KUBECONFIG": config, "K8S_AUTH_KUBECONFIG": config, "LAB_KUBECTL": self.command[0]}
+        # kubectl would keep what it learns of the cluster in the home folder, where that outlives the lab.
+        return {**told, "KUBECACHEDIR": str(self.folder / "kubectl")}
+
+    def _run(self, *arguments: str, text: str | None = None) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "NO_PROXY": "*", **self.environment}
+        return subprocess.run(
+            [*self.command, *arguments], input=text or "", capture_output=True, text=True, env=environment, check=False
+        )
+
+    def _operators(self, wanted: bool) -> list[Path]:
+        return [self.built.programs / binaries.MANIFEST] if wanted else []
+
+    def _has_accounts(self) -> bool:
+        try:
+            return bool(self._read("/api/v1/namespaces/default/serviceaccounts/default"))
+        except urllib.error.HTTPError as error:
+            if error.code == HTTPStatus.NOT_FOUND:
+                return False
+            raise
+
+    def _read(self, path: str) -> bytes:
+        """What the API server says, at a small part of what kubectl costs; it is asked many times a second."""
+        server = json.loads(self.kubeconfig.read_text())["clusters"][0]["cluster"]["server"]
+        context = ssl.create_default_context(cafile=self.folder / "ca.crt")
+        context.load_cert_chain(self.folder / f"{control.SELF}.crt", self.folder / f"{control.SELF}.key")
+        direct = urllib.request.build_opener(
+            urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
+        )
+        with direct.open(f"{server}{path}", timeout=ANSWER_SECONDS) as answer:
+            return bytes(answer.read())
+
+
+def _is_ready(node: dict[str, Any]) -> bool:
+    status = node["status"]
+    ready = any(one["type"] == "Ready" and one["status"] == "True" for one in status.get("conditions", ()))
+    return ready and status["allocatable"].get("nvidia.com/gpu", "0") != "0"

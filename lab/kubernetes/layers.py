@@ -1,0 +1,78 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Images made of others: Debian's packages and files of ours on top of the lab's own image, kept by what goes in."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab.nodes import image, surroundings
+from lab.nodes.podman import Podman
+
+SOURCES = "/etc/apt/sources.list"  # which the lab's own image has not
+CERTIFICATES = Path("/etc/ssl/certs")  # this machine's, as its archives may be behind an authority of its own
+FILES = "/lab-files"
+INSTALL = """\
+set -eu
+printf '%s' "$SOURCES" >{sources}
+apt-get update --quiet --quiet
+DEBIAN_FRONTEND=noninteractive apt-get install --quiet --quiet --yes --no-install-recommends $PACKAGES
+rm -rf {sources} /var/lib/apt/lists/* /var/cache/apt/archives/*.deb /var/log/*.log
+"""
+
+
+@dataclass(frozen=True)
+class Layer:
+    """What an image has beside the lab's own: packages, files of a folder by their paths, and what a script does."""
+
+    name: str
+    packages: tuple[str, ...]
+    folder: Path
+    files: tuple[tuple[str, str], ...] = ()
+    script: str = ""
+    changes: tuple[str, ...] = ()
+
+    @property
+    def tag(self) -> str:
+        """The image's name: another recipe is another image."""
+        texts = [(self.folder / here).read_text() for _there, here in self.files]
+        parts = [image.tag(), self.packages, self.files, self.script, self.changes, INSTALL, texts]
+        return f"{self.name}:{hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:12]}"
+
+    @property
+    def work(self) -> str:
+        """The script that makes it."""
+        copies = [f"install -D --mode=755 {FILES}/{here} /{there}\n" for there, here in self.files]
+        return "".join([INSTALL.format(sources=SOURCES), *copies, self.script])
+
+
+def ensure(podman: Podman, layer: Layer, tell: Callable[[str], None]) -> str:
+    """Build the image if it is not there; its name. Only one at a time may do so in a store."""
+    name = layer.tag
+    if name in podman("images", "--format", "{{.Repository}}:{{.Tag}}").split():
+        return name
+    tell(f"Building {name}, once")
+    container = f"build-{name.replace('/', '-').replace(':', '-')}"
+    podman("rm", "--force", "--ignore", container)
+    podman(*_command(layer, container))
+    changes = [word for change in layer.changes for word in ("--change", change)]
+    podman("commit", "--quiet", *changes, container, name)
+    podman("rm", container)
+    for other in podman("images", "--format", "{{.Repository}}:{{.Tag}}", layer.name).split():
+        if other != name:
+            podman("rmi", other, refused=("image is in use", "image used by"))
+    return name
+
+
+def _command(layer: Layer, container: str) -> list[str]:
+    """podman's arguments; archives are reached by this machine's own network."""
+    archives = "".join(f"deb {uri} {release} {part}\n" for uri, release, part in surroundings.sources(image.SUITE))
+    arguments = ["run", "--name", container, "--network", "host", "--volume", f"{layer.folder}:{FILES}:ro"]
+    if CERTIFICATES.is_dir():
+        arguments += ["--volume", f"{CERTIFICATES}:{CERTIFICATES}:ro"]
+    arguments += ["--env", f"SOURCES={archives}", "--env", f"PACKAGES={' '.join(layer.packages)}"]
+    return [*arguments, image.tag(), "sh", "-c", layer.work]
