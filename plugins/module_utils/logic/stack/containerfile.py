@@ -131,6 +131,7 @@ def _interpreter(side: Part) -> Iterator[str]:
         f"mkdir -p {BUILD}/python {prefix}",
         _unpack(file, f"{BUILD}/python"),
         f"cp -a {there}/. {prefix}/",
+        *(f"ln -s {target} {prefix}/{name}" for name, target in (archive.get("links") or {}).items()),
         f"chmod -R a+rX {prefix}",
         f"chmod a+x {prefix}/bin/*",
         f"rm -rf {BUILD}",

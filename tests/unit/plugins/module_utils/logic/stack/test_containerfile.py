@@ -110,11 +110,13 @@ def test_horovod_is_compiled_with_the_flags_of_the_stack_by_the_image_s_mpi() ->
 
 
 def test_an_interpreter_may_come_from_an_archive() -> None:
-    archive = {"base": "site", "path": "cpython.jar", "folder": "org/linux", "sha256": "4" * 64}
+    archive: dict[str, Any] = {"base": "site", "path": "cpython.jar", "folder": "org/linux", "sha256": "4" * 64}
+    archive["links"] = {"libpython.so": "libpython.so.1"}
     python = {"version": "3.7", "interpreter": "/opt/python/bin/python3.7", "prefix": "/opt/python", "archive": archive}
     told = steps(of_lab(python=python))
     (unpacked,) = [step for step in told if "unzip" in step]
     assert "cp -a /build/python/org/linux/. /opt/python/" in unpacked
+    assert "ln -s libpython.so.1 /opt/python/libpython.so" in unpacked
     assert any(step.startswith("RUN /opt/python/bin/python3.7 -m venv /opt/dml/horovod") for step in told)
     assert "python.jar" in [one["name"] for one in containerfile.recipe(of_lab(python=python))["downloads"]]
 
