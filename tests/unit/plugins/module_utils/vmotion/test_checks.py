@@ -102,3 +102,11 @@ def test_the_servers_estimates_are_asked_for_from_8_0_2_on(server: FakeServer) -
 def test_tasks_of_others_stop_the_move_and_screenshots_do_not(server: FakeServer) -> None:
     made = [RecentTask(None, "vm-w1", what, True, "somebody") for what in ("createSnapshot", "createScreenshot")]
     assert facts(server, machine("w1"), made)["tasks"] == ["the task createSnapshot of somebody"]
+
+
+def test_a_move_of_disks_by_storage_drs_stops_the_move_and_is_none_to_wait_for(server: FakeServer) -> None:
+    one, disks = machine("w1"), RecentTask(None, "vm-w1", "ExecuteStorageVmotionLro", True, "the system")
+    found = facts(server, one, [disks])
+    assert found["tasks"] == ["the task ExecuteStorageVmotionLro of the system"]
+    assert "task" in stops(found)
+    assert checks.running_move(site_of(server, one), one, [disks], "esx2") is None
