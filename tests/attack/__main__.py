@@ -93,7 +93,7 @@ def counts(outcomes: list[Round | str], seconds: float) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.attack", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=200, help="so many kills, and as many faults")
+    parser.add_argument("--rounds", type=int, default=100, help="so many kills, and as many faults")
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", action="append", metavar="KIND:NUMBER", help="kill:17 or fault:17, may be repeated")
