@@ -45,7 +45,8 @@ def _by_operator(seen: Seen) -> str | None:
     if refused:
         return f"the operator refused it: {refused.message}"
     made = seen.age
-    if made is None or made < TAKEN_UP_SECONDS:
+    has_spoken = any(event.kind == "MPIJob" for event in seen.events)
+    if made is None or made < TAKEN_UP_SECONDS or has_spoken:
         return None
     return (
         f"no operator has taken it up for {made:.0f} s: look whether the MPI Operator runs, and whether it watches the "

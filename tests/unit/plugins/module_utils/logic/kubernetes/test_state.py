@@ -133,6 +133,10 @@ WAITS = {
         },
         "a pod cannot be made: exceeded quota: team, requested: requests.nvidia.com/gpu=1, used: 4, limited: 4",
     ),
+    "an operator that cannot make a pod at all": (
+        {"after": 45, "events": [event("MPIJob", NAME, "MPIJobFailed", f"worker pod created failed: {QUOTA}")]},
+        "a pod cannot be made: exceeded quota: team",
+    ),
     "starting": ({"conditions": [CREATED], "pods": [waiting("ContainerCreating")]}, "t2-worker-0 is being started"),
     "two starting": (
         {"conditions": [CREATED], "pods": [waiting("ContainerCreating", index=index) for index in (0, 1)]},
