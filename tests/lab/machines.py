@@ -63,11 +63,11 @@ def rdma(place: Place, *more: str) -> list[str]:
 
 
 @contextlib.contextmanager
-def job(place: Place, folder: Path, speech: Sequence[str] = ()) -> Iterator[Trial]:
-    """A training on both workers that is warm."""
+def job(place: Place, folder: Path, speech: Sequence[str] = (), pause: float = 0.2) -> Iterator[Trial]:
+    """A training on both workers that is warm; without a pause between steps something is always on its way."""
     trial = Trial(place, folder, PATIENCE)
     try:
-        trial.start("--seconds", "0.2", speech=speech)
+        trial.start("--seconds", pause, speech=speech)
         yield trial
     finally:
         trial.end()

@@ -107,7 +107,7 @@ def test_a_stun_beyond_the_retries_of_rdma_kills_a_job_over_rdma_alone(
     place: Place, tmp_path: Path, transport: str
 ) -> None:
     short = (f"UCX_RC_VERBS_RETRY_COUNT={RETRIES}", "UCX_RC_VERBS_TIMEOUT=1s")
-    with job(place, tmp_path, rdma(place, *short) if transport == "rdma" else ()) as trial:
+    with job(place, tmp_path, rdma(place, *short) if transport == "rdma" else (), pause=0.0) as trial:
         place.lab.hypervisor.ask("POST", "/nodes/worker02/stun", {"seconds": STUN * max(1.0, PATIENCE / 4)})
         if transport == "rdma":
             until(trial.has_died, "the job ends", 30 * PATIENCE)
