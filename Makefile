@@ -31,7 +31,7 @@ GOVC := .cache/govc
 
 .PHONY: help root setup setup-nodes setup-machines setup-kubernetes setup-tests environment lock demo test test-full \
   lint lint-python lint-types lint-shell lint-yaml lint-ansible lint-docs lint-go lint-pins lint-security static sanity \
-  unit unit-python unit-go mutants crowd attack integration clients nodes oldest molecule bench docs build clean
+  unit unit-python unit-go mutants crowd attack integration clients nodes kubernetes oldest molecule bench docs build clean
 
 help: ## Say what can be done
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -152,9 +152,11 @@ integration: setup-tests ## Tests against the simulator
 clients: setup-tests ## govmomi's own test scripts, here and against VMware's simulator; SUITES="vm pool" for some
 	@python tools/suites.py $(SUITES)
 
-nodes: export KUBERNETES := 1
 nodes: root setup-nodes setup-machines ## Tests of the lab's nodes, which need root
 	$(PYTEST) tests/lab $(MARKS) --junitxml=$(REPORTS)/nodes.xml
+
+kubernetes: root setup-kubernetes ## Tests of the lab's Kubernetes, which need root; not part of test-full yet
+	$(PYTEST) tests/kubernetes $(MARKS) --junitxml=$(REPORTS)/kubernetes.xml
 
 oldest: setup-tests ## The same with the oldest ansible-core and pyVmomi that are supported
 	tools/oldest $(MARKS) --numprocesses 3 --dist worksteal --junitxml=$(REPORTS)/oldest.xml
