@@ -35,13 +35,10 @@ def mpijob(
     mounts = [{"name": one, "mountPath": there} for one, there in maps.items()]
     worker = {"name": "worker", "image": image, "resources": {"limits": dict(limits or {})}, "volumeMounts": mounts}
     volumes = [{"name": one, "configMap": {"name": one}} for one in maps]
+    pod = {"affinity": affinity, "containers": [worker], "volumes": volumes}
     replicas = {
         "Launcher": {"replicas": 1, "restartPolicy": "Never", "template": {"spec": {"containers": [launcher]}}},
-        "Worker": {
-            "replicas": workers,
-            "restartPolicy": "Never",
-            "template": {"spec": {"affinity": affinity, "containers": [worker], "volumes": volumes}},
-        },
+        "Worker": {"replicas": workers, "restartPolicy": "Never", "template": {"spec": pod}},
     }
     spec = {
         "slotsPerWorker": 1,
