@@ -49,7 +49,7 @@ func parse() (options, bool) {
 	flag.StringVar(&o.key, "key", "", "key of --cert (PEM)")
 	flag.StringVar(&o.ca, "ca", "", "CA of --cert, told in the ready file (default: --cert itself)")
 	flag.StringVar(&o.release, "release", "", "release of vSphere, such as 7.0 U2, instead of the description's")
-	flag.StringVar(&o.encryption, "encryption", "", "on or off: whether moves are encrypted, instead of the description's")
+	flag.StringVar(&o.encryption, "encryption", "", "on or off: encryption of moves, instead of the description's")
 	delay := flag.Int("delay", 0, "milliseconds every SOAP call takes longer")
 	flag.StringVar(&o.ready, "ready", "", "JSON file written when serving, removed at the end")
 	withStdin := flag.Bool("exit-with-stdin", false, "stop when standard input ends, as it does when the parent dies")

@@ -41,8 +41,8 @@ func TestEachHostOfManyIsWhole(t *testing.T) {
 	for _, one := range hosts {
 		h := r.hostProperties(one.Name, "config", "configManager.certificateManager")
 		if len(h.Config.Certificate) == 0 || len(h.Config.StorageDevice.ScsiLun) == 0 ||
-			len(h.Config.Network.Pnic) != 3 || len(h.Config.Firewall.Ruleset) < 40 || len(h.Config.Service.Service) < 8 ||
-			len(h.Config.VirtualNicManagerInfo.NetConfig) == 0 {
+			len(h.Config.Network.Pnic) != 3 || len(h.Config.Firewall.Ruleset) < 40 ||
+			len(h.Config.Service.Service) < 8 || len(h.Config.VirtualNicManagerInfo.NetConfig) == 0 {
 			t.Errorf("%s lacks something: %+v", one.Name, h.Config)
 		}
 		var certificates mo.HostCertificateManager

@@ -4,7 +4,8 @@
 // Command devices is a device plugin of kubelet for devices that are not there: what pods ask for, what the scheduler
 // counts and what a pod finds in its environment are real, the devices behind it are not.
 //
-//	devices -resource nvidia.com/gpu -count 1 -prefix GPU-lab -env NVIDIA_VISIBLE_DEVICES -device /dev/null=/dev/nvidia0
+//	devices -resource nvidia.com/gpu -count 1 -prefix GPU-lab -env NVIDIA_VISIBLE_DEVICES \
+//	  -device /dev/null=/dev/nvidia0
 package main
 
 import (

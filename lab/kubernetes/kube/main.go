@@ -1,8 +1,8 @@
 // Copyright: (c) 2026, dml.vsphere contributors
 // GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 
-// Command kube is etcd and every program of Kubernetes, chosen by its first argument: most of their code is the same, so
-// that one binary takes a fifth of the space and of the time to link.
+// Command kube is etcd and every program of Kubernetes, chosen by its first argument: most of their code is the same,
+// so that one binary takes a fifth of the space and of the time to link.
 package main
 
 import (

@@ -1,8 +1,8 @@
 // Copyright: (c) 2026, dml.vsphere contributors
 // GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 
-// Command pause holds the namespaces of a pod: it waits to be ended, and takes the exit codes of processes that the pod
-// left behind, whose parent it is where a pod shares its process namespace.
+// Command pause holds the namespaces of a pod: it waits to be ended, and takes the exit codes of processes that the
+// pod left behind, whose parent it is where a pod shares its process namespace.
 package main
 
 import (

@@ -29,8 +29,8 @@ func broken(w http.ResponseWriter, r *http.Request, rule *Fault, carry func() *r
 }
 
 // unavailable answers as the proxy of a vCenter whose services do not run: with a status and a line of text.
-// VMware: Broadcom's knowledge base 316619 shows "503 Service Unavailable" and "no healthy upstream" as what clients see
-// while services behind the proxy do not run.
+// VMware: Broadcom's knowledge base 316619 shows "503 Service Unavailable" and "no healthy upstream" as what clients
+// see while services behind the proxy do not run.
 func unavailable(w http.ResponseWriter, rule *Fault) {
 	status := rule.Status
 	if status == 0 {
