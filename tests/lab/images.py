@@ -51,7 +51,7 @@ def archives(podman: Podman, name: str) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-class Crew:
+class Pair:
     """The two workers, and the playbooks for them."""
 
     def __init__(self, place: Place, checksum: str) -> None:
@@ -68,7 +68,7 @@ class Crew:
             "training_results": str(self.results),
             "training_command": ["/opt/dml/horovod/bin/python", "-u", SCRIPT],
         }
-        self.inventory = place.ansible.folder / "crew.yml"
+        self.inventory = place.ansible.folder / "pair.yml"
         self.inventory.write_text(json.dumps(self._inventory()))
 
     def _inventory(self) -> dict[str, Any]:

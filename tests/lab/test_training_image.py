@@ -15,7 +15,7 @@ from lab.nodes.network import AUTO
 from lab.running import Desired, Lab
 from tests.integration.ansible import Ansible
 from tests.integration.test_vmotion import TAGGED
-from tests.lab.images import FILES, SERVED, WORKERS, Crew, archives
+from tests.lab.images import FILES, SERVED, WORKERS, Pair, archives
 from tests.lab.places import Place
 
 pytestmark = pytest.mark.slow
@@ -23,7 +23,7 @@ STEPS, STUN = 20, 5.0
 
 
 @pytest.fixture(scope="module")
-def crew(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crew]:
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     """Two workers that have the image, which is built where no earlier run has left it."""
     folder = tmp_path_factory.mktemp("images")
     (folder / "datacentre.yml").write_text(TAGGED)
@@ -32,7 +32,7 @@ def crew(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crew]:
     FILES.mkdir(parents=True, exist_ok=True)
     lab.up(Desired(folder / "datacentre.yml", AUTO, [f"{FILES}:{SERVED}"], containers=True))
     try:
-        made = Crew(Place(lab, Ansible(lab.environment, folder)), archives(lab.podman, image.tag()))
+        made = Pair(Place(lab, Ansible(lab.environment, folder)), archives(lab.podman, image.tag()))
         made.build()
         done = made.play("guests")
         assert done.rc == 0, done.out[-4000:]
@@ -42,12 +42,12 @@ def crew(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crew]:
         lab.down()
 
 
-def fact(crew: Crew, number: int) -> dict[str, Any]:
-    return dict(json.loads(crew.place.inside(number, "cat /etc/ansible/facts.d/dml_training_image.fact").stdout))
+def fact(pair: Pair, number: int) -> dict[str, Any]:
+    return dict(json.loads(pair.place.inside(number, "cat /etc/ansible/facts.d/dml_training_image.fact").stdout))
 
 
-def test_both_nodes_have_the_image_with_the_versions_of_2019(crew: Crew) -> None:
-    first, second = fact(crew, 1), fact(crew, 2)
+def test_both_nodes_have_the_image_with_the_versions_of_2019(pair: Pair) -> None:
+    first, second = fact(pair, 1), fact(pair, 2)
     assert first == second
     assert first["proven"] is True
     assert {name: first["versions"][name] for name in ("Python", "tensorflow", "horovod")} == {
@@ -57,37 +57,37 @@ def test_both_nodes_have_the_image_with_the_versions_of_2019(crew: Crew) -> None
     }
 
 
-def test_a_second_run_changes_nothing(crew: Crew) -> None:
-    again = crew.play("guests", "--tags", "training_image")
+def test_a_second_run_changes_nothing(pair: Pair) -> None:
+    again = pair.play("guests", "--tags", "training_image")
     assert again.rc == 0, again.out
     assert "changed=0" in again.out and "changed=1" not in again.out
 
 
-def test_training_runs_in_a_container_on_each_node(crew: Crew) -> None:
-    command = [*crew.told["training_command"], "--steps", str(STEPS)]
-    done = crew.play("train", training_name="steps", training_command=command)
+def test_training_runs_in_a_container_on_each_node(pair: Pair) -> None:
+    command = [*pair.told["training_command"], "--steps", str(STEPS)]
+    done = pair.play("train", training_name="steps", training_command=command)
     assert done.rc == 0, done.out[-4000:]
-    result = json.loads((crew.results / "steps.json").read_text())
-    assert result["asked"]["image"] == fact(crew, 1)["image"]
+    result = json.loads((pair.results / "steps.json").read_text())
+    assert result["asked"]["image"] == fact(pair, 1)["image"]
     for rank, name in enumerate(WORKERS):
-        steps = [one for one in crew.records("steps") if one["rank"] == rank and "mark" not in one]
+        steps = [one for one in pair.records("steps") if one["rank"] == rank and "mark" not in one]
         assert [one["step"] for one in steps] == list(range(1, STEPS + 1))
         assert {(one["host"], one["size"]) for one in steps} == {(name, len(WORKERS))}
-    assert crew.containers() == []
+    assert pair.containers() == []
 
 
-def test_the_job_goes_on_while_its_workers_are_moved(crew: Crew) -> None:
-    crew.place.lab.hypervisor.ask("PUT", "/moves", {"precopy_seconds": 1, "stun_seconds": STUN})
+def test_the_job_goes_on_while_its_workers_are_moved(pair: Pair) -> None:
+    pair.place.lab.hypervisor.ask("PUT", "/moves", {"precopy_seconds": 1, "stun_seconds": STUN})
     given = {
         "training_name": "moved",
-        "vmotion_test_dir": str(crew.results / "tests"),
+        "vmotion_test_dir": str(pair.results / "tests"),
         "vmotion_test_warmup_steps": 5,
         "vmotion_test_limits": {"max_gap_s": 30, "resume_deadline_s": 60},
     }
-    done = crew.play("vmotion_test", **given)
+    done = pair.play("vmotion_test", **given)
     assert done.rc == 0, done.out[-4000:]
-    (evidence,) = (crew.results / "tests").iterdir()
+    (evidence,) = (pair.results / "tests").iterdir()
     verdict = json.loads((evidence / "verdict.json").read_text())
     assert (verdict["verdict"], verdict["moved"], verdict["unproven"]) == ("continuous", "all", [])
     assert len(verdict["moves"]) == len(WORKERS)
-    assert crew.containers() == []
+    assert pair.containers() == []
