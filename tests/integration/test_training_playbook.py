@@ -71,3 +71,12 @@ def test_a_job_that_goes_on_after_its_last_step_is_waited_for(playbook: Playbook
     assert ran.returncode == 0, ran.stdout
     assert playbook.result("one")["job"]["state"] == "finished"
     assert len((playbook.folder / "runs" / "one" / "rank3.jsonl").read_text().splitlines()) == 1600
+
+
+@pytest.mark.slow
+def test_a_run_whose_records_nobody_collects_fails_with_the_reason(playbook: Playbook) -> None:
+    run = playbook.run(3, 0.05, training_name="unwatched", __training_watched=[{"name": playbook.nodes.here}])
+    said = " ".join(run.stdout.split())
+    assert run.returncode != 0, said
+    assert "which is finished: its watch on the controller has not begun" in said
+    assert "reach" in said.partition("has not begun")[2]

@@ -64,7 +64,10 @@ class Pair:
             "guest_image": True,
             "training_image_arguments": list(nesting.RUN_ARGUMENTS),
             "training_image_ulimits": {},
-            "training_image_build_arguments": [f"--volume={path}:{path}:ro" for path in SURROUNDINGS],
+            "training_image_build_arguments": [
+                *nesting.RUN_ARGUMENTS,
+                *(f"--volume={path}:{path}:ro" for path in SURROUNDINGS),
+            ],
             "training_results": str(self.results),
             "training_command": ["/opt/dml/horovod/bin/python", "-u", SCRIPT],
         }
