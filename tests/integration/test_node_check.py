@@ -104,8 +104,11 @@ def test_facts_are_returned(answers: dict[str, Any]) -> None:
         ("misfit", "The packages of n1 are not as they should be: The package openmpi-bin is missing, not 4.1.4."),
         ("looked at", "The packages of n1 are not as they should be: The package openmpi-bin is missing, not 4.1.4."),
         ("cuda", "CUDA on n1 is not as it should be: CUDA sees 1 devices, not 2."),
-        ("broken", "n1: could not check docker: /etc/docker/daemon.json is no JSON"),
-        ("incomplete", "n1: could not check packages: it has no 'installed'"),
+        ("broken", "Docker on n1 is not as it should be: /etc/docker/daemon.json is no JSON"),
+        (
+            "incomplete",
+            "The packages of n1 are not as they should be: What its programs say cannot be read (it has no",
+        ),
     ],
 )
 def test_a_misfit_is_told_in_one_sentence(answers: dict[str, Any], name: str, message: str) -> None:

@@ -51,13 +51,13 @@ def check(kind: str, node: str, found: Values, wanted: Values) -> tuple[Answer, 
         answer = Answer({}, [str(error)])
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         # Programs of a node said something else than they do elsewhere: that is not what is wanted either.
-        answer = Answer({}, [f"What its programs say cannot be read ({type(error).__name__}: {_short(error)})."])
+        answer = Answer({}, [f"What its programs say cannot be read ({_short(error)})."])
     parts = [one.opening.format(node=node), *answer.misfits, one.remedy]
     return answer, " ".join(part for part in parts if part) if answer.misfits else ""
 
 
 def _short(error: Exception) -> str:
-    text = " ".join(str(error).split())
+    text = " ".join(f"it has no {error}".split() if isinstance(error, KeyError) else str(error).split())
     return text if len(text) <= LONGEST_ERROR else f"{text[:LONGEST_ERROR]} ..."
 
 
