@@ -20,12 +20,7 @@ TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 def launcher(job: Job) -> dict[str, Any]:
     """The pod template of the launcher, which runs mpirun and no rank."""
-    container: dict[str, Any] = {
-        "name": "launcher",
-        "image": job.image,
-        "imagePullPolicy": job.pull,
-        "command": mpirun_command(job),
-    }
+    container = {**_container(job, "launcher"), "command": mpirun_command(job)}
     if job.environment:
         container["env"] = [{"name": name, "value": str(value)} for name, value in job.environment.items()]
     if job.secrets:
@@ -47,12 +42,7 @@ def mpirun_command(job: Job) -> list[str]:
 
 def worker(job: Job) -> dict[str, Any]:
     """The pod template of a worker, in which the operator starts sshd (v2beta1) or a process that waits (v1alpha2)."""
-    container: dict[str, Any] = {
-        "name": "worker",
-        "image": job.image,
-        "imagePullPolicy": job.pull,
-        "securityContext": _security(job),
-    }
+    container = {**_container(job, "worker"), "securityContext": _security(job)}
     resources = _resources(job)
     if resources:
         container["resources"] = resources
@@ -70,6 +60,10 @@ def worker(job: Job) -> dict[str, Any]:
     if job.host_network:
         spec.update(hostNetwork=True, dnsPolicy="ClusterFirstWithHostNet")
     return {"spec": spec}
+
+
+def _container(job: Job, name: str) -> dict[str, Any]:
+    return {"name": name, "image": job.image, "imagePullPolicy": job.pull}
 
 
 def _anywhere(job: Job) -> dict[str, Any]:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
 
+from .pods import TAINTS
+
 Object = Mapping[str, Any]
 LAUNCHER, WORKER = "launcher", "worker"
 # The labels by which the operators of v2beta1 and of v1alpha2 mark their pods.
@@ -192,9 +194,8 @@ def _index(labels: Mapping[str, Any], name: str) -> int | None:
 
 def _tolerates(tolerations: Iterable[Object]) -> float | None:
     """The seconds for which a pod stays on a node that is silent; None where it stays for ever."""
-    taints = ("node.kubernetes.io/unreachable", "node.kubernetes.io/not-ready")
     mine = [
-        one for one in tolerations if one.get("key") in (*taints, None) and one.get("effect") in ("NoExecute", None)
+        one for one in tolerations if one.get("key") in (*TAINTS, None) and one.get("effect") in ("NoExecute", None)
     ]
     if not mine:
         return 0.0
