@@ -127,3 +127,9 @@ def test_ranks_that_ended_with_different_parameters_are_not_one_job() -> None:
     assert [one["detail"] for one in differ["breaches"]] == [
         "the ranks ended with different parameters: w0:summary0.json aa, w1:summary1.json bb"
     ]
+
+
+def test_a_move_is_encrypted_by_its_event_and_nothing_is_known_without_one() -> None:
+    plain, encrypted = "VmBeingHotMigratedEvent", "com.vmware.vc.vm.VmHotMigratingWithEncryptionEvent"
+    told = [events.is_encrypted(kinds) for kinds in ([encrypted, "VmMigratedEvent"], [plain], ["VmMigratedEvent"])]
+    assert told == [True, False, None]
