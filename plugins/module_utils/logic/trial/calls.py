@@ -62,7 +62,8 @@ def _stop(seen: Observed, _folder: str) -> Call:
     there = seen.settings.get("kubernetes") or {}
     if there:
         what = {"api_version": f"kubeflow.org/{there.get('api', 'v2beta1')}", "kind": "MPIJob", "state": "absent"}
-        where = {key: value for key, value in there.items() if key != "api"}
+        # Who reads a job takes this namespace where none is named; who deletes one takes none, and is refused.
+        where = {"namespace": "default", **{key: value for key, value in there.items() if key != "api"}}
         return Call("kubernetes.core.k8s", {**what, **where, "wait": True})
     return Call("training_job", {"run_dir": seen.settings["run_dir"], "state": "stopped"}, LAUNCHER)
 

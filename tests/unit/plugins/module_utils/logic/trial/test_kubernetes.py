@@ -10,6 +10,7 @@ import pytest
 
 from plugins.module_utils.logic.trial import calls, judging
 from plugins.module_utils.logic.trial.observed import observed
+from plugins.modules import mpijob_info
 from tests.fakes.trial import LAUNCHER, World
 
 WHERE = {"name": "train", "namespace": "ml", "kubeconfig": "/k", "context": "here"}
@@ -67,3 +68,10 @@ def test_a_job_of_the_test_is_ended_by_deleting_it(api: dict[str, str], version:
         "wait": True,
         **WHERE,
     }
+
+
+def test_a_job_without_a_named_namespace_is_deleted_where_it_is_read() -> None:
+    there = {key: value for key, value in WHERE.items() if key != "namespace"}
+    call = calls.call("stop", observed(World(kubernetes=there).journal), "/test")
+    assert call is not None
+    assert call.options["namespace"] == mpijob_info.ARGUMENTS["namespace"]["default"] == "default"
