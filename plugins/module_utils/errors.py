@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 class CollectionError(Exception):
@@ -22,16 +22,37 @@ class CollectionError(Exception):
         return type(self)(f"{target}: {self.target}", self.tried, self.said, self.remedy)
 
 
+class Several(CollectionError):
+    """Errors of several objects of one change: a sentence for each reason, and what holds for all of them."""
+
+    def __init__(self, errors: Sequence[CollectionError], note: str) -> None:
+        first = errors[0]
+        super().__init__(first.target, first.tried, first.said, first.remedy)
+        self.errors, self.note = tuple(errors), note
+
+    def __str__(self) -> str:
+        return f"{summary(self.errors)}; {self.note}"
+
+    def about(self, _target: str) -> CollectionError:
+        """Itself: each of its sentences names its objects."""
+        return self
+
+
 def summary(errors: Iterable[CollectionError]) -> str:
     """All errors in one text; objects to which the same happened share a sentence."""
+    whole: list[str] = []
     targets: dict[tuple[str, str, str, str], list[str]] = {}
     for error in errors:
+        if isinstance(error, Several):
+            whole.append(str(error))
+            continue
         name, _colon, part = error.target.partition(": ")
         targets.setdefault((part, error.tried, error.said, error.remedy), []).append(name)
-    return " | ".join(
+    shared = (
         str(CollectionError(", ".join(dict.fromkeys(named)) + (f": {part}" if part else ""), *words))
         for (part, *words), named in targets.items()
     )
+    return " | ".join((*whole, *shared))
 
 
 class NotFound(CollectionError):

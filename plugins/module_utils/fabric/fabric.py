@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from ..errors import CollectionError, Failed, StillDiffers, Unreachable, summary
+from ..errors import CollectionError, Several, StillDiffers, Unreachable
 from ..plan import Plan
 from ..vsphere import fleet, properties
 from ..vsphere.fleet import Host
@@ -185,8 +185,7 @@ class Fabric:
         with ThreadPoolExecutor(max_workers=max(1, min(PARALLEL, len(chosen)))) as pool:
             errors = [error for error in pool.map(lambda name: _attempt(action, name), chosen) if error]
         if errors:
-            said = summary(errors)
-            raise Failed(self.target, f"change {self.name}", said, "correct that and run again: what was done is kept")
+            raise Several(errors, "what was done is kept")
 
     def _settle(self, hosts: Sequence[Host]) -> None:
         """Wait until vCenter's copy of the hosts shows the plan or a deadline passes; the read-back judges then."""

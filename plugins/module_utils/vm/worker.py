@@ -56,6 +56,11 @@ class Worker:
         """The virtual machine of the worker, where there is one."""
         return self.site.machines.get(self.target)
 
+    @property
+    def _building(self) -> bool:
+        """Whether the VM is a clone that its run never gave its hardware: its addresses are the server's choice."""
+        return self.machine is not None and mark.BUILDING in self.machine.extra
+
     def read(self) -> dict[str, Any]:
         """The state of the worker; it has the same keys where the VM does not exist."""
         there = facts(self.site, self.machine)
@@ -125,7 +130,8 @@ class Worker:
         after = sizing.wanted(self.desired, current if current["exists"] else base, mhz)
         # The guest's cloud-init data names the MAC addresses of cards before the cards exist.
         macs = self.assigned.macs if self.desired["guest"] is not None else {}
-        after.update(nics.wanted(self.desired, current if current["exists"] else {}, self.context.networks, macs))
+        cards = current if current["exists"] and not (macs and self._building) else {}
+        after.update(nics.wanted(self.desired, cards, self.context.networks, macs))
         nics.refuse_old(self.desired, after, clone.base_of(self.site, self.desired))
         if self.desired.gpus is not None:
             after["gpus"] = gpu.after(self.desired, gpu.held(self.machine) if self.machine else [])

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
+from functools import partial
 from typing import Any, TypeAlias
 
-from ..errors import Failed, TimedOut
+from ..errors import Failed, TimedOut, Unreachable
 from .faults import CONNECTION_ERRORS, note_account, translating_faults
 from .names import plain
 from .sdk import vim, vmodl
@@ -134,26 +135,43 @@ def watch(
 ) -> Iterator[dict[str, Values]]:
     """The values of the objects: now, after each change, and after ``every`` seconds without a change."""
     values: dict[str, Values] = {ref._moId: {} for ref in refs}
-    with _subscription(session, refs, paths) as collector:
-        version = ""
+    with closing(_Feed(session, refs, paths)) as feed:
         while (left := deadline - time.monotonic()) > 0:
-            update = _next(session, collector, version, min(left, every))
+            update = feed.next(min(left, every))
             if update is not None:
-                version = update.version
                 _merge(values, update)
             yield values
 
 
-def _next(session: Session, collector: Any, version: str, seconds: float) -> Any:
-    """One answer of the server; after a broken connection the read is repeated, which has no side effect."""
-    # The server must answer well before the connection gives it up.
-    longest = min(seconds, session.params["timeout"] / 2)
-    options = vmodl.query.PropertyCollector.WaitOptions(maxWaitSeconds=max(1, int(longest)))
-    with translating_faults(session.server, "wait for changes"):
+class _Feed:
+    """What the server tells of some objects: all values, then changes; None where nothing changed for a while."""
+
+    def __init__(self, session: Session, refs: Sequence[Any], paths: Paths) -> None:
+        self._session, self._subscribe = session, partial(_subscribed, session, refs, paths)
+        self._collector, self._version = self._subscribe(), ""
+
+    def next(self, seconds: float) -> Any:
+        """The next answer; a lost one is made up for once."""
         try:
-            return collector.WaitForUpdatesEx(version, options)
-        except CONNECTION_ERRORS:
-            return collector.WaitForUpdatesEx(version, options)
+            return self._ask(seconds)
+        except Unreachable:
+            # The server does not repeat what a lost answer held: a new subscription begins with all values.
+            self.close()
+            self._collector, self._version = self._subscribe(), ""
+            return self._ask(seconds)
+
+    def close(self) -> None:
+        """End the subscription."""
+        _tidy(self._session, self._collector.DestroyPropertyCollector)
+
+    def _ask(self, seconds: float) -> Any:
+        # The server must answer well before the connection gives it up.
+        longest = min(seconds, self._session.params["timeout"] / 2)
+        options = vmodl.query.PropertyCollector.WaitOptions(maxWaitSeconds=max(1, int(longest)))
+        with translating_faults(self._session.server, "wait for changes"):
+            update = self._collector.WaitForUpdatesEx(self._version, options)
+        self._version = update.version if update is not None else self._version
+        return update
 
 
 def _merge(values: dict[str, Values], update: Any) -> None:
@@ -165,15 +183,11 @@ def _merge(values: dict[str, Values], update: Any) -> None:
                 values[changed.obj._moId][change.name] = _value(changed.obj, change)
 
 
-@contextmanager
-def _subscription(session: Session, refs: Sequence[Any], paths: Paths) -> Iterator[Any]:
+def _subscribed(session: Session, refs: Sequence[Any], paths: Paths) -> Any:
     """A collector of its own for each wait, so that two waits of one session do not mix."""
     with translating_faults(session.server, "watch objects"):
         collector = session.content.propertyCollector.CreatePropertyCollector()
         objects = [vmodl.query.PropertyCollector.ObjectSpec(obj=ref) for ref in refs]
         # Whole properties, not changed parts of them: a part comes under a name of its own and would be lost.
         collector.CreateFilter(_filter(objects, type(refs[0]), paths), partialUpdates=False)
-    try:
-        yield collector
-    finally:
-        _tidy(session, collector.DestroyPropertyCollector)
+    return collector

@@ -12,14 +12,14 @@ from pyVmomi import vim
 
 from plugins.module_utils.errors import Refused, TimedOut
 from plugins.module_utils.plan import POWER_OFF, Plan
-from plugins.module_utils.vm import clone
+from plugins.module_utils.vm import clone, mark
 from plugins.module_utils.vm.absent_worker import AbsentWorker
 from plugins.module_utils.vm.context import Assignment, Context
 from plugins.module_utils.vm.desired import Call, Desired, Gpu
 from plugins.module_utils.vm.facts import KEYS
 from plugins.module_utils.vm.worker import Worker
 from tests.fakes import hardware
-from tests.fakes.sites import RDMA_GROUP, FakeSite, machine, rdma_card, with_values
+from tests.fakes.sites import RDMA_GROUP, FakeSite, machine, plain_card, rdma_card, with_values
 
 T4 = (Gpu("grid_t4-16c"),)
 OURS = {"built": True, "name": "w1", "cluster": "gpu", "role": "worker", "tenant": ""}
@@ -226,6 +226,20 @@ def test_new_cards_have_the_addresses_that_the_guest_is_told() -> None:
     assert macs["management_nic"] in str(plan.after["guest"])
     untold = planned(site, Assignment("esx1", macs=macs), **given)
     assert (untold.after["rdma_nic"]["mac"], untold.after["guest"]) == (None, None)
+
+
+def test_a_clone_that_a_killed_run_left_gets_the_addresses_that_its_guest_is_told() -> None:
+    macs = {"rdma_nic": "00:50:56:3f:00:01", "management_nic": "00:50:56:3f:00:02"}
+    left = hardware.settings(**{mark.BUILDING: "w1"})
+    site = FakeSite(
+        machine("golden", on=False),
+        machine("w1", plain_card(mac="00:50:56:9a:00:07"), on=False, config__extraConfig=left),
+    )
+    given = {"management_nic": {"portgroup": "VM Network"}, "guest": {"user": "me"}}
+    begun = Assignment("esx1", macs=macs, cloned=True)
+    assert planned(site, begun, **given).after["management_nic"]["mac"] == macs["management_nic"]
+    kept = planned(ours(hardware.vgpu(), plain_card()), Assignment("esx1", macs=macs), **given)
+    assert kept.after["management_nic"]["mac"] == "00:50:56:01:02:03", "a finished worker keeps its address"
 
 
 def test_a_second_rdma_card_is_a_difference() -> None:

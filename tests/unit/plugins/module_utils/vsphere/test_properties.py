@@ -5,13 +5,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from pyVmomi import vim, vmodl
 
-from plugins.module_utils.errors import Failed
+from plugins.module_utils.errors import Failed, Unreachable
 from plugins.module_utils.vsphere import properties
 
 
@@ -38,30 +39,59 @@ class Collector:
         pass
 
 
-def test_the_server_is_asked_for_whole_properties() -> None:
-    collector = Collector()
-    session: Any = SimpleNamespace(
-        server="vc",
-        params={"timeout": 60},
-        stub=SimpleNamespace(silent=False),
-        content=SimpleNamespace(propertyCollector=collector),
-    )
-    seen = next(properties.watch(session, [vim.HostSystem("host-1")], ["config.service"], time.monotonic() + 60))
-    assert collector.partial == [False]
-    assert seen == {"host-1": {"config.service": "whole"}}
-
-
-@pytest.mark.parametrize(("timeout", "longest"), [(1, 1), (5, 2), (60, 10), (3600, 10)])
-def test_a_wait_asks_often_enough_to_keep_its_session_and_its_connection(timeout: int, longest: int) -> None:
-    collector = Collector()
+def watching(collector: Collector, seconds: float, timeout: int = 60) -> Iterator[dict[str, Any]]:
     session: Any = SimpleNamespace(
         server="vc",
         params={"timeout": timeout},
         stub=SimpleNamespace(silent=False),
         content=SimpleNamespace(propertyCollector=collector),
     )
-    next(properties.watch(session, [vim.HostSystem("host-1")], ["config.service"], time.monotonic() + 7200))
+    return properties.watch(session, [vim.HostSystem("host-1")], ["config.service"], time.monotonic() + seconds)
+
+
+def test_the_server_is_asked_for_whole_properties() -> None:
+    collector = Collector()
+    assert next(watching(collector, 60)) == {"host-1": {"config.service": "whole"}}
+    assert collector.partial == [False]
+
+
+@pytest.mark.parametrize(("timeout", "longest"), [(1, 1), (5, 2), (60, 10), (3600, 10)])
+def test_a_wait_asks_often_enough_to_keep_its_session_and_its_connection(timeout: int, longest: int) -> None:
+    collector = Collector()
+    next(watching(collector, 7200, timeout))
     assert collector.asked_to_wait == [longest]
+
+
+class Losing(Collector):
+    """A server of which some answers are lost: it takes what they held for told, and does not tell it again."""
+
+    def __init__(self, *lost: int) -> None:
+        super().__init__()
+        self.lost, self.told = set(lost), False
+
+    def CreatePropertyCollector(self) -> Collector:  # noqa: N802 # as pyVmomi spells it
+        self.told = False
+        return self
+
+    def WaitForUpdatesEx(self, version: str, options: Any) -> Any:  # noqa: N802 # as pyVmomi spells it
+        update = super().WaitForUpdatesEx(version, options)
+        news, self.told = not self.told, True
+        if len(self.asked_to_wait) in self.lost:
+            raise ConnectionResetError("reset")
+        return update if news else None
+
+
+@pytest.mark.parametrize("lost", [1, 2])
+def test_what_a_lost_answer_held_is_read_anew(lost: int) -> None:
+    collector = Losing(lost)
+    seen = watching(collector, 60)
+    assert [next(seen), next(seen)] == [{"host-1": {"config.service": "whole"}}] * 2
+    assert len(collector.partial) == 2, "the subscription of the lost answer was used again"
+
+
+def test_a_server_that_is_lost_twice_is_told() -> None:
+    with pytest.raises(Unreachable, match="wait for changes"):
+        next(watching(Losing(1, 2), 60))
 
 
 class Vanishing:
