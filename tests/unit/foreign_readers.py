@@ -267,7 +267,7 @@ ELSEWHERE: dict[str, str] = {
     "esxi/vib.py": USER,
     "esxi/vib_source.py": USER,
     "guest/signing_key.py": "tests/integration/test_signing_key.py",
-    "kubernetes/api.py": UNTRIED,
+    "kubernetes/api.py": f"{_UNIT}/kubernetes/test_api.py",
     "logic/hosts/evidence.py": "tests/unit/plugins/modules/test_rollback_plan.py",
     "logic/hosts/restoring.py": "tests/unit/plugins/modules/test_rollback_plan.py",
     "logic/kubernetes/causes.py": UNTRIED,

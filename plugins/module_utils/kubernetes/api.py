@@ -16,14 +16,20 @@ IMPORT_ERROR = None
 try:
     from kubernetes import client, config
     from urllib3 import exceptions
+    from yaml import YAMLError
 except ImportError:
     IMPORT_ERROR = traceback.format_exc()
-    client = config = exceptions = None  # type: ignore[assignment]
+    client = config = exceptions = YAMLError = None  # type: ignore[assignment,misc]
 
 # The words of kubernetes.core, which reads the same variables of the environment.
 OPTIONS = ("kubeconfig", "context")
-TIMEOUT_SECONDS = 30.0
+# A whole number: the client takes another one for none, and waits for ever.
+TIMEOUT_SECONDS = 30
+REPEATS = 1
 NOT_FOUND = 404
+# What the client raises at a file or an address of odd form.
+_ODD = (AttributeError, TypeError, ValueError)
+_NO_API = "name the API server of a Kubernetes in the kubeconfig"
 
 
 class Api:
@@ -31,43 +37,60 @@ class Api:
 
     def __init__(self, kubeconfig: str | None = None, context: str | None = None) -> None:
         _require()
+        settings = client.Configuration()
+        settings.retries = REPEATS
         try:
-            self._client = config.new_client_from_config(config_file=kubeconfig or None, context=context or None)
-        except config.ConfigException as error:
+            config.load_kube_config(kubeconfig or None, context or None, client_configuration=settings)
+            self._client = client.ApiClient(settings)
+        except (config.ConfigException, YAMLError, OSError, LookupError, *_ODD) as error:
             where = kubeconfig or "the kubeconfig of this user"
             remedy = "name a kubeconfig, and a context that it has"
-            raise Refused(where, "read how to reach Kubernetes", str(error), remedy) from error
-        self.server = str(self._client.configuration.host)
+            raise Refused(where, "read how to reach Kubernetes", _line(error), remedy) from error
+        self.server = str(settings.host)
 
     def get(self, path: str, **query: Any) -> dict[str, Any] | None:
         """An object or a list of objects."""
         text = self.text(path, **query)
-        return None if text is None else dict(json.loads(text))
+        if text is None:
+            return None
+        try:
+            told = json.loads(text)
+        except (ValueError, RecursionError):
+            told = None
+        if not isinstance(told, dict):
+            raise Failed(self.server, f"read {path}", "what it sent is no object of Kubernetes", _NO_API)
+        return told
 
     def items(self, path: str, **query: Any) -> list[dict[str, Any]]:
         """The objects of a list; none where Kubernetes does not know their kind."""
-        return list((self.get(path, **query) or {}).get("items") or [])
+        found = (self.get(path, **query) or {}).get("items") or []
+        if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+            raise Failed(self.server, f"read {path}", "what it sent is no list of objects", _NO_API)
+        return found
 
     def text(self, path: str, **query: Any) -> str | None:
         """What the server answers to one question."""
         try:
-            answer = self._client.call_api(
-                path,
-                "GET",
-                query_params=list(query.items()),
-                header_params={"Accept": "application/json, */*"},
-                auth_settings=["BearerToken"],
-                _preload_content=False,
-                _return_http_data_only=True,
-                _request_timeout=TIMEOUT_SECONDS,
-            )
+            return bytes(self._asked(path, query).data).decode("utf-8", "replace")
         except client.ApiException as error:
             if error.status == NOT_FOUND:
                 return None
             raise Failed(self.server, f"read {path}", _said(error), "look at the rights of this account") from error
-        except (exceptions.HTTPError, OSError) as error:
-            raise Unreachable(self.server, f"read {path}", str(error)) from error
-        return bytes(answer.data).decode("utf-8", "replace")
+        except (exceptions.HTTPError, OSError, *_ODD) as error:
+            remedy = "check the address of the API server and run again"
+            raise Unreachable(self.server, f"read {path}", _line(error), remedy) from error
+
+    def _asked(self, path: str, query: Mapping[str, Any]) -> Any:
+        return self._client.call_api(
+            path,
+            "GET",
+            query_params=list(query.items()),
+            header_params={"Accept": "application/json, */*"},
+            auth_settings=["BearerToken"],
+            _preload_content=False,
+            _return_http_data_only=True,
+            _request_timeout=TIMEOUT_SECONDS,
+        )
 
 
 def segment(name: str) -> str:
@@ -85,10 +108,15 @@ def _require() -> None:
         )
 
 
+def _line(error: Exception) -> str:
+    """An error of the client or of the network as one line."""
+    return " ".join(str(error).split()) or type(error).__name__
+
+
 def _said(error: Any) -> str:
     """The server's own words in an error."""
     try:
         told = json.loads(error.body)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         return str(error.reason)
     return str(told.get("message") if isinstance(told, Mapping) else told)

@@ -109,6 +109,10 @@ class Job:
 
 
 _KEYS = tuple(one.name for one in fields(Job))
+# Annotations are texts here.
+_NUMBERS = tuple(one.name for one in fields(Job) if one.type == "int")
+_SWITCHES = tuple(one.name for one in fields(Job) if one.type == "bool")
+_TRUTH = {"true": True, "yes": True, "false": False, "no": False}
 
 
 def job_of(wanted: Mapping[str, Any]) -> Job:
@@ -119,11 +123,22 @@ def job_of(wanted: Mapping[str, Any]) -> Job:
     lacking = [key for key in ("name", "image", "command", "workers") if not wanted.get(key)]
     if lacking:
         raise JobError(f"the job lacks {', '.join(lacking)}.")
-    job = Job(**wanted)
+    job = Job(**{key: _valued(key, value) for key, value in wanted.items()})
     wrong = list(_wrong(job))
     if wrong:
         raise JobError(f"job {job.name!r}: {'; '.join(wrong)}.")
     return job
+
+
+def _valued(key: str, value: Any) -> Any:
+    """A value by its kind: numbers and switches that went through a template of ansible-core before 2.19 are texts."""
+    try:
+        if key in _NUMBERS:
+            return int(str(value))
+        return _TRUTH[value.lower()] if key in _SWITCHES and isinstance(value, str) else value
+    except (ValueError, KeyError):
+        kind = "a whole number" if key in _NUMBERS else "true or false"
+        raise JobError(f"{key} of the job is {value!r}: expected {kind}.") from None
 
 
 def _wrong(job: Job) -> Iterator[str]:
@@ -143,7 +158,7 @@ def _wrong(job: Job) -> Iterator[str]:
 
 
 def _wrong_words(job: Job) -> Iterator[str]:
-    longest = f"{job.name}-worker-{max(1, int(job.workers)) - 1}"
+    longest = f"{job.name}-worker-{max(1, job.workers) - 1}"
     if not _NAME.fullmatch(job.name) or len(longest) > LONGEST_LABEL:
         yield (
             "the name must be of lower-case letters, digits and dashes, begin with a letter, and leave room: the last "
