@@ -69,7 +69,7 @@ def _machines(asked: argparse.Namespace, network: Network) -> Backend:
     found = accelerator.found(made)
     print(f"Guests run with {found}", flush=True)
     machines = Machines(asked.lab, asked.folder, network, made, found)
-    machines.disks = shares.disks(asked.store, [Share.parse(share) for share in asked.share])
+    machines.disks = shares.disks(asked.store / "shares", [Share.parse(share) for share in asked.share])
     return machines
 
 

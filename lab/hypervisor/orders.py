@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import traceback
 from collections import defaultdict
@@ -18,6 +19,11 @@ from lab.simulator import Control
 
 OPERATIONS = ("PowerOn", "PowerOff", "Reset", "Destroy", "Relocate")
 LOOK_SECONDS = 0.05
+
+
+def named(said: object, key: str, name: str) -> str:
+    """What was said of a guest, by the name that people know instead of vCenter's id."""
+    return re.sub(rf"(?<![\w-]){re.escape(key)}(?![\w-])", lambda _found: name, str(said))
 
 
 class Orders:
@@ -47,7 +53,7 @@ class Orders:
         except Cancelled:
             return
         except LabError as error:
-            self._tell(order, failed=str(error))
+            self._tell(order, failed=named(error, key, str(order["vm"])))
         except Exception as error:
             traceback.print_exc()
             self._tell(order, failed=f"The lab's hypervisor broke: {error!r}; its log tells where.")
@@ -80,7 +86,7 @@ class Orders:
                     self.control.ask("PUT", f"/vms/{started.name}/guest", told)
                     return
         except (LabError, RuntimeError) as error:
-            print(f"{started.name} tells no address: {error}", flush=True)
+            print(f"{started.name} tells no address: {named(error, started.key, started.name)}", flush=True)
 
     def _progress(self, order: Mapping[str, Any]) -> Callable[[int], None]:
         def tell(percent: int) -> None:

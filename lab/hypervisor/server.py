@@ -4,13 +4,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import http.server
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from lab.hypervisor.orders import Orders
+from lab.hypervisor.orders import Orders, named
 from lab.nodes.cloudinit import Guest, User
 from lab.nodes.leases import address_of
 from lab.nodes.network import MANAGEMENT, RDMA, Card, address_for
@@ -55,17 +56,18 @@ class Server(http.server.ThreadingHTTPServer):
 
     def remove(self, _body: Any, name: str) -> None:
         """DELETE /nodes/NAME"""
-        with self.orders.turn(self._key(name)):
-            self.backend.remove(self._key(name))
+        with self._guest(name) as key, self.orders.turn(key):
+            self.backend.remove(key)
 
     def stun(self, body: dict[str, Any], name: str) -> None:
         """POST /nodes/NAME/stun"""
-        with self.orders.turn(self._key(name)):
-            self.backend.stun(self._key(name), float(body["seconds"]))
+        with self._guest(name) as key, self.orders.turn(key):
+            self.backend.stun(key, float(body["seconds"]))
 
     def harm(self, body: dict[str, Any], name: str) -> None:
         """POST /nodes/NAME/harm: it does not wait for a move that is under way."""
-        self.backend.harm(self._key(name), body["kind"])
+        with self._guest(name) as key:
+            self.backend.harm(key, body["kind"])
 
     def moves(self, body: dict[str, Any], name: str = "") -> None:
         """PUT /moves and PUT /moves/NAME"""
@@ -84,6 +86,15 @@ class Server(http.server.ThreadingHTTPServer):
     def show_downloads(self, _body: Any) -> dict[str, int]:
         """GET /downloads: how often each package was fetched from outside."""
         return dict(self.downloads)
+
+    @contextlib.contextmanager
+    def _guest(self, name: str) -> Iterator[str]:
+        """The key of a guest, by whose name errors speak of it."""
+        key = self._key(name)
+        try:
+            yield key
+        except LabError as error:
+            raise LabError(named(error, key, name)) from error
 
     def _key(self, name: str) -> str:
         keys = [guest.key for guest in list(self.backend.known.values()) if guest.name == name]

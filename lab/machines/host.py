@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -14,7 +15,7 @@ import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
-from lab.machines import wires
+from lab.machines import kept, wires
 from lab.machines.roots import Roots
 from lab.nodes.network import GONE
 from lab.nodes.programs import LabError, run
@@ -63,7 +64,7 @@ class Host:
             (self.folder / name).write_text(text)
         for command in wires.host(self.lab, self.number):
             run(*command)
-        cache = roots.engine.with_suffix(".capabilities")
+        cache = roots.engine.with_suffix(kept.CAPABILITIES)
         cache.mkdir(exist_ok=True)
         with (self.folder / "libvirtd.log").open("wb") as log:
             self._process = subprocess.Popen(
@@ -77,7 +78,11 @@ class Host:
 
     def virsh(self, *words: str, refused: Sequence[str] = ()) -> str:
         """What virsh says on this host."""
-        return run(*self.command(*words), refused=refused)
+        try:
+            return run(*self.command(*words), refused=refused)
+        except LabError as error:
+            said = str(error).partition("): ")[2] or str(error)
+            raise LabError(f"virsh {words[0]} failed on {self.name}: {said}") from error
 
     def inside(self, *words: str) -> list[str]:
         """The command line for a program in the namespaces and the root of this host."""
@@ -124,6 +129,21 @@ def clear(lab: str, folder: Path) -> None:
             _kill(name)
             run("ip", "netns", "delete", name, refused=GONE)
     shutil.rmtree(folder / FOLDER, ignore_errors=True)
+
+
+def memory_bytes(lab: str) -> int:
+    """The memory that all hosts of a lab with their guests have had at most, as far as they run now."""
+    namespaces = [line.split()[0] for line in run("ip", "netns", "list").splitlines() if line.startswith(f"{lab}h")]
+    pids = [pid for name in namespaces for pid in run("ip", "netns", "pids", name).split()]
+    return sum(_peak(Path("/proc", pid, "status")) for pid in pids)
+
+
+def _peak(status: Path) -> int:
+    try:
+        found = re.search(r"^VmHWM:\s+(\d+) kB$", status.read_text(), re.MULTILINE)
+    except OSError:  # it has ended meanwhile
+        return 0
+    return int(found[1]) << 10 if found else 0
 
 
 def _kill(namespace: str) -> None:

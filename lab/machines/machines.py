@@ -139,7 +139,7 @@ class Machines:
             if name not in self._hosts:
                 number = len(self._hosts) + 1
                 made = Host(self.lab, number, name or ALONE, self.folder / f"host{number}")
-                made.start(self.roots, (self.folder,))
+                made.start(self.roots, (self.folder, *{disk.parent for disk, _there in self.disks}))
                 self._hosts[name] = made
             return self._hosts[name]
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from lab.machines import kept
 from lab.nodes import surroundings
 from lab.nodes.programs import LabError, run
 
@@ -27,7 +28,7 @@ GUEST = (
     *("systemd", "systemd-sysv", "libpam-systemd", "dbus", "udev", "kmod", "procps", "iproute2", "iputils-ping"),
     *("linux-image-amd64", "initramfs-tools", "cloud-init", "python3-cffi-backend", "openssh-server"),
     *("sudo", "ca-certificates", "qemu-guest-agent", "gpg", "python3", "python3-apt", "openmpi-bin"),
-    *("rdma-core", "ibverbs-providers", "ibverbs-utils", "perftest"),
+    *("rdma-core", "ibverbs-providers", "ibverbs-utils", "perftest", "acl"),
 )
 FOLDER = Path(__file__).parent / "guest"
 FILES = {  # in the guest: (here, mode)
@@ -65,7 +66,7 @@ class Roots:
 
 
 def ensure(store: Path, tell: Callable[[str], None]) -> Roots:
-    """Build what is not there."""
+    """Build what is not there, and remove what earlier recipes made and nobody uses."""
     store = store.resolve()
     store.mkdir(parents=True, exist_ok=True)
     with (store / "lock").open("w") as lock:
@@ -77,6 +78,8 @@ def ensure(store: Path, tell: Callable[[str], None]) -> Roots:
                 part = _fresh(store / f"{folder.name}.part")
                 build(part, store / "packages")
                 part.rename(folder)
+            kept.hold(folder)
+            kept.remove_others(folder, f"{folder.name.partition('-')[0]}-*")
     return Roots(engine, guest / "root.ext4", guest / "vmlinuz", guest / "initrd.img")
 
 

@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from lab.machines import kept
 from lab.nodes.nodes import Share
 from lab.nodes.programs import LabError, run
 
@@ -26,7 +27,8 @@ def disks(store: Path, shares: Sequence[Share]) -> list[tuple[Path, str]]:
 def _disk(store: Path, share: Share) -> Path:
     if share.writable:
         raise LabError(f"{share.here} cannot be shared for writing: a virtual machine gets it as a read-only disk.")
-    disk = store / f"share-{_digest(share.here)}.ext4"
+    name = f"share-{hashlib.sha256(str(share.here).encode()).hexdigest()[:8]}"
+    disk = store / f"{name}-{_digest(share.here)}.ext4"
     if not disk.exists():
         part = disk.with_suffix(".part")
         part.unlink(missing_ok=True)
@@ -34,6 +36,8 @@ def _disk(store: Path, share: Share) -> Path:
         size = f"{mib + mib // 10 + SPARE_MIB}M"
         run("mkfs.ext4", "-q", "-F", "-O", "^has_journal", "-d", str(share.here), str(part), size)
         part.rename(disk)
+    kept.hold(disk)
+    kept.remove_others(disk, f"{name}-*")
     return disk
 
 

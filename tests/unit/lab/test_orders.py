@@ -109,6 +109,13 @@ def test_fault_is_told_in_its_words() -> None:
     assert vcenter.news == [{"failed": "worker01 cannot be stopped: no."}]
 
 
+def test_a_machine_is_called_by_its_name() -> None:
+    vcenter = VCenter()
+    said = "virsh suspend failed on esx01.lab: no domain 'vm-7'; there are vm-70 and dml-vm-7"
+    carry_out("PowerOff", vcenter, Guests(LabError(said)))
+    assert vcenter.news == [{"failed": said.replace("'vm-7'", "'worker01'")}]
+
+
 def test_own_fault_is_told_too() -> None:
     vcenter = VCenter()
     carry_out("PowerOff", vcenter, Guests(KeyError("x")))

@@ -4,11 +4,17 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from unittest import mock
+
+import pytest
 
 from lab.machines import accelerator, wires
+from lab.machines import host as module
 from lab.machines.host import Host, arguments, configuration
 from lab.machines.roots import Roots
+from lab.nodes.programs import LabError
 
 ROOTS = Roots(Path("/s/engine-1"), Path("/s/g/root.ext4"), Path("/s/g/vmlinuz"), Path("/s/g/initrd.img"))
 
@@ -62,3 +68,27 @@ def test_the_trial_of_kvm_boots_the_guests_own_kernel() -> None:
     said = accelerator.command(ROOTS)
     assert {"q35,accel=kvm", "/mnt/vmlinuz", "/mnt/initrd.img"} <= {word.removeprefix("-machine ") for word in said}
     assert said[6:8] == ["/s/engine-1", "/s/g"]
+
+
+def test_what_virsh_says_is_told_with_its_host_and_without_our_way_to_it() -> None:
+    said = LabError("nsenter --target=7 --mount --uts --net --root failed (1): error: domain is not running")
+    host = Host("dml0", 1, "esx01.lab", Path("/lab/machines/host1"))
+    with (
+        mock.patch.object(Host, "command", return_value=["virsh"]),
+        mock.patch.object(module, "run", side_effect=said),
+        pytest.raises(LabError, match=r"^virsh suspend failed on esx01\.lab: error: domain is not running$"),
+    ):
+        host.virsh("suspend", "vm-7")
+
+
+def test_the_memory_of_all_hosts_of_a_lab_is_what_their_processes_had_at_most(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def run(*words: str) -> str:
+        asked.append(" ".join(words))
+        return "dml0h1 (id: 3)\ndml0h2\ndml0\ndml1h1\n" if words[2] == "list" else f"{os.getpid()}\n999999999\n"
+
+    with mock.patch.object(module, "run", run):
+        found = module.memory_bytes("dml0")
+    assert asked[1:] == ["ip netns pids dml0h1", "ip netns pids dml0h2"]
+    assert found >= 2 * (10 << 20)

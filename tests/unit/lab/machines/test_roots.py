@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -11,7 +12,7 @@ from unittest import mock
 
 import pytest
 
-from lab.machines import roots, shares
+from lab.machines import kept, roots, shares
 from lab.nodes.nodes import Share
 from lab.nodes.programs import LabError
 
@@ -31,6 +32,23 @@ def test_each_recipe_is_built_once(tmp_path: Path) -> None:
     assert (len(built), len(told)) == (2, 2)
     assert first.disk.parent == tmp_path / f"guest-{roots.guest_digest()}"
     assert first.engine.is_dir()
+
+
+def test_what_an_earlier_recipe_made_goes_unless_somebody_uses_it(tmp_path: Path) -> None:
+    for name in ("engine-1", "engine-1.capabilities", "engine-2", "engine-2.capabilities", "guest-1", "engine-3.part"):
+        (tmp_path / name).mkdir()
+    used = kept.hold(tmp_path / "engine-2")
+
+    def build(folder: Path, _kept: Path) -> None:
+        folder.mkdir()
+
+    with mock.patch.multiple(roots, _build_engine=build, _build_guest=build):
+        made = roots.ensure(tmp_path, lambda _words: None)
+        left = {made.engine.name, made.disk.parent.name, "engine-3.part", "lock"}
+        assert {path.name for path in tmp_path.iterdir()} == {*left, "engine-2", "engine-2.capabilities"}
+        os.close(used)
+        roots.ensure(tmp_path, lambda _words: None)
+    assert {path.name for path in tmp_path.iterdir()} == left
 
 
 def test_a_build_that_fails_leaves_nothing_that_counts_as_built(tmp_path: Path) -> None:
@@ -86,6 +104,10 @@ def test_a_share_is_a_disk_that_changes_with_its_folder(tmp_path: Path) -> None:
     (here / "file").write_text("another")
     ((second, _there),) = shares.disks(store, [share])
     assert second != first
+    other = tmp_path / "other"
+    other.mkdir()
+    shares.disks(store, [Share(other, "/opt/other")])
+    assert first.exists() and second.exists(), "the first is still in use here"
 
 
 def test_a_share_for_writing_is_refused(tmp_path: Path) -> None:
