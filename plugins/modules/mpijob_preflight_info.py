@@ -11,8 +11,8 @@ module: mpijob_preflight_info
 short_description: Find what in a Kubernetes would end a job while its nodes are moved
 version_added: 1.0.0
 description:
-  - Reads the nodes, pods, PodDisruptionBudgets and ConfigMaps of a Kubernetes and compares them with a job whose nodes
-    vMotion will move. It writes nothing.
+  - Reads the nodes, pods and PodDisruptionBudgets of a Kubernetes, with O(pvrdma) its ConfigMaps too, and compares them
+    with a job whose nodes vMotion will move. It writes nothing.
   - The rules are V(toleration) (pods that do not tolerate a stun), V(node_grace) (a stun that Kubernetes will notice),
     V(node) (a node that is not there, not ready or cordoned), V(control_plane) (an API server or etcd on a node that is
     moved), V(operator), V(resource) (fewer devices than workers), V(disruption_budget), and V(rdma_vendor) (a device
@@ -28,8 +28,17 @@ options:
     type: float
     default: 100
   toleration_seconds:
-    description: The C(tolerationSeconds) of the job's pods, by default that of the role P(dml.vsphere.mpijob#role).
+    description:
+      - The C(tolerationSeconds) of the job's pods. By default the least that a pod of the job O(name) has, and where
+        there is no such job what the role P(dml.vsphere.mpijob#role) gives.
     type: float
+  name:
+    description: The name of the MPIJob, if it is there already.
+    type: str
+  namespace:
+    description: Its namespace.
+    type: str
+    default: default
   needs:
     description: By name of an extended resource how many of it a worker takes.
     type: dict
@@ -103,24 +112,29 @@ ARGUMENTS = {
     "moved": {"type": "list", "elements": "str", "required": True},
     "stun_seconds": {"type": "float", "default": 100},
     "toleration_seconds": {"type": "float"},
+    "name": {"type": "str"},
+    "namespace": {"type": "str", "default": "default"},
     "needs": {"type": "dict", "default": {}},
     "pvrdma": {"type": "bool", "default": False},
     "accept": {"type": "list", "elements": "str", "default": []},
 }
 
 
-def desired_of(params: dict[str, Any]) -> preflight.Desired:
-    """The job that the options describe."""
+def desired_of(params: dict[str, Any], found: preflight.Site) -> preflight.Desired:
+    """The job that the options describe, and that is there."""
     given, stun = params["toleration_seconds"], params["stun_seconds"]
     needs = {str(name): int(count) for name, count in params["needs"].items()}
-    tolerates = preflight.toleration(stun) if given is None else given
+    pods = preflight.pods_of(found, params["namespace"], params["name"]) if params["name"] else []
+    tolerates = given
+    if given is None:
+        tolerates = preflight.least_tolerated(pods) if pods else preflight.toleration(stun)
     return preflight.Desired(params["moved"], stun, tolerates, needs, len(params["moved"]), params["pvrdma"])
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
-    found = site.read(api.Api(params["kubeconfig"], params["context"]))
-    told = findings.as_dicts(preflight.findings(found, desired_of(params)))
+    found = site.read(api.Api(params["kubeconfig"], params["context"]), configurations=params["pvrdma"])
+    told = findings.as_dicts(preflight.findings(found, desired_of(params, found)))
     return {
         "changed": False,
         "findings": told,

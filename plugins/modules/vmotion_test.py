@@ -59,9 +59,10 @@ options:
     default: ""
   kubernetes:
     description:
-      - Of a job on Kubernetes its C(name), C(namespace), C(kubeconfig), C(context) and C(api), as
+      - Of a job on Kubernetes its C(name), C(namespace), C(kubeconfig), C(context), C(api) and C(names), as
         M(dml.vsphere.mpijob_info) takes them. The state of the job and the identity of its pods come from there. A pod
-        that was recreated breaks the job.
+        that was recreated breaks the job. C(names) are the names of the workers in vCenter, by that of the node.
+      - Before each move M(dml.vsphere.mpijob_preflight_info) is asked. A finding that stops refuses the move.
     type: dict
     default: {}
   nodes:

@@ -33,6 +33,7 @@ WITHOUT_VCENTER = (
     "continuity_verdict",
     "kubernetes.core.k8s",
     "mpijob_info",
+    "mpijob_preflight_info",
     "training_guest_info",
     "training_transport_info",
     "training_wait",

@@ -8,12 +8,12 @@ from ..logic.kubernetes.preflight import Site
 from .api import Api
 
 
-def read(api: Api) -> Site:
-    """All of it, in one call for each kind of object."""
+def read(api: Api, configurations: bool) -> Site:
+    """All of it, in one call for each kind of object; ConfigMaps only where configurations matter."""
     return Site(
         version=str((api.get("/version") or {}).get("gitVersion") or ""),
         nodes=api.items("/api/v1/nodes"),
         pods=api.items("/api/v1/pods"),
         budgets=api.items("/apis/policy/v1/poddisruptionbudgets"),
-        config_maps=api.items("/api/v1/configmaps"),
+        config_maps=api.items("/api/v1/configmaps") if configurations else (),
     )

@@ -22,10 +22,12 @@ that never started has ``started: null``, one under way ``completed: null``, and
      "ranks": {"w1": [0], "w2": [1]},
      "checksums": {"w1:summary0.json": "6b86..."},
      "pods": ["pod w1 was recreated: afc6e497 became 5264c7a5"],
+     "died": "pod w1 was evicted from k1 (Evicted)",
      "observed_until": 1234.5}
 
 A transport that could not be proven is ``unproven`` or null. ``gpus`` are the PCI ids on the host observed with them.
-``pods`` says of each pod of a job on Kubernetes what is not the same any more; empty where all are.
+``pods`` says of each pod of a job on Kubernetes what is not the same any more; empty where all are. ``died`` is of
+what a job died that ``ended`` so.
 ``power`` are switches of the virtual machines' power, in a move or not, on the clock of ``seen``; ``ranks`` are those
 on each worker, as far as that is known.
 ``observed_until`` is the moment up to which the observer listened, by which a job that is silent now is judged.
@@ -118,7 +120,8 @@ class _Case:
         yield from self.throughput.breaches
         if self.ended == "died":
             last = max((track.lines[-1].at for track in self.tracks), default=None)
-            yield Breach("died", None, None, last, "the job died")
+            why = str(self.facts.get("died") or "").strip()
+            yield Breach("died", None, None, last, f"the job died{': ' if why else ''}{why}")
         else:
             surroundings = Surroundings(timeline, limits, self.marked)
             yield from stopped_breaches(self.tracks, surroundings, self.ended, self.observed_until)

@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..findings import NOTE, STOP, WARN, Finding
-from .seen import conditions, is_true
+from . import seen
+from .seen import Pod, conditions, is_true
 
 Object = Mapping[str, Any]
 # https://github.com/kubernetes/kubernetes/pull/126287: 50 s since 1.32, 40 s before.
@@ -71,6 +72,16 @@ def least_toleration(stun_seconds: float, grace_seconds: float) -> int:
 def toleration(stun_seconds: float) -> int:
     """The seconds that a job's pods are given: Kubernetes' own, or more where the stun needs it."""
     return max(DEFAULT_TOLERATION, least_toleration(stun_seconds, GRACE_BEFORE))
+
+
+def pods_of(site: Site, namespace: str, job: str) -> list[Pod]:
+    """The pods of a job."""
+    return seen.pods_of(job, [pod for pod in site.pods if (pod.get("metadata") or {}).get("namespace") == namespace])
+
+
+def least_tolerated(pods: Sequence[Pod]) -> float | None:
+    """The seconds for which every one of the pods stays on a node that is silent; None where all stay for ever."""
+    return min((pod.tolerates for pod in pods if pod.tolerates is not None), default=None)
 
 
 @dataclass(frozen=True)

@@ -73,6 +73,23 @@ def workers_of(seen: Seen, kubectl: Sequence[str], names: Mapping[str, str]) -> 
     ]
 
 
+def ranks_of_pods(
+    hosts: Mapping[str, Sequence[int]], pods: Mapping[str, Mapping[str, Any]], names: Mapping[str, str]
+) -> dict[str, dict[str, Any]]:
+    """By pod its ``worker`` and its ``ranks``; a rank tells the host name that it sees, by ``hosts``.
+
+    That is the name of its pod, or of its node where the pod has the network of the node. A rank that names neither is
+    in no pod that Kubernetes tells of. ``names`` are those of the workers by node.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for name, pod in pods.items():
+        node = str(pod.get("node") or "")
+        ranks = hosts.get(name) or hosts.get(node.partition(".")[0]) if pod.get("role") == WORKER else None
+        if ranks:
+            found[name] = {"worker": str(names.get(node, node)), "ranks": list(ranks)}
+    return found
+
+
 def changes(before: Mapping[str, Mapping[str, Any]], after: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     """Each pod that is not the same one after as it was before; any such change breaks a job."""
     for name, old in before.items():

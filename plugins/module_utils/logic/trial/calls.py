@@ -63,7 +63,7 @@ def _stop(seen: Observed, _folder: str) -> Call:
     if there:
         what = {"api_version": f"kubeflow.org/{there.get('api', 'v2beta1')}", "kind": "MPIJob", "state": "absent"}
         # Who reads a job takes this namespace where none is named; who deletes one takes none, and is refused.
-        where = {"namespace": "default", **{key: value for key, value in there.items() if key != "api"}}
+        where = {"namespace": "default", **{key: value for key, value in there.items() if key not in ("api", "names")}}
         return Call("kubernetes.core.k8s", {**what, **where, "wait": True})
     return Call("training_job", {"run_dir": seen.settings["run_dir"], "state": "stopped"}, LAUNCHER)
 
@@ -139,6 +139,16 @@ def _guests(seen: Observed, _folder: str) -> Call:
     return Call("training_guest_info", {**_nodes(seen), "checkpoints": seen.settings["checkpoints"]})
 
 
+def _preflight(seen: Observed, _folder: str) -> Call:
+    """What Kubernetes makes of the next move: of its node, and of the pods of the job."""
+    there, names = seen.settings["kubernetes"], seen.settings["kubernetes"].get("names") or {}
+    worker = seen.left[0]["worker"]
+    moved = [node for node, name in names.items() if name == worker] or [worker]
+    which = {key: there[key] for key in ("name", "namespace", "kubeconfig", "context") if key in there}
+    how = {"stun_seconds": seen.settings["stun_budget"], "accept": seen.settings["accept"]}
+    return Call("mpijob_preflight_info", {**which, **how, "moved": moved})
+
+
 def _canary(seen: Observed, _folder: str) -> Call:
     return Call("vmotion_info", {"cluster": seen.cluster, "since": 0.0})
 
@@ -202,6 +212,7 @@ _CALLS: dict[str, Callable[[Observed, str], Call]] = {
     "canary_plan": _canary_plan,
     "managers": _hosts,
     "guests": _guests,
+    "preflight": _preflight,
     "begin": _begin,
     "look_up": _look_up,
     "move": _move,

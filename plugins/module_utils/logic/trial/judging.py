@@ -45,6 +45,7 @@ def _facts(seen: Observed) -> dict[str, Any]:
         "ranks": seen.ranks,
         "checksums": seen.checksums,
         "pods": _pods(seen),
+        "died": _death(seen),
         "observed_until": seen.heard_until or None,
     }
 
@@ -53,6 +54,12 @@ def _pods(seen: Observed) -> list[str] | None:
     """What became of the pods of a job on Kubernetes; None for a job without pods."""
     before, after = ((job or {}).get("pods") for job in (seen.job, seen.job_now))
     return None if before is None or after is None else list(changes(before, after))
+
+
+def _death(seen: Observed) -> str:
+    """Of what the job died, or what it is if it neither runs nor has finished; empty where it does."""
+    job = seen.job_now or {}
+    return "" if job.get("state", "") in ("", *ENDINGS) else str(job.get("why") or f"it is {job['state']}")
 
 
 def _spoken(seen: Observed) -> list[dict[str, Any]]:

@@ -101,7 +101,7 @@ def _controller(seen: Observed, _entry: Entry) -> None:
     """Another process carries the test out: what may have changed since the one before it ended is seen to again."""
     seen.run, seen.is_watched, seen.is_overridden, seen.looked_up = "", False, False, None
     seen.is_reviewed = seen.warm is None
-    seen.lately = [kind for kind in seen.lately if kind not in ("guests", "job", "others") or seen.is_over]
+    seen.lately = [kind for kind in seen.lately if kind not in AGAIN or seen.is_over]
     # A step that failed is tried again, unless the test came to its end by it.
     seen.failures = [one for one in seen.failures if seen.is_over and not one["in_the_end"]]
     seen.tried = set()
@@ -252,6 +252,8 @@ def _end(seen: Observed, entry: Entry) -> None:
 
 
 MILESTONES = ("plan", "move", "judge")
+# What another controller looks at anew.
+AGAIN = ("guests", "preflight", "job", "others")
 _TAKE: dict[str, Callable[[Observed, Entry], None]] = {
     "open": _open,
     "controller": _controller,

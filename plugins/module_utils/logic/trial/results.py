@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Dict, List, Tuple
 
 from .. import findings
+from ..kubernetes import state
 from ..migration import events, guests, lines
 from ..transport import seen as transport_seen
 from ..vgpu_manager import is_manager
@@ -61,8 +62,17 @@ def _plan(result: Result, seen: Observed) -> Entries:
     return [("plan", {**told, "places": result["at"]})]
 
 
-def _warm(result: Result, _seen: Observed) -> Entries:
-    return [("warm", {key: result[key] for key in ("ranks", "hosts", "step")})]
+def _warm(result: Result, seen: Observed) -> Entries:
+    """The ranks by worker; on Kubernetes a rank tells the name of its pod, and the worker is that of the pod's node."""
+    told = {key: result[key] for key in ("ranks", "hosts", "step")}
+    there = (seen.job or {}).get("pods")
+    if there is None:
+        return [("warm", told)]
+    pods = state.ranks_of_pods(result["hosts"], there, seen.settings["kubernetes"].get("names") or {})
+    hosts: dict[str, list[int]] = {}
+    for pod in pods.values():
+        hosts[pod["worker"]] = sorted([*hosts.get(pod["worker"], []), *pod["ranks"]])
+    return [("warm", {**told, "hosts": hosts, "pods": pods})]
 
 
 def _look(result: Result, _seen: Observed) -> Entries:
@@ -105,6 +115,16 @@ def _guests(result: Result, seen: Observed, now: float, table: Mapping[str, Any]
     stops = findings.stops(every, wanted["accept"])
     if stops:
         refused = lines.observed({"msg": sentences.not_borne(seen.cluster, stops)}, seen.left[0], seen.ranks)
+        told.append(("move", {"move": refused}))
+    return told
+
+
+def _preflight(result: Result, seen: Observed) -> Entries:
+    """What was found in Kubernetes; where that would end the job, the move is not begun."""
+    accepted = list(seen.settings["accept"])
+    told: Entries = [("preflight", {"findings": result["findings"], "accepted": accepted})]
+    if result["stops"]:
+        refused = lines.observed({"msg": sentences.not_borne(seen.cluster, result["stops"])}, seen.left[0], seen.ranks)
         told.append(("move", {"move": refused}))
     return told
 
@@ -230,6 +250,7 @@ _TAKE: dict[str, Callable[[Result, Observed], Entries]] = {
     "canary": _canary,
     "canary_plan": _canary_plan,
     "managers": _managers,
+    "preflight": _preflight,
     "begin": _begin,
     "move": _move,
     "look_up": _look_up,

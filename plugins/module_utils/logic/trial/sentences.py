@@ -4,9 +4,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ..findings import WARN
 from ..migration import lines
 from .observed import Observed
 
@@ -25,6 +26,7 @@ STEPS = {
     "canary_plan": "plans the move of a worker without a rank, which goes first",
     "managers": "reads the vGPU managers of the hosts",
     "guests": "checks the timers, licences, checkpoints and drivers of the nodes",
+    "preflight": "asks Kubernetes what would end the job during the move",
     "advance": "waits until every rank has made further steps",
     "others": "asks vCenter for moves and power events that others caused",
     "judge": "judges the job",
@@ -51,7 +53,7 @@ LOOKED_UP = {
 def doing(step: str, seen: Observed) -> str:
     """The step in words."""
     if step == "begin":
-        return f"prepares the move {lines.line(seen.left[0])}"
+        return ", with ".join([f"prepares the move {lines.line(seen.left[0])}", *_inside(seen, seen.left[0]["worker"])])
     if step in ("move", "look_up"):
         move = lines.line((seen.pending or {})["move"])
         return f"moves {move}" if step == "move" else f"looks up what became of the move {move}"
@@ -60,19 +62,52 @@ def doing(step: str, seen: Observed) -> str:
 
 def told(entry: str, what: Mapping[str, Any], seen: Observed) -> list[str]:
     """What is worth reading of an entry that was just written."""
-    if entry == "plan":
-        return [lines.line(move) for move in what["moves"]]
     if entry == "canary" and not what["ever"] and not what["worker"]:
         return [
             f"no worker of cluster {seen.cluster} has ever moved, and a rank runs on each: one of these moves first"
         ]
-    if entry == "look_up":
-        return [LOOKED_UP[what["found"]]]
-    if entry in ("failed", "lost"):
-        return [str(what["said"])]
-    if entry == "move" and not what["move"]["ok"]:
-        return [str(what["move"].get("said") or "the worker did not move")]
-    return []
+    tell = _TOLD.get(entry)
+    return tell(what) if tell else []
+
+
+def _moved(what: Mapping[str, Any]) -> list[str]:
+    move = what["move"]
+    return [] if move["ok"] else [str(move.get("said") or "the worker did not move")]
+
+
+def _warm(what: Mapping[str, Any]) -> list[str]:
+    return [f"{_ranks(pod['ranks'])} in pod {name} on {pod['worker']}" for name, pod in _pods(what)]
+
+
+def _preflight(what: Mapping[str, Any]) -> list[str]:
+    """What is more than a note; what stops is said by the move that is not made."""
+    return [str(one["text"]) for one in what["findings"] if one["severity"] == WARN]
+
+
+_TOLD: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
+    "plan": lambda what: [lines.line(move) for move in what["moves"]],
+    "warm": _warm,
+    "preflight": _preflight,
+    "look_up": lambda what: [LOOKED_UP[what["found"]]],
+    "failed": lambda what: [str(what["said"])],
+    "lost": lambda what: [str(what["said"])],
+    "move": _moved,
+}
+
+
+def _inside(seen: Observed, worker: str) -> list[str]:
+    """The pods of the job on a worker, with their ranks."""
+    pods = _pods(seen.warm or {})
+    return [f"{_ranks(pod['ranks'])} in pod {name}" for name, pod in pods if pod["worker"] == worker]
+
+
+def _pods(warm: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    """The pods of a job on Kubernetes in the order of their ranks; none of another job."""
+    return sorted((warm.get("pods") or {}).items(), key=lambda pod: list(pod[1]["ranks"]))
+
+
+def _ranks(ranks: Sequence[int]) -> str:
+    return f"rank{'' if len(ranks) == 1 else 's'} {', '.join(map(str, ranks))}"
 
 
 def not_applicable(cluster: str, planned: Mapping[str, Any]) -> str:

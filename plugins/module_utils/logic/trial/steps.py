@@ -92,6 +92,7 @@ def _round(seen: Observed) -> str:
         ("managers", checks and seen.managers is None),
         ("hold", "hold" not in seen.lately),
         ("guests", checks and "guests" not in seen.lately),
+        ("preflight", bool(seen.settings.get("kubernetes")) and "preflight" not in seen.lately),
     )
     return _first(due) or "begin"
 

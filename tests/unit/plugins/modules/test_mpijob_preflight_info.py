@@ -8,6 +8,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from plugins.modules import mpijob_preflight_info
 from tests.fakes.kubernetes import Cluster, served
 
@@ -60,3 +62,37 @@ def test_what_would_end_a_job_stops_and_may_be_accepted(tmp_path: Path) -> None:
     assert told["lines"][-1] == "4 stop, 0 warn, 2 note, 4 in the way"
     accepted = found(tmp_path, more, accept=["resource", "toleration", "rdma_vendor", "control_plane:w1"], **options)
     assert accepted["stops"] == []
+
+
+def tolerating(name: str, seconds: float | None, namespace: str = "ml") -> dict[str, Any]:
+    """A pod of the job train."""
+    bound = {} if seconds is None else {"tolerationSeconds": seconds}
+    one = {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute", **bound}
+    labels = {"training.kubeflow.org/job-name": "train", "training.kubeflow.org/job-role": "worker"}
+    metadata = {"name": name, "namespace": namespace, "labels": labels}
+    return {"metadata": metadata, "spec": {"nodeName": "w1", "tolerations": [one]}}
+
+
+@pytest.mark.parametrize(
+    ("pods", "stops"),
+    [
+        ([tolerating("a", 300), tolerating("b", 10)], ["toleration"]),
+        ([tolerating("a", 300), tolerating("b", None)], []),
+        ([tolerating("a", None)], []),
+        ([tolerating("a", 10, "others")], []),
+        ([], []),
+    ],
+)
+def test_a_job_that_is_there_tolerates_what_its_pods_do(tmp_path: Path, pods: list[Any], stops: list[str]) -> None:
+    told = found(tmp_path, {"/api/v1/pods": pods}, name="train", namespace="ml")
+    assert [one["rule"] for one in told["stops"]] == stops
+    given = found(tmp_path, {"/api/v1/pods": pods}, name="train", namespace="ml", toleration_seconds=5)
+    assert [one["rule"] for one in given["stops"]] == ["toleration"]
+
+
+def test_configurations_are_read_for_pvrdma_alone(tmp_path: Path) -> None:
+    for pvrdma, asked in ((False, 0), (True, 1)):
+        server = Cluster({"/api/v1/nodes": [node("w1")], "/api/v1/pods": [], "/api/v1/configmaps": [PLUGIN]})
+        with served(server, tmp_path) as kubeconfig:
+            call(mpijob_preflight_info, moved=["w1"], kubeconfig=kubeconfig, pvrdma=pvrdma)
+        assert server.asked.count("/api/v1/configmaps") == asked

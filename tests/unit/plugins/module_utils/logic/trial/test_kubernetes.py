@@ -8,15 +8,19 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.logic.trial import calls, judging
+from plugins.module_utils.logic.continuity import verdict
+from plugins.module_utils.logic.kubernetes import state
+from plugins.module_utils.logic.trial import calls, judging, sentences
 from plugins.module_utils.logic.trial.observed import observed
 from plugins.modules import mpijob_info
-from tests.fakes.trial import LAUNCHER, World
+from tests.fakes.trial import LAUNCHER, Killed, World
 
-WHERE = {"name": "train", "namespace": "ml", "kubeconfig": "/k", "context": "here"}
-PODS = {
-    name: {"uid": f"{name}-1", "node": name, "restarts": 0, "started": 1.0, "is_deleted": False} for name in ("a", "b")
-}
+NAMES = {"node-1": "w1", "node-2": "w2"}
+WHERE: dict[str, Any] = {"name": "train", "namespace": "ml", "kubeconfig": "/k", "context": "here", "names": NAMES}
+KEPT = {"restarts": 0, "started": 1.0, "is_deleted": False, "role": "worker"}
+PODS = {name: {"uid": f"{name}-1", "node": node, **KEPT} for name, node in (("a", "node-2"), ("b", "node-1"))}
+CORDONED = {"severity": "warn", "rule": "node", "object": "node-1", "text": "node-1: the node is cordoned."}
+SHORT = {"severity": "stop", "rule": "toleration", "object": "node-1", "text": "node-1: the pods tolerate 10 s."}
 
 
 class Kubernetes(World):
@@ -26,11 +30,22 @@ class Kubernetes(World):
         super().__init__(kubernetes=WHERE, **settings)
         self.pods: list[dict[str, Any]] = [PODS]
         self.asked: list[dict[str, Any]] = []
+        self.preflights: list[dict[str, Any]] = []
+        self.found: list[dict[str, Any]] = []
+        self.told: dict[str, Any] = {}
+
+    def training_wait(self, options: dict[str, Any]) -> dict[str, Any]:
+        """A rank tells the name of its pod."""
+        return {**super().training_wait(options), "hosts": {"a": [0], "b": [1]}}
+
+    def mpijob_preflight_info(self, options: dict[str, Any]) -> dict[str, Any]:
+        self.preflights.append(options)
+        return {"findings": self.found, "stops": [one for one in self.found if one["severity"] == "stop"]}
 
     def mpijob_info(self, options: dict[str, Any]) -> dict[str, Any]:
         self.asked.append(options)
         pods = self.pods[min(len(self.asked), len(self.pods)) - 1]
-        return {"job": {"state": self.job, "launcher": LAUNCHER, "pods": pods}}
+        return {"job": {"state": self.job, "launcher": LAUNCHER, "pods": pods, **self.told}}
 
     def k8s(self, options: dict[str, Any]) -> dict[str, Any]:
         self.asked.append(options)
@@ -66,7 +81,7 @@ def test_a_job_of_the_test_is_ended_by_deleting_it(api: dict[str, str], version:
         "kind": "MPIJob",
         "state": "absent",
         "wait": True,
-        **WHERE,
+        **{key: value for key, value in WHERE.items() if key != "names"},
     }
 
 
@@ -75,3 +90,86 @@ def test_a_job_without_a_named_namespace_is_deleted_where_it_is_read() -> None:
     call = calls.call("stop", observed(World(kubernetes=there).journal), "/test")
     assert call is not None
     assert call.options["namespace"] == mpijob_info.ARGUMENTS["namespace"]["default"] == "default"
+
+
+def test_the_ranks_of_a_worker_are_those_of_the_pods_on_its_node() -> None:
+    world = Kubernetes()
+    seen = world.carry_out()
+    assert seen.ranks == {"w1": [1], "w2": [0]}
+    assert [(one["worker"], one["ranks"]) for one in seen.moves] == [("w1", [1]), ("w2", [0])]
+    (warm,) = [entry for entry in world.journal if entry["entry"] == "warm"]
+    assert sentences.told("warm", warm, seen) == ["rank 0 in pod a on w2", "rank 1 in pod b on w1"]
+    seen.left = [{"worker": "w1", "source": "esx1", "target": "esx3"}]
+    assert sentences.doing("begin", seen) == "prepares the move w1: esx1 -> esx3, with rank 1 in pod b"
+
+
+def test_a_pod_with_the_network_of_its_node_is_found_by_the_name_of_that() -> None:
+    pods = {"a": {**PODS["a"], "node": "w1.example.com"}, "launch": {**PODS["b"], "role": "launcher"}}
+    found = state.ranks_of_pods({"w1": [0, 1]}, pods, {"w1.example.com": "vm-1"})
+    assert found == {"a": {"worker": "vm-1", "ranks": [0, 1]}}
+    assert state.ranks_of_pods({"elsewhere": [0]}, pods, {}) == {}
+
+
+def test_kubernetes_is_asked_before_each_move_of_what_would_end_the_job() -> None:
+    world = Kubernetes(stun_budget=20.0, accept=["node"])
+    seen = world.carry_out()
+    how = {"stun_seconds": 20.0, "accept": ["node"]}
+    where = {key: value for key, value in WHERE.items() if key != "names"}
+    assert world.preflights == [{**where, **how, "moved": [node]} for node in ("node-1", "node-2")]
+    kinds = [entry["entry"] for entry in world.journal]
+    assert [kinds[index + 1] for index, kind in enumerate(kinds) if kind == "preflight"] == ["begin", "begin"]
+    assert len(seen.moves) == 2
+
+
+def test_a_worker_whose_node_nobody_named_has_its_own_name_there() -> None:
+    world = Kubernetes(workers=["w1"])
+    world.settings["kubernetes"] = {key: value for key, value in WHERE.items() if key != "names"}
+    world.carry_out()
+    assert [one["moved"] for one in world.preflights] == [["w1"]]
+
+
+def test_what_kubernetes_finds_is_kept_and_refuses_the_move() -> None:
+    world = Kubernetes(workers=["w1"])
+    world.found = [CORDONED, SHORT]
+    seen = world.carry_out()
+    assert (world.calls["vmotion"], len(seen.moves), seen.moves[0]["started"]) == (0, 1, None)
+    assert "the pods tolerate 10 s. Mend it, or accept it by vmotion_test_accept." in seen.moves[0]["said"]
+    (kept,) = [entry for entry in world.journal if entry["entry"] == "preflight"]
+    assert (kept["findings"], kept["accepted"]) == (world.found, [])
+    assert sentences.told("preflight", kept, seen) == [CORDONED["text"]], "what stops is said by the move"
+
+
+def test_another_controller_asks_kubernetes_anew() -> None:
+    world = Kubernetes(workers=["w1"])
+    world.dies_in_move = "before"
+    with pytest.raises(Killed):
+        world.carry_out()
+    begun = [entry for entry in world.journal if entry["entry"] == "begin"]
+    world.journal = world.journal[: world.journal.index(begun[0])]
+    world.carry_out()
+    assert len(world.preflights) == 2
+
+
+def test_a_job_of_mpirun_is_not_asked_about_at_kubernetes() -> None:
+    world = World()
+    world.carry_out()
+    assert "preflight" not in [entry["entry"] for entry in world.journal]
+
+
+@pytest.mark.parametrize(
+    ("job", "told", "why"),
+    [
+        ("running", {}, ""),
+        ("finished", {}, ""),
+        ("died", {"why": "pod b was evicted from node-1 (Evicted)"}, "pod b was evicted from node-1 (Evicted)"),
+        ("absent", {}, "it is absent"),
+    ],
+)
+def test_what_a_job_died_of_is_a_fact_of_the_verdict(job: str, told: dict[str, str], why: str) -> None:
+    world = Kubernetes(workers=["w1"])
+    seen = world.carry_out()
+    seen.job_now = {**(seen.job_now or {}), "state": job, **told}
+    case = judging.case(seen)
+    assert case["facts"]["died"] == why
+    died = [one["detail"] for one in verdict.verdict([], [], {}, ended=case["ended"], facts=case["facts"])["breaches"]]
+    assert died == ([] if not why else [f"the job died: {why}"])
