@@ -71,7 +71,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 # What a room may import from outside the collection and the standard library.
 FOREIGN: dict[str, set[str]] = {
     "vsphere": {"pyVim", "pyVmomi", "ansible"},
-    "kubernetes": {"kubernetes", "urllib3", "yaml"},
+    "kubernetes": {"kubernetes", "urllib3", "yaml", "ansible"},
     "modules": {"ansible"},
     "inventory": {"ansible"},
     "action": {"ansible"},

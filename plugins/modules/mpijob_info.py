@@ -105,19 +105,15 @@ log:
 
 from typing import Any
 
-from ansible.module_utils.basic import AnsibleModule, env_fallback
+from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
 from ..module_utils.kubernetes import api, jobs
 from ..module_utils.logic.kubernetes import manifests, state
 from ..module_utils.logic.kubernetes.wanted import APIS, V2BETA1
 
-CONNECTION = {
-    "kubeconfig": {"type": "path", "fallback": (env_fallback, ["K8S_AUTH_KUBECONFIG"])},
-    "context": {"type": "str", "fallback": (env_fallback, ["K8S_AUTH_CONTEXT"])},
-}
 ARGUMENTS = {
-    **CONNECTION,
+    **api.arguments(),
     "name": {"type": "str", "required": True},
     "namespace": {"type": "str", "default": "default"},
     "api": {"type": "str", "choices": list(APIS), "default": V2BETA1},

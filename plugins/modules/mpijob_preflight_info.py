@@ -99,7 +99,7 @@ grace_seconds:
 
 from typing import Any
 
-from ansible.module_utils.basic import AnsibleModule, env_fallback
+from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
 from ..module_utils.kubernetes import api, site
@@ -107,8 +107,7 @@ from ..module_utils.logic import findings
 from ..module_utils.logic.kubernetes import preflight
 
 ARGUMENTS = {
-    "kubeconfig": {"type": "path", "fallback": (env_fallback, ["K8S_AUTH_KUBECONFIG"])},
-    "context": {"type": "str", "fallback": (env_fallback, ["K8S_AUTH_CONTEXT"])},
+    **api.arguments(),
     "moved": {"type": "list", "elements": "str", "required": True},
     "stun_seconds": {"type": "float", "default": 100},
     "toleration_seconds": {"type": "float"},

@@ -21,8 +21,6 @@ except ImportError:
     IMPORT_ERROR = traceback.format_exc()
     client = config = exceptions = YAMLError = None  # type: ignore[assignment,misc]
 
-# The words of kubernetes.core, which reads the same variables of the environment.
-OPTIONS = ("kubeconfig", "context")
 # A whole number: the client takes another one for none, and waits for ever.
 TIMEOUT_SECONDS = 30
 REPEATS = 1
@@ -30,6 +28,16 @@ NOT_FOUND = 404
 # What the client raises at a file or an address of odd form.
 _ODD = (AttributeError, TypeError, ValueError)
 _NO_API = "name the API server of a Kubernetes in the kubeconfig"
+
+
+def arguments() -> dict[str, Any]:
+    """The options of the connection, with the words and the variables of the environment of kubernetes.core."""
+    from ansible.module_utils.basic import env_fallback
+
+    return {
+        "kubeconfig": {"type": "path", "fallback": (env_fallback, ["K8S_AUTH_KUBECONFIG"])},
+        "context": {"type": "str", "fallback": (env_fallback, ["K8S_AUTH_CONTEXT"])},
+    }
 
 
 class Api:
