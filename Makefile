@@ -68,7 +68,7 @@ $(GOVC): lab/govc/main.go lab/govc/go.mod | environment
 	@touch $@
 
 demo: setup ## Show the whole on the lab of this machine; RELEASE="9.0" and ENCRYPTION=off for another vSphere
-	@lab/demo.sh $(if $(RELEASE),--release "$(RELEASE)") $(if $(ENCRYPTION),--encryption $(ENCRYPTION))
+	@lab/demo.sh $(if $(LAB),--lab "$(LAB)") $(if $(RELEASE),--release "$(RELEASE)") $(if $(ENCRYPTION),--encryption $(ENCRYPTION))
 
 test: environment ## Everything that CI runs: lint, sanity, unit and integration tests
 	@python tools/stages.py $(STAGES)

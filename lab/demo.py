@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import tempfile
@@ -13,13 +12,14 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from lab import digest
+from lab.chapters import MACHINES, NODES, Chapter
+from lab.machines import host
 from lab.nodes.programs import LabError, require
-from lab.person import lose_rdma_nic, power_off
 from lab.running import HOROVOD, Desired, Lab
 from lab.simulator import DATACENTRES, ROOT, Centre, Simulator, add_site, site_options
 from lab.world import differences, state
@@ -30,67 +30,10 @@ BOLD, DIM, RED, PLAIN = ("\033[1m", "\033[2m", "\033[31m", "\033[0m") if sys.std
 COLOUR = {"ANSIBLE_FORCE_COLOR": "1"} if sys.stdout.isatty() else {}
 World = dict[str, str]
 SHARED = f"{HOROVOD}:/opt/dml/horovod:rw"
+TRAINING = f"{ROOT / 'lab' / 'training'}:/opt/dml/lab"  # what machines train, a disk of its own
 MOVE = {"precopy_seconds": 4, "stun_seconds": 2}
-
-
-@dataclass(frozen=True)
-class Chapter:
-    """One run of a playbook, and what must be true of the server's log of writes afterwards."""
-
-    title: str
-    playbook: str
-    arguments: tuple[str, ...] = ()
-    writes: bool = True
-    fails: bool = False
-    harm: tuple[str, Callable[[Centre], None]] | None = None
-    in_guests: bool = False
-
-
-def _harm(vcenter: Centre) -> None:
-    power_off(vcenter, "worker02")
-    lose_rdma_nic(vcenter, "worker03")
-
-
-CHAPTERS = (
-    Chapter(
-        "What would be done, from bare hosts to workers? (--check --diff)", "site.yml", ("--check", "--diff"), False
-    ),
-    Chapter("Do it: network, hosts one out of service at a time, workers", "site.yml"),
-    Chapter("The same again: nothing is left to do", "site.yml", writes=False),
-    Chapter(
-        "Into the guests: OpenMPI, Horovod, and an allreduce over all four",
-        "guests.yml",
-        ("-e", "stack=lab-cpu"),
-        writes=False,
-        in_guests=True,
-    ),
-    Chapter(
-        "Train on one, two and four workers (steps are paced: this shows that it works, not how it scales)",
-        "scaling.yml",
-        ("-e", "{runs}", "-e", "{sweep}"),
-        writes=False,
-        in_guests=True,
-    ),
-    Chapter(
-        "Move every worker to another host while they train, and judge",
-        "vmotion_test.yml",
-        ("-e", "{moves}"),
-        in_guests=True,
-    ),
-    Chapter(
-        "Show it: one page with all of that", "report.yml", ("-e", "{runs}", "-e", "{report}"), False, in_guests=True
-    ),
-    Chapter(
-        "Somebody is careless: what is not as described? (--check --diff)",
-        "workers.yml",
-        ("--check", "--diff"),
-        writes=False,
-        harm=("Somebody switches worker02 off and takes the PVRDMA card out of worker03.", _harm),
-    ),
-    Chapter("Repair it, with the permission to shut a worker down", "workers.yml", ("-e", "power_cycle=true")),
-    Chapter("Take it away? Not without a confirmation", "teardown.yml", writes=False, fails=True),
-    Chapter("Take it away, and set the hosts back", "teardown.yml", ("-e", "confirm=true", "-e", "{evidence}")),
-)
+VM = "vm"
+INVENTORIES = {"nodes": ("inventories/lab",), VM: ("inventories/lab", "inventories/lab_machines")}
 
 
 @dataclass
@@ -100,6 +43,9 @@ class Demo:
     vcenter: Centre
     environment: dict[str, str]
     work: Path
+    inventories: Sequence[str] = INVENTORIES["nodes"]
+    memory: Callable[[], int] = int  # bytes that guests and their hosts take
+    most_memory: int = field(default=0, init=False)
 
     @property
     def evidence(self) -> Path:
@@ -119,6 +65,7 @@ class Demo:
         environment = {**os.environ, **COLOUR, **self.environment, "DML_EVIDENCE_DIR": str(self.evidence)}
         code = digest.run(command, ROOT, environment, self.work / f"chapter-{number:02}.log")
         writes = self.vcenter.writes()
+        self.most_memory = max(self.most_memory, self.memory())
         kept = (code != 0) == chapter.fails and bool(writes) == chapter.writes
         print(f"\n{DIM}   {_summary(writes)}{PLAIN}", flush=True)
         seconds = time.monotonic() - began
@@ -128,27 +75,29 @@ class Demo:
         """The command line; the evidence is the first that was taken, the one of before the first change."""
         first = next(iter(sorted(self.evidence.glob("*Z.json"))), None)
         said = {
-            "evidence": f"rollback_evidence={first}",
-            "runs": f"training_results={self.work / 'runs'} report_dir={self.work / 'report'}",
-            "sweep": json.dumps({"training_sweep_nodes": [1, 2, 4], "training_sweep_repeats": 1}),
-            "moves": f"vmotion_test_dir={self.work / 'vmotion'}",
-            "report": f"report_results={self.work / 'runs'} report_vmotion_tests={self.work / 'vmotion'}",
+            "{evidence}": f"rollback_evidence={first}",
+            "{runs}": f"training_results={self.work / 'runs'} report_dir={self.work / 'report'}",
+            "{moves}": f"vmotion_test_dir={self.work / 'vmotion'}",
+            "{report}": f"report_results={self.work / 'runs'} report_vmotion_tests={self.work / 'vmotion'}",
         }
-        arguments = [one.format(**said) for one in chapter.arguments]
-        return [str(PLAYBOOK), "-i", "inventories/lab", f"playbooks/{chapter.playbook}", *arguments]
+        arguments = [said.get(one, one) for one in chapter.arguments]
+        inventories = [word for each in self.inventories for word in ("-i", each)]
+        return [str(PLAYBOOK), *inventories, f"playbooks/{chapter.playbook}", *arguments]
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run all chapters; the exit code says whether every promise was kept."""
     asked = _asked(arguments)
     work, began = Path(tempfile.mkdtemp(prefix="dml-demo-")), time.monotonic()
-    with _place(work, site_options(asked), asked.without_guests) as (vcenter, environment, left_out):
-        chapters = [chapter for chapter in CHAPTERS if not (left_out and chapter.in_guests)]
-        demo = Demo(vcenter, environment, work)
-        before = state(vcenter)
+    with _place(asked, work) as (demo, left_out):
+        before = state(demo.vcenter)
+        chapters = [one for one in (MACHINES if asked.lab == VM else NODES) if not (left_out and one.in_guests)]
         kept = [demo.tell(number, chapter) for number, chapter in enumerate(chapters, start=1)]
-        kept.append(_as_before(before, state(vcenter)))
-    print(f"\n{BOLD}What was kept{PLAIN}, in {time.monotonic() - began:.0f} s")
+        kept.append(_as_before(before, state(demo.vcenter)))
+    took = f"in {time.monotonic() - began:.0f} s"
+    if demo.most_memory:
+        took += f"; virtual machines and their hosts took {demo.most_memory >> 20} MiB of memory at most"
+    print(f"\n{BOLD}What was kept{PLAIN}, {took}")
     for line, good in kept:
         print(f"  {'yes' if good else RED + 'NO ' + PLAIN}  {line}")
     print(f"\nThe evidence taken before the change, the reports, and all that each chapter said, lie in {work}.")
@@ -160,38 +109,41 @@ def main(arguments: Sequence[str]) -> int:
 def _asked(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m lab.demo", description=__doc__)
     add_site(parser)
+    parser.add_argument("--lab", choices=["nodes", VM], default="nodes", help="what workers are: vm is two machines")
     parser.add_argument(
         "--without-guests", action="store_true", help="show what needs no guests, even where they can be"
     )
     return parser.parse_args(arguments)
 
 
-def _no_guests(unwanted: bool) -> str:
+def _no_guests(asked: argparse.Namespace) -> str:
     """Why machines have no guests; empty where they have them."""
-    if unwanted:
+    if asked.without_guests:
         return "They are not wanted."
     try:
-        require()
+        require(machines=asked.lab == VM)
     except LabError as error:
         return str(error)
     return ""
 
 
 @contextmanager
-def _place(work: Path, options: list[str], unwanted: bool) -> Iterator[tuple[Centre, dict[str, str], str]]:
-    """The data centre, what leads to it, and why its machines have no guests if they have none."""
+def _place(asked: argparse.Namespace, work: Path) -> Iterator[tuple[Demo, str]]:
+    """The demo on its data centre, and why its machines have no guests if they have none."""
     print(f"{BOLD}A data centre of five bare ESXi hosts starts on this machine (VMware's simulator, extended).{PLAIN}")
-    if left_out := _no_guests(unwanted):
+    options, inventories, is_vm = site_options(asked), INVENTORIES[asked.lab], asked.lab == VM
+    if left_out := _no_guests(asked):
         with Simulator(DATACENTRES / "lab.yml", *options, folder=work / "vcenter") as vcenter:
-            yield vcenter, vcenter.environment, left_out
+            yield Demo(vcenter, vcenter.environment, work, inventories), left_out
         return
     lab = Lab("demo")
     lab.down()
     HOROVOD.mkdir(parents=True, exist_ok=True)
-    lab.up(Desired(shares=[SHARED], options=options))
+    lab.up(Desired(shares=[TRAINING if is_vm else SHARED], options=options, machines=is_vm))
     try:
         lab.hypervisor.ask("PUT", "/moves", MOVE)
-        yield lab.control, lab.environment, ""
+        memory = (lambda: host.memory_bytes(lab.lab)) if is_vm else int
+        yield Demo(lab.control, lab.environment, work, inventories, memory), ""
     finally:
         lab.down()
 

@@ -4,6 +4,9 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 # The guests are nodes, which only root can make; without them the demo shows the rest and says so.
 if [ "$(id -u)" = 0 ]; then
-  tools/setup --nodes
+  case " $* " in
+    *" --lab vm "*) tools/setup --machines ;;
+    *) tools/setup --nodes ;;
+  esac
 fi
 exec python -m lab.demo "$@"

@@ -45,7 +45,7 @@ def platform(template: str) -> str:
 
 
 def test_all_examples_are_held_against_their_stacks() -> None:
-    assert sorted(path.name for path in (ROOT / "inventories").iterdir()) == sorted([*EXAMPLES, "lab"])
+    assert sorted(path.name for path in (ROOT / "inventories").iterdir()) == sorted([*EXAMPLES, "lab", "lab_machines"])
 
 
 def test_the_template_is_a_system_of_the_stack(clusters: dict[str, Any], stack: dict[str, Any]) -> None:

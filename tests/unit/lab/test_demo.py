@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +15,8 @@ import pytest
 import yaml
 
 from lab import demo, digest
-from lab.demo import CHAPTERS, Chapter, Demo
+from lab.chapters import MACHINES, NODES, Chapter
+from lab.demo import Demo
 from lab.simulator import DATACENTRES, ROOT
 
 WRITE = {"method": "PowerOnVM_Task", "name": "worker01"}
@@ -53,12 +56,51 @@ def test_hosts_are_set_back_to_the_first_evidence(tmp_path: Path) -> None:
     evidence.mkdir()
     for name in ("gpu-20260102T000000Z.json", "gpu-20260101T000000Z.json", "gpu-shared-settings.json"):
         (evidence / name).touch()
-    _line, _kept, command = told(CHAPTERS[-1], tmp_path, code=0, writes=[WRITE])
+    _line, _kept, command = told(NODES[-1], tmp_path, code=0, writes=[WRITE])
     assert command[-4:] == ["-e", "confirm=true", "-e", f"rollback_evidence={evidence}/gpu-20260101T000000Z.json"]
 
 
 def test_every_chapter_runs_a_playbook_that_there_is() -> None:
-    assert all((ROOT / "playbooks" / chapter.playbook).exists() for chapter in CHAPTERS)
+    assert all((ROOT / "playbooks" / chapter.playbook).exists() for chapter in (*NODES, *MACHINES))
+
+
+def test_each_chapter_gets_its_folders_and_leaves_what_is_json_as_it_is(tmp_path: Path) -> None:
+    for chapter in (*NODES, *MACHINES):
+        _line, _kept, command = told(dataclasses.replace(chapter, harm=None), tmp_path, code=0, writes=[])
+        assert not [word for word in command if word.startswith("{") and not isinstance(json.loads(word), dict)]
+
+
+def test_machines_are_shown_with_an_inventory_of_their_own(tmp_path: Path) -> None:
+    lab: Any = mock.MagicMock(environment={}, lab="dml0")
+    seen: list[Demo] = []
+    with (
+        mock.patch.object(demo, "require") as require,
+        mock.patch.object(demo, "Lab", return_value=lab),
+        mock.patch.object(demo, "HOROVOD", tmp_path),
+        mock.patch.object(demo, "state", return_value={}),
+        mock.patch.object(demo.tempfile, "mkdtemp", return_value=str(tmp_path)),
+        mock.patch.object(demo.host, "memory_bytes", return_value=5 << 20) as memory,
+        mock.patch.object(Demo, "tell", lambda self, _number, chapter: seen.append(self) or (chapter.title, True)),
+    ):
+        assert demo.main(["--lab", "vm"]) == 0
+        assert seen[0].memory() == 5 << 20
+    memory.assert_called_with("dml0")
+    require.assert_called_once_with(machines=True)
+    (desired,) = lab.up.call_args.args
+    assert desired.machines and [share.partition(":")[2] for share in desired.shares] == ["/opt/dml/lab"]
+    assert len(seen) == len(MACHINES)
+    assert seen[0].inventories == ("inventories/lab", "inventories/lab_machines")
+    assert lab.method_calls[-1] == mock.call.down()
+
+
+def test_the_most_memory_of_all_chapters_is_kept(tmp_path: Path) -> None:
+    sizes = iter((1, 3, 2))
+    vcenter: Any = SimpleNamespace(clear=lambda: None, writes=list)
+    one = Demo(vcenter, {}, tmp_path, memory=lambda: next(sizes))
+    with mock.patch.object(digest, "run", return_value=0):
+        for chapter in MACHINES[:3]:
+            one.tell(1, chapter)
+    assert one.most_memory == 3
 
 
 def test_without_root_the_guests_are_left_out_and_that_is_said(
@@ -78,8 +120,8 @@ def test_without_root_the_guests_are_left_out_and_that_is_said(
         mock.patch.object(Demo, "tell", tell),
     ):
         assert demo.main([]) == 0
-    assert ran == [chapter for chapter in CHAPTERS if not chapter.in_guests]
-    assert len(ran) < len(CHAPTERS)
+    assert ran == [chapter for chapter in NODES if not chapter.in_guests]
+    assert len(ran) < len(NODES)
     assert "Not shown: the guests, training, and vMotion under load. Nodes cannot be made" in capsys.readouterr().out
 
 

@@ -1,0 +1,47 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""As much of Open MPI as a small training needs, by its library alone."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+
+IN_PLACE = 1
+TEXT_BYTES = 64
+
+
+class Mpi:
+    """All ranks of the job."""
+
+    def __init__(self) -> None:
+        self._library = ctypes.CDLL("libmpi.so.40", mode=ctypes.RTLD_GLOBAL)
+        if self._library.MPI_Init(None, None):
+            raise RuntimeError("MPI does not start")
+        self._world, self._float, self._byte, self._sum = (
+            ctypes.c_void_p(ctypes.addressof(ctypes.c_char.in_dll(self._library, f"ompi_mpi_{name}")))
+            for name in ("comm_world", "float", "byte", "op_sum")
+        )
+        size = ctypes.c_int()
+        self._library.MPI_Comm_size(self._world, ctypes.byref(size))
+        self.size = size.value
+
+    def add(self, numbers: Sequence[float]) -> list[float]:
+        """One allreduce: each number is added up over all ranks."""
+        count = len(numbers)
+        added = (ctypes.c_float * count)(*numbers)
+        self._library.MPI_Allreduce(ctypes.c_void_p(IN_PLACE), added, count, self._float, self._sum, self._world)
+        return list(added)
+
+    def gather(self, text: str) -> list[str]:
+        """What each rank says, of 64 characters at most, in the order of ranks."""
+        told = ctypes.create_string_buffer(text.encode(), TEXT_BYTES)
+        heard = ctypes.create_string_buffer(TEXT_BYTES * self.size)
+        kind = (TEXT_BYTES, self._byte)
+        self._library.MPI_Allgather(told, *kind, heard, *kind, self._world)
+        said = [heard.raw[start : start + TEXT_BYTES] for start in range(0, TEXT_BYTES * self.size, TEXT_BYTES)]
+        return [one.rstrip(b"\0").decode() for one in said]
+
+    def end(self) -> None:
+        """Leave."""
+        self._library.MPI_Finalize()
