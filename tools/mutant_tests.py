@@ -72,6 +72,7 @@ class _Loop:
         self.codes: dict[int, int] = {}
         self.is_well = False
         self._at_import: set[tuple[str, int]] = set()
+        self._functions: dict[str, list[FunctionType]] = {}
 
     @pytest.hookimpl(wrapper=True)
     def pytest_collection(self) -> Any:
@@ -116,6 +117,10 @@ class _Loop:
 
     def _try_all(self, items: Mapping[str, pytest.Item]) -> None:
         running: dict[int, int] = {}
+        self._functions = _functions_of(self._files)
+        # What a fork collects or only looks at is copied for it: what is there now is left alone.
+        gc.collect()
+        gc.freeze()
         for index, mutant in enumerate(self._mutants):
             if mutant.function is not None and (mutant.key.file, mutant.function) not in self._at_import:
                 while len(running) >= self._jobs:
@@ -132,7 +137,7 @@ class _Loop:
         """1 where a test notices the mutant, 0 where none does, ``UNFIT`` where its code does not fit in here."""
         _silence()
         signal.signal(signal.SIGPROF, lambda _signal, _frame: os._exit(TOO_LONG))
-        if not _put(mutant.code):
+        if not _put(mutant.code, self._functions[mutant.code.co_filename]):
             return UNFIT
         for test in self.known.reaching(mutant.key.file, mutant.function):
             signal.setitimer(signal.ITIMER_PROF, self.known.limit(test))
@@ -197,15 +202,23 @@ def _passes(item: pytest.Item) -> bool:
     return not any(report.failed for report in runtestprotocol(item, log=False, nextitem=None))
 
 
-def _put(code: CodeType) -> bool:
+def _functions_of(files: Iterable[str]) -> dict[str, list[FunctionType]]:
+    """The functions that are there now, by the file that they are written in."""
+    found: dict[str, list[FunctionType]] = {file: [] for file in files}
+    for one in gc.get_objects():
+        if isinstance(one, FunctionType) and one.__code__.co_filename in found:
+            found[one.__code__.co_filename].append(one)
+    return found
+
+
+def _put(code: CodeType, functions: Iterable[FunctionType]) -> bool:
     """Put changed code into all functions that have the code of the same place now; False where it does not fit."""
     changed = {(one.co_qualname, one.co_firstlineno): one for one in _inside(code)}
-    for one in gc.get_objects():
-        if isinstance(one, FunctionType) and one.__code__.co_filename == code.co_filename:
-            try:
-                one.__code__ = changed[one.__code__.co_qualname, one.__code__.co_firstlineno]
-            except (KeyError, ValueError):
-                return False
+    for one in functions:
+        try:
+            one.__code__ = changed[one.__code__.co_qualname, one.__code__.co_firstlineno]
+        except (KeyError, ValueError):
+            return False
     return True
 
 

@@ -46,12 +46,12 @@ class Log:
 
 @dataclass(frozen=True)
 class _Stream:
-    job: str | None = None
-    rank: int | None = None
-    name: str = ""
+    job: str | None
+    rank: int | None
+    name: str | None
 
 
-_UNTAGGED = _Stream()
+_UNTAGGED = _Stream(None, None, None)
 
 
 def parse(text: str) -> Log:
@@ -133,8 +133,8 @@ class LogReader:
                 type(rank) is int
                 and type(step) is int
                 and self._last_steps.get(process, step) < step <= HIGHEST
-                and (rate is None or (type(rate) is float and -math.inf < rate < math.inf))
-                and (loss is None or (type(loss) is float and -math.inf < loss < math.inf))
+                and (rate is None or (type(rate) is float and math.isfinite(rate)))
+                and (loss is None or (type(loss) is float and math.isfinite(loss)))
                 and "mark" not in value
                 and end == len(line)
             )
@@ -142,13 +142,13 @@ class LogReader:
             return False
         if is_usual:
             self._last_steps[process] = step
-            records.append(Record(value))
+            records.append(Record(value, images_per_sec=rate, loss=loss))
         return is_usual
 
     def _take_line(self, line: str, records: list[Record]) -> None:
         if "<std" in line or _UNTAGGED in self._held:
             self._take_fragments(line, records, ended=True)
-        elif line and not line.isspace():
+        else:
             self._take(_UNTAGGED, line, recognise(line, None), records)
 
     def _take_fragments(self, line: str, records: list[Record], ended: bool) -> None:
@@ -156,8 +156,9 @@ class LogReader:
         stream, begin = _UNTAGGED, 0
         tags, self._form = tags_of(line, self._form)
         for tag in tags:
-            if tag.begin > begin:
-                self._take_fragment(stream, line[begin : tag.begin], records)
+            fragment = line[begin : tag.begin]
+            if fragment:
+                self._take_fragment(stream, fragment, records)
             stream, begin = _Stream(tag.job, tag.rank, tag.stream), tag.end
         if ended:
             self._end_line(stream, line[begin:], records)
@@ -206,19 +207,18 @@ class LogReader:
     def _check(self, record: Record, tag_job: str | None) -> None:
         rank, step = record["rank"], record["step"]
         process = (rank, record.get("job", tag_job), record.get("pid"), record.get("start"))
-        last_step = self._last_steps.get(process, -1)
-        if last_step < 0:
+        last_step = self._last_steps.get(process)
+        if last_step is None:
             self._check_first(process)
         elif step <= last_step:
             self._problem_once(
-                ("step", process), f"rank {rank} comes to step {step} after step {last_step}: two jobs, or a restart?"
+                process, f"rank {rank} comes to step {step} after step {last_step}: two jobs, or a restart?"
             )
         self._last_steps[process] = step
-        if not _is_finite(record["loss"]):
-            self._problem_once(("loss", process), f"rank {rank} has loss {record['loss']} at step {step}")
-        if not _is_finite(record["images_per_sec"]):
-            rate = record["images_per_sec"]
-            self._problem_once(("rate", process), f"rank {rank} has images_per_sec {rate} at step {step}")
+        for name in ("loss", "images_per_sec"):
+            value = record[name]
+            if value is not None and not math.isfinite(value):
+                self._problem_once((name, process), f"rank {rank} has {name} {value} at step {step}")
 
     def _check_first(self, process: tuple[Hashable, ...]) -> None:
         rank, job, pid, _start = process
@@ -240,10 +240,6 @@ class LogReader:
             self.problems.append(Problem(self._line, detail))
         else:
             self.unlisted_problems += 1
-
-
-def _is_finite(value: float | None) -> bool:
-    return value is None or -math.inf < value < math.inf
 
 
 def _excerpt(text: str) -> str:

@@ -5,8 +5,6 @@
 from __future__ import annotations
 
 import json
-import time
-import tracemalloc
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
@@ -217,41 +215,3 @@ def test_problems_without_end_are_counted_and_not_kept() -> None:
     log = parse('{"rank": 0, "step": "x"}\n' * (MOST_PROBLEMS + 5))
     assert len(log.problems) == MOST_PROBLEMS
     assert log.unlisted_problems == 5
-
-
-@pytest.mark.parametrize(
-    "block",
-    [
-        "".join(step_line(rank, 0) for rank in range(4)) * 50,
-        '{"rank": 0, "step": "x"}\n' * 200,
-        f"[1,0]<stdout>:{'.' * 3000}[1,1]<stdout>:.\n" * 10,
-        "noise" * 2000,
-    ],
-    ids=["records", "problems", "pieces without line ends", "one endless line"],
-)
-def test_memory_does_not_grow_with_the_log(block: str) -> None:
-    reader = LogReader()
-    for _lap in range(20):
-        reader.feed(block)
-    tracemalloc.start()
-    try:
-        for _lap in range(60):
-            reader.feed(block)
-        assert tracemalloc.get_traced_memory()[1] < 600_000
-    finally:
-        tracemalloc.stop()
-
-
-def test_reading_records_has_at_least_half_the_speed_of_bare_json() -> None:
-    lines = [step_line(rank, step).rstrip("\n") for step in range(500) for rank in range(4)]
-    text = "\n".join(lines) + "\n"
-    bare, ours = [], []
-    for _lap in range(15):
-        begin = time.process_time()
-        for line in lines:
-            json.loads(line)
-        middle = time.process_time()
-        assert len(LogReader().feed(text)) == len(lines)
-        ours.append(time.process_time() - middle)
-        bare.append(middle - begin)
-    assert min(ours) <= 2 * min(bare)
