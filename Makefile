@@ -133,7 +133,7 @@ unit-go: environment
 	cd lab/vcenter && go test ./...
 
 mutants: environment ## Change what decides, one change at a time: a test must notice each; PACKAGE=NAME for one
-	python -m tools.mutants $(PACKAGE)
+	PYTHONHASHSEED=0 python -m tools.mutants $(PACKAGE)
 
 crowd: environment ## Fifty clients of the simulator at once, ten minutes under the race detector; SECONDS=N and HOSTS=N for others
 	@$(if $(SECONDS),DML_CROWD_SECONDS=$(SECONDS)) $(if $(HOSTS),DML_CROWD_HOSTS=$(HOSTS)) python -m tools.crowd

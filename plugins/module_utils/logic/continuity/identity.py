@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 from typing import Any
@@ -36,12 +37,12 @@ def unseen_identity(tracks: Sequence[Track]) -> Iterator[str]:
 def absent_ranks(tracks: Sequence[Track], moved: Collection[int]) -> str:
     """The ranks that the job has by its size, or that were moved, and of which there is no record; empty for none."""
     heard = {track.rank for track in tracks}
-    size = max((_size(track) or 0 for track in tracks), default=0)
+    size = max([0, *(_size(track) or 0 for track in tracks)])
     # A record may tell any size: its ranks are counted, and only the first of them are named.
-    by_size = (rank for rank in range(max(0, size)) if rank not in heard)
-    first = sorted({*islice(by_size, NAMED_RANKS + 1), *(rank for rank in moved if rank not in heard)})
+    by_size = (rank for rank in range(size) if rank not in heard)
+    first = sorted({*islice(by_size, NAMED_RANKS), *(rank for rank in moved if rank not in heard)})
     beyond = sum(1 for rank in moved if rank not in heard and rank >= size)
-    count = max(len(first), max(0, size) - sum(0 <= rank < size for rank in heard) + beyond)
+    count = max(len(first), size - sum(0 <= rank < size for rank in heard) + beyond)
     if count <= NAMED_RANKS:
         return ranks_text(first) if first else ""
     return f"{ranks_text(first[:NAMED_RANKS])} and {count - NAMED_RANKS} more"
@@ -52,7 +53,7 @@ def one_sided(tracks: Sequence[Track], timeline: Timeline, names: Sequence[str])
     for track in tracks:
         told = {key: _told_between(track, key) for key in IDENTITY}
         for group, name in zip(timeline.groups, names):
-            if not track.times[0] <= group.started <= group.completed <= track.times[-1]:
+            if not (track.times[0] <= group.started and group.completed <= track.times[-1]):
                 continue
             only_before = [
                 key for key, span in told.items() if span and span[0] <= group.started and span[1] < group.completed
@@ -72,9 +73,8 @@ def ranks_text(ranks: Sequence[int]) -> str:
 
 def _told_between(track: Track, key: str) -> tuple[float, float] | None:
     """The first and the last moment at which a rank told a part of its identity."""
-    first = next((line.at for line in track.lines if line.raw.get(key) is not None), None)
-    last = next((line.at for line in reversed(track.lines) if line.raw.get(key) is not None), None)
-    return None if first is None or last is None else (first, last)
+    times = [line.at for line in track.lines if line.raw.get(key) is not None]
+    return (times[0], times[-1]) if times else None
 
 
 def _changes(track: Track) -> Iterator[Breach]:
@@ -113,7 +113,7 @@ def _strangers(tracks: Sequence[Track]) -> Iterator[Breach]:
 
 def _newcomers(tracks: Sequence[Track], timeline: Timeline, resume_deadline_s: float) -> Iterator[Breach]:
     """Ranks outside the size and, where no size is told, ranks first heard when the others had long been training."""
-    begin = min((track.lines[0].at for track in tracks), default=0.0)
+    begin = min((track.lines[0].at for track in tracks), default=math.inf)
     latest = timeline.groups[0].started if timeline.groups else begin + resume_deadline_s
     for track in tracks:
         first, size = track.lines[0], _size(track)

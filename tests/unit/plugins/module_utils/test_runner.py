@@ -164,6 +164,13 @@ def test_a_result_says_all_of_each_host_before_and_after() -> None:
     assert converge(subjects, plan=full_plan) == planned
 
 
+def test_what_is_needed_is_told_in_the_order_of_the_alphabet() -> None:
+    needs = "qwertyuiopasdfghjkl"
+    host = FakeSubject("esx1", {"mtu": 1500})
+    result = converge([host], check=True, plan=lambda current: want(current, needs=frozenset(needs)))
+    assert result["needs"] == result["hosts"][0]["needs"] == sorted(needs)
+
+
 def test_a_host_that_failed_is_shown_whole_beside_one_that_did_not() -> None:
     gone = FakeSubject("esx1", {}, on_read=Unreachable("esx1", "read settings", "notResponding"))
     sentence = "esx1: could not read settings: notResponding"
@@ -233,14 +240,16 @@ def test_hosts_are_worked_on_side_by_side(parallel: int) -> None:
 
     class Meeting(FakeSubject):
         def apply(self, plan: Plan) -> None:
-            together.wait(timeout=5)
+            together.wait(timeout=60)
             super().apply(plan)
 
     pair = [Meeting("esx1", {"mtu": 1500}), Meeting("esx2", {"mtu": 1500})]
     assert runner.converge(FakeModule(), runner.Work(pair, lambda _subjects: None, want, parallel))["changed"]
 
 
-@pytest.mark.parametrize(("parallel", "count", "threads"), [(1, 3, []), (16, 1, []), (2, 3, [2]), (16, 3, [3])])
+@pytest.mark.parametrize(
+    ("parallel", "count", "threads"), [(1, 3, []), (16, 1, []), (16, 2, [2]), (2, 3, [2]), (16, 3, [3])]
+)
 def test_no_more_threads_are_taken_than_allowed_or_of_use(
     parallel: int, count: int, threads: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -53,6 +53,12 @@ def test_a_change_is_held_against_what_was_told_before_a_silence_about_it() -> N
     assert breaches(tracks(heard(0, {"pid": 7}, {"host": "a"}, {"pid": 8}))) == [(0, 2, 2.0, "rank 0: pid 7 became 8")]
 
 
+def test_a_change_is_found_also_behind_lines_that_are_alike() -> None:
+    assert breaches(tracks(heard(0, {}, {}, {"pid": 7}, {"pid": 7}, {"pid": 8}))) == [
+        (0, 4, 4.0, "rank 0: pid 7 became 8")
+    ]
+
+
 def test_two_processes_that_write_in_turns_are_told_once() -> None:
     made = heard(0, {"pid": 7}, {"pid": 8}, {"pid": 7}, {"pid": 8})
     assert [detail for *_where, detail in breaches(tracks(made))] == ["rank 0: pid 7 became 8"]
@@ -110,6 +116,10 @@ def test_the_parts_that_some_rank_never_told() -> None:
         ([0], 21, [], "ranks " + ", ".join(map(str, range(1, 21)))),
         ([0], 22, [], "ranks " + ", ".join(map(str, range(1, 21))) + " and 1 more"),
         ([5, 30], 30, [40], "ranks " + ", ".join(str(one) for one in range(21) if one != 5) + " and 10 more"),
+        ([5], None, [], ""),
+        ([0], 2, [64], "ranks 1, 64"),
+        ([0], 22, [5], "ranks " + ", ".join(map(str, range(1, 21))) + " and 1 more"),
+        ([0], 22, [22], "ranks " + ", ".join(map(str, range(1, 21))) + " and 2 more"),
         ([0], 10**9, [], "ranks " + ", ".join(map(str, range(1, 21))) + " and 999999979 more"),
     ],
 )
@@ -121,7 +131,8 @@ def test_without_any_record_only_those_that_moved_are_known_to_be_missing() -> N
     assert (absent_ranks([], []), absent_ranks([], [2, 1])) == ("", "ranks 1, 2")
 
 
-def test_the_size_is_the_first_that_a_rank_tells() -> None:
+def test_the_size_is_the_first_that_a_rank_tells_and_the_greatest_of_all_ranks() -> None:
+    assert absent_ranks(tracks(heard(0, {}), heard(1, {"size": 3})), []) == "rank 2"
     assert absent_ranks(tracks(heard(0, {}, {"size": 2}, {"size": 9})), []) == "rank 1"
 
 
@@ -141,6 +152,8 @@ HERE: dict[str, Any] = {"pid": 1, "start": 2}
         ((1.5, 2.5), [HERE, HERE, {}, {}], ["pid, start only before the move"]),
         ((1.5, 2.5), [{}, {}, {}, HERE], ["pid, start only after the move"]),
         ((1.5, 2.5), [{}, {}, {"pid": 1}, {}], []),
+        ((1.5, 2.5), [{"pid": 1}, {}, {"pid": 1}, {}], ["pid only before the move"]),
+        ((1.5, 2.5), [{}, {}, {"pid": 1}, {"pid": 1}], ["pid only after the move"]),
         ((1.0, 2.0), [{}, {"pid": 1}, {}, {}], ["pid only before the move"]),
         ((1.0, 2.0), [{"pid": 1}, {}, {"pid": 1}, {}], []),
         ((1.0, 2.0), [{}, {}, {"pid": 1}, {}], ["pid only after the move"]),
