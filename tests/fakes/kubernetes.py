@@ -23,6 +23,7 @@ import yaml
 
 TOKEN = "a-token-of-a-test"
 MADE = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+NAMESPACE = "/api/v1/namespaces/NAME"
 VERBS = ["create", "delete", "get", "list", "patch", "update", "watch"]
 Answer = tuple[int, Any]
 
@@ -53,10 +54,14 @@ class Cluster:
         self.asked.append(path)
         if self.forbidden and path.startswith(self.forbidden):
             return _status(403, f'User "dml" cannot read {path}')
-        if path not in self.answers:
+        if path not in self.answers and not self._is_namespace(path):
             return _status(404, "not found")
-        found = self.answers[path]
+        found = self.answers.get(path, {})
         return 200, {"kind": "List", "items": found} if isinstance(found, list) else found
+
+    def _is_namespace(self, path: str) -> bool:
+        """A namespace is there if anything is in it."""
+        return path.count("/") == NAMESPACE.count("/") and any(one.startswith(f"{path}/") for one in self.answers)
 
     def apply(self, path: str, given: dict[str, Any], dry: bool) -> Answer:
         """Merge an object into what is there."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from ..errors import Failed
 from ..logic.kubernetes.manifests import GROUP
 from ..logic.kubernetes.seen import LAUNCHER, Seen, boot_ids, events_of, pods_of
 from .api import Api, segment
@@ -31,6 +32,7 @@ def read(api: Api, namespace: str, name: str, version: str) -> Seen:
         pods,
         events_of(name, api.items(f"{inside}/events")) if job else (),
         is_known=is_known,
+        has_namespace=job is not None or _has(api, inside),
         boot_ids=boot_ids(api.items("/api/v1/nodes")) if pods else {},
         log=launcher_log(api, namespace, newest.name) if newest else "",
         now=time.time(),
@@ -41,6 +43,14 @@ def launcher_log(api: Api, namespace: str, pod: str, last: int = LOG_BYTES) -> s
     """The end of what a pod printed; empty where its node has it no more."""
     path = f"/api/v1/namespaces/{segment(namespace)}/pods/{segment(pod)}/log"
     return (api.text(path, tailLines=5000) or "")[-last:]
+
+
+def _has(api: Api, path: str) -> bool:
+    """Whether something is there; who may not ask is told when something is made in it."""
+    try:
+        return api.get(path) is not None
+    except Failed:
+        return True
 
 
 def _knows_jobs(api: Api, kind: str) -> bool:

@@ -24,6 +24,16 @@ _FORBIDDEN = re.compile(r"is forbidden: (.*)", re.DOTALL)
 Look = Callable[[Seen], Optional[str]]
 
 
+def why_impossible(seen: Seen) -> str:
+    """Why a job cannot even be given to Kubernetes, and what to do; empty where it can."""
+    if not seen.is_known:
+        return (
+            "this Kubernetes does not know MPIJobs of that version: install the MPI Operator, by the role "
+            "dml.vsphere.mpi_operator or by hand"
+        )
+    return "" if seen.has_namespace else f"there is no namespace {seen.namespace}: make it, or name another one"
+
+
 def why_waiting(seen: Seen) -> str:
     """What a job that does not run yet waits for."""
     return _first(seen, _WAITING) or "its pods are started"

@@ -58,7 +58,10 @@ class Pod:
 
 @dataclass(frozen=True)
 class Seen:
-    """All that was read of one job; ``job`` is None where there is none, and ``is_known`` tells whether MPIJobs are."""
+    """All that was read of one job; ``job`` is None where there is none.
+
+    ``is_known`` tells whether MPIJobs are, and ``has_namespace`` whether there is the namespace.
+    """
 
     name: str
     namespace: str
@@ -66,6 +69,7 @@ class Seen:
     pods: Sequence[Pod] = ()
     events: Sequence[Event] = ()
     is_known: bool = True
+    has_namespace: bool = True
     boot_ids: Mapping[str, str] = field(default_factory=dict)
     log: str = ""
     now: float = 0.0

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..training.mpi_output import lines_of
-from .causes import why_died, why_waiting
+from .causes import why_died, why_impossible, why_waiting
 from .seen import LAUNCHER, WORKER, Pod, Seen, conditions, is_true, seconds
 
 ABSENT, WAITING, RUNNING, FINISHED, DIED, STOPPED = "absent", "waiting", "running", "finished", "died", "stopped"
@@ -20,7 +20,8 @@ IDENTITY = {"uid": "", "node": "its node", "restarts": "its restarts", "started"
 def state_of(seen: Seen) -> dict[str, Any]:
     """The job, as the module for jobs of mpirun tells it: its state, its launcher, why it waits or died."""
     if seen.job is None:
-        return {"state": ABSENT, **({} if seen.is_known else {"why": "this Kubernetes does not know MPIJobs"})}
+        why = why_impossible(seen)
+        return {"state": ABSENT, **({"why": why} if why else {})}
     word = _word(seen)
     told: dict[str, Any] = {
         "state": word,

@@ -105,7 +105,22 @@ def test_a_job_that_is_not_there(tmp_path: Path) -> None:
 def test_a_kubernetes_without_the_operators_kind(tmp_path: Path) -> None:
     server = cluster(None)
     del server.answers["/apis/kubeflow.org/v2beta1"]
-    assert looked(server, tmp_path)["job"]["why"] == "this Kubernetes does not know MPIJobs"
+    why = looked(server, tmp_path)["job"]["why"]
+    assert why.startswith("this Kubernetes does not know MPIJobs of that version: install the MPI Operator")
+
+
+def test_a_namespace_that_is_not_there(tmp_path: Path) -> None:
+    told = looked(cluster(None), tmp_path, namespace="nowhere")["job"]
+    assert told["why"] == "there is no namespace nowhere: make it, or name another one"
+
+
+def test_who_may_not_ask_for_a_namespace_is_told_nothing_of_it(tmp_path: Path) -> None:
+    class Forbidden(Cluster):
+        def get(self, path: str) -> tuple[int, Any]:
+            return (403, {"message": "no"}) if path == CORE else super().get(path)
+
+    server = Forbidden({f"{CORE}/pods": [], f"{CORE}/events": [], "/api/v1/nodes": NODES})
+    assert looked(server, tmp_path)["job"] == {"state": "absent", "workers": []}
 
 
 def test_an_account_without_rights_is_told_what_it_may_not_read(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -48,9 +49,13 @@ def state(
 
 def test_a_job_that_is_not_there_is_absent_and_so_is_one_of_an_unknown_kind() -> None:
     assert state_of(seen(None)) == {"state": "absent"}
-    unknown = seen(None)
-    object.__setattr__(unknown, "is_known", False)
-    assert state_of(unknown) == {"state": "absent", "why": "this Kubernetes does not know MPIJobs"}
+    unknown = replace(seen(None), is_known=False)
+    assert "does not know MPIJobs of that version: install the MPI Operator" in state_of(unknown)["why"]
+    nowhere = replace(seen(None), has_namespace=False)
+    assert state_of(nowhere) == {
+        "state": "absent",
+        "why": "there is no namespace default: make it, or name another one",
+    }
 
 
 def test_a_running_job_tells_its_launcher_its_ranks_and_its_pods() -> None:
