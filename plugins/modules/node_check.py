@@ -24,6 +24,9 @@ options:
       - V(repositories_wanted) wants C(repositories) and C(keys), and checks that each has an address and a key.
       - V(apt_repositories) and V(dnf_repositories) take C(update), the result of reading all lists, and C(targets) of
         C(apt-get indextargets), or C(enabled) of C(dnf repolist), as lines; and want C(repositories) and C(only).
+      - V(kubernetes_node) takes C(node), the object of Kubernetes, C(limits), the limits of the container runtime's
+        process, C(local), local facts, and C(devices), the paths of C(uverbs); and wants C(name), C(runtime),
+        C(memlock) and C(resources). Its facts have the C(labels).
       - V(kernel_settings) takes C(sysctls), lines of C(sysctl), and wants C(sysctls).
       - V(node) takes C(sysctls), C(limits), and C(ssh) and C(sshd), the output of C(ssh -G) and C(sshd -T); and wants
         C(sysctls), C(limits) and C(stun_seconds), for which no timer may give up a silent peer.
@@ -58,6 +61,7 @@ options:
       - gpu_driver
       - horovod
       - kernel_settings
+      - kubernetes_node
       - node
       - openmpi
       - packages

@@ -275,7 +275,7 @@ ELSEWHERE: dict[str, str] = {
     "logic/kubernetes/seen.py": UNTRIED,
     "logic/kubernetes/wanted.py": USER,
     **{
-        f"logic/nodes/{one}.py": _HERE for one in ("jobs", "packages", "parsed", "settings", "training_image")
+        f"logic/nodes/{one}.py": _HERE for one in ("jobs", "member", "packages", "parsed", "settings", "training_image")
     },  # by their checks
     "logic/privileges/needs.py": OURS,
     "logic/recording/pseudonyms.py": f"{_UNIT}/recording/test_nameless.py",

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from . import (
     containers,
     jobs,
+    member,
     nvidia,
     packages,
     rdma_bandwidth,
@@ -85,6 +86,10 @@ def _dnf_repositories(found: Values, wanted: Values) -> Answer:
 
 def _kernel_settings(found: Values, wanted: Values) -> Answer:
     return Answer({}, settings.misfits(settings.sysctls(found["sysctls"]), wanted["sysctls"]))
+
+
+def _kubernetes_node(found: Values, wanted: Values) -> Answer:
+    return Answer(member.facts(found, wanted), member.misfits(found, wanted))
 
 
 def _node(found: Values, wanted: Values) -> Answer:
@@ -173,6 +178,7 @@ KINDS = {
     "gpu_driver": Kind(_gpu_driver, "The GPUs of {node} are not as they should be:"),
     "horovod": Kind(_horovod, "Horovod on {node} is not as it should be:"),
     "kernel_settings": Kind(_kernel_settings, "The kernel settings of {node} are not in force:"),
+    "kubernetes_node": Kind(_kubernetes_node, "{node} is not fit for training on Kubernetes:"),
     "node": Kind(_node, "{node} is not fit for training:"),
     "openmpi": Kind(_openmpi, "OpenMPI on {node} is not as it should be:"),
     "packages": Kind(_packages, "The packages of {node} are not as they should be:"),

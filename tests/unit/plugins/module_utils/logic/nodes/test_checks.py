@@ -46,6 +46,23 @@ BANDWIDTH = " BW average[Gb/sec]\n 65536 5000 24.10 23.55 0.044917\n"
 DOCKER = {"ServerVersion": "28.3.3", "Runtimes": {"nvidia": {"path": "n"}}, "ContainersRunning": 2}
 WANTS_DOCKER = {"version": "28.3.3", "nvidia": "n", "nvidia_default": False, "mirrors": [], "settings": {"debug": True}}
 SMI = "Driver Version : 580.65\nGPU 00000000:02:01.0\n    Product Name : A100\n"
+LIMITS = "Limit  Soft Limit  Hard Limit  Units\nMax locked memory     unlimited            unlimited            bytes\n"
+OWN = {"dml.vsphere/gpu": "GRID-T4-16C", "dml.vsphere/gpus": "1"}
+OWN = {**OWN, "dml.vsphere/rdma-device": "rocep0", "dml.vsphere/rdma-mtu": "9000"}
+JOINED: dict[str, Any] = {
+    "metadata": {"name": "w1", "labels": {"kubernetes.io/hostname": "w1", **OWN}},
+    "status": {
+        "conditions": [{"type": "Ready", "status": "True"}],
+        "allocatable": {"nvidia.com/gpu": "1", "rdma/hca": "0"},
+        "nodeInfo": {"kubeletVersion": "v1.35.4", "containerRuntimeVersion": "containerd://1.6.20"},
+    },
+}
+PROVEN: dict[str, Any] = {
+    "dml_gpu_driver": {"proven": True, "gpus": [{"name": "GRID T4-16C"}]},
+    "dml_rdma": {"proven": True, **GID},
+}
+MEMBER = {"node": JOINED, "limits": LIMITS, "local": PROVEN, "devices": ["/dev/infiniband/uverbs0"]}
+AS_MEMBER = {"name": "w1", "runtime": "containerd", "memlock": "unlimited", "resources": ["nvidia.com/gpu"]}
 # kind, found, wanted, where nothing is wrong; then what is changed of them, and words of the only misfit.
 CASES: list[tuple[str, Any, Any, dict[str, Any], dict[str, Any], str]] = [
     (
@@ -105,6 +122,18 @@ CASES: list[tuple[str, Any, Any, dict[str, Any], dict[str, Any], str]] = [
         "The node reads none, and should read dml-cuda alone.",
     ),
     ("kernel_settings", {"sysctls": KERNEL}, {"sysctls": {"vm.nr_hugepages": 512}}, {"sysctls": []}, {}, "not 512."),
+    (
+        "kubernetes_node",
+        MEMBER,
+        AS_MEMBER,
+        {"limits": LIMITS.replace("unlimited", "8388608")},
+        {},
+        "Containers may lock 8388608 bytes of memory, not unlimited.",
+    ),
+    ("kubernetes_node", MEMBER, AS_MEMBER, {"limits": ""}, {}, "The service containerd does not run."),
+    ("kubernetes_node", MEMBER, AS_MEMBER, {"node": {}}, {}, "Kubernetes has no node w1: let the worker join"),
+    ("kubernetes_node", MEMBER, AS_MEMBER, {"devices": []}, {}, "no /dev/infiniband/uverbs* of the RDMA device"),
+    ("kubernetes_node", MEMBER, AS_MEMBER, {}, {"resources": ["rdma/hca"]}, "The node offers no rdma/hca: look"),
     ("node", NODE, AS_WANTED, {"ssh": SSH.replace("true", "ask")}, {}, "host keys of peers that are not pinned."),
     ("node", NODE, AS_WANTED, {"limits": ['{"nofile": [1024, 4096]}'] * 2}, {}, "nofile is 1024 and 4096, not 4096."),
     ("node", NODE, AS_WANTED, {}, {"stun_seconds": 1000}, "net.ipv4.tcp_retries2 gives a silent node up after 924.6 s"),

@@ -1,0 +1,113 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""A worker as a node of Kubernetes: its labels by what other roles have proven, and what keeps pods from training."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+PREFIX, LONGEST = "dml.vsphere/", 63
+UNLIMITED = "unlimited"
+# Soft and hard, in the words of the kernel.
+MEMLOCK = re.compile(r"^Max locked memory +(\S+) +(\S+)", re.MULTILINE)
+_ODD = re.compile(r"[^A-Za-z0-9_.-]+")
+
+Values = Mapping[str, Any]
+
+
+def facts(found: Values, wanted: Values) -> dict[str, Any]:
+    """What is there: whether it is a node at all, labels as they should be, and the limit in force."""
+    node, memlock = _part(found["node"], "metadata"), _memlock(found["limits"])
+    told = _part(_part(found["node"], "status"), "nodeInfo")
+    return {
+        "is_missing": not node,
+        "is_stale": bool(memlock) and memlock != _wanted_limit(wanted),
+        "gpus": len(_gpus(found["local"])),
+        "labels": labels(found["local"]),
+        "memlock": memlock,
+        "version": str(told.get("kubeletVersion") or ""),
+        "runtime": str(told.get("containerRuntimeVersion") or ""),
+    }
+
+
+def labels(local: Values) -> dict[str, str]:
+    """By what the roles for GPUs and RDMA have proven; what is not proven has no label."""
+    gpus, rdma = _gpus(local), _proven(local, "rdma")
+    told: dict[str, Any] = {}
+    if gpus:
+        told.update({"gpu": gpus[0].get("name"), "gpus": len(gpus)})
+    if rdma:
+        told.update({"rdma-device": rdma.get("device"), "rdma-mtu": rdma.get("mtu")})
+    every = {f"{PREFIX}{name}": _value(value) for name, value in told.items() if value is not None}
+    return {name: value for name, value in every.items() if value}
+
+
+def misfits(found: Values, wanted: Values) -> list[str]:
+    """A sentence for each difference."""
+    if not _part(found["node"], "metadata"):
+        return [
+            f"Kubernetes has no node {wanted['name']}: let the worker join, or name its node by kubernetes_node_name."
+        ]
+    return [*_of_runtime(found, wanted), *_of_devices(found), *_of_node(found, wanted)]
+
+
+def _of_runtime(found: Values, wanted: Values) -> Iterator[str]:
+    there, limit = _memlock(found["limits"]), _wanted_limit(wanted)
+    if not there:
+        yield f"The service {wanted['runtime']} does not run."
+    elif there != limit:
+        yield f"Containers may lock {there} bytes of memory, not {limit}."
+
+
+def _of_devices(found: Values) -> Iterator[str]:
+    rdma = _proven(found["local"], "rdma")
+    if rdma and not found["devices"]:
+        yield f"There is no /dev/infiniband/uverbs* of the RDMA device {rdma.get('device')}, which pods are given."
+
+
+def _of_node(found: Values, wanted: Values) -> Iterator[str]:
+    status = _part(found["node"], "status")
+    conditions = status.get("conditions") or []
+    ready: Values = next((one for one in conditions if one.get("type") == "Ready"), {})
+    if ready.get("status") != "True":
+        yield f"The node is not ready: {ready.get('message') or 'its kubelet has not told of itself'}."
+    there = _part(_part(found["node"], "metadata"), "labels")
+    own, desired = {name: value for name, value in there.items() if name.startswith(PREFIX)}, labels(found["local"])
+    for name in sorted({*own, *desired}):
+        if own.get(name) != desired.get(name):
+            yield f"Its label {name} is {own.get(name, 'missing')}, not {desired.get(name, 'missing')}."
+    offered = _part(status, "allocatable")
+    missing = [name for name in wanted["resources"] if str(offered.get(name) or "0") == "0"]
+    if missing:
+        yield f"The node offers no {' and no '.join(missing)}: look whether the device plugin runs there."
+
+
+def _memlock(text: str) -> str:
+    """The hard limit in force; empty where no process told one."""
+    limits = MEMLOCK.search(text)
+    return limits[2] if limits else ""
+
+
+def _wanted_limit(wanted: Values) -> str:
+    return str(wanted["memlock"])
+
+
+def _gpus(local: Values) -> Sequence[Values]:
+    return [one for one in _proven(local, "gpu_driver").get("gpus") or [] if isinstance(one, Mapping)]
+
+
+def _proven(local: Values, role: str) -> Values:
+    told = _part(local, f"dml_{role}")
+    return told if told.get("proven") else {}
+
+
+def _value(value: object) -> str:
+    """A value as Kubernetes allows it for a label."""
+    return _ODD.sub("-", str(value))[:LONGEST].strip("-_.")
+
+
+def _part(thing: Values, key: str) -> Values:
+    found = thing.get(key)
+    return found if isinstance(found, Mapping) else {}
