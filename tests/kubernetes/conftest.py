@@ -4,6 +4,39 @@
 
 from __future__ import annotations
 
-from tests.lab.conftest import bare
+from collections.abc import Iterator
+
+import pytest
+
+from tests.integration.test_vmotion import TAGGED
+from tests.kubernetes.mpijob import Jobs
+from tests.lab.conftest import bare, laboratory
+from tests.lab.places import Place, desired
+from tests.lab.trial import WORKERS
 
 __all__ = ["bare"]
+READY_SECONDS = 300
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What compares this machine before and after has it for itself: it goes before the lab of the others."""
+    items.sort(key=lambda item: item.path.name != "test_traces.py")
+
+
+@pytest.fixture(scope="session")
+def members(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    """One lab for all tests: four workers on five hosts, built by worker_vm, that are members of its Kubernetes."""
+    with laboratory(tmp_path_factory.mktemp("kubernetes"), TAGGED, "members", kubernetes=True) as made:
+        built = made.ansible.module("worker_vm", **desired(made))
+        assert built.rc == 0, built.out
+        made.lab.kubernetes.wait_for(WORKERS, READY_SECONDS)
+        yield made
+
+
+@pytest.fixture
+def jobs(members: Place) -> Jobs:
+    """The jobs of the cluster; a test begins without any."""
+    made = Jobs(members.lab.kubernetes)
+    for job in members.lab.kubernetes.get("mpijobs")["items"]:
+        made.remove(job["metadata"]["name"])
+    return made

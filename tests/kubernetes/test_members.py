@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 
 import pytest
 
@@ -14,41 +13,20 @@ from lab.kubernetes.cluster import Cluster
 from lab.kubernetes.images import HOROVOD, has_horovod
 from lab.running import HOROVOD as VENV
 from lab.simulator import ROOT
-from tests.integration.workers import HOSTS
 from tests.kubernetes.mpijob import Jobs, mpijob
-from tests.lab.conftest import laboratory
-from tests.lab.places import Place, desired
+from tests.lab.places import Place
+from tests.lab.trial import WORKERS
 
-WORKERS = ["worker01", "worker02", "worker03", "worker04"]
 GPU, HCA = "nvidia.com/gpu", "rdma/hca"
-READY_SECONDS, TRAIN_SECONDS = 300, 900
+TRAIN_SECONDS = 900
 TRAINING = ROOT / "roles" / "training" / "files"
 MOUNTED, PYTHON = "/opt/dml/training", "/opt/dml/horovod/bin/python"
 SMALL = "--model small --cpu --batch-size 4 --image-size 32 --classes 10 --steps 5 --warmup 1"
 
 
-@pytest.fixture(scope="module")
-def members(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    """A lab with four workers, built by worker_vm, that are members of its Kubernetes."""
-    with laboratory(tmp_path_factory.mktemp("kubernetes"), HOSTS, "members", kubernetes=True) as made:
-        built = made.ansible.module("worker_vm", **desired(made))
-        assert built.rc == 0, built.out
-        made.lab.kubernetes.wait_for(WORKERS, READY_SECONDS)
-        yield made
-
-
 @pytest.fixture
 def cluster(members: Place) -> Cluster:
     return members.lab.kubernetes
-
-
-@pytest.fixture
-def jobs(cluster: Cluster) -> Jobs:
-    """The cluster's jobs; a test begins without any."""
-    made = Jobs(cluster)
-    for job in cluster.get("mpijobs")["items"]:
-        made.remove(job["metadata"]["name"])
-    return made
 
 
 def test_workers_of_vcenter_are_nodes_of_kubernetes(members: Place, cluster: Cluster) -> None:
