@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -149,7 +150,7 @@ def phase_between(before: Line, after: Line, limits: Limits) -> tuple[str, float
 def _stalls(gaps: list[Gap]) -> Iterator[Gap]:
     """Of silences of several ranks at the same time only the longest: they are one."""
     stall: Gap | None = None
-    end = 0.0
+    end = math.inf
     for gap in sorted(gaps, key=lambda gap: (gap.begin, gap.end)):
         if stall is not None and gap.begin < end and gap.group == stall.group:
             stall = max(stall, gap, key=lambda one: one.seconds)

@@ -99,12 +99,12 @@ def independent_parts(problem: Problem) -> list[list[int]]:
     """The workers in groups that can never meet on a host: each group is planned alone."""
     groups = Groups(len(problem.room))
     for targets in set(problem.targets):
-        first = min(targets, default=0)
-        for host in targets:
-            groups.join(first, host)
+        hosts = list(targets)
+        for one, other in zip(hosts, hosts[1:]):
+            groups.join(one, other)
     for worker in problem.workers:
-        for host in sorted(problem.targets[worker])[:1]:
-            groups.join(problem.start[worker], host)
+        home = problem.start[worker]
+        groups.join(home, next(iter(problem.targets[worker]), home))
     parts: dict[int, list[int]] = {}
     for worker in problem.workers:
         parts.setdefault(groups.of(problem.start[worker]), []).append(worker)
