@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The chapters of the demo, on nodes and on virtual machines: what is run, and what it promises."""
+"""The chapters of the demo, on nodes, on virtual machines and on Kubernetes: what is run, and what it promises."""
 
 from __future__ import annotations
 
@@ -114,5 +114,32 @@ MACHINES = (
     ),
     *TRIAL,
     _drift("worker01", "worker02"),
+    *REPAIR,
+)
+KUBERNETES = (
+    *HOSTS,
+    Chapter(
+        "Into the guests: users, names, limits; nothing to train with, which pods bring along",
+        "guests.yml",
+        ("-e", "stack=lab-cpu", "--tags", "node,stack"),
+        writes=False,
+        in_guests=True,
+    ),
+    Chapter(
+        "The workers are nodes of a Kubernetes since they booted: prepare them for training there",
+        "kubernetes.yml",
+        ("-e", "mpi_operator_install=false"),
+        writes=False,
+        in_guests=True,
+    ),
+    Chapter(
+        "Train on all four, as an MPIJob with a pod on each",
+        "train.yml",
+        ("-e", "{runs}", "-e", "training_name=mpijob"),
+        writes=False,
+        in_guests=True,
+    ),
+    *TRIAL,
+    _drift("worker02", "worker03"),
     *REPAIR,
 )

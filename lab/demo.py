@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lab import digest
-from lab.chapters import MACHINES, NODES, Chapter
+from lab import chapters, digest
+from lab.chapters import Chapter
 from lab.machines import host
 from lab.nodes.programs import LabError, require
 from lab.running import HOROVOD, Desired, Lab
@@ -30,10 +30,15 @@ BOLD, DIM, RED, PLAIN = ("\033[1m", "\033[2m", "\033[31m", "\033[0m") if sys.std
 COLOUR = {"ANSIBLE_FORCE_COLOR": "1"} if sys.stdout.isatty() else {}
 World = dict[str, str]
 SHARED = f"{HOROVOD}:/opt/dml/horovod:rw"
-TRAINING = f"{ROOT / 'lab' / 'training'}:/opt/dml/lab"  # what machines train, a disk of its own
+TRAINING = f"{ROOT / 'lab' / 'training'}:/opt/dml/lab"  # what machines and pods train; for machines a disk of its own
 MOVE = {"precopy_seconds": 4, "stun_seconds": 2}
-VM = "vm"
-INVENTORIES = {"nodes": ("inventories/lab",), VM: ("inventories/lab", "inventories/lab_machines")}
+VM, KUBERNETES = "vm", "kubernetes"
+INVENTORIES = {
+    "nodes": ("inventories/lab",),
+    VM: ("inventories/lab", "inventories/lab_machines"),
+    KUBERNETES: ("inventories/lab", "inventories/lab_kubernetes"),
+}
+CHAPTERS = {"nodes": chapters.NODES, VM: chapters.MACHINES, KUBERNETES: chapters.KUBERNETES}
 
 
 @dataclass
@@ -91,8 +96,8 @@ def main(arguments: Sequence[str]) -> int:
     work, began = Path(tempfile.mkdtemp(prefix="dml-demo-")), time.monotonic()
     with _place(asked, work) as (demo, left_out):
         before = state(demo.vcenter)
-        chapters = [one for one in (MACHINES if asked.lab == VM else NODES) if not (left_out and one.in_guests)]
-        kept = [demo.tell(number, chapter) for number, chapter in enumerate(chapters, start=1)]
+        shown = [one for one in CHAPTERS[asked.lab] if not (left_out and one.in_guests)]
+        kept = [demo.tell(number, chapter) for number, chapter in enumerate(shown, start=1)]
         kept.append(_as_before(before, state(demo.vcenter)))
     took = f"in {time.monotonic() - began:.0f} s"
     if demo.most_memory:
@@ -109,7 +114,7 @@ def main(arguments: Sequence[str]) -> int:
 def _asked(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m lab.demo", description=__doc__)
     add_site(parser)
-    parser.add_argument("--lab", choices=["nodes", VM], default="nodes", help="what workers are: vm is two machines")
+    parser.add_argument("--lab", choices=list(CHAPTERS), default="nodes", help="what workers are: vm is two machines")
     parser.add_argument(
         "--without-guests", action="store_true", help="show what needs no guests, even where they can be"
     )
@@ -139,7 +144,8 @@ def _place(asked: argparse.Namespace, work: Path) -> Iterator[tuple[Demo, str]]:
     lab = Lab("demo")
     lab.down()
     HOROVOD.mkdir(parents=True, exist_ok=True)
-    lab.up(Desired(shares=[TRAINING if is_vm else SHARED], options=options, machines=is_vm))
+    share, members = SHARED if asked.lab == "nodes" else TRAINING, asked.lab == KUBERNETES
+    lab.up(Desired(shares=[share], options=options, machines=is_vm, kubernetes=members))
     try:
         lab.hypervisor.ask("PUT", "/moves", MOVE)
         memory = (lambda: host.memory_bytes(lab.lab)) if is_vm else int

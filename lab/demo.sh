@@ -6,6 +6,7 @@ cd "$(dirname "$0")/.."
 if [ "$(id -u)" = 0 ]; then
   case " $* " in
     *" --lab vm "*) tools/setup --machines ;;
+    *" --lab kubernetes "*) KUBERNETES=1 tools/setup --nodes ;;
     *) tools/setup --nodes ;;
   esac
 fi

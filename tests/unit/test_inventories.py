@@ -17,6 +17,7 @@ from plugins.module_utils.logic.vgpu_manager import is_manager
 ROOT = Path(__file__).parents[2]
 FACTS = yaml.safe_load((ROOT / "stacks" / "facts" / "compatibility.yml").read_text())
 EXAMPLES = ["t4_vgpu", "a100_passthrough", "mixed"]
+LABS = ["lab", "lab_kubernetes", "lab_machines"]
 
 
 def variables(inventory: str, group: str) -> dict[str, Any]:
@@ -45,7 +46,7 @@ def platform(template: str) -> str:
 
 
 def test_all_examples_are_held_against_their_stacks() -> None:
-    assert sorted(path.name for path in (ROOT / "inventories").iterdir()) == sorted([*EXAMPLES, "lab", "lab_machines"])
+    assert sorted(path.name for path in (ROOT / "inventories").iterdir()) == sorted([*EXAMPLES, *LABS])
 
 
 def test_the_template_is_a_system_of_the_stack(clusters: dict[str, Any], stack: dict[str, Any]) -> None:

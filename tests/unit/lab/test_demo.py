@@ -15,8 +15,9 @@ import pytest
 import yaml
 
 from lab import demo, digest
-from lab.chapters import MACHINES, NODES, Chapter
+from lab.chapters import KUBERNETES, MACHINES, NODES, Chapter
 from lab.demo import Demo
+from lab.kubernetes import images
 from lab.simulator import DATACENTRES, ROOT
 
 WRITE = {"method": "PowerOnVM_Task", "name": "worker01"}
@@ -61,11 +62,11 @@ def test_hosts_are_set_back_to_the_first_evidence(tmp_path: Path) -> None:
 
 
 def test_every_chapter_runs_a_playbook_that_there_is() -> None:
-    assert all((ROOT / "playbooks" / chapter.playbook).exists() for chapter in (*NODES, *MACHINES))
+    assert all((ROOT / "playbooks" / chapter.playbook).exists() for chapter in (*NODES, *MACHINES, *KUBERNETES))
 
 
 def test_each_chapter_gets_its_folders_and_leaves_what_is_json_as_it_is(tmp_path: Path) -> None:
-    for chapter in (*NODES, *MACHINES):
+    for chapter in (*NODES, *MACHINES, *KUBERNETES):
         _line, _kept, command = told(dataclasses.replace(chapter, harm=None), tmp_path, code=0, writes=[])
         assert not [word for word in command if word.startswith("{") and not isinstance(json.loads(word), dict)]
 
@@ -91,6 +92,28 @@ def test_machines_are_shown_with_an_inventory_of_their_own(tmp_path: Path) -> No
     assert len(seen) == len(MACHINES)
     assert seen[0].inventories == ("inventories/lab", "inventories/lab_machines")
     assert lab.method_calls[-1] == mock.call.down()
+
+
+def test_on_kubernetes_the_workers_train_in_pods(tmp_path: Path) -> None:
+    lab: Any = mock.MagicMock(environment={}, lab="dml0")
+    ran: list[Chapter] = []
+    with (
+        mock.patch.object(demo, "require") as require,
+        mock.patch.object(demo, "Lab", return_value=lab),
+        mock.patch.object(demo, "HOROVOD", tmp_path),
+        mock.patch.object(demo, "state", return_value={}),
+        mock.patch.object(demo.tempfile, "mkdtemp", return_value=str(tmp_path)),
+        mock.patch.object(Demo, "tell", lambda _self, _number, chapter: ran.append(chapter) or (chapter.title, True)),
+    ):
+        assert demo.main(["--lab", "kubernetes"]) == 0
+    require.assert_called_once_with(machines=False)
+    (desired,) = lab.up.call_args.args
+    assert (desired.kubernetes, desired.machines) == (True, False)
+    assert [share.partition(":")[2] for share in desired.shares] == ["/opt/dml/lab"]
+    assert ran == list(KUBERNETES)
+    variables = yaml.safe_load((ROOT / "inventories/lab_kubernetes/group_vars/workers.yml").read_text())
+    assert variables["training_backend"] == "kubernetes"
+    assert variables["training_kubernetes"]["image"] == images.OPENMPI
 
 
 def test_the_most_memory_of_all_chapters_is_kept(tmp_path: Path) -> None:
