@@ -67,7 +67,7 @@ def verdict(
     if ended not in ENDINGS:
         raise ValueError(f"ended is {ended!r}: expected one of {', '.join(ENDINGS)}.")
     case = _Case(records, moves, read_limits(limits), ended, facts or {})
-    breaches = sorted(case.breaches(), key=lambda breach: (breach.at is None, breach.at or 0.0, breach.kind))
+    breaches = sorted(case.breaches(), key=lambda breach: (math.inf if breach.at is None else breach.at, breach.kind))
     missing = [*case.missing(), *missing_facts(case.facts, moves, require)]
     return {
         "verdict": "broken" if breaches else "inconclusive" if missing else "continuous",
