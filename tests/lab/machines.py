@@ -16,7 +16,7 @@ from lab.running import Desired, Lab
 from lab.simulator import ROOT
 from plugins.module_utils.logic.transport.settings import settings
 from tests.integration.ansible import Ansible
-from tests.lab.places import Place, desired
+from tests.lab.places import Place, desired, said, text_of
 from tests.lab.trial import Trial, hand_over
 
 NUMBERS = (1, 2)
@@ -31,7 +31,7 @@ LIMITS = "echo '* - memlock unlimited' | sudo tee /etc/security/limits.d/70-dml-
 @contextlib.contextmanager
 def pair(folder: Path, centre: str, name: str = "machines") -> Iterator[Place]:
     """Two workers of a data centre, made by worker_vm."""
-    (folder / "datacentre.yml").write_text(centre)
+    (folder / "datacentre.yml").writetext_of(centre)
     lab = Lab(name)
     lab.down()
     lab.up(Desired(folder / "datacentre.yml", AUTO, proxy=False, machines=True))
@@ -54,10 +54,15 @@ def devices(place: Place, number: int) -> list[dict[str, Any]]:
     return list(json.loads(said.stdout))
 
 
-def rdma(place: Place, *more: str) -> list[str]:
-    """The words of mpirun with which a job uses the RDMA devices that are found."""
+def rdma_settings(place: Place) -> dict[str, Any]:
+    """The environment and the words of mpirun with which a job uses the RDMA devices that are found."""
     nodes = [{"name": f"worker0{number}", "hcas": devices(place, number)} for number in place.numbers]
-    found = settings("rdma", nodes, None, network=RDMA_NETWORK)
+    return settings("rdma", nodes, None, network=RDMA_NETWORK)
+
+
+def rdma(place: Place, *more: str) -> list[str]:
+    """The same as words of mpirun alone, with ``more`` for the environment."""
+    found = rdma_settings(place)
     environment = {**found["environment"], **dict(one.split("=", 1) for one in more)}
     return [*found["mpirun_arguments"], *(f"-x {name}={value}" for name, value in environment.items())]
 
@@ -71,3 +76,17 @@ def job(place: Place, folder: Path, speech: Sequence[str] = (), pause: float = 0
         yield trial
     finally:
         trial.end()
+
+
+def traces(lab: Lab) -> dict[str, list[str]]:
+    """Everything of one lab of machines that this machine shows; other labs may come and go beside it."""
+    lines = [line for path in Path("/proc").glob("[0-9]*/cmdline") for line in [text_of(path)] if line]
+    mounts = [line for path in Path("/proc").glob("[0-9]*/mountinfo") for line in text_of(path).splitlines()]
+    links = said("ip", "-oneline", "link")
+    return {
+        "processes": [line for line in lines if lab.lab in line or str(lab.folder) in line],
+        "links": [line for line in links if lab.lab in line],
+        "namespaces": [line for line in said("ip", "netns") if lab.lab in line],
+        "mounts": [line for line in mounts if str(lab.folder) in line],
+        "folder": [str(path) for path in lab.folder.rglob("*")],
+    }

@@ -122,12 +122,12 @@ class Traces:
         for container in containers:
             facts = lab.podman.inspect(container)
             self.layers |= {facts["Id"], facts["GraphDriver"]["Data"]["UpperDir"].split("/")[-2]}
-        processes = [_text(path) for path in Path("/proc").glob("[0-9]*/cmdline")]
+        processes = [text_of(path) for path in Path("/proc").glob("[0-9]*/cmdline")]
         mounts = Path("/proc/mounts").read_text().splitlines()
         return {
             "processes": [line for line in processes if lab.lab in line or str(lab.folder) in line],
-            "links": [line for line in _said("ip", "-oneline", "link") if lab.lab in line],
-            "namespaces": [line for line in _said("ip", "netns") if lab.lab in line],
+            "links": [line for line in said("ip", "-oneline", "link") if lab.lab in line],
+            "namespaces": [line for line in said("ip", "netns") if lab.lab in line],
             "mounts": [line for line in mounts if any(layer in line for layer in self.layers)],
             "groups": [str(path) for path in Path("/sys/fs/cgroup").glob(f"**/*{lab.lab}*")],
             "containers": containers,
@@ -136,11 +136,11 @@ class Traces:
         }
 
 
-def _said(*command: str) -> list[str]:
+def said(*command: str) -> list[str]:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
-def _text(path: Path) -> str:
+def text_of(path: Path) -> str:
     try:
         return path.read_text(errors="replace").replace("\0", " ")
     except OSError:  # it has ended

@@ -4,13 +4,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+import os
+import signal
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from lab.nodes.network import AUTO
+from lab.running import Desired, Lab
+from lab.simulator import alive
 from plugins.module_utils.errors import CollectionError
 from plugins.module_utils.logic.transport.proof import judge
 from plugins.module_utils.logic.transport.settings import TransportError
@@ -18,11 +26,15 @@ from plugins.module_utils.vsphere import tasks
 from plugins.module_utils.vsphere.sdk import vim
 from tests.integration.test_vmotion import TAGGED
 from tests.integration.workers import host_of
-from tests.lab.machines import NUMBERS, PATIENCE, devices, job, pair, rdma
+from tests.lab.machines import NUMBERS, PATIENCE, devices, job, pair, rdma, rdma_settings, traces
 from tests.lab.places import Place, until
+from tests.lab.test_rolling import inventory, moved, train
 
 pytestmark = pytest.mark.slow
-STUN, RETRIES = 15.0, 3
+WORKERS = [f"worker0{number}" for number in NUMBERS]
+# A time-out of RDMA is a power of two of 4.096 us: UCX makes 4.3 s of a second's retries.
+RETRIES, TIMEOUT = 3, 4.096e-6 * 2**20
+BUDGET = TIMEOUT * (RETRIES + 1)
 LIMITS = {"max_gap_s": 10 * PATIENCE, "resume_deadline_s": 10 * PATIENCE}
 # As slow as the copy of a guest's memory must be for somebody to act meanwhile.
 SLOW_MIB = 4
@@ -84,6 +96,21 @@ def test_a_job_over_rdma_outlives_the_moves_of_both_workers(place: Place, tmp_pa
         assert devices(place, number)[0]["sent_bytes"] - before[number][0]["sent_bytes"] > 20 * 65536 * 4
 
 
+def test_the_playbook_moves_both_workers_while_they_train_over_rdma(place: Place, tmp_path: Path) -> None:
+    where = inventory(place, tmp_path)
+    place.lab.hypervisor.ask("PUT", "/moves", {"precopy_seconds": 1, "stun_seconds": 1})
+    train(place, where, rdma_settings(place))
+    limits = {"max_gap_s": 60 + PATIENCE, "resume_deadline_s": 60 + PATIENCE}
+    slow = {"vmotion_test_steps": 10, "vmotion_test_look_timeout": int(30 * PATIENCE)}
+    try:
+        evidence, verdict = moved(place, where, vmotion_test_limits=limits, **slow)
+    finally:
+        place.inside(1, "pkill -9 mpirun; pkill -9 -f [t]rain.py; true", check=False, seconds=30 * PATIENCE)
+    assert sorted(one["worker"] for one in verdict["moves"]) == ["worker01", "worker02"]
+    spoken = json.loads((evidence / "transport.json").read_text())["of_moves"]
+    assert [move[when] for move in spoken for when in ("before", "after")] == [dict.fromkeys(WORKERS, "rdma")] * 4
+
+
 def test_a_cancelled_migration_and_a_killed_target_leave_job_and_worker_alone(place: Place, tmp_path: Path) -> None:
     with job(place, tmp_path, rdma(place)) as trial:
         place.lab.hypervisor.ask("PUT", "/moves/worker02", {"mib_per_second": SLOW_MIB})
@@ -102,20 +129,25 @@ def test_a_cancelled_migration_and_a_killed_target_leave_job_and_worker_alone(pl
         place.lab.hypervisor.ask("PUT", "/moves/worker02", {"mib_per_second": 0})
 
 
-@pytest.mark.parametrize("transport", ["rdma", "tcp"])
-def test_a_stun_beyond_the_retries_of_rdma_kills_a_job_over_rdma_alone(
-    place: Place, tmp_path: Path, transport: str
+@pytest.mark.parametrize(
+    ("transport", "seconds", "outlives"),
+    [("rdma", BUDGET / 3, True), ("rdma", BUDGET * 3, False), ("tcp", BUDGET * 3, True)],
+    ids=["rdma-within", "rdma-beyond", "tcp-beyond"],
+)
+def test_a_stun_beyond_the_retries_of_rdma_ends_a_job_over_rdma_alone(
+    place: Place, tmp_path: Path, transport: str, seconds: float, outlives: bool
 ) -> None:
-    short = (f"UCX_RC_VERBS_RETRY_COUNT={RETRIES}", "UCX_RC_VERBS_TIMEOUT=1s")
+    short = (f"UCX_RC_VERBS_RETRY_COUNT={RETRIES}", f"UCX_RC_VERBS_TIMEOUT={TIMEOUT:.3f}s")
     with job(place, tmp_path, rdma(place, *short) if transport == "rdma" else (), pause=0.0) as trial:
-        place.lab.hypervisor.ask("POST", "/nodes/worker02/stun", {"seconds": STUN * max(1.0, PATIENCE / 4)})
-        if transport == "rdma":
-            until(trial.has_died, "the job ends", 30 * PATIENCE)
-            assert trial.judge(died=True, **LIMITS)["verdict"] != "continuous"
-            assert "transport retry counter exceeded" in place.inside(1, f"cat {trial.run}/output.log").stdout
-        else:
+        place.lab.hypervisor.ask("POST", "/nodes/worker02/stun", {"seconds": seconds})
+        if outlives:
             assert trial.trained(20, time.time()), "the job goes on"
             assert not trial.has_died()
+            return
+        until(trial.has_died, "the job ends", 30 * PATIENCE)
+        verdict = trial.judge(died=True, **LIMITS)
+        assert verdict["verdict"] == "broken", verdict
+        assert "transport retry counter exceeded" in place.inside(1, f"cat {trial.run}/output.log").stdout
 
 
 def test_a_worker_that_comes_up_without_its_rdma_device(place: Place) -> None:
@@ -137,6 +169,29 @@ def test_a_worker_that_comes_up_without_its_rdma_device(place: Place) -> None:
     lacking = {"node": "worker02", "device": None, "driver": None, "source": "guest", "shared": False}
     proof = judge("rdma", "", mpi_arguments=["--mca", "pml", "ucx"], counters=[lacking], sent_bytes=1.0)
     assert (proof["ok"], "worker02 has no RDMA device" in proof["why"]) == (False, True)
+
+
+def test_nothing_is_left_of_a_lab_whose_hypervisor_was_killed() -> None:
+    lab = Lab("machines-traces")
+    lab.down()
+    before = traces(lab)
+    lab.up(Desired(None, AUTO, proxy=False, machines=True))
+    pid = int(lab.facts("hypervisor")["pid"])
+    threading.Thread(target=_boot, args=(lab,), daemon=True).start()
+    try:
+        until(lambda: any("qemu-system" in line for line in traces(lab)["processes"]), "a guest boots", 30 * PATIENCE)
+        during = traces(lab)
+        assert all(during[kind] != before[kind] for kind in before), during
+        os.kill(pid, signal.SIGKILL)
+        until(lambda: not alive(pid), "the hypervisor is gone")
+    finally:
+        lab.down()
+    assert traces(lab) == before
+
+
+def _boot(lab: Lab) -> None:
+    with contextlib.suppress(OSError):  # its hypervisor is killed meanwhile
+        lab.node("n1")
 
 
 def _cancel(_place: Place, task: vim.Task, _target: str) -> None:

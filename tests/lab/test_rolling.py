@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ import pytest
 
 from tests.integration.ansible import BIN
 from tests.lab.places import LOGIN, USER, Place
-from tests.lab.trial import NUMBERS, RUNS, WORKERS
+from tests.lab.trial import RUNS, WORKERS
 
 pytestmark = pytest.mark.slow
 ROUNDS = int(os.environ.get("ROLLING_ROUNDS", "10"))
@@ -40,22 +40,48 @@ def inventory(place: Place, folder: Path) -> Path:
     return path
 
 
-def train(place: Place, where: Path) -> None:
+def tcp(place: Place) -> dict[str, Any]:
+    """The environment and the words of mpirun for TCP."""
     network = ".".join(place.address(1).split(".")[:3]) + ".0/24"
     arguments = ["--mca", "pml", "ob1", "--mca", "btl", "^openib", "--bind-to", "none"]
     for layer in ("btl", "oob"):
         arguments += ["--mca", f"{layer}_tcp_if_include", network]
+    return {"environment": {}, "mpirun_arguments": arguments}
+
+
+def train(place: Place, where: Path, speech: Mapping[str, Any]) -> None:
+    """Start a training on all workers, from the first."""
     options = {
         "run_dir": RUN,
         "command": ["python3", f"/home/{USER}/train.py", "--seconds", "0.1"],
-        "hosts": [{"name": place.address(number)} for number in NUMBERS],
-        "environment": {"PYTHONPATH": f"/home/{USER}"},
-        "mpirun_arguments": arguments,
+        "hosts": [{"name": place.address(number)} for number in place.numbers],
+        "environment": {"PYTHONPATH": f"/home/{USER}", **speech["environment"]},
+        "mpirun_arguments": speech["mpirun_arguments"],
         "remote_shell": SSH,
     }
     command = [str(BIN / "ansible"), "worker01", "-i", str(where), "-m", "dml.vsphere.training_job"]
     done = place.ansible.run([*command, "-a", json.dumps(options)])
     assert done.returncode == 0, done.stdout
+
+
+def moved(place: Place, where: Path, **more: Any) -> tuple[Path, dict[str, Any]]:
+    """Run the playbook on the job that trains; its folder of evidence, and the verdict, which is continuous."""
+    named = [(f"worker0{number}", place.login(place.address(number))) for number in place.numbers]
+    given: dict[str, Any] = {
+        "vmotion_test_launcher": "worker01",
+        "vmotion_test_run_dir": RUN,
+        "vmotion_test_records": RUN,
+        "vmotion_test_nodes": [{"name": name, "reach": reach} for name, reach in named],
+        "vmotion_test_dir": str(where.parent / "tests"),
+        "vmotion_test_warmup_steps": 5,
+        **more,
+    }
+    done = place.ansible.playbook("playbooks/vmotion_test.yml", "-i", str(where), "-e", json.dumps(given), timeout=3600)
+    assert done.rc == 0, done.out[-4000:]
+    (evidence,) = (where.parent / "tests").iterdir()
+    verdict = json.loads((evidence / "verdict.json").read_text())
+    assert (verdict["verdict"], verdict["moved"], verdict["unproven"]) == ("continuous", "all", [])
+    return evidence, verdict
 
 
 @pytest.fixture
@@ -69,24 +95,9 @@ def place(equipped: Place) -> Iterator[Place]:
 def test_ten_rounds_in_a_row(place: Place, tmp_path: Path) -> None:
     where = inventory(place, tmp_path)
     place.lab.hypervisor.ask("PUT", "/moves", {"precopy_seconds": 1, "stun_seconds": STUN})
-    train(place, where)
-    given: dict[str, Any] = {
-        "vmotion_test_launcher": "worker01",
-        "vmotion_test_run_dir": RUN,
-        "vmotion_test_records": RUN,
-        "vmotion_test_nodes": [
-            {"name": name, "reach": place.login(place.address(number))} for number, name in zip(NUMBERS, WORKERS)
-        ],
-        "vmotion_test_dir": str(tmp_path / "tests"),
-        "vmotion_test_warmup_steps": 5,
-        "vmotion_test_rounds": ROUNDS,
-        "vmotion_test_limits": {"max_gap_s": 30, "resume_deadline_s": 60},
-    }
-    done = place.ansible.playbook("playbooks/vmotion_test.yml", "-i", str(where), "-e", json.dumps(given), timeout=3600)
-    assert done.rc == 0, done.out[-4000:]
-    (evidence,) = (tmp_path / "tests").iterdir()
-    verdict = json.loads((evidence / "verdict.json").read_text())
-    assert (verdict["verdict"], verdict["moved"], verdict["unproven"]) == ("continuous", "all", [])
+    train(place, where, tcp(place))
+    limits = {"max_gap_s": 30, "resume_deadline_s": 60}
+    evidence, verdict = moved(place, where, vmotion_test_rounds=ROUNDS, vmotion_test_limits=limits)
     assert len(verdict["moves"]) == ROUNDS * len(WORKERS)
     assert all(STUN - 0.5 <= one["gap_s"] < 30 for one in verdict["moves"]), "a stun was not seen as it was"
     timeline = json.loads((evidence / "timeline.json").read_text())
