@@ -7,6 +7,7 @@ import (
 	"github.com/vmware/govmomi/cli/esx"
 	"github.com/vmware/govmomi/find"
 	"github.com/vmware/govmomi/object"
+	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/mo"
 	"github.com/vmware/govmomi/vim25/types"
 )
@@ -72,6 +73,26 @@ func TestANewSwitchHasTheHostsThatItNames(t *testing.T) {
 		t.Errorf("its uuid is %q", made.Uuid)
 	}
 	r.cardOn(made)
+}
+
+func TestTheUplinkGroupOfANewSwitchIsOneFromTheBeginning(t *testing.T) {
+	simulator.TaskDelay.MethodDelay = map[string]int{"AddDVPortgroup": 300}
+	defer func() { simulator.TaskDelay.MethodDelay = nil }()
+	r := launch(t, twoCards)
+	centre, err := find.NewFinder(r.c.Client).DefaultDatacenter(r.ctx)
+	r.must(err)
+	all, err := centre.Folders(r.ctx)
+	r.must(err)
+	task, err := all.NetworkFolder.CreateDVS(r.ctx, types.DVSCreateSpec{ConfigSpec: &types.VMwareDVSConfigSpec{
+		DVSConfigSpec: types.DVSConfigSpec{Name: "new"}}})
+	r.must(err)
+	info, err := task.WaitForResult(r.ctx)
+	r.must(err)
+	var made mo.DistributedVirtualSwitch
+	r.must(r.c.RetrieveOne(r.ctx, info.Result.(types.ManagedObjectReference), nil, &made))
+	if groups := made.Config.GetDVSConfigInfo().UplinkPortgroup; len(groups) != 1 || groups[0] != made.Portgroup[0] {
+		t.Errorf("its uplink port groups are %v", groups)
+	}
 }
 
 // cardOn gives a machine on the one host of a switch a PVRDMA card there.

@@ -204,6 +204,11 @@ func Finish(sim *vcsim.Sim, made vcsim.Ref) {
 	if config.DefaultPortConfig == nil {
 		config.DefaultPortConfig = &types.VMwareDVSPortSetting{}
 	}
+	// The uplink port group comes by a task of its own, which holds the switch from before this one's end to its own.
+	sim.Registry.WithLock(sim.Context(), dvs, func() { markUplinks(sim, dvs, config) })
+}
+
+func markUplinks(sim *vcsim.Sim, dvs *simulator.DistributedVirtualSwitch, config *types.VMwareDVSConfigInfo) {
 	for _, pg := range dvs.Portgroup {
 		group := sim.Registry.Get(pg).(*simulator.DistributedVirtualPortgroup)
 		group.Config.ConfigVersion = "1"
