@@ -1,0 +1,132 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""playbooks/vmotion_test.yml with a job on Kubernetes: its ranks run in pods, on nodes that are the workers.
+
+mpirun trains on this machine, each rank under the host name of a pod; an API server of the tests tells of these pods. Real
+pods are those of the lab.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab.simulator import Simulator
+from tests.fakes.kubernetes import Cluster, served
+from tests.integration.ansible import Ansible, Outcome
+from tests.integration.test_vmotion import TAGGED
+from tests.integration.test_vmotion_test import PROGRAM, WORKERS, Trial
+from tests.integration.training import Nodes
+from tests.integration.workers import desired
+
+PODS = [f"train-worker-{number}" for number in range(4)]
+# The scheduler places pods as it likes: rank 0 is not on the first worker.
+PLACES = dict(zip(PODS, ["worker03", "worker01", "worker04", "worker02"]))
+CORE = "/api/v1/namespaces/default"
+JOB = "/apis/kubeflow.org/v2beta1/namespaces/default/mpijobs/train"
+
+
+def pod(name: str, role: str, seconds: int) -> dict[str, Any]:
+    """A pod of the job that runs, and that tolerates a silent node for so long."""
+    labels = {"training.kubeflow.org/job-name": "train", "training.kubeflow.org/job-role": role}
+    taint = {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute"}
+    running = {"restartCount": 0, "state": {"running": {"startedAt": "2026-11-22T07:12:03Z"}}}
+    return {
+        "metadata": {"name": name, "namespace": "default", "uid": f"uid-of-{name}", "labels": labels},
+        "spec": {"nodeName": PLACES.get(name, "worker01"), "tolerations": [{**taint, "tolerationSeconds": seconds}]},
+        "status": {"phase": "Running", "containerStatuses": [running]},
+    }
+
+
+def told(seconds: int) -> dict[str, Any]:
+    """What an API server tells of a job that runs on four nodes."""
+    ready = {"conditions": [{"type": "Ready", "status": "True"}], "nodeInfo": {"bootID": "boot"}}
+    pods = [pod("train-launcher-x", "launcher", seconds), *(pod(name, "worker", seconds) for name in PODS)]
+    conditions = [{"type": kind, "status": "True"} for kind in ("Created", "Running")]
+    job = {
+        "apiVersion": "kubeflow.org/v2beta1",
+        "kind": "MPIJob",
+        "metadata": {"name": "train", "namespace": "default", "uid": "1", "resourceVersion": "1"},
+        "spec": {"slotsPerWorker": 1, "mpiReplicaSpecs": {"Worker": {"replicas": 4}}},
+        "status": {"conditions": conditions},
+    }
+    nodes = [{"metadata": {"name": f"{name}.k8s"}, "status": ready} for name in WORKERS]
+    for one in pods:
+        one["spec"]["nodeName"] += ".k8s"
+    return {JOB: job, f"{CORE}/pods": pods, "/api/v1/pods": pods, f"{CORE}/events": [], "/api/v1/nodes": nodes}
+
+
+class OnKubernetes(Trial):
+    """The same trial of a job whose ranks run in pods; nobody names its namespace."""
+
+    cluster: Cluster
+    kubeconfig: str
+
+    def train(self, *more: Any) -> None:
+        program = [sys.executable, "-u", str(PROGRAM), *map(str, more)]
+        started = self.nodes.start(command=program, hosts=[{"name": name} for name in PODS])
+        assert started.rc == 0, started.out
+        self.nodes.training()
+
+    def run(self, *arguments: str, **variables: Any) -> Outcome:
+        names = {f"{name}.k8s": name for name in WORKERS}
+        job = {"name": "train", "kubeconfig": self.kubeconfig, "names": names}
+        ends = {"vmotion_test_ends_job": True, "vmotion_test_finish_timeout": 1}
+        return super().run(*arguments, vmotion_test_kubernetes=job, **ends, **variables)
+
+    def entries(self, kind: str) -> list[dict[str, Any]]:
+        """The entries of one kind in the journal."""
+        return [one for one in map(json.loads, self.kept("journal.jsonl").splitlines()) if one["entry"] == kind]
+
+
+@pytest.fixture
+def trial(
+    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible], tmp_path: Path, tolerates: int
+) -> Iterator[OnKubernetes]:
+    vcenter = start(text=TAGGED)
+    ansible = ansible_for(vcenter)
+    done = ansible.module("worker_vm", **desired())
+    assert done.rc == 0, done.out
+    vcenter.clear()
+    made = OnKubernetes(vcenter, ansible, Nodes(ansible, tmp_path), tmp_path)
+    made.cluster = Cluster(told(tolerates))
+    with served(made.cluster, tmp_path) as made.kubeconfig:
+        yield made
+    made.nodes.stop()
+
+
+@pytest.mark.parametrize("tolerates", [300])
+def test_the_nodes_of_a_job_move_and_the_job_is_continuous(trial: OnKubernetes) -> None:
+    trial.train()
+    done = trial.run()
+    assert done.rc == 0, done.out
+    assert "continuous, moved: all" in done.out and sorted(trial.moved()) == WORKERS
+    verdict = json.loads(trial.kept("verdict.json"))
+    assert (verdict["breaches"], verdict["unproven"]) == ([], [])
+    ranks = {worker: [PODS.index(name)] for name, worker in PLACES.items()}
+    assert {one["worker"]: one["ranks"] for one in verdict["moves"]} == ranks
+    (warm,) = trial.entries("warm")
+    assert warm["hosts"] == ranks
+    said = " ".join(done.out.split())
+    assert "rank 0 in pod train-worker-0 on worker03" in said and "with rank 1 in pod train-worker-1" in said
+    # Each move was asked about, and the job of the test is gone where it was read.
+    assert len(trial.entries("preflight")) == len(WORKERS)
+    assert JOB not in trial.cluster.answers and trial.cluster.written == [JOB]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tolerates", [10])
+def test_pods_that_tolerate_no_stun_keep_the_first_move_from_beginning(trial: OnKubernetes) -> None:
+    trial.train()
+    done = trial.run()
+    assert done.rc == 2 and trial.moved() == [], done.out
+    assert "the job's pods tolerate a silent node for 10 s (tolerationSeconds), and a stun may" in " ".join(
+        done.out.split()
+    )
+    (found,) = trial.entries("preflight")
+    assert [one["rule"] for one in found["findings"] if one["severity"] == "stop"] == ["toleration"]
