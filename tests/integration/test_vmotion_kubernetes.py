@@ -2,8 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """playbooks/vmotion_test.yml with a job on Kubernetes: its ranks run in pods, on nodes that are the workers.
 
-mpirun trains on this machine, each rank under the host name of a pod; an API server of the tests tells of these pods. Real
-pods are those of the lab.
+mpirun trains on this machine, each rank under the host name of a pod; an API server of the tests tells of these pods.
+Real pods are those of the lab.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from tests.integration.test_vmotion_test import PROGRAM, WORKERS, Trial
 from tests.integration.training import Nodes
 from tests.integration.workers import desired
 
+pytestmark = pytest.mark.slow
 PODS = [f"train-worker-{number}" for number in range(4)]
 # The scheduler places pods as it likes: rank 0 is not on the first worker.
 PLACES = dict(zip(PODS, ["worker03", "worker01", "worker04", "worker02"]))
@@ -119,7 +120,6 @@ def test_the_nodes_of_a_job_move_and_the_job_is_continuous(trial: OnKubernetes) 
     assert JOB not in trial.cluster.answers and trial.cluster.written == [JOB]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("tolerates", [10])
 def test_pods_that_tolerate_no_stun_keep_the_first_move_from_beginning(trial: OnKubernetes) -> None:
     trial.train()
