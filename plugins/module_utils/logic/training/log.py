@@ -142,7 +142,9 @@ class LogReader:
             return False
         if is_usual:
             self._last_steps[process] = step
-            records.append(Record(value, images_per_sec=rate, loss=loss))
+            # A key that is not there is told as null.
+            value["images_per_sec"], value["loss"] = rate, loss
+            records.append(Record(value))
         return is_usual
 
     def _take_line(self, line: str, records: list[Record]) -> None:

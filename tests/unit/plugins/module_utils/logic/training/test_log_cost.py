@@ -4,9 +4,12 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import time
 import tracemalloc
+from collections.abc import Iterator
+from statistics import median
 
 import pytest
 
@@ -38,16 +41,27 @@ def test_memory_does_not_grow_with_the_log(block: str) -> None:
         tracemalloc.stop()
 
 
+@pytest.fixture
+def garbage_stays() -> Iterator[None]:
+    """What is collected belongs to all tests of this process, and would count for the one that keeps records."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+@pytest.mark.usefixtures("garbage_stays")
 def test_reading_records_has_at_least_half_the_speed_of_bare_json() -> None:
     lines = [step_line(rank, step).rstrip("\n") for step in range(500) for rank in range(4)]
     text = "\n".join(lines) + "\n"
-    bare, ours = [], []
+    ratios = []
     for _lap in range(15):
         begin = time.process_time()
         for line in lines:
             json.loads(line)
         middle = time.process_time()
         assert len(LogReader().feed(text)) == len(lines)
-        ours.append(time.process_time() - middle)
-        bare.append(middle - begin)
-    assert min(ours) <= 2 * min(bare)
+        ratios.append((time.process_time() - middle) / (middle - begin))
+    # Both halves of a lap meet the same machine.
+    assert median(ratios) <= 2
