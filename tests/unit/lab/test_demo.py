@@ -71,46 +71,42 @@ def test_each_chapter_gets_its_folders_and_leaves_what_is_json_as_it_is(tmp_path
         assert not [word for word in command if word.startswith("{") and not isinstance(json.loads(word), dict)]
 
 
-def test_machines_are_shown_with_an_inventory_of_their_own(tmp_path: Path) -> None:
+def shown(kind: str, folder: Path) -> tuple[list[tuple[Demo, Chapter]], Any, mock.Mock]:
+    """The chapters that the demo goes through on a lab of this kind, that lab, and what was required for it."""
     lab: Any = mock.MagicMock(environment={}, lab="dml0")
-    seen: list[Demo] = []
+    seen: list[tuple[Demo, Chapter]] = []
     with (
         mock.patch.object(demo, "require") as require,
         mock.patch.object(demo, "Lab", return_value=lab),
-        mock.patch.object(demo, "HOROVOD", tmp_path),
+        mock.patch.object(demo, "HOROVOD", folder),
         mock.patch.object(demo, "state", return_value={}),
-        mock.patch.object(demo.tempfile, "mkdtemp", return_value=str(tmp_path)),
-        mock.patch.object(demo.host, "memory_bytes", return_value=5 << 20) as memory,
-        mock.patch.object(Demo, "tell", lambda self, _number, chapter: seen.append(self) or (chapter.title, True)),
+        mock.patch.object(demo.tempfile, "mkdtemp", return_value=str(folder)),
+        mock.patch.object(Demo, "tell", lambda self, _number, one: seen.append((self, one)) or (one.title, True)),
     ):
-        assert demo.main(["--lab", "vm"]) == 0
-        assert seen[0].memory() == 5 << 20
+        assert demo.main(["--lab", kind]) == 0
+    return seen, lab, require
+
+
+def test_machines_are_shown_with_an_inventory_of_their_own(tmp_path: Path) -> None:
+    with mock.patch.object(demo.host, "memory_bytes", return_value=5 << 20) as memory:
+        seen, lab, require = shown("vm", tmp_path)
+        assert seen[0][0].memory() == 5 << 20
     memory.assert_called_with("dml0")
     require.assert_called_once_with(machines=True)
     (desired,) = lab.up.call_args.args
     assert desired.machines and [share.partition(":")[2] for share in desired.shares] == ["/opt/dml/lab"]
-    assert len(seen) == len(MACHINES)
-    assert seen[0].inventories == ("inventories/lab", "inventories/lab_machines")
+    assert [chapter for _demo, chapter in seen] == list(MACHINES)
+    assert seen[0][0].inventories == ("inventories/lab", "inventories/lab_machines")
     assert lab.method_calls[-1] == mock.call.down()
 
 
 def test_on_kubernetes_the_workers_train_in_pods(tmp_path: Path) -> None:
-    lab: Any = mock.MagicMock(environment={}, lab="dml0")
-    ran: list[Chapter] = []
-    with (
-        mock.patch.object(demo, "require") as require,
-        mock.patch.object(demo, "Lab", return_value=lab),
-        mock.patch.object(demo, "HOROVOD", tmp_path),
-        mock.patch.object(demo, "state", return_value={}),
-        mock.patch.object(demo.tempfile, "mkdtemp", return_value=str(tmp_path)),
-        mock.patch.object(Demo, "tell", lambda _self, _number, chapter: ran.append(chapter) or (chapter.title, True)),
-    ):
-        assert demo.main(["--lab", "kubernetes"]) == 0
+    seen, lab, require = shown("kubernetes", tmp_path)
     require.assert_called_once_with(machines=False)
     (desired,) = lab.up.call_args.args
     assert (desired.kubernetes, desired.machines) == (True, False)
     assert [share.partition(":")[2] for share in desired.shares] == ["/opt/dml/lab"]
-    assert ran == list(KUBERNETES)
+    assert [chapter for _demo, chapter in seen] == list(KUBERNETES)
     variables = yaml.safe_load((ROOT / "inventories/lab_kubernetes/group_vars/workers.yml").read_text())
     assert variables["training_backend"] == "kubernetes"
     assert variables["training_kubernetes"]["image"] == images.OPENMPI

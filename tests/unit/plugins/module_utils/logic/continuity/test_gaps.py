@@ -171,9 +171,9 @@ def test_what_another_rank_marks_is_allowed_for_and_names_the_phase_if_it_takes_
     end: float, phase: str, limit: float
 ) -> None:
     marks = [(2, {"phase": "checkpoint", "mark": "begin"}), (end, {"phase": "checkpoint", "mark": "end"})]
-    for silent in ({"until": None}, {"until": 13}):
-        lines = (1, 13) if silent["until"] is None else (1,)
-        found = gaps(told(0, *lines), told(1, *marks, 13), phases={"checkpoint": 50}, **silent)  # type: ignore[arg-type]
+    for until in (None, 13):
+        lines = (1, 13) if until is None else (1,)
+        found = gaps(told(0, *lines), told(1, *marks, 13), phases={"checkpoint": 50}, until=until)
         assert [gap.limit for gap in found.by_phase.values() if (gap.rank, gap.begin, gap.phase) == (0, 1, phase)] == [
             limit
         ]
