@@ -253,10 +253,9 @@ READERS = (
 
 _UNIT = "tests/unit/plugins/module_utils"
 _RECORDS, _HERE = f"{_UNIT}/watch/test_odd_records.py", "tests/unit/test_foreign_text.py"
+_KUBERNETES = f"{_UNIT}/logic/kubernetes/test_odd_objects.py"
 _ANSWERS = f"{_UNIT}/vsphere/test_odd_answers.py"
 USER, OURS = "the user wrote it", "this collection wrote it, or the kernel of its own machine"
-# Who runs the API server of Kubernetes runs the job's pods: odd forms of its answers are not tried yet.
-UNTRIED = "not tried"
 ELSEWHERE: dict[str, str] = {
     "acceptance/evidence.py": f"{_UNIT}/acceptance/test_acceptance.py",
     "acceptance/shapes.py": f"{_UNIT}/acceptance/test_acceptance.py",
@@ -270,9 +269,7 @@ ELSEWHERE: dict[str, str] = {
     "kubernetes/api.py": f"{_UNIT}/kubernetes/test_api.py",
     "logic/hosts/evidence.py": "tests/unit/plugins/modules/test_rollback_plan.py",
     "logic/hosts/restoring.py": "tests/unit/plugins/modules/test_rollback_plan.py",
-    "logic/kubernetes/causes.py": UNTRIED,
-    "logic/kubernetes/preflight.py": UNTRIED,
-    "logic/kubernetes/seen.py": UNTRIED,
+    **{f"logic/kubernetes/{one}.py": _KUBERNETES for one in ("causes", "preflight", "seen")},
     "logic/kubernetes/wanted.py": USER,
     **{
         f"logic/nodes/{one}.py": _HERE for one in ("jobs", "member", "packages", "parsed", "settings", "training_image")

@@ -23,7 +23,7 @@ from plugins.module_utils.logic.training import job_end
 from plugins.module_utils.vsphere import rest, tags
 from plugins.module_utils.vsphere.forms import misfit
 from tests.fakes import foreign
-from tests.unit.foreign_readers import ELSEWHERE, OURS, READERS, UNTRIED, USER, Reader
+from tests.unit.foreign_readers import ELSEWHERE, OURS, READERS, USER, Reader
 from tests.unit.plugins.module_utils.logic.nodes.test_checks import CASES
 from tests.unit.plugins.module_utils.vsphere.test_tags import ANSWERS, ANSWERS_BEFORE
 
@@ -219,9 +219,8 @@ def test_every_file_that_takes_texts_apart_is_tried() -> None:
 
 
 def test_what_is_tried_elsewhere_is_tried_there() -> None:
-    named = set(ELSEWHERE.values()) - {USER, OURS, UNTRIED}
+    named = set(ELSEWHERE.values()) - {USER, OURS}
     assert [where for where in named if not (ROOT / where).exists()] == []
-    assert {file.split("/")[-2] for file, why in ELSEWHERE.items() if why == UNTRIED} == {"kubernetes"}
 
 
 def test_the_ways_to_put_an_answer_wrong() -> None:

@@ -170,11 +170,10 @@ def test_licences_of_virtual_gpus(one: dict[str, str]) -> None:
     assert (gpu["licensed_product"], gpu["licence"]) == (one["product"], one["licence"])
 
 
-def test_devices_without_counters_have_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_devices_without_counters_or_driver_have_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transport_side, "SYS", str(FOLDER / "gpud/sys"))
-    assert [(one["device"], one["sent_bytes"]) for one in transport_side.devices()] == [
-        ("mlx5_0", None),
-        ("mlx5_bond_0", None),
+    assert transport_side.devices() == [
+        {"device": name, "driver": None, "sent_bytes": None} for name in ("mlx5_0", "mlx5_bond_0")
     ]
 
 

@@ -5,11 +5,10 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from ..errors import Failed
 from ..logic.kubernetes.manifests import GROUP
-from ..logic.kubernetes.seen import LAUNCHER, Seen, boot_ids, events_of, pods_of
+from ..logic.kubernetes.seen import LAUNCHER, Seen, boot_ids, events_of, pods_of, several
 from .api import Api, segment
 
 LOG_BYTES = 1 << 16
@@ -54,5 +53,4 @@ def _has(api: Api, path: str) -> bool:
 
 
 def _knows_jobs(api: Api, kind: str) -> bool:
-    told: dict[str, Any] = api.get(kind) or {}
-    return any(one.get("name") == "mpijobs" for one in told.get("resources") or [])
+    return any(one.get("name") == "mpijobs" for one in several(api.get(kind), "resources"))

@@ -112,7 +112,8 @@ def devices() -> list[dict[str, object]]:
     """The RDMA devices with the bytes that they sent; one that does not count has none."""
     found: list[dict[str, object]] = []
     for path in sorted(glob.glob(os.path.join(SYS, "class", "infiniband", "*"))):
-        driver = os.path.basename(os.path.realpath(os.path.join(path, "device", "driver")))
+        link = os.path.join(path, "device", "driver")
+        driver = os.path.basename(os.path.realpath(link)) if os.path.exists(link) else None  # Soft-RoCE has none
         counted = [sent_by(path, port) for port in sorted(glob.glob(os.path.join(path, "ports", "*")))]
         known = [one for one in counted if one is not None]
         sent = sum(known) if known else None

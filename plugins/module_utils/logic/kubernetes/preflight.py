@@ -18,7 +18,7 @@ from typing import Any
 
 from ..findings import NOTE, STOP, WARN, Finding
 from . import seen
-from .seen import Pod, conditions, is_true
+from .seen import Pod, conditions, is_true, labels, part, several, whole
 
 Object = Mapping[str, Any]
 # https://github.com/kubernetes/kubernetes/pull/126287: 50 s since 1.32, 40 s before.
@@ -50,10 +50,11 @@ class Site:
 def grace(site: Site) -> float:
     """Seconds of silence after which a node is called not ready, as the control plane is told, else by its version."""
     for pod in site.pods:
-        for container in (pod.get("spec") or {}).get("containers") or []:
-            for word in (*(container.get("command") or []), *(container.get("args") or [])):
-                if str(word).startswith(GRACE_OPTION):
-                    return _duration(str(word)[len(GRACE_OPTION) :])
+        for container in several(part(pod, "spec"), "containers"):
+            for word in (*_words(container, "command"), *_words(container, "args")):
+                told = _duration(word[len(GRACE_OPTION) :]) if word.startswith(GRACE_OPTION) else 0.0
+                if told:
+                    return told
     return GRACE_SECONDS if version_of(site.version) >= GRACE_SINCE else GRACE_BEFORE
 
 
@@ -76,7 +77,7 @@ def toleration(stun_seconds: float) -> int:
 
 def pods_of(site: Site, namespace: str, job: str) -> list[Pod]:
     """The pods of a job."""
-    return seen.pods_of(job, [pod for pod in site.pods if (pod.get("metadata") or {}).get("namespace") == namespace])
+    return seen.pods_of(job, [pod for pod in site.pods if part(pod, "metadata").get("namespace") == namespace])
 
 
 def least_tolerated(pods: Sequence[Pod]) -> float | None:
@@ -141,7 +142,7 @@ def _nodes(site: Site, moved: set[str]) -> Iterator[Finding]:
         elif not is_true(conditions(node), "Ready"):
             said = conditions(node).get("Ready", {}).get("message") or "it has not told of itself"
             yield Finding(STOP, "node", name, f"the node is not ready: {said}")
-        elif (node.get("spec") or {}).get("unschedulable"):
+        elif part(node, "spec").get("unschedulable"):
             yield Finding(WARN, "node", name, "the node is cordoned: no pod of a job will start there")
 
 
@@ -181,8 +182,8 @@ def _resources(site: Site, needs: Mapping[str, int], workers: int) -> Iterator[F
 
 def _budgets(site: Site) -> Iterator[Finding]:
     for budget in site.budgets:
-        labels = ((budget.get("spec") or {}).get("selector") or {}).get("matchLabels") or {}
-        if any(str(key).startswith("training.kubeflow.org/") or key == "mpi_job_name" for key in labels):
+        selected = part(part(part(budget, "spec"), "selector"), "matchLabels")
+        if any(str(key).startswith("training.kubeflow.org/") or key == "mpi_job_name" for key in selected):
             text = "this PodDisruptionBudget holds drains back, and not the deletion of pods of a node that is silent"
             yield Finding(NOTE, "disruption_budget", _name(budget), text)
 
@@ -190,9 +191,9 @@ def _budgets(site: Site) -> Iterator[Finding]:
 def _vendors(site: Site) -> Iterator[Finding]:
     """RDMA device plugins that take cards of a vendor, and leave out PVRDMA's."""
     for config in site.config_maps:
-        for text in (config.get("data") or {}).values():
+        for text in part(config, "data").values():
             for selected in _selected(text):
-                vendors = [str(one).lower() for one in selected.get("vendors") or []]
+                vendors = [one.lower() for one in _words(selected, "vendors")]
                 if MELLANOX in vendors and VMWARE not in vendors:
                     said = (
                         f"it selects RDMA devices of vendor {', '.join(vendors)}, and PVRDMA's is {VMWARE}: add it to "
@@ -207,31 +208,34 @@ def _selected(text: object) -> Iterator[Object]:
         told = json.loads(str(text))
     except (ValueError, RecursionError):
         return
-    for key in ("configList", "resourceList"):
-        for entry in (told.get(key) if isinstance(told, dict) else None) or []:
-            selectors = entry.get("selectors") if isinstance(entry, dict) else None
-            for one in selectors if isinstance(selectors, list) else [selectors]:
-                if isinstance(one, dict):
-                    yield one
+    for entry in (*several(told, "configList"), *several(told, "resourceList")):
+        one = part(entry, "selectors")
+        yield from [one] if one else several(entry, "selectors")
 
 
 def _duration(text: str) -> float:
-    """A duration as Go writes it: ``1m30s`` is 90."""
+    """A duration as Go writes it: ``1m30s`` is 90; 0 for what is none."""
+    if not re.fullmatch(f"(?:{_DURATION.pattern})+", text):
+        return 0.0
     return sum(float(number) * _UNITS[unit] for number, unit in _DURATION.findall(text))
 
 
 def _quantity(node: Object, resource: str) -> int:
-    told = str(((node.get("status") or {}).get("allocatable") or {}).get(resource) or "0")
-    return int(told) if told.isdigit() else 0
+    return whole(part(part(node, "status"), "allocatable").get(resource)) or 0
 
 
 def _name(thing: Object) -> str:
-    return str((thing.get("metadata") or {}).get("name") or "")
+    return str(part(thing, "metadata").get("name") or "")
 
 
 def _node(pod: Object) -> str:
-    return str((pod.get("spec") or {}).get("nodeName") or "")
+    return str(part(pod, "spec").get("nodeName") or "")
 
 
 def _label(pod: Object, key: str) -> str:
-    return str(((pod.get("metadata") or {}).get("labels") or {}).get(key) or "")
+    return str(labels(pod).get(key) or "")
+
+
+def _words(thing: Object, key: str) -> list[str]:
+    found = thing.get(key)
+    return [str(one) for one in found] if isinstance(found, list) else []

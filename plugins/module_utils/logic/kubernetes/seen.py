@@ -18,6 +18,8 @@ LAUNCHER, WORKER = "launcher", "worker"
 _JOB = ("training.kubeflow.org/job-name", "mpi_job_name")
 _ROLE = ("training.kubeflow.org/job-role", "mpi_role_type")
 _INDEX = "training.kubeflow.org/replica-index"
+MOST_RANKS = 100_000
+_WHOLE = re.compile(r"-?[0-9]{1,18}")
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ class Seen:
     @property
     def made(self) -> float | None:
         """The time at which the job was made."""
-        return seconds(_part(self.job, "metadata").get("creationTimestamp"))
+        return seconds(part(self.job, "metadata").get("creationTimestamp"))
 
     @property
     def age(self) -> float | None:
@@ -87,18 +89,44 @@ class Seen:
     @property
     def queue(self) -> str:
         """The queue of Kueue that the job was given to; empty for none."""
-        return str((_part(self.job, "metadata").get("labels") or {}).get("kueue.x-k8s.io/queue-name") or "")
+        return str(labels(self.job).get("kueue.x-k8s.io/queue-name") or "")
 
     @property
     def ranks(self) -> list[str]:
-        """The pod of each rank, as the operator's list of hosts gives them out."""
-        spec = _part(self.job, "spec")
-        workers = _part(_part(spec, "mpiReplicaSpecs"), "Worker").get("replicas") or 0
-        return [f"{self.name}-worker-{index}" for index in range(int(workers)) for _slot in range(_slots(spec))]
+        """The pod of each rank, as the operator's list of hosts gives them out; none for more than can be."""
+        spec = part(self.job, "spec")
+        workers = whole(part(part(spec, "mpiReplicaSpecs"), "Worker").get("replicas")) or 0
+        slots = whole(spec.get("slotsPerWorker")) or 1
+        if not 0 <= workers * slots <= MOST_RANKS:
+            return []
+        return [f"{self.name}-worker-{index}" for index in range(workers) for _slot in range(slots)]
 
     def of(self, role: str) -> list[Pod]:
         """The pods of launcher or workers, in their order."""
         return sorted((pod for pod in self.pods if pod.role == role), key=lambda pod: (pod.index or 0, pod.name))
+
+
+def part(thing: object, key: str) -> Object:
+    """An object within an object; empty where there is none."""
+    found = thing.get(key) if isinstance(thing, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
+
+
+def several(thing: object, key: str) -> list[Object]:
+    """A list of objects within an object; empty where there is none."""
+    found = thing.get(key) if isinstance(thing, Mapping) else None
+    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
+
+
+def labels(thing: Object | None) -> Object:
+    """The labels of an object."""
+    return part(part(thing, "metadata"), "labels")
+
+
+def whole(told: object) -> int | None:
+    """A number of things, which a label tells as text; None for what is no such number."""
+    text = str(told)
+    return int(text) if isinstance(told, (int, str)) and _WHOLE.fullmatch(text) else None
 
 
 def seconds(text: object) -> float | None:
@@ -113,8 +141,7 @@ def seconds(text: object) -> float | None:
 
 def conditions(thing: Object | None) -> dict[str, Object]:
     """The conditions in a status, by type."""
-    told = _part(thing, "status").get("conditions") or []
-    return {str(one.get("type")): one for one in told if isinstance(one, Mapping)}
+    return {str(one.get("type")): one for one in several(part(thing, "status"), "conditions")}
 
 
 def is_true(found: Mapping[str, Object], kind: str) -> bool:
@@ -126,9 +153,9 @@ def pods_of(name: str, found: Iterable[Object]) -> list[Pod]:
     """The pods of a job among those of its namespace."""
     pods = []
     for one in found:
-        labels = _part(one, "metadata").get("labels") or {}
-        if any(labels.get(key) == name for key in _JOB):
-            pods.append(_pod(one, labels))
+        marked = labels(one)
+        if any(marked.get(key) == name for key in _JOB):
+            pods.append(_pod(one, marked))
     return pods
 
 
@@ -143,15 +170,15 @@ def boot_ids(nodes: Iterable[Object]) -> dict[str, str]:
     """By node the id of its running system."""
     found = {}
     for node in nodes:
-        told = _part(_part(node, "status"), "nodeInfo").get("bootID")
+        told = part(part(node, "status"), "nodeInfo").get("bootID")
         if told:
-            found[str(_part(node, "metadata").get("name"))] = str(told)
+            found[str(part(node, "metadata").get("name"))] = str(told)
     return found
 
 
 def _event(one: Object) -> Event:
-    about = _part(one, "involvedObject")
-    times = (one.get("lastTimestamp"), _part(one, "series").get("lastObservedTime"), one.get("eventTime"))
+    about = part(one, "involvedObject")
+    times = (one.get("lastTimestamp"), part(one, "series").get("lastObservedTime"), one.get("eventTime"))
     return Event(
         str(about.get("kind") or ""),
         str(about.get("name") or ""),
@@ -162,19 +189,18 @@ def _event(one: Object) -> Event:
     )
 
 
-def _pod(one: Object, labels: Mapping[str, Any]) -> Pod:
-    metadata, status, spec = (_part(one, key) for key in ("metadata", "status", "spec"))
-    container = next((each for each in status.get("containerStatuses") or [] if isinstance(each, Mapping)), {})
-    state = _part(container, "state")
-    waiting, ended = _part(state, "waiting"), _part(state, "terminated")
+def _pod(one: Object, marked: Object) -> Pod:
+    metadata, status, spec = (part(one, key) for key in ("metadata", "status", "spec"))
+    container = next(iter(several(status, "containerStatuses")), {})
+    state = part(container, "state")
+    waiting, ended = part(state, "waiting"), part(state, "terminated")
     scheduled = conditions(one).get("PodScheduled", {})
-    code = ended.get("exitCode")
     return Pod(
         name=str(metadata.get("name") or ""),
         uid=str(metadata.get("uid") or ""),
-        role=next((str(labels[key]) for key in _ROLE if key in labels), ""),
-        index=_index(labels, str(metadata.get("name") or "")),
-        node=spec.get("nodeName"),
+        role=next((str(marked[key]) for key in _ROLE if key in marked), ""),
+        index=_index(marked, str(metadata.get("name") or "")),
+        node=_word(spec, "nodeName"),
         phase=str(status.get("phase") or ""),
         reason=str(status.get("reason") or ""),
         message=str(status.get("message") or ""),
@@ -182,18 +208,17 @@ def _pod(one: Object, labels: Mapping[str, Any]) -> Pod:
         unscheduled=str(scheduled.get("message") or "") if scheduled.get("status") == "False" else "",
         waiting=str(waiting.get("reason") or ""),
         waiting_message=str(waiting.get("message") or ""),
-        exit_code=int(code) if code is not None else None,
+        exit_code=whole(ended.get("exitCode")),
         ended_reason=str(ended.get("reason") or ""),
-        started=seconds(_part(state, "running").get("startedAt") or ended.get("startedAt")),
-        restarts=int(container.get("restartCount") or 0),
-        tolerates=_tolerates(spec.get("tolerations") or []),
-        address=status.get("podIP"),
+        started=seconds(part(state, "running").get("startedAt") or ended.get("startedAt")),
+        restarts=whole(container.get("restartCount")) or 0,
+        tolerates=_tolerates(several(spec, "tolerations")),
+        address=_word(status, "podIP"),
     )
 
 
-def _index(labels: Mapping[str, Any], name: str) -> int | None:
-    told = str(labels.get(_INDEX) or name.rpartition("-")[2])
-    return int(told) if told.isdigit() else None
+def _index(marked: Object, name: str) -> int | None:
+    return whole(marked.get(_INDEX) or name.rpartition("-")[2])
 
 
 def _tolerates(tolerations: Iterable[Object]) -> float | None:
@@ -209,14 +234,11 @@ def _tolerates(tolerations: Iterable[Object]) -> float | None:
 
 def _given(tolerations: Iterable[Object]) -> Iterator[float]:
     for one in tolerations:
-        if one.get("tolerationSeconds") is not None:
-            yield float(one["tolerationSeconds"])
+        bound = whole(one.get("tolerationSeconds"))
+        if bound is not None:
+            yield float(bound)
 
 
-def _slots(spec: Object) -> int:
-    return int(spec.get("slotsPerWorker") or 1)
-
-
-def _part(thing: object, key: str) -> Mapping[str, Any]:
-    found = thing.get(key) if isinstance(thing, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
+def _word(thing: Object, key: str) -> str | None:
+    found = thing.get(key)
+    return found if isinstance(found, str) else None

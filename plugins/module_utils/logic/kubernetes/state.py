@@ -9,7 +9,7 @@ from typing import Any
 
 from ..training.mpi_output import lines_of
 from .causes import why_died, why_impossible, why_waiting
-from .seen import LAUNCHER, WORKER, Pod, Seen, conditions, is_true, seconds
+from .seen import LAUNCHER, WORKER, Pod, Seen, conditions, is_true, part, seconds
 
 ABSENT, WAITING, RUNNING, FINISHED, DIED, STOPPED = "absent", "waiting", "running", "finished", "died", "stopped"
 SHOWN_LINES = 10
@@ -26,7 +26,7 @@ def state_of(seen: Seen) -> dict[str, Any]:
     told: dict[str, Any] = {
         "state": word,
         "launcher": launcher_of(seen),
-        "job": str((seen.job.get("metadata") or {}).get("uid") or "") or None,
+        "job": str(part(seen.job, "metadata").get("uid") or "") or None,
         "nodes_of_ranks": seen.ranks,
         "started": _when(seen, "startTime") or seen.made,
         "pods": {pod.name: identity(pod) for pod in (*seen.of(LAUNCHER), *seen.of(WORKER))},
@@ -131,7 +131,7 @@ def _word(seen: Seen) -> str:
 
 
 def _when(seen: Seen, key: str) -> float | None:
-    return seconds(((seen.job or {}).get("status") or {}).get(key))
+    return seconds(part(seen.job, "status").get(key))
 
 
 def _exit_code(seen: Seen) -> int | None:
