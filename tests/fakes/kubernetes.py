@@ -34,7 +34,7 @@ def _kind(name: str, kind: str, namespaced: bool = True) -> dict[str, Any]:
 
 CORE = [_kind("pods", "Pod"), _kind("secrets", "Secret"), _kind("configmaps", "ConfigMap"), _kind("events", "Event")]
 CORE += [_kind("nodes", "Node", namespaced=False), _kind("namespaces", "Namespace", namespaced=False)]
-GROUPS = {"/apis/kubeflow.org/v2beta1": [_kind("mpijobs", "MPIJob")]}
+GROUPS = {f"/apis/kubeflow.org/{version}": [_kind("mpijobs", "MPIJob")] for version in ("v2beta1", "v1alpha2")}
 
 
 class Cluster:
@@ -134,12 +134,12 @@ def _discovery() -> dict[str, Any]:
         "/api": {"kind": "APIVersions", "versions": ["v1"]},
         "/api/v1": {"kind": "APIResourceList", "groupVersion": "v1", "resources": CORE},
     }
-    groups = []
+    versions: dict[str, list[dict[str, str]]] = {}
     for path, resources in GROUPS.items():
         _empty, _apis, group, version = path.split("/")
         found[path] = {"kind": "APIResourceList", "groupVersion": f"{group}/{version}", "resources": resources}
-        told = {"groupVersion": f"{group}/{version}", "version": version}
-        groups.append({"name": group, "versions": [told], "preferredVersion": told})
+        versions.setdefault(group, []).append({"groupVersion": f"{group}/{version}", "version": version})
+    groups = [{"name": group, "versions": told, "preferredVersion": told[0]} for group, told in versions.items()]
     return {**found, "/apis": {"kind": "APIGroupList", "groups": groups}}
 
 

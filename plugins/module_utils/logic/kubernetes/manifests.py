@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from . import pods
-from .wanted import GANG, V1ALPHA2, Job
+from .wanted import CONFIG_MAP, GANG, SECRET, V1ALPHA2, Job
 
 GROUP, KIND = "kubeflow.org", "MPIJob"
 QUEUE = "kueue.x-k8s.io/queue-name"
@@ -42,6 +42,15 @@ def mpijob(job: Job) -> dict[str, Any]:
         metadata["labels"][QUEUE] = job.queue
     body = _v1alpha2(job) if job.api == V1ALPHA2 else _v2beta1(job)
     return {"apiVersion": f"{GROUP}/{job.api}", "kind": KIND, "metadata": metadata, "spec": body}
+
+
+def owned(name: str, api: str) -> list[dict[str, Any]]:
+    """All objects that a job of this name may have, by their names alone, in the order in which they are deleted."""
+    rest = (("v1", "ConfigMap", f"{name}-{CONFIG_MAP}"), ("v1", "Secret", f"{name}-{SECRET}"))
+    return [
+        {"apiVersion": version, "kind": kind, "metadata": {"name": own}}
+        for version, kind, own in ((f"{GROUP}/{api}", KIND, name), *rest)
+    ]
 
 
 def differences(desired: Any, found: Any, path: str = "") -> Iterator[str]:

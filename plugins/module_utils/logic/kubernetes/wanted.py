@@ -11,6 +11,8 @@ from typing import Any
 
 V2BETA1, V1ALPHA2 = "v2beta1", "v1alpha2"
 APIS = (V2BETA1, V1ALPHA2)
+# The ends of the names of a job's own objects.
+SECRET, CONFIG_MAP = "environment", "library"
 # How the RDMA devices of a node come into a pod: not at all, with all devices of the node, or by a device plugin.
 WITHOUT, PRIVILEGED, PLUGIN = "none", "privileged", "plugin"
 DEVICES = (WITHOUT, PRIVILEGED, PLUGIN)
@@ -93,12 +95,12 @@ class Job:
     @property
     def secret(self) -> str:
         """The name of its Secret."""
-        return f"{self.name}-environment"
+        return f"{self.name}-{SECRET}"
 
     @property
     def config_map(self) -> str:
         """The name of its ConfigMap; the operator makes one of its own, NAME-config."""
-        return f"{self.name}-library"
+        return f"{self.name}-{CONFIG_MAP}"
 
     @property
     def worker_labels(self) -> dict[str, str]:

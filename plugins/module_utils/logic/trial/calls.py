@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from ..kubernetes.manifests import owned
+from ..kubernetes.wanted import V2BETA1
 from .observed import Observed
 
 HERE, LAUNCHER, BACKGROUND = "here", "launcher", "background"
@@ -61,9 +63,13 @@ def _look_at_job(seen: Observed, may_fail: bool) -> Call:
 def _stop(seen: Observed, _folder: str) -> Call:
     there = seen.settings.get("kubernetes") or {}
     if there:
-        what = {"api_version": f"kubeflow.org/{there.get('api', 'v2beta1')}", "kind": "MPIJob", "state": "absent"}
         # Who reads a job takes this namespace where none is named; who deletes one takes none, and is refused.
-        where = {"namespace": "default", **{key: value for key, value in there.items() if key not in ("api", "names")}}
+        where = {
+            "namespace": "default",
+            **{key: there[key] for key in ("namespace", "kubeconfig", "context") if key in there},
+        }
+        made = owned(str(there["name"]), str(there.get("api", V2BETA1)))
+        what = {"resource_definition": made, "state": "absent", "delete_options": {"propagationPolicy": "Foreground"}}
         return Call("kubernetes.core.k8s", {**what, **where, "wait": True})
     return Call("training_job", {"run_dir": seen.settings["run_dir"], "state": "stopped"}, LAUNCHER)
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.logic.continuity import verdict
-from plugins.module_utils.logic.kubernetes import state
+from plugins.module_utils.logic.kubernetes import manifests, state
+from plugins.module_utils.logic.kubernetes.wanted import job_of
 from plugins.module_utils.logic.trial import calls, judging, sentences
 from plugins.module_utils.logic.trial.observed import observed
 from plugins.modules import mpijob_info
@@ -76,13 +77,38 @@ def test_a_job_of_the_test_is_ended_by_deleting_it(api: dict[str, str], version:
     world = World(kubernetes={**WHERE, **api})
     call = calls.call("stop", observed(world.journal), "/test")
     assert call is not None and (call.module, call.where) == ("kubernetes.core.k8s", calls.HERE)
+    made = call.options.pop("resource_definition")
+    assert [(one["kind"], one["metadata"]) for one in made] == [
+        ("MPIJob", {"name": "train"}),
+        ("ConfigMap", {"name": "train-library"}),
+        ("Secret", {"name": "train-environment"}),
+    ]
+    assert made[0]["apiVersion"] == f"kubeflow.org/{version}"
     assert call.options == {
-        "api_version": f"kubeflow.org/{version}",
-        "kind": "MPIJob",
         "state": "absent",
         "wait": True,
-        **{key: value for key, value in WHERE.items() if key != "names"},
+        "delete_options": {"propagationPolicy": "Foreground"},
+        "namespace": "ml",
+        "kubeconfig": "/k",
+        "context": "here",
     }
+
+
+def test_all_that_a_job_can_have_been_given_is_deleted() -> None:
+    job = job_of(
+        {
+            "name": "train",
+            "image": "i",
+            "command": ["c"],
+            "workers": 1,
+            "secrets": {"A": "b"},
+            "files": {"c": "d"},
+            "library": "/lib",
+        }
+    )
+    given = [*manifests.manifests(job), *filter(None, [manifests.secret(job)])]
+    left = [(one["apiVersion"], one["kind"], one["metadata"]["name"]) for one in manifests.owned("train", job.api)]
+    assert sorted(left) == sorted((one["apiVersion"], one["kind"], one["metadata"]["name"]) for one in given)
 
 
 def test_a_job_without_a_named_namespace_is_deleted_where_it_is_read() -> None:
