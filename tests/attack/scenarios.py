@@ -101,7 +101,12 @@ FABRIC = fabrics.desired(hosts=("esx01.lab", "esx02.lab"))
 RULES = {"workers": ["worker01", "worker02"], "hosts": ["esx01.lab", "esx02.lab"], "drs_override": "manual"}
 WITH_DRS = HOSTS.replace("{name: gpu, hosts", "{name: gpu, drs: {enabled: true}, ha: {enabled: true}, hosts")
 THREE = HOSTS.replace("count: 5", "count: 3")
-GONE = {"state": "absent", "power_cycle": True, "workers": [{"name": "worker01"}, {"name": "worker02"}]}
+GONE = {
+    "state": "absent",
+    "power_cycle": True,
+    "workers": [{"name": "worker01"}, {"name": "worker02"}],
+    "power_timeout": 20,  # a guest that is not told to shut down is waited for until then
+}
 READ = (
     *(_all(name) for name in ("cluster_info", "esxi_info", "gpu_usage_info", "worker_vm_info")),
     _all("rdma_fabric_info"),
