@@ -31,7 +31,7 @@ LIMITS = "echo '* - memlock unlimited' | sudo tee /etc/security/limits.d/70-dml-
 @contextlib.contextmanager
 def pair(folder: Path, centre: str, name: str = "machines") -> Iterator[Place]:
     """Two workers of a data centre, made by worker_vm."""
-    (folder / "datacentre.yml").writetext_of(centre)
+    (folder / "datacentre.yml").write_text(centre)
     lab = Lab(name)
     lab.down()
     lab.up(Desired(folder / "datacentre.yml", AUTO, proxy=False, machines=True))
