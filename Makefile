@@ -85,6 +85,8 @@ lint-python: environment
 lint-types: environment
 	mypy -p plugins
 	mypy tools lab
+	@# Most of these run in test-full alone, so that nothing else would name a slip in them.
+	mypy --follow-imports=silent --exclude tests/lab/tensorflow1.py tests/lab tests/kubernetes tests/attack
 
 lint-shell: environment
 	grep -lE '^#!.*\<bash' -r .ci tools lab bench | xargs shellcheck

@@ -8,6 +8,7 @@ import shutil
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from lab.simulator import Simulator
 from tests.attack import controller, ends
@@ -19,7 +20,7 @@ from tests.integration.ansible import Ansible
 class Ground:
     """Calls of modules, as a scenario has them."""
 
-    def __init__(self, scenario: Scenario, certs: Path, folder: Path, **options: str) -> None:
+    def __init__(self, scenario: Scenario, certs: Path, folder: Path, **options: Any) -> None:
         self.scenario, self.folder = scenario, folder
         # Keys take longer to make than all the rest of a data centre.
         shutil.copytree(certs, folder, dirs_exist_ok=True)

@@ -15,8 +15,8 @@ from lab.kubernetes.images import OPENMPI
 NAMES = "training.kubeflow.org/job-name"
 ROLE = "training.kubeflow.org/job-role"
 JOB_SECONDS = 180
-MPIRUN = ("mpirun", "--allow-run-as-root", "--bind-to", "none", "--map-by", "slot", "--mca", "pml", "ob1")
-MPIRUN = (*MPIRUN, "--mca", "btl", "self,tcp")
+BY_TCP = ("--mca", "pml", "ob1", "--mca", "btl", "self,tcp")
+MPIRUN = ("mpirun", "--allow-run-as-root", "--bind-to", "none", "--map-by", "slot", *BY_TCP)
 
 
 def mpijob(

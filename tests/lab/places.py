@@ -21,8 +21,8 @@ from tests.integration.ansible import Ansible
 from tests.integration.workers import DEFAULTS, host_of
 
 USER = "trainer"
-LOGIN = ("-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR")
-LOGIN = (*LOGIN, "-o", "BatchMode=yes", "-o", "ConnectTimeout=3")
+ANY_KEY = ("-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR")
+LOGIN = (*ANY_KEY, "-o", "BatchMode=yes", "-o", "ConnectTimeout=3")
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,8 @@ from tests.lab.places import Place
 from tests.lab.trial import Traffic, Trial, pretend_rdma, wait_for
 
 pytestmark = pytest.mark.slow
-STUN, SHORT = 5.0, {"max_gap_s": 4, "resume_deadline_s": 6}
+STUN = 5.0
+SHORT: dict[str, Any] = {"max_gap_s": 4, "resume_deadline_s": 6}
 # TCP waits twice as long after each try: what was sent as the link was cut comes again within twice the time at most.
 LONGEST = 2 * STUN + 4
 

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,7 +36,7 @@ WORKERS = [f"worker0{number}" for number in NUMBERS]
 # A time-out of RDMA is a power of two of 4.096 us: UCX makes 4.3 s of a second's retries.
 RETRIES, TIMEOUT = 3, 4.096e-6 * 2**20
 BUDGET = TIMEOUT * (RETRIES + 1)
-LIMITS = {"max_gap_s": 10 * PATIENCE, "resume_deadline_s": 10 * PATIENCE}
+LIMITS: dict[str, Any] = {"max_gap_s": 10 * PATIENCE, "resume_deadline_s": 10 * PATIENCE}
 # As slow as the copy of a guest's memory must be for somebody to act meanwhile.
 SLOW_MIB = 4
 

@@ -69,7 +69,7 @@ def asked() -> argparse.Namespace:
 
 def main() -> None:
     chosen, mpi, clock = asked(), Mpi(), SetClock()
-    dml_records.time = clock  # type: ignore[attr-defined] # the module's own time
+    dml_records.time = clock  # the module's own time
     first = int(chosen.checkpoint.read_text()) + 1 if chosen.checkpoint and chosen.checkpoint.exists() else 1
     records = dml_records.start(first_step=first)
     with contextlib.ExitStack() as stack:
