@@ -20,9 +20,8 @@ from lab.simulator import DATACENTRES, add_site, site_options
 def main() -> int:
     """Do one of them; the exit code."""
     asked = _parser().parse_args()
-    lab = Lab(asked.name or ("kubernetes" if asked.kubernetes else "default"))
     try:
-        asked.do(lab, asked)
+        asked.do(Lab(asked.name or ("kubernetes" if asked.kubernetes else "default")), asked)
     except (LabError, RuntimeError) as error:
         print(error, file=sys.stderr)
         return 1

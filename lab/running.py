@@ -9,6 +9,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -34,6 +35,7 @@ FOLDER = ROOT / ".cache" / "lab"
 STORE, MACHINES = FOLDER / "podman", FOLDER / "machines"
 KUBERNETES = ROOT / ".cache" / "kubernetes"  # what is built once for all labs
 HOROVOD = FOLDER / "shared"  # the guests' Python with Horovod, one folder for all of them, kept for the next lab
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 SUBNET = "10.0.1.0/24"  # the one that inventories/lab gives its workers
 ENVIRONMENT = "env.sh"
 START_SECONDS = 60
@@ -63,6 +65,8 @@ class Lab:
 
     def __init__(self, name: str = "default", folder: Path = FOLDER) -> None:
         self.folder = folder / name
+        if not NAME.fullmatch(name) or self.folder in (STORE, MACHINES, HOROVOD):
+            raise LabError(f"No lab can be called {name!r}: the folder of a lab is removed with it.")
         self.lab = f"dml{hashlib.sha256(str(self.folder).encode()).hexdigest()[:8]}"
         self.podman = Podman(STORE)
         self.key = self.folder / "id_ed25519"

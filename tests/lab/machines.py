@@ -29,7 +29,7 @@ LIMITS = "echo '* - memlock unlimited' | sudo tee /etc/security/limits.d/70-dml-
 
 
 @contextlib.contextmanager
-def pair(folder: Path, centre: str, name: str = "machines") -> Iterator[Place]:
+def pair(folder: Path, centre: str, name: str = "pair") -> Iterator[Place]:
     """Two workers of a data centre, made by worker_vm."""
     (folder / "datacentre.yml").write_text(centre)
     lab = Lab(name)
