@@ -11,6 +11,8 @@ import json
 import os
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,7 @@ from lab.simulator import ROOT
 from tests.module_arguments import patch_module_args
 
 BIN = Path(sys.executable).parent
+_RUNNING = threading.RLock()
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,16 @@ class Outcome:
         return dict(entry)
 
 
+@contextlib.contextmanager
+def _alone(name: str) -> Iterator[None]:
+    """Whoever runs a module while another thread runs one is told so, instead of getting that one's arguments."""
+    assert _RUNNING.acquire(blocking=False), f"{name} cannot run in this process while another thread runs a module"
+    try:
+        yield
+    finally:
+        _RUNNING.release()
+
+
 class Ansible:
     """The ansible commands of this environment, with a given set of variables."""
 
@@ -62,10 +75,14 @@ class Ansible:
         }
 
     def module(self, name: str, /, *, check: bool = False, **options: Any) -> Outcome:
-        """Run one module of the collection in this process: the quick way, without the ansible command around it."""
+        """Run one module of the collection in this process: the quick way, without the ansible command around it.
+
+        Its arguments, its environment and its output are those of the process: two at once would take each other's.
+        """
         arguments = {**options, "_ansible_check_mode": check, "_ansible_diff": True}
         answer, code = io.StringIO(), 0
         with contextlib.ExitStack() as stack:
+            stack.enter_context(_alone(name))
             stack.enter_context(mock.patch.dict(os.environ, self.environment))
             stack.enter_context(mock.patch.object(sys, "argv", [f"{name}.py"]))
             stack.enter_context(patch_module_args(arguments))

@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -19,7 +20,7 @@ import pytest
 from plugins.module_utils.logic.training.log import parse
 from tests.integration import training
 from tests.integration.ansible import Ansible
-from tests.integration.training import Nodes
+from tests.integration.training import DEADLINE, Nodes
 
 LONG = (10_000, 0.05)
 
@@ -217,7 +218,10 @@ def test_a_job_whose_supervisor_dies_when_it_is_asked_can_be_stopped(nodes: Node
     os.kill(supervisor, signal.SIGSTOP)
     with ThreadPoolExecutor() as pool:
         stopping = pool.submit(nodes.stop)
-        nodes.until(lambda _job: is_asked_to_end(supervisor))
+        deadline = time.monotonic() + DEADLINE
+        while not is_asked_to_end(supervisor):
+            assert not stopping.done() and time.monotonic() < deadline, stopping
+            time.sleep(0.05)
         os.kill(supervisor, signal.SIGKILL)
         stopped = stopping.result()
     assert (stopped.rc, stopped.changed) == (0, True)
