@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from lab.simulator import ROOT
+from plugins.module_utils.logic.transport.seen import LEAST_BYTES_PER_STEP
 
 FOLDERS = (ROOT / "lab" / "training", ROOT / "roles" / "training" / "files")
 
@@ -65,22 +66,27 @@ def test_it_learns_and_tells_each_step(train: ModuleType, tmp_path: Path, monkey
     first, last = (sum(record["loss"] for record in part) for part in (records[:10], records[-10:]))
     assert last < first / 3
     summary = json.loads((tmp_path / "summary0.json").read_text())
-    assert (summary["steps"], summary["gradient_bytes"]) == (80, 4 * train.FEATURES)
+    assert (summary["steps"], summary["gradient_bytes"]) == (80, 4 * train.WEIGHTS)
     assert summary["sha256_of_ranks"] == [summary["parameters_sha256"]]
 
 
 def test_two_ranks_see_different_samples_of_the_same_truth(train: ModuleType) -> None:
-    truth = [float(number) for number in range(train.FEATURES)]
+    truth = [float(number) for number in range(train.WEIGHTS)]
     one, two = (train.samples(train.random.Random(train.SEED + rank), truth, 3) for rank in (0, 1))
     assert one != two
-    assert all(wanted == sum(features) for features, wanted in (*one, *two))
+    of_value_3 = {tuple(features): wanted[3] for features, wanted in (*one, *two)}
+    assert all(wanted == sum(train.VALUES * each + 3 for each in features) for features, wanted in of_value_3.items())
 
 
 def test_gradients_point_from_what_is_known_to_what_is_wanted(train: ModuleType) -> None:
-    weights = [0.0] * train.FEATURES
-    *found, loss = train.gradients(weights, [([1, 2], 16.0)])
-    assert (found[1], found[2], sum(map(abs, found))) == (-1.0, -1.0, 2.0)
-    assert loss == 16.0**2
+    weights = [0.0] * train.WEIGHTS
+    *found, loss = train.gradients(weights, [([1, 2], [16.0] + [0.0] * (train.VALUES - 1))])
+    assert (found[train.VALUES], found[2 * train.VALUES], sum(map(abs, found))) == (-1.0, -1.0, 2.0)
+    assert loss == 16.0**2 / train.VALUES
+
+
+def test_a_step_sends_enough_to_prove_rdma(train: ModuleType) -> None:
+    assert 4 * train.WEIGHTS >= LEAST_BYTES_PER_STEP
 
 
 def test_it_ends_with_the_epoch_when_it_is_asked_to(
