@@ -74,8 +74,10 @@ def test_two_ranks_see_different_samples_of_the_same_truth(train: ModuleType) ->
     truth = [float(number) for number in range(train.WEIGHTS)]
     one, two = (train.samples(train.random.Random(train.SEED + rank), truth, 3) for rank in (0, 1))
     assert one != two
-    of_value_3 = {tuple(features): wanted[3] for features, wanted in (*one, *two)}
-    assert all(wanted == sum(train.VALUES * each + 3 for each in features) for features, wanted in of_value_3.items())
+    assert all(
+        wanted == [sum(train.VALUES * each + value for each in features) for value in range(train.VALUES)]
+        for features, wanted in (*one, *two)
+    )
 
 
 def test_gradients_point_from_what_is_known_to_what_is_wanted(train: ModuleType) -> None:

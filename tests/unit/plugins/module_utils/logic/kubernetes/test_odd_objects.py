@@ -11,7 +11,7 @@ from hypothesis import given
 
 from plugins.module_utils.logic.findings import Finding
 from plugins.module_utils.logic.kubernetes.preflight import Desired, Site, findings, grace, least_tolerated, pods_of
-from plugins.module_utils.logic.kubernetes.seen import MOST_RANKS
+from plugins.module_utils.logic.kubernetes.seen import MOST_RANKS, part, several
 from plugins.module_utils.logic.kubernetes.state import changes, ranks_of_pods, state_of, workers_of
 from tests.fakes.foreign import mangled
 
@@ -39,16 +39,10 @@ SITES: dict[str, Any] = {
 }
 
 
-def objects(told: Any, key: str) -> list[Any]:
-    """The API hands on lists of objects and nothing else."""
-    found = told.get(key) if isinstance(told, dict) else None
-    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
-
-
 @given(mangled(JOBS))
 def test_a_job_of_odd_objects_has_a_state(told: Any) -> None:
-    made = told.get("job") if isinstance(told, dict) else None
-    looked = seen(made if isinstance(made, dict) else None, objects(told, "pods"), objects(told, "events"))
+    # The API hands on objects and lists of objects, and nothing else.
+    looked = seen(dict(part(told, "job")) or None, several(told, "pods"), several(told, "events"))
     state = state_of(looked)
     assert state["state"] in STATES
     pods = state.get("pods") or {}
@@ -59,7 +53,7 @@ def test_a_job_of_odd_objects_has_a_state(told: Any) -> None:
 
 @given(mangled(SITES))
 def test_a_site_of_odd_objects_has_findings(told: Any) -> None:
-    site = Site("v1.35.4", *(objects(told, key) for key in ("nodes", "pods", "budgets", "config_maps")))
+    site = Site("v1.35.4", *(several(told, key) for key in ("nodes", "pods", "budgets", "config_maps")))
     asked = Desired(["w1", "w2"], 30, least_tolerated(pods_of(site, "default", NAME)), {"nvidia.com/gpu": 1}, 2, True)
     assert all(isinstance(one, Finding) for one in findings(site, asked))
     assert grace(site) > 0

@@ -71,7 +71,7 @@ def test_a_record_of_another_process_is_told_as_such(monkeypatch: pytest.MonkeyP
         (step_line(0, 2, images_per_sec="fast").strip(), "has images_per_sec='fast', not a number"),
         (step_line(0, 2, pid=[70]).strip(), "has pid=[70], not one plain value"),
         (step_line(True, 2, pid=70, host="worker-0").strip(), "has rank=True, not a whole number"),
-        (step_line(0, 1.5).strip(), "has step=1.5, not a whole number"),  # type: ignore[arg-type]  # foreign
+        (step_line(0, 1.5).strip(), "has step=1.5, not a whole number"),  # type: ignore[arg-type]  # no rank of ours counts so
     ],
 )
 def test_a_record_that_is_not_the_usual_one_is_looked_at(
