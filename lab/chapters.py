@@ -133,9 +133,9 @@ KUBERNETES = (
         in_guests=True,
     ),
     Chapter(
-        "Train on all four, as an MPIJob with a pod on each",
-        "train.yml",
-        ("-e", "{runs}", "-e", "training_name=mpijob"),
+        "Train on one, two and four workers, as MPIJobs with a pod on each (steps are paced)",
+        "scaling.yml",
+        ("-e", "{runs}", "-e", _swept((1, 2, 4))),
         writes=False,
         in_guests=True,
     ),

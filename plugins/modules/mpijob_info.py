@@ -86,6 +86,10 @@ job:
     pods:
       description: By name each pod with C(uid), C(node), C(role), C(index), C(restarts), C(started) and C(is_deleted).
       type: dict
+    silences:
+      description: A sentence for each node of its pods that Kubernetes called not ready, with the last time of it.
+      type: list
+      elements: str
     workers:
       description:
         - The pods of the workers in the order of their ranks, as M(dml.vsphere.training_watch) takes nodes. C(name) is

@@ -8,9 +8,12 @@ from collections.abc import Iterator
 
 import pytest
 
+from lab.demo import SHARED
+from lab.kubernetes.images import has_horovod
+from lab.running import HOROVOD
 from tests.integration.test_vmotion import TAGGED
 from tests.kubernetes.mpijob import Jobs
-from tests.lab.conftest import bare, laboratory
+from tests.lab.conftest import bare, computers, laboratory
 from tests.lab.places import Place, desired
 from tests.lab.trial import WORKERS
 
@@ -24,7 +27,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def members(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+def horovod(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Horovod's environment, of which an image of pods is made; where it is not there two nodes build it first."""
+    if not has_horovod(HOROVOD):
+        HOROVOD.mkdir(parents=True, exist_ok=True)
+        with computers(tmp_path_factory.mktemp("horovod"), "horovod", SHARED) as made:
+            made.build()
+    assert has_horovod(HOROVOD)
+
+
+@pytest.fixture(scope="session")
+def members(tmp_path_factory: pytest.TempPathFactory, horovod: None) -> Iterator[Place]:
     """One lab for all tests: four workers on five hosts, built by worker_vm, that are members of its Kubernetes."""
     with laboratory(tmp_path_factory.mktemp("kubernetes"), TAGGED, "members", kubernetes=True) as made:
         built = made.ansible.module("worker_vm", **desired(made))

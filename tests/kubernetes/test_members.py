@@ -10,8 +10,7 @@ import re
 import pytest
 
 from lab.kubernetes.cluster import Cluster
-from lab.kubernetes.images import HOROVOD, has_horovod
-from lab.running import HOROVOD as VENV
+from lab.kubernetes.images import HOROVOD
 from lab.simulator import ROOT
 from tests.kubernetes.mpijob import Jobs, mpijob
 from tests.lab.places import Place
@@ -83,7 +82,6 @@ def test_an_image_that_is_nowhere_is_said_by_the_pod(jobs: Jobs) -> None:
 
 
 def test_horovod_trains_over_all_nodes(jobs: Jobs) -> None:
-    assert has_horovod(VENV), f"{VENV} is not there: make nodes fills it, and then make setup-kubernetes takes it"
     scripts = {path.name: path.read_text() for path in TRAINING.glob("*.py")}
     files = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "training"}, "data": scripts}
     script = f"""

@@ -13,8 +13,10 @@ import pytest
 from lab.kubernetes.cluster import Cluster
 from lab.kubernetes.images import OPENMPI
 from plugins.module_utils.logic.kubernetes.state import changes
+from plugins.module_utils.vsphere import tasks
 from tests.kubernetes.mpijob import Jobs, mpijob
 from tests.lab.places import Place
+from tests.lab.trial import WORKERS
 
 OPERATOR = ("--namespace", "mpi-operator")
 TIGHT = "tight"
@@ -153,3 +155,22 @@ def test_a_job_that_is_suspended_has_lost_its_pods_and_resumes(members: Place, c
     after = running(members, jobs, name)
     assert len(list(changes(before["pods"], after["pods"]))) >= 2, "a job that was suspended has other pods"
     jobs.remove(name)
+
+
+def test_a_node_that_is_switched_off_ends_the_job_with_the_name_of_its_pod(
+    members: Place, cluster: Cluster, jobs: Jobs
+) -> None:
+    job = mpijob("dark", 2, LONG)
+    job["spec"]["runPolicy"]["backoffLimit"] = 0
+    name = jobs.begin(job)
+    pod = running(members, jobs, name)["pods"][f"{name}-worker-1"]
+    members.lab.hypervisor.ask("POST", f"/nodes/{pod['node']}/harm", {"kind": "kill"})
+    try:
+        found = told(members, jobs, name, f"{name}-worker-1")
+        assert found["state"] == "died"
+    finally:
+        with members.machine(WORKERS.index(pod["node"]) + 1) as machine:
+            for begin in (machine.ref.PowerOffVM_Task, machine.ref.PowerOnVM_Task):
+                tasks.wait(machine.session, tasks.Started(begin(), "a person", "work"), 120)
+        cluster.wait_for(WORKERS)
+        jobs.remove(name)

@@ -12,11 +12,14 @@ from typing import Any
 import pytest
 
 from lab.kubernetes.images import OPENMPI
+from tests.integration.ansible import Outcome
 from tests.kubernetes.mpijob import Jobs
 from tests.lab.places import LOGIN, USER, Place
 from tests.lab.trial import NUMBERS, PROGRAMS, WORKERS, together
 
 STUN = 5.0
+# Kubernetes calls a node not ready 40 to 50 s after its last word.
+SILENT, TOO_LONG, TOLERATION = 60.0, 90.0, 10
 LIBRARY, RUNS, NAME = f"/home/{USER}/training", f"/home/{USER}/runs", "rolling"
 TEST_SECONDS = 2400
 
@@ -46,13 +49,13 @@ def hand_over(place: Place) -> None:
     together(lambda number: place.inside(number, text))
 
 
-def wanted(place: Place, tmp_path: Path) -> dict[str, Any]:
+def wanted(place: Place, tmp_path: Path, **of_job: Any) -> dict[str, Any]:
     """A job without a named namespace, with a GPU for each pod, and a test of it."""
     environment = place.lab.environment
     kubernetes = {"image": OPENMPI, "kubectl": environment["LAB_KUBECTL"], "kubeconfig": environment["KUBECONFIG"]}
     return {
         "training_backend": "kubernetes",
-        "training_kubernetes": {**kubernetes, "job": {"gpus": 1}},
+        "training_kubernetes": {**kubernetes, "job": {"gpus": 1, **of_job}},
         "training_name": NAME,
         "training_dir": LIBRARY,
         "training_runs": RUNS,
@@ -104,3 +107,47 @@ def test_a_job_outlives_the_moves_of_all_its_nodes(place: Place, tmp_path: Path)
     assert "with rank 0 in pod dml-rolling-worker-0" in done.out
     # The job was the test's own.
     assert place.lab.kubernetes.get("mpijobs")["items"] == []
+
+
+def stunned(
+    place: Place, tmp_path: Path, seconds: float, worker: str = "worker02", **of_job: Any
+) -> tuple[Outcome, dict[str, Any]]:
+    """Move one worker with a stun of that length; how the playbook ended, and the verdict."""
+    place.lab.hypervisor.ask("PUT", "/moves", {"precopy_seconds": 1, "stun_seconds": seconds})
+    limits = {"max_gap_s": 2 * seconds, "resume_deadline_s": 2 * seconds}
+    which = {"vmotion_test_workers": [worker], "vmotion_test_limits": limits}
+    # Nobody expects so long a stun.
+    given = {**wanted(place, tmp_path, **of_job), **which, "vmotion_test_stun_budget": STUN}
+    where = inventory(place, tmp_path)
+    command = ("playbooks/vmotion_test.yml", "-i", str(where), "-e", json.dumps(given))
+    done = place.ansible.playbook(*command, timeout=TEST_SECONDS)
+    (evidence,) = (tmp_path / "tests").iterdir()
+    return done, json.loads((evidence / "verdict.json").read_text())
+
+
+def operators(place: Place) -> str:
+    """The node of the operator."""
+    (pod,) = place.lab.kubernetes.get("pods", "--namespace", "mpi-operator", "--selector", "app=mpi-operator")["items"]
+    return str(pod["spec"]["nodeName"])
+
+
+@pytest.mark.parametrize("is_operators", [False, True], ids=["another", "operators"])
+def test_a_node_that_is_called_not_ready_for_a_while_costs_no_pod(
+    place: Place, tmp_path: Path, is_operators: bool
+) -> None:
+    worker = operators(place) if is_operators else next(one for one in WORKERS if one != operators(place))
+    done, verdict = stunned(place, tmp_path, SILENT, worker)
+    assert done.rc == 0, done.out[-6000:]
+    assert (verdict["verdict"], verdict["moved"]) == ("continuous", "all"), verdict
+    assert verdict["moves"][0]["gap_s"] >= SILENT - 0.5
+    (note,) = [said for said in verdict["notes"] if "not ready" in said]
+    assert note.startswith(f"Kubernetes called node {worker} not ready"), note
+
+
+def test_pods_that_tolerate_too_little_are_deleted_and_the_sentence_says_so(place: Place, tmp_path: Path) -> None:
+    done, verdict = stunned(place, tmp_path, TOO_LONG, toleration_seconds=TOLERATION)
+    assert done.rc != 0
+    assert verdict["verdict"] == "broken", verdict
+    said = " ".join(done.out.split())
+    for words in (f"was silent for longer than the pod tolerates ({TOLERATION} s)", "raise tolerationSeconds"):
+        assert words in said, done.out[-6000:]

@@ -22,12 +22,13 @@ that never started has ``started: null``, one under way ``completed: null``, and
      "ranks": {"w1": [0], "w2": [1]},
      "checksums": {"w1:summary0.json": "6b86..."},
      "pods": ["pod w1 was recreated: afc6e497 became 5264c7a5"],
+     "silences": ["Kubernetes called node w1 not ready, last at 2026-07-03 14:59:17 UTC"],
      "died": "pod w1 was evicted from k1 (Evicted)",
      "observed_until": 1234.5}
 
 A transport that could not be proven is ``unproven`` or null. ``gpus`` are the PCI ids on the host observed with them.
-``pods`` says of each pod of a job on Kubernetes what is not the same any more; empty where all are. ``died`` is of
-what a job died that ``ended`` so.
+``pods`` says of each pod of a job on Kubernetes what is not the same any more; empty where all are. ``silences``
+say which nodes Kubernetes called not ready. ``died`` is of what a job died that ``ended`` so.
 ``power`` are switches of the virtual machines' power, in a move or not, on the clock of ``seen``; ``ranks`` are those
 on each worker, as far as that is known.
 ``observed_until`` is the moment up to which the observer listened, by which a job that is silent now is judged.
@@ -162,6 +163,8 @@ class _Case:
         """What speaks neither for nor against the job, and is good to know."""
         yield from (external_text(move) for move in self.moves if is_external(move))
         yield from self.power.notes
+        silences = self.facts.get("silences")
+        yield from map(str, silences if isinstance(silences, list) else ())
         for group in self.timeline.groups:
             if len(group.moves) > 1:
                 yield f"{' and '.join(move_name(self.moves, index) for index in group.moves)} overlap: judged as one"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from datetime import datetime, timezone
 from typing import Optional
 
 from ..training.job_end import cause_of
@@ -19,6 +20,7 @@ _IMAGE = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNever
 _STARTING = ("ContainerCreating", "PodInitializing", "")
 # An operator takes a job up within a second; one that is missing never does.
 TAKEN_UP_SECONDS = 20.0
+SILENT = "NodeNotReady"
 EVICTION, MARKED = "TaintManagerEviction", "Marking for deletion"
 _FORBIDDEN = re.compile(r"is forbidden: (.*)", re.DOTALL)
 Look = Callable[[Seen], Optional[str]]
@@ -42,6 +44,19 @@ def why_waiting(seen: Seen) -> str:
 def why_died(seen: Seen) -> str:
     """Why a job has failed."""
     return _first(seen, _DIED) or _by_condition(seen) or "Kubernetes does not say why"
+
+
+def silences(seen: Seen) -> list[str]:
+    """Which nodes of its pods were called not ready while it ran; that alone costs no pod."""
+    nodes = {pod.name: pod.node for pod in seen.pods}
+    silent = {nodes.get(event.name): event for event in seen.events if event.reason == SILENT}
+    return [f"Kubernetes called node {node} not ready, last {_clock(event)}" for node, event in silent.items() if node]
+
+
+def _clock(event: Event) -> str:
+    if event.at is None:
+        return "at an unknown time"
+    return datetime.fromtimestamp(event.at, timezone.utc).strftime("at %Y-%m-%d %H:%M:%S UTC")
 
 
 def _first(seen: Seen, looks: Sequence[Look]) -> str | None:
@@ -127,7 +142,7 @@ def _by_toleration(seen: Seen) -> str | None:
         if event.reason != EVICTION or not event.message.startswith(MARKED):
             continue
         pod = next((pod for pod in seen.pods if pod.name == event.name), None)
-        silent = _event(seen, "NodeNotReady", event.name)
+        silent = _event(seen, SILENT, event.name)
         where = f"its node{f' {pod.node}' if pod and pod.node else ''}"
         bound = f" ({pod.tolerates:g} s)" if pod and pod.tolerates is not None else ""
         return (

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..training.mpi_output import lines_of
-from .causes import why_died, why_impossible, why_waiting
+from .causes import silences, why_died, why_impossible, why_waiting
 from .seen import LAUNCHER, WORKER, Pod, Seen, conditions, is_true, part, seconds
 
 ABSENT, WAITING, RUNNING, FINISHED, DIED, STOPPED = "absent", "waiting", "running", "finished", "died", "stopped"
@@ -30,6 +30,7 @@ def state_of(seen: Seen) -> dict[str, Any]:
         "nodes_of_ranks": seen.ranks,
         "started": _when(seen, "startTime") or seen.made,
         "pods": {pod.name: identity(pod) for pod in (*seen.of(LAUNCHER), *seen.of(WORKER))},
+        "silences": silences(seen),
     }
     if word in (WAITING, STOPPED):
         told["why"] = why_waiting(seen)

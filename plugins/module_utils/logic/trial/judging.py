@@ -45,6 +45,7 @@ def _facts(seen: Observed) -> dict[str, Any]:
         "ranks": seen.ranks,
         "checksums": seen.checksums,
         "pods": _pods(seen),
+        "silences": (seen.job_now or {}).get("silences"),
         "died": _death(seen),
         "observed_until": seen.heard_until or None,
     }

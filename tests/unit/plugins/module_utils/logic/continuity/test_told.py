@@ -49,6 +49,12 @@ def test_a_move_of_somebody_else_is_a_note_and_no_move_of_this_test() -> None:
     assert judge(records(), moves[:1])["notes"] == []
 
 
+@pytest.mark.parametrize("told", [["Kubernetes called node w1 not ready"], None, "a word"])
+def test_a_node_that_was_called_not_ready_is_a_note(told: Any) -> None:
+    result = judge(records(), [], {"silences": told})
+    assert (result["verdict"], result["notes"]) == ("continuous", told if isinstance(told, list) else [])
+
+
 def test_moves_that_overlap_are_named_together() -> None:
     moves = [move(30, 45), move(40, 60, rank=2)]
     half = changed(records(120), lambda one: one["rank"] == 1 and one["step"] > 50, pid=None)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime, timezone
 from typing import Any
 
 import pytest
@@ -197,6 +198,18 @@ def test_a_stun_that_outlasts_a_toleration_is_told_with_the_toleration() -> None
         "after it was called not ready: raise tolerationSeconds"
     )
     assert found["last_lines"][-1].startswith("to the node")
+
+
+def test_nodes_of_its_pods_that_were_called_not_ready_are_told() -> None:
+    events = [
+        event("Pod", "t2-worker-0", "NodeNotReady", "Node is not ready", 155),
+        event("Pod", "t2-worker-0", "NodeNotReady", "Node is not ready", 355),
+        event("Pod", "t2-worker-9", "NodeNotReady", "Node is not ready", 155),
+    ]
+    found = state(CREATED, RUNNING, pods=[LAUNCHER, *WORKERS], events=events)
+    at = datetime.fromtimestamp(BEGAN + 355, timezone.utc).strftime("%Y-%m-%d %H:%M:%S")
+    assert found["silences"] == [f"Kubernetes called node k3 not ready, last at {at} UTC"]
+    assert state(CREATED, RUNNING, pods=[LAUNCHER, *WORKERS])["silences"] == []
 
 
 def test_a_deletion_that_was_cancelled_is_no_cause() -> None:
