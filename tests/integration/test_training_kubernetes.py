@@ -125,3 +125,10 @@ def test_the_same_playbook_trains_on_kubernetes(cluster: tuple[Cluster, str], tm
     result = json.loads((tmp_path / "results" / "one.json").read_text())
     assert (result["job"]["state"], result["steps"], result["gpus"]) == ("finished", 60, 2)
     assert result["images_per_sec"] > 0 and made.written == [JOB]
+    # Somebody deletes the job; its records stay on the nodes.
+    made.answers.pop(JOB)
+    made.answers[f"{CORE}/pods"] = []
+    again = playbook.run(60, 1.5, **more)
+    assert again.returncode != 0
+    assert "of a job that Kubernetes no longer has. A new job would add to them." in " ".join(again.stdout.split())
+    assert made.written == [JOB]

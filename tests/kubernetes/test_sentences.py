@@ -59,7 +59,10 @@ def told(place: Place, jobs: Jobs, name: str, words: str, namespace: str = "defa
         found[0] = look(place, name, namespace)
         return words in str(found[0].get("why"))
 
-    jobs.until(is_said, f"it is said of {name}: {words}")
+    try:
+        jobs.until(is_said, f"it is said of {name}: {words}")
+    except AssertionError as error:
+        raise AssertionError(f"{error}\nlast told: {found[0]}") from error
     return found[0]
 
 
@@ -160,13 +163,14 @@ def test_a_job_that_is_suspended_has_lost_its_pods_and_resumes(members: Place, c
 def test_a_node_that_is_switched_off_ends_the_job_with_the_name_of_its_pod(
     members: Place, cluster: Cluster, jobs: Jobs
 ) -> None:
-    job = mpijob("dark", 2, LONG)
+    job = mpijob("dark", 2, ["sh", "-c", "echo begun; exec sleep 600"])
     job["spec"]["runPolicy"]["backoffLimit"] = 0
     name = jobs.begin(job)
     pod = running(members, jobs, name)["pods"][f"{name}-worker-1"]
+    jobs.until(lambda: jobs.log(name).count("begun") == 2, "both ranks began")
     members.lab.hypervisor.ask("POST", f"/nodes/{pod['node']}/harm", {"kind": "kill"})
     try:
-        found = told(members, jobs, name, f"{name}-worker-1")
+        found = told(members, jobs, name, f"the launcher lost the node {name}-worker-1")
         assert found["state"] == "died"
     finally:
         with members.machine(WORKERS.index(pod["node"]) + 1) as machine:

@@ -136,20 +136,23 @@ def _by_start(seen: Seen) -> str | None:
     return f"{', '.join(starting)} {'is' if len(starting) == 1 else 'are'} being started" if starting else None
 
 
+def why_deleted(seen: Seen, name: str) -> str:
+    """Why a pod was deleted, where its node was silent for longer than it tolerates; that is not taken back."""
+    marks = [
+        one for one in seen.events if one.reason == EVICTION and one.message.startswith(MARKED) and one.name == name
+    ]
+    if not marks:
+        return ""
+    pod = next((pod for pod in seen.pods if pod.name == name), None)
+    where = f"its node{f' {pod.node}' if pod and pod.node else ''}"
+    bound = f" ({pod.tolerates:g} s)" if pod and pod.tolerates is not None else ""
+    after = _after(_event(seen, SILENT, name), marks[0])
+    return f"{where} was silent for longer than the pod tolerates{bound}{after}: raise tolerationSeconds"
+
+
 def _by_toleration(seen: Seen) -> str | None:
-    """A pod that was deleted because its node was silent for longer than the pod tolerates: that is not taken back."""
-    for event in seen.events:
-        if event.reason != EVICTION or not event.message.startswith(MARKED):
-            continue
-        pod = next((pod for pod in seen.pods if pod.name == event.name), None)
-        silent = _event(seen, SILENT, event.name)
-        where = f"its node{f' {pod.node}' if pod and pod.node else ''}"
-        bound = f" ({pod.tolerates:g} s)" if pod and pod.tolerates is not None else ""
-        return (
-            f"pod {event.name} was deleted because {where} was silent for longer than the pod tolerates{bound}"
-            f"{_after(silent, event)}: raise tolerationSeconds"
-        )
-    return None
+    named = ((event.name, why_deleted(seen, event.name)) for event in seen.events if event.reason == EVICTION)
+    return next((f"pod {name} was deleted because {why}" for name, why in named if why), None)
 
 
 def _after(silent: Event | None, deleted: Event) -> str:

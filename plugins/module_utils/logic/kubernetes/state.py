@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..training.mpi_output import lines_of
-from .causes import silences, why_died, why_impossible, why_waiting
+from .causes import silences, why_deleted, why_died, why_impossible, why_waiting
 from .seen import LAUNCHER, WORKER, Pod, Seen, conditions, is_true, part, seconds
 
 ABSENT, WAITING, RUNNING, FINISHED, DIED, STOPPED = "absent", "waiting", "running", "finished", "died", "stopped"
@@ -29,7 +29,7 @@ def state_of(seen: Seen) -> dict[str, Any]:
         "job": str(part(seen.job, "metadata").get("uid") or "") or None,
         "nodes_of_ranks": seen.ranks,
         "started": _when(seen, "startTime") or seen.made,
-        "pods": {pod.name: identity(pod) for pod in (*seen.of(LAUNCHER), *seen.of(WORKER))},
+        "pods": {pod.name: _told(seen, pod) for pod in (*seen.of(LAUNCHER), *seen.of(WORKER))},
         "silences": silences(seen),
     }
     if word in (WAITING, STOPPED):
@@ -65,6 +65,11 @@ def identity(pod: Pod) -> dict[str, Any]:
     }
 
 
+def _told(seen: Seen, pod: Pod) -> dict[str, Any]:
+    why = why_deleted(seen, pod.name)
+    return {**identity(pod), **({"why": why} if why else {})}
+
+
 def workers_of(seen: Seen, kubectl: Sequence[str], names: Mapping[str, str]) -> list[dict[str, Any]]:
     """The pods of the workers, each by its node's name or the one in ``names``, and how to run something in it."""
     inside = ["-c", WORKER, "--", "sh", "-c"]
@@ -96,10 +101,11 @@ def changes(before: Mapping[str, Mapping[str, Any]], after: Mapping[str, Mapping
     """Each pod that is not the same one after as it was before; any such change breaks a job."""
     for name, old in before.items():
         new = after.get(name)
+        why = f"; {new['why']}" if new and new.get("why") else ""
         if new is None:
             yield f"pod {name} is gone"
         elif old["uid"] != new["uid"]:
-            yield f"pod {name} was recreated: {_short(old['uid'])} became {_short(new['uid'])}"
+            yield f"pod {name} was recreated: {_short(old['uid'])} became {_short(new['uid'])}{why}"
         else:
             told = [
                 f"{words} {old.get(key)} became {new.get(key)}"
@@ -109,7 +115,7 @@ def changes(before: Mapping[str, Mapping[str, Any]], after: Mapping[str, Mapping
             if told:
                 yield f"pod {name}: {', '.join(told)}"
             elif new.get("is_deleted") and not old.get("is_deleted"):
-                yield f"pod {name} is marked for deletion, which is not taken back"
+                yield f"pod {name} is marked for deletion, which is not taken back{why}"
     yield from (f"pod {name} is new" for name in after if name not in before)
 
 

@@ -21,6 +21,8 @@ Entries = List[Tuple[str, Dict[str, Any]]]
 # So often a move is looked up, and asked for anew, whose call ended without an answer.
 MOST_LOST = 3
 VERDICT = ("verdict", "moved", "breaches", "unproven", "notes", "longest_gap_s")
+# What is kept of a job that was read before.
+LATER = ("state", "launcher", "why", "pods", "silences")
 
 
 def entries(step: str, result: Result, seen: Observed, *, may_fail: bool = False, **known: Any) -> Entries:
@@ -46,7 +48,7 @@ def _job(result: Result, seen: Observed) -> Entries:
     job = result["job"]
     if seen.job is None and job["state"] != "running":
         return _failed("job", sentences.not_running(seen.settings, job))
-    told = job if seen.job is None else {key: job.get(key) for key in ("state", "launcher", "why", "pods")}
+    told = job if seen.job is None else {key: job.get(key) for key in LATER}
     return [("job", {"job": told})]
 
 

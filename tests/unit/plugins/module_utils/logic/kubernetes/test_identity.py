@@ -49,6 +49,25 @@ def test_a_pod_that_is_another_one_is_told(after: dict[str, Any], said: list[str
     assert list(changes(BEFORE, after)) == said
 
 
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ({"uid": "afc6e497", "deleted": True}, "is marked for deletion, which is not taken back"),
+        ({"uid": "5264c7a5"}, "was recreated: afc6e497 became 5264c7a5"),
+    ],
+    ids=["marked for deletion", "recreated"],
+)
+def test_a_pod_that_tolerated_too_little_is_told_with_its_toleration(how: dict[str, Any], said: str) -> None:
+    after = [pod("worker", 0, "k3", tolerates=10, **how), *WORKERS[1:]]
+    events = [
+        event("Pod", "t2-worker-0", "NodeNotReady", "Node is not ready", 155),
+        event("Pod", "t2-worker-0", "TaintManagerEviction", "Marking for deletion Pod default/t2-worker-0", 165),
+    ]
+    told = state_of(seen(job(CREATED, RUNNING), [LAUNCHER, *after], events))["pods"]
+    why = "its node k3 was silent for longer than the pod tolerates (10 s), 10 s after it was called not ready"
+    assert list(changes(BEFORE, told)) == [f"pod t2-worker-0 {said}; {why}: raise tolerationSeconds"]
+
+
 def test_pods_and_events_of_another_job_are_not_of_this_one() -> None:
     other = pod("worker", 0)
     other["metadata"]["labels"]["training.kubeflow.org/job-name"] = "t2-worker"

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -207,7 +207,7 @@ def test_nodes_of_its_pods_that_were_called_not_ready_are_told() -> None:
         event("Pod", "t2-worker-9", "NodeNotReady", "Node is not ready", 155),
     ]
     found = state(CREATED, RUNNING, pods=[LAUNCHER, *WORKERS], events=events)
-    at = datetime.fromtimestamp(BEGAN + 355, timezone.utc).strftime("%Y-%m-%d %H:%M:%S")
+    at = datetime.fromtimestamp(BEGAN + 355, UTC).strftime("%Y-%m-%d %H:%M:%S")
     assert found["silences"] == [f"Kubernetes called node k3 not ready, last at {at} UTC"]
     assert state(CREATED, RUNNING, pods=[LAUNCHER, *WORKERS])["silences"] == []
 

@@ -68,6 +68,12 @@ def test_a_pod_that_was_recreated_is_a_fact_of_the_verdict() -> None:
     assert judging.case(world.carry_out())["facts"]["pods"] == ["pod b was recreated: b-1 became other"]
 
 
+def test_a_node_that_was_called_not_ready_is_a_fact_of_the_verdict() -> None:
+    world = Kubernetes(workers=["w1"])
+    world.told = {"silences": ["Kubernetes called node node-1 not ready"]}
+    assert judging.case(world.carry_out())["facts"]["silences"] == world.told["silences"]
+
+
 def test_a_job_of_mpirun_has_no_such_fact() -> None:
     assert judging.case(World(workers=["w1"]).carry_out())["facts"]["pods"] is None
 
