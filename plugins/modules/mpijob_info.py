@@ -82,6 +82,7 @@ job:
       description: The pod that launches, by its name, its UID, its start, and the boot id of its node.
       type: dict
     job: {description: The UID of the MPIJob., type: str}
+    mpirun_command: {description: The command of the launcher., type: list, elements: str}
     nodes_of_ranks: {description: The pod of each rank., type: list, elements: str}
     pods:
       description: By name each pod with C(uid), C(node), C(role), C(index), C(restarts), C(started) and C(is_deleted).

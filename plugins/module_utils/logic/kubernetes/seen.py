@@ -101,6 +101,14 @@ class Seen:
             return []
         return [f"{self.name}-worker-{index}" for index in range(workers) for _slot in range(slots)]
 
+    @property
+    def command(self) -> list[str]:
+        """The command of the launcher."""
+        template = part(part(part(part(self.job, "spec"), "mpiReplicaSpecs"), "Launcher"), "template")
+        containers = several(part(template, "spec"), "containers")
+        words = containers[0].get("command") if containers else None
+        return [str(word) for word in words] if isinstance(words, list) else []
+
     def of(self, role: str) -> list[Pod]:
         """The pods of launcher or workers, in their order."""
         return sorted((pod for pod in self.pods if pod.role == role), key=lambda pod: (pod.index or 0, pod.name))

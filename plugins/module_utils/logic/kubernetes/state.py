@@ -27,6 +27,7 @@ def state_of(seen: Seen) -> dict[str, Any]:
         "state": word,
         "launcher": launcher_of(seen),
         "job": str(part(seen.job, "metadata").get("uid") or "") or None,
+        "mpirun_command": seen.command,
         "nodes_of_ranks": seen.ranks,
         "started": _when(seen, "startTime") or seen.made,
         "pods": {pod.name: _told(seen, pod) for pod in (*seen.of(LAUNCHER), *seen.of(WORKER))},
@@ -97,13 +98,18 @@ def ranks_of_pods(
     return found
 
 
-def changes(before: Mapping[str, Mapping[str, Any]], after: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """Each pod that is not the same one after as it was before; any such change breaks a job."""
+def changes(
+    before: Mapping[str, Mapping[str, Any]], after: Mapping[str, Mapping[str, Any]], has_finished: bool = False
+) -> Iterator[str]:
+    """Each pod that is not the same one after as it was before; any such change breaks a job.
+
+    Of a job that has finished the operator deletes the pods.
+    """
     for name, old in before.items():
         new = after.get(name)
         why = f"; {new['why']}" if new and new.get("why") else ""
         if new is None:
-            yield f"pod {name} is gone"
+            yield from () if has_finished else (f"pod {name} is gone",)
         elif old["uid"] != new["uid"]:
             yield f"pod {name} was recreated: {_short(old['uid'])} became {_short(new['uid'])}{why}"
         else:
@@ -114,7 +120,7 @@ def changes(before: Mapping[str, Mapping[str, Any]], after: Mapping[str, Mapping
             ]
             if told:
                 yield f"pod {name}: {', '.join(told)}"
-            elif new.get("is_deleted") and not old.get("is_deleted"):
+            elif new.get("is_deleted") and not old.get("is_deleted") and (why or not has_finished):
                 yield f"pod {name} is marked for deletion, which is not taken back{why}"
     yield from (f"pod {name} is new" for name in after if name not in before)
 

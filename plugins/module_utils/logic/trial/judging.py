@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..kubernetes.state import changes
+from ..kubernetes.state import FINISHED, changes
 from ..migration import lines
 from ..transport import seen as transport_seen
 from .observed import Observed
@@ -54,7 +54,8 @@ def _facts(seen: Observed) -> dict[str, Any]:
 def _pods(seen: Observed) -> list[str] | None:
     """What became of the pods of a job on Kubernetes; None for a job without pods."""
     before, after = ((job or {}).get("pods") for job in (seen.job, seen.job_now))
-    return None if before is None or after is None else list(changes(before, after))
+    has_finished = (seen.job_now or {}).get("state") == FINISHED
+    return None if before is None or after is None else list(changes(before, after, has_finished))
 
 
 def _death(seen: Observed) -> str:

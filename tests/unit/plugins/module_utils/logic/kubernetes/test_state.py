@@ -200,6 +200,15 @@ def test_a_stun_that_outlasts_a_toleration_is_told_with_the_toleration() -> None
     assert found["last_lines"][-1].startswith("to the node")
 
 
+def test_the_command_of_its_launcher_proves_what_mpi_could_use() -> None:
+    wanted = {"mpirun_arguments": ["--mca", "pml", "ob1"]}
+    command = state(CREATED, **wanted)["mpirun_command"]
+    assert command[0] == "mpirun" and " ".join(command).endswith("--mca pml ob1 c")
+    odd = job(CREATED)
+    odd["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"] = [{"command": 7}]
+    assert state_of(seen(odd))["mpirun_command"] == []
+
+
 def test_nodes_of_its_pods_that_were_called_not_ready_are_told() -> None:
     events = [
         event("Pod", "t2-worker-0", "NodeNotReady", "Node is not ready", 155),

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -66,6 +67,27 @@ def test_a_pod_that_was_recreated_is_a_fact_of_the_verdict() -> None:
     world = Kubernetes(workers=["w1"])
     world.pods = [PODS, {**PODS, "b": {**PODS["b"], "uid": "other"}}]
     assert judging.case(world.carry_out())["facts"]["pods"] == ["pod b was recreated: b-1 became other"]
+
+
+@pytest.mark.parametrize(
+    ("later", "said"),
+    [
+        ({name: {**one, "is_deleted": True} for name, one in PODS.items()}, []),
+        ({}, []),
+        (
+            {**PODS, "b": {**PODS["b"], "is_deleted": True, "why": "its node was silent"}},
+            ["pod b is marked for deletion"],
+        ),
+        ({**PODS, "b": {**PODS["b"], "uid": "other"}}, ["pod b was recreated: b-1 became other"]),
+    ],
+    ids=["deleted", "gone", "deleted before its end", "recreated"],
+)
+def test_pods_that_the_operator_deletes_after_the_end_break_nothing(later: dict[str, Any], said: list[str]) -> None:
+    world = Kubernetes(workers=["w1"])
+    seen = world.carry_out()
+    job = {"state": "finished", "launcher": LAUNCHER, "pods": later}
+    pods = judging.case(replace(seen, job_now=job))["facts"]["pods"]
+    assert [one.partition(",")[0] for one in pods] == said
 
 
 def test_a_node_that_was_called_not_ready_is_a_fact_of_the_verdict() -> None:
