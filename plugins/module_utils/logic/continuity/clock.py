@@ -8,6 +8,7 @@ step, so time that passed for one rank alone did not pass.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
@@ -138,14 +139,15 @@ class _Least:
 
 def _put_on_observers_clock(lines: list[Line], set_by: list[ClockStep], offset: float) -> list[Line]:
     jumps, jumped = [*reversed(set_by)], 0.0
-    placed = []
+    placed, heard = [], -math.inf
     for line in lines:
         while jumps and line.step >= jumps[-1].step:
             jumped += jumps.pop().seconds
         if line.seen is None:
-            placed.append(line._replace(at=line.t + offset - jumped))
+            # What was heard before it had been written before it, whatever a clock that was set back says.
+            placed.append(line._replace(at=max(heard, line.t + offset - jumped)))
         else:
-            offset = line.seen - line.t
+            offset, heard = line.seen - line.t, line.seen
             placed.append(line)
     return _not_before_known(placed)
 

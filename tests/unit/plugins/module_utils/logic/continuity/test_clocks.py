@@ -84,6 +84,17 @@ def test_records_without_a_stamp_among_stamped_ones_stand_where_they_belong() ->
     assert result["longest_gap_s"] == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize("moves", [(), (move(30, 180),)])
+@pytest.mark.parametrize("by", [-3600.0, -200.0, -5.0])
+def test_a_last_record_without_a_stamp_by_a_clock_that_was_set_back_erases_no_stall(
+    by: float, moves: Sequence[dict[str, Any]]
+) -> None:
+    made = records(ranks=2, stall=(35, 130.0))
+    assert "gap" in kinds(judge(made, moves))
+    made = [{**r, "t": r["t"] + by, "seen": None} if r["step"] == 99 else r for r in made]
+    assert "gap" in kinds(judge(made, moves))
+
+
 def test_ranks_clocks_may_differ_by_any_time() -> None:
     made = [{**r, "t": r["t"] + (r["rank"] - 1) * 86_400} for r in records(stall=(35, 15.0))]
     result = judge(made)
