@@ -93,14 +93,13 @@ def _line(record: Mapping[str, Any]) -> Line | None:
     at = t if seen is None else seen
     if step is None or at is None:
         return None
-    stride = number(record.get("stride", 1))
+    stride = _finite(record.get("stride"))
     return Line(
         step=int(step),
         t=at if t is None else t,
         seen=seen,
         at=at,
-        # pylint: disable-next=unnecessary-negation # NaN is less than nothing and no stride
-        stride=1 if stride is None or not 1 <= stride <= HIGHEST else int(stride),
+        stride=1 if stride is None else max(1, int(stride)),
         phase=str(record.get("phase") or TRAIN),
         mark=record.get("mark"),
         raw=record,

@@ -49,22 +49,30 @@ def step_breaches(track: Track) -> Iterator[Breach]:
 
 def loss_breaches(track: Track) -> Iterator[Breach]:
     """A loss that was finite and, from some step on, never is again, for as many steps as show it."""
-    bad, steps = _lost_loss(track)
-    if bad is not None and steps >= ENOUGH_STEPS:
+    lost = _lost_loss(track)
+    if lost is not None and lost.steps >= ENOUGH_STEPS:
+        bad = lost.since
         detail = f"rank {track.rank} has loss {bad.raw['loss']} at step {bad.step} and no finite one since"
         yield Breach("loss", track.rank, bad.step, bad.at, detail)
 
 
 def few_losses(track: Track) -> Iterator[str]:
     """A loss that is not finite at the end, for fewer steps than tell whether it recovers, as under loss scaling."""
-    bad, steps = _lost_loss(track)
-    if bad is not None and steps < ENOUGH_STEPS:
+    lost = _lost_loss(track)
+    if lost is not None and lost.steps < ENOUGH_STEPS:
+        bad, steps = lost
         where = f"at step {bad.step} and {steps - 1} after it" if steps > 1 else f"at its last step, {bad.step}"
         yield f"loss: rank {track.rank} has loss {bad.raw['loss']} {where}; {ENOUGH_STEPS} steps tell"
 
 
-def _lost_loss(track: Track) -> tuple[Line | None, int]:
-    """The line from which on no loss is finite, after one that was, and how many steps that is ago."""
+class _Lost(NamedTuple):
+    """The line from which on no loss is finite, after one that was, and of how many steps that is true."""
+
+    since: Line
+    steps: int
+
+
+def _lost_loss(track: Track) -> _Lost | None:
     bad: Line | None = None
     last: Line | None = None
     for line in reversed(track.lines):
@@ -73,9 +81,9 @@ def _lost_loss(track: Track) -> tuple[Line | None, int]:
             continue
         last = last or line
         if math.isfinite(loss):
-            return (bad, last.step - bad.step + last.stride) if bad is not None else (None, 0)
+            return None if bad is None else _Lost(bad, last.step - bad.step + last.stride)
         bad = line
-    return None, 0
+    return None
 
 
 def late_breaches(track: Track, timeline: Timeline, limits: Limits, marked: MarkedPhases) -> Iterator[Breach]:
@@ -107,20 +115,21 @@ def stopped_breaches(
     tracks: Sequence[Track], surroundings: Surroundings, ended: str, observed_until: float | None
 ) -> Iterator[Breach]:
     """Ranks that write no more while others do, or although the deadline has passed."""
+    if not tracks:
+        return
     last_steps = {track.rank: track.steps[-1].step for track in tracks if track.steps}
-    now = max((track.lines[-1].at for track in tracks), default=0.0)
-    now = now if observed_until is None else max(now, observed_until)
+    heard = [track.lines[-1].at for track in tracks]
+    now = max(heard if observed_until is None else [*heard, observed_until])
     for track in tracks:
         last = track.lines[-1]
-        others = max((step for rank, step in last_steps.items() if rank != track.rank), default=last.step)
-        behind = others - last_steps.get(track.rank, others)
+        behind = max((step - last_steps.get(track.rank, step) for step in last_steps.values()), default=0)
         if ended == "finished":
             stopped = behind > UNREAD_STEPS * last.stride
         else:
             stopped = _has_stopped(track, behind, now, surroundings)
         if stopped:
-            others_text = f"others went on to step {others}" if behind > 0 else "so did all others"
-            detail = f"rank {track.rank} stopped at step {last.step}, {now - last.at:.3f} s ago; {others_text}"
+            others = f"others went on to step {max(last_steps.values())}" if behind else "so did all others"
+            detail = f"rank {track.rank} stopped at step {last.step}, {now - last.at:.3f} s ago; {others}"
             yield Breach("rank_stopped", track.rank, last.step, last.at, detail)
 
 
@@ -145,17 +154,15 @@ def _deadline(track: Track, phase: tuple[str, float], limits: Limits) -> float:
     return max(limits.resume_deadline_s, 2 * track.interval, 0.0 if phase[0] == TRAIN else phase[1])
 
 
-def _runs(track: Track) -> Iterator[tuple[Line, Line]]:
-    first: Line | None = None
-    last: Line | None = None
+def _runs(track: Track) -> list[tuple[Line, Line]]:
+    """The first and the last line of each run of steps that were made again."""
+    runs: list[tuple[Line, Line]] = []
     for line in track.repeated:
-        if last is None or first is None or line.step - last.step > line.stride:
-            if first is not None and last is not None:
-                yield first, last
-            first = line
-        last = line
-    if first is not None and last is not None:
-        yield first, last
+        if runs and line.step - runs[-1][1].step <= line.stride:
+            runs[-1] = (runs[-1][0], line)
+        else:
+            runs.append((line, line))
+    return runs
 
 
 def _steps_text(first: int, last: int) -> str:
