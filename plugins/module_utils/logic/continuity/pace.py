@@ -38,6 +38,7 @@ class Pace:
         self._marked = marked
         self._stretches = list(_stretches(steps, marked))
         self._begins = [stretch.begin for stretch in self._stretches]
+        self._ends = [stretch.end for stretch in self._stretches]
 
     def steps(self, after: float, before: float) -> int:
         """How many optimizer steps ended strictly between two moments."""
@@ -51,23 +52,23 @@ class Pace:
 
     def seen_rates(self, after: float, before: float) -> list[float]:
         """The steps a second by the observer's clock, of the stretches of training between two moments."""
-        begin, end = bisect_left(self._begins, after), bisect_left(self._begins, before)
-        return [one.rate for one in self._stretches[begin:end] if one.end <= before]
+        begin, end = bisect_left(self._begins, after), bisect_right(self._ends, before)
+        return [one.rate for one in self._stretches[begin:end]]
 
     def seen_images(self, after: float, before: float) -> float | None:
         """Images a second between two moments by the observer's clock, without marked phases; None where none are told.
 
         A step is spread evenly over the time since the one before it, so that a silence takes its share.
         """
-        begin, end = max(after, self._at[0] if self._at else inf), min(before, inf)
-        end = self._at[-1] if end == inf and self._at else end
-        if self._images is None or end <= begin:
+        if self._images is None:
             return None
+        begin, end = max(after, self._at[0]), self._at[-1] if before == inf else before
         made = 0.0
-        first = max(0, bisect_right(self._at, begin) - 1)
+        first = bisect_right(self._at, begin) - 1
         for index in range(first, min(bisect_left(self._at, end), len(self._at) - 1)):
             since, until = self._at[index], self._at[index + 1]
-            if until > since and not self._marked.within(since, until)[0]:
+            paused, _phase = self._marked.within(since, until)
+            if until > since and not paused:
                 share = (min(until, end) - max(since, begin)) / (until - since)
                 made += self._images * (self._made[index + 2] - self._made[index + 1]) * share
         seconds = end - begin - self._marked.within(begin, end)[0]
@@ -109,7 +110,8 @@ def _stretches(steps: Sequence[Line], marked: MarkedPhases) -> Iterator[Stretch]
             made += line.stride
             took = line.at - first.at
             if took >= STRETCH_S and made >= STRETCH_STEPS:
-                if not marked.within(first.at, line.at)[0]:
+                paused, _phase = marked.within(first.at, line.at)
+                if not paused:
                     yield Stretch(first.at, line.at, made / took)
                 first, made = line, 0
 
