@@ -21,7 +21,7 @@ def evidence_of(
     """The observations of one kind, one for each move, None where there is none."""
     given = facts.get(name)
     each = list(given) if isinstance(given, (list, tuple)) else []
-    each += [None] * (len(moves) - len(each))
+    each += [None] * len(moves)
     return [observed if isinstance(observed, Mapping) else None for observed in each[: len(moves)]]
 
 
