@@ -72,10 +72,10 @@ def goes_back(steps: Sequence[Line], index: int) -> bool:
     is_between = (index == 0 or steps[index - 1].t <= after.t) and (
         index + 2 >= len(steps) or before.t <= steps[index + 2].t
     )
-    if before.seen is None or after.seen is None or before.seen == after.seen:
+    if before.seen is None or after.seen is None:
         return is_between
     seen_fall = before.seen - after.seen
-    return seen_fall > 0 and (is_between or seen_fall > fall / 2)
+    return seen_fall >= 0 and (is_between or seen_fall > fall / 2)
 
 
 def _is_near_swap(steps: Sequence[Line], index: int) -> bool:
@@ -92,7 +92,7 @@ def _set_as_seen(rank: int, steps: list[Line]) -> Iterator[ClockStep]:
     offsets = [line.at - line.t for line in steps]
     least: _Least | None = None
     begin = 0
-    for index in range(1, len(steps)):
+    for index in range(SETTLED_LINES, len(steps)):
         jump = abs(offsets[index] - offsets[index - 1])
         if jump < CLOCK_STEP_S:
             continue
@@ -154,24 +154,26 @@ def _put_on_observers_clock(lines: list[Line], set_by: list[ClockStep], offset: 
 
 def _not_before_known(lines: list[Line]) -> list[Line]:
     """Lines without a stamp, put as late as the next stamp allows: none of them proves that its rank had gone on."""
-    placed, stamped = [*lines], None
-    for index in range(len(lines) - 1, -1, -1):
-        line = lines[index]
+    placed = []
+    stamp: tuple[float, float] | None = None
+    for line in reversed(lines):
+        at = line.at
         if line.seen is not None:
-            stamped = line
-        elif stamped is not None and stamped.seen is not None:
-            latest = stamped.seen - max(0.0, stamped.t - line.t)
-            placed[index] = line._replace(at=max(line.at, latest))
-    return placed
+            stamp = line.seen, line.t
+        elif stamp is not None:
+            seen, written = stamp
+            at = max(at, seen - max(0.0, written - line.t))
+        placed.append(line if line.at == at else line._replace(at=at))
+    return placed[::-1]
 
 
 def _known_by(lines: list[Line]) -> list[Line]:
     """A line that arrives proves all lines written before it, also those that come after it."""
-    known = [*lines]
-    for index in range(len(lines) - 2, -1, -1):
-        if known[index].at > known[index + 1].at:
-            known[index] = known[index]._replace(at=known[index + 1].at)
-    return known
+    known, latest = [], math.inf
+    for line in reversed(lines):
+        latest = min(latest, line.at)
+        known.append(line if line.at == latest else line._replace(at=latest))
+    return known[::-1]
 
 
 class _OwnClocks:
@@ -204,10 +206,11 @@ class _OwnClocks:
         interval = typical_interval([line.t for line in steps])
         for index, (before, after) in enumerate(zip(steps, steps[1:])):
             went = after.t - before.t
-            if 0 <= went < max(CLOCK_STEP_S, 3 * interval) or _is_near_swap(steps, index):
+            is_back, is_long = went < 0, went >= max(CLOCK_STEP_S, 3 * interval)
+            if not (is_back or is_long) or _is_near_swap(steps, index):
                 continue
             expected = min(self._peers(rank, before.step, after.step), default=max(went, interval))
-            if went < 0 or went - expected >= CLOCK_STEP_S:
+            if is_back or went - expected >= CLOCK_STEP_S:
                 jumped += went - expected
                 yield ClockStep(rank, after.step, after.t - jumped, went - expected)
 
