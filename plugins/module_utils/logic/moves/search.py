@@ -86,8 +86,10 @@ class _Search:
         return None
 
     def never_moved(self) -> list[int]:
-        """The workers that moved in no state seen."""
-        return [worker for worker in self._problem.workers if not self._ever_moved >> worker & 1]
+        """The workers that moved in no state seen, nor did one of their kind from a host of that kind instead."""
+        like = [(kind, self._likeness.host[home]) for kind, home in zip(self._likeness.worker, self._problem.start)]
+        moved = {like[worker] for worker in self._problem.workers if self._ever_moved >> worker & 1}
+        return [worker for worker in self._problem.workers if like[worker] not in moved]
 
     def _following(self, state: _State) -> Iterator[_State]:
         problem, at = self._problem, state.at
@@ -120,11 +122,11 @@ class _Search:
         away = sum(1 for home, host in zip(self._problem.start, state.at) if home != host)
         return state.length + haste * (2 * left + away)
 
-    def _key(self, state: _State) -> tuple[tuple[int, tuple[int, ...]], ...]:
+    def _key(self, state: _State) -> tuple[tuple[int, tuple[tuple[int, int], ...]], ...]:
         """A key that is equal for states that differ only by exchanged workers or hosts of one kind."""
-        guests: dict[int, list[int]] = {}
+        guests: dict[int, list[tuple[int, int]]] = {}
         for worker, host in enumerate(state.at):
-            guests.setdefault(host, []).append(2 * self._likeness.worker[worker] + (state.moved >> worker & 1))
+            guests.setdefault(host, []).append((self._likeness.worker[worker], state.moved >> worker & 1))
         return tuple(sorted((self._likeness.host[host], tuple(sorted(here))) for host, here in guests.items()))
 
 
