@@ -122,10 +122,12 @@ def _check(problem: Problem) -> bool:
     """Whether every worker may come home; ``Stuck`` where it is clear at once that some worker cannot move."""
     free = problem.free_at_start()
     homeless = [w for w, home in enumerate(problem.start) if home not in problem.targets[w] or free[home] < 0]
-    open_room = sum(free[host] for host in frozenset().union(*problem.targets) if free[host] > 0)
-    stuck = [worker for worker, need in enumerate(problem.need) if need > open_room]
     if problem.is_single:
-        stuck = sorted(set(problem.workers).difference(reach.worker for reach in reachable(problem)))
+        found_a_way = {reach.worker for reach in reachable(problem)}
+        stuck = [worker for worker in problem.workers if worker not in found_a_way]
+    else:
+        open_room = sum(free[host] for host in frozenset().union(*problem.targets))
+        stuck = [worker for worker, need in enumerate(problem.need) if need > open_room]
     if problem.return_home and homeless:
         stuck = homeless
     if stuck:
