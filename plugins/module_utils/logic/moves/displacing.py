@@ -4,13 +4,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
 from typing import Tuple
 
 from .problem import Problem, Step
 
 # How many workers may be displaced in a row for one: few are tried first.
-_DEPTHS = (1, 2, 4, 8, 16, 32, 64)
+_DEPTHS = tuple(1 << power for power in range(7))
 _Rank = Tuple[int, ...]
 
 
@@ -31,7 +32,7 @@ def round_trips(problem: Problem) -> list[Step] | None:
     return board.steps if board.move_all(and_back=True) else None
 
 
-class _Board:
+class _Board(ABC):
     """The place of each worker, the free room of each host, and the steps made so far."""
 
     def __init__(self, problem: Problem) -> None:
@@ -41,7 +42,6 @@ class _Board:
         self.wanted = [0] * len(problem.room)  # the waiting workers that may go to a host
         self.leaving = [0] * len(problem.room)  # the waiting workers on a host
         self.steps: list[Step] = []
-        self._open = {host for host, free in enumerate(self.free) if free > 0}
         self._guests: list[set[int]] = [set() for _host in problem.room]
         self._moves = [0] * len(problem.start)
         self._waiting: dict[int, set[int]] = {need: set() for need in sorted(set(problem.need), reverse=True)}
@@ -49,13 +49,13 @@ class _Board:
             self._guests[problem.start[worker]].add(worker)
             self._set_waiting(worker, True)
 
+    @abstractmethod
     def urgency(self, worker: int) -> _Rank:
         """The rank of a waiting worker among those of its size: the lowest moves first."""
-        raise NotImplementedError
 
+    @abstractmethod
     def fitness(self, host: int) -> _Rank:
         """The rank of a host with room: the lowest is taken."""
-        raise NotImplementedError
 
     def move_all(self, and_back: bool = False) -> bool:
         """Whether every worker moved: those that find room at once first, else one that displaces few others."""
@@ -74,29 +74,26 @@ class _Board:
     def _with_room(self) -> Iterator[int]:
         """The waiting workers that have room on another host, large ones first."""
         for need, workers in self._waiting.items():
-            hosts = {host for host in self._open if self.free[host] >= need}
+            hosts = {host for host, free in enumerate(self.free) if free >= need}
             for worker in sorted(workers, key=self.urgency) if hosts else ():
-                if self._has_choice(worker, hosts):
+                if (hosts & self.problem.targets[worker]) - {self.at[worker]}:
                     yield worker
-
-    def _has_choice(self, worker: int, hosts: set[int]) -> bool:
-        targets, at = self.problem.targets[worker], self.at[worker]
-        few, many = sorted((hosts, targets), key=len)
-        return any(host in many and host != at for host in few)
 
     def _relocate(self, worker: int, depth: int, busy: set[int]) -> bool:
         """Whether a worker moved; ``busy`` are the hosts that are being emptied or were tried."""
         hosts = self.problem.targets[worker].difference(busy, [self.at[worker]])
         need = self.problem.need[worker]
-        direct = [host for host in hosts & self._open if self.free[host] >= need]
-        if direct:
-            self._move(worker, min(direct, key=self.fitness))
-            return True
+        direct = [host for host in hosts if self.free[host] >= need]
+        target = min(direct, key=self.fitness) if direct else next(self._emptied(hosts, need, depth, busy), None)
+        if target is not None:
+            self._move(worker, target)
+        return target is not None
+
+    def _emptied(self, hosts: Iterable[int], need: int, depth: int, busy: set[int]) -> Iterator[int]:
+        """The hosts that could be emptied far enough, those with most room first."""
         for host in sorted(hosts, key=lambda host: (-self.free[host], host)) if depth else ():
             if host not in busy and self._make_way(host, need, depth, busy):
-                self._move(worker, host)
-                return True
-        return False
+                yield host
 
     def _make_way(self, host: int, need: int, depth: int, busy: set[int]) -> bool:
         """Whether a host has room after its guests moved on; where it has none all is as before."""
@@ -104,9 +101,8 @@ class _Board:
         begin = len(self.steps)
         guests = sorted(self._guests[host], key=lambda guest: (self._moves[guest], -self.problem.need[guest], guest))
         for guest in guests:
-            if self.free[host] >= need:
-                break
-            self._relocate(guest, depth - 1, busy)
+            if self.free[host] < need:
+                self._relocate(guest, depth - 1, busy)
         if self.free[host] >= need:
             return True
         for step in reversed(self.steps[begin:]):
@@ -125,7 +121,6 @@ class _Board:
         self._guests[target].add(worker)
         for host, more in ((source, need), (target, -need)):
             self.free[host] += more
-            (self._open.add if self.free[host] > 0 else self._open.discard)(host)
         waited = self._moves[worker] == 0
         self._moves[worker] += moves
         if waited != (self._moves[worker] == 0):

@@ -69,14 +69,108 @@ def test_everyone_moves_once_wherever_all_can_be_assigned(seed: int) -> None:
         (problem([1, 1, 1, 1], [0, 1, 3], [{1, 2}, {0}, {2}]), 4),
         (problem([1, 1, 2, 1, 1], [2, 2, 3, 4], [{0}, {1}, {2}, {2}]), 4),
         (problem([4, 4, 4], [0, 1, 1], need=[4, 2, 2]), 3),
+        (problem([2, 1], [0, 0]), 3),
+        (problem([1, 1, 1], [0]), 1),
+        (problem([2, 1, 2], [1, 0], [{0, 1, 2}, {0, 2}], [1, 2]), 2),
+        (problem([3, 3, 4, 1, 2], [0, 1, 2], [{0, 1}, {0, 1, 4}, {0, 1}], [3, 2, 3]), 3),
+        (problem([1, 1, 2, 2, 1], [3, 3, 1, 0, 2], [{0, 2, 3, 4}, {0, 1, 2, 3}, {*range(5)}, {0, 1}, {1, 2}]), 6),
+        (
+            problem([1, 2, 1, 2, 1, 2], [1, 1, 5, 5, 2], [{0, 1, 4}, {1, 2, 4, 5}, {0, 5}, {1, 2, 3, 5}, {0, 1, 2, 4}]),
+            5,
+        ),
+        (
+            problem(
+                [2, 2, 3, 3],
+                [2, 3, 1, 3, 0],
+                [{1}, {0, 1, 3}, {0, 1, 2}, {0, 1, 2, 3}, {0, 2, 3}],
+                [2, 2, 2, 1, 1],
+            ),
+            6,
+        ),
+        (
+            problem(
+                [2, 3, 3, 2, 1, 4],
+                [5, 1, 5, 4, 0],
+                [{1, 3, 4, 5}, {0, 1}, {0, 1, 4, 5}, {1, 2, 3, 4}, {0, 1, 2, 3, 4, 5}],
+                [1, 2, 1, 1, 1],
+            ),
+            5,
+        ),
     ],
-    ids=["a row", "a circle that nobody can leave for good", "walks that cross", "two sizes"],
+    ids=[
+        "a row",
+        "a circle that nobody can leave for good",
+        "walks that cross",
+        "two sizes",
+        "too many for the other host",
+        "one worker",
+        "the large one first",
+        "one size after the other",
+        "one step aside",
+        "the room that few may use is kept for them",
+        "a way that is given up leaves all as it was",
+        "the last of the room for those that need it",
+    ],
 )
 def test_a_plan_has_as_few_steps_as_there_can_be(case: Problem, steps: int) -> None:
     plan = one_way(case)
     assert_possible(case, plan)
     assert plan is not None
     assert len(plan) == steps
+
+
+FIVE, FOUR, THREE = {*range(5)}, {*range(4)}, {*range(3)}
+
+
+@pytest.mark.parametrize(
+    ("room", "start", "need", "targets", "steps"),
+    [
+        ([1, 3, 4, 3], [2, 2, 3, 1, 1, 3], [1, 2, 2, 1, 2, 1], [{2, 3}, {1, 2, 3}, {2, 3}, FOUR, {2}, {0, 2}], 8),
+        ([2, 2, 3], [2, 1, 2, 2], [1, 2, 1, 1], [{1, 2}, THREE, THREE, THREE], 5),
+        ([2, 2, 4, 3, 4], [2, 0, 1, 3, 2, 4], [3, 2, 1, 3, 1, 2], [{2, 3, 4}, FIVE, FIVE, {2, 3, 4}, FIVE, FIVE], 8),
+        ([4, 4, 2, 3, 4], [3, 0, 1, 4, 1, 0], [2, 3, 2, 4, 1, 1], [FIVE, {0, 1, 3, 4}, FIVE, {0, 1, 4}, FIVE, FIVE], 7),
+        (
+            [2, 2, 1, 2, 2],
+            [2, 3, 1, 0, 0, 4, 3, 1],
+            [1, 1, 1, 1, 1, 1, 1, 1],
+            [{0, 2, 3, 4}, {0, 1, 3, 4}, {2, 4}, FIVE, {0, 3}, {3}, {3, 4}, FOUR],
+            9,
+        ),
+        (
+            [4, 3, 2, 3, 3, 4, 4],
+            [6, 6, 5, 3, 4, 6, 0, 2],
+            [1, 1, 3, 2, 3, 1, 2, 2],
+            [{1, 2, 4, 5, 6}, {*range(7)}, {0, 5}, {0, 3}, {1, 4}, {0, 1, 4, 5, 6}, {6}, {2, 3}],
+            11,
+        ),
+        (
+            [3, 4, 3, 1, 2],
+            [1, 2, 4, 0, 1, 0, 4, 3],
+            [2, 2, 1, 1, 1, 2, 1, 1],
+            [{0, 1}, {4}, {3}, {0, 3}, {1, 2, 3}, {0, 1}, FIVE, {0, 2, 3, 4}],
+            12,
+        ),
+        (
+            [4, 2, 2, 3, 3, 3],
+            [0, 2, 2, 1, 3, 5, 4, 0, 5, 4],
+            [1, 1, 1, 1, 2, 1, 2, 2, 2, 1],
+            [
+                *({1, 2}, {*range(6)}, FIVE, {0, 1, 3, 4, 5}, {1, 2, 3, 4}, {0, 1, 2, 4, 5}, FOUR),
+                *({0, 3, 4}, {2, 3, 4, 5}, {4, 5}),
+            ],
+            13,
+        ),
+    ],
+)
+def test_careful_choices_keep_a_plan_short(
+    room: list[int], start: list[int], need: list[int], targets: list[set[int]], steps: int
+) -> None:
+    """Nearly full hosts on which a worse choice of who leaves, of where to, or of what is undone costs steps."""
+    case = problem(room, start, targets, need)
+    plan = one_way(case)
+    assert_possible(case, plan)
+    assert plan is not None
+    assert len(plan) <= steps
 
 
 def test_round_trips_end_where_they_began() -> None:
