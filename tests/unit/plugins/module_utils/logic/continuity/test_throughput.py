@@ -126,6 +126,8 @@ def test_images_are_spread_over_the_time_since_the_step_before() -> None:
     assert one.seen_images(3.0, 2.0) is None
     assert one.seen_images(7.0, 9.0) == 0.0
     assert pace(track()).seen_images(*ALWAYS) is None
+    slow_end = pace(track(*rated([10.0] * 4), line(5, 14.0)))
+    assert slow_end.seen_images(4.0, inf) == 1.0
 
 
 def test_images_of_strides_count_for_each_of_their_steps() -> None:
