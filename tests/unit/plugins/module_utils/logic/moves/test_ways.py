@@ -11,7 +11,7 @@ import pytest
 from plugins.module_utils.logic.moves import plan as planner
 from plugins.module_utils.logic.moves.plan import Infeasible, PlacementError, plan_moves
 
-from .case import Case
+from .case import Case, row
 
 # Whoever moves must come back before the next one can; displacing one by one finds no way out.
 LOOP = Case({"h0": 4, "h1": 3}, {"w0": "h1", "w1": "h0", "w2": "h0"}, {"demand": {"w1": 2, "w2": 2}})
@@ -77,3 +77,11 @@ def test_a_plan_of_few_workers_is_made_the_shortest_there_is(most: int, moves: i
         plan = DETOUR.plan()
     DETOUR.assert_valid(plan)
     assert len(plan) == moves
+
+
+def test_workers_of_one_slot_come_home_again_by_the_fewest_moves() -> None:
+    case = row(4, 3)
+    case.rules = {"return_home": True}
+    plan = case.plan()
+    case.assert_valid(plan)
+    assert len(plan) == 6
