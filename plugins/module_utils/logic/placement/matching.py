@@ -6,9 +6,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from .hosts import IGNORE, Demand, Host, alike
+
+Place = TypeVar("Place")
+Guest = TypeVar("Guest")
 
 
 class Placed(Protocol):
@@ -47,7 +50,7 @@ def _augment(start: int, kinds: _Kinds, there: dict[int, int]) -> bool:
                 continue
             came_from[host] = worker
             if host not in there:
-                _shift(host, start, came_from, there)
+                shift(host, start, came_from, there)
                 return True
             if kinds.of[there[host]] not in asked:
                 asked.add(kinds.of[there[host]])
@@ -55,7 +58,8 @@ def _augment(start: int, kinds: _Kinds, there: dict[int, int]) -> bool:
     return False
 
 
-def _shift(host: int, start: int, came_from: dict[int, int], there: dict[int, int]) -> None:
+def shift(host: Place, start: Guest, came_from: dict[Place, Guest], there: dict[Place, Guest]) -> None:
+    """Give a free host to whoever reaches for it, the host of that one to the next, up to the one who began."""
     before = {worker: place for place, worker in there.items()}
     while True:
         worker = came_from[host]

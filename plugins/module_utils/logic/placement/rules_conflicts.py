@@ -5,9 +5,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
+
+from .matching import shift
 
 ANOTHER_WAY = "change or remove that rule, or change the options of this call"
 
@@ -141,19 +144,22 @@ def _homeless(left: Mapping[str, frozenset[str]]) -> set[str] | None:
     """The workers that compete for too few hosts; None where each can have its own."""
     there: dict[str, str] = {}
     for worker in sorted(left):
-        asked: set[str] = set()
-        if not _seat(worker, left, there, asked):
+        asked = _asked(worker, left, there)
+        if asked is not None:
             return {worker, *(there[host] for host in asked)}
     return None
 
 
-def _seat(worker: str, left: Mapping[str, frozenset[str]], there: dict[str, str], asked: set[str]) -> bool:
-    """Assign a host to a worker; others change their host where necessary (an augmenting path)."""
-    for host in sorted(left[worker] - asked):
-        if host in asked:
-            continue
-        asked.add(host)
-        if host not in there or _seat(there[host], left, there, asked):
-            there[host] = worker
-            return True
-    return False
+def _asked(start: str, left: Mapping[str, frozenset[str]], there: dict[str, str]) -> Collection[str] | None:
+    """Give a host to a worker, others change theirs where necessary; None, or the hosts that were asked in vain."""
+    came_from: dict[str, str] = {}  # by host: the worker that reaches for it
+    waiting = deque([start])
+    while waiting:
+        worker = waiting.popleft()
+        for host in sorted(left[worker].difference(came_from)):
+            came_from[host] = worker
+            if host not in there:
+                shift(host, start, came_from, there)
+                return None
+            waiting.append(there[host])
+    return came_from

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -178,3 +179,17 @@ def test_what_is_not_in_force_is_told(facts: Facts, desired: Desired, words: lis
     told = list(rules.warnings(rules.after(NOTHING, desired), desired, facts))
     assert [any(text.startswith(word) for text in told) for word in words] == [True] * len(words)
     assert len(told) == len(words)
+
+
+@pytest.mark.parametrize("last", ["m0000", "m1000"])
+def test_a_thousand_workers_have_a_host_each_although_all_must_change_theirs(last: str) -> None:
+    hosts = [f"m{number:04}" for number in range(1001)]
+    pairs = {f"w{number:04}": frozenset(hosts[number : number + 2]) for number in range(1000)}
+    foreign = [Foreign(f"pair {name}", frozenset({name}), both, mandatory=True) for name, both in pairs.items()]
+    foreign.append(Foreign("the last", frozenset({"w1000"}), frozenset({last}), mandatory=True))
+    every = Desired("s", (*pairs, "w1000"), one_per_host=True)
+    facts = Facts("gpu", tuple(hosts), foreign=tuple(foreign))
+    assert rules.conflict_of(every, facts) is None
+    crowded = replace(every, workers=(*every.workers, "w1001"))
+    conflict = rules.conflict_of(crowded, replace(facts, hosts=tuple(hosts)))
+    assert conflict is not None and conflict.said.startswith(f"only {', '.join(hosts)} are left to them")
