@@ -102,6 +102,23 @@ def test_an_event_of_another_kind_with_empty_fields() -> None:
     assert found["at"].startswith("2022-10-20T19:16:43.173941") and found["target"] == ""
 
 
+def test_an_event_about_a_virtual_machine_has_the_kind_of_its_type() -> None:
+    event = ruby("manageiq/vm_event_ex.txt")
+    manager = SimpleNamespace(QueryEvents=lambda _spec: [event])
+    session: Any = SimpleNamespace(server="vcenter", content=SimpleNamespace(eventManager=manager))
+    (found,) = seen.events(session, vim.VirtualMachine("vm-67544"), "worker", datetime(2022, 1, 1, tzinfo=UTC))
+    assert found["kind"] == "com.vmware.vc.HA.VmUnprotectedEvent" and found["text"].endswith(
+        "is not vSphere HA Protected."
+    )
+
+
+@pytest.mark.parametrize("name", ["manageiq/power_on_task_event.txt", "manageiq/power_off_task_event.txt"])
+def test_the_event_of_a_task_begins_a_chain_that_its_queued_task_does_not_know_yet(name: str) -> None:
+    event = ruby(name)
+    assert isinstance(event, vim.event.TaskEvent) and event.chainId == event.key != 0
+    assert (event.info.state, event.info.eventChainId) == ("queued", 0)
+
+
 def test_a_task_that_is_queued() -> None:
     info = ruby("manageiq/power_on_task_event.txt").info
     values = {f"info.{name}": getattr(info, name) for name in ("entity", "descriptionId", "state", "reason", "error")}
@@ -164,6 +181,16 @@ def test_a_gpu_in_passthrough_as_its_guest_sees_it() -> None:
     }
 
 
+def test_gpus_of_a_machine_that_is_no_virtual_one() -> None:
+    found = nvidia.report(text("gpud/nvidia-smi-query.535.161.08.h100.txt"))
+    assert (found["driver"], found["cuda_at_most"]) == ("535.161.08", "12.2")
+    assert [(one["address"], one["name"], one["mode"], one["persistent"]) for one in found["gpus"]] == [
+        ("00000000:19:00.0", "NVIDIA H100 80GB HBM3", "None", True),
+        ("00000000:3b:00.0", "NVIDIA H100 80GB HBM3", "None", True),
+    ]
+    assert len({one["uuid"] for one in found["gpus"]}) == 2
+
+
 @pytest.mark.parametrize("one", data("training/vgpu_licence.yml"), ids=lambda one: one["licence"])
 def test_licences_of_virtual_gpus(one: dict[str, str]) -> None:
     (gpu,) = nvidia.report(f"Driver Version : 1\nGPU 00000000:02:01.0\n{one['said']}")["gpus"]
@@ -173,7 +200,7 @@ def test_licences_of_virtual_gpus(one: dict[str, str]) -> None:
 def test_devices_without_counters_or_driver_have_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transport_side, "SYS", str(FOLDER / "gpud/sys"))
     assert transport_side.devices() == [
-        {"device": name, "driver": None, "sent_bytes": None} for name in ("mlx5_0", "mlx5_bond_0")
+        {"device": name, "driver": None, "sent_bytes": None} for name in ("mlx5_0", "mlx5_1", "mlx5_bond_0")
     ]
 
 
@@ -188,3 +215,10 @@ def test_steps_of_ranks_that_do_not_name_themselves() -> None:
 @pytest.mark.parametrize("said", data("training/nccl.yml"), ids=lambda said: said["line"][-40:])
 def test_what_nccl_says_of_its_way_between_nodes(said: dict[str, str]) -> None:
     assert proof._ways(said["line"]) == ({said["way"]} if said["way"] else set())
+
+
+def test_a_rank_of_nccl_2_4_finds_sockets_and_rdma_and_its_rings_tell_which_it_uses() -> None:
+    said = text("training/nccl_2_4.txt")
+    found, rings = said.splitlines()[:4], said.splitlines()[4:]
+    assert proof._ways("\n".join(found)) == {"NET/Socket", "NET/IB"}
+    assert proof._ways(said) == proof._ways("\n".join(rings)) == {"NET/IB"}
