@@ -104,6 +104,8 @@ func TestMoveTellsItsStory(t *testing.T) {
 	var kinds []string
 	for _, e := range events {
 		switch x := e.(type) {
+		case *types.TaskEvent:
+			kinds = append(kinds, fmt.Sprint(x.Info.DescriptionId, " is ", x.Info.State, " ", x.Key == x.ChainId))
 		case *types.VmBeingHotMigratedEvent:
 			kinds = append(kinds, "begin to "+x.DestHost.Name)
 		case *types.EventEx:
@@ -113,7 +115,7 @@ func TestMoveTellsItsStory(t *testing.T) {
 		}
 	}
 	encrypted := "com.vmware.vc.vm.VmHotMigratingWithEncryptionEvent to esx03.lab"
-	if !slices.Equal(kinds, []string{encrypted, "end from esx01.lab on esx03.lab"}) {
+	if !slices.Equal(kinds, []string{"VirtualMachine.relocate is queued true", encrypted, "end from esx01.lab on esx03.lab"}) {
 		t.Errorf("events: %v", kinds)
 	}
 }

@@ -249,9 +249,22 @@ def test_a_canary_is_written_to_by_name_and_left_as_it_was(
     assert done.rc == 0, done.out
     methods = [write["method"] for write in vcenter.writes()]
     assert methods.count("UpdateOptions") == 2 and "CreateFolder" in methods
+    assert vcenter.calls()["QueryEvents"] == 1  # of the lock alone: no virtual machine is named
     option = {"UserVars.SuppressShellWarning": 0}
     left = ansible_for(vcenter).module("esxi_advanced_option", check=True, hosts=[HOSTS[0]], options=option)
     assert not left.changed
+    assert not ansible_for(vcenter).module("cluster_info", cluster="marble-cluster").result["cluster"]["lock"]["held"]
+
+
+def test_a_canary_whose_lock_no_event_tells_of_is_not_written_to(
+    ansible_for: Callable[..., Ansible], start: Callable[..., Simulator], inventory: str
+) -> None:
+    vcenter = start(text=SITE)
+    vcenter.fault("QueryEvents", fault="NotSupported", count=-1)
+    wanted = {"acceptance_canary": HOSTS[0], "acceptance_switch": "quartz-fabric"}
+    done = ansible_for(vcenter).playbook("playbooks/acceptance.yml", "-i", inventory, "-e", json.dumps(wanted))
+    assert done.rc != 0 and "Read the event of the lock back" in done.out
+    assert "UpdateOptions" not in [write["method"] for write in vcenter.writes()]
     assert not ansible_for(vcenter).module("cluster_info", cluster="marble-cluster").result["cluster"]["lock"]["held"]
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from ..cluster import clocks, usage
 from ..cluster.info import ClusterFacts
+from ..cluster.lock.folders import LockFolders
 from ..errors import Failed
 from ..esxi import image, info
 from ..esxi.service import recent_tasks
@@ -134,6 +135,18 @@ def _vm_tasks(session: Session, question: Question, name: str) -> Any:
     return recent_tasks.recent(session, [ref]), read_linked(session, [ref], "recentTask", vim.Task, ("info",))
 
 
+def _lock(session: Session, _question: Question, name: str) -> Any:
+    """The events of the task that took the lock of a cluster, by their chain; nothing while nobody holds it."""
+    ref, values = fleet.find_cluster(session, name, ("parent",))
+    held = LockFolders(session, name, values["parent"], id_of(ref)).look()
+    if held.current is None or held.record is None or held.record.free:
+        return []
+    tasks = read_linked(session, [held.current.ref], "recentTask", vim.Task, ("info",))
+    chains = [one["info"].eventChainId for _ref, one in tasks if one["info"].eventChainId]  # without one all events match
+    specs = [vim.event.EventFilterSpec(eventChainId=chain) for chain in chains]
+    return [event for spec in specs for event in session.content.eventManager.QueryEvents(spec) or []]
+
+
 def _counters(session: Session, _question: Question, _name: str) -> Any:
     return counters.catalogue(session, "gpu")
 
@@ -170,6 +183,7 @@ READERS: tuple[Reader, ...] = (
     Reader("esxi_image", CLUSTER, _image),
     Reader("worker_vm", CLUSTER, _site),
     Reader("worker_rules", CLUSTER, _rules),
+    Reader("events of the lock", CLUSTER, _lock, is_empty=lambda result: not result),
     Reader("worker_vm_info", VCENTER, _workers, is_empty=lambda result: not result),
     Reader("counters of GPUs", VCENTER, _counters, short=True, is_empty=lambda result: not result.counters),
     Reader("settings of a virtual machine", VM, _machine),

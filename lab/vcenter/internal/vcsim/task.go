@@ -42,12 +42,34 @@ func (s *Sim) StartFor(ctx *simulator.Context, on Ref, entityName, name, descrip
 	t.Info.StartTime = &now
 	t.Self = Ref{Type: "Task", Value: s.nextTask()}
 	t.Info.Key, t.Info.Task = t.Self.Value, t.Self
-	t.Info.EventChainId = s.nextChain()
+	t.Info.EventChainId = s.begin(ctx, t.Info)
 	// vcsim notes the new task on its entity, and does not lock it for that
 	ctx.WithLock(on, func() { s.Registry.Put(t) })
 	j := &Job{sim: s, Ctx: Detached(ctx), Task: t}
 	go func() { j.finish(f(j)) }()
 	return t.Self
+}
+
+// begin posts the event of a new task, and returns the chain that the event begins.
+// VMware: vSphere API reference, TaskEvent; events that ManageIQ recorded in 2018 and 2022: the key of
+// the event is its chain, and its task is queued. vcsim posts none.
+// Ours: no event of what is done by the control interface, as DRS does it.
+func (s *Sim) begin(ctx *simulator.Context, info types.TaskInfo) int32 {
+	if ctx.Session == nil {
+		return s.nextChain()
+	}
+	info.State, info.StartTime = types.TaskInfoStateQueued, nil
+	event := &types.TaskEvent{Info: info}
+	switch info.Entity.Type {
+	case "VirtualMachine":
+		named := types.EntityEventArgument{Name: info.EntityName}
+		event.Vm = &types.VmEventArgument{EntityEventArgument: named, Vm: *info.Entity}
+	case "HostSystem":
+		argument := HostArgument(info.EntityName, *info.Entity)
+		event.Host = &argument
+	}
+	s.Post(ctx, event, 0)
+	return event.Key
 }
 
 // Hide takes a task of vcsim, which works for a task of ours, off the lists of recent tasks.
