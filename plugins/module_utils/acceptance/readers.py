@@ -142,7 +142,8 @@ def _lock(session: Session, _question: Question, name: str) -> Any:
     if held.current is None or held.record is None or held.record.free:
         return []
     tasks = read_linked(session, [held.current.ref], "recentTask", vim.Task, ("info",))
-    chains = [one["info"].eventChainId for _ref, one in tasks if one["info"].eventChainId]  # without one all events match
+    # Chain 0, which a task has before its event, would match all events.
+    chains = [one["info"].eventChainId for _ref, one in tasks if one["info"].eventChainId]
     specs = [vim.event.EventFilterSpec(eventChainId=chain) for chain in chains]
     return [event for spec in specs for event in session.content.eventManager.QueryEvents(spec) or []]
 
