@@ -91,7 +91,11 @@ class FakeOptions:
     def __init__(self, host: FakeHost, **values: Any) -> None:
         self.host, self.values = host, {key.replace("__", "."): value for key, value in values.items()}
         host.properties_of({f'config.option["{key}"].value': self._reader(key) for key in self.values})
+        host.properties_of({"config.option": self._all})
         host.has(configManager__advancedOption=self_of(self))
+
+    def _all(self) -> list[Any]:
+        return [vim.option.OptionValue(key=key, value=value) for key, value in self.values.items()]
 
     def _reader(self, key: str) -> Callable[[], Any]:
         return lambda: self.values[key]

@@ -14,7 +14,7 @@ from ..logic.privileges.table import NOTE
 from ..plan import REBOOT, Plan
 from ..vsphere.faults import translating_faults
 from ..vsphere.fleet import Host
-from ..vsphere.option_definitions import definition_of, option_value, paths, types_of, value_path
+from ..vsphere.option_definitions import definition_of, option_value, paths, types_of, value_in, value_path
 from . import boot, pvrdma
 from .part import Part, one
 from .reading import by_name
@@ -62,12 +62,12 @@ class AdvancedOptions:
         changed = [option_value(change.key, change.after, self.types[change.key]) for change in plan.due]
         with translating_faults(self.target, f"set its {self.name} {', '.join(option.key for option in changed)}"):
             self.host["configManager.advancedOption"].UpdateOptions(changed)
-        after = {value_path(option.key): option.value for option in changed}
-        self.host.settle(tuple(after), lambda values: all(values.get(path) == value for path, value in after.items()))
+        watched = tuple(dict.fromkeys(value_path(option.key) for option in changed))
+        self.host.settle(watched, lambda seen: all(value_in(seen, option.key) == option.value for option in changed))
 
     def _value(self, key: str, definition: Mapping[str, Any] | None) -> Any:
         """The value of an option; a host need not list one that has its default."""
-        value = self.host[value_path(key)]
+        value = value_in(self.host.properties, key)
         return definition["default"] if value is None and definition else value
 
 

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
@@ -13,12 +13,22 @@ from .faults import translating_faults
 from .fleet import Host
 from .sdk import VmomiSupport, vim
 
-_KEY = re.compile(r"[\w.-]+")
+_PLAIN = re.compile(r"[\w.-]+")
+# Keys such as Config.HostAgent.level[Vmsvc].logLevel have brackets, which the path of a property has too.
+_ALL = "config.option"
 
 
 def value_path(key: str) -> str:
-    """The property of a host with the value of an advanced option."""
-    return f'config.option["{key}"].value'
+    """The property of a host with the value of an advanced option, alone or among all."""
+    return f'config.option["{key}"].value' if _PLAIN.fullmatch(key) else _ALL
+
+
+def value_in(properties: Mapping[str, Any], key: str) -> Any:
+    """The value of an advanced option among properties of its host; None where the host does not list it."""
+    found = properties.get(value_path(key))
+    if _PLAIN.fullmatch(key):
+        return found
+    return next((one.value for one in found or [] if one.key == key), None)
 
 
 def type_path(key: str) -> str:
@@ -26,9 +36,10 @@ def type_path(key: str) -> str:
     return f'config.optionDef["{key}"].optionType'
 
 
-def paths(keys: Iterable[str]) -> tuple[str, ...]:
-    """The properties of a host with values and types of advanced options; none for a key that no option can have."""
-    return tuple(path for key in keys if _KEY.fullmatch(key) for path in (value_path(key), type_path(key)))
+def paths(keys: Collection[str]) -> tuple[str, ...]:
+    """The properties of a host with values and types of advanced options; types of keys with brackets are elsewhere."""
+    plain = [key for key in keys if _PLAIN.fullmatch(key)]
+    return tuple(dict.fromkeys((*map(value_path, keys), *map(type_path, plain))))
 
 
 def types_of(host: Host, keys: Iterable[str]) -> tuple[dict[str, Any], dict[str, list[str]]]:

@@ -19,6 +19,8 @@ from tests.fakes.module import FakeModule
 FAILURES, LOGHOST, MOB, THREADS = (
     "Security.AccountLockFailures", "Syslog.global.logHost", "Config.HostAgent.mob", "VMkernel.Boot.hyperthreading",
 )  # fmt: skip
+# As hosts of ESXi 7 and 8 have it.
+LEVEL = "Config.HostAgent.level[Vmsvc].logLevel"
 OPTION = vim.option
 TYPES: dict[str, Any] = {
     FAILURES: OPTION.LongOption(min=0, max=100, defaultValue=5, valueIsReadonly=False),
@@ -30,8 +32,9 @@ TYPES: dict[str, Any] = {
     ),
     "Misc.Made": OPTION.StringOption(defaultValue="", valueIsReadonly=True),
     "Net.PVRDMAVmknic": OPTION.StringOption(defaultValue=""),
+    LEVEL: OPTION.StringOption(defaultValue="", valueIsReadonly=False),
 }
-VALUES = {FAILURES: 5, LOGHOST: "", MOB: False, THREADS: 1, "Misc.Policy": "mru", "Misc.Made": "2026"}
+VALUES = {LEVEL: "verbose", FAILURES: 5, LOGHOST: "", MOB: False, THREADS: 1, "Misc.Policy": "mru", "Misc.Made": "2026"}
 DESIRED = {FAILURES: "3", LOGHOST: "udp://log.lab"}
 
 
@@ -43,6 +46,11 @@ def host(name: str = "esx01.lab", lists_types: bool = True) -> FakeHost:
         made.properties_of({f'config.optionDef["{key}"].optionType': kind for key, kind in TYPES.items()})
     made.options.supportedOption = [OPTION.OptionDef(key=key, optionType=kind) for key, kind in TYPES.items()]
     return made
+
+
+def facts_of(one: FakeHost, *keys: str) -> dict[str, Any]:
+    one.refresh()
+    return facts(one, dict.fromkeys(keys))
 
 
 def converge(*hosts: FakeHost, check: bool = False, desired: Any = None) -> dict[str, Any]:
@@ -79,6 +87,15 @@ def test_a_host_need_not_list_an_option_that_has_its_default_nor_the_types_among
     del one.sources[f'config.option["{FAILURES}"].value']
     assert not converge(one, desired={FAILURES: 5})["changed"]
     assert one.writes == []
+
+
+def test_a_key_with_brackets_is_found_among_all_options() -> None:
+    one = host()
+    assert facts_of(one, LEVEL) == {LEVEL: "verbose"} and paths_of({LEVEL: ""})[-1] == "config.option"
+    assert not converge(one, desired={LEVEL: "verbose"}, check=True)["changed"]
+    changed = converge(one, desired={LEVEL: "info", FAILURES: 3})
+    assert changed["diff"][0]["before"] == {LEVEL: "verbose", FAILURES: 5} and one.settled == [True]
+    assert one.options.values[LEVEL] == "info" and not converge(one, desired={LEVEL: "info"})["changed"]
 
 
 @pytest.mark.parametrize(
