@@ -115,7 +115,8 @@ func TestMoveTellsItsStory(t *testing.T) {
 		}
 	}
 	encrypted := "com.vmware.vc.vm.VmHotMigratingWithEncryptionEvent to esx03.lab"
-	if !slices.Equal(kinds, []string{"VirtualMachine.relocate is queued true", encrypted, "end from esx01.lab on esx03.lab"}) {
+	begun := "VirtualMachine.relocate is queued true"
+	if !slices.Equal(kinds, []string{begun, encrypted, "end from esx01.lab on esx03.lab"}) {
 		t.Errorf("events: %v", kinds)
 	}
 }

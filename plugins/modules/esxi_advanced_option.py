@@ -48,7 +48,7 @@ EXAMPLES = r"""
   dml.vsphere.esxi_advanced_option:
     cluster: gpu
     options:
-      VMkernel.Boot.hyperthreading: 0
+      VMkernel.Boot.hyperthreading: false
 """
 
 RETURN = r"""

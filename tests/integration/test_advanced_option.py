@@ -14,7 +14,14 @@ from tests.integration.ansible import Ansible
 from tests.integration.refusals import Case
 
 FAILURES, THREADS = "Security.AccountLockFailures", "VMkernel.Boot.hyperthreading"
-OPTIONS: dict[str, Any] = {FAILURES: "3", "Config.HostAgent.plugins.solo.enableMob": True, THREADS: 0}
+# As hosts have it: a key with brackets, whose value is not its default.
+LEVEL = "Config.HostAgent.level[Vmsvc].logLevel"
+OPTIONS: dict[str, Any] = {
+    FAILURES: "3",
+    LEVEL: "info",
+    "Config.HostAgent.plugins.solo.enableMob": True,
+    THREADS: False,
+}
 DESIRED: dict[str, Any] = {"cluster": "gpu", "options": OPTIONS}
 WITHOUT_PRIVILEGE = (Case("esxi_advanced_option", DESIRED, "HostSystem.UpdateOptions", "Host.Config.AdvancedConfig"),)
 
@@ -36,9 +43,11 @@ def test_check_writes_nothing_and_a_second_run_changes_nothing(vcenter: Simulato
 
 
 def test_what_the_hosts_do_not_allow_is_refused_before_any_write(vcenter: Simulator, ansible: Ansible) -> None:
-    refused = ansible.module("esxi_advanced_option", cluster="gpu", options={FAILURES: 101, "Mem.ShareForceSaltin": 0})
+    refused = ansible.module(
+        "esxi_advanced_option", cluster="gpu", options={"NFS.MaxVolumes": 7, "Mem.ShareForceSaltin": 0}
+    )
     assert refused.rc == 1 and vcenter.writes() == []
-    assert f"{FAILURES}: 101 is not within 0 to 100" in refused.msg
+    assert "NFS.MaxVolumes: 7 is not within 8 to 256" in refused.msg
     assert "Mem.ShareForceSaltin: the host has no such option; similar are Mem.ShareForceSalting" in refused.msg
 
 
@@ -61,5 +70,5 @@ def test_a_profile_sets_them_and_evidence_restores_them(vcenter: Simulator, ansi
     assert plan["profiles"]["esx01.lab"] == {"advanced_options": before["hosts"][0]["advanced_options"]}
     assert ansible.module("esxi_profile", cluster="gpu", host_profiles=plan["profiles"]).changed
     assert ansible.module("esxi_info", profile=profile, **shown).result["hosts"][0]["advanced_options"] == {
-        FAILURES: 5, "Config.HostAgent.plugins.solo.enableMob": False, THREADS: 1,
+        FAILURES: 5, LEVEL: "verbose", "Config.HostAgent.plugins.solo.enableMob": False, THREADS: True,
     }  # fmt: skip

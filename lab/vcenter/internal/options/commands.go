@@ -32,13 +32,14 @@ type advancedList struct{ host *host.Host }
 
 // run answers the advanced options with type, value, default and range.
 // VMware: govmomi, simulator/esx/command_info.go (recorded from ESXi 8.0.1): system settings advanced list.
+// Ours: all options that are long numbers or texts, of which some are none of esxcli.
 func (s advancedList) run(ctx *simulator.Context, a esxcli.Values) (*esxcli.Response, *esxcli.Error) {
 	m := s.host.Sim.Registry.Get(*s.host.Entity.ConfigManager.AdvancedOption).(*simulator.OptionManager)
 	out := esxcli.Rows("SettingsAdvancedOption")
 	ctx.WithLock(m, func() {
 		for i, d := range m.SupportedOption {
 			path := "/" + strings.ReplaceAll(d.Key, ".", "/")
-			if wanted := a.Value("option"); wanted != "" && wanted != path {
+			if wanted := a.Value("option"); wanted != "" && wanted != path || !ofEsxcli(d) {
 				continue
 			}
 			out.Values = append(out.Values, advancedRow(path, d, m.Setting[i].GetOptionValue()))
@@ -48,4 +49,12 @@ func (s advancedList) run(ctx *simulator.Context, a esxcli.Values) (*esxcli.Resp
 		return nil, esxcli.Errorf("Unable to find option")
 	}
 	return out, nil
+}
+
+func ofEsxcli(d types.OptionDef) bool {
+	switch d.OptionType.(type) {
+	case *types.LongOption, *types.StringOption:
+		return true
+	}
+	return false
 }

@@ -19,63 +19,34 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-func text(key, description, value string) types.OptionDef {
-	return definition(key, description, &types.StringOption{DefaultValue: value, OptionType: settable()})
+func text(key, value string) types.OptionDef {
+	return definition(key, &types.StringOption{DefaultValue: value, OptionType: settable()})
 }
 
-func number(key, description string, least, most, value int64) types.OptionDef {
-	return definition(key, description,
-		&types.LongOption{Min: least, Max: most, DefaultValue: value, OptionType: settable()})
-}
-
-func flag(key, description string, value bool) types.OptionDef {
-	return definition(key, description,
-		&types.BoolOption{Supported: true, DefaultValue: value, OptionType: settable()})
+func flag(key string, value bool) types.OptionDef {
+	return definition(key, &types.BoolOption{Supported: true, DefaultValue: value, OptionType: settable()})
 }
 
 func settable() types.OptionType { return types.OptionType{ValueIsReadonly: types.NewBool(false)} }
 
-func definition(key, description string, kind types.BaseOptionType) types.OptionDef {
+func definition(key string, kind types.BaseOptionType) types.OptionDef {
 	return types.OptionDef{ElementDescription: types.ElementDescription{
-		Description: types.Description{Label: key, Summary: description}, Key: key}, OptionType: kind}
-}
-
-// hostOptions are advanced options of an ESXi host, with types and ranges.
-// VMware: public lists of advanced options of ESXi 8; Net.PVRDMAVmknic is a string, empty by default.
-// Ours: a selection; all other keys are InvalidName.
-var hostOptions = []types.OptionDef{
-	text("Config.HostAgent.log.level", "Level of the host agent's log", "info"),
-	flag("Config.HostAgent.plugins.solo.enableMob", "Managed object browser", false),
-	number("Disk.MaxIOSize", "Largest I/O in KB passed to a device", 32, 32767, 32767),
-	number("Mem.ShareForceSalting", "Page sharing salting", 0, 2, 2),
-	number("Migrate.Enabled", "Enable hot migration", 0, 1, 1),
-	number("NFS.MaxVolumes", "Largest number of mounted NFS volumes", 8, 256, 32),
-	number("Net.GuestIPHack", "Learn guest addresses from ARP", 0, 1, 0),
-	text("Net.PVRDMAVmknic", "Vmknic for PVRDMA", ""),
-	number("Net.TcpipHeapMax", "Largest size of the TCP/IP heap in MB", 32, 2048, 1024),
-	number("Net.TcpipHeapSize", "Initial size of the TCP/IP heap in MB", 0, 32, 32),
-	number("Security.AccountLockFailures", "Failed logins before an account is locked", 0, 100, 5),
-	number("Security.AccountUnlockTime", "Seconds after which a locked account is unlocked", 0, 2147483647, 900),
-	text("Syslog.global.logHost", "Remote hosts to send logs to", ""),
-	number("UserVars.ESXiShellInteractiveTimeOut", "Idle time of shell sessions in seconds", 0, 86400, 0),
-	number("UserVars.ESXiShellTimeOut", "Time in seconds the shell stays enabled", 0, 86400, 0),
-	number("UserVars.SuppressShellWarning", "Do not warn of an enabled shell", 0, 1, 0),
-	number("VMkernel.Boot.hyperthreading", "Enable hyperthreading", 0, 1, 1),
+		Description: types.Description{Label: key, Summary: key}, Key: key}, OptionType: kind}
 }
 
 // vcenterOptions are settings of a vCenter; any key below config. may be added.
 // VMware: VMware documentation, vgpu.hotmigrate.enabled: a boolean, false by default, since vCenter 6.7 U1.
 var vcenterOptions = []types.OptionDef{
-	flag("vgpu.hotmigrate.enabled", "Enable vGPU hot migration", false),
-	text("VirtualCenter.ManagedIP", "Address of this vCenter", ""),
-	text("log.level", "Level of the log", "info"),
+	flag("vgpu.hotmigrate.enabled", false),
+	text("VirtualCenter.ManagedIP", ""),
+	text("log.level", "info"),
 }
 
 // InstallHost gives a host its advanced options, with the values of the description.
 func InstallHost(ctx *simulator.Context, h *host.Host, cli *esxcli.Executer) {
 	m := ctx.Map.Get(*h.Entity.ConfigManager.AdvancedOption).(*simulator.OptionManager)
 	m.SupportedOption = hostOptions
-	m.Setting = defaults(hostOptions, h.Spec.Options)
+	m.Setting = with(hostValues, h.Spec.Options)
 	h.Entity.Config.Option = m.Setting
 	h.Entity.Config.OptionDef = hostOptions
 	cli.Add(map[string]esxcli.Command{
@@ -86,35 +57,66 @@ func InstallHost(ctx *simulator.Context, h *host.Host, cli *esxcli.Executer) {
 func InstallVcenter(sim *vcsim.Sim) {
 	m := sim.Registry.OptionManager()
 	m.SupportedOption = vcenterOptions
-	m.Setting = append(slices.Clone(m.Setting), defaults(vcenterOptions, sim.Description.VcenterOptions)...)
+	m.Setting = append(slices.Clone(m.Setting), with(defaults(vcenterOptions), sim.Description.VcenterOptions)...)
 }
 
-// defaults are the options' values: those wanted, else the default ones.
-func defaults(defs []types.OptionDef, wanted map[string]any) []types.BaseOptionValue {
+// defaults are the options with their default values.
+func defaults(defs []types.OptionDef) []types.BaseOptionValue {
 	var out []types.BaseOptionValue
 	for _, d := range defs {
-		out = append(out, &types.OptionValue{Key: d.Key, Value: initial(d.OptionType, wanted[d.Key])})
+		out = append(out, &types.OptionValue{Key: d.Key, Value: initial(d.OptionType)})
 	}
 	return out
 }
 
-func initial(kind types.BaseOptionType, wanted any) any {
+func initial(kind types.BaseOptionType) any {
 	switch t := kind.(type) {
 	case *types.LongOption:
-		if n, ok := wanted.(int); ok {
-			return int64(n)
-		}
+		return t.DefaultValue
+	case *types.IntOption:
 		return t.DefaultValue
 	case *types.BoolOption:
-		if b, ok := wanted.(bool); ok {
-			return b
-		}
 		return t.DefaultValue
 	}
-	if wanted != nil {
-		return fmt.Sprint(wanted)
-	}
 	return kind.(*types.StringOption).DefaultValue
+}
+
+// with is a list in which some options have wanted values; hosts share the values that nobody has changed.
+func with(list []types.BaseOptionValue, wanted map[string]any) []types.BaseOptionValue {
+	if len(wanted) == 0 {
+		return list
+	}
+	list = slices.Clone(list)
+	for i, o := range list {
+		if value, ok := wanted[o.GetOptionValue().Key]; ok {
+			list[i] = &types.OptionValue{Key: o.GetOptionValue().Key, Value: like(o.GetOptionValue().Value, value)}
+		}
+	}
+	return list
+}
+
+// like is a value of the description in the type of an option's value, which stays where the value is of another.
+func like(old, wanted any) any {
+	number, isNumber := wanted.(int)
+	_, isFlag := wanted.(bool)
+	switch old.(type) {
+	case int64:
+		if isNumber {
+			return int64(number)
+		}
+		return old
+	case int32:
+		if isNumber {
+			return int32(number)
+		}
+		return old
+	case bool:
+		if isFlag {
+			return wanted
+		}
+		return old
+	}
+	return fmt.Sprint(wanted)
 }
 
 // Methods answers UpdateOptions: vcsim accepts every key, type and value, and notifies no PropertyCollector.
@@ -170,6 +172,9 @@ func fits(kind types.BaseOptionType, value any) bool {
 	case *types.LongOption:
 		n, ok := value.(int64)
 		return ok && n >= t.Min && n <= t.Max
+	case *types.IntOption:
+		_, ok := value.(int32)
+		return ok
 	case *types.BoolOption:
 		_, ok := value.(bool)
 		return ok
