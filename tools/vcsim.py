@@ -24,6 +24,13 @@ import yaml
 ROOT = Path(__file__).resolve().parent.parent
 START_SECONDS = 60
 SIZES = {"dc": 1, "cluster": 1, "host": 3, "standalone-host": 1, "vm": 2, "ds": 1, "pg": 1}
+MANAGEMENT = {
+    "device": "vmk0",
+    "portgroup": "Management Network",
+    "address": "127.0.0.1",
+    "mtu": 1500,
+    "services": ["management"],
+}
 # Kinds of objects that this project's inventory does not have.
 OTHERS = ("pool", "app", "pod", "pg-nsx", "nsx", "folder", "esx", "load", "delay", "method-delay")
 
@@ -61,8 +68,11 @@ def description(asked: argparse.Namespace) -> dict[str, Any]:
     return {
         "datacenter": "DC0",
         "datastores": [f"LocalDS_{number}" for number in range(asked.ds)],
-        "host_defaults": {"hardware": "t4_cx5"},
-        "clusters": [{"name": name, "hosts": [{"name": one} for one in hosts[name]]} for name in hosts],
+        "host_defaults": {"hardware": "t4_cx5", "vmkernel": [MANAGEMENT]},
+        # The stock program takes drafts of images for any cluster.
+        "clusters": [
+            {"name": name, "image_managed": True, "hosts": [{"name": one} for one in hosts[name]]} for name in hosts
+        ],
         "switches": [{"name": "DVS0", "uplinks": ["vmnic2"], "portgroups": groups}],
         "vms": [{**one, "powered_on": started} for one in machines],
     }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 	"github.com/vmware/govmomi/find"
 	"github.com/vmware/govmomi/object"
 	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/view"
 	"github.com/vmware/govmomi/vim25/mo"
 	"github.com/vmware/govmomi/vim25/types"
 )
@@ -67,6 +69,19 @@ func TestANewSwitchHasTheHostsThatItNames(t *testing.T) {
 	members := made.Config.GetDVSConfigInfo().Host
 	if len(members) != 1 || *members[0].Config.Host != host || len(made.Summary.HostMember) != 1 {
 		t.Errorf("its hosts are %v", members)
+	}
+	created := info.Result.(types.ManagedObjectReference)
+	if created.Type != "VmwareDistributedVirtualSwitch" || made.Self != created {
+		t.Errorf("it is %v, then %v", created, made.Self)
+	}
+	seen, err := view.NewManager(r.c.Client).CreateContainerView(r.ctx, all.NetworkFolder.Reference(),
+		[]string{created.Type}, true)
+	r.must(err)
+	var switches []mo.VmwareDistributedVirtualSwitch
+	r.must(seen.Retrieve(r.ctx, []string{created.Type}, []string{"name"}, &switches))
+	isIt := func(one mo.VmwareDistributedVirtualSwitch) bool { return one.Self == created }
+	if !slices.ContainsFunc(switches, isIt) {
+		t.Errorf("a view of switches has %v", switches)
 	}
 	uuid := made.Uuid
 	if len(uuid) != 47 || uuid[2] != ' ' || uuid[23] != '-' || made.Config.GetDVSConfigInfo().Uuid != uuid {

@@ -78,6 +78,7 @@ func (f *Front) serveSOAP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	time.Sleep(f.delay)
+	body = inbound(body)
 	call, err := parseCall(body)
 	if err != nil {
 		answer(w, faultEnvelope("InvalidRequest", err.Error(), ""))
@@ -138,6 +139,7 @@ func (f *Front) forward(r *http.Request, body []byte) *recorder {
 	again.Body = io.NopCloser(bytes.NewReader(body))
 	rec := &recorder{header: http.Header{}, status: http.StatusOK}
 	f.next.ServeHTTP(rec, again)
+	rec.body = *bytes.NewBuffer(outbound(rec.body.Bytes()))
 	return rec
 }
 
