@@ -83,6 +83,52 @@ func TestEachCardOfAGuestHasTheKeyOfItsDevice(t *testing.T) {
 	}
 }
 
+// The process of vcsim ends at a network card on a network that there is not.
+func TestACardOnNoNetworkIsRefused(t *testing.T) {
+	r := launch(t, twoCards)
+	for _, name := range []string{"no such network", ""} {
+		card := r.cards("plain")[0]
+		card.Backing = &types.VirtualEthernetCardNetworkBackingInfo{
+			VirtualDeviceDeviceBackingInfo: types.VirtualDeviceDeviceBackingInfo{DeviceName: name}}
+		change := []types.BaseVirtualDeviceConfigSpec{&types.VirtualDeviceConfigSpec{
+			Operation: types.VirtualDeviceConfigSpecOperationEdit, Device: card}}
+		task, err := r.vm("plain").Reconfigure(r.ctx, types.VirtualMachineConfigSpec{DeviceChange: change})
+		r.must(err)
+		if _, ok := faultOf(task.Wait(r.ctx)).(*types.InvalidDeviceBacking); !ok {
+			t.Errorf("%q is taken", name)
+		}
+	}
+	if name := r.machineProperties("plain", "name").Name; name != "plain" {
+		t.Errorf("it is called %q", name)
+	}
+}
+
+func TestControllersListTheDevicesThatTheyHave(t *testing.T) {
+	r := launch(t, twoCards)
+	r.clone("plain", "copy", types.VirtualMachineCloneSpec{})
+	card := r.cards("plain")[0]
+	remove := &types.VirtualDeviceConfigSpec{Operation: "remove", Device: card}
+	r.finish(r.vm("plain").Reconfigure(r.ctx, types.VirtualMachineConfigSpec{
+		DeviceChange: []types.BaseVirtualDeviceConfigSpec{remove}}))
+	for _, vm := range []string{"w1", "plain", "copy"} {
+		devices, err := r.vm(vm).Device(r.ctx)
+		r.must(err)
+		held := map[int32][]int32{}
+		for _, d := range devices {
+			key := d.GetVirtualDevice().ControllerKey
+			held[key] = append(held[key], d.GetVirtualDevice().Key)
+		}
+		for _, d := range devices.SelectByType((*types.VirtualController)(nil)) {
+			c := d.(types.BaseVirtualController).GetVirtualController()
+			slices.Sort(c.Device)
+			slices.Sort(held[c.Key])
+			if !slices.Equal(c.Device, held[c.Key]) {
+				t.Errorf("%s: controller %d lists %v and has %v", vm, c.Key, c.Device, held[c.Key])
+			}
+		}
+	}
+}
+
 func TestAMachineThatRanBeforeIsCustomised(t *testing.T) {
 	r := launch(t, twoCards)
 	vm := r.vm("plain")

@@ -29,13 +29,13 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// handler is the handler of all endpoints of vcsim, without the server of vcsim.
-func handler(s *simulator.Service, address string, o options) http.Handler {
+// handler is the handler of all endpoints of vcsim. Clients do not see the server of vcsim, which stays for those of its
+// endpoints that are clients of the vSphere API themselves, such as the content library.
+func handler(s *simulator.Service, address string, o options) (http.Handler, *simulator.Server) {
 	s.RegisterEndpoints = true
 	s.ServeMux = http.NewServeMux()
 	s.Listen = &url.URL{Host: "127.0.0.1:0", User: url.UserPassword(o.username, o.password)}
 	stock := s.NewServer()
-	stock.Close()
 	s.Listen.Scheme, s.Listen.Host = "https", address
 	sessions := s.Context.Map.SessionManager()
 	sessions.ServiceHostName = address
@@ -44,7 +44,7 @@ func handler(s *simulator.Service, address string, o options) http.Handler {
 		return req.UserName == o.username && req.Password == o.password || others != nil && others(req)
 	}
 	tellAddress(s.Context.Map.OptionManager().Setting, address)
-	return s.ServeMux
+	return s.ServeMux, stock
 }
 
 // tellAddress sets the address of this server in the options that name its endpoints; the server of vcsim is closed.

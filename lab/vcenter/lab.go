@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/vmware/govmomi/simulator"
+
 	"dml.vsphere/lab/vcenter/internal/certs"
 	"dml.vsphere/lab/vcenter/internal/control"
 	"dml.vsphere/lab/vcenter/internal/datacentre"
@@ -34,6 +36,7 @@ type options struct {
 // lab is a running data centre.
 type lab struct {
 	vcenter *vcenter.Server
+	stock   *simulator.Server // of vcsim, for endpoints that are clients themselves
 	api     *http.Server
 	steer   *http.Server
 	Ready   readiness
@@ -126,7 +129,9 @@ func (l *lab) serve(o options, pair tls.Certificate) error {
 		NextProtos: []string{"http/1.1"}}
 	// vcsim signs with this certificate, and shows it as that of the server.
 	l.vcenter.Service().Context.Map.SessionManager().TLS = func() *tls.Config { return config }
-	gate := front.New(l.vcenter, handler(l.vcenter.Service(), apiSocket.Addr().String(), o), o.delay)
+	endpoints, stock := handler(l.vcenter.Service(), apiSocket.Addr().String(), o)
+	l.stock = stock
+	gate := front.New(l.vcenter, endpoints, o.delay)
 	l.api = &http.Server{Handler: gate, TLSConfig: config, ReadHeaderTimeout: 30 * time.Second,
 		ErrorLog: log.New(quiet{}, "", 0)}
 	l.steer = &http.Server{Handler: control.New(gate, l.vcenter), ReadHeaderTimeout: 30 * time.Second}
@@ -175,6 +180,10 @@ func (l *lab) stop() {
 			_ = s.Close() // ends waiting calls
 		}
 		cancel()
+	}
+	if l.stock != nil {
+		l.stock.CloseClientConnections()
+		l.stock.Close()
 	}
 	l.vcenter.Close()
 }

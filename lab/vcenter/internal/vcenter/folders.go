@@ -74,6 +74,9 @@ func (m *folderMethods) rename(j *vcsim.Job, name string) vcsim.Fault {
 // CreateVMTask makes a virtual machine, whose devices have the keys and the labels of a vCenter.
 // VMware: vSphere API reference, Folder.CreateVM_Task.
 func (m *folderMethods) CreateVMTask(ctx *simulator.Context, req *types.CreateVM_Task) soap.HasFault {
+	if f := vm.RefuseNetworks(ctx, req.Config.DeviceChange); f != nil {
+		return &methods.CreateVM_TaskBody{Fault_: vcsim.SoapFault(f)}
+	}
 	vm.NumberDevices(nil, req.Config.DeviceChange)
 	return m.Folder.CreateVMTask(ctx, req)
 }

@@ -32,6 +32,9 @@ func (m *Methods) CloneVMTask(ctx *simulator.Context, req *types.CloneVM_Task) s
 
 // clone lets vcsim copy the virtual machine, then changes the copy, and starts it last.
 func (m *Methods) clone(j *vcsim.Job, req types.CloneVM_Task) (any, vcsim.Fault) {
+	if f := RefuseNetworks(j.Ctx, req.Spec.Location.DeviceChange); f != nil {
+		return nil, f
+	}
 	config, start := req.Spec.Config, req.Spec.PowerOn && !req.Spec.Template
 	req.Spec.Config, req.Spec.PowerOn = nil, false
 	j.Ctx.WithLock(m.VirtualMachine, func() {
@@ -82,6 +85,7 @@ func (m *Methods) inherit(j *vcsim.Job, made vcsim.Ref, macs map[string]bool) *M
 	j.Ctx.WithLock(manager, func() { fields = slices.Clone(manager.Field) })
 	j.Ctx.WithLock(clone, func() {
 		copyConfig(clone.Config, &config, macs)
+		list(clone.Config.Hardware.Device)
 		clone.CustomValue, clone.Value = values, slices.Clone(values)
 		for _, f := range fields {
 			if f.ManagedObjectType == "" || f.ManagedObjectType == "VirtualMachine" {

@@ -23,6 +23,9 @@ func (m *Methods) ReconfigVMTask(ctx *simulator.Context, req *types.ReconfigVM_T
 }
 
 func (m *Methods) reconfigure(j *vcsim.Job, req *types.ReconfigVM_Task) (any, vcsim.Fault) {
+	if f := RefuseNetworks(j.Ctx, req.Spec.DeviceChange); f != nil {
+		return nil, f
+	}
 	if f := m.refuseChange(j, &req.Spec); f != nil {
 		return nil, f
 	}
@@ -150,11 +153,12 @@ func (s *Machines) offersVGPU(name string) bool {
 	return slices.ContainsFunc(s.hosts.All(), func(h *esxi.Host) bool { return h.Graphics.OffersProfile(name) })
 }
 
-// followUp stores device groups, and raises a locked memory reservation with the memory.
+// followUp lists the devices of controllers, stores device groups, and raises a locked memory reservation with the memory.
 // VMware: vSphere API reference, deviceGroups (8.0), memoryReservationLockedToMax.
 func (m *Methods) followUp(j *vcsim.Job, spec *types.VirtualMachineConfigSpec) {
 	var changes []types.PropertyChange
 	j.Ctx.WithLock(m.VirtualMachine, func() {
+		list(m.Config.Hardware.Device)
 		if spec.DeviceGroups != nil {
 			groups := types.VirtualMachineVirtualDeviceGroups{}
 			for i, g := range spec.DeviceGroups.DeviceGroup {
