@@ -29,7 +29,7 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// handler is the handler of all endpoints of vcsim. Clients do not see the server of vcsim, which stays for those of its
+// handler is the handler of all endpoints of vcsim. Clients do not see the server of vcsim, which stays for those
 // endpoints that are clients of the vSphere API themselves, such as the content library.
 func handler(s *simulator.Service, address string, o options) (http.Handler, *simulator.Server) {
 	s.RegisterEndpoints = true

@@ -143,16 +143,26 @@ func (f *Front) forward(r *http.Request, body []byte) *recorder {
 	return rec
 }
 
-// recorder stores an answer until it is sent or dropped.
+// recorder stores an answer until it is sent or dropped. Of several statuses the first one counts, as in net/http.
 type recorder struct {
-	header http.Header
-	status int
-	body   bytes.Buffer
+	header  http.Header
+	status  int
+	decided bool
+	body    bytes.Buffer
 }
 
-func (r *recorder) Header() http.Header         { return r.header }
-func (r *recorder) WriteHeader(status int)      { r.status = status }
-func (r *recorder) Write(p []byte) (int, error) { return r.body.Write(p) }
+func (r *recorder) Header() http.Header { return r.header }
+
+func (r *recorder) WriteHeader(status int) {
+	if !r.decided {
+		r.status, r.decided = status, true
+	}
+}
+
+func (r *recorder) Write(p []byte) (int, error) {
+	r.decided = true
+	return r.body.Write(p)
+}
 
 func (r *recorder) result() string {
 	if r.status >= http.StatusBadRequest {

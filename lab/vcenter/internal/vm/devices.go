@@ -43,7 +43,7 @@ func NumberDevices(there []types.BaseVirtualDevice, changes []types.BaseVirtualD
 	}
 }
 
-// renumber gives the devices of a new controller, which a client lists by keys of its own, the keys that they have got.
+// renumber gives the devices of a new controller, which a client lists by keys of its own, their new keys.
 func renumber(keys []int32, renumbered map[int32]int32) {
 	for i, key := range keys {
 		if now, ok := renumbered[key]; ok {
@@ -68,7 +68,7 @@ func list(devices []types.BaseVirtualDevice) {
 	}
 }
 
-// RefuseNetworks is the fault of a network card on a network that there is not. The process of vcsim ends at such a card.
+// RefuseNetworks is the fault of a network card on a network that there is not; the process of vcsim ends at it.
 // VMware: vSphere API reference, InvalidDeviceBacking.
 // Ours: that it is this fault (unproven).
 func RefuseNetworks(ctx *simulator.Context, changes []types.BaseVirtualDeviceConfigSpec) vcsim.Fault {
@@ -82,8 +82,9 @@ func RefuseNetworks(ctx *simulator.Context, changes []types.BaseVirtualDeviceCon
 		backing, ok := card.GetVirtualEthernetCard().Backing.(*types.VirtualEthernetCardNetworkBackingInfo)
 		known := func(n mo.Entity) bool { return n.Entity().Name == backing.DeviceName }
 		if ok && !slices.ContainsFunc(networks, known) {
-			return &types.InvalidDeviceBacking{InvalidDeviceSpec: types.InvalidDeviceSpec{
-				InvalidVmConfig: types.InvalidVmConfig{Property: "virtualDeviceSpec.device.backing"}, DeviceIndex: int32(i)}}
+			wrong := types.InvalidVmConfig{Property: "virtualDeviceSpec.device.backing"}
+			return &types.InvalidDeviceBacking{
+				InvalidDeviceSpec: types.InvalidDeviceSpec{InvalidVmConfig: wrong, DeviceIndex: int32(i)}}
 		}
 	}
 	return nil

@@ -153,7 +153,8 @@ func (s *Machines) offersVGPU(name string) bool {
 	return slices.ContainsFunc(s.hosts.All(), func(h *esxi.Host) bool { return h.Graphics.OffersProfile(name) })
 }
 
-// followUp lists the devices of controllers, stores device groups, and raises a locked memory reservation with the memory.
+// followUp lists the devices of controllers, stores device groups, and raises a locked memory reservation with the
+// memory.
 // VMware: vSphere API reference, deviceGroups (8.0), memoryReservationLockedToMax.
 func (m *Methods) followUp(j *vcsim.Job, spec *types.VirtualMachineConfigSpec) {
 	var changes []types.PropertyChange
