@@ -20,7 +20,7 @@ from plugins.module_utils.logic.transport import proof
 from plugins.module_utils.logic.vgpu_manager import is_manager
 from plugins.module_utils.recording.recording import Recorded, key_of_link
 from plugins.module_utils.vmotion import seen
-from plugins.module_utils.vsphere import counters
+from plugins.module_utils.vsphere import counters, properties
 from plugins.module_utils.vsphere.esxcli import parse
 from plugins.module_utils.vsphere.sdk import vim
 from plugins.module_utils.vsphere.session import Session
@@ -117,6 +117,13 @@ def test_the_event_of_a_task_begins_a_chain_that_its_queued_task_does_not_know_y
     event = ruby(name)
     assert isinstance(event, vim.event.TaskEvent) and event.chainId == event.key != 0
     assert (event.info.state, event.info.eventChainId) == ("queued", 0)
+
+
+def test_the_first_values_of_a_watched_object() -> None:
+    update, values = value("manageiq/update_set.xml"), {"CustomizationSpecManager": dict[str, Any]()}
+    properties._merge(values, update)
+    assert update.version == "0_1" and not update.truncated
+    assert list(values["CustomizationSpecManager"]) == ["info"] and values["CustomizationSpecManager"]["info"] == []
 
 
 def test_a_task_that_is_queued() -> None:
