@@ -16,6 +16,7 @@ import mpi
 # that sends less than 64 KiB in a step proves no RDMA.
 FEATURES, VALUES, OF_A_SAMPLE, RATE, SEED = 1024, 32, 16, 0.5, 16
 WEIGHTS = FEATURES * VALUES
+NETWORK = f"a linear regression of {VALUES} values on {FEATURES} features"
 Sample = tuple[Sequence[int], Sequence[float]]
 
 
@@ -58,7 +59,8 @@ def main() -> None:
             weights[one] -= RATE * gradient
         pace.end_step()
         records.step(images=chosen.batch_size, loss=loss / records.size)
-    dml_options.keep(pace.summary(records.rank, records.size, [weights.tobytes()]), ranks.gather)
+    summary = pace.summary(records.rank, records.size, [weights.tobytes()])
+    dml_options.keep({**summary, "network": NETWORK}, ranks.gather)
     ranks.end()
 
 

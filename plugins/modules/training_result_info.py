@@ -68,7 +68,7 @@ options:
   summaries:
     description:
       - The summaries that the ranks wrote on their nodes, with C(images_per_sec), C(seconds_per_epoch),
-        C(gradient_bytes) and C(parameters_sha256).
+        C(gradient_bytes) and C(parameters_sha256), and C(network) of a program that no option tells of.
     type: list
     elements: dict
     default: []
@@ -159,6 +159,7 @@ result:
     seconds_per_epoch: {description: Seconds of an epoch; V(null) where no summary gives them., type: float}
     steps: {description: The last step of all ranks., type: int}
     loss: {description: The last loss., type: float}
+    network: {description: What a program of its own says that it trains; V(null) where no summary says it., type: str}
     curve: {description: Rate and loss over the steps., type: list, elements: dict}
     proof:
       description: C(wanted), C(transport) (V(tcp), V(rdma), V(local) or V(unproven)), C(ok) and C(why).

@@ -21,7 +21,8 @@ def trained(run: Run) -> dict[str, str]:
     framework, options = str(asked.get("framework") or "-"), dict(_options(asked.get("options") or []))
     own = {"image": str(asked.get("image") or "-"), "stack": _name(run.get("stack") or asked.get("stack"))}
     if asked.get("command") or not asked:
-        return {**dict.fromkeys(("network", "image size", "batch", "precision", "framework"), "-"), **own}
+        unknown = dict.fromkeys(("image size", "batch", "precision", "framework"), "-")
+        return {"network": str(run.get("network") or "-"), **unknown, **own}
     told = {**(TF_CNN if framework == "tf_cnn_benchmarks" else OWN), **options}
     return {
         "network": told["model"],
@@ -63,6 +64,8 @@ def _sentence(one: Mapping[str, str]) -> str:
     where = f"{stack}, {'no container image' if one['image'] == '-' else 'container image ' + one['image']}"
     if one["network"] == "-":
         return f"The network that was trained is not told; {where}."
+    if one["framework"] == "-":
+        return f"Trained: {one['network']}, {where}."
     words = f"Trained: {one['network']}, images of {one['image size']} pixels, batch {one['batch']} for each rank"
     words += f", {one['precision']}, {one['framework']}, {where}"
     return f"{words}; paced: no step is shorter than {one['paced'].split()[0]} s." if "paced" in one else f"{words}."

@@ -178,9 +178,10 @@ def comma_separated(report_: Mapping[str, Any]) -> str:
 
 
 def _figures(report_: Mapping[str, Any]) -> str:
-    speedup = lines_of(report_, "speedup")
-    if not speedup:
+    # Published lines alone show nothing of what was measured; their table stands below.
+    if not report_["rows"]:
         return ""
+    speedup = lines_of(report_, "speedup")
     most = max(point[0] for line in speedup for point in line.points)
     note = report_["caution"]
     figures = (

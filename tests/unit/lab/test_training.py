@@ -68,6 +68,7 @@ def test_it_learns_and_tells_each_step(train: ModuleType, tmp_path: Path, monkey
     summary = json.loads((tmp_path / "summary0.json").read_text())
     assert (summary["steps"], summary["gradient_bytes"]) == (80, 4 * train.WEIGHTS)
     assert summary["sha256_of_ranks"] == [summary["parameters_sha256"]]
+    assert summary["network"] == "a linear regression of 32 values on 1024 features"
 
 
 def test_two_ranks_see_different_samples_of_the_same_truth(train: ModuleType) -> None:

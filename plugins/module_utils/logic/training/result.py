@@ -13,6 +13,7 @@ from ..transport.counters import counters, least_sent
 from .log import parse
 
 Facts = Mapping[str, Any]
+MOST_OF_A_NAME = 120
 
 
 def result(run: Facts, job: Facts, output: str) -> dict[str, Any]:
@@ -26,6 +27,7 @@ def result(run: Facts, job: Facts, output: str) -> dict[str, Any]:
     return {
         "name": run["name"],
         "asked": run["asked"],
+        "network": _network(summaries),
         "nodes": nodes,
         "gpus": nodes * int(run["ranks_per_node"]),
         "transport": run["transport"],
@@ -80,6 +82,12 @@ def _rate(summaries: Sequence[Facts], output: str, curve: Facts) -> float | None
     # Every rank prints the same total.
     total: float | None = max(parse(output).totals.values(), default=None)
     return total or curve.get("images_per_sec")
+
+
+def _network(summaries: Iterable[Facts]) -> str | None:
+    """What a program of its own says that it trains: a guest's words, of which a terminal gets what can be printed."""
+    said = ("".join(filter(str.isprintable, str(one["network"]))) for one in summaries if one.get("network"))
+    return next((text[:MOST_OF_A_NAME] for text in said if text.strip()), None)
 
 
 def _known(summaries: Iterable[Facts], key: str) -> list[float]:

@@ -52,6 +52,14 @@ def test_what_was_trained_is_told_in_one_sentence(asked: dict[str, Any], words: 
     assert all(one in sentence for one in words)
 
 
+def test_a_program_of_one_s_own_is_known_by_what_it_says() -> None:
+    own = {**run(command=["python", "mine.py"]), "network": "a regression"}
+    assert sentences([own]) == ["Trained: a regression, stack lab-cpu, no container image."]
+    assert caution([own]).startswith("Measured with the network a regression: not comparable")
+    told = {**run(), "network": "something else"}
+    assert trained(told)["network"] == "resnet50", "options tell it of our own benchmarks"
+
+
 def test_different_work_is_told_with_the_names_of_its_runs() -> None:
     first, second = sentences([run("a"), run("b", options=LAB), run("c")])
     assert first.startswith("a, c: Trained: resnet50")

@@ -79,6 +79,14 @@ def test_what_was_not_measured_is_said(runs: list[dict[str, Any]], words: str) -
     assert words in markdown(told)
 
 
+def test_published_lines_alone_are_not_drawn() -> None:
+    told = report([run(2, 100.0)], PUBLISHED)
+    read = Page(page(told))
+    assert told["rows"] == []
+    assert "svg" not in read.elements
+    assert any("533.0" in row for table in read.tables for row in table), "the published table stands"
+
+
 def test_names_cannot_command_the_page() -> None:
     read = Page(page(report([run(1, 1.0, name="<script>alert(1)</script>")], title="<b>")))
     assert "script" not in read.elements

@@ -58,6 +58,21 @@ def test_all_that_is_known_of_a_run_is_kept() -> None:
 
 
 @pytest.mark.parametrize(
+    ("said", "network"),
+    [
+        ([None, "a regression"], "a regression"),
+        (["a\x1b[31m\n regression\u202e"], "a[31m regression"),
+        (["x" * 500], "x" * 120),
+        ([None, "", "\n"], None),
+        ([], None),
+    ],
+)
+def test_a_program_says_itself_what_it_trains(said: list[str | None], network: str | None) -> None:
+    found = result({**RUN, "summaries": [{"rank": rank, "network": one} for rank, one in enumerate(said)]}, JOB, "")
+    assert found["network"] == network
+
+
+@pytest.mark.parametrize(
     ("summaries", "output", "curve", "rate"),
     [
         (ranks(10.0, 12.0), TOTAL, RUN["curve"], 22.0),
