@@ -1,9 +1,10 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Meets its peer as perftest's ib_write_bw does, and tells what that would tell."""
+"""Meets its peer as perftest's ib_write_bw does, and tells what that would tell, but for the first time."""
 
 from __future__ import annotations
 
+import pathlib
 import socket
 import sys
 
@@ -11,9 +12,14 @@ options = dict(word[2:].partition("=")[::2] for word in sys.argv[1:] if word.sta
 assert (options["ib-dev"], options["ib-port"], options["gid-index"]) == ("planted0", "1", "3"), options
 peers = [word for word in sys.argv[1:] if not word.startswith("-")]
 if peers:
-    socket.create_connection((peers[0], int(options["port"])), 5).close()
+    broke_off = pathlib.Path(f"/tmp/planted-{options['port']}")  # on a node that is removed
+    with socket.create_connection((peers[0], int(options["port"])), 5) as peer:
+        if not broke_off.exists():
+            broke_off.touch()
+            sys.exit("the first one breaks off")
+        peer.sendall(b"whole")
     sys.stdout.write(" #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n")
     sys.stdout.write(" 65536      5000             24.10              23.55              0.044917\n")
 else:
-    with socket.create_server(("", int(options["port"]))) as server:
-        server.accept()
+    with socket.create_server(("", int(options["port"]))) as server, server.accept()[0] as peer:
+        sys.exit(0 if peer.recv(1) else 1)
