@@ -39,7 +39,7 @@ def _parser() -> argparse.ArgumentParser:
     add_site(up)
     up.set_defaults(do=_up)
     node = actions.add_parser("node", help="make nodes that belong to no virtual machine; how to reach them, as JSON")
-    node.add_argument("nodes", nargs="+", metavar="NAME")
+    node.add_argument("nodes", nargs="+", metavar="NAME[=ADDRESS/BITS]", help="with an address, a second card for RDMA")
     node.add_argument("--user", default="debian")
     node.set_defaults(do=_node, datacentre=None)
     for one, subnet in ((up, SUBNET), (node, AUTO)):
@@ -64,9 +64,10 @@ def _up(lab: Lab, asked: argparse.Namespace) -> None:
 def _node(lab: Lab, asked: argparse.Namespace) -> None:
     if not lab.facts("hypervisor"):
         lab.up(_desired(asked))
-    made = [lab.node(name, asked.user) for name in asked.nodes]
+    cards = {name: address for name, _sign, address in (one.partition("=") for one in asked.nodes)}
+    made = [lab.node(name, asked.user, rdma_address=address) for name, address in cards.items()]
     if asked.kubernetes:
-        lab.kubernetes.wait_for(asked.nodes)
+        lab.kubernetes.wait_for(list(cards))
     print(json.dumps(made, indent=2))
 
 

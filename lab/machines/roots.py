@@ -38,6 +38,7 @@ FILES = {  # in the guest: (here, mode)
     "etc/systemd/journald.conf.d/lab.conf": ("journald.conf", 0o644),
     "etc/initramfs-tools/conf.d/lab": ("initramfs.conf", 0o644),
     "etc/initramfs-tools/modules": ("modules", 0o644),
+    "etc/hosts": ("hosts", 0o644),  # a distribution's installer writes it, debootstrap does not
 }
 # What a guest of minutes does not need, and what under emulation takes a good part of its boot.
 MASKED = (

@@ -51,7 +51,6 @@ def _user(user: User) -> dict[str, Any]:
 
 def _vendor(files: Mapping[str, str], mounts: Sequence[str]) -> dict[str, Any]:
     disks = [[f"/dev/vd{chr(ord('b') + number)}", there, "ext4", "ro,noload"] for number, there in enumerate(mounts)]
-    return {
-        "write_files": [{"path": path, "content": text} for path, text in sorted(files.items())],
-        "mounts": disks,
-    }
+    written = [{"path": path, "content": text} for path, text in sorted(files.items())]
+    # By cloud-init's own schema neither is ever empty.
+    return {key: told for key, told in (("write_files", written), ("mounts", disks)) if told}

@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,3 +39,19 @@ def test_such_a_name_is_refused_in_a_sentence(
     monkeypatch.setattr(sys, "argv", ["lab", "--name", "machines", "down"])
     assert command.main() == 1
     assert capsys.readouterr().err.startswith("No lab can be called 'machines'")
+
+
+def test_nodes_are_asked_for_by_name_or_with_a_card_for_rdma(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def node(_lab: Lab, name: str, user: str, **more: Any) -> dict[str, Any]:
+        return {"instance": name, "user": user, **more}
+
+    monkeypatch.setattr(Lab, "facts", lambda *_: {"pid": 1})
+    monkeypatch.setattr(Lab, "node", node)
+    monkeypatch.setattr(sys, "argv", ["lab", "node", "--user", "u", "n1", "n2=10.216.1.2/24"])
+    assert command.main() == 0
+    assert json.loads(capsys.readouterr().out) == [
+        {"instance": "n1", "user": "u", "rdma_address": ""},
+        {"instance": "n2", "user": "u", "rdma_address": "10.216.1.2/24"},
+    ]

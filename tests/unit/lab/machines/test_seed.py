@@ -44,6 +44,10 @@ def test_another_address_is_another_instance() -> None:
     assert ids[0] == ids[2] != ids[1]
 
 
+def test_what_there_is_nothing_of_is_left_out() -> None:
+    assert json.loads(settings(GUEST, ASKED, {}, [])["guestinfo.vendordata"].removeprefix(HEADER)) == {}
+
+
 def test_the_lab_s_own_words_are_vendor_data() -> None:
     told = settings(GUEST, ASKED, {"/etc/pip.conf": "[global]\n"}, ["/opt/dml/horovod", "/opt/two"])
     vendor = json.loads(told["guestinfo.vendordata"].removeprefix(HEADER))
