@@ -21,7 +21,7 @@ export GIT_CONFIG_VALUE_0 := $(CURDIR)
 # Seconds that each stage of `make test` may take on a warm machine with two cores; more is a warning.
 STAGES := setup=30 static=240 unit=120 integration=900 clients=240
 STAGES_FULL := $(filter-out clients=%,$(STAGES)) mutants=600 crowd=1200 clients=1800 oldest=1200 attack=1200 nodes=6000 \
-  kubernetes=2400 molecule=3600
+  kubernetes=2400 molecule=5600
 
 # Tests marked slow run only in test-full.
 PYTEST := python -m pytest
@@ -164,7 +164,7 @@ kubernetes: root setup-kubernetes ## Tests of the lab's Kubernetes, which need r
 oldest: setup-tests ## The same with the oldest ansible-core and pyVmomi that are supported
 	tools/oldest $(MARKS) --numprocesses 3 --dist worksteal --junitxml=$(REPORTS)/oldest.xml
 
-molecule: root setup-nodes ## Test the roles on the lab's nodes, which need root; SCENARIO=NAME for one scenario
+molecule: root setup-nodes setup-machines ## Test the roles on the lab's nodes and machines, which need root; SCENARIO=NAME for one scenario
 	molecule test $(if $(SCENARIO),--scenario-name $(SCENARIO),--all)
 
 bench: setup ## Measure; each prints its ratios

@@ -29,7 +29,7 @@ def steps(scenario: Path) -> list[str]:
 
 
 def test_there_are_scenarios() -> None:
-    assert {path.name for path in SCENARIOS} >= {"default", "t4_packages", "airgap"}
+    assert {path.name for path in SCENARIOS} >= {"default", "t4_packages", "airgap", "vm"}
 
 
 def test_a_scenario_runs_twice_is_looked_at_and_leaves_nothing(scenario: Path) -> None:

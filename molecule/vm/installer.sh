@@ -1,0 +1,7 @@
+#!/bin/sh
+# Stands for NVIDIA's runfile on a node without a GPU, and says what that would find.
+echo "arguments: $*"
+make --version | head -n 1
+if [ -e /sys/module/nouveau ]; then echo "nouveau is loaded"; else echo "nouveau is gone"; fi
+echo "no GPU is here" >&2
+exit 3

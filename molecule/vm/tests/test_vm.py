@@ -1,0 +1,72 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What the roles promise of nodes with a kernel and an RDMA device of their own, looked at after a reboot."""
+
+from __future__ import annotations
+
+import pytest
+from testinfra.host import Host
+
+from tests.scenario import node, proof, run, workers
+
+NODES = workers()
+MTU, SIZE, WRITES = 4096, 65536, 200
+PORT = 18515
+WRITE = f"runuser -u dml -- timeout 600 ib_write_bw -F -x 1 -d rxe0 -p {PORT} -s {SIZE} -n {WRITES} --report_gbits"
+SENT = "cat /sys/class/infiniband/rxe0/ports/1/hw_counters/sent_pkts"
+
+
+@pytest.fixture(params=NODES)
+def each(request: pytest.FixtureRequest) -> Host:
+    """Every node, one after another."""
+    return node(request.param)
+
+
+def test_it_has_booted_anew(each: Host) -> None:
+    assert run(each, "cat /proc/sys/kernel/random/boot_id") != run(each, "cat /root/boot_id")
+
+
+def test_peers_have_their_names_in_hosts_that_cloud_init_made_anew(each: Host) -> None:
+    assert "'manage_etc_hosts' as True" in run(each, "cat /etc/hosts")
+    for peer in NODES:
+        assert run(each, f"runuser -u dml -- ssh {peer} hostname") == peer
+
+
+def test_the_training_user_may_lock_all_memory_and_open_the_device(each: Host) -> None:
+    assert run(each, "runuser -u dml -- ssh $(hostname) ulimit -l") == "unlimited"
+    told = run(each, "runuser -u dml -- ibv_devinfo").split()
+    assert told[told.index("hca_id:") + 1] == "rxe0"
+    assert "PORT_ACTIVE" in told
+    assert told[told.index("active_mtu:") + 1] == str(MTU)
+
+
+def test_every_role_is_proven(each: Host) -> None:
+    assert proof(each, "node")["proven"] is True
+    told = proof(each, "rdma")
+    assert (told["proven"], told["device"], told["ring"]) == (True, "rxe0", NODES)
+
+
+def test_a_write_to_the_other_node_goes_through_the_device() -> None:
+    writer, reader = (node(name) for name in NODES)
+    listens = f"until ss -Hltn | grep -q :{PORT}; do sleep 0.2; done"
+    run(reader, f"{WRITE} > /tmp/reader.log 2>&1 & timeout 60 sh -c '{listens}'")
+    before = int(run(writer, SENT))
+    (measured,) = [
+        line.split() for line in run(writer, f"{WRITE} {NODES[1]}").splitlines() if line.split()[:1] == [str(SIZE)]
+    ]
+    assert measured[1] == str(WRITES)
+    assert float(measured[3]) > 0
+    assert int(run(writer, SENT)) - before >= SIZE // MTU * WRITES
+
+
+def test_a_driver_came_as_far_as_its_installer_and_met_no_nouveau(each: Host) -> None:
+    told = proof(each, "gpu_driver")
+    assert told["proven"] is False
+    said = "with exit code 3: arguments: --silent --dkms GNU Make 4.3 nouveau is gone no GPU is here"
+    assert said in " ".join(told["why"].split())
+    assert "nouveau" in run(each, "cat /etc/modules-load.d/site.conf")
+    assert not each.file("/sys/module/nouveau").exists
+
+
+def test_its_packages_are_from_the_archive_and_held(each: Host) -> None:
+    assert run(each, "dpkg-query --show --showformat '${db:Status-Abbrev}|${Version}' make") == "hi |4.3-4.1"
