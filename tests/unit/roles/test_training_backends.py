@@ -52,7 +52,8 @@ def test_each_file_leaves_what_the_rest_reads(backend: str, name: str) -> None:
     for task in tasks(backend, name):
         left |= {str(task["register"])} if "register" in task else set()
         left |= set(task.get("ansible.builtin.set_fact", {}))
-    assert left == LEAVES[name]
+    others = [path.read_text() for path in ROLE.rglob("*.yml") if path != TASKS / backend / f"{name}.yml"]
+    assert {one for one in left if any(one in text for text in others)} == LEAVES[name]
 
 
 def test_the_rest_of_the_role_knows_no_backend() -> None:
