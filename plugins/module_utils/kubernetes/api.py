@@ -5,8 +5,10 @@
 from __future__ import annotations
 
 import json
+import threading
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import quote
 
@@ -23,6 +25,8 @@ except ImportError:
 
 # A whole number: the client takes another one for none, and waits for ever.
 TIMEOUT_SECONDS = 30
+# For a whole answer, with its repeats, however it trickles in.
+WHOLE_SECONDS = 10 * TIMEOUT_SECONDS
 REPEATS = 1
 NOT_FOUND = 404
 # What the client raises at a file or an address of odd form.
@@ -55,6 +59,7 @@ class Api:
             remedy = "name a kubeconfig, and a context that it has"
             raise Refused(where, "read how to reach Kubernetes", _line(error), remedy) from error
         self.server = str(settings.host)
+        self._watch = _Watch(self._client.rest_client.pool_manager)
 
     def get(self, path: str, **query: Any) -> dict[str, Any] | None:
         """An object or a list of objects."""
@@ -79,7 +84,8 @@ class Api:
     def text(self, path: str, **query: Any) -> str | None:
         """What the server answers to one question."""
         try:
-            return bytes(self._asked(path, query).data).decode("utf-8", "replace")
+            with self._watch.over(WHOLE_SECONDS):
+                return bytes(self._asked(path, query).data).decode("utf-8", "replace")
         except client.ApiException as error:
             if error.status == NOT_FOUND:
                 return None
@@ -99,6 +105,51 @@ class Api:
             _return_http_data_only=True,
             _request_timeout=TIMEOUT_SECONDS,
         )
+
+
+class _Watch:
+    """Cuts off an answer that is not complete in time: a trickle is no silence for a socket."""
+
+    def __init__(self, pools: Any) -> None:
+        self._fired = False
+        self._connections: list[Any] = []
+        self._sockets: list[Any] = []
+        kinds = pools.pool_classes_by_scheme
+        pools.pool_classes_by_scheme = {scheme: self._noting(kind) for scheme, kind in kinds.items()}
+
+    @contextmanager
+    def over(self, seconds: float) -> Iterator[None]:
+        """So long may take what is done meanwhile."""
+        self._fired = False
+        timer = threading.Timer(seconds, self._cut)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            if self._fired:  # what was cut off looks like a broken answer, or like a whole one
+                raise TimeoutError(f"it did not answer within {seconds:g} s")
+
+    def _noting(self, kind: Any) -> type:
+        """The same kind of pool, whose connections are known here."""
+        usual = kind.ConnectionCls.connect
+
+        def connect(connection: Any) -> None:
+            if self._fired:
+                raise TimeoutError  # no repeat begins after the end
+            self._connections.append(connection)
+            usual(connection)
+            # A connection forgets its socket where the answer ends with it.
+            self._sockets.append(connection.sock)
+
+        return type("Noted", (kind,), {"ConnectionCls": type("Noted", (kind.ConnectionCls,), {"connect": connect})})
+
+    def _cut(self) -> None:
+        self._fired = True
+        for each in [*self._sockets, *(connection.sock for connection in self._connections)]:
+            with suppress(OSError, AttributeError):  # it is closed
+                each.shutdown(2)
 
 
 def segment(name: str) -> str:

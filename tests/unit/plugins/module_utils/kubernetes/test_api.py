@@ -9,7 +9,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +27,8 @@ CONFIG: dict[str, Any] = {
 
 
 @contextmanager
-def answering(answer: bytes) -> Iterator[str]:
-    """The address of a server that sends the same to each question; empty: it accepts and stays silent."""
+def answering(answer: bytes, drips: bool = False) -> Iterator[str]:
+    """The address of a server that sends the same to each question, and then drips or ends; empty: it stays silent."""
     held: list[socket.socket] = []
     with socket.create_server(("127.0.0.1", 0)) as server:
 
@@ -42,7 +42,10 @@ def answering(answer: bytes) -> Iterator[str]:
                 if answer:
                     peer.recv(65536)
                     peer.sendall(answer)
-                    peer.shutdown(socket.SHUT_RDWR)
+                    if drips:
+                        drip(peer)
+                    with suppress(OSError):
+                        peer.shutdown(socket.SHUT_RDWR)
 
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
@@ -53,6 +56,14 @@ def answering(answer: bytes) -> Iterator[str]:
             thread.join()
             for peer in held:
                 peer.close()
+
+
+def drip(peer: socket.socket) -> None:
+    """Send byte by byte until nobody listens any more."""
+    pause = threading.Event()
+    with suppress(OSError):
+        while not pause.wait(0.02):
+            peer.sendall(b"x")
 
 
 def connected(folder: Path, address: str) -> api.Api:
@@ -75,6 +86,39 @@ def test_a_server_that_accepts_and_says_nothing_is_given_up(tmp_path: Path, monk
             connected(tmp_path, address).get("/api/v1/nodes")
     # Each question is repeated once; the rest is room for a loaded machine.
     assert time.monotonic() - began < 20 * (1 + api.REPEATS)
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [
+        b"HTTP/1.1 200 OK\r\nX-Slow: ",
+        http("{", longer=10**6),
+        http("{", "403 Forbidden", longer=10**6),
+        b'HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{"kind": "',
+    ],
+    ids=["in the headers", "in the body", "in a refusal", "in a body without a length"],
+)
+def test_an_answer_that_drips_in_is_cut_off(begin: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api, "WHOLE_SECONDS", 1)
+    with answering(begin, drips=True) as address:
+        began = time.monotonic()
+        with pytest.raises(Unreachable, match=r"could not read /api/v1/nodes: it did not answer within 1 s"):
+            connected(tmp_path, address).get("/api/v1/nodes")
+    assert time.monotonic() - began < 20
+
+
+def test_the_next_question_after_one_that_was_cut_off_has_its_own_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(api, "WHOLE_SECONDS", 1)
+    with answering(http("{", longer=10**6), drips=True) as address:
+        server = connected(tmp_path, address)
+        for _question in range(2):
+            with pytest.raises(Unreachable, match="within 1 s"):
+                server.get("/api/v1/nodes")
+    with answering(http("{}")) as address:
+        server = connected(tmp_path, address)
+        assert [server.get("/api/v1/nodes") for _question in range(2)] == [{}, {}]
 
 
 @pytest.mark.parametrize(
