@@ -15,10 +15,8 @@ from plugins.module_utils.logic.continuity.moves import Timeline
 
 from .lines import line
 
-Seen = float | None
 
-
-def own(times: Sequence[float], seen: Sequence[Seen] | None = None, first: int = 0) -> list[Line]:
+def own(times: Sequence[float], seen: Sequence[float | None] | None = None, first: int = 0) -> list[Line]:
     """Steps by a rank's own clock, stamped or not."""
     stamps = seen or [None] * len(times)
     return [
@@ -84,7 +82,9 @@ SET_BACK, SWAPPED = [0, 1, 2, 0, 1], [0, 1, 3, 2, 4]
         (SET_BACK, 12.0, None, False),
     ],
 )
-def test_the_observer_must_have_seen_a_swap_too(times: list[float], before: Seen, after: Seen, is_back: bool) -> None:
+def test_the_observer_must_have_seen_a_swap_too(
+    times: list[float], before: float | None, after: float | None, is_back: bool
+) -> None:
     assert goes_back(own(times, [9.0, 10.0, before, after, 15.0]), 2) is is_back
 
 
