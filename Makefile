@@ -20,7 +20,7 @@ export GIT_CONFIG_VALUE_0 := $(CURDIR)
 
 # Seconds that each stage of `make test` may take on a warm machine with two cores; more is a warning.
 STAGES := setup=30 static=240 unit=120 integration=900 clients=240
-STAGES_FULL := $(filter-out clients=%,$(STAGES)) mutants=600 crowd=1200 clients=1800 oldest=1200 attack=1200 nodes=7200 \
+STAGES_FULL := $(filter-out clients=%,$(STAGES)) mutants=600 crowd=1200 clients=1800 oldest=1200 attack=1200 nodes=6000 \
   kubernetes=2400 molecule=5600
 
 # Tests marked slow run only in test-full.
