@@ -13,9 +13,10 @@ import pytest
 import yaml
 
 from lab.simulator import ROOT
+from tests.yaml_rules import BARE, Files, expressions, tasks_of
 
-DECISIONS = {"when", "that", "until", "failed_when", "changed_when"}
 ROLES = sorted(path.parent.parent for path in (ROOT / "roles").glob("*/meta/argument_specs.yml"))
+FILES = Files(ROOT)
 
 
 def switches(role: Path) -> set[str]:
@@ -24,29 +25,25 @@ def switches(role: Path) -> set[str]:
     return {name for spec in specs for name, one in (spec.get("options") or {}).items() if one.get("type") == "bool"}
 
 
-def expressions(thing: Any, decides: bool = False) -> Iterator[str]:
-    """All of Jinja in a file: conditions, and what stands in braces beside something else."""
-    if isinstance(thing, dict):
-        for key, value in thing.items():
-            yield from expressions(value, key in DECISIONS)
-    elif isinstance(thing, list):
-        for value in thing:
-            yield from expressions(value, decides)
-    elif isinstance(thing, str):
-        found = [thing] if decides else re.findall(r"{[{%](.*?)[%}]}", thing, re.DOTALL)
-        yield from (one for one in found if decides or not re.fullmatch(r"\s*\w+\s*", one))
+def decisions(document: Any) -> Iterator[str]:
+    """All conditions, and what stands in braces beside something else: a switch alone is handed on as it is."""
+    for task in tasks_of(document):
+        for told in (task, task.get("ansible.builtin.assert") or {}):
+            yield from expressions({key: told[key] for key in BARE & told.keys()})
+    yield from (one for one in expressions(document) if not re.fullmatch(r"\w+", one))
 
 
 def bare(role: Path) -> list[str]:
     """The uses of switches that do not say that they are switches."""
     names = switches(role)
     use = re.compile(rf"\b({'|'.join(names)})\b(?!\s*\|\s*bool\b)") if names else re.compile(r"(?!)")
-    files = [*role.glob("tasks/**/*.yml"), *role.glob("handlers/*.yml"), *role.glob("vars/*.yml")]
+    files = [one for one in FILES.all if one.name.startswith(f"roles/{role.name}/")]
     return [
-        f"{path.relative_to(ROOT)}: {' '.join(one.split())}"
-        for path in sorted(files)
-        for one in expressions(yaml.safe_load(path.read_text()))
-        if use.search(re.sub(r"'[^']*'", "''", one))
+        f"{one.name}: {' '.join(said.split())}"
+        for one in files
+        if one.path.parent.name not in {"defaults", "meta"}
+        for said in decisions(one.document)
+        if use.search(re.sub(r"'[^']*'", "''", said))
     ]
 
 
