@@ -109,7 +109,8 @@ def changes(
         new = after.get(name)
         why = f"; {new['why']}" if new and new.get("why") else ""
         if new is None:
-            yield from () if has_finished else (f"pod {name} is gone",)
+            if not has_finished:
+                yield f"pod {name} is gone"
         elif old["uid"] != new["uid"]:
             yield f"pod {name} was recreated: {_short(old['uid'])} became {_short(new['uid'])}{why}"
         else:
