@@ -21,7 +21,7 @@ from tests.lab.trial import NUMBERS, PROGRAMS, WORKERS, together
 
 STUN = 5.0
 # Kubernetes calls a node not ready 40 to 50 s after its last word.
-SILENT, TOO_LONG, TOLERATION = 60.0, 90.0, 10
+UNNOTICED, SILENT, TOO_LONG, TOLERATION = 20.0, 60.0, 90.0, 10
 LIBRARY, RUNS = f"/home/{USER}/training", f"/home/{USER}/runs"
 TEST_SECONDS = 2400
 
@@ -130,6 +130,14 @@ def operators(place: Place) -> str:
     """The node of the operator."""
     (pod,) = place.lab.kubernetes.get("pods", "--namespace", "mpi-operator", "--selector", "app=mpi-operator")["items"]
     return str(pod["spec"]["nodeName"])
+
+
+def test_a_stun_that_is_shorter_than_kubernetes_patience_is_not_noticed(place: Place, tmp_path: Path) -> None:
+    done, verdict = stunned(place, tmp_path, UNNOTICED)
+    assert done.rc == 0, done.out[-6000:]
+    assert (verdict["verdict"], verdict["moved"]) == ("continuous", "all"), verdict
+    assert verdict["moves"][0]["gap_s"] >= UNNOTICED - 0.5
+    assert not [said for said in verdict["notes"] if "not ready" in said]
 
 
 @pytest.mark.parametrize("is_operators", [False, True], ids=["another", "operators"])

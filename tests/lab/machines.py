@@ -78,6 +78,25 @@ def job(place: Place, folder: Path, speech: Sequence[str] = (), pause: float = 0
         trial.end()
 
 
+# What a guest knows of a job that stands still: its processes and where they wait, RDMA's counters, the kernel's log.
+CONDITION = """
+date +%s.%N; cat /proc/uptime /proc/loadavg
+ps -eo pid,stat,wchan:32,etimes,time,args --sort=-time | grep -v '\\]$' | head -15
+cd /sys/class/infiniband; for one in */ports/*/state */ports/*/hw_counters/*; do echo $one $(cat $one); done
+sudo -n dmesg | tail -20
+"""
+
+
+def conditions(place: Place) -> str:
+    """What each guest knows of a job that stands still, and once more later: what counts and what does not is told."""
+    told = []
+    for _look in range(2):
+        for number in place.numbers:
+            seen = place.inside(number, CONDITION, check=False, seconds=30 * PATIENCE)
+            told.append(f"worker0{number}: {seen.stdout}{seen.stderr}")
+    return "\n".join(told)
+
+
 def traces(lab: Lab) -> dict[str, list[str]]:
     """Everything of one lab of machines that this machine shows; other labs may come and go beside it."""
     lines = [line for path in Path("/proc").glob("[0-9]*/cmdline") for line in [text_of(path)] if line]
