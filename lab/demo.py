@@ -19,8 +19,9 @@ from typing import Any
 from lab import chapters, digest
 from lab.chapters import Chapter
 from lab.machines import host
+from lab.nodes.network import wanted_or_free
 from lab.nodes.programs import LabError, require
-from lab.running import HOROVOD, Desired, Lab
+from lab.running import HOROVOD, SUBNET, Desired, Lab
 from lab.simulator import DATACENTRES, ROOT, Centre, Simulator, add_site, site_options
 from lab.world import differences, state
 
@@ -93,6 +94,14 @@ class Demo:
 def main(arguments: Sequence[str]) -> int:
     """Run all chapters; the exit code says whether every promise was kept."""
     asked = _asked(arguments)
+    try:
+        return _tell_all(asked)
+    except LabError as error:
+        print(error, file=sys.stderr)
+        return 1
+
+
+def _tell_all(asked: argparse.Namespace) -> int:
     work, began = Path(tempfile.mkdtemp(prefix="dml-demo-")), time.monotonic()
     with _place(asked, work) as (demo, left_out):
         before = state(demo.vcenter)
@@ -145,7 +154,8 @@ def _place(asked: argparse.Namespace, work: Path) -> Iterator[tuple[Demo, str]]:
     lab.down()
     HOROVOD.mkdir(parents=True, exist_ok=True)
     share, members = SHARED if asked.lab == "nodes" else TRAINING, asked.lab == KUBERNETES
-    lab.up(Desired(shares=[share], options=options, machines=is_vm, kubernetes=members))
+    subnet = wanted_or_free(SUBNET)
+    lab.up(Desired(subnet=subnet, shares=[share], options=options, machines=is_vm, kubernetes=members))
     try:
         lab.hypervisor.ask("PUT", "/moves", MOVE)
         memory = (lambda: host.memory_bytes(lab.lab)) if is_vm else int

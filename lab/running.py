@@ -197,7 +197,8 @@ class Lab:
         deadline = time.monotonic() + START_SECONDS
         while not self.facts("hypervisor"):
             if process.poll() is not None or time.monotonic() > deadline:
-                raise LabError(f"The hypervisor did not start: {log.read_text().strip().splitlines()[-1:]} ({log})")
+                said = log.read_text().strip().splitlines()[-1:] or [f"it says nothing within {START_SECONDS} s"]
+                raise LabError(f"The lab's hypervisor does not start. {said[0]} What it said is in {log}.")
             time.sleep(LOOK_SECONDS)
 
     def _clear(self) -> None:

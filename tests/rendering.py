@@ -48,6 +48,10 @@ def value(role: str, name: str, **known: Any) -> Any:
 
 def truth(condition: str, **known: Any) -> bool:
     """Whether the condition of a task or role holds, where these variables are known."""
+    return rendered("{{ " + condition + " }}", **known) in {True, "True"}
+
+
+def rendered(text: str, **known: Any) -> Any:
+    """What becomes of a text, where these variables are known."""
     begin()
-    text = trusted("{{ " + condition + " }}")
-    return Templar(DataLoader(), variables=known).template(text) in {True, "True"}
+    return Templar(DataLoader(), variables=known).template(trusted(text))

@@ -8,6 +8,7 @@ import argparse
 import json
 import os
 import signal
+import sys
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,11 +27,22 @@ from lab.nodes import surroundings
 from lab.nodes.network import Network
 from lab.nodes.nodes import Nodes, Share
 from lab.nodes.podman import Podman
+from lab.nodes.programs import LabError
 from lab.simulator import Control
 
 
-def main() -> None:
-    """Serve until SIGTERM, then take away all that was made."""
+def main() -> int:
+    """Serve until SIGTERM, then take away all that was made; what this machine cannot give is one sentence."""
+    asked = _asked()
+    try:
+        _run(asked)
+    except LabError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+def _asked() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m lab.hypervisor")
     parser.add_argument("--lab", required=True)
     parser.add_argument("--folder", type=Path, required=True)
@@ -42,7 +54,10 @@ def main() -> None:
     parser.add_argument("--no-proxy", action="store_true")
     parser.add_argument("--machines", action="store_true")
     parser.add_argument("--kubernetes", action="store_true", help="nodes are members of the lab's cluster")
-    asked = parser.parse_args()
+    return parser.parse_args()
+
+
+def _run(asked: argparse.Namespace) -> None:
     network = Network(asked.lab)
     backend = (_machines if asked.machines else _containers)(asked, network)
     network.build(asked.network)
@@ -100,4 +115,4 @@ def _serve(asked: argparse.Namespace, backend: Backend) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

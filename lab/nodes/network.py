@@ -20,6 +20,9 @@ from lab.nodes.programs import LabError, run
 MANAGEMENT, RDMA = "management", "rdma"
 MOST_MTU = 9000
 AUTO = "auto"
+# Where a tunnel takes all of 10.0.0.0/8, the addresses that RFC 2544 keeps for tests of networks are free.
+PLACES = ("10.86", "198.18")
+CANDIDATES = [ipaddress.IPv4Network(f"{place}.{third}.0/24") for place in PLACES for third in range(16, 256)]
 END_SECONDS = 30
 LOOK_SECONDS = 0.05
 GONE = ("Cannot find device", "No such file", "No such device")
@@ -132,11 +135,15 @@ def _alone() -> Iterator[None]:
 
 def free_subnet() -> str:
     """A subnet that nothing on this machine uses."""
-    for third in range(16, 256):
-        subnet = ipaddress.IPv4Network(f"10.86.{third}.0/24")
+    for subnet in CANDIDATES:
         if not _overlapping(subnet):
             return str(subnet)
-    raise LabError("No subnet of 10.86.0.0/16 is free on this machine: give one with --network.")
+    raise LabError("No subnet of 10.86.0.0/16 or 198.18.0.0/16 is free on this machine: give one with --network.")
+
+
+def wanted_or_free(subnet: str) -> str:
+    """This subnet, if nothing on this machine uses it; otherwise one that is found."""
+    return AUTO if _overlapping(ipaddress.IPv4Network(subnet)) else subnet
 
 
 def _refuse_taken(subnet: ipaddress.IPv4Network) -> None:
