@@ -44,11 +44,18 @@ def archives(podman: Podman, name: str) -> str:
         root.with_suffix(".part").rename(root)
     (FILES / "debian-12.tar").unlink(missing_ok=True)
     (FILES / "debian-12.tar").hardlink_to(root)
-    sources = yaml.safe_load((ROOT / "stacks" / f"{STACK}.yml").read_text())["image"]
-    if not (FILES / sources["python"]["archive"]["path"]).exists():
-        run("mvn", "-q", "-B", "dependency:copy", f"-Dartifact={CPYTHON}", f"-DoutputDirectory={FILES}")
+    interpreter()
     with root.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def interpreter() -> dict[str, Any]:
+    """Lay out the archive of the stack's interpreter; the stack's part of it."""
+    FILES.mkdir(parents=True, exist_ok=True)
+    python = dict(yaml.safe_load((ROOT / "stacks" / f"{STACK}.yml").read_text())["image"]["python"])
+    if not (FILES / python["archive"]["path"]).exists():
+        run("mvn", "-q", "-B", "dependency:copy", f"-Dartifact={CPYTHON}", f"-DoutputDirectory={FILES}")
+    return python
 
 
 class Pair:

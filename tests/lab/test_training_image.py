@@ -91,3 +91,40 @@ def test_the_job_goes_on_while_its_workers_are_moved(pair: Pair) -> None:
     assert (verdict["verdict"], verdict["moved"], verdict["unproven"]) == ("continuous", "all", [])
     assert len(verdict["moves"]) == len(WORKERS)
     assert pair.containers() == []
+
+
+REGISTRY, THERE = 5000, "dml/trained:2019"
+PULLED = "image inspect --format '{{.Digest}}'"
+
+
+@pytest.fixture
+def pulled(pair: Pair) -> dict[str, Any]:
+    """A registry on the first worker that has the image, and what makes the role take it from there by its digest."""
+    address = f"{pair.place.address(1)}:{REGISTRY}"
+    pair.place.inside(1, "sudo apt-get update -qq && sudo apt-get install -y -qq docker-registry", seconds=300)
+    for number, _name in enumerate(WORKERS, 1):
+        plain = f'[[registry]]\\nlocation = "{address}"\\ninsecure = true\\n'
+        pair.place.inside(number, f"printf '{plain}' | sudo tee /etc/containers/registries.conf.d/test.conf")
+    built = fact(pair, 1)["image"].rpartition(":")[2]
+    pair.place.inside(1, f"sudo podman push --digestfile=/run/digest {built} {address}/{THERE}", seconds=600)
+    digest = pair.place.inside(1, "sudo cat /run/digest").stdout.strip()
+    return {"training_image_recipe": {}, "training_image_name": f"{address}/{THERE}", "training_image_digest": digest}
+
+
+def test_an_image_of_a_registry_is_pulled_by_its_digest(pair: Pair, pulled: dict[str, Any]) -> None:
+    built, wanted = fact(pair, 1)["versions"], pulled["training_image_digest"]
+    done = pair.play("guests", "--tags", "training_image", **pulled)
+    assert done.rc == 0, done.out[-4000:]
+    reference = f"{pulled['training_image_name'].rpartition(':')[0]}@{wanted}"
+    for number, _name in enumerate(WORKERS, 1):
+        assert pair.place.inside(number, f"sudo podman {PULLED} {reference}").stdout.strip() == wanted
+        assert fact(pair, number)["proven"] is True
+        assert fact(pair, number)["versions"] == built
+    again = pair.play("guests", "--tags", "training_image", **pulled)
+    assert again.rc == 0, again.out
+    assert "changed=0" in again.out and "changed=1" not in again.out
+    other = f"sha256:{'0' * 64}"
+    refused = pair.play("guests", "--tags", "training_image", **{**pulled, "training_image_digest": other})
+    assert refused.rc != 0
+    assert fact(pair, 1)["proven"] is False
+    assert pair.play("guests", "--tags", "training_image").rc == 0, "the image that was built holds again"

@@ -132,6 +132,8 @@ def _horovod(stack: Mapping[str, Any], platform: str, _parts: Sequence[str]) -> 
         "packages": framework["packages"] + horovod["packages"],
         "system_packages": _of(stack["python"], "packages", platform),
         "python": stack["python"]["interpreter"],
+        "python_archive": stack["python"].get("archive") or {},
+        "python_prefix": stack["python"].get("prefix") or "",
         "build_packages": _of(horovod, "build_packages", platform),
         "build_tools": horovod["build_tools"],
         "build_environment": horovod["build_environment"],

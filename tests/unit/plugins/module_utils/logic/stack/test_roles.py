@@ -110,3 +110,19 @@ def test_openmpi_gets_what_its_installation_needs(openmpi: dict[str, Any], packa
     made = roles.variables(lab(openmpi=openmpi), "debian-12")["openmpi"]
     assert (made["openmpi_packages"], made["openmpi_build_packages"]) == (packages, build)
     assert made["openmpi_prefix"] == "/opt/dml/openmpi-4.1.4"
+
+
+def test_an_interpreter_of_an_archive_comes_to_nodes_too() -> None:
+    """As uv installs it; it was taken by images alone, and nodes got none without a word."""
+    archive = {"base": "standalone", "path": "20260101/cpython-3.12-install_only.tar.gz", "folder": "python"}
+    python = {"version": "3.12", "interpreter": "/opt/dml/python3.12/bin/python3.12", "prefix": "/opt/dml/python3.12"}
+    stack = lab(
+        bases={"standalone": "https://python.example.com"},
+        python={**python, "archive": {**archive, "sha256": "a" * 64}},
+    )
+    horovod = roles.variables(completed(stack, {}, {}), "debian-12")["horovod"]
+    got = horovod["horovod_python_archive"]
+    assert (got["url"], got["sha256"]) == (f"https://python.example.com/{archive['path']}", "a" * 64)
+    assert (got["folder"], horovod["horovod_python_prefix"]) == ("python", python["prefix"])
+    plain = roles.variables(completed(LAB, {}, {}), "debian-12")["horovod"]
+    assert (plain["horovod_python_archive"], plain["horovod_python_prefix"]) == ({}, "")

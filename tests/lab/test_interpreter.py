@@ -1,0 +1,97 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""An interpreter that the distribution does not have comes to a node from an archive, by the role horovod."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.integration.ansible import Outcome
+from tests.lab.benchmark import SERVED, Cluster
+from tests.lab.conftest import computers
+from tests.lab.images import FILES, interpreter
+
+pytestmark = pytest.mark.slow
+VENV = "/opt/dml/trial"
+PLAYBOOK = """
+- hosts: n1
+  become: true
+  tasks:
+    - ansible.builtin.include_role: {name: dml.vsphere.horovod, tasks_from: framework}
+"""
+WHICH = "import sys; print(sys.base_prefix, '.'.join(map(str, sys.version_info[:3])))"
+
+
+class Node:
+    """A node, and the part of the role that fills an environment."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster, self.python = cluster, interpreter()
+        shutil.copy(FILES / self.python["archive"]["path"], cluster.served)
+        self.book = cluster.folder / "framework.yml"
+        self.book.write_text(PLAYBOOK)
+        self.archive = {"url": f"file://{SERVED}/{self.python['archive']['path']}", **self.python["archive"]}
+        del self.archive["base"], self.archive["path"]
+
+    def __call__(self, *arguments: str, **more: Any) -> Outcome:
+        told = {
+            "horovod_system_packages": [{"name": "unzip"}],
+            "horovod_venv": VENV,
+            "horovod_venv_shared": False,
+            "horovod_python": self.python["interpreter"],
+            "horovod_python_archive": self.archive,
+            "horovod_python_prefix": self.python["prefix"],
+            **more,
+        }
+        where = ("-i", str(self.cluster.inventory), "-e", json.dumps(told))
+        return self.cluster.ansible.playbook(self.book, *where, *arguments, timeout=600)
+
+    def changes(self, *arguments: str, **more: Any) -> int:
+        """Run it, which must go well; how many tasks changed something."""
+        done = self(*arguments, **more)
+        assert done.rc == 0, done.out[-4000:]
+        return int(re.findall(r"changed=(\d+)", done.out)[-1])
+
+    def of(self, python: str) -> str:
+        """What an interpreter says of itself."""
+        return self.cluster.inside("n1", f'{python} -c "{WHICH}"').strip()
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    folder = tmp_path_factory.mktemp("interpreter")
+    (folder / "venv").mkdir()
+    with computers(folder, "interpreter", f"{folder / 'venv'}:/opt/dml/horovod:rw") as made:
+        yield Node(made)
+
+
+def test_it_is_unpacked_once_and_the_environment_is_of_it(node: Node) -> None:
+    assert node("--check").rc == 0
+    assert node.cluster.inside("n1", f"ls -d {node.python['prefix']} {VENV}", check=False) == ""
+    assert node.changes() > 0
+    wanted = f"{node.python['prefix']} 3.7.9"
+    assert [node.of(node.python["interpreter"]), node.of(f"{VENV}/bin/python")] == [wanted, wanted]
+    assert node.changes() == 0
+
+
+def test_another_interpreter_makes_the_environment_anew(node: Node) -> None:
+    assert node.changes(horovod_python="/usr/bin/python3", horovod_python_archive={}) > 0
+    assert node.of(f"{VENV}/bin/python").startswith("/usr 3.11.")
+    assert node.changes(horovod_python="/usr/bin/python3", horovod_python_archive={}) == 0
+
+
+def test_a_folder_of_somebody_else_and_an_archive_with_another_checksum_are_refused(node: Node) -> None:
+    node.cluster.inside("n1", "sudo mkdir -p /opt/theirs && sudo touch /opt/theirs/kept")
+    refused = node(horovod_python_prefix="/opt/theirs")
+    said = " ".join(refused.out.split())
+    assert refused.rc != 0 and "the folder is there, and this role did not make it" in said
+    assert node.cluster.inside("n1", "ls /opt/theirs") == "kept\n"
+    other = node(horovod_python_archive={**node.archive, "sha256": "0" * 64})
+    assert other.rc != 0 and "0" * 64 in other.out
+    assert node.of(node.python["interpreter"]) == f"{node.python['prefix']} 3.7.9"

@@ -1,0 +1,46 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Role horovod: what makes the folder of an interpreter another one, and an environment one that is made anew."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests import rendering
+
+ARCHIVE: dict[str, Any] = {"url": "https://a/p.tar.gz", "sha256": "a" * 64, "folder": "python", "links": {"b": "a"}}
+
+
+def made(**changes: Any) -> str:
+    """The mark of the folder."""
+    archive = {**ARCHIVE, **changes}
+    return str(rendering.value("horovod", "__horovod_python_made", horovod_python_archive=archive))
+
+
+@pytest.mark.parametrize("change", [{"sha256": "b" * 64}, {"folder": ""}, {"links": {}}])
+def test_what_is_in_the_folder_makes_it_another_one(change: dict[str, Any]) -> None:
+    assert made(**change) != made()
+    assert made(url="https://mirror/other.tar.gz") == made()
+
+
+@pytest.mark.parametrize(
+    ("found", "listed", "is_filling", "is_anew"),
+    [
+        (["/usr 3 11", "/usr 3 11"], 0, False, False),
+        (["/usr 3 11", "/usr 3 11"], 1, False, True),
+        (["/usr 3 11", "/usr 3 11"], 0, True, True),
+        (["/opt/dml/python3.12 3 12", "/usr 3 11"], 0, False, True),
+        (["", "/usr 3 11"], 0, False, True),
+    ],
+)
+def test_an_environment_of_another_interpreter_is_made_anew(
+    found: list[str], listed: int, is_filling: bool, is_anew: bool
+) -> None:
+    known = {
+        "__horovod_interpreters": {"results": [{"stdout": one} for one in found]},
+        "__horovod_listed": {"rc": listed},
+        "__horovod_filling": {"stat": {"exists": is_filling}},
+    }
+    assert (rendering.value("horovod", "__horovod_half", **known) in {True, "True"}) is is_anew
