@@ -46,6 +46,7 @@ def _parser() -> argparse.ArgumentParser:
         one.add_argument("--network", default=subnet, help=f"of the guests, or {AUTO}")
         one.add_argument("--share", action="append", default=[], metavar="HERE[:THERE[:rw]]")
         one.add_argument("--machines", action="store_true", help="guests are virtual machines instead of nodes")
+        one.add_argument("--memory", type=int, default=0, help="MiB of each virtual machine; a framework needs 1536")
         one.add_argument("--containers", action="store_true", help="nodes can run containers")
         one.add_argument("--no-proxy", action="store_true", help="nodes reach no package archive")
         one.add_argument("--without-operator", action="store_true", help="Kubernetes without the MPI Operator")
@@ -75,7 +76,7 @@ def _desired(asked: argparse.Namespace, nodes: bool = True, options: Sequence[st
     if asked.kubernetes and (asked.machines or not nodes):
         other = "--machines" if asked.machines else "--without-nodes"
         raise LabError(f"Kubernetes needs nodes: --kubernetes and {other} cannot go together.")
-    how = {"machines": asked.machines, "containers": asked.containers, "options": options}
+    how = {"machines": asked.machines, "memory_mib": asked.memory, "containers": asked.containers, "options": options}
     members = {"kubernetes": asked.kubernetes, "operator": not asked.without_operator}
     return Desired(asked.datacentre, asked.network, asked.share, not asked.no_proxy, nodes, **how, **members)
 

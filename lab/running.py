@@ -54,6 +54,7 @@ class Desired:
     proxy: bool = True
     nodes: bool = True
     machines: bool = False
+    memory_mib: int = 0  # of each machine; 0 is enough for a small program
     containers: bool = False  # whether nodes can run containers
     options: Sequence[str] = ()  # of the simulator
     kubernetes: bool = False  # whether nodes are members of one
@@ -186,7 +187,7 @@ class Lab:
         command += ["--store", str(MACHINES if desired.machines else STORE), "--control", control]
         command += ["--network", desired.subnet]
         command += [f"--share={share}" for share in desired.shares] + ([] if desired.proxy else ["--no-proxy"])
-        command += ["--machines"] if desired.machines else []
+        command += ["--machines", "--memory", str(desired.memory_mib)] if desired.machines else []
         command += ["--containers"] if desired.containers else []
         command += ["--kubernetes"] if desired.kubernetes else []
         log = self.folder / "hypervisor.log"

@@ -53,6 +53,7 @@ def _asked() -> argparse.Namespace:
     parser.add_argument("--containers", action="store_true")
     parser.add_argument("--no-proxy", action="store_true")
     parser.add_argument("--machines", action="store_true")
+    parser.add_argument("--memory", type=int, default=0, help="of each machine, in MiB")
     parser.add_argument("--kubernetes", action="store_true", help="nodes are members of the lab's cluster")
     return parser.parse_args()
 
@@ -84,6 +85,7 @@ def _machines(asked: argparse.Namespace, network: Network) -> Backend:
     found = accelerator.found(made)
     print(f"Guests run with {found}", flush=True)
     machines = Machines(asked.lab, asked.folder, network, made, found)
+    machines.memory_mib = asked.memory or machines.memory_mib
     machines.disks = shares.disks(asked.store / "shares", [Share.parse(share) for share in asked.share])
     return machines
 

@@ -40,6 +40,7 @@ class Machines:
         self.lab, self.folder, self.network, self.roots = lab, folder / host.FOLDER, network, roots
         self.accelerator = accelerator
         self.disks: Sequence[tuple[Path, str]] = ()  # read-only ones, and where they belong
+        self.memory_mib = MEMORY_MIB
         self.proxy: str | None = None
         self.stopping = threading.Event()
         self.known: dict[str, Guest] = {}
@@ -156,7 +157,7 @@ class Machines:
             self._make_overlay(overlay)
         disks = [disk for disk, _there in self.disks]
         return domain.Blueprint(
-            self.roots, self.accelerator, MEMORY_MIB, overlay, folder / "console.log", settings, disks
+            self.roots, self.accelerator, self.memory_mib, overlay, folder / "console.log", settings, disks
         )
 
     def _make_overlay(self, overlay: Path) -> None:

@@ -29,12 +29,12 @@ LIMITS = "echo '* - memlock unlimited' | sudo tee /etc/security/limits.d/70-dml-
 
 
 @contextlib.contextmanager
-def pair(folder: Path, centre: str, name: str = "pair") -> Iterator[Place]:
-    """Two workers of a data centre, made by worker_vm."""
+def pair(folder: Path, centre: str, name: str = "pair", **more: Any) -> Iterator[Place]:
+    """Two workers of a data centre, made by worker_vm; ``more`` is of the lab."""
     (folder / "datacentre.yml").write_text(centre)
     lab = Lab(name)
     lab.down()
-    lab.up(Desired(folder / "datacentre.yml", AUTO, proxy=False, machines=True))
+    lab.up(Desired(folder / "datacentre.yml", AUTO, proxy=False, machines=True, **more))
     try:
         place = Place(lab, Ansible(lab.environment, folder), NUMBERS, int(3 * PATIENCE))
         built = place.ansible.module("worker_vm", **desired(place, NUMBERS, BOOT_SECONDS))
@@ -68,11 +68,11 @@ def rdma(place: Place, *more: str) -> list[str]:
 
 
 @contextlib.contextmanager
-def job(place: Place, folder: Path, speech: Sequence[str] = (), pause: float = 0.2) -> Iterator[Trial]:
+def job(place: Place, folder: Path, speech: Sequence[str] = (), pause: float = 0.2, **more: Any) -> Iterator[Trial]:
     """A training on both workers that is warm; without a pause between steps something is always on its way."""
     trial = Trial(place, folder, PATIENCE)
     try:
-        trial.start("--seconds", pause, speech=speech)
+        trial.start("--seconds", pause, speech=speech, **more)
         yield trial
     finally:
         trial.end()

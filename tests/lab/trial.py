@@ -26,6 +26,7 @@ NUMBERS = (1, 2, 3, 4)
 WORKERS = [f"worker0{number}" for number in NUMBERS]
 RUNS = f"/home/{USER}/runs"
 PROGRAMS = (ROOT / "tests" / "lab" / "train.py", ROOT / "roles" / "training" / "files" / "dml_records.py")
+PROGRAM = f"python3 /home/{USER}/train.py"
 STEPS, RESUME_SECONDS = 20, 30.0
 TCP = "--mca pml ob1 --mca btl ^openib --mca btl_tcp_if_include {network} --mca oob_tcp_if_include {network}"
 # What a supervisor does: begin again whatever ended.
@@ -33,7 +34,7 @@ LAUNCH = """
 cd {run}
 cat > launch.sh <<'END_OF_LAUNCH'
 {loop} mpirun --host {hosts} {speech} --bind-to none -x DML_RECORDS={run} -x PYTHONPATH={programs} \
-  --mca plm_rsh_args "{ssh}" python3 {programs}/train.py {arguments}; {end}
+  --mca plm_rsh_args "{ssh}" {program} {arguments}; {end}
 END_OF_LAUNCH
 setsid sh launch.sh > output.log 2>&1 < /dev/null &
 """
@@ -62,7 +63,9 @@ class Trial:
         self.judged: Sequence[Mapping[str, Any]] = ()
         self._watch: threading.Thread | None = None
 
-    def start(self, *arguments: object, supervised: bool = False, speech: Sequence[str] = ()) -> None:
+    def start(
+        self, *arguments: object, supervised: bool = False, speech: Sequence[str] = (), program: str = PROGRAM
+    ) -> None:
         """Train on all, by TCP unless mpirun is told another ``speech``, watch it, and wait until it is warm."""
         for number in self.numbers:
             self.place.inside(number, f"mkdir -p {self.run}")
@@ -73,6 +76,7 @@ class Trial:
             hosts=",".join(self.place.address(number) for number in self.numbers),
             speech=" ".join(speech) or TCP.format(network=network),
             programs=f"/home/{USER}",
+            program=program,
             ssh=ssh,
             arguments=" ".join(map(str, arguments)),
             loop="while true; do" if supervised else "",
