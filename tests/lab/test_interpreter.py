@@ -41,7 +41,7 @@ class Node:
 
     def __call__(self, *arguments: str, **more: Any) -> Outcome:
         told = {
-            "horovod_system_packages": [{"name": "unzip"}],
+            "horovod_system_packages": [{"name": "unzip"}, {"name": "python3-venv"}],
             "horovod_venv": VENV,
             "horovod_venv_shared": False,
             "horovod_python": self.python["interpreter"],
