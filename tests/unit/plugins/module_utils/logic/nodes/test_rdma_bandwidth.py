@@ -10,12 +10,22 @@ from plugins.module_utils.logic.nodes import rdma_bandwidth
 
 HEADING = " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n"
 GOOD = f" Dual-port : OFF\n{HEADING} 65536      5000             92.57              92.55 \t\t   0.176526\n{'-' * 87}\n"
+# perftest 4.5 in an emulated guest: all was written, and the frequency of the processor could not be told.
+BLIND = f"{HEADING} 65536      5000           0.000000            0.000000            0.000000\n{'-' * 87}\n"
+BLINDNESS = "Correlation coefficient r^2: 0.826522 < 0.9\n"
 OTHER_UNITS = GOOD.replace("Gb/sec", "MB/sec")
 
 
 @pytest.mark.parametrize(
     ("output", "gigabits"),
-    [(GOOD, 92.55), (HEADING, None), ("", None), (OTHER_UNITS, None), ("Couldn't connect to n2:10999\n", None)],
+    [
+        (GOOD, 92.55),
+        (BLIND, None),
+        (HEADING, None),
+        ("", None),
+        (OTHER_UNITS, None),
+        ("Couldn't connect to n2:10999\n", None),
+    ],
 )
 def test_the_average_is_read(output: str, gigabits: float | None) -> None:
     assert rdma_bandwidth.average(output) == gigabits
@@ -38,3 +48,14 @@ def test_each_bad_pair_is_named() -> None:
 def test_nothing_at_all_is_too_little_also_where_no_least_is_given() -> None:
     pair = {"from": "n1", "to": "n2", "output": GOOD.replace("92.55", " 0.00")}
     assert rdma_bandwidth.misfits([pair], 0) == ["ib_write_bw from n1 to n2 measured 0 Gbit/s, less than 0."]
+
+
+def test_what_was_not_measured_is_not_zero() -> None:
+    pair = {"from": "n1", "to": "n2", "output": BLIND, "error": BLINDNESS}
+    assert rdma_bandwidth.misfits([pair], 0) == []
+    (said,) = rdma_bandwidth.misfits([pair], 20)
+    assert said == (
+        "ib_write_bw from n1 to n2 wrote all and could not measure how fast, by the clock of the node's processor "
+        "(Correlation coefficient r^2: 0.826522 < 0.9): run it again."
+    )
+    assert "it does not say why" in rdma_bandwidth.misfits([{**pair, "error": ""}], 20)[0]
