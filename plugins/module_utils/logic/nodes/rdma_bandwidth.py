@@ -11,7 +11,7 @@ from typing import Any
 # Bytes, iterations, peak, average, messages a second: the row under the heading that names gigabits.
 ROW = re.compile(r"^\s*\d+\s+\d+\s+[\d.]+\s+(?P<average>[\d.]+)\s+[\d.]+\s*$", re.MULTILINE)
 HEADING = re.compile(r"BW average\[Gb/sec\]")
-# All was written and nothing measured: the program could not tell the frequency of the processor, and says so elsewhere.
+# All was written and nothing measured: the program could not tell the processor's frequency, and says so elsewhere.
 UNMEASURED = re.compile(r"^\s*\d+\s+\d+(?:\s+0\.0+){3}\s*$", re.MULTILINE)
 
 
