@@ -59,10 +59,11 @@ class Keys:
 def made(home: Path) -> Keys:
     home.mkdir(mode=0o700)
     keys, prints = Keys(home, "", ""), []
-    for name in ("pinned", "forged"):
+    # The forged one first: GnuPG gives no key a subkey that is older than itself.
+    for name in ("forged", "pinned"):
         keys.gpg("--batch", "--passphrase", "", "--quick-gen-key", name, "ed25519", "sign", "never")
         prints.append(keys.field(name, "fpr", 9))
-    return Keys(home, *prints)
+    return Keys(home, *reversed(prints))
 
 
 @pytest.fixture(scope="module")
