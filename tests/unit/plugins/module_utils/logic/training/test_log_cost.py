@@ -9,7 +9,6 @@ import json
 import time
 import tracemalloc
 from collections.abc import Iterator
-from statistics import median
 
 import pytest
 
@@ -55,13 +54,14 @@ def garbage_stays() -> Iterator[None]:
 def test_reading_records_has_at_least_half_the_speed_of_bare_json() -> None:
     lines = [step_line(rank, step).rstrip("\n") for step in range(500) for rank in range(4)]
     text = "\n".join(lines) + "\n"
-    ratios = []
+    laps = []
     for _lap in range(15):
         begin = time.process_time()
         for line in lines:
             json.loads(line)
         middle = time.process_time()
         assert len(LogReader().feed(text)) == len(lines)
-        ratios.append((time.process_time() - middle) / (middle - begin))
-    # Both halves of a lap meet the same machine.
-    assert median(ratios) <= 2
+        laps.append((middle - begin, time.process_time() - middle))
+    # The best of each: what else the machine does only adds to a lap.
+    bare, read = map(min, zip(*laps))
+    assert read <= 2 * bare
