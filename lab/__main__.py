@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from lab.machines.machines import MEMORY_MIB
 from lab.nodes.network import AUTO
 from lab.nodes.programs import LabError
 from lab.running import SUBNET, Desired, Lab
@@ -46,7 +47,9 @@ def _parser() -> argparse.ArgumentParser:
         one.add_argument("--network", default=subnet, help=f"of the guests, or {AUTO}")
         one.add_argument("--share", action="append", default=[], metavar="HERE[:THERE[:rw]]")
         one.add_argument("--machines", action="store_true", help="guests are virtual machines instead of nodes")
-        one.add_argument("--memory", type=int, default=0, help="MiB of each virtual machine; a framework needs 1536")
+        one.add_argument(
+            "--memory", type=int, default=MEMORY_MIB, help="MiB of each virtual machine; a framework needs 1536"
+        )
         one.add_argument("--containers", action="store_true", help="nodes can run containers")
         one.add_argument("--no-proxy", action="store_true", help="nodes reach no package archive")
         one.add_argument("--without-operator", action="store_true", help="Kubernetes without the MPI Operator")

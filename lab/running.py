@@ -25,6 +25,7 @@ from lab.kubernetes import images
 from lab.kubernetes.built import Built
 from lab.kubernetes.cluster import Cluster
 from lab.machines import host, roots
+from lab.machines.machines import MEMORY_MIB
 from lab.nodes import image, network
 from lab.nodes.nodes import Nodes
 from lab.nodes.podman import Podman
@@ -54,7 +55,7 @@ class Desired:
     proxy: bool = True
     nodes: bool = True
     machines: bool = False
-    memory_mib: int = 0  # of each machine; 0 is enough for a small program
+    memory_mib: int = MEMORY_MIB  # of each machine
     containers: bool = False  # whether nodes can run containers
     options: Sequence[str] = ()  # of the simulator
     kubernetes: bool = False  # whether nodes are members of one

@@ -22,7 +22,7 @@ from lab.kubernetes.cluster import Cluster
 from lab.kubernetes.layout import Layout
 from lab.kubernetes.member import Member
 from lab.machines import accelerator, roots, shares
-from lab.machines.machines import Machines
+from lab.machines.machines import MEMORY_MIB, Machines
 from lab.nodes import surroundings
 from lab.nodes.network import Network
 from lab.nodes.nodes import Nodes, Share
@@ -53,7 +53,7 @@ def _asked() -> argparse.Namespace:
     parser.add_argument("--containers", action="store_true")
     parser.add_argument("--no-proxy", action="store_true")
     parser.add_argument("--machines", action="store_true")
-    parser.add_argument("--memory", type=int, default=0, help="of each machine, in MiB")
+    parser.add_argument("--memory", type=int, default=MEMORY_MIB, help="of each machine, in MiB")
     parser.add_argument("--kubernetes", action="store_true", help="nodes are members of the lab's cluster")
     return parser.parse_args()
 
@@ -85,7 +85,7 @@ def _machines(asked: argparse.Namespace, network: Network) -> Backend:
     found = accelerator.found(made)
     print(f"Guests run with {found}", flush=True)
     machines = Machines(asked.lab, asked.folder, network, made, found)
-    machines.memory_mib = asked.memory or machines.memory_mib
+    machines.memory_mib = asked.memory
     machines.disks = shares.disks(asked.store / "shares", [Share.parse(share) for share in asked.share])
     return machines
 

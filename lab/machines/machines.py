@@ -40,7 +40,7 @@ class Machines:
         self.lab, self.folder, self.network, self.roots = lab, folder / host.FOLDER, network, roots
         self.accelerator = accelerator
         self.disks: Sequence[tuple[Path, str]] = ()  # read-only ones, and where they belong
-        self.memory_mib = MEMORY_MIB
+        self.memory_mib = MEMORY_MIB  # of each
         self.proxy: str | None = None
         self.stopping = threading.Event()
         self.known: dict[str, Guest] = {}

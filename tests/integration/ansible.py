@@ -9,6 +9,7 @@ import importlib
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -38,6 +39,12 @@ class Outcome:
     @property
     def changed(self) -> bool:
         return bool(self.result.get("changed"))
+
+    @property
+    def changes(self) -> dict[str, int]:
+        """How many tasks of a playbook changed something, by host."""
+        recap = re.findall(r"^(\S+) +: ok=\d+ +changed=(\d+)", self.out, re.MULTILINE)
+        return {name: int(count) for name, count in recap}
 
     @property
     def msg(self) -> str:

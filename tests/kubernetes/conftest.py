@@ -8,12 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from lab.demo import SHARED
-from lab.kubernetes.images import has_horovod
-from lab.running import HOROVOD
 from tests.integration.test_vmotion import TAGGED
 from tests.kubernetes.mpijob import Jobs
-from tests.lab.conftest import bare, computers, laboratory
+from tests.lab.conftest import bare, build_horovod, laboratory
 from tests.lab.places import Place, desired
 from tests.lab.trial import WORKERS
 
@@ -29,11 +26,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def horovod(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Horovod's environment, of which an image of pods is made; where it is not there two nodes build it first."""
-    if not has_horovod(HOROVOD):
-        HOROVOD.mkdir(parents=True, exist_ok=True)
-        with computers(tmp_path_factory.mktemp("horovod"), "horovod", SHARED) as made:
-            made.build()
-    assert has_horovod(HOROVOD)
+    build_horovod(tmp_path_factory.mktemp("horovod"))
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -52,11 +51,6 @@ def memlock(place: Place, number: int) -> str:
     return place.inside(number, f"grep 'Max locked memory' /proc/{pid}/limits").stdout.split()[4]
 
 
-def changed(done: Outcome) -> dict[str, int]:
-    """How many tasks changed something, by host."""
-    return {name: int(count) for name, count in re.findall(r"^(\S+) +: ok=\d+ +changed=(\d+)", done.out, re.MULTILINE)}
-
-
 def prove_gpus(place: Place, number: int, told: dict[str, Any]) -> None:
     """Write what the role gpu_driver keeps of a GPU, and the program that describes it."""
     place.inside(number, f"sudo mkdir -p {FACTS} && sudo tee {FACTS}/dml_gpu_driver.fact <<'E'\n{json.dumps(told)}\nE")
@@ -83,7 +77,7 @@ def test_workers_become_nodes_that_can_train(members: Place, tmp_path: Path) -> 
     proof = json.loads(members.inside(2, f"cat {FACTS}/dml_kubernetes_node.fact").stdout)
     assert (proof["proven"], proof["labels"], proof["memlock"]) == (True, with_gpu, str(MEMLOCK))
     again = prepare(members, tmp_path)
-    assert again.rc == 0 and set(changed(again).values()) == {0}, again.out[-4000:]
+    assert again.rc == 0 and set(again.changes.values()) == {0}, again.out[-4000:]
     # A card that is gone takes its labels with it.
     prove_gpus(members, 2, {"proven": False, "why": "nvidia-smi sees 0 GPUs, not 1."})
     assert prepare(members, tmp_path).rc == 0

@@ -17,7 +17,7 @@ from lab.kubernetes.images import OPENMPI
 from tests.integration.ansible import Outcome
 from tests.kubernetes.mpijob import Jobs
 from tests.lab.places import LOGIN, USER, Place
-from tests.lab.trial import NUMBERS, PROGRAMS, WORKERS, together
+from tests.lab.trial import NUMBERS, PROGRAMS, WORKERS, give, together
 
 STUN = 5.0
 # Kubernetes calls a node not ready 40 to 50 s after its last word.
@@ -44,11 +44,7 @@ def inventory(place: Place, folder: Path) -> Path:
 
 def hand_over(place: Place) -> None:
     """Give every node the training program, in the folder that its pods see."""
-    program = PROGRAMS[0]
-    text = (
-        f"mkdir -p {LIBRARY} && cat > {LIBRARY}/{program.name} <<'END_OF_PROGRAM'\n{program.read_text()}END_OF_PROGRAM"
-    )
-    together(lambda number: place.inside(number, text))
+    together(lambda number: give(place, number, PROGRAMS[0], folder=LIBRARY))
 
 
 def wanted(place: Place, tmp_path: Path) -> dict[str, Any]:

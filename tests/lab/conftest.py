@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from lab.demo import SHARED
+from lab.kubernetes.images import has_horovod
 from lab.nodes.network import AUTO
-from lab.running import FOLDER, Desired, Lab
+from lab.running import FOLDER, HOROVOD, Desired, Lab
 from tests.integration.ansible import Ansible
 from tests.integration.test_vmotion import TAGGED
 from tests.integration.workers import HOSTS
@@ -71,6 +72,15 @@ def computers(folder: Path, name: str, venv: str) -> Iterator[Cluster]:
         yield Cluster(lab, folder)
     finally:
         lab.down()
+
+
+def build_horovod(folder: Path) -> None:
+    """Horovod's environment, built by two nodes where nothing has left it."""
+    if not has_horovod(HOROVOD):
+        HOROVOD.mkdir(parents=True, exist_ok=True)
+        with computers(folder, "horovod", SHARED) as made:
+            made.build()
+    assert has_horovod(HOROVOD)
 
 
 @pytest.fixture(scope="session")

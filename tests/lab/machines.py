@@ -78,6 +78,20 @@ def job(place: Place, folder: Path, speech: Sequence[str] = (), pause: float = 0
         trial.end()
 
 
+def move_both(place: Place, trial: Trial) -> None:
+    """Migrate both workers of a job, one after the other; each must come to another host."""
+    place.lab.hypervisor.ask("PUT", "/moves", {"precopy_seconds": 1, "stun_seconds": 1})
+    sources = trial.at()
+    moves = [trial.move(number, place.free_hosts()[0]) for number in (2, 1)]
+    assert all(move["ok"] for move in moves), moves
+    assert all(trial.at()[name] != host for name, host in sources.items())
+
+
+def spoken(trial: Trial) -> set[str]:
+    """What the ranks spoke before and after the moves of a job."""
+    return {spoken for look in trial.transports for each in look.values() for spoken in each.values()}
+
+
 # What a guest knows of a job that stands still: its processes and where they wait, RDMA's counters, the kernel's log.
 CONDITION = """
 date +%s.%N; cat /proc/uptime /proc/loadavg

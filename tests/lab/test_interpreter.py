@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from collections.abc import Iterator
 from typing import Any
@@ -56,7 +55,7 @@ class Node:
         """Run it, which must go well; how many tasks changed something."""
         done = self(*arguments, **more)
         assert done.rc == 0, done.out[-4000:]
-        return int(re.findall(r"changed=(\d+)", done.out)[-1])
+        return done.changes["n1"]
 
     def of(self, python: str) -> str:
         """What an interpreter says of itself."""

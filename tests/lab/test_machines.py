@@ -27,7 +27,19 @@ from plugins.module_utils.vsphere import tasks
 from plugins.module_utils.vsphere.sdk import vim
 from tests.integration.test_vmotion import TAGGED
 from tests.integration.workers import host_of
-from tests.lab.machines import NUMBERS, PATIENCE, conditions, devices, job, pair, rdma, rdma_settings, traces
+from tests.lab.machines import (
+    NUMBERS,
+    PATIENCE,
+    conditions,
+    devices,
+    job,
+    move_both,
+    pair,
+    rdma,
+    rdma_settings,
+    spoken,
+    traces,
+)
 from tests.lab.places import Place, until
 from tests.lab.test_rolling import inventory, moved, train
 
@@ -86,14 +98,10 @@ def test_rdma_devices_are_there_from_boot(place: Place) -> None:
 def test_a_job_over_rdma_outlives_the_moves_of_both_workers(place: Place, tmp_path: Path) -> None:
     before = {number: devices(place, number) for number in NUMBERS}
     with job(place, tmp_path, rdma(place)) as trial:
-        place.lab.hypervisor.ask("PUT", "/moves", {"precopy_seconds": 1, "stun_seconds": 1})
-        sources = trial.at()
-        moves = [trial.move(number, place.free_hosts()[0]) for number in (2, 1)]
-        assert all(move["ok"] for move in moves), moves
-        assert all(trial.at()[name] != host for name, host in sources.items())
+        move_both(place, trial)
         verdict = trial.judge(**LIMITS)
         assert verdict["verdict"] == "continuous", verdict
-        assert {spoken for look in trial.transports for each in look.values() for spoken in each.values()} == {"rdma"}
+        assert spoken(trial) == {"rdma"}
     for number in NUMBERS:
         assert devices(place, number)[0]["sent_bytes"] - before[number][0]["sent_bytes"] > 20 * 65536 * 4
 

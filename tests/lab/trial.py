@@ -270,10 +270,15 @@ def hand_over(place: Place, seconds: float = 120) -> None:
     """Give every worker the programs, and the first one a way to all."""
     for number in place.numbers:
         for program in PROGRAMS:
-            text = f"cat > {program.name} <<'END_OF_PROGRAM'\n{program.read_text()}END_OF_PROGRAM"
-            place.inside(number, text, seconds=seconds)
+            give(place, number, program, seconds)
     key = place.lab.key.read_text()
     place.inside(1, f"umask 077; mkdir -p .ssh; cat > .ssh/id_ed25519 <<'E'\n{key}E", seconds=seconds)
+
+
+def give(place: Place, number: int, program: Path, seconds: float = 120, folder: str = ".") -> None:
+    """Put a program into a folder of a worker."""
+    text = f"mkdir -p {folder} && cat > {folder}/{program.name} <<'END_OF_PROGRAM'\n{program.read_text()}END_OF_PROGRAM"
+    place.inside(number, text, seconds=seconds)
 
 
 def together(what: Callable[[Any], object], which: Sequence[Any] = NUMBERS) -> None:
