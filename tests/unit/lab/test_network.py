@@ -15,7 +15,7 @@ import yaml
 from lab import demo
 from lab.nodes import network
 from lab.nodes.programs import LabError
-from lab.running import Lab
+from lab.running import Desired, Lab
 from lab.simulator import ROOT
 from tests import rendering
 
@@ -67,15 +67,21 @@ def test_workers_of_the_demo_are_in_the_network_of_its_lab(
         assert ipaddress.IPv4Interface(address).network == lan
 
 
-def test_a_lab_that_does_not_start_is_one_sentence(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+@pytest.mark.parametrize(("used", "wanted"), [((), "10.0.1.0/24"), (("10.0.0.0/16",), "auto")])
+def test_the_demo_asks_for_such_a_network_and_a_lab_that_does_not_start_is_one_sentence(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    used: tuple[str, ...],
+    wanted: str,
 ) -> None:
-    def refused(*_words: object) -> str:
-        raise LabError("The lab's hypervisor does not start.")
+    def up(_lab: Lab, desired: Desired) -> None:
+        raise LabError(f"No lab starts in {desired.subnet}.")
 
-    monkeypatch.setattr(demo, "wanted_or_free", refused)
-    monkeypatch.setattr(demo, "_no_guests", lambda _asked: "")
+    uses(monkeypatch, *used)
+    monkeypatch.setattr(Lab, "up", up)
     monkeypatch.setattr(Lab, "down", lambda _lab: None)
+    monkeypatch.setattr(demo, "_no_guests", lambda _asked: "")
     monkeypatch.setattr(demo, "HOROVOD", tmp_path)
     assert demo.main([]) == 1
-    assert capsys.readouterr().err == "The lab's hypervisor does not start.\n"
+    assert capsys.readouterr().err == f"No lab starts in {wanted}.\n"

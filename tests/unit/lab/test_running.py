@@ -5,16 +5,21 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from lab import __main__ as command
 from lab import running
+from lab.hypervisor import __main__ as hypervisor
+from lab.machines.machines import Machines
+from lab.nodes import network
 from lab.nodes.programs import LabError
-from lab.running import Lab
+from lab.running import Desired, Lab
 
 
 @pytest.mark.parametrize("name", ["machines", "podman", "shared", "", ".", "..", "../shared", "/tmp/x", "a/b"])
@@ -55,3 +60,22 @@ def test_nodes_are_asked_for_by_name_or_with_a_card_for_rdma(
         {"instance": "n1", "user": "u", "rdma_address": ""},
         {"instance": "n2", "user": "u", "rdma_address": "10.216.1.2/24"},
     ]
+
+
+def test_machines_get_as_much_memory_as_is_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    begun: list[list[str]] = []
+
+    def begin(command: list[str], **_more: Any) -> Any:
+        begun.append(command[3:])  # after python -m lab.hypervisor
+        return SimpleNamespace(poll=lambda: 1)
+
+    lab = Lab("memory", tmp_path)
+    lab.folder.mkdir()
+    monkeypatch.setattr(subprocess, "Popen", begin)
+    with pytest.raises(LabError, match="it says nothing"):
+        lab._start_hypervisor(Desired(None, machines=True, memory_mib=1536), "")
+    monkeypatch.setattr(sys, "argv", ["hypervisor", *begun[0]])
+    monkeypatch.setattr(hypervisor.roots, "ensure", lambda *_: Path("/roots"))
+    monkeypatch.setattr(hypervisor.accelerator, "found", lambda _roots: "qemu")
+    made = hypervisor._machines(hypervisor._asked(), network.Network(lab.lab))
+    assert isinstance(made, Machines) and made.memory_mib == 1536
