@@ -55,7 +55,10 @@ CHANCE = frozenset(
         "availableField",
     }
 )
-LABELS = ("deviceInfo/label", "device", "id", "name", "key", "roleId", "privId", "principal")
+LABELS = tuple(
+    "/".join(f"{VIM}{part}" for part in one.split("/"))
+    for one in ("deviceInfo/label", "device", "id", "name", "key", "roleId", "privId", "principal")
+)
 # What the lock leaves behind tells how often it was taken.
 LOCK = re.compile(r"Folder (dml\.vsphere\.(lock|gone) |\d+$|\d+of\d+ |claim \d)")
 # Folders and ports of this simulator's own process, and numbers that it draws.
@@ -178,8 +181,8 @@ def _tag(element: ET.Element) -> str:
 
 def _label(element: ET.Element) -> str:
     """What tells an element from its brothers in words of people; nothing where it has no such words."""
-    for one in LABELS:
-        text = element.findtext("/".join(f"{VIM}{part}" for part in one.split("/")))
+    for one in LABELS if len(element) else ():
+        text = element.findtext(one)
         if text and not text.lstrip("-").isdigit():
             return text
     return ""
