@@ -168,6 +168,7 @@ NETWORK = Step("rdma_fabric", {"cluster": "gpu", "port_groups": SITE["fabric_por
 MACHINES = Step("worker_vm", {"cluster": "gpu", "defaults": SITE["worker_defaults"], "workers": WORKERS})
 SET = Step("esxi_kernel_module", {"hosts": [NAMES[0]], **CHANGED["kernel_modules"][0]})
 
+# All that write to vCenter, and all that only read it but those that need guests.
 PLAYS = (
     Play("hosts.yml", bare(), (), playbook="hosts", variables={"esxi_host_profile": CHANGED}),
     Play("fabric.yml", BUILT, (), playbook="fabric", variables=FABRIC),
@@ -188,6 +189,13 @@ PLAYS = (
     Play("account.yml", bare(), (), playbook="account"),
     Play("acceptance.yml", bare(), (), playbook="acceptance"),
     Play("record.yml", bare(), (), playbook="record", variables={"record_keep": True}),
+    Play(
+        "site.yml",
+        BUILT,
+        (),
+        playbook="site",
+        variables={**FABRIC, "esxi_host_profile": CHANGED, "worker_vms": WORKERS},
+    ),
 )
 STAGES: dict[str, type[Stage]] = {"rollback.yml": RollbackStage, "vmotion_test.yml": VmotionStage}
 
