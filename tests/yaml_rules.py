@@ -188,10 +188,20 @@ def _own(task: dict[str, Any]) -> list[Any]:
     return [value for key, value in task.items() if "." in key and key != "ansible.builtin.set_fact"]
 
 
+def no_host_chooses_among_included_files(files: Files) -> Iterator[str]:
+    """What is included in turn is included for all hosts alike: else the host that answers first decides the order."""
+    for file in files.all:
+        for task in tasks_of(file.document):
+            included = "loop" in task and any(".include_" in key for key in task)
+            if included and "inventory_hostname" in str(task.get("when", "")):
+                yield f"{file.name}: {task.get('name')!r} includes in turn what depends on the host"
+
+
 Rule = Callable[[Files], Iterator[str]]
 RULES: tuple[Rule, ...] = (
     short_expressions,
     no_composed_sentences,
     names_without_pronouns,
     nothing_of_root_where_others_write,
+    no_host_chooses_among_included_files,
 )

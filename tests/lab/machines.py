@@ -29,12 +29,12 @@ LIMITS = "echo '* - memlock unlimited' | sudo tee /etc/security/limits.d/70-dml-
 
 
 @contextlib.contextmanager
-def pair(folder: Path, centre: str, name: str = "pair", **more: Any) -> Iterator[Place]:
+def pair(folder: Path, centre: str, name: str = "pair", proxy: bool = False, **more: Any) -> Iterator[Place]:
     """Two workers of a data centre, made by worker_vm; ``more`` is of the lab."""
     (folder / "datacentre.yml").write_text(centre)
     lab = Lab(name)
     lab.down()
-    lab.up(Desired(folder / "datacentre.yml", AUTO, proxy=False, machines=True, **more))
+    lab.up(Desired(folder / "datacentre.yml", AUTO, proxy=proxy, machines=True, **more))
     try:
         place = Place(lab, Ansible(lab.environment, folder), NUMBERS, int(3 * PATIENCE))
         built = place.ansible.module("worker_vm", **desired(place, NUMBERS, BOOT_SECONDS))

@@ -49,8 +49,8 @@ def tcp(place: Place) -> dict[str, Any]:
     return {"environment": {}, "mpirun_arguments": arguments}
 
 
-def train(place: Place, where: Path, speech: Mapping[str, Any]) -> None:
-    """Start a training on all workers, from the first."""
+def train(place: Place, where: Path, speech: Mapping[str, Any], **more: Any) -> None:
+    """Start a training on all workers, from the first; ``more`` is of the job."""
     options = {
         "run_dir": RUN,
         "command": ["python3", f"/home/{USER}/train.py", "--seconds", "0.1"],
@@ -58,6 +58,7 @@ def train(place: Place, where: Path, speech: Mapping[str, Any]) -> None:
         "environment": {"PYTHONPATH": f"/home/{USER}", **speech["environment"]},
         "mpirun_arguments": speech["mpirun_arguments"],
         "remote_shell": SSH,
+        **more,
     }
     command = [str(BIN / "ansible"), "worker01", "-i", str(where), "-m", "dml.vsphere.training_job"]
     done = place.ansible.run([*command, "-a", json.dumps(options)])

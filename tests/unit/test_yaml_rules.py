@@ -23,6 +23,12 @@ GOOD = {
 LONG = " + ".join(["value"] * 26)
 # rule, file, what it holds instead, words of the sentence that must come
 BREACHES = [
+    (
+        "no_host_chooses_among_included_files",
+        TASKS,
+        "- name: Go\n  ansible.builtin.include_tasks: a.yml\n  loop: [1]\n  when: [a, inventory_hostname in item]\n",
+        "'Go' includes in turn what depends on the host",
+    ),
     ("short_expressions", VARS, f'a: "{{{{ {LONG} }}}}"\n', "205 characters in one expression"),
     ("short_expressions", VARS, f"a:\n  - b: >-\n      x {{{{ {LONG} }}}} y\n", "205 characters"),
     ("short_expressions", TASKS, f"- name: Go\n  when: [{LONG}]\n", "205 characters"),

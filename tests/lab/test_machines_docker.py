@@ -1,0 +1,155 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Docker itself, on two virtual machines: it runs an image that others made, and a job in it goes on over RDMA."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab.nodes import surroundings
+from lab.nodes.podman import Podman
+from lab.nodes.programs import require, run
+from lab.running import FOLDER, STORE
+from tests.integration.ansible import Outcome
+from tests.integration.test_vmotion import TAGGED
+from tests.lab.machines import NUMBERS, PATIENCE, conditions, devices, pair, rdma_settings
+from tests.lab.places import LOGIN, USER, Place, until
+from tests.lab.test_rolling import SSH, inventory, moved, train
+
+pytestmark = pytest.mark.slow
+SUITE = "bookworm"
+# Of Debian, as its image of a distribution has it: an MPI, what it needs for RDMA, and no program of ours.
+PACKAGES = ("python3", "openmpi-bin", "openssh-client", "ibverbs-providers")
+SPARED = ("./usr/share/doc", "./usr/share/man", "./usr/share/locale", "./var/cache/apt", "./var/lib/apt/lists")
+IMAGE, ARCHIVES, SERVED = "localhost/mpi:bookworm", FOLDER / "mpi", "/srv/images"
+# Debian 12 has no other Docker.
+DOCKER = "20.10.24"
+MEMORY_MIB = 1024
+LIMITS = {"max_gap_s": 60 + PATIENCE, "resume_deadline_s": 60 + PATIENCE}
+
+
+def archive() -> str:
+    """Lay out the archive of the image, made once; its checksum."""
+    path = ARCHIVES / "image.tar"
+    if not path.exists():
+        require()
+        ARCHIVES.mkdir(parents=True, exist_ok=True)
+        podman = Podman(STORE)
+        podman.prepare()
+        with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
+            root, part = f"{folder}/root", f"{folder}/image.tar"
+            include = f"--include={','.join(PACKAGES)}"
+            run("debootstrap", "--variant=minbase", include, SUITE, root, surroundings.mirror(SUITE))
+            exclude = [f"--exclude={one}" for one in SPARED]
+            run("tar", "--create", f"--file={root}.tar", f"--directory={root}", *exclude, ".")
+            podman("import", f"{root}.tar", IMAGE)
+            podman("save", "--format", "docker-archive", "--output", part, IMAGE)
+            podman("rmi", IMAGE)
+            Path(part).rename(path)
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@dataclass(frozen=True)
+class Dockers:
+    """The two machines, and the play of both roles."""
+
+    place: Place
+    play: Path
+    inventory: Path
+
+    def converge(self) -> Outcome:
+        """Run both roles."""
+        return self.place.ansible.playbook(str(self.play), "-i", str(self.inventory), timeout=3600)
+
+    def fact(self, number: int) -> dict[str, Any]:
+        """What the role training_image noted."""
+        text = "cat /etc/ansible/facts.d/dml_training_image.fact"
+        return dict(json.loads(self.place.inside(number, text, seconds=30 * PATIENCE).stdout))
+
+    def containers(self) -> list[int]:
+        """How many containers run on each machine."""
+        told = [self.place.inside(one, "sudo docker ps --quiet", seconds=30 * PATIENCE) for one in NUMBERS]
+        return [len(one.stdout.split()) for one in told]
+
+
+def roles(place: Place, checksum: str) -> list[dict[str, Any]]:
+    """Docker as Debian has it, with a bridge of its own on each machine, and an image by its checksum."""
+    docker = {
+        "container_runtime_version": DOCKER,
+        "container_runtime_packages": [{"name": "docker.io"}],
+        "container_runtime_nvidia": "",
+    }
+    image = {
+        "training_image_name": IMAGE,
+        "training_image_archive": f"file://{SERVED}/image.tar",
+        "training_image_sha256": checksum,
+        "training_image_folders": [f"/home/{USER}"],
+        "training_image_user": USER,
+        "training_image_peers": [place.address(number) for number in NUMBERS],
+        "training_image_remote_shell": SSH,
+        "training_image_proof_timeout": int(30 * PATIENCE),
+    }
+    told = {"container_runtime": docker, "training_image": image}
+    return [{"role": f"dml.vsphere.{name}", "vars": given} for name, given in told.items()]
+
+
+@pytest.fixture(scope="module")
+def dockers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dockers]:
+    """Two machines that have the archive on a disk, and Docker and the image by the roles."""
+    checksum, folder = archive(), tmp_path_factory.mktemp("dockers")
+    shares = [f"{ARCHIVES}:{SERVED}"]
+    with pair(folder, TAGGED, "dockers", proxy=True, shares=shares, memory_mib=MEMORY_MIB) as place:
+        login = {"ansible_user": USER, "ansible_ssh_private_key_file": str(place.lab.key), "ansible_pipelining": True}
+        more = {"ansible_ssh_common_args": " ".join(LOGIN), "ansible_ssh_timeout": int(10 * PATIENCE)}
+        more["ansible_python_interpreter"] = "/usr/bin/python3"
+        hosts = {f"worker0{number}": {"ansible_host": place.address(number)} for number in NUMBERS}
+        (folder / "hosts.yml").write_text(json.dumps({"workers": {"hosts": hosts, "vars": {**login, **more}}}))
+        play = [{"hosts": "workers", "become": True, "roles": roles(place, checksum)}]
+        (folder / "play.yml").write_text(json.dumps(play))
+        made = Dockers(place, folder / "play.yml", folder / "hosts.yml")
+        done = made.converge()
+        assert done.rc == 0, done.out[-4000:]
+        yield made
+
+
+def test_an_image_that_others_made_is_proven_on_both_and_a_second_run_changes_nothing(dockers: Dockers) -> None:
+    first, second = dockers.fact(1), dockers.fact(2)
+    assert first == second
+    assert (first["proven"], first["engine"]) == (True, "docker")
+    assert set(first["versions"]) >= {"Python", "OpenMPI"}
+    again = dockers.converge()
+    assert again.rc == 0, again.out[-4000:]
+    assert set(again.changes.values()) == {0}, again.out[-4000:]
+    assert dockers.containers() == [0, 0]
+
+
+def test_a_job_in_its_containers_goes_on_over_rdma_while_both_are_migrated(dockers: Dockers, tmp_path: Path) -> None:
+    place, where = dockers.place, inventory(dockers.place, tmp_path)
+    before = [devices(place, number)[0]["sent_bytes"] for number in NUMBERS]
+    place.lab.hypervisor.ask("PUT", "/moves", {"precopy_seconds": 1, "stun_seconds": 1})
+    inside = {"mpirun": "/opt/dml/bin/dml-mpirun", "daemon_shell": "/opt/dml/bin/dml-shell"}
+    train(place, where, rdma_settings(place), **inside)
+    slow = {"vmotion_test_steps": 10, "vmotion_test_look_timeout": int(30 * PATIENCE)}
+    try:
+        until(lambda: dockers.containers() == [1, 1], "a container on each machine", 30 * PATIENCE)
+        evidence, verdict = moved(place, where, vmotion_test_limits=LIMITS, **slow)
+    except AssertionError as error:
+        error.add_note(conditions(place))
+        raise
+    finally:
+        place.inside(1, "pkill -9 mpirun; pkill -9 -f [t]rain.py; true", check=False, seconds=30 * PATIENCE)
+    assert sorted(one["worker"] for one in verdict["moves"]) == ["worker01", "worker02"]
+    spoken = json.loads((evidence / "transport.json").read_text())["of_moves"]
+    assert {each for move in spoken for when in ("before", "after") for each in move[when].values()} == {"rdma"}
+    sent = [devices(place, number)[0]["sent_bytes"] for number in NUMBERS]
+    assert all(after - earlier > 20 * 65536 * 4 for earlier, after in zip(before, sent)), (before, sent)
+    until(lambda: dockers.containers() == [0, 0], "no container is left", 30 * PATIENCE)
