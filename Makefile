@@ -141,8 +141,8 @@ mutants: environment ## Change what decides, one change at a time: a test must n
 crowd: environment ## Fifty clients of the simulator at once, ten minutes under the race detector; SECONDS=N and HOSTS=N for others
 	@$(if $(SECONDS),DML_CROWD_SECONDS=$(SECONDS)) $(if $(HOSTS),DML_CROWD_HOSTS=$(HOSTS)) python -m tools.crowd
 
-attack: setup-tests ## Kill runs and break the server at random, look for secrets; ROUNDS=1000, SEED=7, ONLY=kill:17
-	python -m tests.attack $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SEED),--seed $(SEED)) $(foreach each,$(ONLY),--only $(each))
+attack: setup-tests ## Kill runs and break the server at random, look for secrets; ROUNDS=1000, MINUTES=60, SEED=7, ONLY=kill:17
+	python -m tests.attack $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(foreach each,$(ONLY),--only $(each))
 	$(if $(ONLY),,$(PYTEST) tests/unit/test_foreign_text.py --hypothesis-profile=roam --numprocesses 2 --dist worksteal)
 	$(if $(ONLY),,$(PYTEST) tests/attack --numprocesses 2 --dist worksteal --junitxml=$(REPORTS)/attack.xml)
 

@@ -8,6 +8,7 @@ Each round draws from its number and the seed alone, so that ``--seed S --only k
 from __future__ import annotations
 
 import argparse
+import math
 import multiprocessing
 import secrets
 import sys
@@ -41,8 +42,10 @@ def made_for(scenario: Scenario, certs: Path, folder: Path) -> Ground:
     return stage(scenario, certs, folder) if isinstance(scenario, Play) else Ground(scenario, certs, folder)
 
 
-def one(peace: Peace, seed: int, certs: Path, which: tuple[str, int]) -> Round | str:
-    """One round, or why it could not be held at all."""
+def one(peace: Peace, seed: int, certs: Path, end: float, which: tuple[str, int]) -> Round | str | None:
+    """One round, or why it could not be held at all; nothing once the time is over."""
+    if time.monotonic() > end:
+        return None
     kind, number = which
     scenario = scenario_of(number)
     try:
@@ -63,10 +66,12 @@ def wanted(arguments: argparse.Namespace) -> list[tuple[str, int]]:
     return [(kind, number) for number in range(arguments.rounds) for kind in (KILL, FAULT)]
 
 
-def told(outcomes: Iterable[Round | str], arguments: argparse.Namespace, total: int) -> Iterator[Round | str]:
+def told(outcomes: Iterable[Round | str | None], arguments: argparse.Namespace, total: int) -> Iterator[Round | str]:
     """Passes on each outcome, with a word of those that went wrong and of how far it is."""
     last = time.monotonic()
     for done, outcome in enumerate(outcomes, start=1):
+        if outcome is None:
+            continue
         yield outcome
         if isinstance(outcome, str):
             print(outcome, flush=True)
@@ -95,6 +100,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.attack", description=__doc__)
     parser.add_argument("--rounds", type=int, default=100, help="so many kills, and as many faults")
     parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--minutes", type=float, default=math.inf, help="after so many no further round begins")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", action="append", metavar="KIND:NUMBER", help="kill:17 or fault:17, may be repeated")
     parser.add_argument("--verbose", action="store_true", help="a line for each round")
@@ -110,7 +116,8 @@ def main() -> int:
         with multiprocessing.get_context("fork").Pool(arguments.jobs) as pool:
             peace = dict(pool.imap_unordered(partial(in_peace, certs), scenarios.values()))
         with multiprocessing.get_context("fork").Pool(arguments.jobs) as pool:
-            found = pool.imap_unordered(partial(one, peace, seed, certs), rounds)
+            end = began + 60 * arguments.minutes
+            found = pool.imap_unordered(partial(one, peace, seed, certs, end), rounds)
             outcomes = list(told(found, arguments, len(rounds)))
     print(counts(outcomes, time.monotonic() - began))
     return 1 if any(isinstance(one, str) or one.wrong for one in outcomes) else 0
