@@ -66,9 +66,10 @@ class Dockers:
     play: Path
     inventory: Path
 
-    def converge(self) -> Outcome:
+    def converge(self, **more: Any) -> Outcome:
         """Run both roles."""
-        return self.place.ansible.playbook(str(self.play), "-i", str(self.inventory), timeout=3600)
+        words = [str(self.play), "-i", str(self.inventory), "-e", json.dumps(more)]
+        return self.place.ansible.playbook(*words, timeout=3600)
 
     def fact(self, number: int) -> dict[str, Any]:
         """What the role training_image noted."""
@@ -81,12 +82,18 @@ class Dockers:
         return [len(one.stdout.split()) for one in told]
 
 
+def registry(place: Place) -> str:
+    """Where the first machine may have one."""
+    return f"{place.address(1)}:5000"
+
+
 def roles(place: Place, checksum: str) -> list[dict[str, Any]]:
     """Docker as Debian has it, with a bridge of its own on each machine, and an image by its checksum."""
     docker = {
         "container_runtime_version": DOCKER,
         "container_runtime_packages": [{"name": "docker.io"}],
         "container_runtime_nvidia": "",
+        "container_runtime_settings": {"insecure-registries": [registry(place)]},
     }
     image = {
         "training_image_name": IMAGE,
@@ -153,3 +160,21 @@ def test_a_job_in_its_containers_goes_on_over_rdma_while_both_are_migrated(docke
     sent = [devices(place, number)[0]["sent_bytes"] for number in NUMBERS]
     assert all(after - earlier > 20 * 65536 * 4 for earlier, after in zip(before, sent)), (before, sent)
     until(lambda: dockers.containers() == [0, 0], "no container is left", 30 * PATIENCE)
+
+
+def test_an_image_of_a_registry_is_pulled_by_its_digest(dockers: Dockers) -> None:
+    place, there = dockers.place, f"{registry(dockers.place)}/others/mpi"
+    install = "sudo DEBIAN_FRONTEND=noninteractive apt-get install -y -qq docker-registry > /dev/null"
+    push = f"sudo docker tag {IMAGE} {there}:1 && sudo docker push --quiet {there}:1 > /dev/null"
+    look = f"sudo docker image inspect --format '{{{{index .RepoDigests 0}}}}' {there}:1"
+    told = place.inside(1, f"sudo apt-get update -qq && {install} && {push} && {look}", seconds=90 * PATIENCE)
+    digest = told.stdout.strip().rpartition("@")[2]
+    named = {"training_image_archive": "", "training_image_name": f"{there}:1"}
+    done = dockers.converge(**named, training_image_digest=digest)
+    assert done.rc == 0, done.out[-4000:]
+    fact, seen = dockers.fact(2), f"sudo docker image inspect --format '{{{{.Id}}}}' {there}@{digest}"
+    brought = place.inside(2, seen, seconds=30 * PATIENCE).stdout.strip()
+    assert (fact["proven"], fact["image"]) == (True, f"{there}:1@{brought}")
+    refused = dockers.converge(**named, training_image_digest=f"sha256:{'0' * 64}")
+    assert refused.rc != 0
+    assert dockers.fact(2)["proven"] is False
