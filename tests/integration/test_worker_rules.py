@@ -164,6 +164,15 @@ def test_a_server_that_keeps_nothing_is_found_out(place: Simulator, ansible: Ans
     assert "accepted the change, yet one_per_host is None" in ansible.module("worker_rules", **DESIRED).msg
 
 
+def test_a_removal_that_was_accepted_and_not_kept_is_made_by_the_next(place: Simulator, ansible: Ansible) -> None:
+    by_hand(place, overrides)
+    assert ansible.module("worker_rules", **DESIRED).changed
+    place.fault(RECONFIGURE, "deaf", count=1)
+    assert "accepted the change, yet one_per_host is" in ansible.module("worker_rules", **GONE).msg
+    assert ansible.module("worker_rules", **GONE).changed
+    assert [str(one.behavior) for one in config(place).drsVmConfig] == ["partiallyAutomated"]
+
+
 def test_drs_and_ha_that_are_off_are_told(place: Simulator, ansible: Ansible) -> None:
     place.set_cluster("gpu", drs={"enabled": False}, ha={"enabled": False})
     done = ansible.module("worker_rules", **DESIRED)

@@ -88,6 +88,9 @@ class WorkerRules:
             with translating_faults(self.target, tried):
                 task = self.ref.ReconfigureComputeResource_Task(spec=spec, modify=True)
             tasks.wait(self.session, tasks.Started(task, self.target, tried), RECONFIGURE_SECONDS)
+            found = self.read()
+            if any(found[aspect] != plan.after[aspect] for aspect in rules.ASPECTS):
+                return  # accepted and not kept, as the caller will see: the next run needs the record
         self._note({name: after.get(name, {}) for name in kept})
         self.noted = after
 
