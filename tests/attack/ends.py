@@ -73,11 +73,11 @@ def state(vcenter: Centre) -> Counter[str]:
         managers = {(ref.get(TYPE, ""), ref.text or "") for ref in first.iter() if ref.get(TYPE) in MANAGERS}
         found = [first, *(reader.read(some) for some in _by_kind(managers | _of_content(one)))]
     names = _names(found)
-    lines = Counter(line for root in found for line in _lines(root, names))
+    told = Counter(line for root in found for line in lines(root, names))
     for host in vcenter.ask("GET", "/hosts"):
         inside = {key: value for key, value in vcenter.ask("GET", f"/hosts/{host}").items() if key not in _INSIDE}
-        lines.update(f"inside {host}/{key} = {json.dumps(value, sort_keys=True)}" for key, value in inside.items())
-    return lines
+        told.update(f"inside {host}/{key} = {json.dumps(value, sort_keys=True)}" for key, value in inside.items())
+    return told
 
 
 _INSIDE = frozenset({"moid", "boot_time"})
@@ -149,7 +149,8 @@ def _names(found: Iterable[ET.Element]) -> dict[str, str]:
     return told
 
 
-def _lines(root: ET.Element, names: dict[str, str]) -> Iterator[str]:
+def lines(root: ET.Element, names: dict[str, str]) -> Iterator[str]:
+    """A line for each property of what the server told; ``names`` are those of all objects, by id."""
     for _kind, its_id, values in _objects(root):
         name = names[its_id]
         if LOCK.match(name):
@@ -171,7 +172,7 @@ def _flat(element: ET.Element, path: str, names: dict[str, str]) -> Iterator[str
         yield f"{path} = {OWN.sub('', (element.text or '').strip())}"
         return
     for child in children:
-        label = _label(child)
+        label = _label(child, names)
         yield from _flat(child, f"{path}/{_tag(child)}" + (f"[{label}]" if label else ""), names)
 
 
@@ -179,10 +180,10 @@ def _tag(element: ET.Element) -> str:
     return element.tag.removeprefix(VIM)
 
 
-def _label(element: ET.Element) -> str:
+def _label(element: ET.Element, names: dict[str, str]) -> str:
     """What tells an element from its brothers in words of people; nothing where it has no such words."""
     for one in LABELS if len(element) else ():
         text = element.findtext(one)
         if text and not text.lstrip("-").isdigit():
-            return text
+            return names.get(text, text)
     return ""

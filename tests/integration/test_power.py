@@ -249,6 +249,16 @@ def test_a_deaf_host_is_found_out(vcenter: Simulator, ansible: Ansible) -> None:
     assert outcome.rc == 1 and "esx01.lab" in outcome.msg and "accepted the change, yet" in outcome.msg
 
 
+def test_a_host_that_stays_out_although_the_server_said_otherwise_is_brought_back_by_the_next_run(
+    vcenter: Simulator, ansible: Ansible
+) -> None:
+    assert ansible.module("esxi_power", state="maintenance", **ONE).changed
+    vcenter.fault("ExitMaintenanceMode_Task", "deaf", count=1)
+    assert "accepted the change, yet maintenance is True" in ansible.module("esxi_power", state="in_service", **ONE).msg
+    assert ansible.module("esxi_power", state="in_service", **ONE).changed
+    assert not vcenter.ask("GET", "/hosts/esx01.lab")["maintenance"]
+
+
 def test_entering_that_somebody_else_began_is_theirs_and_what_we_began_is_taken_up(
     start: START, ansible_for: Callable[..., Ansible]
 ) -> None:

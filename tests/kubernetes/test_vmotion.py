@@ -16,7 +16,7 @@ import pytest
 from lab.kubernetes.images import OPENMPI
 from tests.integration.ansible import Outcome
 from tests.kubernetes.mpijob import Jobs
-from tests.lab.places import LOGIN, USER, Place
+from tests.lab.places import USER, Place, ansible_login
 from tests.lab.trial import NUMBERS, PROGRAMS, WORKERS, give, together
 
 STUN = 5.0
@@ -29,14 +29,8 @@ TEST_SECONDS = 2400
 def inventory(place: Place, folder: Path) -> Path:
     """The cluster, and its workers as Ansible logs into them."""
     here = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
-    login = {
-        "ansible_user": USER,
-        "ansible_ssh_private_key_file": str(place.lab.key),
-        "ansible_ssh_common_args": " ".join(LOGIN),
-        "ansible_python_interpreter": "/usr/bin/python3",
-    }
     hosts = {name: {"ansible_host": place.address(number)} for number, name in zip(NUMBERS, WORKERS)}
-    groups = {"clusters": {"hosts": {"gpu": here}}, "workers": {"hosts": hosts, "vars": login}}
+    groups = {"clusters": {"hosts": {"gpu": here}}, "workers": {"hosts": hosts, "vars": ansible_login(place.lab.key)}}
     path = folder / "inventory.yml"
     path.write_text(json.dumps({"all": {"children": groups}}))
     return path

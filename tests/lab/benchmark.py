@@ -15,7 +15,7 @@ import yaml
 
 from lab.running import Lab
 from tests.integration.ansible import Ansible
-from tests.lab.places import LOGIN
+from tests.lab.places import LOGIN, ansible_login
 
 NAMES = ("n1", "n2")
 USER = "debian"
@@ -36,11 +36,11 @@ class Cluster:
         self.lab, self.folder, self.served = lab, folder, folder / "served"
         self.ansible, self.runs = Ansible(lab.environment, folder), dict[str, str]()
         self.addresses = {name: str(lab.node(name, USER)["address"]) for name in NAMES}
-        login = {"ansible_user": USER, "ansible_ssh_private_key_file": str(lab.key)}
-        more = {"ansible_ssh_common_args": " ".join(LOGIN), "ansible_python_interpreter": "/usr/bin/python3"}
         hosts = {name: {"ansible_host": address} for name, address in self.addresses.items()}
         self.inventory = folder / "hosts.yml"
-        self.inventory.write_text(yaml.safe_dump({"workers": {"hosts": hosts, "vars": {**login, **more, **NODES}}}))
+        self.inventory.write_text(
+            yaml.safe_dump({"workers": {"hosts": hosts, "vars": {**ansible_login(lab.key), **NODES}}})
+        )
 
     def build(self, stack: str = "lab-cpu") -> None:
         """Everything that training needs, by the playbook for guests."""

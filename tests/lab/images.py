@@ -20,7 +20,7 @@ from lab.running import FOLDER
 from lab.simulator import ROOT
 from tests.integration.ansible import Outcome
 from tests.lab.benchmark import NODES
-from tests.lab.places import LOGIN, USER, Place, desired
+from tests.lab.places import Place, ansible_login, desired
 
 STACK = "t4-2019-cpu"
 FILES, SERVED = FOLDER / "files", "/srv/files"
@@ -58,6 +58,21 @@ def interpreter() -> dict[str, Any]:
     return python
 
 
+# Debian's registry asks for a password, and has none.
+OPEN = "sudo sed -i '/^auth:/,$d' /etc/docker/registry/config.yml && sudo systemctl restart docker-registry"
+
+
+def registry(place: Place) -> str:
+    """Where the first worker may have a registry."""
+    return f"{place.address(1)}:5000"
+
+
+def install_registry(place: Place, seconds: float) -> None:
+    """Give the first worker Debian's registry of images, which whoever asks may read and write."""
+    install = "sudo DEBIAN_FRONTEND=noninteractive apt-get install -y -qq docker-registry > /dev/null"
+    place.inside(1, f"sudo apt-get update -qq && {install} && {OPEN}", seconds=seconds)
+
+
 class Pair:
     """The two workers, and the playbooks for them."""
 
@@ -83,13 +98,11 @@ class Pair:
 
     def _inventory(self) -> dict[str, Any]:
         here = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
-        login = {"ansible_user": USER, "ansible_ssh_private_key_file": str(self.place.lab.key)}
-        more = {"ansible_ssh_common_args": " ".join(LOGIN), "ansible_python_interpreter": "/usr/bin/python3"}
         nodes = {name: value for name, value in NODES.items() if name != "horovod_venv_shared"}
         workers = {name: {"ansible_host": self.place.address(n)} for n, name in enumerate(WORKERS, 1)}
         groups = {
             "clusters": {"hosts": {"gpu": here}},
-            "workers": {"hosts": workers, "vars": {**login, **more, **nodes}},
+            "workers": {"hosts": workers, "vars": {**ansible_login(self.place.lab.key), **nodes}},
         }
         return {"all": {"children": groups}}
 

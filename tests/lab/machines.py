@@ -7,7 +7,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from lab.simulator import ROOT
 from plugins.module_utils.logic.transport.settings import settings
 from tests.integration.ansible import Ansible
 from tests.lab.places import Place, desired, said, text_of
+from tests.lab.rolling import inventory, moved, train
 from tests.lab.trial import Trial, hand_over
 
 NUMBERS = (1, 2)
@@ -76,6 +77,36 @@ def job(place: Place, folder: Path, speech: Sequence[str] = (), pause: float = 0
         yield trial
     finally:
         trial.end()
+
+
+def moved_over_rdma(
+    place: Place, folder: Path, rounds: int = 1, begun: Callable[[], None] = lambda: None, **more: Any
+) -> None:
+    """A job over RDMA goes on while the playbook migrates both workers; ``more`` is of the job."""
+    where, before = inventory(place, folder), _sent(place)
+    place.lab.hypervisor.ask("PUT", "/moves", {"precopy_seconds": 1, "stun_seconds": 1})
+    limits = {"max_gap_s": 60 + PATIENCE, "resume_deadline_s": 60 + PATIENCE}
+    slow = {"vmotion_test_steps": 10, "vmotion_test_look_timeout": int(30 * PATIENCE)}
+    try:
+        train(place, where, rdma_settings(place), **more)
+        begun()
+        evidence, verdict = moved(place, where, vmotion_test_limits=limits, vmotion_test_rounds=rounds, **slow)
+    except AssertionError as error:
+        error.add_note(conditions(place))
+        raise
+    finally:
+        place.inside(1, "pkill -9 mpirun; pkill -9 -f [t]rain.py; true", check=False, seconds=30 * PATIENCE)
+    workers = [f"worker0{number}" for number in place.numbers]
+    assert sorted(one["worker"] for one in verdict["moves"]) == sorted(workers * rounds)
+    looks = json.loads((evidence / "transport.json").read_text())["of_moves"]
+    spoken = [move[when] for move in looks for when in ("before", "after")]
+    assert spoken == [dict.fromkeys(workers, "rdma")] * 2 * len(workers) * rounds
+    assert all(after - earlier > 20 * 65536 * 4 for earlier, after in zip(before, _sent(place)))
+
+
+def _sent(place: Place) -> list[int]:
+    """The bytes that each worker's RDMA device has sent."""
+    return [devices(place, number)[0]["sent_bytes"] for number in place.numbers]
 
 
 def move_both(place: Place, trial: Trial) -> None:

@@ -85,6 +85,16 @@ class Place:
         return free
 
 
+def ansible_login(key: Path | str, user: str = USER) -> dict[str, Any]:
+    """The variables with which Ansible logs into a node."""
+    return {
+        "ansible_user": user,
+        "ansible_ssh_private_key_file": str(key),
+        "ansible_ssh_common_args": " ".join(LOGIN),
+        "ansible_python_interpreter": "/usr/bin/python3",
+    }
+
+
 def desired(place: Place, numbers: Sequence[int] = (1, 2, 3, 4), seconds: float = 120) -> dict[str, Any]:
     """Workers whose guests let the lab's owner in, and must have an address within so many seconds."""
     lab = place.lab.environment

@@ -16,7 +16,7 @@ import yaml
 from lab.nodes.network import AUTO
 from lab.running import Desired, Lab
 from tests.integration.ansible import Ansible, Outcome
-from tests.lab.places import LOGIN
+from tests.lab.places import LOGIN, ansible_login
 
 NODE, USER = "d1", "debian"
 SETTINGS = "/etc/docker/daemon.json"
@@ -32,10 +32,9 @@ class Docker:
     def __init__(self, lab: Lab, folder: Path) -> None:
         self.ansible, self.key = Ansible(lab.environment, folder), str(lab.key)
         self.address = str(lab.node(NODE, USER)["address"])
-        login = {"ansible_user": USER, "ansible_ssh_private_key_file": self.key, "ansible_host": self.address}
-        more = {"ansible_ssh_common_args": " ".join(LOGIN), "ansible_python_interpreter": "/usr/bin/python3"}
+        node = {**ansible_login(self.key, USER), "ansible_host": self.address}
         self.inventory, self.play = folder / "hosts.yml", folder / "play.yml"
-        self.inventory.write_text(yaml.safe_dump({"all": {"hosts": {NODE: {**login, **more}}}}))
+        self.inventory.write_text(yaml.safe_dump({"all": {"hosts": {NODE: node}}}))
         roles = [{"role": "dml.vsphere.container_runtime"}]
         self.play.write_text(yaml.safe_dump([{"hosts": NODE, "become": True, "roles": roles}]))
 

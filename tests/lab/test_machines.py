@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import subprocess
@@ -30,21 +29,18 @@ from tests.integration.workers import host_of
 from tests.lab.machines import (
     NUMBERS,
     PATIENCE,
-    conditions,
     devices,
     job,
     move_both,
+    moved_over_rdma,
     pair,
     rdma,
-    rdma_settings,
     spoken,
     traces,
 )
 from tests.lab.places import Place, until
-from tests.lab.test_rolling import inventory, moved, train
 
 pytestmark = pytest.mark.slow
-WORKERS = [f"worker0{number}" for number in NUMBERS]
 ROUNDS = int(os.environ.get("ROLLING_RDMA_ROUNDS", "1"))
 # A time-out of RDMA is a power of two of 4.096 us: UCX makes 4.3 s of a second's retries.
 RETRIES, TIMEOUT = 3, 4.096e-6 * 2**20
@@ -108,23 +104,7 @@ def test_a_job_over_rdma_outlives_the_moves_of_both_workers(place: Place, tmp_pa
 
 def test_the_playbook_moves_both_workers_while_they_train_over_rdma(place: Place, tmp_path: Path) -> None:
     """Ten rounds in a row are ROLLING_RDMA_ROUNDS=10."""
-    where = inventory(place, tmp_path)
-    place.lab.hypervisor.ask("PUT", "/moves", {"precopy_seconds": 1, "stun_seconds": 1})
-    train(place, where, rdma_settings(place))
-    limits = {"max_gap_s": 60 + PATIENCE, "resume_deadline_s": 60 + PATIENCE}
-    slow = {"vmotion_test_steps": 10, "vmotion_test_look_timeout": int(30 * PATIENCE)}
-    try:
-        evidence, verdict = moved(place, where, vmotion_test_limits=limits, vmotion_test_rounds=ROUNDS, **slow)
-    except AssertionError as error:
-        error.add_note(conditions(place))
-        raise
-    finally:
-        place.inside(1, "pkill -9 mpirun; pkill -9 -f [t]rain.py; true", check=False, seconds=30 * PATIENCE)
-    assert sorted(one["worker"] for one in verdict["moves"]) == sorted(WORKERS * ROUNDS)
-    spoken = json.loads((evidence / "transport.json").read_text())["of_moves"]
-    assert [move[when] for move in spoken for when in ("before", "after")] == [
-        dict.fromkeys(WORKERS, "rdma")
-    ] * 4 * ROUNDS
+    moved_over_rdma(place, tmp_path, ROUNDS)
 
 
 def test_a_cancelled_migration_and_a_killed_target_leave_job_and_worker_alone(place: Place, tmp_path: Path) -> None:

@@ -20,9 +20,10 @@ from lab.nodes.programs import require, run
 from lab.running import FOLDER, STORE
 from tests.integration.ansible import Outcome
 from tests.integration.test_vmotion import TAGGED
-from tests.lab.machines import NUMBERS, PATIENCE, conditions, devices, pair, rdma_settings
-from tests.lab.places import LOGIN, USER, Place, until
-from tests.lab.test_rolling import SSH, inventory, moved, train
+from tests.lab.images import install_registry, registry
+from tests.lab.machines import NUMBERS, PATIENCE, moved_over_rdma, pair
+from tests.lab.places import USER, Place, ansible_login, until
+from tests.lab.rolling import SSH
 
 pytestmark = pytest.mark.slow
 SUITE = "bookworm"
@@ -33,9 +34,6 @@ IMAGE, ARCHIVES, SERVED = "localhost/mpi:bookworm", FOLDER / "mpi", "/srv/images
 # Debian 12 has no other Docker.
 DOCKER = "20.10.24"
 MEMORY_MIB = 1024
-# Debian's registry asks for a password, and has none.
-OPEN = "sudo sed -i '/^auth:/,$d' /etc/docker/registry/config.yml && sudo systemctl restart docker-registry"
-LIMITS = {"max_gap_s": 60 + PATIENCE, "resume_deadline_s": 60 + PATIENCE}
 
 
 def archive() -> str:
@@ -84,11 +82,6 @@ class Dockers:
         return [len(one.stdout.split()) for one in told]
 
 
-def registry(place: Place) -> str:
-    """Where the first machine may have one."""
-    return f"{place.address(1)}:5000"
-
-
 def roles(place: Place, checksum: str) -> list[dict[str, Any]]:
     """Docker as Debian has it, with a bridge of its own on each machine, and an image by its checksum."""
     docker = {
@@ -117,11 +110,10 @@ def dockers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dockers]:
     checksum, folder = archive(), tmp_path_factory.mktemp("dockers")
     shares = [f"{ARCHIVES}:{SERVED}"]
     with pair(folder, TAGGED, "dockers", proxy=True, shares=shares, memory_mib=MEMORY_MIB) as place:
-        login = {"ansible_user": USER, "ansible_ssh_private_key_file": str(place.lab.key), "ansible_pipelining": True}
-        more = {"ansible_ssh_common_args": " ".join(LOGIN), "ansible_ssh_timeout": int(10 * PATIENCE)}
-        more["ansible_python_interpreter"] = "/usr/bin/python3"
+        slow = {"ansible_pipelining": True, "ansible_ssh_timeout": int(10 * PATIENCE)}
+        login = {**ansible_login(place.lab.key), **slow}
         hosts = {f"worker0{number}": {"ansible_host": place.address(number)} for number in NUMBERS}
-        (folder / "hosts.yml").write_text(json.dumps({"workers": {"hosts": hosts, "vars": {**login, **more}}}))
+        (folder / "hosts.yml").write_text(json.dumps({"workers": {"hosts": hosts, "vars": login}}))
         play = [{"hosts": "workers", "become": True, "roles": roles(place, checksum)}]
         (folder / "play.yml").write_text(json.dumps(play))
         made = Dockers(place, folder / "play.yml", folder / "hosts.yml")
@@ -142,34 +134,20 @@ def test_an_image_that_others_made_is_proven_on_both_and_a_second_run_changes_no
 
 
 def test_a_job_in_its_containers_goes_on_over_rdma_while_both_are_migrated(dockers: Dockers, tmp_path: Path) -> None:
-    place, where = dockers.place, inventory(dockers.place, tmp_path)
-    before = [devices(place, number)[0]["sent_bytes"] for number in NUMBERS]
-    place.lab.hypervisor.ask("PUT", "/moves", {"precopy_seconds": 1, "stun_seconds": 1})
-    inside = {"mpirun": "/opt/dml/bin/dml-mpirun", "daemon_shell": "/opt/dml/bin/dml-shell"}
-    train(place, where, rdma_settings(place), **inside)
-    slow = {"vmotion_test_steps": 10, "vmotion_test_look_timeout": int(30 * PATIENCE)}
-    try:
+    def begun() -> None:
         until(lambda: dockers.containers() == [1, 1], "a container on each machine", 30 * PATIENCE)
-        evidence, verdict = moved(place, where, vmotion_test_limits=LIMITS, **slow)
-    except AssertionError as error:
-        error.add_note(conditions(place))
-        raise
-    finally:
-        place.inside(1, "pkill -9 mpirun; pkill -9 -f [t]rain.py; true", check=False, seconds=30 * PATIENCE)
-    assert sorted(one["worker"] for one in verdict["moves"]) == ["worker01", "worker02"]
-    spoken = json.loads((evidence / "transport.json").read_text())["of_moves"]
-    assert {each for move in spoken for when in ("before", "after") for each in move[when].values()} == {"rdma"}
-    sent = [devices(place, number)[0]["sent_bytes"] for number in NUMBERS]
-    assert all(after - earlier > 20 * 65536 * 4 for earlier, after in zip(before, sent)), (before, sent)
+
+    inside: dict[str, Any] = {"mpirun": "/opt/dml/bin/dml-mpirun", "daemon_shell": "/opt/dml/bin/dml-shell"}
+    moved_over_rdma(dockers.place, tmp_path, begun=begun, **inside)
     until(lambda: dockers.containers() == [0, 0], "no container is left", 30 * PATIENCE)
 
 
 def test_an_image_of_a_registry_is_pulled_by_its_digest(dockers: Dockers) -> None:
     place, there = dockers.place, f"{registry(dockers.place)}/others/mpi"
-    install = f"sudo DEBIAN_FRONTEND=noninteractive apt-get install -y -qq docker-registry > /dev/null && {OPEN}"
+    install_registry(place, 90 * PATIENCE)
     push = f"sudo docker tag {IMAGE} {there}:1 && sudo docker push --quiet {there}:1 > /dev/null"
     look = f"sudo docker image inspect --format '{{{{index .RepoDigests 0}}}}' {there}:1"
-    told = place.inside(1, f"sudo apt-get update -qq && {install} && {push} && {look}", seconds=90 * PATIENCE)
+    told = place.inside(1, f"{push} && {look}", seconds=90 * PATIENCE)
     digest = told.stdout.strip().rpartition("@")[2]
     named = {"training_image_archive": "", "training_image_name": f"{there}:1"}
     done = dockers.converge(**named, training_image_digest=digest)

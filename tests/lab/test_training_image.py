@@ -15,7 +15,7 @@ from lab.nodes.network import AUTO
 from lab.running import Desired, Lab
 from tests.integration.ansible import Ansible
 from tests.integration.test_vmotion import TAGGED
-from tests.lab.images import FILES, SERVED, WORKERS, Pair, archives
+from tests.lab.images import FILES, SERVED, WORKERS, Pair, archives, install_registry, registry
 from tests.lab.places import Place
 
 pytestmark = pytest.mark.slow
@@ -93,19 +93,15 @@ def test_the_job_goes_on_while_its_workers_are_moved(pair: Pair) -> None:
     assert pair.containers() == []
 
 
-# Debian's registry asks for a password, and has none.
-OPEN = "sudo sed -i '/^auth:/,$d' /etc/docker/registry/config.yml && sudo systemctl restart docker-registry"
-REGISTRY, THERE = 5000, "dml/trained:2019"
+THERE = "dml/trained:2019"
 PULLED = "image inspect --format '{{.Digest}}'"
 
 
 @pytest.fixture
 def pulled(pair: Pair) -> dict[str, Any]:
     """A registry on the first worker that has the image, and what makes the role take it from there by its digest."""
-    address = f"{pair.place.address(1)}:{REGISTRY}"
-    pair.place.inside(
-        1, f"sudo apt-get update -qq && sudo apt-get install -y -qq docker-registry && {OPEN}", seconds=300
-    )
+    address = registry(pair.place)
+    install_registry(pair.place, 300)
     for number, _name in enumerate(WORKERS, 1):
         plain = f'[[registry]]\\nlocation = "{address}"\\ninsecure = true\\n'
         pair.place.inside(number, f"printf '{plain}' | sudo tee /etc/containers/registries.conf.d/test.conf")

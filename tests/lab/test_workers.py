@@ -9,7 +9,7 @@ import re
 
 from plugins.module_utils.vsphere import tasks
 from tests.integration.ansible import BIN
-from tests.lab.places import LOGIN, USER, Place, desired, until
+from tests.lab.places import USER, Place, ansible_login, desired, until
 
 NUMBERS = (1, 2, 3, 4)
 
@@ -43,9 +43,9 @@ def test_second_run_changes_nothing(place: Place) -> None:
 def test_inventory_leads_to_the_nodes(place: Place) -> None:
     config = place.ansible.folder / "lab.workers.yml"
     config.write_text("plugin: dml.vsphere.workers\n")
-    told = {"ansible_python_interpreter": "/usr/bin/python3", "ansible_ssh_common_args": " ".join(LOGIN)}
+    told = ansible_login(place.lab.key)
     command = [str(BIN / "ansible"), "-i", str(config), "workers", "-m", "ansible.builtin.command", "-a", "hostname"]
-    command += ["-u", USER, "--private-key", str(place.lab.key), "-e", json.dumps(told)]
+    command += ["-e", json.dumps(told)]
     done = place.ansible.run(command)
     assert done.returncode == 0, done.stdout
     answers = re.findall(r"^(\S+) \| CHANGED \| rc=0 >>\n(\S+)$", done.stdout, re.MULTILINE)

@@ -4,15 +4,19 @@
 
 from __future__ import annotations
 
+import argparse
 import random
+import time
+import xml.etree.ElementTree as ET
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.attack import rounds
-from tests.attack.__main__ import WHOLE, counts, scenario_of
+from tests.attack import ends, rounds
+from tests.attack.__main__ import WHOLE, counts, one, scenario_of
+from tests.attack.__main__ import told as passed_on
 from tests.attack.controller import Ended, Kill, drawn_kill
 from tests.attack.plays import PLAYS, raised, told
 from tests.attack.rounds import FAULT, KILL, Round, Undisturbed, attack, is_sentence
@@ -184,3 +188,30 @@ def test_the_closing_line_counts_all() -> None:
     assert counts(some, 12.3) == (
         "1 kills (1 met a run at work), 2 faults (drop 1) on 2 scenarios in 12 s: 1 went wrong, 1 could not be held"
     )
+
+
+def test_no_round_begins_once_the_time_is_over_and_those_are_not_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    late = one(1, tmp_path, time.monotonic(), (KILL, 0))
+    assert late is None
+    held, lost = Round(0, "a", KILL, "kill -9 after 1 s", True, ()), "kill:1 b could not be held"
+    asked = argparse.Namespace(verbose=False)
+    assert list(passed_on([held, late, lost, late], asked, 4)) == [held, lost]
+    assert capsys.readouterr().out == f"{lost}\n"
+
+
+OVERRIDE = """
+<r xmlns="urn:vim25"><returnval><obj type="ClusterComputeResource">domain-c7</obj>
+<propSet><name>drs</name><val><vm><key type="VirtualMachine">{}</key><behavior>manual</behavior></vm></val></propSet>
+</returnval></r>
+"""
+
+
+def test_what_is_of_an_object_is_told_by_its_name_whatever_its_id() -> None:
+    def told_of(key: str) -> list[str]:
+        names = {"domain-c7": "ClusterComputeResource gpu", key: "VirtualMachine worker01"}
+        return list(ends.lines(ET.fromstring(OVERRIDE.format(key)), names))
+
+    assert told_of("vm-72") == told_of("vm-84")
+    assert told_of("vm-72") == ["ClusterComputeResource gpu/drs/vm[VirtualMachine worker01]/behavior = manual"]

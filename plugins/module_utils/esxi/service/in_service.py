@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...plan import Plan
-from ...vsphere import tasks
+from ...vsphere import properties, tasks
 from ...vsphere.faults import translating_faults
 from ...vsphere.fleet import Host
 from . import ownership
@@ -16,6 +16,7 @@ from .desired import Desired
 from .leaving import Evacuations
 
 EXIT = "leave maintenance mode"
+IN_MAINTENANCE = "runtime.inMaintenanceMode"
 
 
 class InService:
@@ -51,5 +52,11 @@ class InService:
             with translating_faults(self.target, EXIT):
                 task = self.host.ref.ExitMaintenanceMode_Task(timeout=self.desired.maintenance_timeout)
             tasks.wait(self.host.session, tasks.Started(task, self.target, EXIT), self.desired.maintenance_timeout)
+            if self._is_out():
+                return  # accepted and not kept, as the caller will see: the next run needs the note
             self.desired.tell(self.target, "is in service")
         ownership.clear(self.host)
+
+    def _is_out(self) -> bool:
+        values = properties.read_many(self.host.session, [self.host.ref], (IN_MAINTENANCE,))
+        return bool(values[self.host.ref._moId].get(IN_MAINTENANCE))

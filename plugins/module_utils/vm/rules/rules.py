@@ -81,6 +81,7 @@ class WorkerRules:
         """Record replaced overrides, reconfigure the cluster once, remove the record of restored overrides."""
         before, after = plan.before["previous"], plan.after["previous"]
         kept = {name: {**after.get(name, {}), **before.get(name, {})} for name in {**before, **after}}
+        left = {name: after.get(name, {}) for name in kept}
         self._note(kept)
         spec = rules_spec.build(self.config, plan, rules_spec.Refs(self.workers, self.host_refs))
         if spec is not None:
@@ -88,11 +89,14 @@ class WorkerRules:
             with translating_faults(self.target, tried):
                 task = self.ref.ReconfigureComputeResource_Task(spec=spec, modify=True)
             tasks.wait(self.session, tasks.Started(task, self.target, tried), RECONFIGURE_SECONDS)
-            found = self.read()
-            if any(found[aspect] != plan.after[aspect] for aspect in rules.ASPECTS):
+            if left != kept and not self._in_force(plan):
                 return  # accepted and not kept, as the caller will see: the next run needs the record
-        self._note({name: after.get(name, {}) for name in kept})
+        self._note(left)
         self.noted = after
+
+    def _in_force(self, plan: Plan) -> bool:
+        found = self.read()
+        return all(found[aspect] == plan.after[aspect] for aspect in rules.ASPECTS)
 
     def _note(self, notes: Mapping[str, Mapping[str, Any]]) -> None:
         """Record replaced overrides in the marks of the workers, where the record differs."""
