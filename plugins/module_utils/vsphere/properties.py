@@ -57,14 +57,19 @@ def _tidy(session: Session, remove: Callable[[], None]) -> None:
 def read_many(session: Session, refs: Sequence[Any], paths: Sequence[str]) -> dict[str, Values]:
     """The named properties of many objects of one kind in one read, by object id.
 
-    On a busy vCenter virtual machines vanish between two reads; of several, those are left out.
+    On a busy vCenter virtual machines vanish between two reads; of several, those are left out. An answer without any
+    of the objects is no answer: taken for one, a host would seem to have no machines.
     """
     left = list(refs)
     while left:
         objects = [vmodl.query.PropertyCollector.ObjectSpec(obj=ref) for ref in left]
-        with translating_faults(session.server, f"read {len(left)} objects of kind {type(left[0]).__name__}"):
+        tried = f"read {len(left)} objects of kind {type(left[0]).__name__}"
+        with translating_faults(session.server, tried):
             try:
-                return {ref._moId: values for ref, values in _retrieve(session, objects, type(left[0]), paths)}
+                found = {ref._moId: values for ref, values in _retrieve(session, objects, type(left[0]), paths)}
+                if not found:
+                    raise Failed(session.server, tried, "its answer names none of them", "run again")
+                return found
             except vmodl.fault.ManagedObjectNotFound as fault:
                 rest = [ref for ref in left if ref._moId != id_of(fault.obj)]
                 if not isinstance(left[0], vim.VirtualMachine) or len(refs) == 1 or len(rest) == len(left):

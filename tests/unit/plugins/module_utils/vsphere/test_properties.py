@@ -128,3 +128,13 @@ def test_virtual_machines_that_vanished_since_they_were_listed_are_left_out() ->
 def test_an_object_that_was_asked_for_alone_or_is_no_machine_must_be_there(kind: Any, keys: list[str]) -> None:
     with pytest.raises(Failed, match="removed meanwhile"):
         reading(Vanishing(keys[0]), kind, *keys)
+
+
+@pytest.mark.parametrize("keys", [["vm-1"], ["vm-1", "vm-2"]])
+def test_an_answer_without_any_of_the_objects_is_not_taken_for_one(keys: list[str]) -> None:
+    class Empty(Vanishing):
+        def RetrievePropertiesEx(self, specs: Any, _options: Any) -> None:  # noqa: N802 # as pyVmomi spells it
+            pass
+
+    with pytest.raises(Failed, match="vc: could not read .* its answer names none of them; run again"):
+        reading(Empty(), vim.VirtualMachine, *keys)
