@@ -44,10 +44,14 @@ def faults(output: str, code: int) -> list[str]:
 def main() -> int:
     given = {"DML_CROWD_SECONDS": SECONDS, "DML_CROWD_HOSTS": HOSTS, **os.environ, "CGO_ENABLED": "1"}
     command = ["go", "test", "-race", "-run", "TestACrowdOfClients", "-count=1", f"-timeout={PATIENCE}", "-v", "."]
-    where, pipe = ROOT / "lab" / "vcenter", subprocess.PIPE
-    done = subprocess.run(command, cwd=where, env=given, stdout=pipe, stderr=subprocess.STDOUT, text=True, check=False)
-    print(done.stdout)
-    found = faults(done.stdout, done.returncode)
+    where, lines = ROOT / "lab" / "vcenter", list[str]()
+    with subprocess.Popen(
+        command, cwd=where, env=given, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as go:
+        for line in go.stdout or ():
+            print(line, end="", flush=True)
+            lines.append(line)
+    found = faults("".join(lines), go.returncode)
     print("\n".join(found) or "Nothing ended, no read failed, and no race but those that are listed in tools/crowd.py.")
     return 1 if found else 0
 

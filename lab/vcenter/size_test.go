@@ -33,7 +33,7 @@ vms:
 // What hosts have of their own is not taken from vcsim's model of a host, which would be copied for each.
 func TestEachHostOfManyIsWhole(t *testing.T) {
 	r := launch(t, sized(3))
-	hosts, machines, err := inventoryOf(r.ctx, r.c)
+	hosts, machines, err := inventoryOf(r.ctx, r.c, allOf)
 	r.must(err)
 	if len(hosts) != 3 || len(machines) != 12 {
 		t.Errorf("%d hosts, %d virtual machines", len(hosts), len(machines))

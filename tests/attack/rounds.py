@@ -42,11 +42,12 @@ Make = Callable[[Path], Ground]
 
 @dataclass(frozen=True)
 class Undisturbed:
-    """How a scenario ends in peace, and how much it takes."""
+    """How a scenario ends in peace, how much it takes, and the methods by which it writes, call by call."""
 
     end: Counter[str]
     calls: int
     seconds: float
+    writes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -82,10 +83,10 @@ def undisturbed(make: Make) -> Undisturbed:
     """Run a scenario in peace."""
     with held(make) as made:
         done = made.run()
-        calls = sum(made.vcenter.calls().values())
+        calls, writes = sum(made.vcenter.calls().values()), [str(one["method"]) for one in made.vcenter.writes()]
         if wrong := [*wrong_after(done, killed=False), *done.failures, *made.left_to_do()]:
             raise RuntimeError(f"it fails undisturbed: {wrong}")
-        return Undisturbed(made.end(), max(1, calls), done.seconds)
+        return Undisturbed(made.end(), max(1, calls), done.seconds, tuple(writes))
 
 
 def attack(which: tuple[str, int, str], make: Make, seed: int, peace: Undisturbed) -> Round:
@@ -99,10 +100,25 @@ def attack(which: tuple[str, int, str], make: Make, seed: int, peace: Undisturbe
             hit = first.killed
         else:
             harm, first, hit = _struck(made, chance, peace)
-        wrong = wrong_after(first, killed=kind == KILL)
-        made.vcenter.heal()
-        wrong += _healed(made, peace)
+        wrong = _judged(made, first, peace, killed=kind == KILL)
     return Round(number, name, kind, harm, hit, tuple(wrong))
+
+
+def struck(make: Make, method: str, skip: int, kind: str, peace: Undisturbed, **more: Any) -> list[str]:
+    """What is wrong once one call of a method has met a fault."""
+    with held(make) as made:
+        made.vcenter.fault(method, kind, skip=skip, count=1, **more)
+        return _judged(made, made.run(), peace, killed=False)
+
+
+def _judged(made: Ground, first: Ended, peace: Undisturbed, *, killed: bool) -> list[str]:
+    """What is wrong with the end of an attacked run, and with that of the next one."""
+    wrong = wrong_after(first, killed=killed)
+    made.vcenter.heal()
+    if first.said and not (first.killed or first.hung or first.failures):
+        different = ends.differences(peace.end, made.end())
+        wrong += [f"all was well in its words, and the end {one}" for one in different[:MOST_TOLD]]
+    return wrong + _healed(made, peace)
 
 
 def _struck(made: Ground, chance: random.Random, peace: Undisturbed) -> tuple[str, Ended, bool]:

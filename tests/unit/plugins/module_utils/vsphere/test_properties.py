@@ -136,5 +136,5 @@ def test_an_answer_without_any_of_the_objects_is_not_taken_for_one(keys: list[st
         def RetrievePropertiesEx(self, specs: Any, _options: Any) -> None:  # noqa: N802 # as pyVmomi spells it
             pass
 
-    with pytest.raises(Failed, match="vc: could not read .* its answer names none of them; run again"):
+    with pytest.raises(Failed, match=r"vc: could not read .* its answer names none of them; run again"):
         reading(Empty(), vim.VirtualMachine, *keys)

@@ -1,0 +1,29 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Each write of each scenario, one at a time: accepted and not kept, or done and its answer lost."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.attack.ground import Ground
+from tests.attack.rounds import struck, undisturbed
+from tests.attack.scenarios import SCENARIOS, Scenario
+
+HARMS: tuple[tuple[str, dict[str, Any]], ...] = (("deaf", {}), ("drop", {"after": True}))
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda one: one.name)
+def test_a_write_that_is_lost_is_noticed_and_made_by_the_next_run(scenario: Scenario, certs: Path) -> None:
+    make = partial(Ground, scenario, certs)
+    peace, wrong = undisturbed(make), []
+    for number, method in enumerate(peace.writes):
+        before = peace.writes[:number].count(method)
+        for kind, more in HARMS:
+            found = struck(make, method, before, kind, peace, **more)
+            wrong += [f"{kind} {more or ''} at {method} {before + 1}: {text}" for text in found]
+    assert not wrong, "\n".join(wrong)
