@@ -134,8 +134,12 @@ class Fabric:
         for name, one in changed.items():
             if one.before is not None:
                 port_groups.set_vlan(self.session, self.groups[name], one.after["vlan"])
-        if new:
-            self._read_switch()
+        if not new:
+            return
+        self._read_switch()
+        if missing := sorted({group.name for group in new} - set(self.groups)):
+            said = f"the server accepted it, yet shows no {', '.join(missing)}"
+            raise StillDiffers(self.wanted.switch, "add its port groups", said, "run again")
 
     def _note(self, host: Host, change: Any) -> None:
         """Note on a host what will be built there, unless the note exists."""

@@ -85,8 +85,7 @@ def make(session: Session, place: Place, name: str, cluster: str, mtu: int) -> S
     tried = f"make the distributed switch {name}"
     with translating_faults(place.name, tried):
         task = place.folder.CreateDVS_Task(vim.DistributedVirtualSwitch.CreateSpec(configSpec=spec))
-    made = tasks.wait(session, tasks.Started(task, place.name, tried), SECONDS).result
-    return reread(session, name, made)
+    return reread(session, name, tasks.made(session, tasks.Started(task, place.name, tried), SECONDS))
 
 
 def reread(session: Session, name: str, ref: Any) -> Switch:

@@ -8,7 +8,7 @@ import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..errors import NotFound, Refused
+from ..errors import NotFound, Refused, StillDiffers
 from ..logic.placement.place import Wanted
 from ..plan import POWER_OFF, Plan
 from ..vsphere import tasks
@@ -208,8 +208,8 @@ class Worker:
         self._tell(f"is cloned from {template.name} to {host}")
         shown = tasks.by_quarters(lambda percent: self._tell(f"is cloned to {percent} %"))
         started = clone.begin(self.site, self.desired, template, place, host)
-        made = tasks.wait(self.site.session, started, self.call.clone_timeout, shown)
-        machine = Machine(self.site.session, made.result, worker=self.target)
+        made = tasks.made(self.site.session, started, self.call.clone_timeout, shown)
+        machine = Machine(self.site.session, made, worker=self.target)
         machine.refresh()
         self.site.machines[self.target] = machine
         self.assigned.cloned = True
@@ -229,11 +229,16 @@ class Worker:
         if spec is None:
             return
         self._tell("gets its hardware")
-        spec.changeVersion = machine["config.changeVersion"]
+        before = spec.changeVersion = machine["config.changeVersion"]
         with translating_faults(self.target, "reconfigure it", CHANGED_MEANWHILE):
             task = machine.ref.ReconfigVM_Task(spec)
         started = tasks.Started(task, self.target, "reconfigure it", CHANGED_MEANWHILE)
         tasks.wait(self.site.session, started, RECONFIGURE_SECONDS)
+        machine.refresh()
+        if before and machine["config.changeVersion"] == before:
+            # Started as it is, it would have to be shut down for what it lacks.
+            said = "the server accepted it, yet the configuration is the one of before"
+            raise StillDiffers(self.target, "reconfigure it", said, "look at vCenter's log (vpxd.log) and run again")
 
     def _tell(self, what: str) -> None:
         self.context.tell(self.target, what)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import Failed, TimedOut
+from ..errors import Failed, StillDiffers, TimedOut
 from .faults import note_account, remedy_of, words
 from .properties import Values, read_many, watch
 from .session import Session
@@ -35,6 +35,15 @@ def wait(session: Session, started: Started, seconds: float, progress: Progress 
     if isinstance(outcome, Exception):
         raise outcome
     return outcome
+
+
+def made(session: Session, started: Started, seconds: float, progress: Progress | None = None) -> Any:
+    """The object that a task makes; a task that succeeds and names none has made none."""
+    found = wait(session, started, seconds, progress).result
+    if found is None:
+        said = "the server says that it did, yet names nothing that it made"
+        raise StillDiffers(started.target, started.tried, said, "look at vCenter's log (vpxd.log) and run again")
+    return found
 
 
 def wait_all(
