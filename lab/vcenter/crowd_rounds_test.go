@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/vmware/govmomi"
 	"github.com/vmware/govmomi/find"
@@ -91,8 +92,13 @@ func (m *member) watch(ctx context.Context) error {
 	}
 	filter := new(property.WaitFilter).Add(all.Reference(), "VirtualMachine",
 		[]string{"name", "runtime.host", "runtime.powerState"}, all.TraversalSpec())
-	err = property.WaitForUpdates(ctx, property.DefaultCollector(m.c.Client), filter, func([]types.ObjectUpdate) bool {
+	err = property.WaitForUpdates(ctx, property.DefaultCollector(m.c.Client), filter, func(told []types.ObjectUpdate) bool {
 		m.round()
+		for _, one := range told {
+			if slices.ContainsFunc(one.ChangeSet, func(c types.PropertyChange) bool { return c.Val == lastName }) {
+				close(m.heard)
+			}
+		}
 		return false
 	})
 	if ctx.Err() != nil {

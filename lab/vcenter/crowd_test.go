@@ -26,6 +26,9 @@ const crowdSeconds, crowdHosts = 3, 6
 // clients of a crowd; the others of the 50 change.
 const crowd, readers, watchers = 50, 18, 10
 
+// What the last change names a virtual machine, and how long watchers may take to hear of it.
+const lastName, patience = "renamed at the end", 2 * time.Minute
+
 // member is one client of a crowd, with a session of its own.
 type member struct {
 	number int
@@ -34,6 +37,7 @@ type member struct {
 	rounds atomic.Int64
 	begun  chan struct{} // closed after its first round, or at its end
 	once   sync.Once
+	heard  chan struct{} // closed when a watcher hears of the last change
 }
 
 // round counts one more round.
@@ -62,13 +66,18 @@ func TestACrowdOfClients(t *testing.T) {
 	}
 	long := time.After(time.Duration(setting(t, "DML_CROWD_SECONDS", crowdSeconds)) * time.Second)
 	allowed, end := context.WithCancel(r.ctx)
+	watched, leave := context.WithCancel(r.ctx)
 	shown, hide := context.WithCancel(r.ctx)
 	defer hide()
 	go show(shown, members)
-	var group sync.WaitGroup
+	var group, watching sync.WaitGroup
 	for _, m := range members {
-		group.Go(func() {
-			if err := errors.Join(m.work(allowed, r.ctx), m.c.Logout(r.ctx)); err != nil {
+		belongs, until := &group, allowed
+		if m.kind() == "watches" {
+			belongs, until = &watching, watched
+		}
+		belongs.Go(func() {
+			if err := errors.Join(m.work(until, r.ctx), m.c.Logout(r.ctx)); err != nil {
 				t.Errorf("client %d: %v", m.number, err)
 			}
 			m.once.Do(func() { close(m.begun) })
@@ -80,6 +89,9 @@ func TestACrowdOfClients(t *testing.T) {
 	}
 	end()
 	group.Wait()
+	r.lastChange(members)
+	leave()
+	watching.Wait()
 	tell(t, members)
 	if after := r.sessions(); after != before {
 		t.Errorf("%d sessions before, %d after", before, after)
@@ -91,12 +103,34 @@ func TestACrowdOfClients(t *testing.T) {
 
 func (r *running) member(number int) *member {
 	r.t.Helper()
-	m := &member{number: number, c: r.client(), begun: make(chan struct{})}
+	m := &member{number: number, c: r.client(), begun: make(chan struct{}), heard: make(chan struct{})}
 	found, err := find.NewFinder(m.c.Client).HostSystemList(r.ctx, "/dc1/host/*/*")
 	r.must(err)
 	slices.SortFunc(found, func(a, b *object.HostSystem) int { return cmp.Compare(a.Name(), b.Name()) })
 	m.hosts = found
 	return m
+}
+
+// lastChange renames a virtual machine; a watcher that fell behind while others worked does not hear of it in time.
+func (r *running) lastChange(members []*member) {
+	r.t.Helper()
+	machine, err := (&member{c: r.c, hosts: members[0].hosts}).machine(r.ctx, "worker")
+	r.must(err)
+	task, err := machine.Rename(r.ctx, lastName)
+	_, err = end(r.ctx, task, err)
+	r.must(err)
+	late := time.After(patience)
+	for _, m := range members {
+		if m.kind() != "watches" {
+			continue
+		}
+		select {
+		case <-m.heard:
+		case <-late:
+			r.t.Errorf("client %d watches and did not hear of the last change within %s", m.number, patience)
+			return
+		}
+	}
 }
 
 func (r *running) sessions() int {

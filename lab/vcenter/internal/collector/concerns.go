@@ -16,7 +16,7 @@ var parents = []string{"ComputeResource", "ExtensibleManagedObject", "ManagedEnt
 // PutObject is called by vcsim for every new object.
 // Ours: as concerns says.
 func (p *propertyCollector) PutObject(ctx *simulator.Context, o mo.Reference) {
-	if p.concerns(o.Reference()) {
+	if p.concerns(o.Reference()) && !p.hears() {
 		p.PropertyCollector.PutObject(ctx, o)
 	}
 }

@@ -28,9 +28,10 @@ func (q quiet) RemoveObject(*simulator.Context, vcsim.Ref) {}
 // where a new virtual machine joins a view; and it locks virtual machines within the lock of the filter. So a client
 // that clones and one that watches wait for each other for ever (docs/upstream.md). Views tell of new objects
 // themselves. Where a filter starts from something else, its collector tells it before the next answer.
-func (q quiet) UpdateObject(_ *simulator.Context, o mo.Reference, _ []types.PropertyChange) {
+func (q quiet) UpdateObject(_ *simulator.Context, o mo.Reference, changes []types.PropertyChange) {
 	ref := o.Reference()
 	if ref.Type == "ContainerView" {
+		q.p.join(q.self, ref, changes)
 		return
 	}
 	q.p.watched.mu.Lock()

@@ -26,6 +26,7 @@ type watched struct {
 	partial map[vcsim.Ref]bool         // the filters that asked for partial updates
 	sent    map[sentKey]any            // the values that these were sent last
 	moved   map[vcsim.Ref]mo.Reference // what filters start from, and changed
+	fresh   freshness
 }
 
 // CreateFilter remembers which properties a new filter watches.
@@ -69,7 +70,7 @@ func (p *propertyCollector) CreatePropertyCollector(
 // Ours: vcsim reads a watched struct again without a lock; a copy made under the lock is sent instead.
 func (p *propertyCollector) WaitForUpdatesEx(ctx *simulator.Context, req *types.WaitForUpdatesEx) soap.HasFault {
 	p.tellFilters(ctx)
-	body := p.PropertyCollector.WaitForUpdatesEx(ctx, req)
+	body := p.waitFresh(ctx, req)
 	if req.Version == "" {
 		ctx.Map.AddHandler(p)
 	}
@@ -83,6 +84,7 @@ func (p *propertyCollector) WaitForUpdatesEx(ctx *simulator.Context, req *types.
 // UpdateObject is called by vcsim under the lock of the changed object.
 func (p *propertyCollector) UpdateObject(ctx *simulator.Context, o mo.Reference, changes []types.PropertyChange) {
 	if p.concerns(o.Reference()) {
+		p.whole(o.Reference())
 		p.PropertyCollector.UpdateObject(ctx, o, p.widen(o, changes))
 	}
 }

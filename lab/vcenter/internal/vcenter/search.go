@@ -1,8 +1,13 @@
 package vcenter
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25"
 	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/mo"
 	"github.com/vmware/govmomi/vim25/soap"
 	"github.com/vmware/govmomi/vim25/types"
 
@@ -51,4 +56,85 @@ func (m *searchMethods) uuid(ctx *simulator.Context, of vcsim.Ref, instance bool
 		ctx.WithLock(o, func() { uuid = o.Summary.Hardware.Uuid })
 	}
 	return uuid
+}
+
+// FindByInventoryPath finds what is at a path such as /dc1/vm/worker01.
+// Ours: vcsim reads lists and names without their locks; the answer is the same.
+func (m *searchMethods) FindByInventoryPath(ctx *simulator.Context, req *types.FindByInventoryPath) soap.HasFault {
+	at := m.sim.Registry.Get(vim25.ServiceInstance).(*simulator.ServiceInstance).Content.RootFolder
+	found := &at
+	for _, name := range strings.FieldsFunc(req.InventoryPath, func(c rune) bool { return c == '/' }) {
+		if found = m.child(ctx, *found, name); found == nil {
+			break
+		}
+	}
+	if req.InventoryPath == "" {
+		found = nil
+	}
+	return &methods.FindByInventoryPathBody{Res: &types.FindByInventoryPathResponse{Returnval: found}}
+}
+
+// FindChild finds an object by its name in what it lies in.
+// Ours: as FindByInventoryPath.
+func (m *searchMethods) FindChild(ctx *simulator.Context, req *types.FindChild) soap.HasFault {
+	if m.sim.Registry.Get(req.Entity) == nil {
+		return &methods.FindChildBody{Fault_: vcsim.SoapFault(&types.ManagedObjectNotFound{Obj: req.Entity})}
+	}
+	found := m.child(ctx, req.Entity, req.Name)
+	return &methods.FindChildBody{Res: &types.FindChildResponse{Returnval: found}}
+}
+
+func (m *searchMethods) child(ctx *simulator.Context, of vcsim.Ref, name string) *vcsim.Ref {
+	for _, ref := range m.children(ctx, of) {
+		one, ok := m.sim.Registry.Get(ref).(mo.Entity)
+		if !ok {
+			continue
+		}
+		var is bool
+		ctx.WithLock(ref, func() { is = nameOf(one) == name })
+		if is {
+			return &ref
+		}
+	}
+	return nil
+}
+
+// children are what lies in an object.
+func (m *searchMethods) children(ctx *simulator.Context, of vcsim.Ref) (found []vcsim.Ref) {
+	o := m.sim.Registry.Get(of)
+	if o == nil {
+		return nil
+	}
+	ctx.WithLock(o, func() {
+		switch e := o.(type) {
+		case *simulator.Datacenter:
+			found = []vcsim.Ref{e.VmFolder, e.HostFolder, e.DatastoreFolder, e.NetworkFolder}
+		case *simulator.Folder:
+			found = slices.Clone(e.ChildEntity)
+		case *mo.ComputeResource:
+			found = append(slices.Clone(e.Host), *e.ResourcePool)
+		case *simulator.ClusterComputeResource:
+			found = append(slices.Clone(e.Host), *e.ResourcePool)
+		case *simulator.ResourcePool:
+			found = append(slices.Clone(e.ResourcePool.ResourcePool), e.Vm...)
+		case *simulator.VirtualApp:
+			found = append(slices.Clone(e.ResourcePool.ResourcePool), e.Vm...)
+		}
+	})
+	return found
+}
+
+// nameOf is the name of an object; networks have one of their own besides that of all objects.
+func nameOf(e mo.Entity) string {
+	switch one := e.(type) {
+	case *mo.Network:
+		return one.Name
+	case *mo.OpaqueNetwork:
+		return one.Name
+	case *simulator.DistributedVirtualSwitch:
+		return one.Name
+	case *simulator.DistributedVirtualPortgroup:
+		return one.Name
+	}
+	return e.Entity().Name
 }
