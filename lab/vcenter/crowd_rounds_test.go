@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/vmware/govmomi"
 	"github.com/vmware/govmomi/find"
@@ -52,7 +51,8 @@ type wanted struct{ hosts, machines []string }
 // What a dashboard reads, and what a backup reads.
 var (
 	shownOf = wanted{[]string{"name", "runtime", "vm"}, []string{"name", "runtime", "summary.quickStats"}}
-	allOf   = wanted{[]string{"name", "runtime", "vm", "config.option"}, []string{"name", "runtime", "config", "summary"}}
+	allOf   = wanted{[]string{"name", "runtime", "vm", "config.option"},
+		[]string{"name", "runtime", "config", "summary"}}
 )
 
 func inventoryOf(ctx context.Context, c *govmomi.Client, paths wanted) ([]mo.HostSystem, []mo.VirtualMachine, error) {
@@ -92,11 +92,14 @@ func (m *member) watch(ctx context.Context) error {
 	}
 	filter := new(property.WaitFilter).Add(all.Reference(), "VirtualMachine",
 		[]string{"name", "runtime.host", "runtime.powerState"}, all.TraversalSpec())
-	err = property.WaitForUpdates(ctx, property.DefaultCollector(m.c.Client), filter, func(told []types.ObjectUpdate) bool {
+	collector := property.DefaultCollector(m.c.Client)
+	err = property.WaitForUpdates(ctx, collector, filter, func(told []types.ObjectUpdate) bool {
 		m.round()
 		for _, one := range told {
-			if slices.ContainsFunc(one.ChangeSet, func(c types.PropertyChange) bool { return c.Val == lastName }) {
-				close(m.heard)
+			for _, change := range one.ChangeSet {
+				if change.Val == lastName {
+					close(m.heard)
+				}
 			}
 		}
 		return false

@@ -22,7 +22,8 @@ func (r *running) watcher() (<-chan string, context.CancelFunc) {
 	heard := make(chan string, 1000)
 	ctx, end := context.WithCancel(r.ctx)
 	go func() {
-		_ = property.WaitForUpdates(ctx, property.DefaultCollector(r.c.Client), filter, func(told []types.ObjectUpdate) bool {
+		collector := property.DefaultCollector(r.c.Client)
+		_ = property.WaitForUpdates(ctx, collector, filter, func(told []types.ObjectUpdate) bool {
 			for _, one := range told {
 				line := fmt.Sprint(one.Kind, " ", one.Obj.Value)
 				for _, change := range one.ChangeSet {

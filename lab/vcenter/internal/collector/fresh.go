@@ -31,19 +31,26 @@ func (p *propertyCollector) join(filter, view vcsim.Ref, changes []types.Propert
 		return
 	}
 	for _, change := range changes {
-		if shown, ok := change.Val.(*types.ArrayOfManagedObjectReference); ok && len(shown.ManagedObjectReference) > 0 {
+		shown, ok := change.Val.(*types.ArrayOfManagedObjectReference)
+		if ok && len(shown.ManagedObjectReference) > 0 {
 			last := shown.ManagedObjectReference[len(shown.ManagedObjectReference)-1]
 			into := p.watched.fresh.joined
 			if last.Type == "VirtualMachine" {
 				into = p.watched.fresh.arriving
 			}
-			into[filter] = append(into[filter], last)
+			if !slices.Contains(into[filter], last) { // what leaves a view changes it too
+				into[filter] = append(into[filter], last)
+			}
 		}
 	}
 }
 
-// whole notes that vcsim has made a virtual machine to its end, which it does without the lock of the machine.
-func (p *propertyCollector) whole(ref vcsim.Ref) {
+// whole notes that vcsim has made a virtual machine to its end, which it does without the lock of the machine. The
+// last that it gives it is its name.
+func (p *propertyCollector) whole(ref vcsim.Ref, changes []types.PropertyChange) {
+	if !slices.ContainsFunc(changes, func(c types.PropertyChange) bool { return c.Name == "name" }) {
+		return
+	}
 	p.watched.mu.Lock()
 	defer p.watched.mu.Unlock()
 	for filter, refs := range p.watched.fresh.arriving {
@@ -58,22 +65,29 @@ func (p *propertyCollector) whole(ref vcsim.Ref) {
 func (p *propertyCollector) hears() bool {
 	p.watched.mu.Lock()
 	defer p.watched.mu.Unlock()
-	return len(p.watched.specs) > 0 && len(p.watched.fresh.narrowed) == len(p.watched.specs)
+	for filter := range p.watched.specs {
+		if !p.watched.fresh.narrowed[filter] {
+			return false
+		}
+	}
+	return len(p.watched.specs) > 0
 }
 
 // waitFresh waits for updates, and begins again where objects joined a view meanwhile.
-// Ours: vcsim reads all objects of a view again for each change of one of them; with 4,000 virtual machines and somebody
-// who changes one each second a watcher would hear of nothing any more (docs/upstream.md).
+// Ours: vcsim reads all objects of a view again for each change of one of them; with 4,000 virtual machines and
+// somebody who changes one each second a watcher would hear of nothing any more (docs/upstream.md).
 func (p *propertyCollector) waitFresh(ctx *simulator.Context, req *types.WaitForUpdatesEx) soap.HasFault {
 	if req.Version == "" {
-		p.widenAll(ctx)
-		body := p.PropertyCollector.WaitForUpdatesEx(ctx, req)
-		p.narrowViews(ctx)
-		return body
+		p.readViews(ctx)
+		return p.PropertyCollector.WaitForUpdatesEx(ctx, req)
 	}
 	p.watched.mu.Lock()
 	p.watched.fresh.cancelled = false
+	stock := len(p.watched.fresh.narrowed) == 0
 	p.watched.mu.Unlock()
+	if stock {
+		return p.PropertyCollector.WaitForUpdatesEx(ctx, req)
+	}
 	until := deadline(req)
 	for {
 		p.showFresh(ctx)
@@ -143,29 +157,17 @@ func (p *propertyCollector) CancelWaitForUpdates(
 	return p.PropertyCollector.CancelWaitForUpdates(req)
 }
 
-// widenAll makes all filters read whole views.
-func (p *propertyCollector) widenAll(ctx *simulator.Context) {
+// readViews lets all filters read whole views once more. What joins them from now on is noted: it may come too late to
+// be read with the rest.
+func (p *propertyCollector) readViews(ctx *simulator.Context) {
 	p.watched.mu.Lock()
 	defer p.watched.mu.Unlock()
-	for self := range p.watched.fresh.narrowed {
-		if filter, ok := ctx.Session.Get(self).(*simulator.PropertyFilter); ok {
-			filter.Spec = p.watched.specs[self]
-		}
-	}
-	p.watched.fresh = freshness{}
-}
-
-// narrowViews makes the filters that show views read new objects alone: the others are told.
-func (p *propertyCollector) narrowViews(ctx *simulator.Context) {
-	p.watched.mu.Lock()
-	defer p.watched.mu.Unlock()
-	p.watched.fresh.narrowed = map[vcsim.Ref]bool{}
-	p.watched.fresh.joined, p.watched.fresh.arriving = map[vcsim.Ref][]vcsim.Ref{}, map[vcsim.Ref][]vcsim.Ref{}
+	p.watched.fresh = freshness{narrowed: map[vcsim.Ref]bool{}, joined: map[vcsim.Ref][]vcsim.Ref{},
+		arriving: map[vcsim.Ref][]vcsim.Ref{}}
 	for self, spec := range p.watched.specs {
-		filter, ok := ctx.Session.Get(self).(*simulator.PropertyFilter)
-		if ok && slices.Contains(p.Filter, self) && showsViews(ctx, spec) {
+		if filter, ok := ctx.Session.Get(self).(*simulator.PropertyFilter); ok && showsViews(ctx, spec) {
 			p.watched.fresh.narrowed[self] = true
-			filter.Spec.ObjectSet = nil
+			filter.Spec = spec
 		}
 	}
 }
@@ -173,7 +175,8 @@ func (p *propertyCollector) narrowViews(ctx *simulator.Context) {
 // showsViews says whether a filter starts from views of containers, and shows what is in them and nothing beyond.
 func showsViews(ctx *simulator.Context, spec types.PropertyFilterSpec) bool {
 	for _, set := range spec.ObjectSet {
-		if _, ok := ctx.Session.Get(set.Obj).(*containerView); !ok || len(set.SelectSet) == 0 || !onlyView(set.SelectSet) {
+		_, ok := ctx.Session.Get(set.Obj).(*containerView)
+		if !ok || len(set.SelectSet) == 0 || !onlyView(set.SelectSet) {
 			return false
 		}
 	}

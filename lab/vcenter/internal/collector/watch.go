@@ -84,7 +84,7 @@ func (p *propertyCollector) WaitForUpdatesEx(ctx *simulator.Context, req *types.
 // UpdateObject is called by vcsim under the lock of the changed object.
 func (p *propertyCollector) UpdateObject(ctx *simulator.Context, o mo.Reference, changes []types.PropertyChange) {
 	if p.concerns(o.Reference()) {
-		p.whole(o.Reference())
+		p.whole(o.Reference(), changes)
 		p.PropertyCollector.UpdateObject(ctx, o, p.widen(o, changes))
 	}
 }

@@ -15,7 +15,11 @@ import (
 // has no name yet (docs/upstream.md): a folder that makes one is locked.
 func (m *Methods) RenameTask(ctx *simulator.Context, req *types.Rename_Task) soap.HasFault {
 	t := m.sim.Start(ctx, m.VirtualMachine, "renameTask", "ManagedEntity.rename",
-		func(j *vcsim.Job) (any, vcsim.Fault) { return nil, m.rename(j, req.NewName) })
+		func(j *vcsim.Job) (any, vcsim.Fault) {
+			m.machines.space.Lock() // whoever clones reads the names of all machines of the folder
+			defer m.machines.space.Unlock()
+			return nil, m.rename(j, req.NewName)
+		})
 	return &methods.Rename_TaskBody{Res: &types.Rename_TaskResponse{Returnval: t}}
 }
 
