@@ -237,7 +237,8 @@ class Worker:
         machine.refresh()
         if before and machine["config.changeVersion"] == before:
             # Started as it is, it would have to be shut down for what it lacks.
-            said = "the server accepted it, yet the configuration is the one of before"
+            left = ", ".join(_managed(after, facts(self.site, machine)))
+            said = f"the server accepted the change, yet nothing of it changed: {left or 'its configuration'}"
             raise StillDiffers(self.target, "reconfigure it", said, "look at vCenter's log (vpxd.log) and run again")
 
     def _tell(self, what: str) -> None:
@@ -272,4 +273,5 @@ def _uuid(machine: Machine | None) -> dict[str, str]:
 
 def _managed(after: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
     """The values to change; None stands for an option that is not managed."""
-    return {key: value for key, value in after.items() if value is not None and now[key] != value}
+    mine = {key: value for key, value in after.items() if key not in ELSEWHERE}
+    return {key: value for key, value in mine.items() if value is not None and now[key] != value}
