@@ -114,7 +114,11 @@ cluster:
       description: "Hosts out of service: C(host), C(why), C(ours), C(by)."
       type: list
       elements: dict
-    lock: {description: "Who holds the lock of M(dml.vsphere.cluster_lock).", type: dict}
+    lock:
+      description:
+        - Who holds the lock of M(dml.vsphere.cluster_lock).
+        - C(over) says why the next run on this controller gets it all the same, if it does.
+      type: dict
     licences:
       description:
         - "Licences of hosts and vCenter: C(object), C(name), C(edition), C(evaluation), C(expires), C(expired),

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +21,7 @@ from plugins.module_utils.cluster.lock.lock import ClusterLock
 from plugins.module_utils.errors import Refused
 from plugins.module_utils.logic.hosts import lock
 from plugins.module_utils.vsphere import session
-from tests.integration.ansible import Ansible
+from tests.integration.ansible import Ansible, Outcome
 
 GPU = {"cluster": "gpu"}
 
@@ -102,6 +103,25 @@ def test_a_lock_that_ran_out_is_taken_over(vcenter: Simulator, ansible: Ansible)
     taken = ansible.module("cluster_lock", run="b", **GPU)
     assert taken.result["state"]["run"] == "b"
     assert "alice@ctl01" in str(taken.result["warnings"]) and "run out" in str(taken.result["warnings"])
+
+
+def test_who_only_looks_learns_that_the_next_run_gets_the_lock(
+    vcenter: Simulator, ansible: Ansible, ansible_for: Callable[..., Ansible]
+) -> None:
+    def over(outcome: Outcome) -> Any:
+        return outcome.result["cluster"]["lock"]["over"]
+
+    with subprocess.Popen(["sleep", "600"]) as run:
+        there = holder._described(run.pid)
+        assert there is not None
+        other = ansible_for(vcenter, **{holder.RUN: f"{there.machine}.{there.pid}.{there.started}"})
+        assert other.module("cluster_lock", **GPU).changed
+        assert over(ansible.module("cluster_info", **GPU)) is None
+        run.kill()
+    seen = ansible.module("cluster_info", **GPU)
+    assert over(seen) == "its process is gone"
+    assert ansible.module("cluster_lock", run="next", ttl=0, **GPU).changed
+    assert over(ansible.module("cluster_info", **GPU)) == "it has run out"
 
 
 def test_a_lock_outlives_its_time_while_its_holder_waits_for_a_boot(

@@ -94,7 +94,8 @@ def test_the_job_goes_on_while_its_workers_are_moved(pair: Pair) -> None:
 
 
 THERE = "dml/trained:2019"
-PULLED = "image inspect --format '{{.Digest}}'"
+# An image that was built on the node has a digest of its own beside the registry's.
+PULLED = "image inspect --format '{{.RepoDigests}}'"
 
 
 @pytest.fixture
@@ -117,7 +118,7 @@ def test_an_image_of_a_registry_is_pulled_by_its_digest(pair: Pair, pulled: dict
     assert done.rc == 0, done.out[-4000:]
     reference = f"{pulled['training_image_name'].rpartition(':')[0]}@{wanted}"
     for number, _name in enumerate(WORKERS, 1):
-        assert pair.place.inside(number, f"sudo podman {PULLED} {reference}").stdout.strip() == wanted
+        assert reference in pair.place.inside(number, f"sudo podman {PULLED} {reference}").stdout
         assert fact(pair, number)["proven"] is True
         assert fact(pair, number)["versions"] == built
     again = pair.play("guests", "--tags", "training_image", **pulled)

@@ -19,7 +19,7 @@ from ..vsphere.properties import id_of
 from ..vsphere.session import Session
 from . import availability, clocks, licences, slots, trouble
 from .lock.folders import LockFolders
-from .lock.lock import state_of
+from .lock.lock import seen_at
 from .options import vcenter_options
 
 GATHER = ("clocks", "vms")
@@ -74,7 +74,7 @@ class ClusterFacts:
             "alarms": trouble.alarms(self.session, self.names, self._alarm_states()),
             "tasks": trouble.tasks(self.session, self.ref, self.hosts, self.names),
             "out_of_service": trouble.out_of_service(self.session, self.hosts),
-            "lock": state_of(self._lock().look().record),
+            "lock": seen_at(self._lock().look().record, now),
             "licences": licences.assigned(self.session, self.names, now),
             "clocks": clocks.of(self.session, self.hosts, compare="clocks" in gather),
             "gpu_slots": slots.by_profile(self.hosts, vms),

@@ -75,11 +75,8 @@ class ClusterLock:
         # Who removes the lock must hold it: a rival that read it before cannot take what is removed meanwhile.
         rule: Callable[..., lock.Decision] = lock.free if self.wanted == "free" else lock.hold
         record = self.seen.record
-        process = record.process if record else None
-        dead = holder.is_dead(process)
-        working = holder.survivors(process) if dead else []
-        alive = holder.is_alive(process)
-        decision = rule(record, self.desired, self.now, dead=dead and not working, alive=alive)
+        dead, alive, working = _holder(record)
+        decision = rule(record, self.desired, self.now, dead=dead, alive=alive)
         if not decision.refusal or not working:
             return decision
         left = f"{decision.refusal}, whose ansible is gone, yet its process {working[0]} is still at work"
@@ -103,6 +100,22 @@ def desired_of(params: Mapping[str, Any]) -> lock.Desired:
 def _now(session: Session) -> datetime:
     """The server's clock, to the second, as it is written."""
     return server_time(session).replace(microsecond=0)
+
+
+def _holder(record: lock.Record | None) -> tuple[bool, bool, list[int]]:
+    """Whether the holder has certainly ended, whether it certainly lives, and its modules that are still at work."""
+    process = record.process if record else None
+    ended = holder.is_dead(process)
+    working = holder.survivors(process) if ended else []
+    return ended and not working, holder.is_alive(process), working
+
+
+def seen_at(record: lock.Record | None, now: datetime) -> dict[str, Any]:
+    """A record for those who only look: ``over`` says why the next run gets the lock although it is held."""
+    if record is None or record.free:
+        return {**state_of(record), "over": None}
+    dead, alive, _working = _holder(record)
+    return {**state_of(record), "over": lock.over(record, now, dead=dead, alive=alive) or None}
 
 
 def state_of(record: lock.Record | None) -> dict[str, Any]:

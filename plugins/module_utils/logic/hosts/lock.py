@@ -97,13 +97,21 @@ def free(found: Record | None, desired: Desired, now: datetime, *, dead: bool, a
 def _take_over(found: Record, desired: Desired, now: datetime, done: Decision, *, dead: bool, alive: bool) -> Decision:
     if alive and found.process and not desired.force:
         return Decision(refusal=f"it is held by {found}, and process {found.process.pid} of that run is alive")
-    if now >= found.until:
-        return Decision(done.write, warning=f"the lock of {found} has run out and was taken over")
-    if dead:
-        return Decision(done.write, warning=f"the lock of {found} was taken over: its process is gone")
+    why = over(found, now, dead=dead, alive=False)
+    if why:
+        return Decision(done.write, warning=f"the lock of {found} was taken over: {why}")
     if desired.force:
         return Decision(done.write, warning=f"the lock of {found} was taken away by force")
     return Decision(refusal=f"it is held by {found}")
+
+
+def over(found: Record, now: datetime, *, dead: bool, alive: bool) -> str:
+    """Why a lock that was not given back binds nobody any more; nothing while it binds."""
+    if alive and found.process:
+        return ""
+    if now >= found.until:
+        return "it has run out"
+    return "its process is gone" if dead else ""
 
 
 def _record(desired: Desired, since: datetime, now: datetime) -> Record:

@@ -137,7 +137,10 @@ def _alarms(scene: Scene) -> Iterator[Finding]:
 
 def _busy(scene: Scene) -> Iterator[Finding]:
     lock, vsan = scene.cluster["lock"], scene.cluster["vsan"]
-    if lock["held"]:
+    if lock["held"] and lock["over"]:
+        text = f"{lock['owner']} (run {lock['run']}) left its lock behind: {lock['over']}; the next run takes it over"
+        yield scene.find(NOTE, "lock", text)
+    elif lock["held"]:
         text = f"{lock['owner']} (run {lock['run']}) holds its lock until {lock['until']}; wait for that run"
         yield scene.find(STOP, "lock", text)
     for task in scene.cluster["tasks"]:

@@ -63,7 +63,7 @@ def cluster(**changed: Any) -> dict[str, Any]:
         "alarms": [],
         "tasks": [],
         "out_of_service": [],
-        "lock": {"held": False, "owner": None, "run": None, "since": None, "until": None},
+        "lock": {"held": False, "owner": None, "run": None, "since": None, "until": None, "over": None},
         "licences": [licence()],
         "clocks": [clock()],
         "gpu_slots": [],

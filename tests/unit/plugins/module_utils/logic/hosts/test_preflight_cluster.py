@@ -15,7 +15,7 @@ ALL = frozenset({"vgpu", "vib", "pvrdma", "roce"})
 TASK = {"object": "esx1", "task": "RebootHost", "user": "ann", "ours": False}
 OUT = {"host": "esx1", "why": "maintenance", "ours": True, "by": "ann@c since 3"}
 SLOTS = {"profile": "grid_t4-16c", "used": 3, "free": 1, "hosts": []}
-HELD = {"held": True, "owner": "ann@c", "run": "c.1.2", "since": "2026", "until": "2027"}
+HELD = {"held": True, "owner": "ann@c", "run": "c.1.2", "since": "2026", "until": "2027", "over": None}
 # what is so, severity, rule, words of the sentence
 FACTS: list[tuple[dict[str, Any], str, str, str]] = [
     ({"configuration_profile": True}, "stop", "configuration_profile", "undo"),
@@ -37,6 +37,7 @@ FACTS: list[tuple[dict[str, Any], str, str, str]] = [
     ({"alarms": [alarm()]}, "warn", "alarm", "Host memory"),
     ({"alarms": [alarm(status="red", acknowledged=True)]}, "warn", "alarm", "red and acknowledged"),
     ({"lock": HELD}, "stop", "lock", "ann@c"),
+    ({"lock": {**HELD, "over": "its process is gone"}}, "note", "lock", "left its lock behind: its process is gone"),
     ({"tasks": [TASK]}, "warn", "running_task", "RebootHost of ann"),
     ({"tasks": [{**TASK, "ours": True}]}, "note", "running_task", "RebootHost"),
     ({"out_of_service": [OUT]}, "note", "out_of_service", "ann@c"),
