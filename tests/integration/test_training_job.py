@@ -61,6 +61,16 @@ def test_a_job_runs_to_its_end_and_is_not_started_twice(nodes: Nodes) -> None:
     assert "it holds a job with another command; give each job a run directory of its own" in refused.msg
 
 
+def test_ranks_do_not_have_the_account_of_vcenter(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VMWARE_PASSWORD", "of vCenter")
+    monkeypatch.setenv("NOT_VMWARE", "a word that they have")
+    assert nodes.start(*LONG).changed
+    job = nodes.training()
+    held = [Path(f"/proc/{pid}/environ").read_bytes() for pid in [supervisor_of(job), *nodes.processes(job)]]
+    assert all(b"a word that they have" in one for one in held[:2])
+    assert not any(b"VMWARE_PASSWORD" in one for one in held)
+
+
 def test_what_a_job_is_can_be_told_while_it_runs(nodes: Nodes) -> None:
     nodes.start(*LONG)
     job = nodes.training()

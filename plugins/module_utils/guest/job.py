@@ -202,8 +202,15 @@ class TrainingJob:
 
     def _launch(self) -> None:
         program = [sys.executable, os.path.join(self._run_dir, PROGRAM), "run", self._run_dir]
+        # A launcher may be the controller itself; ranks have no use for its account of vCenter.
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("VMWARE_")}
         with subprocess.Popen(  # noqa: S603 # our own program
-            program, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+            program,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment,
+            start_new_session=True,
         ) as begun:
             answering: Any = begun.stdout
             ready, _writable, _odd = select.select([answering], [], [], self._params["start_timeout"])
