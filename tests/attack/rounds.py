@@ -36,6 +36,7 @@ FAULTS: dict[str, tuple[dict[str, Any], ...]] = {
 }
 # The words of programs and not of people.
 RAW = re.compile(r"Traceback|\((?:vim|vmodl)\.|<class |object at 0x|Error\(|Exception")
+VERDICT = re.compile(r"[^:]+: (?P<findings>\d+) findings? stops? the preparation of its hosts: ")
 MOST_TOLD = 20
 Make = Callable[[Path], Ground]
 
@@ -147,8 +148,11 @@ def parts(said: str) -> list[str]:
 
 
 def is_sentence(text: str) -> bool:
-    """Whether this is one sentence for a person: what could not be done, without the words of a program."""
-    return text.count(": could not ") == 1 and text.isprintable() and not RAW.search(text) and PASSWORD not in text
+    """Whether this is for a person: what could not be done, or each finding once, without the words of a program."""
+    verdict = VERDICT.match(text)
+    failures = text.count(": could not ")
+    is_one = failures <= int(verdict["findings"]) if verdict else failures == 1
+    return is_one and text.isprintable() and not RAW.search(text) and PASSWORD not in text
 
 
 def _healed(made: Ground, peace: Undisturbed) -> list[str]:

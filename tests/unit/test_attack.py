@@ -38,6 +38,10 @@ PEACE = Undisturbed(Counter(["a = 1", "b = 2"]), calls=40, seconds=1.5)
         (f"{GOOD} (vmodl.fault.SystemError) {{}}", False),
         (f"{GOOD} KeyError('value')", False),
         (f"{GOOD} lab-only", False),
+        ("gpu: 1 finding stops the preparation of its hosts: esx01: it has no GPU.", True),
+        ("gpu: 2 findings stop the preparation of its hosts: a: could not read it: gone. b: could not see.", True),
+        ("gpu: 1 finding stops the preparation of its hosts: a: could not read it: a: could not see it: gone.", False),
+        ("gpu: 1 finding stops the preparation of its hosts: Traceback", False),
     ],
 )
 def test_what_a_sentence_is(text: str, good: bool) -> None:

@@ -13,7 +13,6 @@ from typing import Any
 from ..cluster import clocks, usage
 from ..cluster.info import ClusterFacts
 from ..cluster.lock.folders import LockFolders
-from ..errors import Failed
 from ..esxi import image, info
 from ..esxi.service import recent_tasks
 from ..fabric.desired import Desired as Fabrics
@@ -64,12 +63,16 @@ class Reader:
     is_asked: Callable[[Question], bool] = lambda _question: True
 
 
+class Unread(Exception):
+    """A reader that gives its errors as a part of its result said this one."""
+
+
 def _group(group: str, session: Session, question: Question, name: str) -> Any:
     """A group of settings of a host, as esxi_info reads it."""
     host = fleet.Host(session, question.hosts[name], name)
     (entry,) = info.gather(fleet.Fleet(session, [host], info.paths([group])), [group])
     if entry.get("failed"):
-        raise Failed(name, f"read its {group}", entry["msg"])
+        raise Unread(entry["msg"])
     return entry
 
 

@@ -18,7 +18,7 @@ from ..vsphere.session import Session
 from ..vsphere.wire import tapped
 from . import shapes
 from .assumptions import REFUTED
-from .readers import VCENTER, Question, Reader, chosen
+from .readers import VCENTER, Question, Reader, Unread, chosen
 
 UNDERSTOOD, NOT_UNDERSTOOD, NEVER_SEEN, NOTHING = "understood", "not understood", "never seen by us", "not there"
 _KIND = ("config.product.version", "config.product.build", "summary.hardware.vendor", "summary.hardware.model")
@@ -102,7 +102,7 @@ def _attempt(session: Session, reader: Reader, asked: Question, name: str) -> tu
     """Run one reader; whatever it stumbles over is what is looked for here."""
     try:
         result = reader.read(session, asked, name)
-    except CollectionError as error:
+    except (CollectionError, Unread) as error:
         return NOT_UNDERSTOOD, [str(error)]
     except Exception as error:  # an answer of another shape can break a reader anywhere
         return NOT_UNDERSTOOD, [f"{reader.name} failed on {name}: {type(error).__name__}: {error}"]

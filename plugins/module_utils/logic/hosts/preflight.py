@@ -15,6 +15,7 @@ from .preflight_cluster import Scene
 from .preflight_hosts import Desired
 
 Data = Mapping[str, Any]
+_REPORT = "run again, and if it stays so, run dml.vsphere.record and report it"
 
 
 def verdict(read: Data, accepted: Sequence[str] = ()) -> dict[str, Any]:
@@ -136,7 +137,8 @@ def _acceptance(result: Data, cluster: str) -> Iterator[Finding]:
     for row in result.get("readers") or []:
         if row["status"] in severities:
             severity, rule = severities[row["status"]]
-            text = f"{row['reader']} is {row['status']} ({listed(row['what'])}); run dml.vsphere.record and report it"
+            what = listed(said_of(row["object"], text) for text in row["what"])
+            text = f"{row['reader']} is {row['status']} ({what}); {_REPORT}"
             yield Finding(severity, rule, row["object"], text)
     for one in result.get("assumptions") or []:
         if one["status"] == "refuted":

@@ -5,14 +5,16 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from plugins.module_utils.acceptance import assumptions, shapes, site
+from plugins.module_utils.acceptance import assumptions, readers, shapes, site
 from plugins.module_utils.acceptance.assumptions import ASSUMPTIONS, OPEN, PROVEN, REFUTED
+from plugins.module_utils.acceptance.readers import READERS, Question
 from plugins.module_utils.recording.recording import Answer, Command, Recorded, Recording, Request
 from plugins.module_utils.vsphere.sdk import VmomiSupport, vim
+from plugins.module_utils.vsphere.session import Session
 from tests.unit.test_documents import ROOT
 from tools import unproven
 
@@ -149,6 +151,14 @@ ENCRYPTED = "com.vmware.vc.vm.VmHotMigratingWithEncryptionEvent"
 )
 def test_answers_prove_or_refute(name: str, good: Recording, bad: Recording) -> None:
     assert (status(name, good), status(name, bad)) == (PROVEN, REFUTED)
+
+
+def test_a_group_that_cannot_be_read_is_told_in_its_own_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = "esx01: could not reach its esxcli: the server said NotFound"
+    monkeypatch.setattr(readers.info, "gather", lambda *_: [{"host": "esx01", "failed": True, "msg": said}])
+    asked = Question(hosts={"esx01": None}, vms={}, clusters={})
+    (reader,) = (one for one in READERS if one.name == "esxi_info: management")
+    assert site._attempt(cast(Session, None), reader, asked, "esx01") == (site.NOT_UNDERSTOOD, [said])
 
 
 def test_what_is_refuted_or_not_understood_is_an_error() -> None:

@@ -136,5 +136,5 @@ def test_answers_that_are_not_understood_stop_and_new_ones_warn() -> None:
         ("stop", "refuted", "gpu"),
         ("warn", "never_seen", "esx1"),
     ]
-    assert "esxi_info: rdma is not understood (it lacks Bytes sent)" in told[0]["text"]
+    assert "esxi_info: rdma is not understood (it lacks Bytes sent); run again" in told[0]["text"]
     assert told[1]["text"] == "gpu: an assumption does not hold here: All is well. But it is not."
