@@ -129,7 +129,7 @@ def test_a_node_without_its_device_fails(victim: Host) -> None:
 def test_every_node_writes_to_the_next_through_the_firewall() -> None:
     said = converge("all", good=True, playbook=RING)
     for writer, reader in zip(NODES, [*NODES[1:], NODES[0]], strict=True):
-        assert f"{writer} writes to {reader} with 23.55 Gbit/s." in said
+        assert f"The bandwidth from {writer} to {reader}, in Gbit/s: 23.55." in said
 
 
 def test_a_ring_that_is_too_slow_fails_and_the_pairs_are_named() -> None:
