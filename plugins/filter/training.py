@@ -13,10 +13,14 @@ from ansible_collections.dml.vsphere.plugins.module_utils.logic.training import 
 from ansible_collections.dml.vsphere.plugins.module_utils.logic.transport import cards, settings
 
 
-def transport_settings(nodes: list[dict[str, Any]], name: str, nccl: str | None = None, **more: Any) -> dict[str, Any]:
-    """The environment and the arguments of mpirun for a transport."""
+def transport_settings(
+    nodes: list[dict[str, Any]], name: str, nccl: str | None = None, framework: str = "", **more: Any
+) -> dict[str, Any]:
+    """The environment and the arguments of mpirun for a transport; what went through a template may be text."""
+    seconds = {"stun_seconds": float(more["stun_seconds"])} if "stun_seconds" in more else {}
     try:
-        return dict(settings.settings(name, nodes, nccl or None, **more))
+        settings.check_framework(framework, name, nccl or None)
+        return dict(settings.settings(name, nodes, nccl or None, **{**more, **seconds}))
     except settings.TransportError as error:
         raise AnsibleFilterError(str(error)) from error
 

@@ -45,6 +45,7 @@ options:
         C(stun_seconds).
       - V(horovod) takes C(packages), C(python) and C(run), the result of C(mpirun), and wants C(version), C(packages),
         C(framework), C(framework_version), C(nodes) and C(nccl).
+      - V(pytorch) takes the same, and wants C(version), C(packages), C(backend), V(nccl) or V(gloo), and C(nodes).
       - V(training_image) takes C(versions), the result of the program that reads versions in the image, and C(run), the
         result of C(mpirun) in it; and wants C(versions) and C(nodes).
       - V(versions) takes C(nodes), local facts by node, and checks that all have the same versions. Its facts have
@@ -66,6 +67,7 @@ options:
       - openmpi
       - packages
       - python_packages
+      - pytorch
       - rdma
       - rdma_bandwidth
       - repositories_wanted

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Two workers that train in a container image: its archives, the workers as nodes with containers, and playbooks."""
+"""Two workers and the playbooks that prepare them and train there; and what they need to train in a container image."""
 
 from __future__ import annotations
 
@@ -73,26 +73,29 @@ def install_registry(place: Place, seconds: float) -> None:
     place.inside(1, f"sudo apt-get update -qq && {install} && {OPEN}", seconds=seconds)
 
 
-class Pair:
-    """The two workers, and the playbooks for them."""
+def in_image(checksum: str) -> dict[str, Any]:
+    """What playbooks are told to build and use the image of the stack, whose first archive has this checksum."""
+    return {
+        "stack": STACK,
+        "stack_inputs": {"bases.files": f"file://{SERVED}", "image.archive.sha256": checksum},
+        "guest_containers": True,
+        "guest_image": True,
+        "training_image_arguments": list(nesting.RUN_ARGUMENTS),
+        "training_image_ulimits": {},
+        "training_image_build_arguments": [
+            *nesting.RUN_ARGUMENTS,
+            *(f"--volume={path}:{path}:ro" for path in SURROUNDINGS),
+        ],
+        "training_command": ["/opt/dml/horovod/bin/python", "-u", SCRIPT],
+    }
 
-    def __init__(self, place: Place, checksum: str) -> None:
+
+class Pair:
+    """The two workers, and the playbooks for them, each of which is told the same."""
+
+    def __init__(self, place: Place, told: dict[str, Any]) -> None:
         self.place, self.results = place, place.ansible.folder / "results"
-        inputs = {"bases.files": f"file://{SERVED}", "image.archive.sha256": checksum}
-        self.told: dict[str, Any] = {
-            "stack": STACK,
-            "stack_inputs": inputs,
-            "guest_containers": True,
-            "guest_image": True,
-            "training_image_arguments": list(nesting.RUN_ARGUMENTS),
-            "training_image_ulimits": {},
-            "training_image_build_arguments": [
-                *nesting.RUN_ARGUMENTS,
-                *(f"--volume={path}:{path}:ro" for path in SURROUNDINGS),
-            ],
-            "training_results": str(self.results),
-            "training_command": ["/opt/dml/horovod/bin/python", "-u", SCRIPT],
-        }
+        self.told = {**told, "training_results": str(self.results)}
         self.inventory = place.ansible.folder / "pair.yml"
         self.inventory.write_text(json.dumps(self._inventory()))
 
@@ -107,7 +110,7 @@ class Pair:
         return {"all": {"children": groups}}
 
     def build(self) -> None:
-        """Two workers of the data centre, and the small training on both."""
+        """Two workers of the data centre."""
         wanted = desired(self.place)
         built = self.place.ansible.module("worker_vm", **{**wanted, "workers": wanted["workers"][:2]})
         assert built.rc == 0, built.out
@@ -125,6 +128,20 @@ class Pair:
         words = [f"playbooks/{playbook}.yml", "-i", str(self.inventory), "-e", told, *arguments]
         return self.place.ansible.playbook(*words, timeout=BUILD_SECONDS)
 
+    def moved(self, stun: float, **variables: Any) -> dict[str, Any]:
+        """The verdict of a vMotion test in which each worker is stunned for so many seconds."""
+        self.place.lab.hypervisor.ask("PUT", "/moves", {"precopy_seconds": 1, "stun_seconds": stun})
+        given = {
+            "training_name": "moved",
+            "vmotion_test_dir": str(self.results / "tests"),
+            "vmotion_test_warmup_steps": 5,
+            "vmotion_test_limits": {"max_gap_s": 30, "resume_deadline_s": 60},
+        }
+        done = self.play("vmotion_test", **{**given, **variables})
+        assert done.rc == 0, done.out[-4000:]
+        (evidence,) = (self.results / "tests").iterdir()
+        return dict(json.loads((evidence / "verdict.json").read_text()))
+
     def containers(self) -> list[str]:
         """The containers that run in the workers, and the processes of jobs."""
         look = "sudo podman ps --format '{{.Command}}'; pgrep -a 'mpirun|orted'; true"
@@ -134,3 +151,9 @@ class Pair:
         """The records of a run as they arrived at the controller."""
         (path,) = self.results.glob(f"{name}/watch-*/records.jsonl")
         return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def check_moved(verdict: dict[str, Any]) -> None:
+    """The job went on, and both workers were moved."""
+    assert (verdict["verdict"], verdict["moved"], verdict["unproven"]) == ("continuous", "all", [])
+    assert len(verdict["moves"]) == len(WORKERS)

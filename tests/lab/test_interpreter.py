@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""An interpreter that the distribution does not have comes to a node from an archive, by the role horovod."""
+"""An interpreter that the distribution does not have comes to a node from an archive, by its own role."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PLAYBOOK = """
 - hosts: n1
   become: true
   tasks:
-    - ansible.builtin.include_role: {name: dml.vsphere.horovod, tasks_from: framework}
+    - ansible.builtin.include_role: {name: dml.vsphere.python_environment}
 """
 WHICH = "import sys; print(sys.base_prefix, '.'.join(map(str, sys.version_info[:3])))"
 
@@ -40,12 +40,12 @@ class Node:
 
     def __call__(self, *arguments: str, **more: Any) -> Outcome:
         told = {
-            "horovod_system_packages": [{"name": "unzip"}, {"name": "python3-venv"}],
-            "horovod_venv": VENV,
-            "horovod_venv_shared": False,
-            "horovod_python": self.python["interpreter"],
-            "horovod_python_archive": self.archive,
-            "horovod_python_prefix": self.python["prefix"],
+            "python_environment_system_packages": [{"name": "unzip"}, {"name": "python3-venv"}],
+            "python_environment_folder": VENV,
+            "python_environment_shared": False,
+            "python_environment_python": self.python["interpreter"],
+            "python_environment_archive": self.archive,
+            "python_environment_prefix": self.python["prefix"],
             **more,
         }
         where = ("-i", str(self.cluster.inventory), "-e", json.dumps(told))
@@ -80,17 +80,17 @@ def test_it_is_unpacked_once_and_the_environment_is_of_it(node: Node) -> None:
 
 
 def test_another_interpreter_makes_the_environment_anew(node: Node) -> None:
-    assert node.changes(horovod_python="/usr/bin/python3", horovod_python_archive={}) > 0
+    assert node.changes(python_environment_python="/usr/bin/python3", python_environment_archive={}) > 0
     assert node.of(f"{VENV}/bin/python").startswith("/usr 3.11.")
-    assert node.changes(horovod_python="/usr/bin/python3", horovod_python_archive={}) == 0
+    assert node.changes(python_environment_python="/usr/bin/python3", python_environment_archive={}) == 0
 
 
 def test_a_folder_of_somebody_else_and_an_archive_with_another_checksum_are_refused(node: Node) -> None:
     node.cluster.inside("n1", "sudo mkdir -p /opt/theirs && sudo touch /opt/theirs/kept")
-    refused = node(horovod_python_prefix="/opt/theirs")
+    refused = node(python_environment_prefix="/opt/theirs")
     said = " ".join(refused.out.split())
     assert refused.rc != 0 and "the folder is there, and this role did not make it" in said
     assert node.cluster.inside("n1", "ls /opt/theirs") == "kept\n"
-    other = node(horovod_python_archive={**node.archive, "sha256": "0" * 64})
+    other = node(python_environment_archive={**node.archive, "sha256": "0" * 64})
     assert other.rc != 0 and "0" * 64 in other.out
     assert node.of(node.python["interpreter"]) == f"{node.python['prefix']} 3.7.9"

@@ -15,7 +15,7 @@ from lab.nodes.network import AUTO
 from lab.running import Desired, Lab
 from tests.integration.ansible import Ansible
 from tests.integration.test_vmotion import TAGGED
-from tests.lab.images import FILES, SERVED, WORKERS, Pair, archives, install_registry, registry
+from tests.lab.images import FILES, SERVED, WORKERS, Pair, archives, check_moved, in_image, install_registry, registry
 from tests.lab.places import Place
 
 pytestmark = pytest.mark.slow
@@ -32,7 +32,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     FILES.mkdir(parents=True, exist_ok=True)
     lab.up(Desired(folder / "datacentre.yml", AUTO, [f"{FILES}:{SERVED}"], containers=True))
     try:
-        made = Pair(Place(lab, Ansible(lab.environment, folder)), archives(lab.podman, image.tag()))
+        made = Pair(Place(lab, Ansible(lab.environment, folder)), in_image(archives(lab.podman, image.tag())))
         made.build()
         done = made.play("guests")
         assert done.rc == 0, done.out[-4000:]
@@ -77,19 +77,7 @@ def test_training_runs_in_a_container_on_each_node(pair: Pair) -> None:
 
 
 def test_the_job_goes_on_while_its_workers_are_moved(pair: Pair) -> None:
-    pair.place.lab.hypervisor.ask("PUT", "/moves", {"precopy_seconds": 1, "stun_seconds": STUN})
-    given = {
-        "training_name": "moved",
-        "vmotion_test_dir": str(pair.results / "tests"),
-        "vmotion_test_warmup_steps": 5,
-        "vmotion_test_limits": {"max_gap_s": 30, "resume_deadline_s": 60},
-    }
-    done = pair.play("vmotion_test", **given)
-    assert done.rc == 0, done.out[-4000:]
-    (evidence,) = (pair.results / "tests").iterdir()
-    verdict = json.loads((evidence / "verdict.json").read_text())
-    assert (verdict["verdict"], verdict["moved"], verdict["unproven"]) == ("continuous", "all", [])
-    assert len(verdict["moves"]) == len(WORKERS)
+    check_moved(pair.moved(STUN))
     assert pair.containers() == []
 
 

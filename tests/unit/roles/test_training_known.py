@@ -11,14 +11,14 @@ import pytest
 import yaml
 
 from plugins.module_utils.logic.transport import cards
-from tests.rendering import truth, value
+from tests.rendering import rendered, truth, value
 
 ROOT = Path(__file__).parents[3]
 NODE = {
     "ens224": {"device": "ens224", "speed": 100000, "ipv4": {"address": "10.216.1.11", "netmask": "255.255.0.0"}},
     "ansible_local": {
         "dml_cuda": {"versions": {"nccl": "2.21.5"}, "devices": [{}, {}]},
-        "dml_horovod": {"framework": "pytorch", "uses_nccl": True},
+        "dml_horovod": {"framework": "pytorch", "uses_nccl": True, "venv": "/opt/mine"},
         "dml_rdma": {"proven": True, "card": "ens224"},
         "dml_stack": {"proven": True, "name": "current"},
     },
@@ -28,6 +28,7 @@ FOLLOWS: dict[str, Any] = {
     "training_transport": "rdma",
     "training_nccl": "2.21.5",
     "training_framework": "pytorch",
+    "training_python": "/opt/mine/bin/python",
     "training_ranks_per_node": 2,
     "training_interface": "ens224",
     "training_sweep_transports": ["tcp", "rdma"],
@@ -37,12 +38,25 @@ FOLLOWS: dict[str, Any] = {
 @pytest.mark.parametrize(("name", "wanted"), FOLLOWS.items())
 def test_an_option_follows_from_what_the_roles_noted(name: str, wanted: Any) -> None:
     known = cards.known({"w1": NODE, "w2": NODE})
-    assert value("training", name, __training_known=known, inventory_hostname="w1") == wanted
+    assert value("training", name, __training_known=known, inventory_hostname="w1", ansible_facts={}) == wanted
 
 
 def test_before_anything_is_known_the_options_have_values() -> None:
     assert value("training", "training_transport", inventory_hostname="w1") == "tcp"
     assert value("training", "training_ranks_per_node", inventory_hostname="w1") == 1
+    nothing = cards.known({"w1": {}})
+    where = value("training", "training_python", inventory_hostname="w1", __training_known=nothing, ansible_facts={})
+    assert where == "/opt/dml/horovod/bin/python"
+
+
+@pytest.mark.parametrize("seconds", [100, "100"])
+def test_a_time_that_came_as_text_is_a_time(seconds: Any) -> None:
+    """As -e training_stun_seconds=100 gives it, and as templates of ansible-core 2.17 do."""
+    nodes = [{"name": "w1", "interface": "ens224", "hcas": [{"name": "mlx5_0", "gid_index": 3}]}]
+    made = rendered(
+        "{{ nodes | dml.vsphere.transport_settings('rdma', '2.4.7', stun_seconds=told) }}", nodes=nodes, told=seconds
+    )
+    assert "'NCCL_IB_TIMEOUT': '22'" in str(made)
 
 
 @pytest.mark.parametrize(

@@ -155,6 +155,10 @@ def _horovod(found: Values, wanted: Values) -> Answer:
     return Answer(jobs.horovod_facts(found, wanted), jobs.horovod_misfits(found, wanted))
 
 
+def _pytorch(found: Values, wanted: Values) -> Answer:
+    return Answer(jobs.pytorch_facts(found, wanted), jobs.pytorch_misfits(found, wanted))
+
+
 def _training_image(found: Values, wanted: Values) -> Answer:
     return Answer(training_image.facts(found, wanted), training_image.misfits(found, wanted))
 
@@ -183,6 +187,7 @@ KINDS = {
     "openmpi": Kind(_openmpi, "OpenMPI on {node} is not as it should be:"),
     "packages": Kind(_packages, "The packages of {node} are not as they should be:"),
     "python_packages": Kind(_python_packages, "The Python packages of {node} are not as they should be:"),
+    "pytorch": Kind(_pytorch, "PyTorch on {node} is not as it should be:"),
     "rdma": Kind(_rdma, "The RDMA device of {node} is not as it should be:"),
     "rdma_bandwidth": Kind(_rdma_bandwidth, "The RDMA bandwidth of {node} is not as it should be:"),
     "repositories_wanted": Kind(_repositories_wanted, "{node} cannot get its repositories:"),

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The proofs of OpenMPI and Horovod: a run with one rank on each node, and what is wrong with its output."""
+"""The proofs of OpenMPI, Horovod and PyTorch: a run with one rank on each node, and what is wrong with its output."""
 
 from __future__ import annotations
 
@@ -61,53 +61,84 @@ def _openmpi_run(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[st
 
 def horovod_facts(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
     """The sum over all nodes, the versions that took part, and the network that NCCL used."""
-    sums = records(_output(found["run"]), "allreduce")
-    names = {*DISTRIBUTIONS[wanted["framework"]], "horovod"}
-    listed = packages.listed(found["packages"])
-    text = _output(found["run"]) + (found["run"].get("stderr") or "")
-    return {
-        "framework_version": sums[0]["framework"] if sums else "",
-        "python": sums[0]["python"] if sums else "",
-        "sum": sums[0]["sum"] if sums else None,
-        "nccl": sorted(set(NETWORK.findall(text))),
-        "versions": {
-            **{one["name"]: one["version"] for one in listed if one["name"] in names},
-            "Python": (found.get("python") or "").split(" ")[-1].strip(),
-        },
-    }
+    return {**_told(found), "nccl": networks(found["run"]), "versions": _versions(found, wanted["framework"])}
 
 
 def horovod_misfits(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
     """A sentence for each package of another version, and for what is wrong with the allreduce over all nodes."""
     own = {"name": "horovod", "version": wanted["version"]}
     there = packages.listed(found["packages"])
-    return packages.python_misfits(there, [*wanted["packages"], own]) + _horovod_run(found, wanted)
+    sentences = packages.python_misfits(there, [*wanted["packages"], own])
+    return sentences + _allreduce(found, wanted, {"horovod": wanted["version"], "mpi": True})
 
 
-def _horovod_run(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+def pytorch_facts(found: Mapping[str, Any], _wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """The sum over all nodes, the versions that took part, the NCCL of PyTorch, and the network that it used."""
+    first = next(iter(sums(found["run"])), {})
+    return {
+        **_told(found),
+        "nccl": first.get("nccl") or "",
+        "networks": networks(found["run"]),
+        "versions": _versions(found, "pytorch"),
+    }
+
+
+def pytorch_misfits(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+    """A sentence for each package of another version, and for what is wrong with the allreduce over all nodes."""
+    asked = {**wanted, "framework_version": wanted["version"], "nccl": wanted["backend"] == "nccl"}
+    sentences = packages.python_misfits(packages.listed(found["packages"]), wanted["packages"])
+    return sentences + _allreduce(found, asked, {"backend": wanted["backend"]})
+
+
+def sums(run: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What the ranks of an allreduce wrote."""
+    return records(_output(run), "allreduce")
+
+
+def networks(run: Mapping[str, Any]) -> list[str]:
+    """The networks by which NCCL reached other nodes, as its log tells."""
+    return sorted(set(NETWORK.findall(_output(run) + (run.get("stderr") or ""))))
+
+
+def released(there: Any, wanted: Any) -> str:
+    """A version without what a build of PyTorch tells behind a plus sign, unless that is wanted too."""
+    return str(there) if "+" in str(wanted) else str(there).partition("+")[0]
+
+
+def _told(found: Mapping[str, Any]) -> dict[str, Any]:
+    first = next(iter(sums(found["run"])), {})
+    return {
+        "framework_version": first.get("framework", ""),
+        "python": first.get("python", ""),
+        "sum": first.get("sum"),
+    }
+
+
+def _versions(found: Mapping[str, Any], framework: str) -> dict[str, str]:
+    """The versions of the framework, of Horovod where it is there, and of Python."""
+    names = {*DISTRIBUTIONS[framework], "horovod"}
+    there = {one["name"]: one["version"] for one in packages.listed(found["packages"]) if one["name"] in names}
+    return {**there, "Python": (found.get("python") or "").split(" ")[-1].strip()}
+
+
+def _allreduce(found: Mapping[str, Any], wanted: Mapping[str, Any], own: Mapping[str, Any]) -> list[str]:
+    """What is wrong with an allreduce; ``own`` is what each rank tells of that by which it was made."""
     failed = _failure(found["run"], "The allreduce over all nodes failed")
     if failed:
         return failed
-    sums, count, sentences = records(_output(found["run"]), "allreduce"), len(wanted["nodes"]), []
-    for one in sums:
-        sentences += settings.misfits(one, _horovod_rank(wanted, count))
-    if wanted["nccl"] and count > 1 and not horovod_facts(found, wanted)["nccl"]:
+    count, sentences = len(wanted["nodes"]), []
+    # What every rank must write, as far as it is the same for all ranks.
+    rank = {"framework": wanted["framework_version"], "size": count, "sum": count * (count + 1) / 2, **own}
+    ranks = sums(found["run"])
+    for one in ranks:
+        there = {**one, "framework": released(one["framework"], wanted["framework_version"])}
+        sentences += settings.misfits(there, rank)
+    if wanted["nccl"] and count > 1 and not networks(found["run"]):
         sentences.append("NCCL was not used: it reports no network to the other nodes.")
-    nodes = sorted(one["node"] for one in sums)
+    nodes = sorted(one["node"] for one in ranks)
     if len(set(nodes)) != count:
         sentences.append(f"All {count} nodes must take part; ranks ran on {', '.join(nodes) or 'no node'}.")
     return _once(sentences)
-
-
-def _horovod_rank(wanted: Mapping[str, Any], count: int) -> dict[str, Any]:
-    """The line that every rank must write, as far as it is the same for all ranks."""
-    return {
-        "horovod": wanted["version"],
-        "framework": wanted["framework_version"],
-        "size": count,
-        "sum": count * (count + 1) / 2,
-        "mpi": True,
-    }
 
 
 def _failure(run: Mapping[str, Any], opening: str) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any
 from . import jobs
 
 Found = Mapping[str, Any]
-FRAMEWORKS = ("tensorflow", "pytorch")
+FRAMEWORKS, ALONE = ("tensorflow", "pytorch"), "pytorch_ddp"
 
 
 def facts(found: Found, wanted: Found) -> dict[str, Any]:
@@ -20,9 +20,10 @@ def facts(found: Found, wanted: Found) -> dict[str, Any]:
     versions = {"Python": said.get("python"), framework: said.get(framework), "horovod": said.get("horovod")}
     linked = _linked(found)
     return {
-        "framework": framework,
+        # PyTorch trains without Horovod too, by a benchmark of its own.
+        "framework": ALONE if framework == "pytorch" and not said.get("horovod") else framework,
         "nccl": said.get("nccl") or "",
-        "uses_nccl": bool(asked.get("uses_nccl")),
+        "uses_nccl": bool(asked.get("uses_nccl")) or any(one.get("backend") == "nccl" for one in _ranks(found)),
         "versions": {name: version for name, version in {**versions, "OpenMPI": linked}.items() if name and version},
     }
 
@@ -49,20 +50,19 @@ def _versions(said: Found, asked: Found) -> Iterator[str]:
     wanted = {"horovod": asked.get("horovod"), framework: asked.get("framework_version"), "python": asked.get("python")}
     for name, version in wanted.items():
         there = str(said.get(name) or "")
-        # A build of PyTorch tells more behind a plus sign.
-        if version and there.partition("+")[0] != version and not there.startswith(f"{version}."):
+        if version and jobs.released(there, version) != version and not there.startswith(f"{version}."):
             yield f"The image has {name} {there or 'nowhere'}, not {version}."
 
 
 def _run(found: Found, wanted: Found) -> Iterator[str]:
     """A sentence for what is wrong with the run of one rank on each node."""
-    run, asked, count = found["run"], wanted["versions"], len(wanted["nodes"])
+    run, count = found["run"], len(wanted["nodes"])
     if run.get("rc", 1) != 0:
         text = (run.get("stderr") or run.get("msg") or "mpirun did not run").strip()
         yield f"The run in the image over all nodes failed: {text[-jobs.LONGEST :]}."
         return
     ranks = _ranks(found)
-    first = 1 if asked.get("horovod") else 0  # by Horovod ranks add up from 1, by MPI from 0
+    first = 1 if jobs.sums(run) else 0  # in an allreduce ranks add up from 1, by MPI alone from 0
     right = sum(range(first, count + first))
     nodes: Sequence[str] = sorted(str(one["node"]) for one in ranks)
     if len(set(nodes)) != count or any(one["sum"] != right for one in ranks):
@@ -71,8 +71,7 @@ def _run(found: Found, wanted: Found) -> Iterator[str]:
 
 
 def _ranks(found: Found) -> list[dict[str, Any]]:
-    output = found["run"].get("stdout") or ""
-    return jobs.records(output, "allreduce") or jobs.records(output, "hello")
+    return jobs.sums(found["run"]) or jobs.records(found["run"].get("stdout") or "", "hello")
 
 
 def _linked(found: Found) -> str:

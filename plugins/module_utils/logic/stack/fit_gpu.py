@@ -15,7 +15,7 @@ _BUNDLED_NCCL = "nvidia-nccl-cu"
 
 def driver_and_cuda(stack: Stack, facts: Facts) -> Iterator[Finding]:
     """The driver is as new as CUDA needs it."""
-    cuda, driver = stack.get("cuda"), stack.get("gpu_driver")
+    cuda, driver = _cuda(stack), stack.get("gpu_driver")
     if not cuda or not driver:
         return
     version, table, key = cuda["version"], "cuda_drivers", series(cuda["version"], 2)
@@ -40,6 +40,13 @@ def driver_and_attachment(stack: Stack, facts: Facts) -> Iterator[Finding]:
     elif driver["kind"] != wanted["kind"]:
         words = f"A GPU attached by {gpu['attachment']} needs the {wanted['kind']} driver"
         yield misfit(f"{words} and the stack has the {driver['kind']} driver", wanted["source"])
+
+
+def _cuda(stack: Stack) -> Stack | None:
+    """The CUDA of a stack: its own, or the one that PyTorch brings where nothing else needs one."""
+    built = (stack.get("framework") or {}).get("cuda")
+    brought = {"version": built} if built and not stack.get("horovod") else None
+    return stack.get("cuda") or brought
 
 
 def libraries_and_cuda(stack: Stack, facts: Facts) -> Iterator[Finding]:
@@ -95,7 +102,7 @@ def gpus_and_cuda(stack: Stack, facts: Facts) -> Iterator[Finding]:
 
 def gpu_of_node(stack: Stack, facts: Facts, model: str) -> Iterator[Finding]:
     """CUDA knows the compute capability of this GPU."""
-    cuda = stack.get("cuda")
+    cuda = _cuda(stack)
     if not cuda:
         return
     gpu = row(facts, "gpus", "gpu", model)

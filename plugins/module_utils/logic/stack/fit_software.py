@@ -37,9 +37,9 @@ def framework_and_python(stack: Stack, facts: Facts) -> Iterator[Finding]:
 
 
 def framework_and_cuda(stack: Stack, facts: Facts) -> Iterator[Finding]:
-    """The framework finds the CUDA and the cuDNN for which it was built."""
+    """The framework finds the CUDA and the cuDNN for which it was built; PyTorch alone brings them."""
     framework, cuda = stack["framework"], stack.get("cuda")
-    if framework["cuda"] is None:
+    if framework["cuda"] is None or not stack.get("horovod"):
         return
     told = _named(framework)
     known = _framework_row(stack, facts) or {}
@@ -70,7 +70,9 @@ def _framework_and_cudnn(stack: Stack, known: Mapping[str, Any]) -> Iterator[Fin
 
 def horovod_and_framework(stack: Stack, facts: Facts) -> Iterator[Finding]:
     """Horovod compiles and runs with this framework."""
-    framework, horovod = stack["framework"], stack["horovod"]
+    framework, horovod = stack["framework"], stack.get("horovod")
+    if not horovod:
+        return
     pair = f"Horovod {horovod['version']} with {_named(framework)}"
     covered = False
     for known in facts["horovod_frameworks"]["rows"]:
@@ -92,15 +94,17 @@ def horovod_and_framework(stack: Stack, facts: Facts) -> Iterator[Finding]:
 
 def horovod_and_cuda(stack: Stack, facts: Facts) -> Iterator[Finding]:
     """Horovod was compiled with this CUDA by somebody."""
-    cuda, horovod = stack.get("cuda"), stack["horovod"]["version"]
-    known = facts["horovod_cuda"]["rows"]
-    if cuda and not any(within(horovod, one["horovod"]) and within(cuda["version"], one["cuda"]) for one in known):
-        yield unknown(f"Horovod {horovod} with CUDA {cuda['version']}")
+    cuda, horovod = stack.get("cuda"), stack.get("horovod")
+    if not cuda or not horovod:
+        return
+    version, known = horovod["version"], facts["horovod_cuda"]["rows"]
+    if not any(within(version, one["horovod"]) and within(cuda["version"], one["cuda"]) for one in known):
+        yield unknown(f"Horovod {version} with CUDA {cuda['version']}")
 
 
 def variables(stack: Stack, facts: Facts) -> Iterator[Finding]:
     """Each variable is one that the part reads in its version."""
-    given = {**stack.get("environment", {}), **stack["horovod"]["build_environment"]}
+    given = {**stack.get("environment", {}), **(stack.get("horovod") or {}).get("build_environment", {})}
     for known in facts["variables"]["rows"]:
         part = stack.get(known["part"])
         if known["variable"] not in given or not part:
@@ -151,11 +155,10 @@ def openmpi(stack: Stack, facts: Facts) -> Iterator[Finding]:
     for known in facts["openmpi"]["rows"]:
         if not within(version, known["versions"]):
             continue
-        if "without_btl" not in known:
-            yield misfit(
-                f"OpenMPI {version} does not fit Horovod {stack['horovod']['version']}: {known['why']}", known["source"]
-            )
-        elif known["without_btl"] in transports:
+        if "without_btl" not in known and stack.get("horovod"):
+            words = f"OpenMPI {version} does not fit Horovod {stack['horovod']['version']}"
+            yield misfit(f"{words}: {known['why']}", known["source"])
+        elif known.get("without_btl") in transports:
             words = f"OpenMPI {version} and OMPI_MCA_btl with {known['without_btl']} do not fit"
             yield misfit(f"{words}: {known['why']}", known["source"])
 

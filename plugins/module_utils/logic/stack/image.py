@@ -10,7 +10,7 @@ from typing import Any
 # What belongs to the guest alone; the image has its own, or none.
 _OF_GUEST = ("platforms", "repositories", "keys", "container", "inputs", "image")
 _OF_IMAGE = ("from", "digest", "archive", "inputs", "packages", "python_tools")
-TRAINING = ("python", "openmpi", "framework", "horovod")
+TRAINING = ("python", "openmpi", "framework")
 
 
 def guest(stack: Mapping[str, Any]) -> dict[str, Any]:
@@ -36,3 +36,9 @@ def content(stack: Mapping[str, Any]) -> dict[str, Any] | None:
 def trains(stack: Mapping[str, Any]) -> dict[str, Any]:
     """The side of a stack that has framework and MPI."""
     return inside(stack) or dict(stack)
+
+
+def training(stack: Mapping[str, Any]) -> tuple[str, ...]:
+    """The parts without which nothing trains: PyTorch reaches the other ranks by itself, TensorFlow by Horovod."""
+    by_itself = (stack.get("framework") or {}).get("name") == "pytorch"
+    return TRAINING if by_itself else (*TRAINING, "horovod")

@@ -123,22 +123,44 @@ def _horovod(stack: Mapping[str, Any], platform: str, _parts: Sequence[str]) -> 
     horovod, framework, source = stack["horovod"], stack["framework"], stack["horovod"]["source"]
     return {
         "version": horovod["version"],
-        "index": stack["bases"].get("python") or "",
         # pip downloads what the package index has.
         "source_url": "" if source["base"] == "python" else source.get("url", ""),
         "source_sha256": source["sha256"],
         "framework": framework["name"],
         "framework_version": framework["version"],
         "packages": framework["packages"] + horovod["packages"],
-        "system_packages": _of(stack["python"], "packages", platform),
-        "python": stack["python"]["interpreter"],
-        "python_archive": stack["python"].get("archive") or {},
-        "python_prefix": stack["python"].get("prefix") or "",
+        **_python(stack, platform),
         "build_packages": _of(horovod, "build_packages", platform),
         "build_tools": horovod["build_tools"],
         "build_environment": horovod["build_environment"],
         "patches": horovod["patches"],
         "environment": stack.get("environment") or {},
+    }
+
+
+def _pytorch(stack: Mapping[str, Any], platform: str, _parts: Sequence[str]) -> dict[str, Any]:
+    """PyTorch where the stack has no Horovod."""
+    framework = stack.get("framework")
+    if not framework or stack.get("horovod"):
+        return {}
+    return {
+        "version": framework["version"],
+        "packages": framework["packages"],
+        **_python(stack, platform),
+        "backend": "nccl" if stack.get("gpu") else "gloo",
+        "environment": stack.get("environment") or {},
+    }
+
+
+def _python(stack: Mapping[str, Any], platform: str) -> dict[str, Any]:
+    """The interpreter of a virtual environment, and from where its packages come."""
+    python = stack["python"]
+    return {
+        "index": stack["bases"].get("python") or "",
+        "system_packages": _of(python, "packages", platform),
+        "python": python["interpreter"],
+        "python_archive": python.get("archive") or {},
+        "python_prefix": python.get("prefix") or "",
     }
 
 
@@ -155,4 +177,5 @@ ROLES: dict[str, Callable[[Mapping[str, Any], str, Sequence[str]], dict[str, Any
     "cuda": _cuda,
     "openmpi": _openmpi,
     "horovod": _horovod,
+    "pytorch": _pytorch,
 }

@@ -28,7 +28,7 @@ def faults(document: object, schema: Mapping[str, Any]) -> list[str]:
     if found or not isinstance(document, Mapping):
         return found
     inside = image.content(document)
-    lacking = [name for name in image.TRAINING if name not in document] if inside is None else []
+    lacking = [name for name in image.training(document) if name not in document] if inside is None else []
     return [
         *_side_faults(image.guest(document)),
         *_unlisted_inputs(document),

@@ -15,8 +15,8 @@ MEGABITS = 1000.0
 def known(nodes: Mapping[str, Facts]) -> dict[str, Any]:
     """How nodes train unless told otherwise, by the Ansible facts of each node.
 
-    RDMA where every node has a proven device and Horovod uses NCCL. TCP then goes over the same cards as RDMA, so that
-    both have the same wire.
+    RDMA where every node has a proven device and the framework uses NCCL. TCP then goes over the same cards as RDMA, so
+    that both have the same wire.
     """
     local = [_proofs(facts) for facts in nodes.values()]
     nccl = _common([_nccl(one) for one in local])
@@ -28,6 +28,7 @@ def known(nodes: Mapping[str, Facts]) -> dict[str, Any]:
         "nccl": nccl,
         "stack": _common([str(one.get("stack", {}).get("name", "")) for one in local]),
         "framework": _common([str(_trainer(one).get("framework", "")) for one in local]) or "tensorflow",
+        "python": _common([_python(one) for one in local]),
         "ranks_per_node": min((_gpus(one) for one in local), default=1),
         "interfaces": {
             name: device["card"] if all(one.get("card") for one in devices) else interface(facts)
@@ -45,11 +46,12 @@ def interface(facts: Facts, address: str = "") -> str:
 
 
 def card(facts: Facts, name: str) -> dict[str, Any]:
-    """An interface with its network as ADDRESS/BITS, and its speed in Gbit/s as the guest sees it; None is unknown."""
+    """An interface: its address, network (ADDRESS/BITS), and speed in Gbit/s as the guest sees it; None is unknown."""
     # Ansible's names of facts have no dashes and colons.
     found = facts.get(name.replace("-", "_").replace(":", "_")) or {}
     address, speed = next(iter(_held(found)), {}), found.get("speed") or 0
-    return {"card": name, "network": _network(address), "speed": speed / MEGABITS if speed > 0 else None}
+    place = {"address": str(address.get("address") or ""), "network": _network(address)}
+    return {"card": name, **place, "speed": speed / MEGABITS if speed > 0 else None}
 
 
 def slowest(cards: Sequence[Facts]) -> dict[str, Any]:
@@ -82,17 +84,24 @@ def _proofs(facts: Facts) -> dict[str, Any]:
 
 
 def _trainer(proofs: Facts) -> Facts:
-    """What trains on a node: the image that was proven there, or Horovod on the node itself."""
+    """What trains on a node: the image that was proven there, or what the stack put on the node itself."""
     image: Facts = proofs.get("training_image", {})
-    return image if image.get("proven") else proofs.get("horovod", {})
+    stack: Facts = proofs.get("stack", {})
+    return image if image.get("proven") else proofs.get(stack.get("trains_by") or "horovod", {})
+
+
+def _python(proofs: Facts) -> str:
+    """The interpreter that has the framework of a node; that of an image is known to the role."""
+    venv = _trainer(proofs).get("venv")
+    return f"{venv}/bin/python" if venv else ""
 
 
 def _nccl(proofs: Facts) -> str:
-    """The version of the NCCL that Horovod uses; empty where it uses none. An image has its own."""
+    """The version of the NCCL that is used; empty where none is. An image and PyTorch alone have their own."""
     trainer = _trainer(proofs)
     if not trainer.get("uses_nccl"):
         return ""
-    if trainer is proofs.get("training_image"):
+    if trainer is not proofs.get("horovod"):
         return str(trainer["nccl"])
     return str((proofs.get("cuda", {}).get("versions") or {}).get("nccl") or "")
 

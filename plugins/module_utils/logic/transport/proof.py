@@ -86,7 +86,7 @@ def _without_nccl(
         return _by_counters("MPI was told to use UCX", counters, sent_bytes)
     is_tcp = "pml ob1" in words and re.search(r"btl (?:\^openib|tcp,self|self,tcp)\b", words)
     if is_tcp:
-        return "tcp", "NCCL was not used, and MPI was given no other way between nodes than TCP"
+        return "tcp", "NCCL was not used, and without it the ranks were given no other way between nodes than TCP"
     return "unproven", "there is no log of NCCL"
 
 

@@ -12,6 +12,7 @@ TRANSPORTS = ("tcp", "rdma")
 # An IB time-out T lasts 4.096 us * 2^T, and is tried once and RETRIES times more.
 TICK_SECONDS, RETRIES, SHORTEST_TIMEOUT, LONGEST_TIMEOUT = 4.096e-6, 7, 14, 31
 BINDINGS = ("none", "core", "numa")
+ALONE = "pytorch_ddp"
 _CONSTANTS = {
     "tcp": {"NCCL_IB_DISABLE": "1", "HOROVOD_MPI_THREADS_DISABLE": "0"},
     "rdma": {"NCCL_IB_DISABLE": "0", "HOROVOD_MPI_THREADS_DISABLE": "1", "NCCL_IB_RETRY_CNT": str(RETRIES)},
@@ -52,6 +53,14 @@ def settings(
     elif transport == "rdma":
         environment.update(_rdma(nodes, version_of(str(nccl)), stun_seconds))
     return {"environment": environment, "mpirun_arguments": arguments}
+
+
+def check_framework(framework: str, transport: str, nccl: str | None) -> None:
+    """Refuse what the ranks of a framework cannot do: those of PyTorch alone do not speak by MPI."""
+    if framework == ALONE and transport == "rdma" and nccl is None:
+        raise TransportError(
+            "transport is 'rdma', and PyTorch without Horovod has RDMA by NCCL alone, which no node uses: choose 'tcp'."
+        )
 
 
 def ib_timeout(seconds: float) -> int:

@@ -206,7 +206,7 @@ def test_a_misfit_is_named_and_nothing_else_is(
 
 
 def test_every_kind_is_checked_here_or_in_the_tests_of_jobs_and_keys() -> None:
-    assert {case[0] for case in CASES} | {"openmpi", "horovod", "training_image"} == set(checks.KINDS)
+    assert {case[0] for case in CASES} | {"openmpi", "horovod", "pytorch", "training_image"} == set(checks.KINDS)
 
 
 def test_facts_are_what_the_roles_keep() -> None:

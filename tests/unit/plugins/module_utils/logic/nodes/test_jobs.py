@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The proofs of OpenMPI and Horovod, from output as mpirun of two nodes writes it."""
+"""The proofs of OpenMPI, Horovod and PyTorch, from output as mpirun of two nodes writes it."""
 
 from __future__ import annotations
 
@@ -32,6 +32,15 @@ LISTED = [
     {"name": "tensorflow-cpu", "version": "2.15.1"},
     {"name": "pip", "version": "23.0"},
 ]
+# torch.__version__ of the wheel in the package index, whose file is called 2.13.0.
+BUILD = "2.13.0+cu130"
+PYTORCH = {
+    "version": "2.13.0",
+    "packages": [{"name": "torch", "version": "2.13.0", "sha256": "ab"}],
+    "backend": "gloo",
+    "nodes": NODES,
+}
+TORCH = [{"name": "torch", "version": "2.13.0"}, {"name": "pip", "version": "23.0"}]
 NCCL = "n1:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/Socket/0\n"
 
 
@@ -61,6 +70,16 @@ def horovod(*ranks: dict[str, Any], listed: Any = None, **changes: Any) -> dict[
         "python": "Python 3.11.2",
         "run": run("allreduce", *ranks, **changes),
     }
+
+
+def pytorch(*ranks: dict[str, Any], listed: Any = None, **changes: Any) -> dict[str, Any]:
+    return horovod(*ranks, listed=TORCH if listed is None else listed, **changes)
+
+
+def added(rank: int, **changes: Any) -> dict[str, Any]:
+    """The line of a rank of PyTorch alone."""
+    told = {"framework": BUILD, "python": "3.11.2", "backend": "gloo", "nccl": ""}
+    return {"rank": rank, "size": 2, "sum": 3.0, "node": NODES[rank], **told, **changes}
 
 
 def test_facts_of_openmpi_are_read() -> None:
@@ -148,3 +167,55 @@ def test_misfits_of_horovod_are_named(found: dict[str, Any], wanted: dict[str, A
 def test_one_node_alone_needs_no_network_of_nccl() -> None:
     alone = {**HOROVOD, "nodes": ["n1"], "nccl": True}
     assert jobs.horovod_misfits(horovod(summed(0, size=1, sum=1.0)), alone) == []
+
+
+@pytest.mark.parametrize(
+    ("told", "wanted", "sentences"),
+    [
+        ("2.13.0+cu130", "2.13.0", []),
+        ("2.13.0", "2.13.0", []),
+        ("1.10.2+cu113", "1.10.2+cu113", []),
+        ("2.13.1+cu130", "2.13.0", ["framework is 2.13.1, not 2.13.0."]),
+        ("2.13.0+cu126", "2.13.0+cu130", ["framework is 2.13.0+cu126, not 2.13.0+cu130."]),
+    ],
+)
+def test_a_build_of_pytorch_is_its_release_for_horovod_too(told: str, wanted: str, sentences: list[str]) -> None:
+    """The proof of each stack with PyTorch failed for what its wheel says behind a plus sign."""
+    listed = [*LISTED[:1], {"name": "torch", "version": "2.13.0"}]
+    asked = {**HOROVOD, "framework": "pytorch", "framework_version": wanted, "packages": []}
+    found = horovod(summed(0, framework=told), summed(1, framework=told), listed=listed)
+    assert jobs.horovod_misfits(found, asked) == sentences
+
+
+def test_facts_of_pytorch_are_read() -> None:
+    found = pytorch(added(0, nccl="2.29.7", backend="nccl"), added(1, nccl="2.29.7", backend="nccl"), stderr=NCCL)
+    assert jobs.pytorch_facts(found, PYTORCH) == {
+        "framework_version": BUILD,
+        "python": "3.11.2",
+        "sum": 3.0,
+        "nccl": "2.29.7",
+        "networks": ["NET/Socket"],
+        "versions": {"torch": "2.13.0", "Python": "3.11.2"},
+    }
+    nothing = jobs.pytorch_facts(pytorch(rc=1), PYTORCH)
+    assert (nothing["framework_version"], nothing["sum"], nothing["nccl"]) == ("", None, "")
+
+
+@pytest.mark.parametrize(
+    ("found", "backend", "sentences"),
+    [
+        (pytorch(added(0), added(1)), "gloo", []),
+        (
+            pytorch(added(0), added(1)),
+            "nccl",
+            ["backend is gloo, not nccl.", "NCCL was not used: it reports no network to the other nodes."],
+        ),
+        (pytorch(added(0, backend="nccl"), added(1, backend="nccl"), stderr=NCCL), "nccl", []),
+        (pytorch(rc=1, stderr="no slots"), "gloo", ["The allreduce over all nodes failed: no slots."]),
+        (pytorch(added(0, sum=2.0), added(1)), "gloo", ["sum is 2.0, not 3.0."]),
+        (pytorch(added(0)), "gloo", ["All 2 nodes must take part; ranks ran on n1."]),
+        (pytorch(added(0), added(1), listed=[]), "gloo", ["The Python package torch is missing, not 2.13.0."]),
+    ],
+)
+def test_misfits_of_pytorch_are_named(found: dict[str, Any], backend: str, sentences: list[str]) -> None:
+    assert jobs.pytorch_misfits(found, {**PYTORCH, "backend": backend}) == sentences

@@ -26,10 +26,9 @@ def versions(**changes: Any) -> dict[str, Any]:
     return {"rc": 0, "stdout": "A banner.\nversions " + json.dumps(said)}
 
 
-def ran(*nodes: str, word: str = "allreduce", total: float = 3.0) -> dict[str, Any]:
-    lines = [
-        f"{word} " + json.dumps({"node": node, "sum": total, "library": "Open MPI v4.0.0, pack"}) for node in nodes
-    ]
+def ran(*nodes: str, word: str = "allreduce", total: float = 3.0, **more: str) -> dict[str, Any]:
+    told = {"sum": total, "library": "Open MPI v4.0.0, pack", **more}
+    lines = [f"{word} " + json.dumps({"node": node, **told}) for node in nodes]
     return {"rc": 0, "stdout": "\n".join(lines)}
 
 
@@ -50,7 +49,16 @@ def test_an_image_of_others_is_taken_as_it_is() -> None:
     nothing = dict.fromkeys(WANTED, "")
     told = versions(tensorflow="", pytorch="2.6.0+cu124", horovod="")
     facts, misfits = judged(told, ran("w1", "w2", word="hello", total=1), **nothing)
-    assert (misfits, facts["framework"]) == ([], "pytorch")
+    assert (misfits, facts["framework"], facts["uses_nccl"]) == ([], "pytorch_ddp", False)
+
+
+@pytest.mark.parametrize(("horovod", "framework"), [("0.28.1", "pytorch"), ("", "pytorch_ddp")])
+def test_pytorch_without_horovod_trains_by_itself(horovod: str, framework: str) -> None:
+    """Such as NVIDIA's of today: it was given the benchmark that imports Horovod, and each of its ranks died."""
+    told = versions(tensorflow="", pytorch="2.6.0+cu124", horovod=horovod)
+    asked = {"framework": "pytorch", "framework_version": "", "horovod": horovod, "python": "", "openmpi": ""}
+    facts, misfits = judged(told, ran("w1", "w2", backend="nccl"), **asked)
+    assert (misfits, facts["framework"], facts["uses_nccl"]) == ([], framework, True)
 
 
 @pytest.mark.parametrize(

@@ -157,6 +157,27 @@ PLANTED: list[tuple[str, dict[str, Any], str]] = [
         ),
     ),
     (
+        "cuda13-ddp",
+        {"gpu_driver.version": "570.86.15"},
+        "CUDA 13.0 needs driver >= 580.65.06 and the stack has 570.86.15.",
+    ),
+    (
+        "cuda13-ddp",
+        {"gpu.models": ["V100"]},
+        (
+            "The GPU V100 has compute capability 7.0, which CUDA no longer knows from 13.0 on, "
+            "and the stack has CUDA 13.0."
+        ),
+    ),
+    (
+        "cuda13-ddp",
+        {"gpu.attachment": "vgpu", "gpu_driver.kind": "grid"},
+        (
+            "A vGPU that moves has no unified memory and needs NCCL < 2.23.4 "
+            "and the Python package nvidia-nccl-cu13 has NCCL 2.29.7."
+        ),
+    ),
+    (
         "current-ubuntu24",
         {"horovod.patches": []},
         "Horovod 0.28.1 with PyTorch 2.6.0 needs the patch cxx-17 and the stack does not have it.",

@@ -73,6 +73,7 @@ def test_a_shipped_stack_fits_together(name: str) -> None:
 def test_what_no_source_tells_of_the_shipped_stacks_is_said() -> None:
     assert {name: not_established(stack, FACTS) for name, stack in SHIPPED.items()} == {
         "a100-2021": [],
+        "cuda13-ddp": ["Not established: on which Python PyTorch 2.13.0 runs."],
         "cuda12-pytorch": ["Not established: on which Python PyTorch 2.9.1 runs."],
         "cuda13-pytorch": [
             "Not established: on which Python PyTorch 2.13.0 runs.",
@@ -82,6 +83,7 @@ def test_what_no_source_tells_of_the_shipped_stacks_is_said() -> None:
         "current-rocky9": [],
         "current-ubuntu24": [],
         "lab-cpu": [],
+        "lab-ddp": ["Not established: on which Python PyTorch 2.13.0 runs."],
         "t4-2019": [],
         "t4-2019-cpu": [],
     }

@@ -54,6 +54,8 @@ def test_variables_are_options_of_their_role_and_of_their_type(name: str, platfo
     [
         ("lab-cpu", [], {"repositories", "openmpi", "horovod"}),
         ("lab-cpu", ["container"], {"repositories", "openmpi", "horovod"}),
+        ("lab-ddp", [], {"repositories", "openmpi", "pytorch"}),
+        ("cuda13-ddp", [], {"repositories", "gpu_driver", "openmpi", "pytorch"}),
         ("bare-2019", [], {"repositories", "gpu_driver", "cuda", "openmpi", "horovod"}),
         ("bare-2019", ["container"], {"repositories", "gpu_driver", "cuda", "openmpi", "horovod", "container_runtime"}),
     ],
@@ -126,3 +128,11 @@ def test_an_interpreter_of_an_archive_comes_to_nodes_too() -> None:
     assert (got["folder"], horovod["horovod_python_prefix"]) == ("python", python["prefix"])
     plain = roles.variables(completed(LAB, {}, {}), "debian-12")["horovod"]
     assert (plain["horovod_python_archive"], plain["horovod_python_prefix"]) == ({}, "")
+
+
+@pytest.mark.parametrize(("name", "backend"), [("lab-ddp", "gloo"), ("cuda13-ddp", "nccl")])
+def test_pytorch_alone_speaks_by_nccl_where_there_are_gpus(name: str, backend: str) -> None:
+    (platform,) = STACKS[name]["platforms"]
+    made = roles.variables(STACKS[name], platform)["pytorch"]
+    assert (made["pytorch_backend"], made["pytorch_version"]) == (backend, "2.13.0")
+    assert made["pytorch_packages"] == STACKS[name]["framework"]["packages"]

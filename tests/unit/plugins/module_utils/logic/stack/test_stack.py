@@ -46,11 +46,13 @@ def test_the_promised_stacks_are_there() -> None:
         "t4-2019",
         "a100-2021",
         "cuda12-pytorch",
+        "cuda13-ddp",
         "cuda13-pytorch",
         "current",
         "current-rocky9",
         "current-ubuntu24",
         "lab-cpu",
+        "lab-ddp",
         "t4-2019-cpu",
     }
 
@@ -92,8 +94,8 @@ def test_each_part_of_a_shipped_stack_has_packages_for_each_of_its_platforms(nam
             for key in ("packages", "build_packages", "repositories")
             if isinstance(entry.get(key), dict)
         ]
-        # Beside an image a guest without a GPU has an engine of containers alone.
-        assert len(by_platform) > (0 if image and side is document else 2)
+        # Beside an image a guest without a GPU has an engine of containers alone; only Horovod is compiled.
+        assert len(by_platform) > (0 if image and side is document else 2 if "horovod" in side else 1)
         assert [(key, set(held)) for key, held in by_platform if set(held) != set(side["platforms"])] == []
 
 
@@ -113,11 +115,13 @@ def test_only_what_is_licensed_or_unknown_is_asked_for() -> None:
             "framework.packages.torchvision.sha256",
         ],
         "cuda12-pytorch": ["gpu_driver.source.sha256"],
+        "cuda13-ddp": ["gpu_driver.source.sha256"],
         "cuda13-pytorch": ["gpu_driver.source.sha256"],
         "current": ["bases.licensed", "gpu_driver.source.sha256"],
         "current-rocky9": ["bases.licensed", "gpu_driver.source.sha256"],
         "current-ubuntu24": ["bases.licensed", "gpu_driver.source.sha256"],
         "lab-cpu": [],
+        "lab-ddp": [],
         "t4-2019": ["bases.licensed", "gpu_driver.source.sha256"],
         "t4-2019-cpu": ["bases.files"],
     }
@@ -250,3 +254,12 @@ def test_a_base_that_is_named_goes_before_the_mirror() -> None:
         "distribution": "https://mirror.example.org/distribution",
         "python": "https://python.example.org/packages",
     }
+
+
+def test_tensorflow_needs_horovod_and_pytorch_does_not() -> None:
+    named = {name: stack("lab-cpu") for name in ("tensorflow", "pytorch")}
+    for name, document in named.items():
+        del document["horovod"]
+        document["framework"]["name"] = name
+    assert faults(named["tensorflow"], SCHEMA) == ["The stack has no image, and lacks 'horovod'."]
+    assert faults(named["pytorch"], SCHEMA) == []

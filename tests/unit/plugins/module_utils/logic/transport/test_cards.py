@@ -11,7 +11,7 @@ import pytest
 from plugins.module_utils.logic.transport import cards
 
 CUDA = {"proven": True, "versions": {"nccl": "2.21.5"}, "devices": [{"name": "GRID T4-16C"}]}
-HOROVOD = {"proven": True, "framework": "pytorch", "uses_nccl": True}
+HOROVOD = {"proven": True, "framework": "pytorch", "uses_nccl": True, "venv": "/opt/dml/horovod"}
 RDMA = {"proven": True, "card": "ens224", "device": "vmw_pvrdma0"}
 # As ansible.builtin.setup tells the cards of a guest; docker0 is there too, and is nobody's choice.
 CARDS = {
@@ -38,6 +38,7 @@ def test_rdma_runs_where_there_is_rdma_and_tcp_over_the_same_card() -> None:
         "transports": ["tcp", "rdma"],
         "nccl": "2.21.5",
         "framework": "pytorch",
+        "python": "/opt/dml/horovod/bin/python",
         "ranks_per_node": 1,
         "interfaces": {"w1": "ens224", "w2": "ens224"},
     }
@@ -64,9 +65,24 @@ def test_a_node_of_which_nothing_was_noted_trains_as_before() -> None:
         "transports": ["tcp"],
         "nccl": "",
         "framework": "tensorflow",
+        "python": "",
         "ranks_per_node": 1,
         "interfaces": {"w1": ""},
     }
+
+
+def test_pytorch_alone_trains_where_the_stack_has_put_it_and_by_its_own_nccl() -> None:
+    """An earlier stack may have left Horovod on the node."""
+    own = {"proven": True, "framework": "pytorch_ddp", "uses_nccl": True, "nccl": "2.29.7", "venv": "/opt/dml/pytorch"}
+    stack = {"name": "cuda13-ddp", "trains_by": "pytorch"}
+    driver = {"proven": True, "gpus": [{}, {}]}
+    found = cards.known({"w1": node(pytorch=own, stack=stack, cuda=None, gpu_driver=driver)})
+    assert (found["framework"], found["nccl"], found["transport"]) == ("pytorch_ddp", "2.29.7", "rdma")
+    assert (found["python"], found["ranks_per_node"]) == ("/opt/dml/pytorch/bin/python", 2)
+    back = cards.known({"w1": node(pytorch=own, stack={"name": "current", "trains_by": "horovod"})})
+    assert (back["framework"], back["nccl"], back["python"]) == ("pytorch", "2.21.5", "/opt/dml/horovod/bin/python")
+    on_cpus = cards.known({"w1": node(pytorch={**own, "uses_nccl": False, "nccl": ""}, stack=stack)})
+    assert (on_cpus["nccl"], on_cpus["transport"]) == ("", "tcp")
 
 
 def test_nodes_of_two_stacks_have_none_in_common() -> None:
@@ -84,13 +100,18 @@ def test_gpus_are_counted_by_the_driver_where_cuda_came_with_the_framework() -> 
     assert cards.known({"w1": node(cuda=None, gpu_driver={"gpus": [{}, {}]})})["ranks_per_node"] == 2
 
 
-def test_a_card_is_told_with_its_network_and_speed() -> None:
-    assert cards.card(CARDS, "ens224") == {"card": "ens224", "network": "10.216.0.0/16", "speed": 100.0}
-    assert cards.card(CARDS, "br-lab") == {"card": "br-lab", "network": "10.9.0.0/16", "speed": None}
+def test_a_card_is_told_with_its_address_network_and_speed() -> None:
+    def told(facts: Any, name: str) -> tuple[Any, ...]:
+        found = cards.card(facts, name)
+        assert found["card"] == name
+        return found["address"], found["network"], found["speed"]
+
+    assert told(CARDS, "ens224") == ("10.216.1.11", "10.216.0.0/16", 100.0)
+    assert told(CARDS, "br-lab") == ("10.9.0.1", "10.9.0.0/16", None)
     several = {"eth0": {"device": "eth0", "ipv4": [CARDS["ens192"]["ipv4"]]}, "dns": {"ipv4": ["10.0.0.2"]}}
-    assert cards.card(several, "eth0") == {"card": "eth0", "network": "10.0.1.0/24", "speed": None}
+    assert told(several, "eth0") == ("10.0.1.11", "10.0.1.0/24", None)
     assert cards.interface(several, "10.0.1.11") == "eth0"
-    assert cards.card(CARDS, "") == {"card": "", "network": "", "speed": None}
+    assert told(CARDS, "") == ("", "", None)
 
 
 @pytest.mark.parametrize(("address", "name"), [("10.216.1.11", "ens224"), ("w1.example.com", "ens192"), ("", "ens192")])

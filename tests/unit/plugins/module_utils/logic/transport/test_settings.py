@@ -9,7 +9,13 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.logic.transport.proof import judge
-from plugins.module_utils.logic.transport.settings import TransportError, ib_timeout, settings, version_of
+from plugins.module_utils.logic.transport.settings import (
+    TransportError,
+    check_framework,
+    ib_timeout,
+    settings,
+    version_of,
+)
 
 NODES = [
     {"name": "w1", "interface": "ens192", "hcas": [{"name": "rocep11s0", "gid_index": 3}]},
@@ -144,6 +150,17 @@ def test_the_timeout_outlasts_the_stun(seconds: float, timeout: int) -> None:
 def test_what_cannot_be_is_refused(transport: str, nodes: Any, nccl: str | None, more: Any, words: str) -> None:
     with pytest.raises(TransportError, match=words):
         settings(transport, nodes, nccl, **more)
+
+
+def test_pytorch_alone_has_rdma_by_nccl_alone() -> None:
+    with pytest.raises(TransportError, match="which no node uses: choose 'tcp'"):
+        check_framework("pytorch_ddp", "rdma", None)
+    for framework, transport, nccl in (
+        ("pytorch_ddp", "rdma", "2.29.7"),
+        ("pytorch_ddp", "tcp", None),
+        ("pytorch", "rdma", None),
+    ):
+        check_framework(framework, transport, nccl)
 
 
 def test_a_version_is_read() -> None:

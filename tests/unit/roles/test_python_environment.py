@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Role horovod: what makes the folder of an interpreter another one, and an environment one that is made anew."""
+"""What makes the folder of an interpreter another one, and a virtual environment one that is made anew."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ARCHIVE: dict[str, Any] = {"url": "https://a/p.tar.gz", "sha256": "a" * 64, "fol
 def made(**changes: Any) -> str:
     """The mark of the folder."""
     archive = {**ARCHIVE, **changes}
-    return str(rendering.value("horovod", "__horovod_python_made", horovod_python_archive=archive))
+    return str(rendering.value("python_environment", "__python_environment_made", python_environment_archive=archive))
 
 
 @pytest.mark.parametrize("change", [{"sha256": "b" * 64}, {"folder": ""}, {"links": {}}])
@@ -39,8 +39,8 @@ def test_an_environment_of_another_interpreter_is_made_anew(
     found: list[str], listed: int, is_filling: bool, is_anew: bool
 ) -> None:
     known = {
-        "__horovod_interpreters": {"results": [{"stdout": one} for one in found]},
-        "__horovod_listed": {"rc": listed},
-        "__horovod_filling": {"stat": {"exists": is_filling}},
+        "__python_environment_interpreters": {"results": [{"stdout": one} for one in found]},
+        "__python_environment_listed": {"rc": listed},
+        "__python_environment_filling": {"stat": {"exists": is_filling}},
     }
-    assert (rendering.value("horovod", "__horovod_half", **known) in {True, "True"}) is is_anew
+    assert (rendering.value("python_environment", "__python_environment_half", **known) in {True, "True"}) is is_anew

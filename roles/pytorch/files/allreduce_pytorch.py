@@ -1,0 +1,42 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A rank that adds its number to those of all others by PyTorch alone; one line of JSON. dml_torchrun.py runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+
+import torch
+import torch.distributed as ranks
+
+
+def main() -> None:
+    """Add up all ranks, and write the sum and the versions."""
+    backend, device, nccl = "gloo", torch.device("cpu"), ""
+    if torch.cuda.is_available():
+        backend, device = "nccl", torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+        torch.cuda.set_device(device)
+        nccl = ".".join(str(number) for number in torch.cuda.nccl.version())
+    ranks.init_process_group(backend)
+    total = torch.tensor([ranks.get_rank() + 1.0], device=device)
+    ranks.all_reduce(total)
+    said = {
+        "rank": ranks.get_rank(),
+        "size": ranks.get_world_size(),
+        "sum": float(total[0]),
+        "node": platform.node(),
+        "framework": torch.__version__,
+        "python": platform.python_version(),
+        "backend": backend,
+        "nccl": nccl,
+    }
+    sys.stdout.write("allreduce " + json.dumps(said, sort_keys=True) + "\n")
+    sys.stdout.flush()
+    ranks.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Runs a script that is written for torchrun, in the ranks that mpirun began::
+
+    python -u dml_torchrun.py script.py ...
+
+It tells the script what torchrun would: rank, size, and where the ranks meet (MASTER_ADDR and MASTER_PORT, which the
+role sets). It names the interface for Gloo, which takes what the node's name resolves to otherwise, often the loopback.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import runpy
+import socket
+import struct
+import sys
+
+# As torchrun calls it, and as mpirun does.
+NAMES = {
+    "RANK": "OMPI_COMM_WORLD_RANK",
+    "WORLD_SIZE": "OMPI_COMM_WORLD_SIZE",
+    "LOCAL_RANK": "OMPI_COMM_WORLD_LOCAL_RANK",
+    "LOCAL_WORLD_SIZE": "OMPI_COMM_WORLD_LOCAL_SIZE",
+}
+ADDRESS, GLOO = "MASTER_ADDR", "GLOO_SOCKET_IFNAME"
+# From linux/sockios.h; nothing is sent to the port.
+SIOCGIFADDR, ANY_PORT = 0x8915, 9
+
+
+def tell() -> None:
+    """Put what torchrun would tell into the environment."""
+    lacking = [name for name in (*NAMES.values(), ADDRESS) if name not in os.environ]
+    if lacking:
+        sys.exit(f"dml_torchrun.py needs a rank of mpirun and {ADDRESS}: {', '.join(lacking)} is missing")
+    os.environ.update({name: os.environ[of_mpi] for name, of_mpi in NAMES.items()})
+    interface = interface_to(os.environ[ADDRESS])
+    if interface:
+        os.environ.setdefault(GLOO, interface)
+    # Without its log nobody could say by which network NCCL spoke.
+    os.environ.setdefault("NCCL_DEBUG", "INFO")
+
+
+def interface_to(address: str) -> str:
+    """The interface by which this node reaches an address, its own too; empty where no IPv4 address leads there."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect((address, ANY_PORT))
+        except OSError:
+            return ""
+        own = probe.getsockname()[0]
+        found = [name for _index, name in socket.if_nameindex() if _address(probe, name) == own]
+    return found[0] if found else ""
+
+
+def _address(probe: socket.socket, name: str) -> str:
+    """The first IPv4 address of an interface; empty where it has none."""
+    try:
+        answer = fcntl.ioctl(probe.fileno(), SIOCGIFADDR, struct.pack("256s", name.encode()))
+    except OSError:
+        return ""
+    return socket.inet_ntoa(answer[20:24])
+
+
+def main() -> None:
+    """Be the script that is named, to itself and to whoever imports beside it."""
+    tell()
+    sys.argv = sys.argv[1:]
+    sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))
+    runpy.run_path(sys.argv[0], run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()

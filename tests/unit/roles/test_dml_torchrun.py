@@ -1,0 +1,86 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A script that is written for torchrun is told what torchrun tells, from what mpirun told the rank."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FILES = Path(__file__).parents[3] / "roles" / "training" / "files"
+# The first lines of any script for torchrun, as far as they need no PyTorch.
+SCRIPT = """
+import json, os, sys
+import sibling
+of_ranks = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
+names = (*of_ranks, "MASTER_ADDR", "MASTER_PORT", "GLOO_SOCKET_IFNAME", "NCCL_DEBUG")
+print(json.dumps([__name__, sibling.WORD, sys.argv[1:], {name: os.environ.get(name) for name in names}]))
+"""
+MPI = {
+    "OMPI_COMM_WORLD_RANK": "5",
+    "OMPI_COMM_WORLD_SIZE": "8",
+    "OMPI_COMM_WORLD_LOCAL_RANK": "1",
+    "OMPI_COMM_WORLD_LOCAL_SIZE": "2",
+}
+
+
+def run(folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """A rank of mpirun with these further variables."""
+    (folder / "script.py").write_text(SCRIPT)
+    (folder / "sibling.py").write_text("WORD = 'beside'")
+    told = {name: value for name, value in os.environ.items() if not name.startswith(("NCCL", "GLOO", "MASTER"))}
+    words = [sys.executable, "-u", str(FILES / "dml_torchrun.py"), str(folder / "script.py"), "--lr", "0.1"]
+    return subprocess.run(words, env={**told, **variables}, capture_output=True, text=True, check=False)
+
+
+def test_the_script_is_told_its_rank_and_where_the_ranks_meet(tmp_path: Path) -> None:
+    done = run(tmp_path, **MPI, MASTER_ADDR="127.0.0.1", MASTER_PORT="29500")
+    name, beside, arguments, told = json.loads(done.stdout)
+    assert (name, beside, arguments) == ("__main__", "beside", ["--lr", "0.1"])
+    assert told == {
+        "RANK": "5",
+        "WORLD_SIZE": "8",
+        "LOCAL_RANK": "1",
+        "LOCAL_WORLD_SIZE": "2",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": "29500",
+        "GLOO_SOCKET_IFNAME": "lo",
+        "NCCL_DEBUG": "INFO",
+    }
+
+
+def test_the_interface_of_gloo_is_that_of_the_address_and_what_a_user_set_stays(tmp_path: Path) -> None:
+    """Gloo takes what the node's name resolves to, which is the loopback on Debian and Ubuntu."""
+    route = subprocess.run(["ip", "-4", "-json", "address"], capture_output=True, text=True, check=True).stdout
+    cards = [
+        (one["ifname"], one["addr_info"][0]["local"])
+        for one in json.loads(route)
+        if one["addr_info"] and one["ifname"] != "lo"
+    ]
+    assert cards, "this machine has no network"
+    for name, address in cards:
+        told = json.loads(run(tmp_path, **MPI, MASTER_ADDR=address, MASTER_PORT="1").stdout)[3]
+        assert told["GLOO_SOCKET_IFNAME"] == name
+    own = {"GLOO_SOCKET_IFNAME": "mine0", "NCCL_DEBUG": "WARN"}
+    told = json.loads(run(tmp_path, **MPI, **own, MASTER_ADDR=cards[0][1], MASTER_PORT="1").stdout)[3]
+    assert {name: told[name] for name in own} == own
+
+
+@pytest.mark.parametrize("address", ["no-such-host.invalid", "::1"])
+def test_an_address_that_leads_nowhere_names_no_interface(tmp_path: Path, address: str) -> None:
+    told = json.loads(run(tmp_path, **MPI, MASTER_ADDR=address, MASTER_PORT="1").stdout)[3]
+    assert told["GLOO_SOCKET_IFNAME"] is None
+
+
+@pytest.mark.parametrize("lacking", [*MPI, "MASTER_ADDR"])
+def test_what_is_missing_is_named(tmp_path: Path, lacking: str) -> None:
+    told = {**MPI, "MASTER_ADDR": "127.0.0.1"}
+    del told[lacking]
+    done = run(tmp_path, **told)
+    assert done.returncode == 1
+    assert done.stderr == f"dml_torchrun.py needs a rank of mpirun and MASTER_ADDR: {lacking} is missing\n"
