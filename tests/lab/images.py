@@ -8,15 +8,17 @@ import hashlib
 import json
 import subprocess
 import sys
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from lab.nodes import nesting
+from lab.nodes import nesting, surroundings
 from lab.nodes.podman import Podman
-from lab.nodes.programs import run
-from lab.running import FOLDER
+from lab.nodes.programs import require, run
+from lab.running import FOLDER, STORE
 from lab.simulator import ROOT
 from tests.integration.ansible import Outcome
 from tests.lab.benchmark import NODES
@@ -56,6 +58,34 @@ def interpreter() -> dict[str, Any]:
     if not (FILES / python["archive"]["path"]).exists():
         run("mvn", "-q", "-B", "dependency:copy", f"-Dartifact={CPYTHON}", f"-DoutputDirectory={FILES}")
     return python
+
+
+# An MPI and how it reaches other nodes, as each image for training has them.
+MPI = ("python3", "openmpi-bin", "openssh-client")
+SUITE = "bookworm"
+SPARED = ("./usr/share/doc", "./usr/share/man", "./usr/share/locale", "./var/cache/apt", "./var/lib/apt/lists")
+
+
+def made_elsewhere(name: str, packages: Sequence[str]) -> tuple[Path, str]:
+    """The archive of an image of Debian with some packages, as others make one, and its checksum; made once."""
+    path = FOLDER / name.rpartition("/")[2].partition(":")[0] / "image.tar"
+    if not path.exists():
+        require()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        podman = Podman(STORE)
+        podman.prepare()
+        with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
+            root, part = f"{folder}/root", f"{folder}/image.tar"
+            include = f"--include={','.join(packages)}"
+            run("debootstrap", "--variant=minbase", include, SUITE, root, surroundings.mirror(SUITE))
+            exclude = [f"--exclude={one}" for one in SPARED]
+            run("tar", "--create", f"--file={root}.tar", f"--directory={root}", *exclude, ".")
+            podman("import", f"{root}.tar", name)
+            podman("save", "--format", "docker-archive", "--output", part, name)
+            podman("rmi", name)
+            Path(part).rename(path)
+    with path.open("rb") as file:
+        return path, hashlib.file_digest(file, "sha256").hexdigest()
 
 
 # Debian's registry asks for a password, and has none.
@@ -151,6 +181,16 @@ class Pair:
         """The records of a run as they arrived at the controller."""
         (path,) = self.results.glob(f"{name}/watch-*/records.jsonl")
         return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def check_run(pair: Pair, name: str, first: int, last: int) -> None:
+    """Each rank of a run recorded every step once, as one process on its own node."""
+    for rank, worker in enumerate(WORKERS):
+        steps = [one for one in pair.records(name) if one["rank"] == rank and "mark" not in one]
+        assert [one["step"] for one in steps] == list(range(first, last + 1))
+        assert {(one["host"], one["size"]) for one in steps} == {(worker, len(WORKERS))}
+        assert len({(one["pid"], one["start"], one["job"]) for one in steps}) == 1
+        assert all(isinstance(one["loss"], float) for one in steps)
 
 
 def check_moved(verdict: dict[str, Any]) -> None:

@@ -4,9 +4,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,48 +12,20 @@ from typing import Any
 
 import pytest
 
-from lab.nodes import surroundings
-from lab.nodes.podman import Podman
-from lab.nodes.programs import require, run
-from lab.running import FOLDER, STORE
 from tests.integration.ansible import Outcome
 from tests.integration.test_vmotion import TAGGED
-from tests.lab.images import install_registry, registry
+from tests.lab.images import MPI, install_registry, made_elsewhere, registry
 from tests.lab.machines import NUMBERS, PATIENCE, moved_over_rdma, pair
 from tests.lab.places import USER, Place, ansible_login, until
 from tests.lab.rolling import SSH
 
 pytestmark = pytest.mark.slow
-SUITE = "bookworm"
-# Of Debian, as its image of a distribution has it: an MPI, what it needs for RDMA, and no program of ours.
-PACKAGES = ("python3", "openmpi-bin", "openssh-client", "ibverbs-providers")
-SPARED = ("./usr/share/doc", "./usr/share/man", "./usr/share/locale", "./var/cache/apt", "./var/lib/apt/lists")
-IMAGE, ARCHIVES, SERVED = "localhost/mpi:bookworm", FOLDER / "mpi", "/srv/images"
+# What MPI needs for RDMA, and no program of ours.
+PACKAGES = (*MPI, "ibverbs-providers")
+IMAGE, SERVED = "localhost/mpi:bookworm", "/srv/images"
 # Debian 12 has no other Docker.
 DOCKER = "20.10.24"
 MEMORY_MIB = 1024
-
-
-def archive() -> str:
-    """Lay out the archive of the image, made once; its checksum."""
-    path = ARCHIVES / "image.tar"
-    if not path.exists():
-        require()
-        ARCHIVES.mkdir(parents=True, exist_ok=True)
-        podman = Podman(STORE)
-        podman.prepare()
-        with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
-            root, part = f"{folder}/root", f"{folder}/image.tar"
-            include = f"--include={','.join(PACKAGES)}"
-            run("debootstrap", "--variant=minbase", include, SUITE, root, surroundings.mirror(SUITE))
-            exclude = [f"--exclude={one}" for one in SPARED]
-            run("tar", "--create", f"--file={root}.tar", f"--directory={root}", *exclude, ".")
-            podman("import", f"{root}.tar", IMAGE)
-            podman("save", "--format", "docker-archive", "--output", part, IMAGE)
-            podman("rmi", IMAGE)
-            Path(part).rename(path)
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @dataclass(frozen=True)
@@ -107,8 +77,8 @@ def roles(place: Place, checksum: str) -> list[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def dockers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dockers]:
     """Two machines that have the archive on a disk, and Docker and the image by the roles."""
-    checksum, folder = archive(), tmp_path_factory.mktemp("dockers")
-    shares = [f"{ARCHIVES}:{SERVED}"]
+    archive, checksum = made_elsewhere(IMAGE, PACKAGES)
+    folder, shares = tmp_path_factory.mktemp("dockers"), [f"{archive.parent}:{SERVED}"]
     with pair(folder, TAGGED, "dockers", proxy=True, shares=shares, memory_mib=MEMORY_MIB) as place:
         slow = {"ansible_pipelining": True, "ansible_ssh_timeout": int(10 * PATIENCE)}
         login = {**ansible_login(place.lab.key), **slow}
