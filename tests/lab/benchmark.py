@@ -39,7 +39,7 @@ class Cluster:
         hosts = {name: {"ansible_host": address} for name, address in self.addresses.items()}
         self.inventory = folder / "hosts.yml"
         self.inventory.write_text(
-            yaml.safe_dump({"workers": {"hosts": hosts, "vars": {**ansible_login(lab.key), **NODES}}})
+            yaml.safe_dump({"workers": {"hosts": hosts, "vars": {**ansible_login(lab.key, USER), **NODES}}})
         )
 
     def build(self, stack: str = "lab-cpu") -> None:
