@@ -54,7 +54,7 @@ def test_an_image_of_others_is_taken_as_it_is() -> None:
 
 @pytest.mark.parametrize(("horovod", "framework"), [("0.28.1", "pytorch"), ("", "pytorch_ddp")])
 def test_pytorch_without_horovod_trains_by_itself(horovod: str, framework: str) -> None:
-    """Such as NVIDIA's of today: it was given the benchmark that imports Horovod, and each of its ranks died."""
+    """Such as NVIDIA's: it was given the benchmark that imports Horovod, and each of its ranks died."""
     told = versions(tensorflow="", pytorch="2.6.0+cu124", horovod=horovod)
     asked = {"framework": "pytorch", "framework_version": "", "horovod": horovod, "python": "", "openmpi": ""}
     facts, misfits = judged(told, ran("w1", "w2", backend="nccl"), **asked)
