@@ -116,8 +116,8 @@ def test_an_incomplete_stack_may_be_looked_at(answers: Answers) -> None:
         (
             "nobody",
             (
-                "Known are a100-2021, cuda12-pytorch, cuda13-pytorch, current, current-rocky9, current-ubuntu24, "
-                "lab-cpu, t4-2019, t4-2019-cpu, and paths of your own."
+                "Known are a100-2021, cuda12-pytorch, cuda13-ddp, cuda13-pytorch, current, current-rocky9, "
+                "current-ubuntu24, lab-cpu, lab-ddp, t4-2019, t4-2019-cpu, and paths of your own."
             ),
         ),
         ("no file", "none.yml is no file."),
