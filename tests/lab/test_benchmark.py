@@ -155,7 +155,7 @@ def test_half_precision_and_xla(cluster: Cluster) -> None:
     check_steps(cluster, "half", 1, 15)
     check_rate(cluster, result, images=8)
     check_equal(cluster, "half")
-    output = cluster.inside(NAMES[0], f"cat {RUNS}/half/output.log")
+    output = cluster.inside(NAMES[0], f"sudo cat {RUNS}/half/output.log")
     for rank in (0, 1):
         assert any(f",{rank}]<" in line and "Compiled cluster using XLA" in line for line in output.splitlines()), (
             output
