@@ -17,6 +17,8 @@ from typing import Any
 
 import pytest
 
+from tests import rendering
+
 FILES = Path(__file__).parents[3] / "roles" / "training_image" / "files"
 SETTINGS: dict[str, Any] = {
     "engine": "podman",
@@ -175,3 +177,22 @@ def test_an_image_without_horovod_has_no_fault_and_one_with_half_of_it_has(tmp_p
     (tmp_path / "horovod").mkdir()
     (tmp_path / "horovod" / "__init__.py").write_text("__version__ = '0.28.1'")
     assert faults() == ["horovod.torch does not load: No module named 'horovod.torch'"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "rank"),
+    [
+        ({}, ["hello.py", "libmpi.so.40"]),
+        ({"framework": "tensorflow", "horovod": "0.16.4"}, ["allreduce.py", "tensorflow"]),
+        ({"framework": "pytorch", "horovod": "0.28.1"}, ["allreduce.py", "pytorch"]),
+        ({"framework": "pytorch", "horovod": ""}, ["dml_torchrun.py", "allreduce_pytorch.py"]),
+        ({"framework": "pytorch"}, ["dml_torchrun.py", "allreduce_pytorch.py"]),
+        ({"framework": "tensorflow"}, ["hello.py", "libmpi.so.40"]),
+    ],
+)
+def test_the_rank_of_the_proof_is_of_what_the_image_shall_have(wanted: dict[str, str], rank: list[str]) -> None:
+    by = rendering.value("training_image", "__training_image_by", training_image_wanted=wanted)
+    words = rendering.value("training_image", "__training_image_ranks", training_image_wanted=wanted)[by]
+    assert [one.rpartition("/")[2] for one in words] == rank
+    brought = rendering.value("training_image", "__training_image_proofs", role_path="/roles/training_image")
+    assert {one for one in rank if one.endswith(".py")} <= {one.rpartition("/")[2] for one in brought}
