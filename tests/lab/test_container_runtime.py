@@ -104,7 +104,7 @@ def test_settings_with_which_docker_does_not_begin_are_taken_back(docker: Docker
     refused = docker.converge(**{"no-such-setting": True})
     said = " ".join(refused.out.split())
     assert refused.rc != 0
-    assert "Docker did not start on d1 with its new settings, and runs with the former ones again" in said
+    assert "Docker did not start on d1 with its new settings, and runs with the previous ones again" in said
     assert "no-such-setting" in said
     assert docker.settings() == before
     assert docker.info()["ServerVersion"].startswith(VERSION)

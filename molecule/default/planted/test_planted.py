@@ -76,7 +76,7 @@ def test_another_version_and_a_lost_hold_are_mended_where_that_is_allowed(victim
     test = "test_packages_are_at_their_versions_and_held"
     assert verifier(test) == {f"{test}[{VICTIM}-openmpi-common]", f"{test}[{VICTIM}-libopenmpi3]"}
     converge("openmpi", good=False)
-    assert f"{VICTIM} has packages of other versions" in why(victim, "openmpi")
+    assert f"{VICTIM} has packages with other versions" in why(victim, "openmpi")
     assert "openmpi-common" in why(victim, "openmpi")
     mended = converge("openmpi", good=True, packages_replace=True)
     assert f"changed: [{VICTIM}] => (item=libopenmpi3)" in mended

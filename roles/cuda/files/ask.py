@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The versions that nvcc, cuDNN and NCCL report, and the devices that CUDA sees; one line of JSON."""
+"""Print the versions that nvcc, cuDNN and NCCL report and the devices that CUDA finds, as one line of JSON."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import sys
 
 NAME_LENGTH = 256
 MAJOR, MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR
-NEWER_CUDNN, NEWER_NCCL = 90000, 10000  # from these on, versions are told with one digit more
+NEWER_CUDNN, NEWER_NCCL = 90000, 10000  # from these on, a version number has one more digit
 
 
 def library(pattern: str, home: str) -> ctypes.CDLL:
-    """A library by its name, where the linker finds it or in the toolkit; the newest if there are several."""
+    """Return a library from the linker's path or the toolkit; the newest if there are several."""
     try:
         return ctypes.CDLL(pattern.replace("*", ""))
     except OSError:
@@ -29,47 +29,47 @@ def library(pattern: str, home: str) -> ctypes.CDLL:
 
 
 def nvcc(home: str) -> str:
-    """The version of the compiler."""
+    """Return the version of the compiler."""
     command = [home + "/bin/nvcc", "--version"]
     said = subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout.decode()  # noqa: S603  # its own compiler
     return re.findall(r"release ([0-9.]+)", said)[0]
 
 
 def version(number: int, newer: int) -> str:
-    """A version that is told as one number."""
+    """Return the version that an encoded number stands for."""
     unit = 10000 if number >= newer else 1000
     return f"{number // unit}.{number % unit // 100}.{number % 100}"
 
 
 def cudnn(home: str) -> str:
-    """The version of cuDNN: 7600 is 7.6.0, 90100 is 9.1.0."""
+    """Return the version of cuDNN: 7600 is 7.6.0, 90100 is 9.1.0."""
     ask = library("libcudnn.so*", home).cudnnGetVersion
     ask.restype = ctypes.c_size_t
     return version(int(ask()), NEWER_CUDNN)
 
 
 def nccl(home: str) -> str:
-    """The version of NCCL: 2407 is 2.4.7, 22501 is 2.25.1."""
+    """Return the version of NCCL: 2407 is 2.4.7, 22501 is 2.25.1."""
     number = ctypes.c_int()
     failed = library("libnccl.so.2*", home).ncclGetVersion(ctypes.byref(number))
     if failed:
-        raise OSError(f"ncclGetVersion fails with {failed}")
+        raise OSError(f"ncclGetVersion failed with NCCL error {failed}")
     return version(number.value, NEWER_NCCL)
 
 
 def devices(_home: str) -> list[dict[str, object]]:
-    """The devices that the driver gives to CUDA."""
+    """Return the devices that the driver provides to CUDA."""
     cuda = ctypes.CDLL("libcuda.so.1")
     failed = cuda.cuInit(0)
     if failed:
-        raise OSError(f"cuInit fails with CUDA's error {failed}")
+        raise OSError(f"cuInit failed with CUDA error {failed}")
     count = ctypes.c_int()
     cuda.cuDeviceGetCount(ctypes.byref(count))
     return [device(cuda, number) for number in range(count.value)]
 
 
 def device(cuda: ctypes.CDLL, number: int) -> dict[str, object]:
-    """One device: its name, compute capability and memory."""
+    """Return the name, compute capability and memory of a device."""
     handle, name, memory = ctypes.c_int(), ctypes.create_string_buffer(NAME_LENGTH), ctypes.c_size_t()
     major, minor = ctypes.c_int(), ctypes.c_int()
     cuda.cuDeviceGet(ctypes.byref(handle), number)
@@ -85,7 +85,7 @@ def device(cuda: ctypes.CDLL, number: int) -> dict[str, object]:
 
 
 def main(home: str) -> None:
-    """Ask all; what does not answer is told with its reason."""
+    """Print each version and the devices, or the reason why one cannot be read."""
     told: dict[str, object] = {}
     for name, ask in (("nvcc", nvcc), ("cudnn", cudnn), ("nccl", nccl), ("devices", devices)):
         try:

@@ -136,8 +136,8 @@ def test_parts_of_cuda_are_held_against_what_they_say(told: dict[str, str], sent
 
 
 def test_a_device_that_cuda_does_not_see_is_a_fault() -> None:
-    assert device_misfits([], "cuInit fails with CUDA's error 100", 1) == [
-        "CUDA sees 0 devices, not 1: cuInit fails with CUDA's error 100."
+    assert device_misfits([], "cuInit failed with CUDA error 100", 1) == [
+        "CUDA sees 0 devices, not 1: cuInit failed with CUDA error 100."
     ]
     assert device_misfits([{"name": "GRID T4-16C"}], "", 1) == []
     assert device_misfits([{}, {}], "", 1) == ["CUDA sees 2 devices, not 1."]
