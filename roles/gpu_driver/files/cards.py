@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The GPUs of NVIDIA on the PCI bus, whether or not a driver has them, one address a line."""
+"""Print the PCI addresses of NVIDIA GPUs, with or without a driver, one per line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NVIDIA, DISPLAY = "0x10de", "0x03"
 
 
 def cards(devices: Path) -> list[str]:
-    """The addresses of NVIDIA's display controllers, which all its GPUs and vGPUs are."""
+    """Return the addresses of NVIDIA display controllers, which include all GPUs and vGPUs."""
     return [
         one.name
         for one in sorted(devices.glob("*"))

@@ -1,19 +1,19 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Whether the firmware started this kernel with secure boot: on or off."""
+"""Print whether the firmware started this kernel with Secure Boot: on or off."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-# The variable of UEFI: four bytes of attributes, then its value.
+# A UEFI variable: four bytes of attributes, then the value.
 VARIABLE = "SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
 VALUE = 4
 
 
 def state(variables: Path) -> str:
-    """The state by the variables of the firmware; a machine with a BIOS has none."""
+    """Return the state from the firmware variables; a machine with a BIOS has none."""
     try:
         content = (variables / VARIABLE).read_bytes()
     except OSError:

@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A rank that adds its number to those of all others by Horovod, of 0.16 as of 0.28; one line of JSON."""
+"""Add up the rank numbers of all ranks with Horovod 0.16 to 0.28, and print one line of JSON."""
 
-# No "from __future__ import annotations" here: TensorFlow 1 runs on a Python that does not know it.
+# No "from __future__ import annotations" here: the Python of TensorFlow 1 does not support it.
 
 import json
 import platform
@@ -11,7 +11,7 @@ from typing import Any, Dict, Tuple
 
 
 def summed(hvd: Any, tensor: Any) -> Any:
-    """The sum of a tensor over all ranks; before 0.18 Horovod has no names of operations."""
+    """Return the sum of a tensor over all ranks; Horovod before 0.18 has no named operations."""
     if hasattr(hvd, "Sum"):
         return hvd.allreduce(tensor, op=hvd.Sum)
     return hvd.allreduce(tensor, average=False)
@@ -22,7 +22,7 @@ def by_tensorflow() -> Tuple[Any, str, float]:
     import horovod.tensorflow as hvd
     import tensorflow
 
-    if hasattr(tensorflow, "enable_eager_execution"):  # TensorFlow 1 makes graphs unless it is told not to
+    if hasattr(tensorflow, "enable_eager_execution"):  # otherwise TensorFlow 1 builds a graph
         tensorflow.enable_eager_execution()
     hvd.init()
     total = summed(hvd, tensorflow.constant([hvd.rank() + 1.0]))
@@ -35,14 +35,14 @@ def by_pytorch() -> Tuple[Any, str, float]:
     import torch
 
     hvd.init()
-    # Only what lies on a GPU goes by NCCL; TensorFlow puts it there by itself.
+    # NCCL reduces only tensors on a GPU; TensorFlow places them there by itself.
     device = torch.device("cuda", hvd.local_rank()) if torch.cuda.is_available() else torch.device("cpu")
     total = summed(hvd, torch.tensor([hvd.rank() + 1.0], device=device))
     return hvd, torch.__version__, float(total[0])
 
 
 def main(framework: str) -> None:
-    """Add up all ranks, and write the sum and the versions."""
+    """Add up all ranks and print the sum and the versions."""
     import horovod
 
     hvd, version, total = {"tensorflow": by_tensorflow, "pytorch": by_pytorch}[framework]()
@@ -54,7 +54,7 @@ def main(framework: str) -> None:
         "horovod": horovod.__version__,
         "framework": version,
         "python": platform.python_version(),
-        # Before 0.17 Horovod has nothing else.
+        # Horovod before 0.17 supports only MPI.
         "mpi": bool(hvd.mpi_enabled()) if hasattr(hvd, "mpi_enabled") else True,
     }
     sys.stdout.write("allreduce " + json.dumps(said, sort_keys=True) + "\n")
