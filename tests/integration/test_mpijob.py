@@ -102,7 +102,7 @@ def test_a_job_is_found_again_told_from_another_and_deleted(cluster: Cluster, ro
     assert "failed=0" in again and "changed=0" in again and cluster.written == OBJECTS
     other = role.run(mpijob_workers=3)
     assert "failed=1" in other and cluster.written == OBJECTS
-    assert "The namespace ml has another training job train, which finished: it differs in" in other
+    assert 'The namespace ml has another training job train in state "finished", which differs in' in other
     assert "mpiReplicaSpecs.Worker.replicas" in other
     assert "failed=0" in role.run(step="delete") and cluster.written[3:] == OBJECTS[::-1]
 

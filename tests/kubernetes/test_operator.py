@@ -92,7 +92,7 @@ def test_what_the_role_made_is_removed_and_nothing_is_left(role: Role, cluster: 
     name = jobs.begin(mpijob("kept", 2, ["hostname"]))
     assert sorted(jobs.ended(name).split()) == ["kept-worker-0", "kept-worker-1"]
     made = there(cluster)
-    assert role.refused().startswith("there are MPIJobs, which would be lost with it: kept.")
+    assert role.refused().startswith("its removal would delete the MPIJobs kept.")
     assert there(cluster) == made
     jobs.remove(name)
     assert role.done("absent", "--check") > 0
@@ -106,7 +106,7 @@ def test_an_operator_of_somebody_else_stays(role: Role, cluster: Cluster) -> Non
     cluster.kubectl("apply", "--server-side", "--filename", str(role.manifest))
     made = there(cluster)
     said = role.refused()
-    assert "was made or changed by kubectl, not by this role alone" in said
+    assert "was created or changed by kubectl, not only by this role" in said
     assert there(cluster) == made
     # The same values, told once more: both say now that they want them.
     assert role.done("present") > 0
@@ -128,8 +128,9 @@ def test_a_definition_that_was_there_stays_and_so_does_a_namespace_that_holds_mo
     said = " ".join(ran.out.split())
     assert ran.rc == 0, said[-4000:]
     assert (
-        "CustomResourceDefinition mpijobs.kubeflow.org stays: it was made or changed by dml.vsphere, kubectl." in said
+        "CustomResourceDefinition mpijobs.kubeflow.org stays: it was created or changed by dml.vsphere, kubectl."
+        in said
     )
-    assert "Namespace mpi-operator stays: it holds somebodys." in said
+    assert "Namespace mpi-operator stays: it contains somebodys." in said
     assert there(cluster) == before | {KIND, PLACE}
     assert cluster.get("configmaps", "--namespace", "mpi-operator", "somebodys")

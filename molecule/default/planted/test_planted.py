@@ -147,7 +147,7 @@ def test_a_keepalive_that_would_end_a_job_is_named(victim: Host) -> None:
 
 def test_settings_that_a_killed_run_wrote_and_did_not_load_are_loaded(victim: Host) -> None:
     run(victim, f"touch {SSHD}")
-    _before, _title, after = converge("node", good=True).partition("Let sshd read its settings]")
+    _before, _title, after = converge("node", good=True).partition("Reload the settings of sshd]")
     assert f"changed: [{VICTIM}]" in after.partition("TASK [")[0]
     assert run(victim, f"find {SSHD} -newer /run/sshd.pid") == ""
 

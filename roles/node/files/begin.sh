@@ -1,6 +1,6 @@
 # shellcheck shell=sh
-# What must be known of a node before Ansible's modules can run there: whether its first boot has ended, and its Python.
-# The arguments are seconds to wait for cloud-init, and the interpreters in the order in which Ansible looks for them.
+# Prints the state of a node's first boot and its Python version, which Ansible must know before modules can run there.
+# The arguments are the seconds to wait for cloud-init and the interpreters in the order in which Ansible tries them.
 patience=$1
 shift
 if command -v cloud-init > /dev/null 2>&1; then

@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A rank that reports its OpenMPI and a sum over all ranks in one line of JSON; by ctypes, without a compiler."""
+"""Print the OpenMPI version and the sum of all ranks as one line of JSON, using ctypes and no compiler."""
 
-# No "from __future__ import annotations" here: the whitepaper's image has a Python that does not know it.
+# No "from __future__ import annotations" here: the Python in the whitepaper's image does not support it.
 
 import ctypes
 import json
@@ -11,12 +11,12 @@ import sys
 
 
 def symbol(library: ctypes.CDLL, name: str) -> ctypes.c_void_p:
-    """One of OpenMPI's objects, such as a communicator."""
+    """Return an OpenMPI object, such as a communicator."""
     return ctypes.c_void_p(ctypes.addressof(ctypes.c_char.in_dll(library, name)))
 
 
 def main(path: str) -> None:
-    """Initialise MPI, add up all ranks, and write the line."""
+    """Initialise MPI, add up all ranks and print the line."""
     mpi = ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
     mpi.MPI_Init(None, None)
     world = symbol(mpi, "ompi_mpi_comm_world")
