@@ -1,0 +1,125 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""List words that the project does not use, with their location and the words to use instead.
+
+`python -m tests.language [PATH...] [--kind KIND] [--count]`; tests/language.yml has the patterns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import yaml
+
+from tests import prose
+
+PATTERNS = yaml.safe_load(Path(__file__).with_suffix(".yml").read_text(encoding="utf-8"))
+# The start of a text, a sentence, a paragraph, a list item, a heading or a table cell.
+START = r"(?:\A|[.!?:;|]\)?\s|\n\s*\n|(?:\A|\n)\s*(?:[-*>#]+|\d+\.)\s)\s*"
+# Regular expressions of paths that are still to be rewritten, and the kinds of prose that remain there. Remove an entry
+# once it has no hit, split it when only a part of it is clean. A path matches one entry at most.
+ALL = prose.KINDS
+NOT_YET: dict[str, tuple[str, ...]] = {
+    r"plugins/module_utils/": ALL,
+    r"plugins/modules/esxi_": ALL,
+    r"plugins/modules/(?!esxi_)": ALL,
+    r"plugins/(?!modules/|module_utils/)": ALL,
+    r"roles/\w+/(?!README\.md)": ALL,
+    r"playbooks/": ALL,
+    r"molecule/": ALL,
+    r"lab/vcenter/": ALL,
+    r"lab/(?!vcenter/|README\.md)": ALL,
+    r"tests/unit/": ALL,
+    r"tests/integration/": ALL,
+    r"tests/kubernetes/": ALL,
+    r"tests/lab/": ALL,
+    r"tests/attack/": ALL,
+    r"tests/clients/": ALL,
+    r"tests/fakes/": ALL,
+    r"tests/[^/]+$": ALL,
+    r"tools/": ALL,
+    r"bench/": ALL,
+    r"inventories/": ALL,
+    r"stacks/": ALL,
+    r"(?!README|CONTRIBUTING)[^/]+$": ALL,
+    r"roles/\w+/README\.md": ALL,
+    r"lab/README\.md": ALL,
+    r"README\.md": ALL,
+    r"CONTRIBUTING\.md": ALL,
+    r"docs/": ALL,
+}
+
+
+class Hit(NamedTuple):
+    """Words of a file that the project does not use."""
+
+    path: str
+    line: int
+    kind: str
+    words: str
+    instead: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.words} -> {self.instead}"
+
+
+@cache
+def expression(find: str) -> re.Pattern[str]:
+    """Return the compiled pattern; its first group is the words that it finds."""
+    body = find.removeprefix("^").replace(" ", r"\s+")
+    return re.compile(f"{START if find.startswith('^') else ''}({body})")
+
+
+def hits(texts: Iterable[prose.Prose]) -> Iterator[Hit]:
+    """Yield each place that a pattern finds, in the order of the lines of each text."""
+    for text in texts:
+        found = [(match, entry) for entry in PATTERNS for match in expression(entry["find"]).finditer(text.text)]
+        for match, entry in sorted(found, key=lambda pair: pair[0].start(1)):
+            first = match.start(1) + len(match[1]) - len(match[1].lstrip())
+            words = " ".join(text.text[first : max(match.end(1), first + 50)].split())
+            yield Hit(text.path, text.line + text.text.count("\n", 0, first), text.kind, words, entry["instead"])
+
+
+def of(paths: list[Path]) -> list[Hit]:
+    """Return the hits in the files, or in the files of the folders; without paths, in the whole checkout."""
+    return list(hits(text for file in prose.files(paths) for text in prose.read(file)))
+
+
+def areas(hit: Hit) -> list[str]:
+    """Return the entries of NOT_YET that allow the hit."""
+    return [area for area, kinds in NOT_YET.items() if hit.kind in kinds and re.match(area, hit.path)]
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.language", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="files or folders; by default all")
+    parser.add_argument("--kind", action="append", choices=prose.KINDS, help="only this kind of prose; may be repeated")
+    parser.add_argument("--count", action="store_true", help="print the number of hits by area and kind")
+    wanted = parser.parse_args(arguments)
+    found = [hit for hit in of([path.resolve() for path in wanted.paths]) if not wanted.kind or hit.kind in wanted.kind]
+    print("\n".join(table(found) if wanted.count else map(str, found)))
+    return 1 if found else 0
+
+
+def table(found: list[Hit]) -> list[str]:
+    """Return the lines of a table: one row for each area, one column for each kind."""
+    count = Counter((area, hit.kind) for hit in found for area in areas(hit) or ["(clean areas)"])
+    rows = [*NOT_YET, "(clean areas)"]
+    cells = {row: [count[row, kind] for kind in prose.KINDS] for row in rows}
+    cells["all"] = [sum(column) for column in zip(*cells.values(), strict=True)]
+    head = f"{'area':60}" + "".join(f"{kind:>10}" for kind in (*prose.KINDS, "all"))
+    return [
+        head,
+        *(f"{row:60}" + "".join(f"{n:10}" for n in (*cell, sum(cell))) for row, cell in cells.items() if any(cell)),
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
