@@ -89,7 +89,7 @@ def hits(texts: Iterable[prose.Prose]) -> Iterator[Hit]:
 
 def of(paths: list[Path]) -> list[Hit]:
     """Return the hits in the files, or in the files of the folders; without paths, in the whole checkout."""
-    return list(hits(text for file in prose.files(paths) for text in prose.read(file)))
+    return sorted(hits(text for file in prose.files(paths) for text in prose.read(file)))
 
 
 def areas(hit: Hit) -> list[str]:
