@@ -23,7 +23,7 @@ PLAY = {
     "environment": {"NODE": "{{ folder }}", "PATH": "{{ programs }}:/usr/bin:/bin"},
     "tasks": [
         {
-            "name": "Load the driver anew where the port of its device is not active",
+            "name": "Reload the driver if the port of its device is not active",
             "ansible.builtin.include_role": {"name": "dml.vsphere.rdma", "tasks_from": "reload"},
         }
     ],
@@ -54,7 +54,6 @@ def test_only_a_port_that_is_not_active_costs_one_reload(tmp_path: Path) -> None
     said = " ".join(done.out.split())
     for name in ("down", "broken"):
         assert (
-            f"{name} had a port of an RDMA device that was not active (1: DOWN), and loaded vmw_pvrdma again, once."
-            in said
+            f"{name} had an RDMA device with a port that was not active (1: DOWN) and reloaded vmw_pvrdma once." in said
         )
-    assert "healthy had a port" not in said
+    assert "healthy had an RDMA device" not in said

@@ -152,9 +152,7 @@ def test_repositories_of_a_site_are_added_to_those_of_the_stack(tmp_path: Path) 
     options = ["-i", "localhost,", "-c", "local", "-e", "guests=localhost", "--check", "--tags", "repositories"]
     looked = Ansible({}, tmp_path).playbook(ROOT / "playbooks" / "guests.yml", *options, "-e", json.dumps(site))
     assert looked.rc == 0, looked.out
-    _before, _name, writes = looked.out.partition(
-        "TASK [dml.vsphere.repositories : Write the files of the repositories]"
-    )
+    _before, _name, writes = looked.out.partition("TASK [dml.vsphere.repositories : Write the repository files]")
     written = writes.partition("TASK [")[0]
     assert "(item=cuda)" in written
     assert "(item=site)" in written

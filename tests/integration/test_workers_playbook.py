@@ -48,7 +48,7 @@ def test_four_workers_come_once_and_are_repaired_while_a_fifth_comes(
     assert "+    one_per_host:" in shown.out
     built = ansible.playbook(PLAYBOOK, "-i", str(INVENTORY))
     assert built.rc == 0, built.out
-    assert "4 workers are as described" in built.out
+    assert "4 workers match their description" in built.out
     assert "  worker01: is cloned from debian-12 to esx01.lab [" in built.out
     assert "  worker04: its guest has the address 10.0.1.14 [" in built.out
     assert "worker04: runs on esx04.lab, grid_t4-16c, 10.0.1.14" in built.out

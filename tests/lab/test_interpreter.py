@@ -89,7 +89,7 @@ def test_a_folder_of_somebody_else_and_an_archive_with_another_checksum_are_refu
     node.cluster.inside("n1", "sudo mkdir -p /opt/theirs && sudo touch /opt/theirs/kept")
     refused = node(python_environment_prefix="/opt/theirs")
     said = " ".join(refused.out.split())
-    assert refused.rc != 0 and "the folder is there, and this role did not make it" in said
+    assert refused.rc != 0 and "the folder exists, and this role did not create it" in said
     assert node.cluster.inside("n1", "ls /opt/theirs") == "kept\n"
     other = node(python_environment_archive={**node.archive, "sha256": "0" * 64})
     assert other.rc != 0 and "0" * 64 in other.out

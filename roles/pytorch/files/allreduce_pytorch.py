@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A rank that adds its number to those of all others by PyTorch alone; one line of JSON. dml_torchrun.py runs it."""
+"""Add up the rank numbers of all ranks with PyTorch only, and print one line of JSON; dml_torchrun.py runs it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import torch.distributed as ranks
 
 
 def main() -> None:
-    """Add up all ranks, and write the sum and the versions."""
+    """Add up all ranks and print the sum and the versions."""
     backend, device, nccl = "gloo", torch.device("cpu"), ""
     if torch.cuda.is_available():
         backend, device = "nccl", torch.device("cuda", int(os.environ["LOCAL_RANK"]))

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Every GID of every RDMA device that the kernel knows, one line of JSON each."""
+"""Print every GID of every RDMA device in the kernel as one line of JSON each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DEVICES = Path("/sys/class/infiniband")
 
 
 def read(path: Path) -> str:
-    """The text of a file of the kernel; files of unused entries cannot be read."""
+    """Return the text of a kernel file; files of unused entries are not readable."""
     try:
         return path.read_text().strip()
     except OSError:
@@ -20,7 +20,7 @@ def read(path: Path) -> str:
 
 
 def main() -> None:
-    """Write one line for each GID in use."""
+    """Print one line for each GID in use."""
     for types in sorted(DEVICES.glob("*/ports/*/gid_attrs/types/*")):
         port = types.parents[2]
         card = read(types.parents[1] / "ndevs" / types.name)

@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Changes a source as the patches of a stack say, within the image that is built: patch.py PATCHES FOLDER."""
+"""Apply the patches of a stack to a source during the image build: patch.py PATCHES FOLDER."""
 
-# No "from __future__ import annotations" here: the whitepaper's image has a Python that does not know it.
+# No "from __future__ import annotations" here: the Python in the whitepaper's image does not support it.
 
 import json
 import pathlib
@@ -12,7 +12,7 @@ from typing import Any, Dict
 
 
 def patch(one: Dict[str, Any], folder: pathlib.Path) -> int:
-    """How many files a patch has changed."""
+    """Apply a patch and return the number of changed files."""
     changed = 0
     for pattern in one["files"]:
         for path in folder.glob(pattern):
@@ -25,7 +25,7 @@ def patch(one: Dict[str, Any], folder: pathlib.Path) -> int:
 
 
 def main(patches: str, folder: str) -> None:
-    """Apply all patches; one that changes nothing is of another source."""
+    """Apply all patches; fail if a patch changes nothing, because it belongs to another source."""
     for one in json.loads(pathlib.Path(patches).read_text(encoding="utf-8")):
         if not patch(one, pathlib.Path(folder)):
             sys.exit("The patch {} changes nothing in the source.".format(one["name"]))

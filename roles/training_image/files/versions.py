@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What is in an image, in one line of JSON: Python, framework, Horovod, NCCL, and what is missing or does not load."""
+"""Print the versions of Python, framework, Horovod and NCCL in an image, and its faults, as one line of JSON."""
 
-# No "from __future__ import annotations" here: the whitepaper's image has a Python that does not know it.
+# No "from __future__ import annotations" here: the Python in the whitepaper's image does not support it.
 
 import ctypes
 import importlib
@@ -17,7 +17,7 @@ FRAMEWORKS = {"tensorflow": "tensorflow", "pytorch": "torch"}
 
 
 def load(name: str, faults: List[str]) -> None:
-    """Load a module that must be there, with the libraries that it is linked to."""
+    """Load a required module with the libraries that it is linked to."""
     try:
         importlib.import_module(name)
     except (ImportError, OSError, AttributeError) as error:
@@ -25,7 +25,7 @@ def load(name: str, faults: List[str]) -> None:
 
 
 def imported(name: str, faults: List[str]) -> str:
-    """The version of a module; empty where the image does not have it, and a fault where it does not load."""
+    """Return the version of a module, empty if the image lacks it; add a fault if the module does not load."""
     try:
         return str(importlib.import_module(name).__version__)
     except ModuleNotFoundError as error:
@@ -37,7 +37,7 @@ def imported(name: str, faults: List[str]) -> str:
 
 
 def nccl() -> str:
-    """The version of NCCL: that of PyTorch, which brings its own, or that of the system; empty where there is none."""
+    """Return the version of the NCCL in PyTorch or of the system's NCCL; empty if there is none."""
     torch = sys.modules.get("torch")
     if torch is not None and torch.version.cuda:
         return ".".join(str(number) for number in torch.cuda.nccl.version())
@@ -46,13 +46,13 @@ def nccl() -> str:
         ctypes.CDLL("libnccl.so.2").ncclGetVersion(ctypes.byref(number))
     except (OSError, AttributeError):
         return ""
-    # Before 2.9 a version was written with fewer digits.
+    # Before 2.9, version numbers have fewer digits.
     major, rest = divmod(number.value, 10000 if number.value >= 10000 else 1000)
     return f"{major}.{rest // 100}.{rest % 100}"
 
 
 def main() -> None:
-    """Write the line."""
+    """Print the line."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     faults: List[str] = []
     said: Dict[str, Any] = {"python": platform.python_version(), "executable": sys.executable}
