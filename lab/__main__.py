@@ -19,7 +19,7 @@ from lab.simulator import DATACENTRES, add_site, site_options
 
 
 def main() -> int:
-    """Do one of them; the exit code."""
+    """Run the requested action and return the exit code."""
     asked = _parser().parse_args()
     try:
         asked.do(Lab(asked.name or ("kubernetes" if asked.kubernetes else "default")), asked)
@@ -31,32 +31,32 @@ def main() -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m lab", description="A data centre with real guests.")
-    parser.add_argument("--name", help="labs of different names do not see each other")
-    parser.add_argument("--kubernetes", action="store_true", help="nodes are members of a Kubernetes of the lab's own")
+    parser.add_argument("--name", help="name of the lab; labs with different names are isolated from each other")
+    parser.add_argument("--kubernetes", action="store_true", help="nodes are members of the lab's Kubernetes cluster")
     actions = parser.add_subparsers(required=True)
     up = actions.add_parser("up", help="start the data centre and its hypervisor")
     up.add_argument("--datacentre", type=Path, default=DATACENTRES / "lab.yml")
-    up.add_argument("--without-nodes", action="store_true", help="the data centre alone, for which nobody need be root")
+    up.add_argument("--without-nodes", action="store_true", help="start only the data centre, which does not need root")
     add_site(up)
     up.set_defaults(do=_up)
-    node = actions.add_parser("node", help="make nodes that belong to no virtual machine; how to reach them, as JSON")
-    node.add_argument("nodes", nargs="+", metavar="NAME[=ADDRESS/BITS]", help="with an address, a second card for RDMA")
+    node = actions.add_parser("node", help="make nodes without virtual machines; print as JSON how to reach them")
+    node.add_argument("nodes", nargs="+", metavar="NAME[=ADDRESS/BITS]", help="an address adds an RDMA card")
     node.add_argument("--user", default="debian")
     node.set_defaults(do=_node, datacentre=None)
-    for one, subnet in ((up, SUBNET), (node, AUTO)):
-        one.add_argument("--network", default=subnet, help=f"of the guests, or {AUTO}")
-        one.add_argument("--share", action="append", default=[], metavar="HERE[:THERE[:rw]]")
-        one.add_argument("--machines", action="store_true", help="guests are virtual machines instead of nodes")
-        one.add_argument(
-            "--memory", type=int, default=MEMORY_MIB, help="MiB of each virtual machine; a framework needs 1536"
+    for action, subnet in ((up, SUBNET), (node, AUTO)):
+        action.add_argument("--network", default=subnet, help=f"network of the guests, or {AUTO}")
+        action.add_argument("--share", action="append", default=[], metavar="HERE[:THERE[:rw]]")
+        action.add_argument("--machines", action="store_true", help="guests are virtual machines instead of nodes")
+        action.add_argument(
+            "--memory", type=int, default=MEMORY_MIB, help="MiB for each virtual machine; a framework needs 1536"
         )
-        one.add_argument("--containers", action="store_true", help="nodes can run containers")
-        one.add_argument("--no-proxy", action="store_true", help="nodes reach no package archive")
-        one.add_argument("--without-operator", action="store_true", help="Kubernetes without the MPI Operator")
-    kubectl = actions.add_parser("kubectl", help="ask the lab's Kubernetes")
+        action.add_argument("--containers", action="store_true", help="nodes can run containers")
+        action.add_argument("--no-proxy", action="store_true", help="nodes cannot reach a package archive")
+        action.add_argument("--without-operator", action="store_true", help="Kubernetes without the MPI Operator")
+    kubectl = actions.add_parser("kubectl", help="run kubectl against the lab's Kubernetes")
     kubectl.add_argument("arguments", nargs=argparse.REMAINDER)
     kubectl.set_defaults(do=_kubectl)
-    actions.add_parser("down", help="end it and take every trace away").set_defaults(do=_down)
+    actions.add_parser("down", help="stop the lab and remove everything that it created").set_defaults(do=_down)
     return parser
 
 
@@ -68,7 +68,7 @@ def _up(lab: Lab, asked: argparse.Namespace) -> None:
 def _node(lab: Lab, asked: argparse.Namespace) -> None:
     if not lab.facts("hypervisor"):
         lab.up(_desired(asked))
-    cards = {name: address for name, _sign, address in (one.partition("=") for one in asked.nodes)}
+    cards = {name: address for name, _sign, address in (node.partition("=") for node in asked.nodes)}
     made = [lab.node(name, asked.user, rdma_address=address) for name, address in cards.items()]
     if asked.kubernetes:
         lab.kubernetes.wait_for(list(cards))
@@ -79,9 +79,9 @@ def _desired(asked: argparse.Namespace, nodes: bool = True, options: Sequence[st
     if asked.kubernetes and (asked.machines or not nodes):
         other = "--machines" if asked.machines else "--without-nodes"
         raise LabError(f"Kubernetes needs nodes: --kubernetes and {other} cannot go together.")
-    how = {"machines": asked.machines, "memory_mib": asked.memory, "containers": asked.containers, "options": options}
+    more = {"machines": asked.machines, "memory_mib": asked.memory, "containers": asked.containers, "options": options}
     members = {"kubernetes": asked.kubernetes, "operator": not asked.without_operator}
-    return Desired(asked.datacentre, asked.network, asked.share, not asked.no_proxy, nodes, **how, **members)
+    return Desired(asked.datacentre, asked.network, asked.share, not asked.no_proxy, nodes, **more, **members)
 
 
 def _kubectl(lab: Lab, asked: argparse.Namespace) -> None:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The chapters of the demo, on nodes, on virtual machines and on Kubernetes: what is run, and what it promises."""
+"""The chapters of the demo on nodes, virtual machines and Kubernetes, with the expected result of each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lab.simulator import Centre
 
 @dataclass(frozen=True)
 class Chapter:
-    """One run of a playbook, and what must be true of the server's log of writes afterwards."""
+    """One run of a playbook, and the writes and exit code that are expected from it."""
 
     title: str
     playbook: str
@@ -26,13 +26,13 @@ class Chapter:
 
 
 def _harmed(off: str, bare: str) -> tuple[str, Callable[[Centre], None]]:
-    """A careless person, in words and in deed."""
+    """Return a description of unplanned changes and the function that makes them."""
 
     def harm(vcenter: Centre) -> None:
         power_off(vcenter, off)
         lose_rdma_nic(vcenter, bare)
 
-    return f"Somebody switches {off} off and takes the PVRDMA card out of {bare}.", harm
+    return f"An administrator powers off {off} and removes the PVRDMA adapter from {bare}.", harm
 
 
 def _swept(sizes: Sequence[int]) -> str:
@@ -41,34 +41,34 @@ def _swept(sizes: Sequence[int]) -> str:
 
 HOSTS = (
     Chapter(
-        "What would be done, from bare hosts to workers? (--check --diff)", "site.yml", ("--check", "--diff"), False
+        "Preview all changes, from bare hosts to workers (--check --diff)", "site.yml", ("--check", "--diff"), False
     ),
-    Chapter("Do it: network, hosts one out of service at a time, workers", "site.yml"),
-    Chapter("The same again: nothing is left to do", "site.yml", writes=False),
+    Chapter("Apply the changes: network, hosts (one at a time in maintenance mode), workers", "site.yml"),
+    Chapter("Run the same playbook again: nothing changes", "site.yml", writes=False),
 )
 TRIAL = (
     Chapter(
-        "Move every worker to another host while they train, and judge",
+        "Migrate every worker to another host during training, and evaluate the result",
         "vmotion_test.yml",
         ("-e", "{moves}"),
         in_guests=True,
     ),
     Chapter(
-        "Show it: one page with all of that", "report.yml", ("-e", "{runs}", "-e", "{report}"), False, in_guests=True
+        "Write a report page with all results", "report.yml", ("-e", "{runs}", "-e", "{report}"), False, in_guests=True
     ),
 )
 REPAIR = (
-    Chapter("Repair it, with the permission to shut a worker down", "workers.yml", ("-e", "power_cycle=true")),
-    Chapter("Take it away? Not without a confirmation", "teardown.yml", writes=False, fails=True),
-    Chapter("Take it away, and set the hosts back", "teardown.yml", ("-e", "confirm=true", "-e", "{evidence}")),
+    Chapter("Repair the drift, with permission to shut down a worker", "workers.yml", ("-e", "power_cycle=true")),
+    Chapter("Refuse the teardown without a confirmation", "teardown.yml", writes=False, fails=True),
+    Chapter("Remove the workers, and restore the hosts", "teardown.yml", ("-e", "confirm=true", "-e", "{evidence}")),
 )
-# A machine gets no Horovod, and has the OpenMPI of its image without the headers that Horovod needs.
+# Virtual machines get no Horovod: their image contains OpenMPI without the headers that Horovod needs.
 MPI_ALONE = ("--skip-tags", "horovod", "-e", json.dumps({"openmpi_packages": [{"name": "openmpi-bin"}]}))
 
 
 def _drift(off: str, bare: str) -> Chapter:
     return Chapter(
-        "Somebody is careless: what is not as described? (--check --diff)",
+        "Detect drift after unplanned changes (--check --diff)",
         "workers.yml",
         ("--check", "--diff"),
         writes=False,
@@ -79,14 +79,14 @@ def _drift(off: str, bare: str) -> Chapter:
 NODES = (
     *HOSTS,
     Chapter(
-        "Into the guests: OpenMPI, Horovod, and an allreduce over all four",
+        "Configure the guests: OpenMPI, Horovod, and an allreduce over all four",
         "guests.yml",
         ("-e", "stack=lab-cpu"),
         writes=False,
         in_guests=True,
     ),
     Chapter(
-        "Train on one, two and four workers (steps are paced: this shows that it works, not how it scales)",
+        "Train on one, two and four workers (steps are paced: this shows function, not scaling)",
         "scaling.yml",
         ("-e", "{runs}", "-e", _swept((1, 2, 4))),
         writes=False,
@@ -99,14 +99,14 @@ NODES = (
 MACHINES = (
     *HOSTS,
     Chapter(
-        "Into the guests: RDMA devices and OpenMPI, proven from each to the other",
+        "Configure the guests: RDMA devices and OpenMPI, tested between all guests",
         "guests.yml",
         ("-e", "stack=lab-cpu", *MPI_ALONE),
         writes=False,
         in_guests=True,
     ),
     Chapter(
-        "Train on two workers by TCP and by RDMA (Soft-RoCE: this shows that it works, not how fast)",
+        "Train on two workers over TCP and over RDMA (Soft-RoCE: this shows function, not speed)",
         "scaling.yml",
         ("-e", "{runs}", "-e", _swept((2,))),
         writes=False,
@@ -119,21 +119,21 @@ MACHINES = (
 KUBERNETES = (
     *HOSTS,
     Chapter(
-        "Into the guests: users, names, limits; nothing to train with, which pods bring along",
+        "Configure the guests: users, names, limits; the training stack comes with the pods",
         "guests.yml",
         ("-e", "stack=lab-cpu", "--tags", "node,stack"),
         writes=False,
         in_guests=True,
     ),
     Chapter(
-        "The workers are nodes of a Kubernetes since they booted: prepare them for training there",
+        "Prepare the workers, which joined a Kubernetes cluster at boot, for training",
         "kubernetes.yml",
         ("-e", "mpi_operator_install=false"),
         writes=False,
         in_guests=True,
     ),
     Chapter(
-        "Train on one, two and four workers, as MPIJobs with a pod on each (steps are paced)",
+        "Train on one, two and four workers, as MPIJobs with one pod per worker (steps are paced)",
         "scaling.yml",
         ("-e", "{runs}", "-e", _swept((1, 2, 4))),
         writes=False,

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The demo: a data centre from bare hosts to a training that outlives vMotion, and back; each promise is counted."""
+"""The demo: from bare hosts to a training that survives vMotion, and back, with a check of every chapter."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from lab.world import differences, state
 
 PLAYBOOK = Path(sys.executable).parent / "ansible-playbook"
 BOLD, DIM, RED, PLAIN = ("\033[1m", "\033[2m", "\033[31m", "\033[0m") if sys.stdout.isatty() else ("", "", "", "")
-# What the playbooks say comes through a pipe, by which Ansible would not know of the terminal.
+# The playbooks write to a pipe, so Ansible cannot detect the terminal.
 COLOUR = {"ANSIBLE_FORCE_COLOR": "1"} if sys.stdout.isatty() else {}
 World = dict[str, str]
 SHARED = f"{HOROVOD}:/opt/dml/horovod:rw"
-TRAINING = f"{ROOT / 'lab' / 'training'}:/opt/dml/lab"  # what machines and pods train; for machines a disk of its own
+TRAINING = f"{ROOT / 'lab' / 'training'}:/opt/dml/lab"  # training code for pods and, as a disk, for machines
 MOVE = {"precopy_seconds": 4, "stun_seconds": 2}
 VM, KUBERNETES = "vm", "kubernetes"
 INVENTORIES = {
@@ -50,16 +50,16 @@ class Demo:
     environment: dict[str, str]
     work: Path
     inventories: Sequence[str] = INVENTORIES["nodes"]
-    memory: Callable[[], int] = int  # bytes that guests and their hosts take
+    memory: Callable[[], int] = int  # bytes used by guests and their hosts
     most_memory: int = field(default=0, init=False)
 
     @property
     def evidence(self) -> Path:
-        """Where the state of before each change is kept."""
+        """Return the folder for the state recorded before each change."""
         return self.work / "evidence"
 
-    def tell(self, number: int, chapter: Chapter) -> tuple[str, bool]:
-        """Run a chapter; what happened in one line, and whether it is what was promised."""
+    def play(self, number: int, chapter: Chapter) -> tuple[str, bool]:
+        """Run a chapter, and return a summary line and whether the result is as expected."""
         print(f"\n{BOLD}{number}. {chapter.title}{PLAIN}")
         if chapter.harm:
             print(f"   {chapter.harm[0]}")
@@ -78,62 +78,60 @@ class Demo:
         return f"{seconds:4.0f} s  {len(writes):3} writes  exit code {code}  {chapter.title}", kept
 
     def _command(self, chapter: Chapter) -> list[str]:
-        """The command line; the evidence is the first that was taken, the one of before the first change."""
+        """Return the command line; a restore uses the first evidence, recorded before the first change."""
         first = next(iter(sorted(self.evidence.glob("*Z.json"))), None)
-        said = {
+        values = {
             "{evidence}": f"rollback_evidence={first}",
             "{runs}": f"training_results={self.work / 'runs'} report_dir={self.work / 'report'}",
             "{moves}": f"vmotion_test_dir={self.work / 'vmotion'}",
             "{report}": f"report_results={self.work / 'runs'} report_vmotion_tests={self.work / 'vmotion'}",
         }
-        arguments = [said.get(one, one) for one in chapter.arguments]
-        inventories = [word for each in self.inventories for word in ("-i", each)]
+        arguments = [values.get(argument, argument) for argument in chapter.arguments]
+        inventories = [word for inventory in self.inventories for word in ("-i", inventory)]
         return [str(PLAYBOOK), *inventories, f"playbooks/{chapter.playbook}", *arguments]
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run all chapters; the exit code says whether every promise was kept."""
+    """Run all chapters, and return 0 if all results are as expected."""
     asked = _asked(arguments)
     try:
-        return _tell_all(asked)
+        return _play_all(asked)
     except LabError as error:
         print(error, file=sys.stderr)
         return 1
 
 
-def _tell_all(asked: argparse.Namespace) -> int:
+def _play_all(asked: argparse.Namespace) -> int:
     work, began = Path(tempfile.mkdtemp(prefix="dml-demo-")), time.monotonic()
     with _place(asked, work) as (demo, left_out):
         before = state(demo.vcenter)
-        shown = [one for one in CHAPTERS[asked.lab] if not (left_out and one.in_guests)]
-        kept = [demo.tell(number, chapter) for number, chapter in enumerate(shown, start=1)]
+        shown = [chapter for chapter in CHAPTERS[asked.lab] if not (left_out and chapter.in_guests)]
+        kept = [demo.play(number, chapter) for number, chapter in enumerate(shown, start=1)]
         kept.append(_as_before(before, state(demo.vcenter)))
     took = f"in {time.monotonic() - began:.0f} s"
     if demo.most_memory:
-        took += f"; virtual machines and their hosts took {demo.most_memory >> 20} MiB of memory at most"
-    print(f"\n{BOLD}What was kept{PLAIN}, {took}")
+        took += f"; virtual machines and their hosts used up to {demo.most_memory >> 20} MiB of memory"
+    print(f"\n{BOLD}Summary{PLAIN}, {took}")
     for line, good in kept:
         print(f"  {'yes' if good else RED + 'NO ' + PLAIN}  {line}")
-    print(f"\nThe evidence taken before the change, the reports, and all that each chapter said, lie in {work}.")
+    print(f"\nThe evidence from before the change, the reports and the full output of each chapter are in {work}.")
     if left_out:
-        print(f"{BOLD}Not shown: the guests, training, and vMotion under load.{PLAIN} {left_out}")
+        print(f"{BOLD}Not shown: guests, training, and vMotion under load.{PLAIN} {left_out}")
     return 0 if all(good for _line, good in kept) else 1
 
 
 def _asked(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m lab.demo", description=__doc__)
     add_site(parser)
-    parser.add_argument("--lab", choices=list(CHAPTERS), default="nodes", help="what workers are: vm is two machines")
-    parser.add_argument(
-        "--without-guests", action="store_true", help="show what needs no guests, even where they can be"
-    )
+    parser.add_argument("--lab", choices=list(CHAPTERS), default="nodes", help="type of the workers; vm: two machines")
+    parser.add_argument("--without-guests", action="store_true", help="show only the chapters that need no guests")
     return parser.parse_args(arguments)
 
 
 def _no_guests(asked: argparse.Namespace) -> str:
-    """Why machines have no guests; empty where they have them."""
+    """Return the reason why machines have no guests, or an empty string if they have guests."""
     if asked.without_guests:
-        return "They are not wanted."
+        return "The option --without-guests is set."
     try:
         require(machines=asked.lab == VM)
     except LabError as error:
@@ -143,8 +141,8 @@ def _no_guests(asked: argparse.Namespace) -> str:
 
 @contextmanager
 def _place(asked: argparse.Namespace, work: Path) -> Iterator[tuple[Demo, str]]:
-    """The demo on its data centre, and why its machines have no guests if they have none."""
-    print(f"{BOLD}A data centre of five bare ESXi hosts starts on this machine (VMware's simulator, extended).{PLAIN}")
+    """Yield the demo on its data centre, and the reason why its machines have no guests, if so."""
+    print(f"{BOLD}Starting a data centre with five bare ESXi hosts on this machine (extended VMware simulator).{PLAIN}")
     options, inventories, is_vm = site_options(asked), INVENTORIES[asked.lab], asked.lab == VM
     if left_out := _no_guests(asked):
         with Simulator(DATACENTRES / "lab.yml", *options, folder=work / "vcenter") as vcenter:
@@ -165,18 +163,18 @@ def _place(asked: argparse.Namespace, work: Path) -> Iterator[tuple[Demo, str]]:
 
 
 def _as_before(before: World, after: World) -> tuple[str, bool]:
-    """Whether every property of every object is what it was before the first chapter."""
+    """Return a summary line, and whether every property of every object has its initial value."""
     changed = differences(before, after)
     for name, (was, now) in changed.items():
-        print(f"{RED}   {name}: {was} became {now}{PLAIN}")
-    return f"vCenter is as it was before: {len(before)} properties compared, {len(changed)} differ", not changed
+        print(f"{RED}   {name}: was {was}, is {now}{PLAIN}")
+    return f"vCenter compared with its initial state: {len(before)} properties, {len(changed)} differ", not changed
 
 
 def _summary(writes: list[dict[str, Any]]) -> str:
     if not writes:
-        return "The server saw no write."
+        return "The server received no writes."
     counted = Counter(write["method"] for write in writes)
-    return "The server's log of writes: " + ", ".join(f"{count} x {method}" for method, count in counted.most_common())
+    return "Writes in the server's log: " + ", ".join(f"{count} x {method}" for method, count in counted.most_common())
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# What `make demo` shows: the whole story on the simulated data centre of this machine.
+# Runs `make demo`: all chapters on a simulated data centre on this machine.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-# The guests are nodes, which only root can make; without them the demo shows the rest and says so.
+# Only root can make the guests. Without root, the demo skips the chapters that need guests and reports that.
 if [ "$(id -u)" = 0 ]; then
   case " $* " in
     *" --lab vm "*) tools/setup --machines ;;

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Runs a playbook and shows what is worth reading of what it says; the whole goes into a file."""
+"""Runs a playbook and shows the relevant lines of its output; the full output goes to a file."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
-# A task that is silent for longer is named while it runs.
+# A task without output for longer than this is shown while it runs.
 PATIENCE_SECONDS = 2.0
 SIGN_SECONDS = 30.0
 BLOCK_BYTES = 65536
 COLOUR = re.compile(r"\x1b\[[\d;]*m")
 TASK = re.compile(r"(TASK|RUNNING HANDLER) \[")
-# Ansible calls it a failure that what it waits for is not there yet.
+# Ansible reports each retry of a wait as a failure.
 POLL = re.compile(r"ASYNC (POLL|OK) on |FAILED - RETRYING: ")
 UNEVENTFUL = re.compile(r"(ok|skipping): \[[^\]]+\]( => \(item=.*\))? *$|included: ")
 
 
 class Digest:
-    """Leaves out the tasks that neither changed nor told anything."""
+    """Omits the tasks that neither changed nor reported anything."""
 
     def __init__(self) -> None:
         self._held: list[str] = []
         self._gap = False
 
     def take(self, line: str) -> Iterator[str]:
-        """What is to be shown now that this line came."""
+        """Yield the lines to show after this line arrived."""
         bare = COLOUR.sub("", line).rstrip("\n")
         if not bare:
             self._gap = True
@@ -49,7 +49,7 @@ class Digest:
             yield from self._shown(line)
 
     def pause(self) -> Iterator[str]:
-        """What is to be shown if no line comes."""
+        """Yield the lines to show if no further line arrives."""
         held, self._held = self._held, []
         for line in held:
             yield from self._shown(line)
@@ -62,8 +62,8 @@ class Digest:
 
 
 def run(command: list[str], folder: Path, environment: dict[str, str], log: Path) -> int:
-    """The exit code of a command whose lines are shown in short, and kept whole in a file."""
-    # Ansible leaves it to Python when lines go into a pipe.
+    """Run a command, show its output in short, write the full output to a file, and return the exit code."""
+    # Without this, Python buffers Ansible's output, because it goes to a pipe.
     environment = {**environment, "PYTHONUNBUFFERED": "1"}
     streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     with (
@@ -75,7 +75,7 @@ def run(command: list[str], folder: Path, environment: dict[str, str], log: Path
 
 
 def _lines(process: subprocess.Popen[bytes]) -> Iterator[str | None]:
-    """Line by line, and none where none comes."""
+    """Yield the output line by line, and None whenever no line arrives for a while."""
     assert process.stdout
     rest = b""
     while True:
@@ -84,7 +84,7 @@ def _lines(process: subprocess.Popen[bytes]) -> Iterator[str | None]:
                 break
             *lines, rest = (rest + block).split(b"\n")
             yield from (line.decode(errors="replace") + "\n" for line in lines)
-        # What it left in the background may keep the pipe.
+        # Background processes of the command can keep the pipe open.
         elif process.poll() is not None:
             break
         else:
@@ -93,18 +93,18 @@ def _lines(process: subprocess.Popen[bytes]) -> Iterator[str | None]:
 
 
 def show(lines: Iterable[str | None], whole: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
-    """Print lines in short, with a sign of life where the output is silent for long, and write all of them.
+    """Print lines in short, with a sign of life if there is no output for long, and write all lines to a file.
 
-    None among the lines says that no line came for a while.
+    None among the lines means that no line arrived for a while.
     """
-    digest, spoke, signs = Digest(), clock(), 0
+    digest, last, signs = Digest(), clock(), 0
     for line in lines:
         shown = list(digest.pause() if line is None else digest.take(line))
         whole.write(line or "")
-        silent = clock() - spoke
+        quiet = clock() - last
         if shown:
-            spoke, signs = clock(), 0
-        elif silent > (signs + 1) * SIGN_SECONDS:
+            last, signs = clock(), 0
+        elif quiet > (signs + 1) * SIGN_SECONDS:
             signs += 1
-            shown = [f"  still running [{silent:.0f} s]\n"]
+            shown = [f"  still running [{quiet:.0f} s]\n"]
         print(*shown, sep="", end="", flush=True)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a careless person with the API does to virtual machines of a simulated data centre."""
+"""Unplanned changes to virtual machines of a simulated data centre, made with the vSphere API."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ SECONDS = 60
 
 
 def opened(vcenter: Centre) -> AbstractContextManager[Session]:
-    """A session with the simulator."""
+    """Open a session with the simulator."""
     return session({"validate_certs": True, "timeout": SECONDS, **vcenter.connection})
 
 
 def power_off(vcenter: Centre, name: str) -> None:
-    """Switch a virtual machine off."""
-    _do(vcenter, name, "switch it off", lambda machine: machine.PowerOffVM_Task())
+    """Power off a virtual machine."""
+    _do(vcenter, name, "power it off", lambda machine: machine.PowerOffVM_Task())
 
 
 def lose_rdma_nic(vcenter: Centre, name: str) -> None:
-    """Switch a virtual machine off, take its PVRDMA card away, and switch it on again."""
+    """Power off a virtual machine, remove its PVRDMA adapter, and power it on again."""
 
     def lose(machine: Any) -> Any:
         devices = machine.config.hardware.device
-        card = next(one for one in devices if isinstance(one, vim.vm.device.VirtualVmxnet3Vrdma))
+        card = next(device for device in devices if isinstance(device, vim.vm.device.VirtualVmxnet3Vrdma))
         change = vim.vm.device.VirtualDeviceSpec(operation="remove", device=card)
         return machine.ReconfigVM_Task(vim.vm.ConfigSpec(deviceChange=[change]))
 
     power_off(vcenter, name)
-    _do(vcenter, name, "take its PVRDMA card away", lose)
-    _do(vcenter, name, "switch it on", lambda machine: machine.PowerOnVM_Task())
+    _do(vcenter, name, "remove its PVRDMA adapter", lose)
+    _do(vcenter, name, "power it on", lambda machine: machine.PowerOnVM_Task())
 
 
-def _do(vcenter: Centre, name: str, tried: str, begin: Callable[[Any], Any]) -> None:
-    with opened(vcenter) as one:
-        found = properties.find_all(one, vim.VirtualMachine, ("name",))
+def _do(vcenter: Centre, name: str, attempt: str, start: Callable[[Any], Any]) -> None:
+    with opened(vcenter) as client:
+        found = properties.find_all(client, vim.VirtualMachine, ("name",))
         machine = next(ref for ref, values in found if values["name"] == name)
-        tasks.wait(one, tasks.Started(begin(machine), name, tried), SECONDS)
+        tasks.wait(client, tasks.Started(start(machine), name, attempt), SECONDS)

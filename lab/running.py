@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A running lab: the simulated data centre, its hypervisor, and what is needed to use or end them."""
+"""A running lab: the simulated data centre and its hypervisor, and how to use and stop them."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ from lab.simulator import DATACENTRES, ROOT, Centre, Control, Simulator
 
 FOLDER = ROOT / ".cache" / "lab"
 STORE, MACHINES = FOLDER / "podman", FOLDER / "machines"
-KUBERNETES = ROOT / ".cache" / "kubernetes"  # what is built once for all labs
-HOROVOD = FOLDER / "shared"  # the guests' Python with Horovod, one folder for all of them, kept for the next lab
+KUBERNETES = ROOT / ".cache" / "kubernetes"  # built once for all labs
+HOROVOD = FOLDER / "shared"  # the guests' Python with Horovod: one folder for all guests, kept for the next lab
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
-SUBNET = "10.0.1.0/24"  # the one that inventories/lab gives its workers
+SUBNET = "10.0.1.0/24"  # the network of the workers in inventories/lab
 ENVIRONMENT = "env.sh"
 START_SECONDS = 60
 END_SECONDS = 60
-NODE_SECONDS = 3600  # what is asked of the hypervisor may be a boot, on a machine that has much to do
+NODE_SECONDS = 3600  # a request to the hypervisor can include a boot, on a busy machine
 LOOK_SECONDS = 0.05
 
 
 @dataclass(frozen=True)
 class Desired:
-    """How a lab should be; without a data centre it has nodes alone, which can be ``machines`` instead."""
+    """The desired state of a lab; without a data centre it has only nodes, or virtual machines with ``machines``."""
 
     datacentre: Path | None = DATACENTRES / "lab.yml"
     subnet: str = SUBNET
@@ -55,33 +55,33 @@ class Desired:
     proxy: bool = True
     nodes: bool = True
     machines: bool = False
-    memory_mib: int = MEMORY_MIB  # of each machine
+    memory_mib: int = MEMORY_MIB  # for each machine
     containers: bool = False  # whether nodes can run containers
-    options: Sequence[str] = ()  # of the simulator
-    kubernetes: bool = False  # whether nodes are members of one
-    operator: bool = True  # whether that has the MPI Operator from the beginning
+    options: Sequence[str] = ()  # for the simulator
+    kubernetes: bool = False  # whether nodes are members of a Kubernetes cluster
+    operator: bool = True  # whether the cluster starts with the MPI Operator
 
 
 class Lab:
-    """One lab in one folder; labs of different names do not see each other."""
+    """One lab in one folder; labs with different names are isolated from each other."""
 
     def __init__(self, name: str = "default", folder: Path = FOLDER) -> None:
         self.folder = folder / name
         if not NAME.fullmatch(name) or self.folder in (STORE, MACHINES, HOROVOD):
-            raise LabError(f"No lab can be called {name!r}: the folder of a lab is removed with it.")
+            raise LabError(f"A lab cannot be named {name!r}: its folder is removed with the lab. Use another --name.")
         self.lab = f"dml{hashlib.sha256(str(self.folder).encode()).hexdigest()[:8]}"
         self.podman = Podman(STORE)
         self.key = self.folder / "id_ed25519"
         self.kubernetes = Cluster(self.folder / "kubernetes")
 
     def up(self, desired: Desired | None = None) -> None:
-        """Start it; what a killed one left is taken away before."""
+        """Start the lab, after removing leftovers of a killed lab."""
         desired = desired or Desired()
         if desired.nodes:
             require(desired.machines)
         self.folder.mkdir(parents=True, exist_ok=True)
-        with self._alone():
-            # The environment is written last: without it the lab was killed while it started.
+        with self._locked():
+            # The environment file is written last: if it is missing, the lab was killed during its start.
             if self.facts("hypervisor" if desired.nodes else "ready") and (self.folder / ENVIRONMENT).exists():
                 self._refuse_other(desired)
                 return
@@ -95,17 +95,17 @@ class Lab:
             (self.folder / ENVIRONMENT).write_text("\n".join(lines) + "\n")
 
     def down(self) -> None:
-        """End it, and take every trace away but the images and packages that are kept for the next."""
+        """Stop the lab and remove all that it created, except for images and packages, which the next lab uses."""
         if self.key.exists():
             require((self.folder / host.FOLDER).exists())
         self.folder.mkdir(parents=True, exist_ok=True)
-        with self._alone():
+        with self._locked():
             self._clear()
         shutil.rmtree(self.folder)
 
-    def facts(self, what: str) -> dict[str, Any]:
-        """What a running part says of itself: hypervisor, or ready for the simulator; nothing if it does not run."""
-        path = self.folder / f"{what}.json"
+    def facts(self, part: str) -> dict[str, Any]:
+        """Return the facts of a running part (hypervisor, or ready for the simulator), or {} if it does not run."""
+        path = self.folder / f"{part}.json"
         try:
             facts = dict(json.loads(path.read_text()))
         except FileNotFoundError:
@@ -114,7 +114,7 @@ class Lab:
 
     @property
     def hypervisor(self) -> Control:
-        """The hypervisor's interface."""
+        """Return a client for the hypervisor's interface."""
         facts = self.facts("hypervisor")
         if not facts:
             raise LabError(f"The lab in {self.folder} is not up: python -m lab up starts it.")
@@ -122,7 +122,7 @@ class Lab:
 
     @property
     def control(self) -> Centre:
-        """The data centre."""
+        """Return a client for the data centre."""
         facts = self.facts("ready")
         if not facts:
             raise LabError(f"The lab in {self.folder} has no data centre: python -m lab up starts one.")
@@ -130,22 +130,22 @@ class Lab:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What Ansible needs to reach the data centre and its nodes."""
+        """Return the environment variables with which Ansible reaches the data centre and its nodes."""
         centre, facts = self.facts("ready"), self.facts("hypervisor")
-        told = simulator.environment(centre) if centre else {}
+        variables = simulator.environment(centre) if centre else {}
         if facts:
-            told["LAB_HYPERVISOR"] = str(facts["address"])
-            told["LAB_NETWORK"], told["LAB_GATEWAY"] = str(facts["network"]), str(facts["gateway"])
-            told["LAB_SSH_KEY"], told["LAB_SSH_PUBLIC_KEY"] = str(self.key), self.public_key
-        return {**told, **self.kubernetes.environment}
+            variables["LAB_HYPERVISOR"] = str(facts["address"])
+            variables["LAB_NETWORK"], variables["LAB_GATEWAY"] = str(facts["network"]), str(facts["gateway"])
+            variables["LAB_SSH_KEY"], variables["LAB_SSH_PUBLIC_KEY"] = str(self.key), self.public_key
+        return {**variables, **self.kubernetes.environment}
 
     @property
     def public_key(self) -> str:
-        """The key that lets the lab's owner into its nodes."""
+        """Return the public SSH key for logins to the nodes."""
         return self.key.with_suffix(".pub").read_text().strip()
 
     def node(self, name: str, user: str = "debian", **more: Any) -> dict[str, Any]:
-        """Make a node that belongs to no virtual machine, if it is not there; how it is reached."""
+        """Make a node that belongs to no virtual machine, if it does not exist, and return how to reach it."""
         made = self.hypervisor.ask("PUT", f"/nodes/{name}", {"user": user, "ssh_keys": [self.public_key], **more})
         return {
             "instance": name,
@@ -156,23 +156,23 @@ class Lab:
         }
 
     def built(self) -> Built:
-        """What Kubernetes needs, built where it is not there."""
+        """Return the build results that Kubernetes needs, building those that are missing."""
         self.podman.prepare()
-        return images.ensure(self.podman, KUBERNETES, HOROVOD, _say)
+        return images.ensure(self.podman, KUBERNETES, HOROVOD, _report)
 
     def _refuse_other(self, desired: Desired) -> None:
         if desired.kubernetes and not self.kubernetes.kubeconfig.exists():
-            raise LabError(f"The lab in {self.folder} is up without Kubernetes: take it down, or give another --name.")
+            raise LabError(f"The lab in {self.folder} is up without Kubernetes: take it down, or use another --name.")
 
     def _start(self, desired: Desired) -> None:
         if desired.kubernetes:
             self.kubernetes.prepare(self.built())
         if desired.nodes:
             if desired.machines:
-                roots.ensure(MACHINES, _say)
+                roots.ensure(MACHINES, _report)
             else:
                 self.podman.prepare()
-                image.ensure(self.podman, _say)
+                image.ensure(self.podman, _report)
             self.key.unlink(missing_ok=True)
             run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", self.lab, "-f", str(self.key))
         control = ""
@@ -199,16 +199,16 @@ class Lab:
         deadline = time.monotonic() + START_SECONDS
         while not self.facts("hypervisor"):
             if process.poll() is not None or time.monotonic() > deadline:
-                said = log.read_text().strip().splitlines()[-1:] or [f"it says nothing within {START_SECONDS} s"]
-                raise LabError(f"The lab's hypervisor does not start. {said[0]} What it said is in {log}.")
+                last = log.read_text().strip().splitlines()[-1:] or [f"It has no output within {START_SECONDS} s."]
+                raise LabError(f"The lab's hypervisor does not start. {last[0]} Its log is {log}.")
             time.sleep(LOOK_SECONDS)
 
     def _clear(self) -> None:
-        """End what runs and remove what is there, whoever left it."""
-        for what in ("hypervisor", "ready"):
-            if facts := self.facts(what):
+        """Stop and remove all parts of this lab, also those of a killed lab."""
+        for part in ("hypervisor", "ready"):
+            if facts := self.facts(part):
                 _end(int(facts["pid"]))
-            (self.folder / f"{what}.json").unlink(missing_ok=True)
+            (self.folder / f"{part}.json").unlink(missing_ok=True)
         (self.folder / ENVIRONMENT).unlink(missing_ok=True)
         gone = network.Network(self.lab)
         if can_make_nodes(machines=True):
@@ -220,14 +220,14 @@ class Lab:
             shutil.rmtree(self.kubernetes.folder, ignore_errors=True)
 
     @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _locked(self) -> Iterator[None]:
         with (self.folder / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
 
-def _say(words: str) -> None:
-    print(words, file=sys.stderr, flush=True)
+def _report(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
 def _end(pid: int) -> None:

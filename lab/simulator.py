@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Starts, asks and stops the simulated data centre."""
+"""Starts, controls and stops the simulated data centre."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Control:
         self.address, self.seconds = address, seconds
 
     def ask(self, verb: str, path: str, body: Any = None) -> Any:
-        """One request of the control interface, and its JSON answer."""
+        """Send one request to the control interface and return its JSON answer."""
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(f"{self.address}{path}", data=data, method=verb)
         try:
@@ -41,20 +41,20 @@ class Control:
         return json.loads(text) if text.strip() else None
 
     def writes(self) -> list[dict[str, Any]]:
-        """Every mutating call since the log was cleared."""
+        """Return every mutating call since the log was cleared."""
         return self.ask("GET", "/writes") or []
 
     def clear(self) -> None:
-        """Forget the logged calls."""
+        """Clear the logs of calls and writes."""
         self.ask("DELETE", "/writes")
         self.ask("DELETE", "/calls")
 
     def calls(self) -> dict[str, int]:
-        """How often each SOAP method was called since the counters were cleared."""
+        """Return how often each SOAP method was called since the counters were cleared."""
         return self.ask("GET", "/calls") or {}
 
     def callers(self) -> dict[str, dict[str, int]]:
-        """What each program has called since the start, by the name that it gives itself."""
+        """Return the calls of each client since the start, by the client's user agent."""
         return self.ask("GET", "/callers") or {}
 
     def fault(self, method: str, kind: str = "fault", **more: Any) -> None:
@@ -62,7 +62,7 @@ class Control:
         self.ask("POST", "/faults", {"method": method, "kind": kind, **more})
 
     def heal(self) -> None:
-        """No more planned faults."""
+        """Remove all planned faults."""
         self.ask("DELETE", "/faults")
 
     def set_host(self, name: str, **state: Any) -> None:
@@ -75,7 +75,7 @@ class Control:
 
 
 class Centre(Control):
-    """A simulated data centre that runs, whoever started it, by the facts that it wrote."""
+    """A running simulated data centre, described by the facts that it wrote."""
 
     password = PASSWORD
 
@@ -85,12 +85,12 @@ class Centre(Control):
 
     @property
     def environment(self) -> dict[str, str]:
-        """The VMWARE_* variables of this server."""
+        """Return the VMWARE_* variables for this server."""
         return {**environment(self.facts), "VMWARE_PASSWORD": self.password}
 
     @property
     def connection(self) -> dict[str, Any]:
-        """The connection options of the modules."""
+        """Return the connection options for the modules."""
         return {
             "hostname": self.facts["hostname"],
             "port": self.facts["port"],
@@ -101,7 +101,7 @@ class Centre(Control):
 
 
 class Simulator(Centre):
-    """A running simulator process; a context manager that stops it."""
+    """A running simulator process, and a context manager that stops it."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class Simulator(Centre):
         password: str = PASSWORD,
     ) -> None:
         if not BINARY.exists():
-            raise FileNotFoundError(f"{BINARY} is missing: make setup builds it")
+            raise FileNotFoundError(f"{BINARY} does not exist: make setup builds it")
         self.password = password
         self.folder = Path(tempfile.mkdtemp(prefix="dml-vcenter-")) if folder is None else folder
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -132,7 +132,7 @@ class Simulator(Centre):
         while not ready.exists():
             if self.process.poll() is not None or time.monotonic() > deadline:
                 self.stop()
-                raise RuntimeError(f"the simulator did not start:\n{self.log.read_text()}")
+                raise RuntimeError(f"The simulator did not start:\n{self.log.read_text()}")
             time.sleep(0.02)
         return dict(json.loads(ready.read_text()))
 
@@ -154,18 +154,18 @@ class Simulator(Centre):
 
 
 def add_site(parser: argparse.ArgumentParser) -> None:
-    """Let a command choose what the simulator is, instead of what the description of the data centre says."""
-    parser.add_argument("--release", help="of vSphere, such as 7.0 U3")
-    parser.add_argument("--encryption", choices=("on", "off"), help="whether moves are encrypted")
+    """Add the options that override the description of the data centre."""
+    parser.add_argument("--release", help="release of vSphere, such as 7.0 U3")
+    parser.add_argument("--encryption", choices=("on", "off"), help="whether migrations are encrypted")
 
 
 def site_options(asked: argparse.Namespace) -> list[str]:
-    """The simulator's options for what was chosen."""
+    """Return the simulator's options for the given command-line arguments."""
     return [f"--{name}={value}" for name in ("release", "encryption") if (value := getattr(asked, name))]
 
 
 def environment(facts: dict[str, Any]) -> dict[str, str]:
-    """The VMWARE_* variables of the server that wrote these facts."""
+    """Return the VMWARE_* variables for the server that wrote these facts."""
     return {
         "VMWARE_HOST": str(facts["hostname"]),
         "VMWARE_PORT": str(facts["port"]),
@@ -177,7 +177,7 @@ def environment(facts: dict[str, Any]) -> dict[str, str]:
 
 
 def alive(pid: int) -> bool:
-    """Whether a process still runs."""
+    """Return whether a process is still running."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", maxsplit=1)[-1].split()[0]
     except FileNotFoundError:

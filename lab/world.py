@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Everything that a simulated vCenter tells about its inventory, as text, to compare two moments."""
+"""The complete state of a simulated vCenter as text, to compare it at two points in time."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ KINDS = (
     vim.DistributedVirtualSwitch,
     vim.Datastore,
 )
-# History and clocks: what happened stays in the server's lists of tasks and events, and time goes on.
+# History and clocks differ in any case: the server keeps its lists of tasks and events, and time goes on.
 BOOT = re.compile(r"(bootTime = |'boot_time': )[^,]+,")
 HISTORY = frozenset({"recentTask"})
 
 
 def state(vcenter: Centre) -> dict[str, str]:
-    """By object and property: all properties of all objects, vCenter's options and attributes, and each host's own."""
-    with opened(vcenter) as one:
-        found = dict(_properties(one))
-        found["vCenter: options"] = _text(one.content.setting.setting)
-        found["vCenter: custom attributes"] = _text(one.content.customFieldsManager.field)
+    """Return all properties of all objects, vCenter's options and attributes, and the internal state of each host."""
+    with opened(vcenter) as client:
+        found = dict(_properties(client))
+        found["vCenter: options"] = _text(client.content.setting.setting)
+        found["vCenter: custom attributes"] = _text(client.content.customFieldsManager.field)
     for host in vcenter.ask("GET", "/hosts"):
         found[f"{host}: inside"] = _text(vcenter.ask("GET", f"/hosts/{host}"))
     return found
 
 
 def differences(before: dict[str, str], after: dict[str, str]) -> dict[str, tuple[str | None, str | None]]:
-    """What is not the same."""
+    """Return the properties that differ, each with the values before and after."""
     keys = sorted({*before, *after})
     return {key: (before.get(key), after.get(key)) for key in keys if before.get(key) != after.get(key)}
 
 
-def _properties(one: Any) -> Iterator[tuple[str, str]]:
-    content, spec = one.content, vmodl.query.PropertyCollector
+def _properties(client: Any) -> Iterator[tuple[str, str]]:
+    content, spec = client.content, vmodl.query.PropertyCollector
     view = content.viewManager.CreateContainerView(content.rootFolder, list(KINDS), True)
     walk = spec.TraversalSpec(name="view", path="view", skip=False, type=vim.view.ContainerView)
     start = spec.ObjectSpec(obj=view, skip=True, selectSet=[walk])

@@ -1,4 +1,4 @@
-// Command govc is VMware's own command line, built from the pinned govmomi: a client that nobody here wrote.
+// Command govc is VMware's command-line client, built from the pinned govmomi, as an independent client for tests.
 package main
 
 import (

@@ -32,7 +32,7 @@ from lab.simulator import Control
 
 
 def main() -> int:
-    """Serve until SIGTERM, then take away all that was made; what this machine cannot give is one sentence."""
+    """Serve until SIGTERM, then remove everything that was made; print a lab error as one sentence."""
     asked = _asked()
     try:
         _run(asked)
@@ -53,7 +53,7 @@ def _asked() -> argparse.Namespace:
     parser.add_argument("--containers", action="store_true")
     parser.add_argument("--no-proxy", action="store_true")
     parser.add_argument("--machines", action="store_true")
-    parser.add_argument("--memory", type=int, default=MEMORY_MIB, help="of each machine, in MiB")
+    parser.add_argument("--memory", type=int, default=MEMORY_MIB, help="memory of each machine, in MiB")
     parser.add_argument("--kubernetes", action="store_true", help="nodes are members of the lab's cluster")
     return parser.parse_args()
 
@@ -81,10 +81,10 @@ def _containers(asked: argparse.Namespace, network: Network) -> Backend:
 
 
 def _machines(asked: argparse.Namespace, network: Network) -> Backend:
-    made = roots.ensure(asked.store, print)
-    found = accelerator.found(made)
-    print(f"Guests run with {found}", flush=True)
-    machines = Machines(asked.lab, asked.folder, network, made, found)
+    built = roots.ensure(asked.store, print)
+    domain_type = accelerator.detect(built)
+    print(f"Guests run with {domain_type}", flush=True)
+    machines = Machines(asked.lab, asked.folder, network, built, domain_type)
     machines.memory_mib = asked.memory
     machines.disks = shares.disks(asked.store / "shares", [Share.parse(share) for share in asked.share])
     return machines

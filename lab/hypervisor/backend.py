@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the hypervisor asks of whatever runs its guests: nodes, or virtual machines."""
+"""The interface between the hypervisor and its backends: nodes, or virtual machines."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ HARMS = ("kill", "unplug", "plug")
 
 @dataclass(frozen=True)
 class Move:
-    """How a move goes: seconds of pre-copy, in which the guest runs, and of stun, in which it does not.
+    """The settings of a move: seconds of pre-copy, in which the guest runs, and of stun, in which it does not.
 
-    One that ``fails`` gives up after its stun, with these words; the guest goes on where it was. A virtual machine is
-    copied for as long as that takes, with ``mib_per_second`` at most where that is not 0, and stands at least so long.
+    If ``fails`` is set, the move fails after its stun with this message, and the guest continues at its source.
+    ``mib_per_second`` limits the copying of a virtual machine unless it is 0, and ``stun_seconds`` is then a minimum.
     """
 
     precopy_seconds: float = 1.0
@@ -34,36 +34,36 @@ class Cancelled(Exception):
 
 
 class Backend(Protocol):
-    """Guests by their key. Every call returns when it is done, or raises LabError."""
+    """A backend that runs guests, by their key. Every call returns when it is done, or raises LabError."""
 
     known: dict[str, Guest]
     network: Network
-    proxy: str | None  # by which guests reach the world
+    proxy: str | None  # through which guests reach the outside
     stopping: threading.Event
 
     def prepare(self) -> None:
-        """Add what it needs to the lab's network, which is there now."""
+        """Add what the backend needs to the lab's network, which already exists."""
 
     def start(self, guest: Guest, at: str) -> Guest:
-        """Boot a guest on a host, making it if it is not there; the same with the addresses that it got."""
+        """Boot a guest on a host, making it if it does not exist, and return it with its addresses."""
 
     def wait(self, guest: Guest) -> None:
-        """Return when the guest lets people in."""
+        """Return when the guest accepts logins."""
 
     def stop(self, key: str) -> None:
-        """Cut its power."""
+        """Power a guest off without a shutdown."""
 
     def remove(self, key: str) -> None:
-        """Take it and its disks away; one that was never made is no error."""
+        """Remove a guest and its disks; a guest that does not exist is not an error."""
 
-    def move(self, key: str, target: str, how: Move, tell: Callable[[int], None]) -> None:
-        """Move it to a host, telling the progress in percent; ``tell`` raises Cancelled."""
+    def move(self, key: str, target: str, how: Move, report: Callable[[int], None]) -> None:
+        """Move a guest to a host and report the progress in percent; ``report`` raises Cancelled."""
 
     def stun(self, key: str, seconds: float) -> None:
-        """Let it neither run nor be heard for a time."""
+        """Freeze a guest and disconnect it from the network for a time."""
 
     def harm(self, key: str, kind: str) -> None:
-        """Do it one of HARMS."""
+        """Apply one of HARMS to a guest."""
 
     def clear(self) -> None:
-        """Take all guests away, also those of a lab that was killed."""
+        """Remove all guests, also those of a killed lab."""

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The backend whose guests are nodes: a move is a time of running on, a stun, and going on."""
+"""The backend whose guests are nodes: in a move, a node keeps running, is stunned, and then continues."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lab.nodes.nodes import Nodes
 from lab.nodes.programs import LabError
 
 STEPS = 10
-COPIED = 90  # percent, when a stun begins
+COPIED = 90  # percent, when a stun starts
 
 
 class Containers:
@@ -25,7 +25,7 @@ class Containers:
 
     @property
     def proxy(self) -> str | None:
-        """By which nodes reach the world."""
+        """Return the proxy through which nodes reach the outside."""
         return self.nodes.proxy
 
     @proxy.setter
@@ -33,36 +33,36 @@ class Containers:
         self.nodes.proxy = address
 
     def prepare(self) -> None:
-        """Nodes need nothing."""
+        """Do nothing: nodes need no preparation."""
 
     def start(self, guest: Guest, _at: str) -> Guest:
-        """Boot a node; all hosts are this machine."""
+        """Boot a node; this machine stands for all hosts."""
         return self.nodes.start(guest)
 
     def wait(self, guest: Guest) -> None:
-        """Wait for its sshd."""
+        """Wait for the sshd of a node."""
         self.nodes.wait(guest)
 
     def stop(self, key: str) -> None:
-        """Cut its power."""
+        """Power a node off without a shutdown."""
         self.nodes.stop(key)
 
     def remove(self, key: str) -> None:
-        """Take it away."""
+        """Remove a node."""
         self.nodes.remove(key)
 
-    def move(self, key: str, _target: str, how: Move, tell: Callable[[int], None]) -> None:
-        """A freeze with the link cut is all that a guest and its peers see of a move."""
+    def move(self, key: str, _target: str, how: Move, report: Callable[[int], None]) -> None:
+        """Freeze a guest and cut its link, which is all that the guest and its peers notice of a move."""
         for step in range(STEPS):
-            tell(step * COPIED // STEPS)
+            report(step * COPIED // STEPS)
             self._pass(how.precopy_seconds / STEPS)
-        tell(COPIED)
+        report(COPIED)
         self.stun(key, how.stun_seconds)
         if how.fails:
             raise LabError(how.fails)
 
     def stun(self, key: str, seconds: float) -> None:
-        """Freeze it and cut its link; a hypervisor that ends meanwhile lets it go."""
+        """Freeze a guest and cut its link; if the hypervisor ends meanwhile, the guest continues."""
         self._known(key)
         self.nodes.freeze(key)
         try:
@@ -71,20 +71,20 @@ class Containers:
             self.nodes.thaw(key)
 
     def harm(self, key: str, kind: str) -> None:
-        """Kill it, or pull or plug its cables."""
+        """Kill a guest, or unplug or plug its network cables."""
         self._known(key)
         if kind not in HARMS:
-            raise LabError(f"No harm is called {kind}: there are {', '.join(HARMS)}.")
+            raise LabError(f"Unknown harm {kind}: use one of {', '.join(HARMS)}.")
         {"kill": self.nodes.stop, "unplug": self.nodes.unplug, "plug": self.nodes.plug}[kind](key)
 
     def clear(self) -> None:
-        """Take all nodes away."""
+        """Remove all nodes."""
         self.nodes.clear()
 
     def _known(self, key: str) -> None:
         if key not in self.nodes.known:
-            raise LabError(f"No node {key} is known here: it was never started, or is removed.")
+            raise LabError(f"The node {key} does not exist: it was never started, or it was removed.")
 
     def _pass(self, seconds: float) -> None:
         if self.stopping.wait(seconds):
-            raise LabError("The hypervisor ends.")
+            raise LabError("The hypervisor is shutting down.")

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Carries out what the simulated vCenter hands to its hypervisor, and tells it the end."""
+"""Carries out the operations that the simulated vCenter hands to its hypervisor, and reports their results."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ OPERATIONS = ("PowerOn", "PowerOff", "Reset", "Destroy", "Relocate")
 LOOK_SECONDS = 0.05
 
 
-def named(said: object, key: str, name: str) -> str:
-    """What was said of a guest, by the name that people know instead of vCenter's id."""
-    return re.sub(rf"(?<![\w-]){re.escape(key)}(?![\w-])", lambda _found: name, str(said))
+def named(message: object, key: str, name: str) -> str:
+    """Return a message about a guest with the guest's name instead of vCenter's id."""
+    return re.sub(rf"(?<![\w-]){re.escape(key)}(?![\w-])", lambda _found: name, str(message))
 
 
 class Orders:
-    """One thread for each order; the orders of one machine one after another."""
+    """Runs each order in its own thread; the orders for one machine run one after another."""
 
     def __init__(self, backend: Backend, control: Control) -> None:
         self.backend, self.control = backend, control
@@ -37,11 +37,11 @@ class Orders:
         self._turn: dict[str, threading.Lock] = defaultdict(threading.Lock)
 
     def turn(self, key: str) -> threading.Lock:
-        """Who holds it is the only one to touch a guest, harms apart."""
+        """Return the lock that gives exclusive access to a guest, except for harms."""
         return self._turn[key]
 
     def take(self, order: Mapping[str, Any]) -> None:
-        """Begin an order."""
+        """Start an order."""
         threading.Thread(target=self._carry_out, args=(order,), name=order["id"], daemon=True).start()
 
     def _carry_out(self, order: Mapping[str, Any]) -> None:
@@ -53,22 +53,22 @@ class Orders:
         except Cancelled:
             return
         except LabError as error:
-            self._tell(order, failed=named(error, key, str(order["vm"])))
+            self._report(order, failed=named(error, key, str(order["vm"])))
         except Exception as error:
             traceback.print_exc()
-            self._tell(order, failed=f"The lab's hypervisor broke: {error!r}; its log tells where.")
+            self._report(order, failed=f"The lab's hypervisor failed: {error!r}. The traceback is in its log.")
         else:
-            self._tell(order, done=True)
+            self._report(order, done=True)
         if started:
-            self._greet(started)
+            self._report_address(started)
 
     def _do(self, order: Mapping[str, Any], key: str) -> Guest | None:
         name = order["vm"]
         if order["op"] in {"PowerOff", "Reset"}:
             self.backend.stop(key)
         if order["op"] in {"PowerOn", "Reset"}:
-            told = self.control.ask("GET", f"/vms/{name}")["extra_config"]
-            return self.backend.start(guest(key, name, told), str(order["target"]))
+            extra_config = self.control.ask("GET", f"/vms/{name}")["extra_config"]
+            return self.backend.start(guest(key, name, extra_config), str(order["target"]))
         if order["op"] == "Destroy":
             self.backend.remove(key)
         if order["op"] == "Relocate":
@@ -76,29 +76,29 @@ class Orders:
             self.backend.move(key, str(order["target"]), how, self._progress(order))
         return None
 
-    def _greet(self, started: Guest) -> None:
-        """Tell vCenter the address once the guest lets people in and the machine counts as on, as VMware Tools do."""
+    def _report_address(self, started: Guest) -> None:
+        """Report the address to vCenter, as VMware Tools do, when the guest accepts logins and is powered on."""
         try:
             self.backend.wait(started)
             while not self.ended.wait(LOOK_SECONDS):
                 if self.control.ask("GET", f"/vms/{started.name}")["powered_on"]:
-                    told = {"hostname": started.hostname, "address": address_of(started)}
-                    self.control.ask("PUT", f"/vms/{started.name}/guest", told)
+                    body = {"hostname": started.hostname, "address": address_of(started)}
+                    self.control.ask("PUT", f"/vms/{started.name}/guest", body)
                     return
         except (LabError, RuntimeError) as error:
-            print(f"{started.name} tells no address: {named(error, started.key, started.name)}", flush=True)
+            print(f"{started.name} reports no address: {named(error, started.key, started.name)}", flush=True)
 
     def _progress(self, order: Mapping[str, Any]) -> Callable[[int], None]:
-        def tell(percent: int) -> None:
+        def report(percent: int) -> None:
             try:
                 self.control.ask("POST", f"/external/{order['id']}", {"progress": percent})
             except RuntimeError as error:  # the order is no longer open
                 raise Cancelled from error
 
-        return tell
+        return report
 
-    def _tell(self, order: Mapping[str, Any], **news: Any) -> None:
+    def _report(self, order: Mapping[str, Any], **result: Any) -> None:
         try:
-            self.control.ask("POST", f"/external/{order['id']}", news)
+            self.control.ask("POST", f"/external/{order['id']}", result)
         except (RuntimeError, OSError) as error:
-            print(f"{order['op']} of {order['vm']}: nobody wants to know {news}: {error}", flush=True)
+            print(f"{order['op']} of {order['vm']}: vCenter does not accept {result}: {error}", flush=True)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The nodes' way to archives of packages: a proxy that keeps packages, so that N nodes download them once."""
+"""The nodes' proxy to package archives, which caches packages so that N nodes download them once."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from typing import IO
 
 from lab.hypervisor import wheels
 
-KEPT = (".deb", ".rpm")  # a package's name has its version: it never changes
+KEPT = (".deb", ".rpm")  # the file name contains the version, so the content never changes
 BLOCK = 65536
 IDLE_SECONDS = 120
-# What belongs to one connection, not to the message.
+# Headers of one connection, not of the message.
 HOP = {
     "connection",
     "keep-alive",
@@ -41,7 +41,7 @@ HOP = {
 
 
 class Proxy(http.server.ThreadingHTTPServer):
-    """Listens on the lab's door; goes out by this machine's own proxies, where it has some."""
+    """Listens on the lab's gateway, and uses this machine's own proxies if it has any."""
 
     daemon_threads = True
 
@@ -54,11 +54,11 @@ class Proxy(http.server.ThreadingHTTPServer):
 
     @property
     def address(self) -> str:
-        """What nodes set as their proxy."""
+        """Return the URL that nodes set as their proxy."""
         return f"http://{self.server_address[0]!s}:{self.server_port}"
 
     def serve(self) -> None:
-        """Begin to serve."""
+        """Start serving."""
         threading.Thread(target=self.serve_forever, name="proxy", daemon=True).start()
 
 
@@ -69,7 +69,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     server: Proxy
 
     def do_GET(self) -> None:
-        """Fetch something over plain HTTP, or a page or a file of the Python package index that is served here."""
+        """Fetch a URL over plain HTTP, or serve a page or a file of the Python package index."""
         own = self.path.removeprefix(self.server.address)
         path = urllib.parse.urlsplit(self.path).path
         if own.startswith(wheels.PAGES):
@@ -81,10 +81,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         else:
             self._pass_on()
 
-    do_HEAD = do_GET  # noqa: N815  # the name that http.server looks for
+    do_HEAD = do_GET  # noqa: N815  # the name that http.server requires
 
     def do_CONNECT(self) -> None:
-        """Join a node with a server of its choice, for HTTPS."""
+        """Connect a node to any server, for HTTPS."""
         host, _colon, port = self.path.rpartition(":")
         try:
             beyond = _reach(host, int(port))
@@ -98,7 +98,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.close_connection = True
 
     def _page(self, path: str) -> None:
-        """What all indexes have of a package."""
+        """Answer with the entries of all indexes for a package."""
         pages = []
         for index in self.server.indexes:
             url = wheels.page_url(index, path)
@@ -165,15 +165,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_error(502, f"{self.path}: {error}")
 
     def log_message(self, *_arguments: object) -> None:
-        """Requests are not logged."""
+        """Do nothing: requests are not logged."""
 
 
 def _reach(host: str, port: int) -> socket.socket:
-    """A connection to a server, by this machine's proxy for HTTPS where it has one."""
-    by = urllib.request.getproxies().get("https")
-    if not by or urllib.request.proxy_bypass(host):
+    """Return a connection to a server, through this machine's HTTPS proxy if it has one."""
+    proxy_url = urllib.request.getproxies().get("https")
+    if not proxy_url or urllib.request.proxy_bypass(host):
         return socket.create_connection((host, port), timeout=IDLE_SECONDS)
-    proxy = urllib.parse.urlsplit(by)
+    proxy = urllib.parse.urlsplit(proxy_url)
     beyond = socket.create_connection((str(proxy.hostname), proxy.port or 3128), timeout=IDLE_SECONDS)
     login = ""
     if proxy.username:
@@ -187,12 +187,12 @@ def _reach(host: str, port: int) -> socket.socket:
         answer += byte
     if answer.split(b" ")[1:2] != [b"200"]:
         beyond.close()
-        raise OSError(f"the proxy of this machine says {answer.splitlines()[:1]}")
+        raise OSError(f"the proxy of this machine answered {answer.splitlines()[:1]}")
     return beyond
 
 
 def _join(one: socket.socket, other: socket.socket) -> None:
-    """Carry bytes both ways until one side ends or both are silent for long."""
+    """Copy bytes both ways until one side ends or both are idle for long."""
     while True:
         ready, _writable, _broken = select.select([one, other], [], [], IDLE_SECONDS)
         if not ready:

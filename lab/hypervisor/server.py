@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The hypervisor's own interface: orders of the simulated vCenter, and what people and tests ask of it."""
+"""The hypervisor's HTTP interface, for the simulated vCenter, users and tests."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Server(http.server.ThreadingHTTPServer):
 
     @property
     def address(self) -> str:
-        """Where it listens."""
+        """Return the URL of this server."""
         return f"http://127.0.0.1:{self.server_port}"
 
     def order(self, body: dict[str, Any]) -> None:
@@ -65,7 +65,7 @@ class Server(http.server.ThreadingHTTPServer):
             self.backend.stun(key, float(body["seconds"]))
 
     def harm(self, body: dict[str, Any], name: str) -> None:
-        """POST /nodes/NAME/harm: it does not wait for a move that is under way."""
+        """POST /nodes/NAME/harm: does not wait for a move in progress."""
         with self._guest(name) as key:
             self.backend.harm(key, body["kind"])
 
@@ -84,12 +84,12 @@ class Server(http.server.ThreadingHTTPServer):
         return {"default": dataclasses.asdict(self.orders.default), "of": named}
 
     def show_downloads(self, _body: Any) -> dict[str, int]:
-        """GET /downloads: how often each package was fetched from outside."""
+        """GET /downloads: how often each package was downloaded."""
         return dict(self.downloads)
 
     @contextlib.contextmanager
     def _guest(self, name: str) -> Iterator[str]:
-        """The key of a guest, by whose name errors speak of it."""
+        """Yield the key of a guest; errors raised inside name the guest instead of its key."""
         key = self._key(name)
         try:
             yield key
@@ -99,7 +99,7 @@ class Server(http.server.ThreadingHTTPServer):
     def _key(self, name: str) -> str:
         keys = [guest.key for guest in list(self.backend.known.values()) if guest.name == name]
         if len(keys) != 1:
-            raise LabError(f"{len(keys)} nodes are called {name}: GET /nodes shows all.")
+            raise LabError(f"{len(keys)} nodes are named {name}: GET /nodes lists all nodes.")
         return keys[0]
 
 
@@ -123,12 +123,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
     server: Server
 
     def do_GET(self) -> None:
-        """Answer it by the table."""
+        """Answer a request from the table of routes."""
         parts = self.path.strip("/").split("/")
         names = parts[1:2]
         route = ROUTES.get((self.command, "/".join([parts[0], *("*" for _name in names), *parts[2:]])))
         if route is None:
-            self._answer(404, f"There is no {self.command} {self.path}.")
+            self._answer(404, f"{self.command} {self.path} is not supported.")
             return
         length = int(self.headers.get("Content-Length", 0))
         try:
@@ -137,17 +137,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
         except (LabError, KeyError, TypeError, ValueError) as error:
             self._answer(400, str(error) if isinstance(error, LabError) else f"{self.path}: {error!r}")
 
-    do_POST = do_PUT = do_DELETE = do_GET  # noqa: N815  # the names that http.server looks for
+    do_POST = do_PUT = do_DELETE = do_GET  # noqa: N815  # the names that http.server requires
 
-    def _answer(self, status: int, said: Any) -> None:
-        text = said if isinstance(said, str) else "" if said is None else json.dumps(said)
+    def _answer(self, status: int, content: Any) -> None:
+        text = content if isinstance(content, str) else "" if content is None else json.dumps(content)
         self.send_response(status)
         self.send_header("Content-Length", str(len(text.encode())))
         self.end_headers()
         self.wfile.write(text.encode())
 
     def log_message(self, *_arguments: object) -> None:
-        """Requests are not logged."""
+        """Do nothing: requests are not logged."""
 
 
 def _shown(guest: Guest) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Builds what a lab's Kubernetes needs, once: python -m lab.kubernetes, for make setup-kubernetes."""
+"""Builds the parts of a lab's Kubernetes once: python -m lab.kubernetes, for make setup-kubernetes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lab.running import Lab
 
 
 def main() -> int:
-    """Build all of it; the exit code."""
+    """Build all parts and return the exit code."""
     try:
         require()
         Lab().built()

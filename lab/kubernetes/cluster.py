@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The Kubernetes of one lab: started, equipped with what every lab has, and asked by kubectl."""
+"""The Kubernetes cluster of one lab: starts it, applies the lab's manifests, and runs kubectl."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ LOOK_SECONDS = 0.2
 
 
 class Cluster:
-    """A cluster whose files lie in one folder; its nodes become members when they boot."""
+    """A cluster with its files in one folder; nodes become members when they boot."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.kubeconfig = folder / ADMIN
 
     def prepare(self, built: Built) -> None:
-        """Make what nodes and control plane trust, and note for other processes of the lab what was built."""
+        """Make the certificate authority, and record the build results for other processes of the lab."""
         Authority(self.folder).create()
         built.write(self.folder / BUILT)
 
     @property
     def built(self) -> Built:
-        """What the lab's nodes and programs are."""
+        """Return the recorded build results."""
         return Built.read(self.folder / BUILT)
 
     def start(self, lab: str, subnet: str, operator: bool) -> None:
-        """Start the control plane in the lab's namespace, and hand it the manifests."""
+        """Start the control plane in the lab's namespace, and apply the manifests."""
         where = Layout.of(subnet)
         control.connect(lab, where)
         control.prepare(self.folder, where)
@@ -63,50 +63,50 @@ class Cluster:
         running.until(self._has_accounts, "pods can be made")
 
     def answers(self) -> bool:
-        """Whether the API server is ready."""
+        """Return whether the API server is ready."""
         try:
             return self._read("/readyz") == b"ok"
         except OSError:
             return False
 
     def kubectl(self, *arguments: str, text: str | None = None) -> str:
-        """What kubectl says; a refusal is an error."""
+        """Run kubectl and return its output, or raise LabError if it fails."""
         done = self._run(*arguments, text=text)
         if done.returncode:
             raise LabError(f"kubectl {' '.join(arguments)[:200]} failed: {done.stderr.strip()[-800:]}")
         return done.stdout
 
     def get(self, *arguments: str) -> dict[str, Any]:
-        """An object, or a list of them."""
+        """Return an object, or a list of objects."""
         return dict(json.loads(self.kubectl("get", "--output", "json", *arguments)))
 
     def wait_for(self, names: Sequence[str], seconds: float = READY_SECONDS) -> None:
-        """Return when these nodes are ready and offer their devices."""
+        """Return when the given nodes are ready and offer their devices."""
         deadline = time.monotonic() + seconds
         while missing := sorted({*names} - self.ready()):
             if time.monotonic() > deadline:
-                raise LabError(f"Not ready within {seconds} s: {', '.join(missing)}. kubectl describe nodes says why.")
+                raise LabError(f"Nodes not ready within {seconds} s: {', '.join(missing)}. See kubectl describe nodes.")
             time.sleep(LOOK_SECONDS)
 
     def ready(self) -> set[str]:
-        """The nodes that are ready and offer their devices."""
+        """Return the nodes that are ready and offer their devices."""
         nodes = json.loads(self._read("/api/v1/nodes"))["items"]
         return {node["metadata"]["name"] for node in nodes if _is_ready(node)}
 
     @property
     def command(self) -> list[str]:
-        """kubectl as the cluster's administrator."""
+        """Return the kubectl command line for the cluster's administrator."""
         return [str(self.built.programs / "kubectl"), f"--kubeconfig={self.kubeconfig}"]
 
     @property
     def environment(self) -> dict[str, str]:
-        """What kubectl and Ansible's collection for Kubernetes look at; nothing where no cluster is."""
+        """Return the variables for kubectl and the kubernetes.core collection, or {} if there is no cluster."""
         if not self.kubeconfig.exists():
             return {}
         config = str(self.kubeconfig)
-        told = {"KUBECONFIG": config, "K8S_AUTH_KUBECONFIG": config, "LAB_KUBECTL": self.command[0]}
-        # kubectl would keep what it learns of the cluster in the home folder, where that outlives the lab.
-        return {**told, "KUBECACHEDIR": str(self.folder / "kubectl")}
+        variables = {"KUBECONFIG": config, "K8S_AUTH_KUBECONFIG": config, "LAB_KUBECTL": self.command[0]}
+        # By default, kubectl keeps its discovery cache in the home folder, where it outlives the lab.
+        return {**variables, "KUBECACHEDIR": str(self.folder / "kubectl")}
 
     def _run(self, *arguments: str, text: str | None = None) -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, "NO_PROXY": "*", **self.environment}
@@ -126,7 +126,7 @@ class Cluster:
             raise
 
     def _read(self, path: str) -> bytes:
-        """What the API server says, at a small part of what kubectl costs; it is asked many times a second."""
+        """Return an answer of the API server: called many times a second, this is much cheaper than kubectl."""
         server = json.loads(self.kubeconfig.read_text())["clusters"][0]["cluster"]["server"]
         context = ssl.create_default_context(cafile=self.folder / "ca.crt")
         context.load_cert_chain(self.folder / f"{control.SELF}.crt", self.folder / f"{control.SELF}.key")
@@ -139,5 +139,5 @@ class Cluster:
 
 def _is_ready(node: dict[str, Any]) -> bool:
     status = node["status"]
-    ready = any(one["type"] == "Ready" and one["status"] == "True" for one in status.get("conditions", ()))
+    ready = any(entry["type"] == "Ready" and entry["status"] == "True" for entry in status.get("conditions", ()))
     return ready and status["allocatable"].get("nvidia.com/gpu", "0") != "0"

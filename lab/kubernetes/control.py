@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The control plane of a lab: real programs in the lab's network namespace, on no node, so that no move stuns it."""
+"""The control plane of a lab: real programs in the lab's network namespace, outside of nodes, so no move stuns it."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from lab.nodes.programs import LabError, run
 
 ETCD = "http://127.0.0.1:2379"
 PEERS = "http://127.0.0.1:2380"
-SELF = "lab"  # the lab itself, which asks the API server, and as whom that asks kubelets
-# Those who call the API server, beside nodes: file, user, groups.
+SELF = "lab"  # the lab's own identity at the API server, which also uses it for calls to kubelets
+# The callers of the API server, except nodes: file, user, groups.
 CALLERS = (
     ("admin", "admin", (MASTERS,)),
     ("controllers", "system:kube-controller-manager", ()),
@@ -46,7 +46,7 @@ LOOK_SECONDS = 0.1
 
 @dataclass(frozen=True)
 class Program:
-    """A program of the control plane; ``first`` ones run before the API server answers, the others are its callers."""
+    """A program of the control plane; the ``first`` programs start before the API server answers, its clients later."""
 
     name: str
     command: tuple[str, ...]
@@ -54,7 +54,7 @@ class Program:
 
 
 def programs(binaries: Path, folder: Path, where: Layout) -> list[Program]:
-    """All of them, in the order in which they start; each keeps what it has in ``folder``."""
+    """Return all programs in start order; each keeps its files in ``folder``."""
     kube = str(binaries / "kube")
     names = (str(binaries / "coredns"), "-conf", str(folder / "Corefile"))
     return [
@@ -70,7 +70,7 @@ def _etcd(folder: Path) -> list[str]:
     own = ["--name=lab", f"--data-dir={folder / 'etcd'}", f"--initial-cluster=lab={PEERS}"]
     own += [f"--listen-client-urls={ETCD}", f"--advertise-client-urls={ETCD}"]
     own += [f"--listen-peer-urls={PEERS}", f"--initial-advertise-peer-urls={PEERS}"]
-    # What a lab has stored need not outlive a power cut.
+    # A lab's data need not survive a power failure.
     return [*own, "--unsafe-no-fsync", "--log-level=warn"]
 
 
@@ -116,29 +116,29 @@ def _called_by(folder: Path, name: str) -> list[str]:
 
 
 def prepare(folder: Path, where: Layout) -> None:
-    """Certificates, kubeconfigs and configuration, below an authority that is there."""
+    """Write certificates, kubeconfigs and configuration, using the existing authority."""
     authority = Authority(folder)
     authority.server("kube-apiserver", (where.control, layout.API, *KNOWN_AS)).write(folder, "apiserver")
     authority.client("lab", (MASTERS,)).write(folder, SELF)
     for name, user, groups in CALLERS:
         write_secret(folder / f"{name}.conf", authority.kubeconfig(where.server, user, groups))
-    told = {"control": where.control, "domain": layout.DOMAIN, "folder": folder}
-    (folder / "Corefile").write_text(COREFILE.format(**told))
+    values = {"control": where.control, "domain": layout.DOMAIN, "folder": folder}
+    (folder / "Corefile").write_text(COREFILE.format(**values))
 
 
 def connect(lab: str, where: Layout) -> None:
-    """Give the lab's namespace the control plane's address, and the routes by which pods of all nodes meet."""
+    """Add the control plane's address and the routes between the pods of all nodes to the lab's namespace."""
     lines = ["link set lo up", f"address add {where.control}/{where.subnet.prefixlen} dev {MANAGEMENT}"]
     lines += [f"route add {pods} via {node} dev {MANAGEMENT}" for pods, node in where.routes()]
     run("ip", "-n", lab, "-batch", "-", text="\n".join([*lines, ""]))
-    # Of this namespace alone. Nodes send by this way what they send to each other's pods: it is meant so.
+    # These settings affect only this namespace. Traffic between pods on different nodes passes through it by design.
     settings = {"ip_forward": 1, "conf/all/send_redirects": 0, f"conf/{MANAGEMENT}/send_redirects": 0}
     writes = [f"echo {value} > /proc/sys/net/ipv4/{setting}" for setting, value in settings.items()]
     run("nsenter", f"--net=/run/netns/{lab}", "sh", "-c", " && ".join(writes))
 
 
 class Control:
-    """The programs of one lab while they are started."""
+    """The control-plane programs of one lab."""
 
     def __init__(self, lab: str, folder: Path) -> None:
         self.lab, self.folder = lab, folder
@@ -152,20 +152,20 @@ class Control:
                 command, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
 
-    def until(self, true: Callable[[], bool], what: str, seconds: float = READY_SECONDS) -> None:
-        """Wait for something that needs all that was started."""
+    def until(self, condition: Callable[[], bool], description: str, seconds: float = READY_SECONDS) -> None:
+        """Wait for a condition, and raise LabError if a started program ends meanwhile."""
         deadline = time.monotonic() + seconds
-        while not true():
+        while not condition():
             for name, process in self.running.items():
                 if process.poll() is not None:
                     raise LabError(f"{name} ended with {process.returncode}: {self._last(name)} ({self.log(name)})")
             if time.monotonic() > deadline:
-                raise LabError(f"Not within {seconds} s: {what}. The logs are {self.folder}/*.log.")
+                raise LabError(f"Waited {seconds} s in vain until {description}. The logs are {self.folder}/*.log.")
             time.sleep(LOOK_SECONDS)
 
     def log(self, name: str) -> Path:
-        """What a program says."""
+        """Return the log file of a program."""
         return self.folder / f"{name}.log"
 
     def _last(self, name: str) -> str:
-        return (self.log(name).read_text(errors="replace").strip().splitlines() or ["it said nothing"])[-1]
+        return (self.log(name).read_text(errors="replace").strip().splitlines() or ["no output"])[-1]

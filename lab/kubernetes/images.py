@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The images of nodes and pods, built once; those of pods lie in one filled folder of containerd."""
+"""The images of nodes and pods, built once; pod images are stored in a prepared folder of containerd."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lab.nodes import image
 from lab.nodes.podman import Podman
 
 HERE = Path(__file__).parent
-# What would touch what is the whole machine's, or has nothing to do in a node.
+# Units that would change settings of the host machine, or that a node does not need.
 MASKED = (
     *("systemd-sysctl.service", "systemd-modules-load.service", "systemd-udevd.service", "systemd-remount-fs.service"),
     *("systemd-udev-trigger.service", "systemd-timesyncd.service", "systemd-random-seed.service"),
@@ -43,7 +43,7 @@ NODE = Layer(
     f"systemctl enable kubelet.service kube-proxy.service containerd.service\nsystemctl mask {' '.join(MASKED)}\n",
     image.CHANGES,
 )
-# As the MPI Operator's own images are: an sshd that root and the user mpiuser can run, and an ssh that asks nothing.
+# Like the MPI Operator's images: an sshd that root and mpiuser can run, and an ssh without prompts.
 TRAINING = Layer(
     "localhost/dml-lab-openmpi",
     ("openmpi-bin",),
@@ -57,17 +57,17 @@ OPERATOR = "docker.io/mpioperator/mpi-operator"
 VENV = "/opt/dml/horovod"
 
 
-def ensure(podman: Podman, store: Path, venv: Path, tell: Callable[[str], None]) -> Built:
-    """Build what is not there. ``venv`` is Horovod's environment of the lab; without one pods have Open MPI alone."""
-    programs = binaries.ensure(store, tell)
-    image.ensure(podman, tell)
+def ensure(podman: Podman, store: Path, venv: Path, report: Callable[[str], None]) -> Built:
+    """Build missing parts. ``venv`` is the lab's Horovod environment; if it does not exist, pods have only Open MPI."""
+    programs = binaries.ensure(store, report)
+    image.ensure(podman, report)
     with (store / "images.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        node = layers.ensure(podman, NODE, tell)
+        node = layers.ensure(podman, NODE, report)
         folder = store / f"containerd-{_key(venv)}"
         if not folder.exists():
-            tell(f"Filling {folder} with the images of pods, once; this takes minutes")
-            _fill(podman, folder, programs, _pods(podman, programs, venv, tell))
+            report(f"Importing the pod images into {folder} (once, takes minutes)")
+            _fill(podman, folder, programs, _pods(podman, programs, venv, report))
             for other in store.glob("containerd-*"):
                 if other != folder:
                     shutil.rmtree(other)
@@ -75,7 +75,7 @@ def ensure(podman: Podman, store: Path, venv: Path, tell: Callable[[str], None])
 
 
 def has_horovod(venv: Path) -> bool:
-    """Whether the lab's environment is there: its role notes what Horovod was made of when all is done."""
+    """Return whether the lab's environment is complete: its role writes this file last."""
     return (venv / "horovod.sha256").exists()
 
 
@@ -86,13 +86,13 @@ def _key(venv: Path) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
 
 
-def _pods(podman: Podman, programs: Path, venv: Path, tell: Callable[[str], None]) -> list[str]:
-    """The images of pods, in podman's store."""
-    release = binaries.operators_version((binaries.MODULE / "go.mod").read_text())
+def _pods(podman: Podman, programs: Path, venv: Path, report: Callable[[str], None]) -> list[str]:
+    """Build the pod images in podman's store and return their names."""
+    release = binaries.operator_version((binaries.MODULE / "go.mod").read_text())
     names = [PAUSE, DEVICES, f"{OPERATOR}:{release}", OPENMPI]
     for name, program in zip(names, ("pause", "devices", "mpi-operator")):
         _pack(podman, programs / program, name)
-    training = layers.ensure(podman, TRAINING, tell)
+    training = layers.ensure(podman, TRAINING, report)
     podman("tag", training, OPENMPI)
     if has_horovod(venv):
         container = "build-horovod"
@@ -108,7 +108,7 @@ def _pods(podman: Podman, programs: Path, venv: Path, tell: Callable[[str], None
 
 
 def _pack(podman: Podman, program: Path, name: str) -> None:
-    """An image of one program that needs nothing else."""
+    """Make an image that contains only one program."""
     with tempfile.NamedTemporaryFile(dir=podman.store, suffix=".tar") as archive:
         with tarfile.open(archive.name, "w") as tar:
             tar.add(program, f"opt/{program.name}")
@@ -119,7 +119,7 @@ def _pack(podman: Podman, program: Path, name: str) -> None:
 
 
 def _fill(podman: Podman, folder: Path, programs: Path, names: list[str]) -> None:
-    """Import the images into a folder of containerd, by the containerd of nodes; podman keeps none of them."""
+    """Import the images into a folder of containerd with the nodes' containerd, and remove them from podman."""
     part = folder.with_suffix(".part")
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir()

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Images made of others: Debian's packages and files of ours on top of the lab's own image, kept by what goes in."""
+"""Derived images: Debian packages and files of the lab on top of the node image, tagged with a hash of the recipe."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pathlib import Path
 from lab.nodes import image, surroundings
 from lab.nodes.podman import Podman
 
-SOURCES = "/etc/apt/sources.list"  # which the lab's own image has not
-CERTIFICATES = Path("/etc/ssl/certs")  # this machine's, as its archives may be behind an authority of its own
+SOURCES = "/etc/apt/sources.list"  # does not exist in the node image
+CERTIFICATES = Path("/etc/ssl/certs")  # this machine's certificates, because its archives may use a local authority
 FILES = "/lab-files"
 INSTALL = """\
 set -eu
@@ -27,7 +27,7 @@ rm -rf {sources} /var/lib/apt/lists/* /var/cache/apt/archives/*.deb /var/log/*.l
 
 @dataclass(frozen=True)
 class Layer:
-    """What an image has beside the lab's own: packages, files of a folder by their paths, and what a script does."""
+    """The additions of an image to the node image: packages, files by path, and a script."""
 
     name: str
     packages: tuple[str, ...]
@@ -38,24 +38,24 @@ class Layer:
 
     @property
     def tag(self) -> str:
-        """The image's name: another recipe is another image."""
+        """Return the image's name, which contains a hash of the recipe."""
         texts = [(self.folder / here).read_text() for _there, here in self.files]
         parts = [image.tag(), self.packages, self.files, self.script, self.changes, INSTALL, texts]
         return f"{self.name}:{hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:12]}"
 
     @property
     def work(self) -> str:
-        """The script that makes it."""
+        """Return the script that builds the image."""
         copies = [f"install -D --mode=755 {FILES}/{here} /{there}\n" for there, here in self.files]
         return "".join([INSTALL.format(sources=SOURCES), *copies, self.script])
 
 
-def ensure(podman: Podman, layer: Layer, tell: Callable[[str], None]) -> str:
-    """Build the image if it is not there; its name. Only one at a time may do so in a store."""
+def ensure(podman: Podman, layer: Layer, report: Callable[[str], None]) -> str:
+    """Build the image if it does not exist, and return its name; only one build at a time may run in a store."""
     name = layer.tag
     if name in podman("images", "--format", "{{.Repository}}:{{.Tag}}").split():
         return name
-    tell(f"Building {name}, once")
+    report(f"Building {name} (once)")
     container = f"build-{name.replace('/', '-').replace(':', '-')}"
     podman("rm", "--force", "--ignore", container)
     podman(*_command(layer, container))
@@ -69,7 +69,7 @@ def ensure(podman: Podman, layer: Layer, tell: Callable[[str], None]) -> str:
 
 
 def _command(layer: Layer, container: str) -> list[str]:
-    """podman's arguments; archives are reached by this machine's own network."""
+    """Return podman's arguments; the build uses this machine's network to reach the archives."""
     archives = "".join(f"deb {uri} {release} {part}\n" for uri, release, part in surroundings.sources(image.SUITE))
     arguments = ["run", "--name", container, "--network", "host", "--volume", f"{layer.folder}:{FILES}:ro"]
     if CERTIFICATES.is_dir():

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A node that is a member of the lab's Kubernetes from its first boot, as an image with kubeadm would make it."""
+"""Nodes that are members of the lab's Kubernetes from their first boot, as with a kubeadm image."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ PROGRAMS = "/opt/kubernetes"
 CONTAINERD = "/var/lib/containerd"
 SNAPSHOTS = "io.containerd.snapshotter.v1.overlayfs/snapshots"
 PROXY = "system:kube-proxy"
-# Not privileged, which would show a node the machine's disks; but kubelet makes mounts, namespaces and cgroups. The
-# rule for devices is for pods that are privileged. The clock and the modules are the whole machine's.
+# Not privileged, because that would expose the host machine's disks; but kubelet makes mounts, namespaces and cgroups.
+# The device rule is for privileged pods. The clock and the kernel modules belong to the host machine.
 RIGHTS = (
     *("--cap-add", "all", "--cap-drop", "SYS_TIME,SYS_MODULE", "--security-opt", "seccomp=unconfined"),
     *("--cgroupns", "private", "--pids-limit", "-1", "--device", "/dev/kmsg", "--device-cgroup-rule", "a *:* rwm"),
@@ -34,7 +34,7 @@ RIGHTS = (
 
 @dataclass
 class Member(Kind):
-    """Nodes of a lab whose authority lies in ``folder``."""
+    """Nodes of a lab with its certificate authority in ``folder``."""
 
     built: Built
     folder: Path
@@ -44,13 +44,13 @@ class Member(Kind):
         self.image, self.rights = self.built.image, RIGHTS
 
     def volumes(self, disk: Path) -> list[str]:
-        """The programs, kubelet's folder, and containerd's with all images, whose layers all nodes have in common."""
+        """Return the volumes for programs, kubelet and containerd; all nodes share containerd's image layers."""
         filled = self.built.containerd
         layers = [path.relative_to(filled) for path in sorted(filled.glob(f"{SNAPSHOTS}/*/fs"))]
         if not disk.exists():
-            # A layer has tens of thousands of files: to link and to unlink them takes many times what the rest takes.
+            # A layer has tens of thousands of files: linking and unlinking them would take most of the time.
             skip = shutil.ignore_patterns("fs")
-            shutil.copytree(filled, disk / "containerd", ignore=skip, copy_function=_own)
+            shutil.copytree(filled, disk / "containerd", ignore=skip, copy_function=_copy)
             for folder in (*(f"containerd/{layer}" for layer in layers), "kubelet"):
                 (disk / folder).mkdir()
         shared = [f"{filled / layer}:{CONTAINERD}/{layer}:ro" for layer in layers]
@@ -58,7 +58,7 @@ class Member(Kind):
         return [f"{self.built.programs}:{PROGRAMS}:ro", *own, *shared]
 
     def files(self, guest: Guest, address: str) -> dict[str, str]:
-        """What makes the node a member, by path there."""
+        """Return the files that make the node a member, by path on the node."""
         authority, server = Authority(self.folder), self.where.server
         name = guest.hostname
         node = {"NODE_ADDRESS": address, "CONTROL": self.where.control, "PODS": layout.PODS}
@@ -74,8 +74,8 @@ class Member(Kind):
         }
 
 
-def _own(here: str, there: str) -> None:
-    """What is written in place must be a node's own; what an image consists of never is."""
+def _copy(here: str, there: str) -> None:
+    """Copy files that are written in place, and hard-link the files of images, which never change."""
     if here.endswith(".db"):
         shutil.copy2(here, there)
     else:
@@ -83,7 +83,7 @@ def _own(here: str, there: str) -> None:
 
 
 def kubelet(where: Layout) -> dict[str, Any]:
-    """kubelet's configuration."""
+    """Return kubelet's configuration."""
     return {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
@@ -99,7 +99,7 @@ def kubelet(where: Layout) -> dict[str, Any]:
         "clusterDNS": [where.control],
         "clusterDomain": layout.DOMAIN,
         "resolvConf": f"{FOLDER}/resolv.conf",
-        # A machine whose disk is nearly full is no reason to evict a pod or to forget an image that nobody can pull.
+        # On a machine with a nearly full disk, kubelet must neither evict pods nor remove images that cannot be pulled.
         "evictionHard": dict.fromkeys(("nodefs.available", "imagefs.available", "nodefs.inodesFree"), "0%"),
         "imageGCHighThresholdPercent": 100,
         "failSwapOn": False,
@@ -108,7 +108,7 @@ def kubelet(where: Layout) -> dict[str, Any]:
 
 
 def cni(pods: str) -> dict[str, Any]:
-    """The network of a node's pods: a cable for each, routed by the node, with nothing rewritten."""
+    """Return the CNI configuration: a veth pair for each pod, routed by the node, without NAT."""
     ranges = [[{"subnet": pods}]]
     ipam = {"type": "host-local", "ranges": ranges, "routes": [{"dst": "0.0.0.0/0"}]}
     cable = {"type": "ptp", "mtu": 1500, "ipMasq": False, "ipam": ipam}

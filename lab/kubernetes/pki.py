@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Who may call the API server as whom: an authority of each lab's own, certificates, kubeconfigs."""
+"""The certificate authority of a lab, and its certificates and kubeconfigs."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ class Identity:
     key: str
 
     def write(self, folder: Path, name: str) -> None:
-        """Put them where programs read them."""
+        """Write the certificate and its key to files."""
         (folder / f"{name}.crt").write_text(self.certificate)
         write_secret(folder / f"{name}.key", self.key)
 
 
 class Authority:
-    """The authority of one lab, in a folder; a new lab makes a new one."""
+    """The certificate authority of one lab, in a folder; every lab makes a new one."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def create(self) -> None:
-        """Make the authority, and the key by which service accounts are signed."""
+        """Make the authority, and the key that signs service account tokens."""
         self.folder.mkdir(parents=True, exist_ok=True)
         key, name = ec.generate_private_key(ec.SECP256R1()), _name("lab", ())
         builder = _builder(name, name, key).add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
@@ -54,26 +54,26 @@ class Authority:
 
     @property
     def certificate(self) -> str:
-        """What all sides trust."""
+        """Return the authority's certificate, which all programs trust."""
         return (self.folder / "ca.crt").read_text()
 
     def client(self, name: str, groups: Sequence[str] = ()) -> Identity:
-        """Somebody who calls the API server by this name, in these groups."""
+        """Issue a client certificate with a user name and groups for the API server."""
         return self._issue(_name(name, groups), ExtendedKeyUsageOID.CLIENT_AUTH, ())
 
     def server(self, name: str, known_as: Sequence[str]) -> Identity:
-        """A server that is known by these addresses and names."""
+        """Issue a server certificate for addresses and host names."""
         return self._issue(_name(name, ()), ExtendedKeyUsageOID.SERVER_AUTH, known_as)
 
     def kubeconfig(self, server: str, name: str, groups: Sequence[str] = ()) -> str:
-        """All that a program needs to call the API server as somebody; JSON is YAML."""
+        """Return a kubeconfig for a user, as JSON, which is valid YAML."""
         identity = self.client(name, groups)
         user = {
             "client-certificate-data": _base64(identity.certificate),
             "client-key-data": _base64(identity.key),
         }
         cluster = {"server": server, "certificate-authority-data": _base64(self.certificate)}
-        told = {
+        config = {
             "apiVersion": "v1",
             "kind": "Config",
             "clusters": [{"name": "lab", "cluster": cluster}],
@@ -81,7 +81,7 @@ class Authority:
             "contexts": [{"name": "lab", "context": {"cluster": "lab", "user": name}}],
             "current-context": "lab",
         }
-        return json.dumps(told, indent=2) + "\n"
+        return json.dumps(config, indent=2) + "\n"
 
     def _issue(self, subject: x509.Name, usage: x509.ObjectIdentifier, known_as: Sequence[str]) -> Identity:
         authority = x509.load_pem_x509_certificate(self.certificate.encode())
@@ -91,12 +91,12 @@ class Authority:
         builder = _builder(subject, authority.subject, key)
         builder = builder.add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
         if known_as:
-            builder = builder.add_extension(x509.SubjectAlternativeName([_known(one) for one in known_as]), False)
+            builder = builder.add_extension(x509.SubjectAlternativeName([_known(name) for name in known_as]), False)
         return Identity(_pem(builder.sign(signer, hashes.SHA256())), _key_pem(key))
 
 
 def write_secret(path: Path, text: str) -> None:
-    """Write a file that its owner alone may read."""
+    """Write a file that only its owner may read."""
     path.touch(mode=0o600)
     path.write_text(text)
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Builds what virtual machines are made of, where it is not there: python -m lab.machines."""
+"""Builds the parts of virtual machines that do not exist yet: python -m lab.machines."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from lab.running import MACHINES
 
 
 def main() -> int:
-    """Build it; the exit code."""
+    """Build the parts and return the exit code."""
     try:
         require(machines=True)
         made = roots.ensure(MACHINES, print)
     except LabError as error:
         print(error, file=sys.stderr)
         return 1
-    print(f"Virtual machines are made of {made.engine} and {made.disk}.")
+    print(f"Virtual machines use {made.engine} and {made.disk}.")
     return 0
 
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""By what guests run: KVM where a guest's kernel really boots under it, else emulation."""
+"""Detects how guests run: with KVM if a guest's kernel boots with it, otherwise in emulation."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path
 from lab.machines.domain import KVM, TCG
 from lab.machines.roots import Roots
 
-# On some machines /dev/kvm opens, the firmware starts, and the kernel never comes.
+# On some machines /dev/kvm opens and the firmware starts, but the kernel never boots.
 TRIAL_SECONDS = 20
 DEVICE = Path("/dev/kvm")
-# There is no such first program: the kernel has come up when it says so, and ends by a panic.
+# This init does not exist. When the kernel reports that, it has booted, and it ends with a panic.
 REACHED = b"Failed to execute /lab-has-no-init"
 COMMAND_LINE = "console=ttyS0 panic=-1 rdinit=/lab-has-no-init"
 
@@ -27,13 +27,13 @@ exec chroot "$root" "$@"
 """
 
 
-def found(roots: Roots) -> str:
-    """The type of libvirt's domains."""
+def detect(roots: Roots) -> str:
+    """Return the type for libvirt's domains."""
     return KVM if DEVICE.exists() and _boots(roots) else TCG
 
 
 def command(roots: Roots) -> list[str]:
-    """The command that boots the guests' kernel in the engine's root, and ends when it has come up."""
+    """Return the command that boots the guests' kernel in the engine's root, and ends when the kernel has booted."""
     machine = ["-machine", "q35,accel=kvm", "-cpu", "host", "-m", "512", "-nodefaults", "-no-reboot"]
     files = ["-kernel", f"/mnt/{roots.kernel.name}", "-initrd", f"/mnt/{roots.initrd.name}", "-append", COMMAND_LINE]
     qemu = ["qemu-system-x86_64", *machine, *files, "-display", "none", "-serial", "stdio"]

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The machine of a guest, in the words of libvirt."""
+"""The libvirt domain of a guest."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from lab.nodes.cloudinit import Guest
 from lab.nodes.network import Card
 
 KVM, TCG = "kvm", "qemu"
-# The oldest kind that this QEMU and later ones have with PCI Express.
+# The oldest machine type with PCI Express that this QEMU and later ones support.
 MACHINE = "pc-q35-7.2"
-# cloud-init takes a machine for VMware's by its product; the names of cards are those of the lab's other guests.
+# cloud-init detects VMware from the product name; network cards have the same names as in the lab's nodes.
 PRODUCT = "VMware7,1"
 COMMAND_LINE = (
     "root=/dev/vda ro console=ttyS0 net.ifnames=0 mitigations=off audit=0 fsck.mode=skip quiet loglevel=5 "
-    # On a machine that has much to do an emulated guest is slower than systemd's patience.
+    # On a busy machine, an emulated guest exceeds systemd's default timeouts.
     "systemd.default_timeout_start_sec=900 systemd.service_watchdogs=no"
 )
 AGENT = "org.qemu.guest_agent.0"
@@ -30,32 +30,32 @@ AGENT = "org.qemu.guest_agent.0"
 
 @dataclass(frozen=True)
 class Blueprint:
-    """All of which a machine is made besides its guest."""
+    """All settings of a machine except those of its guest."""
 
     roots: Roots
     accelerator: str
     memory_mib: int
     overlay: Path
     console: Path
-    settings: Mapping[str, Path]  # what the guest reads by the firmware: a file for each
-    disks: Sequence[Path] = ()  # read-only ones, after the first
+    settings: Mapping[str, Path]  # settings that the guest reads through the firmware, a file for each
+    disks: Sequence[Path] = ()  # read-only disks after the first disk
 
 
 def written(lab: str, guest: Guest, made: Blueprint) -> str:
-    """The XML of a machine."""
+    """Return the XML of a machine."""
     top = ET.Element("domain", type=made.accelerator)
     _text(top, "name", guest.key)
     _text(top, "uuid", str(uuid.uuid5(uuid.NAMESPACE_DNS, f"{guest.key}.{lab}")))
     _text(top, "memory", str(made.memory_mib), unit="MiB")
-    # One, and a place for another: before 8.1 QEMU emulates a guest that can have but one without memory barriers.
-    # Its network cards lose wake-ups by that, and a queue then stands still for ever.
+    # One of two possible CPUs: before 8.1, QEMU emulates a guest with only one possible CPU without memory barriers.
+    # Network cards then lose wake-ups, and a queue stops permanently.
     _text(top, "vcpu", "2", current="1")
     _boot(top, made)
     features = ET.SubElement(top, "features")
     for name in ("acpi", "apic"):
         ET.SubElement(features, name)
     ET.SubElement(top, "cpu", mode="host-passthrough" if made.accelerator == KVM else "maximum")
-    # A guest that resets itself boots again; one that crashes stays as it is, to be looked at.
+    # A guest that resets itself boots again; a crashed guest is kept for inspection.
     for event, then in (("on_poweroff", "destroy"), ("on_reboot", "restart"), ("on_crash", "preserve")):
         _text(top, event, then)
     devices = ET.SubElement(top, "devices")
@@ -70,7 +70,7 @@ def written(lab: str, guest: Guest, made: Blueprint) -> str:
 
 
 def tap(lab: str, key: str, number: int) -> str:
-    """The name of a card of a guest on its host."""
+    """Return the name of a guest's card on its host."""
     return f"v{hashlib.sha256(f'{lab} {key}'.encode()).hexdigest()[:8]}-{number}"
 
 
@@ -90,7 +90,7 @@ def _boot(top: ET.Element, made: Blueprint) -> None:
 
 def _disk(devices: ET.Element, path: Path, name: str, kind: str, is_shared: bool = False) -> None:
     disk = ET.SubElement(devices, "disk", type="file", device="disk")
-    # What a guest wrote may be lost when this machine breaks down: it lives as long as the lab.
+    # A guest's data may be lost if this machine crashes, because it is removed with the lab anyway.
     ET.SubElement(disk, "driver", name="qemu", type=kind, cache="unsafe" if not is_shared else "writeback")
     ET.SubElement(disk, "source", file=str(path))
     ET.SubElement(disk, "target", dev=name, bus="virtio")

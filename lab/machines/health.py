@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Whether a guest came through a move whole: under emulation a guest can lose writes while all report success."""
+"""Checks that a move left a guest intact: an emulated guest can lose writes although every step reports success."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any
 from lab.nodes.programs import LabError
 
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
-# A guest's clock stands while the guest does, and time sync is not the lab's.
+# A guest's clock stops during a stun, and the lab does not synchronize time.
 TOLERANCE_SECONDS = 5.0
 BROKEN = re.compile(
     r"list_(?:add|del) corruption|kernel BUG at|BUG: |Oops|Kernel panic|general protection fault|Call Trace:"
@@ -25,51 +25,51 @@ BROKEN = re.compile(
 
 
 class LabFailure(LabError):
-    """The lab itself broke a guest: whatever became of a job on it proves nothing."""
+    """The lab itself broke a guest: the result of a job on it is meaningless."""
 
 
 @dataclass(frozen=True)
 class Condition:
-    """A guest at a moment: which boot, how far its clock is ahead of this machine's, how much its kernel has said."""
+    """The state of a guest: its boot id, its clock's lead over this machine's, and the size of its kernel log."""
 
     boot_id: str
     ahead_seconds: float
-    said_bytes: int
+    log_bytes: int
 
 
 def read(ask: Callable[[dict[str, Any]], Any], console: Path) -> Condition:
-    """Ask the guest's agent, by ``ask`` for one command of it."""
+    """Read a guest's condition from its agent; ``ask`` runs one agent command."""
     before = time.time()
     guest = int(ask({"execute": "guest-get-time"})) / 1e9
     ahead = guest - (before + time.time()) / 2
     return Condition(_text_of(ask, BOOT_ID), ahead, console.stat().st_size if console.exists() else 0)
 
 
-def doubt(before: Condition, after: Condition, stun_seconds: float, said: str) -> str:
-    """The reason why a guest did not come through whole; empty if it did. ``said`` is its kernel's log meanwhile."""
+def doubt(before: Condition, after: Condition, stun_seconds: float, log: str) -> str:
+    """Return why a guest is damaged, or an empty string if it is intact; ``log`` is its kernel log during the move."""
     if after.boot_id != before.boot_id:
-        return f"it booted anew: its boot id was {before.boot_id} and is {after.boot_id}"
+        return f"it rebooted: its boot id was {before.boot_id} and is {after.boot_id}"
     drift = after.ahead_seconds - before.ahead_seconds
     if not -stun_seconds - TOLERANCE_SECONDS <= drift <= TOLERANCE_SECONDS:
-        return f"its clock went by {drift:+.1f} s against this machine's, in a stun of {stun_seconds:.1f} s"
-    if found := BROKEN.search(said):
-        line = next(line for line in said.splitlines() if found[0] in line)
-        return f"its kernel said: {line.strip()}"
+        return f"its clock drifted by {drift:+.1f} s from this machine's, in a stun of {stun_seconds:.1f} s"
+    if found := BROKEN.search(log):
+        line = next(line for line in log.splitlines() if found[0] in line)
+        return f"its kernel logged: {line.strip()}"
     return ""
 
 
 def _text_of(ask: Callable[[dict[str, Any]], Any], path: str) -> str:
     handle = ask({"execute": "guest-file-open", "arguments": {"path": path, "mode": "r"}})
     try:
-        read_of = ask({"execute": "guest-file-read", "arguments": {"handle": handle, "count": 4096}})
+        content = ask({"execute": "guest-file-read", "arguments": {"handle": handle, "count": 4096}})
     finally:
         ask({"execute": "guest-file-close", "arguments": {"handle": handle}})
-    return base64.b64decode(read_of["buf-b64"]).decode().strip()
+    return base64.b64decode(content["buf-b64"]).decode().strip()
 
 
 def answer(text: str) -> Any:
-    """What an agent returned, of the output of `virsh qemu-agent-command`."""
-    told = json.loads(text)
-    if "return" not in told:
+    """Return an agent's result from the output of `virsh qemu-agent-command`."""
+    message = json.loads(text)
+    if "return" not in message:
         raise LabError(f"The guest's agent answered {text.strip()}.")
-    return told["return"]
+    return message["return"]

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A hypervisor host: a libvirtd of its own, in namespaces of its own."""
+"""A hypervisor host: a separate libvirtd in its own namespaces."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lab.nodes.programs import LabError, run
 START_SECONDS = 180
 END_SECONDS = 30
 LOOK_SECONDS = 0.1
-FOLDER = "machines"  # in that of the lab
+FOLDER = "machines"  # in the lab's folder
 SCRIPT = Path(__file__).parent / "host.sh"
 LIBVIRTD = """\
 listen_tls = 0
@@ -49,7 +49,7 @@ migration_host = "{address}"
 
 
 class Host:
-    """One of them, by its number; ``name`` is that of the ESXi host for which it stands."""
+    """A host with its number in the lab; ``name`` is the name of the ESXi host that it represents."""
 
     def __init__(self, lab: str, number: int, name: str, folder: Path) -> None:
         self.lab, self.number, self.name, self.folder = lab, number, name, folder
@@ -58,7 +58,7 @@ class Host:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self, roots: Roots, shared: Sequence[Path]) -> None:
-        """Make its namespaces and its libvirtd; return when that answers."""
+        """Make the host's namespaces and start its libvirtd; return when libvirtd answers."""
         self.folder.mkdir(parents=True)
         for name, text in configuration(self.lab, self.number).items():
             (self.folder / name).write_text(text)
@@ -77,21 +77,21 @@ class Host:
         self._await(self._process)
 
     def virsh(self, *words: str, refused: Sequence[str] = ()) -> str:
-        """What virsh says on this host."""
+        """Run virsh on this host and return its output."""
         try:
             return run(*self.command(*words), refused=refused)
         except LabError as error:
-            said = str(error).partition("): ")[2] or str(error)
-            raise LabError(f"virsh {words[0]} failed on {self.name}: {said}") from error
+            message = str(error).partition("): ")[2] or str(error)
+            raise LabError(f"virsh {words[0]} failed on {self.name}: {message}") from error
 
     def inside(self, *words: str) -> list[str]:
-        """The command line for a program in the namespaces and the root of this host."""
+        """Return the command line for a program in the namespaces and the root of this host."""
         if self._process is None:
-            raise LabError(f"{self.name} has no libvirtd: it was not started.")
+            raise LabError(f"libvirtd of {self.name} does not run: it was not started.")
         return ["nsenter", f"--target={self._process.pid}", "--mount", "--uts", "--net", "--root", "--wd=/", *words]
 
     def command(self, *words: str) -> list[str]:
-        """The command line for virsh on this host."""
+        """Return the command line for virsh on this host."""
         return self.inside("virsh", "--quiet", "--connect", "qemu:///system", *words)
 
     def _await(self, process: subprocess.Popen[bytes]) -> None:
@@ -109,20 +109,20 @@ class Host:
 
 
 def configuration(lab: str, number: int) -> dict[str, str]:
-    """The files of a host's libvirtd; two hosts of one identity would refuse to migrate."""
-    told = {"address": wires.address(number), "identity": str(uuid.uuid5(uuid.NAMESPACE_DNS, f"{lab}-{number}"))}
-    return {"libvirtd.conf": LIBVIRTD.format(**told), "qemu.conf": QEMU.format(**told)}
+    """Return the configuration files of a host's libvirtd; two hosts with one identity refuse to migrate."""
+    values = {"address": wires.address(number), "identity": str(uuid.uuid5(uuid.NAMESPACE_DNS, f"{lab}-{number}"))}
+    return {"libvirtd.conf": LIBVIRTD.format(**values), "qemu.conf": QEMU.format(**values)}
 
 
 def arguments(host: Host, roots: Roots, cache: Path, shared: Sequence[Path]) -> list[str]:
-    """The command that becomes the libvirtd of a host."""
+    """Return the command that becomes the libvirtd of a host."""
     enter = ["ip", "netns", "exec", host.namespace, "unshare", "--mount", "--uts", "bash", str(SCRIPT)]
-    seen = [str(folder) for folder in (roots.disk.parent, *shared)]
-    return [*enter, host.name, str(roots.engine), str(host.folder), str(cache), *seen]
+    folders = [str(folder) for folder in (roots.disk.parent, *shared)]
+    return [*enter, host.name, str(roots.engine), str(host.folder), str(cache), *folders]
 
 
 def clear(lab: str, folder: Path) -> None:
-    """Take all hosts of a lab away with all that runs on them and lies in the lab's folder, whoever started them."""
+    """Remove all hosts of a lab, all processes on them, and their files in the lab's folder."""
     for line in run("ip", "netns", "list").splitlines():
         name = line.split()[0]
         if name.startswith(f"{lab}h"):
@@ -132,7 +132,7 @@ def clear(lab: str, folder: Path) -> None:
 
 
 def memory_bytes(lab: str) -> int:
-    """The memory that all hosts of a lab with their guests have had at most, as far as they run now."""
+    """Return the sum of the peak memory of all running processes of a lab's hosts and guests."""
     namespaces = [line.split()[0] for line in run("ip", "netns", "list").splitlines() if line.startswith(f"{lab}h")]
     pids = [pid for name in namespaces for pid in run("ip", "netns", "pids", name).split()]
     return sum(_peak(Path("/proc", pid, "status")) for pid in pids)
@@ -150,7 +150,7 @@ def _kill(namespace: str) -> None:
     deadline = time.monotonic() + END_SECONDS
     while processes := run("ip", "netns", "pids", namespace).split():
         if time.monotonic() > deadline:
-            raise LabError(f"{namespace} still has the processes {', '.join(processes)} after {END_SECONDS} s.")
+            raise LabError(f"{namespace} still contains the processes {', '.join(processes)} after {END_SECONDS} s.")
         for process in processes:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(int(process), signal.SIGKILL)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Becomes the libvirtd of one hypervisor host. It is started in a network, mount and UTS namespace of its own:
+# Becomes the libvirtd of one hypervisor host. Runs in separate network, mount and UTS namespaces:
 # host.sh NAME ENGINE ETC CACHE SHARED..., where ETC is a folder with libvirtd.conf and qemu.conf, and SHARED are folders
-# that the host sees at the same place. All mounts go with the namespace.
+# that the host has under the same path. All mounts are removed with the namespace.
 set -euo pipefail
 name=$1 engine=$2 etc=$3 cache=$4
 shift 4

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What virsh says of a migration that is under way."""
+"""Parses virsh's report on a migration in progress."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ MILLISECONDS = ("ms",)
 
 
 def read(text: str) -> dict[str, float | str]:
-    """The lines of `virsh domjobinfo`: sizes in bytes, times in seconds, all else as it stands."""
-    told: dict[str, float | str] = {}
+    """Parse the output of `virsh domjobinfo`: sizes in bytes, times in seconds, everything else unchanged."""
+    report: dict[str, float | str] = {}
     for line in text.splitlines():
         name, colon, rest = line.partition(":")
         words = rest.split()
         if colon and words:
-            told[name.strip()] = _value(words)
-    return told
+            report[name.strip()] = _value(words)
+    return report
 
 
-def percent(told: dict[str, float | str]) -> int | None:
-    """How much of a guest has been copied; None where no migration is under way."""
-    total, left = told.get("Data total"), told.get("Data remaining")
+def percent(report: dict[str, float | str]) -> int | None:
+    """Return how much of a guest has been copied, or None if no migration is in progress."""
+    total, left = report.get("Data total"), report.get("Data remaining")
     if not isinstance(total, float) or not isinstance(left, float) or total <= 0:
         return None
     return max(0, min(99, int(100 * (1 - left / total))))

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What is built once for all labs: held by who uses it, and removed when another recipe takes its place."""
+"""Build results for all labs: locked by their users, and removed when a newer recipe replaces them."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import os
 import shutil
 from pathlib import Path
 
-CAPABILITIES = ".capabilities"  # what an engine has found out of this machine, beside it
+CAPABILITIES = ".capabilities"  # suffix of the folder next to an engine with the detected capabilities of this machine
 
 
 def hold(path: Path) -> int:
-    """Keep it from being removed as long as this process lives; the descriptor that does it."""
+    """Lock a path against removal for the lifetime of this process, and return the file descriptor of the lock."""
     held = os.open(path, os.O_RDONLY)
     fcntl.flock(held, fcntl.LOCK_SH)
     return held
 
 
 def remove_others(path: Path, pattern: str) -> list[Path]:
-    """Remove what lies beside it by such a name and is held by nobody; nobody may build meanwhile."""
-    others = [one for one in path.parent.glob(pattern) if one != path and one.suffix == path.suffix]
-    return [one for one in others if _remove(one)]
+    """Remove the siblings of a path that match a pattern and are not locked; no build may run meanwhile."""
+    others = [other for other in path.parent.glob(pattern) if other != path and other.suffix == path.suffix]
+    return [other for other in others if _remove(other)]
 
 
 def _remove(path: Path) -> bool:

@@ -26,21 +26,21 @@ from lab.nodes.network import RDMA, Network
 from lab.nodes.programs import LabError, run
 
 MEMORY_MIB = 640
-BOOT_SECONDS = 3600  # on a machine without KVM that has much else to do
+BOOT_SECONDS = 3600  # on a busy machine without KVM
 AGENT_SECONDS = 600
-ALONE = "host1"  # where guests are that belong to no virtual machine
+ALONE = "host1"  # host of the guests that belong to no virtual machine
 LOSE_RDMA = "lose_rdma"
 GONE = ("failed to get domain", "Domain not found", "is not running", "no domain")
 
 
 class Machines:
-    """Virtual machines as a hypervisor's guests, on as many hosts as they are sent to."""
+    """Virtual machines as a hypervisor's guests, on any number of hosts."""
 
     def __init__(self, lab: str, folder: Path, network: Network, roots: Roots, accelerator: str) -> None:
         self.lab, self.folder, self.network, self.roots = lab, folder / host.FOLDER, network, roots
         self.accelerator = accelerator
-        self.disks: Sequence[tuple[Path, str]] = ()  # read-only ones, and where they belong
-        self.memory_mib = MEMORY_MIB  # of each
+        self.disks: Sequence[tuple[Path, str]] = ()  # read-only disks, with their mount points
+        self.memory_mib = MEMORY_MIB  # for each machine
         self.proxy: str | None = None
         self.stopping = threading.Event()
         self.known: dict[str, Guest] = {}
@@ -51,20 +51,20 @@ class Machines:
         self._making = threading.Lock()
 
     def prepare(self) -> None:
-        """Add the migration network to the lab's."""
+        """Add the migration network to the lab's networks."""
         self.folder.mkdir(parents=True, exist_ok=True)
         for command in wires.switch(self.lab):
             run(*command)
 
     def start(self, guest: Guest, at: str) -> Guest:
-        """Boot a machine on a host, making its disk if it is not there; the same with its addresses."""
+        """Boot a machine on a host, making its disk if it does not exist, and return it with its addresses."""
         given = leased(guest, self.known, self.network.subnet)
         if guest.key in self._without_rdma:
-            given = dataclasses.replace(given, cards=tuple(one for one in given.cards if one.network != RDMA))
+            given = dataclasses.replace(given, cards=tuple(card for card in given.cards if card.network != RDMA))
         self.known[guest.key] = given
-        # What vCenter says of cards holds only where it left no address open.
-        open_ones = {METADATA, f"{METADATA}.encoding"} if guest.cards[:1] != given.cards[:1] else set()
-        asked = {key: value for key, value in guest.told.items() if key not in open_ones}
+        # vCenter's metadata describes the cards only if the lab did not have to choose an address.
+        replaced = {METADATA, f"{METADATA}.encoding"} if guest.cards[:1] != given.cards[:1] else set()
+        asked = {key: value for key, value in guest.extra_config.items() if key not in replaced}
         place = self.host(at)
         path = self._folder(guest.key) / "machine.xml"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -75,47 +75,47 @@ class Machines:
         return given
 
     def wait(self, guest: Guest) -> None:
-        """Return when its sshd answers, and its agent."""
+        """Return when the sshd and the agent of a machine answer."""
         await_sshd(guest, BOOT_SECONDS)
         self._ask(guest.key, {"execute": "guest-ping"}, BOOT_SECONDS)
 
     def stop(self, key: str) -> None:
-        """Cut its power."""
+        """Power a machine off without a shutdown."""
         if place := self._places.pop(key, None):
             place.virsh("destroy", key, refused=GONE)
 
     def remove(self, key: str) -> None:
-        """Take it and its disk away."""
+        """Remove a machine and its disk."""
         self.stop(key)
         shutil.rmtree(self._folder(key), ignore_errors=True)
         self.known.pop(key, None)
         self._without_rdma.discard(key)
 
-    def move(self, key: str, target: str, how: Move, tell: Callable[[int], None]) -> None:
-        """Migrate it, and look whether it came through whole."""
+    def move(self, key: str, target: str, how: Move, report: Callable[[int], None]) -> None:
+        """Migrate a machine, and check that it is intact afterwards."""
         source, there = self._place(key), self.host(target)
         if there is source:
             return
         before = self._condition(key)
-        migration = Migration(key, source, there, how, tell, self.stopping, self.accelerator == domain.KVM)
+        migration = Migration(key, source, there, how, report, self.stopping, self.accelerator == domain.KVM)
         try:
-            stood = migration.run()
+            stun_seconds = migration.run()
         finally:
             self._places[key] = migration.at
-        self._examine(key, before, stood)
+        self._examine(key, before, stun_seconds)
 
     def stun(self, key: str, seconds: float) -> None:
-        """Suspend it for a time; a hypervisor that ends meanwhile lets it go."""
+        """Suspend a machine for a time; if the hypervisor ends meanwhile, the machine continues."""
         place = self._place(key)
         place.virsh("suspend", key)
         try:
             if self.stopping.wait(seconds):
-                raise LabError("The hypervisor ends.")
+                raise LabError("The hypervisor is shutting down.")
         finally:
             resume(place, key)
 
     def harm(self, key: str, kind: str) -> None:
-        """Kill it, pull or plug its cables, or let it boot without its RDMA card from now on."""
+        """Kill a machine, unplug or plug its network cables, or remove its RDMA card from its next boot on."""
         place, cards = self._place(key), self.known[key].cards
         taps = [(domain.tap(self.lab, key, number), card.network) for number, card in enumerate(cards)]
         if kind == LOSE_RDMA:
@@ -127,15 +127,15 @@ class Machines:
         elif kind == "plug":
             wires.join(self.lab, place.number, tuple(taps))
         else:
-            raise LabError(f"No harm is called {kind}: there are {', '.join((*HARMS, LOSE_RDMA))}.")
+            raise LabError(f"Unknown harm {kind}: use one of {', '.join((*HARMS, LOSE_RDMA))}.")
 
     def clear(self) -> None:
-        """Take every machine and host of this lab away, also those of a lab that was killed."""
+        """Remove every machine and host of this lab, also those of a killed lab."""
         host.clear(self.lab, self.folder.parent)
         self.known.clear()
 
     def host(self, name: str) -> Host:
-        """The host that stands for an ESXi host, started when it is first needed."""
+        """Return the host that represents an ESXi host, starting it when it is first needed."""
         with self._making:
             if name not in self._hosts:
                 number = len(self._hosts) + 1
@@ -171,23 +171,23 @@ class Machines:
         if key in self._broken:
             raise LabFailure(self._broken[key])
         if key not in self._places:
-            raise LabError(f"No machine {key} runs here: it was never started, or is switched off or removed.")
+            raise LabError(f"The machine {key} does not run: it was never started, or it was powered off or removed.")
         return self._places[key]
 
-    def _examine(self, key: str, before: Condition, stood: float) -> None:
-        """Raise LabFailure for a guest that the lab broke, and remember it: nothing more is done with it."""
+    def _examine(self, key: str, before: Condition, stun_seconds: float) -> None:
+        """Raise LabFailure if the lab broke a guest, and mark the guest as broken, so that it is not used again."""
         console = self._console(key)
         try:
             after = self._condition(key)
         except LabError as error:
-            why = f"its agent does not answer any more: {error}"
+            why = f"its agent no longer answers: {error}"
         else:
-            said = console.read_bytes()[before.said_bytes :].decode(errors="replace") if console.exists() else ""
-            why = health.doubt(before, after, stood, said)
+            log = console.read_bytes()[before.log_bytes :].decode(errors="replace") if console.exists() else ""
+            why = health.doubt(before, after, stun_seconds, log)
         if why:
-            words = f"The lab failed, not the job: {key} did not come through its move whole: {why}."
-            self._broken[key] = words
-            raise LabFailure(words)
+            message = f"The lab failed, not the job: the move damaged {key}: {why}."
+            self._broken[key] = message
+            raise LabFailure(message)
 
     def _condition(self, key: str) -> Condition:
         return health.read(lambda command: self._ask(key, command, AGENT_SECONDS), self._console(key))

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What machines are made of: a root with libvirt and QEMU, and the image that guests start from, built once each."""
+"""The parts of virtual machines: a root file system with libvirt and QEMU, and the guests' image, each built once."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ ENGINE = (
     *("libvirt-daemon", "libvirt-daemon-driver-qemu", "libvirt-clients", "qemu-system-x86", "qemu-utils"),
     *("iproute2", "procps"),
 )
-# The kernel is the common one: that for clouds has no rdma_rxe. debootstrap knows nothing of what packages provide, so
-# that python3-cffi-backend is named.
+# The kernel is the standard one, because the cloud kernel lacks rdma_rxe. debootstrap ignores virtual packages, so
+# python3-cffi-backend is listed.
 GUEST = (
     *("systemd", "systemd-sysv", "libpam-systemd", "dbus", "udev", "kmod", "procps", "iproute2", "iputils-ping"),
     *("linux-image-amd64", "initramfs-tools", "cloud-init", "python3-cffi-backend", "openssh-server"),
@@ -31,34 +31,34 @@ GUEST = (
     *("rdma-core", "ibverbs-providers", "ibverbs-utils", "perftest", "acl"),
 )
 FOLDER = Path(__file__).parent / "guest"
-FILES = {  # in the guest: (here, mode)
+FILES = {  # path in the guest: (name here, mode)
     "usr/local/bin/vmware-rpctool": ("vmware-rpctool.sh", 0o755),
     "etc/cloud/cloud.cfg.d/90_lab.cfg": ("cloud.cfg", 0o644),
     "etc/udev/rules.d/90-lab-rdma.rules": ("rdma.rules", 0o644),
     "etc/systemd/journald.conf.d/lab.conf": ("journald.conf", 0o644),
     "etc/initramfs-tools/conf.d/lab": ("initramfs.conf", 0o644),
     "etc/initramfs-tools/modules": ("modules", 0o644),
-    "etc/hosts": ("hosts", 0o644),  # a distribution's installer writes it, debootstrap does not
+    "etc/hosts": ("hosts", 0o644),  # written by Debian's installer, but not by debootstrap
 }
-# What a guest of minutes does not need, and what under emulation takes a good part of its boot.
+# Units that a short-lived guest does not need, and that slow down its boot in emulation.
 MASKED = (
     *("apt-daily.timer", "apt-daily-upgrade.timer", "e2scrub_reap.service", "e2scrub_all.timer", "fstrim.timer"),
     *("dpkg-db-backup.timer", "systemd-pstore.service", "serial-getty@ttyS0.service", "getty@tty1.service"),
 )
 ENABLED = ("systemd-networkd.service",)
-# What would be the same in every guest, is this machine's own, or is fetched anew.
+# Files that must differ between guests, that come from this machine, or that are downloaded again.
 SHED = (
     *("etc/ssh/ssh_host_*", "var/lib/apt/lists/*", "var/cache/apt/archives/*.deb", "var/log/*.log"),
     *("etc/apt/sources*", "etc/resolv.conf", "etc/hostname"),
 )
 BARE = ("usr/share/doc/*", "usr/share/man/*", "usr/share/locale/*", "boot/initrd*")
-SPARE_MIB = 3072  # for Docker and an image, which a guest may be given; what is not written takes no room
+SPARE_MIB = 3072  # for Docker and a container image in the guest; unwritten blocks take no space
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 @dataclass(frozen=True)
 class Roots:
-    """What was built: the root of the engine, and of guests the disk, the kernel and the initial RAM disk."""
+    """The build results: the engine's root, and the guests' disk, kernel and initial RAM disk."""
 
     engine: Path
     disk: Path
@@ -66,8 +66,8 @@ class Roots:
     initrd: Path
 
 
-def ensure(store: Path, tell: Callable[[str], None]) -> Roots:
-    """Build what is not there, and remove what earlier recipes made and nobody uses."""
+def ensure(store: Path, report: Callable[[str], None]) -> Roots:
+    """Build missing parts, and remove unused results of earlier recipes."""
     store = store.resolve()
     store.mkdir(parents=True, exist_ok=True)
     with (store / "lock").open("w") as lock:
@@ -75,7 +75,7 @@ def ensure(store: Path, tell: Callable[[str], None]) -> Roots:
         engine, guest = store / f"engine-{_digest(ENGINE)}", store / f"guest-{guest_digest()}"
         for folder, build in ((engine, _build_engine), (guest, _build_guest)):
             if not folder.exists():
-                tell(f"Building {folder.name} for virtual machines, once; this takes minutes")
+                report(f"Building {folder.name} for virtual machines (once, takes minutes)")
                 part = _fresh(store / f"{folder.name}.part")
                 build(part, store / "packages")
                 part.rename(folder)
@@ -85,7 +85,7 @@ def ensure(store: Path, tell: Callable[[str], None]) -> Roots:
 
 
 def guest_digest() -> str:
-    """Another recipe is another image."""
+    """Return a hash of the guests' recipe."""
     return _digest(
         (
             *GUEST,
@@ -105,7 +105,7 @@ def _digest(parts: tuple[str, ...]) -> str:
 
 
 def _fresh(part: Path) -> Path:
-    """An empty folder; what a build that was killed has left goes first, never through a mount into this machine."""
+    """Return a path for a build after removing leftovers of a killed build, but never through a mount."""
     for inner in ("proc", "sys", "root/proc", "root/sys"):
         while (part / inner).is_mount():
             run("umount", str(part / inner))
@@ -124,7 +124,7 @@ def _bootstrap(root: Path, packages: tuple[str, ...], kept: Path) -> None:
 
 def _build_engine(root: Path, kept: Path) -> None:
     _bootstrap(root, ENGINE, kept)
-    # Who is lacking ends libvirtd without a word; the postinst of libvirt-daemon-system would have made them.
+    # Without these users and groups, libvirtd ends silently; normally libvirt-daemon-system's postinst makes them.
     run("chroot", str(root), "groupadd", "--system", "libvirt")
     run("chroot", str(root), "groupadd", "--system", "libvirt-qemu")
     run("chroot", str(root), "useradd", "--system", "--gid", "libvirt-qemu", "--no-create-home", "libvirt-qemu")
@@ -136,15 +136,15 @@ def _build_engine(root: Path, kept: Path) -> None:
 def _build_guest(folder: Path, kept: Path) -> None:
     root = folder / "root"
     _bootstrap(root, GUEST, kept)
-    _settle(root)
+    _customize(root)
     _take_kernel(root, folder)
     mib = int(run("du", "--summarize", "--block-size=1M", str(root)).split()[0]) + SPARE_MIB
     run("mkfs.ext4", "-q", "-F", "-L", "root", "-d", str(root), str(folder / "root.ext4"), f"{mib}M")
     shutil.rmtree(root)
 
 
-def _settle(root: Path) -> None:
-    """Add what is the lab's own, and remove what no guest needs."""
+def _customize(root: Path) -> None:
+    """Add the lab's files, and remove files that no guest needs."""
     for there, (here, mode) in FILES.items():
         path = root / there
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -159,10 +159,10 @@ def _settle(root: Path) -> None:
 
 
 def _take_kernel(root: Path, folder: Path) -> None:
-    """The kernel and its initial RAM disk lie beside the disk, for QEMU boots them by itself."""
+    """Put the kernel and its initial RAM disk next to the disk, because QEMU boots them directly."""
     found = sorted(root.glob("boot/vmlinuz-*"))
     if not found:
-        raise LabError(f"{root} has no kernel: debootstrap installed no kernel, as its log in debootstrap/ may tell.")
+        raise LabError(f"{root} has no kernel: debootstrap did not install one. See its log in debootstrap/.")
     version = found[-1].name.removeprefix("vmlinuz-")
     run("chroot", str(root), "mkinitramfs", "-o", "/boot/lab.img", version, environment={**os.environ, "PATH": PATH})
     shutil.move(root / "boot/lab.img", folder / "initrd.img")

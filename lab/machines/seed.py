@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a machine tells its guest's cloud-init: the words of vCenter as they are, and the lab's own besides."""
+"""Builds the cloud-init settings of a guest: vCenter's settings unchanged, plus the lab's vendor data."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ VENDORDATA = "guestinfo.vendordata"
 
 
 def settings(guest: Guest, asked: Mapping[str, str], files: Mapping[str, str], mounts: Sequence[str]) -> dict[str, str]:
-    """The advanced settings that the guest reads: those that are ``asked``, and what they leave open.
+    """Return the advanced settings that the guest reads: those in ``asked``, and defaults for missing ones.
 
-    ``files`` by their path are what the guest must know of this lab, ``mounts`` are where its further disks belong:
-    both are vendor data, which the words of a user would overrule.
+    ``files`` are the lab's files by path, ``mounts`` the mount points of further disks. Both become vendor data, which
+    user data overrides.
     """
-    told = {key: value for key, value in asked.items() if key.startswith("guestinfo.")}
-    told.setdefault(METADATA, json.dumps(_metadata(guest)))
-    told.setdefault(USERDATA, HEADER + json.dumps({"users": [_user(user) for user in guest.users]}))
-    told[VENDORDATA] = HEADER + json.dumps(_vendor(files, mounts))
-    return told
+    chosen = {key: value for key, value in asked.items() if key.startswith("guestinfo.")}
+    chosen.setdefault(METADATA, json.dumps(_metadata(guest)))
+    chosen.setdefault(USERDATA, HEADER + json.dumps({"users": [_user(user) for user in guest.users]}))
+    chosen[VENDORDATA] = HEADER + json.dumps(_vendor(files, mounts))
+    return chosen
 
 
 def _metadata(guest: Guest) -> dict[str, Any]:
@@ -36,21 +36,21 @@ def _metadata(guest: Guest) -> dict[str, Any]:
 
 
 def _card(card: Card) -> dict[str, Any]:
-    told: dict[str, Any] = {"match": {"macaddress": card.mac}, "dhcp4": False, "mtu": card.mtu}
+    ethernet: dict[str, Any] = {"match": {"macaddress": card.mac}, "dhcp4": False, "mtu": card.mtu}
     if card.address:
-        told["addresses"] = [card.address]
+        ethernet["addresses"] = [card.address]
     if card.gateway:
-        told["routes"] = [{"to": "0.0.0.0/0", "via": card.gateway}]
-    return told
+        ethernet["routes"] = [{"to": "0.0.0.0/0", "via": card.gateway}]
+    return ethernet
 
 
 def _user(user: User) -> dict[str, Any]:
-    told = {"name": user.name, "shell": user.shell, "ssh_authorized_keys": list(user.keys), "lock_passwd": True}
-    return {**told, "sudo": user.sudo} if user.sudo else told
+    entry = {"name": user.name, "shell": user.shell, "ssh_authorized_keys": list(user.keys), "lock_passwd": True}
+    return {**entry, "sudo": user.sudo} if user.sudo else entry
 
 
 def _vendor(files: Mapping[str, str], mounts: Sequence[str]) -> dict[str, Any]:
     disks = [[f"/dev/vd{chr(ord('b') + number)}", there, "ext4", "ro,noload"] for number, there in enumerate(mounts)]
     written = [{"path": path, "content": text} for path, text in sorted(files.items())]
-    # By cloud-init's own schema neither is ever empty.
-    return {key: told for key, told in (("write_files", written), ("mounts", disks)) if told}
+    # cloud-init's schema does not allow either list to be empty.
+    return {key: entries for key, entries in (("write_files", written), ("mounts", disks)) if entries}

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Folders of this machine as read-only disks: what is passed through file by file cannot be migrated."""
+"""Makes read-only disks from folders of this machine: a guest with a file system pass-through cannot migrate."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SPARE_MIB = 64
 
 
 def disks(store: Path, shares: Sequence[Share]) -> list[tuple[Path, str]]:
-    """The disk of each share, made anew where its folder has changed, and where it belongs."""
+    """Return the disk of each share with its mount point, rebuilding disks whose folder has changed."""
     store.mkdir(parents=True, exist_ok=True)
     with (store / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -42,10 +42,10 @@ def _disk(store: Path, share: Share) -> Path:
 
 
 def _digest(folder: Path) -> str:
-    told = hashlib.sha256(str(folder).encode())
+    digest = hashlib.sha256(str(folder).encode())
     for line in _listed(sorted(folder.rglob("*"))):
-        told.update(line.encode())
-    return told.hexdigest()[:12]
+        digest.update(line.encode())
+    return digest.hexdigest()[:12]
 
 
 def _listed(paths: Iterable[Path]) -> Iterator[str]:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The cables of hypervisor hosts: each has its own namespace with bridges, and that of the lab is their switch."""
+"""The networks of hypervisor hosts: each host has a namespace with bridges, and the lab's namespace is their switch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from lab.nodes.network import GONE, MANAGEMENT, MOST_MTU, RDMA
 from lab.nodes.programs import run
 
 MIGRATION = "migration"
-# Seen by nobody but the hosts of one lab: the range for tests of devices that join networks (RFC 2544).
+# Visible only to the hosts of one lab: the range for benchmark tests of network devices (RFC 2544).
 ADDRESSES = "198.18.0"
 SWITCH = 254
 
@@ -16,22 +16,22 @@ Command = tuple[str, ...]
 
 
 def namespace(lab: str, number: int) -> str:
-    """The name of the namespace of a host."""
+    """Return the name of a host's namespace."""
     return f"{lab}h{number}"
 
 
 def address(number: int) -> str:
-    """The address of a host in the migration network."""
+    """Return the address of a host in the migration network."""
     return f"{ADDRESSES}.{number}"
 
 
 def switch(lab: str) -> list[Command]:
-    """The commands that add a migration network to the lab's networks."""
+    """Return the commands that add a migration network to the lab's networks."""
     return [*_bridge(lab, MIGRATION), ("ip", "-n", lab, "address", "add", f"{address(SWITCH)}/24", "dev", MIGRATION)]
 
 
 def host(lab: str, number: int) -> list[Command]:
-    """The commands that make a host's namespace and join it to the lab."""
+    """Return the commands that make a host's namespace and connect it to the lab."""
     inside = namespace(lab, number)
     commands: list[Command] = [("ip", "netns", "add", inside), ("ip", "-n", inside, "link", "set", "lo", "up")]
     for network in (MANAGEMENT, RDMA):
@@ -45,13 +45,13 @@ def host(lab: str, number: int) -> list[Command]:
 
 
 def cut(lab: str, number: int, taps: tuple[str, ...]) -> None:
-    """Take cards of guests off their bridges: they keep their carrier, but nobody hears them and they hear nobody."""
+    """Disconnect guests' cards from their bridges: they keep their carrier, but no packets pass in either direction."""
     for tap in taps:
         run("ip", "-n", namespace(lab, number), "link", "set", tap, "nomaster", refused=GONE)
 
 
 def join(lab: str, number: int, taps: tuple[tuple[str, str], ...]) -> None:
-    """Undo that, for pairs of card and network."""
+    """Reconnect cards, given as pairs of card and network."""
     for tap, network in taps:
         run("ip", "-n", namespace(lab, number), "link", "set", tap, "master", network)
 

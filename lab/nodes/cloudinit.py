@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What cloud-init's metadata and user data make of a node, as far as the collection says it."""
+"""Parses the part of cloud-init's metadata and user data that the collection writes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SUDO = "ALL=(ALL) NOPASSWD:ALL"
 
 @dataclass(frozen=True)
 class User:
-    """Somebody who may log in."""
+    """A user who may log in."""
 
     name: str
     keys: tuple[str, ...] = ()
@@ -30,9 +30,9 @@ class User:
 
 @dataclass(frozen=True)
 class Guest:
-    """A node as it should be when it runs; ``key`` is what its owner calls it, and never changes.
+    """The desired state of a running node; ``key`` is its owner's id for it, and never changes.
 
-    ``told`` are the advanced settings from which that was read, for guests that read them by themselves.
+    ``extra_config`` has the advanced settings from which this was read, for guests that read them themselves.
     """
 
     key: str
@@ -40,11 +40,11 @@ class Guest:
     hostname: str
     users: tuple[User, ...]
     cards: tuple[Card, ...]
-    told: Mapping[str, str] = field(default_factory=dict, compare=False)
+    extra_config: Mapping[str, str] = field(default_factory=dict, compare=False)
 
 
 def guest(key: str, name: str, extra: Mapping[str, str]) -> Guest:
-    """What a virtual machine's advanced settings ask for; without any, a node that has an address and a name."""
+    """Return the guest that a virtual machine's advanced settings describe; by default, one with a name and address."""
     metadata, userdata = _read(extra, METADATA), _read(extra, USERDATA)
     host_name = str(metadata.get("local-hostname") or userdata.get("hostname") or name)
     ethernets = metadata.get("network", {}).get("ethernets", {})
@@ -61,19 +61,19 @@ def _read(extra: Mapping[str, str], key: str) -> dict[str, Any]:
     return dict(json.loads(text.removeprefix(HEADER))) if text else {}
 
 
-def _card(network: str, told: Mapping[str, Any]) -> Card:
-    address = told.get("addresses", [None])[0]
-    gateway = next((route["via"] for route in told.get("routes", []) if route["to"] in {"0.0.0.0/0", "default"}), None)
-    return Card(network, told["match"]["macaddress"], address, int(told.get("mtu", 1500)), gateway)
+def _card(network: str, ethernet: Mapping[str, Any]) -> Card:
+    address, routes = ethernet.get("addresses", [None])[0], ethernet.get("routes", [])
+    gateway = next((route["via"] for route in routes if route["to"] in {"0.0.0.0/0", "default"}), None)
+    return Card(network, ethernet["match"]["macaddress"], address, int(ethernet.get("mtu", 1500)), gateway)
 
 
 def _users(userdata: Mapping[str, Any]) -> tuple[User, ...]:
     keys = tuple(userdata.get("ssh_authorized_keys", ()))
     users = []
-    for told in userdata.get("users", ["default"]):
-        if told == "default":
+    for user in userdata.get("users", ["default"]):
+        if user == "default":
             users.append(User(DEFAULT_USER, keys))
         else:
-            own = tuple(told.get("ssh_authorized_keys", ()))
-            users.append(User(told["name"], own, told.get("sudo"), told.get("shell", "/bin/bash")))
+            own = tuple(user.get("ssh_authorized_keys", ()))
+            users.append(User(user["name"], own, user.get("sudo"), user.get("shell", "/bin/bash")))
     return tuple(users)

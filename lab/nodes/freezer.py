@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Time stops in a node, and goes on: by the kernel's freezer, at once.
+"""Freezes and thaws a node with the kernel's freezer, immediately.
 
-podman does the same, but waits for locks that all nodes of its store share: on a machine that has much to do a stun of
+``podman pause`` does the same, but waits for locks that all nodes of its store share: on a busy machine, a stun of
 seconds took half a minute while the nodes of another lab were removed.
 """
 
@@ -19,18 +19,18 @@ LOOK_SECONDS = 0.005
 
 
 def group_of(pid: int) -> Path:
-    """The group of a node by its first process: the one right under that of its lab, in either kind of hierarchy."""
+    """Return the cgroup of a node from its first process: the one directly below its lab's, in cgroup v1 or v2."""
     try:
         lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
     except FileNotFoundError as error:
-        raise LabError(f"The process {pid} is gone, and with it the node whose first one it was.") from error
+        raise LabError(f"The process {pid}, the first process of a node, has ended, and with it the node.") from error
     paths = {kind: path for _number, kind, path in (line.split(":", 2) for line in lines)}
     top = CGROUPS / "freezer" if "freezer" in paths else CGROUPS
     return top.joinpath(*Path(paths.get("freezer", paths[""])).parts[1:3])
 
 
 def freeze(group: Path, seconds: float) -> None:
-    """Return when every process of the group has stopped; where that does not come, all go on."""
+    """Return when every process of the group is frozen; after ``seconds`` without that, thaw all and raise LabError."""
     deadline = time.monotonic() + seconds
     while True:
         _set(group, on=True)
@@ -38,23 +38,23 @@ def freeze(group: Path, seconds: float) -> None:
             return
         if time.monotonic() > deadline:
             thaw(group)
-            raise LabError(f"{group} was to be frozen, and after {seconds} s some process of it still ran.")
+            raise LabError(f"{group} could not be frozen: after {seconds} s, some of its processes still ran.")
         time.sleep(LOOK_SECONDS)
 
 
 def thaw(group: Path) -> None:
-    """Let all processes of the group go on."""
+    """Thaw all processes of the group."""
     _set(group, on=False)
 
 
 def thaw_below(lab: str) -> None:
-    """Let all nodes of a lab go on: what is frozen cannot even be killed."""
+    """Thaw all nodes of a lab: a frozen process cannot be killed."""
     for path in [*CGROUPS.glob(f"freezer/{lab}/*/{OLD}"), *CGROUPS.glob(f"{lab}/*/{NEW}")]:
         thaw(path.parent)
 
 
 def is_frozen(group: Path) -> bool:
-    """Whether every process of the group has stopped."""
+    """Return whether every process of the group is frozen."""
     if (group / OLD).exists():
         return (group / OLD).read_text().strip() == "FROZEN"
     return "frozen 1" in (group / "cgroup.events").read_text().splitlines()

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The image that nodes start from: Debian by debootstrap, built once and kept by what goes into it."""
+"""The nodes' image: Debian from debootstrap, built once and tagged with a hash of its recipe."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ PACKAGES = (
     *("openssh-server", "openssh-client", "sudo", "ca-certificates", "gpg", "python3", "python3-apt"),
 )
 GUEST = Path(__file__).parent / "guest"
-FILES = {  # in the image: (here, mode)
+FILES = {  # path in the image: (name here, mode)
     "usr/local/sbin/lab-guest": ("lab_guest.py", 0o755),
     "etc/systemd/system/lab-guest.service": ("lab-guest.service", 0o644),
     "etc/systemd/system/ssh.service.d/lab.conf": ("ssh.conf", 0o644),
     "etc/sudo.conf": ("sudo.conf", 0o644),
     "etc/ssh/sshd_config.d/lab.conf": ("sshd.conf", 0o644),
 }
-# Where cgroups are of the old kind, a container does not see the manager of a user end: logins would wait for it.
+# With cgroup v1, a container does not notice that a user's service manager has ended, and logins wait for it.
 MASKED = ("user@.service",)
 CHANGES = ('CMD ["/lib/systemd/systemd"]', "STOPSIGNAL SIGRTMIN+3")
-# What would be the same on every node, or is fetched anew.
+# Files that must differ between nodes, or that are downloaded again.
 SHED = (
     "etc/ssh/ssh_host_*",
     "var/lib/apt/lists/*",
@@ -44,7 +44,7 @@ SHED = (
 
 
 def tag() -> str:
-    """The image's name: another recipe is another image."""
+    """Return the image's name, which contains a hash of the recipe."""
     parts = [
         SUITE,
         *PACKAGES,
@@ -57,20 +57,20 @@ def tag() -> str:
     return f"localhost/dml-lab-node:{hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:12]}"
 
 
-def ensure(podman: Podman, tell: Callable[[str], None]) -> str:
-    """Build the image if it is not there; its name."""
+def ensure(podman: Podman, report: Callable[[str], None]) -> str:
+    """Build the image if it does not exist, and return its name."""
     name = tag()
     with (podman.store / "image.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if name not in podman("images", "--format", "{{.Repository}}:{{.Tag}}").split():
-            tell(f"Building the nodes' image {name}, once; this takes minutes")
+            report(f"Building the node image {name} (once, takes minutes)")
             _build(podman, name)
-            _forget_older(podman, name)
+            _remove_older(podman, name)
     return name
 
 
 def _build(podman: Podman, name: str) -> None:
-    _remove_left(podman.store)
+    _remove_leftovers(podman.store)
     root = Path(tempfile.mkdtemp(prefix="rootfs-", dir=podman.store))
     root.chmod(0o755)
     mirror = surroundings.mirror(SUITE)
@@ -90,8 +90,8 @@ def _build(podman: Podman, name: str) -> None:
     shutil.rmtree(root)
 
 
-def _remove_left(store: Path) -> None:
-    """Remove what a build that was killed has left, never through a mount into the machine itself."""
+def _remove_leftovers(store: Path) -> None:
+    """Remove leftovers of a killed build, but never through a mount into this machine."""
     for left in store.glob("rootfs-*"):
         for path in (left / "proc", left / "sys"):
             while path.is_mount():
@@ -99,8 +99,8 @@ def _remove_left(store: Path) -> None:
         shutil.rmtree(left)
 
 
-def _forget_older(podman: Podman, name: str) -> None:
-    """Drop images of other recipes that no node of another lab stands on."""
+def _remove_older(podman: Podman, name: str) -> None:
+    """Remove images of other recipes, unless a node of another lab uses them."""
     for other in podman("images", "--format", "{{.Repository}}:{{.Tag}}", name.partition(":")[0]).split():
         if other != name:
             podman("rmi", other, refused=("image is in use", "image used by"))
@@ -112,4 +112,4 @@ def _import(podman: Podman, root: Path, name: str) -> None:
     command = ["podman", "import", *changes, "-", name]
     done = subprocess.run(command, stdin=packed.stdout, capture_output=True, env=podman.environment, check=False)
     if packed.wait() or done.returncode:
-        raise LabError(f"The nodes' image could not be packed: {done.stderr.decode().strip()[-800:]}")
+        raise LabError(f"The node image could not be imported: {done.stderr.decode().strip()[-800:]}")

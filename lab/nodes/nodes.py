@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Nodes: containers with systemd that behave like small virtual machines, as the hypervisor's first backend."""
+"""Nodes: containers with systemd that behave like small virtual machines."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from lab.nodes.podman import Podman
 from lab.nodes.programs import LabError, run
 
 LABEL = "dml-lab"
-TOLD = "/etc/dml-lab"
+SETTINGS = "/etc/dml-lab"
 BOOT_SECONDS = 180
 FREEZE_SECONDS = 60
 EMPTY_SECONDS = 30
@@ -34,7 +34,7 @@ LOOK_SECONDS = 0.05
 
 @dataclass(frozen=True)
 class Share:
-    """A folder of this machine that nodes see, read-only unless it is said otherwise."""
+    """A folder of this machine that nodes see, read-only unless ``writable`` is set."""
 
     here: Path
     there: str
@@ -47,7 +47,7 @@ class Share:
         there, _colon, mode = rest.partition(":")
         path = Path(here).resolve()
         if not path.is_dir() or mode not in {"", "ro", "rw"}:
-            raise LabError(f"{text} cannot be shared: it is HERE[:THERE[:rw]], and HERE a folder that exists.")
+            raise LabError(f"{text} cannot be shared: use HERE[:THERE[:rw]], where HERE is an existing folder.")
         return cls(path, there or str(path), mode == "rw")
 
 
@@ -64,10 +64,10 @@ class Nodes:
         self.processes: dict[str, int] = {}  # the first one of each node
 
     def start(self, guest: Guest) -> Guest:
-        """Boot a node, making it if it is not there; the same with its addresses."""
+        """Boot a node, making it if it does not exist, and return it with its addresses."""
         guest = leased(guest, self.known, self.network.subnet)
         self.known[guest.key] = guest
-        self._tell(guest)
+        self._write_settings(guest)
         container = self.container(guest.key)
         if container not in self.podman.containers(f"{LABEL}={self.lab}"):
             self._create(guest, container)
@@ -81,11 +81,11 @@ class Nodes:
         return guest
 
     def wait(self, guest: Guest, seconds: float = BOOT_SECONDS) -> None:
-        """Return when its sshd answers."""
+        """Return when the sshd of a node answers."""
         await_sshd(guest, seconds)
 
     def stop(self, key: str) -> None:
-        """Switch a node off as a power cut does: nobody hears of it."""
+        """Power a node off as a power cut does, without notice to its peers."""
         guest = self.known.get(key)
         if guest is None:
             return
@@ -94,15 +94,15 @@ class Nodes:
         self.podman("wait", self.container(key))
 
     def remove(self, key: str) -> None:
-        """Take a node and all it wrote away."""
+        """Remove a node and all its data."""
         self.podman("rm", "--force", "--time", "0", self.container(key), refused=("no such container", "no container"))
-        shutil.rmtree(self._told(key), ignore_errors=True)
+        shutil.rmtree(self._settings(key), ignore_errors=True)
         shutil.rmtree(self._layers(key), ignore_errors=True)
         shutil.rmtree(self._disk(key), ignore_errors=True)
         self.known.pop(key, None)
 
     def freeze(self, key: str) -> None:
-        """Stop time in a node, and cut it off: its kernel would go on answering."""
+        """Freeze a node and disconnect it, because its kernel still answers network traffic."""
         self.unplug(key)
         try:
             freezer.freeze(freezer.group_of(self.processes[key]), FREEZE_SECONDS)
@@ -111,37 +111,37 @@ class Nodes:
             raise
 
     def thaw(self, key: str) -> None:
-        """Undo that."""
+        """Thaw a node and reconnect it."""
         freezer.thaw(freezer.group_of(self.processes[key]))
         self.plug(key)
 
     def unplug(self, key: str) -> None:
-        """Pull its cables."""
+        """Disconnect a node from its networks."""
         self.network.unplug(self._cable(key), self.known[key].cards)
 
     def plug(self, key: str) -> None:
-        """Put them back."""
+        """Reconnect a node to its networks."""
         self.network.plug(self._cable(key), self.known[key].cards)
 
     def clear(self) -> None:
-        """Take every node of this lab away, also those of a lab that was killed."""
+        """Remove every node of this lab, also those of a killed lab."""
         freezer.thaw_below(self.lab)
         if containers := self.podman.containers(f"{LABEL}={self.lab}"):
             self.podman("rm", "--force", "--time", "0", *containers)
         for pattern in (self.lab, f"*/{self.lab}"):  # one hierarchy, or one for each controller
             for group in Path("/sys/fs/cgroup").glob(pattern):
                 _drop(group)
-        for what in ("nodes", "layers", "disks"):
-            shutil.rmtree(self.folder / what, ignore_errors=True)
+        for name in ("nodes", "layers", "disks"):
+            shutil.rmtree(self.folder / name, ignore_errors=True)
         self.known.clear()
 
     def container(self, key: str) -> str:
-        """The name of a node's container."""
+        """Return the name of a node's container."""
         return f"{self.lab}-{key}"
 
     def _create(self, guest: Guest, container: str) -> None:
-        volumes = [f"{self._told(guest.key)}:{TOLD}:ro", *self.kind.volumes(self._disk(guest.key))]
-        volumes += [f"{one.here}:{one.there}:{'rw' if one.writable else 'ro'}" for one in self.shares]
+        volumes = [f"{self._settings(guest.key)}:{SETTINGS}:ro", *self.kind.volumes(self._disk(guest.key))]
+        volumes += [f"{share.here}:{share.there}:{'rw' if share.writable else 'ro'}" for share in self.shares]
         arguments = ["create", "--name", container, "--hostname", guest.hostname, "--label", f"{LABEL}={self.lab}"]
         arguments += ["--label", f"name={guest.name}", "--network", "none", "--no-hosts", "--systemd", "always"]
         arguments += ["--cgroup-parent", f"/{self.lab}", *self.kind.rights, "--shm-size", "1g"]
@@ -151,19 +151,19 @@ class Nodes:
         arguments += [word for volume in volumes for word in ("--volume", volume)]
         self.podman(*arguments, self.kind.image)
 
-    def _tell(self, guest: Guest) -> None:
-        told = {
+    def _write_settings(self, guest: Guest) -> None:
+        settings = {
             "hostname": guest.hostname,
             "users": [dataclasses.asdict(user) for user in guest.users],
             "files": self._files(guest),
         }
-        folder = self._told(guest.key)
+        folder = self._settings(guest.key)
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / "guest.json"
         path.touch(mode=0o600)
-        path.write_text(json.dumps(told))
+        path.write_text(json.dumps(settings))
 
-    def _told(self, key: str) -> Path:
+    def _settings(self, key: str) -> Path:
         return self.folder / "nodes" / key
 
     def _files(self, guest: Guest) -> dict[str, str]:
@@ -174,7 +174,7 @@ class Nodes:
         return self.folder / "layers" / key
 
     def _layer(self, key: str, path: str) -> Path:
-        """A folder here for the layers of images: the disk of a node is itself of layers, and can hold none."""
+        """Return a folder of this machine for image layers, because the disk of a node cannot hold overlay layers."""
         folder = self._layers(key) / Path(path).name
         folder.mkdir(parents=True, exist_ok=True)
         return folder
@@ -187,20 +187,20 @@ class Nodes:
 
 
 def _drop(group: Path) -> None:
-    """Remove a cgroup whose processes are gone, or were left behind."""
+    """Remove a cgroup, and kill processes that are left in it."""
     inner = sorted((path for path in group.rglob("*") if path.is_dir()), reverse=True)
-    for one in (*inner, group):
-        _empty(one)
-        one.rmdir()
+    for path in (*inner, group):
+        _empty(path)
+        path.rmdir()
 
 
 def _empty(group: Path) -> None:
-    """Return when no process is in a cgroup any more: one that was killed leaves it when the kernel comes to it."""
+    """Kill the processes in a cgroup, and return when it is empty: the kernel removes them with a delay."""
     deadline = time.monotonic() + EMPTY_SECONDS
     while processes := (group / "cgroup.procs").read_text().split():
         if time.monotonic() > deadline:
             raise LabError(
-                f"{group} still has the processes {', '.join(processes)}, {EMPTY_SECONDS} s after their end."
+                f"{group} still contains the processes {', '.join(processes)} {EMPTY_SECONDS} s after SIGKILL."
             )
         for process in processes:
             with contextlib.suppress(ProcessLookupError):

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Podman with all its state in one folder, so that neither the machine's own podman nor its services are touched."""
+"""Podman with all its state in one folder, separate from this machine's own podman and services."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Any
 
 from lab.nodes.programs import LabError, run
 
-# Without a mount of the store on itself, the folder can simply be deleted when no node runs.
-# runc, because crun gives up where cgroups of both kinds are mounted. Locks in files leave nothing in /dev/shm.
+# Without a bind mount of the store onto itself, the folder can be deleted when no node runs. runc is used because crun
+# fails if both cgroup v1 and v2 are mounted. File locks leave nothing in /dev/shm.
 CONTAINERS = """\
 [containers]
 default_ulimits = {ulimits}
@@ -54,31 +54,31 @@ class Podman:
         }
 
     def prepare(self) -> None:
-        """Write the configuration, and forget what ran before this machine's last boot."""
+        """Write the configuration, and remove the runtime state from before this machine's last boot."""
         self.store.mkdir(parents=True, exist_ok=True)
         (self.store / "containers.conf").write_text(CONTAINERS.format(store=self.store, ulimits=json.dumps(_ulimits())))
         (self.store / "storage.conf").write_text(STORAGE.format(store=self.store))
-        booted, seen = Path("/proc/sys/kernel/random/boot_id").read_text(), self.store / "boot_id"
-        if seen.exists() and seen.read_text() != booted:
+        boot_id, recorded = Path("/proc/sys/kernel/random/boot_id").read_text(), self.store / "boot_id"
+        if recorded.exists() and recorded.read_text() != boot_id:
             shutil.rmtree(self.store / "run", ignore_errors=True)
             shutil.rmtree(self.store / "tmp", ignore_errors=True)
-        seen.write_text(booted)
+        recorded.write_text(boot_id)
 
     def __call__(self, *arguments: str, refused: tuple[str, ...] = ()) -> str:
         return run("podman", *arguments, environment=self.environment, refused=refused).strip()
 
     def inspect(self, container: str) -> dict[str, Any]:
-        """What podman knows of a container."""
+        """Return podman's description of a container."""
         return dict(json.loads(self("container", "inspect", container))[0])
 
     def containers(self, label: str) -> list[str]:
-        """The names of all containers with a label, running or not."""
+        """Return the names of all containers with a label, running or not."""
         if not (self.store / "storage.conf").exists():
             return []
         return self("ps", "--all", "--filter", f"label={label}", "--format", "{{.Names}}").split()
 
     def pid(self, container: str) -> int:
-        """The process that is the node's first."""
+        """Return the first process of a container."""
         pid = int(self.inspect(container)["State"]["Pid"])
         if pid == 0:
             raise LabError(f"{container} has no process: it is not running.")
@@ -86,9 +86,9 @@ class Podman:
 
 
 def _ulimits() -> list[str]:
-    """What a process here may have: podman's own defaults are more than a confined root can give."""
+    """Return the limits of this process: podman's defaults exceed what a restricted root may set."""
     limits = []
-    # podman lowers its own limit of processes to the number that there can be
+    # podman lowers its limit of processes to pid_max
     processes = int(Path("/proc/sys/kernel/pid_max").read_text())
     for name, number, bound in (("nofile", resource.RLIMIT_NOFILE, MOST), ("nproc", resource.RLIMIT_NPROC, processes)):
         hard = resource.getrlimit(number)[1]

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The programs that nodes need on this machine, and how they are run."""
+"""The programs that nodes need on this machine, and a function to run them."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ MACHINE_PROGRAMS = (*COMMON, "unshare", "chroot", "mkfs.ext4", "bash")
 
 
 class LabError(RuntimeError):
-    """One sentence: what was tried, what was said, what to do."""
+    """An error in one sentence: the attempt, the message, and the remedy."""
 
 
 def require(machines: bool = False) -> None:
-    """Refuse to go on where nodes, or virtual machines, cannot be made."""
+    """Raise LabError if nodes, or virtual machines, cannot be made on this machine."""
     if os.geteuid() != 0:
-        raise LabError("Nodes cannot be made: network namespaces need root. Run the same command as root or by sudo.")
+        raise LabError("Nodes cannot be made: network namespaces need root. Run the command as root or with sudo.")
     programs, target = (MACHINE_PROGRAMS, "setup-machines") if machines else (PROGRAMS, "setup-nodes")
     if missing := [name for name in programs if shutil.which(name) is None]:
-        raise LabError(f"Nodes cannot be made: {', '.join(missing)} is not on this machine. Run make {target}.")
+        raise LabError(f"Nodes cannot be made: {', '.join(missing)} not found on this machine. Run make {target}.")
 
 
 def can_make_nodes(machines: bool = False) -> bool:
-    """Whether there can be nodes, or virtual machines, at all."""
+    """Return whether this machine can run nodes, or virtual machines."""
     return os.geteuid() == 0 and all(shutil.which(name) for name in (MACHINE_PROGRAMS if machines else PROGRAMS))
 
 
 def run(
     *command: str, text: str | None = None, environment: dict[str, str] | None = None, refused: Sequence[str] = ()
 ) -> str:
-    """Run a program to its end and give its output; an error that has one of the words ``refused`` is none."""
+    """Run a program and return its output; errors whose message contains one of ``refused`` are ignored."""
     done = subprocess.run(
         command,
         input=text,

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a node must know of this machine to install packages: archives, certificates, indexes; read when it boots."""
+"""This machine's package sources for nodes: archives, certificates and indexes, read when a node boots."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from pathlib import Path
 
 from lab.nodes.programs import LabError, run
 
-MIRROR = "LAB_MIRROR"  # of Debian, where this machine's own sources have none for the suite
+MIRROR = "LAB_MIRROR"  # a Debian archive, if this machine's own sources have none for the suite
 FORMAT = "$(REPO_URI)|$(RELEASE)|$(COMPONENT)|$(ORIGIN)"
 HANDED_ON = re.compile(r'^(Acquire::(?:Check-Valid-Until|Check-Date|Retries|https?::Timeout) ".*";)$')
-# pip has no command that tells its default.
-PIPS_OWN = "from pip._internal.models.index import PyPI; print(PyPI.simple_url)"
+# pip has no command that prints its default.
+PIPS_DEFAULT = "from pip._internal.models.index import PyPI; print(PyPI.simple_url)"
 CERTIFICATES = "/etc/ssl/certs/dml-lab.crt"
 
 
 def sources(suite: str) -> list[tuple[str, str, str]]:
-    """The archives of Debian for a suite that this machine uses: (URI, release, component)."""
-    told = os.environ.get(MIRROR)
-    if told:
-        return [(told, suite, "main")]
+    """Return the Debian archives for a suite that this machine uses: (URI, release, component)."""
+    uri = os.environ.get(MIRROR)
+    if uri:
+        return [(uri, suite, "main")]
     lines = []
     if shutil.which("apt-get"):
         lines = run("apt-get", "indextargets", "--format", FORMAT, "Created-By: Packages").splitlines()
@@ -39,28 +39,28 @@ def sources(suite: str) -> list[tuple[str, str, str]]:
 
 
 def mirror(suite: str) -> str:
-    """The archive that has the suite itself."""
+    """Return the archive that contains the suite itself."""
     for uri, release, _component in sources(suite):
         if release == suite:
             return uri
     raise LabError(
-        f"No archive of Debian {suite} is known: this machine's apt has none. Set {MIRROR} to the address of one."
+        f"No archive for Debian {suite} found: this machine's apt has none. Set {MIRROR} to the address of one."
     )
 
 
 def indexes() -> list[str]:
-    """The Python package indexes that this machine's pip uses."""
+    """Return the Python package indexes that this machine's pip uses."""
     listed = subprocess.run(
         [sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=False
     )
     pairs = (line.partition("=") for line in listed.stdout.splitlines())
-    told = {key.rpartition(".")[2]: value.strip("'\"").replace("\\n", " ") for key, _equals, value in pairs}
-    first = told.get("index-url") or run(sys.executable, "-c", PIPS_OWN).strip()
-    return [first, *told.get("extra-index-url", "").split()]
+    config = {key.rpartition(".")[2]: value.strip("'\"").replace("\\n", " ") for key, _equals, value in pairs}
+    first = config.get("index-url") or run(sys.executable, "-c", PIPS_DEFAULT).strip()
+    return [first, *config.get("extra-index-url", "").split()]
 
 
 def files(suite: str, proxy: str | None) -> dict[str, str]:
-    """The files that a node gets, by their path there; ``proxy`` is the lab's, by which nodes reach the world."""
+    """Return the package settings for a node, by path on the node; ``proxy`` is the lab's proxy to the outside."""
     if proxy is None:
         return {}
     bundle = _certificates()
@@ -99,7 +99,7 @@ def _pip(proxy: str, certificates: bool) -> str:
 
 
 def _certificates() -> str:
-    """The authorities that this machine trusts, its own among them."""
+    """Return the certificate authorities that this machine trusts, including local ones."""
     for path in (
         os.environ.get("SSL_CERT_FILE"),
         ssl.get_default_verify_paths().cafile,

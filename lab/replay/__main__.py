@@ -12,12 +12,12 @@ from plugins.module_utils.acceptance import assumptions, site
 
 
 def main() -> int:
-    """Print what the readers understand; 1 where they do not."""
+    """Print which readers understand the recording, and return 1 if one does not."""
     with replayed(Path(sys.argv[1])) as session:
-        seen = acceptance(session)
-    judged = assumptions.judged(seen.recording)
-    print("\n".join([*site.lines(seen.rows), "", *assumptions.lines(judged)]))
-    return 1 if site.error(seen.rows, judged, accept_new=True) else 0
+        result = acceptance(session)
+        judged = assumptions.judged(result.recording)
+        print("\n".join([*site.lines(result.rows), "", *assumptions.lines(judged)]))
+        return 1 if site.error(result.rows, judged, accept_new=True) else 0
 
 
 if __name__ == "__main__":

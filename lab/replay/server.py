@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Answers reads from a recording, so that a recording of a real site is a test of the readers.
+"""Answers reads from a recording, so that a recording of a real site can test the readers.
 
     with replayed(Path("recording.tar.xz")) as session: ...
 
-What was recorded is answered as it was said; what was never asked is an error that says so.
+Recorded requests get the recorded answer; other requests raise NotRecorded.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ACCOUNT = {"username": "replay", "password": "replay"}
 
 
 class NotRecorded(Exception):
-    """A question that nobody asked when the recording was made."""
+    """A request that the recording does not contain."""
 
 
 class Replay(SoapAdapter.StubAdapterBase):  # type: ignore[misc]
@@ -43,7 +43,7 @@ class Replay(SoapAdapter.StubAdapterBase):  # type: ignore[misc]
         self._views: dict[str, list[str]] = {}
 
     def InvokeMethod(self, ref: Any, info: Any, arguments: Any, *_more: Any) -> Any:  # noqa: N802 - pyVmomi's name
-        """The recorded answer to one call."""
+        """Return the recorded answer to a call."""
         own = getattr(self, f"_{info.wsdlName}", None)
         if own:
             return own(ref, *arguments)
@@ -56,20 +56,20 @@ class Replay(SoapAdapter.StubAdapterBase):  # type: ignore[misc]
         return answer.value
 
     def exchange(self, verb: str, path: str, body: str | None, _carry: Any) -> tuple[int, str]:
-        """The recorded answer to one request of the REST API."""
+        """Return the recorded answer to a request of the REST API."""
         if path.endswith("/session"):
             return (201, '{"value": "replayed"}' if path.startswith("/rest") else '"replayed"')
-        for one in self.recording.requests:
-            if (one.verb, one.path, one.body) == (verb, path, body):
-                return one.status, one.text
+        for request in self.recording.requests:
+            if (request.verb, request.path, request.body) == (verb, path, body):
+                return request.status, request.text
         raise NotRecorded(f"request {verb} {path} is not in the recording")
 
     def object(self, key: str) -> Any:
-        """The object with an id, bound to this recording."""
+        """Return the object with an id, bound to this recording."""
         return VmomiSupport.GetWsdlType("urn:vim25", self.recording.objects[key].kind)(key, self)
 
     def _CreateContainerView(self, _ref: Any, _container: Any, kinds: Any, _recursive: Any) -> Any:  # noqa: N802
-        ids = [key for one in kinds for key in self._of_type(one)]
+        ids = [key for kind in kinds for key in self._of_type(kind)]
         name = f"view-{len(self._views)}"
         self._views[name] = ids
         return vim.view.ContainerView(name, self)
@@ -88,7 +88,7 @@ class Replay(SoapAdapter.StubAdapterBase):  # type: ignore[misc]
     ) -> Any:
         command = " ".join(method.removeprefix("vim.EsxCLI.").split("."))
         host = ref._moId.removeprefix("executer-")
-        arguments = {one.name: one.val for one in given or []}
+        arguments = {argument.name: argument.val for argument in given or []}
         found = found_command(self.recording.commands, Command(host, command, arguments))
         if found is None:
             raise NotRecorded(f"esxcli {command} {arguments} of {host} is not in the recording")
@@ -102,29 +102,29 @@ class Replay(SoapAdapter.StubAdapterBase):  # type: ignore[misc]
         return result if result.objects else None
 
     def _chosen(self, spec: Any) -> list[str]:
-        """The ids of the objects that a question is about."""
-        starts = [one.obj for one in spec.objectSet]
-        walks = [step for one in spec.objectSet for step in one.selectSet or []]
+        """Return the ids of the objects that a filter selects."""
+        starts = [entry.obj for entry in spec.objectSet]
+        walks = [step for entry in spec.objectSet for step in entry.selectSet or []]
         if not walks:
             for ref in starts:
                 if ref._moId not in self.recording.objects:
-                    raise vmodl.fault.ManagedObjectNotFound(obj=ref, msg="it is not in the recording")
+                    raise vmodl.fault.ManagedObjectNotFound(obj=ref, msg="the object is not in the recording")
             return [ref._moId for ref in starts]
         kind = spec.propSet[0].type
         if walks[0].path == "view":
             return [key for key in self._views[starts[0]._moId] if isinstance(self.object(key), kind)]
         link = key_of_link(starts, walks[0].path, kind._wsdlName)
         if link not in self.recording.links:
-            raise NotRecorded(f"the way along {link} is not in the recording")
+            raise NotRecorded(f"the traversal {link} is not in the recording")
         return self.recording.links[link]
 
     def _content(self, spec: Any, key: str) -> Any:
         recorded, ref = self.recording.objects[key], self.object(key)
-        paths = [path for one in spec.propSet if isinstance(ref, one.type) for path in one.pathSet]
+        paths = [path for wanted in spec.propSet if isinstance(ref, wanted.type) for path in wanted.pathSet]
         found = [
-            (path, self._value(recorded, one.type, path))
-            for one in spec.propSet
-            for path in one.pathSet
+            (path, self._value(recorded, wanted.type, path))
+            for wanted in spec.propSet
+            for path in wanted.pathSet
             if path in paths
         ]
         collector = vmodl.query.PropertyCollector
@@ -132,10 +132,10 @@ class Replay(SoapAdapter.StubAdapterBase):  # type: ignore[misc]
         return collector.ObjectContent(obj=ref, propSet=given)
 
     def _value(self, recorded: Any, kind: Any, path: str) -> Any:
-        """A property; unset where it was asked for and not given."""
+        """Return a property, or None if the server did not return it when the recording was made."""
         if path in recorded.values:
             return recorded.values[path]
-        asked = {path for one in (kind._wsdlName, recorded.kind) for path in self.recording.asked.get(one, ())}
+        asked = {path for name in (kind._wsdlName, recorded.kind) for path in self.recording.asked.get(name, ())}
         if path in asked or path in NEVER_READ:
             return None
         raise NotRecorded(f"property {path} of {recorded.kind} is not in the recording")
@@ -143,14 +143,14 @@ class Replay(SoapAdapter.StubAdapterBase):  # type: ignore[misc]
 
 @contextmanager
 def replayed(path: Path) -> Iterator[Session]:
-    """A session with the recording in an archive or folder."""
+    """Open a session with the recording in an archive or folder."""
     stub = Replay()
     stub.recording = archive.read(path, stub)
     yield Session(SERVER, stub.recording.content, stub, ACCOUNT, stub.exchange)
 
 
 def acceptance(session: Session) -> site.Acceptance:
-    """What the readers understand of all that is in a recording."""
+    """Return the results of all readers on a recording."""
     named = {kind: _names(session, kind) for kind in (vim.VirtualMachine, vim.HostSystem, vim.DistributedVirtualSwitch)}
     params = {key: option.get("default") for key, option in site.OPTIONS.items()}
     params.update(vms=named[vim.VirtualMachine], hosts=named[vim.HostSystem], days=3650.0)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""As much of Open MPI as a small training needs, by its library alone."""
+"""The part of Open MPI that a small training needs, using only its C library."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Mpi:
     def __init__(self) -> None:
         self._library = ctypes.CDLL("libmpi.so.40", mode=ctypes.RTLD_GLOBAL)
         if self._library.MPI_Init(None, None):
-            raise RuntimeError("MPI does not start")
+            raise RuntimeError("MPI_Init failed")
         self._world, self._float, self._byte, self._sum = (
             ctypes.c_void_p(ctypes.addressof(ctypes.c_char.in_dll(self._library, f"ompi_mpi_{name}")))
             for name in ("comm_world", "float", "byte", "op_sum")
@@ -27,21 +27,21 @@ class Mpi:
         self.size = size.value
 
     def add(self, numbers: Sequence[float]) -> list[float]:
-        """One allreduce: each number is added up over all ranks."""
+        """Return the sums over all ranks (one allreduce)."""
         count = len(numbers)
         added = (ctypes.c_float * count)(*numbers)
         self._library.MPI_Allreduce(ctypes.c_void_p(IN_PLACE), added, count, self._float, self._sum, self._world)
         return list(added)
 
     def gather(self, text: str) -> list[str]:
-        """What each rank says, of 64 characters at most, in the order of ranks."""
-        told = ctypes.create_string_buffer(text.encode(), TEXT_BYTES)
-        heard = ctypes.create_string_buffer(TEXT_BYTES * self.size)
+        """Return the texts of all ranks, of up to 64 characters, in the order of ranks."""
+        sent = ctypes.create_string_buffer(text.encode(), TEXT_BYTES)
+        received = ctypes.create_string_buffer(TEXT_BYTES * self.size)
         kind = (TEXT_BYTES, self._byte)
-        self._library.MPI_Allgather(told, *kind, heard, *kind, self._world)
-        said = [heard.raw[start : start + TEXT_BYTES] for start in range(0, TEXT_BYTES * self.size, TEXT_BYTES)]
-        return [one.rstrip(b"\0").decode() for one in said]
+        self._library.MPI_Allgather(sent, *kind, received, *kind, self._world)
+        starts = range(0, TEXT_BYTES * self.size, TEXT_BYTES)
+        return [received.raw[start : start + TEXT_BYTES].rstrip(b"\0").decode() for start in starts]
 
     def end(self) -> None:
-        """Leave."""
+        """Finalize MPI."""
         self._library.MPI_Finalize()

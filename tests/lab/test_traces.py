@@ -76,7 +76,7 @@ def test_what_cannot_be_is_refused(bare: Lab) -> None:
         other.down()
     with pytest.raises(RuntimeError, match=r"n2 cannot have the address 10\.99\.0\.1/24: the lab's network is"):
         bare.node("n2", address="10.99.0.1/24")
-    with pytest.raises(RuntimeError, match=f"No harm is called gossip: there are {', '.join(HARMS)}"):
+    with pytest.raises(RuntimeError, match=f"Unknown harm gossip: use one of {', '.join(HARMS)}"):
         bare.hypervisor.ask("POST", "/nodes/n1/harm", {"kind": "gossip"})
 
 
@@ -86,7 +86,7 @@ def test_machine_without_root_or_programs_says_so(monkeypatch: pytest.MonkeyPatc
         with pytest.raises(LabError, match="need root"):
             bare.up(NODES_ALONE)
     monkeypatch.setattr(programs, "PROGRAMS", ("podman", "no-such-program"))
-    with pytest.raises(LabError, match=r"no-such-program is not on this machine\. Run make setup-nodes"):
+    with pytest.raises(LabError, match=r"no-such-program not found on this machine\. Run make setup-nodes"):
         bare.up(NODES_ALONE)
 
 

@@ -1,8 +1,8 @@
 // Copyright: (c) 2026, dml.vsphere contributors
 // GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 
-// Command devices is a device plugin of kubelet for devices that are not there: what pods ask for, what the scheduler
-// counts and what a pod finds in its environment are real, the devices behind it are not.
+// Command devices is a kubelet device plugin for simulated devices: requests of pods, allocations by the scheduler and
+// the environment of containers are real, the devices are not.
 //
 //	devices -resource nvidia.com/gpu -count 1 -prefix GPU-lab -env NVIDIA_VISIBLE_DEVICES \
 //	  -device /dev/null=/dev/nvidia0
@@ -37,9 +37,9 @@ func (p *plugin) GetDevicePluginOptions(context.Context, *api.Empty) (*api.Devic
 	return &api.DevicePluginOptions{}, nil
 }
 
-// The devices; those whose names are lines of the file that -sick names are unhealthy.
+// devices returns all devices; those with a line in the file from -sick are unhealthy.
 func (p *plugin) devices() []*api.Device {
-	sick, _ := os.ReadFile(p.sick) // no such file: all are well
+	sick, _ := os.ReadFile(p.sick) // if the file does not exist, all devices are healthy
 	all := make([]*api.Device, p.count)
 	for i := range all {
 		id, health := fmt.Sprintf("%s-%d", p.prefix, i), api.Healthy
@@ -52,14 +52,14 @@ func (p *plugin) devices() []*api.Device {
 }
 
 func (p *plugin) ListAndWatch(_ *api.Empty, stream api.DevicePlugin_ListAndWatchServer) error {
-	told := "never"
+	sent := "nothing"
 	for stream.Context().Err() == nil {
 		now := p.devices()
-		if said := fmt.Sprint(now); said != told {
+		if text := fmt.Sprint(now); text != sent {
 			if err := stream.Send(&api.ListAndWatchResponse{Devices: now}); err != nil {
 				return err
 			}
-			told = said
+			sent = text
 		}
 		time.Sleep(look)
 	}
@@ -68,11 +68,11 @@ func (p *plugin) ListAndWatch(_ *api.Empty, stream api.DevicePlugin_ListAndWatch
 
 func (p *plugin) Allocate(_ context.Context, asked *api.AllocateRequest) (*api.AllocateResponse, error) {
 	answer := &api.AllocateResponse{}
-	for _, one := range asked.ContainerRequests {
-		log.Printf("%s: gives %v", p.resource, one.DevicesIds)
+	for _, request := range asked.ContainerRequests {
+		log.Printf("%s: allocated %v", p.resource, request.DevicesIds)
 		given := &api.ContainerAllocateResponse{}
 		if p.env != "" {
-			given.Envs = map[string]string{p.env: strings.Join(one.DevicesIds, ",")}
+			given.Envs = map[string]string{p.env: strings.Join(request.DevicesIds, ",")}
 		}
 		if here, there, found := strings.Cut(p.device, "="); found {
 			given.Devices = []*api.DeviceSpec{{HostPath: here, ContainerPath: there, Permissions: "rw"}}
@@ -82,7 +82,7 @@ func (p *plugin) Allocate(_ context.Context, asked *api.AllocateRequest) (*api.A
 	return answer, nil
 }
 
-// Serve until kubelet, which removes all sockets when it starts, has removed ours.
+// serve serves until kubelet restarts, which removes all plugin sockets.
 func (p *plugin) serve(folder string) error {
 	name := strings.NewReplacer("/", "_", ".", "_").Replace(p.resource) + ".sock"
 	path := filepath.Join(folder, name)
@@ -105,7 +105,7 @@ func (p *plugin) serve(folder string) error {
 		time.Sleep(look)
 		_, err = os.Stat(path)
 	}
-	return fmt.Errorf("kubelet has started anew: %w", err)
+	return fmt.Errorf("kubelet has restarted: %w", err)
 }
 
 func (p *plugin) register(socket, name string) error {
@@ -123,13 +123,13 @@ func (p *plugin) register(socket, name string) error {
 
 func main() {
 	p := &plugin{}
-	folder := flag.String("folder", api.DevicePluginPath, "where kubelet looks for plugins")
-	flag.StringVar(&p.resource, "resource", "nvidia.com/gpu", "what pods ask for")
-	flag.IntVar(&p.count, "count", 1, "how many there are")
-	flag.StringVar(&p.prefix, "prefix", "GPU", "how the names of devices begin")
-	flag.StringVar(&p.env, "env", "", "the variable that names a container's devices to it")
-	flag.StringVar(&p.device, "device", "", "HERE=THERE: a device node of the machine, and its path in the container")
-	flag.StringVar(&p.sick, "sick", "/run/sick-devices", "a file with the names of devices that are unhealthy")
+	folder := flag.String("folder", api.DevicePluginPath, "folder of kubelet's plugin sockets")
+	flag.StringVar(&p.resource, "resource", "nvidia.com/gpu", "resource that pods request")
+	flag.IntVar(&p.count, "count", 1, "number of devices")
+	flag.StringVar(&p.prefix, "prefix", "GPU", "prefix of the device names")
+	flag.StringVar(&p.env, "env", "", "environment variable with the names of a container's devices")
+	flag.StringVar(&p.device, "device", "", "HERE=THERE: device file on the machine, and its path in the container")
+	flag.StringVar(&p.sick, "sick", "/run/sick-devices", "file with the names of unhealthy devices")
 	flag.Parse()
 	for {
 		log.Printf("%s: %v", p.resource, p.serve(*folder))

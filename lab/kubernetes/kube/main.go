@@ -1,8 +1,8 @@
 // Copyright: (c) 2026, dml.vsphere contributors
 // GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 
-// Command kube is etcd and every program of Kubernetes, chosen by its first argument: most of their code is the same,
-// so that one binary takes a fifth of the space and of the time to link.
+// Command kube contains etcd and all programs of Kubernetes; the first argument selects one. They share most of their
+// code, so one binary takes a fifth of the space and of the link time.
 package main
 
 import (
@@ -42,7 +42,7 @@ func command(name string) *cobra.Command {
 
 func main() {
 	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "The first argument names a program: etcd, kube-apiserver, kubelet, ...")
+		fmt.Fprintln(os.Stderr, "The first argument must name a program: etcd, kube-apiserver, kubelet, ...")
 		os.Exit(2)
 	}
 	os.Args = os.Args[1:]
@@ -52,7 +52,7 @@ func main() {
 	}
 	program := command(os.Args[0])
 	if program == nil {
-		fmt.Fprintf(os.Stderr, "%s is none of the programs here.\n", os.Args[0])
+		fmt.Fprintf(os.Stderr, "Unknown program %s: use etcd, kube-apiserver, kubelet, ...\n", os.Args[0])
 		os.Exit(2)
 	}
 	os.Exit(cli.Run(program))

@@ -1,8 +1,8 @@
 // Copyright: (c) 2026, dml.vsphere contributors
 // GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 
-// Command pause holds the namespaces of a pod: it waits to be ended, and takes the exit codes of processes that the
-// pod left behind, whose parent it is where a pod shares its process namespace.
+// Command pause holds the namespaces of a pod. It runs until a signal ends it, and reaps orphaned processes if the
+// containers of the pod share a process namespace.
 package main
 
 import (
@@ -12,10 +12,10 @@ import (
 )
 
 func main() {
-	told := make(chan os.Signal, 16)
-	signal.Notify(told, syscall.SIGINT, syscall.SIGTERM, syscall.SIGCHLD)
-	for one := range told {
-		if one != syscall.SIGCHLD {
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGCHLD)
+	for received := range signals {
+		if received != syscall.SIGCHLD {
 			return
 		}
 		for {

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a node does before anybody can log in: it takes its name, users and keys, as cloud-init would."""
+"""Sets the host name, users and keys of a node before logins are possible, as cloud-init does."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-TOLD = Path("/etc/dml-lab/guest.json")
+SETTINGS = Path("/etc/dml-lab/guest.json")
 HOST_KEY = Path("/etc/ssh/ssh_host_ed25519_key")
 
 
 def main() -> None:
-    """Do all of it; a second boot changes nothing."""
-    told = json.loads(TOLD.read_text())
-    name = told["hostname"]
+    """Apply all settings; a second boot changes nothing."""
+    settings = json.loads(SETTINGS.read_text())
+    name = settings["hostname"]
     Path("/etc/hostname").write_text(f"{name}\n")
     hosts = Path("/etc/hosts")
     lines = (
         [line for line in hosts.read_text().splitlines() if line.split()[:1] != ["127.0.1.1"]] if hosts.exists() else []
     )
     hosts.write_text("\n".join([*(lines or ["127.0.0.1 localhost"]), f"127.0.1.1 {name}"]) + "\n")
-    for path, text in told["files"].items():
+    for path, text in settings["files"].items():
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         Path(path).write_text(text)
-    for user in told["users"]:
-        welcome(user)
+    for user in settings["users"]:
+        add_user(user)
     if not HOST_KEY.exists():
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", str(HOST_KEY)], check=True)
 
 
-def welcome(user: dict[str, Any]) -> None:
-    """Make a user, and let those with its keys in."""
+def add_user(user: dict[str, Any]) -> None:
+    """Make a user, and add its authorized keys."""
     name = user["name"]
     try:
         known = pwd.getpwnam(name)

@@ -27,7 +27,7 @@ def told(chapter: Chapter, tmp_path: Path, *, code: int, writes: list[dict[str, 
     """What the demo says of a chapter whose run ended so, and the command that it ran."""
     vcenter: Any = SimpleNamespace(clear=lambda: None, writes=lambda: writes)
     with mock.patch.object(digest, "run", return_value=code) as run:
-        line, kept = Demo(vcenter, {}, tmp_path).tell(1, chapter)
+        line, kept = Demo(vcenter, {}, tmp_path).play(1, chapter)
     return line, kept, run.call_args.args[0]
 
 
@@ -81,7 +81,7 @@ def shown(kind: str, folder: Path) -> tuple[list[tuple[Demo, Chapter]], Any, moc
         mock.patch.object(demo, "HOROVOD", folder),
         mock.patch.object(demo, "state", return_value={}),
         mock.patch.object(demo.tempfile, "mkdtemp", return_value=str(folder)),
-        mock.patch.object(Demo, "tell", lambda self, _number, one: seen.append((self, one)) or (one.title, True)),
+        mock.patch.object(Demo, "play", lambda self, _number, one: seen.append((self, one)) or (one.title, True)),
     ):
         assert demo.main(["--lab", kind]) == 0
     return seen, lab, require
@@ -118,7 +118,7 @@ def test_the_most_memory_of_all_chapters_is_kept(tmp_path: Path) -> None:
     one = Demo(vcenter, {}, tmp_path, memory=lambda: next(sizes))
     with mock.patch.object(digest, "run", return_value=0):
         for chapter in MACHINES[:3]:
-            one.tell(1, chapter)
+            one.play(1, chapter)
     assert one.most_memory == 3
 
 
@@ -127,7 +127,7 @@ def test_without_root_the_guests_are_left_out_and_that_is_said(
 ) -> None:
     ran: list[Chapter] = []
 
-    def tell(_demo: Demo, _number: int, chapter: Chapter) -> tuple[str, bool]:
+    def play(_demo: Demo, _number: int, chapter: Chapter) -> tuple[str, bool]:
         ran.append(chapter)
         return chapter.title, True
 
@@ -136,12 +136,12 @@ def test_without_root_the_guests_are_left_out_and_that_is_said(
         mock.patch.object(demo, "Simulator"),
         mock.patch.object(demo, "state", return_value={}),
         mock.patch.object(demo.tempfile, "mkdtemp", return_value=str(tmp_path)),
-        mock.patch.object(Demo, "tell", tell),
+        mock.patch.object(Demo, "play", play),
     ):
         assert demo.main([]) == 0
     assert ran == [chapter for chapter in NODES if not chapter.in_guests]
     assert len(ran) < len(NODES)
-    assert "Not shown: the guests, training, and vMotion under load. Nodes cannot be made" in capsys.readouterr().out
+    assert "Not shown: guests, training, and vMotion under load. Nodes cannot be made" in capsys.readouterr().out
 
 
 def test_it_is_shown_on_another_vsphere_and_without_guests_if_asked(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_it_is_shown_on_another_vsphere_and_without_guests_if_asked(tmp_path: Pa
         mock.patch.object(demo, "Simulator") as simulator,
         mock.patch.object(demo, "state", return_value={}),
         mock.patch.object(demo.tempfile, "mkdtemp", return_value=str(tmp_path)),
-        mock.patch.object(Demo, "tell", lambda _demo, _number, chapter: (chapter.title, True)),
+        mock.patch.object(Demo, "play", lambda _demo, _number, chapter: (chapter.title, True)),
     ):
         assert demo.main(["--without-guests", "--release", "9.0", "--encryption", "off"]) == 0
     assert simulator.call_args.args == (DATACENTRES / "lab.yml", "--release=9.0", "--encryption=off")
@@ -159,8 +159,8 @@ def test_it_is_shown_on_another_vsphere_and_without_guests_if_asked(tmp_path: Pa
 def test_what_differs_from_before_is_seen(capsys: pytest.CaptureFixture[str]) -> None:
     assert demo._as_before({"a": "1"}, {"a": "1"})[1]
     line, good = demo._as_before({"a": "1", "b": "2"}, {"a": "3", "c": "4"})
-    assert not good and "2 properties compared, 3 differ" in line
-    assert "a: 1 became 3" in capsys.readouterr().out
+    assert not good and "2 properties, 3 differ" in line
+    assert "a: was 1, is 3" in capsys.readouterr().out
 
 
 def test_the_ready_data_centre_is_the_lab_with_its_network() -> None:

@@ -30,5 +30,5 @@ def test_what_is_mounted_in_it_is_let_go_before_it_is_removed(tmp_path: Path) ->
         mock.patch.object(image, "run", run),
         mock.patch.object(shutil, "rmtree", remove),
     ):
-        image._remove_left(tmp_path)
+        image._remove_leftovers(tmp_path)
     assert done == [("umount", str(proc)), ("remove", str(proc.parent))]

@@ -57,7 +57,7 @@ def test_every_address_has_pods_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("address", "words"), [("10.86.16.2", "10.86.16.2 is the API server"), ("10.86.17.3", "No worker can have")]
+    ("address", "words"), [("10.86.16.2", "10.86.16.2 is the API server"), ("10.86.17.3", "A worker cannot have")]
 )
 def test_a_worker_is_refused_where_it_cannot_be(address: str, words: str) -> None:
     with pytest.raises(LabError, match=words):
@@ -65,7 +65,7 @@ def test_a_worker_is_refused_where_it_cannot_be(address: str, words: str) -> Non
 
 
 def test_a_network_with_more_nodes_than_pod_networks_is_refused() -> None:
-    with pytest.raises(LabError, match=r"10\.0\.0\.0/16 is too large for Kubernetes in it: give one of /24"):
+    with pytest.raises(LabError, match=r"10\.0\.0\.0/16 is too large for Kubernetes: use a /24 network"):
         Layout.of("10.0.0.0/16")
 
 
@@ -129,11 +129,11 @@ def test_the_control_plane_listens_in_the_lab_and_writes_to_its_folder(authority
 
 def test_the_pinned_releases_are_found() -> None:
     assert re.fullmatch(r"v1\.\d+\.\d+", binaries.version(GO_MOD))
-    assert re.fullmatch(r"\d+\.\d+\.\d+", binaries.operators_version(GO_MOD))
+    assert re.fullmatch(r"\d+\.\d+\.\d+", binaries.operator_version(GO_MOD))
     told = binaries.linked("\tk8s.io/kubernetes v1.35.4\n")
     assert "-X k8s.io/component-base/version.gitVersion=v1.35.4" in told
     assert "-X k8s.io/client-go/pkg/version.gitMinor=35" in told
-    with pytest.raises(LabError, match="pins nothing that looks like"):
+    with pytest.raises(LabError, match="contains no line that matches"):
         binaries.version("module nothing\n")
 
 

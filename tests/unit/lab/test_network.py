@@ -47,7 +47,7 @@ def test_a_network_that_is_used_already_is_not_taken(
 
 def test_where_none_is_free_a_sentence_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     uses(monkeypatch, TUNNEL, "198.18.0.0/15")
-    with pytest.raises(LabError, match="give one with --network"):
+    with pytest.raises(LabError, match="choose one with --network"):
         network.free_subnet()
 
 

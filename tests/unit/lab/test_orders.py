@@ -119,7 +119,7 @@ def test_a_machine_is_called_by_its_name() -> None:
 def test_own_fault_is_told_too() -> None:
     vcenter = VCenter()
     carry_out("PowerOff", vcenter, Guests(KeyError("x")))
-    assert vcenter.news == [{"failed": "The lab's hypervisor broke: KeyError('x'); its log tells where."}]
+    assert vcenter.news == [{"failed": "The lab's hypervisor failed: KeyError('x'). The traceback is in its log."}]
 
 
 def test_cancelled_move_ends_in_silence() -> None:

@@ -24,7 +24,7 @@ from lab.running import Desired, Lab
 
 @pytest.mark.parametrize("name", ["machines", "podman", "shared", "", ".", "..", "../shared", "/tmp/x", "a/b"])
 def test_a_lab_cannot_have_the_folder_of_anything_else(name: str) -> None:
-    with pytest.raises(LabError, match="No lab can be called"):
+    with pytest.raises(LabError, match="A lab cannot be named"):
         Lab(name)
 
 
@@ -43,7 +43,7 @@ def test_such_a_name_is_refused_in_a_sentence(
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["lab", "--name", "machines", "down"])
     assert command.main() == 1
-    assert capsys.readouterr().err.startswith("No lab can be called 'machines'")
+    assert capsys.readouterr().err.startswith("A lab cannot be named 'machines'")
 
 
 def test_nodes_are_asked_for_by_name_or_with_a_card_for_rdma(
@@ -72,10 +72,10 @@ def test_machines_get_as_much_memory_as_is_asked_for(monkeypatch: pytest.MonkeyP
     lab = Lab("memory", tmp_path)
     lab.folder.mkdir()
     monkeypatch.setattr(subprocess, "Popen", begin)
-    with pytest.raises(LabError, match="it says nothing"):
+    with pytest.raises(LabError, match="It has no output"):
         lab._start_hypervisor(Desired(None, machines=True, memory_mib=1536), "")
     monkeypatch.setattr(sys, "argv", ["hypervisor", *begun[0]])
     monkeypatch.setattr(hypervisor.roots, "ensure", lambda *_: Path("/roots"))
-    monkeypatch.setattr(hypervisor.accelerator, "found", lambda _roots: "qemu")
+    monkeypatch.setattr(hypervisor.accelerator, "detect", lambda _roots: "qemu")
     made = hypervisor._machines(hypervisor._asked(), network.Network(lab.lab))
     assert isinstance(made, Machines) and made.memory_mib == 1536

@@ -54,18 +54,18 @@ def test_how_far_a_migration_is(text: str, percent: int | None) -> None:
     [
         (Condition("aaaa", 0.3, 90), "", ""),
         (Condition("aaaa", -5.9, 90), "[  9.1] systemd[1]: time has been changed\n", ""),
-        (Condition("bbbb", 0.3, 90), "", "it booted anew: its boot id was aaaa and is bbbb"),
-        (Condition("aaaa", -12.0, 90), "", "its clock went by -12.2 s against this machine's, in a stun of 6.0 s"),
-        (Condition("aaaa", 3500.0, 90), "", "its clock went by +3499.8 s against this machine's, in a stun of 6.0 s"),
+        (Condition("bbbb", 0.3, 90), "", "it rebooted: its boot id was aaaa and is bbbb"),
+        (Condition("aaaa", -12.0, 90), "", "its clock drifted by -12.2 s from this machine's, in a stun of 6.0 s"),
+        (Condition("aaaa", 3500.0, 90), "", "its clock drifted by +3499.8 s from this machine's, in a stun of 6.0 s"),
         (
             Condition("aaaa", 0.3, 90),
             "fine\n[   81.3] list_add corruption. prev->next should be next (x), but was y.\n",
-            "its kernel said: [   81.3] list_add corruption. prev->next should be next (x), but was y.",
+            "its kernel logged: [   81.3] list_add corruption. prev->next should be next (x), but was y.",
         ),
         (
             Condition("aaaa", 0.3, 90),
             "[   99.0] Kernel panic - not syncing: x\n",
-            "its kernel said: [   99.0] Kernel panic - not syncing: x",
+            "its kernel logged: [   99.0] Kernel panic - not syncing: x",
         ),
     ],
 )

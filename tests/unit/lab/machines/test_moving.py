@@ -66,7 +66,7 @@ def test_the_stun_lasts_as_long_as_it_should_and_the_copy_is_part_of_it() -> Non
 def test_a_copy_that_fails_leaves_the_guest_at_its_source() -> None:
     source = Host("a", ("sh", "-c", "echo error: operation failed: job failed; exit 1"))
     target = Host("b")
-    said = "vm-7 could not be moved from a to b: error: operation failed: job failed. It stays where it was."
+    said = "vm-7 could not be moved from a to b: error: operation failed: job failed. It stays on its source host."
     with pytest.raises(LabError, match=f"^{said}$") as raised:
         migration(source, target).run()
     assert not isinstance(raised.value, LabFailure)
@@ -98,7 +98,7 @@ def test_a_move_that_shall_fail_copies_nothing() -> None:
 
 @pytest.mark.parametrize("is_live", [False, True])
 def test_a_guest_that_does_not_go_on_is_a_failure_of_the_lab(is_live: bool) -> None:
-    with pytest.raises(LabFailure, match="The lab failed, not the job: vm-7 is crashed at b"):
+    with pytest.raises(LabFailure, match="The lab failed, not the job: vm-7 is crashed on b"):
         migration(Host("a"), Host("b", state="crashed"), is_live=is_live).run()
 
 
