@@ -41,7 +41,7 @@ HOP = {
 
 
 class Proxy(http.server.ThreadingHTTPServer):
-    """Listens on the lab's gateway, and uses this machine's own proxies if it has any."""
+    """Listens on the lab's gateway, and uses this machine's proxies if it has any."""
 
     daemon_threads = True
 

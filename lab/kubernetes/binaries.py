@@ -30,7 +30,7 @@ OPERATOR_VERSION = re.compile(rf"^\t{re.escape(OPERATOR)} v(\S+)", re.MULTILINE)
 
 
 def key(module: Path = MODULE) -> str:
-    """Return a hash of the module, its checksums and the lab's own Go code."""
+    """Return a hash of the module, its checksums and the lab's Go code."""
     digest = hashlib.sha256(repr((OWN, UPSTREAM, FLAGS)).encode())
     for path in sorted([module / "go.mod", module / "go.sum", *module.glob("*/*.go")]):
         digest.update(f"{path.relative_to(module)}\0{path.stat().st_size}\0".encode() + path.read_bytes())

@@ -9,7 +9,7 @@ from pathlib import Path
 from lab.nodes import image
 from lab.nodes.cloudinit import Guest
 
-# NET_ADMIN affects only the node's own network. Never SYS_TIME: all nodes share one clock.
+# NET_ADMIN affects only the node's network. Never SYS_TIME: all nodes share one clock.
 CAPABILITIES = "NET_ADMIN,NET_RAW,AUDIT_WRITE,SYS_CHROOT,SYS_PTRACE"
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from lab.nodes.programs import LabError, run
 
-MIRROR = "LAB_MIRROR"  # a Debian archive, if this machine's own sources have none for the suite
+MIRROR = "LAB_MIRROR"  # a Debian archive, if this machine's sources have none for the suite
 FORMAT = "$(REPO_URI)|$(RELEASE)|$(COMPONENT)|$(ORIGIN)"
 HANDED_ON = re.compile(r'^(Acquire::(?:Check-Valid-Until|Check-Date|Retries|https?::Timeout) ".*";)$')
 # pip has no command that prints its default.
