@@ -31,7 +31,6 @@ NOT_YET: dict[str, tuple[str, ...]] = {
     r"plugins/modules/esxi_": ALL,
     r"plugins/modules/(?!esxi_)": ALL,
     r"plugins/(?!modules/|module_utils/)": ALL,
-    r"roles/\w+/(?!README\.md)": ALL,
     r"playbooks/": ALL,
     r"molecule/": ALL,
     r"lab/vcenter/": ALL,

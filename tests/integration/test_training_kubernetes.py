@@ -130,5 +130,5 @@ def test_the_same_playbook_trains_on_kubernetes(cluster: tuple[Cluster, str], tm
     made.answers[f"{CORE}/pods"] = []
     again = playbook.run(60, 1.5, **more)
     assert again.returncode != 0
-    assert "of a job that Kubernetes no longer has. A new job would add to them." in " ".join(again.stdout.split())
+    assert "from a job that Kubernetes no longer has. A new job would append to them." in " ".join(again.stdout.split())
     assert made.written == [JOB]

@@ -47,7 +47,7 @@ def test_tf_cnn_benchmarks_is_recorded_by_what_it_prints(tmp_path: Path, archive
     options |= {"training_python": playbook.ansible.environment["ANSIBLE_PYTHON_INTERPRETER"]}
     unpinned = playbook.run(training_name="unpinned", **options)
     assert unpinned.returncode != 0
-    assert "give its address as training_tf_cnn_url" in " ".join(unpinned.stdout.split())
+    assert "set training_tf_cnn_url to its URL" in " ".join(unpinned.stdout.split())
 
     options["training_tf_cnn_url"] = archive.as_uri()
     options["training_tf_cnn_sha256"] = hashlib.sha256(archive.read_bytes()).hexdigest()

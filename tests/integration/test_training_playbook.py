@@ -78,5 +78,5 @@ def test_a_run_whose_records_nobody_collects_fails_with_the_reason(playbook: Pla
     run = playbook.run(3, 0.05, training_name="unwatched", __training_watched=[{"name": playbook.nodes.here}])
     said = " ".join(run.stdout.split())
     assert run.returncode != 0, said
-    assert "which is finished: its watch on the controller has not begun" in said
-    assert "reach" in said.partition("has not begun")[2]
+    assert "which is finished, are not collected: the watch on the controller did not start" in said
+    assert "reach" in said.partition("did not start")[2]

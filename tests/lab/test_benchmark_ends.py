@@ -106,8 +106,8 @@ def test_a_launcher_that_is_lost_and_comes_back_loses_no_step(nodes: Cluster) ->
     nodes.harm("n1", "unplug")
     code, said = nodes.end(running)
     assert code != 0
-    assert f"The launcher n1 of the training job {RUNS}/lost could not be asked how it goes" in said, said
-    assert "with training_name=lost, which takes the job up if it still runs" in said
+    assert f"The launcher n1 of the training job {RUNS}/lost did not report the state of the job" in said, said
+    assert "with training_name=lost, which continues the job if it still runs" in said
     await_(lambda: nodes.watchers("lost") == [], "nobody watches it any more", SECONDS)
     nodes.harm("n1", "plug")
     _said, result = nodes.train("lost", **options)

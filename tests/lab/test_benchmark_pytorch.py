@@ -135,7 +135,7 @@ def test_half_precision(nodes: Cluster) -> None:
 def test_what_this_pytorch_cannot_is_refused(nodes: Cluster) -> None:
     code, said = nodes.end(nodes.begin("torch-xla", **OURS, **options("--steps", 5, "--xla")))
     assert code != 0
-    assert "--xla asks for torch.compile, which PyTorch 1.13" in said, said
+    assert "--xla needs torch.compile, which PyTorch 1.13" in said, said
 
 
 def test_the_hook_for_a_script_of_one_s_own(nodes: Cluster) -> None:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Trains a network on synthetic images, or on a folder of them, by PyTorch and Horovod, recording each step."""
+"""Train a network on synthetic images or a folder of images with PyTorch and Horovod, and record each step."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ import horovod.torch as hvd
 
 
 class Ranks:
-    """How ranks reach each other by Horovod."""
+    """Communication between ranks with Horovod."""
 
     def __init__(self) -> None:
         hvd.init()
         self.rank, self.size, self.local_rank = hvd.rank(), hvd.size(), hvd.local_rank()
 
     def optimizer(self, plain: Any, model: Any) -> Any:
-        """An optimizer that adds up the gradients of all ranks."""
+        """Return an optimizer that adds up the gradients of all ranks."""
         return hvd.DistributedOptimizer(plain, named_parameters=model.named_parameters())
 
     def joined(self, model: Any) -> Any:
-        """The model itself: here the optimizer joins the ranks."""
+        """Return the model unchanged, because the optimizer joins the ranks."""
         return model
 
     def share(self, model: Any, optimizer: Any) -> None:
-        """Give all ranks what rank 0 has."""
+        """Broadcast the model and optimizer of rank 0 to all ranks."""
         hvd.broadcast_parameters(model.state_dict(), root_rank=0)
         hvd.broadcast_optimizer_state(optimizer, root_rank=0)
 
     def same(self, value: Any) -> Any:
-        """What rank 0 has."""
+        """Return the value of rank 0."""
         return hvd.broadcast_object(value, 0)
 
     def gather(self, value: Any) -> Any:
-        """What each rank has."""
+        """Return the values of all ranks."""
         return hvd.allgather_object(value)
 
     def update(self, optimizer: Any, scaler: Any) -> None:
-        """Make a step; the scaler must see the gradients of all ranks, not those of this one."""
+        """Make a step; the scaler needs the gradients of all ranks, not only those of this rank."""
         optimizer.synchronize()
         with optimizer.skip_synchronize():
             scaler.step(optimizer)

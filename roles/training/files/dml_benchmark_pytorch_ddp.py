@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Trains a network on synthetic images, or on a folder of them, by PyTorch alone, recording each step."""
+"""Train a network on synthetic images or a folder of images with PyTorch only, and record each step."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import torch.distributed as dist
 
 
 class Ranks:
-    """How ranks reach each other by DistributedDataParallel, over NCCL or, on CPUs, over Gloo."""
+    """Communication between ranks with DistributedDataParallel, over NCCL or, on CPUs, over Gloo."""
 
     def __init__(self, is_on_cpu: bool) -> None:
         dml_torchrun.tell()
@@ -25,39 +25,39 @@ class Ranks:
         self.rank, self.size = dist.get_rank(), dist.get_world_size()
 
     def optimizer(self, plain: Any, model: Any) -> Any:
-        """The optimizer itself: here the model joins the ranks."""
+        """Return the optimizer unchanged, because the model joins the ranks."""
         del model
         return plain
 
     def joined(self, model: Any) -> Any:
-        """A model whose gradients are those of all ranks, and that begins with what rank 0 has."""
+        """Return a model that starts with the parameters of rank 0 and averages the gradients of all ranks."""
         devices = None if self._is_on_cpu else [self.local_rank]
         return torch.nn.parallel.DistributedDataParallel(model, device_ids=devices)
 
     def share(self, model: Any, optimizer: Any) -> None:
-        """Give all ranks the optimizer of rank 0; the model is given when it is joined."""
+        """Broadcast the optimizer of rank 0 to all ranks; joining the model broadcasts the model."""
         del model
         optimizer.load_state_dict(self.same(optimizer.state_dict()))
 
     def same(self, value: Any) -> Any:
-        """What rank 0 has."""
+        """Return the value of rank 0."""
         held = [value]
         dist.broadcast_object_list(held, 0)
         return held[0]
 
     def gather(self, value: Any) -> Any:
-        """What each rank has."""
+        """Return the values of all ranks."""
         found = [None] * self.size
         dist.all_gather_object(found, value)
         return found
 
     def update(self, optimizer: Any, scaler: Any) -> None:
-        """Make a step: the gradients are those of all ranks by now."""
+        """Make a step; the gradients are already those of all ranks."""
         scaler.step(optimizer)
 
 
 def main() -> None:
-    """Train, and leave the other ranks in an orderly way."""
+    """Train, then close the process group."""
     chosen = dml_pytorch.options(__doc__)
     dml_pytorch.train(chosen, Ranks(chosen.cpu))
     dist.destroy_process_group()

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Trains a network on synthetic images, or on a folder of them, by TensorFlow 2 and Horovod, recording each step."""
+"""Train a network on synthetic images or a folder of images with TensorFlow 2 and Horovod, and record each step."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-# TensorFlow reads it as it is imported, and leaves the CPU out without: https://www.tensorflow.org/xla#auto-clustering
+# TensorFlow reads this during import and otherwise excludes the CPU: https://www.tensorflow.org/xla#auto-clustering
 if "--xla" in sys.argv and "--cpu" in sys.argv:
     os.environ["TF_XLA_FLAGS"] = "--tf_xla_auto_jit=2 --tf_xla_cpu_global_jit"
 
@@ -20,7 +20,7 @@ import horovod.tensorflow as hvd
 import numpy as np
 import tensorflow as tf
 
-# What decode_image reads.
+# The formats that decode_image reads.
 IMAGES = (".jpg", ".jpeg", ".png", ".gif", ".bmp")
 
 
@@ -51,14 +51,14 @@ def main() -> None:
 
 
 def _variables(model: Any, optimizer: Any) -> Any:
-    """All that training changes; a step without gradients lets the optimizer make what it needs."""
+    """Return all variables that training changes; a step with zero gradients creates those of the optimizer."""
     inner = getattr(optimizer, "inner_optimizer", optimizer)
     inner.apply_gradients([(tf.zeros_like(one), one) for one in model.trainable_variables])
     return [*model.variables, *optimizer.variables()]
 
 
 def _begin(chosen: Any, variables: Any, kept: Any) -> int:
-    """Let all ranks begin with what rank 0 has, from a checkpoint or not; the steps that were made by then."""
+    """Broadcast the state of rank 0, optionally from a checkpoint, and return the number of completed steps."""
     done = kept.restore(lambda file: _read(file, variables)) if chosen.resume and hvd.rank() == 0 else 0
     hvd.broadcast_variables(variables, root_rank=0)
     return int(hvd.broadcast_object(done, 0))
@@ -72,7 +72,7 @@ def _keep(variables: Any, kept: Any, number: int) -> None:
 def _read(file: Any, variables: Any) -> None:
     with np.load(file) as values:
         if [values[name].shape for name in values.files] != [tuple(one.shape) for one in variables]:
-            raise dml_options.BenchmarkError(f"the checkpoint {file.name} is of another network")
+            raise dml_options.BenchmarkError(f"the checkpoint {file.name} belongs to another network")
         for name, one in zip(values.files, variables):
             one.assign(values[name])
 
@@ -89,7 +89,7 @@ def _prepare(chosen: Any) -> None:
     if chosen.fp16:
         tf.keras.mixed_precision.set_global_policy("mixed_float16")
     if chosen.xla:
-        # The clusters of XLA leave out Horovod's operations, which it cannot compile.
+        # XLA clusters exclude Horovod's operations, which XLA cannot compile.
         tf.config.optimizer.set_jit("autoclustering")
     tf.random.set_seed(hvd.rank())
 
@@ -124,7 +124,7 @@ def _data(chosen: Any) -> Any:
 
 
 def _folder(chosen: Any, size: Any) -> Any:
-    """The images of this rank: all ranks shuffle alike, and each reads no others than its own."""
+    """Return the images of this rank: all ranks shuffle in the same way, and each reads only its share."""
     classes = sorted(entry.name for entry in os.scandir(chosen.data) if entry.is_dir())
     files = [(path, label) for label, name in enumerate(classes) for path in sorted(_images(chosen.data, name))]
     dml_options.check_folder(chosen, len(files), len(classes), hvd.size())
@@ -140,7 +140,7 @@ def _folder(chosen: Any, size: Any) -> Any:
 
 
 def _images(folder: str, name: str) -> Any:
-    """The images of a class, in whatever folders below its own."""
+    """Yield the images of a class, including those in subfolders."""
     for place, _folders, files in os.walk(os.path.join(folder, name)):
         yield from (os.path.join(place, file) for file in files if file.lower().endswith(IMAGES))
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Prints the RDMA devices of this node as JSON: name, driver, index of its RoCE v2 GID for IPv4, bytes sent."""
+"""Print the RDMA devices of this node as JSON: name, driver, index of the RoCE v2 GID for IPv4, bytes sent."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MTUS, HEADER_BYTES = (4096, 2048, 1024, 512, 256), 88
 
 
 def devices(root: Path) -> list[dict[str, Any]]:
-    """All devices with a first port, as sysfs tells of them."""
+    """Return all devices that have a port 1 in sysfs."""
     ports = sorted(path for path in root.glob("class/infiniband/*/ports/1") if path.is_dir())
     return [_device(root, port) for port in ports]
 
@@ -41,7 +41,7 @@ def _gid_index(port: Path) -> int | None:
 
 
 def _sent(root: Path, port: Path) -> int | None:
-    """Bytes that a port sent; port_xmit_data counts words of four bytes, Soft-RoCE counts packets alone."""
+    """Return the bytes that a port sent; port_xmit_data counts words of four bytes, Soft-RoCE counts only packets."""
     words, packets = _text(port / "counters" / "port_xmit_data"), _text(port / "hw_counters" / "sent_pkts")
     if words.isdigit():
         return int(words) * WORD_BYTES
@@ -54,9 +54,9 @@ def _sent(root: Path, port: Path) -> int | None:
 def _text(path: Path) -> str:
     try:
         return path.read_text().strip()
-    except OSError:  # an unused entry of the table of GIDs answers so
+    except OSError:  # an unused entry of the GID table is not readable
         return ""
 
 
 if __name__ == "__main__":
-    print(json.dumps(devices(Path(sys.argv[1] if len(sys.argv) > 1 else "/sys"))))  # noqa: T201 # that is its answer
+    print(json.dumps(devices(Path(sys.argv[1] if len(sys.argv) > 1 else "/sys"))))  # noqa: T201 # the output of the program

@@ -1,13 +1,13 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Runs a training script that prints its steps, and records each as it is printed, with the rate that the script gives.
+"""Run a training script that prints its steps, and record each printed step with its rate.
 
-It knows what tf_cnn_benchmarks and Horovod's synthetic benchmarks print::
+It supports the output of tf_cnn_benchmarks and Horovod's synthetic benchmarks::
 
     python -u dml_output.py .../tf_cnn_benchmarks.py --variable_update=horovod --display_every=1
 """
 
-# No "from __future__ import annotations" here: TensorFlow 1 runs on a Python that does not know it.
+# No "from __future__ import annotations" here: the Python of TensorFlow 1 does not support it.
 
 import os
 import re
@@ -24,13 +24,13 @@ STEPS = (
 
 
 class Output:
-    """Stands before a stream: passes all on to it, and records the lines that tell of a step."""
+    """A wrapper of a stream that passes all output on and records the lines that report a step."""
 
     def __init__(self, stream: Any, records: Any) -> None:
         self._stream, self._records, self._rest = stream, records, ""
 
     def write(self, text: str) -> int:
-        """Take what the script prints, in whatever pieces."""
+        """Take output of the script, in pieces of any size."""
         *lines, self._rest = (self._rest + text).split("\n")
         for line in lines:
             self._take(line)
@@ -48,10 +48,10 @@ class Output:
 
 
 def main() -> None:
-    """Be the script that is named, to itself and to whoever imports beside it."""
+    """Run the given script as the main program, with imports from its folder."""
     sys.argv = sys.argv[1:]
     sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))
-    sys.stdout = Output(sys.stdout, dml_records.start())  # type: ignore[assignment] # all that print needs
+    sys.stdout = Output(sys.stdout, dml_records.start())  # type: ignore[assignment] # sufficient for print
     runpy.run_path(sys.argv[0], run_name="__main__")
 
 

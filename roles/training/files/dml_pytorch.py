@@ -1,9 +1,10 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the benchmarks for PyTorch share: all but how ranks reach each other, which is an object of each benchmark.
+"""Common parts of the PyTorch benchmarks; each benchmark provides an object for communication between ranks.
 
-It has ``rank``, ``size`` and ``local_rank``; ``optimizer`` and ``joined`` make optimizer and model those of all ranks.
-``share`` gives all what rank 0 has, ``same`` one value of it, ``gather`` one of each; ``update`` makes a step.
+That object has ``rank``, ``size`` and ``local_rank``. ``optimizer`` and ``joined`` return optimizer and model for all
+ranks, ``share`` broadcasts the state of rank 0, ``same`` broadcasts a value of rank 0, ``gather`` returns the values of
+all ranks, and ``update`` makes a step.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ def options(description: str) -> Any:
     chosen = dml_options.options(description)
     if chosen.xla and not hasattr(torch, "compile"):
         raise dml_options.BenchmarkError(
-            f"--xla asks for torch.compile, which PyTorch {torch.__version__} lacks: leave it out, or take 2.0"
+            f"--xla needs torch.compile, which PyTorch {torch.__version__} lacks: omit --xla or use PyTorch 2.0"
         )
     return chosen
 
@@ -52,7 +53,7 @@ def train(chosen: Any, ranks: Any) -> None:
 
 
 def _parts(chosen: Any, device: Any, ranks: Any) -> Any:
-    """All that training changes."""
+    """Return the parts that training changes."""
     model = _model(chosen).to(device)
     plain = torch.optim.SGD(model.parameters(), 0.01 * ranks.size, momentum=0.9)
     return {
@@ -63,14 +64,14 @@ def _parts(chosen: Any, device: Any, ranks: Any) -> Any:
 
 
 def _scaler(is_enabled: bool) -> Any:
-    """The scaler of half precision; from 2.3 on it has another place, and warns at the old one."""
+    """Return the gradient scaler for half precision; PyTorch 2.3 moved it and warns at the old place."""
     if hasattr(torch.amp, "GradScaler"):
         return torch.amp.GradScaler("cuda", enabled=is_enabled)
     return torch.cuda.amp.GradScaler(enabled=is_enabled)
 
 
 def _begin(chosen: Any, parts: Any, kept: Any, device: Any, ranks: Any) -> int:
-    """Let all ranks begin with what rank 0 has, from a checkpoint or not; the steps that were made by then."""
+    """Broadcast the state of rank 0, optionally from a checkpoint, and return the number of completed steps."""
 
     def read(file: Any) -> None:
         states = torch.load(file, map_location=device)
@@ -78,11 +79,11 @@ def _begin(chosen: Any, parts: Any, kept: Any, device: Any, ranks: Any) -> int:
             for name, part in parts.items():
                 part.load_state_dict(states[name])
         except (RuntimeError, ValueError) as error:
-            raise dml_options.BenchmarkError(f"the checkpoint {file.name} is of another network") from error
+            raise dml_options.BenchmarkError(f"the checkpoint {file.name} belongs to another network") from error
 
     done = kept.restore(read) if chosen.resume and ranks.rank == 0 else 0
     ranks.share(parts["model"], parts["optimizer"])
-    # Ranks that scale differently would add up what cannot be added.
+    # Gradients with different scales cannot be added.
     parts["scaler"].load_state_dict(ranks.same(parts["scaler"].state_dict()))
     return int(ranks.same(done))
 
@@ -104,7 +105,7 @@ def _prepare(chosen: Any, ranks: Any) -> Any:
 
 def _model(chosen: Any) -> Any:
     if chosen.model == "resnet50":
-        from torchvision.models import resnet50  # the small network does without torchvision
+        from torchvision.models import resnet50  # the small network does not need torchvision
 
         return resnet50(num_classes=chosen.classes)
     return torch.nn.Sequential(
@@ -122,13 +123,13 @@ def _batches(chosen: Any, device: Any, ranks: Any) -> Iterator[Any]:
         labels = torch.randint(0, chosen.classes, (chosen.batch_size,), device=device)
         while True:
             yield images, labels
-    from torchvision import datasets, transforms  # synthetic images do without torchvision
+    from torchvision import datasets, transforms  # synthetic images do not need torchvision
 
     shape = transforms.Compose([transforms.RandomResizedCrop(chosen.image_size), transforms.ToTensor()])
     folder = datasets.ImageFolder(chosen.data, shape)
     dml_options.check_folder(chosen, len(folder), len(folder.classes), ranks.size)
     share = torch.utils.data.distributed.DistributedSampler(folder, ranks.size, ranks.rank)
-    # Workers that stay: new ones for each pass over a small folder would cost more than its images.
+    # Persistent workers: starting new ones for each pass over a small folder would take longer than loading its images.
     how = {"num_workers": 4, "persistent_workers": True, "drop_last": True}
     loader = torch.utils.data.DataLoader(folder, chosen.batch_size, sampler=share, **how)
     epoch = 0

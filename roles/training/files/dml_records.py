@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Step records of a training script: one JSON line for each optimizer step of each rank, in a file of that rank.
+"""Write step records of a training script: one JSON line per optimizer step, in one file per rank.
 
-PyTorch, and any loop of one's own (TensorFlow too)::
+PyTorch and custom training loops (including TensorFlow)::
 
     import dml_records
     records = dml_records.start()
@@ -20,11 +20,11 @@ TensorFlow 1 with a MonitoredSession::
     records = dml_records.start()
     hooks = [dml_records.session_hook(records, images=32, loss=loss_tensor)]
 
-What is no training is said so: ``with records.phase("eval"): ...`` (or ``checkpoint``, ``input``, ``compile``).
-The files lie in the folder that DML_RECORDS names, else in the working folder. Horovod need not be imported before.
+Mark other work than training: ``with records.phase("eval"): ...`` (or ``checkpoint``, ``input``, ``compile``).
+The files are in the folder DML_RECORDS or else in the working directory. Horovod need not be imported first.
 """
 
-# No "from __future__ import annotations" here: TensorFlow 1 runs on a Python that does not know it.
+# No "from __future__ import annotations" here: the Python of TensorFlow 1 does not support it.
 
 import contextlib
 import json
@@ -40,7 +40,7 @@ FOLDER, STRIDE = "DML_RECORDS", "DML_RECORDS_STRIDE"
 
 
 def start(folder: str = "", stride: int = 0, first_step: int = 1) -> "Records":
-    """Begin the records of this rank; ``first_step`` is for a script that goes on from a checkpoint."""
+    """Start the records of this rank; ``first_step`` is for a script that continues from a checkpoint."""
     stride = stride or int(os.environ.get(STRIDE, "1"))
     return Records(folder or os.environ.get(FOLDER, "."), stride, first_step)
 
@@ -62,16 +62,16 @@ class Records:
 
     @property
     def rank(self) -> int:
-        """The MPI rank of this process."""
+        """Return the MPI rank of this process."""
         return int(self._who["rank"])
 
     @property
     def size(self) -> int:
-        """How many ranks the job has."""
+        """Return the number of ranks in the job."""
         return int(self._who["size"])
 
     def step(self, images: int = 0, loss: Any = None) -> None:
-        """Tell that an optimizer step is done, on so many images of this rank."""
+        """Record that an optimizer step on ``images`` images of this rank is complete."""
         self._step += 1
         self._images += images
         if self._step % self._stride:
@@ -79,7 +79,7 @@ class Records:
         self._write({"phase": "train", "loss": _number(loss), "images_per_sec": self._rate()})
 
     def tell(self, step: int, images_per_sec: Any = None, loss: Any = None) -> None:
-        """Tell of the steps up to this one, for a script that counts and measures by itself."""
+        """Record the steps up to this one, for a script that counts and measures by itself."""
         if self._has_told:
             self._stride = max(1, step - self._step)
         self._step, self._has_told = step, True
@@ -87,7 +87,7 @@ class Records:
 
     @contextlib.contextmanager
     def phase(self, name: str) -> "Iterator[None]":
-        """Mark what is done inside as no training: eval, checkpoint, input or compile."""
+        """Mark the enclosed work as a phase other than training: eval, checkpoint, input or compile."""
         self.begin(name)
         try:
             yield
@@ -95,9 +95,9 @@ class Records:
             self.end(name)
 
     def begin(self, name: str) -> None:
-        """Begin a phase, where ``with phase()`` does not fit."""
+        """Begin a phase if ``with phase()`` is not applicable."""
         if name not in PHASES:
-            raise ValueError(f"phase {name!r} is none of {', '.join(PHASES)}")
+            raise ValueError(f"phase {name!r} is not one of {', '.join(PHASES)}")
         self._began = time.monotonic()
         self._write({"phase": name, "loss": None, "images_per_sec": None, "mark": "begin"})
 
@@ -107,7 +107,7 @@ class Records:
         self._write({"phase": name, "loss": None, "images_per_sec": None, "mark": "end"})
 
     def reset(self) -> None:
-        """Tell that an elastic launcher made a new communicator: rank and size may have changed."""
+        """Record that an elastic launcher created a new communicator: rank and size may have changed."""
         self._generation += 1
         self._who.update(_place())
 
@@ -119,7 +119,7 @@ class Records:
         return rate
 
     def _write(self, facts: "dict[str, Any]") -> None:
-        """One write for each line; of what does not fit the rest is tried too, so that the system says why."""
+        """Write a line with one call; after a partial write, write the rest, so that the system reports the error."""
         place = {"t": time.time(), "step": max(self._step, 0), "stride": self._stride, "generation": self._generation}
         line = json.dumps(dict(place, **self._who, **facts)) + "\n"
         data = line.encode()
@@ -128,11 +128,11 @@ class Records:
 
 
 def keras_callback(records: Records, images: int) -> Any:
-    """A Keras callback that tells of each batch of so many images on this rank, and marks evaluation."""
+    """Return a Keras callback that records each batch of ``images`` images on this rank and marks evaluation."""
     import tensorflow  # a script of another framework has none
 
     class Callback(tensorflow.keras.callbacks.Callback):  # type: ignore[misc] # tensorflow is not read by mypy
-        """Tells of batches."""
+        """Record batches."""
 
         def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
             """One step."""
@@ -140,12 +140,12 @@ def keras_callback(records: Records, images: int) -> Any:
             records.step(images, (logs or {}).get("loss"))
 
         def on_test_begin(self, logs: Any = None) -> None:
-            """Evaluation begins."""
+            """Mark the start of an evaluation."""
             del logs
             records.begin("eval")
 
         def on_test_end(self, logs: Any = None) -> None:
-            """Evaluation ends."""
+            """Mark the end of an evaluation."""
             del logs
             records.end("eval")
 
@@ -153,16 +153,16 @@ def keras_callback(records: Records, images: int) -> Any:
 
 
 def session_hook(records: Records, images: int, loss: Any = None) -> Any:
-    """A hook for the sessions of TensorFlow 1 that tells of each run of so many images on this rank."""
+    """Return a TensorFlow 1 session hook that records each run of ``images`` images on this rank."""
     import tensorflow  # a script of another framework has none
 
     train = tensorflow.compat.v1.train
 
     class Hook(train.SessionRunHook):  # type: ignore[misc] # tensorflow is not read by mypy
-        """Tells of runs."""
+        """Record runs."""
 
         def before_run(self, run_context: Any) -> Any:
-            """Ask for the loss too."""
+            """Request the loss too."""
             del run_context
             return train.SessionRunArgs(loss) if loss is not None else None
 
@@ -192,7 +192,7 @@ def _place() -> "dict[str, Any]":
 
 
 def _number(value: Any) -> Any:
-    """A loss as JSON knows it: tensors and NumPy numbers as floats, NaN and infinities as text."""
+    """Return a loss for JSON: tensors and NumPy numbers as floats, NaN and infinities as text."""
     if value is None:
         return None
     number = float(value)

@@ -1,11 +1,11 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Runs a script that is written for torchrun, in the ranks that mpirun began::
+"""Run a script that is written for torchrun in the ranks that mpirun starts::
 
     python -u dml_torchrun.py script.py ...
 
-It tells the script what torchrun would: rank, size, and where the ranks meet (MASTER_ADDR and MASTER_PORT, which the
-role sets). It names the interface for Gloo, which takes what the node's name resolves to otherwise, often the loopback.
+It sets the same variables as torchrun: rank, size and the rendezvous address (MASTER_ADDR and MASTER_PORT, which the
+role sets). It also sets the interface for Gloo, which otherwise uses the address of the host name, often loopback.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import socket
 import struct
 import sys
 
-# As torchrun calls it, and as mpirun does.
+# The variable names of torchrun and of mpirun.
 NAMES = {
     "RANK": "OMPI_COMM_WORLD_RANK",
     "WORLD_SIZE": "OMPI_COMM_WORLD_SIZE",
@@ -25,12 +25,12 @@ NAMES = {
     "LOCAL_WORLD_SIZE": "OMPI_COMM_WORLD_LOCAL_SIZE",
 }
 ADDRESS, GLOO = "MASTER_ADDR", "GLOO_SOCKET_IFNAME"
-# From linux/sockios.h; nothing is sent to the port.
+# From linux/sockios.h; the probe sends nothing to the port.
 SIOCGIFADDR, ANY_PORT = 0x8915, 9
 
 
 def tell() -> None:
-    """Put what torchrun would tell into the environment."""
+    """Set the environment variables that torchrun would set."""
     lacking = [name for name in (*NAMES.values(), ADDRESS) if name not in os.environ]
     if lacking:
         sys.exit(f"dml_torchrun.py needs a rank of mpirun and {ADDRESS}: {', '.join(lacking)} is missing")
@@ -38,12 +38,12 @@ def tell() -> None:
     interface = interface_to(os.environ[ADDRESS])
     if interface:
         os.environ.setdefault(GLOO, interface)
-    # Without its log nobody could say by which network NCCL spoke.
+    # Only the log of NCCL shows which network it used.
     os.environ.setdefault("NCCL_DEBUG", "INFO")
 
 
 def interface_to(address: str) -> str:
-    """The interface by which this node reaches an address, its own too; empty where no IPv4 address leads there."""
+    """Return the interface through which this node reaches an address; empty if no IPv4 route leads there."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect((address, ANY_PORT))
@@ -55,7 +55,7 @@ def interface_to(address: str) -> str:
 
 
 def _address(probe: socket.socket, name: str) -> str:
-    """The first IPv4 address of an interface; empty where it has none."""
+    """Return the first IPv4 address of an interface; empty if it has none."""
     try:
         answer = fcntl.ioctl(probe.fileno(), SIOCGIFADDR, struct.pack("256s", name.encode()))
     except OSError:
@@ -64,7 +64,7 @@ def _address(probe: socket.socket, name: str) -> str:
 
 
 def main() -> None:
-    """Be the script that is named, to itself and to whoever imports beside it."""
+    """Run the given script as the main program, with imports from its folder."""
     tell()
     sys.argv = sys.argv[1:]
     sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))

@@ -128,7 +128,7 @@ def test_without_a_checkpoint_one_begins_at_the_start(monkeypatch: pytest.Monkey
 
 def test_a_spoilt_checkpoint_is_named(kept: dml_options.Checkpoints, tmp_path: Path) -> None:
     (tmp_path / "kept" / "step10.pt").write_bytes(b"tenfold")
-    with pytest.raises(dml_options.BenchmarkError, match=r"step10\.pt is not what its checksum says"):
+    with pytest.raises(dml_options.BenchmarkError, match=r"step10\.pt does not match its checksum"):
         kept.restore(lambda _file: None)
 
 
@@ -136,7 +136,7 @@ def test_where_nothing_is_left_to_train_one_is_told(monkeypatch: pytest.MonkeyPa
     options = chosen(monkeypatch, "--checkpoints", str(tmp_path), "--steps", "5", "--epochs", "2")
     made = dml_options.Checkpoints(options, ".pt")
     made.keep(10, lambda file: file.write(b"ten"))
-    with pytest.raises(dml_options.BenchmarkError, match=r"step10\.pt is of the last step: ask for more epochs"):
+    with pytest.raises(dml_options.BenchmarkError, match=r"step10\.pt is that of the last step: increase --epochs"):
         made.restore(lambda _file: None)
     options.seconds = 60
     assert made.restore(lambda _file: None) == 10

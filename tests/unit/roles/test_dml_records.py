@@ -126,7 +126,7 @@ def test_an_elastic_reset_shows(place: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_an_unknown_phase_is_refused(place: Path) -> None:
-    with pytest.raises(ValueError, match="'lunch' is none of train"):
+    with pytest.raises(ValueError, match="'lunch' is not one of train"):
         dml_records.start().begin("lunch")
 
 
