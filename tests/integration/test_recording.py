@@ -263,7 +263,7 @@ def test_a_canary_whose_lock_no_event_tells_of_is_not_written_to(
     vcenter.fault("QueryEvents", fault="NotSupported", count=-1)
     wanted = {"acceptance_canary": HOSTS[0], "acceptance_switch": "quartz-fabric"}
     done = ansible_for(vcenter).playbook("playbooks/acceptance.yml", "-i", inventory, "-e", json.dumps(wanted))
-    assert done.rc != 0 and "Read the event of the lock back" in done.out
+    assert done.rc != 0 and "Read the event of the lock" in done.out
     assert "UpdateOptions" not in [write["method"] for write in vcenter.writes()]
     assert not ansible_for(vcenter).module("cluster_info", cluster="marble-cluster").result["cluster"]["lock"]["held"]
 

@@ -189,7 +189,7 @@ def test_the_playbook_of_guests_refuses_a_misfit_before_its_roles(tmp_path: Path
     assert "(item=openmpi_version)" in taken.out
     other = [*options, "-e", json.dumps({"guest_platforms": []}), "-e", "stack=lab-cpu"]
     strange = ansible.playbook(ROOT / "playbooks" / "guests.yml", *other)
-    assert "localhost cannot have the stack lab-cpu: its system is" in " ".join(strange.out.split())
+    assert "localhost cannot have the stack lab-cpu: its operating system is" in " ".join(strange.out.split())
     containers = ["-e", "stack=lab-cpu", "-e", "guest_containers=true"]
     lacking = ansible.playbook(ROOT / "playbooks" / "guests.yml", *options, *containers)
     # Older versions of Ansible write quotes twice.
