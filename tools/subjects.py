@@ -64,7 +64,7 @@ def _options(options: Mapping[str, Any]) -> str:
 
 
 def _profile() -> dict[str, Any]:
-    parts = importlib.import_module("plugins.module_utils.esxi.registry").PARTS
+    parts = importlib.import_module("plugins.module_utils.hosts.registry").PARTS
     return {
         "profile": {
             "description": "The settings of every host, by subject. Subjects that are not named are left alone.",
@@ -108,7 +108,7 @@ def _listed(text: Any) -> list[str]:
 
 
 def _gather() -> dict[str, Any]:
-    info = importlib.import_module("plugins.module_utils.esxi.info")
+    info = importlib.import_module("plugins.module_utils.hosts.host_info")
     said = ["What to read. V(all) is everything. Connection, version and boot time are always read."]
     said += [f"V({name}) is {group.shows}." for name, group in info.GROUPS.items()]
     said += ["V(management) is cluster, image, configuration profile and host profile."]
@@ -118,14 +118,14 @@ def _gather() -> dict[str, Any]:
 
 def rollback() -> str:
     """The README of the rollback with its table."""
-    parts = importlib.import_module("plugins.module_utils.esxi.registry").PARTS
+    parts = importlib.import_module("plugins.module_utils.hosts.registry").PARTS
     rows = ["| The change named | Restored is |", "|---|---|", *(f"| `{one.key}` | {one.restores} |" for one in parts)]
     return _between(ROLLBACK.read_text(), "\n".join(rows))
 
 
 def privileges() -> str:
     """The page on privileges with both tables: by privilege, and by module with the calls that are why."""
-    table = importlib.import_module("plugins.module_utils.esxi.privileges").TABLE
+    table = importlib.import_module("plugins.module_utils.hosts.privileges.all_privileges").TABLE
     known = table.rows()
     lines = ["| Privilege | On | Modules | Source |", "|---|---|---|---|"]
     for privilege, on in sorted({row[:2] for row in known}):

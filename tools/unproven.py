@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Writes docs/unproven.md from the assumptions of the collection: ``python tools/unproven.py``.
 
-The assumptions are data in plugins/module_utils/acceptance/assumptions.py. esxcli commands that no dump of a real host
+The assumptions are data in plugins/module_utils/site/acceptance/assumptions.py. esxcli commands that no dump of a real host
 has are added from tests/unproven_esxcli.yml where that file exists.
 """
 
@@ -16,8 +16,8 @@ import yaml
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from plugins.module_utils.acceptance.assumptions import ASSUMPTIONS  # noqa: E402
-from plugins.module_utils.acceptance.evidence import by_hand  # noqa: E402
+from plugins.module_utils.site.acceptance.assumptions import ASSUMPTIONS  # noqa: E402
+from plugins.module_utils.site.acceptance.proofs import by_hand  # noqa: E402
 
 DOCUMENT = ROOT / "docs" / "unproven.md"
 COMMANDS = ROOT / "tests" / "unproven_esxcli.yml"

@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 
 from lab.replay.server import acceptance, replayed
-from plugins.module_utils.acceptance import assumptions, site
+from plugins.module_utils.site.acceptance import acceptance as site
+from plugins.module_utils.site.acceptance import assumptions
 
 
 def main() -> int:

@@ -14,10 +14,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from plugins.module_utils.acceptance import site
-from plugins.module_utils.recording import archive
-from plugins.module_utils.recording.recorder import NEVER_READ
-from plugins.module_utils.recording.recording import Command, Recording, found_command, key_of_call, key_of_link
+from plugins.module_utils.site.acceptance import acceptance as site
+from plugins.module_utils.site.recording import archive
+from plugins.module_utils.site.recording.recorder import NEVER_READ
+from plugins.module_utils.site.recording.recording import Command, Recording, found_command, key_of_call, key_of_link
 from plugins.module_utils.vsphere import properties
 from plugins.module_utils.vsphere.esxcli import executer_of, result_of
 from plugins.module_utils.vsphere.sdk import SoapAdapter, VmomiSupport, vim, vmodl

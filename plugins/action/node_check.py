@@ -9,10 +9,10 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
-from ..module_utils.logic.nodes import checks
+from ..module_utils.guests import node_checks
 
 ARGUMENTS = {
-    "kind": {"type": "str", "required": True, "choices": sorted(checks.KINDS)},
+    "kind": {"type": "str", "required": True, "choices": sorted(node_checks.KINDS)},
     "found": {"type": "dict", "default": {}},
     "wanted": {"type": "dict", "default": {}},
     "fail": {"type": "bool", "default": True},
@@ -37,7 +37,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible is not read by 
 def answer(given: dict[str, Any], node: str) -> dict[str, Any]:
     """The result of the task."""
     try:
-        found, message = checks.check(given["kind"], node, given["found"], given["wanted"])
+        found, message = node_checks.check(given["kind"], node, given["found"], given["wanted"])
     except (KeyError, TypeError, ValueError) as error:
         said = f"it has no {error}" if isinstance(error, KeyError) else str(error)
         return {"failed": True, "msg": f"{node}: could not check {given['kind']}: {said}"}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.dml.vsphere.plugins.module_utils.logic.hosts import evidence
+from ansible_collections.dml.vsphere.plugins.module_utils.hosts.rollback import evidence
 
 
 class FilterModule:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.dml.vsphere.plugins.module_utils.logic import findings
+from ansible_collections.dml.vsphere.plugins.module_utils.core import findings
 
 
 class FilterModule:

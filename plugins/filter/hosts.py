@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.dml.vsphere.plugins.module_utils.logic.hosts import plan
+from ansible_collections.dml.vsphere.plugins.module_utils.maintenance import rolling_change
 
 
 class FilterModule:
@@ -16,7 +16,7 @@ class FilterModule:
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {
-            "host_plan_lines": plan.lines,
-            "hosts_to_do": plan.to_do,
-            "why_failed": plan.why_failed,
+            "host_plan_lines": rolling_change.lines,
+            "hosts_to_do": rolling_change.to_do,
+            "why_failed": rolling_change.why_failed,
         }

@@ -9,14 +9,14 @@ from collections.abc import Callable
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.dml.vsphere.plugins.module_utils.logic.kubernetes import manifests, preflight, wanted
+from ansible_collections.dml.vsphere.plugins.module_utils.kubernetes import job_spec, manifests, preflight
 
 
 def mpijob_manifests(job: dict[str, Any]) -> list[dict[str, Any]]:
     """The objects of a job: its Secret, its ConfigMap, its MPIJob."""
     try:
-        made = wanted.job_of(job)
-    except (wanted.JobError, TypeError) as error:
+        made = job_spec.job_of(job)
+    except (job_spec.JobError, TypeError) as error:
         raise AnsibleFilterError(str(error)) from error
     secret = manifests.secret(made)
     return [*([secret] if secret else []), *manifests.manifests(made)]

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from ansible.parsing.dataloader import DataLoader
-from ansible_collections.dml.vsphere.plugins.module_utils.logic.migration import guests
-from ansible_collections.dml.vsphere.plugins.module_utils.logic.transport import seen as transport_seen
+from ansible_collections.dml.vsphere.plugins.module_utils.training.transport import connections as transport_seen
+from ansible_collections.dml.vsphere.plugins.module_utils.vmotion.checks import guests
 
 TABLE = Path(__file__).resolve().parents[2] / "stacks" / "facts" / "compatibility.yml"
 

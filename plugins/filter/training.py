@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.dml.vsphere.plugins.module_utils.logic.training import scaling
-from ansible_collections.dml.vsphere.plugins.module_utils.logic.transport import cards, settings
+from ansible_collections.dml.vsphere.plugins.module_utils.training import scaling
+from ansible_collections.dml.vsphere.plugins.module_utils.training.transport import job_settings, node_transport
 
 
 def transport_settings(
@@ -19,15 +19,15 @@ def transport_settings(
     """The environment and the arguments of mpirun for a transport; what went through a template may be text."""
     seconds = {"stun_seconds": float(more["stun_seconds"])} if "stun_seconds" in more else {}
     try:
-        settings.check_framework(framework, name, nccl or None)
-        return dict(settings.settings(name, nodes, nccl or None, **{**more, **seconds}))
-    except settings.TransportError as error:
+        job_settings.check_framework(framework, name, nccl or None)
+        return dict(job_settings.settings(name, nodes, nccl or None, **{**more, **seconds}))
+    except job_settings.TransportError as error:
         raise AnsibleFilterError(str(error)) from error
 
 
 def network_card(facts: dict[str, Any], interface: str = "", address: str = "") -> dict[str, Any]:
     """A card by its name or its address, or that of the default route."""
-    return dict(cards.card(facts, interface or cards.interface(facts, address)))
+    return dict(node_transport.card(facts, interface or node_transport.interface(facts, address)))
 
 
 def scaling_table(runs: list[dict[str, Any]], images_per_epoch: int | None = None) -> list[dict[str, Any]]:
@@ -44,7 +44,7 @@ class FilterModule:
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {
             "network_card": network_card,
-            "training_known": cards.known,
+            "training_known": node_transport.known,
             "transport_settings": transport_settings,
             "scaling_table": scaling_table,
         }

@@ -128,10 +128,10 @@ from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructa
 from ansible.utils.unsafe_proxy import wrap_var
 
 from ..module_utils import runner
+from ..module_utils.core import names
 from ..module_utils.errors import CollectionError
-from ..module_utils.logic import names
-from ..module_utils.vm import found
 from ..module_utils.vsphere import session
+from ..module_utils.workers import found
 
 ENDINGS = ("workers.yml", "workers.yaml")
 

@@ -93,8 +93,8 @@ from typing import Any
 
 from ansible.errors import AnsibleError
 from ansible.plugins.lookup import LookupBase
-from ansible_collections.dml.vsphere.plugins.module_utils.logic.stack import fit, image, roles
-from ansible_collections.dml.vsphere.plugins.module_utils.logic.stack import stack as stacks
+from ansible_collections.dml.vsphere.plugins.module_utils.guests.stack import fit, image_parts, role_variables
+from ansible_collections.dml.vsphere.plugins.module_utils.guests.stack import stack as stacks
 
 STACKS = Path(__file__).resolve().parents[2] / "stacks"
 
@@ -141,7 +141,7 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by 
         return {
             **stack,
             "roles": {
-                platform: roles.variables(side, platform, parts)
+                platform: role_variables.variables(side, platform, parts)
                 for side in self._sides(stack)
                 for platform in side["platforms"]
             },
@@ -152,7 +152,7 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by 
     @staticmethod
     def _sides(stack: dict[str, Any]) -> list[dict[str, Any]]:
         """What is in the image, without a driver of its own, and the guest, which counts where both have one system."""
-        content = image.content(stack)
+        content = image_parts.content(stack)
         return [content, stack] if content else [stack]
 
     def _faults_of_inputs(self, stack: dict[str, Any]) -> list[str]:

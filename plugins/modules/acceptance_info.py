@@ -96,11 +96,11 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
-from ..module_utils.acceptance import assumptions, site
+from ..module_utils.site.acceptance import acceptance, assumptions
 from ..module_utils.vsphere import fleet, session
 
 ARGUMENTS = {
-    **site.OPTIONS,
+    **acceptance.OPTIONS,
     "short": {"type": "bool", "default": False},
     "accept_new": {"type": "bool", "default": False},
 }
@@ -109,10 +109,12 @@ ARGUMENTS = {
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     with session.session(params) as opened:
-        seen = site.Acceptance(opened, site.question(opened, params), site.everything(), short=params["short"])
+        seen = acceptance.Acceptance(
+            opened, acceptance.question(opened, params), acceptance.everything(), short=params["short"]
+        )
     judged = assumptions.judged(seen.recording)
-    lines = [*site.lines(seen.rows), "", *assumptions.lines(judged)]
-    error = site.error(seen.rows, judged, accept_new=params["accept_new"])
+    lines = [*acceptance.lines(seen.rows), "", *assumptions.lines(judged)]
+    error = acceptance.error(seen.rows, judged, accept_new=params["accept_new"])
     return {"changed": False, "readers": seen.rows, "assumptions": judged, "lines": lines, "error": error}
 
 

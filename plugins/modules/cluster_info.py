@@ -143,15 +143,15 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
-from ..module_utils.cluster import info
-from ..module_utils.logic.hosts import stop_rules
+from ..module_utils.cluster import cluster_info
+from ..module_utils.maintenance import stop_rules
 from ..module_utils.vsphere import session
 
 ARGUMENTS = {
     "cluster": {"type": "str", "required": True},
     "leaving": {"type": "list", "elements": "str", "default": []},
     "max_out_of_service": {"type": "int", "default": 1},
-    "gather": {"type": "list", "elements": "str", "choices": list(info.GATHER), "default": []},
+    "gather": {"type": "list", "elements": "str", "choices": list(cluster_info.GATHER), "default": []},
 }
 
 
@@ -159,7 +159,7 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     leaving = stop_rules.Next(tuple(params["leaving"]), params["max_out_of_service"])
     with session.session(params) as opened:
-        facts = info.ClusterFacts(opened, params["cluster"])
+        facts = cluster_info.ClusterFacts(opened, params["cluster"])
         facts.must_have(leaving.hosts)
         cluster = facts.read(params["gather"])
     return {"changed": False, "cluster": cluster, "stops": stop_rules.stops(cluster, leaving)}

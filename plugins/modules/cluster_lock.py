@@ -102,7 +102,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner, single
-from ..module_utils.cluster.lock import lock
+from ..module_utils.maintenance.lock import lock
 from ..module_utils.vsphere import session
 
 ARGUMENTS = {

@@ -142,16 +142,16 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner, single
+from ..module_utils.continuity import verdict
 from ..module_utils.errors import Refused
-from ..module_utils.logic.continuity import verdict
-from ..module_utils.logic.migration import lines
-from ..module_utils.logic.trial import judging
-from ..module_utils.logic.trial.observed import observed
 from ..module_utils.pages import verdict_files
-from ..module_utils.trial import folder as trial_folder
-from ..module_utils.trial.journal import NAME, read
-from ..module_utils.trial.verdicts import NewVerdict
-from ..module_utils.watch.growing import Growing
+from ..module_utils.vmotion.checks import move_lines
+from ..module_utils.vmotion.folder import folder as trial_folder
+from ..module_utils.vmotion.folder.journal import NAME, read
+from ..module_utils.vmotion.folder.verdicts import NewVerdict
+from ..module_utils.vmotion.test import judging
+from ..module_utils.vmotion.test.observed import observed
+from ..module_utils.vmotion.watch.growing import Growing
 
 FACTS = ("launcher", "transport", "vsphere")
 ARGUMENTS = {
@@ -209,7 +209,7 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     if growing.noise:
         result["unproven"].append(f"records: {growing.noise} lines are no JSON object and were left out")
     files = verdict_files.texts(params["name"], records, params["moves"], result, params["at"])
-    return {**write(module, params, files), **result, "lines": lines.verdict(result, params["moves"])}
+    return {**write(module, params, files), **result, "lines": move_lines.verdict(result, params["moves"])}
 
 
 def main() -> None:

@@ -90,32 +90,32 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
-from ..module_utils.esxi import image
+from ..module_utils.hosts import cluster_image
 from ..module_utils.vsphere import fleet, rest, session
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
-    desired = image.Desired(
+    desired = cluster_image.Desired(
         **{key: params[key] or "" for key in ("component", "version", "state")}, task_timeout=params["task_timeout"]
     )
     with session.session(params) as opened, rest.opened(opened) as api:
         cluster, _found = fleet.find_cluster(opened, params["cluster"])
-        subject = image.ClusterImage(api, cluster._moId, params["cluster"], desired)
+        subject = cluster_image.ClusterImage(api, cluster._moId, params["cluster"], desired)
         work = runner.Work(
-            [subject], refresh=lambda _subjects: None, make_plan=lambda now: image.plan_image(now, desired)
+            [subject], refresh=lambda _subjects: None, make_plan=lambda now: cluster_image.plan_image(now, desired)
         )
         result = runner.converge(module, work)
     for entry in result.pop("hosts"):
         result.update({key: entry.get(key) for key in ("state", "why")})
-    return {**result, "steps": image.steps(params["cluster"])}
+    return {**result, "steps": cluster_image.steps(params["cluster"])}
 
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec={**session.arguments(), **image.OPTIONS},
+        argument_spec={**session.arguments(), **cluster_image.OPTIONS},
         supports_check_mode=True,
-        required_if=image.REQUIRED_IF,
+        required_if=cluster_image.REQUIRED_IF,
     )
     runner.run(module, lambda: body(module))
 

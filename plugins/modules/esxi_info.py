@@ -168,7 +168,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
-from ..module_utils.esxi import info, parts
+from ..module_utils.hosts import host_info, parts
 from ..module_utils.vsphere import arguments, fleet, session
 
 
@@ -176,15 +176,15 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     params, shared = module.params, module.params["profile"]
     own = arguments.by_name("host_profiles", parts.OPTIONS, params["host_profiles"])
     with session.session(params) as opened:
-        hosts = fleet.find(opened, params, info.paths(params["gather"], [shared, *own.values()]))
+        hosts = fleet.find(opened, params, host_info.paths(params["gather"], [shared, *own.values()]))
         asked = {host.name: own.get(host.name, shared) for host in hosts.hosts}
-        entries = info.gather(hosts, params["gather"], asked)
-        return info.result(entries, fail_unreachable=params["fail_unreachable"])
+        entries = host_info.gather(hosts, params["gather"], asked)
+        return host_info.result(entries, fail_unreachable=params["fail_unreachable"])
 
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec={**session.arguments(), **fleet.ARGUMENTS, **parts.ARGUMENTS, **info.OPTIONS},
+        argument_spec={**session.arguments(), **fleet.ARGUMENTS, **parts.ARGUMENTS, **host_info.OPTIONS},
         supports_check_mode=True,
         required_one_of=fleet.EXACTLY_ONE,
         mutually_exclusive=fleet.EXACTLY_ONE,

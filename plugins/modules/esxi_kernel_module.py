@@ -82,7 +82,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
-from ..module_utils.esxi import kernel_module
+from ..module_utils.hosts import kernel_module
 from ..module_utils.vsphere import fleet, session
 
 

@@ -91,7 +91,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
-from ..module_utils.esxi import passthrough
+from ..module_utils.hosts import passthrough
 from ..module_utils.vsphere import fleet, session
 
 

@@ -176,16 +176,16 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import progress, runner
-from ..module_utils.cluster.lock import holder, keeper
-from ..module_utils.esxi.service import desired as power_desired
-from ..module_utils.esxi.service import power
+from ..module_utils.maintenance import host_power
+from ..module_utils.maintenance import service_options as power_desired
+from ..module_utils.maintenance.lock import holder, keeper
 from ..module_utils.vsphere import fleet, session
 
 ARGUMENTS = {
-    "state": {"type": "str", "choices": list(power.STATES), "required": True},
+    "state": {"type": "str", "choices": list(host_power.STATES), "required": True},
     "maintenance_timeout": {"type": "int", "default": 3600},
     "reboot_timeout": {"type": "int", "default": 1800},
-    "moved_by": {"type": "str", "choices": list(power.MOVED_BY), "default": "drs"},
+    "moved_by": {"type": "str", "choices": list(host_power.MOVED_BY), "default": "drs"},
     "power_off": {"type": "bool", "default": False},
     "power_off_timeout": {"type": "int", "default": 300},
     "vsan": {"type": "str", "choices": list(power_desired.VSAN), "default": "ensure_accessibility"},
@@ -202,11 +202,11 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     tell = progress.Progress(params["progress_file"]).tell
     given = {key: params[key] for key in TUNING}
-    desired = power.Desired(
+    desired = host_power.Desired(
         by=holder.owner(), services=tuple(params["services"]), tell=tell, wanted=holder.watch(), **given
     )
     with holder.at_work(), session.session(params) as opened, keeper.kept(opened):
-        work = power.work_on(fleet.find(opened, params, power.PATHS), params["state"], desired)
+        work = host_power.work_on(fleet.find(opened, params, host_power.PATHS), params["state"], desired)
         return runner.converge(module, runner.Work(subjects=work.subjects, refresh=work.refresh))
 
 

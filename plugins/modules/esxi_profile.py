@@ -83,10 +83,10 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
-from ..module_utils.cluster.lock import holder, keeper
-from ..module_utils.esxi import image, parts
-from ..module_utils.esxi.part import Around
-from ..module_utils.esxi.profile import Profile
+from ..module_utils.hosts import cluster_image, parts
+from ..module_utils.hosts.part import Around
+from ..module_utils.hosts.profile import Profile
+from ..module_utils.maintenance.lock import holder, keeper
 from ..module_utils.vsphere import arguments, fleet, session
 
 ARGUMENTS = {**parts.ARGUMENTS, "adapters_to_come": {"type": "list", "elements": "str", "default": []}}
@@ -97,7 +97,7 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     own = arguments.by_name("host_profiles", parts.OPTIONS, params["host_profiles"])
     with holder.at_work(), session.session(params) as opened, keeper.kept(opened):
         hosts = fleet.find(opened, params, parts.paths([shared, *own.values()]))
-        images, watched = cache(partial(image.managed_clusters, opened)), holder.watch()
+        images, watched = cache(partial(cluster_image.managed_clusters, opened)), holder.watch()
         profiles = []
         for host in hosts.hosts:
             around = Around(own.get(host.name, shared), params["adapters_to_come"], images)

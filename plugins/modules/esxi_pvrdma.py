@@ -96,7 +96,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
-from ..module_utils.esxi import pvrdma
+from ..module_utils.hosts import pvrdma
 from ..module_utils.vsphere import fleet, session
 
 

@@ -119,7 +119,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
-from ..module_utils.esxi import image, vib
+from ..module_utils.hosts import cluster_image, vib
 from ..module_utils.vsphere import fleet, session
 
 
@@ -127,7 +127,7 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     desired = vib.Desired.of(params)
     with session.session(params) as opened:
-        hosts, images = fleet.find(opened, params, vib.PATHS), image.managed_clusters(opened)
+        hosts, images = fleet.find(opened, params, vib.PATHS), cluster_image.managed_clusters(opened)
         work = runner.Work(
             subjects=[vib.Vib(host, desired, images) for host in hosts.hosts],
             make_plan=lambda current: vib.plan_vib(current, desired),

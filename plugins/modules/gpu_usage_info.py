@@ -131,13 +131,13 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
-from ..module_utils.cluster import usage
+from ..module_utils.usage import gpu_usage
 from ..module_utils.vsphere import session
 
 ARGUMENTS = {
     "cluster": {"type": "str", "required": True},
     "hours": {"type": "float", "default": 24.0},
-    "group_by": {"type": "str", "choices": list(usage.GROUP_BY), "default": usage.FOLDER},
+    "group_by": {"type": "str", "choices": list(gpu_usage.GROUP_BY), "default": gpu_usage.FOLDER},
     "attribute": {"type": "str"},
     "tag_category": {"type": "str"},
 }
@@ -146,16 +146,16 @@ ARGUMENTS = {
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     named = (params["attribute"] or "", params["tag_category"] or "")
-    desired = usage.Desired(params["cluster"], params["hours"], params["group_by"], *named)
+    desired = gpu_usage.Desired(params["cluster"], params["hours"], params["group_by"], *named)
     with session.session(params) as opened:
-        return {"changed": False, "usage": usage.Usage(opened, desired).read()}
+        return {"changed": False, "usage": gpu_usage.Usage(opened, desired).read()}
 
 
 def main() -> None:
     module = AnsibleModule(
         argument_spec={**session.arguments(), **ARGUMENTS},
         supports_check_mode=True,
-        required_if=[("group_by", usage.ATTRIBUTE, ["attribute"]), ("group_by", usage.TAG, ["tag_category"])],
+        required_if=[("group_by", gpu_usage.ATTRIBUTE, ["attribute"]), ("group_by", gpu_usage.TAG, ["tag_category"])],
     )
     runner.run(module, lambda: body(module))
 

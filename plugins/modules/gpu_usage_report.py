@@ -99,9 +99,9 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner, single
 from ..module_utils.errors import Refused
-from ..module_utils.logic.usage import report, text
-from ..module_utils.pages import usage as usage_page
-from ..module_utils.reports.files import PRIVATE, Files
+from ..module_utils.pages import usage_page
+from ..module_utils.training.reports.report_files import PRIVATE, Files
+from ..module_utils.usage import usage_report, usage_text
 
 ARGUMENTS = {
     "usage": {"type": "dict", "required": True},
@@ -115,7 +115,7 @@ ARGUMENTS = {
 def report_of(params: dict[str, Any]) -> dict[str, Any]:
     """The report on a result of gpu_usage_info."""
     try:
-        return report.report(params["usage"], params["price"], params["currency"], params["idle_below"])
+        return usage_report.report(params["usage"], params["price"], params["currency"], params["idle_below"])
     except KeyError as error:
         remedy = "give the usage that gpu_usage_info returned"
         raise Refused("usage", "report how the GPUs are used", f"it has no {error}", remedy) from error
@@ -130,7 +130,7 @@ def files_of(folder: str, judged: dict[str, Any]) -> Files:
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     judged = report_of(module.params)
-    answer = {"changed": False, "report": judged, "lines": text.lines(judged), "files": []}
+    answer = {"changed": False, "report": judged, "lines": usage_text.lines(judged), "files": []}
     if not module.params["folder"]:
         return answer
     files = files_of(module.params["folder"], judged)

@@ -113,12 +113,12 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
-from ..module_utils.kubernetes import api, jobs
-from ..module_utils.logic.kubernetes import manifests, state
-from ..module_utils.logic.kubernetes.wanted import APIS, V2BETA1
+from ..module_utils.kubernetes import manifests, state
+from ..module_utils.kubernetes.api import client, jobs
+from ..module_utils.kubernetes.job_spec import APIS, V2BETA1
 
 ARGUMENTS = {
-    **api.arguments(),
+    **client.arguments(),
     "name": {"type": "str", "required": True},
     "namespace": {"type": "str", "default": "default"},
     "api": {"type": "str", "choices": list(APIS), "default": V2BETA1},
@@ -137,7 +137,7 @@ def kubectl(params: dict[str, Any]) -> list[str]:
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
-    server = api.Api(params["kubeconfig"], params["context"])
+    server = client.Api(params["kubeconfig"], params["context"])
     seen = jobs.read(server, params["namespace"], params["name"], params["api"])
     job = state.state_of(seen)
     job.update(workers=state.workers_of(seen, kubectl(params), params["names"]) if seen.job else [])

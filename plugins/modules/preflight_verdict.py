@@ -134,7 +134,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
-from ..module_utils.logic.hosts import preflight
+from ..module_utils.hosts.preflight import host_preflight
 
 ARGUMENTS = {
     "cluster": {"type": "dict", "required": True},
@@ -151,7 +151,7 @@ ARGUMENTS = {
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
-    return {"changed": False, **preflight.verdict(module.params, module.params["accepted"])}
+    return {"changed": False, **host_preflight.verdict(module.params, module.params["accepted"])}
 
 
 def main() -> None:

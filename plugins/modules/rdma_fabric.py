@@ -166,7 +166,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner, single
-from ..module_utils.fabric import desired, planner
+from ..module_utils.fabric import fabric_spec, planner
 from ..module_utils.fabric.fabric import Fabric
 from ..module_utils.vsphere import session
 
@@ -204,7 +204,7 @@ ARGUMENTS = {
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
-    wanted = desired.desired(module.params)
+    wanted = fabric_spec.desired(module.params)
     with session.session(module.params) as opened:
         fabric = Fabric(opened, wanted, present=module.params["state"] == "present")
         result = single.converge(module, fabric)

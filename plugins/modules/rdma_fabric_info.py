@@ -96,8 +96,8 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
 from ..module_utils.fabric import reach
-from ..module_utils.fabric.desired import Desired
 from ..module_utils.fabric.fabric import Fabric
+from ..module_utils.fabric.fabric_spec import Desired
 from ..module_utils.vsphere import session
 
 ARGUMENTS = {

@@ -86,11 +86,11 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner, single
-from ..module_utils.acceptance import collect, site
-from ..module_utils.reports.files import PRIVATE, Files
+from ..module_utils.site.acceptance import acceptance, collect
+from ..module_utils.training.reports.report_files import PRIVATE, Files
 from ..module_utils.vsphere import fleet, session
 
-ARGUMENTS = {**site.OPTIONS, "folder": {"type": "path", "required": True}}
+ARGUMENTS = {**acceptance.OPTIONS, "folder": {"type": "path", "required": True}}
 ARCHIVE = "recording.tar.xz"
 MANIFEST = "manifest.json"
 

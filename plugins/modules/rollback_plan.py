@@ -88,7 +88,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
-from ..module_utils.esxi import rollback
+from ..module_utils.hosts.rollback import ways
 from ..module_utils.vsphere import session
 
 DEPOT = {key: {"type": "str", "required": True} for key in ("name", "version", "source")}
@@ -102,10 +102,10 @@ ARGUMENTS = {
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params, file, cluster = module.params, module.params["evidence"], module.params["cluster"]
-    document = rollback.document(file, cluster)
+    document = ways.document(file, cluster)
     with session.session(params) as opened:
-        here = rollback.place(opened, cluster)
-    return {"changed": False, **rollback.plan(file, document, here, params["depots"], params["hosts"])}
+        here = ways.place(opened, cluster)
+    return {"changed": False, **ways.plan(file, document, here, params["depots"], params["hosts"])}
 
 
 def main() -> None:

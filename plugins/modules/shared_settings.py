@@ -94,7 +94,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
-from ..module_utils.cluster.options import DrsOptions, VcenterOptions
+from ..module_utils.cluster.shared_settings import DrsOptions, VcenterOptions
 from ..module_utils.errors import Refused
 from ..module_utils.vsphere import session
 

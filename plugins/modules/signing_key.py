@@ -60,7 +60,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner, single
-from ..module_utils.guest.signing_key import SigningKey
+from ..module_utils.guests.signing_key import SigningKey
 
 ARGUMENTS = {
     "source": {"type": "path", "required": True},

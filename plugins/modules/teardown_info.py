@@ -131,14 +131,14 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
 from ..module_utils.cluster.attributes import Attributes
-from ..module_utils.cluster.lock import lock
-from ..module_utils.fabric.desired import Desired
 from ..module_utils.fabric.fabric import Fabric
-from ..module_utils.logic.hosts import teardown
-from ..module_utils.vm import found
-from ..module_utils.vm.rules import desired as rules_desired
-from ..module_utils.vm.rules.rules import WorkerRules
+from ..module_utils.fabric.fabric_spec import Desired
+from ..module_utils.hosts.rollback import teardown
+from ..module_utils.maintenance.lock import lock
 from ..module_utils.vsphere import session
+from ..module_utils.workers import found
+from ..module_utils.workers.rules import rule_options as rules_desired
+from ..module_utils.workers.rules.worker_rules import WorkerRules
 
 ARGUMENTS = {
     "cluster": {"type": "str", "required": True},

@@ -90,10 +90,10 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import progress, runner
-from ..module_utils.logic.training.curve import Curve
-from ..module_utils.logic.training.live_pace import LivePace
-from ..module_utils.watch import watcher
-from ..module_utils.watch.growing import Growing
+from ..module_utils.training.curve import Curve
+from ..module_utils.training.live_pace import LivePace
+from ..module_utils.vmotion.watch import watcher
+from ..module_utils.vmotion.watch.growing import Growing
 
 ARGUMENTS = {
     "records": {"type": "path", "required": True},

@@ -60,7 +60,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
-from ..module_utils.watch import guest_side, looking
+from ..module_utils.vmotion.watch import guest_side, looking
 
 ARGUMENTS = {
     **looking.NODES,

@@ -140,8 +140,8 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner, single
-from ..module_utils.guest import secrets
-from ..module_utils.guest.job import TrainingJob
+from ..module_utils.training.guest import job_secrets
+from ..module_utils.training.guest.job import TrainingJob
 
 ARGUMENTS = {
     "run_dir": {"type": "path", "required": True},
@@ -172,8 +172,8 @@ ARGUMENTS = {
 def hide(module: AnsibleModule) -> None:
     """Have Ansible hide the secret values alone: one such as 1 or lo would be hidden in all other words too."""
     environment = module.params["secret_environment"]
-    module.no_log_values = set(secrets.values(environment))
-    module.params["secret_environment"] = dict.fromkeys(environment, secrets.HIDDEN)
+    module.no_log_values = set(job_secrets.values(environment))
+    module.params["secret_environment"] = dict.fromkeys(environment, job_secrets.HIDDEN)
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:

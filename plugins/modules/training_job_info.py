@@ -67,7 +67,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
-from ..module_utils.guest.job import job_state
+from ..module_utils.training.guest.job import job_state
 
 ARGUMENTS = {"run_dir": {"type": "path", "required": True}}
 

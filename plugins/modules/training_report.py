@@ -124,10 +124,10 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner, single
 from ..module_utils.errors import Refused
-from ..module_utils.logic.training.scaling import ScalingError
-from ..module_utils.pages import training, training_screen
-from ..module_utils.reports import results
-from ..module_utils.reports.files import PRIVATE, Files
+from ..module_utils.pages import training_page, training_screen
+from ..module_utils.training.reports import saved_results
+from ..module_utils.training.reports.report_files import PRIVATE, Files
+from ..module_utils.training.scaling import ScalingError
 
 PUBLISHED = {
     "name": {"type": "str", "required": True},
@@ -147,21 +147,21 @@ ARGUMENTS = {
 
 def report_of(params: dict[str, Any]) -> dict[str, Any]:
     """The content of the report."""
-    runs = results.runs(Path(params["results"]), params["runs"])
+    runs = saved_results.runs(Path(params["results"]), params["runs"])
     try:
-        report = training.report(runs, params["published"], params["images_per_epoch"] or None, params["title"])
+        report = training_page.report(runs, params["published"], params["images_per_epoch"] or None, params["title"])
     except ScalingError as error:
         raise Refused("published", "make a table of the published runs", str(error), "correct these runs") from error
-    tests = results.timelines(Path(params["vmotion_tests"])) if params["vmotion_tests"] else []
+    tests = saved_results.timelines(Path(params["vmotion_tests"])) if params["vmotion_tests"] else []
     return {**report, "vmotion_tests": tests} if tests else report
 
 
 def texts_of(report: dict[str, Any]) -> dict[str, str]:
     """The text of each file by its name."""
     return {
-        "training.html": training.page(report),
-        "training.md": training.markdown(report),
-        "training.csv": training.comma_separated(report),
+        "training.html": training_page.page(report),
+        "training.md": training_page.markdown(report),
+        "training.csv": training_page.comma_separated(report),
         "training.json": json.dumps(report, indent=4, sort_keys=True) + "\n",
     }
 

@@ -188,10 +188,10 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
 from ..module_utils.errors import Refused
-from ..module_utils.guest import supervisor
-from ..module_utils.guest.job import job_state
-from ..module_utils.logic.training import result
-from ..module_utils.logic.transport.settings import TRANSPORTS
+from ..module_utils.training import result
+from ..module_utils.training.guest import supervisor
+from ..module_utils.training.guest.job import job_state
+from ..module_utils.training.transport.job_settings import TRANSPORTS
 
 ARGUMENTS = {
     "run_dir": {"type": "path", "required": True},

@@ -101,8 +101,8 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
 from ..module_utils.errors import Refused
-from ..module_utils.logic.training import sweep
-from ..module_utils.reports import results
+from ..module_utils.training import sweep
+from ..module_utils.training.reports import saved_results
 
 ARGUMENTS = {
     "name": {"type": "str", "default": "scaling"},
@@ -119,7 +119,7 @@ ARGUMENTS = {
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     name, nodes = params["name"], params["nodes"]
-    earlier = results.runs(Path(params["results"]), f"{name}-*")
+    earlier = saved_results.runs(Path(params["results"]), f"{name}-*")
     try:
         runs = sweep.runs(params["sizes"] or range(1, len(nodes) + 1), params["transports"], params["repeats"], name)
         left = sweep.left(sweep.placed(runs, nodes), earlier, params["asked"], prove=params["prove"])

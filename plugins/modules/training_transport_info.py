@@ -61,7 +61,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
-from ..module_utils.watch import looking, transport_side
+from ..module_utils.vmotion.watch import looking, transport_side
 
 ARGUMENTS = {
     **looking.NODES,

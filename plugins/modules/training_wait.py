@@ -74,9 +74,9 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import progress, runner
 from ..module_utils.errors import Failed, TimedOut
-from ..module_utils.logic.training.pace_since import Advance
-from ..module_utils.watch import watcher
-from ..module_utils.watch.growing import Growing
+from ..module_utils.training.pace_since import Advance
+from ..module_utils.vmotion.watch import watcher
+from ..module_utils.vmotion.watch.growing import Growing
 
 TELL_SECONDS = 5.0
 UNWATCHED_SECONDS = 15.0

@@ -100,9 +100,9 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
 from ..module_utils.errors import Failed
-from ..module_utils.guest import supervisor
-from ..module_utils.watch import link, looking, watcher
-from ..module_utils.watch.attended import Attended
+from ..module_utils.training.guest import supervisor
+from ..module_utils.vmotion.watch import link, looking, watcher
+from ..module_utils.vmotion.watch.attended import Attended
 
 ARGUMENTS = {
     **looking.NODES,

@@ -145,13 +145,13 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import progress, runner, single
-from ..module_utils.cluster.lock import holder, keeper
-from ..module_utils.logic import findings
-from ..module_utils.logic.training.live_pace import LivePace
-from ..module_utils.vm.site import Site
-from ..module_utils.vmotion import checks, move
+from ..module_utils.core import findings
+from ..module_utils.maintenance.lock import holder, keeper
+from ..module_utils.training.live_pace import LivePace
+from ..module_utils.vmotion.move import move, move_facts
+from ..module_utils.vmotion.watch.growing import Growing
 from ..module_utils.vsphere import session
-from ..module_utils.watch.growing import Growing
+from ..module_utils.workers.call_cluster import Site
 
 LAST = 1 << 16  # bytes of records, which tell how the job goes
 SILENT = 2.0  # seconds that are worth a word
@@ -182,7 +182,7 @@ def beside(told: progress.Progress, growing: Growing) -> Callable[[str, str], No
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params, told = module.params, progress.Progress(module.params["progress_file"])
-    budget = checks.Budget(params["stun_budget"], params["bandwidth"])
+    budget = move_facts.Budget(params["stun_budget"], params["bandwidth"])
     chosen = (params["worker"], params["target"], params["move_timeout"], tuple(params["accept"]), budget)
     growing_records = Growing(Path(params["records"] or ""), LAST)
     with holder.at_work(), session.session(params) as opened, keeper.kept(opened), growing_records as growing:

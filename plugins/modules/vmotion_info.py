@@ -75,7 +75,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
-from ..module_utils.vmotion import history
+from ..module_utils.vmotion.move import history
 from ..module_utils.vsphere import session
 
 ARGUMENTS = {

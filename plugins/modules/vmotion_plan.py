@@ -91,10 +91,10 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
-from ..module_utils.vm import found
-from ..module_utils.vm.site import Site
-from ..module_utils.vmotion import roll
+from ..module_utils.vmotion.move import roll
 from ..module_utils.vsphere import session
+from ..module_utils.workers import found
+from ..module_utils.workers.call_cluster import Site
 
 ARGUMENTS = {
     "cluster": {"type": "str", "required": True},

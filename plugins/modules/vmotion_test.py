@@ -244,7 +244,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner, single
-from ..module_utils.trial.folder import Opening
+from ..module_utils.vmotion.folder.folder import Opening
 from ..module_utils.vsphere import session
 
 SETTINGS = {

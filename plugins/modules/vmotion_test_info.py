@@ -77,11 +77,11 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
-from ..module_utils.logic.migration import lines
-from ..module_utils.logic.trial.observed import observed
-from ..module_utils.logic.trial.steps import step_after
-from ..module_utils.trial import folder as trial_folder
-from ..module_utils.trial.journal import NAME, read
+from ..module_utils.vmotion.checks import move_lines
+from ..module_utils.vmotion.folder import folder as trial_folder
+from ..module_utils.vmotion.folder.journal import NAME, read
+from ..module_utils.vmotion.test.observed import observed
+from ..module_utils.vmotion.test.steps import step_after
 
 ARGUMENTS = {
     "cluster": {"type": "str", "required": True},
@@ -99,7 +99,7 @@ def told(folder: Path) -> dict[str, Any]:
         "folder": str(folder),
         **{key: seen.settings[key] for key in ("launcher", "user")},
         "next_step": step_after(seen),
-        "moves": [lines.without_events(move) for move in seen.moves],
+        "moves": [move_lines.without_events(move) for move in seen.moves],
     }
 
 

@@ -156,9 +156,9 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner, single
-from ..module_utils.vm.rules import desired
-from ..module_utils.vm.rules.rules import WorkerRules
 from ..module_utils.vsphere import session
+from ..module_utils.workers.rules import rule_options
+from ..module_utils.workers.rules.worker_rules import WorkerRules
 
 OVERRIDES = {
     "drs_override": {"type": "str", "choices": ["manual", "partially_automated", "fully_automated", "disabled"]},
@@ -183,7 +183,7 @@ ARGUMENTS = {
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
-    wanted = desired.desired(module.params)
+    wanted = rule_options.desired(module.params)
     with session.session(module.params) as opened:
         return single.converge(module, WorkerRules(opened, module.params["cluster"], wanted))
 

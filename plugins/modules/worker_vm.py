@@ -429,16 +429,16 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import progress, runner
-from ..module_utils.logic.placement import worker_plan
-from ..module_utils.vm import desired
-from ..module_utils.vm.absent_worker import AbsentWorker
-from ..module_utils.vm.worker import Worker
-from ..module_utils.vm.worker_set import WorkerSet, context_of
 from ..module_utils.vsphere import session
+from ..module_utils.workers import worker_spec
+from ..module_utils.workers.absent_worker import AbsentWorker
+from ..module_utils.workers.placement import worker_plan
+from ..module_utils.workers.worker import Worker
+from ..module_utils.workers.worker_set import WorkerSet, context_of
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
-    desired_workers, call = desired.desired_workers_of(module.params), desired.call_of(module.params)
+    desired_workers, call = worker_spec.desired_workers_of(module.params), worker_spec.call_of(module.params)
     with session.session(module.params) as opened:
         context = context_of(opened, call, progress.Progress(module.params["progress_file"]).tell)
         workers = WorkerSet(context, desired_workers)
@@ -446,7 +446,7 @@ def body(module: AnsibleModule) -> dict[str, Any]:
         return by_worker(runner.converge(module, work))
 
 
-def _subjects(workers: WorkerSet, desired_workers: Sequence[desired.Desired]) -> list[runner.Subject]:
+def _subjects(workers: WorkerSet, desired_workers: Sequence[worker_spec.Desired]) -> list[runner.Subject]:
     """One subject for each worker, whether it is to be there or to be gone."""
     context = workers.context
     if context.call.state == "absent":
@@ -462,7 +462,7 @@ def by_worker(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    arguments = {**session.arguments(), **desired.OPTIONS, **progress.ARGUMENTS}
+    arguments = {**session.arguments(), **worker_spec.OPTIONS, **progress.ARGUMENTS}
     module = AnsibleModule(argument_spec=arguments, supports_check_mode=True)
     runner.run(module, lambda: body(module))
 

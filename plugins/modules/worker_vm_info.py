@@ -75,8 +75,8 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
-from ..module_utils.vm import found
 from ..module_utils.vsphere import session
+from ..module_utils.workers import found
 
 ARGUMENTS = {"cluster": {"type": "str", "required": True}}
 

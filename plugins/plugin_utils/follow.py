@@ -18,7 +18,7 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
-from ..module_utils.logic.names import printable
+from ..module_utils.core.names import printable
 
 LOOK_SECONDS = 0.3
 OPTION = "progress_file"

@@ -16,14 +16,14 @@ from ansible.release import __version__ as ansible_version
 from ansible.utils.display import Display
 from ansible.utils.unsafe_proxy import wrap_var
 
+from ..module_utils.core.names import printable
 from ..module_utils.errors import CollectionError
-from ..module_utils.logic.migration import lines
-from ..module_utils.logic.names import printable
-from ..module_utils.logic.trial import calls, evidence, results, sentences
-from ..module_utils.logic.trial.observed import Observed, observed
-from ..module_utils.logic.trial.steps import step_after
-from ..module_utils.trial.journal import NAME, Journal
-from ..module_utils.watch.watcher import is_watched
+from ..module_utils.vmotion.checks import move_lines
+from ..module_utils.vmotion.folder.journal import NAME, Journal
+from ..module_utils.vmotion.test import calls, evidence_files, results, sentences
+from ..module_utils.vmotion.test.observed import Observed, observed
+from ..module_utils.vmotion.test.steps import step_after
+from ..module_utils.vmotion.watch.watcher import is_watched
 from .modules import Modules
 
 TABLE = "stacks/facts/compatibility.yml"
@@ -48,7 +48,7 @@ def begin(modules: Modules, opened: dict[str, Any]) -> dict[str, Any]:
     if against:
         return {"failed": True, "msg": against}
     for move in planned["moves"]:
-        show(lines.line(move))
+        show(move_lines.line(move))
     return {"changed": True, "moves": planned["moves"]}
 
 
@@ -158,7 +158,7 @@ class Trial:
 
     def _keep(self, seen: Observed) -> results.Entries:
         versions = {"ansible": ansible_version, "collection": self._modules.version}
-        for name, content in evidence.files(seen, versions).items():
+        for name, content in evidence_files.files(seen, versions).items():
             path = self._folder / f"{name}.json"
             with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
                 json.dump(content, file, indent=4)

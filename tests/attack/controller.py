@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.simulator import Simulator
-from plugins.module_utils.cluster.lock import holder
+from plugins.module_utils.maintenance.lock import holder
 from tests.attack.scenarios import Step
 from tests.integration.ansible import Ansible
 

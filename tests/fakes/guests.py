@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from pyVmomi import vim
 
-from plugins.module_utils.vm import power
 from plugins.module_utils.vsphere import properties, tasks
+from plugins.module_utils.workers import worker_power
 
 
 class FakeGuest:
     """A machine whose guest may hear; ``looks`` are the power states or addresses that the server pushes."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, *looks: Any, tools: str = power.RUNNING) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *looks: Any, tools: str = worker_power.RUNNING) -> None:
         self.calls, self.looks, self._moId = list[str](), looks, "vm-1"
         self.session, self.name, self.ref, self.tools = SimpleNamespace(server="vcenter"), "w1", self, tools
         self.recent = [vim.Task("task-7")]

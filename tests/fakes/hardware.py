@@ -8,7 +8,7 @@ from typing import Any
 
 from pyVmomi import vim
 
-from plugins.module_utils.logic.placement.place import Wanted
+from plugins.module_utils.workers.placement.place import Wanted
 
 T4, NVSWITCH, NIC = "0000:3b:00.0", "0000:86:00.0", "0000:5e:00.0"
 PROFILES = ("grid_t4-16c", "grid_t4-8c")

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from pyVmomi import vim
 
-from plugins.module_utils.vm.machine import Machine
-from plugins.module_utils.vmotion import checks
+from plugins.module_utils.vmotion.move.move import move_facts
 from plugins.module_utils.vsphere import properties, tasks
+from plugins.module_utils.workers.machine import Machine
 from tests.fakes.sites import STORE, FakeSite
 
 MORE: dict[str, Any] = {
@@ -21,7 +21,7 @@ MORE: dict[str, Any] = {
     "network": [vim.Network("network-1"), vim.dvs.DistributedVirtualPortgroup("dvpg-1")],
     "summary.hardware.numCpuCores": 16,
     "config.product.apiVersion": "8.0.1",
-    checks.pvrdma.TAG: "vmk1",
+    move_facts.pvrdma.TAG: "vmk1",
 }
 
 

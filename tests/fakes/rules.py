@@ -17,8 +17,8 @@ from unittest import mock
 from ansible.module_utils.basic import AnsibleModule
 from pyVmomi import vim
 
-from plugins.module_utils.vm import mark
 from plugins.module_utils.vsphere import properties, session, tasks
+from plugins.module_utils.workers import worker_mark
 from plugins.modules import worker_rules
 from tests.fakes.calling import CONNECTION
 from tests.module_arguments import patch_module_args
@@ -77,7 +77,7 @@ class FakeCluster:
 
     @property
     def field(self) -> list[Any]:
-        return [SimpleNamespace(name=mark.ATTRIBUTE, key=MARK_KEY)]
+        return [SimpleNamespace(name=worker_mark.ATTRIBUTE, key=MARK_KEY)]
 
     def SetField(self, entity: Any, key: int, value: str) -> None:
         assert key == MARK_KEY

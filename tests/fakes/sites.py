@@ -10,10 +10,10 @@ from typing import Any
 
 from pyVmomi import vim
 
-from plugins.module_utils.vm.identity import Identities
-from plugins.module_utils.vm.machine import Machine
-from plugins.module_utils.vm.networks import Network, Networks
-from plugins.module_utils.vm.site import Site
+from plugins.module_utils.workers.call_cluster import Site
+from plugins.module_utils.workers.machine import Machine
+from plugins.module_utils.workers.networks import Network, Networks
+from plugins.module_utils.workers.worker_identity import Identities
 from tests.fakes import hardware
 
 RDMA_GROUP, MANAGEMENT = "rdma-vm", "VM Network"

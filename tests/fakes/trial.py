@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from plugins.module_utils.logic.trial import calls, results
-from plugins.module_utils.logic.trial.observed import Observed, observed
-from plugins.module_utils.logic.trial.steps import step_after
+from plugins.module_utils.vmotion.test import calls, results
+from plugins.module_utils.vmotion.test.observed import Observed, observed
+from plugins.module_utils.vmotion.test.steps import step_after
 
 SETTINGS: dict[str, Any] = {
     "cluster": "gpu",

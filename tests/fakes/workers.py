@@ -16,8 +16,8 @@ from unittest import mock
 
 from pyVmomi import vim
 
-from plugins.module_utils.vm import power
 from plugins.module_utils.vsphere import properties, session, tasks
+from plugins.module_utils.workers import worker_power
 from plugins.modules import worker_vm
 from tests.fakes.calling import CONNECTION
 from tests.module_arguments import patch_module_args
@@ -264,6 +264,6 @@ def _replaced(vcenter: FakeVcenter) -> list[tuple[Any, str, Callable[..., Any]]]
         (session, "session", opened),
         (properties, "find_all", lambda _s, kind, paths: [(one, picked(one, paths)) for one in vcenter.all(kind)]),
         (properties, "read_many", lambda _s, refs, paths: {one._moId: picked(one, paths) for one in refs}),
-        (power.properties, "watch", watch),
+        (worker_power.properties, "watch", watch),
         (tasks, "wait", lambda _session, started, _seconds, _progress=None: started.task),
     ]

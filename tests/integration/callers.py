@@ -18,11 +18,11 @@ import pytest
 from pyVmomi import VmomiSupport
 
 from lab.simulator import ROOT, Simulator
-from plugins.module_utils.esxi.privileges import TABLE as NEEDS
-from plugins.module_utils.logic.privileges.needs import is_free
-from plugins.module_utils.logic.privileges.table import ALWAYS
+from plugins.module_utils.hosts.privileges.all_privileges import TABLE as NEEDS
+from plugins.module_utils.hosts.privileges.needs import is_free
+from plugins.module_utils.hosts.privileges.privilege_table import ALWAYS
 
-TABLE = "plugins/module_utils/logic/privileges/table.py"
+TABLE = "plugins/module_utils/hosts/privileges/privilege_table.py"
 FOLDER = "DML_CALLERS"
 INVENTORY = ("ansible", "ansible-inventory", "ansible-playbook")
 # Ids and names of objects in paths of the REST API.

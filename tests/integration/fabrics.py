@@ -10,7 +10,7 @@ from typing import Any
 from pyVmomi import vim
 
 from lab.simulator import Simulator
-from plugins.module_utils.fabric import mark
+from plugins.module_utils.fabric import fabric_marks
 from plugins.module_utils.vsphere import custom_fields, fleet, properties, session, tasks
 
 BARE = """
@@ -97,4 +97,4 @@ def forget(vcenter: Simulator, host: str) -> None:
     """Take the note off a host, so that what is on it counts as built by others."""
     with opened(vcenter) as one:
         (found,) = fleet.find(one, {"hosts": [host]}).hosts
-        custom_fields.store(one, found.ref, host, mark.ATTRIBUTE, "")
+        custom_fields.store(one, found.ref, host, fabric_marks.ATTRIBUTE, "")

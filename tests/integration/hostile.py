@@ -13,7 +13,7 @@ from urllib.parse import quote
 import yaml
 
 from lab.simulator import DATACENTRES, Simulator
-from plugins.module_utils.vm import mark
+from plugins.module_utils.workers import worker_mark
 from tests.integration.ansible import Ansible
 from tests.integration.sites import DRIVER
 
@@ -46,8 +46,8 @@ class Hostile:
 
 def marked(name: str, **more: Any) -> dict[str, str]:
     """The mark of a worker with this name."""
-    whole = mark.wanted(name, {"built": True}, cluster="gpu", role="worker", tenant="lab") | more
-    return {mark.ATTRIBUTE: json.dumps(whole)}
+    whole = worker_mark.wanted(name, {"built": True}, cluster="gpu", role="worker", tenant="lab") | more
+    return {worker_mark.ATTRIBUTE: json.dumps(whole)}
 
 
 def _machines() -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.simulator import Simulator
-from plugins.module_utils.logic.hosts.evidence import document
+from plugins.module_utils.hosts.rollback.evidence import document
 from tests.integration.ansible import Ansible
 from tests.integration.refusals import Case
 

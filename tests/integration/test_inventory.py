@@ -14,7 +14,7 @@ import yaml
 from pyVmomi import vim
 
 from lab.simulator import ROOT, Simulator
-from plugins.module_utils.vm import mark
+from plugins.module_utils.workers import worker_mark
 from tests.integration.ansible import BIN, Ansible
 from tests.integration.fabrics import object_of, opened, with_switch
 
@@ -34,8 +34,8 @@ def data_centre(start: Callable[..., Simulator]) -> Simulator:
     marks |= {"off01": {"cluster": "other"}, "copy01": {"name": "worker01", "uuid": "another"}}
     with opened(vcenter) as one:
         for name, more in marks.items():
-            whole = mark.wanted(name, {}, cluster="gpu", role="worker", tenant="") | more
-            mark.write(one, object_of(one, vim.VirtualMachine, name), name, whole)
+            whole = worker_mark.wanted(name, {}, cluster="gpu", role="worker", tenant="") | more
+            worker_mark.write(one, object_of(one, vim.VirtualMachine, name), name, whole)
     for number in (1, 2):
         guest = {"hostname": f"worker0{number}", "address": f"10.88.0.{number}"}
         vcenter.ask("PUT", f"/vms/worker0{number}/guest", guest)

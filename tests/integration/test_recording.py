@@ -14,8 +14,9 @@ import pytest
 
 from lab.replay.server import NotRecorded, acceptance, replayed
 from lab.simulator import Simulator
-from plugins.module_utils.acceptance import assumptions, site
 from plugins.module_utils.errors import Refused
+from plugins.module_utils.site.acceptance import acceptance as site
+from plugins.module_utils.site.acceptance import assumptions
 from plugins.module_utils.vsphere import fleet, properties, session, tasks
 from plugins.module_utils.vsphere.sdk import vim
 from tests.integration import callers

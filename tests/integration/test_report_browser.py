@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from lab.simulator import ROOT
-from plugins.module_utils.pages.training import page, report
+from plugins.module_utils.pages.training_page import page, report
 from tests.integration.browser import Browser
 
 LEAST_CONTRAST = 4.5

@@ -10,11 +10,11 @@ import subprocess
 from pathlib import Path
 
 from lab.simulator import ROOT
-from plugins.module_utils.logic.continuity import verdict
-from plugins.module_utils.logic.training import timeline
+from plugins.module_utils.continuity import verdict
+from plugins.module_utils.training import timeline
 from tests.integration.ansible import BIN, Ansible
 from tests.page import Page
-from tests.unit.plugins.module_utils.logic.continuity.runs import facts, move, records
+from tests.unit.plugins.module_utils.continuity.runs import facts, move, records
 
 
 def given(folder: Path) -> dict[str, str]:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from lab.simulator import DATACENTRES, ROOT, Simulator
-from plugins.module_utils.logic.hosts.evidence import digest, document
+from plugins.module_utils.hosts.rollback.evidence import digest, document
 from tests.integration.ansible import Ansible, Outcome
 from tests.integration.releases import NEWEST
 

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from plugins.module_utils.errors import Refused
-from plugins.module_utils.guest.signing_key import SigningKey
+from plugins.module_utils.guests.signing_key import SigningKey
 from tests.integration.ansible import Ansible, Outcome
 
 BEGIN, END = b"-----BEGIN PGP PUBLIC KEY BLOCK-----", b"-----END PGP PUBLIC KEY BLOCK-----"

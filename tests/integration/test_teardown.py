@@ -11,8 +11,8 @@ from pyVmomi import vim
 
 from lab import world
 from lab.simulator import Simulator
-from plugins.module_utils.vm import mark
 from plugins.module_utils.vsphere import custom_fields
+from plugins.module_utils.workers import worker_mark
 from tests.integration.ansible import Ansible
 from tests.integration.fabrics import connect, object_of, opened
 from tests.integration.releases import NEWEST
@@ -103,18 +103,18 @@ def test_a_worker_of_another_cluster_keeps_its_mark_and_the_attribute(site: Site
     site.build(workers=1)
     other = {"name": "debian-12", "cluster": "elsewhere", "built": True}
     with opened(site.vcenter) as one:
-        mark.write(one, object_of(one, vim.VirtualMachine, "debian-12"), "debian-12", other)
+        worker_mark.write(one, object_of(one, vim.VirtualMachine, "debian-12"), "debian-12", other)
     site.good("teardown", confirm=True)
     with machine(site.vcenter, "debian-12") as vm:
         known = custom_fields.definitions(vm.session)
-        assert [one.name for one in known] == [mark.ATTRIBUTE]
-        assert mark.read(known, vm.ref.customValue) == other
+        assert [one.name for one in known] == [worker_mark.ATTRIBUTE]
+        assert worker_mark.read(known, vm.ref.customValue) == other
 
 
 def test_a_clone_that_a_killed_run_left_goes_too(site: Site) -> None:
     before = world.state(site.vcenter)
     with machine(site.vcenter, "debian-12") as vm:
-        building = vim.option.OptionValue(key=mark.BUILDING, value="worker01")
+        building = vim.option.OptionValue(key=worker_mark.BUILDING, value="worker01")
         host = object_of(vm.session, vim.HostSystem, "esx01.lab")
         pool = object_of(vm.session, vim.ClusterComputeResource, "gpu").resourcePool
         place = vim.vm.RelocateSpec(host=host, pool=pool)

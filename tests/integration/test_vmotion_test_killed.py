@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.trial.journal import read
-from plugins.module_utils.watch.watcher import is_watched
+from plugins.module_utils.vmotion.folder.journal import read
+from plugins.module_utils.vmotion.watch.watcher import is_watched
 from tests.integration.killing import begun, kill_all, kill_main, tree, wait_for, wait_for_end
 from tests.integration.test_vmotion_test import LONG, WORKERS, Trial, trial
 from tests.integration.test_worker_rules import by_hand, config, overrides

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from lab.simulator import Simulator
-from plugins.module_utils.vm.machine import Machine
 from plugins.module_utils.vsphere import properties, session, tasks
 from plugins.module_utils.vsphere.sdk import vim
+from plugins.module_utils.workers.machine import Machine
 
 HOSTS = """
 datastores: [shared]

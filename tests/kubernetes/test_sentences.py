@@ -12,7 +12,7 @@ import pytest
 
 from lab.kubernetes.cluster import Cluster
 from lab.kubernetes.images import OPENMPI
-from plugins.module_utils.logic.kubernetes.state import changes
+from plugins.module_utils.kubernetes.state import changes
 from plugins.module_utils.vsphere import tasks
 from tests.kubernetes.mpijob import Jobs, mpijob
 from tests.lab.places import Place

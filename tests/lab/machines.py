@@ -14,7 +14,7 @@ from typing import Any
 from lab.nodes.network import AUTO
 from lab.running import Desired, Lab
 from lab.simulator import ROOT
-from plugins.module_utils.logic.transport.settings import settings
+from plugins.module_utils.training.transport.job_settings import settings
 from tests.integration.ansible import Ansible
 from tests.lab.places import Place, desired, said, text_of
 from tests.lab.rolling import inventory, moved, train

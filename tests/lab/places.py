@@ -14,9 +14,9 @@ from typing import Any
 
 from lab.running import Lab
 from lab.simulator import PASSWORD, USERNAME
-from plugins.module_utils.vm.machine import Machine
 from plugins.module_utils.vsphere import properties, session, tasks
 from plugins.module_utils.vsphere.sdk import vim
+from plugins.module_utils.workers.machine import Machine
 from tests.integration.ansible import Ansible
 from tests.integration.workers import DEFAULTS, host_of
 

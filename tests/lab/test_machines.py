@@ -20,8 +20,8 @@ from lab.nodes.network import AUTO
 from lab.running import Desired, Lab
 from lab.simulator import alive
 from plugins.module_utils.errors import CollectionError
-from plugins.module_utils.logic.transport.proof import judge
-from plugins.module_utils.logic.transport.settings import TransportError
+from plugins.module_utils.training.transport.job_settings import TransportError
+from plugins.module_utils.training.transport.proof import judge
 from plugins.module_utils.vsphere import tasks
 from plugins.module_utils.vsphere.sdk import vim
 from tests.integration.test_vmotion import TAGGED

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from lab.simulator import ROOT
-from plugins.module_utils.logic.continuity import verdict
-from plugins.module_utils.logic.migration import events, lines
-from plugins.module_utils.logic.training.pace_since import Advance
-from plugins.module_utils.logic.transport import seen as transport_seen
-from plugins.module_utils.watch import link, looking, transport_side, watcher
-from plugins.module_utils.watch.growing import Growing
+from plugins.module_utils.continuity import verdict
+from plugins.module_utils.training.pace_since import Advance
+from plugins.module_utils.training.transport import connections as transport_seen
+from plugins.module_utils.vmotion.move.move_facts import move_events, move_lines
+from plugins.module_utils.vmotion.watch import link, looking, transport_side, watcher
+from plugins.module_utils.vmotion.watch.growing import Growing
 from tests import harms
 from tests.lab.places import USER, Place, until
 
@@ -133,7 +133,7 @@ class Trial:
             at_its_start()
         done = self.vmotion(number, target)
         planned = {"worker": f"worker0{number}", "source": "", "target": target}
-        seen = lines.observed(done.result, planned, self._ranks)
+        seen = move_lines.observed(done.result, planned, self._ranks)
         self.moves.append(seen)
         after = self._look()
         self.trained(STEPS, max(float(seen["completed"] or 0), time.time()), RESUME_SECONDS)
@@ -149,7 +149,7 @@ class Trial:
     def judge(self, died: bool = False, **limits: Any) -> dict[str, Any]:
         """The verdict as of now."""
         history = self.place.ansible.module("vmotion_info", cluster="gpu", since=self.began).result
-        others = events.not_ours(history["moves"], self.moves, self._ranks)
+        others = move_events.not_ours(history["moves"], self.moves, self._ranks)
         moves = [*self.moves, *others]
         seen = {
             "launcher": {"before": self.launcher, "after": self._launcher()},

@@ -16,26 +16,25 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from plugins.module_utils.capacity import machines
-from plugins.module_utils.cluster import availability
-from plugins.module_utils.esxi import boot, pci
-from plugins.module_utils.esxi.service import ownership
-from plugins.module_utils.fabric import mark as fabric_mark
-from plugins.module_utils.guest import job, supervisor
-from plugins.module_utils.logic import names, versions, vgpu_manager
-from plugins.module_utils.logic.hosts import driver_options, lock, roce
-from plugins.module_utils.logic.migration import guest_checks
-from plugins.module_utils.logic.nodes import kernels, nvidia, rdma_bandwidth, repositories, stun, task_failure
-from plugins.module_utils.logic.placement import gpu_models, gpu_slots, hosts, mmio
-from plugins.module_utils.logic.training import job_end, mpi_output
-from plugins.module_utils.logic.transport import settings as transport_settings
-from plugins.module_utils.logic.usage import load
-from plugins.module_utils.recording import archive
-from plugins.module_utils.reports import results
-from plugins.module_utils.trial import journal
-from plugins.module_utils.vm import customise
-from plugins.module_utils.vm import mark as vm_mark
+from plugins.module_utils.core import names, versions, vgpu_manager
+from plugins.module_utils.fabric import fabric_marks as fabric_mark
+from plugins.module_utils.guests import kernel_packages, nvidia, rdma_bandwidth, repositories, stun_timers, task_failure
+from plugins.module_utils.hosts import driver_options, pci_devices, roce_settings
+from plugins.module_utils.maintenance import availability, boot, service_note
+from plugins.module_utils.maintenance.lock import lock_rules
+from plugins.module_utils.site.recording import archive
+from plugins.module_utils.training import job_end, mpi_output
+from plugins.module_utils.training.guest import job, supervisor
+from plugins.module_utils.training.reports import saved_results
+from plugins.module_utils.training.transport import job_settings as transport_settings
+from plugins.module_utils.usage import gpu_load
+from plugins.module_utils.vmotion.folder import journal
+from plugins.module_utils.vmotion.move.move_facts import guest_checks
 from plugins.module_utils.vsphere import esxcli
+from plugins.module_utils.workers import customise
+from plugins.module_utils.workers import worker_mark as vm_mark
+from plugins.module_utils.workers.capacity import machines
+from plugins.module_utils.workers.placement import gpu_models, gpu_slots, host_room, mmio
 from plugins.plugin_utils.follow import Follower
 from tests.fakes import foreign
 from tests.fakes.foreign import json_text, lines, mangled, text
@@ -120,7 +119,7 @@ def pending(value: str) -> Any:
 
 def taken_out(value: str) -> Any:
     """The note of who took a host out, with which a host is then looked at."""
-    note = ownership.of(Noted(ownership.ATTRIBUTE, value))  # type: ignore[arg-type]
+    note = service_note.of(Noted(service_note.ATTRIBUTE, value))  # type: ignore[arg-type]
     return note if note is None or isinstance(boot.same(note.ending_boot, BOOTED), bool) else str(note)
 
 
@@ -161,7 +160,7 @@ def run_file(folder: Path, value: str) -> Any:
 
 def result_file(folder: Path, value: str) -> Any:
     written(folder, "a.json", value)
-    return results.runs(folder, "a")
+    return saved_results.runs(folder, "a")
 
 
 def rows(value: str) -> Any:
@@ -179,70 +178,77 @@ DCBX = {"Mode": "IEEE", "Willing": [{"WillingPFC": "1"}]}
 RESYNC = {"dom_objects": {"a": {"content": {"attributes": {"bytesToSync": 1}}}}}
 OWNER = st.fixed_dictionaries({"config.annotation": text("owner: me")})
 READERS = (
-    of("capacity/machines.py", machines.owner_of, OWNER, str),
-    of("cluster/availability.py", availability.resync_bytes, json_text(RESYNC), (int, float, NONE)),
-    of("esxi/boot.py", pending, json_text({"boot": BOOTED, "was": {"a": 1}}), dict),
-    of("esxi/pci.py", pci.address, text("0000:3b:00.0"), str),
-    of("esxi/service/ownership.py", taken_out, json_text(NOTE), (ownership.Note, NONE)),
-    of("fabric/mark.py", built_on, json_text({"rdma": {"joined": True, "adapters": {}}}), (dict, NONE)),
-    of("vm/customise.py", lambda value: (customise._decode({"k": value}, "k"),), json_text({"users": []}), tuple),
-    of("vm/mark.py", marked, json_text({"name": "w1", "built": True}), (dict, NONE)),
-    Reader("guest/job.py", lambda folder, files: job.job_state(str(filled(folder, files))), mangled(JOB), dict),
-    Reader("guest/supervisor.py", run_file, json_text(JOB[supervisor.RUN]), (dict, NONE)),
+    of("workers/capacity/machines.py", machines.owner_of, OWNER, str),
+    of("maintenance/availability.py", availability.resync_bytes, json_text(RESYNC), (int, float, NONE)),
+    of("maintenance/boot.py", pending, json_text({"boot": BOOTED, "was": {"a": 1}}), dict),
+    of("hosts/pci_devices.py", pci_devices.address, text("0000:3b:00.0"), str),
+    of("maintenance/service_note.py", taken_out, json_text(NOTE), (service_note.Note, NONE)),
+    of("fabric/fabric_marks.py", built_on, json_text({"rdma": {"joined": True, "adapters": {}}}), (dict, NONE)),
+    of("workers/customise.py", lambda value: (customise._decode({"k": value}, "k"),), json_text({"users": []}), tuple),
+    of("workers/worker_mark.py", marked, json_text({"name": "w1", "built": True}), (dict, NONE)),
+    Reader(
+        "training/guest/job.py", lambda folder, files: job.job_state(str(filled(folder, files))), mangled(JOB), dict
+    ),
+    Reader("training/guest/supervisor.py", run_file, json_text(JOB[supervisor.RUN]), (dict, NONE)),
     of(
-        "logic/hosts/driver_options.py",
+        "hosts/driver_options.py",
         driver_options.parse,
         text("max_vfs=8 pfctx=0x08 RSS=4,4"),
         dict,
         driver_options.OptionError,
     ),
-    of("logic/hosts/lock.py", lock.decode, lines(*LOCK), (lock.Record, NONE)),
-    of("logic/hosts/roce.py", roce.pfc_of, mangled(PFC).filter(own), list),
-    of("logic/hosts/roce.py", roce.dcbx_of, mangled(DCBX).filter(own), dict),
-    of("logic/migration/guest_checks.py", lambda seen: guest_checks.findings({"n": seen}, 9, 0), mangled(SEEN), list),
-    of("logic/names.py", names.address, text("10.0.0.1", "fe80::1%eth0"), (str, NONE)),
-    of("logic/nodes/nvidia.py", nvidia.report, text(SMI), dict),
-    of("logic/nodes/nvidia.py", nvidia.uuids, text("GPU 0: A100 (UUID: GPU-1)"), list),
-    of("logic/nodes/kernels.py", lambda one: kernels.packages(one, UBUNTU), lines("linux-image 6.1 installed"), dict),
-    of("logic/nodes/repositories.py", repositories.update_faults, text("E: The repository is not signed."), list),
-    of("logic/nodes/rdma_bandwidth.py", rdma_bandwidth.average, text(IB), (float, NONE)),
-    of("logic/nodes/stun.py", stun.settings, text("serveraliveinterval 0\ntcpkeepalive no"), dict),
-    of("logic/nodes/task_failure.py", task_failure.words, mangled(FAILED).filter(own), str),
+    of("maintenance/lock/lock_rules.py", lock_rules.decode, lines(*LOCK), (lock_rules.Record, NONE)),
+    of("hosts/roce_settings.py", roce_settings.pfc_of, mangled(PFC).filter(own), list),
+    of("hosts/roce_settings.py", roce_settings.dcbx_of, mangled(DCBX).filter(own), dict),
+    of("vmotion/checks/guest_checks.py", lambda seen: guest_checks.findings({"n": seen}, 9, 0), mangled(SEEN), list),
+    of("core/names.py", names.address, text("10.0.0.1", "fe80::1%eth0"), (str, NONE)),
+    of("guests/nvidia.py", nvidia.report, text(SMI), dict),
+    of("guests/nvidia.py", nvidia.uuids, text("GPU 0: A100 (UUID: GPU-1)"), list),
     of(
-        "logic/placement/gpu_models.py",
+        "guests/kernel_packages.py",
+        lambda one: kernel_packages.packages(one, UBUNTU),
+        lines("linux-image 6.1 installed"),
+        dict,
+    ),
+    of("guests/repositories.py", repositories.update_faults, text("E: The repository is not signed."), list),
+    of("guests/rdma_bandwidth.py", rdma_bandwidth.average, text(IB), (float, NONE)),
+    of("guests/stun_timers.py", stun_timers.settings, text("serveraliveinterval 0\ntcpkeepalive no"), dict),
+    of("guests/task_failure.py", task_failure.words, mangled(FAILED).filter(own), str),
+    of(
+        "workers/placement/gpu_models.py",
         lambda one: gpu_models.fits_profile(one, "a100"),
         text("NVIDIA A100 80GB"),
         bool,
     ),
-    of("logic/placement/gpu_slots.py", gpu_slots.parse, text("grid_t4-16c", "a100-1-5c"), (gpu_slots.Profile, NONE)),
-    of("logic/placement/hosts.py", hosts.group_profiles, text("group_1_grid_a100x2"), (tuple, NONE)),
-    of("logic/placement/mmio.py", lambda one: mmio.memory_gb(one, one), text("A100 80GB"), (int, NONE)),
-    of("logic/training/job_end.py", lambda one: job_end.cause_of(one, 1, ["n1", "n2"]).sentence, text(MPI), str),
-    of("logic/training/mpi_output.py", mpi_output.lines_of, text(MPI), list),
+    of("workers/placement/gpu_slots.py", gpu_slots.parse, text("grid_t4-16c", "a100-1-5c"), (gpu_slots.Profile, NONE)),
+    of("workers/placement/host_room.py", host_room.group_profiles, text("group_1_grid_a100x2"), (tuple, NONE)),
+    of("workers/placement/mmio.py", lambda one: mmio.memory_gb(one, one), text("A100 80GB"), (int, NONE)),
+    of("training/job_end.py", lambda one: job_end.cause_of(one, 1, ["n1", "n2"]).sentence, text(MPI), str),
+    of("training/mpi_output.py", mpi_output.lines_of, text(MPI), list),
     of(
-        "logic/transport/settings.py",
+        "training/transport/job_settings.py",
         transport_settings.version_of,
         text("2.4.7-1+cuda10.0"),
         tuple,
         transport_settings.TransportError,
     ),
     of(
-        "logic/usage/load.py",
-        lambda one: load.card_of(one, ["0000:3b:00.0"]),
+        "usage/gpu_load.py",
+        lambda one: gpu_load.card_of(one, ["0000:3b:00.0"]),
         text("GPU-0000003B:00:00.0"),
         (str, NONE),
     ),
-    of("logic/versions.py", versions.numbers, text("8.0.3") | foreign.JSON, tuple),
-    of("logic/vgpu_manager.py", vgpu_manager.is_manager, text("NVD-AIE_ESXi_8.0.0_Driver"), bool),
+    of("core/versions.py", versions.numbers, text("8.0.3") | foreign.JSON, tuple),
+    of("core/vgpu_manager.py", vgpu_manager.is_manager, text("NVD-AIE_ESXi_8.0.0_Driver"), bool),
     Reader(
-        "recording/archive.py",
+        "site/recording/archive.py",
         lambda folder, files: archive.read(filled(folder, files), None),
         mangled(RECORDING),
         archive.Recording,
     ),
-    Reader("reports/results.py", result_file, json_text(RESULT), list),
+    Reader("training/reports/saved_results.py", result_file, json_text(RESULT), list),
     Reader(
-        "trial/journal.py",
+        "vmotion/folder/journal.py",
         lambda folder, value: journal.read(written(folder, "journal", f"{value}\n")),
         json_text({"at": 1.0, "entry": "begin"}),
         list,
@@ -252,44 +258,45 @@ READERS = (
 )
 
 _UNIT = "tests/unit/plugins/module_utils"
-_RECORDS, _HERE = f"{_UNIT}/watch/test_odd_records.py", "tests/unit/test_foreign_text.py"
-_KUBERNETES = f"{_UNIT}/logic/kubernetes/test_odd_objects.py"
+_RECORDS, _HERE = f"{_UNIT}/vmotion/watch/test_odd_records.py", "tests/unit/test_foreign_text.py"
+_KUBERNETES = f"{_UNIT}/kubernetes/test_odd_objects.py"
 _ANSWERS = f"{_UNIT}/vsphere/test_odd_answers.py"
 USER, OURS = "the user wrote it", "this collection wrote it, or the kernel of its own machine"
 ELSEWHERE: dict[str, str] = {
-    "acceptance/evidence.py": f"{_UNIT}/acceptance/test_acceptance.py",
-    "acceptance/shapes.py": f"{_UNIT}/acceptance/test_acceptance.py",
-    "cluster/lock/holder.py": OURS,
-    "esxi/network.py": f"{_UNIT}/esxi/test_network_counters.py",
-    "esxi/packages.py": _HERE,  # the rows of esxcli
-    "esxi/rollback.py": "tests/unit/plugins/modules/test_rollback_plan.py",
-    "esxi/vib.py": USER,
-    "esxi/vib_source.py": USER,
-    "guest/signing_key.py": "tests/integration/test_signing_key.py",
-    "kubernetes/api.py": f"{_UNIT}/kubernetes/test_api.py",
-    "logic/hosts/evidence.py": "tests/unit/plugins/modules/test_rollback_plan.py",
-    "logic/hosts/restoring.py": "tests/unit/plugins/modules/test_rollback_plan.py",
-    **{f"logic/kubernetes/{one}.py": _KUBERNETES for one in ("causes", "preflight", "seen")},
-    "logic/kubernetes/wanted.py": USER,
+    "site/acceptance/proofs.py": f"{_UNIT}/site/acceptance/test_acceptance.py",
+    "site/acceptance/shapes.py": f"{_UNIT}/site/acceptance/test_acceptance.py",
+    "maintenance/lock/holder.py": OURS,
+    "hosts/network.py": f"{_UNIT}/hosts/test_network_counters.py",
+    "hosts/installed_vibs.py": _HERE,  # the rows of esxcli
+    "hosts/rollback/ways.py": "tests/unit/plugins/modules/test_rollback_plan.py",
+    "hosts/vib.py": USER,
+    "hosts/vib_source.py": USER,
+    "guests/signing_key.py": "tests/integration/test_signing_key.py",
+    "kubernetes/api/client.py": f"{_UNIT}/kubernetes/api/test_api.py",
+    "hosts/rollback/evidence.py": "tests/unit/plugins/modules/test_rollback_plan.py",
+    "hosts/rollback/restoring.py": "tests/unit/plugins/modules/test_rollback_plan.py",
+    **{f"kubernetes/{one}.py": _KUBERNETES for one in ("causes", "preflight", "seen")},
+    "kubernetes/job_spec.py": USER,
     **{
-        f"logic/nodes/{one}.py": _HERE for one in ("jobs", "member", "packages", "parsed", "settings", "training_image")
+        f"guests/{one}.py": _HERE
+        for one in ("mpi_checks", "kubernetes_member", "software_packages", "parsed", "node_settings", "training_image")
     },  # by their checks
-    "logic/privileges/needs.py": OURS,
-    "logic/recording/pseudonyms.py": f"{_UNIT}/recording/test_nameless.py",
-    "logic/schema.py": f"{_UNIT}/logic/test_schema.py",
-    "logic/stack/versions.py": USER,
-    "logic/training/formats.py": f"{_UNIT}/logic/training/test_log_any.py",
-    "logic/transport/proof.py": f"{_UNIT}/logic/transport/test_counters.py",
+    "hosts/privileges/needs.py": OURS,
+    "site/recording/pseudonyms.py": f"{_UNIT}/site/recording/test_nameless.py",
+    "core/schema.py": f"{_UNIT}/core/test_schema.py",
+    "guests/stack/part_versions.py": USER,
+    "training/formats.py": f"{_UNIT}/training/test_log_any.py",
+    "training/transport/proof.py": f"{_UNIT}/training/transport/test_counters.py",
     "plugin_utils/modules.py": OURS,
     "plugin_utils/trial.py": OURS,
-    "recording/guard.py": OURS,
-    "recording/nameless.py": f"{_UNIT}/recording/test_nameless.py",
-    "vm/desired.py": USER,
-    "vmotion/history.py": OURS,
+    "site/recording/guard.py": OURS,
+    "site/recording/nameless.py": f"{_UNIT}/site/recording/test_nameless.py",
+    "workers/worker_spec.py": USER,
+    "vmotion/move/history.py": OURS,
     "vsphere/option_definitions.py": USER,
     "vsphere/rest.py": _HERE,
     "vsphere/route.py": _ANSWERS,
     "vsphere/wire.py": _HERE,  # by recordings
-    **{f"watch/{one}.py": _RECORDS for one in ("growing", "guest_side", "link", "looking", "node_side")},
-    **{f"watch/{one}.py": _RECORDS for one in ("transport_side", "watcher")},
+    **{f"vmotion/watch/{one}.py": _RECORDS for one in ("growing", "guest_side", "link", "looking", "node_side")},
+    **{f"vmotion/watch/{one}.py": _RECORDS for one in ("transport_side", "watcher")},
 }

@@ -81,5 +81,5 @@ def test_the_table_of_harms_is_that_of_the_tests() -> None:
         r"^\| `(\w+)` \|[^|]+\| (\w+) \| (\w+) \| `?(\w*)`? ?\| `([^`]+)` \|$", HARM_DOCUMENT, re.MULTILINE
     )
     assert [Harm(*row) for row in rows] == list(TABLE)
-    for path in ("tests/lab/test_harms.py", "tests/unit/plugins/module_utils/logic/continuity/test_harms.py"):
+    for path in ("tests/lab/test_harms.py", "tests/unit/plugins/module_utils/continuity/test_harms.py"):
         assert functions_in(ROOT / path) == {f"test_{harm.name}" for harm in TABLE}, path

@@ -17,14 +17,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from plugins.module_utils.errors import CollectionError
-from plugins.module_utils.esxi import image
-from plugins.module_utils.logic.nodes import checks
-from plugins.module_utils.logic.training import job_end
+from plugins.module_utils.guests import node_checks
+from plugins.module_utils.hosts import cluster_image
+from plugins.module_utils.training import job_end
 from plugins.module_utils.vsphere import rest, tags
 from plugins.module_utils.vsphere.forms import misfit
 from tests.fakes import foreign
 from tests.unit.foreign_readers import ELSEWHERE, OURS, READERS, USER, Reader
-from tests.unit.plugins.module_utils.logic.nodes.test_checks import CASES
+from tests.unit.plugins.module_utils.guests.test_node_checks import CASES
 from tests.unit.plugins.module_utils.vsphere.test_tags import ANSWERS, ANSWERS_BEFORE
 
 ROOT = Path(__file__).parents[2]
@@ -84,18 +84,18 @@ JOBS: list[tuple[str, Any, Any]] = [
 def test_what_the_programs_of_a_node_say_is_checked_or_refused(case: Any, data: st.DataObject) -> None:
     kind, found, wanted = case[:3]
     odd = data.draw(foreign.mangled(found))
-    answer, message = checks.check(kind, "n1", odd if isinstance(odd, dict) else {}, wanted)
+    answer, message = node_checks.check(kind, "n1", odd if isinstance(odd, dict) else {}, wanted)
     assert isinstance(answer.facts, dict)
     assert all(isinstance(one, str) for one in answer.misfits)
     assert bool(message) == bool(answer.misfits)
 
 
 def test_what_no_program_says_is_a_misfit_that_says_so() -> None:
-    _answer, message = checks.check("openmpi", "n1", {"run": {"rc": 0, "stdout": "hello {}"}}, {"nodes": ["n1"]})
+    _answer, message = node_checks.check("openmpi", "n1", {"run": {"rc": 0, "stdout": "hello {}"}}, {"nodes": ["n1"]})
     assert (
         message == "OpenMPI on n1 is not as it should be: What its programs say cannot be read (it has no 'library')."
     )
-    _answer, message = checks.check("docker", "n1", {"info": "", "settings": "{"}, {})
+    _answer, message = node_checks.check("docker", "n1", {"info": "", "settings": "{"}, {})
     assert "/etc/docker/daemon.json is no JSON" in message and "correct the file" in message
 
 
@@ -150,12 +150,12 @@ def test_an_image_of_any_form(monkeypatch: pytest.MonkeyPatch, data: st.DataObje
     monkeypatch.setattr(rest, "_POLL_SECONDS", 0.001)
     asked = data.draw(st.sampled_from(sorted(IMAGE)))
     answering(monkeypatch, {**IMAGE, asked: data.draw(foreign.mangled(IMAGE[asked]))})
-    wanted = image.Desired("A", "2", task_timeout=0)
+    wanted = cluster_image.Desired("A", "2", task_timeout=0)
     try:
         with rest.opened(session(8, 0, 3)) as api:
-            subject = image.ClusterImage(api, "c1", "gpu", wanted)
+            subject = cluster_image.ClusterImage(api, "c1", "gpu", wanted)
             state = subject.read()
-            subject.apply(image.plan_image(state, wanted))
+            subject.apply(cluster_image.plan_image(state, wanted))
     except CollectionError as error:
         sentence(error)
     else:

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from plugins.module_utils.logic.stack.fit import Surroundings, misfits, not_established
-from plugins.module_utils.logic.vgpu_manager import is_manager
+from plugins.module_utils.core.vgpu_manager import is_manager
+from plugins.module_utils.guests.stack.fit import Surroundings, misfits, not_established
 
 ROOT = Path(__file__).parents[2]
 FACTS = yaml.safe_load((ROOT / "stacks" / "facts" / "compatibility.yml").read_text())

@@ -12,19 +12,19 @@ from typing import Any
 import pytest
 
 from lab.replay.server import Replay
-from plugins.module_utils.esxi import vib
-from plugins.module_utils.esxi.service import recent_tasks
-from plugins.module_utils.logic.nodes import nvidia
-from plugins.module_utils.logic.training.log import parse as parse_log
-from plugins.module_utils.logic.transport import proof
-from plugins.module_utils.logic.vgpu_manager import is_manager
-from plugins.module_utils.recording.recording import Recorded, key_of_link
-from plugins.module_utils.vmotion import seen
+from plugins.module_utils.core.vgpu_manager import is_manager
+from plugins.module_utils.guests import nvidia
+from plugins.module_utils.hosts import vib
+from plugins.module_utils.maintenance import recent_tasks
+from plugins.module_utils.site.recording.recording import Recorded, key_of_link
+from plugins.module_utils.training.log import parse as parse_log
+from plugins.module_utils.training.transport import proof
+from plugins.module_utils.vmotion.move.move import move_watch
+from plugins.module_utils.vmotion.watch import transport_side
 from plugins.module_utils.vsphere import counters, properties
 from plugins.module_utils.vsphere.esxcli import parse
 from plugins.module_utils.vsphere.sdk import vim
 from plugins.module_utils.vsphere.session import Session
-from plugins.module_utils.watch import transport_side
 from tests.recorded import FOLDER, INDEX, data, ruby, text, value
 
 LICENCES = {"Apache-2.0", "facts"}
@@ -97,7 +97,7 @@ def test_an_event_of_another_kind_with_empty_fields() -> None:
     assert isinstance(event, vim.event.EventEx)
     manager = SimpleNamespace(QueryEvents=lambda _spec: [event])
     session: Any = SimpleNamespace(server="vcenter", content=SimpleNamespace(eventManager=manager))
-    (found,) = seen.events(session, vim.VirtualMachine("vm-1"), "worker", datetime(2022, 1, 1, tzinfo=UTC))
+    (found,) = move_watch.events(session, vim.VirtualMachine("vm-1"), "worker", datetime(2022, 1, 1, tzinfo=UTC))
     assert found["kind"] == "EventEx" and found["by"] == "" and found["chain"] == 13784001
     assert found["at"].startswith("2022-10-20T19:16:43.173941") and found["target"] == ""
 
@@ -106,7 +106,7 @@ def test_an_event_about_a_virtual_machine_has_the_kind_of_its_type() -> None:
     event = ruby("manageiq/vm_event_ex.txt")
     manager = SimpleNamespace(QueryEvents=lambda _spec: [event])
     session: Any = SimpleNamespace(server="vcenter", content=SimpleNamespace(eventManager=manager))
-    (found,) = seen.events(session, vim.VirtualMachine("vm-67544"), "worker", datetime(2022, 1, 1, tzinfo=UTC))
+    (found,) = move_watch.events(session, vim.VirtualMachine("vm-67544"), "worker", datetime(2022, 1, 1, tzinfo=UTC))
     assert found["kind"] == "com.vmware.vc.HA.VmUnprotectedEvent" and found["text"].endswith(
         "is not vSphere HA Protected."
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lab.replay.server import NotRecorded, acceptance, replayed
-from plugins.module_utils.acceptance import site
+from plugins.module_utils.site.acceptance import acceptance as site
 
 SITES = sorted((Path(__file__).parents[1] / "fixtures" / "sites").glob("*.tar.xz"))
 # What a recording does not hold, because a reader asks for more since it was made, is no answer that was misunderstood.

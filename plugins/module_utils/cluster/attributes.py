@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..esxi import boot
+from ..maintenance import boot
 from ..plan import Plan
 from ..vsphere import custom_fields, fleet, properties
 from ..vsphere.faults import translating_faults

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from ..logic.hosts.lock import stamp
+from ..maintenance.lock.lock_rules import stamp
 from ..vsphere.faults import translating_faults
 from ..vsphere.session import Session
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import NotFound, Refused
-from ..esxi.privileges import TABLE
-from ..logic.privileges.table import ALWAYS
+from ..hosts.privileges.all_privileges import TABLE
+from ..hosts.privileges.privilege_table import ALWAYS
 from ..plan import Plan
 from ..vsphere import properties
 from ..vsphere.faults import translating_faults

@@ -15,8 +15,8 @@ from ..vsphere import fleet, properties
 from ..vsphere.fleet import Host
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
-from . import mark, planner, port_groups, switch, vmkernel
-from .desired import Desired, PortGroup
+from . import fabric_marks, planner, port_groups, switch, vmkernel
+from .fabric_spec import Desired, PortGroup
 from .planner import GROUP, HOST, SWITCH
 
 PARALLEL = 16
@@ -143,7 +143,7 @@ class Fabric:
 
     def _note(self, host: Host, change: Any) -> None:
         """Note on a host what will be built there, unless the note exists."""
-        known = mark.of(host, self.wanted.switch) or {"joined": False, "adapters": []}
+        known = fabric_marks.of(host, self.wanted.switch) or {"joined": False, "adapters": []}
         there = change.before["adapters"] if change.before else {}
         added = [group for group in change.after["adapters"] if group not in there]
         built = {
@@ -151,7 +151,7 @@ class Fabric:
             "adapters": sorted({*known["adapters"], *added}),
         }
         if built != known:
-            mark.write(host, self.wanted.switch, built)
+            fabric_marks.write(host, self.wanted.switch, built)
 
     def _adapters(self, host: Host, change: Any) -> None:
         there = change.before["adapters"] if change.before else {}
@@ -181,7 +181,7 @@ class Fabric:
         if not self._done(host, {group.key: group.name for group in self.groups.values()}):
             said = f"the server accepted that it leaves switch {self.wanted.switch}, yet it still shows that"
             raise StillDiffers(name, f"change {self.name}", said, "look at the host's log (hostd.log) and run again")
-        mark.write(host, self.wanted.switch, None)
+        fabric_marks.write(host, self.wanted.switch, None)
 
     def _each(self, names: Iterable[str], action: Callable[[str], None]) -> None:
         """Run an action for many hosts at once; the error names all hosts that failed."""

@@ -10,7 +10,7 @@ from typing import Any
 from ..errors import Refused
 from ..plan import Plan
 from . import refusals, vmkernel
-from .desired import Adapter, Desired
+from .fabric_spec import Adapter, Desired
 
 SWITCH = "switch"
 GROUP, HOST = "port_groups.", "hosts."

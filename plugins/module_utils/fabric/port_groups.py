@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..vsphere import properties, tasks
+from ..vsphere.escaped_names import escaped
 from ..vsphere.faults import translating_faults
-from ..vsphere.names import escaped
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
-from . import mark
-from .desired import PortGroup
+from . import fabric_marks
+from .fabric_spec import PortGroup
 from .switch import SECONDS, Place, Switch
 
 # Ports come by themselves as they are needed.
@@ -39,7 +39,7 @@ class Group:
 
     @property
     def ours(self) -> bool:
-        return mark.is_ours(self.config.description)
+        return fabric_marks.is_ours(self.config.description)
 
     @property
     def carries_uplinks(self) -> bool:
@@ -67,7 +67,7 @@ def make(session: Session, one: Switch, cluster: str, wanted: Sequence[PortGroup
     specs = [
         vim.dvs.DistributedVirtualPortgroup.ConfigSpec(
             name=escaped(group.name),
-            description=mark.note(cluster),
+            description=fabric_marks.note(cluster),
             type="earlyBinding",
             numPorts=PORTS,
             autoExpand=True,

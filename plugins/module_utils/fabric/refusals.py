@@ -9,7 +9,7 @@ from typing import Any
 
 from ..plan import Plan
 from . import vmkernel
-from .desired import Adapter, Desired
+from .fabric_spec import Adapter, Desired
 
 State = Mapping[str, Any]
 

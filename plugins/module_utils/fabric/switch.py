@@ -10,12 +10,12 @@ from typing import Any
 
 from ..errors import Refused
 from ..vsphere import properties, tasks
+from ..vsphere.escaped_names import escaped, plain
 from ..vsphere.faults import translating_faults
 from ..vsphere.fleet import Host
-from ..vsphere.names import escaped, plain
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
-from . import mark
+from . import fabric_marks
 
 SECONDS = 300
 # One port for one card: a second uplink cannot slip in, and with two PVRDMA falls back to TCP.
@@ -41,7 +41,7 @@ class Switch:
 
     @property
     def ours(self) -> bool:
-        return mark.is_ours(self.config.description)
+        return fabric_marks.is_ours(self.config.description)
 
     @property
     def members(self) -> list[str]:
@@ -78,7 +78,7 @@ def make(session: Session, place: Place, name: str, cluster: str, mtu: int) -> S
     """Make a new switch without hosts."""
     spec = vim.dvs.VmwareDistributedVirtualSwitch.ConfigSpec(
         name=escaped(name),
-        description=mark.note(cluster),
+        description=fabric_marks.note(cluster),
         maxMtu=mtu,
         uplinkPortPolicy=vim.DistributedVirtualSwitch.NameArrayUplinkPortPolicy(uplinkPortName=[UPLINK]),
     )

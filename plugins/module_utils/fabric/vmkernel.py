@@ -8,18 +8,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..errors import StillDiffers
-from ..esxi import network
+from ..hosts import network
 from ..vsphere.faults import translating_faults
 from ..vsphere.fleet import Host
 from ..vsphere.sdk import vim
-from . import mark
+from . import fabric_marks
 
 PVRDMA_TAG = 'config.option["Net.PVRDMAVmknic"].value'
 # What vCenter pushes as it changes.
 PUSHED = network.PATHS[:2]
 PATHS = (
     *network.PATHS,
-    *mark.PATHS,
+    *fabric_marks.PATHS,
     PVRDMA_TAG,
     "vm",
     "configManager.networkSystem",
@@ -35,7 +35,7 @@ def facts(host: Host, switch: str, groups: Mapping[str, str]) -> dict[str, Any]:
         adapter["port_group"] = groups.get(adapter["port_group"], adapter["port_group"])
         adapter["netmask"] = (ips[device].subnetMask if ips[device] else "") or ""
         adapter["dhcp"] = bool(ips[device] and ips[device].dhcp)
-    return {**net, "built": mark.of(host, switch), "tagged": host[PVRDMA_TAG] or ""}
+    return {**net, "built": fabric_marks.of(host, switch), "tagged": host[PVRDMA_TAG] or ""}
 
 
 def on_group(net: Mapping[str, Any], switch: str, port_group: str) -> list[str]:

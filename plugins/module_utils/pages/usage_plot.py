@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from ..logic.usage.report import UNASSIGNED, UNREACHABLE
-from ..logic.usage.text import busy, percent, plain
+from ..usage.usage_report import UNASSIGNED, UNREACHABLE
+from ..usage.usage_text import busy, percent, plain
 
 WIDTH, ROW, BAR, TOP, BOTTOM = 960, 26, 14, 34, 8
 LABEL, TRACK, TEXT = 250, 420, 106

@@ -8,9 +8,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..logic.training.timeline import timeline
+from ..training.timeline import timeline
 from . import junit
-from .timeline import page
+from .vmotion_page import page
 
 
 def texts(

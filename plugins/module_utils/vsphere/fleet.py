@@ -12,8 +12,8 @@ from typing import Any
 
 from ..errors import NotFound, Unreachable
 from . import properties
+from .escaped_names import plain
 from .esxcli import Esxcli
-from .names import plain
 from .sdk import vim
 from .session import Session
 

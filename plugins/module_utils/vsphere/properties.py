@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from ..errors import Failed, TimedOut, Unreachable
+from .escaped_names import plain
 from .faults import CONNECTION_ERRORS, note_account, translating_faults
-from .names import plain
 from .sdk import vim, vmodl
 from .session import Session
 

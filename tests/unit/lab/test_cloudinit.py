@@ -11,7 +11,7 @@ import pytest
 
 from lab.nodes.cloudinit import DEFAULT_USER, SUDO, User, guest
 from lab.nodes.network import MANAGEMENT, RDMA, Card, address_for
-from plugins.module_utils.vm import customise
+from plugins.module_utils.workers import customise
 
 CARD = {"match": {"macaddress": "00:50:56:00:00:01"}}
 TOLD = {

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from lab.simulator import ROOT
-from plugins.module_utils.logic.transport.seen import LEAST_BYTES_PER_STEP
+from plugins.module_utils.training.transport.connections import LEAST_BYTES_PER_STEP
 
 FOLDERS = (ROOT / "lab" / "training", ROOT / "roles" / "training" / "files")
 

@@ -8,9 +8,9 @@ import re
 
 import pytest
 
-from plugins.module_utils.esxi import graphics
-from plugins.module_utils.vm import machine
-from plugins.module_utils.vmotion import checks
+from plugins.module_utils.hosts import graphics
+from plugins.module_utils.vmotion.move.move import move_facts
+from plugins.module_utils.workers import machine
 from tools import versions
 
 NEWEST_KNOWN = max(versions.versions(), key=versions.numbers)
@@ -34,7 +34,7 @@ def test_the_readme_says_from_which_version_on_what_works() -> None:
 @pytest.mark.parametrize(
     ("guard", "needs"),
     [
-        (checks.STUN_SINCE, "VirtualMachineVgpuProfileInfo.stunTimeEstimates"),
+        (move_facts.STUN_SINCE, "VirtualMachineVgpuProfileInfo.stunTimeEstimates"),
         (machine.GROUPS_SINCE, "VirtualMachineConfigInfo.deviceGroups"),
         (graphics.MODES_SINCE, "HostGraphicsInfo.vgpuMode"),
     ],

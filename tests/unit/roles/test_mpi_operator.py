@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from plugins.module_utils.logic.kubernetes.preflight import Desired, Site, findings
+from plugins.module_utils.kubernetes.preflight import Desired, Site, findings
 from tests import kubernetes_schema as schema
 from tests import rendering
 

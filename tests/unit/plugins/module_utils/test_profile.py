@@ -9,8 +9,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from plugins.module_utils import runner
-from plugins.module_utils.esxi.part import Member
-from plugins.module_utils.esxi.profile import Profile
+from plugins.module_utils.hosts.part import Member
+from plugins.module_utils.hosts.profile import Profile
 from plugins.module_utils.plan import REBOOT, Plan
 from tests.fakes.module import FakeModule, FakeSubject
 

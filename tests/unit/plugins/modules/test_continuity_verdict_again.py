@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.trial.journal import NAME, Journal
+from plugins.module_utils.vmotion.folder.journal import NAME, Journal
 from plugins.modules import continuity_verdict
 from tests.fakes.trial import World
 from tests.unit.plugins.modules.test_continuity_verdict import call, write

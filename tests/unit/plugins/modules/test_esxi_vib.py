@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.esxi import image
+from plugins.module_utils.hosts import cluster_image
 from tests.fakes.calling import call
 from tests.fakes.esxi import FakeHost
 from tests.fakes.gpus import FakeGpus, Gpu
@@ -22,7 +22,7 @@ DESIRED: dict[str, Any] = {"name": DRIVER, "version": NEW, "source": DEPOT}
 def clusters(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """The clusters that are managed by an image."""
     found: dict[str, str] = {}
-    monkeypatch.setattr(image, "managed_clusters", lambda _session: found)
+    monkeypatch.setattr(cluster_image, "managed_clusters", lambda _session: found)
     return found
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from plugins.modules import gpu_usage_report
 from tests.page import Page
-from tests.unit.plugins.module_utils.logic.usage.reports import facts, gpu, user
+from tests.unit.plugins.module_utils.usage.reports import facts, gpu, user
 
 from .test_continuity_verdict import call
 

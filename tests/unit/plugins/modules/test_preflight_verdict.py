@@ -13,7 +13,7 @@ import pytest
 
 from plugins.modules import preflight_verdict
 from tests.module_arguments import patch_module_args
-from tests.unit.plugins.module_utils.logic.hosts.preflight_data import gpu, host, read
+from tests.unit.plugins.module_utils.hosts.preflight.preflight_data import gpu, host, read
 
 OTHER = {"hosts": {"hosts": [host(gpus=[gpu(name="NVIDIA A100")])]}, "gpu": "T4"}
 

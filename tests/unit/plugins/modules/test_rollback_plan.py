@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from plugins.module_utils.logic.hosts.evidence import digest
+from plugins.module_utils.hosts.rollback.evidence import digest
 from plugins.modules import rollback_plan
 from tests.module_arguments import patch_module_args
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from plugins.module_utils.logic.training.live_pace import LivePace
 from plugins.module_utils.progress import Progress
-from plugins.module_utils.watch.growing import Growing
+from plugins.module_utils.training.live_pace import LivePace
+from plugins.module_utils.vmotion.watch.growing import Growing
 from plugins.modules.training_follow import follow
 
 

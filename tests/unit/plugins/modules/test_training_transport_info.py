@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from plugins.module_utils.logic.transport import seen as transport_seen
+from plugins.module_utils.training.transport import connections as transport_seen
 from plugins.modules import training_transport_info
 
 from .test_continuity_verdict import call

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from plugins.module_utils.trial.journal import NAME, Journal
+from plugins.module_utils.vmotion.folder.journal import NAME, Journal
 from plugins.modules import vmotion_test_info
 from tests.fakes.trial import Killed, World
 from tests.unit.plugins.modules.test_continuity_verdict import call

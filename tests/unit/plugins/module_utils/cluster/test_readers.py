@@ -12,9 +12,12 @@ from typing import Any
 import pytest
 from pyVmomi import vim
 
-from plugins.module_utils.cluster import clocks, licences, slots, trouble, usage
-from plugins.module_utils.logic.hosts.evacuation import Vm
+from plugins.module_utils.cluster import licences, vgpu_slots
+from plugins.module_utils.maintenance import trouble
+from plugins.module_utils.usage import gpu_usage
+from plugins.module_utils.vsphere import host_clocks
 from plugins.module_utils.vsphere.fleet import Host
+from plugins.module_utils.workers.capacity.running_vm import Vm
 from tests.fakes import hardware
 from tests.fakes.hardware import T4
 
@@ -33,7 +36,7 @@ def vm(name: str, where: str, *vgpus: str) -> Vm:
 
 
 def test_slots_are_counted_by_profile_and_host() -> None:
-    found = slots.by_profile([host("esx1"), host("esx2")], [vm("w1", "esx1", "grid_t4-16c"), vm("v1", "esx2")])
+    found = vgpu_slots.by_profile([host("esx1"), host("esx2")], [vm("w1", "esx1", "grid_t4-16c"), vm("v1", "esx2")])
     assert {one["profile"]: (one["used"], one["free"]) for one in found} == {
         "grid_t4-16c": (1, 1),
         "grid_t4-8c": (0, 2),
@@ -50,11 +53,11 @@ def test_slots_are_counted_by_profile_and_host() -> None:
     ],
 )
 def test_hosts_out_of_service_have_no_slots(why: dict[str, Any]) -> None:
-    assert slots.by_profile([host(**why)], []) == []
+    assert vgpu_slots.by_profile([host(**why)], []) == []
 
 
 def test_a_gpu_that_is_not_shared_has_no_slots() -> None:
-    (found,) = slots.by_profile(
+    (found,) = vgpu_slots.by_profile(
         [
             host(
                 config__graphicsInfo=[hardware.graphics(graphicsType="shared")],
@@ -153,19 +156,19 @@ def test_an_evaluation_is_told_and_keys_never_are() -> None:
 
 def test_the_clock_of_a_host_is_compared_without_the_way_of_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     times = iter([NOW, NOW + timedelta(seconds=4)])
-    monkeypatch.setattr(clocks, "server_time", lambda _session: next(times))
+    monkeypatch.setattr(host_clocks, "server_time", lambda _session: next(times))
     there = SimpleNamespace(QueryDateTime=lambda: NOW + timedelta(seconds=12))
     ntp = SimpleNamespace(ntpConfig=SimpleNamespace(server=["ntp.lab"]))
     services = [SimpleNamespace(key="ntpd", running=True), SimpleNamespace(key="ptpd", running=False)]
     values = {"configManager__dateTimeSystem": there, "config__dateTimeInfo": ntp, "config__service__service": services}
-    assert clocks.of(session_with(), [host(**values)], compare=True) == [
+    assert host_clocks.of(session_with(), [host(**values)], compare=True) == [
         {"host": "esx1", "running": ["ntpd"], "servers": ["ntp.lab"], "offset_seconds": 10.0}
     ]
 
 
 def test_clocks_are_compared_only_when_asked_and_only_of_hosts_that_answer() -> None:
     for one, compare in ((host(), False), (host(runtime__connectionState="notResponding"), True)):
-        assert clocks.of(session_with(), [one], compare=compare)[0]["offset_seconds"] is None
+        assert host_clocks.of(session_with(), [one], compare=compare)[0]["offset_seconds"] is None
 
 
 @pytest.mark.parametrize(
@@ -181,7 +184,7 @@ def test_clocks_are_compared_only_when_asked_and_only_of_hosts_that_answer() -> 
     ],
 )
 def test_whole_gpus_of_a_machine_are_those_of_its_host_or_any(device: Any, running: bool, found: Sequence[Any]) -> None:
-    assert usage._whole(hardware.vm("w1", device), [T4], running=running) == found
+    assert gpu_usage._whole(hardware.vm("w1", device), [T4], running=running) == found
 
 
 @pytest.mark.parametrize(
@@ -201,6 +204,6 @@ def test_a_gpu_is_a_card_with_its_use_and_memory(graphics: Any, passed: Any, mod
         "config__pciPassthruInfo": passed,
         "hardware__pciDevice": devices,
     }
-    (card,) = usage._cards(host(**values))
+    (card,) = gpu_usage._cards(host(**values))
     assert (card.address, card.mode, card.gigabytes) == (T4, mode, gigabytes)
     assert card.listed == (("vm-1",) if mode == "vgpu" else ())

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from plugins.module_utils.pages import foreign, junit, timeline, training
+from plugins.module_utils.pages import foreign, junit, training_page, vmotion_page
 
 ODD = [
     *(
@@ -107,7 +107,7 @@ def report(text: str) -> dict[str, Any]:
     run = {"name": text, "nodes": 1, "gpus": 1, "transport": text, "images_per_sec": 1.0, "asked": {text: text}}
     built = {text: {text: {text: text, "why": text}}}
     published = {"name": text, "source": text, "runs": [{**run, "transport": "tcp"}]}
-    made = training.report(
+    made = training_page.report(
         [{**run, "built": built, "proof": {"why": text, "transport": text}}], [published], None, text
     )
     return {**made, "vmotion_tests": [told(text)], "not_measured": [text]}
@@ -115,12 +115,12 @@ def report(text: str) -> dict[str, Any]:
 
 @given(TEXTS)
 def test_no_text_changes_the_structure_of_a_report(text: str) -> None:
-    assert structure(training.markdown(report(text))) == structure(training.markdown(report("word")))
+    assert structure(training_page.markdown(report(text))) == structure(training_page.markdown(report("word")))
 
 
 @given(TEXTS)
 def test_no_text_changes_the_structure_of_a_timeline(text: str) -> None:
-    assert structure(timeline.markdown(told(text), text)) == structure(timeline.markdown(told("word"), "word"))
+    assert structure(vmotion_page.markdown(told(text), text)) == structure(vmotion_page.markdown(told("word"), "word"))
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_categories=["C"]), min_size=1))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.pages.trained import caution, sentences, trained
-from plugins.module_utils.pages.training import RUN_HEADS, markdown, page, report
+from plugins.module_utils.pages.training_page import RUN_HEADS, markdown, page, report
 from plugins.module_utils.pages.training_screen import lines
 from tests.page import Page
 

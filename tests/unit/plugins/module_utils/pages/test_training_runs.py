@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from plugins.module_utils.pages.training import markdown, page, report
+from plugins.module_utils.pages.training_page import markdown, page, report
 from plugins.module_utils.pages.training_runs import built, figures, missing
 from plugins.module_utils.pages.training_screen import HEAD, lines
 from tests.page import Page

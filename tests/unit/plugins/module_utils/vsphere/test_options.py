@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from pyVmomi import vim
 
-from plugins.module_utils.capacity.machines import hot_migrate
-from plugins.module_utils.cluster.options import vcenter_options
+from plugins.module_utils.cluster.shared_settings import vcenter_options
 from plugins.module_utils.vsphere.options import is_on, vcenter_option
+from plugins.module_utils.workers.capacity.machines import hot_migrate
 
 KEY = "vgpu.hotmigrate.enabled"
 

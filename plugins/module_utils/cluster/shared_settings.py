@@ -1,0 +1,134 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Subjects: shared settings. Options of a whole vCenter, and DRS options of a whole cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..core.option_types import BOOL, TEXT, kind_of, typed
+from ..errors import Refused
+from ..plan import Plan
+from ..vsphere import tasks
+from ..vsphere.faults import translating_faults
+from ..vsphere.fleet import find_cluster
+from ..vsphere.option_definitions import kind_of as kind_of_definition
+from ..vsphere.option_definitions import option_value
+from ..vsphere.options import is_on, vcenter_option
+from ..vsphere.sdk import vim
+from ..vsphere.session import Session
+from ..workers.capacity.running_vm import HOT_MIGRATE
+
+RECONFIGURE_SECONDS = 300
+
+
+def vcenter_options(session: Session) -> dict[str, Any]:
+    """The options of vCenter that concern moves of virtual GPUs; None for one that this vCenter does not know."""
+    value = vcenter_option(session, HOT_MIGRATE)
+    return {HOT_MIGRATE: None if value is None else is_on(value)}
+
+
+class _Shared:
+    """Shared settings: changed only with permission; their previous values are kept for a restore."""
+
+    name = "shared settings"
+    reach = ""
+
+    def __init__(self, target: str, wanted: Mapping[str, Any], *, allowed: bool) -> None:
+        self.target, self.wanted, self.allowed = target, dict(wanted), allowed
+        self.previous: dict[str, Any] | None = None
+
+    def read(self) -> dict[str, Any]:
+        """The values of the wanted options; None for an option that is not set."""
+        state = self._read()
+        self.previous = state if self.previous is None else self.previous
+        return state
+
+    def plan(self, current: Mapping[str, Any]) -> Plan:
+        """The options to change; without permission each change is unmet, with its old and new value."""
+        plan = Plan(before=current, after={key: self._typed(key, current[key]) for key in self.wanted})
+        if self.allowed:
+            return plan
+        unmet = [
+            f"{one.key} is {_shown(one.before)} for {self.reach} and would become {_shown(one.after)}: "
+            "that reaches beyond this collection; allow_shared_settings: true permits it"
+            for one in plan.changes
+        ]
+        return Plan(before=plan.before, after=plan.after, unmet=tuple(unmet))
+
+    def _read(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def _typed(self, key: str, current: Any) -> Any:
+        raise NotImplementedError
+
+
+class VcenterOptions(_Shared):
+    """Options of vCenter itself."""
+
+    def __init__(self, session: Session, wanted: Mapping[str, Any], *, allowed: bool) -> None:
+        super().__init__(session.server, wanted, allowed=allowed)
+        self.session, self.reach = session, f"all of vCenter {session.server}"
+        with translating_faults(self.target, "read which options it has"):
+            found = session.content.setting.supportedOption or []
+        self.known = {one.key: one.optionType for one in found}
+
+    def _read(self) -> dict[str, Any]:
+        return {key: vcenter_option(self.session, key) for key in self.wanted}
+
+    def _typed(self, key: str, current: Any) -> Any:
+        kind = self._kind(key, current)
+        try:
+            return typed(self.wanted[key], kind)
+        except ValueError as error:
+            raise Refused(self.target, f"set its option {key}", str(error), f"give it a {kind} value") from error
+
+    def _kind(self, key: str, current: Any) -> str:
+        if self.wanted[key] is None:
+            raise Refused(self.target, f"unset its option {key}", "vCenter keeps its options", "give it a value")
+        if key in self.known:
+            return kind_of_definition(self.known[key])
+        if key == HOT_MIGRATE:
+            return BOOL
+        return kind_of(self.wanted[key] if current is None else current)
+
+    def apply(self, plan: Plan) -> None:
+        """Write the changed options, each in the type that vCenter declares."""
+        values = [option_value(one.key, one.after, self.known.get(one.key)) for one in plan.changes]
+        with translating_faults(self.target, f"set {', '.join(one.key for one in values)}"):
+            self.session.content.setting.UpdateOptions(changedValue=values)
+
+
+class DrsOptions(_Shared):
+    """The advanced options of a cluster's DRS, which are texts."""
+
+    def __init__(self, session: Session, cluster: str, wanted: Mapping[str, Any], *, allowed: bool) -> None:
+        super().__init__(cluster, wanted, allowed=allowed)
+        self.session, self.reach = session, f"DRS of cluster {cluster}"
+        self.all: dict[str, str] = {}
+        self.ref: Any = None
+
+    def _read(self) -> dict[str, Any]:
+        self.ref, values = find_cluster(self.session, self.target, ("configurationEx",))
+        config = values["configurationEx"].drsConfig
+        self.all = {one.key: str(one.value) for one in config.option or [] if str(one.value) != ""}
+        return {key: self.all.get(key) for key in self.wanted}
+
+    def _typed(self, key: str, current: Any) -> Any:  # noqa: ARG002 - DRS options are always texts
+        wanted = self.wanted[key]
+        return None if wanted is None or wanted == "" else typed(wanted, TEXT)
+
+    def apply(self, plan: Plan) -> None:
+        """Send all options, with an empty value for each removed one: correct whether the server merges or replaces."""
+        left = {**self.all, **{one.key: one.after or "" for one in plan.changes}}
+        options = [vim.option.OptionValue(key=key, value=value) for key, value in left.items()]
+        spec = vim.cluster.ConfigSpecEx(drsConfig=vim.cluster.DrsConfigInfo(option=options))
+        tried = f"set the DRS options {', '.join(one.key for one in plan.changes)}"
+        with translating_faults(self.target, tried):
+            task = self.ref.ReconfigureComputeResource_Task(spec=spec, modify=True)
+        tasks.wait(self.session, tasks.Started(task, self.target, tried), RECONFIGURE_SECONDS)
+
+
+def _shown(value: Any) -> str:
+    return "not set" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,232 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Clocks: every line put on the observer's clock, and the moments at which a rank's own clock was set.
+
+Where the observer stamped nothing, a rank's own clock has to do. It is then held against the other ranks: they train in
+step, so time that passed for one rank alone did not pass.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
+from statistics import median
+from typing import NamedTuple
+
+from .move_windows import Timeline
+from .step_records import Line, Track, split_steps, typical_interval
+
+CLOCK_STEP_S = 1.0
+SETTLED_LINES = 5
+# An hour may make two clocks drift apart by a clock step; these make no drift and outlast every delay.
+LOOK_AROUND_S = 600.0
+LOOK_AROUND_LINES = 20
+
+
+class ClockStep(NamedTuple):
+    """A rank's clock was set: by so many seconds, just before this step."""
+
+    rank: int
+    step: int
+    at: float
+    seconds: float
+
+
+def tracks_of(ranks: Mapping[int, list[Line]], timeline: Timeline) -> tuple[list[Track], list[ClockStep]]:
+    """Build the tracks with all lines on one clock, and tell where a rank's own clock was set."""
+    split = {rank: split_steps(lines) for rank, lines in ranks.items()}
+    clocks = _OwnClocks({rank: steps for rank, (steps, _repeated) in split.items()}, timeline)
+    tracks, found = [], []
+    for rank, lines in ranks.items():
+        (steps, repeated), placed = split[rank], lines
+        if all(line.seen is not None for line in lines):
+            set_by = [] if repeated else list(_set_as_seen(rank, steps))
+        else:
+            is_alone = not repeated and all(line.seen is None for line in lines)
+            set_by = list(clocks.clock_steps(rank)) if is_alone else []
+            placed = _put_on_observers_clock(_as_written(lines, repeated), set_by, clocks.offset(rank))
+        found += set_by
+        # Steps made again are found by number, but happened later.
+        written = sorted(placed, key=lambda line: line.at) if repeated else _known_by(placed)
+        steps, repeated = split_steps(sorted(written, key=lambda line: line.step) if repeated else written)
+        times = [line.at for line in written]
+        tracks.append(Track(rank, written, times, steps, repeated, typical_interval(times)))
+    return tracks, found
+
+
+def _as_written(lines: list[Line], repeated: list[Line]) -> list[Line]:
+    return sorted(lines, key=lambda line: line.t) if repeated else lines
+
+
+def goes_back(steps: Sequence[Line], index: int) -> bool:
+    """Tell whether the step after one at an index was made before it, by every clock there is, not by a clock set back.
+
+    A clock that was set stays so. Two steps in the wrong order lie between their neighbours.
+    """
+    before, after = steps[index], steps[index + 1]
+    fall = before.t - after.t
+    if fall <= 0:
+        return False
+    is_between = (index == 0 or steps[index - 1].t <= after.t) and (
+        index + 2 >= len(steps) or before.t <= steps[index + 2].t
+    )
+    if before.seen is None or after.seen is None:
+        return is_between
+    seen_fall = before.seen - after.seen
+    return seen_fall >= 0 and (is_between or seen_fall > fall / 2)
+
+
+def _is_near_swap(steps: Sequence[Line], index: int) -> bool:
+    """A step in the wrong order makes the times to both its neighbours wrong."""
+    near = range(max(0, index - 1), min(index + 2, len(steps) - 1))
+    return any(goes_back(steps, other) for other in near)
+
+
+def _set_as_seen(rank: int, steps: list[Line]) -> Iterator[ClockStep]:
+    """Clock steps of a rank whose every line was stamped: the offset of its clock changes at once and for good.
+
+    Lines come late at times, never early, so of some lines the least offset is the true one.
+    """
+    offsets = [line.at - line.t for line in steps]
+    least: _Least | None = None
+    begin = 0
+    for index in range(SETTLED_LINES, len(steps)):
+        jump = abs(offsets[index] - offsets[index - 1])
+        if jump < CLOCK_STEP_S:
+            continue
+        if not (_is_settled(steps, begin, index) and _is_settled(steps, index, len(steps))):
+            continue
+        least = least or _Least(steps, offsets)
+        before, after = least.before(index, begin), least.after(index)
+        is_set = after > before + CLOCK_STEP_S or offsets[index] < before - CLOCK_STEP_S
+        if is_set and jump > abs(after - before) / 2:
+            begin = index
+            yield ClockStep(rank, steps[index].step, steps[index].at, before - after)
+
+
+def _is_settled(steps: list[Line], begin: int, end: int) -> bool:
+    """Enough lines between two places, and not all of them delivered at once after a delay."""
+    return end - begin >= SETTLED_LINES and abs(steps[end - 1].at - steps[begin].at) >= CLOCK_STEP_S
+
+
+class _Least:
+    """The least offset of the lines around a place, found in a time that does not grow with their number."""
+
+    def __init__(self, steps: list[Line], offsets: list[float]) -> None:
+        self._times = list(accumulate((line.at for line in steps), max))
+        # Each row holds the least of twice as many neighbours as the row before it.
+        self._rows = [offsets]
+        while 2 * (width := 1 << (len(self._rows) - 1)) <= len(offsets):
+            row = self._rows[-1]
+            self._rows.append([min(pair) for pair in zip(row, row[width:])])
+
+    def before(self, index: int, begin: int) -> float:
+        """The least offset of the lines just before a place, and not before another."""
+        far = bisect_left(self._times, self._times[index - 1] - LOOK_AROUND_S)
+        return self._between(max(begin, min(far, index - LOOK_AROUND_LINES)), index)
+
+    def after(self, index: int) -> float:
+        """The least offset of the lines from a place on."""
+        far = bisect_right(self._times, self._times[index] + LOOK_AROUND_S)
+        return self._between(index, min(len(self._times), max(far, index + LOOK_AROUND_LINES)))
+
+    def _between(self, begin: int, end: int) -> float:
+        row = (end - begin).bit_length() - 1
+        return min(self._rows[row][begin], self._rows[row][end - (1 << row)])
+
+
+def _put_on_observers_clock(lines: list[Line], set_by: list[ClockStep], offset: float) -> list[Line]:
+    jumps, jumped = [*reversed(set_by)], 0.0
+    placed, heard = [], -math.inf
+    for line in lines:
+        while jumps and line.step >= jumps[-1].step:
+            jumped += jumps.pop().seconds
+        if line.seen is None:
+            # What was heard before it had been written before it, whatever a clock that was set back says.
+            placed.append(line._replace(at=max(heard, line.t + offset - jumped)))
+        else:
+            offset, heard = line.seen - line.t, line.seen
+            placed.append(line)
+    return _not_before_known(placed)
+
+
+def _not_before_known(lines: list[Line]) -> list[Line]:
+    """Lines without a stamp, put as late as the next stamp allows: none of them proves that its rank had gone on."""
+    placed = []
+    stamp: tuple[float, float] | None = None
+    for line in reversed(lines):
+        at = line.at
+        if line.seen is not None:
+            stamp = line.seen, line.t
+        elif stamp is not None:
+            seen, written = stamp
+            at = max(at, seen - max(0.0, written - line.t))
+        placed.append(line if line.at == at else line._replace(at=at))
+    return placed[::-1]
+
+
+def _known_by(lines: list[Line]) -> list[Line]:
+    """A line that arrives proves all lines written before it, also those that come after it."""
+    known, latest = [], math.inf
+    for line in reversed(lines):
+        latest = min(latest, line.at)
+        known.append(line if line.at == latest else line._replace(at=latest))
+    return known[::-1]
+
+
+class _OwnClocks:
+    """The ranks' own clocks, compared where the observer stamped nothing."""
+
+    def __init__(self, steps: Mapping[int, list[Line]], timeline: Timeline) -> None:
+        self._steps = steps
+        self._by_step = {rank: {line.step: line for line in lines} for rank, lines in steps.items()}
+        self._offsets: dict[int, float] = {}
+        self._timeline = timeline
+
+    def offset(self, rank: int) -> float:
+        """From the rank's clock to the observer's: by its own first stamp, or by stamped steps of its peers."""
+        if rank not in self._offsets:
+            self._offsets[rank] = self._offset(rank)
+        return self._offsets[rank]
+
+    def _offset(self, rank: int) -> float:
+        own = next((line.seen - line.t for line in self._steps[rank] if line.seen is not None), None)
+        if own is not None:
+            return own
+        times = self._by_step[rank]
+        stamped = (line for lines in self._steps.values() for line in lines if line.seen is not None)
+        offsets = [line.at - times[line.step].t for line in stamped if line.step in times]
+        return median(offsets) if offsets else 0.0
+
+    def clock_steps(self, rank: int) -> Iterator[ClockStep]:
+        """Where the rank's clock went back, or on by more than the clock of a peer that was not moving."""
+        steps, jumped = self._steps[rank], 0.0
+        interval = typical_interval([line.t for line in steps])
+        for index, (before, after) in enumerate(zip(steps, steps[1:])):
+            went = after.t - before.t
+            is_back, is_long = went < 0, went >= max(CLOCK_STEP_S, 3 * interval)
+            if not (is_back or is_long) or _is_near_swap(steps, index):
+                continue
+            expected = min(self._peers(rank, before.step, after.step), default=max(went, interval))
+            if is_back or went - expected >= CLOCK_STEP_S:
+                jumped += went - expected
+                yield ClockStep(rank, after.step, after.t - jumped, went - expected)
+
+    def _peers(self, rank: int, before: int, after: int) -> Iterator[float]:
+        """How long the same steps took the others, by the observer's clock or, if they did not move, by their own."""
+        for peer, lines in self._by_step.items():
+            begin, end = lines.get(before), lines.get(after)
+            if peer == rank or begin is None or end is None:
+                continue
+            if begin.seen is not None and end.seen is not None:
+                if end.seen >= begin.seen:
+                    yield end.seen - begin.seen
+            elif end.t >= begin.t and not self._moves(peer, begin.t, end.t):
+                yield end.t - begin.t
+
+    def _moves(self, rank: int, begin: float, end: float) -> bool:
+        """Whether a rank was moving at some moment between two of its own clock: it sleeps through its stun."""
+        offset = self.offset(rank)
+        return any(rank in group.ranks for group in self._timeline.moving(begin + offset, end + offset))

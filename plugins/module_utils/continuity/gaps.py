@@ -1,0 +1,164 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Silences: how long a rank wrote nothing, in which phase, and which move it is put down to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from .limits import TRAIN, Breach, Limits
+from .marked_phases import MarkedPhases
+from .move_windows import Group, Timeline
+from .step_records import Line, Track
+
+OTHERS = "others"
+MOVED_ONLY = "moved_only"
+
+
+class Gap(NamedTuple):
+    """A silence of one rank, ended by the line of a step or not ended yet."""
+
+    rank: int
+    step: int
+    begin: float
+    end: float
+    seconds: float
+    phase: str
+    limit: float
+    group: Group | None
+
+    def sentence(self) -> str:
+        """What a reader is told of it."""
+        limit = f" (limit {self.limit:g} s)" if self.seconds > self.limit else ""
+        where = f"before step {self.step}, in phase {self.phase}"
+        return f"rank {self.rank} was silent for {self.seconds:.3f} s {where}{limit}"
+
+
+class Gaps(NamedTuple):
+    """The longest silences of all ranks that were measured."""
+
+    by_group: dict[Group, Gap]
+    by_phase: dict[str, Gap]
+    too_long: list[Gap]
+
+
+class Judge(NamedTuple):
+    """What a silence is measured against."""
+
+    timeline: Timeline
+    limits: Limits
+    ranks: frozenset[int]
+    first_step: int
+    marked: MarkedPhases
+
+    def source(self, group: Group) -> str:
+        """On whom the silence of a move is measured: on those that do not move, if there are any."""
+        return OTHERS if self.ranks - group.ranks else MOVED_ONLY
+
+
+def find_gaps(tracks: Iterable[Track], judge: Judge, observed_until: float | None) -> Gaps:
+    """Fold all measured silences; ``observed_until`` is the moment up to which silent ranks are still listened to."""
+    by_group: dict[Group, Gap] = {}
+    by_phase: dict[str, Gap] = {}
+    too_long = []
+    for track in tracks:
+        for gap in _measured(track, judge, observed_until):
+            longest = by_phase.get(gap.phase)
+            if longest is None or gap.seconds > longest.seconds:
+                by_phase[gap.phase] = gap
+            if gap.group is not None:
+                longest = by_group.get(gap.group)
+                if longest is None or gap.seconds > longest.seconds:
+                    by_group[gap.group] = gap
+            if gap.seconds > gap.limit:
+                too_long.append(gap)
+    return Gaps(by_group, by_phase, list(_stalls(too_long)))
+
+
+def gap_breaches(gaps: Gaps, has_moves: bool) -> list[Breach]:
+    """Silences that are too long within the window of a move, or anywhere if nothing was moved."""
+    return [
+        Breach("gap", gap.rank, gap.step, gap.begin, gap.sentence())
+        for gap in gaps.too_long
+        if gap.group is not None or not has_moves
+    ]
+
+
+def phase_after(line: Line) -> str:
+    """What a rank does after a line until it writes the next one, as far as this line tells."""
+    return TRAIN if line.mark == "end" else line.phase
+
+
+def _measured(track: Track, judge: Judge, observed_until: float | None) -> Iterator[Gap]:
+    limits = judge.limits
+    for before, after in zip(track.lines, track.lines[1:]):
+        if before.step + 1 < judge.first_step:
+            continue
+        begin, end = _unmoved(track.rank, before.at, after.at, judge)
+        if end >= begin:
+            if before.is_train and after.is_train:
+                phase, limit = _waiting(begin, end, judge)
+            else:
+                phase, limit = phase_between(before, after, limits)
+            owner = judge.timeline.owner(before.at, after.at)
+            yield Gap(track.rank, after.step, begin, end, end - begin, phase, limit, owner)
+    last = track.lines[-1]
+    # Without a stamp the end is told by the rank's own clock, which may differ from the observer's by anything.
+    if observed_until is not None and any(line.seen is not None for line in track.lines):
+        begin, end = _unmoved(track.rank, last.at, observed_until, judge)
+        if end >= begin:
+            phase, owner = phase_after(last), judge.timeline.owner(last.at, observed_until)
+            limit = limits.gap(phase)
+            if phase == TRAIN:
+                phase, limit = _waiting(begin, end, judge)
+            yield Gap(track.rank, last.step + last.stride, begin, end, end - begin, phase, limit, owner)
+
+
+def _waiting(begin: float, end: float, judge: Judge) -> tuple[str, float]:
+    """The phase and the limit of a silence between two training steps; what others marked meanwhile is allowed."""
+    shared, phase = judge.marked.within(begin, end)
+    return (phase if shared > (end - begin) / 2 else TRAIN), judge.limits.gap(TRAIN) + shared
+
+
+def _unmoved(rank: int, begin: float, end: float, judge: Judge) -> tuple[float, float]:
+    """The longest part of a silence in which the rank was not moving, or the whole where all ranks were."""
+    moving = judge.timeline.moving(begin, end)
+    if not moving:
+        return begin, end
+    parts = []
+    for group in moving:
+        if rank in group.ranks and judge.source(group) == OTHERS:
+            parts.append((begin, group.started))
+            begin = group.completed
+    parts.append((begin, end))
+    return max(parts, key=lambda part: part[1] - part[0])
+
+
+def phase_between(before: Line, after: Line, limits: Limits) -> tuple[str, float]:
+    """What a rank did between two of its lines, and for how long it may."""
+    if before.mark == "begin" or after.mark == "end":
+        phase = before.phase if before.mark == "begin" else after.phase
+        return phase, limits.gap(phase)
+    # A phase told by its steps alone may have begun or ended anywhere between two of them.
+    unmarked = {line.phase for line in (before, after) if line.mark is None}
+    phases = sorted((unmarked or {TRAIN}) - {TRAIN}) or [TRAIN]
+    return phases[0], max(limits.gap(phase) for phase in unmarked or {TRAIN})
+
+
+def _stalls(gaps: list[Gap]) -> Iterator[Gap]:
+    """Of silences of several ranks at the same time only the longest: they are one."""
+    stall: Gap | None = None
+    end = math.inf
+    for gap in sorted(gaps, key=lambda gap: (gap.begin, gap.end)):
+        if stall is not None and gap.begin < end and gap.group == stall.group:
+            stall = max(stall, gap, key=lambda one: one.seconds)
+        else:
+            if stall is not None:
+                yield stall
+            stall = gap
+            end = gap.end
+        end = max(end, gap.end)
+    if stall is not None:
+        yield stall

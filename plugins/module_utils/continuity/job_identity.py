@@ -1,0 +1,130 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""One and the same job: the identity of every rank, the set of ranks, and what surrounds them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+from .limits import Breach, number
+from .move_windows import Timeline
+from .step_records import Track
+
+IDENTITY = ("host", "pid", "start", "job", "boot_id", "generation", "size")
+SHARED = ("job", "generation", "size")
+NAMED_RANKS = 20
+
+
+def identity_breaches(tracks: Sequence[Track], timeline: Timeline, resume_deadline_s: float) -> Iterator[Breach]:
+    """Ranks that became another process, ranks of different jobs, and ranks that came later."""
+    for track in tracks:
+        yield from _changes(track)
+    yield from _strangers(tracks)
+    yield from _newcomers(tracks, timeline, resume_deadline_s)
+
+
+def unseen_identity(tracks: Sequence[Track]) -> Iterator[str]:
+    """The parts of the identity that some rank never told."""
+    for key in IDENTITY:
+        silent = [track.rank for track in tracks if all(line.raw.get(key) is None for line in track.lines)]
+        if silent:
+            yield f"identity: {key} is not in the records of {ranks_text(silent)}"
+
+
+def absent_ranks(tracks: Sequence[Track], moved: Collection[int]) -> str:
+    """The ranks that the job has by its size, or that were moved, and of which there is no record; empty for none."""
+    heard = {track.rank for track in tracks}
+    size = max([0, *(_size(track) or 0 for track in tracks)])
+    # A record may tell any size: its ranks are counted, and only the first of them are named.
+    by_size = (rank for rank in range(size) if rank not in heard)
+    first = sorted({*islice(by_size, NAMED_RANKS), *(rank for rank in moved if rank not in heard)})
+    beyond = sum(1 for rank in moved if rank not in heard and rank >= size)
+    count = max(len(first), size - sum(0 <= rank < size for rank in heard) + beyond)
+    if count <= NAMED_RANKS:
+        return ranks_text(first) if first else ""
+    return f"{ranks_text(first[:NAMED_RANKS])} and {count - NAMED_RANKS} more"
+
+
+def one_sided(tracks: Sequence[Track], timeline: Timeline, names: Sequence[str]) -> Iterator[str]:
+    """The ranks that told a part of their identity on one side of a move only, by the name of each group of moves."""
+    for track in tracks:
+        told = {key: _told_between(track, key) for key in IDENTITY}
+        for group, name in zip(timeline.groups, names):
+            if not (track.times[0] <= group.started and group.completed <= track.times[-1]):
+                continue
+            only_before = [
+                key for key, span in told.items() if span and span[0] <= group.started and span[1] < group.completed
+            ]
+            only_after = [
+                key for key, span in told.items() if span and span[0] > group.started and span[1] >= group.completed
+            ]
+            for side, keys in (("before", only_before), ("after", only_after)):
+                if keys:
+                    yield f"identity: rank {track.rank} tells {', '.join(keys)} only {side} {name}"
+
+
+def ranks_text(ranks: Sequence[int]) -> str:
+    """How messages name some ranks."""
+    return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(str(rank) for rank in ranks)}"
+
+
+def _told_between(track: Track, key: str) -> tuple[float, float] | None:
+    """The first and the last moment at which a rank told a part of its identity."""
+    times = [line.at for line in track.lines if line.raw.get(key) is not None]
+    return (times[0], times[-1]) if times else None
+
+
+def _changes(track: Track) -> Iterator[Breach]:
+    current: tuple[Any, ...] = (None,) * len(IDENTITY)
+    told = set()
+    for line in track.lines:
+        given = tuple(map(line.raw.get, IDENTITY))
+        if given == current:
+            continue
+        changed = [
+            f"{key} {old} became {new}"
+            for key, old, new in zip(IDENTITY, current, given)
+            if old is not None and new is not None and str(old) != str(new)
+        ]
+        current = tuple(old if new is None else new for old, new in zip(current, given))
+        identity = tuple(str(value) for value in current)
+        if changed and identity not in told:
+            yield Breach("identity", track.rank, line.step, line.at, f"rank {track.rank}: {', '.join(changed)}")
+        told.add(identity)
+
+
+def _strangers(tracks: Sequence[Track]) -> Iterator[Breach]:
+    for key in SHARED:
+        first: tuple[int, Any] | None = None
+        for track in tracks:
+            line = next((line for line in track.lines if line.raw.get(key) is not None), None)
+            if line is None:
+                continue
+            value = line.raw[key]
+            if first is None:
+                first = track.rank, value
+            elif str(value) != str(first[1]):
+                detail = f"rank {track.rank} has {key} {value}, rank {first[0]} has {first[1]}: not one job"
+                yield Breach("identity", track.rank, line.step, line.at, detail)
+
+
+def _newcomers(tracks: Sequence[Track], timeline: Timeline, resume_deadline_s: float) -> Iterator[Breach]:
+    """Ranks outside the size and, where no size is told, ranks first heard when the others had long been training."""
+    begin = min((track.lines[0].at for track in tracks), default=math.inf)
+    latest = timeline.groups[0].started if timeline.groups else begin + resume_deadline_s
+    for track in tracks:
+        first, size = track.lines[0], _size(track)
+        if size is None and begin < latest < first.at:
+            detail = f"rank {track.rank} first appeared {first.at - begin:.3f} s after the others"
+            yield Breach("identity", track.rank, first.step, first.at, detail)
+        elif size is not None and track.rank >= size:
+            detail = f"rank {track.rank} does not belong to a job of {size} ranks"
+            yield Breach("identity", track.rank, first.step, first.at, detail)
+
+
+def _size(track: Track) -> int | None:
+    sizes = (number(line.raw.get("size")) for line in track.lines)
+    return next((int(size) for size in sizes if size is not None), None)

@@ -1,0 +1,60 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Marked phases: when one rank evaluated or wrote a checkpoint and the others waited in the next allreduce."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from .limits import Limits
+from .step_records import Track
+
+
+class Marked(NamedTuple):
+    """A stretch of time in which a rank was in a marked phase, no longer than the limit of that phase."""
+
+    begin: float
+    end: float
+    phase: str
+
+
+class MarkedPhases:
+    """The marked phases of all ranks, in the order of time and without overlaps."""
+
+    def __init__(self, tracks: Sequence[Track], limits: Limits) -> None:
+        self._phases = list(_joined(sorted(one for track in tracks for one in _marked(track, limits))))
+        self._begins = [one.begin for one in self._phases]
+        self._ends = [one.end for one in self._phases]
+
+    def within(self, begin: float, end: float) -> tuple[float, str]:
+        """How many seconds between two moments lie in marked phases, and the phase that takes most of them."""
+        seconds: dict[str, float] = {}
+        for one in self._phases[bisect_right(self._ends, begin) : bisect_left(self._begins, end)]:
+            shared = min(end, one.end) - max(begin, one.begin)
+            seconds[one.phase] = seconds.get(one.phase, 0.0) + shared
+        return sum(seconds.values()), max(seconds, key=lambda phase: seconds[phase], default="")
+
+
+def _marked(track: Track, limits: Limits) -> Iterator[Marked]:
+    """From each begin to its end or, where that never came, for as long as the phase may last."""
+    opened: dict[str, float] = {}
+    for line in track.lines:
+        if line.mark == "begin":
+            opened.setdefault(line.phase, line.at)
+        elif line.mark == "end" and line.phase in opened:
+            begin = opened.pop(line.phase)
+            yield Marked(begin, min(line.at, begin + limits.gap(line.phase)), line.phase)
+    for phase, begin in opened.items():
+        yield Marked(begin, begin + limits.gap(phase), phase)
+
+
+def _joined(phases: Sequence[Marked]) -> Iterator[Marked]:
+    """The same stretches without overlaps; the earlier phase keeps what two share."""
+    until = -math.inf
+    for one in phases:
+        if one.end > until:
+            yield one._replace(begin=max(one.begin, until))
+            until = one.end

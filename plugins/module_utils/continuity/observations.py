@@ -1,0 +1,136 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""What was observed beside the records: the launcher, the transport, and what vSphere tells of each move."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from .limits import Breach
+from .move_windows import before_and_after, is_external, moment, move_name
+
+NOT_PROVEN = ("", "unproven")
+# What makes a process one and the same.
+LAUNCHER = ("host", "pid", "start", "boot_id")
+
+
+def evidence_of(
+    facts: Mapping[str, Any], name: str, moves: Sequence[Mapping[str, Any]]
+) -> list[Mapping[str, Any] | None]:
+    """The observations of one kind, one for each move, None where there is none."""
+    given = facts.get(name)
+    each = list(given) if isinstance(given, (list, tuple)) else []
+    each += [None] * len(moves)
+    return [observed if isinstance(observed, Mapping) else None for observed in each[: len(moves)]]
+
+
+def fact_breaches(facts: Mapping[str, Any], moves: Sequence[Mapping[str, Any]]) -> Iterator[Breach]:
+    """Breaches that no step record shows."""
+    for key, was, became in _launcher_pairs(facts):
+        if was != became:
+            yield Breach("identity", None, None, None, f"launcher: {key} {was} became {became}")
+    yield from _transport_breaches(facts, moves)
+    pods = facts.get("pods")
+    yield from (Breach("identity", None, None, None, str(said)) for said in (pods if isinstance(pods, list) else ()))
+    given = facts.get("checksums")
+    parameters = {str(whose): str(one) for whose, one in given.items()} if isinstance(given, Mapping) else {}
+    if len(set(parameters.values())) > 1:
+        told = ", ".join(f"{whose} {one[:12]}" for whose, one in sorted(parameters.items()))
+        yield Breach("parameters", None, None, None, f"the ranks ended with different parameters: {told}")
+
+
+def _transport_breaches(facts: Mapping[str, Any], moves: Sequence[Mapping[str, Any]]) -> Iterator[Breach]:
+    """Changes of the proven transport, over a move or between two of them."""
+    known: dict[str, tuple[str, str]] = {}
+    for index, observed in enumerate(evidence_of(facts, "transport", moves)):
+        name = move_name(moves, index)
+        for whose, old, new in _transports(observed):
+            if old is not None and new is not None and old != new:
+                detail = f"{name}: the transport{whose} was {old} before and is {new} after"
+                yield Breach("transport", None, None, moment(moves[index].get("completed")), detail)
+            first = old if old is not None else new
+            earlier = known.get(whose) or known.get("") or (next(iter(known.values()), None) if not whose else None)
+            if first is not None and earlier and earlier[0] != first:
+                detail = f"{name}: the transport{whose} was {earlier[0]} after {earlier[1]} and is {first} now"
+                yield Breach("transport", None, None, moment(moves[index].get("started")), detail)
+            last = new if new is not None else old
+            if last is not None:
+                known[whose] = (last, name)
+
+
+def missing_facts(
+    facts: Mapping[str, Any], moves: Sequence[Mapping[str, Any]], require: Collection[str]
+) -> Iterator[str]:
+    """What is required and was not, or not wholly, observed."""
+    for name in sorted(require):
+        if facts.get(name) is None:
+            yield name
+        elif name == "launcher":
+            seen = {key for key, _old, _new in _launcher_pairs(facts)}
+            if lacking := [key for key in LAUNCHER if key not in seen]:
+                yield f"launcher: not observed both before and after: {', '.join(lacking)}"
+        elif name in ("transport", "vsphere"):
+            yield from _missing_of_moves(facts, moves, name)
+
+
+def _missing_of_moves(facts: Mapping[str, Any], moves: Sequence[Mapping[str, Any]], name: str) -> Iterator[str]:
+    missing = _missing_transport if name == "transport" else _missing_vsphere
+    for index, observed in enumerate(evidence_of(facts, name, moves)):
+        # Of a move that others began nobody was asked to look before it.
+        if not is_external(moves[index]) and not (name == "vsphere" and _never_began(facts, moves[index])):
+            yield from (f"{name}: {move_name(moves, index)}: {what}" for what in missing(observed, moves[index]))
+
+
+def _never_began(facts: Mapping[str, Any], move: Mapping[str, Any]) -> bool:
+    """A move that was refused leaves nothing to observe; whether its worker stayed on, vCenter's events tell."""
+    return not move.get("ok") and moment(move.get("started")) is None and facts.get("power") is not None
+
+
+def _launcher_pairs(facts: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    before, after = before_and_after(facts.get("launcher"))
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        for key, old in before.items():
+            if old is not None and after.get(key) is not None:
+                yield key, str(old), str(after[key])
+
+
+def _transports(observed: Mapping[str, Any] | None) -> Iterator[tuple[str, str | None, str | None]]:
+    before, after = before_and_after(observed)
+    if before and after and isinstance(before, Mapping) and isinstance(after, Mapping):
+        for who in sorted({*before, *after}, key=str):
+            yield f" of {who}", _proven(before.get(who)), _proven(after.get(who))
+    else:
+        yield "", _proven(before), _proven(after)
+
+
+def _proven(transport: object) -> str | None:
+    return transport if isinstance(transport, str) and transport not in NOT_PROVEN else None
+
+
+def _missing_transport(observed: Mapping[str, Any] | None, _move: Mapping[str, Any]) -> Iterator[str]:
+    for whose, old, new in _transports(observed):
+        when = [name for name, value in (("before", old), ("after", new)) if value is None]
+        if when:
+            yield f"the transport{whose} {' and '.join(when)} is not proven"
+
+
+def _missing_vsphere(observed: Mapping[str, Any] | None, move: Mapping[str, Any]) -> Iterator[str]:
+    observed = observed or {}
+    if observed.get("power_cycled") is None:
+        yield "power cycles not observed"
+    if not move.get("ok"):
+        return  # a move that failed need not show what a move shows
+    if observed.get("hot_migration") is None:
+        yield "hot migration event not observed"
+    if None in before_and_after(observed.get("host")):
+        yield "host not observed before and after"
+    gpus_before, gpus_after = (_listed(one) for one in before_and_after(observed.get("gpus")))
+    if gpus_before is None or gpus_after is None:
+        yield "GPUs not observed before and after"
+    elif len(gpus_before) != len(gpus_after):
+        yield f"{len(gpus_before)} GPUs observed before and {len(gpus_after)} after"
+
+
+def _listed(value: object) -> list[Any] | None:
+    return list(value) if isinstance(value, (list, tuple)) else None

@@ -1,0 +1,219 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Pace: how many steps a rank made, and how fast, before, during and after a move."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
+from math import inf, isfinite, sqrt
+from statistics import median
+from typing import Callable, List, NamedTuple
+
+from .limits import Breach, number
+from .marked_phases import MarkedPhases
+from .move_windows import Group, Timeline
+from .step_progress import ENOUGH_STEPS
+from .step_records import Line, Track
+
+ENOUGH_RATES = 10
+# So many standard errors make a fall certain.
+CERTAIN = 5
+# Records arrive in bursts; over so long a stretch, and so many steps, that does not show.
+STRETCH_S, STRETCH_STEPS = 5.0, 5
+Rates = Callable[[float, float], List[float]]
+
+
+class Pace:
+    """The steps of one rank after its warm-up, by time, and how fast they came: as it says, and as the observer saw."""
+
+    def __init__(self, track: Track, first_step: int, marked: MarkedPhases) -> None:
+        steps = sorted((line for line in track.steps if line.step >= first_step), key=lambda line: line.at)
+        self.rank = track.rank
+        self._at = [line.at for line in steps]
+        self._made = [0, *accumulate(line.stride for line in steps)]
+        self._rates = [number(line.raw.get("images_per_sec")) if line.is_train else None for line in steps]
+        self._images = images_of_step(steps)
+        self._marked = marked
+        self._stretches = list(_stretches(steps, marked))
+        self._begins = [stretch.begin for stretch in self._stretches]
+        self._ends = [stretch.end for stretch in self._stretches]
+
+    def steps(self, after: float, before: float) -> int:
+        """How many optimizer steps ended strictly between two moments."""
+        begin, end = self._between(after, before)
+        return self._made[end] - self._made[begin]
+
+    def rates(self, after: float, before: float) -> list[float]:
+        """The rates of the training steps that ended strictly between two moments."""
+        begin, end = self._between(after, before)
+        return [rate for rate in self._rates[begin:end] if rate is not None and isfinite(rate)]
+
+    def seen_rates(self, after: float, before: float) -> list[float]:
+        """The steps a second by the observer's clock, of the stretches of training between two moments."""
+        begin, end = bisect_left(self._begins, after), bisect_right(self._ends, before)
+        return [one.rate for one in self._stretches[begin:end]]
+
+    def seen_images(self, after: float, before: float) -> float | None:
+        """Images a second between two moments by the observer's clock, without marked phases; None where none are told.
+
+        A step is spread evenly over the time since the one before it, so that a silence takes its share.
+        """
+        if self._images is None:
+            return None
+        begin, end = max(after, self._at[0]), self._at[-1] if before == inf else before
+        made = 0.0
+        first = bisect_right(self._at, begin) - 1
+        for index in range(first, min(bisect_left(self._at, end), len(self._at) - 1)):
+            since, until = self._at[index], self._at[index + 1]
+            paused, _phase = self._marked.within(since, until)
+            if until > since and not paused:
+                share = (min(until, end) - max(since, begin)) / (until - since)
+                made += self._images * (self._made[index + 2] - self._made[index + 1]) * share
+        seconds = end - begin - self._marked.within(begin, end)[0]
+        return made / seconds if seconds > 0 else None
+
+    def _between(self, after: float, before: float) -> tuple[int, int]:
+        begin = bisect_right(self._at, after)
+        return begin, max(begin, bisect_left(self._at, before))
+
+
+def images_of_step(steps: Sequence[Line]) -> float | None:
+    """On how many images a rank makes one step, by the rates that it tells and its own clock."""
+    found = []
+    for before, after in zip(steps, steps[1:]):
+        rate = number(after.raw.get("images_per_sec"))
+        if rate and isfinite(rate) and before.is_train and after.is_train and after.t > before.t:
+            found.append(rate * (after.t - before.t) / max(1, after.step - before.step))
+    return median(found) if found else None
+
+
+class Stretch(NamedTuple):
+    """Some steps in a row with nothing but training between them."""
+
+    begin: float
+    end: float
+    rate: float
+
+
+def _stretches(steps: Sequence[Line], marked: MarkedPhases) -> Iterator[Stretch]:
+    """Stretches long enough that the moments at which records arrive do not matter."""
+    first: Line | None = None
+    made = 0
+    for line in steps:
+        if not line.is_train:
+            first = None
+        elif first is None:
+            first, made = line, 0
+        else:
+            made += line.stride
+            took = line.at - first.at
+            if took >= STRETCH_S and made >= STRETCH_STEPS:
+                paused, _phase = marked.within(first.at, line.at)
+                if not paused:
+                    yield Stretch(first.at, line.at, made / took)
+                first, made = line, 0
+
+
+class Throughput(NamedTuple):
+    """What the rates tell: ranks that became slower, and what they cannot tell."""
+
+    breaches: list[Breach]
+    unproven: list[str]
+
+
+def judge_throughput(paces: Sequence[Pace], timeline: Timeline, ratio: float | None) -> Throughput:
+    """Find ranks that are slower after a move than the ratio allows, by the rate just before it or before all moves."""
+    found = Throughput([], [])
+    if ratio is None:
+        return found
+    for pace in paces:
+        for around in timeline.around():
+            first_move = timeline.groups[0].started
+            fall = _fall(pace.rates, "images/s", around, first_move, ratio)
+            seen = _fall(pace.seen_rates, "steps/s by the observer's clock", around, first_move, ratio)
+            if seen is not None and seen.is_told:
+                fall = fall if fall is not None and fall.is_told else seen
+            if fall is None:
+                continue
+            if fall.is_told:
+                at = around[1].completed
+                found.breaches.append(Breach("throughput", pace.rank, None, at, f"rank {pace.rank} {fall.sentence}"))
+                break
+            found.unproven.append(f"throughput: rank {pace.rank} {fall.sentence}")
+    return found
+
+
+def rates_around(paces: Sequence[Pace], around: tuple[float, Group, float]) -> Mapping[str, float | None]:
+    """Images a second of a rank before, during and after a move, by the observer's clock: a stall counts in full."""
+    end_before, group, next_start = around
+    spans = {
+        "before": (end_before, group.started),
+        "during": (group.started, group.completed),
+        "after": (group.completed, next_start),
+    }
+    told = {
+        name: [rate for pace in paces if (rate := pace.seen_images(*span)) is not None] for name, span in spans.items()
+    }
+    return {name: median(rates) if rates else None for name, rates in told.items()}
+
+
+def least_steps(paces: Sequence[Pace], group: Group) -> Mapping[str, int]:
+    """The steps before, during and after a move of the rank that made the fewest."""
+    spans = {
+        "before": (-inf, group.started),
+        "during": (group.started, group.completed),
+        "after": (group.completed, inf),
+    }
+    return {name: min((pace.steps(*span) for pace in paces), default=0) for name, span in spans.items()}
+
+
+def few_steps(paces: Sequence[Pace], group: Group, name: str) -> Iterator[str]:
+    """Say which ranks made too few steps before or after a move to judge it."""
+    for pace in paces:
+        for where, span in (("before", (-inf, group.started)), ("after", (group.completed, inf))):
+            made = pace.steps(*span)
+            if made < ENOUGH_STEPS:
+                yield f"steps: rank {pace.rank} made {made} {where} {name}, {ENOUGH_STEPS} are needed"
+
+
+class _Fall(NamedTuple):
+    is_told: bool
+    sentence: str
+
+
+def _fall(rates: Rates, unit: str, around: tuple[float, Group, float], first_move: float, ratio: float) -> _Fall | None:
+    end_before, group, next_start = around
+    before = _enough(rates, (end_before, group.started), (-inf, group.started))
+    # A job may take the whole window of a move to come back to its pace.
+    after = _enough(rates, (group.ends, next_start), (group.completed, next_start), (group.completed, inf))
+    if min(len(before), len(after)) < ENOUGH_RATES:
+        return _Fall(False, f"gave only {len(before)} rates before and {len(after)} after a move")
+    falls = [_compare(baseline, after, ratio, unit) for baseline in (before, rates(-inf, first_move))]
+    given = [fall for fall in falls if fall is not None]
+    return max(given, key=lambda fall: fall.is_told, default=None)
+
+
+def _enough(rates: Rates, *spans: tuple[float, float]) -> list[float]:
+    """The rates of the first span that has enough of them, or else of the last."""
+    found: list[float] = []
+    for span in spans:
+        found = rates(*span)
+        if len(found) >= ENOUGH_RATES:
+            break
+    return found
+
+
+def _compare(before: list[float], after: list[float], ratio: float, unit: str) -> _Fall | None:
+    if len(before) < ENOUGH_RATES or median(after) >= ratio * median(before):
+        return None
+    ordered = sorted(before)
+    spread = ordered[len(ordered) * 9 // 10] - ordered[len(ordered) // 10]
+    # The median of n values spread like a normal distribution has the error 0.49 spread / sqrt(n).
+    error = 0.49 * spread * sqrt(1 / len(before) + 1 / len(after))
+    fall = median(before) - median(after)
+    sentence = f"fell from {median(before):.4g} to {median(after):.4g} {unit}, below {ratio:g} of its rate"
+    if fall > max(spread, CERTAIN * error):
+        return _Fall(True, f"{sentence} before the move")
+    return _Fall(False, f"{sentence}, which was too unsteady to tell (eight tenths of it within {spread:.4g} {unit})")

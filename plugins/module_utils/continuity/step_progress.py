@@ -1,0 +1,169 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Progress: every step once and in order, the loss finite, every rank going on."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from .clock import goes_back
+from .gaps import phase_after, phase_between
+from .limits import TRAIN, Breach, Limits, number
+from .marked_phases import MarkedPhases
+from .move_windows import Group, Timeline
+from .step_records import Line, Track
+
+ENOUGH_STEPS = 20
+# The ranks of a finished job need not have been read to the very same step.
+UNREAD_STEPS = 3
+# A rank is not taken for stopped while its newest lines may still be on their way to the observer.
+ON_THE_WAY_S = 1.0
+
+
+class Surroundings(NamedTuple):
+    """What a rank that writes no more is held against."""
+
+    timeline: Timeline
+    limits: Limits
+    marked: MarkedPhases
+
+
+def step_breaches(track: Track) -> Iterator[Breach]:
+    """Steps of a rank that are lost, repeated or in the wrong order; neighbours are told together."""
+    for index, (before, after) in enumerate(zip(track.steps, track.steps[1:])):
+        stride = max(before.stride, after.stride)
+        if after.step - before.step > stride:
+            lost = _steps_text(before.step + stride, after.step - stride)
+            detail = f"rank {track.rank} lost {lost} between steps {before.step} and {after.step}"
+            yield Breach("step_lost", track.rank, before.step + stride, after.at, detail)
+        elif not track.repeated and goes_back(track.steps, index):
+            detail = f"rank {track.rank} made step {before.step} after step {after.step}"
+            yield Breach("step_back", track.rank, before.step, before.at, detail)
+    for first, last in _runs(track):
+        detail = f"rank {track.rank} made {_steps_text(first.step, last.step)} again"
+        yield Breach("step_repeated", track.rank, first.step, first.at, detail)
+
+
+def loss_breaches(track: Track) -> Iterator[Breach]:
+    """A loss that was finite and, from some step on, never is again, for as many steps as show it."""
+    lost = _lost_loss(track)
+    if lost is not None and lost.steps >= ENOUGH_STEPS:
+        bad = lost.since
+        detail = f"rank {track.rank} has loss {bad.raw['loss']} at step {bad.step} and no finite one since"
+        yield Breach("loss", track.rank, bad.step, bad.at, detail)
+
+
+def few_losses(track: Track) -> Iterator[str]:
+    """A loss that is not finite at the end, for fewer steps than tell whether it recovers, as under loss scaling."""
+    lost = _lost_loss(track)
+    if lost is not None and lost.steps < ENOUGH_STEPS:
+        bad, steps = lost
+        where = f"at step {bad.step} and {steps - 1} after it" if steps > 1 else f"at its last step, {bad.step}"
+        yield f"loss: rank {track.rank} has loss {bad.raw['loss']} {where}; {ENOUGH_STEPS} steps tell"
+
+
+class _Lost(NamedTuple):
+    """The line from which on no loss is finite, after one that was, and of how many steps that is true."""
+
+    since: Line
+    steps: int
+
+
+def _lost_loss(track: Track) -> _Lost | None:
+    bad: Line | None = None
+    last: Line | None = None
+    for line in reversed(track.lines):
+        loss = number(line.raw.get("loss")) if line.is_train else None
+        if loss is None:
+            continue
+        last = last or line
+        if math.isfinite(loss):
+            return None if bad is None else _Lost(bad, last.step - bad.step + last.stride)
+        bad = line
+    return None
+
+
+def late_breaches(track: Track, timeline: Timeline, limits: Limits, marked: MarkedPhases) -> Iterator[Breach]:
+    """A rank that went on only after the deadline that follows the end of a move; marked phases do not count."""
+    for group in timeline.groups:
+        index = bisect_right(track.times, group.completed)
+        if not 0 < index < len(track.times):
+            continue
+        before, after = track.lines[index - 1], track.lines[index]
+        late, shared = after.at - group.completed, marked.within(group.completed, after.at)[0]
+        moves_again = any(other.started > group.started for other in timeline.moving(before.at, after.at))
+        if not moves_again and late - shared > _deadline(track, phase_between(before, after, limits), limits):
+            detail = f"rank {track.rank} went on {late:.3f} s after the move (deadline {limits.resume_deadline_s:g} s)"
+            yield Breach("resumed_late", track.rank, after.step, after.at, detail)
+
+
+def resumed_s(tracks: Sequence[Track], group: Group) -> float | None:
+    """How long after a move the last rank wrote its first line; None if some rank wrote none."""
+    latest = 0.0
+    for track in tracks:
+        index = bisect_right(track.times, group.completed)
+        if index == len(track.times):
+            return None
+        latest = max(latest, track.times[index] - group.completed)
+    return latest if tracks else None
+
+
+def stopped_breaches(
+    tracks: Sequence[Track], surroundings: Surroundings, ended: str, observed_until: float | None
+) -> Iterator[Breach]:
+    """Ranks that write no more while others do, or although the deadline has passed."""
+    if not tracks:
+        return
+    last_steps = {track.rank: track.steps[-1].step for track in tracks if track.steps}
+    heard = [track.lines[-1].at for track in tracks]
+    now = max(heard if observed_until is None else [*heard, observed_until])
+    for track in tracks:
+        last = track.lines[-1]
+        behind = max((step - last_steps.get(track.rank, step) for step in last_steps.values()), default=0)
+        if ended == "finished":
+            stopped = behind > UNREAD_STEPS * last.stride
+        else:
+            stopped = _has_stopped(track, behind, now, surroundings)
+        if stopped:
+            others = f"others went on to step {max(last_steps.values())}" if behind else "so did all others"
+            detail = f"rank {track.rank} stopped at step {last.step}, {now - last.at:.3f} s ago; {others}"
+            yield Breach("rank_stopped", track.rank, last.step, last.at, detail)
+
+
+def _has_stopped(track: Track, behind: int, now: float, surroundings: Surroundings) -> bool:
+    timeline, limits, marked = surroundings
+    last, moves = track.lines[-1], timeline.moving(track.lines[-1].at, now)
+    if moves and not moves[-1].is_over and track.rank in moves[-1].ranks:
+        return False
+    if behind >= max(ENOUGH_STEPS, 3 * last.stride) and now - last.at >= ON_THE_WAY_S:
+        return True
+    if all(line.seen is None for line in track.lines):
+        return False  # "now" is another rank's clock, and the two may differ by anything
+    phase = phase_after(last)
+    deadline = _deadline(track, (phase, limits.gap(phase)), limits)
+    if moves:
+        return now - moves[-1].completed - marked.within(moves[-1].completed, now)[0] > deadline
+    return now - last.at - marked.within(last.at, now)[0] > max(deadline, limits.gap(phase))
+
+
+def _deadline(track: Track, phase: tuple[str, float], limits: Limits) -> float:
+    """The resume deadline, longer where the rank's pace or a marked phase makes its next line come later."""
+    return max(limits.resume_deadline_s, 2 * track.interval, 0.0 if phase[0] == TRAIN else phase[1])
+
+
+def _runs(track: Track) -> list[tuple[Line, Line]]:
+    """The first and the last line of each run of steps that were made again."""
+    runs: list[tuple[Line, Line]] = []
+    for line in track.repeated:
+        if runs and line.step - runs[-1][1].step <= line.stride:
+            runs[-1] = (runs[-1][0], line)
+        else:
+            runs.append((line, line))
+    return runs
+
+
+def _steps_text(first: int, last: int) -> str:
+    return f"step {first}" if first == last else f"steps {first} to {last}"

@@ -1,0 +1,231 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Whether a training job ran on, unbroken, while its workers were moved: the continuity verdict.
+
+``records`` are step records (``t, step, stride, rank, size, host, pid, start, boot_id, job, generation, phase, loss,
+images_per_sec``), stamped by the observer with ``seen``; one with ``mark: begin`` or ``mark: end`` tells of a phase and
+of no step. ``moves`` are ``worker, ranks, source, target, started, completed, ok`` on the clock of ``seen``; a move
+that never started has ``started: null``, one under way ``completed: null``, and one that somebody else began has
+``external: true`` and ``by``: it is judged like any other, named in ``notes``, and does not count for ``moved``.
+
+``limits``: ``max_gap_s`` (120; a number, or one for each phase), ``phases`` (phase -> seconds), ``warmup_steps`` (0),
+``resume_deadline_s`` (120), ``min_throughput_ratio`` (not judged unless given).
+
+``facts``, each part optional, lists in the order of ``moves``, null where nothing was observed::
+
+    {"launcher": {"before": {"host": "w1", "pid": 7, "start": 99, "boot_id": "..."}, "after": {...}},
+     "transport": [{"before": "rdma", "after": "rdma"}, {"before": {"w1": "rdma", "w2": "rdma"}, "after": {...}}],
+     "vsphere": [{"hot_migration": true, "power_cycled": false,
+                  "host": {"before": "esx1", "after": "esx5"},
+                  "gpus": {"before": ["0000:3b:00.0"], "after": ["0000:86:00.0"]}}],
+     "power": [{"worker": "w1", "at": 1234.5, "by": "somebody", "what": "VmPoweredOffEvent"}],
+     "ranks": {"w1": [0], "w2": [1]},
+     "checksums": {"w1:summary0.json": "6b86..."},
+     "pods": ["pod w1 was recreated: afc6e497 became 5264c7a5"],
+     "silences": ["Kubernetes called node w1 not ready, last at 2026-07-03 14:59:17 UTC"],
+     "died": "pod w1 was evicted from k1 (Evicted)",
+     "observed_until": 1234.5}
+
+A transport that could not be proven is ``unproven`` or null. ``gpus`` are the PCI ids on the host observed with them.
+``pods`` says of each pod of a job on Kubernetes what is not the same any more; empty where all are. ``silences``
+say which nodes Kubernetes called not ready. ``died`` is of what a job died that ``ended`` so.
+``power`` are switches of the virtual machines' power, in a move or not, on the clock of ``seen``; ``ranks`` are those
+on each worker, as far as that is known.
+``observed_until`` is the moment up to which the observer listened, by which a job that is silent now is judged.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from .clock import tracks_of
+from .gaps import MOVED_ONLY, OTHERS, Gap, Judge, find_gaps, gap_breaches
+from .job_identity import absent_ranks, identity_breaches, one_sided, unseen_identity
+from .limits import TRAIN, Breach, Limits, number, read_limits
+from .marked_phases import MarkedPhases
+from .move_windows import Group, Timeline, external_text, faults, is_external, move_name, moved, ranks_of
+from .observations import evidence_of, fact_breaches, missing_facts
+from .pace import Pace, few_steps, judge_throughput, least_steps, rates_around
+from .power_cycles import judge_power
+from .step_progress import (
+    Surroundings,
+    few_losses,
+    late_breaches,
+    loss_breaches,
+    resumed_s,
+    step_breaches,
+    stopped_breaches,
+)
+from .step_records import read_lines
+
+ENDINGS = ("running", "finished", "died")
+
+
+def verdict(
+    records: Iterable[dict[str, Any]],
+    moves: Sequence[dict[str, Any]],
+    limits: dict[str, Any],
+    *,
+    ended: str,
+    facts: dict[str, Any] | None = None,
+    require: Collection[str] = ("launcher", "transport", "vsphere"),
+) -> dict[str, Any]:
+    """Say ``continuous``, ``broken`` or ``inconclusive``, with all that speaks for it."""
+    if ended not in ENDINGS:
+        raise ValueError(f"ended is {ended!r}: expected one of {', '.join(ENDINGS)}.")
+    case = _Case(records, moves, read_limits(limits), ended, facts or {})
+    breaches = sorted(case.breaches(), key=lambda breach: (math.inf if breach.at is None else breach.at, breach.kind))
+    missing = [*case.missing(), *missing_facts(case.facts, moves, require)]
+    return {
+        "verdict": "broken" if breaches else "inconclusive" if missing else "continuous",
+        "moved": _moved([done for move, done in zip(moves, case.moved) if not is_external(move)]),
+        "breaches": [breach._asdict() for breach in breaches],
+        "unproven": [*missing, *case.unproven()],
+        "notes": list(case.notes()),
+        "longest_gap_s": case.longest.seconds if case.longest else None,
+        **case.details(),
+    }
+
+
+class _Case:
+    """Everything that one verdict rests on."""
+
+    def __init__(
+        self,
+        records: Iterable[Mapping[str, Any]],
+        moves: Sequence[Mapping[str, Any]],
+        limits: Limits,
+        ended: str,
+        facts: Mapping[str, Any],
+    ) -> None:
+        self.moves, self.limits, self.ended, self.facts = moves, limits, ended, facts
+        self.timeline = Timeline(moves, limits.resume_deadline_s)
+        self.reading = read_lines(records)
+        self.tracks, self.clock_steps = tracks_of(self.reading.ranks, self.timeline)
+        first_step = min((track.steps[0].step for track in self.tracks if track.steps), default=0) + limits.warmup_steps
+        self.marked = MarkedPhases(self.tracks, limits)
+        self.paces = [Pace(track, first_step, self.marked) for track in self.tracks]
+        self.throughput = judge_throughput(self.paces, self.timeline, limits.min_throughput_ratio)
+        self.moved = moved(moves, evidence_of(facts, "vsphere", moves))
+        self.observed_until = number(facts.get("observed_until")) if ended == "running" else None
+        self.power = judge_power(facts, moves, self.tracks, ended)
+        self.judge = Judge(self.timeline, limits, frozenset(self.reading.ranks), first_step, self.marked)
+        self.gaps = find_gaps(self.tracks, self.judge, self.observed_until)
+        self.longest = self.gaps.by_phase.get(TRAIN)
+
+    def breaches(self) -> Iterator[Breach]:
+        """All that breaks the job."""
+        limits, timeline = self.limits, self.timeline
+        yield from fact_breaches(self.facts, self.moves)
+        yield from self.power.breaches
+        yield from identity_breaches(self.tracks, timeline, limits.resume_deadline_s)
+        for track in self.tracks:
+            yield from step_breaches(track)
+            yield from loss_breaches(track)
+            yield from late_breaches(track, timeline, limits, self.marked)
+        yield from gap_breaches(self.gaps, bool(self.moves))
+        yield from self.throughput.breaches
+        if self.ended == "died":
+            last = max((track.lines[-1].at for track in self.tracks), default=None)
+            why = str(self.facts.get("died") or "").strip()
+            yield Breach("died", None, None, last, f"the job died{': ' if why else ''}{why}")
+        else:
+            surroundings = Surroundings(timeline, limits, self.marked)
+            yield from stopped_breaches(self.tracks, surroundings, self.ended, self.observed_until)
+
+    def missing(self) -> Iterator[str]:
+        """What keeps a job without a breach from being called continuous."""
+        if not self.tracks:
+            yield "records: none"
+        absent = absent_ranks(self.tracks, {rank for move in self.moves for rank in ranks_of(move)})
+        if absent:
+            yield f"records: none of {absent}"
+        yield from faults(self.moves)
+        names = [" and ".join(move_name(self.moves, index) for index in one.moves) for one in self.timeline.groups]
+        for group, name in zip(self.timeline.groups, names):
+            yield from few_steps(self.paces, group, name)
+        yield from one_sided(self.tracks, self.timeline, names)
+        yield from self.power.missing
+        for track, pace in zip(self.tracks, self.paces):
+            yield from few_losses(track)
+            if not pace.steps(-math.inf, math.inf):
+                yield f"steps: rank {track.rank} made none after the warm-up of {self.limits.warmup_steps}"
+        for gap in self._unattributed():
+            yield f"unattributed: {gap.sentence()}, outside the window of every move"
+
+    def unproven(self) -> Iterator[str]:
+        """What was not proven, and does not have to be."""
+        unstamped = sum(line.seen is None for track in self.tracks for line in track.lines)
+        if unstamped:
+            yield f"observer's clock: {unstamped} records have no `seen`, their ranks' own clocks stand in for it"
+        if self.reading.unreadable:
+            yield f"records: {self.reading.unreadable} lack a rank, a step or a time"
+        yield from unseen_identity(self.tracks)
+        yield from self.throughput.unproven
+        for key in self.limits.unknown:
+            yield f"limits: {key} is not a limit and was left out"
+
+    def notes(self) -> Iterator[str]:
+        """What speaks neither for nor against the job, and is good to know."""
+        yield from (external_text(move) for move in self.moves if is_external(move))
+        yield from self.power.notes
+        silences = self.facts.get("silences")
+        yield from map(str, silences if isinstance(silences, list) else ())
+        for group in self.timeline.groups:
+            if len(group.moves) > 1:
+                yield f"{' and '.join(move_name(self.moves, index) for index in group.moves)} overlap: judged as one"
+        for step in self.clock_steps:
+            yield f"the clock of rank {step.rank} was set by {step.seconds:.1f} s before step {step.step}"
+
+    def details(self) -> dict[str, Any]:
+        """What a report shows beside the verdict."""
+        sources = [self.judge.source(group) for group in self.timeline.groups if self.tracks]
+        return {
+            "longest_gap": _shown(self.longest),
+            "longest_gap_by_phase_s": {phase: gap.seconds for phase, gap in self.gaps.by_phase.items()},
+            "source": MOVED_ONLY if MOVED_ONLY in sources else OTHERS,
+            "moves": self._by_move(),
+            "unattributed": [_shown(gap) for gap in self._unattributed()],
+            "clock_steps": [step._asdict() for step in self.clock_steps],
+        }
+
+    def _by_move(self) -> list[dict[str, Any]]:
+        measured = {index: self._by_group(around) for around in self.timeline.around() for index in around[1].moves}
+        return [
+            {
+                **{key: move.get(key) for key in ("worker", "ranks", "ok", "started", "completed")},
+                "moved": done,
+                **measured.get(index, {}),
+            }
+            for index, (move, done) in enumerate(zip(self.moves, self.moved))
+        ]
+
+    def _by_group(self, around: tuple[float, Group, float]) -> dict[str, Any]:
+        group = around[1]
+        gap = self.gaps.by_group.get(group)
+        return {
+            "judged_with": list(group.moves),
+            "gap_s": gap.seconds if gap else None,
+            "gap": _shown(gap),
+            "source": self.judge.source(group),
+            "throughput": rates_around(self.paces, around),
+            "steps": least_steps(self.paces, group),
+            "resumed_s": resumed_s(self.tracks, group),
+        }
+
+    def _unattributed(self) -> list[Gap]:
+        return [gap for gap in self.gaps.too_long if gap.group is None and self.moves]
+
+
+def _moved(each: Sequence[bool]) -> str:
+    if not any(each):
+        return "none"
+    return "all" if all(each) else "some"
+
+
+def _shown(gap: Gap | None) -> dict[str, Any] | None:
+    if gap is None:
+        return None
+    return {"rank": gap.rank, "step": gap.step, "at": gap.begin, "seconds": gap.seconds, "phase": gap.phase}

@@ -1,0 +1,157 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The proofs of OpenMPI, Horovod and PyTorch: a run with one rank on each node, and what is wrong with its output."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from . import node_settings, software_packages, stun_timers
+
+LONGEST = 800  # of the output of mpirun, its end: there the reason is
+LIBRARY = re.compile(r"(?<=Open MPI v)[^ ,]+")
+PARAMETER = re.compile(r":param:([a-z0-9_]+):value:(.*)$", re.MULTILINE)
+NUMBER = re.compile(r"\d+[.][\d.]+[a-z0-9]*")
+NETWORK = re.compile(r"NCCL INFO .*via (NET/[A-Za-z]+)")
+# The names of the frameworks in the package index.
+DISTRIBUTIONS = {"tensorflow": ("tensorflow", "tensorflow-cpu", "tensorflow-gpu"), "pytorch": ("torch",)}
+
+
+def records(output: str, word: str) -> list[dict[str, Any]]:
+    """The JSON that ranks wrote behind a word; lines of several ranks may be joined."""
+    return [json.loads(text) for text in re.findall(word + r" (\{[^{}]*\})", output)]
+
+
+def openmpi_facts(found: Mapping[str, Any]) -> dict[str, Any]:
+    """The versions to which ranks are linked, and the version that ``mpirun`` reports."""
+    linked = [LIBRARY.search(rank["library"]) for rank in records(_output(found["run"]), "hello")]
+    reported = NUMBER.search(found.get("version") or "")
+    return {
+        "version": next((one.group() for one in linked if one), ""),
+        "linked": list(dict.fromkeys(one.group() if one else "" for one in linked)),
+        "reported": reported.group() if reported else "",
+    }
+
+
+def openmpi_misfits(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+    """A sentence for each timer that is too short, and for what is wrong with the run over all nodes."""
+    mca = dict(PARAMETER.findall(found.get("timers") or ""))
+    return stun_timers.risks({"mca": mca}, float(wanted["stun_seconds"])) + _openmpi_run(found, wanted)
+
+
+def _openmpi_run(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+    failed = _failure(found["run"], "The run of mpirun over all nodes failed")
+    if failed:
+        return failed
+    ranks, count = records(_output(found["run"]), "hello"), len(wanted["nodes"])
+    linked, sentences = openmpi_facts(found)["linked"], []
+    if linked != [str(wanted["version"])]:
+        names = " and ".join(linked) or "nothing"
+        sentences.append(f"The ranks are linked to OpenMPI {names}, not {wanted['version']}.")
+    sums = {rank["sum"] for rank in ranks}
+    nodes = sorted(rank["node"] for rank in ranks)
+    if len(ranks) != count or len(set(nodes)) != count or sums != {count * (count - 1) // 2}:
+        there = ", ".join(nodes) or "no node"
+        sentences.append(f"Each of {count} nodes must run a rank that reaches all others; ranks ran on {there}.")
+    return sentences
+
+
+def horovod_facts(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """The sum over all nodes, the versions that took part, and the network that NCCL used."""
+    return {**_told(found), "nccl": networks(found["run"]), "versions": _versions(found, wanted["framework"])}
+
+
+def horovod_misfits(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+    """A sentence for each package of another version, and for what is wrong with the allreduce over all nodes."""
+    own = {"name": "horovod", "version": wanted["version"]}
+    there = software_packages.listed(found["packages"])
+    sentences = software_packages.python_misfits(there, [*wanted["packages"], own])
+    return sentences + _allreduce(found, wanted, {"horovod": wanted["version"], "mpi": True})
+
+
+def pytorch_facts(found: Mapping[str, Any], _wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """The sum over all nodes, the versions that took part, the NCCL of PyTorch, and the network that it used."""
+    first = next(iter(sums(found["run"])), {})
+    return {
+        **_told(found),
+        "nccl": first.get("nccl") or "",
+        "networks": networks(found["run"]),
+        "versions": _versions(found, "pytorch"),
+    }
+
+
+def pytorch_misfits(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+    """A sentence for each package of another version, and for what is wrong with the allreduce over all nodes."""
+    asked = {**wanted, "framework_version": wanted["version"], "nccl": wanted["backend"] == "nccl"}
+    sentences = software_packages.python_misfits(software_packages.listed(found["packages"]), wanted["packages"])
+    return sentences + _allreduce(found, asked, {"backend": wanted["backend"]})
+
+
+def sums(run: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What the ranks of an allreduce wrote."""
+    return records(_output(run), "allreduce")
+
+
+def networks(run: Mapping[str, Any]) -> list[str]:
+    """The networks by which NCCL reached other nodes, as its log tells."""
+    return sorted(set(NETWORK.findall(_output(run) + (run.get("stderr") or ""))))
+
+
+def released(there: Any, wanted: Any) -> str:
+    """A version without what a build of PyTorch tells behind a plus sign, unless that is wanted too."""
+    return str(there) if "+" in str(wanted) else str(there).partition("+")[0]
+
+
+def _told(found: Mapping[str, Any]) -> dict[str, Any]:
+    first = next(iter(sums(found["run"])), {})
+    return {
+        "framework_version": first.get("framework", ""),
+        "python": first.get("python", ""),
+        "sum": first.get("sum"),
+    }
+
+
+def _versions(found: Mapping[str, Any], framework: str) -> dict[str, str]:
+    """The versions of the framework, of Horovod where it is there, and of Python."""
+    names = {*DISTRIBUTIONS[framework], "horovod"}
+    there = {one["name"]: one["version"] for one in software_packages.listed(found["packages"]) if one["name"] in names}
+    return {**there, "Python": (found.get("python") or "").split(" ")[-1].strip()}
+
+
+def _allreduce(found: Mapping[str, Any], wanted: Mapping[str, Any], own: Mapping[str, Any]) -> list[str]:
+    """What is wrong with an allreduce; ``own`` is what each rank tells of that by which it was made."""
+    failed = _failure(found["run"], "The allreduce over all nodes failed")
+    if failed:
+        return failed
+    count, sentences = len(wanted["nodes"]), []
+    # What every rank must write, as far as it is the same for all ranks.
+    rank = {"framework": wanted["framework_version"], "size": count, "sum": count * (count + 1) / 2, **own}
+    ranks = sums(found["run"])
+    for one in ranks:
+        there = {**one, "framework": released(one["framework"], wanted["framework_version"])}
+        sentences += node_settings.misfits(there, rank)
+    if wanted["nccl"] and count > 1 and not networks(found["run"]):
+        sentences.append("NCCL was not used: it reports no network to the other nodes.")
+    nodes = sorted(one["node"] for one in ranks)
+    if len(set(nodes)) != count:
+        sentences.append(f"All {count} nodes must take part; ranks ran on {', '.join(nodes) or 'no node'}.")
+    return _once(sentences)
+
+
+def _failure(run: Mapping[str, Any], opening: str) -> list[str]:
+    """The end of what ``mpirun`` wrote, where it failed or did not run."""
+    if run.get("rc", 1) == 0:
+        return []
+    text = (run.get("stderr") or run.get("msg") or "mpirun did not run").strip()
+    return [f"{opening}: {text[-LONGEST:]}."]
+
+
+def _output(run: Mapping[str, Any]) -> str:
+    return run.get("stdout") or ""
+
+
+def _once(sentences: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(sentences))

@@ -1,0 +1,50 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Settings of a node that differ from the wanted ones."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from . import stun_timers
+from .parsed import parsed
+
+PINNED = re.compile(r"^stricthostkeychecking (yes|true)$", re.MULTILINE)
+UNLIMITED = {"unlimited": "-1", "infinity": "-1"}
+
+
+def misfits(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+    """A sentence for each setting with another value; of a list every value must be the wanted one."""
+    sentences = []
+    for name, value in wanted.items():
+        there = found.get(name)
+        values = there if isinstance(there, list) else [there]
+        if {_plain(one) for one in values} != {_plain(value)}:
+            sentences.append(f"{name} is {' and '.join(str(one) for one in values)}, not {value}.")
+    return sentences
+
+
+def sysctls(lines: Sequence[str]) -> dict[str, str]:
+    """The kernel settings by name from the lines of ``sysctl``."""
+    return dict(line.split(" = ", 1) for line in lines if " = " in line)
+
+
+def node_misfits(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+    """A sentence for each kernel setting and limit with another value, each short timer, and unpinned host keys."""
+    kernel = sysctls(found["sysctls"])
+    sentences = misfits(kernel, wanted["sysctls"])
+    for limits in found["limits"]:
+        sentences += misfits(parsed(limits), wanted["limits"])
+    observed = {"ssh": found["ssh"], "sshd": found["sshd"], "sysctls": kernel}
+    sentences += stun_timers.risks(observed, float(wanted["stun_seconds"]))
+    if not PINNED.search(found["ssh"]):
+        sentences.append("ssh accepts host keys of peers that are not pinned.")
+    return list(dict.fromkeys(sentences))
+
+
+def _plain(value: Any) -> str:
+    """A value as text, with one blank wherever the kernel puts several."""
+    text = " ".join(str(value).split())
+    return UNLIMITED.get(text, text)

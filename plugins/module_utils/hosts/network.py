@@ -1,0 +1,194 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The network of a host as plain data: uplinks, RDMA devices, switches, vmkernel adapters and what they carry."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..core.versions import numbers
+from ..vsphere.escaped_names import plain
+from ..vsphere.fleet import Host
+
+# One whole property: its parts differ from version to version, and a path that a server does not know fails the read.
+PATHS = ("config.network", "config.virtualNicManagerInfo.netConfig", "config.product.version")
+
+RDMA_DEVICES = "esxcli rdma device list"  # before vSphere 7
+RDMA_COUNTERS, UPLINK_COUNTERS = "esxcli rdma device stats get", "esxcli network nic stats get"
+_COUNTERS = {
+    name.replace("_", ""): name
+    for name in (
+        *("packets_received", "packets_sent", "bytes_received", "bytes_sent"),
+        *("receive_packets_dropped", "transmit_packets_dropped", "receive_crc_errors"),
+        *("multicast_packets_received", "multicast_packets_sent", "multicast_bytes_received", "multicast_bytes_sent"),
+        *("broadcast_packets_received", "broadcast_packets_sent", "broadcast_bytes_received", "broadcast_bytes_sent"),
+        *("unicast_packets_received", "unicast_packets_sent", "unicast_bytes_received", "unicast_bytes_sent"),
+        *("error_packets_received", "error_packets_sent", "error_length_packets_received"),
+        *("total_receive_errors", "total_transmit_errors"),
+    )
+}
+DISTRIBUTED, STANDARD = "distributed", "standard"
+
+
+def read(host: Host) -> dict[str, Any]:
+    """The network of one host: uplinks, RDMA devices, switches and vmkernel adapters."""
+    devices = rdma_devices(host)
+    return {
+        "uplinks": uplinks(host, devices),
+        "rdma": devices,
+        "switches": switches(host),
+        "vmkernel": vmkernel(host),
+    }
+
+
+def uplinks(host: Host, devices: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The physical network cards by name, such as vmnic2, each with its RDMA device."""
+    by_uplink = {device["uplink"]: name for name, device in devices.items()}
+    return {nic.device: _uplink(nic, by_uplink.get(nic.device)) for nic in _network(host, "pnic")}
+
+
+def rdma_devices(host: Host) -> dict[str, dict[str, Any]]:
+    """The RDMA devices by name, such as vmrdma0, each with the uplink it belongs to."""
+    if _version(host) < (7,):  # the API shows them since 7.0
+        return {row["Name"]: _rdma_row(row) for row in host.esxcli.rows("rdma device list")}
+    cards = {nic.key: nic.device for nic in _network(host, "pnic")}
+    return {one.device: _rdma_device(one, cards) for one in _network(host, "rdmaDevice")}
+
+
+def switches(host: Host) -> dict[str, dict[str, Any]]:
+    """The virtual switches by name, with the uplinks this host gives to them."""
+    cards = {nic.key: nic.device for nic in _network(host, "pnic")}
+    standard = {
+        one.name: {"kind": STANDARD, "mtu": one.mtu or 1500, "uplinks": _named(one.pnic, cards), "lag": False}
+        for one in _network(host, "vswitch")
+    }
+    distributed = {
+        plain(one.dvsName): {
+            "kind": DISTRIBUTED,
+            "mtu": one.mtu or 1500,
+            "uplinks": _named(one.pnic, cards),
+            "lag": any(lag.uplinkPort for lag in one.hostLag or []),
+        }
+        for one in _network(host, "proxySwitch")
+    }
+    return {**standard, **distributed}
+
+
+def vmkernel(host: Host) -> dict[str, dict[str, Any]]:
+    """The vmkernel adapters by device, such as vmk1, with the switch they are on and the services they carry."""
+    distributed = {one.dvsUuid: plain(one.dvsName) for one in _network(host, "proxySwitch")}
+    standard = {one.spec.name: one.spec.vswitchName for one in _network(host, "portgroup")}
+    services = services_of(host)
+    return {
+        nic.device: {
+            "switch": _switch_of(nic, standard, distributed),
+            "port_group": _port_group_of(nic),
+            "mtu": nic.spec.mtu or 1500,
+            "address": (nic.spec.ip.ipAddress if nic.spec.ip else None) or None,
+            "stack": nic.spec.netStackInstanceKey or "defaultTcpipStack",
+            "services": services.get(nic.device, []),
+        }
+        for nic in _network(host, "vnic")
+    }
+
+
+def services_of(host: Host) -> dict[str, list[str]]:
+    """By vmkernel adapter: the services it carries, such as vmotion."""
+    carried: dict[str, list[str]] = {}
+    for service in host["config.virtualNicManagerInfo.netConfig"] or []:
+        devices = {nic.key: nic.device for nic in service.candidateVnic or []}
+        for key in service.selectedVnic or []:
+            carried.setdefault(devices.get(key, key), []).append(service.nicType)
+    return {device: sorted(names) for device, names in carried.items()}
+
+
+def switch_with(facts: Mapping[str, Any], uplink: str) -> str | None:
+    """The name of the switch that an uplink belongs to."""
+    return next((name for name, one in facts["switches"].items() if uplink in one["uplinks"]), None)
+
+
+def _network(host: Host, part: str) -> list[Any]:
+    return list(getattr(host["config.network"], part, None) or [])
+
+
+def _version(host: Host) -> tuple[int, ...]:
+    return numbers(host["config.product.version"])
+
+
+def _uplink(nic: Any, rdma: str | None) -> dict[str, Any]:
+    return {
+        "driver": nic.driver,
+        "pci": nic.pci,
+        "mac": nic.mac,
+        "link": nic.linkSpeed is not None,
+        "speed_mbps": nic.linkSpeed.speedMb if nic.linkSpeed else 0,
+        "firmware": getattr(nic, "firmwareVersion", None),
+        "rdma": rdma,
+    }
+
+
+def _rdma_device(device: Any, cards: Mapping[str, str]) -> dict[str, Any]:
+    paired = getattr(device.backing, "pairedUplink", None)
+    state, can = device.connectionInfo, device.capability
+    return {
+        "uplink": cards.get(paired or "", paired),
+        "driver": device.driver,
+        "state": state.state,
+        "mtu": state.mtu,
+        "speed_mbps": state.speedInMbps,
+        "roce": bool(can.roceV1Capable or can.roceV2Capable),
+    }
+
+
+def _rdma_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    speed = re.match(r"(\d+)\s*([GM])", str(row.get("Speed", "")))
+    megabits = int(speed[1]) * (1000 if speed[2] == "G" else 1) if speed else 0
+    mtu = str(row.get("MTU", ""))
+    return {
+        "uplink": row.get("PairedUplink") or None,
+        "driver": row.get("Driver"),
+        "state": str(row.get("State", "unknown")).lower(),
+        "mtu": int(mtu) if mtu.isdigit() else 0,
+        "speed_mbps": megabits,
+        "roce": None,  # the row does not say
+    }
+
+
+def _named(keys: Any, cards: Mapping[str, str]) -> list[str]:
+    return sorted(cards.get(key, key) for key in keys or [])
+
+
+def _switch_of(nic: Any, standard: Mapping[str, str], distributed: Mapping[str, str]) -> str | None:
+    port = nic.spec.distributedVirtualPort
+    return distributed.get(port.switchUuid) if port else standard.get(nic.spec.portgroup or nic.portgroup)
+
+
+def _port_group_of(nic: Any) -> str | None:
+    port = nic.spec.distributedVirtualPort
+    return port.portgroupKey if port else (nic.spec.portgroup or nic.portgroup or None)
+
+
+def rdma_counters(host: Host, device: str) -> dict[str, int]:
+    """The counters of an RDMA device such as vmrdma0: what really went over it.
+
+    PVRDMA falls back to TCP in silence, below the guest: only these counters show it.
+    """
+    return _counters(host.esxcli.rows("rdma device stats get", device=device))
+
+
+def uplink_counters(host: Host, uplink: str) -> dict[str, int]:
+    """The counters of a network card such as vmnic2; traffic of its RDMA device is not among them."""
+    return _counters(host.esxcli.rows("network nic stats get", nicname=uplink))
+
+
+def _counters(rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """The numbers in an answer, under names of our own where they are known, else in lower case.
+
+    Over the API the fields bear the words that the command prints, without blanks: Bytessent, ReceiveCRCerrors. How
+    they are capitalised differs, so only their letters are compared.
+    """
+    row = rows[0] if rows else {}
+    numbered = {key.lower(): int(value) for key, value in sorted(row.items()) if str(value).isdigit()}
+    return {_COUNTERS.get(key, key): value for key, value in numbered.items()}

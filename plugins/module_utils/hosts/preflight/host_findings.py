@@ -1,0 +1,153 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Findings about what one host lacks for its profile, or has too much of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ...core.findings import NOTE, STOP, WARN, Finding, listed, said_of
+from ...core.versions import numbers
+from ...workers.placement.gpu_models import is_of_model
+
+Data = Mapping[str, Any]
+
+# Since which ESXi a part of a profile can be had at all.
+SINCE = {
+    "vgpu": ("vGPUs", (6, 0)),
+    "pvrdma": ("PVRDMA", (6, 5)),
+    "mixed_size": ("vGPUs of mixed sizes", (8, 0, 3)),
+}
+# RDMA devices that work or would with a peer; "activedefer" is how esxcli's answer is read.
+READY = ("active", "armed", "activeDefer", "activedefer")
+SHOWS_ROCE_VERSION = (7,)
+
+
+@dataclass(frozen=True)
+class Desired:
+    """The profile of one host, and the expected model of its GPUs."""
+
+    profile: Data
+    gpu_model: str = ""
+
+    @property
+    def words(self) -> frozenset[str]:
+        """The parts of the profile that need hardware, in short words."""
+        graphics = self.profile.get("graphics") or {}
+        wanted = {
+            "vgpu": graphics.get("type") == "shared_direct",
+            "mixed_size": graphics.get("vgpu_mode") == "mixed_size",
+            "passthrough": bool((self.profile.get("passthrough") or {}).get("enabled")),
+            "vib": any(vib.get("state") != "absent" for vib in self.profile.get("vibs") or []),
+            "pvrdma": _present(self.profile.get("pvrdma")),
+            "roce": _present(self.profile.get("roce")),
+        }
+        return frozenset(word for word, is_wanted in wanted.items() if is_wanted)
+
+
+def _present(part: Any) -> bool:
+    return bool(part) and part.get("state", "present") == "present"
+
+
+def findings(host: Data, desired: Desired) -> Iterator[Finding]:
+    """All findings about one host; for an unreadable host only that finding."""
+    if not host["reachable"]:
+        text = f"vCenter shows it as {host['connection']}, so it can be neither read nor changed; bring it back"
+        yield Finding(STOP, "disconnected", host["host"], text)
+    elif host.get("failed"):
+        yield Finding(STOP, "unreadable", host["host"], said_of(host["host"], host["msg"]))
+    else:
+        for check in (_service, _version, _gpus, _rdma, _shared_cards, _owners):
+            yield from check(host, desired)
+
+
+def _service(host: Data, _desired: Desired) -> Iterator[Finding]:
+    if host["reboot_owed"]:
+        text = f"it must boot for an earlier change ({listed(host['reboot_why'])}); hosts.yml reboots it"
+        yield Finding(NOTE, "reboot_owed", host["host"], text)
+
+
+def _version(host: Data, desired: Desired) -> Iterator[Finding]:
+    for word, (what, since) in SINCE.items():
+        if word in desired.words and numbers(host["version"]) < since:
+            least = ".".join(map(str, since))
+            text = f"ESXi {host['version']} cannot do {what}, which came with {least}; update the host first"
+            yield Finding(STOP, "version", host["host"], text)
+
+
+def _gpus(host: Data, desired: Desired) -> Iterator[Finding]:
+    gpus, name = host["gpus"], host["host"]
+    if not desired.words & {"vgpu", "passthrough"}:
+        return
+    if not gpus:
+        text = "it shows no NVIDIA GPU; check the card, its power and the firmware settings, or leave the host out"
+        yield Finding(STOP, "gpu", name, text)
+        return
+    wrong = [
+        f"{gpu['name']} at {gpu['address']}"
+        for gpu in gpus
+        if desired.gpu_model and not is_of_model(gpu["name"], desired.gpu_model)
+    ]
+    if wrong:
+        yield Finding(
+            STOP, "gpu", name, f"it has {listed(wrong)} where {desired.gpu_model} is expected; correct either"
+        )
+    held = [gpu["address"] for gpu in gpus if gpu["passthrough"] != "off"]
+    if held and "vgpu" in desired.words:
+        yield _held(name, desired, held)
+    mig = [gpu["address"] for gpu in gpus if gpu["mig"]]
+    if mig:
+        text = f"GPU {listed(mig)} is in MIG mode and offers MIG profiles only; nvidia-smi on the host changes that"
+        yield Finding(NOTE, "mig", name, text)
+
+
+def _held(name: str, desired: Desired, held: list[str]) -> Finding:
+    if (desired.profile.get("passthrough") or {}).get("enabled") is False:
+        text = (
+            f"GPU {listed(held)} is in passthrough, so this host boots twice on its way to vGPUs; allow time for that"
+        )
+        return Finding(NOTE, "passthrough", name, text)
+    text = f"GPU {listed(held)} is in passthrough, which rules vGPUs out; set passthrough: {{enabled: false}} too"
+    return Finding(STOP, "passthrough", name, text)
+
+
+def _rdma(host: Data, desired: Desired) -> Iterator[Finding]:
+    if not desired.words & {"pvrdma", "roce"}:
+        return
+    name, devices = host["host"], host["rdma_devices"]
+    if not devices:
+        text = "it has no RDMA device; check the card, its driver (nmlx5_core and nmlx5_rdma) and its firmware"
+        yield Finding(STOP, "rdma", name, text)
+        return
+    links = {card["device"]: card["link"] for card in host["uplinks"]}
+    idle = [device for device in devices if device["state"] not in READY or links.get(device["uplink"]) is False]
+    for device in idle:
+        link = f" and the link of {device['uplink']} is down" if links.get(device["uplink"]) is False else ""
+        text = f"{device['device']} is {device['state']}{link}; check cable, transceiver and switch port"
+        yield Finding(STOP if len(idle) == len(devices) else WARN, "rdma", name, text)
+    if SINCE["pvrdma"][1] <= numbers(host["version"]) < SHOWS_ROCE_VERSION:
+        text = "before ESXi 7.0 the API does not tell which RoCE its RDMA devices do; see that it is version 2"
+        yield Finding(NOTE, "version", name, text)
+
+
+def _shared_cards(host: Data, desired: Desired) -> Iterator[Finding]:
+    users = [f"{one['kind']} ({one['name']})" for one in host["rdma_users"]]
+    if not users or "roce" not in desired.words:
+        return
+    text = f"{listed(users)} is on the RDMA cards too, and flow control acts on all that they carry"
+    if desired.profile["roce"].get("acknowledge_shared_nic"):
+        yield Finding(WARN, "shared_nic", host["host"], f"{text}; this is acknowledged, so tell its owners when")
+    else:
+        remedy = "agree with its owners, then set acknowledge_shared_nic"
+        yield Finding(STOP, "shared_nic", host["host"], f"{text}; {remedy}")
+
+
+def _owners(host: Data, desired: Desired) -> Iterator[Finding]:
+    """Findings about other owners of the host's settings, who would undo the change."""
+    if host["host_profile"] and desired.profile:
+        text = (
+            f"the host profile {host['host_profile']} is attached and would undo the change; make it there or detach it"
+        )
+        yield Finding(STOP, "host_profile", host["host"], text)

@@ -1,0 +1,163 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The verdict on the state of a cluster before its hosts are prepared, from what was read of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from ...core.findings import NOTE, STOP, WARN, Finding, as_dicts, lines, listed, said_of, stops
+from ...core.vgpu_manager import is_manager
+from ...maintenance.rolling_change import leaves_service
+from . import cluster_findings, host_findings
+from .cluster_findings import Scene
+from .host_findings import Desired
+
+Data = Mapping[str, Any]
+_REPORT = "run again, and if it stays so, run dml.vsphere.record and report it"
+
+
+def verdict(read: Data, accepted: Sequence[str] = ()) -> dict[str, Any]:
+    """The findings; those that stop the work; all as lines to show; and the error, empty where nothing stops."""
+    found = findings(read)
+    stopping = stops(found, accepted)
+    said = " ".join(one["text"] for one in stopping)
+    number = "1 finding stops" if len(stopping) == 1 else f"{len(stopping)} findings stop"
+    error = f"{read['cluster']['cluster']['name']}: {number} the preparation of its hosts: {said}"
+    remedy = "Correct that, or accept it by its rule in preflight_accept."
+    refused = f"{error} {remedy}" if stopping else ""
+    return {"findings": found, "stops": stopping, "lines": lines(found, accepted), "refused": refused}
+
+
+def findings(read: Data) -> list[dict[str, Any]]:
+    """All findings, stops first.
+
+    ``read`` holds ``cluster`` (a result of cluster_info), ``hosts`` (of esxi_info), ``plan`` (a result of esxi_profile
+    in check mode) and ``emptying`` (results of esxi_power in check mode), each as the module gave it; the wanted
+    ``profile`` and ``host_profiles``; ``gpu`` and ``vgpu``, which say what is expected of the GPUs; and ``acceptance``
+    (a result of acceptance_info), where there is one.
+    """
+    hosts, cluster = read["hosts"]["hosts"], read["cluster"]["cluster"]
+    by_host = {host["host"]: Desired(_profile(read, host["host"]), read["gpu"]) for host in hosts}
+    words = frozenset(word for desired in by_host.values() for word in desired.words)
+    found = [one for host in hosts for one in host_findings.findings(host, by_host[host["host"]])]
+    found += cluster_findings.findings(Scene(cluster, words, read["vgpu"], _leaving(read["plan"])))
+    found += _together(hosts, cluster, words)
+    found += _managers(hosts, by_host)
+    found += _rolling(read, found)
+    found += _emptying(read["emptying"], cluster["name"])
+    found += _plan(read["plan"], cluster["name"], found)
+    found += _acceptance(read.get("acceptance") or {}, cluster["name"])
+    return as_dicts(found)
+
+
+def _leaving(plan: Data) -> bool:
+    """Whether a host must leave service; where that could not be planned, one may have to."""
+    return "hosts" not in plan or any(leaves_service(host) or host.get("failed") for host in plan["hosts"])
+
+
+def _profile(read: Data, host: str) -> Data:
+    own: Data = read["host_profiles"].get(host, read["profile"])
+    return own
+
+
+def _together(hosts: Sequence[Data], cluster: Data, words: frozenset[str]) -> Iterator[Finding]:
+    """Findings about differences between hosts, because virtual machines move between the hosts of a cluster."""
+    readable = [host for host in hosts if not host.get("failed")]
+    several = {
+        "versions of ESXi": {host["version"] for host in readable},
+        "GPU models": {gpu["name"] for host in readable for gpu in host["gpus"]} if "vgpu" in words else set(),
+        "server models": set() if cluster["evc"] else {host["model"] for host in readable if host["model"]},
+    }
+    remedies = {"server models": "set an EVC mode if their processors differ"}
+    for what, values in several.items():
+        if len(values) > 1:
+            text = f"its hosts have different {what} ({listed(sorted(values))}), between which vMotion may be refused"
+            remedy = remedies.get(what, "make them alike")
+            yield Finding(WARN, "mixed", cluster["name"], f"{text}; {remedy}")
+
+
+def _managers(hosts: Sequence[Data], by_host: Mapping[str, Desired]) -> Iterator[Finding]:
+    """Findings about the current and desired vGPU managers, which the drivers in the guests must match."""
+    for host in hosts:
+        if host.get("failed"):
+            continue
+        runs = _named(host["vibs"]["running"])
+        wanted = _named(vib for vib in by_host[host["host"]].profile.get("vibs") or [] if vib.get("state") != "absent")
+        for name, version in wanted.items():
+            branch, before = _branch(version), [_branch(one) for one in runs.values()]
+            if before and before != [branch]:
+                text = f"its vGPU manager goes from branch {listed(before)} to {branch}; see that guest drivers fit"
+            elif not before:
+                text = f"its guests need drivers that fit branch {branch} of {name}; before vGPU 13 only that one does"
+            else:
+                continue
+            yield Finding(NOTE, "guest_driver", host["host"], text)
+
+
+def _named(vibs: Iterable[Data]) -> dict[str, str]:
+    return {vib["name"]: str(vib["version"]) for vib in vibs if is_manager(vib["name"])}
+
+
+def _branch(version: str) -> str:
+    return version.split(".", maxsplit=1)[0]
+
+
+def _rolling(read: Data, found: Iterable[Finding]) -> Iterator[Finding]:
+    """Findings about the stop rules of a rolling change."""
+    lost = {one.object for one in found if one.rule == "disconnected"}
+    todo = {host["host"] for host in read["plan"].get("hosts") or [] if leaves_service(host) or host.get("changed")}
+    for stop in read["cluster"]["stops"]:
+        rule, name = stop["rule"], stop["object"]
+        text = said_of(name, stop["text"])
+        if rule == "out_of_service" and name in lost:
+            continue
+        if rule == "out_of_service" and name in todo:
+            text = f"{text.partition(';')[0]}; it is changed and stays out of service, or return it to service before"
+            yield Finding(WARN, rule, name, text)
+        else:
+            yield Finding(STOP, rule, name, text)
+
+
+def _emptying(results: Iterable[Data], cluster: str) -> Iterator[Finding]:
+    """Findings about virtual machines that prevent the evacuation of a host that must leave service."""
+    for result in results:
+        if "hosts" not in result and result.get("msg"):
+            yield Finding(STOP, "emptying", cluster, f"whether its hosts can be emptied is unknown: {result['msg']}")
+        for host in result.get("hosts") or []:
+            reasons = [str(host["msg"])] if host.get("failed") else host.get("unmet") or []
+            for reason in reasons:
+                yield Finding(STOP, "emptying", host["host"], f"it cannot be emptied: {reason}")
+
+
+def _acceptance(result: Data, cluster: str) -> Iterator[Finding]:
+    """Findings about answers of the site that the collection does not understand or has never seen."""
+    severities = {"not understood": (STOP, "not_understood"), "never seen by us": (WARN, "never_seen")}
+    for row in result.get("readers") or []:
+        if row["status"] in severities:
+            severity, rule = severities[row["status"]]
+            what = listed(said_of(row["object"], text) for text in row["what"])
+            text = f"{row['reader']} is {row['status']} ({what}); {_REPORT}"
+            yield Finding(severity, rule, row["object"], text)
+    for one in result.get("assumptions") or []:
+        if one["status"] == "refuted":
+            yield Finding(
+                STOP, "refuted", cluster, f"an assumption does not hold here: {one['text']} But {one['said']}"
+            )
+
+
+def _plan(plan: Data, cluster: str, found: Iterable[Finding]) -> Iterator[Finding]:
+    """Findings about refusals of the planner, unless a stop at that host explains them, and about its warnings."""
+    explained = {one.object for one in found if one.severity == STOP}
+    if "hosts" not in plan:
+        yield Finding(STOP, "plan", cluster, str(plan.get("msg", "its hosts could not be planned")))
+    for host in plan.get("hosts") or []:
+        name = host["host"]
+        if host.get("failed") and name not in explained:
+            yield Finding(STOP, "plan", name, said_of(name, host["msg"]))
+        for text in host.get("warnings") or []:
+            yield Finding(WARN, "plan", name, text)
+        if host.get("reboots"):
+            boots = "once" if host["reboots"] == 1 else f"{host['reboots']} times"
+            yield Finding(NOTE, "reboots", name, f"it will leave service and boot {boots}; plan for that")

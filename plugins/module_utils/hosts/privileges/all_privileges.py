@@ -1,0 +1,27 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The privileges of every module: those of the table, and those that follow from the parts of a host's profile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..host_info import GROUPS
+from ..registry import PARTS
+from .needs import Table
+from .privilege_table import CALLS, HOST_PROFILES, LOCK, MODULES
+
+
+def _each_once(calls: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(calls))
+
+
+TABLE = Table(
+    {
+        **MODULES,
+        **{part.module: part.calls for part in PARTS},
+        "esxi_info": _each_once((HOST_PROFILES, *(call for group in GROUPS.values() for call in group.calls))),
+        "esxi_profile": _each_once((*LOCK, *(call for part in PARTS for call in part.calls))),
+    },
+    {**CALLS, **{call: needs for part in PARTS for call, needs in part.needs.items()}},
+)

@@ -1,0 +1,67 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The privileges that the modules need, by the calls that they make."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from .privilege_table import FREE, Need
+
+
+def is_free(call: str) -> bool:
+    """Whether a call needs no more than every role has."""
+    return any(re.fullmatch(pattern, call.rsplit(".", maxsplit=1)[-1]) for pattern in FREE)
+
+
+class Table:
+    """The calls of each module, and the privileges that each call needs."""
+
+    def __init__(self, modules: Mapping[str, tuple[str, ...]], calls: Mapping[str, tuple[Need, ...]]) -> None:
+        self.by_module, self.by_call = dict(modules), dict(calls)
+
+    def modules(self) -> set[str]:
+        """Every module (and the inventory plugin) that connects to vCenter."""
+        return set(self.by_module)
+
+    def calls_of(self, module: str) -> tuple[str, ...]:
+        """The calls of one module that need more than every role has."""
+        return self.by_module[module]
+
+    def is_known(self, call: str) -> bool:
+        """Whether the privileges of a call are written down."""
+        return call in self.by_call
+
+    def needs_of(self, call: str, module: str) -> tuple[Need, ...]:
+        """The privileges that one call needs when this module makes it."""
+        return tuple(need for need in self.by_call[call] if not need.only or module in need.only)
+
+    def of_modules(self, names: Iterable[str]) -> list[str]:
+        """The privileges of a role for these modules, sorted, without those of every role."""
+        return sorted({row[0] for row in self._rows_of(set(names))})
+
+    def rows(self) -> list[tuple[str, str, str, str, str]]:
+        """Privilege, object, module, call and source of each need, sorted."""
+        return self._rows_of(self.modules())
+
+    def table(self, names: Iterable[str]) -> list[dict[str, Any]]:
+        """Each privilege that these modules need, with the objects and the modules."""
+        mine = self._rows_of(set(names))
+        return [
+            {
+                "privilege": privilege,
+                "objects": sorted({on for one, on, *_rest in mine if one == privilege}),
+                "modules": sorted({module for one, _on, module, *_rest in mine if one == privilege}),
+            }
+            for privilege in sorted({row[0] for row in mine})
+        ]
+
+    def _rows_of(self, names: set[str]) -> list[tuple[str, str, str, str, str]]:
+        return sorted(
+            (need.privilege, need.on, name, call, need.source)
+            for name in names
+            for call in self.by_module[name]
+            for need in self.needs_of(call, name)
+        )

@@ -1,0 +1,260 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Subject: PVRDMA on a host: vmkernel adapter, tag, firewall and the RDMA uplink behind them, as one checked unit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..errors import Refused
+from ..plan import Plan
+from ..vsphere import properties
+from ..vsphere.faults import translating_faults
+from ..vsphere.fleet import Host
+from ..vsphere.option_definitions import value_path
+from ..vsphere.sdk import vim
+from . import firewall, network
+from .part import Around, Part, one
+from .reading import Entry, Group, Reading
+from .rollback import restoring
+
+OPTION = "Net.PVRDMAVmknic"
+RULESET = "pvrdma"
+TAG = value_path(OPTION)
+SETTLED = (TAG, firewall.path(RULESET))
+PATHS = ("configManager.advancedOption", firewall.MANAGER, "vm", *SETTLED, *network.PATHS)
+FULL_MTU = 9000
+
+OPTIONS: dict[str, Any] = {
+    "vmk": {"type": "str"},
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "close_firewall": {"type": "bool", "default": True},
+}
+REQUIRED_IF = [("state", "present", ["vmk"])]
+
+
+@dataclass(frozen=True)
+class Desired:
+    """The adapter to tag; None takes the tag away. Then the firewall is closed too, unless it shall stay as it is.
+
+    Adapters ``to_come`` are built before this is applied: a plan can be made without them, not carried out.
+    """
+
+    vmk: str | None
+    close_firewall: bool = True
+    to_come: frozenset[str] = frozenset()
+
+
+def desired(params: Mapping[str, Any]) -> Desired:
+    """The desired state that the options of the module mean."""
+    return Desired(params["vmk"] if params["state"] == "present" else None, params["close_firewall"])
+
+
+class Pvrdma:
+    """PVRDMA on one host."""
+
+    name = "PVRDMA"
+
+    def __init__(self, host: Host, wanted: Desired) -> None:
+        self.host, self.target, self.wanted = host, host.name, wanted
+
+    def read(self) -> dict[str, Any]:
+        """Tag and ruleset (None where the host knows neither), the network around them, who would suffer a change."""
+        self.host.must_answer("read its PVRDMA settings")
+        current = {
+            **facts(self.host),
+            "network": network.read(self.host),
+            "version": self.host["config.product.version"],
+        }
+        changing = current["vmk"] and current["vmk"] != (self.wanted.vmk or "")
+        return {**current, "machines": running_machines(self.host) if changing else []}
+
+    def apply(self, plan: Plan) -> None:
+        """Open before tagging, untag before closing: the control channel finds its door open as long as it lives."""
+        changes = {change.key: change.after for change in plan.due}
+        opens = changes.get("firewall_open")
+        if opens is True:
+            firewall.switch(self.host, RULESET, to_open=True)
+        if "vmk" in changes:
+            self._tag(changes["vmk"])
+        if opens is False:
+            firewall.switch(self.host, RULESET, to_open=False)
+        wanted = {**plan.before, **changes}
+        self.host.settle(SETTLED, lambda values: _shown(values) == (wanted["vmk"], wanted["firewall_open"]))
+
+    def plan(self, current: Mapping[str, Any]) -> Plan:
+        """The plan that brings the host to the desired state."""
+        return plan_pvrdma(current, self.wanted)
+
+    def _tag(self, vmk: str) -> None:
+        with translating_faults(self.target, f"set its option {OPTION} to {vmk!r}"):
+            self.host["configManager.advancedOption"].UpdateOptions([vim.option.OptionValue(key=OPTION, value=vmk)])
+
+
+def facts(host: Host) -> dict[str, Any]:
+    """The tag and the firewall's ruleset; None where the host knows no such option or ruleset."""
+    rules = firewall.state(host, RULESET)
+    return {
+        "vmk": host[TAG],
+        "firewall_open": rules["open"] if rules else None,
+        "firewall_allowed": rules["allowed"] if rules else [],
+    }
+
+
+def running_machines(host: Host) -> list[str]:
+    """The names of the powered-on virtual machines of a host that have a PVRDMA adapter."""
+    paths = ("name", "runtime.powerState", "config.hardware.device")
+    machines = properties.read_many(host.session, host["vm"] or [], paths).values()
+    return sorted(
+        machine["name"]
+        for machine in machines
+        if machine.get("runtime.powerState") == "poweredOn"
+        and any(isinstance(one, vim.vm.device.VirtualVmxnet3Vrdma) for one in machine.get("config.hardware.device", []))
+    )
+
+
+def plan_pvrdma(current: Mapping[str, Any], wanted: Desired) -> Plan:
+    """Tag the adapter and open the firewall, or undo both; what is impossible is refused with all reasons."""
+    before: dict[str, Any] = {"vmk": current["vmk"], "firewall_open": current["firewall_open"]}
+    if wanted.vmk is None:
+        untagged = "" if before["vmk"] else before["vmk"]
+        closed = False if wanted.close_firewall and before["firewall_open"] else before["firewall_open"]
+        after = {"vmk": untagged, "firewall_open": closed}
+        return Plan(before=before, after=after, unmet=_disturbed(current, untagged))
+    coming = wanted.vmk in wanted.to_come and wanted.vmk not in current["network"]["vmkernel"]
+    reasons = [*_missing(current), *(() if coming else _misplaced(current["network"], wanted.vmk))]
+    if reasons:
+        raise Refused("PVRDMA", f"prepare {wanted.vmk} for it", "; ".join(reasons), "correct that first")
+    if coming:
+        said = f"there is no vmkernel adapter {wanted.vmk} yet; it comes with the RDMA fabric"
+        return Plan(before=before, after={"vmk": wanted.vmk, "firewall_open": True}, warnings=(said,), unmet=(said,))
+    path = _path(current["network"], wanted.vmk)
+    return Plan(
+        before={**before, **path},
+        after={"vmk": wanted.vmk, "firewall_open": True, **path},
+        warnings=(*_unwise(current["network"], wanted.vmk), *_narrow(current)),
+        unmet=_disturbed(current, wanted.vmk),
+    )
+
+
+def _path(net: Mapping[str, Any], vmk: str) -> dict[str, Any]:
+    """The way from the adapter to the wire, in the plan so that a reader sees what was checked."""
+    adapter = net["vmkernel"][vmk]
+    switch = net["switches"][adapter["switch"]]
+    (uplink,) = switch["uplinks"]
+    return {
+        "vmk_mtu": adapter["mtu"],
+        "switch": adapter["switch"],
+        "switch_mtu": switch["mtu"],
+        "uplink": uplink,
+        "rdma_device": net["uplinks"][uplink]["rdma"],
+    }
+
+
+def _missing(current: Mapping[str, Any]) -> Iterator[str]:
+    """The reasons why no adapter of this host can carry PVRDMA."""
+    version = f"ESXi {current['version']}"
+    if current["vmk"] is None:
+        yield f"{version} of this host has no option {OPTION}"
+    if current["firewall_open"] is None:
+        yield f"the firewall of {version} on this host has no ruleset {RULESET}"
+    if not current["network"]["rdma"]:
+        yield "the host has no RDMA device: its network cards have none, or their RDMA driver is not loaded"
+
+
+def _misplaced(net: Mapping[str, Any], vmk: str) -> Iterator[str]:
+    """The reasons why this adapter cannot carry PVRDMA."""
+    adapter = net["vmkernel"].get(vmk)
+    if adapter is None:
+        yield f"there is no vmkernel adapter {vmk}; there is {', '.join(sorted(net['vmkernel'])) or 'none'}"
+        return
+    switch = net["switches"].get(adapter["switch"])
+    if switch is None:
+        yield f"{vmk} is on no virtual switch of the host's own; PVRDMA works over a distributed switch only"
+    elif switch["kind"] != network.DISTRIBUTED:
+        yield f"{vmk} is on the standard switch {adapter['switch']}; PVRDMA works over a distributed switch only"
+    else:
+        yield from _bad_uplinks(net, adapter["switch"], switch)
+        if adapter["mtu"] > switch["mtu"]:
+            yield f"{vmk} has MTU {adapter['mtu']}, more than the {switch['mtu']} of its switch {adapter['switch']}"
+
+
+def _bad_uplinks(net: Mapping[str, Any], name: str, switch: Mapping[str, Any]) -> Iterator[str]:
+    """PVRDMA falls back to TCP in silence unless one RDMA card is the switch's only uplink."""
+    uplinks = switch["uplinks"]
+    capable = ", ".join(nic for nic, facts_ in net["uplinks"].items() if facts_["rdma"]) or "none"
+    if len(uplinks) != 1:
+        have = f"the uplinks {', '.join(uplinks)}" if uplinks else "no uplink"
+        yield f"switch {name} has {have} of this host; an RDMA card (here {capable}) must be alone, without teaming"
+        return
+    if switch["lag"]:
+        yield f"the uplink {uplinks[0]} of switch {name} is in a link aggregation group, which is teaming"
+    device = net["uplinks"].get(uplinks[0], {}).get("rdma")
+    if not device:
+        yield f"the only uplink {uplinks[0]} of switch {name} has no RDMA device (the host's RDMA cards: {capable})"
+    elif net["rdma"][device]["roce"] is False:
+        yield f"{device} of the uplink {uplinks[0]} does not speak RoCE, which is all that PVRDMA speaks"
+
+
+def _unwise(net: Mapping[str, Any], vmk: str) -> Iterator[str]:
+    """Warnings of settings that work, but worse than they could."""
+    path, adapter = _path(net, vmk), net["vmkernel"][vmk]
+    device = net["rdma"][path["rdma_device"]]
+    if path["switch_mtu"] < FULL_MTU:
+        yield f"switch {path['switch']} has MTU {path['switch_mtu']}; RDMA reaches its full size with {FULL_MTU}"
+    if adapter["mtu"] < path["switch_mtu"]:
+        yield f"{vmk} has MTU {adapter['mtu']}, less than the {path['switch_mtu']} of its switch {path['switch']}"
+    if adapter["services"]:
+        yield f"{vmk} also carries {', '.join(adapter['services'])}; give PVRDMA an adapter of its own"
+    if not adapter["address"]:
+        yield f"{vmk} has no IPv4 address; the other hosts' adapters must reach it over TCP"
+    if device["state"] != "active":
+        yield f"{path['rdma_device']} is {device['state']}, not active: look at the link of {path['uplink']}"
+
+
+def _narrow(current: Mapping[str, Any]) -> Iterator[str]:
+    if current["firewall_allowed"]:
+        allowed = ", ".join(current["firewall_allowed"])
+        yield f"the ruleset {RULESET} lets in only {allowed}; the tagged adapters of all hosts must be among them"
+
+
+def _disturbed(current: Mapping[str, Any], vmk: str | None) -> tuple[str, ...]:
+    if not current["machines"] or vmk == current["vmk"]:
+        return ()
+    running = ", ".join(current["machines"])
+    return (f"{running} run here with a PVRDMA adapter and would lose {current['vmk']}: move them or power them off",)
+
+
+def _shown(values: Mapping[str, Any]) -> tuple[str | None, bool | None]:
+    rules = values.get(SETTLED[1])
+    return values.get(TAG), bool(rules.enabled) if rules is not None else None
+
+
+def _subject(host: Host, asked: Mapping[str, Any], around: Around) -> Pvrdma:
+    return Pvrdma(host, replace(desired(asked), to_come=frozenset(around.to_come)))
+
+
+def _read(reading: Reading) -> Entry:
+    return {"pvrdma": facts(reading.host)}
+
+
+PART = Part(
+    key="pvrdma",
+    module="esxi_pvrdma",
+    spec={"type": "dict", "options": OPTIONS, "required_if": REQUIRED_IF},
+    members=one(_subject),
+    groups=(Group("pvrdma", "tag and firewall of PVRDMA", SETTLED, _read),),
+    kept=("pvrdma",),
+    restore=restoring.pvrdma,
+    restores="the tagged adapter; the firewall's ruleset is closed if it was closed",
+    calls=(
+        "HostSystem.DisableRuleset",
+        "HostSystem.EnableRuleset",
+        "HostSystem.UpdateOptions",
+        network.RDMA_DEVICES,
+    ),
+    paths=PATHS,
+    after=("roce",),
+)

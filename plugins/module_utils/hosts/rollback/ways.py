@@ -1,0 +1,78 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""From a file of evidence to the profiles that restore the hosts, by the parts that this version knows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ...errors import Refused
+from ...vsphere import fleet
+from ...vsphere.session import Session
+from ..reading import UUID
+from ..registry import PARTS
+from . import evidence, rollback
+
+WAYS = {part.key: rollback.Way(part.kept, part.restore) for part in PARTS}
+WRITTEN = "name a file that dml.vsphere.evidence wrote, as it wrote it"
+
+
+def document(file: str, cluster: str) -> dict[str, Any]:
+    """The evidence in a file, which must be whole and of this cluster."""
+    read = _read(file)
+    try:
+        rollback.must_read(read)
+    except rollback.Irreversible as error:
+        raise _refused(file, cluster, error) from error
+    faults = evidence.faults(read)
+    if faults:
+        raise Refused(file, "read it as evidence", "; ".join(faults), WRITTEN)
+    found = read["cluster"]["name"]
+    if found != cluster:
+        said, remedy = f"that is evidence of {found}", f"take the evidence of {cluster}, or run with --limit {found}"
+        raise Refused(file, f"restore cluster {cluster} from it", said, remedy)
+    return read
+
+
+def place(session: Session, cluster: str) -> dict[str, Any]:
+    """What tells this vCenter and the hosts of the cluster from others with the same names."""
+    hosts = fleet.find(session, {"cluster": cluster}, (UUID,))
+    hosts.refresh()
+    return {
+        "instance_uuid": session.content.about.instanceUuid,
+        "uuids": {host.name: host[UUID] for host in hosts.hosts},
+    }
+
+
+def plan(
+    file: str,
+    read: Mapping[str, Any],
+    here: Mapping[str, Any],
+    depots: Sequence[Mapping[str, Any]] = (),
+    hosts: Sequence[str] = (),
+) -> dict[str, Any]:
+    """By host the profile that restores it, and the options of shared_settings that restore what others share."""
+    try:
+        rollback.must_be_of(read, here, hosts)
+        profiles = rollback.restoring_profiles(read, WAYS, depots, hosts)
+    except rollback.Irreversible as error:
+        raise _refused(file, read["cluster"]["name"], error) from error
+    return {"profiles": profiles, "shared_settings": rollback.restoring_settings(read)}
+
+
+def _read(file: str) -> dict[str, Any]:
+    tried = "read it as evidence"
+    try:
+        read = json.loads(Path(file).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise Refused(file, tried, str(error), WRITTEN) from error
+    if not isinstance(read, dict):
+        raise Refused(file, tried, "it holds no JSON object", WRITTEN)
+    return read
+
+
+def _refused(file: str, cluster: str, error: rollback.Irreversible) -> Refused:
+    return Refused(file, f"restore cluster {cluster} from it", str(error), error.remedy)

@@ -1,0 +1,56 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""One job on Kubernetes as its API tells it: the MPIJob, its pods, their events, and the launcher's log."""
+
+from __future__ import annotations
+
+import time
+
+from ...errors import Failed
+from ..manifests import GROUP
+from ..seen import LAUNCHER, Seen, boot_ids, events_of, pods_of, several
+from .client import Api, segment
+
+LOG_BYTES = 1 << 16
+ENDED = ("Succeeded", "Failed")
+
+
+def read(api: Api, namespace: str, name: str, version: str) -> Seen:
+    """All that is known of a job; the log is read where its launcher has ended."""
+    kind = f"/apis/{GROUP}/{version}"
+    inside = f"/api/v1/namespaces/{segment(namespace)}"
+    job = api.get(f"{kind}/namespaces/{segment(namespace)}/mpijobs/{segment(name)}")
+    is_known = job is not None or _knows_jobs(api, kind)
+    pods = pods_of(name, api.items(f"{inside}/pods"))
+    ended = [pod for pod in pods if pod.role == LAUNCHER and pod.phase in ENDED]
+    newest = max(ended, key=lambda pod: pod.started or 0.0) if ended else None
+    return Seen(
+        name,
+        namespace,
+        job,
+        pods,
+        events_of(name, api.items(f"{inside}/events")) if job else (),
+        is_known=is_known,
+        has_namespace=job is not None or _has(api, inside),
+        boot_ids=boot_ids(api.items("/api/v1/nodes")) if pods else {},
+        log=launcher_log(api, namespace, newest.name) if newest else "",
+        now=time.time(),
+    )
+
+
+def launcher_log(api: Api, namespace: str, pod: str, last: int = LOG_BYTES) -> str:
+    """The end of what a pod printed; empty where its node has it no more."""
+    path = f"/api/v1/namespaces/{segment(namespace)}/pods/{segment(pod)}/log"
+    return (api.text(path, tailLines=5000) or "")[-last:]
+
+
+def _has(api: Api, path: str) -> bool:
+    """Whether something is there; who may not ask is told when something is made in it."""
+    try:
+        return api.get(path) is not None
+    except Failed:
+        return True
+
+
+def _knows_jobs(api: Api, kind: str) -> bool:
+    return any(one.get("name") == "mpijobs" for one in several(api.get(kind), "resources"))

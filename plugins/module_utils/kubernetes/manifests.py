@@ -1,0 +1,119 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""A training job as the objects that Kubernetes is given: an MPIJob, and the Secret and ConfigMap that it uses."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from . import pods
+from .job_spec import CONFIG_MAP, GANG, SECRET, V1ALPHA2, Job
+
+GROUP, KIND = "kubeflow.org", "MPIJob"
+QUEUE = "kueue.x-k8s.io/queue-name"
+OURS = {"app.kubernetes.io/managed-by": "dml.vsphere"}
+
+
+def manifests(job: Job) -> list[dict[str, Any]]:
+    """The objects that are not secret, in the order in which they are applied; the job comes last."""
+    return [*([_config_map(job)] if job.files else []), mpijob(job)]
+
+
+def secret(job: Job) -> dict[str, Any] | None:
+    """The Secret with the part of the environment that nobody may see; None where there is none."""
+    if not job.secrets:
+        return None
+    data = {name: base64.b64encode(str(value).encode()).decode() for name, value in job.secrets.items()}
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": _metadata(job, job.secret),
+        "type": "Opaque",
+        "data": data,
+    }
+
+
+def mpijob(job: Job) -> dict[str, Any]:
+    """The MPIJob."""
+    metadata = _metadata(job, job.name)
+    if job.queue:
+        metadata["labels"][QUEUE] = job.queue
+    body = _v1alpha2(job) if job.api == V1ALPHA2 else _v2beta1(job)
+    return {"apiVersion": f"{GROUP}/{job.api}", "kind": KIND, "metadata": metadata, "spec": body}
+
+
+def owned(name: str, api: str) -> list[dict[str, Any]]:
+    """All objects that a job of this name may have, by their names alone, in the order in which they are deleted."""
+    rest = (("v1", "ConfigMap", f"{name}-{CONFIG_MAP}"), ("v1", "Secret", f"{name}-{SECRET}"))
+    return [
+        {"apiVersion": version, "kind": kind, "metadata": {"name": own}}
+        for version, kind, own in ((f"{GROUP}/{api}", KIND, name), *rest)
+    ]
+
+
+def differences(desired: Any, found: Any, path: str = "") -> Iterator[str]:
+    """The paths of what is desired and found otherwise; what is found beside it the server or others added."""
+    if isinstance(desired, Mapping) and isinstance(found, Mapping):
+        for key, value in desired.items():
+            yield from differences(value, found.get(key), f"{path}.{key}" if path else str(key))
+    elif _is_list(desired) and _is_list(found) and len(desired) == len(found):
+        for index, (value, other) in enumerate(zip(desired, found)):
+            yield from differences(value, other, f"{path}[{index}]")
+    elif desired != found and not _is_same_number(desired, found):
+        yield path
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
+
+
+def _is_same_number(desired: Any, found: Any) -> bool:
+    """A quantity may be a number or a text, and an empty object is as good as none."""
+    if desired in ({}, []) and found is None:
+        return True
+    scalars = (str, int, float)
+    return isinstance(desired, scalars) and isinstance(found, scalars) and str(desired) == str(found)
+
+
+def _metadata(job: Job, name: str) -> dict[str, Any]:
+    return {"name": name, "namespace": job.namespace, "labels": dict(OURS)}
+
+
+def _config_map(job: Job) -> dict[str, Any]:
+    metadata = _metadata(job, job.config_map)
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(job.files)}
+
+
+def _v2beta1(job: Job) -> dict[str, Any]:
+    policy: dict[str, Any] = {"cleanPodPolicy": job.clean_pods, "backoffLimit": job.backoff_limit}
+    if job.suspend:
+        policy["suspend"] = True
+    if job.gang:
+        policy["schedulingPolicy"] = {GANG[key]: value for key, value in job.gang.items()}
+    return {
+        "slotsPerWorker": job.slots,
+        # A launcher that starts with its workers fails at first: DNS does not know them yet.
+        "launcherCreationPolicy": "WaitForWorkersReady",
+        "runPolicy": policy,
+        "mpiReplicaSpecs": _replicas(job),
+    }
+
+
+def _v1alpha2(job: Job) -> dict[str, Any]:
+    """The form of 2019, in which the launcher reaches workers by ``kubectl exec``."""
+    return {
+        "slotsPerWorker": job.slots,
+        "cleanPodPolicy": job.clean_pods,
+        "backoffLimit": job.backoff_limit,
+        "mpiReplicaSpecs": _replicas(job),
+    }
+
+
+def _replicas(job: Job) -> dict[str, Any]:
+    """A pod that failed is not started again in place: what it left is evidence, and another one is not the same."""
+    return {
+        "Launcher": {"replicas": 1, "restartPolicy": "Never", "template": pods.launcher(job)},
+        "Worker": {"replicas": job.workers, "restartPolicy": "Never", "template": pods.worker(job)},
+    }

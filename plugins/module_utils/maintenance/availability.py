@@ -1,0 +1,87 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""HA, DRS and vSAN of a cluster as plain data."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..vsphere.faults import translating_faults
+from ..vsphere.fleet import Host
+from ..vsphere.sdk import vim
+from . import out_of_service
+
+_RESYNC_KEY = "bytesToSync"
+
+
+def ha(config: Any, summary: Any, hosts: int) -> dict[str, Any]:
+    """HA: its policy, the failover hosts that it reserves, and the failures that it tolerates now."""
+    das = config.dasConfig
+    policy, details = _policy(das)
+    return {
+        "enabled": bool(das.enabled),
+        "admission_control": bool(das.admissionControlEnabled),
+        "policy": policy,
+        "failover_hosts": out_of_service.failover_hosts(policy, hosts, details),
+        # The failures that it tolerates now; the server reports them only for the policy that counts hosts.
+        "failover_hosts_now": _now(summary),
+    }
+
+
+def _policy(das: Any) -> tuple[str, Mapping[str, Any]]:
+    policy = das.admissionControlPolicy
+    if isinstance(policy, vim.cluster.FailoverHostAdmissionControlPolicy):
+        return "dedicated", {"hosts": policy.failoverHosts or []}
+    if isinstance(policy, vim.cluster.FailoverResourcesAdmissionControlPolicy):
+        if policy.autoComputePercentages is not False and policy.failoverLevel:
+            return "hosts", {"level": policy.failoverLevel}
+        return "percent", {"cpu": policy.cpuFailoverResourcesPercent, "memory": policy.memoryFailoverResourcesPercent}
+    level = getattr(policy, "failoverLevel", None) or das.failoverLevel
+    return ("hosts", {"level": level}) if level is not None else ("unknown", {})
+
+
+def _now(summary: Any) -> int | None:
+    info = getattr(summary, "admissionControlInfo", None)
+    return getattr(info, "currentFailoverLevel", None)
+
+
+def drs(config: Any) -> dict[str, Any]:
+    """DRS, with its advanced options as text."""
+    found = config.drsConfig
+    return {
+        "enabled": bool(found.enabled),
+        "behaviour": str(found.defaultVmBehavior) if found.defaultVmBehavior else None,
+        "vmotion_rate": found.vmotionRate,
+        "options": {one.key: str(one.value) for one in sorted(found.option or [], key=lambda one: str(one.key))},
+    }
+
+
+def vsan(config: Any, hosts: Sequence[Host]) -> dict[str, Any]:
+    """Whether vSAN is on, and the bytes that it still has to resynchronise; None where they are unknown."""
+    on = bool(config.vsanConfigInfo and config.vsanConfigInfo.enabled)
+    asked = next((host for host in hosts if host.reachable and not host.in_maintenance), None)
+    if not on:
+        return {"enabled": False, "resync_bytes": 0}
+    if asked is None or asked["configManager.vsanInternalSystem"] is None:
+        return {"enabled": True, "resync_bytes": None}
+    with translating_faults(asked.name, "ask what vSAN is resyncing"):
+        text = asked["configManager.vsanInternalSystem"].QuerySyncingVsanObjects(uuids=[])
+    return {"enabled": True, "resync_bytes": resync_bytes(text)}
+
+
+def resync_bytes(text: str) -> int | None:
+    """The bytes that all components still have to resynchronise; None for an unknown format."""
+    try:
+        found = json.loads(text)
+        return sum(_left(found["dom_objects"]))
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
+def _left(node: Any) -> list[int]:
+    if not isinstance(node, dict):
+        return []
+    here = [int(node[_RESYNC_KEY])] if _RESYNC_KEY in node else []
+    return [*here, *(left for child in node.values() for left in _left(child))]

@@ -1,0 +1,253 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Whether hosts of a cluster can be emptied: which virtual machines move where, which must be off, which block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import FrozenSet, Tuple
+
+from ..workers.capacity.running_vm import HOT_MIGRATE, Vm
+from ..workers.placement.gpu_slots import Slots
+from ..workers.placement.seating import Guest, seat
+
+DRS, MODULE = "drs", "module"
+FULLY_AUTOMATED = "fullyAutomated"
+# Cluster option that makes DRS move virtual machines with a vGPU off a host that enters maintenance mode.
+VGPU_BY_DRS = "VgpuMMAutomationTimeoutSecs"
+
+
+@dataclass(frozen=True)
+class Room:
+    """What a host has left for virtual machines of other hosts."""
+
+    name: str
+    in_service: bool = True
+    slots: Slots = field(default_factory=Slots)
+    free_mb: int | None = None
+
+
+@dataclass(frozen=True)
+class MustRun:
+    """A rule that the server enforces: the virtual machines of these keys only on these hosts."""
+
+    name: str
+    vms: frozenset[str]
+    hosts: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Apart:
+    """A rule that keeps the virtual machines of these keys on different hosts."""
+
+    name: str
+    vms: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A cluster as the planner sees it; ``drs`` is empty where DRS is off."""
+
+    name: str
+    rooms: tuple[Room, ...]
+    vms: tuple[Vm, ...] = ()
+    must_run: tuple[MustRun, ...] = ()
+    apart: tuple[Apart, ...] = ()
+    drs: str = FULLY_AUTOMATED
+    vgpu_by_drs: bool = False
+    hot_migrate: bool = False
+
+
+@dataclass(frozen=True)
+class Move:
+    """A virtual machine that leaves, and a host that has room for it."""
+
+    vm: Vm
+    to: str
+
+
+@dataclass(frozen=True)
+class Block:
+    """A virtual machine that keeps a host from being emptied, and why."""
+
+    vm: Vm
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.vm.name} ({self.vm.whose}) {self.why}"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What emptying one host means."""
+
+    moves: tuple[Move, ...] = ()
+    power_off: tuple[Vm, ...] = ()
+    blocks: tuple[Block, ...] = ()
+
+
+# What the search for places knows of a host, and of a virtual machine: vGPUs, memory, and the rules that keep it apart.
+_Seats = Tuple[Room, FrozenSet[int]]
+_Kind = Tuple[Tuple[str, ...], int, FrozenSet[int]]
+
+
+def plan(
+    cluster: Cluster, leaving: Iterable[str], *, power_off: bool = False, moved_by: str = DRS
+) -> dict[str, Verdict]:
+    """A verdict for each of the hosts that leave service together.
+
+    The room that one takes is not there for the next, but for one that cannot leave.
+    """
+    names = list(leaving)
+    placing = _Placing(cluster, frozenset(names), power_off, moved_by)
+    verdicts = {name: placing.empty(name) for name in names}
+    return {name: verdict if verdict.blocks else placing.as_placed(verdict) for name, verdict in verdicts.items()}
+
+
+class _Placing:
+    """Finds places one after another; those found so far change where that makes room for one more."""
+
+    def __init__(self, cluster: Cluster, leaving: frozenset[str], power_off: bool, moved_by: str) -> None:
+        self.cluster, self.power_off, self.moved_by = cluster, power_off, moved_by
+        self.open = {room.name: room for room in cluster.rooms if room.in_service and room.name not in leaving}
+        self.before = {vm.key: vm.host for vm in cluster.vms}
+        self.leaving: list[Vm] = []
+        self.rooms, self.where = dict(self.open), dict(self.before)
+
+    def empty(self, host: str) -> Verdict:
+        """What emptying a host means; the places of one that can be emptied are taken."""
+        mine = sorted((vm for vm in self.cluster.vms if vm.host == host), key=lambda vm: (-len(vm.vgpus), vm.name))
+        off = tuple(vm for vm in mine if vm.fixed and self.power_off)
+        staying = {vm.key: why for vm in mine if vm not in off and (why := self._must_stay(vm))}
+        movers = [vm for vm in mine if vm not in off and vm.key not in staying]
+        rooms, where = dict(self.rooms), dict(self.where)
+        homeless = self._place_all(movers)
+        moves = tuple(Move(vm, self.where[vm.key]) for vm in movers if vm.key not in homeless)
+        blocks = tuple(
+            Block(vm, staying.get(vm.key) or homeless[vm.key]) for vm in mine if vm.key in staying or vm.key in homeless
+        )
+        if blocks:
+            self.rooms, self.where = rooms, where
+        else:
+            self.leaving += movers
+        return Verdict(moves, off, blocks)
+
+    def as_placed(self, verdict: Verdict) -> Verdict:
+        """The verdict with the places that were found in the end."""
+        return replace(verdict, moves=tuple(Move(one.vm, self.where[one.vm.key]) for one in verdict.moves))
+
+    def _place_all(self, movers: Sequence[Vm]) -> dict[str, str]:
+        """Places for all of them: the largest first, because they have the fewest; why not, for those without one."""
+        without = [vm for vm in movers if not self._place(vm)]
+        found = self._seats([*self.leaving, *movers]) if without else None
+        if found is None:
+            return {vm.key: self._no_place(vm) for vm in without}
+        self.rooms, self.where = dict(self.open), dict(self.before)
+        for vm in (*self.leaving, *movers):
+            self._put(vm, found[vm.key])
+        return {}
+
+    def _seats(self, vms: Sequence[Vm]) -> dict[str, str] | None:
+        """A host for each of them, with nobody on the open hosts but who stays there."""
+        groups = {vm.key: self._groups(vm.key) for vm in vms}
+        there = {name: frozenset[int]() for name in self.open}
+        for key, host in self.before.items():
+            if host in there:
+                there[host] |= self._groups(key)
+        rooms = {name: (replace(room, name=""), there[name]) for name, room in self.open.items()}
+        guests = [Guest(vm.key, (vm.vgpus, vm.reserved_mb, groups[vm.key]), frozenset(self._tied(vm))) for vm in vms]
+        return seat(rooms, guests, _take)
+
+    def _groups(self, key: str) -> frozenset[int]:
+        """The rules that keep it apart from others, by number: names may repeat."""
+        return frozenset(number for number, group in enumerate(self.cluster.apart) if key in group.vms)
+
+    def _must_stay(self, vm: Vm) -> str:
+        if vm.fixed:
+            return f"cannot move because of {' and '.join(vm.fixed)}: power_off: true would power it off"
+        if vm.vgpus and not self.cluster.hot_migrate:
+            return f"has a vGPU and the vCenter option {HOT_MIGRATE} is false: set it with shared_settings"
+        return self._left_by_drs(vm) if self.moved_by == DRS else ""
+
+    def _left_by_drs(self, vm: Vm) -> str:
+        """Why DRS would not move it."""
+        either = "move it by hand, or choose moved_by: module"
+        if self.cluster.drs != FULLY_AUTOMATED:
+            mode = f"is {self.cluster.drs}" if self.cluster.drs else "is off"
+            return f"stays because DRS of cluster {self.cluster.name} {mode}: {either}"
+        if vm.left_by_drs:
+            return f"stays because it has an automation level of its own in DRS: {either}"
+        if vm.vgpus and not self.cluster.vgpu_by_drs:
+            return f"has a vGPU, and DRS moves it only with the cluster option {VGPU_BY_DRS} at -1: {either}"
+        return ""
+
+    def _place(self, vm: Vm) -> bool:
+        """Whether there is a place for it."""
+        fitting = [name for name in self._allowed(vm) if _with(self.rooms[name], vm.vgpus, vm.reserved_mb)]
+        if fitting:
+            self._put(vm, max(fitting, key=lambda name: self._attraction(name, vm)))
+        return bool(fitting)
+
+    def _put(self, vm: Vm, host: str) -> None:
+        self.rooms[host] = _with(self.rooms[host], vm.vgpus, vm.reserved_mb) or self.rooms[host]
+        self.where[vm.key] = host
+
+    def _attraction(self, name: str, vm: Vm) -> tuple[bool, int]:
+        """Hosts that use the profile already, so that empty GPUs stay free for other sizes; then those with memory."""
+        room = self.rooms[name]
+        used = {profile for gpu in room.slots.gpus for profile in gpu.used} if vm.vgpus else set()
+        return bool(used & set(vm.vgpus)), room.free_mb or 0
+
+    def _tied(self, vm: Vm) -> set[str]:
+        """The open hosts that the rules of hosts allow."""
+        return set(self.open).intersection(*(rule.hosts for rule in self.cluster.must_run if vm.key in rule.vms))
+
+    def _allowed(self, vm: Vm) -> list[str]:
+        names = self._tied(vm)
+        for group in self.cluster.apart:
+            if vm.key in group.vms:
+                names -= {self.where[other] for other in group.vms - {vm.key} if other in self.where}
+        return sorted(names)
+
+    def _no_place(self, vm: Vm) -> str:
+        if not self.rooms:
+            return f"has nowhere to go: no other host of cluster {self.cluster.name} is in service"
+        ties = [rule.name for rule in self.cluster.must_run if vm.key in rule.vms]
+        ties += [group.name for group in self.cluster.apart if vm.key in group.vms]
+        if ties and not self._allowed(vm):
+            return f"has nowhere to go: the rule {' and '.join(ties)} allows no other host in service"
+        among = f" that the rule {' and '.join(ties)} allows" if ties else ""
+        if vm.vgpus:
+            return f"has nowhere to go: no other host in service{among} has a free {' and '.join(vm.vgpus)}"
+        return f"has nowhere to go: no other host in service{among} has {vm.reserved_mb} MB of memory unreserved"
+
+
+def _with(room: Room, vgpus: tuple[str, ...], reserved_mb: int) -> Room | None:
+    """The host with one more virtual machine on it; None when it does not fit."""
+    if not vgpus and not reserved_mb:
+        return room
+    slots = room.slots.take_all(vgpus)
+    if slots is None or (room.free_mb is not None and room.free_mb < reserved_mb):
+        return None
+    return replace(room, slots=slots, free_mb=None if room.free_mb is None else room.free_mb - reserved_mb)
+
+
+def _take(state: _Seats, kind: _Kind) -> _Seats | None:
+    """A host and the rules that hold for those on it, with one more virtual machine; None when it does not fit."""
+    (room, there), (vgpus, reserved_mb, groups) = state, kind
+    after = None if there & groups else _with(room, vgpus, reserved_mb)
+    return (after, there | groups) if after else None
+
+
+def as_dict(verdict: Verdict) -> dict[str, list[Mapping[str, str]]]:
+    """A verdict as plain data."""
+    return {
+        "moves": [{"vm": one.vm.name, **_owners(one.vm), "to": one.to} for one in verdict.moves],
+        "power_off": [{"vm": vm.name, **_owners(vm), "why": " and ".join(vm.fixed)} for vm in verdict.power_off],
+        "blocked": [{"vm": one.vm.name, **_owners(one.vm), "why": one.why} for one in verdict.blocks],
+    }
+
+
+def _owners(vm: Vm) -> dict[str, str]:
+    return {"folder": vm.folder, "pool": vm.pool, "owner": vm.owner}

@@ -1,0 +1,62 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Subject: a host in service again, if this collection took it out of service."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..plan import Plan
+from ..vsphere import properties, tasks
+from ..vsphere.faults import translating_faults
+from ..vsphere.fleet import Host
+from . import service_note
+from .leaving import Evacuations
+from .service_options import Desired
+
+EXIT = "leave maintenance mode"
+IN_MAINTENANCE = "runtime.inMaintenanceMode"
+
+
+class InService:
+    """One host that should be in service."""
+
+    name = "maintenance mode"
+
+    def __init__(self, host: Host, desired: Desired, _evacuations: Evacuations) -> None:
+        self.host, self.desired, self.target = host, desired, host.name
+
+    def read(self) -> dict[str, Any]:
+        """Whether the host is in maintenance mode, and who put it there."""
+        self.host.must_answer("read its state")
+        note = service_note.of(self.host)
+        return {
+            "maintenance": self.host.in_maintenance,
+            "ours": service_note.ours(self.host) is not None,
+            "by": str(note) if note else None,
+        }
+
+    def plan(self, current: Mapping[str, Any]) -> Plan:
+        """Leave maintenance mode, and remove the note of this collection."""
+        if current["maintenance"] and not current["ours"] and self.desired.only_if_ours:
+            left = "stays in maintenance mode: this collection did not put it there (only_if_ours: false ends it)"
+            return Plan(before=current, after=current, warnings=(left,))
+        return Plan(before=current, after={"maintenance": False, "ours": False, "by": None})
+
+    def apply(self, plan: Plan) -> None:
+        """Leave maintenance mode first: a run killed in between leaves a note that the next run removes."""
+        self.desired.go_on(self.target, EXIT)
+        if plan.before["maintenance"]:
+            self.desired.tell(self.target, "leaves maintenance mode")
+            with translating_faults(self.target, EXIT):
+                task = self.host.ref.ExitMaintenanceMode_Task(timeout=self.desired.maintenance_timeout)
+            tasks.wait(self.host.session, tasks.Started(task, self.target, EXIT), self.desired.maintenance_timeout)
+            if self._is_out():
+                return  # accepted and not kept, as the caller will see: the next run needs the note
+            self.desired.tell(self.target, "is in service")
+        service_note.clear(self.host)
+
+    def _is_out(self) -> bool:
+        values = properties.read_many(self.host.session, [self.host.ref], (IN_MAINTENANCE,))
+        return bool(values[self.host.ref._moId].get(IN_MAINTENANCE))

@@ -1,0 +1,140 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The evacuation of hosts: the verdicts for all hosts of a call, and the moves and power-offs of one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from ..errors import Failed
+from ..vsphere import properties, tasks
+from ..vsphere.faults import is_of, translating_faults
+from ..vsphere.fleet import Host
+from ..vsphere.sdk import vim
+from ..vsphere.session import Session
+from ..workers.capacity.running_vm import Vm
+from . import evacuation, placements, recent_tasks
+from .evacuation import Move, Verdict
+from .recent_tasks import RecentTask
+from .service_options import Desired
+
+
+class Evacuations:
+    """The verdict on the evacuation of each host of one call: all of them leave service, or each alone."""
+
+    def __init__(self, session: Session, desired: Desired) -> None:
+        self.session, self.desired = session, desired
+        self.verdicts: dict[str, Verdict] = {}
+        self.entering: dict[str, RecentTask] = {}
+
+    def refresh(self, hosts: Sequence[Host]) -> None:
+        """Plan the hosts together, cluster by cluster, and read which of them are entering maintenance mode already."""
+        clusters: dict[str, list[Host]] = {}
+        for host in hosts:
+            clusters.setdefault(host["parent"]._moId, []).append(host)
+        for together in clusters.values():
+            keys = [host.ref._moId for host in together]
+            cluster = placements.read(self.session, together[0]["parent"], keys, each_alone=self.desired.each_alone)
+            names = [host.name for host in together]
+            for leaving in [[name] for name in names] if self.desired.each_alone else [names]:
+                self.verdicts.update(self._plan(cluster, leaving))
+        running = [task for task in recent_tasks.recent(self.session, [host.ref for host in hosts]) if task.running]
+        self.entering = {task.entity: task for task in running if task.what == recent_tasks.ENTER}
+
+    def _plan(self, cluster: evacuation.Cluster, leaving: list[str]) -> dict[str, Verdict]:
+        how = self.desired
+        return evacuation.plan(cluster, leaving, power_off=how.power_off, moved_by=how.moved_by)
+
+    def verdict(self, host: Host) -> Verdict:
+        """The verdict on one host; empty for a host that is in maintenance mode already."""
+        return Verdict() if host.in_maintenance else self.verdicts.get(host.name, Verdict())
+
+    def entering_task(self, host: Host) -> RecentTask | None:
+        """The running task that takes a host into maintenance mode; None where there is none."""
+        return None if host.in_maintenance else self.entering.get(host.ref._moId)
+
+
+def power_off(host: Host, vms: Sequence[Vm], desired: Desired) -> None:
+    """Shut the guests down; power off the machines whose guests do not shut down in time."""
+    if not vms:
+        return
+    refs = {vm.key: vim.VirtualMachine(vm.key, host.session.stub) for vm in vms}
+    for vm in vms:
+        desired.go_on(host.name, f"shut down {vm.name}")
+        desired.tell(host.name, f"shuts down {vm.name}: {' and '.join(vm.fixed)}")
+        _shut_down(host, vm, refs[vm.key])
+    running = _still_running(host, list(refs.values()), time.monotonic() + desired.power_off_timeout)
+    started = []
+    for vm in vms:
+        if vm.key in running:
+            desired.tell(host.name, f"powers {vm.name} off: its guest ran on for {desired.power_off_timeout} s")
+            with translating_faults(vm.name, "switch it off"):
+                started.append(tasks.Started(refs[vm.key].PowerOffVM_Task(), vm.name, "switch it off"))
+    _raise_first(tasks.wait_all(host.session, started, desired.power_off_timeout))
+
+
+def _shut_down(host: Host, vm: Vm, ref: Any) -> None:
+    try:
+        with translating_faults(vm.name, "shut its guest down"):
+            ref.ShutdownGuest()
+    except Failed as error:
+        # A guest without tools, or one that ends by itself meanwhile. InvalidPowerState is an InvalidState.
+        if not is_of(error, vim.fault.ToolsUnavailable, vim.fault.InvalidState):
+            raise error.about(host.name) from error
+
+
+def _still_running(host: Host, refs: list[Any], deadline: float) -> set[str]:
+    """The keys of the machines that still run at the deadline."""
+    running = {ref._moId for ref in refs}
+    for values in properties.watch(host.session, refs, ("runtime.powerState", "guest.toolsRunningStatus"), deadline):
+        running = {key for key, one in values.items() if one.get("runtime.powerState") != "poweredOff"}
+        listening = [key for key in running if values[key].get("guest.toolsRunningStatus") == "guestToolsRunning"]
+        if not listening:  # a guest without tools hears no request to end
+            break
+    return running
+
+
+def move(host: Host, moves: Sequence[Move], desired: Desired, deadline: float) -> None:
+    """Move the virtual machines; those with a vGPU one after another, as each move stuns a GPU."""
+    targets, under_way = _targets(host), _under_way(host, moves)
+    slow = [one for one in moves if one.vm.vgpus]
+    quick = [one for one in moves if not one.vm.vgpus]
+    for batch in (*([one] for one in slow), quick):
+        started = [under_way.get(one.vm.key) or _relocate(host, one, targets[one.to], desired) for one in batch]
+        _raise_first(tasks.wait_all(host.session, started, max(deadline - time.monotonic(), 1)))
+
+
+def _relocate(host: Host, one: Move, target: Any, desired: Desired) -> tasks.Started:
+    desired.go_on(host.name, f"move {one.vm.name} away")
+    tried = f"move it from {host.name} to {one.to}"
+    desired.tell(host.name, f"moves {one.vm.name} to {one.to}")
+    ref = vim.VirtualMachine(one.vm.key, host.session.stub)
+    with translating_faults(one.vm.name, tried):
+        task = ref.RelocateVM_Task(spec=vim.vm.RelocateSpec(host=target))
+    return tasks.Started(task, one.vm.name, tried, f"{host.name} is still in service; remove the cause and run again")
+
+
+def _under_way(host: Host, moves: Sequence[Move]) -> dict[str, tasks.Started]:
+    """The running moves of the machines; the server would refuse to start them again."""
+    refs = [vim.VirtualMachine(one.vm.key, host.session.stub) for one in moves]
+    names = {one.vm.key: one.vm.name for one in moves}
+    return {
+        task.entity: tasks.Started(task.ref, names[task.entity], f"move it away from {host.name}")
+        for task in recent_tasks.recent(host.session, refs)
+        if task.running and task.what in recent_tasks.MOVES
+    }
+
+
+def _targets(host: Host) -> dict[str, Any]:
+    """The hosts of the same cluster by name."""
+    (cluster,) = properties.read_many(host.session, [host["parent"]], ("host",)).values()
+    named = properties.read_many(host.session, cluster["host"], ("name",))
+    return {named[ref._moId]["name"]: ref for ref in cluster["host"]}
+
+
+def _raise_first(outcomes: Sequence[Any]) -> None:
+    for outcome in outcomes:
+        if isinstance(outcome, Exception):
+            raise outcome

@@ -1,0 +1,172 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""A cluster's lock as folders beside the cluster: numbered generations, of which the highest counts.
+
+Every change of the lock, a renewal too, is a new generation. It is prepared under a name of its own with the whole
+record in the names of its subfolders, and then renamed to the next number. The server lets only one of several
+rivals have that number and tells the others DuplicateName, so a record is never seen half written, and a change that
+was decided on an old record cannot replace a newer one. Numbers only grow, because a late rival with an old number
+must find that it does not count.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from ...errors import Failed
+from ...vsphere import tasks
+from ...vsphere.faults import is_of, translating_faults
+from ...vsphere.properties import find_all, id_of
+from ...vsphere.sdk import vim, vmodl
+from ...vsphere.session import Session
+from . import lock_rules
+
+PREFIX = "dml.vsphere.lock "
+CLAIM = "claim "
+GONE = "dml.vsphere.gone "
+TASK_SECONDS = 120
+# A claim this old was left by a run that was killed between two calls.
+STALE_CLAIM_SECONDS = 3600
+
+
+@dataclass(frozen=True)
+class Folder:
+    """One folder, with the folders in it."""
+
+    ref: Any
+    name: str
+    inside: tuple[Folder, ...] = ()
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The lock's folder as read at one time, and what a killed run left of one that it was removing."""
+
+    root: Folder | None
+    number: int
+    current: Folder | None
+    remains: tuple[Folder, ...] = ()
+
+    @property
+    def record(self) -> lock_rules.Record | None:
+        """What is written; nothing where nobody ever held the lock."""
+        return lock_rules.decode([line.name for line in self.current.inside]) if self.current else None
+
+    @property
+    def unreadable(self) -> bool:
+        """Whether somebody changed the lock by hand."""
+        return self.current is not None and self.record is None
+
+
+class LockFolders:
+    """The folders of one cluster's lock."""
+
+    def __init__(self, session: Session, cluster: str, parent: Any, key: str) -> None:
+        self.session, self.cluster, self.parent = session, cluster, parent
+        # The id of the cluster, not its name: names can be as long as a folder's may be, are escaped, and change.
+        self.name = PREFIX + key
+
+    def look(self) -> Seen:
+        """Read the lock in one go."""
+        found = find_all(self.session, vim.Folder, ("name", "parent"))
+        here = [(ref, one["name"]) for ref, one in found if id_of(one.get("parent")) == self.parent._moId]
+        roots = [ref for ref, its_name in here if its_name == self.name]
+        remains = tuple(_tree(ref, its_name, found) for ref, its_name in here if its_name.startswith(GONE))
+        if not roots:
+            return Seen(None, 0, None, remains)
+        root = _tree(roots[0], self.name, found)
+        numbered = {int(one.name): one for one in root.inside if one.name.isdigit()}
+        highest = max(numbered, default=0)
+        return Seen(root, highest, numbered.get(highest), remains)
+
+    def write(self, seen: Seen, record: lock_rules.Record, now: datetime) -> bool:
+        """Make the record the next generation; False when a rival was faster."""
+        root = seen.root.ref if seen.root else self._make_root()
+        with translating_faults(self.cluster, "write its lock"):
+            claim = root.CreateFolder(f"{CLAIM}{int(now.timestamp())} {secrets.token_hex(4)}")
+            for line in lock_rules.encode(record):
+                claim.CreateFolder(line)
+        won = self._rename(claim, str(seen.number + 1)) and self._still_highest(claim)
+        self._tidy(claim, now, won=won)
+        return won
+
+    def remove(self, seen: Seen) -> None:
+        """Remove the whole of a lock that we hold, under another name so that nobody takes it in between."""
+        roots = [one for one in (seen.root, *seen.remains) if one]
+        if seen.root:
+            self._rename(seen.root.ref, f"{GONE}{secrets.token_hex(4)}")
+        inside = [one for root in roots for one in root.inside]
+        for level in ([line for one in inside for line in one.inside], inside, roots):
+            self._destroy(level)
+
+    def _make_root(self) -> Any:
+        with translating_faults(
+            self.cluster, "create the folder of its lock", "the account needs the privilege Folder.Create"
+        ):
+            try:
+                return self.parent.CreateFolder(self.name)
+            except vim.fault.DuplicateName as fault:  # another controller was faster
+                return fault.object
+
+    def _rename(self, claim: Any, number: str) -> bool:
+        try:
+            with translating_faults(self.cluster, "take its lock"):
+                task = claim.Rename_Task(number)
+            tasks.wait(self.session, tasks.Started(task, self.cluster, "take its lock"), TASK_SECONDS)
+        except Failed as error:
+            if is_of(error, vim.fault.DuplicateName):
+                return False
+            raise
+        return True
+
+    def _still_highest(self, claim: Any) -> bool:
+        current = self.look().current
+        return current is not None and bool(current.ref._moId == claim._moId)
+
+    def _tidy(self, claim: Any, now: datetime, *, won: bool) -> None:
+        """Remove what no longer counts: older generations, claims of killed runs, and our own claim if it lost."""
+        seen = self.look()
+        inside = seen.root.inside if seen.root else ()
+        old = [one for one in inside if won and one.name.isdigit() and int(one.name) < seen.number]
+        stale = [one for one in inside if _claimed(one.name, now) > STALE_CLAIM_SECONDS]
+        ours = [one for one in inside if not won and one.ref._moId == claim._moId]
+        useless = [*old, *stale, *ours]
+        self._destroy([line for one in useless for line in one.inside if not line.inside])
+        self._destroy(useless)
+
+    def _destroy(self, folders: Sequence[Folder]) -> None:
+        tried = "remove what is left of earlier locks"
+        outcomes = [self._destroying(one.ref, tried) for one in folders]
+        started = [one for one in outcomes if one is not None]
+        for outcome in tasks.wait_all(self.session, started, TASK_SECONDS):
+            if isinstance(outcome, Failed):
+                _unless_gone(outcome)
+
+    def _destroying(self, ref: Any, tried: str) -> tasks.Started | None:
+        try:
+            with translating_faults(self.cluster, tried):
+                return tasks.Started(ref.Destroy_Task(), self.cluster, tried)
+        except Failed as error:
+            _unless_gone(error)
+            return None
+
+
+def _unless_gone(error: Failed) -> None:
+    """A rival tidies the same folders: that one is gone is what we want."""
+    if not is_of(error, vmodl.fault.ManagedObjectNotFound):
+        raise error
+
+
+def _tree(ref: Any, name: str, found: Sequence[tuple[Any, dict[str, Any]]]) -> Folder:
+    inside = [(child, one["name"]) for child, one in found if id_of(one.get("parent")) == ref._moId]
+    return Folder(ref, name, tuple(_tree(child, its_name, found) for child, its_name in inside))
+
+
+def _claimed(name: str, now: datetime) -> float:
+    """How many seconds ago a claim was made; 0 for what is no claim."""
+    words = name.split(" ")
+    return now.timestamp() - int(words[1]) if name.startswith(CLAIM) and words[1].isdigit() else 0

@@ -1,0 +1,149 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The process on the controller that holds a lock: the ansible run above this module, and whether one still lives."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import re
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from ...errors import Abandoned
+from .lock_rules import Process, plain
+
+PROC = Path("/proc")
+COMMANDS = {"ansible", "ansible-playbook", "ansible-console"}
+AS_MODULE = [b"-m", b"ansible"]
+# So much of a machine's name that a run, which is named by machine, process and start, stays whole in a record.
+LONGEST_MACHINE = 32
+# The run that holds the lock, as the lock names it: a module that starts after its run was killed cannot find it above.
+RUN = "DML_VSPHERE_RUN"
+
+
+def owner() -> str:
+    """Who runs this, for people to read."""
+    return plain(f"{getpass.getuser()}@{socket.gethostname()}")
+
+
+def running() -> Process | None:
+    """The run that the environment names, else the outermost ansible command above this process, if there is one."""
+    named, found = _named(), None
+    if named:
+        return named
+    for pid in _ancestors(os.getpid()):
+        if _is_ansible(pid):
+            found = pid
+    return _described(found) if found else None
+
+
+def watch() -> Callable[[], bool]:
+    """Tells, whenever it is called, whether the run that is running now is still there."""
+    process = running()
+    return lambda: not is_dead(process)
+
+
+@contextmanager
+def at_work() -> Iterator[None]:
+    """While it is open, every process of this machine can see that a module of this run is still at work."""
+    run = running()
+    if run is None:
+        yield
+        return
+    if is_dead(run):
+        raise Abandoned("this module", "start", "the ansible run that asked for it is gone", "run again")
+    # The kernel takes the name away with the process, however that ends.
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as mark:
+        mark.bind(f"\0{_mark(run)}{os.getpid()}")
+        yield
+
+
+def survivors(process: Process | None) -> list[int]:
+    """The modules of a run that are still at work, as process numbers; they outlive an ansible that was killed."""
+    if process is None:
+        return []
+    try:
+        names = (PROC / "net/unix").read_text(errors="replace")
+    except OSError:
+        return []
+    return [int(pid) for pid in re.findall(rf"@{re.escape(_mark(process))}(\d+)$", names, re.MULTILINE)]
+
+
+def _mark(run: Process) -> str:
+    return f"dml.vsphere/{run.pid}.{run.started}/"
+
+
+def _named() -> Process | None:
+    """The run in the environment, when it is one of this machine."""
+    name = re.fullmatch(r"(?P<machine>.+)\.(?P<pid>\d+)\.(?P<started>\d+)", os.environ.get(RUN, ""))
+    here = _described(os.getpid())
+    if name is None or here is None or name["machine"] != here.machine:
+        return None
+    return replace(here, pid=int(name["pid"]), started=int(name["started"]))
+
+
+def is_dead(process: Process | None) -> bool:
+    """Whether the process certainly ended: only the machine on which it ran, since the same boot, can tell."""
+    if process is None:
+        return False
+    return _is_here(process) and not _runs(process)
+
+
+def is_alive(process: Process | None) -> bool:
+    """Whether the process certainly runs: only its own machine can tell."""
+    return process is not None and _is_here(process) and _runs(process)
+
+
+def _is_here(process: Process) -> bool:
+    """Whether a process was started on this machine, in this container, since the last boot."""
+    here = _described(os.getpid())
+    mine = (here.boot, here.namespace, here.machine) if here else None
+    return mine == (process.boot, process.namespace, process.machine)
+
+
+def _runs(process: Process) -> bool:
+    there = _described(process.pid)
+    return there is not None and there.started == process.started
+
+
+def _described(pid: int) -> Process | None:
+    try:
+        fields = _stat(pid)
+        boot = (PROC / "sys/kernel/random/boot_id").read_text().strip()
+        # Containers of one machine share its boot, yet not its process numbers.
+        namespace = os.readlink(PROC / "self/ns/pid").strip("pid:[]")
+    except OSError:
+        return None
+    if fields[0] == "Z":
+        return None
+    return Process(plain(socket.gethostname(), LONGEST_MACHINE), boot, namespace, pid, int(fields[19]))
+
+
+def _stat(pid: int) -> list[str]:
+    """The fields of a process's status after its name, which may hold anything."""
+    return (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+
+
+def _ancestors(pid: int) -> Iterator[int]:
+    while pid > 1:
+        try:
+            pid = int(_stat(pid)[1])
+        except OSError:
+            return
+        yield pid
+
+
+def _is_ansible(pid: int) -> bool:
+    try:
+        words = (PROC / str(pid) / "cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    # python -m ansible playbook
+    if words[1:3] == AS_MODULE:
+        return True
+    words = words[:2]
+    return any(os.path.basename(word).decode(errors="replace") in COMMANDS for word in words)

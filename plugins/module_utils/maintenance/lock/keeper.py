@@ -1,0 +1,78 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Renews the locks of this run while one long call works: a boot may take longer than the time of a lock."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from ...errors import CollectionError
+from ...vsphere.faults import CONNECTION_ERRORS
+from ...vsphere.host_clocks import server_time
+from ...vsphere.properties import find_all
+from ...vsphere.sdk import vim, vmodl
+from ...vsphere.session import Session
+from . import holder, lock_rules
+from .folders import PREFIX, LockFolders
+
+# Most calls end sooner, and need nothing of this.
+FIRST_SECONDS = 5.0
+# So often within its time a lock is looked at: one renewal may fail, and the next still comes in time.
+TIMES = 4
+NAME = "renews the lock"
+
+
+@contextmanager
+def kept(session: Session) -> Iterator[None]:
+    """While it is open, no lock runs out that the run of this module holds; it takes none, and frees none."""
+    process = holder.running()
+    if process is None:
+        yield
+        return
+    ended = threading.Event()
+    keeping = threading.Thread(target=_keep, args=(session, process, ended), name=NAME, daemon=True)
+    keeping.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        keeping.join()
+
+
+def _keep(session: Session, process: lock_rules.Process, ended: threading.Event) -> None:
+    pause = FIRST_SECONDS
+    while not ended.wait(pause):
+        # What cannot be renewed now may be at the next try; the work itself meets the same trouble, and tells it.
+        with suppress(CollectionError, vmodl.MethodFault, *CONNECTION_ERRORS):
+            shortest = renew(session, process)
+            if shortest is None:
+                return
+            pause = shortest / TIMES
+
+
+def renew(session: Session, process: lock_rules.Process) -> int | None:
+    """Renew all locks that the run of a process holds: the shortest of their times in seconds, None without any."""
+    found = find_all(session, vim.Folder, ("name", "parent"))
+    now = server_time(session).replace(microsecond=0)
+    times = []
+    for _ref, one in found:
+        if one["name"].startswith(PREFIX):
+            key = one["name"].removeprefix(PREFIX)
+            times.append(_renewed(LockFolders(session, key, one["parent"], key), process, now))
+    return min((seconds for seconds in times if seconds), default=None)
+
+
+def _renewed(folders: LockFolders, process: lock_rules.Process, now: datetime) -> int:
+    """The seconds for which the lock is held from now on; none where another run holds it, or nobody."""
+    seen = folders.look()
+    record = seen.record
+    if record is None or record.free or record.process != process:
+        return 0
+    left = (record.until - now).total_seconds()
+    if left < lock_rules.FRESH * record.seconds:
+        folders.write(seen, replace(record, until=now + timedelta(seconds=record.seconds)), now)
+    return record.seconds

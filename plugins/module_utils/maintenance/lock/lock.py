@@ -1,0 +1,125 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Subject: the lock of one cluster, held by one run of one controller until a time on the server's clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from ...errors import Failed, Refused
+from ...plan import Plan
+from ...vsphere.fleet import find_cluster
+from ...vsphere.host_clocks import server_time
+from ...vsphere.properties import id_of
+from ...vsphere.session import Session
+from . import holder, lock_rules
+from .folders import LockFolders, Seen
+
+STATES = ("held", "free", "absent")
+WAIT_FOR_IT = "wait for that run, or end it; when it is certain that it is over, run with force_unlock: true"
+
+
+class ClusterLock:
+    """The lock of one cluster."""
+
+    name = "lock"
+
+    def __init__(self, session: Session, cluster: str, state: str, desired: lock_rules.Desired) -> None:
+        self.session, self.target, self.wanted, self.desired = session, cluster, state, desired
+        ref, values = find_cluster(session, cluster, ("parent",))
+        self.ref = ref
+        self.folders = LockFolders(session, cluster, values["parent"], id_of(ref))
+        self.seen: Seen = Seen(None, 0, None)
+        self.now = _now(session)
+
+    def read(self) -> dict[str, Any]:
+        """Who holds the lock, since when and until when."""
+        self.seen, self.now = self.folders.look(), _now(self.session)
+        return state_of(self.seen.record)
+
+    def plan(self, current: Mapping[str, Any]) -> Plan:
+        """Take, renew, give back or leave the lock."""
+        decision = self._decide()
+        if decision.refusal:
+            raise Refused(self.target, self._tried, decision.refusal, WAIT_FOR_IT)
+        if self.wanted == "absent":
+            there = {**current, "folder": self.seen.root is not None or self.seen.remains != ()}
+            gone = {**state_of(None), "folder": False}
+            return Plan(before=there, after=gone, warnings=(decision.warning,) if decision.warning else ())
+        after = current if decision.write is None else state_of(decision.write)
+        return Plan(before=current, after=after, warnings=(decision.warning,) if decision.warning else ())
+
+    def apply(self, plan: Plan) -> None:
+        """Write what was planned; a rival that was faster is named."""
+        record = self._decide().write if plan.changes else None
+        if record is None or self.folders.write(self.seen, record, self.now):
+            if self.wanted == "absent":
+                self.folders.remove(self.folders.look())
+            return
+        rival = self.folders.look().record
+        said = f"it was just taken by {rival}" if rival and not rival.free else "another controller was faster"
+        raise Refused(self.target, self._tried, said, WAIT_FOR_IT)
+
+    def _decide(self) -> lock_rules.Decision:
+        if self.seen.unreadable and not self.desired.force:
+            raise Failed(
+                self.target,
+                "read its lock",
+                "the folders of the lock are not as this collection writes them",
+                "see who changed them in the vSphere Client; force_unlock: true writes them anew",
+            )
+        # Who removes the lock must hold it: a rival that read it before cannot take what is removed meanwhile.
+        rule: Callable[..., lock_rules.Decision] = lock_rules.free if self.wanted == "free" else lock_rules.hold
+        record = self.seen.record
+        dead, alive, working = _holder(record)
+        decision = rule(record, self.desired, self.now, dead=dead, alive=alive)
+        if not decision.refusal or not working:
+            return decision
+        left = f"{decision.refusal}, whose ansible is gone, yet its process {working[0]} is still at work"
+        return replace(decision, refusal=left)
+
+    @property
+    def _tried(self) -> str:
+        return {"held": "take its lock", "free": "give its lock back", "absent": "remove its lock"}[self.wanted]
+
+
+def desired_of(params: Mapping[str, Any]) -> lock_rules.Desired:
+    """Who asks, from a module's options and from the process that runs it."""
+    process = holder.running()
+    run = params.get("run") or (f"{process.machine}.{process.pid}.{process.started}" if process else "")
+    if not run:
+        raise Refused("cluster_lock", "tell this run from others", "no ansible command runs it", "name it by run")
+    owner = lock_rules.plain(params.get("owner") or holder.owner())
+    return lock_rules.Desired(owner, lock_rules.plain(run), params["ttl"], process, params["force_unlock"])
+
+
+def _now(session: Session) -> datetime:
+    """The server's clock, to the second, as it is written."""
+    return server_time(session).replace(microsecond=0)
+
+
+def _holder(record: lock_rules.Record | None) -> tuple[bool, bool, list[int]]:
+    """Whether the holder has certainly ended, whether it certainly lives, and its modules that are still at work."""
+    process = record.process if record else None
+    ended = holder.is_dead(process)
+    working = holder.survivors(process) if ended else []
+    return ended and not working, holder.is_alive(process), working
+
+
+def seen_at(record: lock_rules.Record | None, now: datetime) -> dict[str, Any]:
+    """A record for those who only look: ``over`` says why the next run gets the lock although it is held."""
+    if record is None or record.free:
+        return {**state_of(record), "over": None}
+    dead, alive, _working = _holder(record)
+    return {**state_of(record), "over": lock_rules.over(record, now, dead=dead, alive=alive) or None}
+
+
+def state_of(record: lock_rules.Record | None) -> dict[str, Any]:
+    """A record as plain data."""
+    if record is None or record.free:
+        return {"held": False, "owner": None, "run": None, "since": None, "until": None}
+    times = {"since": lock_rules.stamp(record.since), "until": lock_rules.stamp(record.until)}
+    return {"held": True, "owner": record.owner, "run": record.run, **times}

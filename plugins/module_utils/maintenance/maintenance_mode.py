@@ -1,0 +1,181 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Subject: a host in maintenance mode, evacuated first, with a note of who did it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from ..errors import Abandoned, CollectionError, Failed, Refused, TimedOut
+from ..plan import Plan
+from ..vsphere import properties, tasks
+from ..vsphere.faults import translating_faults, words
+from ..vsphere.fleet import Host
+from ..vsphere.sdk import vim, vmodl
+from ..workers.capacity.running_vm import Vm
+from . import evacuation, placements, recent_tasks, service_note
+from .leaving import Evacuations, move, power_off
+from .service_options import VSAN, Desired
+
+ENTER = "enter maintenance mode"
+# The server's time-out comes first; the module's own is for a server that ignores it.
+GRACE = 30
+
+
+class Maintenance:
+    """One host that should be in maintenance mode."""
+
+    name = "maintenance mode"
+
+    def __init__(self, host: Host, desired: Desired, evacuations: Evacuations) -> None:
+        self.host, self.desired, self.evacuations = host, desired, evacuations
+        self.target = host.name
+
+    def read(self) -> dict[str, Any]:
+        """Whether the host is in maintenance mode, who put it there, and the verdict on its evacuation."""
+        self.host.must_answer("read its state")
+        note = service_note.ours(self.host)
+        return {
+            "maintenance": self.host.in_maintenance,
+            "ours": note is not None and self.host.in_maintenance,
+            "by": str(note) if note else None,
+            "evacuation": evacuation.as_dict(self.evacuations.verdict(self.host)),
+        }
+
+    def plan(self, current: Mapping[str, Any]) -> Plan:
+        """The change to maintenance mode; virtual machines that block the evacuation are unmet."""
+        if current["maintenance"]:
+            found = () if current["ours"] else ("it was in maintenance mode already and will be left so",)
+            return Plan(before=current, after=current, why=found)
+        verdict = self.evacuations.verdict(self.host)
+        leave = [f"{one.vm.name} ({one.vm.whose}) moves, for example to {one.to}" for one in verdict.moves]
+        end = [f"{vm.name} ({vm.whose}) is shut down: {' and '.join(vm.fixed)}" for vm in verdict.power_off]
+        return Plan(
+            before=current,
+            after={**current, "maintenance": True},
+            why=(*leave, *end),
+            unmet=(*(str(block) for block in verdict.blocks), *self._somebody_else()),
+        )
+
+    def apply(self, plan: Plan) -> None:
+        """Evacuate the host and enter maintenance mode; on failure the host stays in service."""
+        if not plan.changes:
+            return
+        if self.desired.each_alone:
+            said = "the hosts were planned as if each left alone"
+            raise Refused(self.target, ENTER, said, "each_alone is for check mode: leave it out")
+        deadline = time.monotonic() + self.desired.maintenance_timeout
+        under_way = self.evacuations.entering_task(self.host)
+        try:
+            if under_way is None:
+                service_note.write(self.host, service_note.Note(self.desired.by, self.desired.now))
+            else:
+                self.desired.tell(self.target, "is entering maintenance mode already, as an earlier run asked")
+            self._empty(deadline)
+            task = under_way.ref if under_way else self._start(deadline)
+        except (Abandoned, Failed, TimedOut):
+            self._give_up()
+            raise
+        try:
+            self._enter(task, deadline)
+        except (Failed, TimedOut):
+            self._give_up()
+            raise
+
+    def _somebody_else(self) -> tuple[str, ...]:
+        task = self.evacuations.entering_task(self.host)
+        if task is None or service_note.ours(self.host):
+            return ()
+        return (f"{task.user} is putting it into maintenance mode just now: wait for that task, or cancel it",)
+
+    def _empty(self, deadline: float) -> None:
+        verdict = self.evacuations.verdict(self.host)
+        power_off(self.host, verdict.power_off, self.desired)
+        if self.desired.moved_by == evacuation.MODULE and verdict.moves:
+            move(self.host, verdict.moves, self.desired, deadline)
+
+    def _start(self, deadline: float) -> Any:
+        self.desired.go_on(self.target, ENTER)
+        spec = None
+        if self.host["config.vsanHostConfig.enabled"]:
+            mode = vim.vsan.host.DecommissionMode(objectAction=VSAN[self.desired.vsan])
+            spec = vim.host.MaintenanceSpec(vsanMode=mode)
+        seconds = max(int(deadline - time.monotonic()), 1)
+        self.desired.tell(self.target, "enters maintenance mode")
+        with translating_faults(self.target, ENTER):
+            return self.host.ref.EnterMaintenanceMode_Task(
+                timeout=seconds, evacuatePoweredOffVms=False, maintenanceSpec=spec
+            )
+
+    def _enter(self, task: Any, deadline: float) -> None:
+        """Wait for the task, and report which virtual machines have left."""
+        state, waiting = None, self._leaving()
+        refs = [vim.VirtualMachine(key, self.host.session.stub) for key in waiting]
+        paths = {vim.Task: ("info.state",), vim.VirtualMachine: ("runtime.host", "runtime.powerState")}
+        for values in properties.watch(self.host.session, [task, *refs], paths, deadline + GRACE):
+            self._tell_who_left(values, waiting)
+            state = values[task._moId].get("info.state")
+            if state in tasks.ENDED:
+                break
+            self.desired.go_on(self.target, ENTER)  # the host goes on entering, and the next run takes that up
+        if (state if state in tasks.ENDED else self._cancel(task)) != "success":
+            raise self._ended_badly(task)
+        self.desired.tell(self.target, "is in maintenance mode")
+
+    def _cancel(self, task: Any) -> Any:
+        """The end of a task that was cancelled because the server ignored the time-out."""
+        tried = "cancel entering maintenance mode"
+        with translating_faults(self.target, tried):
+            task.CancelTask()
+        tasks.wait_all(self.host.session, [tasks.Started(task, self.target, tried)], GRACE)
+        return properties.read_many(self.host.session, [task], ("info.state",))[task._moId]["info.state"]
+
+    def _leaving(self) -> dict[str, str]:
+        return {one.vm.key: one.vm.name for one in self.evacuations.verdict(self.host).moves}
+
+    def _tell_who_left(self, values: Mapping[str, Any], waiting: dict[str, str]) -> None:
+        for key in list(waiting):
+            place = values[key].get("runtime.host")
+            off = values[key].get("runtime.powerState") == "poweredOff"
+            if off or (place is not None and place._moId != self.host.ref._moId):
+                self.desired.tell(self.target, f"{waiting.pop(key)} {'is off' if off else 'has left'}")
+
+    def _ended_badly(self, task: Any) -> Failed | TimedOut:
+        error = properties.read_many(self.host.session, [task], ("info.error",))[task._moId].get("info.error")
+        if error is not None and not isinstance(error, (vim.fault.Timedout, vmodl.fault.RequestCanceled)):
+            return Failed(self.target, ENTER, words(error), "remove the cause and run again; it is still in service")
+        return TimedOut(
+            self.target,
+            ENTER,
+            f"after {self.desired.maintenance_timeout} s {self._who_is_left()}",
+            "the host is in service as before; move what blocks or power it off, and run again",
+        )
+
+    def _who_is_left(self) -> str:
+        """The virtual machines that still run on the host, each with its reason where one is known."""
+        host = self.host
+        cluster = placements.read(host.session, host["parent"], [host.ref._moId])
+        left = [vm for vm in cluster.vms if vm.host == host.name]
+        verdict = evacuation.plan(cluster, [host.name], power_off=False, moved_by=self.desired.moved_by)[host.name]
+        why = {block.vm.key: block.why for block in verdict.blocks} | self._failed_moves(left)
+        told = [f"{vm.name} ({vm.whose}), which {why.get(vm.key, 'could move and was not moved')}" for vm in left]
+        return f"it still runs {'; '.join(told)}" if told else "it has not ended, although nothing runs on the host"
+
+    def _failed_moves(self, left: Sequence[Vm]) -> dict[str, str]:
+        refs = [vim.VirtualMachine(vm.key, self.host.session.stub) for vm in left]
+        found = recent_tasks.recent(self.host.session, refs)
+        return {
+            task.entity: f"could not be moved ({task.error})"
+            for task in found
+            if task.error and task.what in recent_tasks.MOVES
+        }
+
+    def _give_up(self) -> None:
+        """Remove the note of this collection from a host that stays in service."""
+        with suppress(CollectionError):  # what failed first is what the user must hear; a note too many is seen later
+            values = properties.read_many(self.host.session, [self.host.ref], ("runtime.inMaintenanceMode",))
+            if not values[self.host.ref._moId].get("runtime.inMaintenanceMode"):
+                service_note.clear(self.host)

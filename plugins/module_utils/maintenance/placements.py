@@ -1,0 +1,115 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""A cluster as input of the evacuation planner: hosts with their room, virtual machines, rules, DRS."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..vsphere.properties import Values, read_many
+from ..vsphere.sdk import vim
+from ..vsphere.session import Session
+from ..workers.capacity import host_capacity, machines
+from ..workers.capacity.running_vm import Vm
+from .evacuation import VGPU_BY_DRS, Apart, Cluster, MustRun, Room
+
+HOST_PATHS = ("vm", *host_capacity.PATHS)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The properties of one cluster's hosts, by object id."""
+
+    hosts: Mapping[str, Values]
+
+    @property
+    def names(self) -> dict[str, str]:
+        return {key: values["name"] for key, values in self.hosts.items()}
+
+    def refs(self, keys: Iterable[str]) -> list[Any]:
+        """The virtual machines on some of the hosts."""
+        return [vm for key in keys for vm in self.hosts[key].get("vm") or []]
+
+
+def read(session: Session, parent: Any, leaving: Iterable[str], *, each_alone: bool = False) -> Cluster:
+    """The cluster, or the single host, that ``parent`` is; ``leaving`` are object ids of hosts.
+
+    Where each of them leaves alone, the others stay and can take what it has.
+    """
+    cluster_paths = ("name", "host", "configurationEx")
+    (values,) = read_many(session, [parent], cluster_paths).values()
+    reading = Reading(read_many(session, values.get("host") or [], HOST_PATHS))
+    gone = [key for key in leaving if key in reading.hosts]
+    moving = machines.read(session, reading.refs(gone), reading.names)
+    wanted = {profile for vm in moving for profile in vm.vgpus}
+    offering = [key for key in reading.hosts if wanted & host_capacity.offered(reading.hosts[key])]
+    staying = machines.read(session, reading.refs(key for key in offering if key not in gone), reading.names)
+    taking = {key: reading.hosts[key]["name"] for key in offering if each_alone or key not in gone}
+    there = _by_host([*moving, *staying], taking.values())
+    rooms = tuple(_room(one, there.get(taking.get(key, ""))) for key, one in reading.hosts.items())
+    hot = bool(wanted) and machines.hot_migrate(session)
+    return _configured(values, reading, rooms, (*moving, *staying), hot)
+
+
+def _by_host(vms: Iterable[Vm], names: Iterable[str]) -> dict[str, list[Vm]]:
+    """The virtual machines on each of these hosts."""
+    found: dict[str, list[Vm]] = {name: [] for name in names}
+    for vm in vms:
+        if vm.host in found:
+            found[vm.host].append(vm)
+    return found
+
+
+def _room(host: Values, there: Sequence[Vm] | None) -> Room:
+    """The room of a host; without the virtual machines that are there its memory is not known."""
+    here = there or []
+    free = host_capacity.memory_mb(host) - sum(vm.reserved_mb for vm in here)
+    slots = host_capacity.slots(host, {vm.key: vm.vgpus for vm in here})
+    return Room(host["name"], host_capacity.in_service(host), slots, None if there is None else free)
+
+
+def _configured(values: Values, reading: Reading, rooms: tuple[Room, ...], vms: tuple[Vm, ...], hot: bool) -> Cluster:
+    config = values.get("configurationEx")
+    drs = getattr(config, "drsConfig", None)
+    mode = str(drs.defaultVmBehavior) if drs and drs.enabled else ""
+    options = {one.key: str(one.value) for one in (drs.option if drs else None) or []}
+    overridden = {one.key._moId for one in getattr(config, "drsVmConfig", None) or [] if _left_by_drs(one)}
+    return Cluster(
+        name=values["name"],
+        rooms=rooms,
+        vms=tuple(_with_override(vm, overridden) for vm in vms),
+        must_run=tuple(_must_run(config, reading.names)),
+        apart=tuple(_apart(config)),
+        drs=mode,
+        vgpu_by_drs=options.get(VGPU_BY_DRS, "0") not in {"0", ""},
+        hot_migrate=hot,
+    )
+
+
+def _left_by_drs(one: Any) -> bool:
+    return one.enabled is False or one.behavior in {"manual", "partiallyAutomated"}
+
+
+def _with_override(vm: Vm, overridden: set[str]) -> Vm:
+    return replace(vm, left_by_drs=True) if vm.key in overridden else vm
+
+
+def _must_run(config: Any, names: Mapping[str, str]) -> Iterable[MustRun]:
+    groups = {group.name: group for group in getattr(config, "group", None) or []}
+    for rule in getattr(config, "rule", None) or []:
+        if not (isinstance(rule, vim.cluster.VmHostRuleInfo) and rule.enabled and rule.mandatory):
+            continue
+        vms = frozenset(vm._moId for vm in groups[rule.vmGroupName].vm or [])
+        on, not_on = (
+            {names.get(host._moId, "") for host in groups[name].host or []} if name else set()
+            for name in (rule.affineHostGroupName, rule.antiAffineHostGroupName)
+        )
+        yield MustRun(str(rule.name), vms, frozenset(on or set(names.values()) - not_on))
+
+
+def _apart(config: Any) -> Iterable[Apart]:
+    for rule in getattr(config, "rule", None) or []:
+        if isinstance(rule, vim.cluster.AntiAffinityRuleSpec) and rule.enabled:
+            yield Apart(str(rule.name), frozenset(vm._moId for vm in rule.vm or []))

@@ -1,0 +1,145 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Subject: a rebooted host: disconnected, connected with another boot time, and with its services running."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import Failed, TimedOut
+from ..plan import Plan
+from ..vsphere import properties
+from ..vsphere.faults import translating_faults, words
+from ..vsphere.fleet import Host
+from ..vsphere.sdk import vim, vmodl
+from . import boot, service_note
+from .leaving import Evacuations
+from .service_options import Desired
+
+BOOT = "reboot"
+DUE, ASKED, UNDER_WAY, DONE = "due", "asked for", "under way", "done"
+WAIT_ON = "it stays in maintenance mode; look at its console, and run again to go on waiting"
+
+
+class Rebooted:
+    """One host to reboot."""
+
+    name = "power state"
+
+    def __init__(self, host: Host, desired: Desired, _evacuations: Evacuations) -> None:
+        self.host, self.desired, self.target = host, desired, host.name
+        self.done = False
+
+    def read(self) -> dict[str, Any]:
+        """Whether the reboot is due, asked for by an earlier run that ended too soon, under way, or done."""
+        state = DONE if self.done else self._state()
+        return {"reboot": state, "boot_time": self.host.boot_time, "maintenance": self.host.in_maintenance}
+
+    def _state(self) -> str:
+        note = service_note.of(self.host)
+        asked = note.ending_boot if note else ""
+        if not self.host.reachable and asked:
+            return UNDER_WAY
+        self.host.must_answer(BOOT)
+        if boot.same(asked, self.host.boot_time or ""):
+            return ASKED if self.host.ref._moId in self.desired.rebooting else DUE
+        owed = boot.reboot_owed(self.host) or boot.pending(self.host)
+        return DUE if owed or not asked else UNDER_WAY
+
+    def plan(self, current: Mapping[str, Any]) -> Plan:
+        """One reboot; a reboot that an earlier run asked for counts."""
+        if current["reboot"] == DONE:
+            return Plan(before=current, after=current)
+        outside = () if current["maintenance"] else ("it is not in maintenance mode: empty it by state: maintenance",)
+        earlier = () if current["reboot"] == DUE else (f"the reboot was {ASKED} by an earlier run: waits for its end",)
+        return Plan(before=current, after={**current, "reboot": DONE}, why=earlier, unmet=outside)
+
+    def apply(self, plan: Plan) -> None:
+        """Reboot the host, unless it is rebooting already, and wait until it serves again."""
+        deadline = time.monotonic() + self.desired.reboot_timeout
+        expected = self._services()
+        if plan.before["reboot"] == DUE:
+            earlier = self._start()
+            self._wait_for_return(earlier, deadline)
+        else:
+            note = service_note.of(self.host)
+            self._wait_for_return((note.ending_boot if note else "", None), deadline)
+        self._wait_for_services(expected, deadline)
+        self._forget_reboot()
+        self.done = True
+
+    def _start(self) -> tuple[str, Any]:
+        """Note the boot that should end, then ask for the reboot."""
+        self.desired.go_on(self.target, BOOT)
+        was, mine = self.host.boot_time or "", service_note.ours(self.host)
+        by, since = (mine.by, mine.since) if mine else (self.desired.by, self.desired.now)
+        service_note.write(self.host, service_note.Note(by, since, ending_boot=was, visiting=mine is None))
+        self.desired.tell(self.target, "reboots")
+        with translating_faults(self.target, BOOT):
+            return was, self.host.ref.RebootHost_Task(force=False)
+
+    def _wait_for_return(self, started: tuple[str, Any], deadline: float) -> None:
+        """Wait until the host is connected with another boot time than before."""
+        was, task = started
+        host, gone = self.host, False
+        refs = [host.ref, *([task] if task else [])]
+        paths = {vim.HostSystem: ("runtime.connectionState", "runtime.bootTime"), vim.Task: ("info.state",)}
+        if task is None:
+            paths.pop(vim.Task)
+        for values in properties.watch(host.session, refs, paths, deadline):
+            if task and values[task._moId].get("info.state") == "error":
+                raise self._refused(task)
+            self.desired.go_on(self.target, f"wait for the end of its {BOOT}")
+            state, booted = (values[host.ref._moId].get(path) for path in paths[vim.HostSystem])
+            if state != "connected" and not gone:
+                gone = True
+                self.desired.tell(self.target, "is down")
+            if state == "connected" and booted and not boot.same(booted.isoformat(timespec="seconds"), was):
+                self.desired.tell(self.target, "is back")
+                return
+        said = "it went down and did not return" if gone else "it did not go down"
+        raise TimedOut(self.target, BOOT, f"{said} within {self.desired.reboot_timeout} s", WAIT_ON)
+
+    def _refused(self, task: Any) -> Failed:
+        error = properties.read_many(self.host.session, [task], ("info.error",))[task._moId].get("info.error")
+        self._forget_reboot()
+        return Failed(self.target, BOOT, words(error), "it stays in maintenance mode; remove the cause and run again")
+
+    def _services(self) -> set[str]:
+        """The services that ran and start with the host, and those that the user named."""
+        there = self.host["config.service.service"] or []
+        return {one.key for one in there if one.policy == "on" and one.running} | set(self.desired.services)
+
+    def _wait_for_services(self, expected: set[str], deadline: float) -> None:
+        """Wait until the host itself answers and its services run; a returned host does not answer at once."""
+        path, missing = "config.service.service", sorted(expected)
+        for values in properties.watch(self.host.session, [self.host.ref], (path,), deadline):
+            self.desired.go_on(self.target, "wait for its services after the reboot")
+            answers = self._answers()
+            running = {one.key for one in values[self.host.ref._moId].get(path) or [] if one.running}
+            missing = sorted(expected - running)
+            if answers and not missing:
+                self.desired.tell(self.target, "serves again")
+                return
+        said = f"not running: {', '.join(missing)}" if missing else "its management agent does not answer"
+        raise TimedOut(self.target, "wait for its services after the reboot", said, WAIT_ON)
+
+    def _answers(self) -> bool:
+        """Whether the host's own agent answers; asking for the services also makes vCenter's copy of them fresh."""
+        try:
+            with translating_faults(self.target, "ask for its services"):
+                self.host["configManager.serviceSystem"].RefreshServices()
+        except Failed as error:
+            if isinstance(error.__cause__, (vim.fault.HostConnectFault, vmodl.fault.HostCommunication)):
+                return False
+            raise
+        return True
+
+    def _forget_reboot(self) -> None:
+        mine = service_note.ours(self.host)
+        if mine:
+            service_note.write(self.host, service_note.Note(mine.by, mine.since))
+        else:
+            service_note.clear(self.host)

@@ -1,0 +1,45 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The running and just ended tasks of hosts and virtual machines, by which a run continues an earlier one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..vsphere.faults import words
+from ..vsphere.properties import read_linked
+from ..vsphere.sdk import vim
+from ..vsphere.session import Session
+
+ENTER, REBOOT = "enterMaintenanceMode", "reboot"
+# DRS moves machines by a task of its own.
+MOVES = ("relocate", "migrate", "ExecuteVMotionLRO")
+PATHS = ("info.entity", "info.descriptionId", "info.state", "info.reason", "info.error")
+
+
+@dataclass(frozen=True)
+class RecentTask:
+    """One task on a host or a virtual machine; ``error`` is what it failed with."""
+
+    ref: Any
+    entity: str
+    what: str
+    running: bool
+    user: str
+    error: str = ""
+
+
+def recent(session: Session, refs: Sequence[Any]) -> list[RecentTask]:
+    """The running and just ended tasks of some objects, in one read."""
+    found = read_linked(session, refs, "recentTask", vim.Task, PATHS)
+    return [_described(ref, values) for ref, values in found if values.get("info.entity") is not None]
+
+
+def _described(ref: Any, values: dict[str, Any]) -> RecentTask:
+    what = str(values.get("info.descriptionId") or "").rsplit(".", maxsplit=1)[-1].removesuffix("_Task")
+    user = getattr(values.get("info.reason"), "userName", None) or "the system"
+    error = values.get("info.error")
+    running = values.get("info.state") in {"running", "queued"}
+    return RecentTask(ref, str(values["info.entity"]._moId), what, running, str(user), words(error) if error else "")

@@ -1,0 +1,94 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The plan of a cluster as lines to show, the hosts that need work in their order, and the sentence for a failure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ..core import findings
+
+Hosts = Iterable[Mapping[str, Any]]
+OUT_OF_SERVICE = {"maintenance", "reboot", "power_off"}
+
+
+def lines(hosts: Hosts, left: Hosts = ()) -> list[str]:
+    """The needs, reboots and reasons of the hosts; hosts with the same plan share their lines."""
+    shared: dict[tuple[str, ...], list[str]] = {}
+    for host in _with_left(hosts, left):
+        shared.setdefault(_needs(host), []).append(host["host"])
+    return [line for needs, names in shared.items() for line in (f"{', '.join(names)}: {needs[0]}", *needs[1:])]
+
+
+def _with_left(hosts: Hosts, left: Hosts) -> list[dict[str, Any]]:
+    """The plans, with a need to return to service for the hosts that an earlier run left in maintenance mode."""
+    waiting = {one["host"] for one in left if one.get("changed")}
+    return [_to_return(host) if host["host"] in waiting else dict(host) for host in hosts]
+
+
+def _to_return(host: Mapping[str, Any]) -> dict[str, Any]:
+    why = "an earlier run of this collection left it in maintenance mode"
+    more = {"needs": [*host.get("needs", []), "maintenance"], "why": [*host.get("why", []), why]}
+    return {**host, **more, "left_out": True}
+
+
+def _needs(host: Mapping[str, Any]) -> tuple[str, ...]:
+    if host.get("failed"):
+        message, prefix = str(host["msg"]), f"{host['host']}: "
+        # Spelled out because workers may run Python 3.8, which has no removeprefix.
+        return (message[len(prefix) :] if message.startswith(prefix) else message,)
+    if not _has_work(host):
+        return ("in force, nothing to do",)
+    boots = host.get("reboots", 0)
+    booting = "no reboot" if not boots else "1 reboot" if boots == 1 else f"{boots} reboots"
+    where = "out of service" if leaves_service(host) else "in service"
+    return (f"changes {where}, {booting}", *(f"    because {reason}" for reason in host.get("why") or []))
+
+
+def to_do(hosts: Hosts, canary: str = "", go_on: bool = False, left: Hosts = ()) -> list[dict[str, Any]]:
+    """The hosts that need work, those already out of service first; with a canary only it, until ``go_on``.
+
+    A host that is out of service takes the place of another one, so that nothing could go on before it is back.
+    """
+    planned = _with_left(hosts, left)
+    work = [
+        {"host": host["host"], "reboots": host.get("reboots", 0), "leaves_service": leaves_service(host)}
+        for host in sorted(planned, key=lambda host: (not host.get("left_out"), host["host"] != canary))
+        if _has_work(host)
+    ]
+    if canary and not go_on:
+        return [entry for entry in work if entry["host"] == canary]
+    return work
+
+
+def why_failed(result: Mapping[str, Any], hosts: Sequence[str], task: str, accepted: Sequence[str] = ()) -> str:
+    """The error of a batch of hosts whose task failed, with the way to continue."""
+    failed = f'{", ".join(hosts)}: the task "{task}" failed: {_reason(result, accepted)}'
+    return f"{failed}. Hosts in maintenance mode stay there; the next run of this playbook continues from here."
+
+
+def _reason(result: Mapping[str, Any], accepted: Sequence[str]) -> str:
+    """The message of a failed task, or the stop rules that it met, or what is not in force after all."""
+    stops = [stop["text"].rstrip(".") for stop in findings.stops(result.get("stops", []), accepted)]
+    said = [str(result["msg"]).rstrip(".")] if result.get("msg") else []
+    return "; ".join(stops or said or not_in_force(result.get("hosts", []))) or "it returned no message"
+
+
+def not_in_force(hosts: Hosts) -> list[str]:
+    """A sentence for each host that was changed and yet is not as it should be."""
+    return [
+        f"{host['host']}: could not bring its profile into force: it was changed and booted as planned, yet "
+        f"{'; '.join(host.get('why') or ()) or 'it differs'}; look at the host's log and run again"
+        for host in hosts
+        if _has_work(host)
+    ]
+
+
+def leaves_service(host: Mapping[str, Any]) -> bool:
+    """Whether a host must be emptied for what it needs."""
+    return bool(OUT_OF_SERVICE & set(host.get("needs", [])))
+
+
+def _has_work(host: Mapping[str, Any]) -> bool:
+    return bool(host.get("changed") or host.get("needs"))

@@ -1,0 +1,72 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""A note on the host itself: the run of this collection that took it out of service, and the boot that it is to end."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ..vsphere import custom_fields
+from ..vsphere.fleet import Host
+
+ATTRIBUTE = "dml.vsphere.maintenance"
+PATHS = ("availableField", "customValue")
+
+
+@dataclass(frozen=True)
+class Note:
+    """Who took the host out of service and when, and the boot that a reboot by this collection should end.
+
+    ``visiting``: somebody else took the host out of service, and this collection only reboots it.
+    """
+
+    by: str
+    since: str
+    ending_boot: str = ""
+    visiting: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.by} since {self.since}"
+
+
+def of(host: Host) -> Note | None:
+    """The note on a host, if there is one."""
+    written = custom_fields.value_of(ATTRIBUTE, host["availableField"], host["customValue"])
+    just_written = host[ATTRIBUTE]
+    return parse(written if just_written is None else just_written)
+
+
+def ours(host: Host) -> Note | None:
+    """The note of who took the host out of service; None where nobody of this collection did."""
+    note = of(host)
+    return note if note and not note.visiting else None
+
+
+def parse(text: str) -> Note | None:
+    """The note in a text; None for a text without a note."""
+    try:
+        found: Any = json.loads(text or "null")
+        note = Note(**found) if found else None
+    except (TypeError, ValueError, RecursionError):
+        return None
+    # What is no text was not written by this collection, and says neither who nor when.
+    told = note and all(isinstance(one, str) for one in (note.by, note.since, note.ending_boot))
+    return note if told else None
+
+
+def write(host: Host, note: Note) -> None:
+    """Write the note before the action that it records: a killed run may leave an extra note, never miss one."""
+    _store(host, json.dumps({key: value for key, value in asdict(note).items() if value}))
+
+
+def clear(host: Host) -> None:
+    """Remove the note from the host."""
+    if of(host) is not None:
+        _store(host, "")
+
+
+def _store(host: Host, text: str) -> None:
+    custom_fields.store(host.session, host.ref, host.name, ATTRIBUTE, text)
+    host.properties[ATTRIBUTE] = text

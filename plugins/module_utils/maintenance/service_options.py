@@ -1,0 +1,61 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The options of hosts that leave or enter service; all deadlines are in seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+
+from ..errors import Abandoned
+from .evacuation import DRS
+
+# Reports progress: the host, and what happened.
+Tell = Callable[[str, str], None]
+VSAN = {
+    "ensure_accessibility": "ensureObjectAccessibility",
+    "evacuate": "evacuateAllData",
+    "no_action": "noAction",
+}
+
+
+def _silent(_host: str, _what: str) -> None:
+    return None
+
+
+def _wanted() -> bool:
+    return True
+
+
+@dataclass(frozen=True)
+class Desired:
+    """The way in which hosts are emptied and rebooted, and the user who does it.
+
+    ``wanted`` tells whether the run that asked for it is still there; ``rebooting`` are the object ids of hosts with a
+    reboot task of late.
+    """
+
+    by: str
+    maintenance_timeout: int = 3600
+    reboot_timeout: int = 1800
+    power_off: bool = False
+    power_off_timeout: int = 300
+    moved_by: str = DRS
+    vsan: str = "ensure_accessibility"
+    services: tuple[str, ...] = ()
+    only_if_ours: bool = True
+    each_alone: bool = False
+    tell: Tell = _silent
+    wanted: Callable[[], bool] = _wanted
+    rebooting: set[str] = field(default_factory=set)
+
+    @property
+    def now(self) -> str:
+        """The time of the controller as text."""
+        return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def go_on(self, target: str, tried: str) -> None:
+        """Stop before the next step when the run that started this module has ended: a later run may differ."""
+        if not self.wanted():
+            raise Abandoned(target, tried, "the ansible run that asked for it is gone", "run again")

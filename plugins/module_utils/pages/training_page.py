@@ -1,0 +1,267 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The report on training runs: the measured results, published results beside them, and what was not measured."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+from ..training.scaling import ScalingError, table
+from . import foreign, vmotion_page
+from . import training_runs as of_runs
+from .scaling_plot import Line, plot
+from .style import STYLE
+from .trained import caution, sentences
+
+COLUMNS = ("nodes", "gpus", "transport", "images_per_sec", "spread", "speedup", "efficiency", "ratio_to_tcp")
+HEADS = ("Nodes", "GPUs", "Transport", "Images/s", "Spread", "Speed-up", "Efficiency", "Ratio to TCP", "Epoch")
+RUN_HEADS = (
+    *("Run", "Nodes", "GPUs", "Transport", "Proven transport", "Card", "Gbit/s", "Images/s", "Epoch", "Steps"),
+    "Last loss",
+)
+WORDS = ("Transport", "Run", "Proven transport", "Card", *of_runs.BUILT_HEADS)
+# "Distributed Machine Learning with A100 passthrough and PVRDMA": its Figure 9, whose numbers its text does not give.
+EPOCHS = """Epoch: the time that the runs measured; one with "about" follows from the rate. The A100 whitepaper measured
+it too (Figure 9: ImageNet-21K, about 11 million images in an epoch, 48 epochs, on 1, 2 and 4 nodes): shorter with
+PVRDMA than with TCP, in a figure without numbers in its text."""
+_MORE_STYLE = """
+.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(320px, 100%), 1fr)); gap: 18px; }
+.figures.pairs { grid-template-columns: repeat(auto-fit, minmax(min(420px, 100%), 1fr)); }
+.figures .legend { gap: 2px 18px; margin-top: 4px; }
+figure svg text { font-size: 15px; }
+figure svg .tick { font-size: 14px; }
+figure { margin: 0; break-inside: avoid; }
+figcaption { font-weight: 600; margin-bottom: 4px; }
+figure svg { min-width: 0; }
+:root { --c0: #2f6fb7; --c1: #d9822b; --c2: #3a8a4d; --c3: #8a4fae; }
+@media (prefers-color-scheme: dark) { :root { --c0: #5b9be0; --c1: #f0a24e; --c2: #6cc083; --c3: #bd8be0; } }
+@media print { :root { --c0: #2f6fb7; --c1: #d9822b; --c2: #3a8a4d; --c3: #8a4fae; } }
+.caution { font-weight: 600; color: var(--warn); }
+.wide + p { margin-top: 10px; }
+figure .caution { margin: 0 0 4px; font-size: 13px; }
+.c0 { --tone: var(--c0); } .c1 { --tone: var(--c1); } .c2 { --tone: var(--c2); } .c3 { --tone: var(--c3); }
+svg .series polyline { fill: none; stroke: var(--tone); stroke-width: 2.5; }
+svg .series circle { fill: var(--tone); }
+svg .published polyline { stroke-dasharray: 5 4; stroke-width: 1.5; }
+svg .published circle { fill: var(--card); stroke: var(--tone); stroke-width: 1.5; }
+.legend .series i { height: 0; border-radius: 0; border-top: 3px solid var(--tone); background: none;
+  vertical-align: middle; }
+.legend .published i { border-top: 2px dashed var(--tone); }
+"""
+
+
+def report(
+    results: Iterable[Mapping[str, Any]],
+    published: Iterable[Mapping[str, Any]] = (),
+    images_per_epoch: int | None = None,
+    title: str = "Distributed training",
+) -> dict[str, Any]:
+    """The content of a report; ``published`` have ``name``, ``source`` and ``runs``."""
+    runs = [dict(result) for result in results]
+    missing = []
+    if not runs:
+        missing.append("No training run was measured.")
+    measured = [run for run in runs if run.get("proof", {}).get("ok") or int(run["nodes"]) == 1]
+    for run in runs:
+        if run not in measured:
+            proof = run.get("proof", {})
+            missing.append(
+                f"{run['name']} does not count as {run['transport']}: {proof.get('why', 'it has no proof')}."
+            )
+    rows: list[dict[str, Any]] = []
+    try:
+        rows = table(measured, images_per_epoch)
+    except ScalingError as error:
+        missing.append(f"There is no scaling table: {error}")
+    transports = {run["transport"] for run in measured}
+    missing += [f"Nothing was measured by {name}." for name in ("tcp", "rdma") if runs and name not in transports]
+    missing += of_runs.missing(runs)
+    others = [{**one, "rows": table([dict(run) for run in one["runs"]])} for one in published]
+    told = {"trained": sentences(runs), "caution": caution(measured) if others else ""}
+    return {"title": title, **told, "runs": runs, "rows": rows, "published": others, "not_measured": missing}
+
+
+def lines_of(report_: Mapping[str, Any], key: str) -> list[Line]:
+    """The lines of one figure: solid for measured results, dashed for published ones."""
+    lines, colours = [], {"tcp": 0, "rdma": 1, "pvrdma": 1}
+    sources = [
+        ("measured", report_["rows"], False),
+        *((one["name"], one["rows"], True) for one in report_["published"]),
+    ]
+    for name, rows, is_dashed in sources:
+        for transport in sorted({row["transport"] for row in rows}):
+            points = tuple((row["gpus"], row[key]) for row in rows if row["transport"] == transport)
+            lines.append(Line(f"{transport}, {name}", points, colours.get(transport, 2), is_dashed))
+    return lines
+
+
+def page(report_: Mapping[str, Any]) -> str:
+    """The report as one HTML page that needs no other file."""
+    title = escape(report_["title"])
+    parts = [
+        "<!DOCTYPE html>",
+        '<html lang="en"><head><meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        '<meta name="color-scheme" content="light dark">',
+        f"<title>{title}</title><style>{STYLE}{_MORE_STYLE}{vmotion_page.SECTION_STYLE}</style></head><body><main>",
+        f"<header><h1>{title}</h1>{_trained(report_)}</header>",
+        _list("Not measured", report_["not_measured"]),
+        _scaling(report_),
+        _figures(report_),
+        *(vmotion_page.section(one, f"Under vMotion: {one['name']}") for one in _tests(report_)),
+        *(_published(one) for one in report_["published"]),
+        _section("Runs", _html_table(RUN_HEADS, [_run_cells(run) for run in report_["runs"]]))
+        if report_["runs"]
+        else "",
+        _drawn("Throughput and loss of each run", of_runs.figures(report_["runs"]), "figures pairs"),
+        _built(report_),
+        _list(
+            "Proofs of the transport", [f"{run['name']}: {run.get('proof', {}).get('why')}." for run in report_["runs"]]
+        ),
+        "</main></body></html>",
+    ]
+    return "\n".join(part for part in parts if part) + "\n"
+
+
+def _trained(report_: Mapping[str, Any]) -> str:
+    """What was trained, before anything that was measured."""
+    said = "".join(f"<p>{escape(text)}</p>" for text in report_["trained"])
+    return said + (f'<p class="caution">{escape(report_["caution"])}</p>' if report_["caution"] else "")
+
+
+def _scaling(report_: Mapping[str, Any]) -> str:
+    rows = report_["rows"]
+    if not rows:
+        return ""
+    note = f"<p>{escape(EPOCHS)}</p>" if any(row["seconds_per_epoch"] is not None for row in rows) else ""
+    return _section("Scaling", _html_table(HEADS, [_cells(row) for row in rows]) + note)
+
+
+def _tests(report_: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """The timelines of tests under vMotion, where there are any."""
+    return list(report_.get("vmotion_tests") or [])
+
+
+def markdown(report_: Mapping[str, Any]) -> str:
+    """The report as Markdown."""
+    parts = [f"# {foreign.line(report_['title'])}", *map(foreign.markdown, report_["trained"])]
+    parts += [foreign.markdown(report_["caution"])] if report_["caution"] else []
+    if report_["not_measured"]:
+        parts += ["## Not measured", "\n".join(f"- {foreign.line(text)}" for text in report_["not_measured"])]
+    if rows := report_["rows"]:
+        parts += ["## Scaling", _markdown_table(HEADS, [_cells(row) for row in rows])]
+        parts += [EPOCHS] if any(row["seconds_per_epoch"] is not None for row in rows) else []
+    for one in report_["published"]:
+        parts += [f"## {foreign.line(one['name'])}", f"Source: {foreign.markdown(one['source'])}."]
+        parts.append(_markdown_table(HEADS, [_cells(row) for row in one["rows"]]))
+    parts += [vmotion_page.markdown(one, f"Under vMotion: {one['name']}").rstrip() for one in _tests(report_)]
+    if report_["runs"]:
+        parts += ["## Runs", _markdown_table(RUN_HEADS, [_run_cells(run) for run in report_["runs"]])]
+    if rows := of_runs.built(report_["runs"]):
+        parts += ["## Software of the nodes", _markdown_table(of_runs.BUILT_HEADS, rows)]
+    return "\n\n".join(parts) + "\n"
+
+
+def comma_separated(report_: Mapping[str, Any]) -> str:
+    """The measured and the published scaling tables as comma-separated values, not rounded."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["source", *COLUMNS, "seconds_per_epoch"])
+    for name, rows in [("measured", report_["rows"]), *((one["name"], one["rows"]) for one in report_["published"])]:
+        cells = ([name, *(row[key] for key in COLUMNS), row["seconds_per_epoch"]] for row in rows)
+        writer.writerows(map(foreign.cell, row) for row in cells)
+    return text.getvalue()
+
+
+def _figures(report_: Mapping[str, Any]) -> str:
+    # Published lines alone show nothing of what was measured; their table stands below.
+    if not report_["rows"]:
+        return ""
+    speedup = lines_of(report_, "speedup")
+    most = max(point[0] for line in speedup for point in line.points)
+    note = report_["caution"]
+    figures = (
+        plot("Throughput, images per second", "images/s", lines_of(report_, "images_per_sec"), note=note),
+        plot(
+            "Speed-up against one GPU", "times", [Line("ideal", ((1, 1), (most, most)), 3, True), *speedup], note=note
+        ),
+        plot("Efficiency, speed-up for each GPU", "", lines_of(report_, "efficiency"), note=note),
+    )
+    return _drawn("Figures", figures)
+
+
+def _drawn(title: str, figures: Sequence[str], kind: str = "figures") -> str:
+    return _section(title, f'<div class="{kind}">{"".join(figures)}</div>') if figures else ""
+
+
+def _built(report_: Mapping[str, Any]) -> str:
+    rows = of_runs.built(report_["runs"])
+    return _section("Software of the nodes", _html_table(of_runs.BUILT_HEADS, rows)) if rows else ""
+
+
+def _published(one: Mapping[str, Any]) -> str:
+    body = f"<p>Source: {escape(one['source'])}.</p>" + _html_table(HEADS, [_cells(row) for row in one["rows"]])
+    return _section(str(one["name"]), body)
+
+
+def _cells(row: Mapping[str, Any]) -> list[str]:
+    ratio, epoch = row["ratio_to_tcp"], row["seconds_per_epoch"]
+    return [
+        str(row["nodes"]),
+        str(row["gpus"]),
+        str(row["transport"]),
+        f"{row['images_per_sec']:.1f}",
+        "-" if row["spread"] is None else f"{row['spread']:.1f}",
+        f"{row['speedup']:.2f}",
+        f"{100 * row['efficiency']:.0f}%",
+        "-" if ratio is None else f"{ratio:.2f}",
+        "-" if epoch is None else f"{'' if row['epoch_measured'] else 'about '}{epoch:.{_digits(epoch)}f} s",
+    ]
+
+
+def _digits(seconds: float) -> int:
+    """The decimals that three digits leave."""
+    return 2 if seconds < 10 else 1 if seconds < 100 else 0
+
+
+def _run_cells(run: Mapping[str, Any]) -> list[str]:
+    proof, rate, loss = run.get("proof", {}), run["images_per_sec"], run.get("loss")
+    epoch, speed = run.get("seconds_per_epoch"), run.get("speed")
+    cells = [run["name"], run["nodes"], run["gpus"], run["transport"], proof.get("transport", "-")]
+    return [
+        *map(str, cells),
+        str(run.get("card") or "-"),
+        "-" if speed is None else f"{float(speed):g}",
+        "-" if rate is None else f"{float(rate):.1f}",
+        "-" if epoch is None else f"{float(epoch):.{_digits(float(epoch))}f} s",
+        str(run.get("steps", "-")),
+        "-" if loss is None else f"{float(loss):.4g}",
+    ]
+
+
+def _section(title: str, body: str) -> str:
+    return f"<section><h2>{escape(title)}</h2>{body}</section>"
+
+
+def _list(title: str, texts: Sequence[str]) -> str:
+    items = "".join(f"<li>{escape(text)}</li>" for text in texts)
+    return _section(title, f"<ul>{items}</ul>") if items else ""
+
+
+def _html_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    kinds = ["" if head in WORDS else ' class="number"' for head in heads]
+    top = "".join(f"<th{kind}>{escape(head)}</th>" for kind, head in zip(kinds, heads))
+    body = "".join(
+        f"<tr>{''.join(f'<td{kind}>{escape(cell)}</td>' for kind, cell in zip(kinds, row))}</tr>" for row in rows
+    )
+    return f'<div class="wide"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _markdown_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [heads, *rows]
+    head, *body = ("| " + " | ".join(map(foreign.markdown, line)) + " |" for line in lines)
+    return "\n".join([head, "|" + " --- |" * len(heads), *body])

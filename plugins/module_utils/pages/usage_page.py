@@ -1,0 +1,149 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The report on GPUs as one HTML page that needs nothing else: on screen, light or dark, and on paper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from html import escape
+from typing import Any
+
+from ..usage import usage_text
+from ..usage.usage_report import IDLE, UNASSIGNED
+from ..usage.usage_text import amount, money, number, percent, plain
+from .style import STYLE
+from .usage_plot import plot
+
+_NUMBERS = frozenset({"GPUs", "Idle GPUs", "VMs", "Utilisation", "GPU hours", "Cost per hour", "Cost in the period"})
+_SHORT = frozenset({"State", "GPU", "Utilisation mean/peak"})
+_SHARES = (
+    "A virtual GPU counts as the share that its profile has of the GPU's memory; a GPU in passthrough counts as one."
+)
+_COUNTERS = (
+    "The utilisation comes from vCenter's counters. They measure the whole GPU, not each virtual machine on it. "
+    "GPUs in passthrough are not measured, because NVIDIA's driver on the host does not see them."
+)
+_HOURS = (
+    "GPU hours count the present run of each virtual machine within the period. vCenter does not know earlier runs, "
+    "nor those of virtual machines that are off now. The cost per hour is that of the present assignment."
+)
+
+
+def page(report: Mapping[str, Any]) -> str:
+    """The whole page."""
+    title = f"GPUs of cluster {plain(report['cluster'])}"
+    parts = [
+        "<!DOCTYPE html>",
+        '<html lang="en"><head><meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        '<meta name="color-scheme" content="light dark">',
+        f"<title>{escape(title)}</title><style>{STYLE}</style></head><body><main>",
+        f"<header><h1>{escape(title)}</h1><p>{escape(usage_text.period(report))}.</p></header>",
+        _tiles(report),
+        _idle(report),
+        _section("Utilisation of each GPU", f'<div class="wide">{plot(report["gpus"])}</div>{_legend()}'),
+        _section(f"GPUs by {plain(report['group_by']).replace('_', ' ')}", _groups(report)),
+        _section("All GPUs", _gpus(report["gpus"])),
+        _waiting(report),
+        _section("Notes", "".join(f"<p>{escape(text)}</p>" for text in _how(report))),
+        "</main></body></html>",
+    ]
+    return "\n".join(part for part in parts if part) + "\n"
+
+
+def _tiles(report: Mapping[str, Any]) -> str:
+    totals = report["totals"]
+    unused = totals["states"][IDLE] + totals["states"][UNASSIGNED]
+    mean = usage_text.NOT_KNOWN if totals["utilisation"] is None else percent(totals["utilisation"])
+    tiles = [
+        (number(totals["gpus"]), f"GPUs on {totals['hosts']} hosts"),
+        (number(totals["assigned"]), f"assigned to {totals['vms']} VMs, {number(totals['free'])} free"),
+        (str(unused), f"GPUs: {totals['states'][IDLE]} idle, {totals['states'][UNASSIGNED]} unassigned"),
+        (mean, f"mean utilisation of {totals['measured']} measured GPUs"),
+    ]
+    if report["price"]:
+        currency = plain(report["price"]["currency"])
+        tiles.append((amount(totals["cost_per_hour"]), f"{currency} per hour for assigned GPUs".strip()))
+        wasted = f"{currency} per hour for idle and unassigned GPUs".strip()
+        tiles.append((amount(totals["idle_cost_per_hour"]), wasted))
+    cells = (f"<div><b>{escape(value)}</b><span>{escape(text)}</span></div>" for value, text in tiles)
+    return f'<div class="tiles">{"".join(cells)}</div>'
+
+
+def _idle(report: Mapping[str, Any]) -> str:
+    gpus = [gpu for gpu in report["gpus"] if gpu["state"] in (IDLE, UNASSIGNED)]
+    if not gpus:
+        return '<p class="call none">No GPU is idle or unassigned.</p>'
+    rows = "".join(f"<li>{_idle_words(gpu)}</li>" for gpu in gpus)
+    return f'<div class="call"><h2>Idle and unassigned GPUs</h2><ul>{rows}</ul></div>'
+
+
+def _idle_words(gpu: Mapping[str, Any]) -> str:
+    name = f"<b>{escape(plain(gpu['host']))} {escape(plain(gpu['address']))}</b>"
+    if not gpu["users"]:
+        return f"{name}: unassigned ({escape(plain(gpu['mode']))})"
+    users = ", ".join(usage_text.user(one) for one in gpu["users"])
+    seen = gpu["utilisation"]
+    load = f"mean utilisation {percent(seen['mean'])}, peak {percent(seen['peak'])}"
+    return f"{name}: {load}, assigned to {escape(users)}"
+
+
+def _legend() -> str:
+    names = ("busy", "idle", "not measured", "unassigned")
+    keys = (f'<span class="{name.replace(" ", "-")}"><i></i>{name}</span>' for name in names)
+    return f'<p class="legend">{"".join(keys)}</p>'
+
+
+def _groups(report: Mapping[str, Any]) -> str:
+    columns = usage_text.group_columns(report)
+    rows = (_row(columns, usage_text.group_cells(one, report)) for one in report["groups"])
+    totals = report["totals"]
+    free = sum(one["idle_gpus"] for one in report["groups"])
+    hours = number(totals["gpu_hours"])
+    mean = usage_text.NOT_KNOWN if totals["utilisation"] is None else percent(totals["utilisation"])
+    sums = ["All", number(totals["gpus"]), number(free), str(totals["vms"]), mean, hours]
+    if report["price"]:
+        everything = sum(one["cost_per_hour"] for one in report["groups"])
+        sums += [money(everything, report), money(totals["cost"], report)]
+    return _table(columns, rows, f"<tfoot>{_row(columns, sums)}</tfoot>")
+
+
+def _gpus(gpus: Iterable[Mapping[str, Any]]) -> str:
+    columns = usage_text.GPU_COLUMNS
+    rows = (_row(columns, usage_text.gpu_cells(gpu), gpu["state"].replace(" ", "-")) for gpu in gpus)
+    return _table(columns, rows)
+
+
+def _waiting(report: Mapping[str, Any]) -> str:
+    texts = [*map(usage_text.waiting, report["waiting"]), *map(usage_text.lost, report["lost"])]
+    items = "".join(f"<li>{escape(text)}</li>" for text in texts)
+    return _section("Virtual machines without a GPU", f"<ul>{items}</ul>") if items else ""
+
+
+def _how(report: Mapping[str, Any]) -> Iterator[str]:
+    below = number(report["idle_below_percent"])
+    yield (
+        f"A GPU is idle when it is assigned and its mean utilisation is below {below}%. A GPU is unassigned when no "
+        "running virtual machine uses it."
+    )
+    yield from (_SHARES, _COUNTERS, _HOURS)
+    yield f"Read at {report['taken']} by vCenter's clock."
+
+
+def _section(title: str, body: str) -> str:
+    return f"<section><h2>{escape(title)}</h2>{body}</section>"
+
+
+def _table(columns: Sequence[str], rows: Iterable[str], foot: str = "") -> str:
+    heads = "".join(f"<th{_kind(name)}>{escape(name)}</th>" for name in columns)
+    return f'<div class="wide"><table><thead><tr>{heads}</tr></thead><tbody>{"".join(rows)}</tbody>{foot}</table></div>'
+
+
+def _row(columns: Sequence[str], cells: Sequence[str], state: str = "") -> str:
+    told = "".join(f"<td{_kind(name)}>{escape(cell)}</td>" for name, cell in zip(columns, cells))
+    return f'<tr class="{state}">{told}</tr>' if state else f"<tr>{told}</tr>"
+
+
+def _kind(column: str) -> str:
+    kind = "number" if column in _NUMBERS else "short" if column in _SHORT else ""
+    return f' class="{kind}"' if kind else ""

@@ -1,0 +1,185 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The shapes that the readers rely on where no type table promises them: esxcli's rows and answers of the REST API."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ...errors import CollectionError
+from ...vsphere.esxcli import Row, parse
+from ...vsphere.sdk import VmomiSupport
+from ...vsphere.typed import fields
+from ..recording.recording import Command, Recording, Request
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The fields of an answer that a reader needs, and further ones that recordings or documents show."""
+
+    needed: tuple[str, ...]
+    seen: tuple[str, ...] = ()
+
+
+_TRAFFIC = ("Packets received", "Packets sent", "Bytes received", "Bytes sent")
+_CAST = tuple(
+    f"{cast} {what} {way}"
+    for cast in ("Multicast", "Broadcast", "Unicast")
+    for what in ("packets", "bytes")
+    for way in ("received", "sent")
+)
+_RECEIVE = tuple(f"Receive {what} errors" for what in ("length", "over", "CRC", "frame", "FIFO", "missed"))
+_TRANSMIT = tuple(f"Transmit {what} errors" for what in ("aborted", "carrier", "FIFO", "heartbeat", "window"))
+_TOTALS = ("Receive packets dropped", "Transmit packets dropped", "Total receive errors", "Total transmit errors")
+# Only letters are compared, in lower case: over the API the fields bear the printed words without blanks.
+COMMANDS: dict[str, Shape] = {
+    "software vib list": Shape(
+        ("Name", "Version", "Vendor", "Acceptance Level"), ("ID", "Install Date", "Platforms", "Status")
+    ),
+    "rdma device list": Shape(
+        ("Name", "Driver", "State", "MTU", "Speed", "Paired Uplink"), ("Description", "Firmware Version", "GUID")
+    ),
+    "rdma device stats get": Shape(
+        _TRAFFIC,
+        (
+            *(*_CAST, "Error packets received", "Error packets sent", "Error length packets received"),
+            *("Queue pairs allocated", "Name", "Device"),
+        ),
+    ),
+    "network nic stats get": Shape(
+        _TRAFFIC, ("NIC name", "NIC statistics for", *_CAST, *_RECEIVE, *_TRANSMIT, *_TOTALS)
+    ),
+    "network nic dcb status get": Shape(
+        ("PFC Enabled", "PFC Configuration"),
+        (
+            *("Nic", "Mode", "Enabled", "Capabilities", "Willing", "PG Configuration", "IEEE ETS Configuration"),
+            *("DCB Apps", "ETS Configuration", "Priority Group"),
+        ),
+    ),
+}
+# Requests of the REST API by their path, with the fields of the answer that are needed.
+REQUESTS: dict[str, tuple[str, ...]] = {
+    r"/api/esx/settings/clusters/[^/]+/enablement/software": ("enabled",),
+    r"/api/esx/settings/clusters/[^/]+/software": ("base_image",),
+    r"/api/esx/settings/clusters/[^/]+/software/compliance": ("status",),
+    r"/api/cis/tagging/(category|tag)/[^/?]+": ("name",),
+}
+_COMPLIANCE = ("compliant", "non_compliant", "incompatible", "unavailable")
+# Fields that the API calls texts, with the words that its reference gives for them.
+_ENUMERATED = {
+    ("vim.host.GraphicsInfo", "graphicsType"): "vim.host.GraphicsInfo.GraphicsType",
+    ("vim.host.GraphicsInfo", "vgpuMode"): "vim.host.GraphicsInfo.VgpuMode",
+    ("vim.host.GraphicsConfig", "hostDefaultGraphicsType"): "vim.host.GraphicsConfig.GraphicsType",
+    (
+        "vim.host.GraphicsConfig",
+        "sharedPassthruAssignmentPolicy",
+    ): "vim.host.GraphicsConfig.SharedPassthruAssignmentPolicy",
+    ("vim.host.RdmaDevice.ConnectionInfo", "state"): "vim.host.RdmaDevice.ConnectionState",
+}
+
+
+def lacking(recording: Recording, hosts: Mapping[str, str]) -> Iterator[str]:
+    """A sentence for each answer that lacks a field which its reader needs; ``hosts`` are names by id."""
+    for one in recording.commands:
+        shape, host = COMMANDS.get(one.command), hosts.get(one.host, one.host)
+        for row in _rows(one) if shape else ():
+            known = {letters(key) for key in row}
+            missing = [field for field in shape.needed if letters(field) not in known] if shape else []
+            if missing:
+                yield f"esxcli {one.command} on {host} lacks {_listed(missing)}; it has {_listed(sorted(row))}"
+                break
+    for request, answer in _answers(recording.requests):
+        missing = [field for field in _needed(request) if field not in answer]
+        if missing:
+            yield f"{request.verb} {request.path} lacks {_listed(missing)}; it has {_listed(sorted(answer))}"
+    yield from _unset(recording)
+
+
+def _unset(recording: Recording) -> Iterator[str]:
+    """Fields that the type tables promise and an answer lacks, as far as that differs from an empty one."""
+    seen = set[str]()
+    for one in recording.objects.values():
+        for path, value in one.values.items():
+            for field in fields(value):
+                name = f"{field.kind}.{field.name}"
+                if not field.optional and field.value is None and name not in seen:
+                    seen.add(name)
+                    yield f"property {path} of {one.kind} lacks {name}"
+
+
+def strange(recording: Recording) -> Iterator[str]:
+    """A sentence for each field or word of an answer that no recording or document of ours has."""
+    told = set[str]()
+    for text in (
+        *_strange_fields(recording.commands),
+        *_strange_words(recording),
+        *_strange_states(recording.requests),
+    ):
+        if text not in told:
+            told.add(text)
+            yield text
+
+
+def _strange_fields(commands: Iterable[Command]) -> Iterator[str]:
+    for one in commands:
+        shape = COMMANDS.get(one.command)
+        if shape is None:
+            yield f"esxcli {one.command}"
+            continue
+        known = {letters(field) for field in (*shape.needed, *shape.seen)}
+        new = sorted({key for row in _rows(one) for key in row if letters(key) not in known})
+        if new:
+            yield f"esxcli {one.command} has {_listed(new)}"
+
+
+def _strange_words(recording: Recording) -> Iterator[str]:
+    for one in recording.objects.values():
+        for field in (field for value in one.values.values() for field in fields(value)):
+            named = _ENUMERATED.get((field.kind, field.name))
+            if named and field.value is not None and str(field.value) not in _words(named):
+                yield f"{field.kind}.{field.name} is {field.value!r}"
+
+
+def _strange_states(requests: Iterable[Request]) -> Iterator[str]:
+    for request, answer in _answers(requests):
+        if request.path.endswith("/compliance") and str(answer.get("status")).lower() not in _COMPLIANCE:
+            yield f"the compliance of a cluster's image is {answer.get('status')!r}"
+
+
+def _words(name: str) -> tuple[str, ...]:
+    return tuple(VmomiSupport.GetVmodlType(name).values)
+
+
+def letters(text: str) -> str:
+    """The letters of a field's name in lower case, by which fields are compared."""
+    return re.sub(r"[^a-z]", "", text.lower())
+
+
+def _rows(one: Command) -> list[Row]:
+    try:
+        answer = parse(one.response)
+    except (SyntaxError, CollectionError):
+        return []
+    return [answer] if isinstance(answer, Row) else answer if isinstance(answer, list) else []
+
+
+def _answers(requests: Iterable[Request]) -> Iterator[tuple[Request, dict[str, Any]]]:
+    for one in requests:
+        try:
+            answer = json.loads(one.text)
+        except ValueError:
+            continue
+        if isinstance(answer, dict) and one.status < 400:
+            yield one, answer
+
+
+def _needed(request: Request) -> tuple[str, ...]:
+    return next((needed for path, needed in REQUESTS.items() if re.fullmatch(path, request.path)), ())
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names) or "nothing"

@@ -1,0 +1,104 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Rate and loss of a job over its steps, in constant memory; rates without warm-up."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from .received_record import Heard
+
+MOST_POINTS = 128
+
+
+@dataclass
+class _Sum:
+    """Records of some steps; ``slowness`` is the sum of 1/rate, whose mean belongs to the rate over all their time."""
+
+    rates: int = 0
+    slowness: float = 0.0
+    losses: int = 0
+    loss: float = 0.0
+    seen: float = 0.0
+
+    def take(self, record: Heard) -> None:
+        """One record more."""
+        if record.images_per_sec is not None:
+            self.rates += 1
+            self.slowness += 1 / record.images_per_sec
+        if record.loss is not None and math.isfinite(record.loss):
+            self.losses += 1
+            self.loss += record.loss
+        self.seen = max(self.seen, record.seen)
+
+    def add(self, other: _Sum) -> None:
+        """All records of another."""
+        self.rates, self.slowness = self.rates + other.rates, self.slowness + other.slowness
+        self.losses, self.loss = self.losses + other.losses, self.loss + other.loss
+        self.seen = max(self.seen, other.seen)
+
+    @property
+    def rate(self) -> float | None:
+        """Images per second of one rank."""
+        return self.rates / self.slowness if self.rates else None
+
+
+class Curve:
+    """Fed with the records of all ranks; where points get too many, two become one."""
+
+    def __init__(self, warmup: int = 0) -> None:
+        self._warmup, self._width = warmup, 1
+        self._points: dict[int, _Sum] = {}
+        self._ranks: dict[int, tuple[_Sum, _Sum]] = {}
+        self._first: float | None = None
+
+    def feed(self, record: Heard) -> None:
+        """Take one record; marks of phases are no steps."""
+        if self._first is None:
+            self._first = record.seen
+        if record.mark is not None:
+            return
+        warm, whole = self._ranks.setdefault(record.rank, (_Sum(), _Sum()))
+        whole.take(record)
+        if record.step > self._warmup:
+            warm.take(record)
+        self._points.setdefault(record.step // self._width, _Sum()).take(record)
+        while len(self._points) > MOST_POINTS:
+            self._halve()
+
+    def rate(self) -> float | None:
+        """Images per second of all ranks without their first steps; with them, where there are no others."""
+        rates = [warm.rate or whole.rate for warm, whole in self._ranks.values()]
+        known = [rate for rate in rates if rate is not None]
+        return sum(known) if known else None
+
+    def points(self) -> list[dict[str, Any]]:
+        """The points to draw, each with its last step, the time of that step, the rate of all ranks and the mean loss.
+
+        First steps have no rate, unless there are no others: they compile, and the next may come at once after them.
+        """
+        found, has_warm = [], any(self._is_warm(place) for place in self._points)
+        for place, point in sorted(self._points.items()):
+            rate = point.rate if self._is_warm(place) or not has_warm else None
+            found.append(
+                {
+                    "step": (place + 1) * self._width - 1,
+                    "seconds": round(point.seen - (self._first or 0.0), 3),
+                    "images_per_sec": None if rate is None else rate * len(self._ranks),
+                    "loss": point.loss / point.losses if point.losses else None,
+                }
+            )
+        return found
+
+    def _is_warm(self, place: int) -> bool:
+        """Whether no first step is in a point."""
+        return max(1, place * self._width) > self._warmup
+
+    def _halve(self) -> None:
+        self._width *= 2
+        halved: dict[int, _Sum] = {}
+        for place, point in self._points.items():
+            halved.setdefault(place // 2, _Sum()).add(point)
+        self._points = halved

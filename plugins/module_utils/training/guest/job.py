@@ -1,0 +1,279 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""One training job on its launcher: its state from its run directory, its start and its stop."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from ...errors import CollectionError, Failed, Refused, TimedOut
+from ...guests.file_ownership import exposed
+from ...plan import Plan
+from .. import mpirun
+from ..job_end import cause_of
+from . import job_secrets, supervisor
+
+SECRET = "secret_environment"  # noqa: S105 - the name of an option # nosec B105
+ENVIRONMENTS = ("environment", SECRET)
+LOG_BYTES = 65536
+FULL_BYTES = 65536
+PROGRAM = "supervisor.py"
+WRITE_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+SHELLS = ("remote_shell", "daemon_shell")
+ASKED = ("command", "hosts", "ranks", *ENVIRONMENTS, "mpirun", "mpirun_arguments", *SHELLS, "remote_python")
+TOLD = ("transport", "stack", "script")
+MADE = ("mpirun_command", "nodes_of_ranks", "script_sha256", "script_git")
+STARTED = ("running", "finished")
+
+
+def job_state(run_dir: str) -> dict[str, Any]:
+    """The job of a run directory, from its files and its processes."""
+    try:
+        return _job_state(run_dir)
+    except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
+        said = f"its files are not as this collection writes them ({type(error).__name__}: {error})"
+        raise Failed(run_dir, "read its job", said, "name another run directory, or remove this one") from error
+
+
+def _job_state(run_dir: str) -> dict[str, Any]:
+    desired = supervisor.read(run_dir, supervisor.DESIRED)
+    if desired is None:
+        return {"state": "absent"}
+    run = supervisor.read(run_dir, supervisor.RUN) or {}
+    end = supervisor.read(run_dir, supervisor.END)
+    state = _state_word(run, end)
+    told = {key: desired.get(key) for key in ("command", "hosts", *TOLD, *MADE)}
+    told.update({key: run.get(key) for key in ("launcher", "job", "started")})
+    if state in ("died", "stopped", "finished"):
+        told.update(_end_facts(run_dir, desired, end or {}, state))
+    return {"state": state, "run_id": desired["id"], **told}
+
+
+def _state_word(run: Mapping[str, Any], end: Mapping[str, Any] | None) -> str:
+    if end is not None and (end["swept"] or not _is_supervised(run)):
+        if end["stopped"]:
+            return "stopped"
+        return "finished" if end["exit_code"] == 0 else "died"
+    if run and (supervisor.is_alive(run["launcher"]) or _is_supervised(run)):
+        return "running"
+    return "died"
+
+
+def _is_supervised(run: Mapping[str, Any]) -> bool:
+    return bool(run) and supervisor.is_alive(run["supervisor"])
+
+
+def _end_facts(run_dir: str, desired: Mapping[str, Any], end: Mapping[str, Any], state: str) -> dict[str, Any]:
+    facts = {"ended": end.get("ended"), "exit_code": end.get("exit_code"), "left": end.get("left", {})}
+    if state == "died":
+        output = job_secrets.without(_last_output(run_dir), job_secrets.values(desired.get(SECRET) or {}))
+        cause = cause_of(output, end.get("exit_code"), desired["nodes_of_ranks"])
+        sentence = cause.sentence
+        space = os.statvfs(run_dir)
+        if space.f_bavail * space.f_frsize < FULL_BYTES:
+            sentence += f"; the disk of {run_dir} is full"
+        facts.update(why=sentence, rank=cause.rank, node=cause.node, last_lines=list(cause.last_lines))
+    return facts
+
+
+def _last_output(run_dir: str) -> str:
+    try:
+        with open(os.path.join(run_dir, supervisor.OUTPUT), "rb") as output:
+            output.seek(max(0, os.fstat(output.fileno()).st_size - LOG_BYTES))
+            return output.read().decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+class TrainingJob:
+    """The job of one run directory as a subject of the runner."""
+
+    name = "training job"
+
+    def __init__(self, params: Mapping[str, Any]) -> None:
+        self._params = params
+        self._run_dir = str(params["run_dir"])
+        self.target = f"{socket.gethostname()}:{self._run_dir}"
+
+    def read(self) -> dict[str, Any]:
+        """The state from the run directory."""
+        return job_state(self._run_dir)
+
+    def plan(self, state: Mapping[str, Any]) -> Plan:
+        """Start or stop; a run directory never holds a second job."""
+        before = str(state["state"])
+        if self._params["state"] == "stopped":
+            ended = before if before in ("absent", "finished", "died", "stopped") else "stopped"
+            return Plan(before={"state": before}, after={"state": ended})
+        if before == "absent":
+            self._job()
+            self._must_be_own()
+            return Plan(before={"state": before}, after={"state": "running"})
+        self._must_be_same()
+        if before not in STARTED:
+            raise self._refused(f"its job has {before}" + (f": {state['why']}" if "why" in state else ""))
+        return Plan(before={"state": before}, after={"state": before})
+
+    def apply(self, plan: Plan) -> None:
+        """Start or stop the job."""
+        if plan.after["state"] == "stopped":
+            self._stop()
+        else:
+            self._start()
+
+    def _must_be_same(self) -> None:
+        desired = supervisor.read(self._run_dir, supervisor.DESIRED) or {}
+        differs = [key for key in ASKED if desired.get(key) != self._params[key]]
+        if differs:
+            raise self._refused(f"it holds a job with another {', '.join(differs)}")
+
+    def _must_be_own(self) -> None:
+        """Refuse a run directory in which somebody else could put another program."""
+        said = exposed(self._run_dir)
+        if said:
+            remedy = "name a run directory that only its user can change"
+            raise Refused(self.target, "start a job", said, remedy)
+
+    def _refused(self, said: str) -> Refused:
+        return Refused(self.target, "start a job", said, "give each job a run directory of its own")
+
+    def _job(self) -> mpirun.Job:
+        params = self._params
+        given = [pair for key in ENVIRONMENTS for pair in params[key].items()]
+        environment = {str(name): str(value) for name, value in given}
+        try:
+            return mpirun.job_of(  # the remote shell runs nothing here # nosec B604
+                params["command"],
+                params["hosts"],
+                params["ranks"],
+                environment={**environment, "DML_RECORDS": self._run_dir},
+                arguments=tuple(params["mpirun_arguments"]),
+                mpirun=params["mpirun"],
+                shell=params["daemon_shell"] or params["remote_shell"],
+            )
+        except mpirun.LaunchError as error:
+            raise Refused(self.target, "start a job", str(error)) from error
+
+    def _start(self) -> None:
+        try:
+            self._claim()
+        except FileExistsError as error:
+            raise self._refused("another job has just been started in it") from error
+        except OSError as error:
+            raise Failed(self.target, "make the run directory", f"{error.filename}: {error.strerror}") from error
+        self._launch()
+
+    def _claim(self) -> None:
+        os.makedirs(self._run_dir, mode=0o755, exist_ok=True)
+        self._must_be_own()
+        job, run_id = self._job(), uuid.uuid4().hex
+        desired = {
+            **{key: self._params[key] for key in (*ASKED, *TOLD)},
+            **_script_facts(self._params["script"]),
+            "id": run_id,
+            "nodes": list(dict.fromkeys(job.nodes_of_ranks)),
+            "nodes_of_ranks": job.nodes_of_ranks,
+            "here": _own_names(),
+            "mpirun_command": mpirun.command_of(job, supervisor.MARK, os.geteuid() == 0),
+            "mpirun_environment": dict(job.environment),
+        }
+        handle = os.open(os.path.join(self._run_dir, supervisor.DESIRED), WRITE_NEW, 0o600)
+        with open(handle, "w", encoding="utf-8") as file:
+            json.dump(desired, file, indent=1, sort_keys=True)
+        # What lies there of an earlier try, or what a link names, is not written to.
+        program = os.path.join(self._run_dir, PROGRAM)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(program)
+        handle = os.open(program, WRITE_NEW, 0o644)
+        with open(handle, "w", encoding="utf-8") as file:
+            file.write(_program_text())
+
+    def _launch(self) -> None:
+        program = [sys.executable, os.path.join(self._run_dir, PROGRAM), "run", self._run_dir]
+        # A launcher may be the controller itself; ranks have no use for its account of vCenter.
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("VMWARE_")}
+        with subprocess.Popen(  # noqa: S603 # our own program
+            program,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment,
+            start_new_session=True,
+        ) as begun:
+            answering: Any = begun.stdout
+            ready, _writable, _odd = select.select([answering], [], [], self._params["start_timeout"])
+            answer = _answer(begun) if ready else {"error": "the supervisor did not answer"}
+            # It lives on by itself: nobody waits for it here.
+            begun.returncode = 0
+        if "error" in answer:
+            # Nothing ran: the directory is free for another try.
+            os.unlink(os.path.join(self._run_dir, supervisor.DESIRED))
+            raise Failed(self.target, f"start {self._params['mpirun']}", answer["error"])
+
+    def _stop(self) -> None:
+        run = supervisor.read(self._run_dir, supervisor.RUN) or {}
+        if _is_supervised(run):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(run["supervisor"]["pid"], signal.SIGTERM)
+        deadline = time.monotonic() + self._params["stop_timeout"]
+        while job_state(self._run_dir)["state"] == "running":
+            if time.monotonic() > deadline:
+                raise TimedOut(self.target, "stop the job", f"it still runs after {self._params['stop_timeout']} s")
+            # Somebody may have killed the supervisor, and it may have died while it was asked.
+            if not _is_supervised(run):
+                program = [sys.executable, os.path.join(self._run_dir, PROGRAM), "end", self._run_dir]
+                subprocess.run(program, check=False, timeout=self._params["stop_timeout"])  # noqa: S603 # our own program
+            time.sleep(supervisor.LOOK_SECONDS)
+        left = job_state(self._run_dir)["left"]
+        if left:
+            said = "; ".join(f"{node}: {fault}" for node, fault in left.items())
+            raise Failed(self.target, "make sure that no process is left", said, "look at these nodes by hand")
+
+
+def _answer(begun: subprocess.Popen[bytes]) -> dict[str, Any]:
+    """The one line of the supervisor once the job is started or has failed to start."""
+    line = begun.stdout.readline() if begun.stdout else b""
+    if line:
+        return dict(json.loads(line))
+    said = begun.stderr.read().decode("utf-8", "replace").strip().splitlines() if begun.stderr else []
+    return {"error": said[-1] if said else "the supervisor ended without an answer"}
+
+
+def _script_facts(script: str | None) -> dict[str, Any]:
+    """The checksum of the training script, and the commit of its folder, where that is one of git."""
+    if not script:
+        return {"script_sha256": None, "script_git": None}
+    with open(script, "rb") as file:
+        checksum = hashlib.sha256(file.read()).hexdigest()
+    question = ["git", "-C", os.path.dirname(os.path.abspath(script)), "describe", "--always", "--dirty", "--abbrev=40"]
+    try:
+        answer = subprocess.run(question, capture_output=True, text=True, timeout=10, check=False)  # noqa: S603
+    except (OSError, subprocess.TimeoutExpired):
+        return {"script_sha256": checksum, "script_git": None}
+    return {"script_sha256": checksum, "script_git": answer.stdout.strip() or None}
+
+
+def _own_names() -> list[str]:
+    name = socket.gethostname()
+    return sorted({name, name.partition(".")[0], socket.getfqdn()})
+
+
+def _program_text() -> str:
+    """The supervisor's source, from wherever Ansible has packed it."""
+    loader: Any = supervisor.__loader__
+    text = loader.get_source(supervisor.__name__)
+    if not text:
+        raise CollectionError(PROGRAM, "read the supervisor's source", "the loader of this module does not give it")
+    return str(text)

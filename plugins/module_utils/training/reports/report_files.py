@@ -1,0 +1,111 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The files of one report as a subject: a file is written when its text or mode differs, whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...errors import Failed, Refused
+from ...plan import Plan
+
+FOLDER = "."
+REMEDY = "check the folder's owner, its mode and the free space, then run again"
+
+
+@dataclass(frozen=True)
+class Modes:
+    """The permissions of a report's folder and of the files in it."""
+
+    folder: int
+    file: int
+
+
+PRIVATE = Modes(0o700, 0o600)
+
+
+class Files:
+    """The contents of a report by the names of their files, in one folder of this machine."""
+
+    name = "report"
+
+    def __init__(self, folder: Path, texts: Mapping[str, str | bytes], modes: Modes) -> None:
+        self._folder, self._modes = folder, modes
+        self._contents = {
+            name: text.encode(errors="replace") if isinstance(text, str) else text for name, text in texts.items()
+        }
+        self.target = str(folder)
+
+    @property
+    def paths(self) -> list[str]:
+        """The paths of the files, in the order in which their texts were given."""
+        return [str(self._folder / name) for name in self._contents]
+
+    def read(self) -> dict[str, Any]:
+        """The mode of the folder (``.``), the checksum and mode of each file; None where it does not exist."""
+        try:
+            found: dict[str, Any] = {FOLDER: _mode(self._folder) if self._folder.is_dir() else None}
+            found.update({name: _facts(self._folder / name) for name in self._contents})
+        except OSError as error:
+            raise Failed(self.target, "read the report that is there", str(error), REMEDY) from error
+        return found
+
+    def plan(self, state: Mapping[str, Any]) -> Plan:
+        """The report as it is and as it must become; a path that holds something else is refused."""
+        taken = [path for path in (self._folder, *map(Path, self.paths)) if _is_in_the_way(path, self._folder)]
+        if taken:
+            raise Refused(str(taken[0]), "write the report", "something else has this path", "give another folder")
+        mode = oct(self._modes.file)
+        after = {name: {"sha256": _digest(content), "mode": mode} for name, content in self._contents.items()}
+        return Plan(before=state, after={FOLDER: oct(self._modes.folder), **after})
+
+    def apply(self, plan: Plan) -> None:
+        """Write the files that differ."""
+        due = {change.key for change in plan.due}
+        try:
+            self._folder.mkdir(self._modes.folder, parents=True, exist_ok=True)
+            if FOLDER in due:
+                self._folder.chmod(self._modes.folder)
+            for name, content in self._contents.items():
+                if name in due:
+                    _write(self._folder / name, content, self._modes.file)
+        except OSError as error:
+            raise Failed(self.target, "write the report", str(error), REMEDY) from error
+
+
+def _is_in_the_way(path: Path, folder: Path) -> bool:
+    return path.exists() and (not path.is_dir() if path == folder else not path.is_file())
+
+
+def _facts(path: Path) -> dict[str, str] | None:
+    if not path.is_file():
+        return None
+    return {"sha256": _digest(path.read_bytes()), "mode": _mode(path)}
+
+
+def _mode(path: Path) -> str:
+    return oct(stat.S_IMODE(path.stat().st_mode))
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _write(path: Path, content: bytes, mode: int) -> None:
+    """Write beside the file and rename, so that nobody ever reads half a report."""
+    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            os.fchmod(file.fileno(), mode)
+        os.replace(beside, path)
+    except OSError:
+        os.unlink(beside)
+        raise

@@ -1,0 +1,154 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""A vMotion test over time: throughput, the moves as bands, the silences, and on which host each worker was."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from statistics import median
+from typing import Any
+
+from ..continuity.clock import tracks_of
+from ..continuity.limits import number
+from ..continuity.move_windows import Timeline
+from ..continuity.pace import images_of_step
+from ..continuity.step_records import Line, Track, read_lines
+
+MOST_BINS = 240
+IMAGES, STEPS = "images/s", "steps/s"
+# A silence shorter than this many usual steps, or than a second, is only the pace of the job.
+USUAL_STEPS, SHORTEST_S = 3, 1.0
+# What is shown of a move as vCenter tells of it.
+VSPHERE = ("hot_migration", "encrypted", "gpus", "stun_expected_s")
+
+
+def timeline(
+    records: Iterable[Mapping[str, Any]],
+    moves: Sequence[Mapping[str, Any]],
+    judged: Mapping[str, Any],
+    at: Mapping[str, str],
+) -> dict[str, Any]:
+    """All that a plot needs, times in seconds since the first record.
+
+    ``judged`` is the verdict on the same records and moves; ``at`` tells on which host each worker was at first.
+    """
+    tracks, _clock_steps = tracks_of(read_lines(records).ranks, Timeline(moves, 0.0))
+    times = [one for track in tracks for one in track.times]
+    began, ended = (min(times), max(times)) if times else (0.0, 0.0)
+    interval = median([track.interval for track in tracks]) if tracks else 0.0
+    width = _bin_width(ended - began, interval)
+    unit, rates = _rates(tracks, began, width, max(1, math.ceil((ended - began) / width)))
+    bands = list(_bands(moves, judged, began, ended))
+    return {
+        **{key: judged.get(key) for key in ("verdict", "moved", "longest_gap_s", "breaches", "unproven", "notes")},
+        "began": began,
+        "seconds": ended - began,
+        "unit": unit,
+        "bin_s": width,
+        "rates": [round(rate, 3) for rate in rates],
+        "moves": bands,
+        "gaps": list(_gaps(judged, began, max(SHORTEST_S, USUAL_STEPS * interval))),
+        "phases": sorted(_phases(tracks, began), key=lambda one: (one["from"], one["phase"])),
+        "hosts": _hosts(at, bands, ended - began),
+    }
+
+
+def _bin_width(seconds: float, interval: float) -> float:
+    """A round width that gives few enough bins, each of them of some steps."""
+    least = max(seconds / MOST_BINS, 2 * interval, 0.1)
+    size = 10.0 ** math.floor(math.log10(least))
+    return next(size * factor for factor in (1, 2, 5, 10) if size * factor >= least * 0.9999)
+
+
+def _rates(tracks: Sequence[Track], began: float, width: float, bins: int) -> tuple[str, list[float]]:
+    """Throughput of the whole job in each bin; a step is spread evenly over the time since the one before it."""
+    images = [images_of_step(track.steps) for track in tracks]
+    unit = IMAGES if tracks and all(images) else STEPS
+    rates = [0.0] * bins
+    for track, each in zip(tracks, images):
+        worth = (each or 0.0) if unit == IMAGES else 1 / len(tracks)
+        steps = sorted(track.steps, key=lambda line: line.at)
+        for before, after in zip(steps, steps[1:]):
+            made = max(0, after.step - before.step) * worth
+            for index, share in _shares(before.at - began, after.at - began, width, bins):
+                rates[index] += made * share
+    ended = max((track.times[-1] for track in tracks), default=began) - began
+    # The last bin may be cut short by the last record.
+    return unit, [made / min(width, max(ended - index * width, 1e-3)) for index, made in enumerate(rates)]
+
+
+def _shares(begin: float, end: float, width: float, bins: int) -> Iterator[tuple[int, float]]:
+    """Which part of a time falls into which bin."""
+    first, last = (max(0, min(int(moment / width), bins - 1)) for moment in (begin, end))
+    if first == last or end <= begin:
+        yield last, 1.0
+        return
+    for index in range(first, last + 1):
+        inside = min(end, (index + 1) * width if index < last else end) - max(begin, index * width)
+        yield index, max(0.0, inside) / (end - begin)
+
+
+def _bands(
+    moves: Sequence[Mapping[str, Any]], judged: Mapping[str, Any], began: float, ended: float
+) -> Iterator[dict[str, Any]]:
+    for move, one in zip(moves, judged.get("moves") or []):
+        started, completed = number(move.get("started")), number(move.get("completed"))
+        yield {
+            **{key: move.get(key) for key in ("worker", "source", "target", "ok", "said", "by")},
+            **{key: (move.get("vsphere") or {}).get(key) for key in VSPHERE},
+            "external": bool(move.get("external")),
+            "moved": bool(one.get("moved")),
+            "from": None if started is None else started - began,
+            "until": None if started is None else (ended if completed is None else completed) - began,
+            **{key: one.get(key) for key in ("gap_s", "throughput", "resumed_s")},
+            "measured_on": one.get("source"),
+        }
+
+
+def _gaps(judged: Mapping[str, Any], began: float, shortest: float) -> Iterator[dict[str, Any]]:
+    """The longest silence of each group of moves, and those outside of all moves."""
+    broke = {(one["rank"], one["at"]) for one in judged.get("breaches") or [] if one["kind"] == "gap"}
+    told = set()
+    by_move = [one.get("gap") for one in judged.get("moves") or []]
+    for gap, is_explained in [
+        *((gap, True) for gap in by_move),
+        *((gap, False) for gap in judged.get("unattributed") or []),
+    ]:
+        if gap is None or gap["seconds"] < shortest or (gap["rank"], gap["at"]) in told:
+            continue
+        told.add((gap["rank"], gap["at"]))
+        is_broken = (gap["rank"], gap["at"]) in broke
+        kind = "too long" if is_broken else "in a move" if is_explained else "unattributed"
+        yield {**{key: gap[key] for key in ("seconds", "rank", "step")}, "from": gap["at"] - began, "kind": kind}
+
+
+def _phases(tracks: Sequence[Track], began: float) -> Iterator[dict[str, Any]]:
+    """Evaluation, checkpoints and the like, as the first rank marked them."""
+    opened: Line | None = None
+    for line in tracks[0].lines if tracks else []:
+        if line.mark == "begin":
+            opened = line
+        elif line.mark == "end" and opened is not None:
+            yield {"phase": opened.phase, "from": opened.at - began, "until": line.at - began}
+            opened = None
+
+
+def _hosts(at: Mapping[str, str], bands: Sequence[Mapping[str, Any]], seconds: float) -> list[dict[str, Any]]:
+    """For each worker its stays; it changes its host when a move has come to its end."""
+    workers = sorted({*at, *(str(band["worker"]) for band in bands)})
+    return [{"worker": worker, "stays": list(_stays(worker, at, bands, seconds))} for worker in workers]
+
+
+def _stays(
+    worker: str, at: Mapping[str, str], bands: Sequence[Mapping[str, Any]], seconds: float
+) -> Iterator[dict[str, Any]]:
+    own = sorted(
+        (band for band in bands if band["worker"] == worker and band["from"] is not None), key=lambda band: band["from"]
+    )
+    host, since = at.get(worker) or (str(own[0]["source"]) if own else "?"), 0.0
+    for band in own:
+        if band["moved"]:
+            yield {"host": host, "from": since, "until": band["until"]}
+            host, since = str(band["target"]), band["until"]
+    yield {"host": host, "from": since, "until": max(seconds, since)}

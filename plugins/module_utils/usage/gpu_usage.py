@@ -1,0 +1,140 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The use of the GPUs of a cluster, read in a constant number of calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from ..errors import Refused
+from ..hosts import pci_devices
+from ..maintenance.lock.lock_rules import stamp
+from ..vsphere import custom_fields, fleet, host_clocks, rest, tags
+from ..vsphere.properties import Values, id_of, read_many
+from ..vsphere.session import Session
+from ..workers.capacity import host_capacity as capacity
+from ..workers.capacity import machines
+from . import gpu_users, usage_period
+from .gpu_users import PASSTHROUGH, VGPU, Card, Machine
+
+FOLDER, POOL, OWNER, ATTRIBUTE, TAG = "folder", "resource_pool", "owner", "attribute", "tag"
+GROUP_BY = (FOLDER, POOL, OWNER, ATTRIBUTE, TAG)
+HOST_PATHS = ("vm", "config.sharedPassthruGpuTypes", *pci_devices.PATHS)
+_TEMPLATE = "config.template"
+VM_PATHS = (*machines.PATHS, "runtime.bootTime", _TEMPLATE)
+_MODES = {capacity.SHARED_DIRECT: VGPU, "direct": PASSTHROUGH}
+_VGPU_MODES = {"sameSize": "same_size", capacity.MIXED_SIZE: "mixed_size", "multiInstanceGpu": "mig"}
+
+
+@dataclass(frozen=True)
+class Desired:
+    """The options of a report on the use of GPUs."""
+
+    cluster: str
+    hours: float
+    group_by: str
+    attribute: str = ""
+    tag_category: str = ""
+
+
+class Usage:
+    """The GPUs of one cluster and the virtual machines that use them."""
+
+    def __init__(self, session: Session, desired: Desired) -> None:
+        self.session, self.desired = session, desired
+        if desired.hours <= 0:
+            said = f"a period of {desired.hours:g} hours is too short"
+            raise Refused(desired.cluster, "read how its GPUs are used", said, "give a number of hours above 0")
+        hosts = fleet.find(session, {"cluster": desired.cluster}, HOST_PATHS)
+        hosts.refresh()
+        self.now = host_clocks.server_time(session)
+        self.hosts = [host for host in hosts.hosts if pci_devices.gpus(host)]
+        refs = [vm for host in self.hosts for vm in host["vm"] or []]
+        self.vms = {key: one for key, one in read_many(session, refs, VM_PATHS).items() if not one.get(_TEMPLATE)}
+        places = [one.get(path) for one in self.vms.values() for path in ("parent", "resourcePool")]
+        self.names = machines.names(session, places)
+        self.tags = self._tags() if desired.group_by == TAG else {}
+
+    def read(self) -> dict[str, Any]:
+        """The use of the GPUs as plain data."""
+        measured = usage_period.read(self.session, self.hosts, self.desired.hours, self.now)
+        gpus, waiting, lost = list[dict[str, Any]](), list[dict[str, Any]](), list[dict[str, Any]]()
+        for host in self.hosts:
+            room = gpu_users.Host(_cards(host), capacity.offered(host.properties), self._machines(host))
+            place = {"host": host.name, "reachable": host.reachable, "maintenance": host.in_maintenance}
+            for card in room.cards:
+                told = measured.utilisation(host, card.address)
+                gpus.append({**place, **gpu_users.facts(room, card), "utilisation": told})
+            waiting += [{"host": host.name, **one} for one in room.waiting()]
+            lost += [{"host": host.name, "vm": one.name, "profile": profile} for one, profile in room.lost]
+        return {
+            "cluster": self.desired.cluster,
+            "taken": stamp(self.now),
+            "group_by": self.desired.attribute or self.desired.tag_category or self.desired.group_by,
+            "period": measured.period,
+            "gpus": gpus,
+            "waiting": waiting,
+            "lost": lost,
+        }
+
+    def _tags(self) -> dict[str, list[str]]:
+        with rest.opened(self.session) as api:
+            return tags.of_machines(api, self.desired.tag_category, self.vms)
+
+    def _machines(self, host: fleet.Host) -> list[Machine]:
+        addresses = list(pci_devices.gpus(host))
+        keys = [ref._moId for ref in host["vm"] or []]
+        return [self._machine(key, self.vms[key], addresses) for key in keys if key in self.vms]
+
+    def _machine(self, key: str, one: Values, addresses: list[str]) -> Machine:
+        running = one.get("runtime.powerState") == "poweredOn"
+        fixed, any_whole = _whole(one, addresses, running=running)
+        began: datetime | None = one.get("runtime.bootTime")
+        hours = max((self.now - began).total_seconds() / 3600, 0.0) if running and began else None
+        return Machine(key, one["name"], running, machines.vgpus(one), fixed, any_whole, hours, self._whose(key, one))
+
+    def _whose(self, key: str, one: Values) -> dict[str, str]:
+        places = {
+            FOLDER: self.names.get(id_of(one.get("parent")), ""),
+            POOL: self.names.get(id_of(one.get("resourcePool")), ""),
+            OWNER: machines.owner_of(one),
+        }
+        return {**places, "tenant": self._tenant(key, one, places)}
+
+    def _tenant(self, key: str, one: Values, places: Mapping[str, str]) -> str:
+        if self.desired.group_by == TAG:
+            return ", ".join(self.tags.get(key, []))
+        if self.desired.group_by == ATTRIBUTE:
+            return custom_fields.value_of(self.desired.attribute, one.get("availableField"), one.get("customValue"))
+        return places[self.desired.group_by]
+
+
+def _cards(host: fleet.Host) -> list[Card]:
+    known = capacity.graphics(host.properties)
+    return [_card(host, address, device, known.get(address)) for address, device in pci_devices.gpus(host).items()]
+
+
+def _card(host: fleet.Host, address: str, device: Mapping[str, Any], info: Any) -> Card:
+    """The card of a GPU; a host reports no graphics information for a GPU in passthrough."""
+    kind_of_use = str(info.graphicsType) if info else "none"
+    passed = device["passthrough"]["active"]
+    return Card(
+        address=address,
+        name=str(device["name"]),
+        gigabytes=capacity.gpu_memory_gb(host.properties, address) or 0,
+        mode=PASSTHROUGH if passed else _MODES.get(kind_of_use, kind_of_use),
+        vgpu_mode=_VGPU_MODES.get(str(getattr(info, "vgpuMode", None)), ""),
+        listed=tuple(capacity.users(host.properties).get(address, ())),
+    )
+
+
+def _whole(one: Values, addresses: list[str], *, running: bool) -> tuple[tuple[str, ...], int]:
+    """The addresses of the GPUs that a machine has as a whole, and the number of further GPUs without an address."""
+    found = machines.passed(one)
+    # A machine that is off has no device assigned: the host gives it one of the kinds when it starts.
+    fixed = tuple(device.address for device in found if running or not device.any_of_kind)
+    any_whole = sum(device.nvidia for device in found if device.any_of_kind and not running)
+    return tuple(address for address in fixed if address in addresses), any_whole

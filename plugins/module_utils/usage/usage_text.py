@@ -1,0 +1,158 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The report on GPUs as text: safe names, short numbers, and tables for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..core.names import printable
+from .usage_report import STATES
+
+NOBODY, NO_NAME = "(nobody)", "no tenant"
+NOT_KNOWN = "not measured"
+_LONGEST_CELL = 48
+GPU_COLUMNS = ("State", "Host", "GPU", "Utilisation mean/peak", "Model", "Mode", "Slots used/free", "Used by")
+GROUP_COLUMNS = ("Tenant", "GPUs", "Idle GPUs", "VMs", "Utilisation", "GPU hours")
+
+
+def lines(report: Mapping[str, Any]) -> list[str]:
+    """The report as lines: sums, idle GPUs, then every GPU, every tenant, and virtual machines without a GPU."""
+    text = [headline(report), period(report)]
+    text += [f"IDLE: {', '.join(map(plain, report['idle']))}"] if report["idle"] else []
+    text += ["", *_table(GPU_COLUMNS, [gpu_cells(gpu) for gpu in report["gpus"]])]
+    text += ["", *_table(group_columns(report), [group_cells(one, report) for one in report["groups"]])]
+    text += [f"off: {waiting(one)}" for one in report["waiting"]]
+    text += [lost(one) for one in report["lost"]]
+    return text
+
+
+def headline(report: Mapping[str, Any]) -> str:
+    """The sums in one sentence."""
+    totals = report["totals"]
+    states = ", ".join(f"{totals['states'][state]} {state}" for state in STATES if totals["states"][state])
+    parts = [
+        f"{plain(report['cluster'])}: {number(totals['gpus'])} GPUs on {totals['hosts']} hosts, {states or 'none'}",
+        f"{number(totals['assigned'])} GPUs are assigned to {totals['vms']} VMs, {number(totals['free'])} are free",
+    ]
+    if totals["cost_per_hour"] is not None:
+        parts.append(f"assigned GPUs cost {money(totals['cost_per_hour'], report)} per hour")
+        parts.append(f"idle GPUs cost {money(totals['idle_cost_per_hour'], report)} per hour")
+    return "; ".join(parts)
+
+
+def period(report: Mapping[str, Any]) -> str:
+    """The period and the GPUs that the counters cover."""
+    seen, totals = report["period"], report["totals"]
+    text = (
+        f"Counters of {totals['measured']} of {totals['gpus']} GPUs, last {number(seen['hours'])} hours"
+        f" ({seen['since']} to {seen['until']}, one sample every {seen['sample_seconds']} s)"
+    )
+    if seen["why"]:
+        text += f", not {number(seen['asked_hours'])} hours: {seen['why']}"
+    strangers = [plain(one) for one in seen["unknown_instances"]]
+    return f"{text}. These counters belong to no known GPU: {', '.join(strangers)}" if strangers else text
+
+
+def gpu_cells(gpu: Mapping[str, Any]) -> list[str]:
+    """One GPU by column."""
+    mode = " ".join(filter(None, [gpu["mode"], gpu["vgpu_mode"].replace("_", " ")]))
+    places = ", ".join(f"{plain(one['profile'])} {one['used']}/{one['free']}" for one in gpu["slots"])
+    users = ", ".join(user(one) for one in gpu["users"])
+    return [
+        gpu["state"] + (" (maintenance)" if gpu["maintenance"] else ""),
+        plain(gpu["host"]),
+        plain(gpu["address"]),
+        busy(gpu["utilisation"]),
+        plain(gpu["name"]),
+        mode,
+        places or "none",
+        users or NOBODY,
+    ]
+
+
+def user(one: Mapping[str, Any]) -> str:
+    """A user of a GPU with its tenant and its share."""
+    owner = f" of {plain(one['owner'])}" if one["owner"] else ""
+    guess = "" if one["card_told"] else ", GPU inferred"
+    return f"{plain(one['vm'])}{owner} ({plain(one['tenant']) or NO_NAME}, {percent(100 * one['share'])}{guess})"
+
+
+def group_columns(report: Mapping[str, Any]) -> tuple[str, ...]:
+    """The columns of the table of tenants; costs only where there is a price."""
+    return (*GROUP_COLUMNS, "Cost per hour", "Cost in the period") if report["price"] else GROUP_COLUMNS
+
+
+def group_cells(one: Mapping[str, Any], report: Mapping[str, Any]) -> list[str]:
+    """One tenant by column."""
+    hours = "" if one["gpu_hours"] is None else number(one["gpu_hours"])
+    cells = [
+        tenant(one["tenant"]),
+        number(one["gpus"]),
+        number(one["idle_gpus"]),
+        str(len(one["vms"])),
+        NOT_KNOWN if one["card_utilisation"] is None else percent(one["card_utilisation"]),
+        hours,
+    ]
+    if report["price"]:
+        cells += [money(one["cost_per_hour"], report), "" if one["cost"] is None else money(one["cost"], report)]
+    return cells
+
+
+def waiting(one: Mapping[str, Any]) -> str:
+    """A virtual machine that is off and needs a GPU."""
+    fits = "fits now" if one["fits"] else "does not fit now"
+    whose = plain(one["tenant"]) or NO_NAME
+    wants = ", ".join(map(plain, one["wants"]))
+    return f"{plain(one['vm'])} ({whose}) on {plain(one['host'])} needs {wants}: {fits}"
+
+
+def lost(one: Mapping[str, Any]) -> str:
+    """A running virtual machine whose GPU is not known."""
+    return f"{plain(one['vm'])} on {plain(one['host'])} runs with {plain(one['profile'])}, but its GPU is not known"
+
+
+def tenant(name: str | None) -> str:
+    """The name of a tenant, or that of the share that nobody uses."""
+    return NOBODY if name is None else plain(name) or NO_NAME
+
+
+def busy(told: Mapping[str, Any] | None) -> str:
+    """Mean and peak of the utilisation."""
+    return NOT_KNOWN if told is None else f"{percent(told['mean'])} / {percent(told['peak'])}"
+
+
+def money(value: float, report: Mapping[str, Any]) -> str:
+    """An amount in the currency of the report."""
+    return f"{amount(value)} {plain(report['price']['currency'])}".strip()
+
+
+def amount(value: float) -> str:
+    """An amount of money without its currency."""
+    return f"{value:,.2f}"
+
+
+def percent(value: float) -> str:
+    """A percentage, short."""
+    return f"{value:.0f}%" if value >= 10 or value == int(value) else f"{value:.1f}%"
+
+
+def number(value: float) -> str:
+    """A number with two decimals at most."""
+    return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def plain(name: Any) -> str:
+    """A name that others gave, without characters that control a terminal."""
+    return printable(str(name))
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    cut = [[_cut(cell) for cell in row[:-1]] + [row[-1]] for row in rows]
+    widths = [max(len(row[place]) for row in (columns, *cut)) for place in range(len(columns))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in (columns, *cut)]
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST_CELL else text[: _LONGEST_CELL - 3] + "..."

@@ -1,0 +1,53 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Subject: a further verdict on a vMotion test, beside those that its folder has already."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from ...plan import Plan
+
+
+class NewVerdict:
+    """The files of one verdict, with a number that no file there has."""
+
+    name = "verdict"
+
+    def __init__(self, folder: Path, files: Mapping[str, str]) -> None:
+        self.target, self._folder, self._files = str(folder), folder, files
+        self._number = next(number for number in count(2) if not any(path.exists() for path in self._named(number)))
+        self._is_written = False
+
+    @property
+    def paths(self) -> list[Path]:
+        """Where the files are written."""
+        return self._named(self._number)
+
+    def read(self) -> dict[str, Any]:
+        """The newest of the further verdicts."""
+        return {"file": self._first if self._is_written else None}
+
+    def plan(self, current: Mapping[str, Any]) -> Plan:
+        """One more verdict."""
+        return Plan(before=current, after={"file": self._first})
+
+    def apply(self, _plan: Plan) -> None:
+        """Write the files; one that appeared meanwhile is never overwritten."""
+        for path, text in zip(self.paths, self._files.values()):
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with open(handle, "w", encoding="utf-8", errors="replace") as file:
+                file.write(text)
+        self._is_written = True
+
+    @property
+    def _first(self) -> str:
+        return self.paths[0].name
+
+    def _named(self, number: int) -> list[Path]:
+        parts = [name.rpartition(".") for name in self._files]
+        return [self._folder / f"{stem}-{number}.{ending}" for stem, _dot, ending in parts]

@@ -1,0 +1,197 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The facts that the rules for one move need; nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...core.versions import numbers
+from ...hosts import pvrdma
+from ...maintenance import recent_tasks, trouble
+from ...maintenance.recent_tasks import RecentTask
+from ...vsphere import properties, tasks
+from ...vsphere.faults import translating_faults, words
+from ...vsphere.sdk import vim
+from ...vsphere.session import Session
+from ...workers import nics, placement_hosts
+from ...workers.call_cluster import Site
+from ...workers.capacity import machines
+from ...workers.machine import Machine
+from ...workers.placement import gpu_slots
+from ...workers.placement.place import Host
+from ..checks import move_checks, stun_estimate
+from . import move_watch
+
+TARGET = (
+    "datastore",
+    "network",
+    "triggeredAlarmState",
+    "config.product.apiVersion",
+    "summary.hardware.numCpuCores",
+    pvrdma.TAG,
+)
+MANAGER = "configManager.graphicsManager"
+STUN_SINCE = (8, 0, 2)
+CHECK_SECONDS = 300
+# Tasks that do not disturb a move.
+HARMLESS = ("createScreenshot",)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The longest stun that the job tolerates, and the bandwidth of the move."""
+
+    stun_seconds: float | None = None
+    megabits: int | None = None
+
+
+def facts(site: Site, machine: Machine, target: str, running: Sequence[RecentTask], budget: Budget) -> dict[str, Any]:
+    """The facts about one worker, its running tasks, and its target host."""
+    ref = site.host_named(target)
+    values = site.hosts[ref._moId]
+    more = properties.read_many(site.session, [ref], TARGET)[ref._moId]
+    profiles = machines.vgpus(machine.values)
+    others = site.others(ref._moId, [machine.name])
+    host = placement_hosts.seen(values, others)
+    return {
+        "worker": machine.name,
+        "target": target,
+        "profiles": list(profiles),
+        "fixed": list(machines.fixed(machine.values)),
+        "flags": machines.plugin_flags(machine.extra),
+        "hot_migrate": site.hot_migrate if profiles else True,
+        "alarms": _red(site, target, more.get("triggeredAlarmState") or []),
+        **_room(host, profiles),
+        "memory_reserved_mb": machines.reserved_mb(machine.values),
+        "free_mhz": _free_mhz(values, int(more["summary.hardware.numCpuCores"]), others.running),
+        "cpu_reserved_mhz": _reserved_mhz(machine),
+        "datastores_missing": _missing(site, machine["datastore"], more.get("datastore")),
+        "networks_missing": _unconnected(site, machine, more.get("network")),
+        "rdma": bool(nics.rdma_cards(machine)),
+        "pvrdma": bool(more.get(pvrdma.TAG)),
+        "snapshot": machine["snapshot"] is not None,
+        "tasks": [_said(one) for one in running if one.what not in HARMLESS],
+        **_asked(site, machine, ref),
+        **_stun(_vgpus(site, ref, profiles), machine, numbers(more.get("config.product.apiVersion")), budget),
+    }
+
+
+def _room(host: Host, profiles: Sequence[str]) -> dict[str, Any]:
+    """The room that other virtual machines leave on the host."""
+    return {
+        "in_service": host.in_service,
+        "offered": list(host.slots.offered),
+        "slots_free": host.slots.take_all(profiles) is not None,
+        "holders": [f"{name} ({what})" for name, what in host.holders],
+        "free_mb": host.free_mb,
+    }
+
+
+def _free_mhz(values: properties.Values, cores: int, running: Sequence[Machine]) -> int:
+    """The unreserved MHz of a host; hyper-threads do not add to the MHz."""
+    return cores * int(values["summary.hardware.cpuMhz"]) - sum(map(_reserved_mhz, running))
+
+
+def _reserved_mhz(machine: Machine) -> int:
+    return int(machine["config.cpuAllocation.reservation"] or 0)
+
+
+def tasks_on(site: Site, machine: Machine) -> list[RecentTask]:
+    """The running tasks of the worker, whoever started them."""
+    return [one for one in recent_tasks.recent(site.session, [machine.ref]) if one.running]
+
+
+def running_move(site: Site, machine: Machine, running: Sequence[RecentTask], target: str) -> Any:
+    """The running move of the worker to this host; None where there is none.
+
+    A task does not name its target, but its events do. A move that has no events yet counts as a move to this host.
+    """
+    for one in running:
+        if one.what in recent_tasks.MOVES:
+            info = properties.read_many(site.session, [one.ref], ("info",))[one.ref._moId]["info"]
+            events = move_watch.events(site.session, machine.ref, machine.name, info.queueTime)
+            targets = {event["target"] for event in move_watch.of_chain(events, info.eventChainId) if event["target"]}
+            if targets <= {target}:
+                return one.ref
+    return None
+
+
+def _said(one: RecentTask) -> str:
+    return f"the task {one.what} of {one.user}"
+
+
+def _red(site: Site, target: str, states: Sequence[Any]) -> list[str]:
+    names = {key: values["name"] for key, values in site.hosts.items()}
+    found = trouble.alarms(site.session, names, states)
+    return [one["alarm"] for one in found if one["status"] == "red" and one["object"] == target]
+
+
+def _missing(site: Site, wanted: Sequence[Any] | None, there: Sequence[Any] | None) -> list[str]:
+    """The names of the wanted objects that are missing."""
+    known = {one._moId for one in there or []}
+    refs = [one for one in wanted or [] if one._moId not in known]
+    return sorted(values["name"] for values in properties.read_many(site.session, refs, ("name",)).values())
+
+
+def _unconnected(site: Site, machine: Machine, there: Sequence[Any] | None) -> list[str]:
+    """The networks of the worker's cards that the host is not connected to."""
+    known = {one._moId for one in there or []}
+    names = {str(site.networks.name_of(card.backing)) for card in machine.cards}
+    return sorted(
+        name for name in names if not any(one.name == name and one.ref._moId in known for one in site.networks.all)
+    )
+
+
+def _asked(site: Site, machine: Machine, target: Any) -> dict[str, list[str]]:
+    """The errors and warnings of vCenter's own check of the move."""
+    tried = "check whether it can move"
+    with translating_faults(machine.name, tried):
+        checker = site.session.content.vmProvisioningChecker
+        task = checker.CheckRelocate_Task(vm=machine.ref, spec=vim.vm.RelocateSpec(host=target), testType=None)
+    found = tasks.wait(site.session, tasks.Started(task, machine.name, tried), CHECK_SECONDS).result or []
+    return {
+        "check_errors": [words(error) for one in found for error in one.error or []],
+        "check_warnings": [words(warning) for one in found for warning in one.warning or []],
+    }
+
+
+def _stun(
+    vgpus: Sequence[stun_estimate.Vgpu], machine: Machine, version: tuple[int, ...], budget: Budget
+) -> dict[str, Any]:
+    """The estimated stun, the stun that the job tolerates, and the limit of the switchover."""
+    limit = machine.extra.get(move_checks.SWITCHOVER, "")
+    memory_gb = int(machine["config.hardware.memoryMB"] or 0) / 1024
+    return {
+        "stun": stun_estimate.estimate(vgpus, memory_gb, megabits=budget.megabits, version=version),
+        "stun_budget_s": budget.stun_seconds,
+        "switchover_s": float(limit) if limit.isdigit() else float(move_checks.SWITCHOVER_DEFAULT),
+    }
+
+
+def _vgpus(site: Site, target: Any, profiles: Sequence[str]) -> list[stun_estimate.Vgpu]:
+    """The virtual GPUs, each with the target's estimates of its stun."""
+    told = stun_estimates(site.session, target, site.host_name(target._moId) or "") if profiles else {}
+    return [stun_estimate.Vgpu(_gigabytes(profile), told.get(profile, ())) for profile in profiles]
+
+
+def _gigabytes(profile: str) -> int:
+    parsed = gpu_slots.parse(profile)
+    return parsed.gigabytes if parsed else 0
+
+
+def stun_estimates(session: Session, host: Any, name: str) -> dict[str, list[dict[str, int]]]:
+    """The server's estimates of stuns on a host, for each profile by the bandwidth of the move."""
+    if session.api_version < STUN_SINCE:
+        return {}
+    manager = properties.read_many(session, [host], (MANAGER,))[host._moId][MANAGER]
+    with translating_faults(name, "ask for the stun times of its vGPU profiles"):
+        infos = manager.RetrieveVgpuProfileInfo()
+    return {
+        info.profileName: [
+            {"megabits": int(one.migrationBW), "seconds": int(one.stunTime)} for one in info.stunTimeEstimates or []
+        ]
+        for info in infos or []
+    }

@@ -1,0 +1,135 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Rolling moves: the order in which every worker can move to another host when GPU slots are scarce.
+
+A plan is the shortest there is for a few workers, and for any number of one size that go home again or may all go to
+the same hosts. For many of mixed sizes, or with hosts of their own, it may be longer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from .displacing import one_way, round_trips
+from .movers import Fleet, Infeasible, PlacementError, Shortage, listed
+from .problem import Problem, Step, Stuck, independent_parts
+from .search import found, shortest
+from .trips import reachable, trips
+
+__all__ = ["Infeasible", "Move", "PlacementError", "Shortage", "plan_moves"]
+
+MOST_WORKERS_TO_IMPROVE = 24
+
+
+class Move(NamedTuple):
+    """One worker goes from one host to another."""
+
+    worker: str
+    source: str
+    target: str
+
+
+def plan_moves(  # noqa: PLR0913 - each rule of a move has a name of its own
+    slots: Mapping[str, int],
+    at: Mapping[str, str],
+    *,
+    movable: Iterable[str] | None = None,
+    demand: Mapping[str, int] | None = None,
+    allowed: Mapping[str, Collection[str]] | None = None,
+    return_home: bool = False,
+    one_per_host: bool = False,
+) -> list[Move]:
+    """The moves that bring each movable worker to another host at least once, each into slots that are free then.
+
+    ``slots`` is the total of each host, ``at`` the host of each worker, ``demand`` the slots that a worker takes (1),
+    ``allowed`` the hosts that it may go to (all). ``Infeasible`` is raised where no plan is found.
+    """
+    demands, permits = dict(demand or {}), dict(allowed or {})
+    for what, given in (("demand", demands), ("allowed", permits)):
+        _chosen(what, given, at)
+    fleet = Fleet(
+        slots=slots,
+        at=at,
+        chosen=_chosen("movable", at if movable is None else movable, at),
+        demand={worker: demands.get(worker, 1) for worker in at},
+        allowed={worker: frozenset(hosts) for worker, hosts in permits.items()},
+        return_home=return_home,
+        one_per_host=one_per_host,
+    )
+    fleet.check()
+    names = list(slots)
+    return [Move(fleet.chosen[worker], names[source], names[target]) for worker, source, target in _steps(fleet)]
+
+
+def _chosen(what: str, wanted: Iterable[str], at: Mapping[str, str]) -> tuple[str, ...]:
+    names = set(wanted)
+    unknown = sorted(names.difference(at))
+    if unknown:
+        raise PlacementError(f"{what} names {listed(unknown)}, but not on which host that is.")
+    return tuple(worker for worker in at if worker in names)
+
+
+def _steps(fleet: Fleet) -> list[Step]:
+    problem = fleet.problem()
+    steps: list[Step] = []
+    failures: list[Stuck] = []
+    for part in independent_parts(problem):
+        outcome = _outcome(problem.part(part))
+        if isinstance(outcome, Stuck):
+            failures.append(outcome.renumbered(part))
+        else:
+            steps += [Step(part[worker], source, target) for worker, source, target in outcome]
+    if failures:
+        raise fleet.infeasible(
+            [fleet.chosen[worker] for stuck in failures for worker in stuck.workers],
+            is_together=any(stuck.is_together for stuck in failures),
+            is_proven=all(stuck.is_proven for stuck in failures),
+        )
+    return steps
+
+
+def _outcome(problem: Problem) -> list[Step] | Stuck:
+    try:
+        return _solve(problem)
+    except Stuck as stuck:
+        return stuck
+
+
+def _solve(problem: Problem) -> list[Step]:
+    home_is_open = _check(problem)
+    if problem.return_home and problem.is_single:
+        return trips(problem, reachable(problem))
+    out = one_way(problem)
+    loop = round_trips(problem) if out is None and home_is_open else None
+    only_out = replace(problem, return_home=False)
+    out = _improved(only_out, out or loop or found(only_out))
+    if not problem.return_home:
+        return out
+    # The way out, read backwards, is a way home: each worker comes back to room that nobody has taken since.
+    there_and_back = out + [Step(worker, target, source) for worker, source, target in reversed(out)]
+    return _improved(problem, min(there_and_back, loop or there_and_back, key=len))
+
+
+def _improved(problem: Problem, known: list[Step]) -> list[Step]:
+    if len(known) == problem.fewest_steps or len(problem.workers) > MOST_WORKERS_TO_IMPROVE:
+        return known
+    return shortest(problem, known)
+
+
+def _check(problem: Problem) -> bool:
+    """Whether every worker may come home; ``Stuck`` where it is clear at once that some worker cannot move."""
+    free = problem.free_at_start()
+    homeless = [w for w, home in enumerate(problem.start) if home not in problem.targets[w] or free[home] < 0]
+    if problem.is_single:
+        found_a_way = {reach.worker for reach in reachable(problem)}
+        stuck = [worker for worker in problem.workers if worker not in found_a_way]
+    else:
+        open_room = sum(free[host] for host in frozenset().union(*problem.targets))
+        stuck = [worker for worker, need in enumerate(problem.need) if need > open_room]
+    if problem.return_home and homeless:
+        stuck = homeless
+    if stuck:
+        raise Stuck(stuck)
+    return not homeless

@@ -1,0 +1,63 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Subject: a worker VM to be deleted; a VM that this collection did not build only loses its mark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..plan import POWER_OFF, Plan
+from . import worker_mark, worker_power
+from .context import Context
+from .worker_spec import Desired
+from .worker_state import facts
+
+
+class AbsentWorker:
+    """One worker to be deleted."""
+
+    name = "worker VM"
+
+    def __init__(self, context: Context, desired: Desired) -> None:
+        self.context, self.site, self.call, self.target = context, context.site, context.call, desired.name
+
+    def read(self) -> dict[str, Any]:
+        """Whether it exists, runs, and whose it is."""
+        there = facts(self.site, self.site.machines.get(self.target))
+        return {key: there[key] for key in ("exists", "name", "host", "power", "mark")}
+
+    def plan(self, current: Mapping[str, Any]) -> Plan:
+        """The deletion of a VM that this collection built; an adopted VM only loses its mark."""
+        before = current["mark"] or {}
+        if not current["exists"]:
+            return Plan(current, current)
+        if not before or before.get("cluster", self.site.name) != self.site.name:
+            whose = f"its mark says cluster {before['cluster']}" if before else "it carries no mark of this collection"
+            return Plan(current, current, warnings=(f"it was left alone: {whose}",))
+        if before.get("name", self.target) != self.target:
+            said = f"it was left alone: it is the worker {before['name']}, which somebody renamed"
+            return Plan(current, current, warnings=(said,))
+        if not before.get("built"):
+            return Plan(current, {**current, "mark": None}, why=("it was taken over, not built: it stays",))
+        running = current["power"] == "on"
+        allowed = self.call.power_cycle
+        return Plan(
+            before=current,
+            after={"exists": False, "name": None, "host": None, "power": None, "mark": None},
+            needs=frozenset({POWER_OFF}) if running else frozenset(),
+            why=(f"vCenter shows it as {current['name']}",) if current["name"] != self.target else (),
+            unmet=("it runs: set power_cycle: true to shut it down first",) if running and not allowed else (),
+        )
+
+    def apply(self, plan: Plan) -> None:
+        """Remove the mark, or stop the VM and delete it."""
+        machine = self.site.machines[self.target]
+        if plan.after["exists"]:
+            worker_mark.write(self.site.session, machine.ref, self.target, None)
+            return
+        if machine.on:
+            self.context.tell(self.target, "is shut down")
+            worker_power.stop(machine, self.call.power_timeout)
+        self.context.tell(self.target, "is deleted")
+        worker_power.destroy(machine, self.call.clone_timeout)

@@ -1,0 +1,163 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The cluster of a call with its hosts, networks and virtual machines, read in a few batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+from ..errors import NotFound
+from ..vsphere import custom_fields, fleet, properties
+from ..vsphere.escaped_names import plain
+from ..vsphere.faults import translating_faults
+from ..vsphere.sdk import vim
+from ..vsphere.session import Session
+from . import machine, networks, placement_hosts, worker_identity
+from .capacity import host_capacity as capacity
+from .capacity import machines
+from .machine import Machine
+from .placement_hosts import Others
+from .worker_identity import Identities
+
+CLUSTER = ("host", "network", "datastore", "resourcePool", "environmentBrowser")
+
+
+class Site:
+    """One cluster; ``refresh`` reads hosts and virtual machines anew, networks and options are read once."""
+
+    def __init__(self, session: Session, cluster: str) -> None:
+        self.session, self.name = session, plain(cluster)
+        self.ref, self.values = fleet.find_cluster(session, cluster, CLUSTER)
+        self.hosts: dict[str, properties.Values] = {}
+        self.machines: dict[str, Machine] = {}
+        self.identities = Identities((), ())
+        self._light: list[properties.Found] = []
+        self._running: dict[str, list[Machine]] = {}
+
+    def refresh(self, names: Iterable[str]) -> None:
+        """Read the hosts, the virtual machines of these names, and the others that run on the hosts."""
+        wanted = set(names)
+        paths = (
+            (*placement_hosts.PATHS, capacity.RDMA)
+            if self.session.api_version >= placement_hosts.RDMA_SINCE
+            else placement_hosts.PATHS
+        )
+        self.hosts = properties.read_many(self.session, self.values.get("host") or [], paths)
+        light = list(dict.fromkeys((*machine.LIGHT, *worker_identity.PATHS)))
+        definitions = custom_fields.definitions(self.session)
+        self._light = properties.find_all(self.session, vim.VirtualMachine, light)
+        self.identities = Identities(definitions, self._light)
+        refs = self._refs(wanted)
+        read = machine.read(self.session, list(refs.values()))
+        self.machines = {name: replace(read[ref._moId], worker=name) for name, ref in refs.items() if ref._moId in read}
+        self._read_running()
+
+    def find(self, name: str, role: str) -> Machine:
+        """The virtual machine of that name; refused where it does not exist."""
+        if name not in self.machines:
+            tried = f"find the {role} {name!r}"
+            raise NotFound(self.session.server, tried, "no virtual machine has that name", f"correct the {role}")
+        return self.machines[name]
+
+    def mark_of(self, one: Machine) -> dict[str, Any] | None:
+        """The mark of a machine."""
+        return self.identities.mark_of(one.ref)
+
+    def others(self, host: str, wanted: Iterable[str]) -> Others:
+        """The running virtual machines and the workers on a host, less those of the given names."""
+        names = set(wanted)
+        here = {ref._moId for ref, values in self._light if properties.id_of(values.get("runtime.host")) == host}
+        workers = [
+            str(one.mark["name"])
+            for one in self.identities.all()
+            if one.ref._moId in here and one.mark.get("cluster") == self.name and one.mark["name"] not in names
+        ]
+        return Others(self._running.get(host, []), tuple(sorted(workers)))
+
+    def is_taken(self, name: str) -> bool:
+        """Whether a virtual machine has a name, whichever worker it is."""
+        return any(values["name"] == name for _ref, values in self._light)
+
+    def host_named(self, name: str) -> Any:
+        """The reference of a host."""
+        return next(ref for ref in self.values["host"] if self.hosts[ref._moId]["name"] == name)
+
+    def host_name(self, key: str) -> str | None:
+        """The name of a host by its object id; None for a host of another cluster."""
+        return self.hosts[key]["name"] if key in self.hosts else None
+
+    def properties_of(self, host: str) -> properties.Values:
+        """The properties of a host by its name."""
+        return next(values for values in self.hosts.values() if values["name"] == host)
+
+    @property
+    def host_names(self) -> list[str]:
+        return [values["name"] for values in self.hosts.values()]
+
+    @cached_property
+    def networks(self) -> networks.Networks:
+        return networks.read(self.session, self.name, self.values.get("network") or [])
+
+    @cached_property
+    def hot_migrate(self) -> bool:
+        """Whether this vCenter moves virtual machines with a vGPU while they run."""
+        return machines.hot_migrate(self.session)
+
+    def ties(self, one: Machine | None) -> str:
+        """The reason why a running virtual machine cannot move; empty where it can."""
+        if one is None:
+            return ""
+        if tied := [*machines.fixed(one.values), *machines.plugin_flags(one.extra)]:
+            return ", ".join(tied)
+        if machines.vgpus(one.values) and not self.hot_migrate:
+            return "its vGPU, as this vCenter does not move them hot"
+        return ""
+
+    def target(self, host: str) -> Any:
+        """The devices that a host offers to virtual machines, as the environment browser reports them."""
+        with translating_faults(host, "ask what it offers to virtual machines"):
+            return self.values["environmentBrowser"].QueryConfigTarget(self.host_named(host))
+
+    def groups(self, host: str) -> list[str]:
+        """The device groups that a host offers."""
+        offered = getattr(self.target(host), "vendorDeviceGroupInfo", None) or []
+        return sorted(str(one.deviceGroupName) for one in offered)
+
+    def taken_macs(self) -> set[str]:
+        """The addresses of the network cards that were read."""
+        read: list[Machine] = [*self.machines.values(), *(one for some in self._running.values() for one in some)]
+        return {str(card.macAddress or "").lower() for one in read for card in one.cards}
+
+    def _refs(self, wanted: Iterable[str]) -> dict[str, Any]:
+        """The virtual machines of the given names: the workers by their marks, all others by the names they have."""
+        named, refs = worker_identity.names_of(self._light), dict[str, Any]()
+        for name in sorted(wanted):
+            worker = self.identities.one(self.name, name)
+            same = [worker.ref] if worker else named.get(name, [])
+            if len(same) > 1:
+                tried, said = f"find one virtual machine named {name!r}", "several virtual machines have that name"
+                raise NotFound(self.session.server, tried, said, "rename the others")
+            if same:
+                refs[name] = same[0]
+        return refs
+
+    def _read_running(self) -> None:
+        """Read the running virtual machines on the hosts, less those that were read already."""
+        known = {one.ref._moId for one in self.machines.values()}
+        refs = [
+            ref
+            for ref, values in self._light
+            if ref._moId not in known
+            and values.get("runtime.powerState") == "poweredOn"
+            and properties.id_of(values.get("runtime.host")) in self.hosts
+        ]
+        self._running = {}
+        found: Mapping[str, properties.Values] = properties.read_many(self.session, refs, machine.HOLDING)
+        for ref in refs:
+            if ref._moId not in found:
+                continue
+            one = Machine(self.session, ref, found[ref._moId])
+            self._running.setdefault(one.host, []).append(one)

@@ -1,0 +1,46 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The inputs of a worker: the context that all workers of a call share, and its own assignment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from . import clone, networks
+from .call_cluster import Site
+from .machine import Machine
+from .worker_spec import Call
+
+Tell = Callable[[str, str], None]
+
+
+def _tell_nobody(_about: str, _what: str) -> None:
+    """Discard progress."""
+
+
+@dataclass(frozen=True)
+class Context:
+    """The cluster of a call, the options for all of its workers, and the function that reports progress."""
+
+    site: Site
+    call: Call
+    places: clone.Places
+    tell: Tell = _tell_nobody
+
+    @property
+    def networks(self) -> networks.Networks:
+        """The networks of the cluster, with the port groups that will be built before the workers."""
+        return networks.to_come(self.site.networks, self.call.to_come.port_groups)
+
+
+@dataclass
+class Assignment:
+    """The host of one worker or the reason for none, MAC addresses for new cards, and what this run did to the VM."""
+
+    host: str = ""
+    refusal: str = ""
+    macs: Mapping[str, str] = field(default_factory=dict)
+    cloned: bool = False
+    started: Machine | None = None
+    silent: bool = False  # the VM was started, and its guest reported no address in time

@@ -1,0 +1,102 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The cloud-init data of a worker's guest: host name, addresses, users and SSH keys."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import ipaddress
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import Refused
+from .nics import MANAGEMENT, RDMA
+from .worker_spec import Desired
+
+METADATA, USERDATA = "guestinfo.metadata", "guestinfo.userdata"
+ENCODING = ".encoding"
+HEADER = "#cloud-config\n"
+DHCP = "dhcp"
+JUMBO = 9000
+ADDRESSING = ("address", "gateway", "dns", "rdma_address")
+
+
+def facts(extra: Mapping[str, str]) -> dict[str, Any] | None:
+    """The cloud-init data that is set; None where there is none."""
+    if not extra.get(METADATA) and not extra.get(USERDATA):
+        return None
+    return {"metadata": _decode(extra, METADATA), "userdata": _decode(extra, USERDATA)}
+
+
+def wanted(desired: Desired, after: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The cloud-init data as it should be; ``after`` holds the planned network cards."""
+    guest = desired["guest"]
+    if guest is None:
+        return None
+    host_name = guest.get("hostname") or desired.name
+    metadata: dict[str, Any] = {"local-hostname": host_name, **_network(desired, guest, after)}
+    users = [{"name": guest["user"], "sudo": "ALL=(ALL) NOPASSWD:ALL", "shell": "/bin/bash"}] if "user" in guest else []
+    # Only the guest's own name: the whole file would be made anew at each boot, without the peers.
+    userdata: dict[str, Any] = {"hostname": host_name, "manage_etc_hosts": "localhost"}
+    if guest.get("ssh_keys"):
+        keys = {"ssh_authorized_keys": list(guest["ssh_keys"])}
+        userdata.update({"users": ["default", {**users[0], **keys}]} if users else keys)
+    elif users:
+        userdata["users"] = ["default", *users]
+    told = {"metadata": metadata, "userdata": userdata}
+    # cloud-init acts once for each instance id, so new data needs a new id.
+    digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:12]
+    return {**told, "metadata": {"instance-id": f"{desired.name}-{digest}", **metadata}}
+
+
+def options(told: Mapping[str, Any]) -> dict[str, str]:
+    """The advanced settings that carry the data as JSON, which cloud-init reads as YAML."""
+    texts = {METADATA: json.dumps(told["metadata"], sort_keys=True)}
+    texts[USERDATA] = HEADER + json.dumps(told["userdata"], sort_keys=True)
+    encoded = {key: base64.b64encode(text.encode()).decode() for key, text in texts.items()}
+    return {**encoded, **{f"{key}{ENCODING}": "base64" for key in texts}}
+
+
+def _network(desired: Desired, guest: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """The network configuration for the cards asked for; without them the guest keeps that of its template."""
+    if desired[MANAGEMENT] is None:
+        if asked := [key for key in ADDRESSING if guest.get(key)]:
+            said = "management_nic is not given, so the card's MAC address is not known"
+            raise Refused(desired.name, f"set {', '.join(asked)} in its guest", said, "give management_nic as well")
+        return {}
+    cards = {"management": _card(desired, after[MANAGEMENT]["mac"], guest.get("address") or DHCP)}
+    if guest.get("gateway"):
+        cards["management"]["routes"] = [{"to": "0.0.0.0/0", "via": guest["gateway"]}]
+    if guest.get("dns"):
+        cards["management"]["nameservers"] = {"addresses": list(guest["dns"])}
+    if guest.get("rdma_address"):
+        if desired[RDMA] is None:
+            raise Refused(desired.name, "set its RDMA address", "rdma_nic is not given", "give rdma_nic as well")
+        cards["rdma"] = _card(desired, after[RDMA]["mac"], guest["rdma_address"])
+        cards["rdma"]["mtu"] = guest.get("rdma_mtu") or JUMBO
+    return {"network": {"version": 2, "ethernets": cards}}
+
+
+def _card(desired: Desired, mac: str, address: str) -> dict[str, Any]:
+    match = {"match": {"macaddress": mac}}
+    if address == DHCP:
+        return {**match, "dhcp4": True}
+    try:
+        ipaddress.ip_interface(address)
+    except ValueError as error:
+        raise Refused(desired.name, "set its address", str(error), "write it as 10.0.0.11/24, or dhcp") from error
+    if "/" not in address:
+        raise Refused(desired.name, "set its address", f"{address} has no prefix length", f"write it as {address}/24")
+    return {**match, "dhcp4": False, "addresses": [address]}
+
+
+def _decode(extra: Mapping[str, str], key: str) -> Any:
+    """The decoded data of this collection; for data of others, only its length."""
+    text = extra.get(key, "")
+    try:
+        plain = base64.b64decode(text).decode() if extra.get(f"{key}{ENCODING}") == "base64" else text
+        return json.loads(plain.removeprefix(HEADER)) if plain else None
+    except (ValueError, RecursionError):
+        return f"{len(text)} characters that this collection did not write"

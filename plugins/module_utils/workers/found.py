@@ -1,0 +1,127 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The existing workers, found by their mark and read together, with the variables that an inventory gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from ..core import names as forms
+from ..vsphere import custom_fields, fleet, properties
+from ..vsphere.escaped_names import plain
+from ..vsphere.sdk import vim
+from ..vsphere.session import Session
+from . import customise, nics, worker_gpus, worker_identity, worker_mark
+from .machine import GROUPS, GROUPS_SINCE, Machine
+
+PATHS = (
+    "name",
+    "config.instanceUuid",
+    "config.hardware.device",
+    "config.extraConfig",
+    "runtime.host",
+    "runtime.powerState",
+    "guest.ipAddress",
+    "guest.net",
+)
+
+
+def workers(session: Session, clusters: Collection[str] = ()) -> list[dict[str, Any]]:
+    """All marked workers, or those of some clusters, read in a constant number of calls."""
+    carriers = _carriers(session, clusters)
+    chosen, marks = [one.ref for one in carriers], {one.ref._moId: one.mark for one in carriers}
+    paths = (*PATHS, GROUPS) if session.api_version >= GROUPS_SINCE else PATHS
+    found = properties.read_many(session, chosen, paths)
+    homes = {one["runtime.host"]._moId: one["runtime.host"] for one in found.values() if "runtime.host" in one}
+    hosts = properties.read_many(session, list(homes.values()), ("name",))
+    names = {key: str(values["name"]) for key, values in hosts.items()}
+    machines = [
+        Machine(session, ref, found[ref._moId], str(marks[ref._moId]["name"])) for ref in chosen if ref._moId in found
+    ]
+    read = [_worker(machine, marks[machine.ref._moId], names) for machine in machines]
+    return sorted(read, key=lambda one: str(one["name"]))
+
+
+def refs(session: Session, cluster: str) -> dict[str, Any]:
+    """The virtual machines of the workers of a cluster, by the names of the workers."""
+    return {str(one.mark["name"]): one.ref for one in _carriers(session, [cluster])}
+
+
+def unfinished(session: Session, cluster: str) -> list[str]:
+    """The clones of a cluster that a killed run left without a mark."""
+    definitions = custom_fields.definitions(session)
+    hosts = {ref._moId for ref in fleet.find_cluster(session, cluster, ("host",))[1].get("host") or []}
+    every = properties.find_all(session, vim.VirtualMachine, (*worker_identity.PATHS, "runtime.host"))
+    known = worker_identity.Identities(definitions, every)
+    unmarked = [
+        ref
+        for ref, values in every
+        if getattr(values.get("runtime.host"), "_moId", None) in hosts and known.mark_of(ref) is None
+    ]
+    read = properties.read_many(session, unmarked, ("name", "config.extraConfig"))
+    machines = [Machine(session, ref, read[ref._moId]) for ref in unmarked if ref._moId in read]
+    return sorted(one.name for one in machines if one.extra.get(worker_mark.BUILDING) == one.name)
+
+
+def groups(worker: Mapping[str, Any]) -> Iterator[str]:
+    """The names of the groups of one worker, which may need a change of characters for Ansible."""
+    yield "workers"
+    for kind in ("cluster", "role", "tenant", "host"):
+        if worker[f"vm_{kind}"]:
+            yield f"{kind}_{worker[f'vm_{kind}']}"
+    yield from (f"profile_{profile}" for profile in worker["vm_profiles"])
+
+
+def _carriers(session: Session, clusters: Collection[str]) -> list[worker_identity.Carrier]:
+    """The machines of the workers of some clusters; two that claim to be one worker are refused."""
+    definitions = custom_fields.definitions(session)
+    known = worker_identity.Identities(
+        definitions, properties.find_all(session, vim.VirtualMachine, worker_identity.PATHS)
+    )
+    wanted = {plain(cluster) for cluster in clusters}
+    chosen = [one for one in known.all() if not wanted or one.mark.get("cluster") in wanted]
+    for one in chosen:
+        known.one(str(one.mark.get("cluster", "")), str(one.mark["name"]))
+    return chosen
+
+
+def _worker(machine: Machine, marked: Mapping[str, Any], hosts: Mapping[str, str]) -> dict[str, Any]:
+    rdma, management = nics.rdma_cards(machine), nics.management_card(machine)
+    gpus = [held.gpu for held in worker_gpus.held(machine)]
+    address = _address(machine, management) or forms.address(machine["guest.ipAddress"])
+    return {
+        "name": machine.name,
+        **({"ansible_host": address} if address else {}),
+        "vm_name": machine.shown,
+        "vm_cluster": marked.get("cluster", ""),
+        "vm_role": marked.get("role", ""),
+        "vm_tenant": marked.get("tenant", ""),
+        "vm_built": bool(marked.get("built")),
+        "vm_uuid": machine["config.instanceUuid"],
+        "vm_host": hosts.get(machine.host, ""),
+        "vm_power": "on" if machine.on else "off",
+        "vm_gpus": worker_gpus.texts(gpus),
+        "vm_profiles": sorted({one.profile for one in gpus if one.profile}),
+        "vm_rdma_mac": rdma[0].macAddress if rdma else None,
+        "vm_rdma_protocol": rdma[0].deviceProtocol if rdma else None,
+        "vm_rdma_address": _address(machine, rdma[0]) if rdma else None,
+    }
+
+
+def _address(machine: Machine, card: Any) -> str | None:
+    """The IPv4 address of a card: the one that the guest reports, else the one in its cloud-init data."""
+    if card is None:
+        return None
+    told = [one for one in machine["guest.net"] or [] if one.deviceConfigId == card.key]
+    seen = [text for one in told for text in one.ipAddress or [] if ":" not in text]
+    return next(filter(None, map(forms.address, [*seen, *_given(machine, card)])), None)
+
+
+def _given(machine: Machine, card: Any) -> Iterator[str]:
+    """The fixed addresses of a card in the guest's cloud-init data."""
+    metadata = (customise.facts(machine.extra) or {}).get("metadata")
+    network = metadata.get("network") or {} if isinstance(metadata, dict) else {}
+    for one in (network.get("ethernets") or {}).values():
+        if (one.get("match") or {}).get("macaddress", "").lower() == (card.macAddress or "").lower():
+            yield from (text.partition("/")[0] for text in one.get("addresses") or [] if ":" not in text)

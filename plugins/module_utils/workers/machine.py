@@ -1,0 +1,110 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Virtual machines with their properties, many in one read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..vsphere import properties
+from ..vsphere.options import extra_config
+from ..vsphere.sdk import vim
+from ..vsphere.session import Session
+from .capacity import machines
+
+LIGHT = ("name", "runtime.host", "runtime.powerState", "config.template")
+PATHS = (
+    *LIGHT,
+    "config.instanceUuid",
+    "parent",
+    "resourcePool",
+    "datastore",
+    "config.version",
+    "config.changeVersion",
+    "config.annotation",
+    "config.firmware",
+    "config.hardware.numCPU",
+    "config.hardware.numCoresPerSocket",
+    "config.hardware.memoryMB",
+    machines.DEVICES,
+    "config.memoryReservationLockedToMax",
+    machines.RESERVED_MB,
+    "config.cpuAllocation.reservation",
+    "config.latencySensitivity",
+    "config.extraConfig",
+    "guest.ipAddress",
+    "guest.toolsRunningStatus",
+    "snapshot",
+    "customValue",
+)
+GROUPS = "config.deviceGroups"
+GROUPS_SINCE = (8, 0, 0, 1)
+# The properties of virtual machines that are not workers of the call: what they hold of their hosts.
+HOLDING = (
+    "name",
+    "runtime.host",
+    machines.DEVICES,
+    machines.RESERVED_MB,
+    "config.cpuAllocation.reservation",
+)
+
+
+@dataclass
+class Machine:
+    """One virtual machine: its reference, the properties that were read last, and the worker that it is, if any."""
+
+    session: Session
+    ref: Any
+    values: Mapping[str, Any] = field(default_factory=dict)
+    worker: str = ""
+
+    def __getitem__(self, path: str) -> Any:
+        """A property that was read; an unset one is None."""
+        return self.values.get(path)
+
+    @property
+    def name(self) -> str:
+        """The name of the worker, which stays when somebody renames the machine; for others the name of the machine."""
+        return self.worker or self.shown
+
+    @property
+    def shown(self) -> str:
+        """The name that vCenter shows."""
+        return str(self["name"])
+
+    @property
+    def on(self) -> bool:
+        return bool(self["runtime.powerState"] == "poweredOn")
+
+    @property
+    def host(self) -> str:
+        """The object id of its host."""
+        return properties.id_of(self["runtime.host"])
+
+    @property
+    def extra(self) -> dict[str, str]:
+        """Its advanced settings."""
+        return extra_config(self["config.extraConfig"])
+
+    def devices(self, kind: Any) -> list[Any]:
+        """Its devices of a kind, by key."""
+        return sorted(machines.devices(self.values, kind), key=lambda device: int(device.key))
+
+    @property
+    def cards(self) -> list[Any]:
+        """Its network cards, without those of the host itself."""
+        fixed = vim.vm.device.VirtualSriovEthernetCard
+        return [card for card in self.devices(vim.vm.device.VirtualEthernetCard) if not isinstance(card, fixed)]
+
+    def refresh(self) -> None:
+        """Read it again."""
+        self.values = read(self.session, [self.ref])[self.ref._moId].values
+
+
+def read(session: Session, refs: Sequence[Any]) -> dict[str, Machine]:
+    """Many virtual machines in one read, by object id."""
+    paths = (*PATHS, GROUPS) if session.api_version >= GROUPS_SINCE else PATHS
+    found = properties.read_many(session, refs, paths)
+    return {ref._moId: Machine(session, ref, found[ref._moId]) for ref in refs if ref._moId in found}

@@ -1,0 +1,106 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The networks of a cluster by name, and the cards that connect to them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..errors import NotFound
+from ..vsphere import properties
+from ..vsphere.escaped_names import plain
+from ..vsphere.sdk import vim
+from ..vsphere.session import Session
+
+
+@dataclass(frozen=True)
+class Network:
+    """One network; ``switch`` and ``key`` are those of a distributed port group."""
+
+    name: str
+    ref: Any
+    switch: str = ""
+    key: str = ""
+
+    @property
+    def to_come(self) -> bool:
+        """Whether the network will be built later."""
+        return self.ref is None
+
+    def backing(self) -> Any:
+        """The backing of a card that is connected to the network."""
+        card = vim.vm.device.VirtualEthernetCard
+        if not self.key:
+            return card.NetworkBackingInfo(deviceName=self.name, network=self.ref)
+        port = vim.dvs.PortConnection(switchUuid=self.switch, portgroupKey=self.key)
+        return card.DistributedVirtualPortBackingInfo(port=port)
+
+
+@dataclass(frozen=True)
+class Networks:
+    """All networks of a cluster."""
+
+    cluster: str
+    all: Sequence[Network]
+
+    def named(self, name: str) -> Network:
+        """The one network of that name."""
+        found = [network for network in self.all if network.name == plain(name)]
+        if len(found) == 1:
+            return found[0]
+        known = ", ".join(sorted({network.name for network in self.all})) or "none"
+        said = f"{len(found)} networks have that name" if found else f"there is none; it has {known}"
+        raise NotFound(self.cluster, f"find one port group named {name!r}", said, "correct the name of the port group")
+
+    def name_of(self, backing: Any) -> str | None:
+        """The name of the network that a card is connected to."""
+        port = getattr(backing, "port", None)
+        if port is not None:
+            return next((one.name for one in self.all if one.key and one.key == port.portgroupKey), None)
+        name = getattr(backing, "deviceName", None)
+        return name and plain(name)
+
+
+def to_come(networks: Networks, names: Sequence[str]) -> Networks:
+    """The networks, with port groups of the RDMA switch that will be built later."""
+    there = {network.name for network in networks.all}
+    wanted = [plain(name) for name in names]
+    made = [Network(name, None, key=f"{name} to come") for name in wanted if name not in there]
+    return replace(networks, all=[*networks.all, *made])
+
+
+def read(session: Session, cluster: str, refs: Sequence[Any]) -> Networks:
+    """The networks in two or three reads."""
+    groups = [ref for ref in refs if isinstance(ref, vim.dvs.DistributedVirtualPortgroup)]
+    # pylint: disable-next=unidiomatic-typecheck # port groups are networks too
+    standard = [ref for ref in refs if type(ref) is vim.Network]
+    found = properties.read_many(session, groups, ("name", "key", "config.distributedVirtualSwitch"))
+    switches = {
+        one["config.distributedVirtualSwitch"]._moId: one["config.distributedVirtualSwitch"] for one in found.values()
+    }
+    uuids = {
+        key: values["uuid"]
+        for some in _by_kind(switches).values()
+        for key, values in properties.read_many(session, some, ("uuid",)).items()
+    }
+    named = properties.read_many(session, standard, ("name",))
+    return Networks(
+        cluster,
+        [
+            *(_group(ref, found[ref._moId], uuids) for ref in groups),
+            *(Network(named[ref._moId]["name"], ref) for ref in standard),
+        ],
+    )
+
+
+def _group(ref: Any, values: Mapping[str, Any], uuids: Mapping[str, str]) -> Network:
+    return Network(values["name"], ref, uuids[values["config.distributedVirtualSwitch"]._moId], values["key"])
+
+
+def _by_kind(refs: Mapping[str, Any]) -> dict[Any, list[Any]]:
+    kinds: dict[Any, list[Any]] = {}
+    for ref in refs.values():
+        kinds.setdefault(type(ref), []).append(ref)
+    return kinds

@@ -1,0 +1,91 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""One worker on each host: a largest matching of workers and hosts, found by augmenting paths."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Protocol, TypeVar
+
+from .host_room import IGNORE, Demand, Host, alike
+
+Place = TypeVar("Place")
+Guest = TypeVar("Guest")
+
+
+class Placed(Protocol):
+    """The fields of a worker that a matching needs."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def demand(self) -> Demand: ...
+
+    @property
+    def hosts(self) -> frozenset[str] | None: ...
+
+
+def match(hosts: Sequence[Host], workers: Sequence[Placed], same_node: str) -> dict[str, str]:
+    """The host of each worker that gets one: as many as possible."""
+    kinds = _Kinds(hosts, workers, same_node)
+    there: dict[int, int] = {}  # the worker on each host, by their numbers
+    hopeless: set[int] = set()
+    for number in range(len(workers)):
+        # A worker with the same demand as one without a host gets no host either.
+        if kinds.of[number] not in hopeless and not _augment(number, kinds, there):
+            hopeless.add(kinds.of[number])
+    return {workers[number].name: hosts[host].name for host, number in there.items()}
+
+
+def _augment(start: int, kinds: _Kinds, there: dict[int, int]) -> bool:
+    """Assign a host to one worker; others change their host where necessary."""
+    came_from: dict[int, int] = {}  # by host: the worker that reaches for it
+    waiting, asked = deque([start]), {kinds.of[start]}
+    while waiting:
+        worker = waiting.popleft()
+        for host in kinds.hosts_of(worker):
+            if host in came_from:
+                continue
+            came_from[host] = worker
+            if host not in there:
+                shift(host, start, came_from, there)
+                return True
+            if kinds.of[there[host]] not in asked:
+                asked.add(kinds.of[there[host]])
+                waiting.append(there[host])
+    return False
+
+
+def shift(host: Place, start: Guest, came_from: dict[Place, Guest], there: dict[Place, Guest]) -> None:
+    """Give a free host to whoever reaches for it, the host of that one to the next, up to the one who began."""
+    before = {worker: place for place, worker in there.items()}
+    while True:
+        worker = came_from[host]
+        there[host] = worker
+        if worker == start:
+            return
+        host = before[worker]
+
+
+class _Kinds:
+    """The workers by equal demand, and the possible hosts of each group, the best first."""
+
+    def __init__(self, hosts: Sequence[Host], workers: Sequence[Placed], same_node: str) -> None:
+        self.all_hosts, self.same_node = hosts, same_node
+        known: dict[Host, int] = {}
+        self.alike = [known.setdefault(alike(host), len(known)) for host in hosts]
+        numbers: dict[tuple[Demand, frozenset[str] | None], int] = {}
+        self.of = [numbers.setdefault((one.demand, one.hosts), len(numbers)) for one in workers]
+        self.fitting = [self._fitting(demand, names) for demand, names in numbers]
+
+    def hosts_of(self, worker: int) -> Sequence[int]:
+        return self.fitting[self.of[worker]]
+
+    def _fitting(self, demand: Demand, names: frozenset[str] | None) -> list[int]:
+        allowed = [i for i, host in enumerate(self.all_hosts) if names is None or host.name in names]
+        examples = {self.alike[i]: self.all_hosts[i] for i in allowed}
+        fits = {kind for kind, host in examples.items() if host.take(demand, self.same_node)}
+        near = {kind for kind in fits if self.same_node == IGNORE or examples[kind].near(demand)}
+        return sorted((i for i in allowed if self.alike[i] in fits), key=lambda i: self.alike[i] not in near)

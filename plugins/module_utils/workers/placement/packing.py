@@ -1,0 +1,146 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Several workers on a host: a search that places the largest first and never repeats a state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from .host_room import IGNORE, Demand, Host, alike
+from .matching import Placed
+
+# The search returns its best result after so many tries, so that its time is bounded.
+PATIENCE = 5_000
+
+
+def pack(hosts: Sequence[Host], workers: Sequence[Placed], same_node: str) -> dict[str, str]:
+    """The host of each worker; where not all fit, the hosts of those that fit one after another."""
+    table = _Table(hosts, sorted(workers, key=lambda one: ([-n for n in one.demand.size], one.name)), same_node)
+    return _search(table) or _greedy(table)
+
+
+def _search(table: _Table) -> dict[str, str] | None:
+    """Depth first, without recursion: thousands of workers are deeper than Python's stack."""
+    tries: list[Iterator[int]] = [table.options(0)]
+    steps = 0
+    while tries:
+        if len(tries) > len(table.workers):
+            return table.names()
+        host = next(tries[-1], None)
+        steps += 1
+        if steps > PATIENCE + len(table.workers):
+            break
+        if host is None:
+            tries.pop()
+            table.undo()
+            continue
+        table.put(host)
+        tries.append(table.options(len(tries)))
+    table.clear()
+    return None
+
+
+def _greedy(table: _Table) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for number, worker in enumerate(table.workers):
+        host = next(table.options(number, remember=False), None)
+        if host is not None:
+            table.put(host, number)
+            found[worker.name] = table.hosts[host].name
+    return found
+
+
+@dataclass
+class _Table:
+    """The hosts as they fill up."""
+
+    hosts: Sequence[Host]
+    workers: Sequence[Placed]
+    same_node: str
+    now: list[Host] = field(init=False)
+    count: list[int] = field(init=False)
+    history: list[tuple[int, Host]] = field(default_factory=list)
+    _ids: dict[Host, int] = field(default_factory=dict)
+    _fits: dict[tuple[int, Demand], Host | None] = field(default_factory=dict)
+    _nearby: dict[tuple[int, Demand], bool] = field(default_factory=dict)
+    _failed: set[tuple[int, tuple[tuple[int, int], ...]]] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        sets = list(dict.fromkeys(one.hosts for one in self.workers if one.hosts is not None))
+        # Hosts are as good as each other only where the same workers may run.
+        self.members = [tuple(host.name in names for names in sets) for host in self.hosts]
+        self._member_ids: dict[tuple[bool, ...], int] = {}
+        for member in self.members:
+            self._member_ids.setdefault(member, len(self._member_ids))
+        self.clear()
+
+    def clear(self) -> None:
+        """The hosts before the search."""
+        self.now, self.count, self.history = list(self.hosts), [0] * len(self.hosts), []
+        self.kinds = [self._kind(host) for host in self.now]
+
+    def options(self, number: int, *, remember: bool = True) -> Iterator[int]:
+        """The possible hosts of a worker, emptier ones first, one of each set of interchangeable hosts."""
+        if number >= len(self.workers):
+            return
+        state = (number, tuple(sorted(self._places())))
+        if remember and state in self._failed:
+            return
+        worker = self.workers[number]
+        tried: set[tuple[int, int]] = set()
+        for host in sorted(range(len(self.now)), key=lambda i: (self.count[i], not self._near(i, worker.demand))):
+            place = (self.kinds[host], self._member_ids[self.members[host]])
+            allowed = worker.hosts is None or self.hosts[host].name in worker.hosts
+            if place not in tried and allowed and self._after(host, worker.demand):
+                tried.add(place)
+                yield host
+        if remember:
+            self._failed.add(state)
+
+    def put(self, host: int, number: int | None = None) -> None:
+        """Place the next worker, or the one with this number, on the host."""
+        worker = self.workers[len(self.history) if number is None else number]
+        before = self.now[host]
+        self.history.append((host, before))
+        self._set(host, self._after(host, worker.demand) or before, 1)
+
+    def undo(self) -> None:
+        """Take the last placement back."""
+        if self.history:
+            host, before = self.history.pop()
+            self._set(host, before, -1)
+
+    def names(self) -> dict[str, str]:
+        """The host of each placed worker."""
+        return {worker.name: self.hosts[host].name for worker, (host, _before) in zip(self.workers, self.history)}
+
+    def _set(self, host: int, state: Host, more: int) -> None:
+        self.now[host], self.kinds[host] = state, self._kind(state)
+        self.count[host] += more
+
+    def _places(self) -> Iterator[tuple[int, int]]:
+        return ((kind, self._member_ids[member]) for kind, member in zip(self.kinds, self.members))
+
+    def _kind(self, host: Host) -> int:
+        return self._ids.setdefault(alike(host), len(self._ids))
+
+    def _near(self, host: int, demand: Demand) -> bool:
+        key = (self.kinds[host], demand)
+        if self.same_node != IGNORE and key not in self._nearby:
+            self._nearby[key] = self.now[host].near(demand)
+        return self._nearby.get(key, True)
+
+    def _after(self, host: int, demand: Demand) -> Host | None:
+        key = (self.kinds[host], demand)
+        if key not in self._fits:
+            self._fits[key] = self.now[host].take(demand, self.same_node)
+        after = self._fits[key]
+        return after and _named(after, self.now[host])
+
+
+def _named(state: Host, host: Host) -> Host:
+    """The state of another host that was alike."""
+    if state.name == host.name:
+        return state
+    return Host(**{**vars(state), "name": host.name, "workers": host.workers, "holders": host.holders})

@@ -1,0 +1,111 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The placement of workers on hosts: one on each host, or several; workers stay on their host where they can."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from .host_room import IGNORE, PREFER, REQUIRE, Demand, Device, Host, Wanted
+from .matching import match
+from .packing import pack
+from .reasons import why_not
+
+__all__ = ["IGNORE", "PREFER", "REQUIRE", "Demand", "Device", "Host", "Placement", "Rules", "Wanted", "Worker", "place"]
+
+
+@dataclass(frozen=True)
+class Worker:
+    """A worker to be placed: ``hosts`` are those that it may run on (None: any), ``at`` the one that it is on.
+
+    A worker is settled where it runs with the GPUs that it wants: it may stay even where no other would fit.
+    """
+
+    name: str
+    demand: Demand
+    hosts: frozenset[str] | None = None
+    at: str = ""
+    settled: bool = False
+
+    def may(self, host: str) -> bool:
+        """Whether the worker may run on the host."""
+        return self.hosts is None or host in self.hosts
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The rules for all workers of a call."""
+
+    apart: bool = True
+    same_node: str = PREFER
+
+
+@dataclass(frozen=True)
+class Placement:
+    """The host of each worker, and the reason where a worker has none."""
+
+    where: Mapping[str, str] = field(default_factory=dict)
+    refusals: Mapping[str, str] = field(default_factory=dict)
+
+
+def place(hosts: Iterable[Host], workers: Iterable[Worker], rules: Rules | None = None) -> Placement:
+    """The placement of all workers; a worker changes its host only where there is no other way."""
+    rules, all_hosts = rules or Rules(), sorted(hosts, key=lambda host: host.name)
+    ordered = sorted(workers, key=lambda one: (not one.settled, not one.at, [-n for n in one.demand.size], one.name))
+    tries = [_homes(all_hosts, some, rules) for some in (ordered, [one for one in ordered if one.settled], [])]
+    found = [_fill(all_hosts, ordered, tries[0], rules)]
+    for before, homes in zip(tries, tries[1:]):
+        if found[-1].refusals and homes != before:
+            found.append(_fill(all_hosts, ordered, homes, rules))
+    return found[0] if found[-1].refusals else found[-1]
+
+
+def _homes(hosts: Sequence[Host], ordered: Sequence[Worker], rules: Rules) -> dict[str, str]:
+    """The workers that stay, with their hosts."""
+    left = {host.name: host for host in hosts}
+    homes: dict[str, str] = {}
+    for one in ordered:
+        host = left.get(one.at)
+        if host is None or not one.may(host.name) or (rules.apart and (host.workers or host.name in homes.values())):
+            continue
+        after = host.take(one.demand, rules.same_node)
+        if after or one.settled:
+            left[one.at], homes[one.name] = after or host, one.at
+    return homes
+
+
+def _fill(hosts: Sequence[Host], ordered: Sequence[Worker], homes: Mapping[str, str], rules: Rules) -> Placement:
+    """The placement with hosts for the workers that do not stay."""
+    demands = {one.name: one.demand for one in ordered}
+    left = {host.name: host for host in hosts}
+    for name, home in homes.items():
+        left[home] = left[home].take(demands[name], rules.same_node) or left[home]
+    others = [one for one in ordered if one.name not in homes]
+    if rules.apart:
+        open_ = [host for host in left.values() if not host.workers and host.name not in homes.values()]
+        found = match(open_, others, rules.same_node)
+    else:
+        found = pack(list(left.values()), others, rules.same_node)
+    where = {**homes, **found}
+    missing = [one for one in others if one.name not in where]
+    full, here = _taken(left, found, demands, rules) if missing else [], _workers_on(where)
+    return Placement(where, {one.name: why_not(one, full, here, rules) for one in missing})
+
+
+def _workers_on(where: Mapping[str, str]) -> dict[str, list[str]]:
+    """The workers on each host."""
+    here: dict[str, list[str]] = {}
+    for name, host in where.items():
+        here.setdefault(host, []).append(name)
+    return here
+
+
+def _taken(
+    left: Mapping[str, Host], found: Mapping[str, str], demands: Mapping[str, Demand], rules: Rules
+) -> list[Host]:
+    """The hosts with all placed workers on them."""
+    after = dict(left)
+    for name, host in found.items():
+        after[host] = after[host].take(demands[name], rules.same_node) or after[host]
+    return list(after.values())

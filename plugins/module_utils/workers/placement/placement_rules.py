@@ -1,0 +1,136 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The rules of a set of workers: one that keeps them apart, one for their hosts, and overrides of each worker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import rule_conflicts
+
+PREFIX = "dml.vsphere "
+DRS, RESTART = "drs", "restart_priority"
+ASPECTS = (DRS, RESTART)
+# A rule for a single virtual machine has no effect.
+FEWEST = 2
+
+
+@dataclass(frozen=True)
+class Names:
+    """The names of the rules and groups of one set of workers, by which this collection recognises them."""
+
+    rule: str
+    host_rule: str
+    vm_group: str
+    host_group: str
+
+
+def names_of(name: str) -> Names:
+    """The names of a set's rules and groups."""
+    start = f"{PREFIX}{name}"
+    return Names(f"{start}: one per host", f"{start}: on hosts", f"{start}: workers", f"{start}: hosts")
+
+
+@dataclass(frozen=True)
+class Desired:
+    """The desired rules of a set of workers; a set without workers is to be removed."""
+
+    name: str
+    workers: tuple[str, ...] = ()
+    one_per_host: bool = False
+    hosts: tuple[str, ...] = ()
+    required: bool = False
+    overrides: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Further facts about the cluster."""
+
+    cluster: str
+    hosts: tuple[str, ...]
+    homes: Mapping[str, str] = field(default_factory=dict)  # the hosts of the workers that run
+    missing: Mapping[str, str] = field(default_factory=dict)  # why a worker can have no rules now
+    foreign: tuple[rule_conflicts.Foreign, ...] = ()
+    users: tuple[str, ...] = ()  # rules of others that use our groups
+    drs: bool = True
+    drs_overrides: bool = True
+    ha: bool = True
+
+
+def conflict_of(desired: Desired, facts: Facts) -> rule_conflicts.Conflict | None:
+    """The conflict that makes the desired rules impossible; None without one."""
+    return rule_conflicts.first(facts.cluster, facts.hosts, facts.foreign, desired)
+
+
+def after(current: Mapping[str, Any], desired: Desired) -> dict[str, Any]:
+    """The desired state, in the form of the current one."""
+    apart = desired.one_per_host and len(desired.workers) >= FEWEST
+    pinned = bool(desired.hosts and desired.workers)
+    rule = "required" if desired.required else "preferred"
+    affinity = {"workers": sorted(desired.workers), "hosts": sorted(desired.hosts), "rule": rule}
+    return {
+        "one_per_host": {"workers": sorted(desired.workers), "enabled": True} if apart else None,
+        "affinity": affinity if pinned else None,
+        **_overrides(current, desired.overrides),
+    }
+
+
+def _overrides(current: Mapping[str, Any], wanted: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
+    """The desired overrides, with the overrides that they replace, to be restored on removal."""
+    made: dict[str, Any] = {aspect: dict(current[aspect]) for aspect in ASPECTS}
+    previous = {worker: dict(notes) for worker, notes in current["previous"].items()}
+    for worker, aspect in _pairs([*current["previous"], *wanted]):
+        notes, now = previous.setdefault(worker, {}), current[aspect].get(worker)
+        asked = wanted.get(worker, {}).get(aspect)
+        if asked is None and aspect in notes:
+            made[aspect][worker] = notes.pop(aspect)
+        elif asked is not None:
+            made[aspect][worker] = asked
+            if now != asked:
+                notes.setdefault(aspect, now)
+    return {**made, "previous": {worker: notes for worker, notes in previous.items() if notes}}
+
+
+def _pairs(workers: Iterable[str]) -> Iterator[tuple[str, str]]:
+    return ((worker, aspect) for worker in dict.fromkeys(workers) for aspect in ASPECTS)
+
+
+def unmet(current: Mapping[str, Any], after: Mapping[str, Any], facts: Facts) -> tuple[str, ...]:
+    """The reasons why the change cannot be made now."""
+    reasons = [f"{worker} {why}" for worker, why in facts.missing.items()]
+    if after["affinity"] is None and current["affinity"] is not None and facts.users:
+        reasons.append(f"{_quoted(facts.users)} of somebody else uses the groups of this set: change it first")
+    return tuple(reasons)
+
+
+def warnings(after: Mapping[str, Any], desired: Desired, facts: Facts) -> Iterator[str]:
+    """Rules that are set but not in force, and preferences of others that they contradict."""
+    rules = [key for key in ("one_per_host", "affinity") if after[key] is not None]
+    wanted = {aspect for given in desired.overrides.values() for aspect in given}
+    if not facts.drs and (rules or DRS in wanted):
+        yield "DRS is off: its rules and overrides are stored, and not in force until it is on"
+    elif not facts.drs_overrides and DRS in wanted:
+        yield "the cluster allows no DRS overrides of single virtual machines: they are stored, and not in force"
+    if not facts.ha and RESTART in wanted:
+        yield "HA is off: restart priorities are stored, and not in force until it is on"
+    if desired.one_per_host and facts.drs:
+        for host, crowd in _crowds(desired.workers, facts.homes).items():
+            moves = "where it is automated DRS moves all but one, and a guest with a vGPU is stunned meanwhile"
+            yield f"{', '.join(crowd)} run on {host}: {moves}"
+    yield from rule_conflicts.preferences(facts.hosts, facts.foreign, desired)
+
+
+def _crowds(workers: Sequence[str], homes: Mapping[str, str]) -> dict[str, list[str]]:
+    """The hosts on which several of the workers run."""
+    crowds: dict[str, list[str]] = {}
+    for worker in workers:
+        if worker in homes:
+            crowds.setdefault(homes[worker], []).append(worker)
+    return {host: crowd for host, crowd in sorted(crowds.items()) if len(crowd) >= FEWEST}
+
+
+def _quoted(rules: Sequence[str]) -> str:
+    return f"rule{'s' if len(rules) > 1 else ''} {', '.join(repr(name) for name in rules)}"

@@ -1,0 +1,100 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The reasons why a worker has no host, host by host, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol, Tuple
+
+from .host_room import REQUIRE, Demand, Host, offered
+from .matching import Placed
+
+LONGEST = 8
+# A reason, with a gap for the workers that it is about.
+GAP = "{}"
+Reason = Tuple[str, Tuple[str, ...]]
+
+
+class Rules(Protocol):
+    """The rules for all workers."""
+
+    @property
+    def apart(self) -> bool: ...
+
+    @property
+    def same_node(self) -> str: ...
+
+
+def why_not(worker: Placed, hosts: Sequence[Host], here: Mapping[str, Sequence[str]], rules: Rules) -> str:
+    """One sentence with a reason for each host; ``here`` are the workers of this call on each host."""
+    unknown = [one for one in dict.fromkeys(worker.demand.vgpus) if not any(one in h.slots.offered for h in hosts)]
+    if unknown:
+        return f"no host offers {' or '.join(unknown)}; {offers(hosts)}"
+    allowed = [host for host in hosts if worker.hosts is None or host.name in worker.hosts]
+    if not allowed:
+        return f"none of the hosts that it may run on ({_list(sorted(worker.hosts or ()))}) is in the cluster"
+    by_reason: dict[str, tuple[list[str], list[str]]] = {}
+    for host in allowed:
+        reason, who = _reason(worker.demand, host, here.get(host.name, ()), rules)
+        names, whom = by_reason.setdefault(reason, ([], []))
+        names.append(host.name)
+        whom.extend(who)
+    return "; ".join(
+        f"{_list(names)}: {reason.replace(GAP, _list(whom))}" for reason, (names, whom) in by_reason.items()
+    )
+
+
+def offers(hosts: Sequence[Host]) -> str:
+    """The profiles that each host offers, as text."""
+    texts = [f"{_list(names)} offer{_s(names)} {_list(what) or 'none'}" for what, names in offered(hosts).items()]
+    return "; ".join(texts)
+
+
+def _reason(demand: Demand, host: Host, here: Sequence[str], rules: Rules) -> Reason:
+    if not host.in_service:
+        return "out of service", ()
+    if rules.apart and (host.workers or here):
+        return "taken, and workers are kept apart ({})", (*host.workers, *here)
+    groups = [group for group in demand.groups if group not in host.groups]
+    if groups:
+        return f"no device group {_list(groups)} (offered: {_list(host.groups) or 'none'})", ()
+    missing = [profile for profile in demand.vgpus if not host.slots.total(profile)]
+    if missing:
+        return f"no {_list(dict.fromkeys(missing))} (offered: {_list(host.slots.offered) or 'none'})", ()
+    if host.slots.take_all(demand.vgpus) is None:
+        return f"no free place for {_list(demand.vgpus)} ({GAP})", _held(host, here)
+    return _other_reason(demand, host, here, rules)
+
+
+def _other_reason(demand: Demand, host: Host, here: Sequence[str], rules: Rules) -> Reason:
+    if host.free_mb < demand.memory_mb:
+        return f"{host.free_mb} MB of memory left, where {demand.memory_mb} MB are to be reserved", ()
+    if host.threads < demand.cpus:
+        return f"{host.threads} logical CPUs, where {demand.cpus} are wanted", ()
+    for wanted in dict.fromkeys(demand.devices):
+        answering = [device for device in host.devices if wanted.takes(device)]
+        holders = [f"{device.holder} has {device.address}" for device in answering if device.holder]
+        if len(answering) - len(holders) < demand.devices.count(wanted):
+            held = (*holders, *(f"{name} is placed here" for name in here))
+            return f"not enough free PCI devices {wanted}" + (" ({})" if held else ""), held
+    if rules.same_node == REQUIRE and not host.near(demand):
+        return "GPU and RDMA NIC are not on one NUMA node", ()
+    return "no room for it beside the others ({})", _held(host, here)
+
+
+def _held(host: Host, here: Sequence[str]) -> tuple[str, ...]:
+    """The holders of the GPUs of a host."""
+    texts = [f"{name} has {profile}" for name, profile in host.holders] + [f"{name} is placed here" for name in here]
+    return tuple(texts) or ("its GPUs are too small or have vGPUs of another size",)
+
+
+def _list(names: Iterable[str]) -> str:
+    """The first names, and the number of the others."""
+    every = list(names)
+    more = len(every) - LONGEST
+    return ", ".join(every[:LONGEST]) + (f" and {more} more" if more > 0 else "")
+
+
+def _s(names: Sequence[str]) -> str:
+    return "s" if len(names) == 1 else ""

@@ -1,0 +1,45 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The desired rules of a set of workers, from the options of a call."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...errors import Refused
+from ..placement.placement_rules import DRS, RESTART, Desired
+
+_OPTIONS = {DRS: "drs_override", RESTART: "restart_priority"}
+
+
+def desired(params: Mapping[str, Any]) -> Desired:
+    """The desired rules; a set to be removed has no workers."""
+    if params["state"] == "absent":
+        return Desired(params["name"])
+    workers = tuple(params["workers"])
+    single = {one["name"]: one for one in params["overrides"]}
+    _once("worker", workers)
+    _once("override", [one["name"] for one in params["overrides"]])
+    for name in sorted(set(single) - set(workers)):
+        raise Refused(name, "give it overrides", "it is not among the workers of the call", "name it there too")
+    return Desired(
+        name=params["name"],
+        workers=workers,
+        one_per_host=params["one_per_host"],
+        hosts=tuple(dict.fromkeys(params["hosts"])),
+        required=params["host_affinity"] == "required",
+        overrides={name: given for name in workers if (given := _overrides(params, single.get(name, {})))},
+    )
+
+
+def _overrides(common: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, str]:
+    found = {aspect: own.get(option) or common[option] for aspect, option in _OPTIONS.items()}
+    return {aspect: text for aspect, text in found.items() if text}
+
+
+def _once(kind: str, names: Sequence[str]) -> None:
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise Refused(name, f"take it as a {kind}", "it is named twice in this call", "name it once")

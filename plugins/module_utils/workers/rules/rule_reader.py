@@ -1,0 +1,141 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The rules, groups and overrides of a cluster as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from ...errors import Refused
+from ...vsphere.sdk import vim
+from ..placement.placement_rules import DRS, RESTART, Facts, Names
+from ..placement.rule_conflicts import Foreign
+
+DISABLED, CLUSTER = "disabled", "cluster"
+BEHAVIOURS = {
+    "manual": "manual",
+    "partially_automated": "partiallyAutomated",
+    "fully_automated": "fullyAutomated",
+}
+_OURS = {theirs: ours for ours, theirs in BEHAVIOURS.items()}
+CLUSTER_PRIORITY = "clusterRestartPriority"
+
+
+class Config:
+    """The configuration of a cluster, read for one set of workers; ``vms`` and ``hosts`` are names by id."""
+
+    def __init__(self, config: Any, names: Names, vms: Mapping[str, str], hosts: Mapping[str, str]) -> None:
+        self.config, self.names, self.vms, self.hosts = config, names, vms, hosts
+        self.groups = {one.name: one for one in config.group or []}
+        self.drs = {one.key._moId: one for one in config.drsVmConfig or []}
+        self.das = {one.key._moId: one for one in config.dasVmConfig or []}
+
+    @property
+    def rule(self) -> Any:
+        return self._rule(self.names.rule, vim.cluster.AntiAffinityRuleSpec)
+
+    @property
+    def host_rule(self) -> Any:
+        return self._rule(self.names.host_rule, vim.cluster.VmHostRuleInfo)
+
+    def group(self, name: str, kind: Any) -> Any:
+        """A group of this set by its name; None where it does not exist."""
+        return self._of_kind(self.groups.get(name), kind, f"group {name!r}")
+
+    def state(self, workers: Mapping[str, str]) -> dict[str, Any]:
+        """The rules and overrides of the set; ``workers`` maps names to ids of the VMs whose overrides are managed."""
+        rule = self.rule
+        apart = {"workers": self._names(rule.vm), "enabled": rule.enabled is not False} if rule else None
+        return {
+            "one_per_host": apart,
+            "affinity": self._affinity(),
+            DRS: {name: drs_text(self.drs.get(key)) for name, key in sorted(workers.items())},
+            RESTART: {name: restart_text(self.das.get(key)) for name, key in sorted(workers.items())},
+        }
+
+    def facts(self, cluster: str, workers: Collection[str]) -> Facts:
+        """The rules of others, and whether DRS and HA are on."""
+        drs, ours = self.config.drsConfig, (self.names.rule, self.names.host_rule)
+        others = [rule for rule in self.config.rule or [] if rule.name not in ours]
+        return Facts(
+            cluster,
+            tuple(sorted(self.hosts.values())),
+            foreign=tuple(found for rule in others for found in self._foreign(rule, frozenset(workers))),
+            users=tuple(
+                rule.name for rule in others if {self.names.vm_group, self.names.host_group} & _groups_of(rule)
+            ),
+            drs=bool(drs.enabled),
+            drs_overrides=drs.enableVmBehaviorOverrides is not False,
+            ha=bool(self.config.dasConfig.enabled),
+        )
+
+    def _affinity(self) -> dict[str, Any] | None:
+        vms = self.group(self.names.vm_group, vim.cluster.VmGroup)
+        hosts = self.group(self.names.host_group, vim.cluster.HostGroup)
+        if vms is None and hosts is None and self.host_rule is None:
+            return None
+        return {
+            "workers": self._names(vms.vm) if vms else None,
+            "hosts": sorted(self._host_names(hosts)) if hosts else None,
+            "rule": self._host_rule_text(),
+        }
+
+    def _host_rule_text(self) -> str | None:
+        rule, names = self.host_rule, self.names
+        if rule is None or rule.enabled is False:
+            return rule and DISABLED
+        if (rule.vmGroupName, rule.affineHostGroupName) != (names.vm_group, names.host_group):
+            return "of other groups"
+        return "required" if rule.mandatory else "preferred"
+
+    def _foreign(self, rule: Any, wanted: frozenset[str]) -> Iterator[Foreign]:
+        """The part of a rule of others that concerns the workers."""
+        if rule.enabled is False:
+            return
+        if isinstance(rule, vim.cluster.AffinityRuleSpec):
+            yield Foreign(str(rule.name), wanted & set(self._names(rule.vm)))
+        elif isinstance(rule, vim.cluster.VmHostRuleInfo):
+            group = self.groups.get(rule.vmGroupName)
+            affine, forbidden = self.groups.get(rule.affineHostGroupName), self.groups.get(rule.antiAffineHostGroupName)
+            allowed = self._host_names(affine) if affine else set(self.hosts.values()) - self._host_names(forbidden)
+            workers = wanted & set(self._names(group.vm if group else []))
+            yield Foreign(str(rule.name), workers, frozenset(allowed), mandatory=bool(rule.mandatory))
+
+    def _names(self, refs: Any) -> list[str]:
+        return sorted(self.vms.get(ref._moId, ref._moId) for ref in refs or [])
+
+    def _host_names(self, group: Any) -> set[str]:
+        return {self.hosts.get(ref._moId, ref._moId) for ref in (group.host if group else None) or []}
+
+    def _rule(self, name: str, kind: Any) -> Any:
+        found = next((one for one in self.config.rule or [] if one.name == name), None)
+        return self._of_kind(found, kind, f"rule {name!r}")
+
+    def _of_kind(self, found: Any, kind: Any, what: str) -> Any:
+        if found is not None and not isinstance(found, kind):
+            raise Refused(what, "manage it", "it is of another kind, so somebody else made it", "rename it")
+        return found
+
+
+def drs_text(override: Any) -> str | None:
+    """The DRS override: an automation level, ``disabled`` or ``cluster``; None without an override."""
+    if override is None:
+        return None
+    if override.enabled is False:
+        return DISABLED
+    return _OURS.get(str(override.behavior), CLUSTER)
+
+
+def restart_text(override: Any) -> str | None:
+    """The restart priority of an HA override."""
+    if override is None:
+        return None
+    settings = override.dasSettings
+    priority = settings.restartPriority if settings else override.restartPriority
+    return CLUSTER if priority in (None, CLUSTER_PRIORITY) else str(priority)
+
+
+def _groups_of(rule: Any) -> set[str]:
+    keys = ("vmGroupName", "affineHostGroupName", "antiAffineHostGroupName", "vmGroup", "dependsOnVmGroup")
+    return {name for key in keys if (name := getattr(rule, key, None))}

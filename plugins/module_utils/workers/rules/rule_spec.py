@@ -1,0 +1,124 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The one specification that brings a cluster's rules, groups and overrides to a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ...plan import Plan
+from ...vsphere.sdk import vim
+from ..placement.placement_rules import DRS, RESTART
+from .rule_reader import BEHAVIOURS, CLUSTER, CLUSTER_PRIORITY, DISABLED, Config
+
+_OF_CLUSTER = ("clusterIsolationResponse", None)
+
+
+@dataclass(frozen=True)
+class Refs:
+    """The workers and hosts by name."""
+
+    vms: Mapping[str, Any]
+    hosts: Mapping[str, Any]
+
+
+def build(config: Config, plan: Plan, refs: Refs) -> Any:
+    """The specification; None where a plan asks nothing of the cluster itself."""
+    before, after = plan.before, plan.after
+    parts = {
+        "rulesSpec": [*_apart(config, before, after, refs), *_host_rule(config, before, after)],
+        "groupSpec": list(_groups(config, before, after, refs)),
+        "drsVmConfigSpec": [_drs(config, refs.vms[name], text) for name, text in _differing(before, after, DRS)],
+        "dasVmConfigSpec": [_das(config, refs.vms[name], text) for name, text in _differing(before, after, RESTART)],
+    }
+    return vim.cluster.ConfigSpecEx(**parts) if any(parts.values()) else None
+
+
+def _differing(before: Mapping[str, Any], after: Mapping[str, Any], aspect: str) -> list[tuple[str, str | None]]:
+    return [(name, text) for name, text in after[aspect].items() if text != before[aspect].get(name)]
+
+
+def _apart(config: Config, before: Mapping[str, Any], after: Mapping[str, Any], refs: Refs) -> Iterator[Any]:
+    wanted = after["one_per_host"]
+    if wanted == before["one_per_host"]:
+        return
+    if wanted is None:
+        yield _rule_change(config.rule, None)
+        return
+    vms = [refs.vms[name] for name in wanted["workers"]]
+    info = vim.cluster.AntiAffinityRuleSpec(name=config.names.rule, enabled=True, userCreated=True, vm=vms)
+    yield _rule_change(config.rule, info)
+
+
+def _host_rule(config: Config, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Any]:
+    wanted, now = after["affinity"] or {}, before["affinity"] or {}
+    if wanted.get("rule") == now.get("rule"):
+        return
+    info = vim.cluster.VmHostRuleInfo(
+        name=config.names.host_rule,
+        enabled=True,
+        userCreated=True,
+        mandatory=wanted.get("rule") == "required",
+        vmGroupName=config.names.vm_group,
+        affineHostGroupName=config.names.host_group,
+    )
+    yield _rule_change(config.host_rule, info if wanted else None)
+
+
+def _rule_change(there: Any, info: Any) -> Any:
+    if info is None:
+        return vim.cluster.RuleSpec(operation="remove", removeKey=there.key)
+    if there is None:
+        return vim.cluster.RuleSpec(operation="add", info=info)
+    info.key, info.ruleUuid = there.key, there.ruleUuid
+    return vim.cluster.RuleSpec(operation="edit", info=info)
+
+
+def _groups(config: Config, before: Mapping[str, Any], after: Mapping[str, Any], refs: Refs) -> Iterator[Any]:
+    wanted, now = after["affinity"] or {}, before["affinity"] or {}
+    if wanted.get("workers") != now.get("workers"):
+        vms = [refs.vms[name] for name in wanted.get("workers") or []]
+        info: Any = vim.cluster.VmGroup(name=config.names.vm_group, userCreated=True, vm=vms)
+        yield _group_change(config.group(info.name, vim.cluster.VmGroup), info, wanted=bool(wanted))
+    if wanted.get("hosts") != now.get("hosts"):
+        hosts = [refs.hosts[name] for name in wanted.get("hosts") or []]
+        info = vim.cluster.HostGroup(name=config.names.host_group, userCreated=True, host=hosts)
+        yield _group_change(config.group(info.name, vim.cluster.HostGroup), info, wanted=bool(wanted))
+
+
+def _group_change(there: Any, info: Any, *, wanted: bool) -> Any:
+    if not wanted:
+        return vim.cluster.GroupSpec(operation="remove", removeKey=info.name)
+    return vim.cluster.GroupSpec(operation="edit" if there else "add", info=info)
+
+
+def _drs(config: Config, vm: Any, text: str | None) -> Any:
+    kind = vim.cluster.DrsVmConfigSpec
+    # An override that says nothing is the same as none.
+    if text in (None, CLUSTER):
+        return kind(operation="remove", removeKey=vm)
+    info = vim.cluster.DrsVmConfigInfo(key=vm, enabled=text != DISABLED, behavior=BEHAVIOURS.get(text or ""))
+    return kind(operation="edit" if vm._moId in config.drs else "add", info=info)
+
+
+def _das(config: Config, vm: Any, text: str | None) -> Any:
+    kind, there = vim.cluster.DasVmConfigSpec, config.das.get(vm._moId)
+    if text is None and _says_nothing_else(there):
+        return kind(operation="remove", removeKey=vm)
+    # The whole of what is there goes along: others may have set more than the priority.
+    settings = there.dasSettings if there and there.dasSettings else vim.cluster.DasVmSettings()
+    settings.restartPriority = CLUSTER_PRIORITY if text in (None, CLUSTER) else text
+    info = vim.cluster.DasVmConfigInfo(key=vm, dasSettings=settings)
+    return kind(operation="edit" if there else "add", info=info)
+
+
+def _says_nothing_else(override: Any) -> bool:
+    """Whether an HA override is about nothing but the restart priority."""
+    settings = override.dasSettings
+    if settings is None:
+        return True
+    monitoring = settings.vmToolsMonitoringSettings
+    own = monitoring is not None and monitoring.clusterSettings is False
+    return settings.isolationResponse in _OF_CLUSTER and not own

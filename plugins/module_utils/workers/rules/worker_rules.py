@@ -1,0 +1,153 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Subject: the rules and overrides of a cluster for one set of workers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ...errors import Refused
+from ...plan import Plan
+from ...vsphere import custom_fields, properties, tasks
+from ...vsphere.faults import translating_faults
+from ...vsphere.fleet import find_cluster
+from ...vsphere.sdk import vim
+from ...vsphere.session import Session
+from .. import worker_identity, worker_mark
+from ..placement import placement_rules
+from . import rule_spec as rules_spec
+from .rule_reader import Config
+
+RECONFIGURE_SECONDS = 300
+VM_PATHS = (*worker_identity.PATHS, "runtime.host")
+NOTES = "rules"  # within the mark: the set, and the overrides that it replaced
+
+
+def plan(current: Mapping[str, Any], desired: placement_rules.Desired, facts: placement_rules.Facts) -> Plan:
+    """The plan for the desired rules; rules that others contradict are refused."""
+    if (conflict := placement_rules.conflict_of(desired, facts)) is not None:
+        raise Refused(*conflict)
+    after = placement_rules.after(current, desired)
+    unmet = () if after == current else placement_rules.unmet(current, after, facts)
+    return Plan(current, after, warnings=tuple(placement_rules.warnings(after, desired, facts)), unmet=unmet)
+
+
+class WorkerRules:
+    """The rules, groups and overrides of one set of workers."""
+
+    name = "rules of workers"
+
+    def __init__(self, session: Session, cluster: str, desired: placement_rules.Desired) -> None:
+        self.session, self.target, self.desired = session, cluster, desired
+        self.names = placement_rules.names_of(desired.name)
+        self.ref: Any = None
+        self.host_refs: dict[str, Any] = {}
+        self.homes: dict[str, str] = {}
+        self.workers: dict[str, Any] = {}
+        self.marks: dict[str, dict[str, Any]] = {}
+        self.elsewhere: dict[str, str] = {}
+        self.noted: Mapping[str, Any] | None = None
+
+    def read(self) -> dict[str, Any]:
+        """The rules, the overrides of the workers, and the overrides that they replaced."""
+        self.ref, values = find_cluster(self.session, self.target, ("configurationEx", "host"))
+        hosts = properties.read_many(self.session, values.get("host") or [], ("name",))
+        machines = properties.find_all(self.session, vim.VirtualMachine, VM_PATHS)
+        self.host_refs = {hosts[ref._moId]["name"]: ref for ref in values.get("host") or []}
+        self.homes = {ref._moId: name for name, ref in self.host_refs.items()}
+        self._find(machines)
+        self.config = Config(values["configurationEx"], self.names, self._labels(machines), self.homes)
+        self._read_facts(machines)
+        ours = {
+            name: ref._moId for name, ref in self.workers.items() if name in self.desired.workers or self._notes(name)
+        }
+        previous = {name: self._notes(name) for name in ours if self._notes(name)}
+        return {**self.config.state(ours), "previous": previous}
+
+    def plan(self, current: Mapping[str, Any]) -> Plan:
+        """The changes; rules that others contradict are refused."""
+        for worker in self.desired.overrides:
+            owner = (self.marks.get(worker, {}).get(NOTES) or {}).get("set", self.desired.name)
+            if owner != self.desired.name:
+                said = f"the set {owner!r} of this cluster gave it overrides already"
+                raise Refused(worker, "give it overrides", said, "leave them to one set")
+        planned = plan(current, self.desired, self.facts)
+        # After the write, a missing record of a replaced override could not be noticed any more.
+        return planned if self.noted is None else replace(planned, after={**planned.after, "previous": self.noted})
+
+    def apply(self, plan: Plan) -> None:
+        """Record replaced overrides, reconfigure the cluster once, remove the record of restored overrides."""
+        before, after = plan.before["previous"], plan.after["previous"]
+        kept = {name: {**after.get(name, {}), **before.get(name, {})} for name in {**before, **after}}
+        left = {name: after.get(name, {}) for name in kept}
+        self._note(kept)
+        spec = rules_spec.build(self.config, plan, rules_spec.Refs(self.workers, self.host_refs))
+        if spec is not None:
+            tried = "change the rules and overrides of its workers"
+            with translating_faults(self.target, tried):
+                task = self.ref.ReconfigureComputeResource_Task(spec=spec, modify=True)
+            tasks.wait(self.session, tasks.Started(task, self.target, tried), RECONFIGURE_SECONDS)
+            if left != kept and not self._in_force(plan):
+                return  # accepted and not kept, as the caller will see: the next run needs the record
+        self._note(left)
+        self.noted = after
+
+    def _in_force(self, plan: Plan) -> bool:
+        found = self.read()
+        return all(found[aspect] == plan.after[aspect] for aspect in placement_rules.ASPECTS)
+
+    def _note(self, notes: Mapping[str, Mapping[str, Any]]) -> None:
+        """Record replaced overrides in the marks of the workers, where the record differs."""
+        for name, told in sorted(notes.items()):
+            if told == self._notes(name):
+                continue
+            left = {key: value for key, value in self.marks[name].items() if key != NOTES}
+            self.marks[name] = {**left, NOTES: {"set": self.desired.name, **told}} if told else left
+            worker_mark.write(self.session, self.workers[name], name, self.marks[name])
+
+    def _notes(self, name: str) -> dict[str, Any]:
+        found = self.marks[name].get(NOTES) or {}
+        mine = found.get("set") == self.desired.name
+        return {aspect: found[aspect] for aspect in placement_rules.ASPECTS if mine and aspect in found}
+
+    def _find(self, machines: Sequence[properties.Found]) -> None:
+        """Find the workers of this cluster by their mark and their host."""
+        known = worker_identity.Identities(custom_fields.definitions(self.session), machines)
+        self.workers, self.marks, self.elsewhere = {}, {}, {}
+        for one in known.all():
+            name = str(one.mark["name"])
+            if one.mark.get("cluster", self.target) != self.target:
+                self.elsewhere[name] = f"is a worker of cluster {one.mark['cluster']}"
+            elif getattr(one.values.get("runtime.host"), "_moId", None) not in self.homes:
+                self.elsewhere[name] = "is on a host of another cluster"
+            else:
+                known.one(str(one.mark.get("cluster", "")), name)
+                self.workers[name], self.marks[name] = one.ref, dict(one.mark)
+
+    def _labels(self, machines: Sequence[properties.Found]) -> dict[str, str]:
+        """The names of all virtual machines by id; one that shares a worker's name shows its id as well."""
+        ids = {ref._moId for ref in self.workers.values()}
+        return {
+            ref._moId: f"{values['name']} ({ref._moId})"
+            if values["name"] in self.workers and ref._moId not in ids
+            else str(values["name"])
+            for ref, values in machines
+        }
+
+    def _read_facts(self, machines: Sequence[properties.Found]) -> None:
+        there = {str(values["name"]) for _ref, values in machines}
+        running = {
+            ref._moId: v.get("runtime.host") for ref, v in machines if v.get("runtime.powerState") == "poweredOn"
+        }
+        homes = {name: running.get(ref._moId) for name, ref in self.workers.items() if name in self.desired.workers}
+        self.facts = replace(
+            self.config.facts(self.target, self.desired.workers),
+            homes={name: self.homes[ref._moId] for name, ref in homes.items() if ref is not None},
+            missing={name: self._why(name, there) for name in self.desired.workers if name not in self.workers},
+        )
+
+    def _why(self, name: str, there: set[str]) -> str:
+        unmarked = "is not a worker: it carries no mark of this collection" if name in there else "does not exist"
+        return f"{self.elsewhere.get(name, unmarked)}; dml.vsphere.worker_vm builds workers and takes them over"

@@ -1,0 +1,130 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The size of a worker: CPUs, memory, NUMA, latency, firmware, disks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..errors import Refused
+from ..vsphere.sdk import vim
+from .machine import Machine
+from .worker_spec import Desired
+
+NUMA = "numa."
+PLAIN = ("cpus", "cores_per_socket", "memory_mb", "latency_sensitivity", "annotation")
+NAMES = {"cpus": "numCPUs", "cores_per_socket": "numCoresPerSocket", "annotation": "annotation"}
+KILOBYTES = 1024 * 1024
+
+
+def facts(machine: Machine) -> dict[str, Any]:
+    """The size of a machine."""
+    memory, extra = machine["config.hardware.memoryMB"], machine.extra
+    latency = machine["config.latencySensitivity"]
+    reserved = machine["config.memoryAllocation.reservation"] == memory
+    return {
+        "cpus": machine["config.hardware.numCPU"],
+        "cores_per_socket": machine["config.hardware.numCoresPerSocket"],
+        "memory_mb": memory,
+        "memory_reserved": bool(machine["config.memoryReservationLockedToMax"]) and reserved,
+        "cpu_reserved_mhz": machine["config.cpuAllocation.reservation"] or 0,
+        "latency_sensitivity": str(latency.level) if latency else "normal",
+        "firmware": machine["config.firmware"],
+        "numa": {key.removeprefix(NUMA): value for key, value in extra.items() if key.startswith(NUMA)},
+        "disks_gb": [_gigabytes(disk) for disk in machine.devices(vim.vm.device.VirtualDisk)],
+        "annotation": machine["config.annotation"] or "",
+    }
+
+
+def wanted(desired: Desired, current: Mapping[str, Any], host_mhz: int) -> dict[str, Any]:
+    """The size as it should be; ``host_mhz`` is the clock of the host that it is to run on."""
+    after = {key: desired[key] for key in PLAIN if desired[key] is not None}
+    if desired["reserve_memory"]:
+        after["memory_reserved"] = True
+    if desired["numa"] is not None:
+        after["numa"] = {**(current.get("numa") or {}), **{key: str(value) for key, value in desired["numa"].items()}}
+    if desired["latency_sensitivity"] == "high":
+        # Without a CPU reservation such a machine is not started, or not pinned.
+        need = int(after.get("cpus") or current.get("cpus") or 1) * host_mhz
+        after["cpu_reserved_mhz"] = max(need, int(current.get("cpu_reserved_mhz") or 0))
+    if desired["disks_gb"] is not None:
+        after["disks_gb"] = _disks(desired, current.get("disks_gb") or [])
+    return after
+
+
+def refuse_firmware(desired: Desired, there: str | None) -> None:
+    """Refuse a change of the firmware: an installed system boots only by the firmware that it was installed with."""
+    if desired["firmware"] and there and desired["firmware"] != there:
+        said = f"it has {there}, and an installed system does not boot by another firmware"
+        raise Refused(desired.name, f"give it {desired['firmware']} firmware", said, "take a template that has it")
+
+
+def change(spec: Any, after: Mapping[str, Any], machine: Machine, new_key: Iterator[int]) -> None:
+    """Add the changes of the size to a ConfigSpec."""
+    now = facts(machine)
+    differs = {key: value for key, value in after.items() if key in now and now[key] != value}
+    for key in differs.keys() & NAMES.keys():
+        setattr(spec, NAMES[key], differs[key])
+    if differs.keys() & {"memory_mb", "memory_reserved"}:
+        _give_memory(spec, {**now, **after})
+    if "cpu_reserved_mhz" in differs:
+        spec.cpuAllocation = vim.ResourceAllocationInfo(reservation=differs["cpu_reserved_mhz"])
+    if "latency_sensitivity" in differs:
+        spec.latencySensitivity = vim.LatencySensitivity(level=differs["latency_sensitivity"])
+    if "numa" in differs:
+        options = {f"{NUMA}{key}": value for key, value in differs["numa"].items() if now["numa"].get(key) != value}
+        spec.extraConfig += [vim.option.OptionValue(key=key, value=value) for key, value in options.items()]
+    if "disks_gb" in differs:
+        spec.deviceChange += list(_disk_changes(differs["disks_gb"], machine, new_key))
+
+
+def _give_memory(spec: Any, after: Mapping[str, Any]) -> None:
+    """Set the memory with its reservation, because a locked reservation follows the size."""
+    spec.memoryMB = after["memory_mb"]
+    if after["memory_reserved"]:
+        spec.memoryReservationLockedToMax = True
+        spec.memoryAllocation = vim.ResourceAllocationInfo(reservation=spec.memoryMB)
+
+
+def _disks(desired: Desired, there: list[int]) -> list[int]:
+    """The sizes of all disks: given disks may grow or be added, the others stay."""
+    for now, size in zip(there, desired["disks_gb"]):
+        if size < now:
+            said = f"it has {now} GB, and a disk cannot shrink"
+            raise Refused(desired.name, f"give it a disk of {size} GB", said, f"ask for {now} GB or more")
+    return [*desired["disks_gb"], *there[len(desired["disks_gb"]) :]]
+
+
+def _disk_changes(sizes: list[int], machine: Machine, new_key: Iterator[int]) -> Iterator[Any]:
+    disks = machine.devices(vim.vm.device.VirtualDisk)
+    for disk, size in zip(disks, sizes):
+        if _gigabytes(disk) != size:
+            disk.capacityInKB, disk.capacityInBytes = size * KILOBYTES, size * KILOBYTES * 1024
+            yield vim.vm.device.VirtualDeviceSpec(operation="edit", device=disk)
+    controller = next(iter(machine.devices(vim.vm.device.VirtualSCSIController)), None)
+    if controller is None and len(sizes) > len(disks):
+        raise Refused(machine.name, "add a disk", "it has no SCSI controller", "add one to its template")
+    home = controller.key if controller else None
+    used = {disk.unitNumber for disk in disks if disk.controllerKey == home}
+    # Unit 7 is the controller itself.
+    free = (unit for unit in range(64) if unit != 7 and unit not in used)
+    # pylint: disable=stop-iteration-return # keys do not end, and 63 units outlast the disks of a worker
+    for size in sizes[len(disks) :]:
+        yield vim.vm.device.VirtualDeviceSpec(
+            operation="add",
+            fileOperation="create",
+            device=vim.vm.device.VirtualDisk(
+                key=next(new_key),
+                controllerKey=home,
+                unitNumber=next(free),
+                capacityInKB=size * KILOBYTES,
+                backing=vim.vm.device.VirtualDisk.FlatVer2BackingInfo(
+                    fileName="", diskMode="persistent", thinProvisioned=True
+                ),
+            ),
+        )
+
+
+def _gigabytes(disk: Any) -> int:
+    return -(-int(disk.capacityInKB) // KILOBYTES)

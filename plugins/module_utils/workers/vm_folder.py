@@ -1,0 +1,52 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The name and the folder of a worker, which people change in the vSphere Client, and copies that they made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..errors import Refused
+from ..vsphere import tasks
+from ..vsphere.faults import translating_faults
+from .context import Context
+from .machine import Machine
+from .worker_spec import Desired
+
+MOVE_SECONDS = 300
+
+
+def settled(context: Context, desired: Desired, current: Mapping[str, Any]) -> dict[str, Any]:
+    """The name and the folder after the run: those of an existing worker stay unless they are to be put back."""
+    given = desired["folder"]
+    if current["exists"] and not context.call.put_back:
+        return {"name": current["name"], "folder": current["folder"]}
+    if current["exists"] and current["name"] != desired.name and context.site.is_taken(desired.name):
+        said = "another virtual machine has that name"
+        raise Refused(desired.name, f"rename {current['name']} back", said, "rename the other machine first")
+    if given and current["folder"] != given:
+        context.places.folder(desired)
+    return {"name": desired.name, "folder": given or current["folder"]}
+
+
+def put_back(context: Context, desired: Desired, machine: Machine) -> None:
+    """Move the worker into the folder that it names."""
+    folder, tried = context.places.folder(desired), f"move it into the folder {desired['folder']}"
+    context.tell(desired.name, f"is moved into the folder {desired['folder']}")
+    with translating_faults(desired.name, tried):
+        task = folder.MoveIntoFolder_Task([machine.ref])
+    tasks.wait(context.site.session, tasks.Started(task, desired.name, tried), MOVE_SECONDS)
+
+
+def warnings(context: Context, desired: Desired, after: Mapping[str, Any]) -> Iterator[str]:
+    """The traces of people: another name, another folder, copies."""
+    site = context.site
+    if after["name"] != desired.name:
+        yield f"somebody renamed it: vCenter shows it as {after['name']}; put_back: true renames it back"
+    if desired["folder"] and after["folder"] != desired["folder"]:
+        where = after["folder"] or "a folder that this account does not see"
+        yield f"somebody moved it: it is in {where}, not in {desired['folder']}; put_back: true moves it back"
+    for copy in site.identities.copies(site.name, desired.name):
+        if not copy.values.get("config.template"):
+            yield f"{copy.shown} is a copy of it: a started copy answers under the same addresses"

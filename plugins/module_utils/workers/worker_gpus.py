@@ -1,0 +1,210 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The GPUs of a worker: virtual ones, groups of linked ones, and PCI devices in passthrough."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import Refused
+from ..vsphere.options import is_on
+from ..vsphere.sdk import vim
+from .capacity import machines, pci_ids
+from .machine import Machine
+from .placement import gpu_slots, mmio
+from .placement.place import Demand, Wanted
+from .worker_spec import Desired, Gpu
+
+NVIDIA = f"{pci_ids.NVIDIA:04x}:"
+USE_MMIO, MMIO_SIZE = "pciPassthru.use64bitMMIO", "pciPassthru.64bitMMIOSizeGB"
+
+
+@dataclass(frozen=True)
+class Held:
+    """A GPU of a virtual machine with its devices: several for a group."""
+
+    gpu: Gpu
+    devices: tuple[Any, ...]
+    group: Any = None
+
+
+def held(machine: Machine) -> list[Held]:
+    """The GPUs that a virtual machine has."""
+    groups = getattr(machine["config.deviceGroups"], "deviceGroup", None) or []
+    named = {one.groupInstanceKey: one for one in groups}
+    single, grouped = list[Held](), dict[int, list[Any]]()
+    for device in machine.devices(vim.vm.device.VirtualPCIPassthrough):
+        info = getattr(device, "deviceGroupInfo", None)
+        gpu = _gpu(device.backing)
+        if info and info.groupInstanceKey in named:
+            grouped.setdefault(info.groupInstanceKey, []).append(device)
+        elif gpu:
+            single.append(Held(gpu, (device,)))
+    of_groups = [Held(Gpu(group=named[key].deviceGroupName), tuple(some), named[key]) for key, some in grouped.items()]
+    return single + of_groups
+
+
+def texts(gpus: Sequence[Gpu]) -> list[str]:
+    """The names of the GPUs, sorted."""
+    return sorted(str(gpu) for gpu in gpus)
+
+
+def pair(wanted: Sequence[Gpu], there: Sequence[Held]) -> tuple[list[Held], list[Gpu], list[Held]]:
+    """The GPUs that stay, the GPUs to add, and the GPUs to remove."""
+    left, kept, missing = list(there), list[Held](), list[Gpu]()
+    for gpu in sorted(wanted, key=lambda one: str(one.device), reverse=True):
+        found = next((one for one in left if _same(gpu, one.gpu)), None)
+        if found:
+            left.remove(found)
+            kept.append(found)
+        else:
+            missing.append(gpu)
+    return kept, missing, left
+
+
+def after(desired: Desired, there: Sequence[Held]) -> list[str]:
+    """The names of the GPUs after the change."""
+    kept, missing, _left = pair(desired.gpus or (), there)
+    return texts([*(one.gpu for one in kept), *missing])
+
+
+def demand_of(gpus: Sequence[Gpu], memory_mb: int, cpus: int) -> Demand:
+    """The GPUs, memory and CPUs that a worker takes of its host."""
+    return Demand(
+        profiles=tuple(gpu.profile for gpu in gpus if gpu.profile),
+        groups=tuple(gpu.group for gpu in gpus if gpu.group),
+        devices=tuple(gpu.device for gpu in gpus if not gpu.profile and not gpu.group),
+        memory_mb=memory_mb,
+        cpus=cpus,
+    )
+
+
+def window_of(desired: Desired, memory_of: Callable[[Wanted], int | None]) -> int:
+    """The size of the 64-bit MMIO window for the GPUs of a worker, in gigabytes."""
+    if desired["mmio_gb"] is not None:
+        return int(desired["mmio_gb"])
+    return mmio.window_gb(size for gpu in desired.gpus or () for size in _sizes(desired.name, gpu, memory_of))
+
+
+def _sizes(name: str, gpu: Gpu, memory_of: Callable[[Wanted], int | None]) -> Iterator[float]:
+    if gpu.memory_gb:
+        yield gpu.memory_gb
+        return
+    profiles = Demand((gpu.profile,) if gpu.profile else (), (gpu.group,) if gpu.group else ()).vgpus
+    sizes = [parsed.gigabytes for parsed in map(gpu_slots.parse, profiles) if parsed]
+    if not profiles and (size := memory_of(gpu.device)):
+        sizes = [size]
+    if not sizes:
+        remedy = "give memory_gb with that GPU, or mmio_gb"
+        raise Refused(name, "size its 64-bit memory window", f"the memory of {gpu} is not known", remedy)
+    yield from sizes
+
+
+def window_in(extra: Mapping[str, str]) -> int | None:
+    """The size of the 64-bit MMIO window that is set; None where there is none."""
+    size = extra.get(MMIO_SIZE, "")
+    return int(size) if is_on(extra.get(USE_MMIO)) and size.isdigit() else None
+
+
+def window_options(size: int) -> dict[str, str]:
+    """The advanced settings of a 64-bit MMIO window; an empty text removes a setting."""
+    return {USE_MMIO: "TRUE" if size else "", MMIO_SIZE: str(size) if size else ""}
+
+
+def passthrough(desired: Desired) -> bool:
+    """Whether it has a device of its host."""
+    return any(not gpu.profile and not gpu.group for gpu in desired.gpus or ())
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The devices that a host offers: ``fixed`` gives a backing by address, ``kinds`` the ids that carry a label,
+    ``group`` the devices that a device group is made of."""
+
+    fixed: Callable[[str], Any]
+    kinds: Callable[[str], Sequence[str]]
+    group: Callable[[str], Sequence[Any]]
+
+
+def change(spec: Any, desired: Desired, machine: Machine, sources: Sources, new_key: Iterator[int]) -> None:
+    """Add the changes of the GPUs to a ConfigSpec."""
+    kept, missing, too_many = pair(desired.gpus or (), held(machine))
+    if any(gpu.group for gpu in (*missing, *(one.gpu for one in too_many))):
+        # The server removes every group that the list does not name.
+        stay = [one.group for one in kept if one.gpu.group]
+        spec.deviceGroups = vim.vm.VirtualDeviceGroups(deviceGroup=stay)
+    for one in too_many:
+        spec.deviceChange += [_operation("remove", device) for device in one.devices]
+    for gpu in missing:
+        if gpu.group:
+            _add_group(spec, gpu, sources, new_key)
+            continue
+        made = vim.vm.device.VirtualPCIPassthrough(key=next(new_key), backing=_backing(gpu, sources))
+        spec.deviceChange.append(_operation("add", made))
+
+
+def _add_group(spec: Any, gpu: Gpu, sources: Sources, new_key: Iterator[int]) -> None:
+    """Add a device group with all of its devices, which vSphere takes only in one change; the server numbers them."""
+    number = next(new_key)
+    made = vim.vm.VirtualDeviceGroups.VendorDeviceGroup(groupInstanceKey=number, deviceGroupName=gpu.group)
+    spec.deviceGroups.deviceGroup.append(made)
+    for template in sources.group(gpu.group):
+        sequence = template.deviceGroupInfo.sequenceId
+        info = vim.vm.device.VirtualDevice.DeviceGroupInfo(groupInstanceKey=number, sequenceId=sequence)
+        device = vim.vm.device.VirtualPCIPassthrough(key=next(new_key), backing=template.backing, deviceGroupInfo=info)
+        spec.deviceChange.append(_operation("add", device))
+
+
+def _backing(gpu: Gpu, sources: Sources) -> Any:
+    backings = vim.vm.device.VirtualPCIPassthrough
+    if gpu.profile:
+        return backings.VmiopBackingInfo(vgpu=gpu.profile)
+    if gpu.device.address:
+        return sources.fixed(gpu.device.address)
+    kinds = [gpu.device.kind] if gpu.device.kind else sources.kinds(gpu.device.label)
+    ids = [[int(part, 16) for part in kind.split(":")] for kind in kinds]
+    allowed = [backings.AllowedDevice(vendorId=vendor, deviceId=device) for vendor, device in ids]
+    return backings.DynamicBackingInfo(
+        allowedDevice=allowed, customLabel=gpu.device.label or None, deviceName="", assignedId=None
+    )
+
+
+def fixed_backing(offered: Any) -> Any:
+    """The backing for a device that a host offers."""
+    device = offered.pciDevice
+    return vim.vm.device.VirtualPCIPassthrough.DeviceBackingInfo(
+        id=device.id,
+        deviceId=f"{pci_ids.unsigned(device.deviceId):x}",
+        systemId=offered.systemId,
+        vendorId=device.vendorId,
+        deviceName=device.deviceName,
+    )
+
+
+def _operation(operation: str, device: Any) -> Any:
+    return vim.vm.device.VirtualDeviceSpec(operation=operation, device=device)
+
+
+def _gpu(backing: Any) -> Gpu | None:
+    """The GPU that a backing stands for; None for a device that is none."""
+    passed = machines.passed_of(backing)
+    if passed is None:
+        return Gpu(profile=str(backing.vgpu)) if hasattr(backing, "vgpu") else None
+    if not passed.nvidia:
+        return None
+    if not passed.any_of_kind:
+        return Gpu(device=Wanted(address=passed.address))
+    return Gpu(device=Wanted(next(kind for kind in passed.kinds if kind.startswith(NVIDIA)), passed.label))
+
+
+def _same(desired: Gpu, there: Gpu) -> bool:
+    if desired.profile or desired.group:
+        return (desired.profile, desired.group) == (there.profile, there.group)
+    if there.profile or there.group:
+        return False
+    device, other = desired.device, there.device
+    labelled_only = not device.kind and not device.address and bool(other.kind)
+    kinds_agree = labelled_only or device.kind == other.kind
+    return kinds_agree and device.label == other.label and device.address == other.address

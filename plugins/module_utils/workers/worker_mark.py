@@ -1,0 +1,42 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The mark of workers: a custom attribute with name, instance UUID, cluster, role, tenant, and who built the VM."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..vsphere import custom_fields
+from ..vsphere.escaped_names import plain
+from ..vsphere.sdk import vim
+from ..vsphere.session import Session
+
+ATTRIBUTE = "dml.vsphere.worker"
+# The clone operation sets it, so that a VM is recognised whose run was killed before it set the mark.
+BUILDING = "dml.vsphere.building"
+
+
+def read(definitions: Sequence[Any], values: Sequence[Any] | None) -> dict[str, Any] | None:
+    """The mark that a virtual machine carries, which may be a copy of another's; None without a mark."""
+    text = custom_fields.value_of(ATTRIBUTE, definitions, values)
+    try:
+        found = json.loads(text) if text else None
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict) or not isinstance(found.get("name"), str):
+        return None
+    # An older run may have noted the cluster in the escaped spelling of its user.
+    return {**found, "cluster": plain(str(found["cluster"]))} if "cluster" in found else found
+
+
+def wanted(name: str, before: Mapping[str, Any] | None, **of: Any) -> dict[str, Any]:
+    """The mark that a worker should carry; keys that others added stay."""
+    return {"built": False, **(before or {}), "name": name, **of}
+
+
+def write(session: Session, ref: Any, target: str, mark: Mapping[str, Any] | None) -> None:
+    """Set the mark, or clear it."""
+    text = json.dumps(mark, sort_keys=True) if mark else ""
+    custom_fields.store(session, ref, target, ATTRIBUTE, text, kind=vim.VirtualMachine)

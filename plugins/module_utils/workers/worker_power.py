@@ -1,0 +1,95 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Starting and stopping workers, moving them, and waiting for the address of their guests."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..core import names
+from ..errors import StillDiffers, TimedOut
+from ..vsphere import properties, tasks
+from ..vsphere.faults import translating_faults
+from .machine import Machine
+
+RUNNING = "guestToolsRunning"
+OFF, ON, ADDRESS = "poweredOff", "poweredOn", "guest.ipAddress"
+# The task is over; vCenter shows what it did a moment later.
+ON_SECONDS = 10
+
+
+def stop(machine: Machine, seconds: int) -> None:
+    """Shut the guest down; switch it off where it has no tools, or does not end in time."""
+    if machine["guest.toolsRunningStatus"] == RUNNING and _shut_down(machine, seconds):
+        return
+    _run(machine, "switch it off", machine.ref.PowerOffVM_Task, seconds)
+
+
+def start(machine: Machine, seconds: int) -> None:
+    """Power the machine on, and see that it is: nobody waits for the guest of a machine that is off."""
+    _run(machine, "power it on", machine.ref.PowerOnVM_Task, seconds, "see which resources its host has left")
+    machine.refresh()
+    if machine.on:
+        return
+    deadline, path = time.monotonic() + min(seconds, ON_SECONDS), "runtime.powerState"
+    for values in properties.watch(machine.session, [machine.ref], (path,), deadline):
+        if values[machine.ref._moId].get(path) == ON:
+            return
+    said = "the server accepted it, yet the power is 'off', not 'on'"
+    raise StillDiffers(machine.name, "power it on", said, "look at its console and at the log of its host (hostd.log)")
+
+
+def move(machine: Machine, spec: Any, to: str, seconds: int) -> None:
+    """Relocate the machine."""
+    _run(machine, f"move it to {to}", lambda: machine.ref.RelocateVM_Task(spec), seconds)
+
+
+def destroy(machine: Machine, seconds: int) -> None:
+    """Delete the machine with its disks."""
+    _run(machine, "delete it", machine.ref.Destroy_Task, seconds)
+
+
+def silent(machines: Sequence[Machine], seconds: int, tell: Callable[[str, str], None]) -> set[str]:
+    """Wait for the addresses of all guests; the names of the machines whose guest reported none in time."""
+    waiting = {machine.ref._moId: machine for machine in machines}
+    if not machines:
+        return set()
+    refs = [machine.ref for machine in machines]
+    for values in properties.watch(machines[0].session, refs, (ADDRESS,), time.monotonic() + seconds):
+        for key in [key for key in waiting if names.address(values.get(key, {}).get(ADDRESS))]:
+            tell(waiting.pop(key).name, f"its guest has the address {values[key][ADDRESS]}")
+        if not waiting:
+            break
+    return {machine.name for machine in waiting.values()}
+
+
+def no_address(name: str, seconds: int) -> TimedOut:
+    """The error for a guest that reported no address in time."""
+    remedy = "look at its console: does the system boot, and has it open-vm-tools?"
+    return TimedOut(name, "wait for the address of its guest", f"the guest reported none within {seconds} s", remedy)
+
+
+def _shut_down(machine: Machine, seconds: int) -> bool:
+    with translating_faults(machine.name, "shut its guest down"):
+        machine.ref.ShutdownGuest()
+    deadline = time.monotonic() + seconds
+    for values in properties.watch(machine.session, [machine.ref], ("runtime.powerState",), deadline):
+        if values[machine.ref._moId].get("runtime.powerState") == OFF:
+            _let_end(machine, seconds)
+            return True
+    return False
+
+
+def _let_end(machine: Machine, seconds: int) -> None:
+    """Wait for the running tasks of the machine, because the server refuses another task meanwhile."""
+    found = properties.read_many(machine.session, [machine.ref], ("recentTask",))
+    refs = found[machine.ref._moId].get("recentTask") or []
+    tasks.wait_all(machine.session, [tasks.Started(ref, machine.name, "shut its guest down") for ref in refs], seconds)
+
+
+def _run(machine: Machine, tried: str, call: Any, seconds: int, remedy: str = "") -> None:
+    with translating_faults(machine.name, tried, remedy):
+        task = call()
+    tasks.wait(machine.session, tasks.Started(task, machine.name, tried, remedy), seconds)

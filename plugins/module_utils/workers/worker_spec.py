@@ -1,0 +1,250 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The options of worker VMs: their specification, the defaults that the workers of a call share, and their checks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..core import names
+from ..errors import Refused
+from .placement.host_room import group_profiles
+from .placement.place import Wanted
+
+_NETWORK: dict[str, Any] = {"portgroup": {"type": "str"}, "mac": {"type": "str"}}
+_WORKER: dict[str, Any] = {
+    "template": {"type": "str"},
+    "clone": {"type": "str", "choices": ["full", "linked"]},
+    "snapshot": {"type": "str"},
+    "folder": {"type": "str"},
+    "resource_pool": {"type": "str"},
+    "datastore": {"type": "str"},
+    "host": {"type": "str"},
+    "cpus": {"type": "int"},
+    "cores_per_socket": {"type": "int"},
+    "memory_mb": {"type": "int"},
+    "reserve_memory": {"type": "bool"},
+    "numa": {"type": "dict"},
+    "latency_sensitivity": {"type": "str", "choices": ["normal", "high"]},
+    "firmware": {"type": "str", "choices": ["bios", "efi"]},
+    "gpus": {
+        "type": "list",
+        "elements": "dict",
+        "options": {
+            "profile": {"type": "str"},
+            "group": {"type": "str"},
+            "device": {"type": "str"},
+            "label": {"type": "str"},
+            "address": {"type": "str"},
+            "count": {"type": "int", "default": 1},
+            "memory_gb": {"type": "int"},
+        },
+        "required_one_of": [("profile", "group", "device", "label", "address")],
+        "mutually_exclusive": [("profile", "group", "device", "address"), ("profile", "group", "label", "address")],
+    },
+    "mmio_gb": {"type": "int"},
+    "rdma_nic": {
+        "type": "dict",
+        "options": {**_NETWORK, "protocol": {"type": "str", "choices": ["rocev1", "rocev2"]}},
+    },
+    "management_nic": {"type": "dict", "options": _NETWORK},
+    "disks_gb": {"type": "list", "elements": "int"},
+    "guest": {
+        "type": "dict",
+        "options": {
+            "hostname": {"type": "str"},
+            "address": {"type": "str"},
+            "gateway": {"type": "str"},
+            "dns": {"type": "list", "elements": "str"},
+            "rdma_address": {"type": "str"},
+            "rdma_mtu": {"type": "int"},
+            "user": {"type": "str"},
+            "ssh_keys": {"type": "list", "elements": "str", "no_log": False},
+        },
+    },
+    "annotation": {"type": "str"},
+    "tenant": {"type": "str"},
+    "role": {"type": "str"},
+    "power": {"type": "str", "choices": ["on", "off"]},
+}
+OPTIONS: dict[str, Any] = {
+    "cluster": {"type": "str", "required": True},
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "workers": {
+        "type": "list",
+        "elements": "dict",
+        "required": True,
+        "options": {"name": {"type": "str", "required": True}, **_WORKER},
+    },
+    "defaults": {"type": "dict", "options": _WORKER},
+    "hosts": {"type": "list", "elements": "str"},
+    "to_come": {
+        "type": "dict",
+        "options": {
+            "port_groups": {"type": "list", "elements": "str", "default": []},
+            "gpus": {"type": "bool", "default": False},
+        },
+    },
+    "one_per_host": {"type": "bool", "default": True},
+    "same_numa_node": {"type": "str", "choices": ["require", "prefer", "ignore"], "default": "prefer"},
+    "adopt": {"type": "bool", "default": False},
+    "put_back": {"type": "bool", "default": False},
+    "power_cycle": {"type": "bool", "default": False},
+    "wait_for_address": {"type": "bool", "default": True},
+    "clone_timeout": {"type": "int", "default": 3600},
+    "power_timeout": {"type": "int", "default": 300},
+    "address_timeout": {"type": "int", "default": 600},
+}
+BUILT_IN = {"clone": "full", "reserve_memory": True, "role": "worker", "tenant": "", "power": "on"}
+PROTOCOL = "rocev2"
+_KIND = re.compile(r"10de:[0-9a-f]{4}")
+_MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One GPU that a worker has: a virtual one, one of a device group, or a PCI device."""
+
+    profile: str = ""
+    group: str = ""
+    device: Wanted = field(default_factory=Wanted)
+    memory_gb: int | None = None
+
+    def __str__(self) -> str:
+        return self.profile or self.group or str(self.device)
+
+
+@dataclass(frozen=True)
+class Desired:
+    """The options of one worker; an option that is None is not managed."""
+
+    name: str
+    given: Mapping[str, Any]
+    gpus: tuple[Gpu, ...] | None = None
+
+    def __getitem__(self, key: str) -> Any:
+        return self.given.get(key)
+
+
+@dataclass(frozen=True)
+class ToCome:
+    """What will be prepared before the workers are built: check mode plans with it, a real run needs it."""
+
+    port_groups: tuple[str, ...] = ()
+    gpus: bool = False
+
+
+@dataclass(frozen=True)
+class Call:
+    """The options that hold for all workers of a call."""
+
+    cluster: str
+    state: str = "present"
+    hosts: tuple[str, ...] | None = None
+    one_per_host: bool = True
+    same_numa_node: str = "prefer"
+    adopt: bool = False
+    put_back: bool = False
+    power_cycle: bool = False
+    wait_for_address: bool = True
+    clone_timeout: int = 3600
+    power_timeout: int = 300
+    address_timeout: int = 600
+    to_come: ToCome = ToCome()
+
+
+def call_of(params: Mapping[str, Any]) -> Call:
+    """The call without its workers."""
+    keys = Call.__dataclass_fields__
+    hosts, coming = params.get("hosts"), params.get("to_come") or {}
+    made = {
+        "hosts": tuple(hosts) if hosts else None,
+        "to_come": ToCome(tuple(coming.get("port_groups") or ()), bool(coming.get("gpus"))),
+    }
+    return Call(**{**{key: params[key] for key in keys if key in params}, **made})
+
+
+def desired_workers_of(params: Mapping[str, Any]) -> list[Desired]:
+    """The workers, each with the defaults filled in, checked."""
+    defaults = _given(params.get("defaults") or {})
+    desired_workers = [_desired(_over(_over(BUILT_IN, defaults), _given(one))) for one in params["workers"]]
+    names = [desired.name for desired in desired_workers]
+    for name in names:
+        if names.count(name) > 1:
+            raise Refused(name, "take it as a worker", "it is named twice in this call", "name it once")
+    return desired_workers
+
+
+def _given(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in options.items() if value is not None}
+
+
+def _over(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """A worker's own options over the shared ones; within a NIC or the guest, key by key."""
+    merged = {**under, **over}
+    for key in ("rdma_nic", "management_nic", "guest", "numa"):
+        if key in merged:
+            merged[key] = {**_given(under.get(key) or {}), **_given(over.get(key) or {})}
+    return merged
+
+
+def _desired(options: dict[str, Any]) -> Desired:
+    name = options.pop("name")
+    _check(name, options)
+    entries = options.pop("gpus", None)
+    gpus = None if entries is None else tuple(gpu for entry in entries for gpu in _gpus(name, _given(entry)))
+    return Desired(name, options, gpus)
+
+
+def _gpus(name: str, entry: Mapping[str, Any]) -> Sequence[Gpu]:
+    if entry["count"] < 1:
+        raise Refused(name, "give it GPUs", f"count is {entry['count']}", "leave the entry out to give none")
+    kind = str(entry.get("device", "")).lower()
+    if kind and not _KIND.fullmatch(kind):
+        raise Refused(name, "take the GPU's device", f"{kind!r} is no NVIDIA vendor:device", "write it as 10de:20f1")
+    if entry.get("group") and not group_profiles(entry["group"]):
+        said = f"{entry['group']!r} is no name of a device group"
+        raise Refused(name, "take the GPUs' group", said, "write it as Nvidia:2@grid_a100-40c%NVLink")
+    wanted = Wanted(kind, entry.get("label", ""), str(entry.get("address", "")).lower())
+    return [Gpu(entry.get("profile", ""), entry.get("group", ""), wanted, entry.get("memory_gb"))] * entry["count"]
+
+
+def _check(name: str, options: Mapping[str, Any]) -> None:
+    """Refuse options that contradict each other; nothing is asked of the server."""
+    cpus, cores = options.get("cpus"), options.get("cores_per_socket")
+    checks = (
+        (names.is_machine(name), "name it", "a name has letters, digits, dots, dashes", "choose another name"),
+        (not cpus or cpus > 0, "give it CPUs", f"cpus is {cpus}", "give it one at least"),
+        (
+            not cpus or not cores or cpus % cores == 0,
+            "give it sockets",
+            f"{cpus} CPUs are no multiple of {cores} cores",
+            "choose cores_per_socket so that it divides cpus",
+        ),
+        (options.get("memory_mb", 4) % 4 == 0, "give it memory", "memory_mb is no multiple of 4", "round it"),
+        (
+            options.get("clone") != "linked" or options.get("template"),
+            "clone it",
+            "a linked clone needs a template",
+            "name the template",
+        ),
+    )
+    for good, tried, said, remedy in checks:
+        if not good:
+            raise Refused(name, tried, said, remedy)
+    _check_devices(name, options)
+
+
+def _check_devices(name: str, options: Mapping[str, Any]) -> None:
+    if any(gpu.get("address") for gpu in options.get("gpus") or []) and not options.get("host"):
+        said = "a PCI address means another device on each host"
+        raise Refused(name, "give it a GPU by address", said, "name its host too, or choose the GPU by device or label")
+    for nic in ("rdma_nic", "management_nic"):
+        given = options.get(nic) or {}
+        if nic in options and not given.get("portgroup"):
+            raise Refused(name, f"give it its {nic}", "no port group is named", f"set {nic}.portgroup")
+        if given.get("mac") and not _MAC.fullmatch(given["mac"].lower()):
+            raise Refused(name, f"give it its {nic}", f"{given['mac']!r} is no MAC address", "correct it")

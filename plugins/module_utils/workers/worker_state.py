@@ -1,0 +1,42 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The state of a worker VM, under the keys by which it is planned and returned."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core import names
+from . import customise, nics, sizing, worker_gpus, worker_mark
+from .call_cluster import Site
+from .machine import Machine
+
+KEYS = (
+    *("exists", "name", "folder", "host", "power"),
+    *("cpus", "cores_per_socket", "memory_mb", "memory_reserved", "cpu_reserved_mhz"),
+    *("latency_sensitivity", "firmware", "numa", "disks_gb", "gpus", "mmio_gb", "management_nic", "rdma_nic"),
+    *("rdma_nics", "guest", "annotation", "mark", "address"),
+)
+
+
+def facts(site: Site, machine: Machine | None) -> dict[str, Any]:
+    """The state of a virtual machine; without one, None under every key but ``exists``."""
+    if machine is None:
+        return {**dict.fromkeys(KEYS), "exists": False}
+    marked = site.mark_of(machine)
+    # A clone that was never marked was left by a run that was killed while it cloned.
+    unfinished = not marked and machine.extra.get(worker_mark.BUILDING) == machine.shown
+    return {
+        "exists": True,
+        "name": machine.shown,
+        "folder": None,
+        "host": site.host_name(machine.host),
+        "power": "on" if machine.on else "off",
+        **sizing.facts(machine),
+        **nics.facts(machine, site.networks),
+        "gpus": worker_gpus.texts([one.gpu for one in worker_gpus.held(machine)]),
+        "mmio_gb": worker_gpus.window_in(machine.extra),
+        "guest": customise.facts(machine.extra),
+        "mark": {"built": True} if unfinished else marked,
+        "address": names.address(machine["guest.ipAddress"]),
+    }

@@ -1,0 +1,190 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The continuity verdict: clocks that differ or are set, records that come late or in disorder, and marked phases."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plugins.module_utils.continuity.verdict import verdict
+
+from .runs import START, changed, kinds, move, records
+
+MOVES = (move(30, 40),)
+
+
+def judge(made: list[dict[str, Any]], moves: Sequence[dict[str, Any]] = MOVES, **limits: Any) -> dict[str, Any]:
+    return verdict(made, moves, {"resume_deadline_s": 20, **limits}, ended="running", require=())
+
+
+def unstamped(made: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{key: value for key, value in r.items() if key != "seen"} for r in made]
+
+
+def clock_set(made: list[dict[str, Any]], by: float, rank: int = 2) -> list[dict[str, Any]]:
+    return [{**r, "t": r["t"] + by} if r["rank"] == rank and r["step"] >= 60 else r for r in made]
+
+
+@pytest.mark.parametrize("by", [-3600.0, -60.0, -2.5, 2.5, 60.0, 3600.0])
+def test_a_clock_that_is_set_is_told_and_no_breach(by: float) -> None:
+    result = judge(clock_set(records(), by))
+    assert result["verdict"] == "continuous"
+    assert [(c["rank"], c["step"], round(c["seconds"], 1)) for c in result["clock_steps"]] == [(2, 60, by)]
+
+
+@pytest.mark.parametrize("by", [-3600.0, -60.0, 60.0, 3600.0])
+def test_a_clock_that_is_set_is_no_breach_even_where_nobody_stamped_the_records(by: float) -> None:
+    result = judge(unstamped(clock_set(records(), by)), [])
+    assert result["verdict"] == "continuous"
+    assert [(c["rank"], c["step"], round(c["seconds"])) for c in result["clock_steps"]] == [(2, 60, by)]
+    assert result["longest_gap_s"] < 2
+
+
+@pytest.mark.parametrize("by", [-60.0, 60.0])
+def test_where_too_few_lines_tell_a_clock_step_from_a_delay_no_late_line_is_taken_for_it(by: float) -> None:
+    made = [{**r, "t": r["t"] + by} if r["rank"] == 2 and r["step"] >= 3 else r for r in records()]
+    made = [{**r, "seen": r["seen"] + 2.0} if r["rank"] == 2 and r["step"] == 70 else r for r in made]
+    assert judge(made)["clock_steps"] == []
+
+
+def test_a_clock_set_back_on_the_only_rank_is_no_breach() -> None:
+    made = clock_set(unstamped(records(ranks=1)), -60.0, rank=0)
+    assert judge(made, [])["verdict"] == "continuous"
+
+
+def test_without_the_observers_clock_gaps_use_the_ranks_own() -> None:
+    moves = [{**MOVES[0], "started": START + 30, "completed": START + 180}]
+    result = judge(unstamped(records(stall=(35, 130.0))), moves)
+    assert kinds(result) == {"gap"}
+    assert result["longest_gap_s"] == pytest.approx(131.0)
+    assert result["unproven"] == [
+        "observer's clock: 400 records have no `seen`, their ranks' own clocks stand in for it"
+    ]
+
+
+def test_a_stall_that_a_moved_guest_slept_through_is_seen_by_the_others() -> None:
+    """The moved guest's clock lost the stun, so its own records show no gap, stamped or not."""
+    made = [{**r, "t": r["t"] - 130} if r["rank"] == 1 and r["step"] >= 35 else r for r in records(stall=(35, 130.0))]
+    assert kinds(judge(made, [move(30, 180)])) == {"gap"}
+    moves = [{**MOVES[0], "started": START + 30, "completed": START + 180}]
+    assert "gap" in kinds(judge(unstamped(made), moves))
+
+
+def test_records_without_a_stamp_among_stamped_ones_stand_where_they_belong() -> None:
+    made = records()
+    holes = [{**r, "seen": None} if r["step"] % 3 or r["rank"] == 1 else r for r in made]
+    result = judge(holes)
+    assert result["verdict"] == "continuous"
+    assert result["longest_gap_s"] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("moves", [(), (move(30, 180),)])
+@pytest.mark.parametrize("by", [-3600.0, -200.0, -5.0])
+def test_a_last_record_without_a_stamp_by_a_clock_that_was_set_back_erases_no_stall(
+    by: float, moves: Sequence[dict[str, Any]]
+) -> None:
+    made = records(ranks=2, stall=(35, 130.0))
+    assert "gap" in kinds(judge(made, moves))
+    made = [{**r, "t": r["t"] + by, "seen": None} if r["step"] == 99 else r for r in made]
+    assert "gap" in kinds(judge(made, moves))
+
+
+def test_ranks_clocks_may_differ_by_any_time() -> None:
+    made = [{**r, "t": r["t"] + (r["rank"] - 1) * 86_400} for r in records(stall=(35, 15.0))]
+    result = judge(made)
+    assert (result["verdict"], result["clock_steps"]) == ("continuous", [])
+
+
+def test_unstamped_ranks_clocks_may_differ_too() -> None:
+    result = judge(unstamped([{**r, "t": r["t"] - 3600 * r["rank"]} for r in records()]), [])
+    assert (result["verdict"], result["clock_steps"]) == ("continuous", [])
+
+
+def test_steps_in_the_wrong_order_are_no_clock_step() -> None:
+    swap = {26: 27, 27: 26}
+    made = [{**r, "step": swap.get(r["step"], r["step"]) if r["rank"] else r["step"]} for r in records(stall=(27, 4.0))]
+    result = judge(unstamped(made), [])
+    assert (kinds(result), result["clock_steps"]) == ({"step_back"}, [])
+
+
+def test_a_line_that_arrives_proves_those_before_it() -> None:
+    """One line comes 50 s late; the lines after it told meanwhile that the rank was alive."""
+    made = [{**r, "seen": r["seen"] + 50} if r["rank"] == 2 and r["step"] == 60 else r for r in records()]
+    result = judge(made, [])
+    assert result["longest_gap_s"] == pytest.approx(2.0)
+    assert result["clock_steps"] == []
+
+
+def pause(phase: str, seconds: float, marked: bool) -> list[dict[str, Any]]:
+    """All ranks pause before step 60, told by two marks or by the phase of the step."""
+    made = records(stall=(60, seconds))
+    if not marked:
+        return changed(made, lambda r: r["step"] == 60, phase=phase)
+    lines = [
+        {**r, "phase": phase, "mark": mark, "t": r["t"] - before, "seen": r["seen"] - before, "loss": None}
+        for r in made
+        if r["step"] == 60
+        for mark, before in (("begin", seconds + 0.5), ("end", 0.3))
+    ]
+    return made + [{**line, "step": 59} for line in lines]
+
+
+@pytest.mark.parametrize("phase", ["eval", "checkpoint", "input", "compile"])
+@pytest.mark.parametrize("marked", [True, False])
+def test_marked_phases_have_limits_of_their_own(phase: str, marked: bool) -> None:
+    made, moves = pause(phase, 200.0, marked), [move(30, 270)]
+    assert kinds(judge(made, moves)) == {"gap"}
+    assert kinds(judge(made, moves, phases={phase: 190})) == {"gap"}
+    assert judge(made, moves, phases={"other": 300})["breaches"][0]["detail"].count(f"phase {phase} (limit 120 s)") == 1
+    for limits in ({"phases": {phase: 202}}, {"max_gap_s": {"train": 120, phase: 202}}):
+        result = judge(made, moves, **limits)
+        assert result["verdict"] == "continuous"
+        assert result["longest_gap_s"] < 3
+        assert result["longest_gap_by_phase_s"][phase] == pytest.approx(200.2 if marked else 201.0)
+
+
+@pytest.mark.parametrize("marked", [True, False])
+def test_a_pause_after_a_move_is_not_a_late_return(marked: bool) -> None:
+    assert judge(pause("eval", 100.0, marked), [move(50, 59.2)], phases={"eval": 150})["verdict"] == "continuous"
+
+
+def test_a_stall_between_the_marks_is_judged_by_the_phase_and_elsewhere_is_not() -> None:
+    made = pause("eval", 100.0, marked=True)
+    before = [{**r, "seen": r["seen"] + 150, "t": r["t"] + 150} if r["step"] >= 55 else r for r in made]
+    assert kinds(judge(before, [move(30, 230)], phases={"eval": 600})) == {"gap"}
+
+
+def test_a_step_that_only_a_phase_tells_of_is_not_lost_and_marks_repeat_no_step() -> None:
+    assert judge(changed(records(), lambda r: r["step"] == 60, phase="checkpoint"))["verdict"] == "continuous"
+    assert judge(pause("eval", 1.0, marked=True))["verdict"] == "continuous"
+
+
+@pytest.mark.parametrize("by", [-3600.0, -60.0])
+def test_a_clock_that_is_set_back_just_before_a_pause_leaves_the_pause_what_it_is(by: float) -> None:
+    made = [{**r, "t": r["t"] + by} if r["step"] >= 60 or "mark" in r else r for r in pause("eval", 200.0, marked=True)]
+    result = judge(made, [], phases={"eval": 300})
+    assert result["verdict"] == "continuous"
+    assert result["longest_gap_s"] < 2
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 2**32), st.floats(-1e6, 1e6), st.sampled_from(["plain", "identity", "gap", "lost"]))
+def test_neither_order_nor_the_origin_of_the_clock_matters(seed: int, origin: float, harm: str) -> None:
+    made = records(ranks=2, stall=(35, 130.0 if harm == "gap" else 3.0))
+    if harm == "identity":
+        made = changed(made, lambda r: r["step"] >= 50 and r["rank"] == 0, pid=1)
+    if harm == "lost":
+        made = [r for r in made if (r["step"], r["rank"]) != (50, 1)]
+    first = judge(made)
+    shifted = [{**r, "seen": r["seen"] + origin} for r in made]
+    random.Random(seed).shuffle(shifted)
+    moves = [{**MOVES[0], "started": MOVES[0]["started"] + origin, "completed": MOVES[0]["completed"] + origin}]
+    second = judge(shifted, moves)
+    assert (second["verdict"], kinds(second)) == (first["verdict"], kinds(first))
+    assert second["longest_gap_s"] == pytest.approx(first["longest_gap_s"], abs=1e-6)

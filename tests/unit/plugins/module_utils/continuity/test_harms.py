@@ -1,0 +1,120 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Every harm of docs/harms.md as records alone: the verdict, the breach and the sentence of each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from plugins.module_utils.continuity import verdict
+from tests.harms import check
+
+from .runs import START, changed, facts, move, records
+
+Record = dict[str, Any]
+SHORT = {"max_gap_s": 4, "resume_deadline_s": 6}
+STUNNED = (45, 6.0)
+
+
+def judge(name: str, made: list[Record], moves: list[Record], limits: Any = None, **seen: Any) -> Record:
+    """The verdict must be that of the table."""
+    told = verdict.verdict(made, moves, limits or {}, ended="running", facts={**facts(moves), **seen})
+    check(name, told, moves)
+    return told
+
+
+def gone(made: list[Record], rank: int = 2) -> tuple[list[Record], float]:
+    """A worker falls silent, and so do all that wait for it; the time until the observer listened."""
+    until = max(one["seen"] for one in made if one["step"] == 120)
+    return [one for one in made if one["step"] < 120 or (one["step"] == 120 and one["rank"] != rank)], until + 8
+
+
+def test_harmless_stun() -> None:
+    judge("harmless_stun", records(200, stall=STUNNED), [move(40, 60)])
+
+
+def test_stun_too_long() -> None:
+    judge("stun_too_long", records(200, stall=STUNNED), [move(40, 60)], SHORT)
+
+
+def test_worker_killed() -> None:
+    made, until = gone(records(200))
+    judge("worker_killed", made, [move(40, 60)], SHORT, observed_until=until)
+
+
+def test_worker_power_cycled() -> None:
+    made, until = gone(records(200))
+    power = [{"worker": "w2", "at": until - 8, "by": "eve", "what": "VmResettingEvent"}]
+    judge("worker_power_cycled", made, [move(40, 60)], SHORT, observed_until=until, power=power)
+
+
+def test_link_lost_for_good() -> None:
+    made, until = gone(records(200))
+    judge("link_lost_for_good", made, [move(40, 60)], SHORT, observed_until=until)
+
+
+def test_restarted_by_a_supervisor() -> None:
+    made = records(200)
+    for one in made:
+        if one["step"] >= 120:
+            one.update(step=one["step"] - 100, pid=one["pid"] + 1000, start=one["start"] + 99, job="425263105")
+    told = judge("restarted_by_a_supervisor", made, [move(40, 60)])
+    assert {one["kind"] for one in told["breaches"]} == {"identity", "step_repeated"}
+
+
+def test_restarted_from_a_checkpoint() -> None:
+    made = records(200)
+    for one in made:
+        if one["step"] >= 120:
+            one.update(pid=one["pid"] + 1000, start=one["start"] + 99, job="425263105")
+    told = judge("restarted_from_a_checkpoint", made, [move(40, 60)])
+    assert {one["kind"] for one in told["breaches"]} == {"identity"}
+
+
+def test_task_failed() -> None:
+    judge("task_failed", records(200), [move(40, 60, ok=False, said="HostConnectFault: No route.")])
+
+
+def test_task_failed_after_a_long_stun() -> None:
+    failed = move(40, 60, ok=False, said="The switchover took longer than it may.")
+    judge("task_failed_after_a_long_stun", records(200, stall=STUNNED), [failed], SHORT)
+
+
+def test_two_workers_at_once() -> None:
+    judge("two_workers_at_once", records(200, stall=STUNNED), [move(40, 60), move(50, 70, rank=2)])
+
+
+def test_stun_during_a_checkpoint() -> None:
+    made = records(200, stall=STUNNED)
+    for rank in range(4):
+        last = next(one for one in made if one["rank"] == rank and one["step"] == 44)
+        for mark, after in (("begin", 0.2), ("end", 6.5)):
+            made.append(
+                {**last, "mark": mark, "phase": "checkpoint", "seen": last["seen"] + after, "t": START + 44 + after}
+            )
+    limits = {"max_gap_s": 5, "resume_deadline_s": 20}
+    judge("stun_during_a_checkpoint", made, [move(40, 60)], {**limits, "phases": {"checkpoint": 30}})
+    judge("task_failed_after_a_long_stun", records(200, stall=STUNNED), [move(40, 60, ok=False)], limits)
+
+
+def test_clock_set_by_a_minute() -> None:
+    made = records(200, stall=STUNNED)
+    for one in made:
+        one["t"] += 60.0 if one["rank"] == 2 and one["step"] >= 120 else 0.0
+    judge("clock_set_by_a_minute", made, [move(40, 60, rank=2)])
+
+
+def test_launchers_own_worker_moved() -> None:
+    judge("launchers_own_worker_moved", records(200, stall=STUNNED), [move(40, 60, rank=0)])
+
+
+def test_pvrdma_fell_back_to_tcp() -> None:
+    before = dict.fromkeys(("w0", "w1", "w2", "w3"), "rdma")
+    spoken = [{"before": before, "after": {**before, "w1": "tcp"}}]
+    slow = changed(records(200), lambda one: one["step"] > 60, images_per_sec=180.0)
+    judge("pvrdma_fell_back_to_tcp", slow, [move(40, 60)], transport=spoken)
+
+
+def test_moved_by_somebody_else() -> None:
+    external = move(40, 60, rank=2, external=True, by="eve")
+    judge("moved_by_somebody_else", records(300, stall=STUNNED), [move(150, 160), external])

@@ -1,0 +1,182 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""One and the same job: which ranks changed, are strangers, came later, are missing, or tell half of who they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.continuity.clock import tracks_of
+from plugins.module_utils.continuity.job_identity import (
+    absent_ranks,
+    identity_breaches,
+    one_sided,
+    ranks_text,
+    unseen_identity,
+)
+from plugins.module_utils.continuity.move_windows import Timeline
+from plugins.module_utils.continuity.step_records import Track, read_lines
+
+NOBODY = Timeline([], 20)
+
+
+def heard(rank: int, *lines: dict[str, Any], first: float = 0.0, **always: Any) -> list[dict[str, Any]]:
+    """The records of a rank, one each second."""
+    return [
+        {"rank": rank, "step": step, "t": first + step, "seen": first + step, **always, **line}
+        for step, line in enumerate(lines)
+    ]
+
+
+def tracks(*records: list[dict[str, Any]]) -> list[Track]:
+    return tracks_of(read_lines([one for some in records for one in some]).ranks, NOBODY)[0]
+
+
+def breaches(found: list[Track], timeline: Timeline = NOBODY) -> list[tuple[int | None, int | None, float | None, str]]:
+    told = list(identity_breaches(found, timeline, 20.0))
+    assert {one.kind for one in told} <= {"identity"}
+    return [(one.rank, one.step, one.at, one.detail) for one in told]
+
+
+def test_each_part_that_changed_is_named_where_it_changed_and_once() -> None:
+    made = heard(3, {"pid": 7, "host": "a"}, {}, {"pid": 8, "host": "b"}, {"pid": 8, "host": "b"}, {})
+    assert breaches(tracks(made)) == [(3, 2, 2.0, "rank 3: host a became b, pid 7 became 8")]
+
+
+def test_what_a_rank_does_not_tell_is_no_change_and_the_same_in_other_words_neither() -> None:
+    assert breaches(tracks(heard(0, {"pid": 7}, {"pid": None}, {"pid": "7"}, {"host": "a"}))) == []
+
+
+def test_a_change_is_held_against_what_was_told_before_a_silence_about_it() -> None:
+    assert breaches(tracks(heard(0, {"pid": 7}, {"host": "a"}, {"pid": 8}))) == [(0, 2, 2.0, "rank 0: pid 7 became 8")]
+
+
+def test_a_change_is_found_also_behind_lines_that_are_alike() -> None:
+    assert breaches(tracks(heard(0, {}, {}, {"pid": 7}, {"pid": 7}, {"pid": 8}))) == [
+        (0, 4, 4.0, "rank 0: pid 7 became 8")
+    ]
+
+
+def test_two_processes_that_write_in_turns_are_told_once() -> None:
+    made = heard(0, {"pid": 7}, {"pid": 8}, {"pid": 7}, {"pid": 8})
+    assert [detail for *_where, detail in breaches(tracks(made))] == ["rank 0: pid 7 became 8"]
+
+
+@pytest.mark.parametrize("key", ["job", "generation", "size"])
+def test_what_all_ranks_share_is_held_against_the_first_that_tells_it(key: str) -> None:
+    made = [heard(0, {}), heard(1, {}, {key: 9}), heard(2, {key: 9}), heard(3, {}, {key: 8}), heard(4, {})]
+    assert breaches(tracks(*made)) == [(3, 1, 1.0, f"rank 3 has {key} 8, rank 1 has 9: not one job")]
+
+
+def test_a_rank_beyond_the_size_does_not_belong_to_the_job() -> None:
+    made = [heard(rank, {}, size=2) for rank in range(3)]
+    assert breaches(tracks(*made)) == [(2, 0, 0.0, "rank 2 does not belong to a job of 2 ranks")]
+
+
+@pytest.mark.parametrize(("late", "is_told"), [(20.0, False), (20.5, True)])
+def test_without_a_size_a_rank_may_come_until_the_resume_deadline(late: float, is_told: bool) -> None:
+    made = [heard(0, *[{}] * 30), heard(1, {}, first=late)]
+    told = [(1, 0, late, f"rank 1 first appeared {late:.3f} s after the others")] if is_told else []
+    assert breaches(tracks(*made)) == told
+    assert breaches(tracks(*[[{**one, "size": 2} for one in some] for some in made])) == []
+
+
+@pytest.mark.parametrize(("late", "is_told"), [(5.0, False), (5.5, True)])
+def test_without_a_size_a_rank_must_come_before_the_first_move(late: float, is_told: bool) -> None:
+    made = tracks(heard(0, *[{}] * 30), heard(1, {}, first=late))
+    timeline = Timeline([{"worker": "w1", "ranks": [0], "started": 5.0, "completed": 8.0}], 20)
+    assert [rank for rank, *_rest in breaches(made, timeline)] == ([1] if is_told else [])
+    before = Timeline([{"worker": "w1", "ranks": [0], "started": 0.0, "completed": 8.0}], 20)
+    assert breaches(made, before) == []
+
+
+def test_the_parts_that_some_rank_never_told() -> None:
+    whole = {"host": "a", "pid": 1, "start": 2, "job": 3, "boot_id": "b", "generation": 0, "size": 3}
+    half = {**whole, "pid": None, "job": None}
+    found = tracks(heard(0, whole), heard(1, half), heard(2, half, {"pid": 1}))
+    assert list(unseen_identity(found)) == [
+        "identity: pid is not in the records of rank 1",
+        "identity: job is not in the records of ranks 1, 2",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("heard_of", "size", "moved", "said"),
+    [
+        ([0, 1], 2, [1], ""),
+        ([0, 1], None, [1], ""),
+        ([0], 3, [], "ranks 1, 2"),
+        ([0], 1, [4], "rank 4"),
+        ([0], 2, [1, 4], "ranks 1, 4"),
+        ([0, 4], 2, [4], "rank 1"),
+        ([0], None, [0, 2], "rank 2"),
+        ([0], -3, [], ""),
+        ([0], 21, [], "ranks " + ", ".join(map(str, range(1, 21)))),
+        ([0], 22, [], "ranks " + ", ".join(map(str, range(1, 21))) + " and 1 more"),
+        ([5, 30], 30, [40], "ranks " + ", ".join(str(one) for one in range(21) if one != 5) + " and 10 more"),
+        ([5], None, [], ""),
+        ([0], 2, [64], "ranks 1, 64"),
+        ([0], 22, [5], "ranks " + ", ".join(map(str, range(1, 21))) + " and 1 more"),
+        ([0], 22, [22], "ranks " + ", ".join(map(str, range(1, 21))) + " and 2 more"),
+        ([0], 10**9, [], "ranks " + ", ".join(map(str, range(1, 21))) + " and 999999979 more"),
+    ],
+)
+def test_ranks_of_which_nothing_was_heard(heard_of: list[int], size: int | None, moved: list[int], said: str) -> None:
+    assert absent_ranks(tracks(*(heard(rank, {"size": size}) for rank in heard_of)), moved) == said
+
+
+def test_without_any_record_only_those_that_moved_are_known_to_be_missing() -> None:
+    assert (absent_ranks([], []), absent_ranks([], [2, 1])) == ("", "ranks 1, 2")
+
+
+def test_the_size_is_the_first_that_a_rank_tells_and_the_greatest_of_all_ranks() -> None:
+    assert absent_ranks(tracks(heard(0, {}), heard(1, {"size": 3})), []) == "rank 2"
+    assert absent_ranks(tracks(heard(0, {}, {"size": 2}, {"size": 9})), []) == "rank 1"
+
+
+def sides(began: float, completed: float, *lines: dict[str, Any]) -> list[str]:
+    """What is said of a rank that wrote at 0, 1, 2 and so on, around one move."""
+    timeline = Timeline([{"worker": "w1", "ranks": [0], "started": began, "completed": completed}], 20)
+    return list(one_sided(tracks(heard(0, *lines)), timeline, ["the move"]))
+
+
+HERE: dict[str, Any] = {"pid": 1, "start": 2}
+
+
+@pytest.mark.parametrize(
+    ("move", "lines", "said"),
+    [
+        ((1.5, 2.5), [HERE, HERE, HERE, HERE], []),
+        ((1.5, 2.5), [HERE, HERE, {}, {}], ["pid, start only before the move"]),
+        ((1.5, 2.5), [{}, {}, {}, HERE], ["pid, start only after the move"]),
+        ((1.5, 2.5), [{}, {}, {"pid": 1}, {}], []),
+        ((1.5, 2.5), [{"pid": 1}, {}, {"pid": 1}, {}], ["pid only before the move"]),
+        ((1.5, 2.5), [{}, {}, {"pid": 1}, {"pid": 1}], ["pid only after the move"]),
+        ((1.0, 2.0), [{}, {"pid": 1}, {}, {}], ["pid only before the move"]),
+        ((1.0, 2.0), [{"pid": 1}, {}, {"pid": 1}, {}], []),
+        ((1.0, 2.0), [{}, {}, {"pid": 1}, {}], ["pid only after the move"]),
+        ((1.0, 2.0), [{}, {"pid": 1}, {"pid": 1}, {}], []),
+        ((1.5, 2.5), [{"pid": 1}, {}, {}, {"start": 2}], ["pid only before the move", "start only after the move"]),
+        ((0.0, 3.0), [HERE, {}, {}, {}], ["pid, start only before the move"]),
+        ((-0.5, 3.0), [HERE, {}, {}, {}], []),
+        ((0.0, 3.5), [HERE, {}, {}, {}], []),
+    ],
+)
+def test_what_a_rank_tells_on_one_side_of_a_move_only(
+    move: tuple[float, float], lines: list[dict[str, Any]], said: list[str]
+) -> None:
+    assert sides(*move, *lines) == [f"identity: rank 0 tells {each}" for each in said]
+
+
+def test_a_move_outside_of_the_records_hides_none_behind_it() -> None:
+    moves = [{"worker": "w1", "ranks": [0], "started": at, "completed": at + 0.5} for at in (-5.0, 1.25)]
+    found = tracks(heard(0, HERE, HERE, {}, {}))
+    assert list(one_sided(found, Timeline(moves, 0), ["early", "late"])) == [
+        "identity: rank 0 tells pid, start only before late"
+    ]
+
+
+def test_how_ranks_are_named() -> None:
+    assert (ranks_text([4]), ranks_text([0, 7])) == ("rank 4", "ranks 0, 7")

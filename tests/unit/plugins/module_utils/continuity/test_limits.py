@@ -1,0 +1,61 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The limits of a verdict: their defaults, their forms, and what is refused."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.continuity.limits import Limits, number, read_limits
+
+
+@pytest.mark.parametrize(
+    "given", [{}, dict.fromkeys(("max_gap_s", "phases", "warmup_steps", "resume_deadline_s", "min_throughput_ratio"))]
+)
+def test_what_is_absent_or_null_has_the_default_of_the_documentation(given: dict[str, Any]) -> None:
+    assert read_limits(given) == Limits(120.0, {}, 0, 120.0, None, ())
+
+
+def test_each_limit_is_taken_as_given_and_what_is_none_is_named() -> None:
+    given = {"max_gap_s": 7, "phases": {"eval": "50"}, "warmup_steps": 3, "resume_deadline_s": 9.5}
+    read = read_limits({**given, "min_throughput_ratio": 0, "max_gap": 4, 5: 6})
+    assert read == Limits(7.0, {"eval": 50.0}, 3, 9.5, 0.0, ("max_gap", "5"))
+    assert (read.gap("eval"), read.gap("train"), read.gap("other")) == (50.0, 7.0, 7.0)
+
+
+def test_the_longest_silence_may_be_given_by_phase_and_its_own_option_goes_before() -> None:
+    read = read_limits({"max_gap_s": {"train": 30, "eval": 600, "io": None}, "phases": {"eval": 50}})
+    assert (read.max_gap_s, read.phases) == (30.0, {"train": 30.0, "eval": 50.0, "io": 120.0})
+    assert read_limits({"max_gap_s": {"eval": 600}}).max_gap_s == 120.0
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"max_gap_s": "long"}, "max_gap_s is 'long': expected a number from 0 up."),
+        ({"max_gap_s": -1}, "max_gap_s is -1: expected a number from 0 up."),
+        ({"resume_deadline_s": math.nan}, "resume_deadline_s is nan: expected a number from 0 up."),
+        ({"warmup_steps": True}, "warmup_steps is True: expected a number from 0 up."),
+        ({"min_throughput_ratio": []}, "min_throughput_ratio is []: expected a number from 0 up."),
+        ({"phases": {"eval": "x"}}, "the limit of phase eval is 'x': expected a number from 0 up."),
+    ],
+)
+def test_what_is_no_limit_is_refused_by_its_name(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(said)}$"):
+        read_limits(given)
+
+
+def test_a_limit_may_be_nothing_at_all() -> None:
+    assert read_limits({"max_gap_s": 0}).max_gap_s == 0
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(3, 3.0), ("3.5", 3.5), ("inf", math.inf), (True, None), (None, None), ("x", None), ([1], None), (10**400, None)],
+)
+def test_what_counts_as_a_number(value: object, expected: float | None) -> None:
+    assert number(value) == expected

@@ -1,0 +1,188 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What was observed beside the records: what it proves against a job, and what of it is missing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.continuity.observations import evidence_of, fact_breaches, missing_facts
+
+from .runs import LAUNCHER, SEEN, facts, move
+
+MOVES = [move(30, 40), move(60, 70, rank=2)]
+
+
+def breaches(**given: Any) -> list[tuple[str, float | None, str]]:
+    found = list(fact_breaches(given, MOVES))
+    assert {(one.rank, one.step) for one in found} <= {(None, None)}
+    return [(one.kind, one.at, one.detail) for one in found]
+
+
+def missing(moves: list[dict[str, Any]] | None = None, **given: Any) -> list[str]:
+    asked = MOVES if moves is None else moves
+    return list(missing_facts({**facts(asked), **given}, asked, ("vsphere", "launcher", "transport")))
+
+
+@pytest.mark.parametrize(
+    ("given", "evidence"),
+    [
+        (None, [None, None]),
+        ("rdma", [None, None]),
+        ([], [None, None]),
+        ([{"a": 1}], [{"a": 1}, None]),
+        (({"a": 1}, "b"), [{"a": 1}, None]),
+        ([{"a": 1}, {}, {"c": 3}], [{"a": 1}, {}]),
+    ],
+)
+def test_there_is_one_observation_for_each_move(given: Any, evidence: list[Any]) -> None:
+    assert evidence_of({"transport": given}, "transport", MOVES) == evidence
+
+
+def test_facts_of_moves_that_went_well_break_nothing_and_lack_nothing() -> None:
+    assert breaches(**facts(MOVES), pods=[], checksums={"w1": "6b86", "w2": "6b86"}) == []
+    assert missing() == []
+    assert breaches(pods="odd", checksums="odd", launcher="odd", transport="odd") == []
+
+
+def test_a_launcher_that_became_another_breaks_by_each_part_that_is_known_twice() -> None:
+    before = {**LAUNCHER, "user": "a", "shell": None, "tty": "x"}
+    told = breaches(
+        launcher={"before": before, "after": {**LAUNCHER, "pid": 41, "user": "b", "shell": "c", "tty": None}}
+    )
+    assert told == [
+        ("identity", None, "launcher: pid 40 became 41"),
+        ("identity", None, "launcher: user a became b"),
+    ]
+
+
+def test_pods_that_are_not_the_same_and_parameters_that_differ_break() -> None:
+    assert breaches(pods=["pod w1 was recreated"]) == [("identity", None, "pod w1 was recreated")]
+    sums = {"w2:summary1.json": "4e07408562bedb8b", "w1:summary0.json": "6b86b273ff34fce1"}
+    assert breaches(checksums=sums) == [
+        (
+            "parameters",
+            None,
+            "the ranks ended with different parameters: w1:summary0.json 6b86b273ff34, w2:summary1.json 4e07408562be",
+        )
+    ]
+    assert breaches(checksums={"w1": "6b86"}) == []
+
+
+WORKERS = [f"w{number}" for number in range(9)]
+FIRST, SECOND = "move 1 (w1): the transport", "move 2 (w2): the transport"
+
+
+@pytest.mark.parametrize(
+    ("observed", "told"),
+    [
+        ([("rdma", "tcp")], [(40, f"{FIRST} was rdma before and is tcp after")]),
+        ([("rdma", "rdma"), ("tcp", "tcp")], [(60, f"{SECOND} was rdma after move 1 (w1) and is tcp now")]),
+        ([("rdma", None), (None, "tcp")], [(60, f"{SECOND} was rdma after move 1 (w1) and is tcp now")]),
+        ([("rdma", "unproven"), ("", "tcp")], [(60, f"{SECOND} was rdma after move 1 (w1) and is tcp now")]),
+        ([(None, "rdma"), (7, "rdma")], []),
+        ([(None, None), ("tcp", "tcp")], []),
+        ([("rdma", "rdma"), (None, None)], []),
+        (
+            [({"w1": "rdma", "w2": "tcp"}, {"w1": "rdma", "w2": "tcp"}), ({"w2": "rdma"}, {"w2": "rdma"})],
+            [(60, f"{SECOND} of w2 was tcp after move 1 (w1) and is rdma now")],
+        ),
+        (
+            [("rdma", "rdma"), ({"w2": "tcp"}, {"w2": "tcp"})],
+            [(60, f"{SECOND} of w2 was rdma after move 1 (w1) and is tcp now")],
+        ),
+        (
+            [({"w1": "rdma"}, {"w1": "rdma"}), ("tcp", "tcp")],
+            [(60, f"{SECOND} was rdma after move 1 (w1) and is tcp now")],
+        ),
+        ([({"w1": "rdma"}, {"w1": "rdma"}), ({"w2": "tcp"}, {"w2": "tcp"})], []),
+        (
+            [(dict.fromkeys(WORKERS, "rdma"), dict.fromkeys(reversed(WORKERS), "tcp"))],
+            [(40, f"{FIRST} of {who} was rdma before and is tcp after") for who in WORKERS],
+        ),
+    ],
+)
+def test_a_transport_that_became_another_breaks(observed: list[Any], told: list[tuple[float, str]]) -> None:
+    given = [{"before": before, "after": after} for before, after in observed]
+    assert breaches(transport=given) == [("transport", SEEN + at, sentence) for at, sentence in told]
+
+
+def test_what_was_not_observed_at_all_is_missing_by_its_name() -> None:
+    asked = ("vsphere", "pods", "transport", "launcher", "checksums", "power", "ranks", "died", "observed_until")
+    assert list(missing_facts({}, MOVES, asked)) == sorted(asked)
+    assert list(missing_facts({"pods": []}, MOVES, ("pods",))) == []
+
+
+@pytest.mark.parametrize("key", ["host", "pid", "start", "boot_id"])
+def test_each_part_of_the_launcher_must_be_known_twice(key: str) -> None:
+    told = [f"launcher: not observed both before and after: {key}"]
+    assert missing(launcher={"before": {**LAUNCHER, key: None}, "after": LAUNCHER}) == told
+    assert missing(launcher={"before": LAUNCHER, "after": {**LAUNCHER, key: None}}) == told
+
+
+@pytest.mark.parametrize("launcher", ["odd", {"before": LAUNCHER}, {"before": "odd", "after": LAUNCHER}])
+def test_half_a_launcher_is_none(launcher: Any) -> None:
+    assert missing(launcher=launcher) == ["launcher: not observed both before and after: host, pid, start, boot_id"]
+
+
+def test_a_transport_that_is_not_proven_is_missing() -> None:
+    good = {"before": "rdma", "after": "rdma"}
+    assert missing(transport=[good]) == ["transport: move 2 (w2): the transport before and after is not proven"]
+    assert missing(transport=[{"before": "rdma", "after": ""}, good]) == [
+        "transport: move 1 (w1): the transport after is not proven"
+    ]
+    by_worker = {"before": {"w2": "rdma", "w1": "rdma"}, "after": {"w1": "unproven", "w3": "rdma"}}
+    assert missing(transport=[by_worker, good]) == [
+        "transport: move 1 (w1): the transport of w1 after is not proven",
+        "transport: move 1 (w1): the transport of w2 after is not proven",
+        "transport: move 1 (w1): the transport of w3 before is not proven",
+    ]
+
+
+def test_what_vsphere_did_not_tell_of_a_move_is_missing() -> None:
+    of = "vsphere: move 2 (w2):"
+    (good, _same) = facts(MOVES)["vsphere"]
+    assert missing(vsphere=[good]) == [
+        f"{of} power cycles not observed",
+        f"{of} hot migration event not observed",
+        f"{of} host not observed before and after",
+        f"{of} GPUs not observed before and after",
+    ]
+    assert missing(vsphere=[good, {**good, "power_cycled": None}]) == [f"{of} power cycles not observed"]
+    assert missing(vsphere=[good, {**good, "hot_migration": None}]) == [f"{of} hot migration event not observed"]
+    for host in (None, {"before": "esx1"}, {"after": "esx1"}):
+        assert missing(vsphere=[good, {**good, "host": host}]) == [f"{of} host not observed before and after"]
+    gpus: dict[str, Any]
+    for gpus in ({"before": []}, {"after": []}, {"before": "odd", "after": []}):
+        assert missing(vsphere=[good, {**good, "gpus": gpus}]) == [f"{of} GPUs not observed before and after"]
+    assert missing(vsphere=[good, {**good, "gpus": {"before": ["a", "b"], "after": ("c",)}}]) == [
+        f"{of} 2 GPUs observed before and 1 after"
+    ]
+
+
+def test_a_move_that_failed_shows_its_power_cycles_alone() -> None:
+    (good, _same) = facts(MOVES)["vsphere"]
+    failed = [MOVES[0], {**MOVES[1], "ok": False}]
+    assert missing(failed, vsphere=[good, {"power_cycled": False}]) == []
+    assert missing(failed, vsphere=[good, {}]) == ["vsphere: move 2 (w2): power cycles not observed"]
+
+
+def test_a_move_that_was_refused_needs_nothing_of_its_own_where_the_events_of_power_are_known() -> None:
+    (good, _same) = facts(MOVES)["vsphere"]
+    told = ["vsphere: move 2 (w2): power cycles not observed"]
+    refused = {**MOVES[1], "ok": False, "started": None}
+    assert missing([MOVES[0], refused], vsphere=[good], power=[]) == []
+    assert missing([MOVES[0], refused], vsphere=[good]) == told
+    assert missing([MOVES[0], {**refused, "started": 1.0}], vsphere=[good], power=[]) == told
+    assert len(missing([MOVES[0], {**refused, "ok": True}], vsphere=[good], power=[])) == 4
+    unproven = {"transport": facts(MOVES)["transport"][:1], "power": []}
+    assert missing([MOVES[0], refused], **unproven) == [
+        "transport: move 2 (w2): the transport before and after is not proven"
+    ]
+
+
+def test_of_a_move_that_others_began_nothing_need_have_been_observed() -> None:
+    others = [MOVES[0], {**MOVES[1], "external": True}]
+    assert missing(others, vsphere=facts(MOVES)["vsphere"][:1], transport=facts(MOVES)["transport"][:1]) == []

@@ -1,0 +1,73 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Images a second before, during and after a move: by the observer's clock, over the whole window."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.continuity.verdict import verdict
+
+STEP_S, IMAGES, RANKS = 0.2, 8, 2
+BEGAN, MOVED, LASTED, STALL = 1000.0, 1020.0, 6.1, 3.6
+USUAL = IMAGES / STEP_S
+MOVE = {"worker": "w1", "ranks": [1], "source": "a", "target": "b", "started": MOVED, "completed": MOVED + LASTED}
+
+
+def a_run(stall: float = STALL, claimed: float = USUAL, **marks: Any) -> list[dict[str, Any]]:
+    """Steps of 0.2 s; one of them, in the middle of the move, arrives late. Their own clocks stood still meanwhile."""
+    found = []
+    for step in range(1, 301):
+        seen = BEGAN + step * STEP_S
+        is_late = seen > MOVED + 1.0
+        for rank in range(RANKS):
+            told = {"rank": rank, "size": RANKS, "host": f"w{rank}", "pid": 7, "step": step, "t": seen, "seen": seen}
+            rate = claimed if MOVED < seen < MOVED + 3.0 else USUAL
+            found.append({**told, "seen": seen + stall * is_late, "images_per_sec": rate, **marks})
+    return found
+
+
+def told(records: list[dict[str, Any]]) -> dict[str, float | None]:
+    judged = verdict(records, [{**MOVE, "ok": True}], {"warmup_steps": 5}, ended="running")
+    return dict(judged["moves"][0]["throughput"])
+
+
+def test_a_stall_of_most_of_a_move_shows_as_the_images_that_were_not_made() -> None:
+    rates = told(a_run())
+    assert rates["during"] == pytest.approx(USUAL * (LASTED - STALL) / LASTED, rel=0.05)
+    assert rates["before"] == pytest.approx(USUAL, rel=0.02)
+    assert rates["after"] == pytest.approx(USUAL, rel=0.02)
+
+
+def test_what_the_steps_claim_of_themselves_does_not_hide_the_stall() -> None:
+    # As a guest measures whose clock stood still, and whose next step found its batch ready.
+    rates = told(a_run(claimed=2 * USUAL))
+    assert rates["during"] is not None and rates["before"] is not None
+    assert rates["during"] < rates["before"] / 2
+
+
+def test_a_move_without_a_stall_shows_the_usual_rate() -> None:
+    assert told(a_run(stall=0.0))["during"] == pytest.approx(USUAL, rel=0.02)
+
+
+def test_a_job_that_is_silent_to_the_end_of_its_move_made_fewer_images() -> None:
+    records = [one for one in a_run() if one["seen"] < MOVED + 1.05]
+    assert told(records)["during"] == pytest.approx(USUAL * 1.0 / LASTED, rel=0.15)
+
+
+def test_a_script_that_tells_no_images_has_no_rates() -> None:
+    assert told(a_run(images_per_sec=None)) == {"before": None, "during": None, "after": None}
+
+
+def test_an_evaluation_in_a_move_is_no_stall() -> None:
+    begin, end = MOVED + 1.0, MOVED + 1.0 + STALL
+    mark = {"phase": "evaluate", "step": 105, "images_per_sec": None, "loss": None}
+    marks = [
+        {"rank": rank, "size": RANKS, "host": f"w{rank}", "pid": 7, "t": at, "seen": at, "mark": kind, **mark}
+        for rank in range(RANKS)
+        for kind, at in (("begin", begin + 0.01), ("end", end))
+    ]
+    rates = told([*a_run(), *marks])
+    assert rates["during"] == pytest.approx(USUAL, rel=0.15)

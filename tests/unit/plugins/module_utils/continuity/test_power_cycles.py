@@ -1,0 +1,122 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Switches of the power of virtual machines: which hit the job, which did not, and of which that is not known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.continuity.clock import tracks_of
+from plugins.module_utils.continuity.move_windows import Timeline
+from plugins.module_utils.continuity.power_cycles import Power, judge_power
+from plugins.module_utils.continuity.step_records import Track, read_lines
+
+Fact = dict[str, Any]
+CYCLED = "w1 was power-cycled by eve (VmPoweredOffEvent)"
+
+
+def tracks(*hosts: str | None) -> list[Track]:
+    """One rank on each host, from 10 to 12 and each a second later than the one before."""
+    made = [
+        {"rank": rank, "step": step, "t": at, "seen": at, **({} if host is None else {"host": host})}
+        for rank, host in enumerate(hosts)
+        for step, at in enumerate((10 + rank, 11 + rank, 12 + rank))
+    ]
+    return tracks_of(read_lines(made).ranks, Timeline([], 5))[0]
+
+
+def judged(
+    hosts: list[str | None], worker: str = "w1", at: Any = 11.0, ended: str = "running", moves: Any = (), **facts: Any
+) -> Power:
+    event = {"worker": worker, "at": at, "by": "eve", "what": "VmPoweredOffEvent"}
+    return judge_power({"power": [event], **facts}, list(moves), tracks(*hosts), ended)
+
+
+def kind(found: Power) -> str:
+    """Which of the three it is."""
+    (only,) = [name for name in ("breaches", "missing", "notes") if getattr(found, name)]
+    return only
+
+
+def test_a_machine_that_was_cycled_in_its_move_is_a_breach_when_the_move_ended() -> None:
+    moves = [{"worker": "w0", "completed": 20.0}, {"worker": "w1", "completed": 30.0}, {"worker": "w2"}]
+    seen = [{"power_cycled": False}, {"power_cycled": True}, None]
+    found = judge_power({"vsphere": seen}, moves, tracks("w0"), "running")
+    assert [(one.kind, one.rank, one.step, one.at, one.detail) for one in found.breaches] == [
+        ("power_cycle", None, None, 30.0, "move 2 (w1): the virtual machine was power-cycled")
+    ]
+    assert (found.missing, found.notes) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("at", "ended", "note"),
+    [
+        (9.5, "running", "that was before the first step"),
+        (10.0, "running", None),
+        (13.0, "finished", None),
+        (13.5, "finished", "that was after the last step"),
+        (13.5, "running", None),
+        (None, "finished", None),
+    ],
+)
+def test_the_power_of_a_worker_counts_from_the_first_step_to_the_last(at: Any, ended: str, note: str | None) -> None:
+    found = judged(["w0", "w1"], at=at, ended=ended)
+    assert found.notes == ([] if note is None else [f"{CYCLED}; {note}"])
+    assert [(one.kind, one.rank, one.step, one.at, one.detail) for one in found.breaches] == (
+        [("power_cycle", None, None, at, CYCLED)] if note is None else []
+    )
+
+
+@pytest.mark.parametrize(
+    ("hosts", "worker", "facts", "expected"),
+    [
+        (["w0", "w1"], "w1", {}, "breaches"),
+        (["w0", "w1"], "W1.lab", {}, "breaches"),
+        (["w0.lab", "W1.lab"], "w1", {}, "breaches"),
+        (["w0", "w1"], "db", {}, "missing"),
+        (["w0", "w1"], "db", {"ranks": {"w0": [0]}}, "notes"),
+        (["w0", None], "db", {"ranks": {"w0": [0]}}, "missing"),
+        (["w0", "w1"], "db", {"ranks": {"w0": []}}, "missing"),
+        (["n0", "n1"], "db", {"ranks": {"w0": [0]}}, "missing"),
+        (["n0", "n1"], "db", {"ranks": {"w0": [0], "w1": [1]}}, "notes"),
+        (["n0", "n1"], "db", {"ranks": {"w0": [0, 1, 2]}}, "notes"),
+        (["n0", "n1"], "w1", {"ranks": {"w1": [1]}}, "breaches"),
+        (["w0", "w1"], "w1", {"ranks": {"w1": []}}, "notes"),
+        (["w0", "w1"], "w1", {"ranks": {"w1": None}}, "breaches"),
+        (["w0", "w1"], "db", {"ranks": "odd"}, "missing"),
+        (["w0", "w1"], "db", {"moves": [{"worker": "w0", "ranks": [0]}]}, "notes"),
+        (["n0", "n1"], "w1", {"moves": [{"worker": "w1", "ranks": [1]}]}, "breaches"),
+        (["w0", "w1"], "w1", {"ranks": {"w1": [1]}, "moves": [{"worker": "w1", "ranks": []}]}, "notes"),
+    ],
+)
+def test_a_machine_is_known_by_its_ranks_its_moves_or_the_names_of_hosts(
+    hosts: Any, worker: str, facts: Fact, expected: str
+) -> None:
+    assert kind(judged(hosts, worker, **facts)) == expected
+
+
+def test_a_rank_is_where_its_first_record_says() -> None:
+    event = {"power": [{"worker": "w1", "at": 11.0}], "ranks": {"w0": [0]}}
+    for first, second, expected in (("w0", "w1", "notes"), (None, "w0", "missing")):
+        made = [
+            {"rank": 1, "step": step, "t": 10.0 + step, "seen": 10.0 + step, **({"host": host} if host else {})}
+            for step, host in enumerate((first, second))
+        ]
+        both = tracks_of(read_lines(made).ranks, Timeline([], 5))[0] + tracks("w0")
+        assert kind(judge_power(event, [], both, "running")) == expected
+
+
+def test_what_is_said_of_a_machine_without_ranks_and_of_one_that_is_not_known() -> None:
+    assert judged(["w0"], ranks={"w1": []}).notes == [f"{CYCLED}; no rank of the job runs on it"]
+    assert judged(["n0"]).missing == [f"power: {CYCLED}, and it is not known whether a rank runs on it"]
+
+
+def test_without_any_record_nothing_is_known_and_odd_events_are_left_out() -> None:
+    event = {"worker": "w1", "at": 11.0}
+    for ended in ("running", "finished"):
+        assert judge_power({"power": (event, "odd")}, [], [], ended).missing == [
+            "power: w1 was power-cycled by somebody (None), and it is not known whether a rank runs on it"
+        ]
+    assert judge_power({"power": "odd"}, [], [], "running") == Power([], [], [])

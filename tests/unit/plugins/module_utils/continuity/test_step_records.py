@@ -1,0 +1,122 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Step records as they are read: what counts, what counts once, and in which order it stands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.continuity.step_records import read_lines, split_steps, typical_interval
+
+from .lines import line
+
+
+def record(step: int, t: float, **others: Any) -> dict[str, Any]:
+    return {"rank": 0, "step": step, "t": t, **others}
+
+
+def read(*records: dict[str, Any]) -> list[tuple[int, float, float | None]]:
+    return [(one.step, one.t, one.seen) for one in read_lines(records).ranks[0]]
+
+
+def test_ranks_stand_in_their_order_whatever_comes_first() -> None:
+    reading = read_lines(record(1, 1.0, rank=rank) for rank in ("2", 0, 1.0))
+    assert list(reading.ranks) == [0, 1, 2]
+    assert reading.unreadable == 0
+
+
+def test_records_without_a_rank_a_step_or_a_time_are_counted() -> None:
+    reading = read_lines([{"step": 1, "t": 1.0}, {"rank": 0, "t": 1.0}, {"rank": 0, "step": 1}, record(1, 1.0)])
+    assert (len(reading.ranks[0]), reading.unreadable) == (1, 3)
+
+
+@pytest.mark.parametrize("key", ["rank", "step", "t"])
+def test_a_number_may_be_as_great_as_sums_of_it_are_exact(key: str) -> None:
+    for most in (1 << 53, -(1 << 53)):
+        assert read_lines([{**record(1, 1.0), key: most}]).unreadable == 0
+        assert read_lines([{**record(1, 1.0), key: str(2 * most)}]).unreadable == 1
+        assert read_lines([{**record(1, 1.0), key: most + (2 if most > 0 else -2)}]).unreadable == 1
+
+
+@pytest.mark.parametrize("value", [True, float("nan"), float("inf"), "many", [7], None, 10**400])
+def test_what_is_no_number_is_no_step(value: Any) -> None:
+    assert read_lines([record(value, 1.0)]).unreadable == 1
+
+
+def test_a_line_has_all_that_its_record_tells() -> None:
+    told = record(7, 12.5, seen="13.5", stride="5", phase="eval", mark="begin")
+    (one,) = read_lines([told]).ranks[0]
+    assert tuple(one) == (7, 12.5, 13.5, 13.5, 5, "eval", "begin", told)
+    assert not one.is_train
+
+
+def test_what_a_record_does_not_tell_is_the_usual() -> None:
+    (one,) = read_lines([record(7, 12.5)]).ranks[0]
+    assert one[:7] == (7, 12.5, None, 12.5, 1, "train", None)
+    assert one.is_train
+    (seen_only,) = read_lines([{"rank": 0, "step": 7, "seen": 3.0, "phase": ""}]).ranks[0]
+    assert seen_only[:7] == (7, 3.0, 3.0, 3.0, 1, "train", None)
+
+
+def test_an_optimizer_step_is_neither_a_mark_nor_of_another_phase() -> None:
+    assert not line(1, 1.0, mark="end").is_train
+    assert not line(1, 1.0, phase="eval").is_train
+
+
+@pytest.mark.parametrize(
+    ("given", "stride"),
+    [(1, 1), (2, 2), (1.5, 1), (0, 1), (-3, 1), (0.5, 1), ("nan", 1), (None, 1), (1 << 53, 1 << 53), (1 << 54, 1)],
+)
+def test_a_stride_is_at_least_one_step(given: Any, stride: int) -> None:
+    assert read_lines([record(1, 1.0, stride=given)]).ranks[0][0].stride == stride
+
+
+def test_a_record_that_was_read_twice_counts_once_and_when_it_was_seen_first() -> None:
+    for times in ((5.0, 7.0), (7.0, 5.0), (None, 5.0), (5.0, None), (9.0, 5.0, 7.0)):
+        assert read(*(record(1, 1.0, seen=seen) for seen in times)) == [(1, 1.0, 5.0)]
+
+
+def test_the_order_of_the_keys_of_a_record_does_not_matter() -> None:
+    assert len(read(record(1, 1.0), dict(reversed(record(1, 1.0).items())))) == 1
+
+
+def test_records_that_differ_in_anything_but_when_they_were_seen_all_count() -> None:
+    assert read(record(1, 1.0, loss=2.0, seen=4.0), record(1, 1.0, loss=1.0, seen=3.0)) == [
+        (1, 1.0, 3.0),
+        (1, 1.0, 4.0),
+    ]
+    nothing = float("nan")
+    assert len(read(record(1, 1.0, loss=nothing), record(1, 1.0, loss=float("nan")))) == 1
+
+
+def test_lines_stand_by_step_and_then_as_they_were_seen_if_all_were() -> None:
+    early, late = record(5, 10.0, seen=1.0), record(5, 9.0, mark="end", seen=2.0)
+    assert read(record(6, 0.0, seen=0.0), late, early) == [(5, 10.0, 1.0), (5, 9.0, 2.0), (6, 0.0, 0.0)]
+    assert read(record(6, 0.0), late, early) == [(5, 9.0, 2.0), (5, 10.0, 1.0), (6, 0.0, None)]
+
+
+def test_where_not_all_were_seen_different_lines_of_one_moment_stand_as_they_were() -> None:
+    pair = [record(5, 9.0, loss=loss, seen=seen) for loss, seen in ((1.0, 1.0), (2.0, 2.0))]
+    assert read(record(6, 0.0), *pair)[:2] == [(5, 9.0, 1.0), (5, 9.0, 2.0)]
+    assert read(record(6, 0.0), *reversed(pair))[:2] == [(5, 9.0, 1.0), (5, 9.0, 2.0)]
+
+
+def test_of_each_step_there_is_one_line_and_what_trained_again_is_apart() -> None:
+    first, pause, trained, again = line(1, 1.0), line(2, 2.0, phase="eval"), line(2, 3.0), line(2, 4.0)
+    mark, other = line(2, 2.5, phase="eval", mark="begin"), line(2, 5.0, phase="checkpoint")
+    assert split_steps([first, pause, mark, trained, again]) == ([first, trained], [again])
+    assert split_steps([first, trained, other, again]) == ([first, trained], [again])
+    assert split_steps([first, pause, other]) == ([first, pause], [])
+    before = [line(-2, -1.0), line(-1, 0.0)]
+    assert split_steps([*before, first, pause, trained, again]) == ([*before, first, trained], [again])
+    other_pause = line(1, 0.0, phase="eval")
+    assert split_steps([other_pause, line(2, 1.0), pause, again]) == ([other_pause, line(2, 1.0)], [again])
+
+
+@pytest.mark.parametrize(
+    ("times", "interval"), [([], 0.0), ([5.0], 0.0), ([1.0, 3.0], 2.0), ([1.0, 3.0, 4.0, 9.0], 2.0)]
+)
+def test_the_usual_time_between_lines_is_the_median(times: list[float], interval: float) -> None:
+    assert typical_interval(times) == interval

@@ -1,0 +1,290 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""How many steps a rank made and how fast, counted at the borders, and when a rank has become slower."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from math import inf
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.continuity.limits import Breach, read_limits
+from plugins.module_utils.continuity.marked_phases import MarkedPhases
+from plugins.module_utils.continuity.move_windows import Timeline
+from plugins.module_utils.continuity.pace import (
+    Pace,
+    few_steps,
+    images_of_step,
+    judge_throughput,
+    least_steps,
+    rates_around,
+)
+from plugins.module_utils.continuity.step_records import Line, Track
+
+from .lines import line, seconds, track
+
+ALWAYS = (-inf, inf)
+
+
+def pace(one: Track, first_step: int = 0, *marks: Line) -> Pace:
+    limits = read_limits({"phases": {"eval": 3}})
+    return Pace(one, first_step, MarkedPhases([track(*marks)] if marks else [], limits))
+
+
+def rated(rates: Sequence[Any], step_s: float = 1.0, begin: float = 1.0, **others: Any) -> list[Line]:
+    """A step with each of these rates, one after the other."""
+    return [
+        line(int(begin) + index, begin + index * step_s, raw={"images_per_sec": rate}, **others)
+        for index, rate in enumerate(rates)
+    ]
+
+
+def test_steps_are_counted_strictly_between_two_moments() -> None:
+    one = pace(track(*(line(5 * index, float(index), stride=5) for index in range(5))))
+    assert one.steps(*ALWAYS) == 25
+    assert one.steps(-inf, 0.5) == 5
+    assert one.steps(1.0, 3.0) == 5
+    assert one.steps(0.5, 3.5) == 15
+    assert one.steps(3.5, 1.5) == 0
+    assert pace(track()).steps(*ALWAYS) == 0
+
+
+def test_the_warm_up_is_not_counted() -> None:
+    assert pace(seconds(*range(10)), 4).steps(*ALWAYS) == 6
+
+
+def test_steps_stand_as_they_were_seen() -> None:
+    swapped = track(line(1, 1.0), line(3, 2.0), line(2, 3.0), line(4, 4.0))
+    assert pace(swapped).steps(1.5, 3.5) == 2
+    assert pace(swapped).steps(2.5, 3.5) == 1
+
+
+def test_rates_are_those_of_training_steps_that_told_a_finite_one() -> None:
+    lines = rated([1.0, None, "nan", 2.0, "3", 4.0])
+    lines[3] = lines[3]._replace(phase="eval")
+    one = pace(track(*lines))
+    assert one.rates(*ALWAYS) == [1.0, 3.0, 4.0]
+    assert one.rates(1.0, 6.0) == [3.0]
+
+
+def test_a_stretch_is_of_five_steps_and_five_seconds() -> None:
+    quick = pace(track(*(line(step, step / 2) for step in range(21))))
+    assert quick.seen_rates(*ALWAYS) == [2.0, 2.0]
+    slow = pace(track(*(line(step, step * 2.0) for step in range(11))))
+    assert slow.seen_rates(*ALWAYS) == [0.5, 0.5]
+    assert pace(track(*(line(step, step * 0.99) for step in range(6)))).seen_rates(*ALWAYS) == []
+    strided = pace(track(*(line(5 * index, index * 5.0, stride=5) for index in range(3))))
+    assert strided.seen_rates(*ALWAYS) == [1.0, 1.0]
+
+
+def test_stretches_lie_wholly_between_two_moments() -> None:
+    one = pace(seconds(*range(21)))
+    assert one.seen_rates(0.0, 20.0) == [1.0] * 4
+    assert one.seen_rates(0.5, 19.5) == [1.0] * 2
+    assert one.seen_rates(5.0, 10.0) == [1.0]
+    assert one.seen_rates(5.0, 5.0) == []
+
+
+def test_what_is_not_training_ends_a_stretch() -> None:
+    lines = [line(step, float(step)) for step in range(9)]
+    lines[4] = lines[4]._replace(phase="eval")
+    assert pace(track(*lines)).seen_rates(*ALWAYS) == []
+    after = [line(step, 1.5 * step) for step in range(9, 15)]
+    assert pace(track(*lines, *after)).seen_rates(13.0, inf) == []
+    assert pace(track(*lines[:3], lines[4], *after)).seen_rates(13.0, inf) == [1 / 1.5]
+
+
+def test_a_marked_phase_in_a_stretch_leaves_it_out() -> None:
+    marks = [line(6, 6.25, mark="begin", phase="eval"), line(6, 6.5, mark="end", phase="eval")]
+    one = pace(track(*(line(step, float(step) + (step > 9) * 5.0) for step in range(16))), 0, *marks)
+    assert one.seen_rates(*ALWAYS) == [1.0, 1.0]
+
+
+def test_images_of_a_step_are_the_median_of_what_the_rates_tell() -> None:
+    assert images_of_step(rated([None, 8.0, 10.0, 12.0], 2.0)) == 20.0
+    strided = [line(5 * n, 2.0 * n, raw={"images_per_sec": 10.0}) for n in range(3)]
+    assert images_of_step(strided) == 4.0
+    assert images_of_step(rated([8.0, 10.0])) == 10.0
+    assert images_of_step(rated([8.0])) is None
+    assert images_of_step(rated([8.0, "inf"])) is None
+    assert images_of_step([line(2, 1.0), line(1, 3.0, raw={"images_per_sec": 10.0})]) == 20.0
+    assert images_of_step(rated([8.0, 10.0], 0.0)) is None
+    assert images_of_step([*rated([8.0]), *rated([8.0], begin=2.0, phase="eval"), *rated([8.0], begin=3.0)]) is None
+
+
+def test_images_are_spread_over_the_time_since_the_step_before() -> None:
+    one = pace(track(*rated([10.0] * 5)))
+    assert one.seen_images(*ALWAYS) == 10.0
+    assert one.seen_images(2.0, 4.0) == 10.0
+    assert one.seen_images(2.25, 2.75) == 10.0
+    assert one.seen_images(4.5, 6.5) == 2.5
+    assert one.seen_images(-5.0, 1.5) == 10.0
+    assert one.seen_images(-5.0, 1.0) is None
+    assert one.seen_images(3.0, 2.0) is None
+    assert one.seen_images(7.0, 9.0) == 0.0
+    assert pace(track()).seen_images(*ALWAYS) is None
+    slow_end = pace(track(*rated([10.0] * 4), line(5, 14.0)))
+    assert slow_end.seen_images(4.0, inf) == 1.0
+
+
+def test_images_of_strides_count_for_each_of_their_steps() -> None:
+    lines = [line(5 * n, 5.0 * n, stride=5, raw={"images_per_sec": 10.0}) for n in range(5)]
+    assert pace(track(*lines)).seen_images(0.0, 20.0) == 10.0
+    uneven = [line(n, float(n), raw={"images_per_sec": 10.0}) for n in range(5)]
+    uneven.append(line(9, 5.0, stride=5))
+    assert pace(track(*uneven)).seen_images(0.0, 4.0) == 10.0
+    assert pace(track(*uneven)).seen_images(4.0, 5.0) == 50.0
+
+
+def test_lines_of_one_moment_take_no_time() -> None:
+    lines = rated([10.0] * 4)
+    lines[2] = lines[2]._replace(at=2.0)
+    assert pace(track(*lines)).seen_images(1.0, 4.0) == pytest.approx(20.0 / 3)
+
+
+def test_a_marked_phase_takes_its_time_and_makes_no_images() -> None:
+    marks = [line(3, 3.25, mark="begin", phase="eval"), line(3, 3.75, mark="end", phase="eval")]
+    one = pace(track(*rated([10.0] * 5)), 0, *marks)
+    assert one.seen_images(1.0, 5.0) == pytest.approx(30.0 / 3.5)
+    assert one.seen_images(3.25, 3.75) is None
+
+
+MOVE = (40.5, 42.5)
+
+
+def timeline(*moves: tuple[float, float], deadline: float = 0.0) -> Timeline:
+    told = [{"ranks": [1], "started": started, "completed": completed} for started, completed in moves or (MOVE,)]
+    return Timeline(told, deadline)
+
+
+def judged(
+    lines: Sequence[Line], *moves: tuple[float, float], ratio: float = 0.8, deadline: float = 0.0
+) -> tuple[list[Breach], list[str]]:
+    found = judge_throughput([pace(track(*lines, rank=3))], timeline(*moves, deadline=deadline), ratio)
+    return found.breaches, found.unproven
+
+
+def slower(sentence: str, at: float = 42.5) -> tuple[list[Breach], list[str]]:
+    return [Breach("throughput", 3, None, at, f"rank 3 {sentence} of its rate before the move")], []
+
+
+def test_a_rank_that_says_that_it_is_slower_is() -> None:
+    lines = [*rated([100.0] * 40), *rated([50.0] * 40, begin=43.0)]
+    assert judged(lines) == slower("fell from 100 to 50 images/s, below 0.8")
+    assert judge_throughput([pace(track(*lines))], timeline(), None) == ([], [])
+    assert judged(lines, ratio=0.5) == ([], [])
+
+
+def test_a_rank_that_is_seen_to_be_slower_is_whatever_it_says() -> None:
+    told = slower("fell from 1 to 0.5 steps/s by the observer's clock, below 0.8")
+    lines = [*rated([100.0] * 60), *rated([100.0] * 60, 2.0, begin=63.0)]
+    assert judged(lines, (60.5, 62.5)) == slower("fell from 1 to 0.5 steps/s by the observer's clock, below 0.8", 62.5)
+    unsteady = [10.0 + 300 * (index % 2) for index in range(60)]
+    assert judged([*rated(unsteady), *rated([20.0] * 60, 2.0, begin=63.0)], (60.5, 62.5))[0] == [
+        told[0][0]._replace(at=62.5)
+    ]
+    both = [*rated([100.0] * 60), *rated([50.0] * 60, 2.0, begin=63.0)]
+    assert judged(both, (60.5, 62.5)) == slower("fell from 100 to 50 images/s, below 0.8", 62.5)
+
+
+def test_what_the_observer_cannot_tell_is_no_matter() -> None:
+    """Its stretches are of any length, but the rank says that all is well."""
+    chance = random.Random(3)
+    uneven, at = [], 0.0
+    for step in range(200):
+        at += chance.choice((0.2, 3.0)) if step < 100 else 2.4
+        uneven.append(line(step, at, raw={"images_per_sec": 100.0}))
+    begin, end = uneven[99].at + 0.5, uneven[100].at - 0.5
+    assert judged(uneven, (begin, end)) == ([], [])
+
+
+def test_a_rank_of_which_too_few_rates_are_known_is_not_judged() -> None:
+    enough, few = [*rated([100.0] * 10), *rated([50.0] * 10, begin=43.0)], "throughput: rank 3 gave only"
+    assert judged(enough, (10.5, 12.5)) == slower("fell from 100 to 50 images/s, below 0.8", 12.5)
+    assert judged(enough[1:], (10.5, 12.5)) == ([], [f"{few} 9 rates before and 10 after a move"])
+    assert judged(enough[:-1], (10.5, 12.5)) == ([], [f"{few} 10 rates before and 9 after a move"])
+
+
+def test_after_a_first_move_that_cost_nothing_the_next_is_judged_and_one_breach_is_enough() -> None:
+    first, second, third = rated([100.0] * 40), rated([99.0] * 40, begin=43.0), rated([50.0] * 40, begin=103.0)
+    moves = [MOVE, (100.5, 102.5)]
+    assert judged([*first, *second, *third], *moves) == slower("fell from 99 to 50 images/s, below 0.8", 102.5)
+    fourth = rated([20.0] * 40, begin=163.0)
+    moves.append((160.5, 162.5))
+    assert len(judged([*first, *second, *third, *fourth], *moves)[0]) == 1
+
+
+def test_a_rate_lost_bit_by_bit_is_held_against_that_before_all_moves() -> None:
+    first, second, third = rated([100.0] * 40), rated([85.0] * 40, begin=43.0), rated([75.0] * 40, begin=103.0)
+    moves = [MOVE, (100.5, 102.5)]
+    told = "fell from 100 to 75 images/s, below 0.8"
+    assert judged([*first, *second, *third], *moves) == slower(told, 102.5)
+    assert judged([*first[31:], *second, *third], *moves)[0] == []
+
+
+def test_a_job_may_take_the_window_of_its_move_to_come_back_to_its_pace() -> None:
+    lines = [*rated([100.0] * 40), *rated([50.0] * 20, begin=43.0), *rated([100.0] * 10, begin=63.0)]
+    assert judged(lines, deadline=20.0) == ([], [])
+    assert judged(lines, deadline=25.0) == slower("fell from 100 to 50 images/s, below 0.8")
+
+
+def test_where_moves_follow_each_other_all_that_came_before_or_after_counts() -> None:
+    lines = [*rated([100.0] * 40), *rated([50.0] * 5, begin=43.0), *rated([50.0] * 40, begin=53.0)]
+    assert judged(lines, MOVE, (49.5, 52.5)) == slower("fell from 100 to 50 images/s, below 0.8")
+    late = [*rated([100.0] * 40), *rated([100.0] * 5, begin=43.0), *rated([50.0] * 40, begin=53.0)]
+    assert [breach.at for breach in judged(late, (40.25, 42.75), (49.5, 52.5))[0]] == [42.75]
+    steady = [*rated([100.0] * 40), *rated([100.0] * 12, begin=43.0), *rated([50.0] * 40, begin=63.0)]
+    assert [breach.at for breach in judged(steady, MOVE, (58.5, 62.5))[0]] == [62.5]
+
+
+@pytest.mark.parametrize(("after", "is_told"), [(88.5, False), (88.4, True)])
+def test_a_fall_must_exceed_eight_tenths_of_the_rates_before(after: float, is_told: bool) -> None:
+    before = [float(rate) for rate in range(101, 141)]
+    random.Random(1).shuffle(before)
+    breaches, unproven = judged([*rated(before), *rated([after] * 40, begin=43.0)])
+    assert (len(breaches), len(unproven)) == (is_told, not is_told)
+    sentence = f"fell from 120.5 to {after:g} images/s, below 0.8 of its rate"
+    unsteady = "which was too unsteady to tell (eight tenths of it within 32 images/s)"
+    assert unproven == ([] if is_told else [f"throughput: rank 3 {sentence}, {unsteady}"])
+
+
+@pytest.mark.parametrize(("after", "is_told"), [(91.5, False), (91.4, True)])
+def test_of_few_rates_a_fall_must_exceed_five_times_their_error(after: float, is_told: bool) -> None:
+    before = [100.0 + 2 * index for index in (3, 9, 0, 5, 1, 8, 2, 7, 4, 6)]
+    breaches, unproven = judged([*rated(before), *rated([after] * 10, begin=43.0)], (10.5, 12.5), ratio=0.9)
+    assert (len(breaches), len(unproven)) == (is_told, not is_told)
+
+
+def test_the_more_certain_of_two_falls_is_told() -> None:
+    """Against the rates just before the move it is within their spread, against those before all moves it is not."""
+    unsteady = [80.0 + 40 * (index % 2) for index in range(40)]
+    lines = [*rated([100.0] * 40), *rated(unsteady, begin=43.0), *rated([70.0] * 40, begin=103.0)]
+    breaches, unproven = judged(lines, MOVE, (100.5, 102.5))
+    assert ([breach.at for breach in breaches], unproven) == ([102.5], [])
+
+
+def test_of_all_ranks_the_fewest_steps_and_the_median_of_the_images_are_told() -> None:
+    paces = [
+        pace(track(*rated([10.0] * 10))),
+        pace(track(*rated([20.0] * 9))),
+        pace(track(*rated([90.0] * 10))),
+        pace(track(*rated([None] * 10))),
+    ]
+    (around,) = timeline((4.5, 6.5)).around()
+    assert least_steps(paces, around[1]) == {"before": 4, "during": 2, "after": 3}
+    assert rates_around(paces[:2], around) == {"before": 15.0, "during": 15.0, "after": 15.0}
+    assert rates_around([paces[0], *paces[2:]], around) == {"before": 50.0, "during": 50.0, "after": 50.0}
+    assert least_steps([], around[1]) == {"before": 0, "during": 0, "after": 0}
+    assert rates_around([], around) == {"before": None, "during": None, "after": None}
+
+
+def test_twenty_steps_are_needed_on_either_side_of_a_move() -> None:
+    (group,) = timeline((20.5, 22.5)).groups
+    assert list(few_steps([pace(seconds(*range(1, 43), begin=1.0))], group, "move 1")) == []
+    assert list(few_steps([pace(seconds(*range(2, 42), begin=2.0, rank=5))], group, "move 1")) == [
+        "steps: rank 5 made 19 before move 1, 20 are needed",
+        "steps: rank 5 made 19 after move 1, 20 are needed",
+    ]

@@ -1,0 +1,131 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What a verdict tells beside its one word: the order of breaches, what is missing, the notes, and each figure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.continuity.verdict import verdict
+
+from .runs import SEEN, START, Record, changed, facts, kinds, move, records
+
+LIMITS = {"resume_deadline_s": 20}
+
+
+def judge(made: list[Record], moves: list[Record], more: Record | None = None, **limits: Any) -> dict[str, Any]:
+    seen = {**facts(moves), **(more or {})}
+    return verdict(made, moves, {**LIMITS, **limits}, ended="running", facts=seen)
+
+
+def mark(at: float, word: str, rank: int = 0, step: int = 0) -> Record:
+    return {"rank": rank, "step": step, "phase": "eval", "mark": word, "t": START + at, "seen": SEEN + at}
+
+
+def test_breaches_come_in_the_order_of_time_those_of_no_known_time_last() -> None:
+    made = [one for one in records() if (one["rank"], one["step"]) not in {(1, 70), (2, 20)}]
+    result = judge(made, [], {"pods": ["pod w1 was recreated: a became b"]})
+    assert [(one["kind"], one["step"], one["at"] is None) for one in result["breaches"]] == [
+        ("step_lost", 20, False), ("step_lost", 70, False), ("identity", None, True),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("why", "detail"), [(" evicted ", "the job died: evicted"), (None, "the job died")])
+def test_a_death_is_told_with_its_last_moment_and_its_cause(why: str | None, detail: str) -> None:
+    made = [one for one in records() if one["rank"] != 2 or one["step"] < 90]
+    (breach,) = verdict(made, [], {}, ended="died", facts={"died": why}, require=())["breaches"]
+    assert (breach["kind"], breach["detail"]) == ("died", detail)
+    assert breach["at"] == pytest.approx(SEEN + 99.035)
+
+
+def test_a_move_of_somebody_else_is_a_note_and_no_move_of_this_test() -> None:
+    moves = [move(30, 35), move(60, 65, rank=2, external=True, by="eve")]
+    result = judge(records(), moves)
+    assert result["notes"] == ["moved by others: eve moved w2 from esx1 to esx5; this test did not begin that"]
+    assert result["moved"] == "all"
+    assert judge(records(), [{**moves[0], "ok": False}, moves[1]])["moved"] == "none"
+    assert judge(records(), moves[:1])["notes"] == []
+
+
+@pytest.mark.parametrize("told", [["Kubernetes called node w1 not ready"], None, "a word"])
+def test_a_node_that_was_called_not_ready_is_a_note(told: Any) -> None:
+    result = judge(records(), [], {"silences": told})
+    assert (result["verdict"], result["notes"]) == ("continuous", told if isinstance(told, list) else [])
+
+
+def test_moves_that_overlap_are_named_together() -> None:
+    moves = [move(30, 45), move(40, 60, rank=2)]
+    half = changed(records(120), lambda one: one["rank"] == 1 and one["step"] > 50, pid=None)
+    result = judge(half, moves)
+    both = "move 1 (w1) and move 2 (w2)"
+    assert result["notes"] == [f"{both} overlap: judged as one"]
+    assert result["unproven"] == [f"identity: rank 1 tells pid only before {both}"]
+    assert result["verdict"] == "inconclusive"
+
+
+def test_what_keeps_a_run_from_being_continuous_is_told() -> None:
+    power = {"power": [{"worker": "vm-7", "at": SEEN + 50, "by": "eve", "what": "VmPoweredOffEvent"}]}
+    assert [one.split(":")[0] for one in judge(records(), [], power)["unproven"]] == ["power"]
+    lost = judge(changed(records(), lambda one: one["step"] > 97 and one["rank"] == 2, loss="nan"), [])
+    assert lost["unproven"][0].startswith("loss: rank 2 has loss nan ")
+    none = judge(records(10, ranks=1), [], warmup_steps=10)
+    assert none["unproven"] == ["steps: rank 0 made none after the warm-up of 10"]
+    assert {one["verdict"] for one in (lost, none)} == {"inconclusive"}
+
+
+def test_what_was_not_proven_and_need_not_be_is_told() -> None:
+    bare = [{key: value for key, value in one.items() if key != "seen"} for one in records(30, ranks=1)]
+    result = judge([*bare, {"rank": 0}, {"step": 1}], [])
+    assert result["unproven"] == [
+        "observer's clock: 30 records have no `seen`, their ranks' own clocks stand in for it",
+        "records: 2 lack a rank, a step or a time",
+    ]
+    assert result["verdict"] == "continuous"
+
+
+def test_the_power_of_a_machine_without_ranks_is_among_the_notes() -> None:
+    power = {
+        "power": [{"worker": "db7", "at": SEEN + 50, "by": "eve", "what": "VmPoweredOffEvent"}],
+        "ranks": {"db7": []},
+    }
+    (note,) = judge(records(), [], power)["notes"]
+    assert "no rank of the job runs on it" in note
+
+
+def test_a_clock_that_was_set_is_a_note_with_its_figures() -> None:
+    made = [{**one, "t": one["t"] + 100} if one["rank"] == 1 and one["step"] >= 40 else one for one in records()]
+    result = judge(made, [])
+    assert result["notes"] == ["the clock of rank 1 was set by 100.0 s before step 40"]
+    assert [(one["rank"], one["step"]) for one in result["clock_steps"]] == [(1, 40)]
+
+
+def test_the_warm_up_begins_with_the_first_step_of_any_rank() -> None:
+    late = [one for one in records(stall=(8, 200.0)) if one["rank"] == 0 or one["step"] >= 7]
+    assert kinds(judge(changed(late, lambda one: True, size=None), [], warmup_steps=4)) == {"gap"}
+
+
+def test_a_run_of_which_only_marks_were_heard_has_phases_and_no_steps() -> None:
+    result = judge([mark(0, "begin"), mark(30, "end")], [], warmup_steps=1)
+    assert result["verdict"] == "inconclusive"
+    assert result["longest_gap_by_phase_s"] == {"eval": 30.0}
+    beside = judge([*records(ranks=1), mark(20.5, "begin", rank=1), mark(30.5, "end", rank=1)], [])
+    assert beside["longest_gap_by_phase_s"] == {"train": 1.0, "eval": 10.0}
+
+
+def test_each_move_and_the_longest_silence_have_all_their_figures() -> None:
+    moves = [move(30, 40)]
+    result = judge(records(ranks=2, stall=(35, 4.0)), moves)
+    gap = {"rank": 0, "step": 35, "at": pytest.approx(SEEN + 34.005), "seconds": pytest.approx(5.0), "phase": "train"}
+    assert result["longest_gap"] == gap
+    told = {key: value for key, value in result["moves"][0].items() if key not in ("throughput", "steps", "resumed_s")}
+    assert told == {
+        "worker": "w1", "ranks": [1], "ok": True, "started": SEEN + 30, "completed": SEEN + 40, "moved": True,
+        "judged_with": [0], "gap_s": pytest.approx(5.0), "gap": gap, "source": "others",
+    }  # fmt: skip
+
+
+def test_where_nothing_was_heard_no_source_of_silences_is_claimed() -> None:
+    assert judge([], [move(30, 40)])["source"] == "others"
+    assert judge(records(ranks=1), [move(30, 40, rank=0)])["source"] == "moved_only"

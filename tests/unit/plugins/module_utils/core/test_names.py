@@ -1,0 +1,66 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The forms of names and addresses that others tell."""
+
+from __future__ import annotations
+
+import ipaddress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plugins.module_utils.core import names
+
+
+@pytest.mark.parametrize("name", ["worker01", "gpu-7.lab", "A_1"])
+def test_a_worker_has_such_a_name(name: str) -> None:
+    assert names.is_machine(name)
+
+
+@pytest.mark.parametrize("name", ["", "-oProxyCommand=touch x", "two words", "w{{ x }}", "w\n", "wörker", "a/b", ".x"])
+def test_no_worker_has_such_a_name(name: str) -> None:
+    assert not names.is_machine(name)
+
+
+@pytest.mark.parametrize("text", ["10.0.1.11", "192.168.255.255", "2001:db8::1"])
+def test_an_address_of_another_machine(text: str) -> None:
+    assert names.address(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            None,
+            "",
+            "10.0.1",
+            "10.0.1.11 ",
+            "010.0.1.11",
+            "worker01",
+            "-oProxyCommand=x",
+            "{{ 6 * 7 }}",
+            "10.0.1.1{{ 6 }}",
+        ),
+        *("127.0.0.1", "0.0.0.0", "224.0.0.1", "255.255.255.255", "::1", "::ffff:127.0.0.1", "fe80::1%{{ 6 * 7 }}"),
+    ],
+)
+def test_what_is_no_address_of_another_machine(text: str | None) -> None:
+    assert names.address(text) is None
+
+
+@given(st.text())
+def test_what_passes_as_an_address_is_one(text: str) -> None:
+    found = names.address(text)
+    assert found is None or str(ipaddress.ip_address(found)) == found
+
+
+def test_odd_texts_are_found_wherever_they_are() -> None:
+    told = {"a": ["plain", {"{{ key }}": 1}], "b": ("{% if %}", None, 7), "c": "bell\x07", "d": "team a, 50 % {x}"}
+    assert names.odd(told) == ["{{ key }}", "{% if %}", "bell\x07"]
+
+
+@given(st.text(), st.sampled_from(["{{", "{%", "{#"]), st.text())
+def test_no_template_passes(before: str, sign: str, after: str) -> None:
+    assert names.odd(before + sign + after)
+    assert not names.is_machine(before + sign + after)

@@ -1,0 +1,70 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Values as the types that a server wants."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.core.option_types import BOOL, FLOAT, INTEGER, TEXT, checked, kind_of, typed
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "after"),
+    [
+        ("Yes", BOOL, True),
+        (0, BOOL, False),
+        ("0x10", INTEGER, 16),
+        (-1, INTEGER, -1),
+        ("1.5", FLOAT, 1.5),
+        (-1, TEXT, "-1"),
+        (True, TEXT, "true"),
+    ],
+)
+def test_a_value_becomes_its_kind(value: Any, kind: str, after: Any) -> None:
+    assert typed(value, kind) == after and type(typed(value, kind)) is type(after)
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"), [("maybe", BOOL), (2, BOOL), (True, INTEGER), ("1.5", INTEGER), ("x", FLOAT)]
+)
+def test_what_does_not_fit_is_refused(value: Any, kind: str) -> None:
+    with pytest.raises(ValueError, match="is not"):
+        typed(value, kind)
+
+
+def test_kinds() -> None:
+    assert [kind_of(value) for value in (True, 1, 1.5, "x", None)] == [BOOL, INTEGER, FLOAT, TEXT, TEXT]
+
+
+ANY = {"min": None, "max": None, "choices": None, "characters": None}
+
+
+@pytest.mark.parametrize(
+    ("value", "definition", "said"),
+    [
+        ("7", {"kind": INTEGER, "min": 0, "max": 5}, "7 is not within 0 to 5"),
+        ("c", {"kind": TEXT, "choices": ["a", "b"]}, "'c' is not one of a, b"),
+        ("a1b2", {"kind": TEXT, "characters": "abc"}, "'12' is not among the characters abc"),
+        (None, {"kind": TEXT}, "it has no value"),
+        ("maybe", {"kind": BOOL}, "'maybe' is not true or false"),
+    ],
+)
+def test_a_value_that_the_server_does_not_allow_is_refused(value: Any, definition: Any, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        checked(value, {**ANY, **definition})
+
+
+@pytest.mark.parametrize(
+    ("value", "definition", "after"),
+    [
+        ("5", {"kind": INTEGER, "min": 0, "max": 5}, 5),
+        ("b", {"kind": TEXT, "choices": ["a", "b"]}, "b"),
+        ("", {"kind": TEXT, "characters": "abc"}, ""),
+        ("no", {"kind": BOOL}, False),
+    ],
+)
+def test_a_value_that_the_server_allows_becomes_its_type(value: Any, definition: Any, after: Any) -> None:
+    assert checked(value, {**ANY, **definition}) == after

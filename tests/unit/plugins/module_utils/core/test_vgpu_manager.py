@@ -1,0 +1,30 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""NVIDIA's vGPU manager is known by every name that it was given; NVIDIA's other VIBs are not it."""
+
+from __future__ import annotations
+
+import pytest
+
+from plugins.module_utils.core.vgpu_manager import is_manager
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "NVIDIA-VMware_ESXi_6.7_Host_Driver",
+        "NVIDIA-vGPU-VMware_ESXi_6.5_Host_Driver",
+        "NVIDIA-AIE_ESXi_7.0.2_Driver",
+        "NVD-VMware_ESXi_8.0.0_Driver",
+        "NVD-VGPU_ESXi_8.0.0_Driver",
+        "NVD-AIE_ESXi_8.0.0_Driver",
+        "nvd-aie_esxi_8.0.0_driver",
+    ],
+)
+def test_a_manager_is_known_by_its_name(name: str) -> None:
+    assert is_manager(name)
+
+
+@pytest.mark.parametrize("name", ["nvdgpumgmtdaemon", "NVD-GPU-MGMT-DAEMON", "nmlx5-core", "my-NVD-AIE", ""])
+def test_other_names_are_none(name: str) -> None:
+    assert not is_manager(name)

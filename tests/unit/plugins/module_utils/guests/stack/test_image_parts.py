@@ -1,0 +1,80 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The image of a stack beside its guest: what is in it, and what it may not lack."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.guests.stack.stack import faults, missing_inputs
+
+from .test_stack import ALL, SCHEMA, SHIPPED, stack
+
+# Table 1 of the whitepaper; the patch levels of cuDNN, OpenMPI and Horovod are those of the Dockerfile that it names.
+WHITEPAPER = {
+    "cuda": "10.0",
+    "cudnn": "7.6",
+    "nccl": "2.4.7",
+    "framework": "1.13.1",
+    "openmpi": "4.0.0",
+    "horovod": "0.16",
+}
+
+
+@pytest.mark.parametrize(("part", "version"), WHITEPAPER.items())
+def test_the_image_of_2019_has_the_whitepaper_s_versions(part: str, version: str) -> None:
+    image = SHIPPED["t4-2019"]["image"]
+    assert image[part]["version"].startswith(version)
+    assert list(image["platforms"]) == ["ubuntu-18.04"]
+
+
+def test_the_guest_of_2019_is_of_today_and_what_trains_is_in_its_image_alone() -> None:
+    document = stack("t4-2019")
+    assert list(document["platforms"]) == ["ubuntu-22.04"]
+    assert not {"cuda", "python", "framework", "horovod", "openmpi"} & set(document)
+    assert missing_inputs(document, ["container", "image"])[-2:] == ["container.digest", "image.digest"]
+    bare, image = ALL["bare-2019"], document["image"]
+    assert all(image[part] == bare[part] for part in ("cuda", "cudnn", "nccl", "openmpi", "framework", "horovod"))
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"image": None}, "The stack has no image, and lacks 'python'."),
+        (
+            {"platforms": {"ubuntu-20.04": {"distribution": "Ubuntu", "version": "20.04", "glibc": "2.31"}}},
+            "gpu_driver has",
+        ),
+    ],
+)
+def test_a_guest_without_its_image_or_with_another_system_is_refused(change: dict[str, Any], sentence: str) -> None:
+    assert any(found.startswith(sentence) for found in faults({**stack("t4-2019"), **change}, SCHEMA))
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"image": {"archive": None}}, "image: give what it begins with: either from and digest, or archive."),
+        ({"image": {"from": "debian:12", "digest": "sha256:" + "1" * 64}}, "image: give what it begins with: either"),
+        ({"container": {"engine": "docker"}}, "container has the engine docker, and lacks 'docker'."),
+        ({"image": {"python": {"prefix": None}}}, "image: python comes from an archive, and lacks 'prefix'"),
+    ],
+)
+def test_an_image_that_cannot_be_made_is_refused(change: dict[str, Any], sentence: str) -> None:
+    document = stack("t4-2019-cpu")
+    for part, values in change.items():
+        for key, value in values.items():
+            merged = {**document[part][key], **value} if isinstance(value, dict) else value
+            document[part][key] = (
+                {name: held for name, held in merged.items() if held} if merged is not value else value
+            )
+    document["image"] = {key: value for key, value in document["image"].items() if value is not None}
+    assert any(found.startswith(sentence) for found in faults(document, SCHEMA)), faults(document, SCHEMA)
+
+
+def test_a_wrong_name_in_an_image_is_told_as_such() -> None:
+    document = stack("t4-2019")
+    document["image"]["nccl"]["packages"]["ubuntu-22.04"] = []
+    assert faults(document, SCHEMA) == ["image: nccl has packages for 'ubuntu-22.04', and platforms has ubuntu-18.04."]

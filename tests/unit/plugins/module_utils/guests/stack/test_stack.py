@@ -1,0 +1,265 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The stacks that are shipped, and what a stack of a user's own may get wrong."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from plugins.module_utils.guests.stack.stack import (
+    StackError,
+    absent_parts,
+    completed,
+    faults,
+    missing_inputs,
+    without_urls,
+)
+
+STACKS = Path(__file__).parents[6] / "stacks"
+SCHEMA = json.loads((STACKS / "schema.json").read_text())
+SHIPPED = {path.stem: yaml.safe_load(path.read_text()) for path in sorted(STACKS.glob("*.yml"))}
+# The versions of 2019 on a node itself, which are data of Molecule's scenario.
+BARE = STACKS.parent / "molecule" / "t4_packages" / "bare-2019.yml"
+ALL = {**SHIPPED, "bare-2019": yaml.safe_load(BARE.read_text())}
+
+
+def stack(name: str) -> Any:
+    return copy.deepcopy(ALL[name])
+
+
+def entries(value: Any) -> list[dict[str, Any]]:
+    """All mappings in a document."""
+    if isinstance(value, dict):
+        return [value, *(entry for child in value.values() for entry in entries(child))]
+    return [entry for child in value for entry in entries(child)] if isinstance(value, list) else []
+
+
+def test_the_promised_stacks_are_there() -> None:
+    assert set(SHIPPED) == {
+        "t4-2019",
+        "a100-2021",
+        "cuda12-pytorch",
+        "cuda13-ddp",
+        "cuda13-pytorch",
+        "current",
+        "current-rocky9",
+        "current-ubuntu24",
+        "lab-cpu",
+        "lab-ddp",
+        "t4-2019-cpu",
+    }
+
+
+def test_each_system_that_guests_may_have_is_served_by_a_stack() -> None:
+    served = {platform for document in SHIPPED.values() for platform in document["platforms"]}
+    assert served >= {"ubuntu-20.04", "ubuntu-22.04", "ubuntu-24.04", "rocky-9", "debian-12"}
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_shipped_stack_has_no_fault(name: str) -> None:
+    assert faults(stack(name), SCHEMA) == []
+    assert stack(name)["name"] == name
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_each_download_of_a_shipped_stack_has_a_checksum_or_asks_for_it(name: str) -> None:
+    document = stack(name)
+    open_ones = [entry for entry in entries(document) if entry.get("sha256", "") is None]
+    asked = [*document.get("inputs", []), *(document.get("image") or {}).get("inputs", [])]
+    assert len(open_ones) == len([path for path in asked if path.endswith(".sha256")])
+    assert len([entry for entry in entries(document) if "sha256" in entry]) > 10
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_no_checksum_of_a_shipped_stack_serves_two_files(name: str) -> None:
+    sums = [(entry["sha256"], entry.get("name")) for entry in entries(stack(name)) if entry.get("sha256")]
+    assert len({checksum for checksum, _name in sums}) == len(set(sums))
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_each_part_of_a_shipped_stack_has_packages_for_each_of_its_platforms(name: str) -> None:
+    document = stack(name)
+    image = document.pop("image", None)
+    for side in [document, image] if image else [document]:
+        by_platform = [
+            (key, entry[key])
+            for entry in entries(side)
+            for key in ("packages", "build_packages", "repositories")
+            if isinstance(entry.get(key), dict)
+        ]
+        # Beside an image a guest without a GPU has an engine of containers alone; only Horovod is compiled.
+        assert len(by_platform) > (0 if image and side is document else 2 if "horovod" in side else 1)
+        assert [(key, set(held)) for key, held in by_platform if set(held) != set(side["platforms"])] == []
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_every_address_of_a_shipped_stack_comes_from_a_base(name: str) -> None:
+    document = stack(name)
+    elsewhere = {key: part for key, part in document.items() if key != "bases"}
+    assert re.findall(r"https?://\S+", json.dumps(elsewhere)) == []
+
+
+def test_only_what_is_licensed_or_unknown_is_asked_for() -> None:
+    asked = {name: missing_inputs(document) for name, document in SHIPPED.items()}
+    assert asked == {
+        "a100-2021": [
+            "gpu_driver.source.sha256",
+            "framework.packages.torch.sha256",
+            "framework.packages.torchvision.sha256",
+        ],
+        "cuda12-pytorch": ["gpu_driver.source.sha256"],
+        "cuda13-ddp": ["gpu_driver.source.sha256"],
+        "cuda13-pytorch": ["gpu_driver.source.sha256"],
+        "current": ["bases.licensed", "gpu_driver.source.sha256"],
+        "current-rocky9": ["bases.licensed", "gpu_driver.source.sha256"],
+        "current-ubuntu24": ["bases.licensed", "gpu_driver.source.sha256"],
+        "lab-cpu": [],
+        "lab-ddp": [],
+        "t4-2019": ["bases.licensed", "gpu_driver.source.sha256"],
+        "t4-2019-cpu": ["bases.files"],
+    }
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, one in SHIPPED.items() if one.get("framework", {}).get("name") == "pytorch"]
+)
+def test_the_benchmark_for_pytorch_finds_its_networks(name: str) -> None:
+    assert {"torch", "torchvision", "pillow"} <= {one["name"] for one in SHIPPED[name]["framework"]["packages"]}
+
+
+COMPILING = {
+    "debian": {"gcc", "make", "libc6-dev"},
+    "ubuntu": {"gcc", "make", "libc6-dev"},
+    "rocky": {"gcc", "make", "glibc-devel"},
+}
+
+
+@pytest.mark.parametrize("name", [name for name, one in SHIPPED.items() if one.get("gpu_driver")])
+def test_a_runfile_finds_a_compiler_and_the_headers_of_the_c_library(name: str) -> None:
+    driver = SHIPPED[name]["gpu_driver"]
+    assert driver["install"] == "runfile"
+    for platform, packages in driver["packages"].items():
+        there = {one["name"] for one in packages}
+        assert COMPILING[platform.partition("-")[0]] <= there
+        assert ("--dkms" in driver["arguments"]) is ("dkms" in there)
+
+
+def test_an_optional_part_asks_for_its_own_only_where_it_is_wanted() -> None:
+    document = stack("bare-2019")
+    assert missing_inputs(document, ["container"])[-1] == "container.digest"
+    digest = "sha256:" + "d" * 64
+    done = completed(document, {"container.digest": digest}, {})
+    assert done["container"]["digest"] == digest
+    assert "container.digest" not in missing_inputs(done, ["container"])
+    assert absent_parts(document, ["container"]) == []
+    assert absent_parts(stack("lab-cpu"), ["container"]) == ["It has no 'container'."]
+    assert absent_parts(document, ["cuda"]) == ["It has no 'cuda'."]
+
+
+def test_inputs_and_mirrors_complete_a_stack() -> None:
+    inputs = {"bases.licensed": "https://licensed.example.org/nvidia/", "gpu_driver.source.sha256": "a" * 64}
+    done = completed(stack("bare-2019"), inputs, {"openmpi": "http://mirror.example.org/ompi"})
+    assert missing_inputs(done) == []
+    assert done["gpu_driver"]["source"] == {
+        "base": "licensed",
+        "path": "NVIDIA-Linux-x86_64-430.30-grid.run",
+        "sha256": "a" * 64,
+        "url": "https://licensed.example.org/nvidia/NVIDIA-Linux-x86_64-430.30-grid.run",
+    }
+    mirrored = "http://mirror.example.org/ompi/release/open-mpi/v4.0/openmpi-4.0.0.tar.bz2"
+    assert done["openmpi"]["source"]["url"] == mirrored
+    assert "url" not in done["horovod"]["source"]
+    assert faults(without_urls(done), SCHEMA) == []
+
+
+def test_an_input_reaches_a_package_by_its_name() -> None:
+    done = completed(stack("a100-2021"), {"framework.packages.torch.sha256": "b" * 64}, {})
+    assert done["framework"]["packages"][0]["sha256"] == "b" * 64
+    assert SHIPPED["a100-2021"]["framework"]["packages"][0]["sha256"] is None
+
+
+@pytest.mark.parametrize(
+    ("inputs", "bases", "sentence"),
+    [
+        ({"openmpi.version": "5.0"}, {}, "The stack lab-cpu does not ask for 'openmpi.version'; it asks for nothing."),
+        ({}, {"pypi": "http://x"}, "The stack lab-cpu has no base 'pypi'; it has distribution, python."),
+    ],
+)
+def test_what_a_stack_does_not_ask_for_is_refused(inputs: Any, bases: Any, sentence: str) -> None:
+    with pytest.raises(StackError, match=f"^{re.escape(sentence)}$"):
+        completed(stack("lab-cpu"), inputs, bases)
+
+
+def broken(kind: str) -> Any:
+    """A stack with one fault of its own."""
+    document = stack("bare-2019")
+    if kind == "base":
+        document["openmpi"]["source"]["base"] = "ompi"
+    elif kind == "key":
+        document["repositories"]["ubuntu-18.04"][0]["keys"] = ["nvidia"]
+    elif kind == "platform":
+        document["nccl"]["packages"]["ubuntu-20.04"] = []
+    elif kind == "sum":
+        document["horovod"]["source"]["sha256"] = None
+    elif kind == "digest":
+        document["container"]["inputs"] = []
+    elif kind == "input":
+        document["inputs"].append("openmpi.sha256")
+    else:
+        del document["openmpi"]["source"]
+    return document
+
+
+@pytest.mark.parametrize(
+    ("kind", "sentence"),
+    [
+        ("base", "openmpi.source names the base 'ompi', and bases has distribution, python, nvidia"),
+        ("key", "repositories.ubuntu-18.04.cuda names the key 'nvidia', and keys has nvidia-2016, nvidia-2022"),
+        ("platform", "nccl has packages for 'ubuntu-20.04', and platforms has ubuntu-18.04."),
+        ("sum", "horovod.source.sha256 is null: give the checksum, or list 'horovod.source.sha256' in inputs."),
+        ("digest", "container.digest is null: give the checksum, or list 'container.digest' in inputs."),
+        ("input", "inputs names 'openmpi.sha256', which is not in the stack."),
+        ("origin", "openmpi is installed from a source and lacks 'source'."),
+    ],
+)
+def test_parts_that_name_each_other_wrongly_are_seen(kind: str, sentence: str) -> None:
+    found = faults(broken(kind), SCHEMA)
+    assert len(found) == 1
+    assert found[0].startswith(sentence)
+
+
+def test_a_mirror_has_every_base_in_a_folder_of_its_name() -> None:
+    whole = completed(
+        stack("bare-2019"), {"gpu_driver.source.sha256": "ab" * 32}, {}, "https://mirror.example.org/dml/"
+    )
+    assert set(whole["bases"].values()) == {f"https://mirror.example.org/dml/{name}" for name in whole["bases"]}
+    assert missing_inputs(whole) == []
+    addresses = [entry["url"] for entry in entries(whole) if "url" in entry]
+    assert len(addresses) > 10
+    assert [url for url in addresses if not url.startswith("https://mirror.example.org/dml/")] == []
+
+
+def test_a_base_that_is_named_goes_before_the_mirror() -> None:
+    whole = completed(
+        stack("lab-cpu"), {}, {"python": "https://python.example.org/packages"}, "https://mirror.example.org"
+    )
+    assert whole["bases"] == {
+        "distribution": "https://mirror.example.org/distribution",
+        "python": "https://python.example.org/packages",
+    }
+
+
+def test_tensorflow_needs_horovod_and_pytorch_does_not() -> None:
+    named = {name: stack("lab-cpu") for name in ("tensorflow", "pytorch")}
+    for name, document in named.items():
+        del document["horovod"]
+        document["framework"]["name"] = name
+    assert faults(named["tensorflow"], SCHEMA) == ["The stack has no image, and lacks 'horovod'."]
+    assert faults(named["pytorch"], SCHEMA) == []

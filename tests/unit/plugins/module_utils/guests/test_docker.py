@@ -1,0 +1,135 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Docker's report, its settings, of which those of others must stay, and changes that would stop containers."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.guests.docker import SettingsError, misfits, own_settings, report, settings, stops
+
+# The fields that matter of what Docker 18.09 tells (docker info --format '{{json .}}').
+INFO = {
+    "ServerVersion": "18.09.7",
+    "Runtimes": {
+        "nvidia": {"path": "nvidia-container-runtime"},
+        "runc": {"path": "runc"},
+    },
+    "DefaultRuntime": "runc",
+    "RegistryConfig": {"Mirrors": ["https://mirror.example.org/"]},
+    "ContainersRunning": 2,
+    "LiveRestoreEnabled": False,
+}
+NVIDIA = {"runtimes": {"nvidia": {"path": "nvidia-container-runtime", "runtimeArgs": []}}}
+WANTED = {"version": "18.09.7", "nvidia": "nvidia-container-runtime"}
+
+
+def found(**changes: Any) -> dict[str, Any]:
+    return {**report(json.dumps(INFO)), **changes}
+
+
+def test_the_report_is_read() -> None:
+    assert report(json.dumps(INFO)) == {
+        "version": "18.09.7",
+        "runtimes": {"nvidia": "nvidia-container-runtime", "runc": "runc"},
+        "default_runtime": "runc",
+        "mirrors": ["https://mirror.example.org/"],
+        "running": 2,
+        "live_restore": False,
+    }
+
+
+@pytest.mark.parametrize(
+    "said", ["", json.dumps({"ServerErrors": ["Cannot connect to the Docker daemon"]}), "Cannot connect", "{}"]
+)
+def test_a_daemon_that_does_not_answer_has_no_version(said: str) -> None:
+    silent = report(said)
+    assert (silent["version"], silent["running"]) == ("", 0)
+    assert misfits(silent, WANTED) == ["The Docker daemon does not answer."]
+
+
+@pytest.mark.parametrize(
+    ("there", "wanted", "after"),
+    [
+        ("", NVIDIA, NVIDIA),
+        ("\n", NVIDIA, NVIDIA),
+        ('{"data-root": "/scratch"}', NVIDIA, {"data-root": "/scratch", **NVIDIA}),
+        (
+            '{"runtimes": {"kata": {"path": "kata"}, "nvidia": {"path": "/old", "runtimeArgs": ["--debug"]}}}',
+            NVIDIA,
+            {
+                "runtimes": {
+                    "kata": {"path": "kata"},
+                    "nvidia": {"path": "nvidia-container-runtime", "runtimeArgs": ["--debug"]},
+                }
+            },
+        ),
+        ('{"registry-mirrors": ["a", "b"]}', {"registry-mirrors": ["b", "c"]}, {"registry-mirrors": ["b", "c", "a"]}),
+        ('{"debug": true}', {"debug": False}, {"debug": False}),
+    ],
+)
+def test_settings_stand_beside_those_that_are_there(there: str, wanted: Any, after: Any) -> None:
+    merged = settings(there, wanted)
+    assert merged == after
+    assert settings(json.dumps(merged), wanted) == merged
+
+
+@pytest.mark.parametrize(("there", "words"), [("{oops", "is no JSON"), ("[1]", "holds no mapping")])
+def test_settings_that_cannot_be_read_are_not_written_over(there: str, words: str) -> None:
+    with pytest.raises(SettingsError, match=words):
+        settings(there, NVIDIA)
+
+
+@pytest.mark.parametrize(
+    ("told", "wanted", "sentences"),
+    [
+        (found(), {**WANTED, "mirrors": ["https://mirror.example.org"], "nvidia_default": False}, []),
+        (found(version="20.10.24+dfsg1"), {"version": "20.10.24"}, []),
+        (found(), {"version": "18.09.9"}, ["Docker reports version 18.09.7, not 18.09.9."]),
+        (found(runtimes={"runc": "runc"}), WANTED, ["Docker's runtime nvidia is none, not nvidia-container-runtime."]),
+        (found(), {**WANTED, "nvidia_default": True}, ["Docker's default runtime is runc, not nvidia."]),
+        (found(), {**WANTED, "mirrors": ["http://a"]}, ["Docker does not ask the mirror http://a."]),
+    ],
+)
+def test_what_is_not_as_wanted_is_named(told: Any, wanted: Any, sentences: list[str]) -> None:
+    assert misfits(told, wanted) == sentences
+
+
+def test_a_report_and_settings_are_taken_as_data_too() -> None:
+    assert report(INFO) == report(json.dumps(INFO))
+    assert settings({"debug": True}, NVIDIA) == {"debug": True, **NVIDIA}
+
+
+@pytest.mark.parametrize(
+    ("changes", "version", "restarts", "words"),
+    [
+        ({}, "18.09.7", False, None),
+        ({}, "18.09.7", True, "runs 2 containers, which a restart of Docker with other settings would stop."),
+        ({"live_restore": True}, "18.09.7", True, None),
+        ({}, "18.09.9", False, "runs 2 containers, which another version of Docker would stop."),
+        ({"live_restore": True}, "18.09.9", False, "another version of Docker would stop."),
+        ({"running": 0}, "18.09.9", True, None),
+        ({"version": "18.09.7+dfsg1"}, "18.09.7", False, None),
+        ({"version": ""}, "18.09.7", False, None),
+    ],
+)
+def test_a_change_that_would_stop_containers_is_named(
+    changes: Any, version: str, restarts: bool, words: str | None
+) -> None:
+    sentences = stops(found(**changes), version, restarts)
+    assert len(sentences) == (1 if words else 0)
+    assert all(words and words in one for one in sentences)
+
+
+def test_wanted_settings_are_those_of_docker_s_file() -> None:
+    wanted = {"nvidia": "/usr/bin/n", "nvidia_default": True, "mirrors": ["http://m"], "settings": {"debug": True}}
+    assert own_settings(wanted) == {
+        "debug": True,
+        "runtimes": {"nvidia": {"path": "/usr/bin/n", "runtimeArgs": []}},
+        "default-runtime": "nvidia",
+        "registry-mirrors": ["http://m"],
+    }
+    assert own_settings({"nvidia": "", "nvidia_default": False, "mirrors": [], "settings": {}}) == {}

@@ -1,0 +1,79 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A worker as a node of Kubernetes: its labels are what was proven, and what is not so any more is named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.guests import kubernetes_member
+
+from .test_node_checks import AS_MEMBER, JOINED, LIMITS, MEMBER, OWN, PROVEN
+
+
+def with_labels(labels: dict[str, str]) -> dict[str, Any]:
+    return {**MEMBER, "node": {**JOINED, "metadata": {"name": "w1", "labels": labels}}}
+
+
+def test_labels_are_what_was_proven() -> None:
+    assert kubernetes_member.labels(PROVEN) == OWN
+    assert kubernetes_member.labels({**PROVEN, "dml_rdma": {"proven": False, "device": "rocep0"}}) == {
+        name: value for name, value in OWN.items() if "rdma" not in name
+    }
+    assert kubernetes_member.labels({}) == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("Tesla T4", "Tesla-T4"),
+        ("A100 (40 GB)", "A100-40-GB"),
+        ("x" * 70, "x" * 63),
+        ("  ", ""),
+        ("GPU: Größe", "GPU-Gr-e"),
+    ],
+)
+def test_a_name_becomes_what_kubernetes_allows(name: str, value: str) -> None:
+    labels = kubernetes_member.labels({"dml_gpu_driver": {"proven": True, "gpus": [{"name": name}]}})
+    assert labels == {**({"dml.vsphere/gpu": value} if value else {}), "dml.vsphere/gpus": "1"}
+
+
+def test_a_label_that_is_missing_or_no_longer_true_is_named() -> None:
+    left = with_labels({**OWN, "dml.vsphere/gpus": "2", "dml.vsphere/old": "1"})
+    assert kubernetes_member.misfits(left, AS_MEMBER) == [
+        "Its label dml.vsphere/gpus is 2, not 1.",
+        "Its label dml.vsphere/old is 1, not missing.",
+    ]
+    assert len(kubernetes_member.misfits(with_labels({}), AS_MEMBER)) == len(OWN)
+
+
+def test_a_node_that_is_not_ready_says_why() -> None:
+    for conditions, words in (
+        ([{"type": "Ready", "status": "False", "message": "PLEG is not healthy"}], "PLEG is not healthy"),
+        ([], "its kubelet has not told of itself"),
+    ):
+        node = {**JOINED, "status": {**JOINED["status"], "conditions": conditions}}
+        assert kubernetes_member.misfits({**MEMBER, "node": node}, AS_MEMBER) == [f"The node is not ready: {words}."]
+
+
+@pytest.mark.parametrize(
+    ("limits", "memlock", "is_stale"),
+    [
+        (LIMITS, "unlimited", False),
+        (LIMITS, "8388608", True),
+        (LIMITS.replace("unlimited", "8388608"), 8388608, False),
+        (LIMITS.replace("unlimited", "8388608"), "unlimited", True),
+        ("", "unlimited", False),
+    ],
+)
+def test_a_runtime_is_restarted_where_it_runs_with_another_limit(limits: str, memlock: Any, is_stale: bool) -> None:
+    facts = kubernetes_member.facts({**MEMBER, "limits": limits}, {**AS_MEMBER, "memlock": memlock})
+    assert facts["is_stale"] is is_stale
+
+
+def test_facts_name_the_versions_and_count_the_gpus() -> None:
+    facts = kubernetes_member.facts(MEMBER, AS_MEMBER)
+    assert (facts["version"], facts["runtime"], facts["gpus"]) == ("v1.35.4", "containerd://1.6.20", 1)
+    assert not facts["is_missing"] and kubernetes_member.facts({**MEMBER, "node": {}}, AS_MEMBER)["is_missing"]

@@ -1,0 +1,249 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Each kind of check has facts and misfits, and one text about them that names the node."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from plugins.module_utils.guests import node_checks
+from plugins.module_utils.guests.parsed import parsed
+
+ROOT = Path(__file__).parents[5]
+PACKAGE = {"name": "openmpi-bin", "version": "4.1.4"}
+CUDA = {"url": "https://mirror/cuda/", "name": "cuda", "keys": ["own"]}
+UPDATED = {"rc": 0, "stdout": "", "stderr": ""}
+KERNEL = [
+    "vm.nr_hugepages = 512",
+    "net.ipv4.tcp_retries2 = 15",
+    *(f"net.ipv4.tcp_keepalive_{name} = {value}" for name, value in (("time", 7200), ("intvl", 75), ("probes", 9))),
+]
+SSH = "stricthostkeychecking true\nserveraliveinterval 0\ntcpkeepalive no\n"
+NODE = {
+    "sysctls": KERNEL,
+    "limits": ['{"nofile": [4096]}'],
+    "ssh": SSH,
+    "sshd": "clientaliveinterval 0\ntcpkeepalive no",
+}
+AS_WANTED = {"sysctls": {"vm.nr_hugepages": 512}, "limits": {"nofile": 4096}, "stun_seconds": "100"}
+GID = {
+    "device": "rocep0",
+    "port": 1,
+    "index": 3,
+    "type": "RoCE v2",
+    "state": "4: ACTIVE",
+    "card": "ens224",
+    "mtu": 9000,
+}
+ROW = json.dumps({**GID, "gid": "0000:0000:0000:0000:0000:ffff:0ad8:0128"})
+RDMA = {"driver": "vmw_pvrdma", "type": "RoCE v2", "address": "", "mtu": "1500"}
+BANDWIDTH = " BW average[Gb/sec]\n 65536 5000 24.10 23.55 0.044917\n"
+DOCKER = {"ServerVersion": "28.3.3", "Runtimes": {"nvidia": {"path": "n"}}, "ContainersRunning": 2}
+WANTS_DOCKER = {"version": "28.3.3", "nvidia": "n", "nvidia_default": False, "mirrors": [], "settings": {"debug": True}}
+SMI = "Driver Version : 580.65\nGPU 00000000:02:01.0\n    Product Name : A100\n"
+LIMITS = "Limit  Soft Limit  Hard Limit  Units\nMax locked memory     unlimited            unlimited            bytes\n"
+OWN = {"dml.vsphere/gpu": "GRID-T4-16C", "dml.vsphere/gpus": "1"}
+OWN = {**OWN, "dml.vsphere/rdma-device": "rocep0", "dml.vsphere/rdma-mtu": "9000"}
+JOINED: dict[str, Any] = {
+    "metadata": {"name": "w1", "labels": {"kubernetes.io/hostname": "w1", **OWN}},
+    "status": {
+        "conditions": [{"type": "Ready", "status": "True"}],
+        "allocatable": {"nvidia.com/gpu": "1", "rdma/hca": "0"},
+        "nodeInfo": {"kubeletVersion": "v1.35.4", "containerRuntimeVersion": "containerd://1.6.20"},
+    },
+}
+PROVEN: dict[str, Any] = {
+    "dml_gpu_driver": {"proven": True, "gpus": [{"name": "GRID T4-16C"}]},
+    "dml_rdma": {"proven": True, **GID},
+}
+MEMBER = {"node": JOINED, "limits": LIMITS, "local": PROVEN, "devices": ["/dev/infiniband/uverbs0"]}
+AS_MEMBER = {"name": "w1", "runtime": "containerd", "memlock": "unlimited", "resources": ["nvidia.com/gpu"]}
+# kind, found, wanted, where nothing is wrong; then what is changed of them, and words of the only misfit.
+CASES: list[tuple[str, Any, Any, dict[str, Any], dict[str, Any], str]] = [
+    (
+        "packages",
+        {"installed": ["openmpi-bin 4.1.4 installed"], "held": ["openmpi-bin"]},
+        {"packages": [PACKAGE]},
+        {"held": []},
+        {},
+        "The package openmpi-bin is not held at 4.1.4.",
+    ),
+    (
+        "python_packages",
+        {"listed": '[{"name": "six", "version": "1"}]'},
+        {"packages": [{"name": "six", "version": "1"}]},
+        {"listed": ""},
+        {},
+        "The Python package six is missing, not 1.",
+    ),
+    (
+        "repositories_wanted",
+        {},
+        {"repositories": [CUDA], "keys": {"own": {"keyring": "/usr/share/a.gpg"}}},
+        {},
+        {"keys": {}},
+        "names the key own, which repositories_keys does not have.",
+    ),
+    (
+        "apt_repositories",
+        {"update": UPDATED, "targets": ["https://mirror/cuda/", "https://other/"]},
+        {"repositories": [CUDA], "only": False},
+        {},
+        {"only": True},
+        "The node reads https://mirror/cuda/ and https://other/, and should read https://mirror/cuda/ alone.",
+    ),
+    (
+        "apt_repositories",
+        {"update": UPDATED, "targets": ["https://mirror/cuda/"]},
+        {"repositories": [{**CUDA, "url": "https://mirror/cuda"}], "only": True},
+        {"update": {**UPDATED, "stderr": "E: The repository is not signed."}},
+        {},
+        "E: The repository is not signed.",
+    ),
+    (
+        "dnf_repositories",
+        {"update": UPDATED, "enabled": ["repo id   repo name", "dml-cuda  dml-cuda"]},
+        {"repositories": [CUDA], "only": True},
+        {"update": {"rc": 1, "stderr": "cuda\nError: Bad GPG signature"}},
+        {},
+        "Error: Bad GPG signature",
+    ),
+    (
+        "dnf_repositories",
+        {"update": UPDATED, "enabled": ["repo id   repo name", "dml-cuda  dml-cuda"]},
+        {"repositories": [CUDA], "only": True},
+        {"enabled": []},
+        {},
+        "The node reads none, and should read dml-cuda alone.",
+    ),
+    ("kernel_settings", {"sysctls": KERNEL}, {"sysctls": {"vm.nr_hugepages": 512}}, {"sysctls": []}, {}, "not 512."),
+    (
+        "kubernetes_node",
+        MEMBER,
+        AS_MEMBER,
+        {"limits": LIMITS.replace("unlimited", "8388608")},
+        {},
+        "Containers may lock 8388608 bytes of memory, not unlimited.",
+    ),
+    ("kubernetes_node", MEMBER, AS_MEMBER, {"limits": ""}, {}, "The service containerd does not run."),
+    ("kubernetes_node", MEMBER, AS_MEMBER, {"node": {}}, {}, "Kubernetes has no node w1: let the worker join"),
+    ("kubernetes_node", MEMBER, AS_MEMBER, {"devices": []}, {}, "no /dev/infiniband/uverbs* of the RDMA device"),
+    ("kubernetes_node", MEMBER, AS_MEMBER, {}, {"resources": ["rdma/hca"]}, "The node offers no rdma/hca: look"),
+    ("node", NODE, AS_WANTED, {"ssh": SSH.replace("true", "ask")}, {}, "host keys of peers that are not pinned."),
+    ("node", NODE, AS_WANTED, {"limits": ['{"nofile": [1024, 4096]}'] * 2}, {}, "nofile is 1024 and 4096, not 4096."),
+    ("node", NODE, AS_WANTED, {}, {"stun_seconds": 1000}, "net.ipv4.tcp_retries2 gives a silent node up after 924.6 s"),
+    ("gpu_driver", {"rc": 0, "stdout": SMI}, {"driver": "580.65", "gpus": "1"}, {}, {"gpus": "2"}, "1 GPUs, not 2."),
+    (
+        "gpu_driver",
+        {"rc": 0, "stdout": SMI},
+        {"driver": "580.65", "gpus": 1},
+        {"rc": 9, "stdout": "No devices were found", "stderr": ""},
+        {},
+        "nvidia-smi failed: No devices were found",
+    ),
+    (
+        "cuda",
+        {"reported": '{"nvcc": "12.2", "devices": []}'},
+        {"versions": {"nvcc": "12.2", "nccl": ""}, "devices": "-1"},
+        {},
+        {"devices": "1"},
+        "CUDA sees 0 devices, not 1.",
+    ),
+    ("docker", {"info": json.dumps(DOCKER), "settings": "{}"}, WANTS_DOCKER, {"info": ""}, {}, "does not answer."),
+    (
+        "docker_change",
+        {"docker": {"version": "28.3.3", "running": 2, "live_restore": False, "differs": False}, "stale": False},
+        {"version": "28.3.3"},
+        {"stale": True},
+        {},
+        "It runs 2 containers, which a restart of Docker with other settings would stop.",
+    ),
+    (
+        "container_gpus",
+        {"inside": "GPU 0: A100 (UUID: GPU-1)", "outside": "GPU 0: A100 (UUID: GPU-1)"},
+        {"gpus": "1"},
+        {"inside": ""},
+        {},
+        "A container lists the GPUs none, the node GPU-1, and 1 are wanted.",
+    ),
+    ("rdma", {"rows": [ROW]}, RDMA, {}, {"mtu": "9001"}, "The MTU of ens224 is 9000, less than 9001."),
+    ("rdma", {"rows": [ROW]}, RDMA, {"rows": []}, {}, "No device was found: check that the VM has an RDMA card"),
+    ("rdma", {"rows": [ROW]}, RDMA, {"rows": [ROW, ROW]}, {}, "2 GIDs in active ports are of type RoCE v2; there"),
+    ("rdma", {"rows": [ROW]}, RDMA, {}, {"address": "10.9.9.9"}, "0 GIDs in active ports are of type RoCE v2 with"),
+    (
+        "rdma_bandwidth",
+        {"from": "n1", "to": "n2", "output": BANDWIDTH, "error": ""},
+        {"gbits": "0"},
+        {},
+        {"gbits": "40"},
+        "ib_write_bw from n1 to n2 measured 23.55 Gbit/s, less than 40.",
+    ),
+    (
+        "versions",
+        {"nodes": {"n1": {"dml_node": {"versions": {"system": "Debian 12"}}}}},
+        {},
+        {"nodes": {"n1": {"dml_node": {"versions": {"system": "Debian 12"}}}, "n2": {}}},
+        {},
+        "system is Debian 12 on n1 and missing on n2.",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "found", "wanted", "other_found", "other_wanted", "words"), CASES)
+def test_a_misfit_is_named_and_nothing_else_is(
+    kind: str, found: Any, wanted: Any, other_found: Any, other_wanted: Any, words: str
+) -> None:
+    assert node_checks.check(kind, "n1", found, wanted)[1] == ""
+    answer, message = node_checks.check(kind, "n1", {**found, **other_found}, {**wanted, **other_wanted})
+    assert len(answer.misfits) == 1
+    assert words in answer.misfits[0] and answer.misfits[0] in message
+    assert "n1" in message or kind == "versions"
+
+
+def test_every_kind_is_checked_here_or_in_the_tests_of_jobs_and_keys() -> None:
+    assert {case[0] for case in CASES} | {"openmpi", "horovod", "pytorch", "training_image"} == set(node_checks.KINDS)
+
+
+def test_facts_are_what_the_roles_keep() -> None:
+    def facts(kind: str, found: Any, wanted: Any) -> dict[str, Any]:
+        return node_checks.check(kind, "n1", found, wanted)[0].facts
+
+    assert facts("rdma", {"rows": [ROW]}, RDMA)["gid"]["address"] == "10.216.1.40"
+    assert facts("rdma", {"rows": []}, RDMA) == {"gid": {}}
+    assert facts("rdma_bandwidth", {"from": "a", "to": "b", "output": BANDWIDTH}, {"gbits": 0}) == {"gbits": 23.55}
+    replaced = facts("packages", {"installed": ["openmpi-bin 9 installed"]}, {"packages": [PACKAGE]})
+    assert replaced == {"replaced": ["openmpi-bin 9 by 4.1.4"]}
+    reported = {"reported": {"nvcc": "12.2", "devices": [{"name": "A100"}]}}
+    assert facts("cuda", reported, {"versions": {"nvcc": "12.2"}, "devices": 1}) == {
+        "versions": {"nvcc": "12.2"},
+        "devices": [{"name": "A100"}],
+    }
+    docker = facts("docker", {"info": DOCKER, "settings": '{"a": 1}'}, WANTS_DOCKER)
+    assert docker["settings"] == {"a": 1, "debug": True, "runtimes": {"nvidia": {"path": "n", "runtimeArgs": []}}}
+    assert docker["differs"] is True
+    assert facts("docker", {"info": "", "settings": json.dumps(docker["settings"])}, WANTS_DOCKER)["differs"] is False
+
+
+def test_a_sentence_advises_what_to_do() -> None:
+    docker = {"version": "20", "running": 1, "live_restore": True, "differs": False}
+    _answer, message = node_checks.check("docker_change", "n1", {"docker": docker, "stale": False}, {"version": "28"})
+    assert message.startswith("Docker on n1 cannot be changed: It runs 1 containers")
+    assert message.endswith("or set container_runtime_stop_containers to true.")
+
+
+def test_the_documentation_names_every_kind() -> None:
+    source = (ROOT / "plugins" / "modules" / "node_check.py").read_text()
+    options = yaml.safe_load(source.split('DOCUMENTATION = r"""')[1].split('"""')[0])["options"]
+    assert options["kind"]["choices"] == sorted(node_checks.KINDS)
+    described = " ".join(options["kind"]["description"])
+    assert [kind for kind in node_checks.KINDS if f"V({kind})" not in described] == []
+
+
+@pytest.mark.parametrize(("value", "data"), [('{"a": 1}', {"a": 1}), ({"a": 1}, {"a": 1}), (" ", None), (None, None)])
+def test_json_is_read_from_text_or_taken_as_data(value: Any, data: Any) -> None:
+    assert parsed(value) == data

@@ -1,0 +1,152 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What nvidia-smi and CUDA say of a node.
+
+The outputs are put together from public ones, shortened: heads and GPUs as in NVIDIA's documentation on the licensing
+of vGPUs (docs.nvidia.com/ai-enterprise, release 8, infra-software/vgpu/licensing), the states of licences as in
+NVIDIA/gpu-operator#628 (restricted), gpu-operator#220 (without a word in brackets) and the documentation of the NREC
+cloud (with expiry), and the older title of the section as in the documentation of Amazon EC2 on GRID drivers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.guests.nvidia import cuda_misfits, device_misfits, driver_misfits, report, uuids
+
+HEAD = """
+==============NVSMI LOG==============
+
+Timestamp                                 : Tue Jun 17 16:49:09 2025
+Driver Version                            : {driver}
+CUDA Version                              : {cuda}
+
+Attached GPUs                             : {count}
+"""
+GPU = """GPU 00000000:02:0{number}.0
+    Product Name                          : {name}
+    Product Brand                         : NVIDIA Virtual Compute Server
+    Display Mode                          : Disabled
+    Persistence Mode                      : {persistence}
+    MIG Mode
+        Current                           : N/A
+        Pending                           : N/A
+    GPU UUID                              : GPU-b3ce1f12-0000-11f0-9d1c-0123456789a{number}
+    GPU Virtualization Mode
+        Virtualization Mode               : VGPU
+        Host VGPU Mode                    : N/A
+{licence}    IBMNPU
+        Relaxed Ordering Mode             : N/A
+    Processes                             : None
+"""
+LICENCE = """    {title}
+        Product Name                      : NVIDIA Virtual Compute Server
+        License Status                    : {status}
+"""
+NEW, OLD = "vGPU Software Licensed Product", "GRID Licensed Product"
+
+
+def said(*statuses: str, title: str = NEW, driver: str = "580.65.06", persistence: str = "Enabled") -> str:
+    """What nvidia-smi says of GPUs with these states of their licences; an empty one has no section."""
+    gpus = [
+        GPU.format(
+            number=number,
+            name="GRID T4-16C",
+            persistence=persistence,
+            licence=LICENCE.format(title=title, status=status) if status else "",
+        )
+        for number, status in enumerate(statuses, 1)
+    ]
+    return HEAD.format(driver=driver, cuda="13.0", count=len(gpus)) + "\n".join(gpus)
+
+
+def wrong(text: str, **wanted: Any) -> list[str]:
+    return driver_misfits(report(text), {"driver": "580.65.06", **wanted})
+
+
+def test_driver_gpus_and_licences_are_read() -> None:
+    found = report(said("Licensed (Expiry: 2025-6-18 11:32:22 GMT)", "Unlicensed (Restricted)"))
+    assert (found["driver"], found["cuda_at_most"], len(found["gpus"])) == ("580.65.06", "13.0", 2)
+    assert found["gpus"][0] == {
+        "address": "00000000:02:01.0",
+        "name": "GRID T4-16C",
+        "uuid": "GPU-b3ce1f12-0000-11f0-9d1c-0123456789a1",
+        "mode": "VGPU",
+        "persistent": True,
+        "licensed_product": "NVIDIA Virtual Compute Server",
+        "licence": "Licensed",
+    }
+    assert found["gpus"][1]["licence"] == "Unlicensed (Restricted)"
+
+
+@pytest.mark.parametrize("title", [NEW, OLD])
+@pytest.mark.parametrize(
+    "status", ["Licensed", "Licensed (Expiry: Permanent)", "Licensed (Expiry: 2025-1-31 11:32:22 GMT)"]
+)
+def test_a_licensed_gpu_is_as_it_should_be(title: str, status: str) -> None:
+    assert wrong(said(status, title=title), gpus=1, licensed=True, persistent=True) == []
+
+
+@pytest.mark.parametrize("status", ["Unlicensed", "Unlicensed (Restricted)", "Unlicensed (Unrestricted)", ""])
+def test_a_gpu_without_a_licence_is_named(status: str) -> None:
+    sentences = wrong(said("Licensed", status), licensed=True)
+    assert len(sentences) == 1
+    assert f"GRID T4-16C at 00000000:02:02.0 is {status or 'unknown'}:" in sentences[0]
+    assert wrong(said(status)) == []
+
+
+def test_another_driver_a_missing_gpu_and_a_gpu_that_sleeps_are_named() -> None:
+    assert wrong(said("Licensed", driver="570.1")) == ["The running driver is 570.1, not 580.65.06."]
+    assert wrong(said("Licensed"), gpus=2) == ["nvidia-smi sees 1 GPUs, not 2."]
+    assert wrong(said()) == ["nvidia-smi sees 0 GPUs, not at least one."]
+    assert (
+        "is off: the GPU does not stay initialised"
+        in wrong(said("Licensed", persistence="Disabled"), persistent=True)[0]
+    )
+    assert wrong("No devices were found") == [
+        "The running driver is unknown, not 580.65.06.",
+        "nvidia-smi sees 0 GPUs, not at least one.",
+    ]
+
+
+def test_the_time_at_which_a_licence_ends_does_not_change_what_is_kept() -> None:
+    first, second = (said(f"Licensed (Expiry: 2025-6-{day} 11:32:22 GMT)") for day in (18, 19))
+    assert report(first) == report(second)
+
+
+WANTED = {"nvcc": "10.0", "cudnn": "7.6.0.64", "nccl": "2.4.7"}
+
+
+@pytest.mark.parametrize(
+    ("told", "sentences"),
+    [
+        ({"nvcc": "10.0", "cudnn": "7.6.0", "nccl": "2.4.7"}, []),
+        ({"nvcc": "10.1", "cudnn": "7.6.0", "nccl": "2.4.7"}, ["nvcc reports version 10.1, not 10.0."]),
+        ({"nvcc": "10.0", "cudnn": "7.6.5", "nccl": "2.4.8"}, [
+            "cudnn reports version 7.6.5, not 7.6.0.64.",
+            "nccl reports version 2.4.8, not 2.4.7.",
+        ]),
+        ({"nvcc": "10.0", "cudnn": "7.6.0", "nccl_why": "no such file"}, ["nccl reports no version: no such file."]),
+    ],
+)  # fmt: skip
+def test_parts_of_cuda_are_held_against_what_they_say(told: dict[str, str], sentences: list[str]) -> None:
+    assert cuda_misfits(told, WANTED) == sentences
+
+
+def test_a_device_that_cuda_does_not_see_is_a_fault() -> None:
+    assert device_misfits([], "cuInit failed with CUDA error 100", 1) == [
+        "CUDA sees 0 devices, not 1: cuInit failed with CUDA error 100."
+    ]
+    assert device_misfits([{"name": "GRID T4-16C"}], "", 1) == []
+    assert device_misfits([{}, {}], "", 1) == ["CUDA sees 2 devices, not 1."]
+
+
+def test_gpus_and_their_parts_are_told_by_their_identifiers() -> None:
+    said = (
+        "GPU 0: GRID T4-16C (UUID: GPU-b3ce1f12-0000-11f0-9d1c-0123456789a1)\n"
+        "GPU 1: NVIDIA A30 (UUID: GPU-0)\n  MIG 1g.6gb Device 0: (UUID: MIG-1)\n"
+    )
+    assert uuids(said) == ["GPU-0", "GPU-b3ce1f12-0000-11f0-9d1c-0123456789a1", "MIG-1"]
+    assert uuids("No devices found.\n") == []

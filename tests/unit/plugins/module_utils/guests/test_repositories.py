@@ -1,0 +1,71 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Repositories that are not told in full, and what apt says of those that it cannot trust."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.guests.repositories import misfits, update_faults
+
+KEYS = {"nvidia": {"url": "https://mirror/a.pub", "fingerprint": "AB" * 20}, "own": {"keyring": "/usr/share/a.gpg"}}
+CUDA = {"name": "cuda", "url": "https://mirror/cuda/", "keys": ["nvidia"]}
+
+
+@pytest.mark.parametrize(
+    ("repositories", "keys", "sentences"),
+    [
+        ([CUDA, {**CUDA, "keys": ["own", "nvidia"]}], KEYS, []),
+        ([], {"open": {}}, []),
+        ([{**CUDA, "url": None}], KEYS, ["The repository cuda has no url: give the address of its base."]),
+        ([{"name": "cuda", "keys": ["own"]}], KEYS, ["The repository cuda has no url: give the address of its base."]),
+        (
+            [{**CUDA, "keys": []}],
+            KEYS,
+            ["The repository cuda names no key: a repository without a signature is refused."],
+        ),
+        (
+            [{**CUDA, "keys": ["lost"]}],
+            KEYS,
+            ["The repository cuda names the key lost, which repositories_keys does not have."],
+        ),
+        (
+            [CUDA],
+            {"nvidia": {"url": "https://mirror/a.pub"}},
+            ["The key nvidia has neither url and fingerprint nor a keyring on the node."],
+        ),
+    ],
+)
+def test_what_is_not_told_in_full_is_named(
+    repositories: list[dict[str, Any]], keys: dict[str, dict[str, Any]], sentences: list[str]
+) -> None:
+    assert misfits(repositories, keys) == sentences
+
+
+# In the form in which apt 2.6 says it; molecule/t4_packages meets apt itself.
+UNSIGNED = (
+    "Get:1 http://10.86.0.100:8000/unsigned  InRelease\n"
+    "E: The repository 'http://10.86.0.100:8000/unsigned  Release' is not signed."
+)
+STALE = (
+    "W: An error occurred during the signature verification. The repository is not updated and the previous index "
+    "files will be used. GPG error: http://10.86.0.100:8000/cuda  InRelease: The following signatures couldn't be "
+    "verified because the public key is not available: NO_PUBKEY B4B2E9F5\n"
+    "W: Failed to fetch http://10.86.0.100:8000/cuda/InRelease  The following signatures couldn't be verified\n"
+    "W: Some index files failed to download. They have been ignored, or old ones used instead."
+)
+
+
+def test_an_archive_that_is_not_trusted_is_a_fault_also_where_apt_only_warns() -> None:
+    assert len(update_faults(STALE)) == 3
+    assert update_faults(UNSIGNED) == [UNSIGNED.splitlines()[1]]
+    assert len(update_faults(UNSIGNED + "\n" + UNSIGNED)) == 1
+
+
+def test_what_does_no_harm_is_no_fault() -> None:
+    harmless = (
+        "W: Target Packages (Packages) is configured multiple times in a.list:1 and b.list:1\nReading package lists..."
+    )
+    assert update_faults(harmless) == []

@@ -1,0 +1,102 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Packages of a stack in the notation of apt, dnf and pip, and the misfits of those of a node."""
+
+from __future__ import annotations
+
+import pytest
+
+from plugins.module_utils.guests import node_settings, software_packages
+
+MPI = {"name": "openmpi-bin", "version": "4.1.4-3+b1"}
+MAKE = {"name": "make"}
+THERE = ["openmpi-bin 4.1.4-3+b1 installed", "make 4.3-4.1 installed", "libmpi 1 config-files"]
+
+
+@pytest.mark.parametrize(
+    ("manager", "words"),
+    [("apt", ["openmpi-bin=4.1.4-3+b1", "make"]), ("dnf", ["openmpi-bin-4.1.4-3+b1", "make"])],
+)
+def test_names_are_joined_to_versions_as_the_manager_wants(manager: str, words: list[str]) -> None:
+    assert software_packages.specs([MPI, MAKE], manager) == words
+
+
+@pytest.mark.parametrize(
+    ("wanted", "held", "sentences"),
+    [
+        ([MPI, MAKE], None, []),
+        ([MPI, MAKE], ["openmpi-bin"], []),
+        ([MPI, MAKE], [], ["The package openmpi-bin is not held at 4.1.4-3+b1."]),
+        ([MPI], ["openmpi-bin-doc"], ["The package openmpi-bin is not held at 4.1.4-3+b1."]),
+        ([MPI], ["openmpi-bin-0:4.1.4-3+b1.*"], []),
+        ([MPI], ["openmpi-bin-0:4.1.4-3+b10.*"], ["The package openmpi-bin is not held at 4.1.4-3+b1."]),
+        ([MAKE], [], []),
+        ([{**MPI, "version": "4.1.5"}], None, ["The package openmpi-bin is 4.1.4-3+b1, not 4.1.5."]),
+        ([{"name": "g++"}], None, ["The package g++ is missing."]),
+        ([{"name": "libmpi", "version": "1"}], None, ["The package libmpi is missing, not 1."]),
+    ],
+)
+def test_each_misfit_is_named(wanted: list[dict[str, str]], held: list[str] | None, sentences: list[str]) -> None:
+    assert software_packages.misfits(THERE, wanted, held) == sentences
+
+
+def test_what_would_be_replaced_is_told_with_both_versions() -> None:
+    wanted = [{**MPI, "version": "4.1.5"}, MAKE, {"name": "g++", "version": "12"}, {"name": "libmpi", "version": "2"}]
+    assert software_packages.replacements(THERE, wanted) == ["openmpi-bin 4.1.4-3+b1 by 4.1.5"]
+    assert software_packages.replacements(THERE, [MPI]) == []
+
+
+def test_kernels_stand_beside_each_other_and_are_never_replaced() -> None:
+    two = ["kernel-devel 5.14.0-427.el9 installed", "kernel-devel 5.14.0-503.el9 installed"]
+    older = {"name": "kernel-devel", "version": "5.14.0-427.el9"}
+    assert software_packages.misfits(two, [older]) == []
+    assert software_packages.misfits(two[1:], [older]) == [
+        "The package kernel-devel is 5.14.0-503.el9, not 5.14.0-427.el9."
+    ]
+    assert software_packages.replacements(two[1:], [older]) == []
+    assert software_packages.misfits(two, [{**older, "version": "4"}]) == [
+        "The package kernel-devel is 5.14.0-427.el9 and 5.14.0-503.el9, not 4."
+    ]
+
+
+def test_requirements_carry_their_checksums() -> None:
+    text = software_packages.python_requirements([{"name": "six", "version": "1.17.0", "sha256": "4721"}])
+    assert text == "six==1.17.0 --hash=sha256:4721\n"
+
+
+def test_a_package_outside_of_the_index_is_taken_from_its_address() -> None:
+    wheel = "https://download.example.org/whl/torch-1.10.2%2Bcu113-cp38-cp38-linux_x86_64.whl"
+    text = software_packages.python_requirements(
+        [{"name": "torch", "version": "1.10.2+cu113", "url": wheel, "sha256": "4721"}]
+    )
+    assert text == f"torch @ {wheel} --hash=sha256:4721\n"
+
+
+def test_python_packages_are_compared_as_the_index_does() -> None:
+    listed = [{"name": "PyYAML", "version": "6.0.3"}, {"name": "typing_extensions", "version": "4.16.0"}]
+    wanted = [
+        {"name": "pyyaml", "version": "6.0.3"},
+        {"name": "typing-extensions", "version": "4.15.0"},
+        {"name": "six", "version": "1"},
+    ]
+    assert software_packages.python_misfits(listed, wanted) == [
+        "The Python package typing-extensions is 4.16.0, not 4.15.0.",
+        "The Python package six is missing, not 1.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted", "sentences"),
+    [
+        ({"vm.nr_hugepages": "512"}, {"vm.nr_hugepages": 512}, []),
+        ({"net.ipv4.tcp_rmem": "4096\t131072\t6291456"}, {"net.ipv4.tcp_rmem": "4096 131072 6291456"}, []),
+        ({"memlock": [-1]}, {"memlock": "unlimited"}, []),
+        ({"nofile": [1024, 4096]}, {"nofile": 4096}, ["nofile is 1024 and 4096, not 4096."]),
+        ({}, {"kernel.numa_balancing": 0}, ["kernel.numa_balancing is None, not 0."]),
+        ({"other": 1}, {}, []),
+    ],
+)
+def test_settings_that_are_not_in_force_are_named(
+    found: dict[str, object], wanted: dict[str, object], sentences: list[str]
+) -> None:
+    assert node_settings.misfits(found, wanted) == sentences

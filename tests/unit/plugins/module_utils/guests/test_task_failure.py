@@ -1,0 +1,46 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Why a task failed: what its program wrote to stderr is not lost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.guests import task_failure
+
+PIP = {"cmd": ["/opt/venv/bin/pip", "install"], "rc": 1, "msg": "non-zero return code"}
+APT = "'/usr/bin/apt-get install' failed: E: Version '9' for 'hello' was not found"
+
+
+@pytest.mark.parametrize(
+    ("result", "words"),
+    [
+        ({**PIP, "stderr": "ERROR: hashes differ\n", "stdout": "Collecting"}, "pip ended with 1: ERROR: hashes differ"),
+        ({**PIP, "stderr": "", "stdout": "only this"}, "pip ended with 1: only this"),
+        ({**PIP, "stderr": "", "stdout": ""}, "pip ended with 1"),
+        ({"cmd": "rm -rf part && pip wheel", "rc": 2, "stderr": "no g++"}, "The command ended with 2: no g++"),
+        ({"msg": APT, "rc": 100, "stderr": "E: Version '9' for 'hello' was not found"}, APT),
+        ({"msg": "Could not load.", "stderr": "no such device"}, "Could not load: no such device"),
+        ({"msg": "Assertion failed: x."}, "Assertion failed: x."),
+        (
+            {"msg": "MODULE FAILURE: No start", "module_stderr": "sudo: no"},
+            "The task failed without a message: sudo: no",
+        ),
+        ({}, "The task failed without a message"),
+    ],
+)
+def test_what_the_program_said_is_told(result: dict[str, Any], words: str) -> None:
+    assert task_failure.words(result) == words
+
+
+def test_each_failed_item_says_why_and_the_others_do_not() -> None:
+    items = [{**PIP, "failed": True, "stderr": "first"}, {"stderr": "fine"}, {"failed": True, "msg": "second"}]
+    assert task_failure.words({"msg": "One or more items failed", "results": items}) == "pip ended with 1: first second"
+
+
+def test_of_much_that_was_said_the_end_is_told() -> None:
+    told = task_failure.words({**PIP, "stderr": "x" * 5000 + "the reason"})
+    assert told.endswith("the reason")
+    assert len(told) < 1300

@@ -1,0 +1,81 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What a cluster has that stops the work or makes it unwise: each fact gives the one finding that names it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.hosts.preflight.cluster_findings import Scene, findings
+from tests.unit.plugins.module_utils.hosts.preflight.preflight_data import alarm, clock, cluster, licence
+
+ALL = frozenset({"vgpu", "vib", "pvrdma", "roce"})
+TASK = {"object": "esx1", "task": "RebootHost", "user": "ann", "ours": False}
+OUT = {"host": "esx1", "why": "maintenance", "ours": True, "by": "ann@c since 3"}
+SLOTS = {"profile": "grid_t4-16c", "used": 3, "free": 1, "hosts": []}
+HELD = {"held": True, "owner": "ann@c", "run": "c.1.2", "since": "2026", "until": "2027", "over": None}
+# what is so, severity, rule, words of the sentence
+FACTS: list[tuple[dict[str, Any], str, str, str]] = [
+    ({"configuration_profile": True}, "stop", "configuration_profile", "undo"),
+    ({"image_managed": True}, "stop", "image_managed", "esxi_image"),
+    ({"max_out_of_service": {"allowed": 0, "why": "1 host is there"}}, "stop", "capacity", "1 host is there"),
+    ({"ha__enabled": False}, "note", "ha", "off"),
+    ({"ha__admission_control": False}, "warn", "ha", "admission"),
+    ({"ha__failover_hosts_now": 0}, "warn", "ha", "failure"),
+    ({"drs__enabled": False}, "note", "drs", "DRS is off"),
+    ({"drs__behaviour": "manual"}, "note", "drs", "manual"),
+    ({"drs__options": {"PassthroughDrsAutomation": "1"}}, "warn", "drs", "PassthroughDrsAutomation"),
+    ({"vcenter__version": "7.0.3"}, "stop", "version", "vCenter 7.0.3 is older than ESXi on esx1"),
+    ({"vcenter__version": "9.0.0"}, "warn", "version", "images"),
+    ({"options": {"vgpu.hotmigrate.enabled": False}}, "warn", "vmotion", "shared_settings"),
+    ({"options": {"vgpu.hotmigrate.enabled": None}}, "warn", "vmotion", "6.7 U1"),
+    ({"gpu_slots": [SLOTS]}, "note", "gpu_slots", "of 4 places for grid_t4-16c 1 are free"),
+    ({"gpu_slots": [{**SLOTS, "free": 0}]}, "warn", "gpu_slots", "taken"),
+    ({"gpu_slots": [{**SLOTS, "profile": "grid_t4-8c"}]}, "warn", "gpu_slots", "choose of grid_t4-8c"),
+    ({"alarms": [alarm()]}, "warn", "alarm", "Host memory"),
+    ({"alarms": [alarm(status="red", acknowledged=True)]}, "warn", "alarm", "red and acknowledged"),
+    ({"lock": HELD}, "stop", "lock", "ann@c"),
+    ({"lock": {**HELD, "over": "its process is gone"}}, "note", "lock", "left its lock behind: its process is gone"),
+    ({"tasks": [TASK]}, "warn", "running_task", "RebootHost of ann"),
+    ({"tasks": [{**TASK, "ours": True}]}, "note", "running_task", "RebootHost"),
+    ({"out_of_service": [OUT]}, "note", "out_of_service", "ann@c"),
+    ({"vsan": {"enabled": True, "resync_bytes": None}}, "warn", "vsan_resync", "does not tell"),
+    ({"clocks": [clock(offset_seconds=-61.0)]}, "warn", "clock", "-61.0 s"),
+    ({"clocks": [clock(running=[])]}, "warn", "clock", "NTP"),
+    ({"licences": [licence(expired=True, expires="2026")]}, "stop", "licence", "expired at 2026"),
+    ({"licences": [licence(evaluation=True, expires="2027")]}, "note", "licence", "until 2027"),
+    ({"licences": [licence(edition="esx.standard.cpuPackage")]}, "warn", "licence", "esx.standard"),
+]
+
+
+def found(words: frozenset[str] = ALL, **changed: Any) -> list[tuple[str, str, str]]:
+    scene = Scene(cluster(**changed), words, "grid_t4-16c")
+    return [(one.severity, one.rule, one.text) for one in findings(scene)]
+
+
+def test_a_good_cluster_gives_no_finding() -> None:
+    assert found() == []
+    assert found(alarms=[alarm(status="red")]) == []  # the stop rules tell of it
+
+
+@pytest.mark.parametrize(("changed", "severity", "rule", "words"), FACTS)
+def test_a_fact_is_named_once(changed: dict[str, Any], severity: str, rule: str, words: str) -> None:
+    ((its_severity, its_rule, text),) = found(**changed)
+    assert (its_severity, its_rule) == (severity, rule)
+    assert words in text
+
+
+def test_without_a_vib_an_image_is_only_worth_a_note() -> None:
+    assert [one[:2] for one in found(frozenset({"pvrdma"}), image_managed=True)] == [("note", "image_managed")]
+
+
+def test_without_vgpus_nobody_cares_how_they_move() -> None:
+    changed = {"options": {"vgpu.hotmigrate.enabled": False}, "gpu_slots": [{**SLOTS, "free": 0}]}
+    assert found(frozenset({"passthrough"}), **changed) == []
+
+
+def test_findings_about_the_cluster_name_it_and_those_about_hosts_name_the_host() -> None:
+    objects = {one.object for one in findings(Scene(cluster(lock=HELD, clocks=[clock(running=[])]), ALL))}
+    assert objects == {"gpu", "esx1"}

@@ -1,0 +1,71 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What one host lacks for its profile: each defect gives the one finding that names it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.hosts.preflight.host_findings import Desired, findings
+from tests.unit.plugins.module_utils.hosts.preflight.preflight_data import GPU, PROFILE, device, gpu, host
+
+PASSTHROUGH = {"passthrough": {"enabled": True}}
+LOST = {"reachable": False, "connection": "notResponding", "failed": True, "msg": "esx1: could not read it"}
+SHARED = [{"kind": "vSAN", "name": "vmk3", "uplink": "vmnic2"}]
+TWO_PORTS = [device(), device(device="vmrdma1", uplink="vmnic3", state="down")]
+# what is wrong, profile, severity, rule, words of the sentence
+DEFECTS: list[tuple[dict[str, Any], dict[str, Any], str, str, str]] = [
+    (LOST, PROFILE, "stop", "disconnected", "notResponding"),
+    ({"failed": True, "msg": "esx1: could not read it: no"}, PROFILE, "stop", "unreadable", "could not read it: no"),
+    ({"reboot_owed": True, "reboot_why": ["VIB N 1 waits"]}, PROFILE, "note", "reboot_owed", "VIB N 1 waits"),
+    ({"version": "6.0.0"}, {"pvrdma": {"vmk": "vmk1"}}, "stop", "version", "6.5"),
+    ({"version": "8.0.2"}, {"graphics": {"vgpu_mode": "mixed_size"}}, "stop", "version", "8.0.3"),
+    ({"version": "6.7.0"}, PROFILE, "note", "version", "RoCE"),
+    ({"gpus": []}, PROFILE, "stop", "gpu", "no NVIDIA GPU"),
+    ({"gpus": []}, PASSTHROUGH, "stop", "gpu", "no NVIDIA GPU"),
+    ({"gpus": [gpu(name="NVIDIA L4")]}, PROFILE, "stop", "gpu", "NVIDIA L4"),
+    ({"gpus": [gpu(passthrough="on")]}, PROFILE, "stop", "passthrough", GPU),
+    ({"gpus": [gpu(passthrough="on")]}, {**PROFILE, "passthrough": {"enabled": False}}, "note", "passthrough", "twice"),
+    ({"gpus": [gpu(mig=True)]}, PROFILE, "note", "mig", "MIG"),
+    ({"rdma_devices": []}, PROFILE, "stop", "rdma", "no RDMA device"),
+    ({"rdma_devices": [device(state="down")]}, PROFILE, "stop", "rdma", "vmrdma0 is down"),
+    ({"uplinks": [{"device": "vmnic2", "link": False}]}, PROFILE, "stop", "rdma", "link of vmnic2 is down"),
+    ({"rdma_devices": TWO_PORTS}, PROFILE, "warn", "rdma", "vmrdma1"),
+    ({"rdma_users": SHARED}, PROFILE, "stop", "shared_nic", "acknowledge_shared_nic"),
+    ({"rdma_users": SHARED}, {"roce": {"acknowledge_shared_nic": True}}, "warn", "shared_nic", "vSAN (vmk3)"),
+    ({"host_profile": "gold"}, PROFILE, "stop", "host_profile", "gold"),
+]
+
+
+def found(profile: dict[str, Any], **changed: Any) -> list[tuple[str, str, str]]:
+    desired = Desired(profile, gpu_model="t4")
+    return [(one.severity, one.rule, one.text) for one in findings(host(**changed), desired)]
+
+
+def test_a_good_host_gives_no_finding() -> None:
+    assert found(PROFILE) == []
+    assert found(PASSTHROUGH) == []
+
+
+@pytest.mark.parametrize(("changed", "profile", "severity", "rule", "words"), DEFECTS)
+def test_a_defect_is_named_once(
+    changed: dict[str, Any], profile: dict[str, Any], severity: str, rule: str, words: str
+) -> None:
+    ((its_severity, its_rule, text),) = found(profile, **changed)
+    assert (its_severity, its_rule) == (severity, rule)
+    assert words in text
+
+
+@pytest.mark.parametrize(
+    "profile", [{}, {"pvrdma": {"state": "absent"}}, {"kernel_modules": []}, {"roce": {"state": "absent"}}]
+)
+def test_what_the_profile_does_not_ask_for_is_no_defect(profile: dict[str, Any]) -> None:
+    bare = {"gpus": [], "rdma_devices": [], "rdma_users": SHARED, "version": "6.0.0"}
+    assert found(profile, **bare) == []
+
+
+@pytest.mark.parametrize("state", ["active", "armed", "activeDefer", "activedefer"])
+def test_a_device_that_waits_for_its_peer_is_fine(state: str) -> None:
+    assert found(PROFILE, rdma_devices=[device(state=state)]) == []

@@ -1,0 +1,89 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The table of privileges agrees with the API's own type tables, with itself, and with its document."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyVmomi import VmomiSupport
+
+from plugins.module_utils.hosts.privileges.all_privileges import TABLE as NEEDS
+from plugins.module_utils.hosts.privileges.needs import is_free
+from plugins.module_utils.hosts.privileges.privilege_table import ALWAYS, TYPES
+from tests.integration.callers import asked_by_property
+
+ROOT = Path(__file__).parents[6]
+
+
+def methods() -> dict[str, list[Any]]:
+    """The methods of the API by their names on the wire."""
+    found: dict[str, list[Any]] = {}
+    for name in list(VmomiSupport._managedDefMap):
+        for method in VmomiSupport.GetVmodlType(name)._methodInfo.values():
+            found.setdefault(method.wsdlName, []).append(method)
+    return found
+
+
+def asked(call: str) -> set[str]:
+    """What the type tables say that a method needs, on its object or on one of its parameters."""
+    return {
+        privilege
+        for method in METHODS[call.rsplit(".", maxsplit=1)[-1]]
+        for privilege in (method.privId, *(parameter.privId for parameter in method.params))
+        if privilege
+    }
+
+
+METHODS = methods()
+OTHERS = ("esxcli ", "GET ", "POST ", "PATCH ", "DELETE ", "read ")
+SOAP = sorted(call for call in NEEDS.by_call if not call.startswith(OTHERS))
+READS = sorted(call for call in NEEDS.by_call if call.startswith("read "))
+
+
+@pytest.mark.parametrize("call", SOAP)
+def test_methods_need_what_the_type_tables_say(call: str) -> None:
+    known = asked(call) - {"System.View", "System.Read", "System.Anonymous"}
+    assert known <= {need.privilege for need in NEEDS.by_call[call]}
+    assert {need.privilege for need in NEEDS.by_call[call] if need.source == TYPES} <= known
+
+
+@pytest.mark.parametrize("call", READS)
+def test_properties_need_what_the_type_tables_say(call: str) -> None:
+    assert {need.privilege for need in NEEDS.by_call[call]} == asked_by_property(call)
+
+
+def test_the_type_tables_know_which_properties_need_a_privilege() -> None:
+    assert asked_by_property("read HostProfileManager.profile") == {"Profile.View"}
+    assert asked_by_property("read SessionManager.sessionList") == {"Sessions.TerminateSession"}
+    assert asked_by_property("read HostSystem.runtime") == set()
+    with pytest.raises(AttributeError):
+        asked_by_property("read HostSystem.nonsense")
+
+
+def test_what_is_free_needs_no_more_than_every_role_has() -> None:
+    free = {name for name in METHODS if is_free(f"Thing.{name}")}
+    assert {"RetrievePropertiesEx", "WaitForUpdatesEx", "QueryOptions", "CheckRelocate_Task"} <= free
+    assert {name: asked(name) for name in free if asked(name) - set(ALWAYS)} == {}
+    assert not [name for name in free if name.startswith(("Update", "Create", "Destroy")) and "_Task" in name]
+
+
+def test_every_module_is_in_the_table_and_every_call_belongs_to_one() -> None:
+    group = (ROOT / "meta" / "runtime.yml").read_text().split("vsphere:\n", maxsplit=1)[1]
+    there = {line.strip()[2:] for line in group.splitlines() if line.strip()} | {"workers"}
+    lacking = sorted(there - NEEDS.modules())
+    assert [f"add to MODULES of hosts/privileges/privilege_table.py: {name!r}: ()," for name in lacking] == []
+    assert {call for calls in NEEDS.by_module.values() for call in calls} == set(NEEDS.by_call)
+
+
+def test_a_role_for_one_module_has_its_privileges_alone() -> None:
+    assert NEEDS.of_modules(["cluster_lock"]) == ["Folder.Create", "Folder.Delete", "Folder.Rename"]
+    assert NEEDS.of_modules(["workers"]) == []
+    both = NEEDS.table(["esxi_roce", "esxi_kernel_module"])
+    assert {
+        "privilege": "Global.SetCustomField",
+        "objects": ["object that is marked"],
+        "modules": ["esxi_kernel_module", "esxi_roce"],
+    } in both

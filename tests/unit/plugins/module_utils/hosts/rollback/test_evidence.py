@@ -1,0 +1,47 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Evidence keeps what a rollback needs and no secret."""
+
+from __future__ import annotations
+
+import json
+
+from plugins.module_utils.hosts.rollback.evidence import digest, document, without_secrets
+
+HOSTS = {"changed": False, "hosts": [{"host": "esx1", "vibs": {"running": []}}]}
+CLUSTER = {"changed": False, "cluster": {"name": "gpu"}, "stops": [], "invocation": {"module_args": {"username": "me"}}}
+
+
+def test_it_holds_hosts_cluster_and_profiles_and_nothing_about_the_call() -> None:
+    wanted = {"profile": {"pvrdma": {"vmk": "vmk1"}}, "host_profiles": {}}
+    kept = document(HOSTS, CLUSTER, wanted, "2026-01-02T03:04:05Z")
+    assert kept == {
+        "digest": digest(kept),
+        "format": 2,
+        "taken": "2026-01-02T03:04:05Z",
+        "wanted": wanted,
+        "cluster": {"name": "gpu"},
+        "hosts": HOSTS["hosts"],
+    }
+
+
+def test_accounts_in_urls_and_secrets_are_left_out() -> None:
+    vib = {
+        "name": "N",
+        "source": "https://me:hush@depot.lab/x.zip",
+        "password": "hush",
+        "api_token": "hush",
+        "tokens": [],
+    }
+    kept = without_secrets({"vibs": [vib], "addresses": ("10.0.0.1", 5, None, True)})
+    assert "hush" not in json.dumps(kept)
+    assert kept["vibs"][0]["source"] == "https://HIDDEN@depot.lab/x.zip"
+    assert kept["vibs"][0]["name"] == "N" and kept["vibs"][0]["tokens"] == []
+    assert kept["addresses"] == ["10.0.0.1", 5, None, True]
+
+
+def test_every_part_of_the_evidence_is_without_secrets() -> None:
+    url = "https://me:hush@depot.lab/x.zip"
+    parts = ({"hosts": [{"host": "esx1", "seen": url}]}, {"cluster": {"seen": url}}, {"profile": {"seen": url}})
+    kept = json.dumps(document(*parts, when="now"))
+    assert "hush" not in kept and kept.count("HIDDEN") == len(parts)

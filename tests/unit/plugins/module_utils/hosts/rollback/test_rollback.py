@@ -1,0 +1,226 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The way back from evidence: what a change touched is restored, and what cannot be is refused by name."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.hosts.rollback import restoring, rollback
+from plugins.module_utils.hosts.rollback.evidence import FORMAT, HIDDEN
+from plugins.module_utils.hosts.rollback.rollback import Before, Irreversible, restoring_settings
+from plugins.module_utils.hosts.rollback.ways import WAYS
+
+GPU = "0000:3b:00.0"
+MANAGER = "NVD-AIE_ESXi_8.0.0_Driver"
+NEW, OLD = "550.90.05-1OEM.800.1.0.20613240", "550.54.16-1OEM.800.1.0.20613240"
+FRESH: dict[str, Any] = {
+    "host": "esx1",
+    "vibs": {"running": [{"name": "nmlx5-core", "version": "4.23.6.2"}], "pending": []},
+    "graphics": {
+        "default_type": "shared",
+        "policy": "performance",
+        "types": {GPU: None},
+        "modes": {GPU: None},
+        "gpus": {GPU: {"name": "Tesla T4", "passthrough": "off"}},
+    },
+    "kernel_modules": {
+        "nmlx5_core": {"options": {"max_vfs": "8"}, "active": {"max_vfs": "8"}},
+        "nmlx5_rdma": {"options": {}, "active": {}},
+    },
+    "pvrdma": {"vmk": "", "firewall_open": False},
+}
+WANTED: dict[str, Any] = {
+    "vibs": [{"name": MANAGER, "version": "550.90.05", "source": "/vmfs/volumes/shared/new.zip"}],
+    "graphics": {"type": "shared_direct"},
+    "roce": {"priority": 3},
+    "pvrdma": {"vmk": "vmk1"},
+}
+RESTORED = {
+    "vibs": [{"name": MANAGER, "state": "absent"}],
+    "graphics": {"type": "shared", "policy": "performance"},
+    "kernel_modules": [
+        {"name": "nmlx5_core", "options": {"max_vfs": "8"}, "exact": True},
+        {"name": "nmlx5_rdma", "options": {}, "exact": True},
+    ],
+    "pvrdma": {"state": "absent", "close_firewall": True},
+}
+
+
+def before(**changed: Any) -> dict[str, Any]:
+    """A fresh host; ``graphics__policy`` changes a key within a part."""
+    made = deepcopy(FRESH)
+    for path, value in changed.items():
+        *parts, last = path.split("__")
+        place = made
+        for part in parts:
+            place = place[part]
+        place[last] = value
+    return made
+
+
+def installed(version: str, pending: str = "") -> dict[str, Any]:
+    rows = {"running": version, "pending": pending}
+    return {key: [{"name": MANAGER, "version": one}] if one else [] for key, one in rows.items()}
+
+
+def restoring_profile(host: dict[str, Any], wanted: dict[str, Any], depots: Any = ()) -> dict[str, Any]:
+    return rollback.restoring_profile(Before(host, wanted, depots), WAYS)
+
+
+def restoring_profiles(document: dict[str, Any], hosts: Any = ()) -> dict[str, dict[str, Any]]:
+    return rollback.restoring_profiles({"format": FORMAT, **document}, WAYS, hosts=hosts)
+
+
+def reasons(host: dict[str, Any], wanted: dict[str, Any], depots: Any = ()) -> str:
+    with pytest.raises(Irreversible) as refused:
+        restoring_profile(host, wanted, depots)
+    return str(refused.value)
+
+
+def test_all_that_a_change_touched_is_restored() -> None:
+    assert restoring_profile(before(), WANTED) == RESTORED
+
+
+def test_what_the_change_did_not_touch_is_left_alone() -> None:
+    assert restoring_profile(before(), {}) == {}
+    assert restoring_profile(before(), {"pvrdma": {"vmk": "vmk1"}}) == {"pvrdma": RESTORED["pvrdma"]}
+    one = {"kernel_modules": [{"name": "nmlx5_core", "options": {"max_vfs": 4}}]}
+    assert restoring_profile(before(), one) == {"kernel_modules": RESTORED["kernel_modules"][:1]}
+
+
+def test_a_vib_that_was_there_as_wanted_is_left_alone() -> None:
+    wanted = {"vibs": WANTED["vibs"]}
+    assert restoring_profile(before(vibs=installed(NEW)), wanted) == {}
+    assert restoring_profile(before(vibs=installed(OLD, pending=NEW)), wanted) == {}
+
+
+def test_an_older_vib_comes_from_the_depot_that_is_named_for_it() -> None:
+    wanted, host = {"vibs": WANTED["vibs"]}, before(vibs=installed(OLD))
+    said = reasons(host, wanted)
+    assert MANAGER in said and OLD in said and "rollback_depots" in said
+    other = {"name": MANAGER, "version": "525.105.14", "source": "/x.zip"}
+    assert "rollback_depots" in reasons(host, wanted, [other])
+    fitting = {"name": MANAGER, "version": "550.54.16", "source": "/y.zip"}
+    vib = {"name": MANAGER, "version": OLD, "source": "/y.zip", "state": "present"}
+    assert restoring_profile(host, wanted, [other, fitting]) == {"vibs": [vib]}
+
+
+def test_a_removed_vib_is_installed_again() -> None:
+    depot = {"name": MANAGER, "version": NEW, "source": "/new.zip"}
+    removing = {"vibs": [{"name": MANAGER, "state": "absent"}]}
+    assert restoring_profile(before(vibs=installed(NEW)), removing, [depot])["vibs"][0]["version"] == NEW
+    assert restoring_profile(before(), removing) == {}
+
+
+def test_of_packages_that_are_not_recorded_nothing_is_guessed() -> None:
+    assert "homemade-tool" in reasons(before(), {"vibs": [{"name": "homemade-tool", "version": "1.0"}]})
+
+
+def test_passthrough_is_given_back_as_it_was() -> None:
+    wanted = {"passthrough": {"enabled": False}}
+    on = before(graphics__gpus={GPU: {"name": "A100", "passthrough": "on"}})
+    assert restoring_profile(on, wanted) == {"passthrough": {"devices": [GPU], "enabled": True}}
+    assert restoring_profile(before(), wanted) == {"passthrough": {"devices": [GPU], "enabled": False}}
+
+
+def test_gpus_that_were_not_alike_are_left_to_a_person() -> None:
+    other = "0000:af:00.0"
+    gpus = {GPU: {"name": "A100", "passthrough": "on"}, other: {"name": "A100", "passthrough": "off"}}
+    said = reasons(before(graphics__gpus=gpus), {"passthrough": {"enabled": True}})
+    assert f"only {GPU} was in passthrough" in said
+    types = {GPU: "shared_direct", other: "shared"}
+    assert "by hand" in reasons(before(graphics__types=types), {"graphics": {"type": "shared"}})
+
+
+def test_a_device_that_is_not_recorded_is_refused() -> None:
+    wanted = {"passthrough": {"devices": ["0000:18:00.1"], "enabled": True}}
+    assert "0000:18:00.1" in reasons(before(), wanted)
+
+
+@pytest.mark.parametrize(
+    ("was", "restored"),
+    [
+        ({"vmk": "", "firewall_open": True}, {"state": "absent", "close_firewall": False}),
+        ({"vmk": "vmk2", "firewall_open": True}, {"state": "present", "vmk": "vmk2"}),
+        ({"vmk": None, "firewall_open": None}, None),
+    ],
+)
+def test_pvrdma_is_restored_with_its_firewall(was: dict[str, Any], restored: dict[str, Any] | None) -> None:
+    profile = restoring_profile(before(pvrdma=was), {"pvrdma": {"vmk": "vmk1"}})
+    assert profile.get("pvrdma") == restored
+
+
+def test_a_module_without_a_record_had_no_options_but_that_of_the_manager_was_not_there() -> None:
+    wanted = {"kernel_modules": [{"name": "lpfc", "options": {"a": 1}}, {"name": "nvidia", "options": {"b": 1}}]}
+    modules = restoring_profile(before(), wanted)["kernel_modules"]
+    assert modules == [{"name": "lpfc", "options": {}, "exact": True}]
+
+
+def test_an_option_string_that_nobody_can_read_is_shown() -> None:
+    modules = {"nmlx5_core": {"options": None, "text": "max_vfs"}}
+    wanted = {"kernel_modules": [{"name": "nmlx5_core", "options": {"max_vfs": 8}}]}
+    assert "'max_vfs'" in reasons(before(kernel_modules=modules), wanted)
+
+
+def test_all_reasons_of_all_hosts_are_told_at_once() -> None:
+    gone = {"host": "esx2", "failed": True, "msg": "vCenter shows it as notResponding"}
+    document = {
+        "hosts": [before(vibs=installed(OLD), pvrdma={"vmk": "vmk1", "firewall_open": False}), gone],
+        "wanted": {"profile": WANTED, "host_profiles": {}},
+    }
+    with pytest.raises(Irreversible) as refused:
+        restoring_profiles(document, hosts=["esx1", "esx2", "esx3"])
+    assert [reason.split(":")[0] for reason in refused.value.reasons] == ["esx1", "esx1", "esx2", "esx3"]
+
+
+def test_a_host_with_a_profile_of_its_own_is_restored_from_that() -> None:
+    own = {"esx2": {"pvrdma": {"vmk": "vmk1"}}}
+    document = {
+        "hosts": [before(), before(host="esx2")],
+        "wanted": {"profile": WANTED, "host_profiles": own},
+    }
+    assert restoring_profiles(document) == {"esx1": RESTORED, "esx2": {"pvrdma": RESTORED["pvrdma"]}}
+    assert list(restoring_profiles(document, hosts=["esx2"])) == ["esx2"]
+
+
+def test_shared_settings_are_restored_and_those_that_were_not_set_are_removed() -> None:
+    drs = {"options": {"PassthroughDrsAutomation": "1", "Other": "5"}}
+    options = {"vgpu.hotmigrate.enabled": False, "unknown.here": None}
+    assert restoring_settings({"cluster": {"options": options, "drs": drs}}) == {
+        "vcenter_options": {"vgpu.hotmigrate.enabled": False},
+        "drs_options": {"VgpuMMAutomationTimeoutSecs": None, "PassthroughDrsAutomation": "1"},
+    }
+
+
+def test_evidence_of_a_part_that_this_version_does_not_know_is_refused_by_its_name() -> None:
+    for wanted in ({"profile": {"nosuch": {"a": 1}}, "host_profiles": {}},
+                   {"profile": WANTED, "host_profiles": {"esx2": {"nosuch": {}}}}):  # fmt: skip
+        with pytest.raises(Irreversible, match="the change touched nosuch, which this version") as refused:
+            restoring_profiles({"hosts": [before()], "wanted": wanted})
+        assert refused.value.remedy == "use the version of dml.vsphere that took the evidence"
+
+
+def test_evidence_of_another_format_is_refused() -> None:
+    with pytest.raises(Irreversible, match=r"it has format 99, and this version of dml\.vsphere reads format 2"):
+        restoring_profiles({"format": 99, "hosts": [], "whatever": {}})
+
+
+@pytest.mark.parametrize(("part", "kept"), [(part, kept) for part, way in WAYS.items() for kept in way.kept])
+def test_evidence_without_the_record_of_a_part_is_refused_and_not_taken_for_empty(part: str, kept: str) -> None:
+    host = {key: value for key, value in before().items() if key != kept}
+    assert f"the evidence holds no {kept}, which restoring {part} needs" in reasons(host, {part: {"any": "thing"}})
+
+
+def test_values_by_key_are_restored_where_the_host_had_them_and_the_evidence_shows_them() -> None:
+    ways = {"options": rollback.Way(("options",), restoring.values("options"))}
+    entry = {"host": "esx1", "options": {"a": 1, "b": "", "gone": None, "password": HIDDEN, "untouched": 5}}
+    wanted = {"a": 2, "b": "x", "gone": 1}
+    assert rollback.restoring_profile(Before(entry, {"options": wanted}), ways) == {"options": {"a": 1, "b": ""}}
+    with pytest.raises(Irreversible) as refused:
+        rollback.restoring_profile(Before(entry, {"options": {**wanted, "password": "x", "new": 1}}), ways)
+    said = "the evidence does not hold the value of {}: restore it by hand"
+    assert refused.value.reasons == (said.format("password"), said.format("new"))

@@ -1,0 +1,152 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What a teardown takes away, and who is in its way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.hosts.rollback import teardown
+
+NOTHING = {"switch": None, "port_groups": {}, "hosts": {}, "machines": []}
+
+
+def host(*, built: bool = True, device: str = "vmk1", tagged: str = "", **adapters: str) -> dict[str, Any]:
+    there = {"rdma-vmk": {"device": device}} if built else {}
+    there.update({group.replace("_", "-"): {"device": name} for group, name in adapters.items()})
+    note = {"joined": True, "adapters": ["rdma-vmk"]} if built else None
+    return {"uplinks": ["vmnic2"], "adapters": there, "built": note, "tagged": tagged}
+
+
+def fabric(**more: Any) -> dict[str, Any]:
+    return {
+        "switch": {"mtu": 9000, "ours": True},
+        "port_groups": {"rdma-vmk": {"vlan": 216, "ours": True}, "rdma-vm": {"vlan": 216, "ours": True}},
+        "hosts": {"esx01": host(tagged="vmk1"), "esx02": host()},
+        "machines": [],
+        **more,
+    }
+
+
+def plan(network: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+    read = {
+        "cluster": "gpu",
+        "workers": [],
+        "unfinished": [],
+        "fabric": network or NOTHING,
+        "due": {"rules": False, "attributes": False, "lock": False},
+        "switch": "rdma",
+        "record": "",
+        "record_dir": "evidence",
+        "evidence": "",
+        **more,
+    }
+    return teardown.plan(read)
+
+
+def worker(name: str, *, built: bool = True, shown: str = "") -> dict[str, Any]:
+    return {"name": name, "vm_name": shown or name, "vm_built": built}
+
+
+def test_a_renamed_worker_is_named_twice_and_is_no_obstacle() -> None:
+    there = [{"name": "theirs", "port_groups": ["rdma-vm"]}]
+    found = plan(fabric(machines=there), workers=[worker("w1", shown="theirs"), worker("mine", built=False)])
+    assert found["lines"][0] == "delete w1 (renamed to theirs) with their disks"
+    assert (found["delete"], found["refused"]) == (["w1"], "")
+
+
+def test_where_nothing_was_built_nothing_goes() -> None:
+    found = plan()
+    assert found["lines"] == ["nothing here was built by this collection"]
+    assert not found["any"] and not found["fabric"]
+    assert found["refused"] == found["left"] == ""
+
+
+def test_everything_in_its_order() -> None:
+    workers = [worker("w2"), worker("mine", built=False), worker("w1")]
+    found = plan(
+        fabric(),
+        workers=workers,
+        unfinished=["w3"],
+        due={"rules": True, "attributes": True, "lock": True},
+        record="old.json",
+        evidence="hosts.json",
+    )
+    assert found["lines"] == [
+        "remove the rules and overrides of the workers",
+        "delete w1, w2, w3 with their disks",
+        "remove the mark from mine, which were adopted and stay",
+        "restore the hosts from hosts.json",
+        "remove the tag for PVRDMA from esx01",
+        "remove the switch rdma, the port groups rdma-vmk, rdma-vm, vmk1 of esx01, esx02",
+        "restore the shared settings from old.json",
+        "remove the custom attributes that no object carries and the folder of the cluster's lock",
+    ]
+    assert (found["hosts"], found["switch"], found["record_dir"]) == ("hosts.json", "rdma", "evidence")
+    assert (found["delete"], found["unmark"], found["untag"]) == (["w1", "w2", "w3"], ["mine"], ["esx01"])
+
+
+@pytest.mark.parametrize(
+    ("network", "words"),
+    [
+        ({"hosts": {"esx01": host(device="vmk1"), "esx02": host(device="vmk2")}}, "vmk1 of esx01, vmk2 of esx02"),
+        ({"switch": {"mtu": 9000, "ours": False}}, "remove the port groups rdma-vmk, rdma-vm, vmk1 of esx01, esx02"),
+        (
+            {"switch": None, "port_groups": {}, "hosts": {"esx01": {**host(), "adapters": {}}}},
+            "remove the rest of the switch rdma on esx01",
+        ),
+    ],
+)
+def test_what_of_the_network_goes(network: dict[str, Any], words: str) -> None:
+    assert len([line for line in plan(fabric(**network))["lines"] if words in line]) == 1
+
+
+def test_a_network_of_others_stays() -> None:
+    theirs = {"mtu": 9000, "ours": False}
+    groups = {"rdma-vm": {"vlan": 216, "ours": False}}
+    hosts = {"esx01": host(built=False, tagged="vmk1", rdma_vm="vmk1")}
+    machines = [{"name": "vm", "port_groups": ["rdma-vm"]}]
+    found = plan(fabric(switch=theirs, port_groups=groups, hosts=hosts, machines=machines))
+    assert not found["any"] and found["refused"] == "" and found["untag"] == []
+
+
+@pytest.mark.parametrize(
+    ("network", "obstacle"),
+    [
+        (
+            {"machines": [{"name": "theirs", "port_groups": ["rdma-vm"]}]},
+            "theirs stays and is connected to rdma-vm",
+        ),
+        ({"machines": [{"name": "w1", "port_groups": ["rdma-vm"]}]}, ""),
+        (
+            {"hosts": {"esx01": host(rdma_vm="vmk5")}},
+            "vmk5 of esx01 is on rdma-vm and was not built by this collection",
+        ),
+        (
+            {
+                "switch": {"mtu": 9000, "ours": False},
+                "port_groups": {"rdma-vmk": {"vlan": 0, "ours": True}, "old": {"vlan": 0, "ours": False}},
+                "machines": [{"name": "a", "port_groups": ["old"]}, {"name": "b", "port_groups": ["rdma-vmk"]}],
+            },
+            "b stays and is connected to rdma-vmk",
+        ),
+    ],
+)
+def test_others_on_the_network_prevent_the_teardown(network: dict[str, Any], obstacle: str) -> None:
+    refused = plan(fabric(**network), workers=[worker("w1")])["refused"]
+    remedy = "connect or move that elsewhere, nothing was changed"
+    assert refused == (obstacle and f"gpu: could not remove what was built: {obstacle}; {remedy}")
+
+
+def test_an_unconfirmed_teardown_names_its_steps_and_how_to_confirm_them() -> None:
+    found = plan(unfinished=["w3"], evidence="hosts.json")
+    unconfirmed = "gpu: nothing was removed, because the removal is not confirmed: -e confirm=true would"
+    assert found["unconfirmed"] == f"{unconfirmed} delete w3 with their disks; restore the hosts from hosts.json"
+
+
+def test_hosts_that_are_to_be_restored_are_not_left_over() -> None:
+    assert plan(evidence="hosts.json")["left"] == ""
+    left = plan(unfinished=["w3"], evidence="hosts.json")["left"]
+    assert left == "gpu: could not remove everything: it is still to do: delete w3 with their disks; run again"

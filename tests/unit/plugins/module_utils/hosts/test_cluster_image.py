@@ -1,0 +1,120 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Cluster images: what a plan means, four runs, and drafts that do not survive a failure."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from plugins.module_utils import runner
+from plugins.module_utils.errors import Refused
+from plugins.module_utils.hosts import cluster_image
+from plugins.module_utils.hosts.cluster_image import ClusterImage, Desired, plan_image
+from plugins.module_utils.vsphere import properties
+from tests.fakes.module import FakeModule
+from tests.fakes.rest import FakeRest
+
+NAME, OLD, NEW = "NVD-AIE-800", "550.54.16", "550.90.05"
+PRESENT, ABSENT = Desired(NAME, NEW), Desired(NAME, state="absent")
+
+
+def converge(rest: FakeRest, desired: Desired = PRESENT, check: bool = False) -> dict[str, Any]:
+    subject = ClusterImage(rest, "domain-c1", "gpu", desired)  # type: ignore[arg-type]
+    work = runner.Work([subject], lambda _subjects: None, lambda current: plan_image(current, desired))
+    return runner.converge(FakeModule(check_mode=check), work)
+
+
+@pytest.mark.parametrize(
+    ("components", "desired", "after"),
+    [
+        ({}, PRESENT, {NAME: NEW}),
+        ({NAME: OLD, "tool": "1"}, PRESENT, {NAME: NEW, "tool": "1"}),
+        ({NAME: NEW}, PRESENT, {NAME: NEW}),
+        ({NAME: NEW, "tool": "1"}, ABSENT, {"tool": "1"}),
+        ({"tool": "1"}, ABSENT, {"tool": "1"}),
+    ],
+)
+def test_only_the_component_changes(components: dict[str, str], desired: Desired, after: dict[str, str]) -> None:
+    plan = plan_image({"managed": True, "compliance": "compliant", "components": components}, desired)
+    assert plan.after["components"] == after
+    assert bool(plan.changes) == (components != after) == bool(plan.why)
+
+
+def test_a_cluster_without_image_is_refused() -> None:
+    refused = converge(FakeRest(managed=False))
+    assert "gpu" in refused["msg"]
+    assert "not managed by an image; install the VIB on its hosts with esxi_vib" in refused["msg"]
+    with pytest.raises(Refused):
+        plan_image({"managed": False, "compliance": None, "components": {}}, PRESENT)
+
+
+def test_four_runs_draft_validate_and_commit_once() -> None:
+    rest, writes = FakeRest(tool="1"), []
+    for check in (True, False, True, False):
+        converge(rest, check=check)
+        writes.append(len(rest.writes))
+    assert writes == [0, 4, 4, 4]
+    draft = "/software/drafts/7"
+    expected = [("POST", "/software/drafts"), ("PATCH", f"{draft}/software/components")]
+    assert rest.writes == [*expected, ("validate", draft), ("commit", draft)]
+    assert rest.components == {"tool": "1", NAME: NEW}
+
+
+@pytest.mark.parametrize(("status", "left"), [("COMPLIANT", 0), ("NON_COMPLIANT", 1), ("", 1)])
+def test_remediation_is_left_until_vlcm_finds_the_hosts_compliant(status: str, left: int) -> None:
+    rest = FakeRest(**{NAME: NEW})
+    rest.compliance = status
+    assert len(converge(rest)["hosts"][0]["why"]) == left
+
+
+def test_removal_deletes_the_component_alone() -> None:
+    rest = FakeRest(**{NAME: OLD, "tool": "1"})
+    assert converge(rest, ABSENT)["changed"]
+    assert rest.components == {"tool": "1"}
+
+
+def test_an_image_that_is_not_valid_is_not_committed_and_its_draft_goes() -> None:
+    rest = FakeRest()
+    rest.errors = ["component NVD-AIE-800(550.90.05) is not in the depot"]
+    failed = converge(rest)
+    assert "is not in the depot; import the bundle in Lifecycle Manager" in failed["msg"]
+    assert [verb for verb, _path in rest.writes] == ["POST", "PATCH", "validate", "DELETE"]
+    assert (rest.draft, rest.components) == (None, {})
+
+
+@pytest.mark.parametrize("step", ["PATCH", "commit"])
+def test_a_draft_does_not_survive_a_failure(step: str) -> None:
+    rest = FakeRest()
+    rest.fails = step
+    assert "the server said 500" in converge(rest)["msg"]
+    assert rest.draft is None
+
+
+def test_the_draft_of_somebody_else_is_not_touched() -> None:
+    rest = FakeRest()
+    rest.draft = {"theirs": "1"}
+    assert "finish or discard the draft that is open" in converge(rest)["msg"]
+    assert rest.draft == {"theirs": "1"}
+
+
+def test_a_deaf_vcenter_is_found_out() -> None:
+    rest = FakeRest()
+    rest.deaf = True
+    assert "the server accepted the change, yet components is {}" in converge(rest)["msg"]
+
+
+def test_managed_clusters_are_found_in_one_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [
+        (SimpleNamespace(_moId="domain-c1"), {"name": "gpu", "lifecycleManaged": True}),
+        (SimpleNamespace(_moId="domain-c2"), {"name": "old", "lifecycleManaged": False}),
+        (SimpleNamespace(_moId="domain-c3"), {"name": "older"}),
+    ]
+    monkeypatch.setattr(properties, "find_all", lambda *_arguments: found)
+    assert cluster_image.managed_clusters(None) == {"domain-c1": "gpu"}  # type: ignore[arg-type]
+
+
+def test_the_steps_name_the_cluster() -> None:
+    assert "cluster gpu" in cluster_image.steps("gpu")[0]

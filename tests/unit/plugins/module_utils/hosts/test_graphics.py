@@ -1,0 +1,225 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Graphics settings: what a plan means, four runs, a restart of Xorg, and hosts that misbehave."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pyVmomi import vim
+
+from plugins.module_utils import runner
+from plugins.module_utils.errors import Refused
+from plugins.module_utils.hosts.graphics import PART, Desired, Graphics, plan_graphics
+from plugins.module_utils.hosts.part import Around, Member
+from plugins.module_utils.hosts.profile import Profile
+from plugins.module_utils.plan import REBOOT, Plan
+from plugins.module_utils.vsphere import properties
+from tests.fakes import esxi
+from tests.fakes.esxi import FakeHost
+from tests.fakes.gpus import T4, FakeGpus, Gpu
+from tests.fakes.module import FakeModule, FakeSubject
+
+OTHER = "0000:d8:00.0"
+DIRECT = Desired(type="shared_direct")
+XORG = Desired(type="shared_direct", restart_xorg=True)
+
+
+def host_with(*gpus: Gpu, **more: Any) -> tuple[FakeHost, FakeGpus]:
+    host = FakeHost()
+    return host, FakeGpus(host, *(gpus or (Gpu(),)), **more)
+
+
+def state(*gpus: Gpu, **more: Any) -> dict[str, Any]:
+    host, _gpus = host_with(*gpus)
+    host.refresh()
+    return {**Graphics(host, DIRECT).read(), **more}
+
+
+def converge(subject: Graphics, check: bool = False) -> dict[str, Any]:
+    work = runner.Work([subject], esxi.refresh, lambda current: plan_graphics(current, subject.desired))
+    return runner.converge(FakeModule(check_mode=check), work)
+
+
+def test_host_default_and_every_gpu_are_set_and_wait_for_the_boot() -> None:
+    plan = plan_graphics(state(Gpu(T4), Gpu(OTHER, configured="shared")), DIRECT)
+    assert {change.key: change.after for change in plan.changes} == {
+        "default_type": "shared_direct",
+        "types": {T4: "shared_direct", OTHER: "shared_direct"},
+    }
+    assert (plan.needs, plan.reboots) == ({"reboot"}, 1)
+    assert f"Tesla T4 at {T4} runs as shared (same_size) until the host boots" in plan.why[0]
+
+
+@pytest.mark.parametrize(
+    ("gpu", "desired", "keys", "reboots"),
+    [
+        (Gpu(configured="sharedDirect", active="sharedDirect"), Desired(type="shared_direct"), {"default_type"}, 0),
+        (Gpu(configured="sharedDirect", active="shared"), Desired(type="shared_direct"), {"default_type"}, 1),
+        (Gpu(configured="shared"), Desired(type="shared"), set(), 0),
+        (Gpu(), Desired(policy="consolidation"), {"policy"}, 1),
+        (Gpu(), Desired(policy="performance"), set(), 0),
+        (Gpu(), Desired(vgpu_mode="same_size"), set(), 0),
+        (Gpu(), Desired(vgpu_mode="mixed_size"), {"modes"}, 1),
+        (Gpu(configured="shared", mode="mixedSize"), Desired(vgpu_mode="mixed_size"), set(), 1),
+    ],
+)
+def test_only_what_was_given_changes(gpu: Gpu, desired: Desired, keys: set[str], reboots: int) -> None:
+    plan = plan_graphics(state(gpu), desired)
+    assert ({change.key for change in plan.changes}, plan.reboots) == (keys, reboots)
+
+
+def test_the_impossible_is_refused() -> None:
+    with pytest.raises(Refused, match="no NVIDIA GPU"):
+        plan_graphics({**state(), "gpus": {}}, DIRECT)
+    with pytest.raises(Refused, match="does not report its graphics configuration"):
+        plan_graphics(state(default_type=None), DIRECT)
+    with pytest.raises(Refused, match=r"ESXi 8\.0\.2 has none"):
+        plan_graphics(state(version="8.0.2"), Desired(vgpu_mode="mixed_size"))
+    with pytest.raises(Refused, match=r"is in MIG mode.*nvidia-smi -i INDEX -mig 1"):
+        plan_graphics(state(Gpu(active_mode="multiInstanceGpu")), Desired(vgpu_mode="mixed_size"))
+    assert plan_graphics(state(Gpu(active_mode="multiInstanceGpu")), DIRECT).changes
+
+
+def test_a_gpu_in_passthrough_is_left_alone_and_named() -> None:
+    current = state(Gpu(T4, active="direct", enabled=True, passed=True), Gpu(OTHER))
+    plan = plan_graphics(current, DIRECT)
+    assert plan.after["types"] == {T4: None, OTHER: "shared_direct"}
+    assert plan.warnings == (f"NVIDIA Tesla T4 at {T4} is in passthrough and was left alone: esxi_passthrough ends it",)
+    assert not any(T4 in text for text in plan.why)
+
+
+def test_where_the_passthrough_ends_the_gpus_are_for_a_later_boot() -> None:
+    current = state(Gpu(T4, active="direct", enabled=True, passed=True))
+    plan = plan_graphics(current, DIRECT, passthrough_ends=True)
+    assert plan.after["types"] == {T4: "shared_direct"}
+    assert plan.later == {"types"}
+    assert [change.key for change in plan.due] == ["default_type"]
+    assert plan.warnings == ()
+    assert plan_graphics(state(Gpu()), DIRECT, passthrough_ends=True).later == frozenset()
+
+
+def test_a_gpu_without_driver_is_named() -> None:
+    plan = plan_graphics(state(Gpu(active="basic")), DIRECT)
+    assert "the vGPU manager, which esxi_vib installs" in plan.warnings[0]
+    assert plan.needs == {"reboot"}
+
+
+def test_a_gpu_that_lost_its_driver_waits_for_nothing_when_shared() -> None:
+    plan = plan_graphics(state(Gpu(active="basic")), Desired(type="shared"))
+    assert (plan.needs, plan.why, plan.warnings) == (frozenset(), (), ())
+
+
+def test_gpus_in_use_are_not_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(properties, "read_many", lambda _session, refs, _paths: {r._moId: {"name": "w1"} for r in refs})
+    plan = plan_graphics(state(Gpu(vms=["vm-1"])), DIRECT)
+    assert plan.unmet == (f"w1 on NVIDIA Tesla T4 at {T4}: move or power off first",)
+
+
+def test_four_runs_write_once_keep_foreign_devices_and_a_boot_settles_it() -> None:
+    host, gpus = host_with()
+    subject, writes = Graphics(host, DIRECT), []
+    for check in (True, False, True, False):
+        result = converge(subject, check)
+        writes.append(len(host.writes))
+        assert result["needs"] == ["reboot"]
+    assert writes == [0, 1, 1, 1]
+    kinds = {"0000:03:00.0": ("shared", None), T4: ("sharedDirect", None)}
+    assert host.writes == [("UpdateGraphicsConfig", "sharedDirect", kinds)]
+    assert host.settled == [True]
+    gpus.boot()
+    assert converge(subject)["needs"] == []
+
+
+def test_the_policy_in_use_is_remembered_until_the_boot() -> None:
+    host, _gpus = host_with()
+    subject = Graphics(host, Desired(policy="consolidation"))
+    converge(subject)
+    again = converge(subject)
+    assert (again["changed"], again["needs"]) == (False, ["reboot"])
+    assert again["hosts"][0]["state"]["active_policy"] == "performance"
+    host.has(runtime__bootTime=esxi.BOOTED.replace(year=2027))
+    assert converge(subject)["needs"] == []
+
+
+def test_xorg_is_restarted_only_in_maintenance_and_only_where_needed() -> None:
+    host, _gpus = host_with()
+    subject = Graphics(host, XORG)
+    refused = converge(subject)
+    assert refused["failed"]
+    assert "Xorg is restarted only in maintenance mode" in refused["msg"]
+    assert host.writes == []
+    host.has(runtime__inMaintenanceMode=True)
+    done = converge(subject)
+    assert [write[0] for write in host.writes] == ["UpdateGraphicsConfig", "Restart"]
+    assert (done["changed"], done["needs"]) == (True, [])
+    assert "nv-hostengine" in " ".join(done["warnings"])
+    assert (converge(subject)["changed"], converge(subject)["warnings"]) == (False, [])
+    assert len(host.writes) == 2
+
+
+def test_xorg_alone_is_restarted_where_the_settings_are_right_already() -> None:
+    host, gpus = host_with(Gpu(configured="sharedDirect"))
+    gpus.default = "sharedDirect"
+    host.has(runtime__inMaintenanceMode=True)
+    assert converge(Graphics(host, XORG))["needs"] == []
+    assert host.writes == [("Restart", "xorg")]
+
+
+def test_a_restart_does_not_stand_for_the_boot_that_a_mode_or_a_driver_needs() -> None:
+    mixed = plan_graphics(
+        state(in_maintenance=True), Desired(type="shared_direct", vgpu_mode="mixed_size", restart_xorg=True)
+    )
+    bare = plan_graphics(state(Gpu(active="basic"), in_maintenance=True), XORG)
+    assert "reboot" in mixed.needs
+    assert "reboot" in bare.needs
+    assert bare.after["active_types"] == {T4: "basic"}
+
+
+@pytest.mark.parametrize("others_boot", [True, False])
+def test_a_host_that_boots_anyway_gets_no_restart_of_xorg(others_boot: bool) -> None:
+    host, _gpus = host_with()
+    host.has(runtime__inMaintenanceMode=True)
+    other = FakeSubject("esx01.lab", {"on": not others_boot})
+    needs = frozenset({REBOOT} if others_boot else ())
+    members = [
+        *PART.members(host, {"type": "shared_direct", "restart_xorg": True}, Around({})),
+        Member("other", other, lambda current: Plan(current, {**current, "on": True}, needs=needs)),
+    ]
+    profile = Profile(host, members)
+    done = runner.converge(FakeModule(), runner.Work([profile], lambda _subjects: host.refresh()))
+    restarts = [write for write in host.writes if write[0] == "Restart"]
+    assert (bool(restarts), done["needs"]) == (not others_boot, ["reboot"] if others_boot else [])
+    assert host.writes[0][0] == "UpdateGraphicsConfig"
+
+
+def test_a_host_that_misbehaves_is_told_by_name() -> None:
+    host, _gpus = host_with()
+    host.deaf = True
+    assert (
+        "esx01.lab: could not change graphics settings: the server accepted" in converge(Graphics(host, DIRECT))["msg"]
+    )
+    host.faults["UpdateGraphicsConfig"] = vim.fault.NoPermission(privilegeId="Host.Config.Settings")
+    assert "privilege Host.Config.Settings is missing" in converge(Graphics(host, DIRECT))["msg"]
+    host.has(runtime__connectionState="disconnected")
+    assert "vCenter shows it as disconnected" in converge(Graphics(host, DIRECT))["msg"]
+
+
+def test_facts_are_in_the_words_of_the_user() -> None:
+    host, _gpus = host_with(Gpu(active_mode="multiInstanceGpu"), profiles=("grid_t4-8c", "grid_t4-16c"))
+    host.refresh()
+    facts = Graphics(host, DIRECT).read()
+    assert facts["profiles"] == ["grid_t4-16c", "grid_t4-8c"]
+    assert facts["gpus"] == {
+        T4: {
+            "name": "NVIDIA Tesla T4",
+            "vendor": "V",
+            "vendor_id": "10de",
+            "device_id": "1eb8",
+            "memory_mb": 16384,
+            "passthrough": "off",
+            "mig": True,
+            "vms": [],
+        }
+    }

@@ -1,0 +1,46 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Counters of a host under the names that real hosts give them: the printed words without blanks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.hosts import network
+from tests.fakes.esxi import FakeHost
+
+REAL = {
+    "NICname": "vmnic2",
+    "Packetsreceived": "12",
+    "Packetssent": "34",
+    "Bytesreceived": "5600",
+    "Bytessent": "7800",
+    "ReceiveCRCerrors": "1",
+    "Totaltransmiterrors": "0",
+    "Receivemissederrors": "2",
+}
+OTHERWISE = {key[:1].lower() + key[1:]: value for key, value in REAL.items()}
+SPLIT = {
+    "NICName": "vmnic2",
+    "PacketsReceived": "12",
+    "PacketsSent": "34",
+    "BytesReceived": "5600",
+    "BytesSent": "7800",
+}
+
+
+@pytest.mark.parametrize("row", [REAL, OTHERWISE, SPLIT], ids=["real", "lower case", "camel case"])
+def test_the_letters_of_a_counter_name_it(row: dict[str, str]) -> None:
+    one: Any = FakeHost()
+    one.__dict__["esxcli"] = type("Esxcli", (), {"rows": lambda _self, _command, **_options: [row]})()
+    found = network.uplink_counters(one, "vmnic2")
+    assert {key: found[key] for key in ("packets_received", "packets_sent", "bytes_received", "bytes_sent")} == {
+        "packets_received": 12,
+        "packets_sent": 34,
+        "bytes_received": 5600,
+        "bytes_sent": 7800,
+    }
+    if row is REAL:
+        assert (found["receive_crc_errors"], found["receivemissederrors"]) == (1, 2)

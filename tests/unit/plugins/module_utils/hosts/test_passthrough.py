@@ -1,0 +1,117 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Passthrough: what a plan means, four runs, and hosts that misbehave."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pyVmomi import vim
+
+from plugins.module_utils import runner
+from plugins.module_utils.errors import Refused
+from plugins.module_utils.hosts import passthrough, pci_devices
+from plugins.module_utils.hosts.passthrough import Passthrough, plan_passthrough
+from tests.fakes import esxi
+from tests.fakes.esxi import FakeHost
+from tests.fakes.gpus import NIC, T4, FakeGpus, Gpu
+from tests.fakes.module import FakeModule
+
+OTHER = "0000:d8:00.0"
+
+
+def state(enabled: bool, active: bool, **more: Any) -> dict[str, Any]:
+    device = {"name": "NVIDIA Tesla T4", "capable": True, "vms": [], **more.pop("device", {})}
+    return {"enabled": {T4: enabled}, "active": {T4: active}, "devices": {T4: device}, "without_reboot": False, **more}
+
+
+@pytest.mark.parametrize(
+    ("current", "wanted", "changed", "reboots"),
+    [
+        (state(False, False), True, True, 1),
+        (state(True, False), True, False, 1),
+        (state(True, True), True, False, 0),
+        (state(True, True), False, True, 1),
+        (state(False, True), False, False, 1),
+        (state(False, False), False, False, 0),
+        (state(True, False), False, True, 0),
+        (state(False, False, without_reboot=True), True, True, 0),
+        (state(False, True, without_reboot=True), False, False, 1),
+    ],
+)
+def test_changes_and_boots(current: dict[str, Any], wanted: bool, changed: bool, reboots: int) -> None:
+    plan = plan_passthrough(current, enabled=wanted)
+    assert (bool(plan.changes), plan.reboots, len(plan.why)) == (changed, reboots, reboots)
+
+
+def test_what_cannot_be_passed_through_is_refused() -> None:
+    with pytest.raises(Refused, match=f"Tesla T4 at {T4} cannot be passed through"):
+        plan_passthrough(state(False, False, device={"capable": False}), enabled=True)
+    with pytest.raises(Refused, match="no NVIDIA GPU"):
+        plan_passthrough({**state(False, False), "enabled": {}, "active": {}, "devices": {}}, enabled=True)
+    assert not plan_passthrough(state(False, False, device={"capable": False}), enabled=False).changes
+
+
+def test_a_gpu_in_use_is_not_taken_from_its_virtual_machines() -> None:
+    used = state(False, False, device={"vms": ["worker01"]})
+    assert "worker01 still used" in plan_passthrough(used, enabled=True).unmet[0]
+    assert plan_passthrough(state(True, True, device={"vms": ["worker01"]}), enabled=False).unmet == ()
+
+
+def converge(subject: Passthrough, enabled: bool, check: bool = False) -> dict[str, Any]:
+    work = runner.Work([subject], esxi.refresh, lambda current: plan_passthrough(current, enabled=enabled))
+    return runner.converge(FakeModule(check_mode=check), work)
+
+
+def test_four_runs_write_once_and_a_boot_settles_it() -> None:
+    host = FakeHost()
+    gpus = FakeGpus(host, Gpu(T4), Gpu(OTHER, enabled=True, passed=True))
+    subject, writes = Passthrough(host), []
+    for check in (True, False, True, False):
+        result = converge(subject, True, check)
+        writes.append(len(host.writes))
+        assert result["needs"] == ["reboot"]
+    assert writes == [0, 1, 1, 1]
+    assert host.writes == [("UpdatePassthruConfig", (T4, True))]
+    assert host.settled == [True]
+    gpus.boot()
+    assert converge(subject, True)["needs"] == []
+
+
+def test_devices_are_chosen_by_address_too() -> None:
+    host = FakeHost()
+    FakeGpus(host, Gpu())
+    assert converge(Passthrough(host, ["5E:00.0"]), False)["hosts"][0]["state"]["enabled"] == {NIC: False}
+    assert set(converge(Passthrough(host, ["gpus", NIC]), False)["hosts"][0]["state"]["enabled"]) == {T4, NIC}
+    unknown = converge(Passthrough(host, ["0000:99:00.0"]), True)
+    assert unknown["failed"]
+    assert f"it has no PCI device 0000:99:00.0; choose among {T4}, {NIC}" in unknown["msg"]
+    with pytest.raises(Refused, match=r"write it as 0000:3b:00\.0"):
+        Passthrough(host, ["vmnic2"])
+
+
+def test_virtual_functions_and_other_displays_are_no_gpus_and_ids_are_unsigned() -> None:
+    host = FakeHost()
+    FakeGpus(host, Gpu())
+    host.refresh()
+    assert list(pci_devices.gpus(host)) == [T4]
+    assert (pci_devices.devices(host)[NIC]["vendor_id"], pci_devices.devices(host)[NIC]["device_id"]) == (
+        "15b3",
+        "a2d6",
+    )
+
+
+def test_a_host_that_misbehaves_is_told_by_name() -> None:
+    host = FakeHost()
+    FakeGpus(host, Gpu())
+    host.deaf = True
+    assert "esx01.lab: could not change passthrough: the server accepted" in converge(Passthrough(host), True)["msg"]
+    host.faults["UpdatePassthruConfig"] = vim.fault.NoPermission(privilegeId="Host.Config.PciPassthru")
+    assert "privilege Host.Config.PciPassthru is missing" in converge(Passthrough(host), True)["msg"]
+    host.has(runtime__connectionState="notResponding")
+    assert "vCenter shows it as notResponding" in converge(Passthrough(host), True)["msg"]
+
+
+def test_the_paths_cover_what_is_read() -> None:
+    assert set(pci_devices.PATHS) < set(passthrough.PATHS)

@@ -1,0 +1,280 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""PVRDMA as one checked unit: what is impossible, what is unwise, what is written and in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pyVmomi import vim
+
+from plugins.module_utils import runner
+from plugins.module_utils.hosts import pvrdma
+from plugins.module_utils.hosts.pvrdma import Desired, Pvrdma
+from tests.fakes.esxi import FakeFirewall, FakeHost, FakeOptions, refresh
+from tests.fakes.module import FakeModule
+from tests.fakes.network import Card, FakeNetwork, Switch, Vmk
+
+VMK1 = Desired("vmk1")
+TAGGED = ("UpdateOptions", ("Net.PVRDMAVmknic", "vmk1"))
+UNTAGGED = ("UpdateOptions", ("Net.PVRDMAVmknic", ""))
+
+
+def host(name: str = "esx01.lab", *, tag: str = "", is_open: bool = False) -> FakeHost:
+    made = FakeHost(name)
+    made.network = FakeNetwork().on(made)
+    made.options = FakeOptions(made, Net__PVRDMAVmknic=tag)
+    made.firewall = FakeFirewall(made, pvrdma=is_open)
+    return made
+
+
+def converge(*hosts: FakeHost, desired: Desired = VMK1, check: bool = False) -> dict[str, Any]:
+    work = runner.Work(subjects=[Pvrdma(one, desired) for one in hosts], refresh=refresh)
+    return runner.converge(FakeModule(check_mode=check), work)
+
+
+def test_check_apply_check_apply() -> None:
+    one = host()
+    planned = converge(one, check=True)
+    assert planned["changed"] and one.writes == []
+    applied = converge(one)
+    assert applied["diff"] == planned["diff"]
+    assert one.writes == [("EnableRuleset", "pvrdma"), TAGGED]
+    for check in (True, False):
+        assert not converge(one, check=check)["changed"]
+    assert len(one.writes) == 2
+    assert applied["hosts"][0]["state"] == {
+        "vmk": "vmk1", "firewall_open": True, "vmk_mtu": 9000, "switch": "rdma", "switch_mtu": 9000,
+        "uplink": "vmnic2", "rdma_device": "vmrdma0",
+    }  # fmt: skip
+    assert applied["needs"] == [] and applied["warnings"] == []
+
+
+def test_an_adapter_that_is_yet_to_come_is_planned_and_not_tagged() -> None:
+    one, coming = host(), Desired("vmk7", to_come=frozenset({"vmk7"}))
+    planned = converge(one, desired=coming, check=True)
+    said = "there is no vmkernel adapter vmk7 yet; it comes with the RDMA fabric"
+    assert planned["changed"] and planned["warnings"] == [f"esx01.lab: {said}"]
+    assert planned["diff"][0]["after"] == {"vmk": "vmk7", "firewall_open": True}
+    refused = converge(one, desired=coming)
+    assert refused["failed"] and said in refused["msg"] and one.writes == []
+    there = converge(one, desired=Desired("vmk1", to_come=frozenset({"vmk1"})))
+    assert there["changed"] and there["warnings"] == [] and TAGGED in one.writes
+
+
+def test_only_what_differs_is_written() -> None:
+    opened = host(is_open=True)
+    converge(opened)
+    assert opened.writes == [TAGGED]
+    tagged = host(tag="vmk1")
+    converge(tagged)
+    assert tagged.writes == [("EnableRuleset", "pvrdma")]
+
+
+def test_allowed_hosts_of_the_ruleset_stay_and_are_pointed_out() -> None:
+    one = host()
+    one.firewall.allowed["pvrdma"] = ["10.216.0.9"]
+    result = converge(one)
+    assert one.firewall.allowed == {"pvrdma": ["10.216.0.9"]} and one.firewall.open == {"pvrdma": True}
+    assert any("lets in only 10.216.0.9" in text for text in result["warnings"])
+
+
+def test_what_was_written_is_waited_for() -> None:
+    one = host()
+    converge(one)
+    assert one.settled == [True]
+
+
+def _second_uplink(net: FakeNetwork) -> None:
+    net.switch("rdma").uplinks = ["vmnic1", "vmnic2"]
+
+
+def _plain_uplink(net: FakeNetwork) -> None:
+    net.switch("rdma").uplinks = ["vmnic1"]
+
+
+def _no_uplink(net: FakeNetwork) -> None:
+    net.switch("rdma").uplinks = []
+
+
+def _lag(net: FakeNetwork) -> None:
+    net.switch("rdma").lag = True
+
+
+def _no_rdma(net: FakeNetwork) -> None:
+    net.cards[2].rdma = None
+
+
+def _iwarp(net: FakeNetwork) -> None:
+    net.cards[2].roce = False
+
+
+def _small_switch(net: FakeNetwork) -> None:
+    net.switch("rdma").mtu = 1500
+
+
+def _foreign_switch(net: FakeNetwork) -> None:
+    net.switch("rdma").uplinks, net.vmks = ["vmnic2"], [*net.vmks, Vmk("vmk2", "nsx")]
+    net.switches.append(Switch("nsx", [], distributed=True))
+
+
+@pytest.mark.parametrize(
+    ("vmk", "harm", "said"),
+    [
+        ("vmk7", lambda net: None, "there is no vmkernel adapter vmk7; there is vmk0, vmk1"),
+        ("vmk0", lambda net: None, "vmk0 is on the standard switch vSwitch0; PVRDMA works over"),
+        ("vmk1", _second_uplink, "switch rdma has the uplinks vmnic1, vmnic2 of this host; an RDMA card"),
+        ("vmk1", _plain_uplink, "the only uplink vmnic1 of switch rdma has no RDMA device (the host's"),
+        ("vmk1", _no_uplink, "switch rdma has no uplink of this host"),
+        ("vmk1", _lag, "the uplink vmnic2 of switch rdma is in a link aggregation group"),
+        ("vmk1", _no_rdma, "the host has no RDMA device"),
+        ("vmk1", _iwarp, "vmrdma0 of the uplink vmnic2 does not speak RoCE"),
+        ("vmk1", _small_switch, "vmk1 has MTU 9000, more than the 1500 of its switch rdma"),
+        ("vmk2", _foreign_switch, "switch nsx has no uplink of this host"),
+    ],
+)  # fmt: skip
+def test_the_impossible_is_refused_by_name_before_any_write(
+    vmk: str, harm: Callable[[FakeNetwork], Any], said: str
+) -> None:
+    good, bad = host("esx01.lab"), host("esx02.lab")
+    harm(bad.network)
+    result = converge(good, bad, desired=Desired(vmk))
+    assert result["failed"] and not result["changed"]
+    assert said in result["msg"] and "esx02.lab" in result["msg"]
+    assert good.writes == bad.writes == []
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        (pvrdma.TAG, "ESXi 8.0.3 of this host has no option Net.PVRDMAVmknic"),
+        (pvrdma.SETTLED[1], "the firewall of ESXi 8.0.3 on this host has no ruleset pvrdma"),
+    ],
+)
+def test_a_version_without_option_or_ruleset_is_refused(path: str, said: str) -> None:
+    one = host()
+    one.properties_of({path: None})
+    result = converge(one)
+    assert said in result["msg"] and one.writes == []
+
+
+def test_all_reasons_are_said_at_once() -> None:
+    one = host()
+    one.network.switch("rdma").lag = True
+    _small_switch(one.network)
+    msg = converge(one)["msg"]
+    assert "link aggregation group" in msg and "more than the 1500" in msg
+
+
+def _small(net: FakeNetwork) -> None:
+    net.switch("rdma").mtu = net.vmk("vmk1").mtu = 1500
+
+
+def _small_vmk(net: FakeNetwork) -> None:
+    net.vmk("vmk1").mtu = 4000
+
+
+def _busy(net: FakeNetwork) -> None:
+    net.vmk("vmk1").services = ("vmotion", "vsan")
+
+
+def _down(net: FakeNetwork) -> None:
+    net.cards[2].state = "down"
+
+
+def _homeless(net: FakeNetwork) -> None:
+    net.vmk("vmk1").address = ""
+
+
+@pytest.mark.parametrize(
+    ("harm", "said"),
+    [
+        (_small, "switch rdma has MTU 1500"),
+        (_small_vmk, "vmk1 has MTU 4000, less than the 9000 of its switch rdma"),
+        (_busy, "vmk1 also carries vmotion, vsan"),
+        (_down, "vmrdma0 is down, not active: look at the link of vmnic2"),
+        (_homeless, "vmk1 has no IPv4 address"),
+    ],
+)
+def test_the_unwise_is_a_warning(harm: Callable[[FakeNetwork], Any], said: str) -> None:
+    one = host()
+    harm(one.network)
+    result = converge(one)
+    assert "failed" not in result and one.writes == [("EnableRuleset", "pvrdma"), TAGGED]
+    (warning,) = result["warnings"]
+    assert warning.startswith("esx01.lab: ") and said in warning
+
+
+def test_absent_undoes_both_and_then_rests() -> None:
+    one = host(tag="vmk1", is_open=True)
+    assert converge(one, desired=Desired(None), check=True)["changed"] and one.writes == []
+    assert converge(one, desired=Desired(None))["hosts"][0]["state"] == {"vmk": "", "firewall_open": False}
+    assert one.writes == [UNTAGGED, ("DisableRuleset", "pvrdma")]
+    assert not converge(one, desired=Desired(None))["changed"]
+    assert len(one.writes) == 2
+
+
+def test_absent_can_leave_the_firewall_to_others() -> None:
+    one = host(tag="vmk1", is_open=True)
+    converge(one, desired=Desired(None, close_firewall=False))
+    assert one.writes == [UNTAGGED] and one.firewall.open == {"pvrdma": True}
+
+
+def test_absent_is_done_where_the_host_never_heard_of_it() -> None:
+    one = host()
+    one.properties_of({pvrdma.TAG: None, pvrdma.SETTLED[1]: None})
+    one.network.cards = [Card("vmnic0")]
+    result = converge(one, desired=Desired(None))
+    assert "failed" not in result and not result["changed"]
+
+
+def _with_machines(one: FakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    adapter = vim.vm.device.VirtualVmxnet3Vrdma()
+    machines = {
+        "vm-1": {"name": "worker01", "runtime.powerState": "poweredOn", "config.hardware.device": [adapter]},
+        "vm-2": {"name": "worker02", "runtime.powerState": "poweredOff", "config.hardware.device": [adapter]},
+        "vm-3": {"name": "jumphost", "runtime.powerState": "poweredOn", "config.hardware.device": []},
+    }
+    refs = [SimpleNamespace(_moId=key) for key in machines]
+    one.has(vm=refs)
+    monkeypatch.setattr(
+        pvrdma.properties, "read_many", lambda _session, asked, _paths: {r._moId: machines[r._moId] for r in asked}
+    )
+
+
+@pytest.mark.parametrize("desired", [Desired(None), Desired("vmk2")])
+def test_a_tag_in_use_waits_for_the_machines_that_use_it(desired: Desired, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = host(tag="vmk1", is_open=True)
+    one.network.vmks.append(Vmk("vmk2", "rdma"))
+    _with_machines(one, monkeypatch)
+    planned = converge(one, desired=desired, check=True)
+    assert planned["hosts"][0]["unmet"] == [
+        "worker01 run here with a PVRDMA adapter and would lose vmk1: move them or power them off"
+    ]
+    assert "worker01" in converge(one, desired=desired)["msg"] and one.writes == []
+
+
+def test_a_deaf_host_is_found_out_and_the_wait_ends() -> None:
+    one = host()
+    one.deaf = True
+    result = converge(one)
+    assert one.settled == [False]
+    assert "esx01.lab: could not change PVRDMA: the server accepted the change, yet vmk is ''" in result["msg"]
+
+
+def test_a_missing_privilege_is_named() -> None:
+    one = host()
+    one.faults["EnableRuleset"] = vim.fault.NoPermission(privilegeId="Host.Config.NetService")
+    result = converge(one)
+    assert "could not open the firewall ruleset pvrdma" in result["msg"] and "Host.Config.NetService" in result["msg"]
+    assert one.writes == [("EnableRuleset", "pvrdma")]
+
+
+def test_a_host_that_vcenter_cannot_reach_fails() -> None:
+    one = host()
+    one.has(runtime__connectionState="disconnected")
+    result = converge(one)
+    assert "vCenter shows it as disconnected" in result["msg"] and one.writes == []

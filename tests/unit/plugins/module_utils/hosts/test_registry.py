@@ -1,0 +1,103 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""No subject of a host is forgotten: profile, evidence, rollback, esxi_info, privileges and docs have every part."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from plugins.doc_fragments.subjects import ModuleDocFragment
+from plugins.module_utils.hosts import host_info, parts
+from plugins.module_utils.hosts.part import Part, in_order
+from plugins.module_utils.hosts.privileges.all_privileges import TABLE
+from plugins.module_utils.hosts.registry import PARTS
+from plugins.module_utils.hosts.rollback.ways import WAYS
+from tests.unit.plugins.module_utils.hosts.test_host_info import NO_MANAGERS, gather, host
+from tools import subjects
+
+# Classes that can be read and changed, yet are no part of a host's profile: the profile itself, and a cluster's image.
+NO_PART = {"profile", "image"}
+DOCUMENTED = yaml.safe_load(ModuleDocFragment.DOCUMENTATION)["options"]["profile"]["suboptions"]
+KEYS = [part.key for part in PARTS]
+each_part = pytest.mark.parametrize("part", PARTS, ids=KEYS)
+
+
+@pytest.mark.parametrize("file", subjects.WRITTEN, ids=lambda path: path.name)
+def test_what_follows_from_the_parts_is_written(file: Path) -> None:
+    assert file.read_text() == subjects.WRITTEN[file](), "run: python tools/subjects.py"
+
+
+def test_every_file_with_a_subject_has_a_part_and_the_registry_has_it() -> None:
+    with_subject = {path.stem for path in subjects.SUBJECTS.glob("*.py") if _has_subject(path)} - NO_PART
+    assert sorted(with_subject) == subjects.with_part(), "give the file a PART and run: python tools/subjects.py"
+    assert len(subjects.with_part()) == len(PARTS), "run: python tools/subjects.py"
+
+
+def _has_subject(path: Path) -> bool:
+    """Whether a file has a class with the methods of a subject."""
+    classes = [node for node in ast.parse(path.read_text()).body if isinstance(node, ast.ClassDef)]
+    methods = [{one.name for one in node.body if isinstance(one, ast.FunctionDef)} for node in classes]
+    return any({"read", "apply"} <= names for names in methods)
+
+
+def test_profile_rollback_and_documentation_have_the_same_parts() -> None:
+    assert len(set(KEYS)) == len(KEYS) == len({part.module for part in PARTS})
+    assert KEYS == list(parts.OPTIONS) == list(WAYS) == list(DOCUMENTED)
+    assert list(importlib.import_module("plugins.modules.esxi_profile").ARGUMENTS["profile"]["options"]) == KEYS
+
+
+@each_part
+def test_the_module_of_a_part_takes_the_options_of_the_profile(part: Part) -> None:
+    module = importlib.import_module(f"plugins.modules.{part.module}")
+    documented = yaml.safe_load(module.DOCUMENTATION)["options"]
+    assert list(DOCUMENTED[part.key].get("suboptions", part.spec.get("options", ()))) == list(
+        part.spec.get("options", ())
+    )
+    assert set(part.spec.get("options", documented)) == set(documented)
+    assert set(parts.paths([{part.key: {"any": "thing"}}])) >= set(part.paths)
+
+
+@each_part
+def test_evidence_holds_what_the_rollback_of_a_part_needs(part: Part) -> None:
+    """esxi_info is the evidence of a host: a key that no group of the part reads would never be kept."""
+    assert part.kept and part.restores
+    (entry,) = gather(host(), names=[group.name for group in part.groups])
+    assert set(part.kept) <= set(entry)
+    assert {group.name for group in part.groups} <= set(host_info.GROUPS)
+    (whole,) = gather(host(), names=NO_MANAGERS)
+    assert set(part.kept) <= set(whole)
+
+
+@each_part
+def test_the_privileges_of_a_part_are_those_of_its_module_and_of_the_profile(part: Part) -> None:
+    assert part.calls and TABLE.calls_of(part.module) == part.calls
+    assert set(part.calls) <= set(TABLE.calls_of("esxi_profile"))
+    shown = {call for group in part.groups for call in group.calls}
+    assert shown <= set(TABLE.calls_of("esxi_info"))
+    assert all(TABLE.is_known(call) for call in (*part.calls, *shown))
+
+
+def test_every_group_is_a_choice_of_esxi_info_that_its_documentation_explains() -> None:
+    option = yaml.safe_load(ModuleDocFragment.GATHER)["options"]["gather"]
+    assert option["choices"] == ["all", *host_info.GROUPS, "management"]
+    assert all(any(text.startswith(f"V({name}) ") for text in option["description"]) for name in option["choices"][1:])
+
+
+def test_parts_are_applied_after_those_that_they_name_and_else_by_key() -> None:
+    assert KEYS.index("passthrough") < KEYS.index("vibs") < KEYS.index("graphics")
+    assert KEYS.index("vibs") < KEYS.index("kernel_modules") < KEYS.index("roce") < KEYS.index("pvrdma")
+    one, two, three = (_part(key, after) for key, after in (("a", ("c",)), ("b", ()), ("c", ())))
+    assert [part.key for part in in_order([one, two, three])] == ["b", "c", "a"]
+    with pytest.raises(ValueError, match="no order of parts satisfies 'after' of a"):
+        in_order([one, two])
+
+
+def _part(key: str, after: Any) -> Part:
+    return replace(PARTS[0], key=key, after=after)

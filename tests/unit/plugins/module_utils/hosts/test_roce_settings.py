@@ -1,0 +1,166 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""From priority, trust and DSCP to driver options and switch settings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plugins.module_utils.hosts.driver_options import OptionError
+from plugins.module_utils.hosts.roce_settings import (
+    OURS,
+    Lossless,
+    differing,
+    dropped_priorities,
+    lossless,
+    merged,
+    pfc_of,
+    priorities_of,
+    switch_settings,
+    wanted,
+)
+
+DSCP = lossless(3, "dscp", 26)
+PCP = lossless(3, "pcp")
+DSCP_CORE = {"pfctx": "0x08", "pfcrx": "0x08", "trust_state": "2"}
+PCP_CORE = {**DSCP_CORE, "trust_state": "1"}
+
+
+@pytest.mark.parametrize(
+    ("priority", "trust", "dscp", "expected"),
+    [
+        (3, "dscp", None, Lossless(3, "dscp", 26)),
+        (3, "dscp", 24, Lossless(3, "dscp", 24)),
+        (0, "dscp", None, Lossless(0, "dscp", 2)),
+        (7, "dscp", None, Lossless(7, "dscp", 58)),
+        (4, "pcp", None, Lossless(4, "pcp", None)),
+    ],
+)
+def test_the_words_of_the_user(priority: int, trust: str, dscp: int | None, expected: Lossless) -> None:
+    assert lossless(priority, trust, dscp) == expected
+
+
+@pytest.mark.parametrize(
+    ("priority", "trust", "dscp", "said"),
+    [
+        (3, "dscp", 34, "DSCP 34 is of priority 4, not 3; priority 3 has 24 to 31"),
+        (8, "dscp", None, "The PFC priority 8"),
+        (-1, "pcp", None, "The PFC priority -1"),
+        (3, "dscp", 64, "The DSCP 64"),
+        (3, "pcp", 26, "dscp 26 means nothing with trust pcp"),
+        (3, "cos", None, "The trust 'cos'"),
+    ],
+)
+def test_what_contradicts_itself_is_refused(priority: int, trust: str, dscp: int | None, said: str) -> None:
+    with pytest.raises(OptionError, match=said):
+        lossless(priority, trust, dscp)
+
+
+@pytest.mark.parametrize(
+    ("driver", "desired", "expected"),
+    [
+        ("nmlx5_core", DSCP, {"nmlx5_core": DSCP_CORE, "nmlx5_rdma": {"dscp_force": "26"}}),
+        ("nmlx5_core", PCP, {"nmlx5_core": PCP_CORE, "nmlx5_rdma": {"pcp_force": "3"}}),
+        ("nmlx5_core", None, {"nmlx5_core": {}, "nmlx5_rdma": {}}),
+        ("nmlx4_en", PCP, {"nmlx4_en": {"pfctx": "0x08", "pfcrx": "0x08"}}),
+        ("nmlx4_en", None, {"nmlx4_en": {}}),
+    ],
+)
+def test_options_by_driver(driver: str, desired: Lossless | None, expected: dict[str, Any]) -> None:
+    assert wanted(driver, desired) == expected
+
+
+def test_an_old_card_cannot_trust_dscp() -> None:
+    with pytest.raises(OptionError, match="nmlx4_en of ConnectX-3 cannot trust DSCP"):
+        wanted("nmlx4_en", DSCP)
+
+
+@pytest.mark.parametrize(
+    ("core", "rdma", "desired", "after_core", "after_rdma"),
+    [
+        ({"max_vfs": "8"}, {}, DSCP, {"max_vfs": "8", **DSCP_CORE}, {"dscp_force": "26"}),
+        ({"pfctx": "8", "RSS": "4", "pfcrx": "0x8", "trust_state": "0x2"}, {"dscp_force": "26"}, DSCP,
+         {"pfctx": "8", "RSS": "4", "pfcrx": "0x8", "trust_state": "0x2"}, {"dscp_force": "26"}),
+        (DSCP_CORE, {"dscp_force": "26"}, PCP, PCP_CORE, {"pcp_force": "3"}),
+        (PCP_CORE, {"pcp_force": "3"}, DSCP, DSCP_CORE, {"dscp_force": "26"}),
+        (DSCP_CORE, {"pcp_force": "-1", "dscp_force": "26"}, DSCP, DSCP_CORE, {"pcp_force": "-1", "dscp_force": "26"}),
+        ({"ecn": "1", **DSCP_CORE}, {"dscp_force": "26"}, None, {"ecn": "1"}, {}),
+        ({}, {"dscp_force": "-1"}, None, {}, {}),
+    ],
+)  # fmt: skip
+def test_foreign_options_stay_and_stale_ones_of_ours_go(
+    core: Any, rdma: Any, desired: Lossless | None, after_core: Any, after_rdma: Any
+) -> None:
+    after = merged("nmlx5_core", {"nmlx5_core": core, "nmlx5_rdma": rdma}, desired)
+    assert after == {"nmlx5_core": after_core, "nmlx5_rdma": after_rdma}
+    assert merged("nmlx5_core", after, desired) == after
+    assert not any(differing("nmlx5_core", after, desired).values())
+
+
+VALUES = st.sampled_from(["0", "-1", "1", "8", "0x08", "0x18", "26"])
+KEYS = ("pfctx", "pfcrx", "trust_state", "dscp_force", "pcp_force", "max_vfs", "ecn")
+
+
+@given(
+    st.dictionaries(st.sampled_from(KEYS), VALUES),
+    st.dictionaries(st.sampled_from(KEYS), VALUES),
+    st.sampled_from([DSCP, PCP, lossless(5, "dscp"), None]),
+)
+def test_merging_twice_changes_nothing_and_loses_nothing_foreign(
+    core: Any, rdma: Any, desired: Lossless | None
+) -> None:
+    current = {"nmlx5_core": core, "nmlx5_rdma": rdma}
+    after = merged("nmlx5_core", current, desired)
+    assert merged("nmlx5_core", after, desired) == after
+    for module, ours in OURS["nmlx5_core"].items():
+        foreign = {key: value for key, value in current[module].items() if key not in ours}
+        assert {key: value for key, value in after[module].items() if key not in ours} == foreign
+
+
+def test_what_is_not_in_use_is_named_by_module() -> None:
+    active = {"nmlx5_core": {"pfctx": "0x08", "max_vfs": "8"}, "nmlx5_rdma": {"pcp_force": "3"}}
+    assert differing("nmlx5_core", active, DSCP) == {
+        "nmlx5_core": ["pfcrx", "trust_state"],
+        "nmlx5_rdma": ["dscp_force", "pcp_force"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("desired", "expected"), [(DSCP, [4]), (None, [3, 4]), (lossless(4, "pcp"), [3]), (lossless(5, "pcp"), [3, 4])]
+)
+def test_priorities_that_lose_flow_control(desired: Lossless | None, expected: list[int]) -> None:
+    assert dropped_priorities("nmlx5_core", {"nmlx5_core": {"pfctx": "0x18"}, "nmlx5_rdma": {}}, desired) == expected
+
+
+@pytest.mark.parametrize(("mask", "expected"), [("0x08", [3]), ("8", [3]), ("0x81", [0, 7]), ("0", []), ("odd", [])])
+def test_masks(mask: str, expected: list[int]) -> None:
+    assert priorities_of(mask) == expected
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        ({"Nic": "vmnic2", "PFCEnabled": "true", "PFCConfiguration": "0 0 0 1 0 0 0 0"}, [3]),
+        ({"PFC Enabled": "True", "PFC Configuration": "1 0 0 0 0 0 0 1"}, [0, 7]),
+        ({"PFCEnabled": "true", "PFCConfiguration": ["0", "0", "0", "0", "1", "0", "0", "0"]}, [4]),
+        ({"PFCEnabled": "false", "PFCConfiguration": "0 0 0 1 0 0 0 0"}, []),
+        ({"Nic": "vmnic2"}, []),
+    ],
+)
+def test_flow_control_as_the_host_shows_it(status: dict[str, Any], expected: list[int]) -> None:
+    assert pfc_of(status) == expected
+
+
+def test_the_switch_learns_priority_and_trust() -> None:
+    by_dscp, by_pcp = switch_settings(DSCP), switch_settings(lossless(5, "pcp"))
+    assert "dcb priority-flow-control priority 3 enable" in by_dscp["onyx"].splitlines()
+    assert "interface ethernet PORTS qos trust L3" in by_dscp["onyx"].splitlines()
+    assert "switchport" not in by_dscp["onyx"] and "DSCP 26 to traffic class 3" in by_dscp["generic"]
+    assert "dcb priority-flow-control priority 5 enable" in by_pcp["onyx"].splitlines()
+    assert "interface ethernet PORTS qos trust L2" in by_pcp["onyx"].splitlines()
+    assert "interface ethernet PORTS switchport mode trunk" in by_pcp["onyx"].splitlines()
+    assert "carry the RDMA VLAN tagged" in by_pcp["generic"]

@@ -1,0 +1,266 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""VIBs: sources, what a plan means, four runs, and hosts that refuse or misbehave."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from plugins.module_utils import runner
+from plugins.module_utils.errors import Refused, Unreachable
+from plugins.module_utils.hosts import installed_vibs
+from plugins.module_utils.hosts.installed_vibs import Images
+from plugins.module_utils.hosts.vib import Desired, Vib, plan_vib
+from plugins.module_utils.hosts.vib_source import option_of
+from tests.fakes import esxi
+from tests.fakes.esxi import FakeHost
+from tests.fakes.gpus import T4, FakeGpus, Gpu
+from tests.fakes.module import FakeModule
+from tests.fakes.vibs import DEPOT, DRIVER, NEW, OLD, FakeVibs
+
+PRESENT = Desired(DRIVER, NEW, DEPOT)
+ABSENT = Desired(DRIVER, state="absent")
+
+
+def host_with(running: dict[str, str] | None = None, *gpus: Gpu, **more: Any) -> tuple[FakeHost, FakeVibs]:
+    host = FakeHost()
+    FakeGpus(host, *(gpus or (Gpu(),)))
+    host.has(runtime__inMaintenanceMode=True, parent=SimpleNamespace(_moId="domain-c1"))
+    return host, FakeVibs(host, running, **more)
+
+
+def state(**more: Any) -> dict[str, Any]:
+    rehearsal = {"reboot": True, "installs": [f"NVIDIA_bootbank_{DRIVER}_{NEW}"], "removes": []}
+    return {
+        "running": None,
+        "next_boot": None,
+        "others": [],
+        "gpus_in_passthrough": [],
+        "gpus_without_driver": [],
+        "image_of": "",
+        "in_maintenance": True,
+        "rehearsal": rehearsal,
+        **more,
+    }
+
+
+def converge(subject: Vib, check: bool = False) -> dict[str, Any]:
+    work = runner.Work([subject], esxi.refresh, lambda current: plan_vib(current, subject.desired))
+    return runner.converge(FakeModule(check_mode=check), work)
+
+
+@pytest.mark.parametrize(
+    ("source", "option"),
+    [
+        ("/vmfs/volumes/shared/a b/X.zip", {"depot": "/vmfs/volumes/shared/a b/X.zip"}),
+        ("[shared] a/X.zip", {"depot": "/vmfs/volumes/shared/a/X.zip"}),
+        ("[shared]X.VIB", {"viburl": "/vmfs/volumes/shared/X.VIB"}),
+        ("https://depot.example.com/X.vib?token=1.zip", {"viburl": "https://depot.example.com/X.vib?token=1.zip"}),
+        ("http://depot.example.com/X.zip", {"depot": "http://depot.example.com/X.zip"}),
+        ("https://depot.example.com/index.xml", {"depot": "https://depot.example.com/index.xml"}),
+    ],
+)
+def test_the_option_follows_the_kind_of_file(source: str, option: dict[str, str]) -> None:
+    assert option_of(source) == option
+
+
+@pytest.mark.parametrize(
+    "source", ["X.zip", "shared/X.zip", "./X.vib", "ftp://host/X.vib", "/tmp/index.xml", "/tmp/X", ""]
+)
+def test_other_sources_are_refused_before_any_login(source: str) -> None:
+    with pytest.raises(Refused):
+        Desired.of({"name": DRIVER, "version": NEW, "source": source, "state": "present", "install_timeout": 60})
+
+
+def test_a_source_with_an_account_is_refused_and_not_shown() -> None:
+    with pytest.raises(Refused) as refusal:
+        option_of("https://me:a-secret@depot.example.com/driver.zip")
+    assert "its URL carries an account" in str(refusal.value)
+    assert "a-secret" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("current", "desired", "changed", "needs"),
+    [
+        (state(), PRESENT, True, {"maintenance", "reboot"}),
+        (state(running=OLD, next_boot=OLD), PRESENT, True, {"maintenance", "reboot"}),
+        (state(running=OLD, next_boot=NEW, rehearsal=None), PRESENT, False, {"reboot"}),
+        (state(running=NEW, next_boot=NEW, rehearsal=None), PRESENT, False, set()),
+        (state(running=NEW, next_boot=NEW, rehearsal=None), Desired(DRIVER, "550.90.05", DEPOT), False, set()),
+        (state(running=NEW, next_boot=NEW), Desired(DRIVER, NEW + "1", DEPOT), True, None),
+        (state(running=NEW, next_boot=NEW, gpus_without_driver=[T4]), PRESENT, False, {"reboot"}),
+        (state(running=NEW, next_boot=NEW), ABSENT, True, {"maintenance", "reboot"}),
+        (state(running=NEW, next_boot=None, rehearsal=None), ABSENT, False, {"reboot"}),
+        (state(rehearsal=None), ABSENT, False, set()),
+        (state(rehearsal={**state()["rehearsal"], "reboot": False}), PRESENT, True, {"maintenance", "reboot"}),
+    ],
+)
+def test_changes_and_needs(current: dict[str, Any], desired: Desired, changed: bool, needs: set[str] | None) -> None:
+    if needs is None:
+        with pytest.raises(Refused, match="would install NVIDIA_bootbank_"):
+            plan_vib(current, desired)
+        return
+    plan = plan_vib(current, desired)
+    assert (bool(plan.changes), plan.needs) == (changed, needs)
+
+
+def test_outside_maintenance_mode_it_cannot_be_done_now() -> None:
+    assert "only in maintenance mode" in plan_vib(state(in_maintenance=False), PRESENT).unmet[0]
+    assert plan_vib(state(in_maintenance=False, next_boot=NEW, rehearsal=None), PRESENT).unmet == ()
+
+
+def test_passthrough_comes_first() -> None:
+    held = state(gpus_in_passthrough=[T4], in_maintenance=False, rehearsal=None)
+    with pytest.raises(Refused, match=f"GPU {T4} is in passthrough; end that with esxi_passthrough, reboot"):
+        plan_vib(held, PRESENT)
+    later = plan_vib(held, PRESENT, passthrough_ends=True)
+    assert (later.later, later.due, later.unmet, later.needs) == ({"next_boot"}, (), (), {"maintenance"})
+    assert "after the boot that ends the passthrough" in later.why[0]
+    assert plan_vib(held, ABSENT).needs == frozenset()
+    other = Desired("nmlx5-core", NEW, DEPOT)
+    with pytest.raises(Refused, match="would install"):
+        plan_vib(held, other)
+
+
+def test_an_image_managed_cluster_is_left_to_its_image() -> None:
+    with pytest.raises(Refused, match=r"cluster gpu is managed by an image.*esxi_image"):
+        plan_vib(state(image_of="gpu", rehearsal=None), PRESENT)
+    assert not plan_vib(state(image_of="gpu", next_boot=NEW, running=NEW, rehearsal=None), PRESENT).changes
+
+
+def test_side_effects_are_warned_of() -> None:
+    removes = [f"NVIDIA_bootbank_{DRIVER}_{OLD}", "VMW_bootbank_tool_1.0"]
+    rehearsal = {**state()["rehearsal"], "removes": removes}
+    plan = plan_vib(state(rehearsal=rehearsal, others=["NVD-VGPU_X 1.0"]), PRESENT)
+    assert plan.warnings == (
+        "this also removes VMW_bootbank_tool_1.0",
+        "another vGPU manager is installed: NVD-VGPU_X 1.0",
+    )
+
+
+def test_four_runs_install_once_and_the_boot_is_owed_until_it_happens() -> None:
+    host, vibs = host_with({DRIVER: OLD, "tool": "1.0"})
+    subject, writes = Vib(host, PRESENT, {}), []
+    for check in (True, False, True, False):
+        result = converge(subject, check)
+        writes.append(len(host.writes))
+        assert "reboot" in result["needs"]
+    assert writes == [0, 1, 1, 1]
+    assert host.writes == [("software vib install", {"depot": DEPOT})]
+    assert vibs.asked[-1][1]["patience"] == 1800
+    assert (result["hosts"][0]["state"]["running"], result["hosts"][0]["state"]["next_boot"]) == (OLD, NEW)
+    vibs.boot()
+    assert converge(subject)["needs"] == []
+    assert vibs.running == {DRIVER: NEW, "tool": "1.0"}
+
+
+def test_a_live_install_owes_no_boot() -> None:
+    host, vibs = host_with(live=True)
+    vibs.depots["/vmfs/volumes/shared/tool.zip"] = ("tool", "2.0")
+    result = converge(Vib(host, Desired("tool", "2.0", "/vmfs/volumes/shared/tool.zip"), {}))
+    assert (result["changed"], result["needs"]) == (True, [])
+
+
+@pytest.mark.parametrize("desired", [PRESENT, ABSENT], ids=["updated", "removed"])
+def test_a_manager_owes_a_boot_although_the_host_says_that_none_is_required(desired: Desired) -> None:
+    # NVIDIA's bundles answer "Reboot Required: false", and the new version is listed at once.
+    host, vibs = host_with({DRIVER: OLD}, live=True)
+    subject = Vib(host, desired, {})
+    assert converge(subject, check=True)["needs"] == ["maintenance", "reboot"]
+    assert converge(subject)["needs"] == ["reboot"]
+    assert vibs.running == ({DRIVER: NEW} if desired is PRESENT else {})
+    for _again in range(2):
+        again = converge(subject)
+        assert (again["changed"], again["needs"]) == (False, ["reboot"])
+        assert again["hosts"][0]["state"]["running"] == OLD
+    host.has(runtime__bootTime=esxi.BOOTED + timedelta(minutes=10))
+    assert converge(subject)["needs"] == []
+
+
+def test_removal() -> None:
+    host, vibs = host_with({DRIVER: OLD, "tool": "1.0"})
+    subject = Vib(host, ABSENT, {})
+    assert converge(subject)["changed"]
+    assert converge(subject)["changed"] is False
+    assert host.writes == [("software vib remove", {"vibname": DRIVER})]
+    vibs.boot()
+    assert vibs.running == {"tool": "1.0"}
+
+
+def test_the_host_rehearses_and_its_refusal_comes_before_any_write() -> None:
+    host, vibs = host_with()
+    vibs.refusal = "[AcceptanceConfigError] VIB's acceptance level is community, which is not compliant"
+    for check in (True, False):
+        refused = converge(Vib(host, PRESENT, {}), check)
+        assert refused["failed"]
+        assert "esx01.lab" in refused["msg"]
+        assert "AcceptanceConfigError" in refused["msg"]
+        assert "the host accepts level partner and above" in refused["msg"]
+    assert host.writes == []
+    assert not {"force", "nosigcheck"} & {key for _command, options in vibs.asked for key in options}
+    vibs.refusal = ""
+    missing = converge(Vib(host, Desired(DRIVER, NEW, "/vmfs/volumes/shared/none.zip"), {}))
+    assert "Could not download from /vmfs/volumes/shared/none.zip" in missing["msg"]
+
+
+@pytest.mark.parametrize("said", ["[AcceptanceConfigError] Die Akzeptanzstufe des VIB ist community", "受け入れレベル"])
+def test_a_refusal_in_another_language_gets_the_same_advice(said: str) -> None:
+    host, vibs = host_with()
+    vibs.refusal = said
+    refused = converge(Vib(host, PRESENT, {}))
+    assert said in refused["msg"] and "the host accepts level partner and above" in refused["msg"]
+
+
+def test_a_lost_connection_is_no_refusal() -> None:
+    host, vibs = host_with()
+
+    def lost(*_args: Any) -> Any:
+        raise Unreachable("esx01.lab", "run esxcli", "the connection broke", "run again")
+
+    vibs._change = lost  # type: ignore[method-assign]
+    host.refresh()
+    with pytest.raises(Unreachable):
+        Vib(host, PRESENT, {}).read()
+
+
+def test_a_host_that_misbehaves_is_told_by_name() -> None:
+    host, _vibs = host_with()
+    host.deaf = True
+    assert f"esx01.lab: could not change VIB {DRIVER}: the server accepted" in converge(Vib(host, PRESENT, {}))["msg"]
+    host.has(runtime__connectionState="notResponding")
+    assert "vCenter shows it as notResponding" in converge(Vib(host, PRESENT, {}))["msg"]
+
+
+def test_the_cluster_of_a_host_and_its_gpus_are_seen() -> None:
+    host, _vibs = host_with({DRIVER: NEW, "NVD-VGPU_X": "1.0"}, Gpu(active="basic"), Gpu("0000:d8:00.0", enabled=True))
+    host.refresh()
+    seen = Vib(host, PRESENT, {"domain-c1": "gpu"}).read()
+    assert (seen["image_of"], seen["others"]) == ("gpu", ["NVD-VGPU_X 1.0"])
+    assert (seen["gpus_in_passthrough"], seen["gpus_without_driver"]) == (["0000:d8:00.0"], [T4])
+    assert seen["rehearsal"] is None
+
+
+def test_nothing_is_rehearsed_while_a_gpu_is_in_passthrough() -> None:
+    host, vibs = host_with({}, Gpu(enabled=True, passed=True))
+    host.refresh()
+    assert Vib(host, PRESENT, {}).read()["rehearsal"] is None
+    assert vibs.asked == []
+
+
+def test_many_subjects_of_a_host_read_its_vibs_once_between_refreshes() -> None:
+    host, vibs = host_with({DRIVER: NEW, "tool": "1.0"})
+    images, asked = Images(host), []
+    listed = vibs.rows
+    vibs.rows = lambda command, **options: asked.append(command) or listed(command, **options)  # type: ignore[method-assign]
+    for _round in range(2):
+        host.refresh()
+        Vib(host, PRESENT, {}, images).read()
+        Vib(host, ABSENT, {"domain-c1": "gpu"}, images).read()
+    assert len(asked) == 4
+    assert installed_vibs.facts(images)["running"] == [
+        {"name": DRIVER, "version": NEW, "vendor": "NVIDIA", "acceptance_level": ""}
+    ]

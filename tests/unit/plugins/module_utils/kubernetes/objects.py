@@ -1,0 +1,114 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Objects as the API of Kubernetes 1.35 gives them, cut to what is read.
+
+Names, words, times and order are those of a recorded run: an MPIJob of three workers by operator 0.8.2 on four nodes,
+of which one was frozen. The recording has one line for each change, no whole objects: how its words stand in an object
+is from the API's reference, https://kubernetes.io/docs/reference/generated/kubernetes-api/v1.35/.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from plugins.module_utils.kubernetes import manifests
+from plugins.module_utils.kubernetes.job_spec import job_of
+from plugins.module_utils.kubernetes.seen import Seen, boot_ids, events_of, pods_of
+
+NAME = "t2"
+BEGAN = 1795331523.0  # 07:12:03, when the recorded job was made
+
+
+def stamp(after: float) -> str:
+    """A time so many seconds after the beginning, as the API writes it."""
+    return datetime.fromtimestamp(BEGAN + after, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def job(*conditions: tuple[str, str, str], message: str = "", **changes: Any) -> dict[str, Any]:
+    """The MPIJob with conditions as (type, status, reason)."""
+    made = manifests.mpijob(job_of({"name": NAME, "image": "i", "command": ["c"], "workers": 3, **changes}))
+    made["metadata"].update(uid="7a0d", creationTimestamp=stamp(0))
+    told = [
+        {"type": kind, "status": status, "reason": reason, "message": message} for kind, status, reason in conditions
+    ]
+    made["status"] = {"conditions": told, "startTime": stamp(0)} if told else {}
+    return made
+
+
+CREATED = ("Created", "True", "MPIJobCreated")
+RUNNING = ("Running", "True", "MPIJobRunning")
+
+
+def pod(role: str, index: int = 0, node: str | None = "k3", phase: str = "Running", **more: Any) -> dict[str, Any]:
+    """A pod; more is ``state`` (of its container), ``uid``, ``restarts``, ``deleted``, ``status`` and ``tolerates``."""
+    name = f"{NAME}-worker-{index}" if role == "worker" else f"{NAME}-launcher-j5h2j"
+    labels = {"training.kubeflow.org/job-name": NAME, "training.kubeflow.org/job-role": role}
+    if role == "worker":
+        labels["training.kubeflow.org/replica-index"] = str(index)
+    metadata: dict[str, Any] = {
+        "name": name,
+        "namespace": "default",
+        "uid": more.get("uid", f"{role}{index}"),
+        "labels": labels,
+    }
+    if more.get("deleted"):
+        metadata["deletionTimestamp"] = stamp(165)
+    state = more.get("state", {"running": {"startedAt": stamp(2)}} if phase == "Running" else None)
+    status: dict[str, Any] = {"phase": phase, **more.get("status", {})}
+    if state is not None:
+        status["containerStatuses"] = [{"name": role, "restartCount": more.get("restarts", 0), "state": state}]
+    seconds = more.get("tolerates", 300)
+    keys = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+    tolerations = [
+        {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds} for key in keys
+    ]
+    spec = {"tolerations": tolerations, **({"nodeName": node} if node else {})}
+    return {"metadata": metadata, "spec": spec, "status": status}
+
+
+def unscheduled(index: int, message: str) -> dict[str, Any]:
+    """A worker for which the scheduler found no node."""
+    told = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+    return pod("worker", index, node=None, phase="Pending", status={"conditions": [told]})
+
+
+def event(
+    kind: str, name: str, reason: str, message: str, after: float = 0, kind_of: str = "Warning"
+) -> dict[str, Any]:
+    """An event."""
+    about = {"kind": kind, "name": name, "namespace": "default"}
+    return {
+        "involvedObject": about,
+        "reason": reason,
+        "message": message,
+        "type": kind_of,
+        "lastTimestamp": stamp(after),
+    }
+
+
+NODES = [
+    {"metadata": {"name": f"k{number}"}, "status": {"nodeInfo": {"bootID": f"boot-{number}"}}} for number in range(1, 5)
+]
+
+
+def seen(found: dict[str, Any] | None, pods: Any = (), events: Any = (), log: str = "", after: float = 60) -> Seen:
+    """What was read of the job."""
+    return Seen(
+        NAME,
+        "default",
+        found,
+        pods_of(NAME, pods),
+        events_of(NAME, events),
+        boot_ids=boot_ids(NODES),
+        log=log,
+        now=BEGAN + after,
+    )
+
+
+LAUNCHER = pod("launcher", node="k1", state={"running": {"startedAt": stamp(4)}}, uid="d1dd3d2a")
+WORKERS = [
+    pod("worker", 0, "k3", uid="afc6e497"),
+    pod("worker", 1, "k2", uid="3da9bbdb"),
+    pod("worker", 2, "k4", uid="215d4486"),
+]

@@ -1,0 +1,119 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What makes the pods of a job one and the same, and how the API's objects are read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.kubernetes.seen import events_of, pods_of, seconds
+from plugins.module_utils.kubernetes.state import changes, state_of
+
+from .objects import BEGAN, CREATED, LAUNCHER, NAME, RUNNING, WORKERS, event, job, pod, seen, stamp
+
+
+def identities(*pods: dict[str, Any]) -> dict[str, Any]:
+    told: dict[str, Any] = state_of(seen(job(CREATED, RUNNING), [LAUNCHER, *pods]))["pods"]
+    return told
+
+
+BEFORE = identities(*WORKERS)
+BROKEN = {
+    "recreated": (
+        identities(pod("worker", 0, "k3", uid="5264c7a5"), *WORKERS[1:]),
+        ["pod t2-worker-0 was recreated: afc6e497 became 5264c7a5"],
+    ),
+    "restarted": (
+        identities(
+            pod("worker", 0, "k3", uid="afc6e497", restarts=1, state={"running": {"startedAt": stamp(100)}}),
+            *WORKERS[1:],
+        ),
+        [
+            f"pod t2-worker-0: its restarts 0 became 1, the start of its container {BEGAN + 2} became {BEGAN + 100}",
+        ],
+    ),
+    "gone": (identities(*WORKERS[1:]), ["pod t2-worker-0 is gone"]),
+    "marked for deletion": (
+        identities(pod("worker", 0, "k3", uid="afc6e497", deleted=True), *WORKERS[1:]),
+        ["pod t2-worker-0 is marked for deletion, which is not taken back"],
+    ),
+    "one more": (identities(*WORKERS, pod("worker", 3, "k1", uid="new")), ["pod t2-worker-3 is new"]),
+    "the same": (identities(*WORKERS), []),
+}
+
+
+@pytest.mark.parametrize(("after", "said"), BROKEN.values(), ids=BROKEN)
+def test_a_pod_that_is_another_one_is_told(after: dict[str, Any], said: list[str]) -> None:
+    assert list(changes(BEFORE, after)) == said
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ({"uid": "afc6e497", "deleted": True}, "is marked for deletion, which is not taken back"),
+        ({"uid": "5264c7a5"}, "was recreated: afc6e497 became 5264c7a5"),
+    ],
+    ids=["marked for deletion", "recreated"],
+)
+def test_a_pod_that_tolerated_too_little_is_told_with_its_toleration(how: dict[str, Any], said: str) -> None:
+    after = [pod("worker", 0, "k3", tolerates=10, **how), *WORKERS[1:]]
+    events = [
+        event("Pod", "t2-worker-0", "NodeNotReady", "Node is not ready", 155),
+        event("Pod", "t2-worker-0", "TaintManagerEviction", "Marking for deletion Pod default/t2-worker-0", 165),
+    ]
+    told = state_of(seen(job(CREATED, RUNNING), [LAUNCHER, *after], events))["pods"]
+    why = "its node k3 was silent for longer than the pod tolerates (10 s), 10 s after it was called not ready"
+    assert list(changes(BEFORE, told)) == [f"pod t2-worker-0 {said}; {why}: raise tolerationSeconds"]
+
+
+def test_pods_and_events_of_another_job_are_not_of_this_one() -> None:
+    other = pod("worker", 0)
+    other["metadata"]["labels"]["training.kubeflow.org/job-name"] = "t2-worker"
+    assert pods_of(NAME, [other, *WORKERS]) == pods_of(NAME, WORKERS)
+    names = [NAME, "t2-launcher", "t2-launcher-j5h2j", "t2-worker-11", "t2-worker-0-x", "t21", "t2-big-worker-0", "k3"]
+    found = events_of(NAME, [event("Pod", name, "Any", "") for name in names])
+    assert [one.name for one in found] == names[:4]
+
+
+def test_the_workers_of_v1alpha2_are_known_by_their_own_labels_and_names() -> None:
+    old = pod("worker", 2)
+    old["metadata"]["labels"] = {"group_name": "kubeflow.org", "mpi_job_name": NAME, "mpi_role_type": "worker"}
+    (found,) = pods_of(NAME, [old])
+    assert (found.role, found.index) == ("worker", 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "at"),
+    [
+        ("2026-11-22T07:12:03Z", BEGAN),
+        ("2026-11-22T07:12:03.250000Z", BEGAN + 0.25),
+        ("", None),
+        (None, None),
+        ("x", None),
+    ],
+)
+def test_times_of_the_api_are_seconds(text: object, at: float | None) -> None:
+    assert seconds(text) == at
+
+
+@pytest.mark.parametrize(
+    ("tolerations", "tolerates"),
+    [
+        ([], 0.0),
+        ([{"operator": "Exists"}], None),
+        (
+            [
+                {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute", "tolerationSeconds": 10},
+                {"operator": "Exists"},
+            ],
+            10.0,
+        ),
+        ([{"key": "nvidia.com/gpu", "effect": "NoSchedule"}], 0.0),
+    ],
+)
+def test_how_long_a_pod_tolerates_a_silent_node(tolerations: list[dict[str, Any]], tolerates: float | None) -> None:
+    given = pod("worker", 0)
+    given["spec"]["tolerations"] = tolerations
+    assert pods_of(NAME, [given])[0].tolerates == tolerates

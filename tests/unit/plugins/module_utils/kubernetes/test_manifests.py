@@ -1,0 +1,284 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The manifests of a job: what the operator's and Kubernetes' own schemas take, and what they mean."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.kubernetes import manifests, pods
+from plugins.module_utils.kubernetes.job_spec import APIS, V1ALPHA2, V2BETA1, JobError, job_of
+from tests import kubernetes_schema as schema
+
+LEAST: dict[str, Any] = {
+    "name": "train",
+    "image": "example.com/train:1",
+    "command": ["python", "train.py"],
+    "workers": 4,
+}
+FULL: dict[str, Any] = {
+    **LEAST,
+    "namespace": "ml",
+    "slots": 2,
+    "gpus": 2,
+    "gpu_resource": "nvidia.com/GRID_T4-16C",
+    "transport": "rdma",
+    "devices": "plugin",
+    "environment": {"NCCL_DEBUG": "INFO", "NCCL_IB_DISABLE": "0"},
+    "secrets": {"WANDB_API_KEY": "s3cret-value"},
+    "mpirun_arguments": ["--mca", "pml", "ob1"],
+    "toleration_seconds": 120,
+    "nodes": ["w1", "w2", "w3", "w4"],
+    "node_selector": {"dml.vsphere/gpu": "GRID-T4-16C"},
+    "requests": {"cpu": "8", "memory": "32Gi"},
+    "pull_secrets": ["registry"],
+    "records": "/var/lib/dml/runs/train",
+    "records_on_node": True,
+    "library": "/var/lib/dml/training",
+    "files": {"dml_records.py": "print()\n"},
+    "volumes": [
+        {"name": "data", "path": "/data", "source": {"persistentVolumeClaim": {"claimName": "data"}}, "read_only": True}
+    ],
+}
+BEYOND: dict[str, Any] = {
+    "suspend": True,
+    "queue": "team-a",
+    "scheduler": "volcano",
+    "gang": {"least": 4, "queue": "training", "priority_class": "high", "timeout": 300, "resources": {"cpu": "32"}},
+}
+# One job for each way in which manifests differ.
+JOBS: dict[str, dict[str, Any]] = {
+    "least": LEAST,
+    "full": FULL,
+    "beyond": {**FULL, **BEYOND},
+    "privileged": {**FULL, "devices": "privileged"},
+    "host network": {**LEAST, "host_network": True},
+    "bare": {**LEAST, "is_spread": False, "shared_memory": ""},
+    "v1alpha2 least": {**LEAST, "api": V1ALPHA2},
+    "v1alpha2 full": {**FULL, "api": V1ALPHA2, "devices": "privileged"},
+}
+
+
+def made(**changes: Any) -> dict[str, Any]:
+    return manifests.mpijob(job_of({**FULL, **changes}))
+
+
+def spec_of(made: dict[str, Any], replica: str) -> dict[str, Any]:
+    return dict(made["spec"]["mpiReplicaSpecs"][replica]["template"]["spec"])
+
+
+def container(made: dict[str, Any], replica: str) -> dict[str, Any]:
+    return dict(spec_of(made, replica)["containers"][0])
+
+
+@pytest.mark.parametrize("entry", schema.INDEX, ids=lambda entry: str(entry["file"]))
+def test_the_schemas_are_those_that_the_operator_publishes(entry: dict[str, Any]) -> None:
+    assert hashlib.sha256(schema.content(entry["file"])).hexdigest() == entry["sha256"]
+    assert entry["licence"] == "Apache-2.0" and (schema.FOLDER.parent / "Apache-2.0.txt").exists()
+
+
+@pytest.mark.parametrize("wanted", JOBS.values(), ids=JOBS)
+def test_every_job_is_one_that_its_operator_knows(wanted: dict[str, Any]) -> None:
+    job = manifests.mpijob(job_of(wanted))
+    assert schema.faults(job) == []
+
+
+@pytest.mark.parametrize("wanted", JOBS.values(), ids=JOBS)
+@pytest.mark.parametrize("release", schema.RELEASES)
+def test_every_object_and_pod_is_one_that_kubernetes_knows(wanted: dict[str, Any], release: str) -> None:
+    job = job_of(wanted)
+    *others, mpijob = manifests.manifests(job)
+    templates = [mpijob["spec"]["mpiReplicaSpecs"][name]["template"] for name in ("Launcher", "Worker")]
+    secret = manifests.secret(job)
+    each = [*others, *([secret] if secret else []), *map(schema.pod_of, templates)]
+    assert [fault for one in each for fault in schema.kubernetes_faults(one, release)] == []
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("spec", "slots"), 1),
+        (("spec", "runPolicy", "cleanPods"), "All"),
+        (("spec", "mpiReplicaSpecs", "Worker", "template", "spec", "toleration"), []),
+        (("spec", "slotsPerWorker"), "two"),
+        (("spec", "mpiImplementation"), "LAM"),
+        (("metadata", "lables"), {}),
+    ],
+)
+def test_the_strict_schema_sees_a_field_that_is_misspelt_or_of_another_type(path: tuple[str, ...], value: Any) -> None:
+    job = made()
+    place = job
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    assert any(path[-1] in fault or ".".join(path) in fault for fault in schema.faults(job))
+
+
+def test_kubernetes_own_schema_sees_a_misspelt_field() -> None:
+    pod = schema.pod_of(made()["spec"]["mpiReplicaSpecs"]["Worker"]["template"])
+    pod["spec"]["containers"][0]["volumeMount"] = []
+    assert "volumeMount" in schema.kubernetes_faults(pod, "1.35")[0]
+
+
+def test_the_launcher_runs_mpirun_over_all_ranks_and_each_gets_the_environment() -> None:
+    launcher = container(made(), "Launcher")
+    words = launcher["command"]
+    assert words[0] == "mpirun" and words[words.index("-np") + 1] == "8"
+    forwarded = [words[index + 1] for index, word in enumerate(words) if word == "-x"]
+    assert forwarded == ["PATH", "LD_LIBRARY_PATH", "NCCL_DEBUG", "NCCL_IB_DISABLE", "WANDB_API_KEY"]
+    assert words[-5:] == ["--mca", "pml", "ob1", "python", "train.py"]
+    assert launcher["env"] == [{"name": "NCCL_DEBUG", "value": "INFO"}, {"name": "NCCL_IB_DISABLE", "value": "0"}]
+    # A remote shell or a host of ours would overrule what the operator tells mpirun.
+    assert not {"--host", "-host", "--hostfile", "plm_rsh_agent"} & set(words)
+
+
+def test_secrets_lie_in_a_secret_and_in_nothing_that_is_shown() -> None:
+    job = job_of(FULL)
+    secret = manifests.secret(job)
+    assert secret is not None
+    assert base64.b64decode(secret["data"]["WANDB_API_KEY"]) == b"s3cret-value"
+    shown = str(manifests.manifests(job))
+    assert "s3cret-value" not in shown and secret["data"]["WANDB_API_KEY"] not in shown
+    assert container(made(), "Launcher")["envFrom"] == [{"secretRef": {"name": secret["metadata"]["name"]}}]
+    assert manifests.secret(job_of(LEAST)) is None
+
+
+def test_gpus_are_a_limit_of_the_resource_that_the_cluster_offers() -> None:
+    limits = container(made(), "Worker")["resources"]["limits"]
+    assert limits == {"nvidia.com/GRID_T4-16C": 2, "rdma/hca": 1}
+    assert "resources" not in container(made(gpus=0, devices="privileged", requests={}), "Worker")
+    assert "resources" not in container(made(), "Launcher")
+
+
+def test_devices_come_by_a_plugin_or_with_all_rights_or_not_at_all() -> None:
+    def infiniband(job: dict[str, Any]) -> list[str]:
+        return [one["mountPath"] for one in container(job, "Worker")["volumeMounts"] if one["name"] == "infiniband"]
+
+    plugin, privileged, without = (made(devices=way, transport="tcp") for way in ("plugin", "privileged", "none"))
+    assert container(privileged, "Worker")["securityContext"] == {"privileged": True}
+    assert infiniband(privileged) == ["/dev/infiniband"] and infiniband(plugin) == infiniband(without) == []
+    assert "IPC_LOCK" in container(plugin, "Worker")["securityContext"]["capabilities"]["add"]
+    assert "IPC_LOCK" not in container(without, "Worker")["securityContext"]["capabilities"]["add"]
+
+
+def test_no_two_workers_of_the_job_share_a_node_of_either_api() -> None:
+    for api, labels in (
+        (V2BETA1, {"training.kubeflow.org/job-name": "train", "training.kubeflow.org/job-role": "worker"}),
+        (V1ALPHA2, {"mpi_job_name": "train", "mpi_role_type": "worker"}),
+    ):
+        terms = spec_of(made(api=api), "Worker")["affinity"]["podAntiAffinity"]
+        (term,) = terms["requiredDuringSchedulingIgnoredDuringExecution"]
+        assert term == {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": labels}}
+    assert "affinity" not in spec_of(made(is_spread=False, nodes=[]), "Worker")
+
+
+def test_workers_run_on_the_nodes_that_are_named_and_the_launcher_anywhere() -> None:
+    affinity = spec_of(made(), "Worker")["affinity"]["nodeAffinity"]
+    terms = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    assert [one["matchFields"][0]["values"] for one in terms] == [["w1"], ["w2"], ["w3"], ["w4"]]
+    assert "affinity" not in spec_of(made(), "Launcher")
+
+
+def test_every_pod_tolerates_a_silent_node_for_the_same_seconds() -> None:
+    for replica in ("Launcher", "Worker"):
+        tolerations = spec_of(made(), replica)["tolerations"]
+        assert {one["key"] for one in tolerations} == set(pods.TAINTS)
+        assert {(one["effect"], one["tolerationSeconds"]) for one in tolerations} == {("NoExecute", 120)}
+
+
+def test_the_policies_of_the_job_are_where_each_api_has_them() -> None:
+    new, old = made(clean_pods="All", backoff_limit=2)["spec"], made(api=V1ALPHA2, clean_pods="None")["spec"]
+    assert new["runPolicy"] == {"cleanPodPolicy": "All", "backoffLimit": 2}
+    assert new["launcherCreationPolicy"] == "WaitForWorkersReady" and new["slotsPerWorker"] == 2
+    assert (old["cleanPodPolicy"], old["backoffLimit"], old["slotsPerWorker"]) == ("None", 1, 2)
+    assert not {"runPolicy", "launcherCreationPolicy"} & set(old)
+
+
+def test_gang_queue_and_suspension_are_given_only_where_they_are_asked_for() -> None:
+    job = made(**BEYOND)
+    assert job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "team-a"
+    assert job["spec"]["runPolicy"]["suspend"] is True
+    assert job["spec"]["runPolicy"]["schedulingPolicy"] == {
+        "minAvailable": 4,
+        "queue": "training",
+        "priorityClass": "high",
+        "scheduleTimeoutSeconds": 300,
+        "minResources": {"cpu": "32"},
+    }
+    assert spec_of(job, "Worker")["schedulerName"] == spec_of(job, "Launcher")["schedulerName"] == "volcano"
+    plain = made()
+    assert not {"suspend", "schedulingPolicy"} & set(plain["spec"]["runPolicy"])
+    assert "kueue.x-k8s.io/queue-name" not in plain["metadata"]["labels"]
+
+
+def test_records_library_and_data_are_mounted_in_the_workers() -> None:
+    worker = spec_of(made(), "Worker")
+    sources = {one["name"]: one for one in worker["volumes"]}
+    paths = {one["name"]: one["mountPath"] for one in worker["containers"][0]["volumeMounts"]}
+    assert sources["records"]["hostPath"] == {"path": "/var/lib/dml/runs/train", "type": "DirectoryOrCreate"}
+    assert paths["records"] == "/var/lib/dml/runs/train" and paths["library"] == "/var/lib/dml/training"
+    assert sources["library"]["configMap"]["name"] == "train-library" and paths["data"] == "/data"
+    assert spec_of(made(records_on_node=False), "Worker")["volumes"][1] == {"name": "records", "emptyDir": {}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"name": "Train"}, "the name must be of lower-case letters"),
+        ({"name": "t" * 60}, "63 characters"),
+        ({"image": ""}, "lacks image"),
+        ({"command": []}, "lacks command"),
+        ({"workers": 0}, "lacks workers"),
+        ({"workers": -1}, "workers is -1: expected 1 or more"),
+        ({"slots": 0}, "slots is 0"),
+        ({"api": "v1"}, "api is 'v1': expected one of v2beta1, v1alpha2"),
+        ({"devices": "all"}, "devices is 'all'"),
+        ({"devices": "none"}, "no RDMA device comes into the pods"),
+        ({"gpus": 1}, "2 ranks of a worker share 1 of nvidia.com/GRID_T4-16C"),
+        ({"gpu_resource": "nvidia.com/"}, "gpu_resource is 'nvidia.com/'"),
+        ({"queue": "Team A"}, "expected the name of a LocalQueue"),
+        ({"environment": {"A B": "1"}}, "'A B' is no name of an environment variable"),
+        ({"environment": {"WANDB_API_KEY": "x"}}, "WANDB_API_KEY is given twice"),
+        ({"gang": {"minimum": 4}}, "gang has minimum: expected some of least"),
+        ({"library": ""}, "no folder for them"),
+        ({"backof_limit": 3}, "unknown options: backof_limit"),
+        ({"api": V1ALPHA2, **BEYOND}, "v1alpha2 does not know queue, suspend, gang"),
+    ],
+)
+def test_a_job_that_cannot_be_is_refused_in_a_sentence(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(JobError, match=said.replace("(", r"\(")):
+        job_of({**FULL, **changes})
+
+
+def test_all_that_is_wrong_is_said_at_once() -> None:
+    with pytest.raises(JobError) as caught:
+        job_of({**FULL, "slots": 3, "clean_pods": "Some", "toleration_seconds": -1})
+    assert all(word in str(caught.value) for word in ("clean_pods", "toleration_seconds", "3 ranks of a worker"))
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_the_last_pods_name_may_have_63_characters(api: str) -> None:
+    longest = "t" * (63 - len("-worker-3"))
+    assert manifests.mpijob(job_of({**LEAST, "api": api, "name": longest}))["metadata"]["name"] == longest
+
+
+def test_a_job_that_the_server_completed_is_the_same_job() -> None:
+    job, found = made(), made()
+    found["status"] = {"conditions": []}
+    found["spec"].update(sshAuthMountPath="/root/.ssh", mpiImplementation="OpenMPI")
+    found["spec"]["runPolicy"]["suspend"] = False
+    worker = found["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]
+    worker["resources"]["limits"]["nvidia.com/GRID_T4-16C"] = "2"
+    assert list(manifests.differences(job["spec"], found["spec"])) == []
+
+
+def test_another_job_of_the_name_differs_where_it_differs() -> None:
+    job, found = made(), made(workers=2, environment={"NCCL_DEBUG": "WARN", "NCCL_IB_DISABLE": "0"}, pull_secrets=[])
+    told = list(manifests.differences(job["spec"], found["spec"]))
+    assert "mpiReplicaSpecs.Worker.replicas" in told
+    assert "mpiReplicaSpecs.Launcher.template.spec.containers[0].env[0].value" in told
+    assert "mpiReplicaSpecs.Worker.template.spec.imagePullSecrets" in told

@@ -1,0 +1,154 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What in a Kubernetes would end a job during a move. Objects are made up in the API's form, cut to what is read."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.kubernetes.preflight import Desired, Site, findings, grace, least_toleration, toleration
+
+
+def node(name: str, gpus: int = 1, ready: str = "True", **spec: Any) -> dict[str, Any]:
+    condition = {"type": "Ready", "status": ready, "message": "kubelet is posting ready status"}
+    status = {"conditions": [condition], "allocatable": {"cpu": "8", "nvidia.com/gpu": str(gpus)}}
+    return {"metadata": {"name": name}, "spec": spec, "status": status}
+
+
+def pod(name: str, on: str, labels: dict[str, str], command: list[str] | None = None) -> dict[str, Any]:
+    return {
+        "metadata": {"name": name, "labels": labels},
+        "spec": {"nodeName": on, "containers": [{"command": command}]},
+    }
+
+
+NODES = [node("w1"), node("w2"), node("w3"), node("w4"), node("cp", 0)]
+MOVED = ["w1", "w2", "w3", "w4"]
+
+
+def rdma(vendors: list[str], key: str = "configList") -> dict[str, Any]:
+    """The configuration of a plugin for shared RDMA devices (configList), or of the one for SR-IOV (resourceList)."""
+    entry = {"resourceName": "hca", "selectors": {"vendors": vendors}}
+    return {"metadata": {"name": "rdma-devices"}, "data": {"config.json": json.dumps({key: [entry]}), "note": "{"}}
+
+
+def found(site: Site | None = None, **changes: Any) -> list[tuple[str, str, str, str]]:
+    wish = Desired(**{"moved": MOVED, "stun_seconds": 30, "tolerates": 300.0, **changes})
+    told = findings(site or Site("v1.35.4", NODES), wish)
+    return [(one.severity, one.rule, one.object, one.text) for one in told]
+
+
+def rules(site: Site | None = None, **changes: Any) -> list[tuple[str, str]]:
+    return [(severity, rule) for severity, rule, _object, _text in found(site, **changes)]
+
+
+@pytest.mark.parametrize(
+    ("version", "command", "seconds"),
+    [
+        ("v1.35.4", [], 50.0),
+        ("v1.32.0+vmware.1", [], 50.0),
+        ("v1.31.9", [], 40.0),
+        ("1.22", [], 40.0),
+        ("", [], 40.0),
+        ("v1.35.4", ["kube-controller-manager", "--node-monitor-grace-period=1m30s"], 90.0),
+    ],
+)
+def test_the_grace_of_a_silent_node(version: str, command: list[str], seconds: float) -> None:
+    controllers = pod("controllers", "cp", {"component": "kube-controller-manager"}, command)
+    assert grace(Site(version, [], [controllers])) == seconds
+
+
+def test_nothing_is_found_where_nothing_is_in_the_way() -> None:
+    assert found() == []
+
+
+def test_a_stun_beyond_the_grace_is_told_and_is_no_fault() -> None:
+    ((severity, rule, _object, text),) = found(stun_seconds=100)
+    assert (severity, rule) == ("note", "node_grace") and "after 50 s of silence" in text
+    assert found(stun_seconds=40) == [] and rules(stun_seconds=41) == [("note", "node_grace")]
+
+
+def test_a_toleration_that_a_stun_outlasts_stops() -> None:
+    told = found(stun_seconds=90, tolerates=10.0)
+    text = next(text for severity, rule, _object, text in told if (severity, rule) == ("stop", "toleration"))
+    assert "for 10 s (tolerationSeconds)" in text and "may take 90 s: give 80 s or more" in text
+    assert ("stop", "toleration") not in rules(stun_seconds=90, tolerates=80.0)
+    assert ("stop", "toleration") in rules(stun_seconds=90, tolerates=79.0)
+    assert ("stop", "toleration") not in rules(stun_seconds=1000, tolerates=None)
+
+
+def test_an_older_kubernetes_needs_a_longer_toleration() -> None:
+    old = Site("v1.31.0", NODES)
+    assert ("stop", "toleration") in rules(old, stun_seconds=90, tolerates=89.0)
+    assert ("stop", "toleration") not in rules(old, stun_seconds=90, tolerates=90.0)
+
+
+def test_the_recorded_stuns_are_on_the_right_side() -> None:
+    """60 s with Kubernetes' own 300 s was outlived, 90 s with 10 s was not."""
+    assert least_toleration(60, 50.0) <= 300 and least_toleration(90, 50.0) > 10
+
+
+@pytest.mark.parametrize(("stun", "given"), [(0, 300), (100, 300), (300, 300), (301, 301), (600, 600)])
+def test_a_job_is_given_what_its_stun_needs_and_never_less_than_kubernetes_gives(stun: float, given: int) -> None:
+    assert toleration(stun) == given
+
+
+def test_nodes_that_are_unknown_not_ready_or_cordoned() -> None:
+    nodes = [node("w1", ready="Unknown"), node("w2", unschedulable=True), node("w3"), {"metadata": {"name": "w4"}}]
+    told = found(Site("v1.35.4", nodes), moved=[*MOVED, "w9"])
+    assert [(severity, name) for severity, _rule, name, _text in told] == [
+        ("stop", "w1"),
+        ("warn", "w2"),
+        ("stop", "w4"),
+        ("stop", "w9"),
+    ]
+    assert told[2][3] == "the node is not ready: it has not told of itself" and "no node of this name" in told[3][3]
+
+
+def test_a_control_plane_on_a_moved_worker_stops_unless_there_is_another() -> None:
+    one = [pod("kube-apiserver-w1", "w1", {"component": "kube-apiserver"})]
+    others = [pod(f"kube-apiserver-{name}", name, {"component": "kube-apiserver"}) for name in ("cp", "cp2")]
+    assert rules(Site("v1.35.4", NODES, one)) == [("stop", "control_plane")]
+    assert rules(Site("v1.35.4", NODES, [*one, *others])) == [("warn", "control_plane")]
+    assert rules(Site("v1.35.4", NODES, others)) == []
+
+
+def test_an_operator_on_a_moved_worker_is_told() -> None:
+    for labels in ({"app": "mpi-operator"}, {"app.kubernetes.io/name": "mpi-operator"}):
+        assert rules(Site("v1.35.4", NODES, [pod("mpi-operator-1", "w2", labels)])) == [("note", "operator")]
+        assert rules(Site("v1.35.4", NODES, [pod("mpi-operator-1", "cp", labels)])) == []
+
+
+def test_fewer_nodes_with_a_device_than_workers_stop() -> None:
+    ((severity, rule, resource, text),) = found(needs={"nvidia.com/gpu": 2}, workers=4)
+    assert (severity, rule, resource) == ("stop", "resource", "nvidia.com/gpu")
+    assert "4 workers need 2 of it each, and 0 nodes have so many (w1 1, w2 1, w3 1, w4 1)" in text
+    assert found(needs={"nvidia.com/gpu": 1}, workers=4) == []
+    assert "(none)" in found(needs={"rdma/hca": 1}, workers=1)[0][3]
+
+
+def test_a_budget_for_the_jobs_pods_is_said_not_to_help() -> None:
+    def budget(name: str, labels: dict[str, str]) -> dict[str, Any]:
+        return {"metadata": {"name": name}, "spec": {"selector": {"matchLabels": labels}}}
+
+    budgets = [budget("train", {"training.kubeflow.org/job-name": "t"}), budget("web", {"app": "web"})]
+    told = found(Site("v1.35.4", NODES, budgets=budgets))
+    assert [(severity, rule, name) for severity, rule, name, _text in told] == [("note", "disruption_budget", "train")]
+
+
+@pytest.mark.parametrize("key", ["configList", "resourceList"])
+def test_a_plugin_that_selects_cards_and_not_pvrdma_stops(key: str) -> None:
+    only = Site("v1.35.4", NODES, config_maps=[rdma(["15b3"], key)])
+    both = Site("v1.35.4", NODES, config_maps=[rdma(["15b3", "15ad"], key)])
+    ((severity, rule, name, text),) = found(only, has_pvrdma=True)
+    assert (severity, rule, name) == ("stop", "rdma_vendor", "rdma-devices") and "PVRDMA's is 15ad" in text
+    assert found(both, has_pvrdma=True) == [] and found(only) == []
+
+
+def test_configurations_of_other_forms_are_left_alone() -> None:
+    odd = [{"configList": [None, {"selectors": None}, {"selectors": [{"vendors": None}]}]}, [1], "x"]
+    maps = [{"metadata": {"name": "m"}, "data": {str(index): json.dumps(one) for index, one in enumerate(odd)}}, {}]
+    assert found(Site("v1.35.4", NODES, config_maps=maps), has_pvrdma=True) == []

@@ -1,0 +1,153 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The job of appendix A of VMware's paper "Distributed Machine Learning on vSphere leveraging NVIDIA vGPU and Mellanox
+PVRDMA", field by field, as v1alpha2 of the operator of 2019.
+
+What the page has wrong is mended, and each mending is a test of its own: ``obl`` for ``ob1``, a variable that NCCL 2.4
+does not read, ``Worker`` beside ``mpiReplicaSpecs``, the name of the script in the line after its dash.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.kubernetes import manifests, pods
+from plugins.module_utils.kubernetes.job_spec import V1ALPHA2, V2BETA1, job_of
+from plugins.module_utils.training.transport.job_settings import settings
+from tests import kubernetes_schema as schema
+
+IMAGE = "mpioperator/tensorflow-benchmarks:latest"
+SCRIPT = "scripts/tf_cnn_benchmarks/tf_cnn_benchmarks.py"
+OPTIONS = (
+    "--model=resnet50",
+    "--batch_size=32",
+    "--variable_update=horovod",
+    "--use_fp16",
+    "--xla=True",
+    "--num_batches=10000",
+)
+# By path what the appendix has; words of the command are tested below.
+FIELDS: dict[str, Any] = {
+    "apiVersion": "kubeflow.org/v1alpha2",
+    "kind": "MPIJob",
+    "metadata.name": "tensorflow-benchmarks",
+    "spec.slotsPerWorker": 1,
+    "spec.cleanPodPolicy": "Running",
+    "spec.mpiReplicaSpecs.Launcher.replicas": 1,
+    "spec.mpiReplicaSpecs.Launcher.template.spec.containers.0.image": IMAGE,
+    "spec.mpiReplicaSpecs.Worker.replicas": 4,
+    "spec.mpiReplicaSpecs.Worker.template.spec.containers.0.image": IMAGE,
+    "spec.mpiReplicaSpecs.Worker.template.spec.containers.0.securityContext.privileged": True,
+    "spec.mpiReplicaSpecs.Worker.template.spec.containers.0.volumeMounts.0.mountPath": "/dev/infiniband",
+    "spec.mpiReplicaSpecs.Worker.template.spec.containers.0.volumeMounts.0.name": "infiniband",
+    "spec.mpiReplicaSpecs.Worker.template.spec.containers.0.resources.limits.nvidia~com/gpu": 1,
+    "spec.mpiReplicaSpecs.Worker.template.spec.volumes.0.name": "infiniband",
+    "spec.mpiReplicaSpecs.Worker.template.spec.volumes.0.hostPath.path": "/dev/infiniband",
+}
+
+
+def papers(transport: str = "rdma", **changes: Any) -> dict[str, Any]:
+    """The whitepaper's job from the variables that the MPI backend takes too."""
+    node = {"name": "any", "interface": "eth0", "network": "", "hcas": [{"name": "vmw_pvrdma0", "gid_index": 1}]}
+    told = settings(transport, [node], "2.4.7")
+    return manifests.mpijob(
+        job_of(
+            {
+                "name": "tensorflow-benchmarks",
+                "api": V1ALPHA2,
+                "image": IMAGE,
+                "command": ["python", SCRIPT, *OPTIONS],
+                "workers": 4,
+                "gpus": 1,
+                "transport": transport,
+                "devices": "privileged",
+                "environment": told["environment"],
+                "mpirun_arguments": told["mpirun_arguments"],
+                **changes,
+            }
+        )
+    )
+
+
+def at(manifest: Any, path: str) -> Any:
+    for key in path.split("."):
+        manifest = manifest[int(key)] if isinstance(manifest, list) else manifest[key.replace("~", ".")]
+    return manifest
+
+
+def launcher(manifest: dict[str, Any]) -> dict[str, Any]:
+    return dict(at(manifest, "spec.mpiReplicaSpecs.Launcher.template.spec.containers.0"))
+
+
+def told_to_ranks(manifest: dict[str, Any]) -> dict[str, Any]:
+    """By name what mpirun passes on to every rank: its value, or None for that in the image."""
+    made = launcher(manifest)
+    words = made["command"]
+    values = {one["name"]: one["value"] for one in made["env"]}
+    return {words[index + 1]: values.get(words[index + 1]) for index, word in enumerate(words) if word == "-x"}
+
+
+@pytest.mark.parametrize(("path", "value"), FIELDS.items())
+def test_each_field_is_that_of_the_paper(path: str, value: Any) -> None:
+    assert at(papers(), path) == value
+
+
+def test_mpirun_starts_four_ranks_by_slots_and_binds_none() -> None:
+    words = launcher(papers())["command"]
+    assert words[:2] == ["mpirun", "--allow-run-as-root"]
+    for word, value in (("-np", "4"), ("--bind-to", "none"), ("--map-by", "slot")):
+        assert words[words.index(word) + 1] == value
+
+
+def test_mpi_itself_stays_on_tcp_by_the_name_that_open_mpi_has_for_it() -> None:
+    words = launcher(papers())["command"]
+    given = {words[index + 1]: words[index + 2] for index, word in enumerate(words) if word == "--mca"}
+    assert given["pml"] == "ob1" and given["btl"] == "^openib"
+
+
+def test_the_ranks_get_the_environment_of_the_paper() -> None:
+    told = told_to_ranks(papers())
+    assert told["NCCL_DEBUG"] == "INFO"
+    assert (told["NCCL_IB_DISABLE"], told["HOROVOD_MPI_THREADS_DISABLE"]) == ("0", "1")
+    assert (told["PATH"], told["LD_LIBRARY_PATH"]) == (None, None)
+
+
+def test_the_papers_switch_to_tcp_turns_the_same_two_variables() -> None:
+    told = told_to_ranks(papers("tcp", devices="none"))
+    assert (told["NCCL_IB_DISABLE"], told["HOROVOD_MPI_THREADS_DISABLE"]) == ("1", "0")
+
+
+def test_gpudirect_is_kept_off_by_the_name_that_this_nccl_reads() -> None:
+    told = told_to_ranks(papers())
+    assert told["NCCL_NET_GDR_LEVEL"] == "0" and "NCCL_IB_GDR_LEVEL" not in told
+
+
+def test_the_script_is_one_word_behind_its_python_and_its_options_follow() -> None:
+    words = launcher(papers())["command"]
+    assert words[words.index("python") :] == ["python", SCRIPT, *OPTIONS]
+
+
+def test_launcher_and_worker_stand_side_by_side() -> None:
+    made = papers()
+    assert set(made["spec"]["mpiReplicaSpecs"]) == {"Launcher", "Worker"} and "Worker" not in made["spec"]
+    assert schema.faults(made) == []
+
+
+def test_beyond_the_paper_are_only_what_keeps_workers_apart_and_alive() -> None:
+    pod = at(papers(shared_memory=""), "spec.mpiReplicaSpecs.Worker.template.spec")
+    assert set(pod) == {"containers", "volumes", "affinity", "tolerations"}
+    assert set(pod["containers"][0]) == {
+        *("name", "image", "imagePullPolicy", "securityContext", "resources", "volumeMounts"),
+    }
+
+
+def test_the_pods_of_the_old_form_are_those_of_the_new_one() -> None:
+    """The schema of 2019 has three rules: its pods are held against that of today."""
+    old, new = papers(), papers(api=V2BETA1)
+    labels = pods.worker(job_of({"name": "a", "image": "i", "command": ["c"], "workers": 1}))["spec"]["affinity"]
+    assert "training.kubeflow.org/job-name" in str(labels)
+    for replica in ("Launcher", "Worker"):
+        new["spec"]["mpiReplicaSpecs"][replica] = old["spec"]["mpiReplicaSpecs"][replica]
+    assert schema.faults(new) == []

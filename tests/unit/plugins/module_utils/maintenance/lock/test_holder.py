@@ -1,0 +1,116 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Only the machine on which a process runs can say that it is gone."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from plugins.module_utils.errors import Abandoned
+from plugins.module_utils.maintenance.lock import holder
+from plugins.module_utils.maintenance.lock.lock_rules import Process, plain
+
+
+@pytest.fixture
+def here() -> Process:
+    found = holder._described(os.getpid())
+    assert found is not None
+    return found
+
+
+def test_a_process_that_runs_is_alive(here: Process) -> None:
+    assert holder.is_alive(here) and not holder.is_dead(here)
+    assert not holder.is_alive(None) and not holder.is_dead(None)
+
+
+def test_a_process_that_ended_is_dead_and_so_is_one_whose_number_was_given_away(here: Process) -> None:
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    there = holder._described(child.pid)
+    assert there is not None and not holder.is_dead(there)
+    child.kill()
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    assert holder.is_dead(there), "a zombie is dead"
+    child.communicate()
+    assert holder.is_dead(there)
+    assert holder.is_dead(replace(here, started=here.started + 1))
+
+
+@pytest.mark.parametrize("key", ["machine", "boot", "namespace"])
+def test_of_another_machine_boot_or_container_nothing_is_known(here: Process, key: str) -> None:
+    assert not holder.is_dead(replace(here, pid=2**22 + 1, **{key: "another"}))
+    assert not holder.is_alive(replace(here, **{key: "another"}))
+
+
+def test_a_run_on_a_machine_with_a_long_name_is_found_by_its_name(
+    here: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(holder.socket, "gethostname", lambda: "controller-of-the-gpu-clusters." * 2 + "example.com")
+    found = holder._described(here.pid)
+    assert found is not None
+    run = f"{found.machine}.{2**22}.{10**11}"
+    assert plain(run) == run, "the name of a run is whole in a record"
+    monkeypatch.setenv(holder.RUN, f"{found.machine}.{here.pid}.{here.started}")
+    assert holder.running() == replace(here, machine=found.machine)
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("/usr/bin/python3.11 /home/me/.local/bin/ansible-playbook site.yml", True),
+        ("/usr/bin/python3.11 -m ansible playbook site.yml", True),
+        ("/usr/bin/python3.11 -m ansible_runner run .", False),
+        ("bash -c ansible-playbook", False),
+        ("ansible gpu -m ping", True),
+    ],
+)
+def test_an_ansible_command_is_known_by_its_first_words(
+    command: str, expected: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "4711").mkdir()
+    (tmp_path / "4711" / "cmdline").write_bytes(command.replace(" ", "\0").encode() + b"\0")
+    monkeypatch.setattr(holder, "PROC", tmp_path)
+    assert holder._is_ansible(4711) is expected
+
+
+def test_the_outermost_ansible_command_is_found(tmp_path: os.PathLike[str]) -> None:
+    script = os.path.join(tmp_path, "ansible-playbook")
+    inner = "import os; from plugins.module_utils.cluster.lock import holder; print(holder.running().pid, os.getppid())"
+    with open(script, "w", encoding="utf-8") as file:
+        file.write(f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {inner!r}], check=True)\n")
+    done = subprocess.run([sys.executable, script], stdout=subprocess.PIPE, text=True, check=True, env=_here())
+    found, parent = done.stdout.split()
+    assert found == parent
+
+
+def test_a_module_at_work_is_seen_until_it_ends(here: Process, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(holder.RUN, f"{here.machine}.{here.pid}.{here.started}")
+    assert holder.survivors(here) == []
+    with holder.at_work():
+        assert holder.survivors(here) == [os.getpid()]
+        assert holder.survivors(replace(here, started=here.started + 1)) == []
+    assert holder.survivors(here) == []
+    assert holder.survivors(None) == []
+
+
+def test_a_module_whose_run_is_gone_does_not_start(here: Process, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(holder.RUN, f"{here.machine}.{here.pid}.{here.started + 1}")
+    with pytest.raises(Abandoned, match="the ansible run that asked for it is gone"), holder.at_work():
+        raise AssertionError
+
+
+@pytest.mark.parametrize("name", ["", "by-hand", "another.1.2"])
+def test_what_names_no_run_of_this_machine_is_no_run(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(holder.RUN, name)
+    assert holder.running() is None
+    with holder.at_work():
+        pass
+
+
+def _here() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.getcwd()}

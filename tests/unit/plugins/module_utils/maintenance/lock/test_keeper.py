@@ -1,0 +1,99 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A long call renews the locks of its own run, and no other."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.errors import Failed
+from plugins.module_utils.maintenance.lock import holder, keeper, lock_rules
+from plugins.module_utils.maintenance.lock.folders import PREFIX, Seen
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+OURS = lock_rules.Process("ctl01", "boot", "1", 7, 99)
+RECORD = lock_rules.Record("alice", "run-a", NOW, NOW + timedelta(seconds=60), OURS, seconds=600)
+OTHERS = replace(RECORD, process=replace(OURS, pid=8))
+
+
+@pytest.fixture
+def stored(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, lock_rules.Record]]:
+    """Locks by cluster, and a server on which the keeper finds them."""
+
+    def store(**records: lock_rules.Record) -> dict[str, lock_rules.Record]:
+        class Folders:
+            def __init__(self, _session: Any, _cluster: str, _parent: Any, key: str) -> None:
+                self.key = key
+
+            def look(self) -> Any:
+                return SimpleNamespace(record=records[self.key])
+
+            def write(self, _seen: Seen, record: lock_rules.Record, _now: datetime) -> bool:
+                records[self.key] = record
+                return True
+
+        found = [(None, {"name": f"{PREFIX}{key}", "parent": None}) for key in records]
+        monkeypatch.setattr(keeper, "find_all", lambda *_args: [*found, (None, {"name": "vm", "parent": None})])
+        monkeypatch.setattr(keeper, "server_time", lambda _session: NOW)
+        monkeypatch.setattr(keeper, "LockFolders", Folders)
+        return records
+
+    return store
+
+
+def renew() -> int | None:
+    session: Any = None
+    return keeper.renew(session, OURS)
+
+
+def test_our_lock_is_renewed_for_the_time_that_it_was_taken_for(
+    stored: Callable[..., dict[str, lock_rules.Record]],
+) -> None:
+    records = stored(c1=RECORD)
+    assert renew() == 600
+    assert records["c1"] == replace(RECORD, until=NOW + timedelta(seconds=600))
+
+
+@pytest.mark.parametrize("record", [OTHERS, replace(RECORD, free=True), replace(RECORD, process=None)])
+def test_no_other_lock_is_touched(
+    stored: Callable[..., dict[str, lock_rules.Record]], record: lock_rules.Record
+) -> None:
+    records = stored(c1=record)
+    assert renew() is None
+    assert records["c1"] is record
+
+
+def test_a_fresh_lock_is_not_written_and_the_shortest_time_counts(
+    stored: Callable[..., dict[str, lock_rules.Record]],
+) -> None:
+    fresh = replace(RECORD, until=NOW + timedelta(seconds=590))
+    short = replace(RECORD, seconds=60, until=NOW + timedelta(seconds=59))
+    records = stored(c1=fresh, c2=short)
+    assert renew() == 60
+    assert records["c1"] is fresh and records["c2"] is short
+
+
+def test_what_fails_once_is_tried_again_until_the_work_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    tries, enough = list[int](), threading.Event()
+
+    def failing(_session: Any, _process: Any) -> int:
+        tries.append(1)
+        if len(tries) == 3:
+            enough.set()
+        raise Failed("gpu", "renew its lock", "the server said SystemError")
+
+    monkeypatch.setattr(keeper, "renew", failing)
+    monkeypatch.setattr(keeper, "FIRST_SECONDS", 0.01)
+    monkeypatch.setattr(holder, "running", lambda: OURS)
+    session: Any = None
+    with keeper.kept(session):
+        assert enough.wait(30)
+    done = len(tries)
+    assert not [one for one in threading.enumerate() if one.name == keeper.NAME] and done >= 3

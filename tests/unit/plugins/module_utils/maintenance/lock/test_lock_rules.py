@@ -1,0 +1,137 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Who may take, renew and free a lock, and what is written about it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from plugins.module_utils.maintenance.lock import lock_rules
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+PROCESS = lock_rules.Process("ctl01", "2b1c5d9e-0000-4000-8000-000000000001", "4026531836", 4711, 987654)
+ALICE = lock_rules.Desired("alice@ctl01", "run-a", 3600, PROCESS)
+BOB = lock_rules.Desired("bob@ctl02", "run-b", 3600)
+
+
+def record(desired: lock_rules.Desired, *, left: float) -> lock_rules.Record:
+    return lock_rules.Record(
+        desired.owner, desired.run, NOW - timedelta(hours=1), NOW + timedelta(seconds=left), desired.process
+    )
+
+
+FREE = lock_rules.Record("bob@ctl02", "run-b", NOW, NOW, free=True)
+
+
+@pytest.mark.parametrize("found", [None, FREE], ids=["never held", "given back"])
+def test_a_free_lock_is_taken(found: lock_rules.Record | None) -> None:
+    decision = lock_rules.hold(found, ALICE, NOW, dead=False)
+    assert decision == lock_rules.Decision(
+        lock_rules.Record("alice@ctl01", "run-a", NOW, NOW + timedelta(seconds=3600), PROCESS)
+    )
+
+
+def test_a_lock_is_renewed_and_remembers_since_when_it_is_held() -> None:
+    decision = lock_rules.hold(record(ALICE, left=600), ALICE, NOW, dead=False)
+    assert decision.write is not None
+    assert (decision.write.since, decision.write.until) == (NOW - timedelta(hours=1), NOW + timedelta(hours=1))
+
+
+def test_a_fresh_lock_of_ours_needs_no_write() -> None:
+    assert lock_rules.hold(record(ALICE, left=3590), ALICE, NOW, dead=False) == lock_rules.Decision()
+
+
+@pytest.mark.parametrize("rule", [lock_rules.hold, lock_rules.free])
+def test_the_lock_of_somebody_else_is_refused_by_name(rule) -> None:
+    decision = rule(record(ALICE, left=1), BOB, NOW, dead=False)
+    assert decision.write is None
+    assert decision.refusal == (
+        "it is held by alice@ctl01 (run run-a) since 2026-01-02T02:04:05Z until 2026-01-02T03:04:06Z"
+    )
+
+
+@pytest.mark.parametrize("rule", [lock_rules.hold, lock_rules.free])
+@pytest.mark.parametrize(
+    ("left", "dead", "force", "why"),
+    [
+        (0, False, False, "has run out"),
+        (9, True, False, "its process is gone"),
+        (9, False, True, "by force"),
+    ],
+)
+def test_a_lock_changes_hands_only_with_a_warning(rule, left: float, dead: bool, force: bool, why: str) -> None:
+    decision = rule(record(ALICE, left=left), replace(BOB, force=force), NOW, dead=dead)
+    assert decision.write is not None and decision.write.run == "run-b"
+    assert why in decision.warning and "alice@ctl01" in decision.warning
+
+
+def test_our_own_lock_that_ran_out_is_not_silently_renewed() -> None:
+    decision = lock_rules.hold(record(ALICE, left=0), ALICE, NOW, dead=False)
+    assert decision.write is not None and decision.write.since == NOW
+    assert "has run out" in decision.warning
+
+
+def test_giving_back_what_is_not_held_writes_nothing() -> None:
+    assert (
+        lock_rules.free(None, ALICE, NOW, dead=False)
+        == lock_rules.free(FREE, ALICE, NOW, dead=False)
+        == lock_rules.Decision()
+    )
+
+
+def test_giving_back_ours_leaves_a_free_lock() -> None:
+    decision = lock_rules.free(record(ALICE, left=9), ALICE, NOW, dead=False)
+    assert decision.write is not None and decision.write.free and not decision.warning
+
+
+LONG = replace(ALICE, owner="a" * 200 + "/%\\ ü", run="r" * 200)
+
+
+@pytest.mark.parametrize("desired", [ALICE, BOB, LONG], ids=["process", "no process", "long"])
+def test_a_record_survives_being_written_as_names(desired: lock_rules.Desired) -> None:
+    desired = replace(desired, owner=lock_rules.plain(desired.owner), run=lock_rules.plain(desired.run))
+    written = record(desired, left=60)
+    lines = lock_rules.encode(written)
+    assert lock_rules.decode(list(reversed(lines))) == written
+    assert all(len(line) <= 80 and not set(line) & set("/%\\") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (
+            "https://ci.example.com/job/gpu-cluster-nightly/run/" + "x" * 20 + "1",
+            "https://ci.example.com/job/gpu-cluster-nightly/run/" + "x" * 20 + "2",
+        ),
+        ("controller." * 8 + ".4711.1", "controller." * 8 + ".4712.1"),
+        ("a b", "a_b"),
+        ("a b", "a/b"),
+        ("ü", "ö"),
+    ],
+)
+def test_runs_whose_names_begin_alike_are_two_runs(one: str, other: str) -> None:
+    assert lock_rules.plain(one) != lock_rules.plain(other)
+    for text in (one, other):
+        assert lock_rules.plain(lock_rules.plain(text)) == lock_rules.plain(text)
+    held = record(replace(ALICE, run=lock_rules.plain(one)), left=9)
+    assert lock_rules.hold(held, replace(BOB, run=lock_rules.plain(other)), NOW, dead=False).refusal
+
+
+@pytest.mark.parametrize("rule", [lock_rules.hold, lock_rules.free])
+def test_the_lock_of_a_process_that_is_alive_is_not_taken_over_when_it_has_run_out(rule) -> None:
+    decision = rule(record(ALICE, left=-100), BOB, NOW, dead=False, alive=True)
+    assert decision.write is None and decision.refusal.endswith("and process 4711 of that run is alive")
+    assert rule(record(ALICE, left=-100), replace(BOB, force=True), NOW, dead=False, alive=True).write
+    assert rule(record(ALICE, left=-100), ALICE, NOW, dead=False, alive=True).write, "its own lock it may renew"
+
+
+def test_a_record_with_a_line_missing_or_foreign_is_no_record() -> None:
+    lines = lock_rules.encode(record(ALICE, left=60))
+    assert len(lines) > 2
+    for index in range(len(lines)):
+        assert lock_rules.decode(lines[:index] + lines[index + 1 :]) is None
+    assert lock_rules.decode([*lines, "New folder"]) is None
+    assert lock_rules.decode([]) is None

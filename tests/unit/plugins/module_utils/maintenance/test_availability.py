@@ -1,0 +1,60 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""HA policies and vSAN's answer in our own words."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from pyVmomi import vim
+
+from plugins.module_utils.maintenance import availability
+
+POLICIES = vim.cluster
+
+
+def config(policy: Any, **more: Any) -> Any:
+    das = vim.cluster.DasConfigInfo(enabled=True, admissionControlEnabled=True, admissionControlPolicy=policy, **more)
+    return vim.cluster.ConfigInfoEx(dasConfig=das)
+
+
+@pytest.mark.parametrize(
+    ("policy", "kept"),
+    [
+        (POLICIES.FailoverLevelAdmissionControlPolicy(failoverLevel=2), 2),
+        (POLICIES.FailoverResourcesAdmissionControlPolicy(failoverLevel=1, autoComputePercentages=True), 1),
+        (
+            POLICIES.FailoverResourcesAdmissionControlPolicy(
+                failoverLevel=1,
+                autoComputePercentages=False,
+                cpuFailoverResourcesPercent=25,
+                memoryFailoverResourcesPercent=50,
+            ),
+            2,
+        ),
+        (POLICIES.FailoverHostAdmissionControlPolicy(failoverHosts=[]), 0),
+        (None, None),
+    ],
+)
+def test_a_policy_says_how_many_hosts_are_kept_free(policy: Any, kept: int | None) -> None:
+    assert availability.ha(config(policy), None, 8)["failover_hosts"] == kept
+
+
+def test_an_old_cluster_without_a_policy_has_a_level() -> None:
+    assert availability.ha(config(None, failoverLevel=1), None, 8)["failover_hosts"] == 1
+
+
+def test_what_vsan_still_copies_is_summed() -> None:
+    parts = {
+        "child-1": {"attributes": {"bytesToSync": 5}},
+        "child-2": {"child-1": {"attributes": {"bytesToSync": "7"}}},
+    }
+    assert availability.resync_bytes(json.dumps({"dom_objects": {"uuid": {"config": {"content": parts}}}})) == 12
+    assert availability.resync_bytes(json.dumps({"dom_objects": {}})) == 0
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", "no json", None])
+def test_an_answer_that_is_not_understood_is_unknown_not_zero(text: Any) -> None:
+    assert availability.resync_bytes(text) is None

@@ -1,0 +1,214 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Whether hosts can be emptied: where virtual machines go, which must be off, which block and why."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plugins.module_utils.maintenance import evacuation
+from plugins.module_utils.maintenance.evacuation import Apart, Cluster, MustRun, Room
+from plugins.module_utils.workers.capacity.running_vm import Vm
+from plugins.module_utils.workers.placement.gpu_slots import Gpu, Slots
+
+T4 = "grid_t4-16c"
+HALF = "grid_t4-8c"
+
+
+def room(number: int, *used: str, **more: object) -> Room:
+    gpu = Gpu("0000:3b:00.0", "Tesla T4", 15.75, used)
+    return Room(f"esx{number}", slots=Slots((gpu,), (T4, HALF)), **more)  # type: ignore[arg-type]
+
+
+def worker(number: int, *vgpus: str, **more: object) -> Vm:
+    return Vm(f"vm-{number}", f"w{number}", f"esx{number}", "ml", "gold", "carol", vgpus=vgpus, **more)  # type: ignore[arg-type]
+
+
+def cluster(rooms: list[Room], vms: list[Vm], **more: object) -> Cluster:
+    return Cluster("gpu", tuple(rooms), tuple(vms), vgpu_by_drs=True, hot_migrate=True, **more)  # type: ignore[arg-type]
+
+
+FIVE = [room(number, *((T4,) if number < 5 else ())) for number in range(1, 6)]
+FOUR_WORKERS = [worker(number, T4) for number in range(1, 5)]
+
+
+def test_the_one_free_gpu_takes_the_worker() -> None:
+    verdict = evacuation.plan(cluster(FIVE, FOUR_WORKERS), ["esx1"])["esx1"]
+    assert [(one.vm.name, one.to) for one in verdict.moves] == [("w1", "esx5")] and not verdict.blocks
+
+
+def test_of_two_hosts_that_leave_together_only_one_can_have_it() -> None:
+    verdicts = evacuation.plan(cluster(FIVE, FOUR_WORKERS), ["esx1", "esx2"])
+    assert len(verdicts["esx1"].moves) == 1
+    (block,) = verdicts["esx2"].blocks
+    assert str(block) == (
+        "w2 (folder ml, pool gold, owner carol) has nowhere to go: no other host in service has a free grid_t4-16c"
+    )
+
+
+def test_a_host_that_leaves_too_is_no_place_to_go() -> None:
+    verdicts = evacuation.plan(cluster(FIVE, FOUR_WORKERS), ["esx1", "esx5"])
+    assert verdicts["esx1"].blocks and not verdicts["esx5"].blocks
+
+
+def test_a_full_cluster_can_never_be_emptied() -> None:
+    verdict = evacuation.plan(cluster(FIVE[:4], FOUR_WORKERS), ["esx3"])["esx3"]
+    assert not verdict.moves and len(verdict.blocks) == 1
+
+
+def test_a_host_out_of_service_takes_nothing() -> None:
+    rooms = [*FIVE[:4], replace(FIVE[4], in_service=False)]
+    assert evacuation.plan(cluster(rooms, FOUR_WORKERS), ["esx1"])["esx1"].blocks
+
+
+def test_halves_are_filled_up_before_an_empty_gpu_is_begun() -> None:
+    rooms = [room(1, HALF), room(2, HALF), room(3)]
+    verdict = evacuation.plan(cluster(rooms, [worker(1, HALF), worker(2, HALF)]), ["esx1"])["esx1"]
+    assert verdict.moves[0].to == "esx2"
+
+
+def test_a_gpu_with_another_size_on_it_takes_nothing_until_sizes_may_mix() -> None:
+    rooms = [room(1, T4), room(2, HALF)]
+    vms = [worker(1, T4), worker(2, HALF)]
+    assert evacuation.plan(cluster(rooms, vms), ["esx1"])["esx1"].blocks
+
+
+BLOCKS = [
+    ({"drs": "manual"}, worker(1), "DRS of cluster gpu is manual"),
+    ({"drs": ""}, worker(1), "DRS of cluster gpu is off"),
+    ({}, worker(1, left_by_drs=True), "automation level of its own"),
+    ({"vgpu_by_drs": False}, worker(1, T4), "VgpuMMAutomationTimeoutSecs"),
+    ({"hot_migrate": False}, worker(1, T4), "vgpu.hotmigrate.enabled is false"),
+    ({}, worker(1, fixed=("PCI device 0000:3b:00.0 in passthrough",)), "power_off: true"),
+    ({"must_run": (MustRun("pin", frozenset({"vm-1"}), frozenset({"esx1"})),)}, worker(1), "the rule pin"),
+    ({"apart": (Apart("spread", frozenset({"vm-1", "vm-2", "vm-3"})),)}, worker(1), "the rule spread"),
+]
+
+
+@pytest.mark.parametrize(("settings", "vm", "why"), BLOCKS, ids=[why for *_rest, why in BLOCKS])
+def test_what_blocks_is_said(settings: dict[str, object], vm: Vm, why: str) -> None:
+    vms = [vm, worker(2), worker(3)]
+    free = replace(cluster([room(1), room(2), room(3)], vms), **settings)  # type: ignore[arg-type]
+    (block,) = evacuation.plan(free, ["esx1"])["esx1"].blocks
+    assert why in block.why
+
+
+@pytest.mark.parametrize("settings", [{"drs": "manual"}, {"vgpu_by_drs": False}])
+def test_what_only_drs_would_leave_the_module_moves(settings: dict[str, object]) -> None:
+    left = replace(cluster([room(1, T4), room(2)], [worker(1, T4)]), **settings)  # type: ignore[arg-type]
+    assert evacuation.plan(left, ["esx1"], moved_by=evacuation.MODULE)["esx1"].moves
+
+
+def test_what_owns_a_device_is_powered_off_when_that_is_allowed() -> None:
+    vm = worker(1, fixed=("an SR-IOV network card",))
+    verdict = evacuation.plan(cluster([room(1), room(2)], [vm]), ["esx1"], power_off=True)["esx1"]
+    assert verdict.power_off == (vm,) and not verdict.blocks and not verdict.moves
+    assert evacuation.as_dict(verdict)["power_off"][0]["why"] == "an SR-IOV network card"
+
+
+def test_reserved_memory_counts_where_it_is_known() -> None:
+    rooms = [room(1), room(2, free_mb=1000), room(3)]
+    big = worker(1, reserved_mb=2000)
+    assert evacuation.plan(cluster(rooms, [big]), ["esx1"])["esx1"].moves[0].to == "esx3"
+    assert (
+        evacuation.plan(cluster(rooms[:2], [big]), ["esx1"])["esx1"]
+        .blocks[0]
+        .why.endswith("2000 MB of memory unreserved")
+    )
+
+
+def test_a_must_run_rule_with_a_free_host_is_kept() -> None:
+    pinned = (MustRun("pin", frozenset({"vm-1"}), frozenset({"esx1", "esx3"})),)
+    rooms = [room(1), room(2), room(3)]
+    assert evacuation.plan(cluster(rooms, [worker(1)], must_run=pinned), ["esx1"])["esx1"].moves[0].to == "esx3"
+
+
+def test_a_worker_leaves_its_place_to_one_that_has_no_other() -> None:
+    pinned = (MustRun("pin", frozenset({"vm-2"}), frozenset({"esx1", "esx2"})),)
+    rooms = [room(1), room(2), room(3)]
+    vms = [replace(worker(1, T4), name="a"), replace(worker(2, T4), host="esx1", name="b")]
+    verdict = evacuation.plan(cluster(rooms, vms, must_run=pinned), ["esx1"])["esx1"]
+    assert {one.vm.name: one.to for one in verdict.moves} == {"a": "esx3", "b": "esx2"}
+    assert not verdict.blocks
+
+
+def test_a_host_that_cannot_be_emptied_takes_no_place_from_the_next() -> None:
+    tied = worker(1, fixed=("PCI device 0000:3b:00.0 in passthrough",))
+    vms = [tied, replace(worker(3, T4), host="esx1"), worker(2, T4)]
+    verdicts = evacuation.plan(cluster([room(1), room(2, T4), room(4)], vms), ["esx1", "esx2"])
+    assert [block.vm for block in verdicts["esx1"].blocks] == [tied]
+    assert [one.to for one in verdicts["esx2"].moves] == ["esx4"]
+
+
+NAMES = ("esx1", "esx2", "esx3", "esx4")
+some_vms = st.lists(
+    st.tuples(
+        st.sampled_from(["esx1", "esx1", "esx2", "esx3"]),
+        st.sampled_from([(), (T4,), (HALF,), (HALF, HALF)]),
+        st.sampled_from([0, 400, 600]),
+    ),
+    min_size=1,
+    max_size=5,
+)
+keys = st.frozensets(st.sampled_from([f"vm-{number}" for number in range(5)]), min_size=1, max_size=3)
+
+
+def fit(where: dict[str, str], vms: list[Vm], layout: Cluster) -> bool:
+    """Whether the hosts that stay can hold them all, each at its place; told apart from the planner's own sums."""
+    for name in NAMES[2:]:
+        here = [vm for vm in vms if where[vm.key] == name]
+        sizes = [profile for vm in here for profile in vm.vgpus]
+        gpus = 2 * [0.0]
+        one_size_each = any(
+            all(
+                len({size for size, gpu in zip(sizes, choice) if gpu == number}) <= 1
+                and sum(1.0 if size == T4 else 0.5 for size, gpu in zip(sizes, choice) if gpu == number) <= 1
+                for number in range(len(gpus))
+            )
+            for choice in itertools.product(range(len(gpus)), repeat=len(sizes))
+        )
+        if not one_size_each or sum(vm.reserved_mb for vm in here) > 1000:
+            return False
+    by_key = {vm.key: where[vm.key] for vm in vms}
+    together = [[by_key[key] for key in rule.vms if key in by_key] for rule in layout.apart]
+    tied = [(by_key[key], rule.hosts) for rule in layout.must_run for key in rule.vms if key in by_key]
+    return all(len(set(homes)) == len(homes) for homes in together) and all(host in hosts for host, hosts in tied)
+
+
+@settings(max_examples=200)
+@given(some_vms, keys, keys, st.frozensets(st.sampled_from(NAMES), min_size=1))
+def test_a_host_can_be_emptied_exactly_where_brute_force_finds_places(
+    rows: list[tuple[str, tuple[str, ...], int]], apart: frozenset[str], tied: frozenset[str], hosts: frozenset[str]
+) -> None:
+    """Two hosts leave, two with two GPUs each stay; those that run there already stay where they are."""
+    vms = [
+        Vm(f"vm-{number}", f"w{number}", host, vgpus=vgpus, reserved_mb=mb)
+        for number, (host, vgpus, mb) in enumerate(rows)
+        if host in NAMES[:2]
+    ]
+    rooms = [
+        Room(
+            name,
+            slots=Slots(tuple(Gpu(f"0000:{n}b:00.0", "Tesla T4", 15.75) for n in (3, 4)), (T4, HALF)),
+            free_mb=1000,
+        )
+        for name in NAMES
+    ]
+    layout = cluster(rooms, vms, apart=(Apart("apart", apart),), must_run=(MustRun("tied", tied, hosts),))
+    verdicts = evacuation.plan(layout, NAMES[:2])
+    leaving: list[Vm] = []
+    for name in NAMES[:2]:
+        together = [*leaving, *(vm for vm in vms if vm.host == name)]
+        places = itertools.product(NAMES[2:], repeat=len(together))
+        possible = any(fit({vm.key: at for vm, at in zip(together, place)}, together, layout) for place in places)
+        assert bool(verdicts[name].blocks) != possible
+        if possible:
+            leaving = together
+    moves = [one for name in NAMES[:2] if not verdicts[name].blocks for one in verdicts[name].moves]
+    assert {one.vm for one in moves} == set(leaving)
+    assert fit({one.vm.key: one.to for one in moves}, leaving, layout)

@@ -1,0 +1,108 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""How many hosts may be out at once, and what stops the next ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.maintenance import out_of_service, stop_rules
+from plugins.module_utils.maintenance.stop_rules import Next
+
+T4 = "grid_t4-16c"
+
+
+def slots(*hosts: tuple[int, int]) -> dict[str, Any]:
+    rows = [{"host": f"esx{number}", "used": used, "free": free} for number, (used, free) in enumerate(hosts, 1)]
+    return {
+        "profile": T4,
+        "used": sum(used for used, _free in hosts),
+        "free": sum(free for _used, free in hosts),
+        "hosts": rows,
+    }
+
+
+def cluster(**more: Any) -> dict[str, Any]:
+    sound = {
+        "name": "gpu",
+        "hosts": [{"host": f"esx{number}"} for number in range(1, 6)],
+        "ha": {"enabled": False, "admission_control": False, "failover_hosts": None},
+        "gpu_slots": [],
+        "alarms": [],
+        "vsan": {"resync_bytes": 0},
+        "out_of_service": [],
+        "tasks": [],
+    }
+    return {**sound, **more}
+
+
+HA = {"enabled": True, "admission_control": True, "failover_hosts": 1}
+OUT = {"host": "esx2", "why": "maintenance", "ours": False, "by": "bob"}
+
+
+@pytest.mark.parametrize(
+    ("facts", "allowed", "why"),
+    [
+        ({}, 4, "the cluster has 5 hosts"),
+        ({"ha": HA}, 1, "keeps 1 host free"),
+        ({"ha": {**HA, "enabled": False}}, 4, "5 hosts"),
+        ({"ha": {**HA, "failover_hosts": None}}, 4, "5 hosts"),
+        ({"gpu_slots": [slots((1, 0), (1, 0), (0, 1))]}, 1, T4),
+        ({"gpu_slots": [slots((1, 0), (1, 0))]}, 0, T4),
+        ({"gpu_slots": [slots((1, 0), (0, 1), (0, 1), (0, 1))]}, 3, T4),
+        ({"gpu_slots": [slots((0, 1), (0, 1))]}, 4, "5 hosts"),
+    ],
+)
+def test_the_tightest_bound_counts(facts: dict[str, Any], allowed: int, why: str) -> None:
+    found, sentence = out_of_service.allowed(cluster(**facts))
+    assert found == allowed and why in sentence
+
+
+@pytest.mark.parametrize(
+    ("policy", "details", "hosts"),
+    [
+        ("hosts", {"level": 2}, 2),
+        ("dedicated", {"hosts": ["a"]}, 1),
+        ("percent", {"cpu": 25, "memory": 50}, 2),
+        ("percent", {"cpu": None, "memory": 50}, 4),
+        ("percent", {}, None),
+        ("unknown", {}, None),
+    ],
+)
+def test_what_a_policy_keeps_free(policy: str, details: dict[str, Any], hosts: int | None) -> None:
+    assert out_of_service.failover_hosts(policy, 8, details) == hosts
+
+
+RED = {"object": "esx3", "alarm": "Host memory", "status": "red", "since": "then", "acknowledged": False}
+TASK = {"object": "esx1", "task": "reconfigure", "user": "bob", "ours": False}
+
+
+@pytest.mark.parametrize(
+    ("facts", "leaving", "rules"),
+    [
+        ({}, Next(("esx1",)), set()),
+        ({"alarms": [RED]}, Next(("esx1",)), {"red_alarm"}),
+        ({"alarms": [{**RED, "acknowledged": True}]}, Next(("esx1",)), set()),
+        ({"alarms": [{**RED, "status": "yellow"}]}, Next(("esx1",)), set()),
+        ({"alarms": [RED]}, Next(("esx3",)), set()),
+        ({"vsan": {"resync_bytes": 1}}, Next(), {"vsan_resync"}),
+        ({"vsan": {"resync_bytes": None}}, Next(), set()),
+        ({"out_of_service": [OUT]}, Next(), {"out_of_service"}),
+        ({"out_of_service": [OUT]}, Next(("esx1",)), {"out_of_service", "max_out_of_service"}),
+        ({"out_of_service": [OUT]}, Next(("esx2",)), set()),
+        ({"out_of_service": [{**OUT, "ours": True}]}, Next(("esx1",), 2), set()),
+        ({"out_of_service": [{**OUT, "ours": True}], "ha": HA}, Next(("esx1",), 2), {"ha_capacity"}),
+        ({"gpu_slots": [slots((1, 0), (1, 0))]}, Next(("esx1",)), {"gpu_slots"}),
+        ({"gpu_slots": [slots((1, 0), (0, 1))]}, Next(("esx1",)), set()),
+        ({"gpu_slots": [slots((1, 1), (1, 0))]}, Next(("esx1",)), {"gpu_slots"}),
+        ({"tasks": [TASK]}, Next(("esx1",)), {"running_task"}),
+        ({"tasks": [{**TASK, "ours": True}]}, Next(("esx1",)), set()),
+        ({"tasks": [TASK]}, Next(("esx2",)), set()),
+    ],
+)
+def test_each_rule_fires_when_it_should(facts: dict[str, Any], leaving: Next, rules: set[str]) -> None:
+    found = stop_rules.stops(cluster(**facts), leaving)
+    assert {stop["rule"] for stop in found} == rules
+    assert all(stop["severity"] == "stop" and stop["text"].startswith(stop["object"]) for stop in found)

@@ -1,0 +1,90 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The plan of a cluster as lines and as a list of hosts to work on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from plugins.module_utils.maintenance.rolling_change import lines, not_in_force, to_do, why_failed
+
+HOSTS = [
+    {"host": "esx1", "changed": False, "needs": [], "reboots": 0, "why": []},
+    {"host": "esx2", "changed": True, "needs": ["reboot"], "reboots": 1, "why": ["pfctx is taken only at boot"]},
+    {"host": "esx3", "changed": True, "needs": [], "reboots": 0, "why": []},
+    {"host": "esx4", "changed": False, "needs": ["reboot"], "reboots": 2, "why": []},
+    {"host": "esx5", "failed": True, "msg": "esx5: could not read it: notResponding"},
+]
+ALARM = {"severity": "stop", "rule": "red_alarm", "object": "esx2", "text": "esx2: the alarm is red."}
+RESYNC = {"severity": "stop", "rule": "vsan_resync", "object": "gpu", "text": "gpu: vSAN is resyncing."}
+
+
+def test_hosts_with_the_same_plan_share_their_lines() -> None:
+    assert lines([*HOSTS, {**HOSTS[1], "host": "esx6"}]) == [
+        "esx1: in force, nothing to do",
+        "esx2, esx6: changes out of service, 1 reboot",
+        "    because pfctx is taken only at boot",
+        "esx3: changes in service, no reboot",
+        "esx4: changes out of service, 2 reboots",
+        "esx5: could not read it: notResponding",
+    ]
+
+
+def test_hosts_with_work_and_those_that_only_owe_a_reboot_are_to_do() -> None:
+    assert [(entry["host"], entry["leaves_service"]) for entry in to_do(HOSTS)] == [
+        ("esx2", True),
+        ("esx3", False),
+        ("esx4", True),
+    ]
+
+
+def test_the_canary_goes_alone_and_then_first() -> None:
+    assert [entry["host"] for entry in to_do(HOSTS, "esx4")] == ["esx4"]
+    assert [entry["host"] for entry in to_do(HOSTS, "esx4", True)] == ["esx4", "esx2", "esx3"]
+    assert to_do(HOSTS, "esx1") == []
+
+
+def test_a_host_in_force_that_an_earlier_run_left_in_maintenance_mode_returns_to_service() -> None:
+    left = [{"host": "esx1", "changed": True}, {"host": "esx2", "changed": False}]
+    assert to_do(HOSTS[:1], left=left) == [{"host": "esx1", "reboots": 0, "leaves_service": True}]
+    assert lines(HOSTS[:1], left) == [
+        "esx1: changes out of service, no reboot",
+        "    because an earlier run of this collection left it in maintenance mode",
+    ]
+    assert to_do(HOSTS[:1], left=[{"host": "esx1", "changed": False}]) == []
+
+
+def test_a_host_that_is_out_of_service_goes_first_even_before_the_canary() -> None:
+    left = [{"host": "esx4", "changed": True}]
+    assert [entry["host"] for entry in to_do(HOSTS, left=left)] == ["esx4", "esx2", "esx3"]
+    assert [entry["host"] for entry in to_do(HOSTS, "esx3", True, left)] == ["esx4", "esx3", "esx2"]
+
+
+def test_what_is_not_in_force_after_all_is_a_sentence_for_each_host() -> None:
+    (changed, _other, owing) = not_in_force(HOSTS[:4])
+    assert (
+        changed.startswith("esx2: could not bring its profile into force") and "pfctx is taken only at boot" in changed
+    )
+    assert owing.startswith("esx4: ") and "it differs; look at the host's log" in owing
+
+
+def said(result: dict[str, Any], *accepted: str) -> str:
+    """The reason in the error of two hosts."""
+    error = why_failed(result, ["esx1", "esx2"], "Reboot the hosts", accepted)
+    start, end = 'esx1, esx2: the task "Reboot the hosts" failed: ', ". Hosts in maintenance mode stay there; the next"
+    assert error.startswith(start) and error.endswith(" run of this playbook continues from here.")
+    return error.removeprefix(start).partition(end)[0]
+
+
+def test_only_the_stop_rules_that_were_not_accepted_are_named() -> None:
+    result: dict[str, Any] = {"stops": [ALARM, RESYNC], "msg": ""}
+    assert said(result) == "esx2: the alarm is red; gpu: vSAN is resyncing"
+    assert said(result, "vsan_resync") == "esx2: the alarm is red"
+    assert said(result, "red_alarm:esx2") == "gpu: vSAN is resyncing"
+
+
+def test_a_message_is_said_as_it_is_and_a_plan_says_what_is_left() -> None:
+    assert said({"msg": "gpu: could not read it: no.", "stops": []}) == "gpu: could not read it: no"
+    left = {"hosts": [{"host": "esx1", "needs": ["reboot"], "why": ["x is taken at boot"]}]}
+    assert said(left).startswith("esx1: could not bring its profile into force")
+    assert said({}) == "it returned no message"

@@ -1,0 +1,104 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The report on training runs, read as a browser would."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from plugins.module_utils.pages.scaling_plot import Line, nice, plot
+from plugins.module_utils.pages.training_page import comma_separated, markdown, page, report
+from tests.page import Page
+
+ROOT = Path(__file__).parents[5]
+PUBLISHED = yaml.safe_load((ROOT / "roles" / "report" / "vars" / "main.yml").read_text())["__report_published"]
+
+
+def run(nodes: int, rate: float, transport: str = "tcp", **more: Any) -> dict[str, Any]:
+    name = f"{transport}-{nodes}-{rate:.0f}"
+    proof = {"ok": True, "transport": transport, "why": f"it was {transport}"}
+    told = {"name": name, "nodes": nodes, "gpus": nodes, "transport": transport, "images_per_sec": rate, "proof": proof}
+    return {**told, "loss": 0.5, "steps": 100, **more}
+
+
+RUNS = [run(1, 100.0), run(2, 150.0), run(2, 170.0), run(1, 100.0, "rdma"), run(2, 190.0, "rdma")]
+
+
+def test_the_published_table_is_the_whitepaper_s() -> None:
+    rows = list(csv.DictReader((ROOT / "tests" / "fixtures" / "paper-table-2.csv").open()))
+    (paper,) = [one for one in PUBLISHED if "whitepaper" in one["name"]]
+    given = [(str(one["nodes"]), one["transport"], float(one["images_per_sec"])) for one in paper["runs"]]
+    assert given == [(row["nodes"], row["transport"], float(row["images_per_sec"])) for row in rows]
+    shown = {(row["nodes"], row["transport"]): row["speedup"] for row in report([], PUBLISHED)["published"][0]["rows"]}
+    for row in rows:
+        assert round(shown[int(row["nodes"]), row["transport"]], 2) == float(row["speedup"])
+
+
+def test_the_page_needs_nothing_else_and_has_the_numbers() -> None:
+    read = Page(page(report(RUNS, PUBLISHED, images_per_epoch=3400)))
+    assert read.external == []
+    assert read.elements.count("svg") == 3
+    # What was measured once has no spread, and what was not measured follows from the rate.
+    assert ["2", "2", "tcp", "160.0", "20.0", "1.60", "80%", "1.00", "about 21.2 s"] in read.tables[0]
+    assert ["2", "2", "rdma", "190.0", "-", "1.90", "95%", "1.19", "about 17.9 s"] in read.tables[0]
+    assert any(title == "rdma, measured: 1.90 times on 2 GPUs" for title in read.titles)
+    assert any(title.startswith("pvrdma, ") and "1021.00 images/s on 4 GPUs" in title for title in read.titles)
+
+
+def test_markdown_and_csv_say_the_same() -> None:
+    told = report(RUNS, PUBLISHED)
+    assert "| 2 | 2 | rdma | 190.0 | - | 1.90 | 95% | 1.19 | - |" in markdown(told)
+    rows = list(csv.DictReader(io.StringIO(comma_separated(told))))
+    (row,) = [row for row in rows if (row["source"], row["nodes"], row["transport"]) == ("measured", "2", "rdma")]
+    assert float(row["speedup"]) == 1.9
+    assert {row["source"] for row in rows} == {"measured", PUBLISHED[0]["name"]}
+
+
+@pytest.mark.parametrize(
+    ("runs", "words"),
+    [
+        ([], "No training run was measured."),
+        ([run(2, 100.0)], "There is no scaling table: The transport 'tcp' has no run on 1 GPU"),
+        ([run(1, 100.0)], "Nothing was measured by rdma."),
+        (
+            [run(1, 9.0), run(2, 9.0, "rdma", proof={"ok": False, "transport": "tcp", "why": "it fell back to TCP"})],
+            "rdma-2-9 does not count as rdma: it fell back to TCP.",
+        ),
+    ],
+)
+def test_what_was_not_measured_is_said(runs: list[dict[str, Any]], words: str) -> None:
+    told = report(runs, PUBLISHED)
+    assert any(text.startswith(words) for text in told["not_measured"])
+    assert words.replace("'", "&#x27;") in page(told)
+    assert words in markdown(told)
+
+
+def test_published_lines_alone_are_not_drawn() -> None:
+    told = report([run(2, 100.0)], PUBLISHED)
+    read = Page(page(told))
+    assert told["rows"] == []
+    assert "svg" not in read.elements
+    assert any("533.0" in row for table in read.tables for row in table), "the published table stands"
+
+
+def test_names_cannot_command_the_page() -> None:
+    read = Page(page(report([run(1, 1.0, name="<script>alert(1)</script>")], title="<b>")))
+    assert "script" not in read.elements
+    assert "b" not in read.elements
+
+
+def test_a_figure_holds_all_its_points() -> None:
+    drawn = plot("T", "u", [Line("a", ((1, 0.0), (8, 13.0)))])
+    assert 'cx="504.0"' in drawn
+    assert nice(13.0) == 16.0
+
+
+@pytest.mark.parametrize("value", [0.07, 1, 1.01, 9.9, 99, 1021, 5e6])
+def test_the_top_of_an_axis_is_above_and_not_far(value: float) -> None:
+    assert value <= nice(value) * 1.0001 <= value * 1.7

@@ -1,0 +1,169 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What no type table promises: fields that answers need, and words that nobody has seen."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, cast
+
+import pytest
+
+from plugins.module_utils.site.acceptance import acceptance, assumptions, readers, shapes
+from plugins.module_utils.site.acceptance.assumptions import ASSUMPTIONS, OPEN, PROVEN, REFUTED
+from plugins.module_utils.site.acceptance.readers import READERS, Question
+from plugins.module_utils.site.recording.recording import Answer, Command, Recorded, Recording, Request
+from plugins.module_utils.vsphere.sdk import VmomiSupport, vim
+from plugins.module_utils.vsphere.session import Session
+from tests.unit.test_documents import ROOT
+from tools import unproven
+
+HOSTS = {"host-1": "esx01"}
+STATS = "network nic stats get"
+DCB, PFC = "network nic dcb status get", "PFCConfiguration"
+HOST, VM = "HostSystem", "VirtualMachine"
+PROFILES, ENCRYPTION = "config.sharedPassthruGpuTypes", "config.migrateEncryption"
+TRAFFIC = {"NICname": "vmnic2", "Packetsreceived": "1", "Packetssent": "2", "Bytesreceived": "3", "Bytessent": "4"}
+
+
+def answered(command: str, row: dict[str, str], **arguments: str) -> Recording:
+    """A recording of one command."""
+    fields = "".join(f"<{key}>{value}</{key}>" for key, value in row.items())
+    response = f"<obj><DataObject>{fields}</DataObject></obj>" if row else None
+    return Recording(commands=[Command("host-1", command, arguments, response)])
+
+
+def requested(path: str, answer: Any) -> Recording:
+    """A recording of one request."""
+    return Recording(requests=[Request("GET", path, None, 200, json.dumps(answer))])
+
+
+def test_fields_are_compared_by_their_letters() -> None:
+    said = answered(STATS, TRAFFIC)
+    assert list(shapes.lacking(said, HOSTS)) == [] and list(shapes.strange(said)) == []
+    spelled = answered(STATS, {"NICname": "x", "packetsReceived": "1", "PACKETSSENT": "2", "BytesReceived": "3"})
+    assert list(shapes.lacking(spelled, HOSTS)) == [
+        (
+            "esxcli network nic stats get on esx01 lacks Bytes sent; it has BytesReceived, NICname, PACKETSSENT, "
+            "packetsReceived"
+        )
+    ]
+
+
+def test_a_field_that_nobody_has_seen_is_told() -> None:
+    said = answered(STATS, {**TRAFFIC, "Flux": "7"})
+    assert list(shapes.lacking(said, HOSTS)) == []
+    assert list(shapes.strange(said)) == ["esxcli network nic stats get has Flux"]
+    assert list(shapes.strange(answered("system uptime get", {"Days": "1"}))) == ["esxcli system uptime get"]
+
+
+def test_answers_of_the_rest_api() -> None:
+    path = "/api/esx/settings/clusters/domain-c9/enablement/software"
+    assert list(shapes.lacking(requested(path, {"enabled": True}), HOSTS)) == []
+    assert list(shapes.lacking(requested(path, {"active": True}), HOSTS)) == [
+        f"GET {path} lacks enabled; it has active"
+    ]
+    compliance = "/api/esx/settings/clusters/domain-c9/software/compliance"
+    assert list(shapes.strange(requested(compliance, {"status": "COMPLIANT"}))) == []
+    assert "'ODD'" in next(shapes.strange(requested(compliance, {"status": "ODD"})))
+
+
+def test_words_outside_of_their_enumeration() -> None:
+    gpu = vim.host.GraphicsInfo(graphicsType="sharedDirect", pciId="0000:3b:00.0", vgpuMode="sameSize")
+    known = Recording(objects={"host-1": Recorded("HostSystem", {"config.graphicsInfo": gpu})})
+    assert list(shapes.strange(known)) == []
+    gpu.graphicsType = "sharedTwice"
+    assert list(shapes.strange(known)) == ["vim.host.GraphicsInfo.graphicsType is 'sharedTwice'"]
+
+
+def test_every_enumeration_that_is_named_exists() -> None:
+    for (kind, field), words in shapes._ENUMERATED.items():
+        assert VmomiSupport.GetVmodlType(kind)._GetPropertyInfo(field)
+        assert VmomiSupport.GetVmodlType(words).values
+
+
+def test_a_field_that_the_type_tables_promise() -> None:
+    switch = vim.dvs.VmwareDistributedVirtualSwitch.ConfigInfo(name="rdma")
+    seen = Recording(objects={"dvs-1": Recorded("DistributedVirtualSwitch", {"config": switch})})
+    assert any(text.endswith("ConfigInfo.defaultPortConfig") for text in shapes.lacking(seen, HOSTS))
+
+
+@pytest.mark.parametrize("one", ASSUMPTIONS, ids=lambda one: one.name)
+def test_each_assumption_names_code_that_rests_on_it(one: assumptions.Assumption) -> None:
+    path, words = one.where
+    assert words in (ROOT / path).read_text()
+    assert one.text.endswith(".") and one.proof
+
+
+def test_the_page_of_assumptions_is_written_anew() -> None:
+    assert unproven.DOCUMENT.read_text() == unproven.document(), "run python tools/unproven.py"
+
+
+def test_without_answers_every_assumption_is_open() -> None:
+    assert {one["status"] for one in assumptions.judged(Recording())} == {OPEN}
+    assert len({one.name for one in ASSUMPTIONS}) == len(ASSUMPTIONS)
+
+
+def status(name: str, recording: Recording) -> str:
+    return next(str(one["status"]) for one in assumptions.judged(recording) if one["name"] == name)
+
+
+def happened(*events: Any) -> Recording:
+    """A recording of events."""
+    return Recording(calls={"EventManager e QueryEvents []": Answer(list(events))})
+
+
+def moved(began_in: int) -> Recording:
+    """A recording of the two events of a move that ended in the chain 7."""
+    began = vim.event.VmBeingHotMigratedEvent(chainId=began_in, key=1)
+    return happened(began, vim.event.VmMigratedEvent(chainId=7, key=2))
+
+
+def encrypted(*arguments: Any) -> Recording:
+    """A recording of the event of an encrypted move."""
+    return happened(vim.event.EventEx(eventTypeId=ENCRYPTED, arguments=list(arguments)))
+
+
+def of_one(kind: str, path: str, value: Any) -> Recording:
+    """A recording of one property."""
+    return Recording(objects={"one": Recorded(kind, {path: value})})
+
+
+def executer(name: str) -> Recording:
+    """A recording of a server that calls its executer so."""
+    return Recording(server={"executer": name})
+
+
+ENCRYPTED = "com.vmware.vc.vm.VmHotMigratingWithEncryptionEvent"
+
+
+@pytest.mark.parametrize(
+    ("name", "good", "bad"),
+    [
+        ("esxcli executer", executer("ManagedMethodExecuter"), executer("Somebody")),
+        ("counters of network cards", answered(STATS, TRAFFIC), answered(STATS, {"Bytesout": "1"})),
+        ("flags of flow control", answered(DCB, {PFC: "0 0 0 1 0 0 0 0"}), answered(DCB, {PFC: "priority 3"})),
+        ("names of profiles", of_one(HOST, PROFILES, ["grid_t4-16c"]), of_one(HOST, PROFILES, ["teslaprofile"])),
+        ("encryption of moves", of_one(VM, ENCRYPTION, "opportunistic"), of_one(VM, ENCRYPTION, "perhaps")),
+        ("target of an encrypted move", encrypted(vim.KeyAnyValue(key="destHost", value="esx02")), encrypted()),
+        ("chain of a move", moved(7), moved(8)),
+    ],
+)
+def test_answers_prove_or_refute(name: str, good: Recording, bad: Recording) -> None:
+    assert (status(name, good), status(name, bad)) == (PROVEN, REFUTED)
+
+
+def test_a_group_that_cannot_be_read_is_told_in_its_own_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = "esx01: could not reach its esxcli: the server said NotFound"
+    monkeypatch.setattr(readers.info, "gather", lambda *_: [{"host": "esx01", "failed": True, "msg": said}])
+    asked = Question(hosts={"esx01": None}, vms={}, clusters={})
+    (reader,) = (one for one in READERS if one.name == "esxi_info: management")
+    assert acceptance._attempt(cast(Session, None), reader, asked, "esx01") == (acceptance.NOT_UNDERSTOOD, [said])
+
+
+def test_what_is_refuted_or_not_understood_is_an_error() -> None:
+    row = {"reader": "esxi_info: rdma", "object": "esx01", "status": acceptance.NEVER_SEEN, "what": ["a field"]}
+    assumed = [{"name": "x", "text": "All is well.", "status": REFUTED, "said": "it is not"}]
+    assert acceptance.error([row], [], accept_new=True) == ""
+    assert acceptance.error([row], [], accept_new=False) == "esxi_info: rdma of esx01 is never seen by us: a field"
+    assert acceptance.error([], assumed, accept_new=True) == "an assumption is refuted: All is well. But it is not"

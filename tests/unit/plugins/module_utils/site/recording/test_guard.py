@@ -1,0 +1,74 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The guard: reads pass, everything else is refused before it is sent."""
+
+from __future__ import annotations
+
+import pytest
+
+from plugins.module_utils.errors import Refused
+from plugins.module_utils.site.recording import guard
+
+HANDLER, URN = "ha-cli-handler-software-vib", "urn:vim25/5.0"
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        "RetrievePropertiesEx",
+        "ContinueRetrievePropertiesEx",
+        "QueryEvents",
+        "QueryPerf",
+        "Fetch",
+        "CurrentTime",
+        "CreateContainerView",
+        "DestroyView",
+        "RetrieveManagedMethodExecuter",
+        "FindByInventoryPath",
+    ],
+)
+def test_reads_pass(method: str) -> None:
+    guard.must_read(method)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        "RebootHost_Task",
+        "UpdateOptions",
+        "CreateFolder",
+        "Destroy_Task",
+        "SetField",
+        "CreateFilter",
+        "Logout",
+        "RelocateVM_Task",
+        "DestroyPropertyCollector",
+        "EnterMaintenanceMode_Task",
+        "CheckRelocate_Task",
+    ],
+)
+def test_everything_else_is_refused(method: str) -> None:
+    with pytest.raises(Refused, match=method):
+        guard.must_read(method)
+
+
+def test_of_esxcli_only_what_gets_and_lists() -> None:
+    guard.must_read("ExecuteSoap", (HANDLER, URN, "vim.EsxCLI.software.vib.list", []))
+    guard.must_read("ExecuteSoap", (HANDLER, URN, "vim.CLIInfo.FetchCLIInfo", []))
+    for method in ("vim.EsxCLI.software.vib.install", "vim.EsxCLI.system.module.parameters.set", "vim.Other.list"):
+        with pytest.raises(Refused, match=method):
+            guard.must_read("ExecuteSoap", (HANDLER, URN, method, []))
+
+
+def test_requests() -> None:
+    guard.must_request("GET", "/api/esx/settings/clusters/domain-c9/software")
+    guard.must_request("POST", "/api/session")
+    guard.must_request("POST", "/api/cis/tagging/tag-association?action=list-attached-tags-on-objects")
+    guard.must_request("POST", "/rest/com/vmware/cis/tagging/tag/id:1?~action=list-tags-for-category")
+    for verb, path in (
+        ("POST", "/api/esx/settings/clusters/domain-c9/software/drafts"),
+        ("DELETE", "/api/cis/tagging/tag/1"),
+        ("POST", "/api/cis/tagging/tag-association/1?action=attach"),
+    ):
+        with pytest.raises(Refused, match=verb):
+            guard.must_request(verb, path)

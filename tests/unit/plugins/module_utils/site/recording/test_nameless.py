@@ -1,0 +1,84 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Recordings lose what names a site, by what the API's types say of each field, and keep vSphere's own words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from plugins.module_utils.site.recording import nameless
+from plugins.module_utils.site.recording.pseudonyms import Pseudonyms
+from plugins.module_utils.site.recording.recording import Answer, Command, Recorded, Recording, Request
+from plugins.module_utils.vsphere.sdk import vim
+
+
+def nameless_of(kind: str, path: str, value: Any) -> Any:
+    """A property of an object without names."""
+    recording = Recording(objects={"one": Recorded(kind, {"name": "granite", path: value})})
+    nameless.replace(recording, Pseudonyms())
+    return recording.objects["one"].values[path]
+
+
+def test_adapters_lose_their_world_wide_names_and_secrets() -> None:
+    secret = vim.host.InternetScsiHba.AuthenticationProperties(chapName="obsidian-chap", chapSecret="hunter2")
+    iscsi = vim.host.InternetScsiHba(
+        device="vmhba64", iScsiName="iqn.1998-01.com.vmware:anvil-7f", authenticationProperties=secret
+    )
+    fibre = vim.host.FibreChannelHba(device="vmhba2", nodeWorldWideName=2305843009213693953, portWorldWideName=7)
+    bus, fabric = nameless_of("HostSystem", "config.storageDevice.hostBusAdapter", [iscsi, fibre])
+    assert (bus.device, bus.iScsiName, bus.authenticationProperties.chapName) == ("vmhba64", "initiator-1", "user-1")
+    assert bus.authenticationProperties.chapSecret == ""
+    assert (fabric.nodeWorldWideName, fabric.portWorldWideName, fabric.device) == (0, 0, "vmhba2")
+
+
+def test_a_virtual_card_loses_the_name_of_its_network_and_a_gpu_keeps_its_own() -> None:
+    backing = vim.vm.device.VirtualEthernetCard.NetworkBackingInfo(deviceName="granite")
+    card = vim.vm.device.VirtualVmxnet3(
+        key=4000, backing=backing, deviceInfo=vim.Description(label="Network adapter 1", summary="granite")
+    )
+    (card,) = nameless_of("Network", "config.hardware.device", [card])
+    assert (card.backing.deviceName, card.deviceInfo.summary) == ("network-1", "network-1")
+    gpu = vim.host.GraphicsInfo(deviceName="NVIDIA granite", graphicsType="sharedDirect")
+    (gpu,) = nameless_of("HostSystem", "config.graphicsInfo", [gpu])
+    assert (gpu.deviceName, gpu.graphicsType) == ("NVIDIA granite", "sharedDirect")
+
+
+def test_servers_of_time_rules_and_alarms() -> None:
+    time = vim.host.DateTimeInfo(ntpConfig=vim.host.NtpConfig(server=["ntp.acme.org", "10.9.8.7"]))
+    found = nameless_of("HostSystem", "config.dateTimeInfo", time)
+    assert found.ntpConfig.server == ["host-2.domain-1.example", "198.18.0.1"]
+    rule = vim.cluster.AntiAffinityRuleSpec(name="keep payroll apart")
+    assert nameless_of("ClusterComputeResource", "configurationEx", [rule])[0].name == "object-1"
+    assert nameless_of("Alarm", "info.name", "ACME GPU is hot") == "title-1"
+
+
+def test_notes_of_the_collection_lose_names_within_and_those_of_others_as_a_whole() -> None:
+    custom = vim.CustomFieldsManager.StringValue
+    ours = custom(key=1, value='{"name": "granite", "cluster": "granite", "role": "worker"}')
+    theirs = custom(key=2, value="Wilhelmina Feldspar")
+    own, other = nameless_of("VirtualMachine", "customValue", [ours, theirs])
+    assert own.value == '{"name": "guest-1", "cluster": "guest-1", "role": "worker"}'
+    assert other.value == "value-1"
+
+
+def test_answers_of_esxcli_and_rest() -> None:
+    recording = Recording(
+        objects={"h": Recorded("HostSystem", {"name": "anvil.acme.org"})},
+        calls={'HostSystem h Query ["anvil"]': Answer(["anvil.acme.org says 10.1.2.3"])},
+        commands=[
+            Command("h", "network nic list", {"nic": "<nic>anvil</nic>"}, "<obj><N>anvil &amp; 10.1.2.3</N></obj>"),
+            Command("h", "software vib list", {}, "<obj><Name>anvil</Name></obj>"),
+        ],
+        requests=[
+            Request("GET", "/api/cis/tagging/tag/1", None, 200, '{"name": "Basalt", "category_id": "c"}'),
+            Request("GET", "/api/x", None, 200, '{"version": "10.1.2.3", "of": "anvil", "tag": "basalt"}'),
+        ],
+    )
+    nameless.replace(recording, Pseudonyms())
+    assert list(recording.calls) == ['HostSystem h Query ["host-1"]']
+    assert recording.calls['HostSystem h Query ["host-1"]'].value == ["host-1.domain-1.example says 198.18.0.1"]
+    assert recording.commands[0].response == "<obj><N>host-1 &amp; 198.18.0.1</N></obj>"
+    assert recording.commands[0].arguments == {"nic": "<nic>host-1</nic>"}
+    assert recording.commands[1].response == "<obj><Name>anvil</Name></obj>"
+    assert recording.requests[0].text == '{"name": "tag-1", "category_id": "c"}'
+    assert recording.requests[1].text == '{"version": "10.1.2.3", "of": "host-1", "tag": "tag-1"}'

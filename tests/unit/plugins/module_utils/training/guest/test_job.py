@@ -1,0 +1,271 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The planner of a training job on its run directory, and its start and stop with a small program for mpirun."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.errors import Failed, Refused, TimedOut
+from plugins.module_utils.training import mpirun
+from plugins.module_utils.training.guest import job, supervisor
+from plugins.module_utils.training.guest.job import TrainingJob, job_state
+
+PATIENCE = 60
+HOSTS = [{"name": "localhost", "slots": 2}]
+WISH = {"id": "one", "command": ["train"], "hosts": HOSTS, "nodes_of_ranks": ["n1", "n2"], "transport": "tcp"}
+END = {"ended": 7.0, "stopped": False, "exit_code": 0, "left": {}, "swept": True}
+LOST = "[1,1]<stderr>:RuntimeError: out of memory\n"
+
+
+def params(folder: Path, **changes: Any) -> dict[str, Any]:
+    """The options of the module."""
+    return {
+        "run_dir": str(folder / "run"),
+        "state": "started",
+        "command": ["train"],
+        "hosts": HOSTS,
+        "ranks": None,
+        "environment": {"SEED": 7},
+        "secret_environment": {},
+        "transport": "tcp",
+        "stack": None,
+        "script": None,
+        "mpirun": "mpirun",
+        "mpirun_arguments": [],
+        "remote_shell": "false",
+        "daemon_shell": None,
+        "remote_python": sys.executable,
+        "start_timeout": PATIENCE,
+        "stop_timeout": PATIENCE,
+        **changes,
+    }
+
+
+def program(folder: Path, text: str) -> str:
+    """A program that takes the place of mpirun."""
+    path = folder / "program"
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def wait_for(condition: Callable[[], Any]) -> Any:
+    deadline = time.monotonic() + PATIENCE
+    while not (value := condition()):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return value
+
+
+def gone() -> dict[str, Any]:
+    """A process that has ended."""
+    return {**supervisor.identity(os.getpid()), "start": 1}
+
+
+@pytest.fixture
+def left(tmp_path: Path) -> Iterator[Path]:
+    """A folder whose job, if a test left one, is ended."""
+    yield tmp_path
+    if (tmp_path / "run" / supervisor.RUN).exists():
+        TrainingJob(params(tmp_path, state="stopped"))._stop()
+
+
+def written(folder: Path, **files: Any) -> Path:
+    """A run directory with some of its files."""
+    run = folder / "run"
+    run.mkdir(exist_ok=True)
+    names = {"wish": supervisor.DESIRED, "run": supervisor.RUN, "end": supervisor.END}
+    for name, content in files.items():
+        if name == "output":
+            (run / supervisor.OUTPUT).write_text(content)
+        else:
+            supervisor.write(str(run), names[name], content)
+    return run
+
+
+def run_of(launcher: dict[str, Any], by: dict[str, Any]) -> dict[str, Any]:
+    return {"id": "one", "launcher": launcher, "supervisor": by, "job": "42", "started": 1.0}
+
+
+def test_an_empty_folder_holds_no_job(tmp_path: Path) -> None:
+    assert job_state(str(tmp_path / "run")) == {"state": "absent"}
+    assert TrainingJob(params(tmp_path)).read() == {"state": "absent"}
+
+
+@pytest.mark.parametrize(
+    ("launcher_lives", "supervisor_lives", "end", "state"),
+    [
+        (True, True, None, "running"),
+        (True, False, None, "running"),
+        (False, True, None, "running"),
+        (False, False, None, "died"),
+        # Its processes on other nodes are still being ended.
+        (False, True, {**END, "swept": False}, "running"),
+        (False, False, {**END, "swept": False}, "finished"),
+        (False, False, END, "finished"),
+        (False, False, {**END, "exit_code": 1}, "died"),
+        (False, False, {**END, "exit_code": None, "stopped": True}, "stopped"),
+    ],
+)
+def test_the_state_follows_from_files_and_processes(
+    tmp_path: Path, launcher_lives: bool, supervisor_lives: bool, end: dict[str, Any] | None, state: str
+) -> None:
+    alive, dead = supervisor.identity(os.getpid()), gone()
+    files: dict[str, Any] = {"run": run_of(alive if launcher_lives else dead, alive if supervisor_lives else dead)}
+    run = written(tmp_path, wish=WISH, **files, **({"end": end} if end else {}))
+    told = job_state(str(run))
+    assert (told["state"], told["run_id"], told["transport"]) == (state, "one", "tcp")
+    assert ("ended" in told) == (state != "running")
+    assert ("why" in told) == (state == "died")
+
+
+def test_a_job_that_was_claimed_and_never_ran_has_died(tmp_path: Path) -> None:
+    assert job_state(str(written(tmp_path, wish=WISH)))["state"] == "died"
+
+
+def test_a_job_that_died_names_its_rank_and_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {"run": run_of(gone(), gone()), "end": {**END, "exit_code": 1}, "output": "x" * job.LOG_BYTES + "\n" + LOST}
+    run = written(tmp_path, wish=WISH, **files)
+    told = job_state(str(run))
+    assert (told["rank"], told["node"], told["exit_code"]) == (1, "n2", 1)
+    assert told["why"] == "rank 1 on n2 ended: RuntimeError: out of memory"
+    monkeypatch.setattr(job.os, "statvfs", lambda _path: SimpleNamespace(f_bavail=1, f_frsize=4096))
+    assert job_state(str(run))["why"].endswith(f"; the disk of {run} is full")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "before", "after"),
+    [
+        ("started", "absent", "running"),
+        ("started", "running", "running"),
+        ("started", "finished", "finished"),
+        ("stopped", "absent", "absent"),
+        ("stopped", "running", "stopped"),
+        ("stopped", "finished", "finished"),
+        ("stopped", "died", "died"),
+        ("stopped", "stopped", "stopped"),
+    ],
+)
+def test_the_plan_of_a_job(tmp_path: Path, wanted: str, before: str, after: str) -> None:
+    same = params(tmp_path, state=wanted)
+    if before != "absent":
+        written(tmp_path, wish={**WISH, **{key: same[key] for key in job.ASKED}})
+    plan = TrainingJob(same).plan({"state": before})
+    assert (plan.before, plan.after) == ({"state": before}, {"state": after})
+    assert bool(plan.changes) == (before != after)
+
+
+@pytest.mark.parametrize(
+    ("before", "changes", "words"),
+    [
+        (
+            {"state": "died", "why": "rank 1 ended"},
+            {},
+            "start a job: its job has died: rank 1 ended; give each job a run",
+        ),
+        ({"state": "stopped"}, {}, "its job has stopped; give each job a run directory of its own"),
+        ({"state": "running"}, {"command": ["other"], "ranks": 1}, "it holds a job with another command, ranks"),
+        ({"state": "absent"}, {"command": []}, "command is empty: give the program and its arguments"),
+        ({"state": "absent"}, {"hosts": HOSTS * 2}, "hosts names 'localhost' twice"),
+        ({"state": "absent"}, {"ranks": 3}, "ranks is 3, and the hosts have 2 slots: give from 1 to 2"),
+    ],
+)
+def test_a_job_that_cannot_be_started_is_refused(
+    tmp_path: Path, before: dict[str, Any], changes: dict[str, Any], words: str
+) -> None:
+    if before["state"] != "absent":
+        written(tmp_path, wish={**WISH, **{key: params(tmp_path)[key] for key in job.ASKED}})
+    with pytest.raises(Refused) as refused:
+        TrainingJob(params(tmp_path, **changes)).plan(before)
+    assert words in str(refused.value)
+    assert str(tmp_path / "run") in str(refused.value)
+
+
+def test_a_job_is_started_read_and_stopped(left: Path) -> None:
+    mpirun = program(left, 'echo "seed $SEED, records $DML_RECORDS"; exec sleep 600')
+    subject = TrainingJob(params(left, mpirun=mpirun))
+    subject.apply(subject.plan(subject.read()))
+    assert subject.plan(subject.read()).changes == ()
+    output = left / "run" / supervisor.OUTPUT
+    wait_for(lambda: output.read_text() == f"seed 7, records {left / 'run'}\n")
+    told = subject.read()
+    assert (told["state"], told["nodes_of_ranks"]) == ("running", ["localhost"] * 2)
+    assert told["mpirun_command"][0] == mpirun
+    # Another one finds the folder taken, also where it planned before that.
+    with pytest.raises(Refused, match="another job has just been started in it"):
+        subject._start()
+    stopping = TrainingJob(params(left, state="stopped"))
+    stopping.apply(stopping.plan(stopping.read()))
+    assert stopping.read()["state"] == "stopped"
+    assert list(supervisor.processes_of(told["run_id"], "")) == []
+
+
+def test_a_job_that_does_not_start_leaves_the_folder_free(tmp_path: Path) -> None:
+    subject = TrainingJob(params(tmp_path, mpirun="/nowhere/mpirun"))
+    with pytest.raises(Failed, match="could not start /nowhere/mpirun: /nowhere/mpirun: No such file"):
+        subject._start()
+    assert subject.read() == {"state": "absent"}
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    subject = TrainingJob(params(tmp_path, run_dir=str(tmp_path / "file" / "run")))
+    with pytest.raises(Failed, match=r"make the run directory: .*file/run: Not a directory"):
+        subject._start()
+
+
+def test_a_job_that_does_not_end_in_time_is_told(tmp_path: Path) -> None:
+    alive = {**supervisor.identity(os.getpid())}
+    written(tmp_path, wish=WISH, run=run_of(alive, {**alive, "boot_id": "another"}))
+    (tmp_path / "run" / job.PROGRAM).write_text("# It ends nothing.\n")
+    with pytest.raises(TimedOut, match="stop the job: it still runs after 0 s"):
+        TrainingJob(params(tmp_path, state="stopped", stop_timeout=0))._stop()
+
+
+def test_nodes_where_processes_may_be_left_are_named(tmp_path: Path) -> None:
+    end = {**END, "stopped": True, "left": {"n2": "no route to host"}}
+    written(tmp_path, wish=WISH, run=run_of(gone(), gone()), end=end)
+    with pytest.raises(Failed, match="n2: no route to host; look at these nodes by hand"):
+        TrainingJob(params(tmp_path, state="stopped"))._stop()
+
+
+def test_the_script_is_known_by_its_checksum_and_commit(tmp_path: Path) -> None:
+    assert job._script_facts(None) == {"script_sha256": None, "script_git": None}
+    script = tmp_path / "train.py"
+    script.write_text("pass\n")
+    facts = job._script_facts(str(script))
+    assert facts == {"script_sha256": hashlib.sha256(b"pass\n").hexdigest(), "script_git": None}
+
+
+def test_secret_values_reach_the_ranks_and_stand_in_nothing_that_is_told(tmp_path: Path) -> None:
+    secret = "hush-hush-token"
+    mpirun = program(tmp_path, 'echo "$TOKEN $SEED" >&2; echo "[1,0]<stderr>:ValueError: $TOKEN is wrong" >&2; exit 3')
+    given = params(tmp_path, mpirun=mpirun, secret_environment={"TOKEN": secret, "SEED": 8})
+    one = TrainingJob(given)
+    one.apply(one.plan(one.read()))
+    told = wait_for(lambda: (found := job_state(given["run_dir"]))["state"] != "running" and found)
+    assert f"{secret} 8" in (tmp_path / "run" / "output.log").read_text(), "the secret value has precedence"
+    assert secret not in str(told) and "ValueError: HIDDEN is wrong" in str(told)
+    assert [(tmp_path / "run" / name).stat().st_mode & 0o777 for name in ("wish.json", "output.log")] == [0o600, 0o600]
+    with pytest.raises(Refused, match="it holds a job with another secret_environment") as refused:
+        TrainingJob({**given, "secret_environment": {"TOKEN": "another-token"}}).plan(told)
+    assert secret not in str(refused.value)
+
+
+def test_daemons_may_begin_by_a_shell_of_their_own(tmp_path: Path) -> None:
+    def agent(**shells: Any) -> str:
+        command = mpirun.command_of(TrainingJob(params(tmp_path, **shells))._job(), "MARK", False)
+        return command[command.index("plm_rsh_agent") + 1]
+
+    assert agent() == "false"
+    assert agent(daemon_shell="/opt/dml/bin/dml-shell") == "/opt/dml/bin/dml-shell"

@@ -1,0 +1,238 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The supervisor over real processes of this machine: files of a run directory, sweeps, and a job from start to end."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.training.guest import supervisor
+
+# Deadlines of conditions: a loaded machine is slow.
+PATIENCE = 60
+SLEEP = "import time; time.sleep(600)"
+STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(600)"
+Begin = Callable[..., "subprocess.Popen[bytes]"]
+
+
+def wait_for(condition: Callable[[], Any]) -> Any:
+    """The first true value of a condition."""
+    deadline = time.monotonic() + PATIENCE
+    while not (value := condition()):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return value
+
+
+@pytest.fixture
+def begin() -> Iterator[Begin]:
+    """Starts Python programs, and ends at last all that a test left."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(program: str, *words: str, name: str = sys.executable, **environment: str) -> subprocess.Popen[bytes]:
+        begun = subprocess.Popen(
+            [name, "-c", program, *words],
+            executable=sys.executable,
+            env={**os.environ, **environment},
+            stdout=subprocess.PIPE,
+        )
+        started.append(begun)
+        # The environment of a new process is its own only after exec.
+        wait_for(lambda: supervisor._content(str(begun.pid), "cmdline").startswith(name.encode()))
+        return begun
+
+    yield start
+    for one in started:
+        one.kill()
+        one.communicate()
+
+
+def desired(folder: Path, *command: str, **changes: Any) -> dict[str, Any]:
+    """What is asked of a supervisor, written into its run directory."""
+    content: dict[str, Any] = {
+        "id": f"id-{folder.name}",
+        "nodes": ["localhost"],
+        "here": ["localhost"],
+        "remote_shell": "false",
+        "daemon_shell": None,
+        "remote_python": sys.executable,
+        "mpirun_command": list(command),
+        "mpirun_environment": {},
+        **changes,
+    }
+    supervisor.write(str(folder), supervisor.DESIRED, content)
+    return content
+
+
+def supervise(folder: Path) -> tuple[subprocess.Popen[bytes], dict[str, Any]]:
+    """A supervisor of a run directory, and the one line that it answers."""
+    begun = subprocess.Popen(
+        [sys.executable, supervisor.__file__, "run", str(folder)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+    assert begun.stdout
+    with begun.stdout:
+        return begun, json.loads(begun.stdout.readline())
+
+
+def test_files_are_read_back_and_what_is_torn_is_none(tmp_path: Path) -> None:
+    folder = str(tmp_path)
+    assert supervisor.read(folder, supervisor.RUN) is None
+    supervisor.write(folder, supervisor.RUN, {"id": "one"})
+    assert supervisor.read(folder, supervisor.RUN) == {"id": "one"}
+    assert [path.name for path in tmp_path.iterdir()] == [supervisor.RUN]
+    (tmp_path / supervisor.RUN).write_text('{"id": "o')
+    assert supervisor.read(folder, supervisor.RUN) is None
+
+
+def test_the_end_is_written_into_the_room_that_was_kept(tmp_path: Path) -> None:
+    (tmp_path / supervisor.END).write_bytes(b" " * supervisor.END_BYTES)
+    supervisor.write_end(str(tmp_path), {"exit_code": 3, "swept": False})
+    supervisor.write_end(str(tmp_path), {"exit_code": 3})
+    assert supervisor.read(str(tmp_path), supervisor.END) == {"exit_code": 3}
+    assert (tmp_path / supervisor.END).stat().st_size == supervisor.END_BYTES
+
+
+def test_a_process_is_told_from_one_with_the_same_number(begin: Begin) -> None:
+    process = begin(SLEEP)
+    told = supervisor.identity(process.pid)
+    assert supervisor.is_alive(told)
+    assert not supervisor.is_alive({**told, "start": told["start"] + 1})
+    assert not supervisor.is_alive({**told, "boot_id": "another"})
+    process.kill()
+    # Nobody has waited for it yet: what is left is no process that runs.
+    wait_for(lambda: not supervisor.is_alive(told))
+    assert supervisor.start_ticks(process.pid) is None
+    # Also where it had ended before anybody looked.
+    assert not supervisor.is_alive(supervisor.identity(process.pid))
+
+
+def test_processes_of_a_job_are_those_with_its_mark_and_its_daemons(begin: Begin) -> None:
+    rank = begin(SLEEP, **{supervisor.MARK: "one"})
+    begin(SLEEP, **{supervisor.MARK: "one-more"})
+    daemon = begin(SLEEP, "-mca", "ess_base_jobid", "41", name="orted")
+    begin(SLEEP, "-mca", "ess_base_jobid", "51", name="orted")
+    begin(SLEEP, "-mca", "ess_base_jobid", "41")
+    assert set(supervisor.processes_of("one", "42")) == {rank.pid, daemon.pid}
+    assert set(supervisor.processes_of("one", "")) == {rank.pid}
+
+
+def test_a_sweep_ends_the_job_and_nothing_else(begin: Begin) -> None:
+    rank, other = begin(SLEEP, **{supervisor.MARK: "mine"}), begin(SLEEP, **{supervisor.MARK: "theirs"})
+    assert supervisor.sweep("mine", "", PATIENCE) == {"found": 1, "left": []}
+    assert rank.wait(PATIENCE) == -signal.SIGTERM
+    assert other.poll() is None
+
+
+def test_a_sweep_kills_what_does_not_end_when_asked(begin: Begin) -> None:
+    rank = begin(STUBBORN, **{supervisor.MARK: "stubborn"})
+    assert rank.stdout and rank.stdout.readline()
+    assert supervisor.sweep("stubborn", "", 0.1) == {"found": 1, "left": []}
+    assert rank.wait(PATIENCE) == -signal.SIGKILL
+
+
+def test_the_namespace_of_a_job_comes_from_a_rank_or_a_daemon(begin: Begin) -> None:
+    launcher = begin(SLEEP, **{supervisor.MARK: "a"})
+    assert supervisor.find_job("a", launcher.pid) == ""
+    begin(SLEEP, "ess_base_jobid", "70", **{supervisor.MARK: "a"})
+    assert supervisor.find_job("a", launcher.pid) == "71"
+    begin(SLEEP, PMIX_NAMESPACE="422313985", **{supervisor.MARK: "b"})
+    assert supervisor.find_job("b", launcher.pid) == "422313985"
+
+
+@pytest.mark.parametrize(
+    ("says", "fault"),
+    [
+        ("echo Welcome; echo '[1]'; printf '\\377\\n'; shift; exec sh -c \"$*\"", ""),
+        ("echo Change your password:", "no answer but: Change your password:"),
+        ("echo '[1]'", "no answer but: [1]"),
+        ("true", "no answer but: nothing"),
+    ],
+)
+def test_what_a_shell_says_at_login_is_no_answer_of_a_sweep(tmp_path: Path, says: str, fault: str) -> None:
+    shell = tmp_path / "shell"
+    shell.write_text(f"#!/bin/sh\n{says}\n")
+    shell.chmod(0o755)
+    asked = {"nodes": ["n2"], "here": ["n1"], "remote_shell": str(shell), "remote_python": sys.executable}
+    left = supervisor.sweep_nodes(asked, {"id": "nobody", "job": ""}, 0.1)
+    assert left == ({"n2": fault} if fault else {})
+
+
+def test_other_nodes_are_swept_by_the_remote_shell(begin: Begin, tmp_path: Path) -> None:
+    shell = tmp_path / "shell"
+    shell.write_text('#!/bin/sh\necho "$1" >> "$0.nodes"; shift; exec sh -c "$*"\n')
+    shell.chmod(0o755)
+    rank = begin(SLEEP, **{supervisor.MARK: "far"})
+    asked = {"nodes": ["n2"], "here": ["n1"], "remote_shell": shlex.quote(str(shell)), "remote_python": sys.executable}
+    assert supervisor.sweep_nodes(asked, {"id": "far", "job": None}, PATIENCE) == {}
+    assert rank.wait(PATIENCE) == -signal.SIGTERM
+    assert (tmp_path / "shell.nodes").read_text() == "n2\n"
+
+
+@pytest.mark.parametrize(
+    ("shell", "fault"),
+    [("false", "exit code 1"), ("sh -c 'echo no route >&2; exit 255'", "no route"), ("true", "no answer but: nothing")],
+)
+def test_a_node_that_cannot_be_swept_is_named_with_its_reason(shell: str, fault: str) -> None:
+    asked = {"nodes": ["n1", "n2"], "here": ["n1"], "remote_shell": shell, "remote_python": "python3"}
+    left = supervisor.sweep_nodes(asked, {"id": "nobody", "job": ""}, 0.1)
+    assert list(left) == ["n2"]
+    assert left["n2"].startswith(fault)
+
+
+def test_a_job_is_run_to_its_end(tmp_path: Path) -> None:
+    asked = desired(
+        tmp_path, "sh", "-c", "echo hello $WHO; echo $DML_RUN_ID; exit 3", mpirun_environment={"WHO": "world"}
+    )
+    begun, answer = supervise(tmp_path)
+    assert begun.wait(PATIENCE) == 0
+    run, end = (supervisor.read(str(tmp_path), name) for name in (supervisor.RUN, supervisor.END))
+    assert run and end
+    assert answer["launcher"] == run["launcher"]
+    assert run["id"] == asked["id"]
+    assert (end["exit_code"], end["stopped"], end["swept"], end["left"]) == (3, False, True, {})
+    assert (tmp_path / supervisor.OUTPUT).read_text() == f"hello world\n{asked['id']}\n"
+
+
+def test_a_job_is_stopped_by_a_signal_and_leaves_no_process(tmp_path: Path) -> None:
+    rank = shlex.join([sys.executable, "-c", STUBBORN])
+    asked = desired(tmp_path, "sh", "-c", f"setsid {rank} & exec sleep 600")
+    begun, _answer = supervise(tmp_path)
+    wait_for(lambda: len(list(supervisor.processes_of(asked["id"], ""))) == 2)
+    begun.terminate()
+    assert begun.wait(PATIENCE) == 0
+    end = supervisor.read(str(tmp_path), supervisor.END)
+    assert end and (end["stopped"], end["left"]) == (True, {})
+    assert list(supervisor.processes_of(asked["id"], "")) == []
+
+
+def test_a_program_that_is_missing_is_answered_with_its_name(tmp_path: Path) -> None:
+    desired(tmp_path, "/nowhere/mpirun")
+    begun, answer = supervise(tmp_path)
+    assert begun.wait(PATIENCE) == 0
+    assert answer == {"error": "/nowhere/mpirun: No such file or directory"}
+
+
+def test_a_job_whose_supervisor_was_killed_is_ended(tmp_path: Path) -> None:
+    asked = desired(tmp_path, "sleep", "600")
+    begun, _answer = supervise(tmp_path)
+    begun.kill()
+    begun.wait()
+    assert list(supervisor.processes_of(asked["id"], ""))
+    supervisor.main(["end", str(tmp_path)])
+    end = supervisor.read(str(tmp_path), supervisor.END)
+    assert end and (end["stopped"], end["exit_code"], end["left"]) == (True, None, {})
+    assert list(supervisor.processes_of(asked["id"], "")) == []

@@ -1,0 +1,124 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The result of a run has the rate that is known best, the proof of its transport, and the faults that it has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.training.result import faults, result, summary
+
+IB = "w1:12:12 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/RoCE ; OOB ens192:10.0.1.1<0>\n"
+SOCKET = "w1:12:12 [0] NCCL INFO NET/Socket : Using [0]ens192:10.0.1.1<0>\n"
+TOTAL = "total images/sec: 80.00\n"
+RUN: dict[str, Any] = {
+    "name": "one",
+    "nodes": ["w1", "w2"],
+    "ranks_per_node": 2,
+    "transport": "tcp",
+    "asked": {"options": []},
+    "stack": "t4-2019",
+    "pace": {"step": 10, "loss": 0.5},
+    "curve": {"images_per_sec": 70.0, "points": [{"step": 1}]},
+    "records": "/r/records.jsonl",
+    "summaries": [],
+    "cards": [{"card": "ens224", "speed": 100.0}, {"card": "ens224", "speed": 25.0}],
+    "built": {"w1": {"dml_cuda": {"proven": True}}},
+    "gradient_bytes": 0.0,
+    "rdma_before": {},
+    "rdma_after": {},
+    "esxi_hosts": {},
+    "neighbours": {},
+    "esxi_before": [],
+    "esxi_after": [],
+}
+JOB = {"state": "finished", "mpirun_command": []}
+
+
+def ranks(*rates: float, **more: Any) -> list[dict[str, Any]]:
+    return [{"rank": rank, "images_per_sec": rate, **more} for rank, rate in enumerate(rates)]
+
+
+def device(sent: int) -> list[dict[str, Any]]:
+    return [{"name": "mlx5_0", "driver": "mlx5_core", "sent_bytes": sent}]
+
+
+def test_all_that_is_known_of_a_run_is_kept() -> None:
+    found = result({**RUN, "summaries": ranks(10.0, 12.0, seconds_per_epoch=9.0)}, JOB, SOCKET)
+    assert (found["nodes"], found["gpus"], found["transport"], found["steps"], found["loss"]) == (2, 4, "tcp", 10, 0.5)
+    assert (found["card"], found["speed"]) == ("ens224", 25.0)
+    assert (found["seconds_per_epoch"], found["curve"], found["job"]) == (9.0, [{"step": 1}], JOB)
+    assert {key: found[key] for key in ("name", "asked", "stack", "built", "records")} == {
+        key: RUN[key] for key in ("name", "asked", "stack", "built", "records")
+    }
+    assert found["proof"] == {"wanted": "tcp", "transport": "tcp", "ok": True, "why": "NCCL's log says NET/Socket"}
+    assert summary(found) == "22.0 images/s on 4 ranks of 2 nodes by tcp: NCCL's log says NET/Socket"
+
+
+@pytest.mark.parametrize(
+    ("said", "network"),
+    [
+        ([None, "a regression"], "a regression"),
+        (["a\x1b[31m\n regression\u202e"], "a[31m regression"),
+        (["x" * 500], "x" * 120),
+        ([None, "", "\n"], None),
+        ([], None),
+    ],
+)
+def test_a_program_says_itself_what_it_trains(said: list[str | None], network: str | None) -> None:
+    found = result({**RUN, "summaries": [{"rank": rank, "network": one} for rank, one in enumerate(said)]}, JOB, "")
+    assert found["network"] == network
+
+
+@pytest.mark.parametrize(
+    ("summaries", "output", "curve", "rate"),
+    [
+        (ranks(10.0, 12.0), TOTAL, RUN["curve"], 22.0),
+        (ranks(10.0) + ranks(10.0), TOTAL, RUN["curve"], 10.0),
+        ([{"rank": 0, "images_per_sec": None}], TOTAL, RUN["curve"], 80.0),
+        ([], SOCKET, RUN["curve"], 70.0),
+        ([], SOCKET, {}, None),
+    ],
+)
+def test_the_rate_is_that_of_the_best_source(
+    summaries: list[dict[str, Any]], output: str, curve: dict[str, Any], rate: float | None
+) -> None:
+    found = result({**RUN, "summaries": summaries, "curve": curve}, JOB, output)
+    assert found["images_per_sec"] == rate
+    assert summary(found).startswith("an unknown rate on" if rate is None else f"{rate:.1f} images/s on")
+
+
+@pytest.mark.parametrize(
+    ("sent", "gradients", "summaries", "transport"),
+    [
+        (10_000, 1000.0, [], "rdma"),
+        (10_000, 0.0, [{"gradient_bytes": 1000}], "rdma"),
+        (10_000, 1000.0, [{"gradient_bytes": 5000}], "tcp"),
+        (4_000, 1000.0, [], "tcp"),
+        (10_000, 0.0, [], "unproven"),
+    ],
+)
+def test_rdma_is_proven_by_counters_against_the_gradients_of_all_steps(
+    sent: int, gradients: float, summaries: list[dict[str, Any]], transport: str
+) -> None:
+    counted = {"rdma_before": {"w1": device(5), "w2": device(5)}, "rdma_after": {"w1": device(5 + sent)}}
+    counted["rdma_after"]["w2"] = device(5 + sent)
+    run = {**RUN, **counted, "transport": "rdma", "gradient_bytes": gradients, "summaries": summaries}
+    found = result(run, JOB, IB)
+    assert found["proof"]["transport"] == transport, found["proof"]
+    said = faults(found, summaries, "/runs/one", prove=True)
+    assert (said == []) == (transport == "rdma")
+    assert all(text.startswith(f"The training job /runs/one was set to rdma and used {transport}: ") for text in said)
+    assert faults(found, summaries, "/runs/one", prove=False) == []
+    assert faults({**found, "nodes": 1}, summaries, "/runs/one", prove=True) == []
+
+
+def test_ranks_with_different_parameters_are_a_fault_in_any_case() -> None:
+    found = result(RUN, JOB, SOCKET)
+    same, other = {"parameters_sha256": "aa"}, {"parameters_sha256": "bb"}
+    assert faults(found, [same, {}, same], "/runs/one", prove=False) == []
+    assert faults(found, [other, same], "/runs/one", prove=False) == [
+        "The ranks of /runs/one ended with different parameters: aa, bb."
+    ]

@@ -1,0 +1,119 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The transport of a running job between two looks: connections for TCP, counters for RDMA, and no guess."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.training.transport import connections as transport_seen
+
+MEGABYTE = 1 << 20
+TCP = (("10.0.0.1", "10.0.0.2"),)
+
+
+def rank(step: int, connections: Any = TCP, rdma: bool = False, number: int = 0) -> dict[str, Any]:
+    return {"rank": number, "pid": 7, "step": step, "connections": connections, "rdma_open": rdma}
+
+
+def look(step: int, sent: int | None = None, driver: str = "mlx5_core", **more: Any) -> dict[str, Any]:
+    devices = [] if sent is None else [{"device": "rocep0", "driver": driver, "sent_bytes": sent}]
+    return {"w1": {"ranks": [rank(step, **more)], "devices": devices}}
+
+
+def host(sent: int, **more: Any) -> list[dict[str, Any]]:
+    return [{"host": "esx1", "rdma_devices": [{"device": "vmrdma0", "counters": {"bytes_sent": sent}}], **more}]
+
+
+def of(first: dict[str, Any], second: dict[str, Any], **more: Any) -> tuple[str, str]:
+    told = transport_seen.judge(first, second, **more)
+    return told["transports"]["w1"], told["why"]["w1"]
+
+
+def test_connections_without_an_rdma_device_are_tcp() -> None:
+    transport, why = of(look(10), look(30))
+    assert (transport, why) == (
+        "tcp",
+        "its ranks are connected by TCP to 10.0.0.2 and have no RDMA device open",
+    )
+
+
+@pytest.mark.parametrize(
+    ("second", "says"),
+    [
+        ({"w1": {"error": "it did not answer in time"}}, "could not be looked at: it did not answer in time"),
+        ({}, "nobody looked at it"),
+        ({"w1": {"ranks": [], "devices": []}}, "no rank was found on it"),
+        ({"w1": {"ranks": [{"rank": 0, "pid": 7, "step": 3, "error": "/proc/7/fd: Permission denied"}]}}, "Permission"),
+        (look(30, connections=[]), "rank 0 has neither a TCP connection nor an RDMA device open"),
+        (look(30, rdma=True), "has an RDMA device open, but w1 has no RDMA device whose counter was read"),
+    ],
+)
+def test_what_was_not_seen_is_unproven(second: dict[str, Any], says: str) -> None:
+    transport, why = of(look(10), second)
+    assert transport == "unproven"
+    assert says in why
+
+
+def test_a_counter_that_grows_with_the_steps_is_rdma() -> None:
+    told = transport_seen.judge(look(10, 0, rdma=True), look(30, 200 * MEGABYTE, rdma=True))
+    assert told["transports"] == {"w1": "rdma"}
+    assert told["bytes_per_step"] == {"w1": 10 * MEGABYTE}
+
+
+def test_a_counter_that_stands_still_is_a_fall_back() -> None:
+    first, second = look(10, 5, rdma=True), look(30, 5, rdma=True)
+    assert of(first, second)[0] == "tcp"
+    slower = look(30, 20 * MEGABYTE, rdma=True)
+    assert of(first, slower)[0] == "rdma"
+    transport, why = of(first, slower, usual={"w1": 10 * MEGABYTE})
+    assert (transport, "it fell back" in why) == ("tcp", True)
+
+
+def test_no_step_proves_nothing() -> None:
+    assert of(look(10, 0, rdma=True), look(10, MEGABYTE, rdma=True))[0] == "unproven"
+
+
+def test_of_paravirtual_rdma_only_the_host_tells() -> None:
+    first, second = (look(step, 0, driver="vmw_pvrdma", rdma=True) for step in (10, 30))
+    transport, why = of(first, second)
+    assert (transport, "only counters of its ESXi host tell, which were not read" in why) == ("unproven", True)
+    there = {"at": {"w1": "esx1"}}
+    assert of(first, second, hosts=(host(0), host(200 * MEGABYTE)), **there)[0] == "rdma"
+    transport, why = of(first, second, hosts=(host(9), host(9)), **there)
+    assert (transport, why.split("but ")[1]) == (
+        "tcp",
+        "the RDMA counter of vmrdma0 of esx1 grew by 0 bytes a step, less than 65536: it fell back",
+    )
+    assert of(first, second, hosts=(host(0), host(MEGABYTE)), at={"w1": "esx2"})[0] == "unproven"
+    transport, why = of(first, second, hosts=(host(9), host(0)), **there)
+    assert (transport, "it was reset meanwhile" in why) == ("unproven", True)
+
+
+@pytest.mark.parametrize(
+    ("rdma", "users", "shared"),
+    [
+        ({"w1": "esx1"}, [], False),
+        ({"w1": "esx1", "w2": "esx2"}, [], False),
+        ({"w1": "esx1", "w2": "esx1"}, [], True),
+        ({"w1": "esx1", "another job's": "esx1"}, [], True),
+        ({"w1": "esx1", "moved": "esx1"}, [], False),
+        ({"w1": "esx1", "arrived": "esx3"}, [], True),
+        ({"w1": "esx1"}, [{"kind": "vSAN", "name": "vmk2", "uplink": None}], True),
+    ],
+)
+def test_a_device_that_others_use_too_proves_nothing(rdma: dict[str, str], users: list[Any], shared: bool) -> None:
+    first, second = (look(step, 0, driver="vmw_pvrdma", rdma=True) for step in (10, 30))
+    both = (host(0, rdma_users=users), host(200 * MEGABYTE, rdma_users=users))
+    places = {"w1": "esx1", "moved": "esx3", "arrived": "esx1"}
+    transport, why = of(first, second, hosts=both, at=places, rdma=rdma)
+    assert (transport, "vmrdma0 of esx1 of w1 is shared with others" in why) == (
+        ("unproven", True) if shared else ("rdma", False)
+    )
+
+
+def test_whether_counters_of_hosts_are_worth_to_be_read() -> None:
+    assert transport_seen.uses_rdma(look(10, 0, rdma=True))
+    assert not transport_seen.uses_rdma({**look(10, 0), "w2": {"error": "silent"}})

@@ -1,0 +1,126 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What follows from the facts of the nodes: the transport, the card of both transports, the framework and the ranks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.training.transport import node_transport
+
+CUDA = {"proven": True, "versions": {"nccl": "2.21.5"}, "devices": [{"name": "GRID T4-16C"}]}
+HOROVOD = {"proven": True, "framework": "pytorch", "uses_nccl": True, "venv": "/opt/dml/horovod"}
+RDMA = {"proven": True, "card": "ens224", "device": "vmw_pvrdma0"}
+# As ansible.builtin.setup tells the cards of a guest; docker0 is there too, and is nobody's choice.
+CARDS = {
+    "default_ipv4": {"interface": "ens192", "address": "10.0.1.11"},
+    "docker0": {"device": "docker0", "type": "bridge", "ipv4": {"address": "172.17.0.1", "netmask": "255.255.0.0"}},
+    "ens192": {"device": "ens192", "speed": 10000, "ipv4": {"address": "10.0.1.11", "netmask": "255.255.255.0"}},
+    "ens224": {"device": "ens224", "speed": 100000, "ipv4": {"address": "10.216.1.11", "netmask": "255.255.0.0"}},
+    "br_lab": {"device": "br-lab", "speed": -1, "ipv4": {"address": "10.9.0.1", "netmask": "255.255.0.0"}},
+}
+
+
+def node(**proofs: Any) -> dict[str, Any]:
+    """The facts of a node with such proofs."""
+    kept = {"cuda": CUDA, "horovod": HOROVOD, "rdma": RDMA, **proofs}
+    return {**CARDS, "ansible_local": {f"dml_{name}": proof for name, proof in kept.items() if proof}}
+
+
+def test_rdma_runs_where_there_is_rdma_and_tcp_over_the_same_card() -> None:
+    stack = {"proven": True, "name": "a100-2021"}
+    found = node_transport.known({"w1": node(stack=stack), "w2": node(stack=stack)})
+    assert found == {
+        "stack": "a100-2021",
+        "transport": "rdma",
+        "transports": ["tcp", "rdma"],
+        "nccl": "2.21.5",
+        "framework": "pytorch",
+        "python": "/opt/dml/horovod/bin/python",
+        "ranks_per_node": 1,
+        "interfaces": {"w1": "ens224", "w2": "ens224"},
+    }
+
+
+@pytest.mark.parametrize(
+    "lacking",
+    [{"rdma": None}, {"rdma": {**RDMA, "proven": False}}, {"cuda": None}, {"horovod": {**HOROVOD, "uses_nccl": False}}],
+)
+def test_one_node_without_it_makes_all_use_tcp(lacking: dict[str, Any]) -> None:
+    found = node_transport.known({"w1": node(), "w2": node(**lacking)})
+    assert (found["transport"], found["transports"]) == ("tcp", ["tcp"])
+
+
+def test_a_node_without_a_device_lets_all_use_the_card_of_the_default_route() -> None:
+    found = node_transport.known({"w1": node(), "w2": node(rdma=None)})
+    assert found["interfaces"] == {"w1": "ens192", "w2": "ens192"}
+
+
+def test_a_node_of_which_nothing_was_noted_trains_as_before() -> None:
+    assert node_transport.known({"w1": {}}) == {
+        "stack": "",
+        "transport": "tcp",
+        "transports": ["tcp"],
+        "nccl": "",
+        "framework": "tensorflow",
+        "python": "",
+        "ranks_per_node": 1,
+        "interfaces": {"w1": ""},
+    }
+
+
+def test_pytorch_alone_trains_where_the_stack_has_put_it_and_by_its_own_nccl() -> None:
+    """An earlier stack may have left Horovod on the node."""
+    own = {"proven": True, "framework": "pytorch_ddp", "uses_nccl": True, "nccl": "2.29.7", "venv": "/opt/dml/pytorch"}
+    stack = {"name": "cuda13-ddp", "trains_by": "pytorch"}
+    driver = {"proven": True, "gpus": [{}, {}]}
+    found = node_transport.known({"w1": node(pytorch=own, stack=stack, cuda=None, gpu_driver=driver)})
+    assert (found["framework"], found["nccl"], found["transport"]) == ("pytorch_ddp", "2.29.7", "rdma")
+    assert (found["python"], found["ranks_per_node"]) == ("/opt/dml/pytorch/bin/python", 2)
+    back = node_transport.known({"w1": node(pytorch=own, stack={"name": "current", "trains_by": "horovod"})})
+    assert (back["framework"], back["nccl"], back["python"]) == ("pytorch", "2.21.5", "/opt/dml/horovod/bin/python")
+    on_cpus = node_transport.known({"w1": node(pytorch={**own, "uses_nccl": False, "nccl": ""}, stack=stack)})
+    assert (on_cpus["nccl"], on_cpus["transport"]) == ("", "tcp")
+
+
+def test_nodes_of_two_stacks_have_none_in_common() -> None:
+    found = node_transport.known({"w1": node(stack={"name": "current"}), "w2": node(stack={"name": "lab-cpu"})})
+    assert found["stack"] == ""
+
+
+@pytest.mark.parametrize(("counts", "ranks"), [((2, 2), 2), ((4, 2), 2), ((0, 0), 1)])
+def test_each_gpu_has_a_rank(counts: tuple[int, int], ranks: int) -> None:
+    nodes = {f"w{count}": node(cuda={**CUDA, "devices": [{}] * count}) for count in counts}
+    assert node_transport.known(nodes)["ranks_per_node"] == ranks
+
+
+def test_gpus_are_counted_by_the_driver_where_cuda_came_with_the_framework() -> None:
+    assert node_transport.known({"w1": node(cuda=None, gpu_driver={"gpus": [{}, {}]})})["ranks_per_node"] == 2
+
+
+def test_a_card_is_told_with_its_address_network_and_speed() -> None:
+    def told(facts: Any, name: str) -> tuple[Any, ...]:
+        found = node_transport.card(facts, name)
+        assert found["card"] == name
+        return found["address"], found["network"], found["speed"]
+
+    assert told(CARDS, "ens224") == ("10.216.1.11", "10.216.0.0/16", 100.0)
+    assert told(CARDS, "br-lab") == ("10.9.0.1", "10.9.0.0/16", None)
+    several = {"eth0": {"device": "eth0", "ipv4": [CARDS["ens192"]["ipv4"]]}, "dns": {"ipv4": ["10.0.0.2"]}}
+    assert told(several, "eth0") == ("10.0.1.11", "10.0.1.0/24", None)
+    assert node_transport.interface(several, "10.0.1.11") == "eth0"
+    assert told(CARDS, "") == ("", "", None)
+
+
+@pytest.mark.parametrize(("address", "name"), [("10.216.1.11", "ens224"), ("w1.example.com", "ens192"), ("", "ens192")])
+def test_the_interface_of_an_address_is_found(address: str, name: str) -> None:
+    assert node_transport.interface(CARDS, address) == name
+
+
+def test_the_slowest_card_is_the_speed_of_all() -> None:
+    fast, slow = {"card": "ens224", "speed": 100.0}, {"card": "ens225", "speed": 25.0}
+    assert node_transport.slowest([fast, slow, fast]) == {"card": "ens224, ens225", "speed": 25.0}
+    assert node_transport.slowest([fast, {"card": "ens224", "speed": None}]) == {"card": "ens224", "speed": None}
+    assert node_transport.slowest([]) == {"card": "", "speed": None}

@@ -1,0 +1,200 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Which counters stand for a job's traffic, and how much of it there must be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plugins.module_utils.training.transport import connections
+from plugins.module_utils.training.transport.proof import judge
+from plugins.module_utils.training.transport.rdma_counters import counters, least_sent
+
+IB = "w1:12:12 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/RoCE ; OOB ens192:10.0.1.1<0>\n"
+APART = {"w1": "esx1", "w2": "esx2"}
+
+
+def device(sent: int | None, name: str = "mlx5_0", driver: str = "mlx5_core") -> dict[str, Any]:
+    return {"name": name, "driver": driver, "sent_bytes": sent}
+
+
+def pvrdma() -> dict[str, Any]:
+    return device(None, "vmw_pvrdma0", "vmw_pvrdma")
+
+
+def esxi(host: str, sent: int, **more: Any) -> dict[str, Any]:
+    """An entry of esxi_info: PVRDMA is tagged on vmk1 over vmnic2; vmnic3's device belongs to somebody else."""
+    return {
+        "host": host,
+        "pvrdma": {"vmk": "vmk1"},
+        "vmkernel": [{"device": "vmk0", "switch": "vSwitch0"}, {"device": "vmk1", "switch": "rdma"}],
+        "switches": [{"name": "rdma", "uplinks": ["vmnic2"]}, {"name": "vSwitch0", "uplinks": ["vmnic0"]}],
+        "rdma_users": [{"kind": "NVMe over RDMA", "name": "vmhba64", "uplink": "vmnic3"}],
+        "rdma_devices": [
+            {"device": "vmrdma0", "uplink": "vmnic2", "counters": {"bytes_sent": sent}},
+            {"device": "vmrdma1", "uplink": "vmnic3", "counters": {"bytes_sent": 10**12}},
+        ],
+        **more,
+    }
+
+
+def proof(found: list[dict[str, Any]], sent: float = 1000.0) -> tuple[str, str]:
+    told = judge("rdma", IB, esxi_hosts=APART, counters=found, sent_bytes=sent)
+    return told["transport"], told["why"]
+
+
+def both(after: int, **more: Any) -> list[dict[str, Any]]:
+    """Two workers with PVRDMA; the hosts' counters grow by so much."""
+    return counters(
+        {"w1": [pvrdma()], "w2": [pvrdma()]},
+        {"w1": [pvrdma()], "w2": [pvrdma()]},
+        esxi_hosts=APART,
+        esxi_before=[esxi(host, 7, **more) for host in APART.values()],
+        esxi_after=[esxi(host, 7 + after, **more) for host in APART.values()],
+    )
+
+
+def test_a_card_of_its_own_counts_in_the_guest() -> None:
+    found = counters({"w1": [device(5)], "w2": [device(0)]}, {"w1": [device(905)], "w2": [device(600)]})
+    assert [(one["node"], one["source"], one["before"], one["after"]) for one in found] == [
+        ("w1", "guest", 5, 905),
+        ("w2", "guest", 0, 600),
+    ]
+    assert proof(found) == ("rdma", "NCCL's log says NET/IB, and the RDMA counters grew with the work")
+
+
+def test_all_cards_of_a_node_count_together() -> None:
+    before = {"w1": [device(0), device(0, "mlx5_1")]}
+    found = counters(before, {"w1": [device(300), device(300, "mlx5_1")]})
+    assert proof(found)[0] == "rdma"
+
+
+def test_of_pvrdma_only_the_tagged_device_of_the_host_counts() -> None:
+    found = both(900)
+    assert [one["device"] for one in found] == ["vmrdma0 of esx1", "vmrdma0 of esx2"]
+    assert proof(found)[0] == "rdma"
+    assert proof(both(499))[0] == "tcp"
+    assert "w1 grew by 0 bytes, and the job sent 1000 or more: it fell back to TCP" in proof(both(0))[1]
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"rdma_users": [{"kind": "vSAN", "name": "vmk2", "uplink": "vmnic2"}]}, "is shared with others"),
+        ({"rdma_users": [{"kind": "iSER", "name": "vmhba65", "uplink": None}]}, "is shared with others"),
+        ({"pvrdma": {}}, "vmrdma1 of esx1 of w1 is shared with others"),
+    ],
+)
+def test_a_device_with_other_users_proves_nothing(more: dict[str, Any], words: str) -> None:
+    transport, why = proof(both(10_000, **more))
+    assert transport == "unproven"
+    assert words in why
+
+
+def test_a_worker_of_another_job_on_the_host_proves_nothing() -> None:
+    found = counters(
+        {"w1": [pvrdma()]},
+        {"w1": [pvrdma()]},
+        esxi_hosts=APART,
+        esxi_before=[esxi("esx1", 0)],
+        esxi_after=[esxi("esx1", 9000)],
+        neighbours={"other": "esx1"},
+    )
+    assert proof(found)[0] == "unproven"
+
+
+def test_without_its_host_pvrdma_proves_nothing() -> None:
+    transport, why = proof(counters({"w1": [pvrdma()]}, {"w1": [pvrdma()]}))
+    assert transport == "unproven"
+    assert "vmw_pvrdma0 of w1 is paravirtual, and only counters of its ESXi host tell, which were not read" in why
+
+
+def test_a_host_that_did_not_answer_again_proves_nothing() -> None:
+    found = counters({"w1": [pvrdma()]}, {}, esxi_hosts=APART, esxi_before=[esxi("esx1", 0)])
+    assert proof(found) == (
+        "unproven",
+        "NCCL's log says NET/IB, but vmrdma0 of esx1 of w1 has no counter of what it sent",
+    )
+
+
+@pytest.mark.parametrize(
+    ("size", "steps", "nodes", "sent"),
+    [(100.0, 10, 2, 1000.0), (100.0, 10, 4, 1500.0), (100.0, 10, 1, None), (0, 10, 2, None), (100.0, 0, 2, None)],
+)
+def test_what_a_node_must_have_sent(size: float, steps: int, nodes: int, sent: float | None) -> None:
+    assert least_sent(size, steps, nodes) == sent
+
+
+def test_a_node_without_any_counter_is_not_proven_by_those_of_others() -> None:
+    for before in ({"w1": [device(5)], "w2": []}, {"w1": [device(5)]}):
+        found = counters(before, {"w1": [device(9005)], "w2": []})
+        assert proof(found) == (
+            "unproven",
+            "NCCL's log says NET/IB, but w2 has no RDMA device whose counter was read",
+        )
+
+
+@pytest.mark.parametrize("sent", [0.0, -1.0, float("nan")])
+def test_where_nothing_must_have_been_sent_no_counter_proves_anything(sent: float) -> None:
+    transport, why = proof(
+        counters({"w1": [device(5)], "w2": [device(5)]}, {"w1": [device(5)], "w2": [device(5)]}), sent
+    )
+    assert (transport, "what the job's allreduces sent is not known" in why) == ("unproven", True)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+DEVICES = st.lists(
+    st.fixed_dictionaries(
+        {"name": st.sampled_from(["mlx5_0", "mlx5_1"]), "sent_bytes": JSON | st.integers(0, 10**13)},
+        optional={"driver": st.sampled_from(["vmw_pvrdma", "mlx5_core"]) | JSON},
+    ),
+    max_size=2,
+)
+NODES = st.dictionaries(st.sampled_from(["w1", "w2", "w3"]), DEVICES, max_size=3)
+
+
+@given(NODES, NODES, st.none() | st.floats() | st.integers(0, 10**12))
+def test_rdma_is_proven_only_where_each_node_counted_enough(before: Any, after: Any, sent: float | None) -> None:
+    """The oracle: each node has devices, all with whole counts that did not fall, together by half of the work."""
+    told = judge("rdma", IB, esxi_hosts=APART, counters=counters(before, after), sent_bytes=sent)
+    is_proven = bool(before) and sent is not None and sent > 0
+    for node in {*before, *after}:
+        now = {one["name"]: one["sent_bytes"] for one in after.get(node, [])}
+        pairs = [(one["sent_bytes"], now.get(one["name"])) for one in before.get(node, [])]
+        is_known = all(
+            isinstance(value, int) and not isinstance(value, bool) and value >= 0 for pair in pairs for value in pair
+        )
+        is_own = all(one.get("driver") != "vmw_pvrdma" for one in before.get(node, []))
+        is_proven = is_proven and bool(pairs) and is_known and is_own and all(last >= first for first, last in pairs)
+        is_proven = is_proven and sum(last - first for first, last in pairs) >= 0.5 * sent
+    assert (told["transport"] == "rdma") == is_proven, told
+
+
+RANKS = st.lists(
+    st.fixed_dictionaries({}, optional=dict.fromkeys(("rank", "pid", "step", "connections", "rdma_open"), JSON)),
+    max_size=2,
+)
+LOOKS = st.fixed_dictionaries({}, optional={"ranks": RANKS | JSON, "devices": DEVICES | JSON, "checksums": JSON})
+
+
+@given(st.dictionaries(st.sampled_from(["w1", "w2"]), LOOKS), st.dictionaries(st.sampled_from(["w1", "w2"]), LOOKS))
+def test_no_look_at_nodes_makes_the_judge_raise(first: Any, second: Any) -> None:
+    told = connections.judge(first, second)
+    assert set(told["transports"]) == set(first)
+    assert set(told["transports"].values()) <= {"tcp", "rdma", "unproven"}
+    assert isinstance(connections.checksums(second), dict) and isinstance(connections.uses_rdma(second), bool)
+
+
+def test_ranks_of_which_nobody_knows_whether_they_use_rdma_are_unproven() -> None:
+    rank = {"rank": 0, "pid": 7, "step": 3, "connections": [["10.0.0.1", "10.0.0.2"]]}
+    for opened, transport in ((None, "unproven"), (False, "tcp")):
+        looks = {"w1": {"ranks": [{**rank, "rdma_open": opened}], "devices": []}}
+        assert connections.judge(looks, looks)["transports"] == {"w1": transport}

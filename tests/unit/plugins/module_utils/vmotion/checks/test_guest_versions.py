@@ -1,0 +1,52 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Drivers of nodes under the vGPU managers of the hosts that they may move to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from plugins.module_utils.vmotion.move.move_facts import guest_versions
+
+STACKS = Path(__file__).parents[6] / "stacks"
+TABLE = yaml.safe_load((STACKS / "facts" / "compatibility.yml").read_text())
+
+
+def node(driver: str, mode: str = "VGPU") -> dict[str, Any]:
+    said = f"Driver Version : {driver}\nGPU 00000000:02:00.0\n    Virtualization Mode : {mode}\n"
+    return {"nvidia": said}
+
+
+def host(manager: str, name: str = "esx1") -> dict[str, Any]:
+    vibs = [{"name": "esx-base", "version": "8.0.3"}, {"name": "NVD-AIE_ESXi_8.0.0_Driver", "version": manager}]
+    return {"host": name, "vibs": {"running": vibs}}
+
+
+@pytest.mark.parametrize(
+    ("driver", "manager", "severity", "says"),
+    [
+        ("580.65.06", "580.82.02-1OEM.800.1.0.20613240", "", ""),
+        ("535.54.03", "580.82.02-1OEM.800.1.0.20613240", "", ""),
+        ("580.65.06", "535.54.06-1OEM.800.1.0.20613240", "stop", "is newer than the vGPU manager 535.54.06"),
+        ("550.54.14", "580.82.02-1OEM.800.1.0.20613240", "stop", "branches 580, 570, 535, and 550.54.14 is of none"),
+        ("535.54.03", "550.90.05-1OEM.800.1.0.20613240", "note", "only the same branch is known to fit"),
+    ],
+)
+def test_the_manager_of_each_host_must_run_the_driver(driver: str, manager: str, severity: str, says: str) -> None:
+    found = guest_versions.findings({"w1": node(driver)}, [host(manager)], TABLE)
+    assert [(one.severity, one.rule, one.object) for one in found] == (
+        [(severity, "versions", "w1")] if severity else []
+    )
+    assert all(says in one.text and one.text.startswith("on esx1: ") for one in found)
+
+
+def test_what_has_no_manager_or_no_virtual_gpu_does_not_matter() -> None:
+    hosts = [host("418.66"), {"host": "esx2", "vibs": {"running": []}}, {"host": "esx3", "failed": True}]
+    nodes = {"w1": node("580.65.06", "Pass-Through"), "w2": {"nvidia": None}, "w3": {"error": "silent"}}
+    assert guest_versions.findings(nodes, hosts, TABLE) == []
+    found = guest_versions.findings({"w1": node("580.65.06")}, hosts, TABLE)
+    assert [one.text.partition(":")[0] for one in found] == ["on esx1"]

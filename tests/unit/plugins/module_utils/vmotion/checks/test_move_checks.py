@@ -1,0 +1,95 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What speaks against one move: each rule alone, and a move against which nothing speaks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from plugins.module_utils.vmotion.move.move_facts.move_checks import findings
+from plugins.module_utils.vmotion.move.move_facts.stun_estimate import Estimate
+
+GOOD: dict[str, Any] = {
+    "worker": "w1",
+    "target": "esx05",
+    "profiles": ["grid_t4-16c"],
+    "fixed": [],
+    "flags": [],
+    "hot_migrate": True,
+    "in_service": True,
+    "alarms": [],
+    "offered": ["grid_t4-16c"],
+    "slots_free": True,
+    "holders": [],
+    "free_mb": 65536,
+    "memory_reserved_mb": 16384,
+    "free_mhz": 48000,
+    "cpu_reserved_mhz": 16000,
+    "datastores_missing": [],
+    "networks_missing": [],
+    "rdma": True,
+    "pvrdma": True,
+    "snapshot": False,
+    "tasks": [],
+    "check_errors": [],
+    "check_warnings": [],
+    "stun": Estimate(22.0, "the server's estimate at 10000 Mb/s"),
+    "stun_budget_s": 60.0,
+    "switchover_s": 100.0,
+}
+
+
+def told(**changed: Any) -> list[tuple[str, str]]:
+    return [(one.severity, one.rule) for one in findings({**GOOD, **changed}) if one.severity != "note"]
+
+
+def test_nothing_speaks_against_a_good_move_and_what_nobody_tells_is_said() -> None:
+    found = findings(GOOD)
+    assert [(one.severity, one.rule) for one in found] == [("note", "stun"), ("note", "ecc")]
+    assert "about 22 s" in found[0].text
+
+
+@pytest.mark.parametrize(
+    ("changed", "rule", "words"),
+    [
+        ({"fixed": ["10de:20b0"]}, "passthrough", "not applicable"),
+        ({"hot_migrate": False}, "hot_migrate", "vgpu.hotmigrate.enabled"),
+        ({"flags": ["pciPassthru0.cfg.enable_uvm"]}, "gpu_flags", "pciPassthru0.cfg.enable_uvm"),
+        ({"in_service": False}, "target", "esx05"),
+        ({"alarms": ["Host temperature"]}, "alarm", "Host temperature"),
+        ({"offered": ["grid_t4-8c"], "slots_free": False}, "profile", "it offers grid_t4-8c"),
+        ({"slots_free": False, "holders": ["w2 (grid_t4-16c)"]}, "slots", "w2 (grid_t4-16c)"),
+        ({"free_mb": 1024}, "memory", "16384 MB"),
+        ({"free_mhz": 15999}, "cpu", "it needs 16000 MHz"),
+        ({"datastores_missing": ["local"]}, "datastore", "local"),
+        ({"networks_missing": ["rdma-vm"]}, "network", "rdma-vm"),
+        ({"pvrdma": False}, "pvrdma", "tagged for PVRDMA"),
+        ({"snapshot": True}, "snapshot", "remove it"),
+        ({"tasks": ["the task createSnapshot of backup"]}, "task", "backup"),
+        ({"check_errors": ["No."]}, "check", "vCenter would refuse the move: No."),
+        ({"stun": Estimate(120.0, "a table")}, "stun", "over 100 s, vSphere's own limit"),
+        ({"stun": Estimate(61.0, "a table")}, "stun", "over 60 s, what the job can bear"),
+        ({"stun": Estimate(60.0, "a table", at_least=True)}, "stun", "for about 60 s or longer by a table: over 60 s"),
+    ],
+)
+def test_each_rule_stops_alone(changed: dict[str, Any], rule: str, words: str) -> None:
+    assert told(**changed) == [("stop", rule)]
+    (one,) = [one for one in findings({**GOOD, **changed}) if one.severity == "stop"]
+    assert words in one.text
+    assert one.object == "w1"
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({"check_warnings": ["Slow."]}, [("warn", "check")]),
+        ({"stun": Estimate(None, "nothing tells")}, [("warn", "stun")]),
+        ({"stun": Estimate(59.0, "a table", at_least=True)}, [("warn", "stun")]),
+        ({"profiles": [], "hot_migrate": False, "offered": [], "stun": Estimate(900.0, "a table")}, []),
+        ({"rdma": False, "pvrdma": False}, []),
+        ({"stun": Estimate(61.0, "a table"), "stun_budget_s": None}, []),
+    ],
+)
+def test_what_only_warns_and_what_does_not_matter(changed: dict[str, Any], expected: list[tuple[str, str]]) -> None:
+    assert told(**changed) == expected

@@ -1,0 +1,102 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A test that was not ended is found by itself where it is the only one; no folder is used for a second test."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from plugins.module_utils import single
+from plugins.module_utils.errors import Refused
+from plugins.module_utils.vmotion.folder import folder as folders
+from plugins.module_utils.vmotion.folder.folder import Opening
+from plugins.module_utils.vmotion.folder.journal import NAME, Journal, read
+from tests.fakes.module import FakeModule
+
+
+def begun(where: Path, name: str, cluster: str = "gpu", *, ended: bool = False) -> Path:
+    (where / name).mkdir(parents=True)
+    with Journal(where / name / NAME) as journal:
+        journal.append("open", settings={"cluster": cluster})
+        if ended:
+            journal.append("end", passed=True)
+    return where / name
+
+
+def opening(where: Path, folder: str = "") -> Opening:
+    return Opening({"cluster": "gpu"}, folder, str(where))
+
+
+def test_only_a_test_of_this_cluster_that_was_not_ended_is_found(tmp_path: Path) -> None:
+    begun(tmp_path, "other", "cpu")
+    begun(tmp_path, "old", ended=True)
+    assert folders.find("", str(tmp_path), "gpu") is None
+    mine = begun(tmp_path, "mine")
+    assert folders.find("", str(tmp_path), "gpu") == mine
+
+
+def test_of_two_one_must_be_named(tmp_path: Path) -> None:
+    first, second = begun(tmp_path, "a"), begun(tmp_path, "b")
+    with pytest.raises(Refused, match=f"were not ended: {first}, {second}; name one of them by vmotion_test_folder"):
+        folders.find("", str(tmp_path), "gpu")
+    assert folders.find(str(second), str(tmp_path), "gpu") == second
+
+
+def test_a_folder_whose_test_has_ended_is_refused(tmp_path: Path) -> None:
+    old = begun(tmp_path, "old", ended=True)
+    with pytest.raises(Refused, match="the test in it has ended; name another folder"):
+        opening(tmp_path, str(old))
+    other = begun(tmp_path, "other", "cpu")
+    with pytest.raises(Refused, match="it has a test of cluster cpu"):
+        opening(tmp_path, str(other))
+
+
+def test_check_mode_makes_no_folder(tmp_path: Path) -> None:
+    subject = opening(tmp_path / "tests")
+    single.converge(FakeModule(check_mode=True), subject)
+    assert not subject.is_open
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_new_test_keeps_its_settings_and_one_that_goes_on_keeps_those_it_began_with(tmp_path: Path) -> None:
+    first = opening(tmp_path / "tests")
+    single.converge(FakeModule(), first)
+    assert first.folder is not None
+    assert first.folder.stat().st_mode & 0o777 == 0o700
+    again = Opening({"cluster": "gpu", "rounds": 9}, "", str(tmp_path / "tests"))
+    assert again.is_taken_up
+    single.converge(FakeModule(), again)
+    assert [entry["entry"] for entry in read(first.folder / NAME)] == ["open", "controller", "controller"]
+    assert read(first.folder / NAME)[0]["settings"] == {"cluster": "gpu"}
+
+
+def test_a_test_is_found_below_the_folder_of_the_demo(tmp_path: Path) -> None:
+    mine = begun(tmp_path / "demo" / "vmotion", "gpu-1")
+    assert folders.one_test(tmp_path / "demo") == folders.one_test(mine) == mine
+    begun(tmp_path / "demo" / "vmotion", "gpu-2")
+    with pytest.raises(Refused, match=r"there are several: .*gpu-1, .*gpu-2; name the folder of one test"):
+        folders.one_test(tmp_path / "demo")
+    with pytest.raises(Refused, match=r"no journal.jsonl lies in it or below it"):
+        folders.one_test(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize("attack", ["open folder", "open journal", "link", "another owner"])
+def test_a_journal_that_somebody_else_may_have_written_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, attack: str
+) -> None:
+    """Its settings name the commands by which this machine reaches the nodes."""
+    one = begun(tmp_path, "planted")
+    if attack == "open folder":
+        one.chmod(0o777)
+    if attack == "open journal":
+        (one / NAME).chmod(0o666)
+    if attack == "link":
+        (one / NAME).rename(tmp_path / "elsewhere")
+        (one / NAME).symlink_to(tmp_path / "elsewhere")
+    if attack == "another owner":
+        monkeypatch.setattr(folders.os, "geteuid", lambda: one.stat().st_uid + 1)
+    for named in ("", str(one)):
+        with pytest.raises(Refused, match="others may have written it, and it says which commands run on this machine"):
+            folders.find(named, str(tmp_path), "gpu")

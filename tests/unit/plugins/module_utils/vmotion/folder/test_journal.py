@@ -1,0 +1,112 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A journal keeps what was written, by one process at a time; what a kill cut off is read over, damage is told."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from plugins.module_utils.errors import Failed, Refused
+from plugins.module_utils.vmotion.folder.journal import Journal, ends, read
+
+ROOT = Path(__file__).parents[6]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    with Journal(tmp_path / "journal.jsonl") as journal:
+        journal.append("open", settings={"cluster": "gpu"})
+        journal.append("hold", run="one")
+    return tmp_path / "journal.jsonl"
+
+
+def kinds(path: Path) -> list[str]:
+    return [entry["entry"] for entry in read(path)]
+
+
+def test_entries_are_kept_with_their_time_and_only_the_owner_reads_them(path: Path) -> None:
+    first, second = read(path)
+    assert (first["settings"], second["run"]) == ({"cluster": "gpu"}, "one")
+    assert first["at"] <= second["at"]
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert ends(path) == (first, second)
+
+
+@pytest.mark.parametrize("cut", [1, 5, 20])
+def test_a_last_line_that_was_cut_off_is_read_over_and_written_over(path: Path, cut: int) -> None:
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-cut])
+    assert kinds(path) == ["open"]
+    with Journal(path) as journal:
+        assert [entry["entry"] for entry in journal.entries] == ["open"]
+        journal.append("job", job={})
+    assert kinds(path) == ["open", "job"]
+
+
+@pytest.mark.parametrize("line", [b"{}\n", b"[1]\n", b"not json\n", b'{"at": "noon", "entry": "hold"}\n', b"\n"])
+def test_any_other_damage_is_told_with_its_line(path: Path, line: bytes) -> None:
+    whole = path.read_bytes()
+    path.write_bytes(line + whole)
+    with pytest.raises(Failed, match=r"line 1 is no entry .*; restore the file from a copy"):
+        read(path)
+    with pytest.raises(Failed, match="line 1 is no entry"):
+        Journal(path)
+    assert path.read_bytes() == line + whole, "what is damaged is left as it is"
+
+
+def test_a_second_process_cannot_write_it(path: Path) -> None:
+    program = (
+        "import sys; from pathlib import Path; from plugins.module_utils.vmotion.folder.journal import Journal\n"
+        "Journal(Path(sys.argv[1])).append('job')"
+    )
+    command = [sys.executable, "-c", program, str(path)]
+    with Journal(path):
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert "another process writes it" in done.stderr
+    assert kinds(path) == ["open", "hold"]
+    assert subprocess.run(command, cwd=ROOT, check=False).returncode == 0
+    assert kinds(path) == ["open", "hold", "job"]
+
+
+def test_the_lock_goes_with_the_process_that_was_killed(path: Path) -> None:
+    program = (
+        "import sys, time; from pathlib import Path; from plugins.module_utils.vmotion.folder.journal import Journal\n"
+        "journal = Journal(Path(sys.argv[1])); print('open', flush=True); time.sleep(600)"
+    )
+    command = [sys.executable, "-c", program, str(path)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout and process.stdout.readline() == "open\n"
+        with pytest.raises(Refused, match="the test is being carried out just now"):
+            Journal(path)
+        process.kill()
+        process.wait()
+    with Journal(path) as journal:
+        journal.append("job")
+
+
+def test_an_entry_is_on_the_disk_before_the_next_step(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    with Journal(path) as journal:
+        journal.append("job")
+        assert len(synced) == 1
+
+
+def test_a_new_journal_is_in_its_folder_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[bool] = []
+    monkeypatch.setattr(os, "fsync", lambda handle: synced.append(os.path.isdir(f"/proc/self/fd/{handle}")))
+    with Journal(tmp_path / "journal.jsonl") as journal:
+        journal.append("open")
+    assert synced == [False, True]
+
+
+def test_a_link_is_not_followed(path: Path) -> None:
+    link = path.parent / "link"
+    link.symlink_to(path)
+    with pytest.raises(OSError, match="link"):
+        Journal(link)

@@ -1,0 +1,75 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A call of the move planner with the rules told a second time, in the plainest way."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+from plugins.module_utils.vmotion.plan.plan import Move, plan_moves
+
+
+@dataclass
+class Case:
+    """One call of the planner: arguments, result, and what a right result is."""
+
+    slots: dict[str, int]
+    at: dict[str, str]
+    rules: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def chosen(self) -> list[str]:
+        movable = self.rules.get("movable")
+        return [worker for worker in self.at if movable is None or worker in movable]
+
+    def plan(self) -> list[Move]:
+        return plan_moves(self.slots, self.at, **self.rules)
+
+    def may_go(self, at: dict[str, str], worker: str, target: str) -> bool:
+        demand = self.rules.get("demand") or {}
+        guests = [other for other, host in at.items() if host == target]
+        free = self.slots[target] - sum(demand.get(guest, 1) for guest in guests)
+        return (
+            worker in self.chosen
+            and target != at[worker]
+            and target in (self.rules.get("allowed") or {}).get(worker, self.slots)
+            and free >= demand.get(worker, 1)
+            and not (guests and self.rules.get("one_per_host"))
+        )
+
+    def is_done(self, at: dict[str, str], moved: frozenset[str]) -> bool:
+        return moved == set(self.chosen) and (at == self.at or not self.rules.get("return_home"))
+
+    def shortest(self) -> int | None:
+        """The length of a shortest plan, by trying everything; None if there is no plan."""
+        queue = deque([(self.at, frozenset[str](), 0)])
+        seen = {(tuple(self.at.values()), frozenset[str]())}
+        while queue:
+            at, moved, length = queue.popleft()
+            if self.is_done(at, moved):
+                return length
+            for worker in self.chosen:
+                for target in self.slots:
+                    if self.may_go(at, worker, target):
+                        state = {**at, worker: target}, moved | {worker}, length + 1
+                        key = tuple(state[0].values()), state[1]
+                        if key not in seen:
+                            seen.add(key)
+                            queue.append(state)
+        return None
+
+    def assert_valid(self, plan: list[Move]) -> None:
+        at, moved = dict(self.at), set()
+        for worker, source, target in plan:
+            assert at[worker] == source
+            assert self.may_go(at, worker, target), (plan, worker, target)
+            at[worker] = target
+            moved.add(worker)
+        assert self.is_done(at, frozenset(moved)), plan
+
+
+def row(hosts: int, workers: int, slots: int = 1) -> Case:
+    """The first hosts are full, the others empty."""
+    return Case({f"h{n}": slots for n in range(hosts)}, {f"w{n}": f"h{n // slots}" for n in range(workers)})

@@ -1,0 +1,158 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Rolling moves: the published layout, the rules one by one, and words for what cannot be done."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.vmotion.plan.plan import Infeasible, Move, PlacementError, Shortage, plan_moves
+
+from .case import Case, row
+
+
+def test_the_published_layout_has_no_spare_and_is_refused_with_the_remedy() -> None:
+    with pytest.raises(Infeasible) as refusal:
+        row(4, 4).plan()
+    assert str(refusal.value) == (
+        "w0, w1, w2 and w3 cannot move: a move needs 1 GPU slot free on another host, but of those that may take them "
+        "h0 has 0 of 1 free, h1 has 0 of 1 free, h2 has 0 of 1 free and h3 has 0 of 1 free, and no order of moves "
+        "makes room. Add a spare host with 1 GPU slot of this profile that they may go to, or power off a worker on "
+        "one of these hosts."
+    )
+    assert refusal.value.workers == ("w0", "w1", "w2", "w3")
+    assert refusal.value.shortages == tuple(Shortage(f"h{number}", 1, 0, 1) for number in range(4))
+
+
+def test_four_workers_on_five_hosts_move_once_each() -> None:
+    assert row(5, 4).plan() == [
+        Move("w3", "h3", "h4"), Move("w2", "h2", "h3"), Move("w1", "h1", "h2"), Move("w0", "h0", "h1"),
+    ]  # fmt: skip
+
+
+def test_groups_of_hosts_that_never_meet_are_planned_each_for_itself() -> None:
+    slots = {f"{group}{number}": 1 for group in "abc" for number in range(41)}
+    at = {f"w{host}": host for host in slots if not host.endswith("40")}
+    allowed = {worker: [host for host in slots if host[0] == worker[1]] for worker in at}
+    case = Case(slots, at, {"allowed": allowed})
+    plan = case.plan()
+    case.assert_valid(plan)
+    assert len(plan) == 120
+    del slots["b40"]
+    allowed.update({worker: [host for host in slots if host[0] == "b"] for worker in at if worker[1] == "b"})
+    with pytest.raises(Infeasible) as refusal:
+        case.plan()
+    assert refusal.value.workers == tuple(f"wb{number}" for number in range(40))
+
+
+def test_others_are_never_moved_to_make_room() -> None:
+    case = Case({"h0": 1, "h1": 1, "h2": 1}, {"w0": "h0", "w1": "h1"}, {"movable": ["w0"], "allowed": {"w0": ["h1"]}})
+    with pytest.raises(Infeasible, match="h1 has 0 of 1 free"):
+        case.plan()
+    case.rules["movable"] = ["w0", "w1"]
+    assert case.plan() == [Move("w1", "h1", "h2"), Move("w0", "h0", "h1")]
+
+
+def test_a_worker_steps_out_of_the_way_and_back_where_that_is_the_only_way() -> None:
+    case = Case({"h0": 1, "h1": 3}, {"w0": "h1", "w1": "h1"})
+    assert case.plan() == [Move("w1", "h1", "h0"), Move("w1", "h0", "h1"), Move("w0", "h1", "h0")]
+
+
+def test_nothing_chosen_needs_no_move() -> None:
+    assert plan_moves({"h0": 1}, {"w0": "h0"}, movable=[]) == []
+    assert plan_moves({}, {}) == []
+
+
+def test_the_plan_does_not_depend_on_the_order_of_what_has_none() -> None:
+    case = row(9, 8)
+    names = list(case.slots)
+    plans = []
+    for order in (names, names[::-1]):
+        case.rules = {"allowed": dict.fromkeys(case.at, order), "movable": [*reversed(list(case.at))]}
+        plans.append(case.plan())
+    assert plans[0] == plans[1]
+
+
+@pytest.mark.parametrize(
+    ("case", "words", "workers"),
+    [
+        (
+            Case({"h0": 4, "h1": 1}, {"w0": "h0"}, {"demand": {"w0": 2}}),
+            "w0 cannot move: a move needs 2 GPU slots free on another host, but of those that may take them h1 has 1",
+            ("w0",),
+        ),
+        (
+            Case({"h0": 1, "h1": 1}, {"w0": "h0"}, {"allowed": {"w0": ["h0"]}}),
+            "w0 cannot move: there is no other host that may take them. Add a spare host with 1 GPU slot",
+            ("w0",),
+        ),
+        (
+            Case({"h0": 3, "h1": 4, "h2": 1}, {"w0": "h0", "w1": "h1", "w2": "h1"}, {"demand": {"w0": 3, "w1": 2}}),
+            "w0 cannot move: a move needs 3 GPU slots free",
+            ("w0",),
+        ),
+        (
+            Case({"h0": 2, "h1": 2}, {"w0": "h0", "w1": "h1"}, {"one_per_host": True}),
+            "h0 has 1 of 2 free and w0 on it and h1 has 1 of 2 free and w1 on it",
+            ("w0", "w1"),
+        ),
+        (
+            Case({"h0": 1, "h1": 1}, {"w0": "h0"}, {"allowed": {"w0": ["h1"]}, "return_home": True}),
+            "w0 cannot move and go home again: w0 is at home on h0, but the hosts allowed to it leave that out",
+            ("w0",),
+        ),
+        (
+            Case({"h0": 2, "h1": 1}, {"w0": "h0", "w1": "h0"}, {"one_per_host": True, "return_home": True}),
+            "w0 is at home on h0, but another worker is there too",
+            ("w0", "w1"),
+        ),
+        (
+            Case({"h0": 1, "h1": 2, "h2": 1}, {"w0": "h2", "w1": "h1"}, {"allowed": {"w0": ["h0"], "w1": ["h0"]}}),
+            (
+                "w0 and w1 cannot all move: a move needs 1 GPU slot free on another host, "
+                "but of those that may take them h0 has 1 of 1 free, and no order of moves makes room"
+            ),
+            ("w0", "w1"),
+        ),
+        (
+            Case({"h0": 2}, {"w0": "h0", "w1": "h0", "w2": "h0"}),
+            "The host h0 has 2 GPU slots, but w0, w1 and w2 on it take 3",
+            ("w0", "w1", "w2"),
+        ),
+    ],
+)
+def test_what_cannot_be_done_is_said_with_names_and_numbers(case: Case, words: str, workers: tuple[str, ...]) -> None:
+    with pytest.raises(Infeasible) as refusal:
+        case.plan()
+    assert words in str(refusal.value)
+    assert refusal.value.workers == workers
+
+
+def test_a_search_that_was_given_up_does_not_claim_that_there_is_no_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = Case({"h0": 1, "h1": 2, "h2": 1}, {"w0": "h2", "w1": "h1"}, {"allowed": {"w0": ["h0"], "w1": ["h0"]}})
+    monkeypatch.setattr("plugins.module_utils.vmotion.plan.search.EFFORT", -1)
+    with pytest.raises(Infeasible, match="no order of moves that makes room was found"):
+        case.plan()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"at": {"w0": "h9"}}, "w0 is on or may go to h9"),
+        ({"allowed": {"w0": ["h1", "h8"]}}, "w0 is on or may go to h8"),
+        ({"allowed": {"w9": ["h1"]}}, "allowed names w9"),
+        ({"demand": {"w9": 1}}, "demand names w9"),
+        ({"movable": ["w0", "w9"]}, "movable names w9"),
+        ({"demand": {"w0": 0}}, "demand of w0 is 0"),
+        ({"demand": {"w0": 1.5}}, "demand of w0 is 1.5"),
+        ({"slots": {"h0": 1, "h1": -1}}, "slots of h1 is -1"),
+        ({"slots": {"h0": True, "h1": 1}}, "slots of h0 is True"),
+    ],
+)
+def test_a_placement_that_cannot_be_meant_is_an_error(arguments: dict[str, Any], words: str) -> None:
+    call = {"slots": {"h0": 1, "h1": 1}, "at": {"w0": "h0"}, **arguments}
+    with pytest.raises(PlacementError) as error:
+        plan_moves(call.pop("slots"), call.pop("at"), **call)
+    assert words in str(error.value)

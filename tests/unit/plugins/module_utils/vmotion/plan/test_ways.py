@@ -1,0 +1,87 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Rolling moves: which way of planning is taken, how far a plan is improved, and what several refusals say together."""
+
+from __future__ import annotations
+
+from unittest import mock
+
+import pytest
+
+from plugins.module_utils.vmotion.plan import plan as planner
+from plugins.module_utils.vmotion.plan.plan import Infeasible, PlacementError, plan_moves
+
+from .case import Case, row
+
+# Whoever moves must come back before the next one can; displacing one by one finds no way out.
+LOOP = Case({"h0": 4, "h1": 3}, {"w0": "h1", "w1": "h0", "w2": "h0"}, {"demand": {"w1": 2, "w2": 2}})
+# Displacing takes a step more than the two that there must be.
+DETOUR = Case({"h0": 1, "h1": 1, "h2": 1}, {"w0": "h2", "w1": "h0"}, {"allowed": {"w0": ["h1"]}})
+
+
+def test_what_is_not_known_is_named_in_order() -> None:
+    with pytest.raises(PlacementError, match="movable names w1, w2, w3, w4 and w5, but not on which host that is"):
+        plan_moves({"h0": 1}, {"w0": "h0"}, movable=[f"w{number}" for number in (3, 1, 5, 4, 2)])
+
+
+def two_groups(first: str, second: str) -> Infeasible:
+    """The refusal of two groups of hosts that never meet, each stuck in a way of its own."""
+    kinds = {
+        "together": ({"h0": 1, "h1": 2, "h2": 1}, {"w0": "h2", "w1": "h1"}, {"w0": ["h0"], "w1": ["h0"]}),
+        "alone": ({"h0": 1, "h1": 1}, {"w0": "h0"}, {"w0": ["h1", "h0"]}),
+    }
+    slots, at, allowed = {}, {}, {}
+    for group, kind in (("a", first), ("b", second)):
+        hosts, workers, rules = kinds[kind]
+        slots |= {group + host: number for host, number in hosts.items()}
+        at |= {group + worker: group + host for worker, host in workers.items()}
+        allowed |= {group + worker: [group + host for host in given] for worker, given in rules.items()}
+    full = {f"{group}x": f"{group}h1" for group, kind in (("a", first), ("b", second)) if kind == "alone"}
+    with pytest.raises(Infeasible) as refusal:
+        plan_moves(slots, {**at, **full}, movable=at, allowed=allowed)
+    return refusal.value
+
+
+def test_workers_that_cannot_all_move_are_told_so_also_beside_one_that_cannot_move_at_all() -> None:
+    assert "cannot all move" in str(two_groups("together", "alone"))
+    assert "cannot all move" in str(two_groups("alone", "together"))
+    assert "cannot all move" not in str(two_groups("alone", "alone"))
+
+
+def test_only_what_was_looked_at_to_the_end_in_every_group_is_told_as_proven(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "no order of moves makes room" in str(two_groups("together", "alone"))
+    monkeypatch.setattr("plugins.module_utils.vmotion.plan.search.EFFORT", -1)
+    assert "no order of moves that makes room was found" in str(two_groups("together", "alone"))
+    assert "no order of moves that makes room was found" in str(two_groups("alone", "together"))
+    assert "no order of moves makes room" in str(two_groups("alone", "alone"))
+
+
+def test_round_trips_serve_where_displacing_finds_no_way_out() -> None:
+    with mock.patch.object(planner, "found", side_effect=AssertionError("the search is not needed")):
+        plan = LOOP.plan()
+    LOOP.assert_valid(plan)
+    assert len(plan) == LOOP.shortest()
+
+
+def test_round_trips_are_home_already() -> None:
+    case = Case(LOOP.slots, LOOP.at, {**LOOP.rules, "return_home": True})
+    with mock.patch.object(planner, "MOST_WORKERS_TO_IMPROVE", 0):
+        plan = case.plan()
+    case.assert_valid(plan)
+    assert len(plan) == 8
+
+
+@pytest.mark.parametrize(("most", "moves"), [(1, 3), (2, 2)])
+def test_a_plan_of_few_workers_is_made_the_shortest_there_is(most: int, moves: int) -> None:
+    with mock.patch.object(planner, "MOST_WORKERS_TO_IMPROVE", most):
+        plan = DETOUR.plan()
+    DETOUR.assert_valid(plan)
+    assert len(plan) == moves
+
+
+def test_workers_of_one_slot_come_home_again_by_the_fewest_moves() -> None:
+    case = row(4, 3)
+    case.rules = {"return_home": True}
+    plan = case.plan()
+    case.assert_valid(plan)
+    assert len(plan) == 6

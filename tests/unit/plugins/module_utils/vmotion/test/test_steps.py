@@ -1,0 +1,276 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The steps of a vMotion test follow from its journal: in order, to the end, and from wherever a run was killed."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.vmotion.test import judging, results, sentences
+from plugins.module_utils.vmotion.test.observed import observed
+from plugins.module_utils.vmotion.test.steps import next_step
+from tests.fakes.trial import Killed, World
+
+
+def kinds(world: World) -> list[str]:
+    return [str(entry["entry"]) for entry in world.journal]
+
+
+def kinds_until(world: World, last: str) -> int:
+    """How many entries a whole test has up to the first of this kind."""
+    world.carry_out()
+    return kinds(world).index(last) + 1
+
+
+def is_given_back(world: World) -> bool:
+    return not world.overridden and not world.watched and not world.lock
+
+
+def test_the_steps_of_a_whole_test_in_their_order() -> None:
+    world = World(workers=["w1"])
+    world.carry_out()
+    opening = ["hold", "job", "cluster", "plan", "watch", "override", "warm", "look", "measure", "look"]
+    move = ["guests", "begin", "move", "advance", "look", "job", "others", "judge"]
+    ending = ["over", "restore", "unwatch", "free", "job", "others", "judge", "cluster", "hosts", "keep", "end"]
+    assert kinds(world) == ["open", "controller", *opening, "plan", "managers", "hold", *move, *ending]
+    assert is_given_back(world)
+
+
+def test_each_round_moves_every_worker_once() -> None:
+    world = World(rounds=3)
+    seen = world.carry_out()
+    assert [move["worker"] for move in seen.moves] == ["w1", "w2"] * 3
+    assert sentences.outcome(seen, "/test") == ""
+
+
+def test_rounds_go_on_as_long_as_they_are_to() -> None:
+    world = World(workers=["w1"], duration=120)
+    seen = world.carry_out()
+    assert seen.moves[-1]["started"] < seen.began + 120 < world.now
+    assert len(seen.moves) > 2
+
+
+def test_where_ranks_use_rdma_the_counters_of_hosts_are_read_with_every_look() -> None:
+    world = World(workers=["w1"])
+    world.rdma = True
+    world.carry_out()
+    told = kinds(world)
+    assert all(after == "counters" for kind, after in pairwise(told) if kind == "look")
+    assert told.count("look") == 4, "counters are read at once after the move, and again when the job has gone on"
+
+
+@pytest.mark.parametrize("entries", range(3, kinds_until(World(), "end")))
+def test_a_controller_that_is_killed_after_any_entry_is_followed_by_one_that_goes_on(entries: int) -> None:
+    world = World()
+    with pytest.raises(Killed):
+        world.carry_out(entries)
+    seen = world.carry_out()
+    assert world.calls["vmotion"] == 2, "each worker was moved once"
+    assert [move["worker"] for move in seen.moves] == ["w1", "w2"]
+    assert [one["worker"] for one in world.chains] == ["w1", "w2"]
+    assert all(move["ok"] for move in seen.moves)
+    assert (
+        judging.case(seen)["facts"]["transport"]
+        == [{"before": {"w1": "tcp", "w2": "tcp"}, "after": {"w1": "tcp", "w2": "tcp"}}] * 2
+    )
+    assert is_given_back(world)
+    assert sentences.outcome(seen, "/test") == ""
+
+
+@pytest.mark.parametrize("when", ["before", "under way", "after"])
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_move_that_was_begun_is_looked_up_and_never_begun_twice(when: str, times: int) -> None:
+    world = World()
+    for _time in range(times):
+        world.dies_in_move = when
+        with pytest.raises(Killed):
+            world.carry_out()
+        if when == "after":
+            break  # what is done cannot be killed again
+    seen = world.carry_out()
+    assert [one["worker"] for one in world.chains] == ["w1", "w2"]
+    assert [move["chain"] for move in seen.moves] == [1, 2]
+    first = seen.moves[0]["vsphere"]
+    assert (first["hot_migration"], first["power_cycled"]) == (True, False)
+    assert seen.others == [], "a move of the test is not one of others"
+    told = {"before": "nothing", "under way": "under way", "after": "its end"}[when]
+    found = [entry["found"] for entry in world.journal if entry["entry"] == "look_up"]
+    assert found == [told] * len(found)
+    assert found
+
+
+@pytest.mark.parametrize("loses", [["before"], ["under way"], ["after"], ["before"] * 2, ["before", "under way"]])
+def test_a_move_whose_answer_was_lost_is_looked_up_and_is_no_move_of_others(loses: list[str]) -> None:
+    world = World()
+    world.loses = list(loses)
+    seen = world.carry_out()
+    assert [one["worker"] for one in world.chains] == ["w1", "w2"], "nothing is begun twice"
+    assert [(move["chain"], move["ok"]) for move in seen.moves] == [(1, True), (2, True)]
+    assert seen.others == []
+    assert sentences.outcome(seen, "/test") == ""
+
+
+def test_a_move_that_never_has_an_answer_is_told_as_one_of_the_test_that_failed() -> None:
+    world = World()
+    world.loses = ["before"] * 20
+    seen = world.carry_out()
+    assert [move["ok"] for move in seen.moves] == [False] and "the connection broke" in seen.moves[0]["said"]
+    assert world.chains == [] and seen.others == []
+    assert seen.is_freed, "the test comes to its end"
+
+
+def test_a_move_whose_end_is_only_seen_after_the_test_gave_up_is_still_its_own() -> None:
+    world = World()
+    world.loses = ["before"] * 3 + ["after"]
+    seen = world.carry_out()
+    assert [(move["worker"], move["ok"], move["chain"]) for move in seen.moves[:1]] == [("w1", True, 1)]
+    assert seen.others == []
+
+
+def test_a_move_that_could_not_even_be_looked_up_is_still_its_own() -> None:
+    world = World()
+    world.loses, world.fails = ["after"], {"look_up": "vc: could not connect: it did not answer within 60 s"}
+    seen = world.carry_out()
+    assert [(move["worker"], move["ok"]) for move in seen.moves] == [("w1", True)]
+    assert seen.others == []
+    assert "did not answer" in sentences.outcome(seen, "/test")
+
+
+def test_a_move_that_the_server_refused_is_not_looked_up() -> None:
+    world = World()
+    world.vmotion = lambda _options: {"failed": True, "begun": False, "msg": "w1: could not move it: no room"}  # type: ignore[method-assign]
+    seen = world.carry_out()
+    assert "look_up" not in [entry["entry"] for entry in world.journal]
+    assert [move["said"] for move in seen.moves] == ["w1: could not move it: no room"]
+
+
+def test_a_move_of_somebody_else_stays_one_of_others() -> None:
+    world = World()
+    world.loses = ["after"]
+    world.carry_out(entries=1000)
+    theirs = {**world.chains[0], "chain": 77, "target": "esx9", "by": "drs"}
+    world.chains.append(theirs)
+    told = dict(results.entries("others", world.vmotion_info({"since": 0.0}), observed(world.journal)))
+    assert [one["chain"] for one in told["others"]["moves"]] == [77]
+
+
+def test_a_move_that_ended_while_nobody_looked_is_told_with_what_was_seen_before_and_after() -> None:
+    world = World()
+    world.dies_in_move = "after"
+    with pytest.raises(Killed):
+        world.carry_out()
+    seen = world.carry_out()
+    assert seen.moves[0]["vsphere"]["host"] == {"before": "esx1", "after": "esx3"}
+    assert seen.moves[0]["vsphere"]["gpus"] == {"before": [], "after": []}
+    assert seen.moves[0]["ranks"] == [0]
+
+
+def test_a_job_that_died_while_nobody_carried_the_test_out_is_judged_before_the_next_move() -> None:
+    world = World()
+    with pytest.raises(Killed):
+        world.carry_out(kinds_until(World(), "judge"))
+    world.job = "died"
+    world.verdict = {**world.verdict, "verdict": "broken", "breaches": [{"detail": "the job died"}]}
+    seen = world.carry_out()
+    assert len(seen.moves) == 1
+    assert seen.stopped == "the job died"
+
+
+def test_a_lock_of_somebody_else_leaves_the_cluster_alone() -> None:
+    world = World()
+    world.write("controller")
+    assert next_step(world.journal) == "hold"
+
+
+def test_a_job_that_does_not_run_is_told_and_everything_is_given_back() -> None:
+    world = World(ends_job=True)
+    world.job = "died"
+    seen = world.carry_out()
+    assert world.calls["vmotion"] == 0
+    assert "w1: the job in /run/one does not run, it is died" in sentences.outcome(seen, "/test")
+    assert is_given_back(world)
+    assert world.calls["training_job"] == 1
+
+
+@pytest.mark.parametrize("step", ["cluster", "override", "warm", "managers", "guests", "begin", "others", "judge"])
+def test_a_step_that_fails_ends_the_test_and_gives_everything_back(step: str) -> None:
+    world = World()
+    world.fails = {step: "vCenter is gone"}
+    seen = world.carry_out()
+    assert "vCenter is gone" in sentences.outcome(seen, "/test")
+    assert is_given_back(world)
+    assert seen.end is not None
+
+
+def test_what_could_not_be_given_back_leaves_the_test_open_for_the_next_controller() -> None:
+    world = World()
+    world.fails = {"restore": "vCenter is gone"}
+    seen = world.carry_out()
+    assert seen.end is None
+    assert world.overridden
+    assert sentences.outcome(seen, "/test").endswith("the test goes on where it stopped.")
+    world.fails = {}
+    seen = world.carry_out()
+    assert not world.overridden
+    assert seen.end is not None
+    assert world.calls["vmotion"] == 2
+    assert sentences.outcome(seen, "/test") == ""
+
+
+@pytest.mark.parametrize(("go_on", "moves"), [(False, 1), (True, 2)])
+def test_a_move_that_fails_ends_the_test_unless_it_is_to_go_on(go_on: bool, moves: int) -> None:
+    world = World(go_on=go_on)
+    refused: dict[str, Any] = {"failed": True, "begun": False, "msg": "w1: could not move it to esx3: Too slow"}
+    whole, told = world.vmotion, iter([refused])
+    world.vmotion = lambda options: next(told, None) or whole(options)  # type: ignore[method-assign]
+    seen = world.carry_out()
+    assert len(seen.moves) == moves
+    assert seen.stopped == "w1: could not move it to esx3: Too slow"
+    assert "w1 on esx1" in sentences.outcome(seen, "/test")
+
+
+def test_an_idle_worker_goes_first_where_nothing_has_ever_moved() -> None:
+    world = World(canary="auto", workers=["w1"])
+    world.at["w3"] = "esx3"
+    free = {"worker": "w3", "source": "esx3", "target": "esx4"}
+    plans = {"w3": [free], "w1": [{"worker": "w1", "source": "esx1", "target": "esx3"}]}
+    told = {"not_applicable": {}, "rdma": {}, "profile": "", "slots": {}}
+    world.vmotion_plan = lambda options: {  # type: ignore[method-assign]
+        "moves": plans[options["workers"][0]],
+        "at": dict(world.at),
+        **told,
+    }
+    seen = world.carry_out()
+    assert [move["worker"] for move in seen.moves] == ["w3", "w1"]
+    assert [move["canary"] for move in seen.moves] == [True, False]
+    assert kinds(world).count("guests") == 1, "a worker without a rank has nothing to lose"
+    assert len(judging.transports(seen)["of_moves"]) == 2
+
+
+def test_a_job_of_the_test_is_asked_to_end_awaited_and_stopped() -> None:
+    world = World(ends_job=True, finish_timeout=10, workers=["w1"])
+    seen = world.carry_out()
+    told = kinds(world)
+    assert [one for one in told if one in ("finish", "await", "checksums", "unwatch", "stop", "end")] == [
+        "finish",
+        "await",
+        "checksums",
+        "unwatch",
+        "stop",
+        "end",
+    ]
+    assert seen.end is not None
+
+
+def test_what_a_judgement_rests_on_is_the_same_whenever_it_is_made() -> None:
+    world = World()
+    world.carry_out()
+    at_the_end = judging.case(observed(world.journal))
+    last = max(index for index, kind in enumerate(kinds(world)) if kind == "judge")
+    assert judging.case(observed(world.journal[:last])) == at_the_end
+    heard = next(entry["at"] for entry in world.journal if entry["entry"] == "unwatch")
+    assert at_the_end["facts"]["observed_until"] == heard, "nobody listened any more when the watch had ended"
+    assert judging.case(observed(world.journal), {"max_gap_s": 3})["limits"] == {"warmup_steps": 2, "max_gap_s": 3}

@@ -1,0 +1,150 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A watch that somebody tries to blind: by what a shell says at login, by odd files, by a connection that hangs."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from plugins.module_utils.vmotion.watch import link, looking, transport_side, watcher
+from tests.unit.plugins.module_utils.vmotion.watch.test_watcher import Bench, record, wait_for
+
+# What a shell may say at login, before it runs what it was told.
+NOISE = {
+    "a line": "echo Welcome to worker-1",
+    "a list": "echo '[1, 2]'",
+    "a record": "echo '{\"step\": 99}'",
+    "an empty record": "echo '{}'",
+    "a message without a place": 'echo \'{"file": "rank0.jsonl", "lines": ["{}"]}\'',
+    "a number": "echo 7",
+    "deep nesting": "python3 -c 'print(\"[\" * 100000)'",
+    "no line end": "printf 'Last login: today '",
+    "no text": "printf '\\377\\376\\n'",
+    "a megabyte": "python3 -c 'print(\"x\" * (1 << 20))'",
+    "many errors": "python3 -c 'import sys; sys.stderr.write(\"x\" * (1 << 18))'",
+}
+
+
+def test_what_a_shell_says_at_login_blinds_no_watch(tmp_path: Path) -> None:
+    reaches = [["sh", "-c", f'{noise}; exec sh -c "$0"'] for noise in NOISE.values()]
+    bench = Bench(tmp_path, len(reaches), *reaches)
+    for step in (1, 2):
+        for node, _reach in enumerate(reaches):
+            bench.write(node, json.dumps({"step": step, "node": node}) + "\n")
+        wanted = step * len(reaches)
+        wait_for(lambda wanted=wanted: len(bench.came()) == wanted)
+    seen = bench.end()
+    for node, (noise, one) in enumerate(zip(NOISE, bench.links)):
+        steps = [came["step"] for came in bench.came() if came["node"] == node]
+        assert (noise, steps, one.breaks) == (noise, [1, 2], 0)
+        assert (noise, one.noise) == (noise, 0 if "errors" in noise else 1)
+    assert seen.unreadable == 0
+
+
+def test_what_comes_between_the_messages_is_skipped_and_told(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, 1, ["sh", "-c", '(while sleep 0.1; do echo wall; done) & exec sh -c "$0"'])
+    for step in range(1, 6):
+        bench.write(0, record(step))
+        wait_for(lambda wanted=step: len(bench.came()) == wanted)
+    bench.end()
+    assert bench.links[0].noise > 0
+    assert bench.links[0].said == "wall"
+
+
+def test_a_stream_without_any_end_of_line_takes_no_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(link, "LONGEST_MESSAGE", 1 << 18)
+    bench = Bench(tmp_path, 1, ["sh", "-c", "exec tr '\\0' x < /dev/zero"])
+    wait_for(lambda: bench.links[0].noise > 3)
+    assert len(bench.links[0]._rest) <= (1 << 18) + link.CHUNK
+    bench.end()
+
+
+def test_what_is_no_record_is_counted_and_hides_no_record(tmp_path: Path) -> None:
+    # The files of records are written by the training itself, and by whoever else may write there.
+    odd = ["[1, 2]", "7", "[" * 100_000, '{"step": ' + "9" * 5000 + "}", "", '"\\ud800"', '{"step": 1', "\udcff"]
+    bench = Bench(tmp_path, len(odd))
+    for node, text in enumerate(odd):
+        bench.write(node, text.encode("utf-8", "surrogateescape").decode("latin-1") + "\n" + record(node))
+    wait_for(lambda: len(bench.came()) == len(odd))
+    seen = bench.end()
+    assert sorted(one["step"] for one in bench.came()) == list(range(len(odd)))
+    assert seen.unreadable == len(odd)
+
+
+def test_a_connection_that_leaves_a_program_behind_is_closed_all_the_same(tmp_path: Path) -> None:
+    # As ssh does that keeps a connection open for the next one: it holds its output open, in a session of its own.
+    reach = ["sh", "-c", "setsid sleep 20 & echo no route >&2; exit 255"]
+    bench = Bench(tmp_path, 1, reach)
+    began = time.monotonic()
+    time.sleep(0.5)
+    bench.end()
+    assert time.monotonic() - began < 20
+    assert bench.links[0].said == "no route"
+
+
+@pytest.mark.parametrize(
+    ("reach", "why"),
+    [
+        (["sh", "-c", "echo no route >&2; exit 255"], "no route (for "),
+        (["sh", "-c", "exec sleep 60"], "no answer (for "),
+        (["sh", "-c", "echo Change your password:; exec sleep 60"], "Change your password: (for "),
+    ],
+)
+def test_a_node_that_cannot_be_read_is_named_within_seconds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reach: list[str], why: str
+) -> None:
+    monkeypatch.setattr(link, "QUIET_SECONDS", 0.5)
+    bench = Bench(tmp_path, 1, reach)
+    wait_for(lambda: watcher.troubles(bench.out))
+    assert watcher.troubles(bench.out)["node0"].startswith(why)
+    bench.end()
+
+
+def test_a_node_that_can_be_read_again_is_no_trouble_any_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(link, "QUIET_SECONDS", 0.5)
+    gate = tmp_path / "gate"
+    bench = Bench(tmp_path, 1, ["sh", "-c", f'test -e {gate} || exit 1; exec sh -c "$0"'])
+    wait_for(lambda: watcher.troubles(bench.out))
+    gate.touch()
+    wait_for(lambda: not watcher.troubles(bench.out))
+    bench.end()
+    assert watcher.troubles(tmp_path / "never") == {}
+
+
+LOOKS = {
+    "a line": "echo Welcome",
+    "a list": "echo '[1]'",
+    "a record": "echo '{\"ranks\": 1}'",
+    "no text": "printf '\\377\\n'",
+    "deep nesting": "python3 -c 'print(\"[\" * 100000)'",
+}
+
+
+@pytest.mark.parametrize("noise", LOOKS)
+def test_what_a_shell_says_at_login_blinds_no_look(tmp_path: Path, noise: str) -> None:
+    node = {"name": "n1", "reach": ["sh", "-c", f'{LOOKS[noise]}; exec sh -c "$0"']}
+    told = looking.look([node], transport_side, [str(tmp_path)], 30)
+    assert told["n1"]["ranks"] == []
+    assert "error" not in told["n1"]
+
+
+@pytest.mark.parametrize(
+    ("reach", "error"),
+    [
+        (
+            ["sh", "-c", "echo Change your password:"],
+            "it answered no JSON object: Change your password:",
+        ),
+        (["sh", "-c", "true"], "it answered no JSON object: nothing"),
+        (["sh", "-c", "setsid sleep 20 & exec sleep 60"], "it did not answer in time"),
+    ],
+)
+def test_a_node_that_gives_no_answer_is_an_error_of_that_node(tmp_path: Path, reach: list[str], error: str) -> None:
+    began = time.monotonic()
+    told = looking.look([{"name": "n1", "reach": reach}], transport_side, [str(tmp_path)], 2)
+    assert told == {"n1": {"error": error}}
+    assert time.monotonic() - began < 20

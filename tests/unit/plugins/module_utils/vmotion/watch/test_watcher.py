@@ -1,0 +1,177 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The watch over real processes that write records: nothing is lost, nothing comes twice, each end has its reason."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.vmotion.watch import link, node_side, watcher
+
+HERE = ("sh", "-c")
+
+
+def wait_for(condition: Callable[[], Any]) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+class Bench:
+    """A watch in a thread, over folders of this machine that stand for nodes."""
+
+    def __init__(self, folder: Path, nodes: int = 2, *reaches: Sequence[str], **limits: Any) -> None:
+        self.out, self.stop = folder / "records.jsonl", folder / "stop"
+        self.folders = [folder / f"node{number}" for number in range(nodes)]
+        each = zip(self.folders, reaches or [HERE] * nodes)
+        self.links = [link.Link(one.name, reach, str(one)) for one, reach in each]
+        desired = watcher.Desired(self.out, self.stop, **{"silence": 60, "timeout": 60, **limits})
+        self.seen: list[watcher.Seen] = []
+        self.thread = threading.Thread(target=lambda: self.seen.append(watcher.watch(self.links, desired)))
+        self.thread.start()
+
+    def write(self, node: int, text: str, rank: int = 0) -> None:
+        self.folders[node].mkdir(exist_ok=True)
+        with (self.folders[node] / f"rank{rank}.jsonl").open("a") as records:
+            records.write(text)
+
+    def came(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.out.read_text().split("\n")[:-1]] if self.out.exists() else []
+
+    def end(self) -> watcher.Seen:
+        self.stop.touch()
+        self.thread.join(30)
+        (seen,) = self.seen
+        return seen
+
+
+def record(step: int) -> str:
+    return json.dumps({"step": step}) + "\n"
+
+
+def test_records_come_as_they_are_written_stamped_with_our_clock(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    before = time.time()
+    bench.write(0, record(1))
+    bench.write(1, record(2))
+    wait_for(lambda: len(bench.came()) == 2)
+    bench.write(0, record(3)[:5])
+    bench.write(1, record(4), rank=7)
+    wait_for(lambda: len(bench.came()) == 3)
+    bench.write(0, record(3)[5:])
+    wait_for(lambda: len(bench.came()) == 4)
+    assert [one["step"] for one in bench.came()][2:] == [4, 3], "a line that is being written waits for its end"
+    assert all(before <= one["seen"] <= time.time() for one in bench.came())
+    seen = bench.end()
+    assert (seen.ended, seen.lines, seen.unreadable) == ("stopped", {"node0": 2, "node1": 2}, 0)
+    assert bench.out.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_connection_that_breaks_is_opened_again_and_loses_nothing(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, nodes=1)
+    for step in range(300):
+        bench.write(0, record(step))
+        if step == 100:
+            wait_for(bench.came)
+            process = bench.links[0]._process
+            assert process
+            os.killpg(process.pid, signal.SIGKILL)
+    wait_for(lambda: len(bench.came()) >= 300)
+    assert [one["step"] for one in bench.came()] == list(range(300))
+    bench.end()
+    assert bench.links[0].breaks == 1
+
+
+def test_a_silent_job_and_a_long_one_are_ended(tmp_path: Path) -> None:
+    quiet = Bench(tmp_path, silence=0.5)
+    quiet.thread.join(30)
+    assert quiet.seen[0].ended == "silent"
+    (tmp_path / "other").mkdir()
+    late = Bench(tmp_path / "other", timeout=0.3)
+    late.thread.join(30)
+    assert late.seen[0].ended == "out of time"
+
+
+def test_what_is_no_record_is_counted(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, nodes=1)
+    bench.write(0, "no json\n[1]\n{} \n" + record(1))
+    wait_for(lambda: len(bench.came()) == 2)
+    seen = bench.end()
+    assert ([one.get("step") for one in bench.came()], seen.unreadable) == ([None, 1], 2)
+    assert all(one["seen"] > 0 for one in bench.came())
+
+
+def test_nothing_is_left_at_the_other_end(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, nodes=1)
+    bench.write(0, record(1))
+    wait_for(bench.came)
+    bench.end()
+    left = subprocess.run(["pgrep", "-f", str(tmp_path / "node0")], capture_output=True, text=True, check=False)
+    assert left.stdout == ""
+
+
+def test_a_node_that_cannot_be_reached_is_tried_again_and_told(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, 1, ["sh", "-c", "echo no route >&2; exit 255"])
+    wait_for(lambda: bench.links[0].breaks >= 2)
+    seen = bench.end()
+    assert (seen.ended, bench.links[0].said) == ("stopped", "no route")
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "rank0.json"])
+def test_other_files_are_left_alone(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("x\n")
+    assert node_side.Folder(str(tmp_path), {}).look() == []
+
+
+def test_it_ends_when_nobody_wants_it_any_more(tmp_path: Path) -> None:
+    gone = threading.Event()
+    bench = Bench(tmp_path, is_wanted=lambda: not gone.is_set())
+    bench.write(0, record(1))
+    wait_for(bench.came)
+    assert bench.thread.is_alive()
+    gone.set()
+    bench.thread.join(30)
+    assert [one.ended for one in bench.seen] == [watcher.ALONE]
+
+
+def test_a_second_watch_of_the_same_file_leaves_it_to_the_first(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    wait_for(lambda: watcher.is_watched(bench.out))
+    desired = watcher.Desired(bench.out, tmp_path / "another", 60, 60)
+    assert watcher.watch([link.Link("node0", HERE, str(bench.folders[0]))], desired).ended == "watched already"
+    bench.write(0, record(1))
+    wait_for(lambda: len(bench.came()) == 1)
+    bench.end()
+    assert not watcher.is_watched(bench.out)
+    assert not watcher.is_watched(tmp_path / "never")
+
+
+def test_what_was_written_while_nobody_watched_has_no_time_at_which_it_was_seen(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.write(0, record(1))
+    wait_for(lambda: len(bench.came()) == 1)
+    bench.end()
+    bench.stop.unlink()
+    with bench.out.open("a") as half:
+        half.write(record(1)[:5])  # as a watch leaves it that was killed
+    bench.write(0, record(2))
+    bench.write(1, record(3))
+    again = Bench(tmp_path)
+    wait_for(lambda: again.out.read_bytes().count(b"\n") == 4)
+    again.write(0, record(4))
+    again.write(1, record(5))
+    wait_for(lambda: len(again.came()) == 6)
+    again.end()
+    assert sorted(one["step"] for one in again.came()[:4]) == [1, 1, 2, 3], "it is read again from its beginning"
+    assert ["seen" in one for one in again.came()] == [True, False, False, False, True, True]

@@ -1,0 +1,70 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Names are read as people write them, whichever form the server returns."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyVmomi import vim
+
+from plugins.module_utils.vsphere import escaped_names, fleet, properties
+
+
+@pytest.mark.parametrize(
+    ("written", "stored"),
+    [
+        ("a/b", "a%2fb"),
+        ("a\\b", "a%5cb"),
+        ("50%", "50%25"),
+        ("50%25", "50%25"),
+        ("a%2Fb", "a%2fb"),
+        ("", ""),
+        ("%41", "%2541"),
+    ],
+)
+def test_a_name_is_stored_escaped(written: str, stored: str) -> None:
+    assert escaped_names.escaped(written) == stored
+    assert escaped_names.plain(stored) == escaped_names.plain(written)
+
+
+@given(st.text(alphabet="ab/\\%25cfF"))
+def test_what_is_stored_means_what_was_written(name: str) -> None:
+    assert escaped_names.plain(escaped_names.escaped(name)) == escaped_names.plain(name)
+    assert escaped_names.escaped(escaped_names.escaped(name)) == escaped_names.escaped(name)
+    assert not set("/\\") & set(escaped_names.escaped(name))
+
+
+def answering(stored: str) -> Any:
+    """A session whose inventory has one object of each kind, named so."""
+    entry = SimpleNamespace(
+        obj=vim.ClusterComputeResource("domain-c1"),
+        missingSet=[],
+        propSet=[SimpleNamespace(name="name", val=stored), SimpleNamespace(name="summary.name", val=stored)],
+    )
+    page = SimpleNamespace(objects=[entry], token=None)
+    view = vim.view.ContainerView("view-1", SimpleNamespace())
+    content = SimpleNamespace(
+        rootFolder=None,
+        viewManager=SimpleNamespace(CreateContainerView=lambda *_args: view),
+        propertyCollector=SimpleNamespace(RetrievePropertiesEx=lambda *_args: page),
+    )
+    return SimpleNamespace(server="vc", content=content, stub=SimpleNamespace(silent=True))
+
+
+@pytest.mark.parametrize("asked", ["a/b", "a%2fb"])
+@pytest.mark.parametrize("stored", ["a/b", "a%2fb", "a%2Fb"])
+def test_a_cluster_is_found_in_either_form(asked: str, stored: str) -> None:
+    _ref, values = fleet.find_cluster(answering(stored), asked)
+    assert values == {"name": "a/b", "summary.name": stored}
+
+
+def test_only_names_of_objects_are_unescaped() -> None:
+    name: Any = SimpleNamespace(name="name", val="a%2fb")
+    assert properties._value(vim.Datastore("datastore-1"), name) == "a/b"
+    assert properties._value(vim.Network("network-1"), name) == "a/b"
+    assert properties._value(vim.Task("task-1"), name) == "a%2fb"

@@ -1,0 +1,120 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What a host offers: service, memory, virtual GPUs with those on them, GPUs that are given away as a whole."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.workers.capacity import host_capacity
+from tests.fakes import hardware
+from tests.fakes.hardware import BRIDGE, MELLANOX, NETWORK, NIC, NVSWITCH, T4, graphics, host
+
+
+@pytest.mark.parametrize(
+    ("values", "why"),
+    [
+        ({}, ""),
+        ({"runtime__connectionState": "notResponding"}, "notResponding"),
+        ({"runtime__inMaintenanceMode": True}, "maintenance"),
+        ({"runtime__inQuarantineMode": True}, "quarantine"),
+        ({"runtime__connectionState": "disconnected", "runtime__inMaintenanceMode": True}, "disconnected"),
+    ],
+)
+def test_a_host_out_of_service_says_why(values: dict[str, Any], why: str) -> None:
+    there = host(**values)
+    assert host_capacity.out_of_service(there) == why
+    assert host_capacity.in_service(there) == (why == "")
+
+
+def test_a_host_that_was_never_reached_has_nothing_to_give() -> None:
+    bare = {"name": "esx1", "runtime.connectionState": "disconnected"}
+    assert (host_capacity.memory_mb(bare), host_capacity.offered(bare), host_capacity.slots(bare, {}).gpus) == (
+        0,
+        set(),
+        (),
+    )
+
+
+def test_the_virtual_gpus_that_the_server_names_sit_on_that_gpu() -> None:
+    two = host(config__graphicsInfo=[graphics("a", "vm-1"), graphics("b")])
+    slots = host_capacity.slots(two, {"vm-1": ["grid_t4-8c"]})
+    assert [gpu.used for gpu in slots.gpus] == [("grid_t4-8c",), ()]
+    assert slots.free("grid_t4-8c") == 3
+
+
+def test_a_virtual_gpu_whose_gpu_is_not_named_takes_a_slot_all_the_same() -> None:
+    slots = host_capacity.slots(host(), {"vm-1": ["grid_t4-8c"]})
+    assert (slots.free("grid_t4-8c"), slots.free("grid_t4-16c")) == (1, 0)
+
+
+@pytest.mark.parametrize("kind", ["basic", "shared", "direct"])
+def test_a_gpu_that_is_not_shared_directly_has_no_slots(kind: str) -> None:
+    slots = host_capacity.slots(host(config__graphicsInfo=[graphics(graphicsType=kind)]), {})
+    assert (slots.gpus, slots.free("grid_t4-16c")) == ((), 0)
+
+
+def test_a_gpu_that_reports_no_memory_has_that_of_its_largest_profile() -> None:
+    slots = host_capacity.slots(host(config__graphicsInfo=[graphics(memorySizeInKB=0)]), {})
+    assert slots.free("grid_t4-8c") == 2
+
+
+def test_sizes_are_mixed_only_where_the_gpu_does() -> None:
+    mixed = host(config__graphicsInfo=[graphics(T4, "vm-1", vgpuMode="mixedSize")])
+    profiles = ["grid_t4-4c", "grid_t4-8c", "grid_t4-16c"]
+    for there, free in ((mixed, 1), (host(), 0)):
+        assert (
+            host_capacity.slots({**there, "config.sharedPassthruGpuTypes": profiles}, {"vm-1": ["grid_t4-4c"]}).free(
+                "grid_t4-8c"
+            )
+            == free
+        )
+
+
+def whole(*devices: Any, **more: Any) -> dict[str, Any]:
+    passed = [hardware.passthrough_of(one.id) for one in devices]
+    values = {"config__graphicsInfo": [], "hardware__pciDevice": list(devices), "config__pciPassthruInfo": passed}
+    return host(**{**values, **more})
+
+
+def test_what_is_given_as_a_whole_are_gpus_not_all_that_nvidia_makes() -> None:
+    devices = [
+        hardware.pci_device(),
+        hardware.pci_device("0000:3b:00.1", 0x10F8, 0x0403),
+        hardware.pci_device(NVSWITCH, 0x1AF1, BRIDGE),
+        hardware.pci_device(NIC, 0x1019, NETWORK, MELLANOX),
+    ]
+    assert [one.address for one in host_capacity.whole_gpus(whole(*devices), {})] == [T4]
+
+
+def test_a_gpu_in_passthrough_has_its_kind_label_node_and_holder() -> None:
+    numa = hardware.numa([NIC], [T4])
+    labelled = [hardware.passthrough_of(label="gold")]
+    values = whole(hardware.pci_device(), config__pciPassthruInfo=labelled, hardware__numaInfo=numa)
+    (found,) = host_capacity.whole_gpus(values, {T4: "w1"})
+    assert (found.kind, found.label, found.node, found.holder) == ("10de:1eb8", "gold", 1, "w1")
+
+
+def test_passthrough_that_waits_for_a_boot_counts_only_when_asked_for() -> None:
+    waiting = whole(hardware.pci_device(), config__pciPassthruInfo=[hardware.passthrough_of(active=False)])
+    assert host_capacity.whole_gpus(waiting, {}) == ()
+    assert len(host_capacity.whole_gpus(waiting, {}, active=False)) == 1
+
+
+def test_ids_from_0x8000_on_are_not_negative() -> None:
+    (found,) = host_capacity.whole_gpus(whole(hardware.pci_device(kind=0x9ABC)), {})
+    assert found.kind == "10de:9abc"
+
+
+def test_the_memory_of_a_gpu_is_what_it_reports_else_what_its_kind_says() -> None:
+    assert host_capacity.gpu_memory_gb(whole(hardware.pci_device()), T4) == 16
+    assert host_capacity.gpu_memory_gb(whole(hardware.pci_device(), config__graphicsInfo=[graphics()]), T4) == 15
+    assert host_capacity.gpu_memory_gb(whole(hardware.pci_device(kind=0x1)), T4) is None
+
+
+def test_the_rdma_nic_is_on_the_node_of_its_uplink() -> None:
+    values = host(hardware__numaInfo=hardware.numa([T4], [NIC]), **hardware.rdma_nic(NIC))
+    assert host_capacity.rdma_node(values) == 1
+    assert host_capacity.rdma_node(host(**hardware.rdma_nic(NIC))) is None

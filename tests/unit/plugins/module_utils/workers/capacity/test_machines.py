@@ -1,0 +1,77 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What virtual machines hold of their hosts, what ties them to those, and whose they are."""
+
+from __future__ import annotations
+
+import pytest
+from pyVmomi import vim
+
+from plugins.module_utils.vsphere.options import extra_config
+from plugins.module_utils.workers.capacity import machines
+from tests.fakes import hardware
+from tests.fakes.hardware import MELLANOX, NIC, T4
+
+
+def test_virtual_gpus_count_within_device_groups_too() -> None:
+    worker = hardware.vm("w1", hardware.vgpu("grid_a100-40c", 1), hardware.vgpu("grid_a100-40c", 1), hardware.vgpu())
+    assert machines.vgpus(worker) == ("grid_a100-40c", "grid_a100-40c", "grid_t4-16c")
+    assert machines.fixed(worker) == ()
+
+
+def test_every_device_of_the_host_ties_not_gpus_alone() -> None:
+    assert machines.fixed(hardware.vm("w1", hardware.passed(T4))) == (f"PCI device {T4} in passthrough",)
+    assert machines.fixed(hardware.vm("w1", hardware.passed(NIC, MELLANOX))) == (f"PCI device {NIC} in passthrough",)
+    assert machines.fixed(hardware.vm("w1", hardware.sriov_card())) == ("an SR-IOV network card",)
+    assert machines.fixed(hardware.vm("w1")) == ()
+
+
+def test_a_device_that_is_not_given_yet_is_called_by_its_kind() -> None:
+    assert machines.fixed(hardware.vm("w1", hardware.passed_any(label="gold"))) == (
+        "PCI device 10de:1eb8 gold in passthrough",
+    )
+    running = hardware.vm("w1", hardware.passed_any(assigned=T4.upper()))
+    assert machines.fixed(running) == (f"PCI device {T4} in passthrough",)
+
+
+def test_only_nvidias_devices_are_taken_for_gpus() -> None:
+    both = hardware.vm("w1", hardware.passed(), hardware.passed(NIC, MELLANOX), hardware.passed_any())
+    assert [(one.nvidia, one.any_of_kind) for one in machines.passed(both)] == [
+        (True, False),
+        (False, False),
+        (True, True),
+    ]
+
+
+@pytest.mark.parametrize(("value", "on"), [("1", True), ("TRUE", True), ("true", True), ("yes", True), ("0", False)])
+@pytest.mark.parametrize("flag", ["uvm", "debugging", "profiling"])
+def test_a_flag_of_the_gpus_plugin_is_on_however_it_is_written(flag: str, value: str, on: bool) -> None:
+    key = f"pciPassthru0.cfg.enable_{flag}"
+    assert machines.plugin_flags({key: value, "pciPassthru0.cfg.enable_other": "1"}) == [key] * on
+
+
+def test_advanced_settings_are_text_by_key() -> None:
+    assert extra_config(hardware.settings(a__b="1")) == {"a.b": "1"}
+    assert extra_config(None) == {}
+
+
+@pytest.mark.parametrize(
+    ("note", "owner"),
+    [
+        ("a worker\nOwner: team blue\n", "team blue"),
+        ("owner = red", "red"),
+        ("kept for the demo", "kept for the demo"),
+        ("x" * 81, ""),
+        (None, ""),
+    ],
+)
+def test_the_owner_is_what_the_annotation_says(note: str | None, owner: str) -> None:
+    assert machines.owner_of({"config.annotation": note}) == owner
+
+
+def test_the_custom_attribute_says_more_than_the_annotation() -> None:
+    field = vim.CustomFieldsManager.FieldDef(key=7, name="Owner")
+    value = vim.CustomFieldsManager.StringValue(key=7, value="team blue")
+    worker = {"config.annotation": "owner: red", "availableField": [field]}
+    assert machines.owner_of({**worker, "customValue": [value]}) == "team blue"
+    assert machines.owner_of(worker) == "red"

@@ -1,0 +1,63 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""How many virtual GPUs fit."""
+
+from __future__ import annotations
+
+import pytest
+
+from plugins.module_utils.workers.placement import gpu_slots
+from plugins.module_utils.workers.placement.gpu_slots import Gpu, Slots
+
+
+def host(name: str, gigabytes: float, *offered: str, used: tuple[str, ...] = (), mixed: bool = False) -> Slots:
+    return Slots((Gpu("0000:3b:00.0", name, gigabytes, used, mixed),), offered)
+
+
+T4 = ("grid_t4-16c", "grid_t4-8c", "grid_t4-4c")
+A100 = ("grid_a100-40c", "grid_a100-10c", "grid_a100-2-10c", "grid_a100-1-5c", "grid_a100-3-20c")
+
+
+@pytest.mark.parametrize(
+    ("slots", "profile", "free"),
+    [
+        (host("Tesla T4", 15.75, *T4), "grid_t4-16c", 1),
+        (host("Tesla T4", 14.75, *T4), "grid_t4-8c", 2),
+        (host("Tesla T4", 15.75, *T4, used=("grid_t4-8c",)), "grid_t4-8c", 1),
+        (host("Tesla T4", 15.75, *T4, used=("grid_t4-8c",)), "grid_t4-4c", 0),
+        (host("Tesla T4", 15.75, *T4, used=("grid_t4-8c",), mixed=True), "grid_t4-4c", 2),
+        (host("Tesla T4", 15.75, *T4), "grid_t4-2c", 0),
+        (host("NVIDIA A40", 44.99, "nvidia_a40-48c", "nvidia_a40-24c"), "nvidia_a40-24c", 2),
+        (host("NVIDIA A100-PCIE-40GB", 39.6, *A100), "grid_a100-10c", 4),
+        (host("NVIDIA A100-PCIE-40GB", 39.6, *A100), "grid_a100-2-10c", 3),
+        (host("NVIDIA A100-PCIE-40GB", 39.6, *A100), "grid_a100-1-5c", 7),
+        (host("NVIDIA A100-PCIE-40GB", 39.6, *A100, used=("grid_a100-3-20c",)), "grid_a100-2-10c", 2),
+        (host("NVIDIA A100-PCIE-40GB", 39.6, *A100, used=("grid_a100-40c",)), "grid_a100-1-5c", 0),
+        (host("NVIDIA A100 80GB PCIe", 80, "grid_a100d-80c"), "grid_a100d-80c", 1),
+        (host("Tesla T4", 15.75, "something-odd"), "something-odd", 0),
+    ],
+)
+def test_free(slots: Slots, profile: str, free: int) -> None:
+    assert slots.free(profile) == free
+
+
+def test_a_profile_goes_to_gpus_of_its_model_only() -> None:
+    both = Slots((Gpu("a", "Tesla T4", 16), Gpu("b", "NVIDIA A100-PCIE-40GB", 40)), (*T4, *A100))
+    assert both.free("grid_t4-8c") == 2 and both.free("grid_a100-40c") == 1
+
+
+def test_taking_all_places_leaves_none_and_more_is_refused() -> None:
+    slots = host("Tesla T4", 15.75, *T4)
+    full = slots.take_all(["grid_t4-8c", "grid_t4-8c"])
+    assert full is not None and full.free("grid_t4-8c") == 0 and full.total("grid_t4-8c") == 2
+    assert slots.take_all(["grid_t4-8c"] * 3) is None
+
+
+@pytest.mark.parametrize("name", ["", "grid_t4", "grid_t4-0c", "t4-16c", "grid_t4-16"])
+def test_what_is_no_profile_is_none(name: str) -> None:
+    assert gpu_slots.parse(name) is None
+
+
+def test_the_parts_of_a_name() -> None:
+    assert gpu_slots.parse("grid_a100-2-10c") == gpu_slots.Profile("grid_a100-2-10c", "a100", 10, 2)
+    assert gpu_slots.parse("nvidia_rtxa6000-48q") == gpu_slots.Profile("nvidia_rtxa6000-48q", "rtxa6000", 48, 0)

@@ -1,0 +1,42 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The 64-bit memory window, against the values that VMware and NVIDIA give for their GPUs."""
+
+from __future__ import annotations
+
+import pytest
+
+from plugins.module_utils.workers.placement.mmio import memory_gb, window_gb
+
+
+@pytest.mark.parametrize(
+    ("gpus", "window"),
+    [
+        ([], 0),
+        ([32], 64),
+        ([32, 32], 128),
+        ([24], 64),
+        ([24, 24], 128),
+        ([40], 128),
+        ([40, 40], 256),
+        ([80], 256),
+        ([80, 80], 512),
+        ([15.0], 32),
+        ([39.6], 128),
+    ],
+)
+def test_the_sum_is_rounded_up_to_a_power_of_two_and_doubled(gpus: list[float], window: int) -> None:
+    assert window_gb(gpus) == window
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "size"),
+    [
+        ("10de:20f1", "", 40),
+        ("10de:20b5", "NVIDIA A100-PCIE-40GB", 40),
+        ("10de:ffff", "A100 80GB PCIe", 80),
+        ("10de:ffff", "NVIDIA A100", None),
+    ],
+)
+def test_memory_is_told_by_the_name_before_the_id(kind: str, name: str, size: int | None) -> None:
+    assert memory_gb(kind, name) == size

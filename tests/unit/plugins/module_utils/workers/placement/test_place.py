@@ -1,0 +1,296 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Places for workers: against brute force, at size, and in words."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plugins.module_utils.workers.placement.gpu_slots import Gpu, Slots
+from plugins.module_utils.workers.placement.host_room import choose, group_profiles
+from plugins.module_utils.workers.placement.place import (
+    IGNORE,
+    PREFER,
+    REQUIRE,
+    Demand,
+    Device,
+    Host,
+    Rules,
+    Wanted,
+    Worker,
+    place,
+)
+
+OFFERED = ("grid_t4-16c", "grid_t4-4c", "grid_t4-8c")
+A100 = "10de:20f1"
+NVLINK = "Nvidia:2@grid_t4-16c%NVLink"
+
+
+def host(name: str, gpus: int = 1, **more: object) -> Host:
+    """A host with T4s, much memory and many CPUs."""
+    cards = tuple(Gpu(f"0000:{number:02x}:00.0", "NVIDIA Tesla T4", 15.0) for number in range(gpus))
+    plenty = Host(name, slots=Slots(cards, OFFERED), free_mb=100_000, threads=64)
+    return replace(plenty, **more)  # type: ignore[arg-type]
+
+
+def worker(name: str, *profiles: str, **more: object) -> Worker:
+    """A worker with vGPUs."""
+    return replace(Worker(name, Demand(profiles)), **more)  # type: ignore[arg-type]
+
+
+def cards(*kinds: str) -> tuple[Device, ...]:
+    """Devices of these kinds, each at an address of its own."""
+    return tuple(Device(f"0000:{number:02x}:00.0", kind, "gold" if number else "") for number, kind in enumerate(kinds))
+
+
+# Most hosts are in service and most wishes small: where nothing fits, there is nothing to get wrong.
+WISHES = [Wanted(A100), Wanted(label="gold"), Wanted("10de:2331")]
+demands = st.one_of(
+    st.just(Demand()),
+    st.sampled_from(OFFERED).map(lambda profile: Demand((profile,))),
+    st.builds(
+        Demand,
+        profiles=st.lists(st.sampled_from(OFFERED), max_size=2).map(tuple),
+        devices=st.lists(st.sampled_from(WISHES), max_size=2).map(tuple),
+        memory_mb=st.sampled_from([0, 60_000]),
+    ),
+)
+hosts_of_a_cluster = st.lists(
+    st.tuples(
+        st.integers(0, 2),
+        st.lists(st.sampled_from([A100, "10de:2331"]), max_size=2),
+        st.sampled_from([True] * 7 + [False]),
+        st.sampled_from([()] * 7 + [("elsewhere",)]),
+    ),
+    min_size=1,
+    max_size=3,
+).map(
+    lambda rows: [
+        host(f"esx{n}", gpus, devices=cards(*kinds), in_service=up, workers=there)
+        for n, (gpus, kinds, up, there) in enumerate(rows)
+    ]
+)
+allowed = st.sampled_from(
+    [None, *(frozenset(some) for some in (["esx0"], ["esx1"], ["esx0", "esx1"], ["esx1", "esx2"]))]
+)
+people = st.lists(st.tuples(demands, allowed, st.sampled_from(["", "esx0", "esx1"])), min_size=1, max_size=4).map(
+    lambda rows: [Worker(f"w{n}", demand, hosts, at) for n, (demand, hosts, at) in enumerate(rows)]
+)
+rules = st.builds(Rules, apart=st.booleans(), same_node=st.sampled_from([IGNORE, PREFER]))
+
+
+def fits(there: Host, workers: Sequence[Worker], rule: Rules) -> bool:
+    """Whether all of them fit on a host together: GPUs the largest first, PCI devices in any way there is."""
+    if rule.apart and workers and (len(workers) > 1 or there.workers):
+        return False
+    left: Host | None = there
+    for one in sorted(workers, key=lambda one: ([-n for n in one.demand.size], one.name)):
+        left = left.take(replace(one.demand, devices=()), rule.same_node) if left else None
+    wanted = [wish for one in workers for wish in one.demand.devices]
+    ways = itertools.permutations(there.devices, len(wanted))
+    has_devices = any(all(wish.takes(device) for wish, device in zip(wanted, way)) for way in ways)
+    return left is not None and has_devices and all(one.may(there.name) for one in workers)
+
+
+def brute_force(hosts: Sequence[Host], workers: Sequence[Worker], rule: Rules) -> bool:
+    """Whether any way of placing them all fits."""
+    for choice in itertools.product(hosts, repeat=len(workers)):
+        by_host = {one.name: [w for w, at in zip(workers, choice) if at.name == one.name] for one in hosts}
+        if all(fits(one, by_host[one.name], rule) for one in hosts):
+            return True
+    return not workers
+
+
+@settings(max_examples=400)
+@given(hosts_of_a_cluster, people, rules)
+def test_all_are_placed_exactly_where_brute_force_can(hosts: list[Host], workers: list[Worker], rule: Rules) -> None:
+    found = place(hosts, workers, rule)
+    assert bool(found.refusals) != brute_force(hosts, workers, rule)
+    assert set(found.where) | set(found.refusals) == {one.name for one in workers}
+    for one in hosts:
+        here = [w for w in workers if found.where.get(w.name) == one.name]
+        assert fits(one, here, rule), (one, here)
+    assert all(found.refusals.values()), "a refusal without a reason"
+
+
+@settings(max_examples=300)
+@given(
+    st.integers(2, 4),
+    st.lists(st.frozensets(st.integers(0, 3), min_size=1, max_size=3), min_size=2, max_size=5),
+    st.booleans(),
+)
+def test_who_is_bound_to_hosts_gets_one_of_them_if_there_is_a_way(
+    count: int, bounds: list[frozenset[int]], apart: bool
+) -> None:
+    hosts = [host(f"esx{n}") for n in range(count)]
+    workers = [
+        worker(f"w{n}", "grid_t4-8c", hosts=frozenset(f"esx{one}" for one in bound)) for n, bound in enumerate(bounds)
+    ]
+    assert bool(place(hosts, workers, Rules(apart)).refusals) != brute_force(hosts, workers, Rules(apart))
+
+
+@settings(max_examples=200)
+@given(hosts_of_a_cluster, people, rules)
+def test_who_is_settled_stays_while_there_is_a_place_for_the_others(
+    hosts: list[Host], workers: list[Worker], rule: Rules
+) -> None:
+    homes = place(hosts, [replace(one, at="") for one in workers], rule).where
+    settled = [replace(one, at=homes[one.name], settled=True) for one in workers if one.name in homes]
+    assert place(hosts, settled, rule).where == {one.name: one.at for one in settled}
+
+
+def test_a_settled_worker_stays_where_nobody_else_would_fit() -> None:
+    closed = host("esx1", in_service=False)
+    runs = worker("w1", OFFERED[0], at="esx1", settled=True)
+    assert place([closed, host("esx2")], [runs]).where == {"w1": "esx1"}
+    assert place([closed, host("esx2")], [replace(runs, settled=False)]).where == {"w1": "esx2"}
+
+
+def test_somebody_moves_where_there_is_no_other_way() -> None:
+    runs = worker("w1", OFFERED[0], at="esx1", settled=True)
+    bound = worker("w2", OFFERED[0], hosts=frozenset({"esx1"}))
+    found = place([host("esx1"), host("esx2")], [runs, bound])
+    assert (found.where, found.refusals) == ({"w1": "esx2", "w2": "esx1"}, {})
+
+
+def test_two_share_a_gpu_only_where_they_may_and_with_one_size() -> None:
+    pair = [worker("w1", "grid_t4-8c"), worker("w2", "grid_t4-8c")]
+    assert place([host("esx1")], pair, Rules(apart=False)).where == {"w1": "esx1", "w2": "esx1"}
+    assert place([host("esx1")], pair, Rules(apart=True)).refusals
+    unequal = [worker("w1", "grid_t4-8c"), worker("w2", "grid_t4-4c")]
+    assert place([host("esx1")], unequal, Rules(apart=False)).refusals
+    mixed = host("esx1", slots=Slots((Gpu("0000:01:00.0", "NVIDIA Tesla T4", 15.0, (), True),), OFFERED))
+    assert not place([mixed], unequal, Rules(apart=False)).refusals
+
+
+def test_gpu_and_rdma_nic_share_a_numa_node_where_that_is_wanted() -> None:
+    far = host("esx1", devices=(Device("0000:01:00.0", A100, node=1),), nic_node=0)
+    near = host("esx2", devices=(Device("0000:01:00.0", A100, node=0),), nic_node=0)
+    silent = host("esx3", devices=(Device("0000:01:00.0", A100),))
+    one = Worker("w1", Demand(devices=(Wanted(A100),)))
+    assert place([far, near], [one]).where == {"w1": "esx2"}
+    assert place([far, near], [one], Rules(same_node=IGNORE)).where == {"w1": "esx1"}
+    assert place([far, silent], [one], Rules(same_node=REQUIRE)).where == {"w1": "esx3"}
+    assert "not on one NUMA node" in place([far], [one], Rules(same_node=REQUIRE)).refusals["w1"]
+
+
+def test_of_two_devices_the_one_beside_the_nic_is_taken() -> None:
+    both = host(
+        "esx1", devices=(Device("0000:01:00.0", A100, node=1), Device("0000:02:00.0", A100, node=0)), nic_node=0
+    )
+    after = both.take(Demand(devices=(Wanted(A100),)))
+    assert after
+    assert [device.address for device in after.devices] == ["0000:01:00.0"]
+
+
+def test_a_vgpu_is_near_only_where_all_shared_gpus_are() -> None:
+    nodes = (("0000:00:00.0", 0), ("0000:01:00.0", 1))
+    assert not host("esx1", 2, nic_node=0, nodes=nodes).near(Demand((OFFERED[0],)))
+    assert host("esx1", 1, nic_node=0, nodes=nodes[:1]).near(Demand((OFFERED[0],)))
+
+
+def test_linked_gpus_are_a_group_that_the_host_offers() -> None:
+    demand = Demand(groups=(NVLINK,))
+    assert group_profiles(NVLINK) == ("grid_t4-16c", "grid_t4-16c")
+    assert group_profiles("two of them") is None
+    linked = host("esx1", 2, groups=(NVLINK,))
+    after = linked.take(demand)
+    assert after
+    assert after.slots.free("grid_t4-16c") == 0
+    found = place([host("esx2", 2)], [Worker("w1", demand)])
+    assert f"no device group {NVLINK} (offered: none)" in found.refusals["w1"]
+
+
+def test_the_pickiest_wish_chooses_first() -> None:
+    free = cards(A100, A100)
+    chosen = choose([Wanted(A100), Wanted(label="gold")], free)
+    assert chosen
+    assert set(chosen) == set(free)
+    assert choose([Wanted(label="gold"), Wanted(A100, "gold")], free) is None
+
+
+def test_a_worker_that_takes_any_card_leaves_the_one_that_another_needs() -> None:
+    any_card = Worker("w1", Demand(devices=(Wanted(A100),), memory_mb=2000))
+    gold = Worker("w2", Demand(devices=(Wanted(label="gold"),), memory_mb=1000))
+    there = host("esx1", devices=tuple(reversed(cards(A100, A100))))
+    for pair in ([any_card, gold], [gold, any_card]):
+        assert place([there], pair, Rules(apart=False)).where == {"w1": "esx1", "w2": "esx1"}
+    settled = replace(any_card, at="esx1", settled=True)
+    assert place([there], [settled, gold], Rules(apart=False)).where == {"w1": "esx1", "w2": "esx1"}
+    after = there.take(any_card.demand)
+    assert after
+    assert [device.label for device in after.devices] == [""]
+    both = after.take(gold.demand)
+    assert both
+    assert both.devices == ()
+
+
+def test_a_promise_is_kept_on_the_node_it_was_made_for() -> None:
+    there = host(
+        "esx1", devices=(Device("0000:02:00.0", A100, "gold", 0), Device("0000:01:00.0", A100, "", 1)), nic_node=0
+    )
+    near = there.take(Demand(devices=(Wanted(A100),)), REQUIRE)
+    assert near
+    assert [device.node for device in near.devices] == [1]
+    assert near.take(Demand(devices=(Wanted(label="gold"),)), PREFER) is None
+    assert near.take(Demand(devices=(Wanted(A100),)), PREFER)
+
+
+def test_sixteen_alike_wishes_for_fifteen_devices_end_at_once() -> None:
+    assert choose([Wanted(A100)] * 16, cards(*[A100] * 15)) is None
+
+
+def refusal(hosts: Iterable[Host], one: Worker, **rule: object) -> str:
+    return place(hosts, [one], Rules(**rule)).refusals[one.name]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("there", "one", "words"),
+    [
+        (host("esx1"), worker("w", "grid_t4-32c"), "no host offers grid_t4-32c; esx1 offers grid_t4-16c, grid_t4-4c"),
+        (host("esx1", in_service=False), worker("w", OFFERED[0]), "esx1: out of service"),
+        (host("esx1", workers=("old",)), worker("w"), "taken, and workers are kept apart (old)"),
+        (
+            host("esx1", slots=Slots((Gpu("a", "T4", 15.0, (OFFERED[0],)),), OFFERED), holders=(("db", OFFERED[0]),)),
+            worker("w", OFFERED[0]),
+            "no free place for grid_t4-16c (db has grid_t4-16c)",
+        ),
+        (host("esx1", free_mb=10), Worker("w", Demand(memory_mb=20)), "10 MB of memory left, where 20 MB"),
+        (host("esx1", threads=4), Worker("w", Demand(cpus=8)), "4 logical CPUs, where 8 are wanted"),
+        (
+            host("esx1", devices=(Device("0000:01:00.0", A100, holder="db"),)),
+            Worker("w", Demand(devices=(Wanted(A100),))),
+            "not enough free PCI devices 10de:20f1 (db has 0000:01:00.0)",
+        ),
+        (host("esx1"), worker("w", hosts=frozenset({"esx9"})), "(esx9) is in the cluster"),
+        (host("esx1", 0, slots=Slots((), ())), worker("w", OFFERED[0]), "esx1 offers none"),
+    ],
+)
+def test_every_refusal_says_why(there: Host, one: Worker, words: str) -> None:
+    assert words in refusal([there], one)
+
+
+def test_a_host_that_offers_other_profiles_is_told_apart() -> None:
+    other = host("esx2", slots=Slots((Gpu("a", "NVIDIA A100", 40.0),), ("grid_a100-40c",)))
+    full = host("esx1", workers=("old",))
+    said = refusal([full, other], worker("w", OFFERED[0]))
+    assert said == "esx1: taken, and workers are kept apart (old); esx2: no grid_t4-16c (offered: grid_a100-40c)"
+
+
+@pytest.mark.parametrize("apart", [True, False])
+@pytest.mark.parametrize("hosts", [512, 490])
+def test_500_workers_on_about_512_hosts_take_seconds(apart: bool, hosts: int) -> None:
+    workers = [Worker(f"w{n:03}", Demand((OFFERED[0],), memory_mb=1000 + n % 3)) for n in range(500)]
+    began = time.process_time()
+    found = place([host(f"esx{n:03}") for n in range(hosts)], workers, Rules(apart=apart))
+    assert time.process_time() - began < 5
+    assert len(found.refusals) == max(500 - hosts, 0)
+    assert len(set(found.where.values())) == min(hosts, 500)
+    assert all(len(said) < 1000 for said in found.refusals.values())

@@ -1,0 +1,140 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Where a new worker is cloned to, and with what it begins."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pyVmomi import vim
+
+from plugins.module_utils.errors import NotFound, Refused
+from plugins.module_utils.vsphere import properties
+from plugins.module_utils.workers import clone
+from plugins.module_utils.workers.worker_spec import Desired
+from tests.fakes.sites import STORE, FakeSite, machine, with_values
+
+ELSEWHERE = vim.Datastore("datastore-9")
+GIVEN = {"template": "golden", "clone": "full", "folder": None, "resource_pool": None, "datastore": None}
+OURS, THEIRS = vim.ClusterComputeResource("cluster-1"), vim.ClusterComputeResource("cluster-2")
+INVENTORY: dict[Any, list[tuple[Any, dict[str, Any]]]] = {
+    vim.Folder: [
+        (vim.Folder("folder-5"), {"name": "training", "childType": ["Folder", "VirtualMachine"]}),
+        (vim.Folder("folder-6"), {"name": "training", "childType": ["Network"]}),
+        (vim.Folder("folder-7"), {"name": "double", "childType": ["VirtualMachine"]}),
+        (vim.Folder("folder-8"), {"name": "double", "childType": ["VirtualMachine"]}),
+    ],
+    vim.ResourcePool: [
+        (vim.ResourcePool("pool-5"), {"name": "gpus", "owner": OURS}),
+        (vim.ResourcePool("pool-6"), {"name": "gpus", "owner": THEIRS}),
+        (vim.ResourcePool("pool-7"), {"name": "far", "owner": THEIRS}),
+    ],
+    vim.Datastore: [(STORE, {"name": "vsan"}), (ELSEWHERE, {"name": "nfs"})],
+}
+
+
+@pytest.fixture(autouse=True)
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The kinds that were listed."""
+    listed = list[Any]()
+
+    def find_all(_session: Any, kind: Any, paths: Any) -> list[tuple[Any, dict[str, Any]]]:
+        listed.append(kind)
+        return [(ref, {path: values[path] for path in paths}) for ref, values in INVENTORY[kind]]
+
+    monkeypatch.setattr(properties, "find_all", find_all)
+    return listed
+
+
+def place_of(template: Any = None, places: clone.Places | None = None, **given: Any) -> clone.Place:
+    return (places or clone.Places(FakeSite())).of(Desired("w1", {**GIVEN, **given}), template or machine("golden"))
+
+
+def template_with(snapshots: Any) -> Any:
+    return with_values(machine("golden"), {"snapshot": snapshots})
+
+
+def tree(name: str, ref: str, *children: Any) -> Any:
+    return SimpleNamespace(name=name, snapshot=vim.vm.Snapshot(ref), childSnapshotList=list(children))
+
+
+def test_without_wishes_it_lies_beside_its_template(reads: list[Any]) -> None:
+    place = place_of()
+    assert (place.folder._moId, place.pool._moId, place.datastore, place.snapshot) == (
+        "folder-1",
+        "pool-1",
+        STORE,
+        None,
+    )
+    assert reads == []
+
+
+def test_names_are_found_where_machines_may_lie_and_in_this_cluster() -> None:
+    place = place_of(folder="training", resource_pool="gpus", datastore="vsan")
+    assert (place.folder._moId, place.pool._moId, place.datastore) == ("folder-5", "pool-5", STORE)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"folder": "nowhere"}, "find one folder named 'nowhere': there is none; correct the folder"),
+        ({"folder": "double"}, "find one folder named 'double': 2 have that name"),
+        ({"resource_pool": "far"}, "find one resource pool named 'far': there is none"),
+        ({"datastore": "nfs"}, "find one datastore named 'nfs': there is none"),
+    ],
+)
+def test_a_name_that_is_missing_double_or_of_another_cluster_is_refused(given: dict[str, str], said: str) -> None:
+    with pytest.raises(NotFound, match=said):
+        place_of(**given)
+
+
+def test_a_template_on_a_datastore_of_another_cluster_needs_one_by_name() -> None:
+    far = with_values(machine("golden"), {"datastore": [ELSEWHERE]})
+    with pytest.raises(
+        Refused, match="w1: could not choose its datastore: the datastore of its template is not one of"
+    ):
+        place_of(far)
+    assert place_of(far, datastore="vsan").datastore == STORE
+
+
+def test_many_workers_list_each_kind_once(reads: list[Any]) -> None:
+    places = clone.Places(FakeSite())
+    for _worker in range(3):
+        place_of(places=places, folder="training", datastore="vsan")
+    assert reads == [vim.Folder, vim.Datastore]
+
+
+def test_a_linked_clone_stands_on_the_current_snapshot_or_the_named_one_at_any_depth() -> None:
+    info = SimpleNamespace(
+        currentSnapshot=vim.vm.Snapshot("snapshot-2"),
+        rootSnapshotList=[tree("base", "snapshot-1", tree("drivers", "snapshot-2", tree("cuda", "snapshot-3")))],
+    )
+    assert place_of(template_with(info), clone="linked", snapshot=None).snapshot._moId == "snapshot-2"
+    assert place_of(template_with(info), clone="linked", snapshot="cuda").snapshot._moId == "snapshot-3"
+
+
+def test_a_linked_clone_without_its_snapshot_is_refused() -> None:
+    with pytest.raises(Refused, match="golden has no snapshot; take a snapshot of it, or choose clone: full"):
+        place_of(template_with(None), clone="linked", snapshot=None)
+    none = SimpleNamespace(currentSnapshot=None, rootSnapshotList=[])
+    with pytest.raises(Refused, match="golden has no snapshot named 'cuda'"):
+        place_of(template_with(none), clone="linked", snapshot="cuda")
+
+
+def test_a_clone_says_from_its_first_moment_whose_it_is_and_stays_off() -> None:
+    site, asked = FakeSite(), dict[str, Any]()
+
+    def clone_task(**given: Any) -> str:
+        asked.update(given)
+        return "task-1"
+
+    golden = SimpleNamespace(name="golden", ref=SimpleNamespace(CloneVM_Task=clone_task))
+    place = clone.Place(vim.Folder("folder-5"), vim.ResourcePool("pool-5"), STORE, vim.vm.Snapshot("snapshot-1"))
+    started = clone.begin(site, Desired("w1", GIVEN), golden, place, "esx2")  # type: ignore[arg-type]
+    spec = asked["spec"]
+    assert (started.task, started.target, started.tried) == ("task-1", "w1", "clone it from golden")
+    assert (asked["name"], asked["folder"]._moId, spec.powerOn, spec.template) == ("w1", "folder-5", False, False)
+    assert (spec.location.host._moId, spec.location.diskMoveType) == ("host-2", "createNewChildDiskBacking")
+    assert [(one.key, one.value) for one in spec.config.extraConfig] == [(clone.mark.BUILDING, "w1")]

@@ -1,0 +1,103 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The workers of a vCenter as an inventory shows them, and clones that a killed run left."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pyVmomi import vim
+
+from plugins.module_utils.vsphere import custom_fields, fleet, properties
+from plugins.module_utils.workers import customise, found, worker_mark
+from plugins.module_utils.workers.machine import Machine
+from plugins.module_utils.workers.worker_spec import Desired
+from tests.fakes import hardware
+from tests.fakes.sites import machine, plain_card, rdma_card
+
+MARK = 101
+
+
+def marked(one: Machine, **of: Any) -> dict[str, Any]:
+    """The properties of a machine with a mark."""
+    text = json.dumps({"name": one.name, "cluster": "gpu", "role": "worker", "tenant": "blue", "built": True, **of})
+    return {**one.values, "customValue": [vim.CustomFieldsManager.StringValue(key=MARK, value=text)]}
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, Any]]:
+    """The objects of a server, by id."""
+    objects: dict[str, dict[str, Any]] = {"host-1": {"name": "esx1"}, "host-2": {"name": "esx2"}}
+
+    def picked(key: str, paths: Sequence[str]) -> dict[str, Any]:
+        return {path: objects[key][path] for path in paths if objects[key].get(path) is not None}
+
+    def find_all(_session: Any, _kind: Any, paths: Sequence[str]) -> list[Any]:
+        return [(vim.VirtualMachine(key), picked(key, paths)) for key in objects if key.startswith("vm-")]
+
+    monkeypatch.setattr(properties, "find_all", find_all)
+    monkeypatch.setattr(
+        properties, "read_many", lambda _s, refs, paths: {one._moId: picked(one._moId, paths) for one in refs}
+    )
+    monkeypatch.setattr(
+        custom_fields, "definitions", lambda _session: [SimpleNamespace(name=worker_mark.ATTRIBUTE, key=MARK)]
+    )
+    cluster = {"host": [vim.HostSystem("host-1")]}
+    monkeypatch.setattr(fleet, "find_cluster", lambda _session, _name, _paths: (None, cluster))
+    return objects
+
+
+SESSION: Any = SimpleNamespace(server="vcenter.lab", api_version=(8, 0, 3))
+
+
+def test_a_worker_is_shown_with_its_mark_its_gpus_and_its_addresses(reads: dict[str, dict[str, Any]]) -> None:
+    net = [vim.vm.GuestInfo.NicInfo(deviceConfigId=4001, connected=True, ipAddress=["fe80::1", "10.1.0.1"])]
+    there = machine("w1", rdma_card(), plain_card(), hardware.vgpu(), guest__net=net, guest__ipAddress="10.0.0.1")
+    reads["vm-1"] = marked(there)
+    reads["vm-2"] = machine("other").values  # type: ignore[assignment]
+    (one,) = found.workers(SESSION)
+    assert (one["name"], one["ansible_host"], one["vm_host"], one["vm_power"]) == ("w1", "10.0.0.1", "esx1", "on")
+    assert (one["vm_profiles"], one["vm_rdma_address"], one["vm_built"]) == (["grid_t4-16c"], "10.1.0.1", True)
+    assert list(found.groups(one)) == [
+        "workers",
+        "cluster_gpu",
+        "role_worker",
+        "tenant_blue",
+        "host_esx1",
+        "profile_grid_t4-16c",
+    ]
+
+
+def test_workers_of_other_clusters_are_left_out_and_all_are_sorted(reads: dict[str, dict[str, Any]]) -> None:
+    reads["vm-1"], reads["vm-2"] = marked(machine("w2")), marked(machine("w1"))
+    reads["vm-3"] = marked(machine("w0"), cluster="other")
+    assert [one["name"] for one in found.workers(SESSION, ["gpu"])] == ["w1", "w2"]
+    assert [one["name"] for one in found.workers(SESSION)] == ["w0", "w1", "w2"]
+
+
+def test_a_mark_that_a_clone_brought_along_is_no_mark(reads: dict[str, dict[str, Any]]) -> None:
+    reads["vm-1"] = marked(machine("copy"), name="w1")
+    assert found.workers(SESSION) == []
+
+
+def test_a_guest_that_is_silent_has_the_address_that_it_was_given(reads: dict[str, dict[str, Any]]) -> None:
+    given = {"guest": {"address": "10.0.0.7/24"}, "management_nic": {"portgroup": "a"}}
+    data = customise.wanted(Desired("w1", given), {"management_nic": {"mac": "00:50:56:01:02:03"}})
+    assert data
+    extra = [vim.option.OptionValue(key=key, value=value) for key, value in customise.options(data).items()]
+    reads["vm-1"] = marked(machine("w1", plain_card(mac="00:50:56:01:02:03"), config__extraConfig=extra))
+    assert found.workers(SESSION)[0]["ansible_host"] == "10.0.0.7"
+
+
+def test_clones_that_nobody_marked_are_found_in_their_cluster(reads: dict[str, dict[str, Any]]) -> None:
+    def building(name: str, written: str, host: str = "host-1") -> dict[str, Any]:
+        extra = [vim.option.OptionValue(key=worker_mark.BUILDING, value=written)]
+        return dict(machine(name, host=host, config__extraConfig=extra).values)
+
+    reads["vm-1"], reads["vm-2"] = building("w1", "w1"), building("copy", "w1")
+    reads["vm-3"], reads["vm-4"] = building("w3", "w3", "host-2"), machine("w4").values  # type: ignore[assignment]
+    assert found.unfinished(SESSION, "gpu") == ["w1"]

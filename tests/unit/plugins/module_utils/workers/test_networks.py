@@ -1,0 +1,29 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Networks are found by the names that people write, in either spelling."""
+
+from __future__ import annotations
+
+import pytest
+
+from plugins.module_utils.errors import NotFound
+from plugins.module_utils.workers.networks import Network, Networks, to_come
+
+BLUE = Network("rack/1", None, key="dvportgroup-1")
+THERE = Networks("gpu", [BLUE, Network("VM Network", None)])
+
+
+@pytest.mark.parametrize("asked", ["rack/1", "rack%2f1", "rack%2F1"])
+def test_a_network_has_one_name_in_two_spellings(asked: str) -> None:
+    assert THERE.named(asked) is BLUE
+    assert to_come(THERE, [asked]).all == THERE.all
+
+
+def test_a_network_that_will_come_is_found_in_either_spelling_too() -> None:
+    both = to_come(THERE, ["new%2f1"])
+    assert both.named("new/1").to_come and both.named("new%2f1").name == "new/1"
+
+
+def test_a_network_that_is_not_there_is_refused_in_the_words_of_the_user() -> None:
+    with pytest.raises(NotFound, match=r"'other%2f1'.*it has VM Network, rack/1"):
+        THERE.named("other%2f1")

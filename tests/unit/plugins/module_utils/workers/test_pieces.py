@@ -1,0 +1,138 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The pure pieces of a worker: merged wishes, paired GPUs, addresses that follow from names, what a guest is told."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plugins.module_utils.errors import Refused
+from plugins.module_utils.workers import customise, nics, worker_gpus, worker_mark
+from plugins.module_utils.workers.placement.place import Wanted
+from plugins.module_utils.workers.worker_spec import Desired, Gpu, desired_workers_of
+
+MACS = {"management_nic": {"mac": "00:50:56:01:02:03"}, "rdma_nic": {"mac": "00:50:56:01:02:04"}}
+NICS = {"management_nic": {"portgroup": "a"}, "rdma_nic": {"portgroup": "b"}}
+
+
+def held(*gpus: Gpu) -> list[worker_gpus.Held]:
+    return [worker_gpus.Held(one, (object(),)) for one in gpus]
+
+
+def told(**guest: Any) -> dict[str, Any]:
+    found = customise.wanted(Desired("w1", {**NICS, "guest": guest}), MACS)
+    assert found
+    return found
+
+
+def test_a_worker_says_more_than_the_defaults_and_within_a_nic_key_by_key() -> None:
+    (desired,) = desired_workers_of(
+        {
+            "defaults": {"cpus": 4, "memory_mb": 8, "rdma_nic": {"portgroup": "a", "protocol": "rocev1", "mac": None}},
+            "workers": [{"name": "w1", "cpus": 8, "memory_mb": None, "rdma_nic": {"portgroup": "b"}}],
+        }
+    )
+    assert (desired["cpus"], desired["memory_mb"], desired["power"]) == (8, 8, "on")
+    assert desired["rdma_nic"] == {"portgroup": "b", "protocol": "rocev1"}
+    assert desired.gpus is None
+
+
+def test_equal_vgpus_are_counted_not_only_found() -> None:
+    t4 = Gpu("grid_t4-8c")
+    kept, missing, many = worker_gpus.pair([t4, t4], held(t4))
+    assert (len(kept), missing, many) == (1, [t4], [])
+    kept, missing, many = worker_gpus.pair([t4], held(t4, t4, t4))
+    assert (len(kept), missing, len(many)) == (1, [], 2)
+
+
+@pytest.mark.parametrize(
+    ("wished", "there", "same"),
+    [
+        (Wanted("10de:20f1"), Wanted("10de:20f1"), True),
+        (Wanted("10de:20f1"), Wanted("10de:20f1", "gold"), False),
+        (Wanted(label="gold"), Wanted("10de:20f1", "gold"), True),
+        (Wanted(label="gold"), Wanted("10de:20f1", "silver"), False),
+        (Wanted(address="0000:3b:00.0"), Wanted(address="0000:3b:00.0"), True),
+        (Wanted(address="0000:3b:00.0"), Wanted("10de:20f1"), False),
+    ],
+)
+def test_a_device_is_kept_where_it_answers_to_the_wish(wished: Wanted, there: Wanted, same: bool) -> None:
+    _kept, missing, _many = worker_gpus.pair([Gpu(device=wished)], held(Gpu(device=there)))
+    assert bool(missing) != same
+
+
+def test_the_window_follows_from_profiles_groups_and_devices() -> None:
+    desired = Desired("w1", {}, (Gpu("grid_t4-8c"), Gpu(group="Nvidia:2@grid_a100-40c%NVLink")))
+    assert worker_gpus.window_of(desired, lambda _device: None) == 256
+    device = Desired("w1", {}, (Gpu(device=Wanted("10de:20f1")),))
+    assert worker_gpus.window_of(device, lambda _device: 40) == 128
+    assert worker_gpus.window_of(Desired("w1", {"mmio_gb": 512}, device.gpus), lambda _device: None) == 512
+    with pytest.raises(Refused, match="give memory_gb"):
+        worker_gpus.window_of(device, lambda _device: None)
+
+
+@given(st.lists(st.text(min_size=1), unique=True, max_size=30))
+def test_addresses_of_new_cards_are_stable_unique_and_in_vmwares_range(names: list[str]) -> None:
+    taken: set[str] = set()
+    for name in names:
+        chosen = nics.choose_macs(name, ("management_nic", "rdma_nic"), taken)
+        assert chosen == nics.choose_macs(name, ("rdma_nic", "management_nic"), taken)
+        assert not set(chosen.values()) & taken
+        assert all(mac.startswith("00:50:56:") and int(mac[9:11], 16) <= 0x3F for mac in chosen.values())
+        taken |= set(chosen.values())
+
+
+def test_what_a_guest_is_told_comes_back_as_it_was() -> None:
+    data = told(address="10.0.0.1/24", gateway="10.0.0.254", dns=["1.1.1.1"], rdma_address="10.1.0.1/16", user="me")
+    options = customise.options(data)
+    assert customise.facts(options) == data
+    plain = base64.b64decode(options["guestinfo.userdata"]).decode()
+    assert plain.startswith("#cloud-config\n")
+    assert json.loads(base64.b64decode(options["guestinfo.metadata"]))["local-hostname"] == "w1"
+
+
+def test_cards_are_found_by_their_addresses() -> None:
+    network = told(rdma_address="10.1.0.1/16")["metadata"]["network"]["ethernets"]
+    assert network["management"] == {"match": {"macaddress": "00:50:56:01:02:03"}, "dhcp4": True}
+    assert (network["rdma"]["match"], network["rdma"]["mtu"]) == ({"macaddress": "00:50:56:01:02:04"}, 9000)
+
+
+def test_the_peers_in_the_file_of_hosts_outlive_a_boot() -> None:
+    # With true cloud-init makes that file anew at each boot; so it adds the guest's own name and leaves the rest:
+    # https://cloudinit.readthedocs.io/en/latest/reference/modules.html#update-etc-hosts
+    assert told()["userdata"]["manage_etc_hosts"] == "localhost"
+
+
+def test_the_instance_changes_with_what_is_told_and_only_then() -> None:
+    first, same, other = told(user="a"), told(user="a"), told(user="b")
+    assert first == same
+    assert first["metadata"]["instance-id"] != other["metadata"]["instance-id"]
+
+
+def test_without_a_managed_card_the_guest_is_told_no_addresses() -> None:
+    found = customise.wanted(Desired("w1", {"guest": {"user": "me"}}), {})
+    assert found
+    assert "network" not in found["metadata"]
+    with pytest.raises(Refused, match="give management_nic as well"):
+        customise.wanted(Desired("w1", {"guest": {"address": "10.0.0.1/24"}}), {})
+
+
+def test_data_of_others_is_not_shown() -> None:
+    secret = customise.facts({"guestinfo.userdata": "password: hunter2"})
+    assert secret
+    assert "hunter2" not in str(secret)
+
+
+def test_a_mark_keeps_what_others_added() -> None:
+    assert worker_mark.wanted("w1", {"built": True, "note": "x", "role": "old"}, role="new") == {
+        "built": True,
+        "note": "x",
+        "role": "new",
+        "name": "w1",
+    }

@@ -1,0 +1,286 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The plan of one worker from its cluster, its call and its own assignment."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from pyVmomi import vim
+
+from plugins.module_utils.errors import Refused, TimedOut
+from plugins.module_utils.plan import POWER_OFF, Plan
+from plugins.module_utils.workers import clone, worker_mark
+from plugins.module_utils.workers.absent_worker import AbsentWorker
+from plugins.module_utils.workers.context import Assignment, Context
+from plugins.module_utils.workers.worker import Worker
+from plugins.module_utils.workers.worker_spec import Call, Desired, Gpu
+from plugins.module_utils.workers.worker_state import KEYS
+from tests.fakes import hardware
+from tests.fakes.sites import RDMA_GROUP, FakeSite, machine, plain_card, rdma_card, with_values
+
+T4 = (Gpu("grid_t4-16c"),)
+OURS = {"built": True, "name": "w1", "cluster": "gpu", "role": "worker", "tenant": ""}
+GIVEN = {"template": "golden", "clone": "full", "reserve_memory": True, "role": "worker", "tenant": "", "power": "on"}
+WINDOW = {"pciPassthru__use64bitMMIO": "1", "pciPassthru__64bitMMIOSizeGB": "32"}
+
+
+def settings(**more: str) -> dict[str, Any]:
+    return {"config__extraConfig": hardware.settings(**WINDOW, **more)}
+
+
+def worker(
+    site: FakeSite, assigned: Assignment | None = None, gpus: Any = T4, call: dict[str, Any] | None = None, **given: Any
+) -> Worker:
+    context = Context(site, Call("gpu", **(call or {})), clone.Places(site))
+    return Worker(context, Desired("w1", {**GIVEN, **given}, gpus), assigned or Assignment("esx1"))
+
+
+def planned(site: FakeSite, *args: Any, **more: Any) -> Plan:
+    one = worker(site, *args, **more)
+    return one.plan(one.read())
+
+
+def ours(*devices: Any, **more: Any) -> FakeSite:
+    site = FakeSite(machine("w1", *(devices or (hardware.vgpu(),)), **{**settings(), **more}))
+    site.marks["w1"] = OURS
+    return site
+
+
+def renamed(*, shown: str = "gpu-7", **call: Any) -> Worker:
+    """The worker w1 that vCenter shows under another name, in another folder than the folder that it names."""
+    site = ours(config__instanceUuid="50-1")
+    site.machines["w1"] = replace(with_values(site.machines["w1"], {"name": shown}), worker="w1")
+    site.marks["w1"] = {**OURS, "uuid": "50-1"}
+    subject = worker(site, folder="gpu workers", call=call)
+    folders = {"folder-1": "archive", "folder-2": "gpu workers"}
+    known = [(vim.Folder(key), {"name": name, "childType": ["VirtualMachine"]}) for key, name in folders.items()]
+    subject.context.places._known[vim.Folder] = known
+    return subject
+
+
+def test_a_renamed_or_moved_worker_is_told_and_stays_as_it_is() -> None:
+    subject = renamed()
+    current = subject.read()
+    assert (current["name"], current["folder"]) == ("gpu-7", "archive")
+    plan = subject.plan(current)
+    assert keys(plan) == set()
+    assert plan.warnings[:2] == (
+        "somebody renamed it: vCenter shows it as gpu-7; put_back: true renames it back",
+        "somebody moved it: it is in archive, not in gpu workers; put_back: true moves it back",
+    )
+
+
+def test_a_renamed_worker_is_put_back_where_that_is_asked_for() -> None:
+    subject = renamed(put_back=True)
+    plan = subject.plan(subject.read())
+    assert {one.key: (one.before, one.after) for one in plan.changes} == {
+        "name": ("gpu-7", "w1"),
+        "folder": ("archive", "gpu workers"),
+    }
+    assert (plan.needs, "somebody" in str(plan.warnings)) == (frozenset(), False)
+    subject.site._light = [(vim.VirtualMachine("vm-9"), {"name": "w1"})]
+    with pytest.raises(Refused, match="w1: could not rename gpu-7 back: another virtual machine has that name"):
+        subject.plan(subject.read())
+
+
+def test_the_machine_of_another_worker_is_not_taken_for_a_new_one() -> None:
+    site = ours()
+    site.marks["w1"] = {**OURS, "name": "w2"}
+    with pytest.raises(Refused, match="is the worker w2, which somebody renamed; name it w2 again"):
+        planned(site)
+
+
+def test_a_mark_of_an_older_version_gets_the_uuid() -> None:
+    site = ours(config__instanceUuid="50-1")
+    plan = planned(site)
+    assert keys(plan) == {"mark"} and plan.after["mark"] == {**OURS, "uuid": "50-1"}
+
+
+def keys(plan: Plan) -> set[str]:
+    return {change.key for change in plan.changes}
+
+
+def test_one_that_does_not_exist_has_every_key() -> None:
+    assert worker(FakeSite()).read() == {**dict.fromkeys(KEYS), "exists": False}
+
+
+def test_a_new_worker_is_cloned_to_its_host_with_what_it_asks_for() -> None:
+    plan = planned(FakeSite(machine("golden", on=False)), Assignment("esx2"), cpus=8, memory_mb=16384)
+    assert plan.after["host"] == "esx2"
+    assert (plan.after["cpus"], plan.after["memory_mb"], plan.after["memory_reserved"]) == (8, 16384, True)
+    assert (plan.after["gpus"], plan.after["mmio_gb"], plan.after["power"]) == (["grid_t4-16c"], 32, "on")
+    assert plan.after["mark"] == OURS
+    assert plan.why == ("it is cloned from golden to esx2",)
+    assert plan.needs == frozenset()
+
+
+def test_a_worker_that_is_as_it_should_be_changes_nothing_however_its_window_was_written() -> None:
+    assert keys(planned(ours())) == set()
+
+
+def test_without_a_place_it_is_refused_with_the_reason() -> None:
+    with pytest.raises(Refused, match="find a host for it: all are full; free a place"):
+        planned(FakeSite(machine("golden")), Assignment(refusal="all are full"))
+
+
+def test_without_a_template_it_cannot_be_made() -> None:
+    with pytest.raises(Refused, match="it does not exist, and no template is given"):
+        planned(FakeSite(), template=None)
+    with pytest.raises(Refused, match="find the template 'golden'"):
+        planned(FakeSite())
+
+
+def test_somebody_elses_machine_is_taken_over_only_when_asked() -> None:
+    site = FakeSite(machine("w1", hardware.vgpu(), **settings()))
+    with pytest.raises(Refused, match="this collection did not build it"):
+        planned(site)
+    assert planned(site, call={"adopt": True}).after["mark"]["built"] is False
+    assert planned(site, Assignment("esx1", cloned=True)).after["mark"]["built"] is True
+
+
+def test_a_guest_that_told_no_address_is_an_error_not_a_plan() -> None:
+    with pytest.raises(TimedOut, match="within 600 s"):
+        planned(ours(), Assignment("esx1", silent=True))
+
+
+def test_hardware_of_a_running_worker_changes_only_with_a_power_cycle() -> None:
+    plan = planned(ours(), cpus=8)
+    assert (plan.needs, keys(plan)) == ({POWER_OFF}, {"cpus"})
+    assert plan.unmet == ("it runs, and cpus can change only while it is off: set power_cycle: true",)
+    assert planned(ours(), cpus=8, call={"power_cycle": True}).unmet == ()
+    assert planned(ours(on=False), cpus=8).needs == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("devices", "more", "hot", "why"),
+    [
+        ((hardware.vgpu(),), {}, True, ""),
+        ((hardware.vgpu(),), {}, False, "its vGPU, as this vCenter does not move them hot"),
+        ((hardware.vgpu("grid_t4-8c", 1), hardware.vgpu("grid_t4-8c", 1)), {}, False, "its vGPU"),
+        ((hardware.vgpu(), hardware.sriov_card()), {}, True, "an SR-IOV network card"),
+        ((hardware.vgpu(), hardware.passed(hardware.NIC, hardware.MELLANOX)), {}, True, "PCI device 0000:5e:00.0"),
+        (
+            (hardware.vgpu(),),
+            settings(pciPassthru0__cfg__enable_uvm="TRUE"),
+            True,
+            "pciPassthru0.cfg.enable_uvm",
+        ),
+        ((), {}, False, ""),
+    ],
+)
+def test_a_running_worker_moves_while_it_runs_where_nothing_ties_it(
+    devices: tuple[Any, ...], more: dict[str, Any], hot: bool, why: str
+) -> None:
+    site = FakeSite(machine("w1", *devices, **{**settings(), **more}))
+    site.marks["w1"] = OURS
+    site.__dict__["hot_migrate"] = hot
+    plan = planned(site, Assignment("esx2"), None)
+    assert keys(plan) == {"host"}
+    assert (POWER_OFF in plan.needs, why in str(plan.unmet)) == (bool(why), True)
+
+
+def test_bios_with_a_large_bar_is_warned_of() -> None:
+    site = FakeSite(machine("golden", on=False, config__firmware="bios"))
+    gpus = (Gpu(device=hardware.wanted("10de:20f1"), memory_gb=40),)
+    assert "its firmware is BIOS" in planned(site, gpus=gpus).warnings[0]
+    assert planned(FakeSite(machine("golden", on=False)), gpus=gpus).warnings == ()
+
+
+def test_another_firmware_is_refused() -> None:
+    with pytest.raises(Refused, match="an installed system does not boot by another firmware"):
+        planned(FakeSite(machine("golden", on=False)), firmware="bios")
+
+
+@pytest.mark.parametrize(
+    ("version", "protocol", "refused"),
+    [
+        ("vmx-12", "rocev1", "golden has virtual hardware 12, and rocev1 needs 13"),
+        ("vmx-13", "rocev1", ""),
+        ("vmx-13", None, "golden has virtual hardware 13, and rocev2 needs 14"),
+        ("vmx-14", None, ""),
+        (None, None, ""),
+    ],
+)
+def test_virtual_hardware_that_is_too_old_for_pvrdma_is_refused(
+    version: str | None, protocol: str | None, refused: str
+) -> None:
+    site = FakeSite(machine("golden", on=False, config__version=version))
+    card = {"portgroup": RDMA_GROUP, **({"protocol": protocol} if protocol else {})}
+    if not refused:
+        assert planned(site, rdma_nic=card).after["rdma_nic"]["portgroup"] == RDMA_GROUP
+        return
+    with pytest.raises(Refused, match=refused):
+        planned(site, rdma_nic=card)
+    assert planned(site).changes, "without the card the same template will do"
+
+
+def test_new_cards_have_the_addresses_that_the_guest_is_told() -> None:
+    macs = {"rdma_nic": "00:50:56:3f:00:01", "management_nic": "00:50:56:3f:00:02"}
+    site, guest = FakeSite(machine("golden", on=False)), {"guest": {"user": "me"}}
+    given = {"rdma_nic": {"portgroup": RDMA_GROUP}, "management_nic": {"portgroup": "VM Network"}}
+    plan = planned(site, Assignment("esx1", macs=macs), **given, **guest)
+    assert plan.after["rdma_nic"]["mac"] == macs["rdma_nic"]
+    assert macs["management_nic"] in str(plan.after["guest"])
+    untold = planned(site, Assignment("esx1", macs=macs), **given)
+    assert (untold.after["rdma_nic"]["mac"], untold.after["guest"]) == (None, None)
+
+
+def test_a_clone_that_a_killed_run_left_gets_the_addresses_that_its_guest_is_told() -> None:
+    macs = {"rdma_nic": "00:50:56:3f:00:01", "management_nic": "00:50:56:3f:00:02"}
+    left = hardware.settings(**{worker_mark.BUILDING: "w1"})
+    site = FakeSite(
+        machine("golden", on=False),
+        machine("w1", plain_card(mac="00:50:56:9a:00:07"), on=False, config__extraConfig=left),
+    )
+    given = {"management_nic": {"portgroup": "VM Network"}, "guest": {"user": "me"}}
+    begun = Assignment("esx1", macs=macs, cloned=True)
+    assert planned(site, begun, **given).after["management_nic"]["mac"] == macs["management_nic"]
+    kept = planned(ours(hardware.vgpu(), plain_card()), Assignment("esx1", macs=macs), **given)
+    assert kept.after["management_nic"]["mac"] == "00:50:56:01:02:03", "a finished worker keeps its address"
+
+
+def test_a_second_rdma_card_is_a_difference() -> None:
+    site = ours(hardware.vgpu(), rdma_card(), rdma_card(4002, "00:50:56:01:02:05"))
+    plan = planned(site, rdma_nic={"portgroup": RDMA_GROUP})
+    assert {(change.key, change.before, change.after) for change in plan.changes} == {("rdma_nics", 2, 1)}
+
+
+def absent(site: FakeSite, **call: Any) -> Plan:
+    one = AbsentWorker(Context(site, Call("gpu", state="absent", **call), clone.Places(site)), Desired("w1", {}))
+    return one.plan(one.read())
+
+
+def test_a_worker_that_runs_is_deleted_only_where_it_may_be_shut_down() -> None:
+    plan = absent(ours())
+    assert (plan.after["exists"], plan.needs) == (False, {POWER_OFF})
+    assert plan.unmet == ("it runs: set power_cycle: true to shut it down first",)
+    assert absent(ours(), power_cycle=True).unmet == ()
+    assert absent(ours(on=False)).needs == frozenset()
+
+
+def test_one_that_was_taken_over_only_loses_its_mark() -> None:
+    site = ours()
+    site.marks["w1"] = {**OURS, "built": False}
+    assert keys(absent(site)) == {"mark"}
+
+
+@pytest.mark.parametrize(
+    ("marked", "words"),
+    [
+        (None, "carries no mark of this collection"),
+        ({**OURS, "cluster": "other"}, "says cluster other"),
+        ({**OURS, "name": "w2"}, "it is the worker w2, which somebody renamed"),
+    ],
+)
+def test_machines_of_others_are_left_alone(marked: Any, words: str) -> None:
+    site = ours()
+    site.marks = {"w1": marked} if marked else {}
+    plan = absent(site)
+    assert (keys(plan), words in plan.warnings[0]) == (set(), True)
+
+
+def test_what_is_not_there_is_gone() -> None:
+    assert keys(absent(FakeSite())) == set()

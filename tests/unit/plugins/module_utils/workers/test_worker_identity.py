@@ -1,0 +1,121 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Which virtual machine is which worker, after people renamed, cloned and restored them."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pyVmomi import vim
+
+from plugins.module_utils.errors import NotFound, Refused
+from plugins.module_utils.workers import worker_mark
+from plugins.module_utils.workers.worker_identity import Identities
+
+KEY = 101
+
+
+def vm(shown: str, worker: str = "w1", uuid: str = "50-1", *, own: str | None = None, **more: Any) -> Any:
+    """A machine with a mark; ``uuid`` is what the mark says, ``own`` what the machine has."""
+    text = {"name": worker, "cluster": "gpu", "uuid": uuid}
+    if more.pop("old", False):
+        del text["uuid"]
+    values = {
+        "name": shown,
+        "customValue": [vim.CustomFieldsManager.StringValue(key=KEY, value=json.dumps(text))],
+        "config.instanceUuid": own or uuid,
+        "config.template": more.get("template", False),
+        "runtime.powerState": "poweredOn" if more.get("on") else "poweredOff",
+    }
+    return vim.VirtualMachine(f"vm-{shown}"), values
+
+
+def known(*machines: Any) -> Identities:
+    return Identities([SimpleNamespace(name=worker_mark.ATTRIBUTE, key=KEY)], machines)
+
+
+def shown(identities: Identities) -> str | None:
+    found = identities.one("gpu", "w1")
+    return found.shown if found else None
+
+
+@pytest.mark.parametrize(
+    ("machines", "worker", "copies"),
+    [
+        ([vm("w1")], "w1", []),
+        ([vm("renamed")], "renamed", []),
+        ([vm("w1", old=True)], "w1", []),
+        ([vm("renamed", old=True)], None, ["renamed"]),
+        ([vm("w1", old=True), vm("copy", old=True, own="50-2")], "w1", ["copy"]),
+        ([vm("renamed"), vm("copy", own="50-2")], "renamed", ["copy"]),
+        ([vm("w1", own="50-3")], "w1", []),  # restored from a backup as a new machine
+        ([vm("restored", own="50-3")], None, ["restored"]),
+        ([vm("w1"), vm("w1", worker="w1 of others")], "w1", []),
+    ],
+)
+def test_the_machine_that_is_the_worker(machines: list[Any], worker: str | None, copies: list[str]) -> None:
+    found = known(*machines)
+    assert shown(found) == worker
+    assert [one.shown for one in found.copies("gpu", "w1")] == copies
+    assert [found.mark_of(ref) is not None for ref, _values in machines] == [
+        values["name"] not in copies for _ref, values in machines
+    ]
+
+
+@pytest.mark.parametrize("machines", [[vm("other"), vm("w1", own="50-2")], [vm("w1", old=True), vm("other")]])
+def test_one_by_uuid_and_one_by_name_are_refused_by_name(machines: list[Any]) -> None:
+    with pytest.raises(NotFound) as refused:
+        known(*machines).one("gpu", "w1")
+    assert all(f"{ref._moId[3:]} ({ref._moId})" in str(refused.value) for ref, _values in machines)
+    assert "clear the custom attribute dml.vsphere.worker" in str(refused.value)
+
+
+def test_names_that_were_exchanged_change_nothing() -> None:
+    found = known(vm("w2", "w1", "50-1"), vm("w1", "w2", "50-2"))
+    one, two = found.one("gpu", "w1"), found.one("gpu", "w2")
+    assert one and two and (one.shown, two.shown) == ("w2", "w1")
+
+
+@pytest.mark.parametrize("noted", ["rack/1", "rack%2f1", "rack%2F1"])
+def test_a_cluster_may_be_noted_in_either_spelling(noted: str) -> None:
+    ref, values = vm("w1")
+    values["customValue"][0].value = json.dumps({"name": "w1", "cluster": noted, "uuid": "50-1"})
+    found = known((ref, values)).one("rack/1", "w1")
+    assert found and found.mark["cluster"] == "rack/1"
+
+
+def test_workers_of_two_clusters_may_share_a_name() -> None:
+    ref, values = vm("w1", "w1", "50-9")
+    told = {"name": "w1", "cluster": "other", "uuid": "50-9"}
+    values["customValue"][0].value = json.dumps(told)
+    found = known(vm("w1"), (vim.VirtualMachine("vm-9"), values))
+    there, here = found.one("other", "w1"), found.one("gpu", "w1")
+    assert there and here and (there.ref._moId, here.ref._moId) == ("vm-9", ref._moId)
+
+
+@pytest.mark.parametrize(
+    ("machine", "refused"),
+    [
+        (vm("restored", own="50-3", on=True), True),  # it answers under the worker's addresses
+        (vm("restored", own="50-3"), False),
+        (vm("renamed", old=True), True),  # nobody can tell whether it is the worker
+        (vm("golden", own="50-3", on=True, template=True), False),
+        (vm("golden", old=True, template=True), False),
+    ],
+)
+def test_no_worker_is_built_beside_what_may_be_it(machine: Any, refused: bool) -> None:
+    identities = known(machine)
+    if not refused:
+        identities.refuse_doubtful("gpu", "w1")
+        return
+    with pytest.raises(Refused, match=f"{machine[1]['name']} carries its mark, and no virtual machine is named w1"):
+        identities.refuse_doubtful("gpu", "w1")
+
+
+def test_a_mark_that_cannot_be_read_is_none() -> None:
+    ref, values = vm("w1")
+    values["customValue"][0].value = "{"
+    assert known((ref, values)).all() == []

@@ -1,0 +1,54 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Workers are shut down gently, switched off where that does not help, and awaited by their addresses."""
+
+from __future__ import annotations
+
+import pytest
+from pyVmomi import vim
+
+from plugins.module_utils.errors import Failed
+from plugins.module_utils.vsphere import properties
+from plugins.module_utils.workers import worker_power
+from tests.fakes.guests import FakeGuest
+
+
+def test_a_guest_that_hears_is_shut_down_and_its_task_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
+    guest = FakeGuest(monkeypatch, "poweredOn", "poweredOff")
+    worker_power.stop(guest, 60)  # type: ignore[arg-type]
+    assert guest.calls == ["shut down", "end task-7"]
+
+
+def test_a_guest_that_does_not_end_in_time_is_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    guest = FakeGuest(monkeypatch, "poweredOn", "poweredOn")
+    worker_power.stop(guest, 60)  # type: ignore[arg-type]
+    assert guest.calls == ["shut down", "power off", "wait switch it off"]
+
+
+def test_a_guest_without_tools_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    guest = FakeGuest(monkeypatch, tools="guestToolsNotRunning")
+    worker_power.stop(guest, 60)  # type: ignore[arg-type]
+    assert guest.calls == ["power off", "wait switch it off"]
+
+
+def test_a_refused_power_on_says_what_to_look_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    guest = FakeGuest(monkeypatch)
+
+    def refused() -> None:
+        raise vim.fault.InsufficientResourcesFault(msg="no GPU is left")
+
+    monkeypatch.setattr(guest, "PowerOnVM_Task", refused, raising=False)
+    with pytest.raises(Failed, match="no GPU is left; see which resources its host has left"):
+        worker_power.start(guest, 60)  # type: ignore[arg-type]
+
+
+def test_the_address_that_comes_is_told_and_the_silent_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = FakeGuest(monkeypatch), FakeGuest(monkeypatch)
+    second.name = second._moId = "w2"
+    told = list[tuple[str, str]]()
+    answers = [{"vm-1": {}, "w2": {}}, {"vm-1": {worker_power.ADDRESS: "10.0.0.7"}, "w2": {}}]
+    monkeypatch.setattr(properties, "watch", lambda *_: iter(answers))
+    silent = worker_power.silent([first, second], 60, lambda *one: told.append(one))  # type: ignore[list-item]
+    assert (silent, told) == ({"w2"}, [("w1", "its guest has the address 10.0.0.7")])
+    assert worker_power.silent([], 60, lambda *_: None) == set()
+    assert str(worker_power.no_address("w2", 60)).startswith("w2: could not wait for the address of its guest: ")
