@@ -14,10 +14,9 @@ from typing import Any
 
 import yaml
 
-from tests.rooms import FOREIGN, MAY_IMPORT, may_import, room_of
+from tests.rooms import FOREIGN, INPUT_OUTPUT, is_pure, module_utils_of, room_of
 
-# Rooms that also run inside a worker, with the oldest Python that ansible-core reaches there.
-IN_WORKERS = {"errors", "plan", "runner", "logic", "guest", "watch"}
+# Modules also run inside a worker, with the oldest Python that ansible-core reaches there.
 OLDEST_PYTHON = (3, 8)
 DOC_BLOCKS = ("DOCUMENTATION", "EXAMPLES", "RETURN")
 MODULE_ENDS = {"exit_json", "fail_json"}
@@ -114,33 +113,33 @@ def length(node: Any) -> int:
     return int(node.end_lineno - node.lineno + 1)
 
 
-def arrows(checkout: Checkout) -> Iterator[str]:
-    """Rooms import only rooms below them."""
+def pure_files(checkout: Checkout) -> Iterator[str]:
+    """Pure files import pure files only, and no input and output of the standard library."""
+    files = {"/".join(module_utils_of(source.parts)) for source in checkout.plugins} - {""}
     for source in checkout.plugins:
-        if source.room not in MAY_IMPORT:
-            yield f"{source.name} lies in {source.room!r}, a room that no rule knows"
+        if not is_pure("/".join(module_utils_of(source.parts))):
             continue
         for node, name in source.imports():
-            target = room_of(name)
-            if target and not may_import(source.room, target):
-                yield f"{source.where(node)}: {source.room} imports {target}"
+            if not name[0] or name[0] in INPUT_OUTPUT:
+                yield f"{source.where(node)}: a pure file imports {name[0]}"
+            inner = module_utils_of(name)
+            yield from (
+                f"{source.where(node)}: a pure file imports {target}, which is not pure"
+                for target in ("/".join(inner), "/".join(inner[:-1]))
+                if target in files and not is_pure(target)
+            )
 
 
-def circles(checkout: Checkout) -> Iterator[str]:
-    """No file imports one that imports it, whether at once or over others, for types alone or not."""
-    files = {source.parts for source in checkout.plugins}
-    ahead = {
-        source.parts: {cut for _node, name in source.imports() for cut in (name, name[:-1]) if cut in files}
-        for source in checkout.plugins
-    }
-    for start in sorted(ahead):
-        seen, waiting = set[tuple[str, ...]](), [start]
-        while waiting:
-            fresh = ahead[waiting.pop()] - seen
-            seen |= fresh
-            waiting += fresh
-        if start in seen:
-            yield f"{'/'.join(start)}.py imports itself over {', '.join(sorted('/'.join(one) for one in ahead[start]))}"
+def on_the_controller(checkout: Checkout) -> Iterator[str]:
+    """Filters, lookups and action plugins work on data: of module_utils they import pure files only."""
+    files = {"/".join(module_utils_of(source.parts)) for source in checkout.plugins} - {""}
+    for source in checkout.plugins:
+        if source.room in ("filter", "lookup", "action"):
+            for node, name in source.imports():
+                inner = module_utils_of(name)
+                for target in ("/".join(inner), "/".join(inner[:-1])):
+                    if target in files and not is_pure(target):
+                        yield f"{source.where(node)}: {source.room} imports {target}, which is not pure"
 
 
 def in_its_package(checkout: Checkout) -> Iterator[str]:
@@ -175,7 +174,7 @@ def one_gate(checkout: Checkout) -> Iterator[str]:
 def old_python(checkout: Checkout) -> Iterator[str]:
     """What also runs inside a worker keeps to the syntax of an old Python."""
     for source in checkout.plugins:
-        if source.room.split("/", 1)[0] in IN_WORKERS:
+        if source.parts[1] == "module_utils":
             try:
                 ast.parse(source.text, source.name, feature_version=OLDEST_PYTHON)
             except SyntaxError as error:
@@ -254,8 +253,8 @@ def licensed(checkout: Checkout) -> Iterator[str]:
 
 Rule = Callable[[Checkout], Iterator[str]]
 RULES: tuple[Rule, ...] = (
-    arrows,
-    circles,
+    pure_files,
+    on_the_controller,
     in_its_package,
     foreign_imports,
     one_gate,

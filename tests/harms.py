@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from plugins.module_utils.vmotion.move.move_facts import move_lines
+from plugins.module_utils.vmotion.checks import move_lines
 
 
 class Harm(NamedTuple):

@@ -1,98 +1,67 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The rooms of the house: which there are, and what each may import."""
+"""The rooms of plugins/module_utils: their floors (from pyproject.toml), and which of their files are pure."""
 
 from __future__ import annotations
 
-# Which rooms a room may import. A room is a file or folder of plugins/module_utils, a folder of its logic, or another
-# folder of plugins. Outside of logic, "logic" stands for all of its rooms; inside, for the files that lie in it alone.
-SUBJECTS = {"vsphere", "logic", "plan", "errors"}
-MAY_IMPORT: dict[str, set[str]] = {
-    "errors": set(),
-    "logic": {"logic"},
-    "logic/continuity": {"logic/continuity"},
-    "logic/hosts": {"logic/hosts", "logic/placement", "logic"},
-    "logic/kubernetes": {"logic/kubernetes", "logic/training", "logic"},
-    "logic/migration": {"logic/migration", "logic/nodes", "logic/stack", "logic/transport", "logic"},
-    "logic/moves": {"logic/moves"},
-    "logic/nodes": {"logic/nodes"},
-    "logic/placement": {"logic/placement"},
-    "logic/privileges": {"logic/privileges"},
-    "logic/recording": {"logic/recording"},
-    "logic/stack": {"logic/stack", "logic/nodes", "logic"},
-    "logic/training": {"logic/training", "logic/transport", "logic/continuity"},
-    "logic/transport": {"logic/transport"},
-    "logic/trial": {"logic/trial", "logic/kubernetes", "logic/migration", "logic/transport", "logic"},
-    "logic/usage": {"logic", "logic/usage", "logic/placement"},
-    "pages": {"pages", "logic"},
-    "plan": {"errors"},
-    "vsphere": {"vsphere", "errors"},
-    "capacity": {"capacity", *SUBJECTS},
-    "esxi": {"esxi", "capacity", *SUBJECTS},
-    "cluster": {"cluster", "esxi", "capacity", *SUBJECTS},
-    "fabric": {"fabric", "esxi", *SUBJECTS},
-    "vm": {"vm", "capacity", *SUBJECTS},
-    "vmotion": {"vmotion", "vm", "cluster", "esxi", "capacity", *SUBJECTS},
-    "recording": {"recording", *SUBJECTS},
-    "acceptance": {"acceptance", "recording", "vmotion", "vm", "fabric", "cluster", "esxi", "capacity", *SUBJECTS},
-    "guest": {"guest", "logic", "plan", "errors"},
-    "watch": {"watch", "errors"},
-    "kubernetes": {"kubernetes", "logic", "errors"},
-    "reports": {"reports", "plan", "errors"},
-    "runner": {"plan", "errors"},
-    "single": {"runner", "plan", "errors"},
-    "progress": set(),
-    "trial": {"trial", "plan", "errors"},
-    "modules": {
-        "runner",
-        "single",
-        "progress",
-        "esxi",
-        "cluster",
-        "fabric",
-        "vm",
-        "vmotion",
-        "acceptance",
-        "guest",
-        "kubernetes",
-        "watch",
-        "pages",
-        "reports",
-        "trial",
-        *SUBJECTS,
-    },
-    "inventory": {"vm", "vsphere", "logic", "runner", "errors"},
-    "action": {"plugin_utils", "logic", "plan", "errors"},
-    "plugin_utils": {"plugin_utils", "trial", "watch", "logic", "errors"},
-    "filter": {"logic", "pages", "errors"},
-    "lookup": {"logic", "errors"},
-    "doc_fragments": set(),
+import re
+import tomllib
+from functools import cache
+from pathlib import Path
+
+PYPROJECT = Path(__file__).parents[1] / "pyproject.toml"
+
+# Pure files import pure files and the standard library without input and output. "*" stands for the files of a folder.
+PURE = (
+    *("errors", "plan", "core/*", "continuity/*", "guests/*", "guests/stack/*", "kubernetes/*", "pages/*", "usage/*"),
+    *("fabric/fabric_spec", "hosts/driver_options", "hosts/roce_settings", "hosts/preflight/*", "hosts/privileges/*"),
+    *("hosts/rollback/*", "maintenance/evacuation", "maintenance/out_of_service", "maintenance/rolling_change"),
+    *("maintenance/service_options", "maintenance/stop_rules", "maintenance/lock/lock_rules"),
+    *("site/recording/guard", "site/recording/pseudonyms", "training/*", "training/transport/*"),
+    *("training/guest/job_secrets", "vmotion/checks/*", "vmotion/plan/*", "vmotion/test/*"),
+    *("vsphere/escaped_names", "vsphere/forms", "workers/worker_spec", "workers/capacity/host_capacity"),
+    *("workers/capacity/pci_ids", "workers/capacity/running_vm", "workers/placement/*", "workers/rules/rule_options"),
+)
+# Files of these folders that read, write, or work on objects of the API.
+IMPURE = (
+    *("guests/file_ownership", "guests/signing_key", "guests/task_failure", "hosts/rollback/ways"),
+    *("pages/training_page", "usage/gpu_usage", "usage/usage_period"),
+)
+# The standard library's input and output.
+INPUT_OUTPUT = {
+    *("concurrent", "fcntl", "http", "os", "pathlib", "queue", "selectors", "shutil", "signal", "socket", "ssl"),
+    *("subprocess", "sys", "tarfile", "tempfile", "threading", "time", "urllib", "zipfile"),
 }
 # What a room may import from outside the collection and the standard library.
 FOREIGN: dict[str, set[str]] = {
     "vsphere": {"pyVim", "pyVmomi", "ansible"},
     "kubernetes": {"kubernetes", "urllib3", "yaml", "ansible"},
-    "modules": {"ansible"},
-    "inventory": {"ansible"},
-    "action": {"ansible"},
-    "plugin_utils": {"ansible"},
-    "filter": {"ansible"},
-    "lookup": {"ansible"},
+    **{plugin: {"ansible"} for plugin in ("modules", "inventory", "action", "plugin_utils", "filter", "lookup")},
 }
 
 
-def room_of(name: tuple[str, ...]) -> str:
-    """The room of a dotted name; empty where it is none of the collection's plugins."""
+@cache
+def floors() -> tuple[tuple[str, ...], ...]:
+    """Return the rooms of each floor from top to bottom, as import-linter holds them."""
+    contracts = tomllib.loads(PYPROJECT.read_text())["tool"]["importlinter"]["contracts"]
+    layers = next(contract["layers"] for contract in contracts if contract["id"] == "floors")
+    return tuple(tuple(layer.split(" | ")) for layer in layers)
+
+
+@cache
+def is_pure(file: str) -> bool:
+    """Return whether a file of module_utils, such as "hosts/vib", is declared to be pure."""
+    patterns = [re.escape(pattern).replace(r"\*", "[^/]+") for pattern in PURE]
+    return file not in IMPURE and any(re.fullmatch(pattern, file) for pattern in patterns)
+
+
+def module_utils_of(name: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the part of a dotted name below module_utils; empty for names outside of it."""
     name = name[3:] if name[:3] == ("ansible_collections", "dml", "vsphere") else name
-    if name[:1] != ("plugins",) or len(name) < 2:
-        return ""
-    if name[1] != "module_utils":
-        return name[1]
-    inner = "/".join(name[2:4])
-    return inner if inner in MAY_IMPORT else name[2] if len(name) > 2 else "module_utils"
+    return name[2:] if name[:2] == ("plugins", "module_utils") else ()
 
 
-def may_import(room: str, target: str) -> bool:
-    """Whether the table allows a room to import another."""
-    allowed = MAY_IMPORT[room]
-    return target in allowed or (not room.startswith("logic") and target.split("/", 1)[0] in allowed)
+def room_of(name: tuple[str, ...]) -> str:
+    """Return the room of a dotted name, or the plugin folder for other plugins; empty outside of plugins."""
+    inner = module_utils_of(name)
+    return inner[0] if inner else name[1] if name[:1] == ("plugins",) and len(name) > 1 else ""

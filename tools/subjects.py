@@ -125,7 +125,7 @@ def rollback() -> str:
 
 def privileges() -> str:
     """The page on privileges with both tables: by privilege, and by module with the calls that are why."""
-    table = importlib.import_module("plugins.module_utils.hosts.privileges.all_privileges").TABLE
+    table = importlib.import_module("plugins.module_utils.hosts.module_privileges").TABLE
     known = table.rows()
     lines = ["| Privilege | On | Modules | Source |", "|---|---|---|---|"]
     for privilege, on in sorted({row[:2] for row in known}):

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Writes docs/unproven.md from the assumptions of the collection: ``python tools/unproven.py``.
 
-The assumptions are data in plugins/module_utils/site/acceptance/assumptions.py. esxcli commands that no dump of a real host
+The assumptions are data in ``site/acceptance/assumptions.py``. esxcli commands that no dump of a real host
 has are added from tests/unproven_esxcli.yml where that file exists.
 """
 

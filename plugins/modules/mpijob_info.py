@@ -114,11 +114,11 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
 from ..module_utils.kubernetes import manifests, state
-from ..module_utils.kubernetes.api import client, jobs
+from ..module_utils.kubernetes.api import connection, jobs
 from ..module_utils.kubernetes.job_spec import APIS, V2BETA1
 
 ARGUMENTS = {
-    **client.arguments(),
+    **connection.arguments(),
     "name": {"type": "str", "required": True},
     "namespace": {"type": "str", "default": "default"},
     "api": {"type": "str", "choices": list(APIS), "default": V2BETA1},
@@ -137,7 +137,7 @@ def kubectl(params: dict[str, Any]) -> list[str]:
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
-    server = client.Api(params["kubeconfig"], params["context"])
+    server = connection.Api(params["kubeconfig"], params["context"])
     seen = jobs.read(server, params["namespace"], params["name"], params["api"])
     job = state.state_of(seen)
     job.update(workers=state.workers_of(seen, kubectl(params), params["names"]) if seen.job else [])

@@ -104,10 +104,10 @@ from ansible.module_utils.basic import AnsibleModule
 from ..module_utils import runner
 from ..module_utils.core import findings
 from ..module_utils.kubernetes import preflight
-from ..module_utils.kubernetes.api import client, cluster_objects
+from ..module_utils.kubernetes.api import cluster_objects, connection
 
 ARGUMENTS = {
-    **client.arguments(),
+    **connection.arguments(),
     "moved": {"type": "list", "elements": "str", "required": True},
     "stun_seconds": {"type": "float", "default": 100},
     "toleration_seconds": {"type": "float"},
@@ -132,7 +132,9 @@ def desired_of(params: dict[str, Any], found: preflight.Site) -> preflight.Desir
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
-    found = cluster_objects.read(client.Api(params["kubeconfig"], params["context"]), configurations=params["pvrdma"])
+    found = cluster_objects.read(
+        connection.Api(params["kubeconfig"], params["context"]), configurations=params["pvrdma"]
+    )
     told = findings.as_dicts(preflight.findings(found, desired_of(params, found)))
     return {
         "changed": False,

@@ -115,7 +115,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner, single
 from ..module_utils.cluster import vcenter_role
-from ..module_utils.hosts.privileges.all_privileges import TABLE
+from ..module_utils.hosts.module_privileges import TABLE
 from ..module_utils.vsphere import session
 
 GRANT = {

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from lab.simulator import USERNAME, Simulator
-from plugins.module_utils.hosts.privileges.all_privileges import TABLE as NEEDS
+from plugins.module_utils.hosts.module_privileges import TABLE as NEEDS
 from tests.integration import callers, fabrics
 from tests.integration.ansible import Ansible
 from tests.integration.refusals import Case, of_the_tests

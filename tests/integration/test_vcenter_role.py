@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from lab.simulator import ROOT, Simulator
-from plugins.module_utils.hosts.privileges.all_privileges import TABLE as NEEDS
+from plugins.module_utils.hosts.module_privileges import TABLE as NEEDS
 from plugins.module_utils.vsphere import session
 from plugins.module_utils.vsphere.sdk import vim
 from tests.integration.ansible import Ansible, Outcome

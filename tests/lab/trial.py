@@ -16,7 +16,7 @@ from lab.simulator import ROOT
 from plugins.module_utils.continuity import verdict
 from plugins.module_utils.training.pace_since import Advance
 from plugins.module_utils.training.transport import connections as transport_seen
-from plugins.module_utils.vmotion.move.move_facts import move_events, move_lines
+from plugins.module_utils.vmotion.checks import move_events, move_lines
 from plugins.module_utils.vmotion.watch import link, looking, transport_side, watcher
 from plugins.module_utils.vmotion.watch.growing import Growing
 from tests import harms

@@ -28,8 +28,8 @@ from plugins.module_utils.training.guest import job, supervisor
 from plugins.module_utils.training.reports import saved_results
 from plugins.module_utils.training.transport import job_settings as transport_settings
 from plugins.module_utils.usage import gpu_load
+from plugins.module_utils.vmotion.checks import guest_checks
 from plugins.module_utils.vmotion.folder import journal
-from plugins.module_utils.vmotion.move.move_facts import guest_checks
 from plugins.module_utils.vsphere import esxcli
 from plugins.module_utils.workers import customise
 from plugins.module_utils.workers import worker_mark as vm_mark
@@ -272,7 +272,7 @@ ELSEWHERE: dict[str, str] = {
     "hosts/vib.py": USER,
     "hosts/vib_source.py": USER,
     "guests/signing_key.py": "tests/integration/test_signing_key.py",
-    "kubernetes/api/client.py": f"{_UNIT}/kubernetes/api/test_api.py",
+    "kubernetes/api/connection.py": f"{_UNIT}/kubernetes/api/test_connection.py",
     "hosts/rollback/evidence.py": "tests/unit/plugins/modules/test_rollback_plan.py",
     "hosts/rollback/restoring.py": "tests/unit/plugins/modules/test_rollback_plan.py",
     **{f"kubernetes/{one}.py": _KUBERNETES for one in ("causes", "preflight", "seen")},

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import NotFound, Refused
-from ..hosts.privileges.all_privileges import TABLE
+from ..hosts.module_privileges import TABLE
 from ..hosts.privileges.privilege_table import ALWAYS
 from ..plan import Plan
 from ..vsphere import properties

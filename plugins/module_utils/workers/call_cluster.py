@@ -15,11 +15,11 @@ from ..vsphere.escaped_names import plain
 from ..vsphere.faults import translating_faults
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
-from . import machine, networks, placement_hosts, worker_identity
+from . import machine, networks, candidate_hosts, worker_identity
 from .capacity import host_capacity as capacity
 from .capacity import machines
 from .machine import Machine
-from .placement_hosts import Others
+from .candidate_hosts import Others
 from .worker_identity import Identities
 
 CLUSTER = ("host", "network", "datastore", "resourcePool", "environmentBrowser")
@@ -41,9 +41,9 @@ class Site:
         """Read the hosts, the virtual machines of these names, and the others that run on the hosts."""
         wanted = set(names)
         paths = (
-            (*placement_hosts.PATHS, capacity.RDMA)
-            if self.session.api_version >= placement_hosts.RDMA_SINCE
-            else placement_hosts.PATHS
+            (*candidate_hosts.PATHS, capacity.RDMA)
+            if self.session.api_version >= candidate_hosts.RDMA_SINCE
+            else candidate_hosts.PATHS
         )
         self.hosts = properties.read_many(self.session, self.values.get("host") or [], paths)
         light = list(dict.fromkeys((*machine.LIGHT, *worker_identity.PATHS)))

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from . import nics, placement_hosts, sizing, worker_gpus
+from . import nics, candidate_hosts, sizing, worker_gpus
 from .call_cluster import Site
 from .context import Context
 from .machine import Machine
@@ -43,7 +43,7 @@ def awaited(context: Context, desired: Desired, host: str) -> list[str]:
     named = {context.networks.named(card["portgroup"]) for card in cards}
     missing = [f"port group {network.name}" for network in named if network.to_come]
     demand = worker_gpus.demand_of(gpus_of(context.site, desired), 0, 0)
-    gpus = [f"the GPUs of {host}"] if placement_hosts.lacks(context.site.properties_of(host), demand) else []
+    gpus = [f"the GPUs of {host}"] if candidate_hosts.lacks(context.site.properties_of(host), demand) else []
     return [*sorted(missing), *gpus]
 
 

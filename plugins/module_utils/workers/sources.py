@@ -8,7 +8,7 @@ from typing import Any
 
 from ..errors import Refused
 from ..vsphere.faults import translating_faults
-from . import placement_hosts, worker_gpus
+from . import candidate_hosts, worker_gpus
 from .call_cluster import Site
 
 
@@ -16,7 +16,7 @@ def sources_on(site: Site, host: str) -> worker_gpus.Sources:
     """The devices of a host by address, the kinds that carry a label, and the devices of a device group."""
     return worker_gpus.Sources(
         fixed=lambda address: _fixed(site, host, address),
-        kinds=lambda label: placement_hosts.kinds_of(site.hosts.values(), label),
+        kinds=lambda label: candidate_hosts.kinds_of(site.hosts.values(), label),
         group=lambda name: _group(site, host, name),
     )
 

@@ -13,7 +13,7 @@ from ..plan import POWER_OFF, Plan
 from ..vsphere import tasks
 from ..vsphere.faults import translating_faults
 from ..vsphere.sdk import vim
-from . import clone, customise, demand, nics, placement_hosts, sizing, vm_folder, worker_gpus, worker_mark, worker_power
+from . import clone, customise, demand, nics, candidate_hosts, sizing, vm_folder, worker_gpus, worker_mark, worker_power
 from .context import Assignment, Context
 from .machine import Machine
 from .placement.place import Wanted
@@ -140,7 +140,7 @@ class Worker:
 
     def _gpu_memory(self, wanted: Wanted) -> int | None:
         """The memory of a GPU of this cluster, in gigabytes."""
-        return placement_hosts.memory_of(self.site.hosts.values(), wanted)
+        return candidate_hosts.memory_of(self.site.hosts.values(), wanted)
 
     def _mark(self, current: Mapping[str, Any]) -> dict[str, Any]:
         """The mark that the VM should carry; a VM of others is refused unless adopt is set."""

@@ -10,7 +10,7 @@ from typing import Any
 from ..errors import Refused
 from ..vsphere.properties import Values
 from ..vsphere.session import Session
-from . import clone, demand, nics, placement_hosts, worker_gpus, worker_power
+from . import clone, demand, nics, candidate_hosts, worker_gpus, worker_power
 from .call_cluster import Site
 from .context import Assignment, Context, Tell
 from .placement import place
@@ -73,8 +73,8 @@ class WorkerSet:
         gpus = [one for desired in self.desired_workers for one in demand.gpus_of(site, desired)]
         grouped, profiles = any(one.group for one in gpus), sorted(set(worker_gpus.demand_of(gpus, 0, 0).vgpus))
         return [
-            placement_hosts.seen(
-                placement_hosts.prepared(values, profiles) if self.context.call.to_come.gpus else values,
+            candidate_hosts.seen(
+                candidate_hosts.prepared(values, profiles) if self.context.call.to_come.gpus else values,
                 site.others(key, names),
                 site.groups(values["name"]) if grouped and _answers(values) else (),
             )

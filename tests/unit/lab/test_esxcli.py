@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from plugins.module_utils.hosts.privileges.all_privileges import TABLE
+from plugins.module_utils.hosts.module_privileges import TABLE
 
 ROOT = Path(__file__).resolve().parents[3]
 UNPROVEN: dict[str, str] = yaml.safe_load((ROOT / "tests" / "unproven_esxcli.yml").read_text())

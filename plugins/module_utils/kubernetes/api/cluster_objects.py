@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from ..preflight import Site
-from .client import Api
+from .connection import Api
 
 
 def read(api: Api, configurations: bool) -> Site:

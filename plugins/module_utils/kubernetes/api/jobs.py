@@ -9,7 +9,7 @@ import time
 from ...errors import Failed
 from ..manifests import GROUP
 from ..seen import LAUNCHER, Seen, boot_ids, events_of, pods_of, several
-from .client import Api, segment
+from .connection import Api, segment
 
 LOG_BYTES = 1 << 16
 ENDED = ("Succeeded", "Failed")

@@ -16,7 +16,7 @@ from ...vsphere import properties, tasks
 from ...vsphere.faults import translating_faults, words
 from ...vsphere.sdk import vim
 from ...vsphere.session import Session
-from ...workers import nics, placement_hosts
+from ...workers import nics, candidate_hosts
 from ...workers.call_cluster import Site
 from ...workers.capacity import machines
 from ...workers.machine import Machine
@@ -55,7 +55,7 @@ def facts(site: Site, machine: Machine, target: str, running: Sequence[RecentTas
     more = properties.read_many(site.session, [ref], TARGET)[ref._moId]
     profiles = machines.vgpus(machine.values)
     others = site.others(ref._moId, [machine.name])
-    host = placement_hosts.seen(values, others)
+    host = candidate_hosts.seen(values, others)
     return {
         "worker": machine.name,
         "target": target,

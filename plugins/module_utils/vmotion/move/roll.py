@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...errors import Refused
-from ...workers import nics, placement_hosts
+from ...workers import nics, candidate_hosts
 from ...workers.call_cluster import Site
 from ...workers.capacity import machines
 from ...workers.machine import Machine
@@ -40,7 +40,7 @@ def look(site: Site, names: Collection[str]) -> Roll:
     roll.profile = _one_profile(site, workers, roll)
     for key, values in site.hosts.items():
         others = site.others(key, names)
-        host = placement_hosts.seen(values, others)
+        host = candidate_hosts.seen(values, others)
         held = sum(roll.demand[name] for name, where in roll.at.items() if where == host.name)
         room = host.slots.free(roll.profile) if roll.profile else len(roll.at)
         roll.slots[host.name] = max(room, held)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.kubernetes import manifests
-from plugins.module_utils.kubernetes.api.client import client
+from plugins.module_utils.kubernetes.api import connection
 from plugins.module_utils.kubernetes.job_spec import job_of
 from plugins.module_utils.vmotion.watch.looking import NODE
 from plugins.modules import mpijob_info
@@ -144,7 +144,7 @@ def test_a_context_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_without_the_client_one_sentence_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "IMPORT_ERROR", "Traceback\nModuleNotFoundError: No module named 'kubernetes'")
+    monkeypatch.setattr(connection, "IMPORT_ERROR", "Traceback\nModuleNotFoundError: No module named 'kubernetes'")
     told = looked(cluster(None), tmp_path)
     assert told["failed"] and "No module named 'kubernetes'; install it there: pip install kubernetes" in told["msg"]
 

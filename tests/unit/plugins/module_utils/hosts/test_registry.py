@@ -15,8 +15,8 @@ import yaml
 
 from plugins.doc_fragments.subjects import ModuleDocFragment
 from plugins.module_utils.hosts import host_info, parts
+from plugins.module_utils.hosts.module_privileges import TABLE
 from plugins.module_utils.hosts.part import Part, in_order
-from plugins.module_utils.hosts.privileges.all_privileges import TABLE
 from plugins.module_utils.hosts.registry import PARTS
 from plugins.module_utils.hosts.rollback.ways import WAYS
 from tests.unit.plugins.module_utils.hosts.test_host_info import NO_MANAGERS, gather, host

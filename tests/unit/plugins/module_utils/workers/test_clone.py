@@ -137,4 +137,4 @@ def test_a_clone_says_from_its_first_moment_whose_it_is_and_stays_off() -> None:
     assert (started.task, started.target, started.tried) == ("task-1", "w1", "clone it from golden")
     assert (asked["name"], asked["folder"]._moId, spec.powerOn, spec.template) == ("w1", "folder-5", False, False)
     assert (spec.location.host._moId, spec.location.diskMoveType) == ("host-2", "createNewChildDiskBacking")
-    assert [(one.key, one.value) for one in spec.config.extraConfig] == [(clone.mark.BUILDING, "w1")]
+    assert [(one.key, one.value) for one in spec.config.extraConfig] == [(clone.worker_mark.BUILDING, "w1")]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyVmomi import VmomiSupport
 
-from plugins.module_utils.hosts.privileges.all_privileges import TABLE as NEEDS
+from plugins.module_utils.hosts.module_privileges import TABLE as NEEDS
 from plugins.module_utils.hosts.privileges.needs import is_free
 from plugins.module_utils.hosts.privileges.privilege_table import ALWAYS, TYPES
 from tests.integration.callers import asked_by_property

@@ -80,7 +80,9 @@ def test_an_ansible_command_is_known_by_its_first_words(
 
 def test_the_outermost_ansible_command_is_found(tmp_path: os.PathLike[str]) -> None:
     script = os.path.join(tmp_path, "ansible-playbook")
-    inner = "import os; from plugins.module_utils.cluster.lock import holder; print(holder.running().pid, os.getppid())"
+    inner = (
+        "import os; from plugins.module_utils.maintenance.lock import holder; print(holder.running().pid, os.getppid())"
+    )
     with open(script, "w", encoding="utf-8") as file:
         file.write(f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {inner!r}], check=True)\n")
     done = subprocess.run([sys.executable, script], stdout=subprocess.PIPE, text=True, check=True, env=_here())

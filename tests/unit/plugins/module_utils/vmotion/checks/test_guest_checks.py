@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plugins.module_utils.vmotion.move.move_facts import guest_checks
+from plugins.module_utils.vmotion.checks import guest_checks
 
 NOW = 1_790_000_000.0  # 2026-09-21 14:13:20 UTC
 SYSCTLS = {

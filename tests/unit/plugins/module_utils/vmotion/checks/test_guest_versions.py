@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from plugins.module_utils.vmotion.move.move_facts import guest_versions
+from plugins.module_utils.vmotion.checks import guest_versions
 
 STACKS = Path(__file__).parents[6] / "stacks"
 TABLE = yaml.safe_load((STACKS / "facts" / "compatibility.yml").read_text())

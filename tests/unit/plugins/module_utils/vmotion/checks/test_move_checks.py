@@ -7,8 +7,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from plugins.module_utils.vmotion.move.move_facts.move_checks import findings
-from plugins.module_utils.vmotion.move.move_facts.stun_estimate import Estimate
+
+from plugins.module_utils.vmotion.checks.move_checks import findings
+from plugins.module_utils.vmotion.checks.stun_estimate import Estimate
 
 GOOD: dict[str, Any] = {
     "worker": "w1",

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from plugins.module_utils.continuity import verdict
-from plugins.module_utils.vmotion.move.move_facts import move_events
+from plugins.module_utils.vmotion.checks import move_events
 
 from ...continuity.runs import LAUNCHER, SEEN, kinds, move, records
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from plugins.module_utils.vmotion.move.move_facts.stun_estimate import WORST, Vgpu, estimate
+
+from plugins.module_utils.vmotion.checks.stun_estimate import WORST, Vgpu, estimate
 
 TOLD = ({"megabits": 1000, "seconds": 200}, {"megabits": 25000, "seconds": 9})
 EIGHT, SEVEN, U3, U1 = (8, 0, 1, 0), (7, 0, 3, 0), (6, 7, 3), (6, 7, 1)

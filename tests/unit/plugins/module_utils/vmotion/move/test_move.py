@@ -7,9 +7,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from plugins.module_utils.vmotion.move.move.move import Desired, Move
 
 from plugins.module_utils.errors import NotFound, Refused
+from plugins.module_utils.vmotion.move.move import Desired, Move
 from plugins.module_utils.workers.machine import Machine
 from tests.fakes import hardware
 from tests.fakes.moves import FakeServer, site_of

@@ -12,8 +12,8 @@ import pytest
 from pyVmomi import vim
 
 from plugins.module_utils.maintenance.recent_tasks import RecentTask
+from plugins.module_utils.vmotion.checks import move_checks as rules
 from plugins.module_utils.vmotion.move.move import move_facts
-from plugins.module_utils.vmotion.move.move_facts import move_checks as rules
 from plugins.module_utils.workers.machine import Machine
 from tests.fakes import hardware
 from tests.fakes.hardware import MELLANOX, NIC

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from pyVmomi import vim, vmodl
 
+from plugins.module_utils.vmotion.checks import move_events
 from plugins.module_utils.vmotion.move.move import move_watch
-from plugins.module_utils.vmotion.move.move_facts import move_events
 from plugins.module_utils.vsphere import properties
 from tests.fakes import hardware
 from tests.fakes.sites import machine

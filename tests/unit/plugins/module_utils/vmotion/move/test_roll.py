@@ -7,10 +7,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from plugins.module_utils.vmotion.move.move.roll import Roll
 
 from plugins.module_utils.errors import Refused
 from plugins.module_utils.vmotion.move.move import roll
+from plugins.module_utils.vmotion.move.roll import Roll
 from tests.fakes import hardware
 from tests.fakes.hardware import MELLANOX, NIC
 from tests.fakes.sites import FakeSite, groups_of, machine, rdma_card

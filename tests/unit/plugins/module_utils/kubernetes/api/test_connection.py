@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.errors import CollectionError, Failed, Refused, Unreachable
-from plugins.module_utils.kubernetes.api.client import client
+from plugins.module_utils.kubernetes.api import connection
 
 CONFIG: dict[str, Any] = {
     "current-context": "here",
@@ -66,10 +66,10 @@ def drip(peer: socket.socket) -> None:
             peer.sendall(b"x")
 
 
-def connected(folder: Path, address: str) -> client.Api:
+def connected(folder: Path, address: str) -> connection.Api:
     file = folder / "kubeconfig"
     file.write_text(json.dumps({**CONFIG, "clusters": [{"name": "one", "cluster": {"server": address}}]}))
-    return client.Api(str(file), None)
+    return connection.Api(str(file), None)
 
 
 def http(body: str, status: str = "200 OK", longer: int = 0) -> bytes:
@@ -78,14 +78,14 @@ def http(body: str, status: str = "200 OK", longer: int = 0) -> bytes:
 
 
 def test_a_server_that_accepts_and_says_nothing_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert isinstance(client.TIMEOUT_SECONDS, int), "the client takes a fraction for no limit"
-    monkeypatch.setattr(client, "TIMEOUT_SECONDS", 1)
+    assert isinstance(connection.TIMEOUT_SECONDS, int), "the client takes a fraction for no limit"
+    monkeypatch.setattr(connection, "TIMEOUT_SECONDS", 1)
     with answering(b"") as address:
         began = time.monotonic()
         with pytest.raises(Unreachable, match=r"could not read /api/v1/nodes: .*timed out"):
             connected(tmp_path, address).get("/api/v1/nodes")
     # Each question is repeated once; the rest is room for a loaded machine.
-    assert time.monotonic() - began < 20 * (1 + client.REPEATS)
+    assert time.monotonic() - began < 20 * (1 + connection.REPEATS)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_a_server_that_accepts_and_says_nothing_is_given_up(tmp_path: Path, monk
     ids=["in the headers", "in the body", "in a refusal", "in a body without a length"],
 )
 def test_an_answer_that_drips_in_is_cut_off(begin: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "WHOLE_SECONDS", 1)
+    monkeypatch.setattr(connection, "WHOLE_SECONDS", 1)
     with answering(begin, drips=True) as address:
         began = time.monotonic()
         with pytest.raises(Unreachable, match=r"could not read /api/v1/nodes: it did not answer within 1 s"):
@@ -110,7 +110,7 @@ def test_an_answer_that_drips_in_is_cut_off(begin: bytes, tmp_path: Path, monkey
 def test_the_next_question_after_one_that_was_cut_off_has_its_own_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client, "WHOLE_SECONDS", 1)
+    monkeypatch.setattr(connection, "WHOLE_SECONDS", 1)
     with answering(http("{", longer=10**6), drips=True) as address:
         server = connected(tmp_path, address)
         for _question in range(2):
@@ -167,10 +167,10 @@ def test_an_odd_kubeconfig_is_refused_in_one_sentence(text: str, tmp_path: Path)
     file = tmp_path / "kubeconfig"
     file.write_text(text)
     with pytest.raises(CollectionError) as told:
-        client.Api(str(file), None).get("/api/v1/nodes")
+        connection.Api(str(file), None).get("/api/v1/nodes")
     assert "could not read" in str(told.value) and "\n" not in str(told.value)
 
 
 def test_a_kubeconfig_that_is_a_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Refused, match="read how to reach Kubernetes"):
-        client.Api(str(tmp_path), None)
+        connection.Api(str(tmp_path), None)

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..host_info import GROUPS
-from ..registry import PARTS
-from .needs import Table
-from .privilege_table import CALLS, HOST_PROFILES, LOCK, MODULES
+from .host_info import GROUPS
+from .privileges.needs import Table
+from .privileges.privilege_table import CALLS, HOST_PROFILES, LOCK, MODULES
+from .registry import PARTS
 
 
 def _each_once(calls: Iterable[str]) -> tuple[str, ...]:
