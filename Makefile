@@ -82,6 +82,7 @@ lint: lint-python lint-types lint-shell lint-yaml lint-ansible lint-docs lint-go
 lint-python: environment
 	ruff check
 	ruff format --check
+	lint-imports --no-cache
 
 lint-types: environment
 	mypy -p plugins

@@ -143,11 +143,11 @@ def on_the_controller(checkout: Checkout) -> Iterator[str]:
 
 
 def in_its_package(checkout: Checkout) -> Iterator[str]:
-    """A file that bears the name of a package beside it belongs into that package."""
+    """A file with the name of a package beside it belongs in that package."""
     for source in checkout.plugins:
         for package in sorted(path.name for path in source.path.parent.iterdir() if path.is_dir()):
             if source.path.stem == package or source.path.stem.startswith(f"{package}_"):
-                yield f"{source.name} belongs into {source.path.parent.name}/{package}"
+                yield f"{source.name} belongs in {source.path.parent.name}/{package}"
 
 
 def foreign_imports(checkout: Checkout) -> Iterator[str]:

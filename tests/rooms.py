@@ -24,7 +24,7 @@ PURE = (
 )
 # Files of these folders that read, write, or work on objects of the API.
 IMPURE = (
-    *("guests/file_ownership", "guests/signing_key", "guests/task_failure", "hosts/rollback/ways"),
+    *("guests/file_ownership", "guests/signing_key", "hosts/rollback/ways"),
     *("pages/training_page", "usage/gpu_usage", "usage/usage_period"),
 )
 # The standard library's input and output.
@@ -51,8 +51,12 @@ def floors() -> tuple[tuple[str, ...], ...]:
 @cache
 def is_pure(file: str) -> bool:
     """Return whether a file of module_utils, such as "hosts/vib", is declared to be pure."""
-    patterns = [re.escape(pattern).replace(r"\*", "[^/]+") for pattern in PURE]
-    return file not in IMPURE and any(re.fullmatch(pattern, file) for pattern in patterns)
+    return file not in IMPURE and any(matches(pattern, file) for pattern in PURE)
+
+
+def matches(pattern: str, file: str) -> bool:
+    """Return whether a file fits a pattern of PURE; "*" stands for one file, not for a folder."""
+    return re.fullmatch(re.escape(pattern).replace(r"\*", "[^/]+"), file) is not None
 
 
 def module_utils_of(name: tuple[str, ...]) -> tuple[str, ...]:

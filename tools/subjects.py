@@ -21,7 +21,7 @@ import yaml
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-SUBJECTS = ROOT / "plugins" / "module_utils" / "esxi"
+SUBJECTS = ROOT / "plugins" / "module_utils" / "hosts"
 REGISTRY = SUBJECTS / "registry.py"
 FRAGMENT = ROOT / "plugins" / "doc_fragments" / "subjects.py"
 ROLLBACK = ROOT / "roles" / "rollback" / "README.md"

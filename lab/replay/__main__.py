@@ -7,18 +7,17 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from lab.replay.server import acceptance, replayed
-from plugins.module_utils.site.acceptance import acceptance as site
-from plugins.module_utils.site.acceptance import assumptions
+from lab.replay.server import accept, replayed
+from plugins.module_utils.site.acceptance import acceptance, assumptions
 
 
 def main() -> int:
     """Print which readers understand the recording, and return 1 if one does not."""
     with replayed(Path(sys.argv[1])) as session:
-        result = acceptance(session)
+        result = accept(session)
         judged = assumptions.judged(result.recording)
-        print("\n".join([*site.lines(result.rows), "", *assumptions.lines(judged)]))
-        return 1 if site.error(result.rows, judged, accept_new=True) else 0
+        print("\n".join([*acceptance.lines(result.rows), "", *assumptions.lines(judged)]))
+        return 1 if acceptance.error(result.rows, judged, accept_new=True) else 0
 
 
 if __name__ == "__main__":

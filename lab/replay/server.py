@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from plugins.module_utils.site.acceptance import acceptance as site
+from plugins.module_utils.site.acceptance import acceptance
 from plugins.module_utils.site.recording import archive
 from plugins.module_utils.site.recording.recorder import NEVER_READ
 from plugins.module_utils.site.recording.recording import Command, Recording, found_command, key_of_call, key_of_link
@@ -149,13 +149,13 @@ def replayed(path: Path) -> Iterator[Session]:
     yield Session(SERVER, stub.recording.content, stub, ACCOUNT, stub.exchange)
 
 
-def acceptance(session: Session) -> site.Acceptance:
+def accept(session: Session) -> acceptance.Acceptance:
     """Return the results of all readers on a recording."""
     named = {kind: _names(session, kind) for kind in (vim.VirtualMachine, vim.HostSystem, vim.DistributedVirtualSwitch)}
-    params = {key: option.get("default") for key, option in site.OPTIONS.items()}
+    params = {key: option.get("default") for key, option in acceptance.OPTIONS.items()}
     params.update(vms=named[vim.VirtualMachine], hosts=named[vim.HostSystem], days=3650.0)
     params["switch"] = next(iter(named[vim.DistributedVirtualSwitch]), "")
-    return site.Acceptance(session, site.question(session, params), site.everything())
+    return acceptance.Acceptance(session, acceptance.question(session, params), acceptance.everything())
 
 
 def _names(session: Session, kind: Any) -> list[str]:

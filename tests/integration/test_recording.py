@@ -12,11 +12,10 @@ from typing import Any
 
 import pytest
 
-from lab.replay.server import NotRecorded, acceptance, replayed
+from lab.replay.server import NotRecorded, accept, replayed
 from lab.simulator import Simulator
 from plugins.module_utils.errors import Refused
-from plugins.module_utils.site.acceptance import acceptance as site
-from plugins.module_utils.site.acceptance import assumptions
+from plugins.module_utils.site.acceptance import acceptance, assumptions
 from plugins.module_utils.vsphere import fleet, properties, session, tasks
 from plugins.module_utils.vsphere.sdk import vim
 from tests.integration import callers
@@ -49,7 +48,7 @@ vms:
 HOSTS = ["anvil01.forge.acme.org", "anvil03.forge.acme.org"]
 NAMED = {"hosts": HOSTS, "vms": ["obsidian01"], "switch": "quartz-fabric"}
 NAMES = ("anvil", "forge", "acme", "quarry", "basalt", "quartz", "granite", "marble", "obsidian", "feldspar")
-GOOD = (site.UNDERSTOOD, site.NOTHING)
+GOOD = (acceptance.UNDERSTOOD, acceptance.NOTHING)
 CHANGED = Callable[[str, str, str], Path]
 
 
@@ -106,7 +105,7 @@ def texts_of(recorded: Path) -> dict[str, str]:
 def doubts(folder: Path) -> Iterator[str]:
     """What the readers do not understand of a recording."""
     with replayed(folder) as opened:
-        for row in acceptance(opened).rows:
+        for row in accept(opened).rows:
             if row["status"] not in GOOD:
                 yield from (f"{row['status']}: {text}" for text in row["what"])
 
@@ -143,12 +142,12 @@ def test_nothing_of_the_site_is_left_and_nothing_is_written_to_it(place: Simulat
 
 def test_the_readers_understand_the_recording_as_they_understood_the_site(recorded: Path) -> None:
     with replayed(recorded) as opened:
-        seen = acceptance(opened)
+        seen = accept(opened)
         proven = {one["name"] for one in assumptions.judged(seen.recording) if one["status"] == "proven"}
     states = {(row["reader"], row["status"]) for row in seen.rows}
     assert [text for row in seen.rows if row["status"] not in GOOD for text in row["what"]] == []
     for reader in ("esxi_info: rdma", "cluster_info", "gpu_usage_info", "esxi_image", "events of moves", "worker_vm"):
-        assert (reader, site.UNDERSTOOD) in states
+        assert (reader, acceptance.UNDERSTOOD) in states
     assert {"counters of RDMA devices", "chain of a move", "users of a GPU", "managed by an image"} <= proven
 
 
@@ -195,7 +194,7 @@ def test_the_site_is_accepted_by_reads_alone(place: Simulator, ansible_for: Call
     outcome = ansible_for(place).module("acceptance_info", cluster="marble-cluster", vms=["obsidian01"])
     assert outcome.rc == 0 and outcome.result["error"] == "", outcome.out
     assert place.writes() == []
-    assert {row["status"] for row in outcome.result["readers"]} <= {site.UNDERSTOOD, site.NOTHING}
+    assert {row["status"] for row in outcome.result["readers"]} <= {acceptance.UNDERSTOOD, acceptance.NOTHING}
     short = ansible_for(place).module("acceptance_info", cluster="marble-cluster", short=True)
     assert 0 < len(short.result["readers"]) < len(outcome.result["readers"])
 

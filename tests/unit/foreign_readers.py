@@ -17,7 +17,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from plugins.module_utils.core import names, versions, vgpu_manager
-from plugins.module_utils.fabric import fabric_marks as fabric_mark
+from plugins.module_utils.fabric import fabric_marks
 from plugins.module_utils.guests import kernel_packages, nvidia, rdma_bandwidth, repositories, stun_timers, task_failure
 from plugins.module_utils.hosts import driver_options, pci_devices, roce_settings
 from plugins.module_utils.maintenance import availability, boot, service_note
@@ -26,15 +26,15 @@ from plugins.module_utils.site.recording import archive
 from plugins.module_utils.training import job_end, mpi_output
 from plugins.module_utils.training.guest import job, supervisor
 from plugins.module_utils.training.reports import saved_results
-from plugins.module_utils.training.transport import job_settings as transport_settings
+from plugins.module_utils.training.transport import job_settings
 from plugins.module_utils.usage import gpu_load
 from plugins.module_utils.vmotion.checks import guest_checks
 from plugins.module_utils.vmotion.folder import journal
 from plugins.module_utils.vsphere import esxcli
-from plugins.module_utils.workers import customise
-from plugins.module_utils.workers import worker_mark as vm_mark
+from plugins.module_utils.workers import customise, worker_mark
 from plugins.module_utils.workers.capacity import machines
-from plugins.module_utils.workers.placement import gpu_models, gpu_slots, host_room, mmio
+from plugins.module_utils.workers.placement import gpu_slots, host_room, mmio
+from plugins.module_utils.workers.placement.gpu_models import fits_profile
 from plugins.plugin_utils.follow import Follower
 from tests.fakes import foreign
 from tests.fakes.foreign import json_text, lines, mangled, text
@@ -124,11 +124,11 @@ def taken_out(value: str) -> Any:
 
 
 def built_on(value: str) -> Any:
-    return fabric_mark.of(Noted(fabric_mark.ATTRIBUTE, value), "rdma")  # type: ignore[arg-type]
+    return fabric_marks.of(Noted(fabric_marks.ATTRIBUTE, value), "rdma")  # type: ignore[arg-type]
 
 
 def marked(value: str) -> Any:
-    return vm_mark.read(*attributes(vm_mark.ATTRIBUTE, value))
+    return worker_mark.read(*attributes(worker_mark.ATTRIBUTE, value))
 
 
 def written(folder: Path, name: str, value: str) -> Path:
@@ -214,12 +214,7 @@ READERS = (
     of("guests/rdma_bandwidth.py", rdma_bandwidth.average, text(IB), (float, NONE)),
     of("guests/stun_timers.py", stun_timers.settings, text("serveraliveinterval 0\ntcpkeepalive no"), dict),
     of("guests/task_failure.py", task_failure.words, mangled(FAILED).filter(own), str),
-    of(
-        "workers/placement/gpu_models.py",
-        lambda one: gpu_models.fits_profile(one, "a100"),
-        text("NVIDIA A100 80GB"),
-        bool,
-    ),
+    of("workers/placement/gpu_models.py", lambda one: fits_profile(one, "a100"), text("NVIDIA A100 80GB"), bool),
     of("workers/placement/gpu_slots.py", gpu_slots.parse, text("grid_t4-16c", "a100-1-5c"), (gpu_slots.Profile, NONE)),
     of("workers/placement/host_room.py", host_room.group_profiles, text("group_1_grid_a100x2"), (tuple, NONE)),
     of("workers/placement/mmio.py", lambda one: mmio.memory_gb(one, one), text("A100 80GB"), (int, NONE)),
@@ -227,10 +222,10 @@ READERS = (
     of("training/mpi_output.py", mpi_output.lines_of, text(MPI), list),
     of(
         "training/transport/job_settings.py",
-        transport_settings.version_of,
+        job_settings.version_of,
         text("2.4.7-1+cuda10.0"),
         tuple,
-        transport_settings.TransportError,
+        job_settings.TransportError,
     ),
     of(
         "usage/gpu_load.py",
@@ -286,7 +281,7 @@ ELSEWHERE: dict[str, str] = {
     "core/schema.py": f"{_UNIT}/core/test_schema.py",
     "guests/stack/part_versions.py": USER,
     "training/formats.py": f"{_UNIT}/training/test_log_any.py",
-    "training/transport/proof.py": f"{_UNIT}/training/transport/test_counters.py",
+    "training/transport/proof.py": f"{_UNIT}/training/transport/test_rdma_counters.py",
     "plugin_utils/modules.py": OURS,
     "plugin_utils/trial.py": OURS,
     "site/recording/guard.py": OURS,

@@ -4,17 +4,23 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests import architecture
+from tests import architecture, rooms
 from tests.architecture import COPYRIGHT, RULES, Checkout
+from tests.rooms import module_utils_of
 
 ROOT = Path(__file__).parents[2]
+LINT_IMPORTS = str(Path(sys.executable).with_name("lint-imports"))
 HEAD = f"{COPYRIGHT}\n# GNU General Public License v3.0+ (see LICENSE)\n"
 UTILS = "plugins/module_utils"
 MODULE = "plugins/modules/esxi_thing.py"
+PURE = f"{UTILS}/hosts/preflight/sums.py"
 THING = '''DOCUMENTATION = r"""
 extends_documentation_fragment: [dml.vsphere.connection, dml.vsphere.attributes]
 """
@@ -26,7 +32,7 @@ state: {}
 """
 from ansible.module_utils.basic import AnsibleModule
 from ..module_utils import runner
-from ..module_utils.esxi import thing
+from ..module_utils.hosts import thing
 '''
 # A small house that keeps every rule.
 GOOD = {
@@ -34,10 +40,11 @@ GOOD = {
     f"{UTILS}/errors.py": "",
     f"{UTILS}/plan.py": "",
     f"{UTILS}/runner.py": "from . import errors\ndef gate(m):\n    return m.check_mode or m.exit_json()\n",
-    f"{UTILS}/esxi/thing.py": "from ..logic import sums\nfrom ..vsphere import session\n",
-    f"{UTILS}/logic/sums.py": "import math\n",
-    f"{UTILS}/logic/moves/plan.py": "from . import search\n",
-    f"{UTILS}/logic/moves/search.py": "import math\n",
+    f"{UTILS}/hosts/thing.py": "import time\nfrom .preflight import sums\nfrom ..vsphere import session\n",
+    f"{UTILS}/hosts/preflight/sums.py": "import math\nfrom ...core import findings\n",
+    f"{UTILS}/core/findings.py": "import math\n",
+    f"{UTILS}/vmotion/plan/plan.py": "from . import search\n",
+    f"{UTILS}/vmotion/plan/search.py": "import math\n",
     f"{UTILS}/vsphere/session.py": "from pyVmomi import vim\nfrom ..errors import Error\n",
     "meta/runtime.yml": "action_groups: {vsphere: [esxi_thing]}\n",
     "tests/unit/test_thing.py": "NAME = 'dml.vsphere.esxi_thing'\n",
@@ -45,45 +52,38 @@ GOOD = {
 LONG = "def long():\n" + "    pass\n" * 30
 # rule, file, what it holds instead, words of the sentence that must come
 BREACHES = [
-    ("arrows", f"{UTILS}/vsphere/session.py", "from ..esxi import thing\n", "vsphere imports esxi"),
-    ("arrows", f"{UTILS}/vsphere/session.py", "def f():\n    from ..esxi.thing import x\n", "vsphere imports esxi"),
-    ("arrows", f"{UTILS}/logic/sums.py", "import plugins.module_utils.plan\n", "logic imports plan"),
-    ("arrows", f"{UTILS}/runner.py", "from .vsphere import session\n", "runner imports vsphere"),
-    ("arrows", f"{UTILS}/guest/job.py", "from ..vsphere import session\n", "guest imports vsphere"),
-    ("arrows", f"{UTILS}/esxi/thing.py", "from .. import runner\n", "esxi imports runner"),
+    ("pure_files", PURE, "import time\n", "a pure file imports time"),
+    ("pure_files", PURE, "def f():\n    import urllib.request\n", "a pure file imports urllib"),
+    ("pure_files", PURE, "from .. import thing\n", "a pure file imports hosts/thing, which is not pure"),
+    ("pure_files", PURE, "from ..thing import one\n", "a pure file imports hosts/thing, which is not pure"),
+    ("pure_files", PURE, f"import {UTILS.replace('/', '.')}.runner\n", "imports runner, which is not pure"),
     (
-        "arrows",
+        "on_the_controller",
         "plugins/action/move.py",
         "from ansible_collections.dml.vsphere.plugins.module_utils.vsphere.session import session\n",
-        "action imports vsphere",
+        "action imports vsphere/session",
     ),
-    ("arrows", "plugins/action/move.py", "from ..module_utils.esxi import thing\n", "action imports esxi"),
-    ("arrows", f"{UTILS}/helpers.py", "", "a room that no rule knows"),
-    ("arrows", f"{UTILS}/logic/moves/plan.py", "from ..stack import fit\n", "logic/moves imports logic/stack"),
-    ("arrows", f"{UTILS}/logic/moves/plan.py", "from ..sums import one\n", "logic/moves imports logic"),
-    ("arrows", f"{UTILS}/logic/moves/plan.py", "from ...pages import junit\n", "logic/moves imports pages"),
-    ("circles", f"{UTILS}/vsphere/session.py", "from . import session\n", "session.py imports itself"),
     (
-        "circles",
-        f"{UTILS}/esxi/thing.py",
-        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from .thing import Thing\n",
-        "esxi/thing.py imports itself over",
+        "on_the_controller",
+        "plugins/filter/a.py",
+        "from ..module_utils.hosts import thing\n",
+        "filter imports hosts/thing",
     ),
-    ("in_its_package", f"{UTILS}/logic/moves_large.py", "", "moves_large.py belongs into logic/moves"),
-    ("in_its_package", f"{UTILS}/logic/moves.py", "", "moves.py belongs into logic/moves"),
-    ("foreign_imports", f"{UTILS}/esxi/thing.py", "from pyVmomi import vim\n", "esxi imports pyVmomi"),
+    ("in_its_package", f"{UTILS}/vmotion/plan_large.py", "", "plan_large.py belongs in vmotion/plan"),
+    ("in_its_package", f"{UTILS}/vmotion/plan.py", "", "plan.py belongs in vmotion/plan"),
+    ("foreign_imports", f"{UTILS}/hosts/thing.py", "from pyVmomi import vim\n", "hosts imports pyVmomi"),
     ("foreign_imports", MODULE, "def f():\n    import pyVim.connect\n", "modules imports pyVim"),
-    ("foreign_imports", f"{UTILS}/logic/sums.py", "import yaml\n", "logic imports yaml"),
-    ("foreign_imports", f"{UTILS}/logic/sums.py", "from ansible.errors import AnsibleError\n", "logic imports ansible"),
+    ("foreign_imports", PURE, "import yaml\n", "hosts imports yaml"),
+    ("foreign_imports", PURE, "from ansible.errors import AnsibleError\n", "hosts imports ansible"),
     ("one_gate", MODULE, THING + "def body(m):\n    return m.check_mode\n", "check_mode outside"),
-    ("one_gate", f"{UTILS}/esxi/thing.py", "x = getattr(y, 'check_mode')\n", "check_mode by name"),
+    ("one_gate", f"{UTILS}/hosts/thing.py", "x = getattr(y, 'check_mode')\n", "check_mode by name"),
     ("one_gate", "plugins/action/move.py", "def f(task):\n    return task.check_mode\n", "check_mode outside"),
     ("one_gate", MODULE, THING + "def body(m):\n    m.exit_json()\n", "exit_json outside"),
     ("one_gate", f"{UTILS}/vsphere/session.py", "def f(m):\n    m.fail_json(msg='')\n", "fail_json outside"),
-    ("old_python", f"{UTILS}/logic/sums.py", "match x:\n    case 1: pass\n", "Pattern matching"),
-    ("old_python", f"{UTILS}/logic/moves/plan.py", "match x:\n    case 1: pass\n", "Pattern matching"),
-    ("old_python", f"{UTILS}/watch/link.py", "match x:\n    case 1: pass\n", "Pattern matching"),
-    ("old_python", f"{UTILS}/guest/job.py", "try: pass\nexcept* OSError: pass\n", "Exception groups"),
+    ("old_python", PURE, "match x:\n    case 1: pass\n", "Pattern matching"),
+    ("old_python", f"{UTILS}/vmotion/plan/plan.py", "match x:\n    case 1: pass\n", "Pattern matching"),
+    ("old_python", f"{UTILS}/training/link.py", "match x:\n    case 1: pass\n", "Pattern matching"),
+    ("old_python", f"{UTILS}/training/guest/job.py", "try: pass\nexcept* OSError: pass\n", "Exception groups"),
     ("action_group", "meta/runtime.yml", "action_groups: {vsphere: []}\n", "esxi_thing is missing"),
     ("action_group", "meta/runtime.yml", "action_groups: {vsphere: [esxi_thing, gone]}\n", "gone, which is no module"),
     ("documented", MODULE, THING.replace("RETURN", "OTHER"), "lacks RETURN"),
@@ -91,7 +91,7 @@ BREACHES = [
     ("documented", MODULE, THING.replace("- dml.vsphere.esxi_thing:", "- debug:"), "no example of itself"),
     ("documented", MODULE, THING.replace("dml.vsphere.attributes", "dml.vsphere.hosts"), "its attributes"),
     ("tested", "tests/unit/test_thing.py", "# esxi_thing\nNAME = 'esxi_things'\n", "named by no test"),
-    ("short_functions", f"{UTILS}/logic/sums.py", LONG, "long has 31 lines, 30"),
+    ("short_functions", PURE, LONG, "long has 31 lines, 30"),
     ("short_functions", "lab/up.py", LONG, "long has 31 lines, 30"),
     (
         "short_functions",
@@ -100,9 +100,9 @@ BREACHES = [
         "long has 31 lines",
     ),
     ("short_functions", MODULE, THING + "def body():\n" + "    pass\n" * 15, "body has 16 lines, 15"),
-    ("short_files", f"{UTILS}/logic/sums.py", "x = 1\n" * 299, "sums.py has 301 lines"),
+    ("short_files", PURE, "x = 1\n" * 299, "sums.py has 301 lines"),
     ("short_files", "lab/up.py", "x = 1\n" * 299, "up.py has 301 lines"),
-    ("named", f"{UTILS}/logic/sums.py", "x = [1 for _ in 'ab']\n", "_ is no name"),
+    ("named", PURE, "x = [1 for _ in 'ab']\n", "_ is no name"),
     ("named", "lab/up.py", "x, _ = 1, 2\n", "_ is no name"),
 ]
 
@@ -126,7 +126,7 @@ def test_the_checkout_keeps(rule: architecture.Rule, checkout: Checkout) -> None
 
 
 def test_the_rules_look_at_something(checkout: Checkout) -> None:
-    assert {source.room for source in checkout.plugins} >= {"runner", "plan", "errors", "logic", "vsphere", "esxi"}
+    assert {source.room for source in checkout.plugins} >= {"runner", "plan", "errors", "core", "vsphere", "hosts"}
     assert {source.parts[0] for source in checkout.sources} >= {"plugins", "tests", "lab", "tools"}
     assert checkout.modules
 
@@ -159,10 +159,27 @@ def test_every_rule_has_a_breach() -> None:
     assert {rule for rule, *_rest in BREACHES} | {"licensed"} == {rule.__name__ for rule in RULES}
 
 
-def test_each_file_of_a_circle_is_named(tmp_path: Path) -> None:
-    back = {f"{UTILS}/logic/moves/search.py": "def f():\n    from .plan import g\n"}
-    found = list(architecture.circles(build(tmp_path, {**GOOD, **back})))
-    assert [line.split(" imports", 1)[0] for line in found] == [
-        f"{UTILS}/logic/moves/plan.py",
-        f"{UTILS}/logic/moves/search.py",
-    ]
+def test_the_files_declared_pure_or_not_exist(checkout: Checkout) -> None:
+    files = {"/".join(module_utils_of(source.parts)) for source in checkout.plugins} - {""}
+    assert set(rooms.IMPURE) <= files
+    assert [pattern for pattern in rooms.PURE if not any(rooms.matches(pattern, file) for file in files)] == []
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "words"),
+    [
+        ("vsphere/tasks.py", "from ..hosts import registry", "plugins.module_utils.vsphere is not allowed to import"),
+        ("hosts/thing.py", "from . import registry", "No cycles are allowed"),
+    ],
+)
+def test_import_linter_sees_an_arrow_that_points_up(file: str, text: str, words: str, tmp_path: Path) -> None:
+    """The contracts are in pyproject.toml; `make lint` holds the checkout to them."""
+    shutil.copytree(ROOT / UTILS, tmp_path / UTILS, ignore=shutil.ignore_patterns("__pycache__"))
+    with (tmp_path / UTILS / file).open("a") as changed:
+        changed.write(f"\n{text}\n")
+    with (tmp_path / UTILS / "hosts/registry.py").open("a") as changed:
+        changed.write("\nfrom . import thing\n" if file == "hosts/thing.py" else "")
+    command = [LINT_IMPORTS, "--no-cache", "--config", str(ROOT / "pyproject.toml")]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert words in done.stdout

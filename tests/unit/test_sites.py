@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from lab.replay.server import NotRecorded, acceptance, replayed
-from plugins.module_utils.site.acceptance import acceptance as site
+from lab.replay.server import NotRecorded, accept, replayed
+from plugins.module_utils.site.acceptance import acceptance
 
 SITES = sorted((Path(__file__).parents[1] / "fixtures" / "sites").glob("*.tar.xz"))
 # What a recording does not hold, because a reader asks for more since it was made, is no answer that was misunderstood.
@@ -23,18 +23,18 @@ def test_there_is_a_recording() -> None:
 @pytest.mark.parametrize("path", SITES, ids=lambda path: path.stem)
 def test_the_readers_understand_a_recorded_site(path: Path) -> None:
     with replayed(path) as session:
-        rows = acceptance(session).rows
-    doubts = [text for row in rows if row["status"] == site.NOT_UNDERSTOOD for text in row["what"]]
+        rows = accept(session).rows
+    doubts = [text for row in rows if row["status"] == acceptance.NOT_UNDERSTOOD for text in row["what"]]
     assert [text for text in doubts if UNASKED not in text] == []
-    assert sum(row["status"] == site.UNDERSTOOD for row in rows) > len(rows) / 2
+    assert sum(row["status"] == acceptance.UNDERSTOOD for row in rows) > len(rows) / 2
 
 
 def test_a_newer_vcenter_was_never_seen() -> None:
     with replayed(SITES[0]) as session:
         session.content.about.apiVersion = "9.1.0.0"
-        (version, *_others) = acceptance(session).rows
+        (version, *_others) = accept(session).rows
     assert (version["reader"], version["status"], version["what"]) == (
         "version",
-        site.NEVER_SEEN,
+        acceptance.NEVER_SEEN,
         ["its API is 9.1.0.0"],
     )

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import PurePosixPath
 from typing import Any
 
 LONGEST = 1200  # of the output of a program, its end: there the reason is
@@ -39,7 +38,7 @@ def _program(result: Mapping[str, Any]) -> str:
     if not command:
         return "The task failed without a message"
     # A shell's command begins with anything.
-    name = PurePosixPath(command[0]).name if isinstance(command, list) else "The command"
+    name = str(command[0]).rsplit("/", 1)[-1] if isinstance(command, list) else "The command"
     return f"{name} ended with {result.get('rc', 'an error')}"
 
 

@@ -15,11 +15,11 @@ from ..vsphere.escaped_names import plain
 from ..vsphere.faults import translating_faults
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
-from . import machine, networks, candidate_hosts, worker_identity
+from . import candidate_hosts, machine, networks, worker_identity
+from .candidate_hosts import Others
 from .capacity import host_capacity as capacity
 from .capacity import machines
 from .machine import Machine
-from .candidate_hosts import Others
 from .worker_identity import Identities
 
 CLUSTER = ("host", "network", "datastore", "resourcePool", "environmentBrowser")

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from . import nics, candidate_hosts, sizing, worker_gpus
+from . import candidate_hosts, nics, sizing, worker_gpus
 from .call_cluster import Site
 from .context import Context
 from .machine import Machine

@@ -13,7 +13,7 @@ from ..plan import POWER_OFF, Plan
 from ..vsphere import tasks
 from ..vsphere.faults import translating_faults
 from ..vsphere.sdk import vim
-from . import clone, customise, demand, nics, candidate_hosts, sizing, vm_folder, worker_gpus, worker_mark, worker_power
+from . import candidate_hosts, clone, customise, demand, nics, sizing, vm_folder, worker_gpus, worker_mark, worker_power
 from .context import Assignment, Context
 from .machine import Machine
 from .placement.place import Wanted

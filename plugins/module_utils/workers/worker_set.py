@@ -10,7 +10,7 @@ from typing import Any
 from ..errors import Refused
 from ..vsphere.properties import Values
 from ..vsphere.session import Session
-from . import clone, demand, nics, candidate_hosts, worker_gpus, worker_power
+from . import candidate_hosts, clone, demand, nics, worker_gpus, worker_power
 from .call_cluster import Site
 from .context import Assignment, Context, Tell
 from .placement import place

@@ -16,7 +16,7 @@ from ...vsphere import properties, tasks
 from ...vsphere.faults import translating_faults, words
 from ...vsphere.sdk import vim
 from ...vsphere.session import Session
-from ...workers import nics, candidate_hosts
+from ...workers import candidate_hosts, nics
 from ...workers.call_cluster import Site
 from ...workers.capacity import machines
 from ...workers.machine import Machine

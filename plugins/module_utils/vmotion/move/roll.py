@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...errors import Refused
-from ...workers import nics, candidate_hosts
+from ...workers import candidate_hosts, nics
 from ...workers.call_cluster import Site
 from ...workers.capacity import machines
 from ...workers.machine import Machine

@@ -23,7 +23,7 @@ from tests.unit.plugins.module_utils.hosts.test_host_info import NO_MANAGERS, ga
 from tools import subjects
 
 # Classes that can be read and changed, yet are no part of a host's profile: the profile itself, and a cluster's image.
-NO_PART = {"profile", "image"}
+NO_PART = {"profile", "cluster_image"}
 DOCUMENTED = yaml.safe_load(ModuleDocFragment.DOCUMENTATION)["options"]["profile"]["suboptions"]
 KEYS = [part.key for part in PARTS]
 each_part = pytest.mark.parametrize("part", PARTS, ids=KEYS)

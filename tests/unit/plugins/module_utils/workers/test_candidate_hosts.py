@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.workers import candidate_hosts
-from plugins.module_utils.workers.placement.place import Demand, Wanted
 from plugins.module_utils.workers.candidate_hosts import Others
+from plugins.module_utils.workers.placement.place import Demand, Wanted
 from tests.fakes import hardware
 from tests.fakes.hardware import NIC, T4, graphics
 from tests.fakes.sites import groups_of, machine

@@ -155,7 +155,7 @@ def test_answers_prove_or_refute(name: str, good: Recording, bad: Recording) -> 
 
 def test_a_group_that_cannot_be_read_is_told_in_its_own_words(monkeypatch: pytest.MonkeyPatch) -> None:
     said = "esx01: could not reach its esxcli: the server said NotFound"
-    monkeypatch.setattr(readers.info, "gather", lambda *_: [{"host": "esx01", "failed": True, "msg": said}])
+    monkeypatch.setattr(readers.host_info, "gather", lambda *_: [{"host": "esx01", "failed": True, "msg": said}])
     asked = Question(hosts={"esx01": None}, vms={}, clusters={})
     (reader,) = (one for one in READERS if one.name == "esxi_info: management")
     assert acceptance._attempt(cast(Session, None), reader, asked, "esx01") == (acceptance.NOT_UNDERSTOOD, [said])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.errors import Refused
-from plugins.module_utils.vmotion.move.move import roll
+from plugins.module_utils.vmotion.move import roll
 from plugins.module_utils.vmotion.move.roll import Roll
 from tests.fakes import hardware
 from tests.fakes.hardware import MELLANOX, NIC
