@@ -20,7 +20,7 @@ export GIT_CONFIG_VALUE_0 := $(CURDIR)
 
 # Seconds that each stage of `make test` may take on a warm machine with two cores; more is a warning.
 STAGES := setup=30 static=240 unit=120 integration=1050 clients=240
-STAGES_FULL := $(filter-out clients=%,$(STAGES)) mutants=600 crowd=1200 clients=1800 oldest=1200 attack=1200 nodes=6000 \
+STAGES_FULL := $(filter-out clients=%,$(STAGES)) mutants=1200 crowd=1200 clients=1800 oldest=1200 attack=1200 nodes=6000 \
   kubernetes=2400 molecule=5600
 
 # Tests marked slow run only in test-full.
@@ -136,8 +136,8 @@ unit-python: environment
 unit-go: environment
 	cd lab/vcenter && go test ./...
 
-mutants: environment ## Change what decides, one change at a time: a test must notice each; PACKAGE=NAME for one
-	PYTHONHASHSEED=0 python -m tools.mutants $(PACKAGE)
+mutants: environment ## Change what decides, one change at a time: a test must notice each; ONLY='plugins.module_utils.runner*' for some
+	tools/mutants $(if $(ONLY),'$(ONLY)')
 
 crowd: environment ## Fifty clients of the simulator at once, ten minutes under the race detector; SECONDS=N and HOSTS=N for others
 	@$(if $(SECONDS),DML_CROWD_SECONDS=$(SECONDS)) $(if $(HOSTS),DML_CROWD_HOSTS=$(HOSTS)) python -m tools.crowd

@@ -17,7 +17,7 @@ settings.register_profile(
 )
 settings.register_profile("roam", settings.get_profile("house"), derandomize=False, max_examples=500, print_blob=True)
 settings.load_profile("house")
-# For tools/mutants.py: each change of the code meets the same examples, and the first that fails is enough.
+# For tools/mutants: each change of the code is tried with the same examples, and the first that fails is enough.
 settings.register_profile("mutants", settings.get_profile("house"), phases=(Phase.explicit, Phase.generate))
 
 

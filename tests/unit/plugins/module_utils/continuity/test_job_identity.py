@@ -83,6 +83,11 @@ def test_without_a_size_a_rank_may_come_until_the_resume_deadline(late: float, i
     assert breaches(tracks(*[[{**one, "size": 2} for one in some] for some in made])) == []
 
 
+def test_how_late_a_rank_came_is_counted_from_the_first_record() -> None:
+    made = tracks(heard(0, *[{}] * 30, first=100.0), heard(1, {}, first=125.0))
+    assert breaches(made) == [(1, 0, 125.0, "rank 1 first appeared 25.000 s after the others")]
+
+
 @pytest.mark.parametrize(("late", "is_told"), [(5.0, False), (5.5, True)])
 def test_without_a_size_a_rank_must_come_before_the_first_move(late: float, is_told: bool) -> None:
     made = tracks(heard(0, *[{}] * 30), heard(1, {}, first=late))

@@ -59,6 +59,12 @@ def test_a_stamped_clock_was_set_if_enough_lines_around_show_it(offsets: list[fl
     assert [(step, seconds) for step, _at, seconds in clock_steps(stamped(offsets))] == told
 
 
+def test_where_steps_were_made_again_no_clock_step_is_told() -> None:
+    once = stamped([0.0] * 9 + [60.0] * 9)
+    assert [step for step, _at, _by in clock_steps(once)] == [9]
+    assert clock_steps([*once[:4], line(3, 2000.0, t=1940.0), *once[4:]]) == []
+
+
 def test_lines_that_came_all_at_once_settle_nothing() -> None:
     def at_once(span: float) -> list[Line]:
         seen = [*(1000.0 + index for index in range(9)), *(1060.0 + span * index / 4 for index in range(5))]

@@ -99,6 +99,14 @@ def test_a_loss_is_gone_when_twenty_steps_show_it(one: Track, lost: list[str], f
     assert list(few_losses(one)) == few
 
 
+def test_a_lost_loss_and_a_silent_rank_have_the_moment_of_the_line_that_shows_it() -> None:
+    (lost,) = loss_breaches(losses(1.0, *["nan"] * 20))
+    assert (lost.rank, lost.step, lost.at) == (0, 1, 1.0)
+    limits, silent = read_limits(LIMITS), seconds(*range(10), rank=3)
+    (found,) = stopped_breaches([silent], Surroundings(timeline(), limits, MarkedPhases([], limits)), "running", 100.0)
+    assert (found.rank, found.step, found.at) == (3, 9, 9.0)
+
+
 def test_what_an_evaluation_tells_of_the_loss_does_not_count() -> None:
     pause = line(3, 2.5, phase="eval", raw={"loss": "nan"})
     assert list(few_losses(track(*losses(1.0, 1.0).lines, pause))) == []

@@ -10,6 +10,8 @@ import pytest
 
 from plugins.module_utils.vmotion.plan import plan as planner
 from plugins.module_utils.vmotion.plan.plan import Infeasible, PlacementError, plan_moves
+from plugins.module_utils.vmotion.plan.problem import Problem, Step
+from plugins.module_utils.vmotion.plan.search import shortest
 
 from .case import Case, row
 
@@ -69,6 +71,19 @@ def test_round_trips_are_home_already() -> None:
         plan = case.plan()
     case.assert_valid(plan)
     assert len(plan) == 8
+
+
+def test_the_shorter_of_two_ways_home_is_what_is_improved() -> None:
+    case = Case(LOOP.slots, LOOP.at, {**LOOP.rules, "return_home": True})
+    known: list[int] = []
+
+    def improved(problem: Problem, steps: list[Step]) -> list[Step]:
+        known.append(len(steps))
+        return shortest(problem, steps)
+
+    with mock.patch.object(planner, "shortest", improved):
+        case.assert_valid(case.plan())
+    assert known == [8, 8]
 
 
 @pytest.mark.parametrize(("most", "moves"), [(1, 3), (2, 2)])
