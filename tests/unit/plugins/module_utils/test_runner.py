@@ -114,16 +114,6 @@ def test_a_planner_that_refuses_names_the_host() -> None:
     assert result["msg"].startswith("esx1: options: could not merge them")
 
 
-def test_without_a_planner_of_the_work_the_subject_plans_from_what_it_read() -> None:
-    class Planner(FakeSubject):
-        def plan(self, current: Mapping[str, Any]) -> Plan:
-            return want(current)
-
-    subject = Planner("esx1", {"mtu": 1500, "name": "vmk1"})
-    (diff,) = converge([subject], plan=None)["diff"]
-    assert (diff["before"], diff["after"], subject.writes) == ({"mtu": 1500}, {"mtu": 9000}, [{"mtu": 9000}])
-
-
 @pytest.mark.parametrize("error", [CollectionError("vc", "log in", "no"), Refused("vc", "log in", "no")])
 def test_run_ends_the_module_with_one_sentence(error: CollectionError) -> None:
     module = FakeModule()

@@ -81,7 +81,10 @@ FIRST, SECOND = "move 1 (w1): the transport", "move 2 (w2): the transport"
         ([("rdma", "tcp")], [(40, f"{FIRST} was rdma before and is tcp after")]),
         ([("rdma", "tcp"), ("tcp", "tcp")], [(40, f"{FIRST} was rdma before and is tcp after")]),
         ([("rdma", "rdma"), ("rdma", "tcp")], [(70, f"{SECOND} was rdma before and is tcp after")]),
-        ([({7: "rdma", "w2": "tcp"}, {7: "tcp", "w2": "tcp"})], [(40, f"{FIRST} of 7 was rdma before and is tcp after")]),
+        (
+            [({7: "rdma", "w2": "tcp"}, {7: "tcp", "w2": "tcp"})],
+            [(40, f"{FIRST} of 7 was rdma before and is tcp after")],
+        ),
         ([("rdma", "rdma"), ("tcp", "tcp")], [(60, f"{SECOND} was rdma after move 1 (w1) and is tcp now")]),
         ([("rdma", None), (None, "tcp")], [(60, f"{SECOND} was rdma after move 1 (w1) and is tcp now")]),
         ([("rdma", "unproven"), ("", "tcp")], [(60, f"{SECOND} was rdma after move 1 (w1) and is tcp now")]),

@@ -245,12 +245,6 @@ def test_where_moves_follow_each_other_the_rates_before_all_of_them_serve_for_th
     assert judged(steady, MOVE, (49.5, 52.5)) == ([], [])
 
 
-def test_where_the_window_of_a_move_reaches_the_next_one_the_rates_between_the_two_count() -> None:
-    slow, quick = rated([50.0] * 12, begin=43.0), rated([100.0] * 40, begin=63.0)
-    found = judged([*rated([100.0] * 40), *slow, *quick], MOVE, (58.5, 62.5), deadline=12.0)
-    assert found == slower("fell from 100 to 50 images/s, below 0.8")
-
-
 def test_of_two_falls_as_certain_that_from_the_rates_just_before_the_move_is_told() -> None:
     lines = [*rated([300.0] * 40), *rated([280.0] * 40, begin=43.0), *rated([90.0] * 40, begin=103.0)]
     assert judged(lines, MOVE, (100.5, 102.5)) == slower("fell from 280 to 90 images/s, below 0.8", 102.5)
