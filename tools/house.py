@@ -22,7 +22,6 @@ WORDS = {
     "vsphere": "session, batched reads, tasks, esxcli",
     "runner": "read, plan, one gate, apply, read back",
     "progress": "lines for whoever waits",
-    "single": "the runner for one subject of one object",
     "training": "the job, its log, transport and results",
     "workers": "worker VMs, capacity, placement, rules",
     "kubernetes": "an MPIJob and what its objects report",

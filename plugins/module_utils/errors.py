@@ -22,7 +22,7 @@ class CollectionError(Exception):
         return type(self)(f"{target}: {self.target}", self.tried, self.said, self.remedy)
 
 
-class Several(CollectionError):
+class SeveralErrors(CollectionError):
     """Errors of several objects of one change: a sentence for each reason, and what holds for all of them."""
 
     def __init__(self, errors: Sequence[CollectionError], note: str) -> None:
@@ -43,7 +43,7 @@ def summary(errors: Iterable[CollectionError]) -> str:
     whole: list[str] = []
     targets: dict[tuple[str, str, str, str], list[str]] = {}
     for error in errors:
-        if isinstance(error, Several):
+        if isinstance(error, SeveralErrors):
             whole.append(str(error))
             continue
         name, _colon, part = error.target.partition(": ")

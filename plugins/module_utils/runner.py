@@ -14,6 +14,8 @@ from .errors import CollectionError, Refused, StillDiffers, summary
 from .plan import Change, Plan, diff
 
 PARALLEL = 16
+# The keys of a subject's report that become keys of the result when there is only one subject.
+REPORT_OF_ONE = ("changed", "needs", "why", "unmet", "state")
 # The same words for every module: Ansible shows a warning once in a run.
 UNCHECKED = (
     "validate_certs is false: whoever answers in the place of vCenter gets the password; name vCenter's authority in "
@@ -80,6 +82,13 @@ def converge(module: Module, work: Work) -> dict[str, Any]:
     due = [index for index, plan in enumerate(plans) if not _bad(plan) and plan.due]
     applied = _apply(work, plans, due)
     return _result([_done(s, plan, applied.get(i, plan)) for i, (s, plan) in enumerate(zip(work.subjects, plans))])
+
+
+def converge_one(module: Module, subject: Any) -> dict[str, Any]:
+    """Bring one subject, which reads its own state, to its plan; the result has no list of hosts."""
+    result = converge(module, Work(subjects=[subject], refresh=lambda _subjects: None))
+    (report,) = result.pop("hosts")
+    return {**result, **{key: report[key] for key in REPORT_OF_ONE if key in report}}
 
 
 def _unmet(subject: Subject, plan: Any) -> Refused | None:

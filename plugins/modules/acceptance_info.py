@@ -97,7 +97,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
 from ..module_utils.site.acceptance import acceptance, assumptions
-from ..module_utils.vsphere import fleet, session
+from ..module_utils.vsphere import inventory, session
 
 ARGUMENTS = {
     **acceptance.OPTIONS,
@@ -122,8 +122,8 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={**session.arguments(), **ARGUMENTS},
         supports_check_mode=True,
-        required_one_of=fleet.EXACTLY_ONE,
-        mutually_exclusive=fleet.EXACTLY_ONE,
+        required_one_of=inventory.EXACTLY_ONE,
+        mutually_exclusive=inventory.EXACTLY_ONE,
     )
     runner.run(module, lambda: body(module))
 

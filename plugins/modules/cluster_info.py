@@ -157,9 +157,9 @@ ARGUMENTS = {
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
-    leaving = stop_rules.Next(tuple(params["leaving"]), params["max_out_of_service"])
+    leaving = stop_rules.LeavingHosts(tuple(params["leaving"]), params["max_out_of_service"])
     with session.session(params) as opened:
-        facts = cluster_info.ClusterFacts(opened, params["cluster"])
+        facts = cluster_info.ClusterReader(opened, params["cluster"])
         facts.must_have(leaving.hosts)
         cluster = facts.read(params["gather"])
     return {"changed": False, "cluster": cluster, "stops": stop_rules.stops(cluster, leaving)}

@@ -101,7 +101,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils import runner, single
+from ..module_utils import runner
 from ..module_utils.maintenance.lock import lock
 from ..module_utils.vsphere import session
 
@@ -117,9 +117,9 @@ ARGUMENTS = {
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
-    desired = lock.desired_of(params)
+    desired = lock.lock_request(params)
     with session.session(params) as opened:
-        return single.converge(module, lock.ClusterLock(opened, params["cluster"], params["state"], desired))
+        return runner.converge_one(module, lock.ClusterLock(opened, params["cluster"], params["state"], desired))
 
 
 def main() -> None:

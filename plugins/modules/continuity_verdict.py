@@ -141,7 +141,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils import runner, single
+from ..module_utils import runner
 from ..module_utils.continuity import verdict
 from ..module_utils.errors import Refused
 from ..module_utils.pages import verdict_files
@@ -197,7 +197,7 @@ def write(module: AnsibleModule, params: dict[str, Any], files: dict[str, str]) 
             (Path(params["folder"]) / name).write_text(text, encoding="utf-8", errors="replace")
     elif params["test"]:
         subject = NewVerdict(params["test"], files)
-        return {**single.converge(module, subject), "files": [str(path) for path in subject.paths]}
+        return {**runner.converge_one(module, subject), "files": [str(path) for path in subject.paths]}
     return {"changed": False}
 
 

@@ -55,7 +55,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils import runner, single
+from ..module_utils import runner
 from ..module_utils.cluster.attributes import Attributes
 from ..module_utils.vsphere import session
 
@@ -64,7 +64,7 @@ ARGUMENTS = {"cluster": {"type": "str", "required": True}}
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     with session.session(module.params) as opened:
-        return single.converge(module, Attributes(opened, module.params["cluster"]))
+        return runner.converge_one(module, Attributes(opened, module.params["cluster"]))
 
 
 def main() -> None:

@@ -80,23 +80,23 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
 from ..module_utils.hosts import advanced_option
-from ..module_utils.vsphere import fleet, session
+from ..module_utils.vsphere import inventory, session
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params, wanted = module.params, module.params["options"]
     with session.session(params) as opened:
-        hosts = fleet.find(opened, params, advanced_option.paths_of(wanted))
+        hosts = inventory.find_hosts(opened, params, advanced_option.paths_of(wanted))
         subjects = [advanced_option.AdvancedOptions(host, wanted) for host in hosts.hosts]
         return runner.converge(module, runner.Work(subjects=subjects, refresh=hosts.refresh_for))
 
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec={**session.arguments(), **fleet.ARGUMENTS, **advanced_option.OPTIONS},
+        argument_spec={**session.arguments(), **inventory.ARGUMENTS, **advanced_option.OPTIONS},
         supports_check_mode=True,
-        required_one_of=fleet.EXACTLY_ONE,
-        mutually_exclusive=fleet.EXACTLY_ONE,
+        required_one_of=inventory.EXACTLY_ONE,
+        mutually_exclusive=inventory.EXACTLY_ONE,
     )
     runner.run(module, lambda: body(module))
 

@@ -119,14 +119,14 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
 from ..module_utils.hosts import graphics
-from ..module_utils.vsphere import fleet, session
+from ..module_utils.vsphere import inventory, session
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     desired = graphics.Desired(**{key: params[key] for key in graphics.OPTIONS})
     with session.session(params) as opened:
-        hosts = fleet.find(opened, params, graphics.PATHS)
+        hosts = inventory.find_hosts(opened, params, graphics.PATHS)
         work = runner.Work(
             subjects=[graphics.Graphics(host, desired) for host in hosts.hosts],
             make_plan=lambda current: graphics.plan_graphics(current, desired),
@@ -137,10 +137,10 @@ def body(module: AnsibleModule) -> dict[str, Any]:
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec={**session.arguments(), **fleet.ARGUMENTS, **graphics.OPTIONS},
+        argument_spec={**session.arguments(), **inventory.ARGUMENTS, **graphics.OPTIONS},
         supports_check_mode=True,
-        required_one_of=fleet.EXACTLY_ONE + graphics.REQUIRED_ONE_OF,
-        mutually_exclusive=fleet.EXACTLY_ONE,
+        required_one_of=inventory.EXACTLY_ONE + graphics.REQUIRED_ONE_OF,
+        mutually_exclusive=inventory.EXACTLY_ONE,
     )
     runner.run(module, lambda: body(module))
 

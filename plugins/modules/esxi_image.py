@@ -91,7 +91,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
 from ..module_utils.hosts import cluster_image
-from ..module_utils.vsphere import fleet, rest, session
+from ..module_utils.vsphere import inventory, rest, session
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
@@ -100,7 +100,7 @@ def body(module: AnsibleModule) -> dict[str, Any]:
         **{key: params[key] or "" for key in ("component", "version", "state")}, task_timeout=params["task_timeout"]
     )
     with session.session(params) as opened, rest.opened(opened) as api:
-        cluster, _found = fleet.find_cluster(opened, params["cluster"])
+        cluster, _found = inventory.find_cluster(opened, params["cluster"])
         subject = cluster_image.ClusterImage(api, cluster._moId, params["cluster"], desired)
         work = runner.Work(
             [subject], refresh=lambda _subjects: None, make_plan=lambda now: cluster_image.plan_image(now, desired)

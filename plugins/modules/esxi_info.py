@@ -169,14 +169,14 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
 from ..module_utils.hosts import host_info, parts
-from ..module_utils.vsphere import arguments, fleet, session
+from ..module_utils.vsphere import arguments, inventory, session
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params, shared = module.params, module.params["profile"]
     own = arguments.by_name("host_profiles", parts.OPTIONS, params["host_profiles"])
     with session.session(params) as opened:
-        hosts = fleet.find(opened, params, host_info.paths(params["gather"], [shared, *own.values()]))
+        hosts = inventory.find_hosts(opened, params, host_info.paths(params["gather"], [shared, *own.values()]))
         asked = {host.name: own.get(host.name, shared) for host in hosts.hosts}
         entries = host_info.gather(hosts, params["gather"], asked)
         return host_info.result(entries, fail_unreachable=params["fail_unreachable"])
@@ -184,10 +184,10 @@ def body(module: AnsibleModule) -> dict[str, Any]:
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec={**session.arguments(), **fleet.ARGUMENTS, **parts.ARGUMENTS, **host_info.OPTIONS},
+        argument_spec={**session.arguments(), **inventory.ARGUMENTS, **parts.ARGUMENTS, **host_info.OPTIONS},
         supports_check_mode=True,
-        required_one_of=fleet.EXACTLY_ONE,
-        mutually_exclusive=fleet.EXACTLY_ONE,
+        required_one_of=inventory.EXACTLY_ONE,
+        mutually_exclusive=inventory.EXACTLY_ONE,
     )
     runner.run(module, lambda: body(module))
 

@@ -83,13 +83,13 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
 from ..module_utils.hosts import kernel_module
-from ..module_utils.vsphere import fleet, session
+from ..module_utils.vsphere import inventory, session
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     with session.session(params) as opened:
-        hosts = fleet.find(opened, params, kernel_module.PATHS)
+        hosts = inventory.find_hosts(opened, params, kernel_module.PATHS)
         work = runner.Work(
             subjects=[kernel_module.KernelModule(host, params["name"]) for host in hosts.hosts],
             make_plan=lambda current: kernel_module.plan_options(current, params["options"], exact=params["exact"]),
@@ -100,10 +100,10 @@ def body(module: AnsibleModule) -> dict[str, Any]:
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec={**session.arguments(), **fleet.ARGUMENTS, **kernel_module.OPTIONS},
+        argument_spec={**session.arguments(), **inventory.ARGUMENTS, **kernel_module.OPTIONS},
         supports_check_mode=True,
-        required_one_of=fleet.EXACTLY_ONE,
-        mutually_exclusive=fleet.EXACTLY_ONE,
+        required_one_of=inventory.EXACTLY_ONE,
+        mutually_exclusive=inventory.EXACTLY_ONE,
     )
     runner.run(module, lambda: body(module))
 

@@ -92,13 +92,13 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
 from ..module_utils.hosts import passthrough
-from ..module_utils.vsphere import fleet, session
+from ..module_utils.vsphere import inventory, session
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     with session.session(params) as opened:
-        hosts = fleet.find(opened, params, passthrough.PATHS)
+        hosts = inventory.find_hosts(opened, params, passthrough.PATHS)
         work = runner.Work(
             subjects=[passthrough.Passthrough(host, params["devices"]) for host in hosts.hosts],
             make_plan=lambda current: passthrough.plan_passthrough(current, enabled=params["enabled"]),
@@ -109,10 +109,10 @@ def body(module: AnsibleModule) -> dict[str, Any]:
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec={**session.arguments(), **fleet.ARGUMENTS, **passthrough.OPTIONS},
+        argument_spec={**session.arguments(), **inventory.ARGUMENTS, **passthrough.OPTIONS},
         supports_check_mode=True,
-        required_one_of=fleet.EXACTLY_ONE,
-        mutually_exclusive=fleet.EXACTLY_ONE,
+        required_one_of=inventory.EXACTLY_ONE,
+        mutually_exclusive=inventory.EXACTLY_ONE,
     )
     runner.run(module, lambda: body(module))
 

@@ -176,10 +176,9 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import progress, runner
-from ..module_utils.maintenance import host_power
-from ..module_utils.maintenance import service_options as power_desired
+from ..module_utils.maintenance import host_power, service_options
 from ..module_utils.maintenance.lock import holder, keeper
-from ..module_utils.vsphere import fleet, session
+from ..module_utils.vsphere import inventory, session
 
 ARGUMENTS = {
     "state": {"type": "str", "choices": list(host_power.STATES), "required": True},
@@ -188,7 +187,7 @@ ARGUMENTS = {
     "moved_by": {"type": "str", "choices": list(host_power.MOVED_BY), "default": "drs"},
     "power_off": {"type": "bool", "default": False},
     "power_off_timeout": {"type": "int", "default": 300},
-    "vsan": {"type": "str", "choices": list(power_desired.VSAN), "default": "ensure_accessibility"},
+    "vsan": {"type": "str", "choices": list(service_options.VSAN), "default": "ensure_accessibility"},
     "services": {"type": "list", "elements": "str", "default": []},
     "only_if_ours": {"type": "bool", "default": True},
     "each_alone": {"type": "bool", "default": False},
@@ -200,22 +199,22 @@ TUNING = (*TIMES, "moved_by", "power_off", "vsan", "only_if_ours", "each_alone")
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
-    tell = progress.Progress(params["progress_file"]).tell
+    report = progress.Progress(params["progress_file"]).tell
     given = {key: params[key] for key in TUNING}
-    desired = host_power.Desired(
-        by=holder.owner(), services=tuple(params["services"]), tell=tell, wanted=holder.watch(), **given
+    options = service_options.ServiceOptions(
+        by=holder.owner(), services=tuple(params["services"]), report=report, run_lives=holder.run_watch(), **given
     )
     with holder.at_work(), session.session(params) as opened, keeper.kept(opened):
-        work = host_power.work_on(fleet.find(opened, params, host_power.PATHS), params["state"], desired)
+        work = host_power.work_on(inventory.find_hosts(opened, params, host_power.PATHS), params["state"], options)
         return runner.converge(module, runner.Work(subjects=work.subjects, refresh=work.refresh))
 
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec={**session.arguments(), **fleet.ARGUMENTS, **ARGUMENTS},
+        argument_spec={**session.arguments(), **inventory.ARGUMENTS, **ARGUMENTS},
         supports_check_mode=True,
-        required_one_of=fleet.EXACTLY_ONE,
-        mutually_exclusive=fleet.EXACTLY_ONE,
+        required_one_of=inventory.EXACTLY_ONE,
+        mutually_exclusive=inventory.EXACTLY_ONE,
     )
     runner.run(module, lambda: body(module))
 

@@ -87,7 +87,7 @@ from ..module_utils.hosts import cluster_image, parts
 from ..module_utils.hosts.part import Around
 from ..module_utils.hosts.profile import Profile
 from ..module_utils.maintenance.lock import holder, keeper
-from ..module_utils.vsphere import arguments, fleet, session
+from ..module_utils.vsphere import arguments, inventory, session
 
 ARGUMENTS = {**parts.ARGUMENTS, "adapters_to_come": {"type": "list", "elements": "str", "default": []}}
 
@@ -96,8 +96,8 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     params, shared = module.params, module.params["profile"]
     own = arguments.by_name("host_profiles", parts.OPTIONS, params["host_profiles"])
     with holder.at_work(), session.session(params) as opened, keeper.kept(opened):
-        hosts = fleet.find(opened, params, parts.paths([shared, *own.values()]))
-        images, watched = cache(partial(cluster_image.managed_clusters, opened)), holder.watch()
+        hosts = inventory.find_hosts(opened, params, parts.paths([shared, *own.values()]))
+        images, watched = cache(partial(cluster_image.managed_clusters, opened)), holder.run_watch()
         profiles = []
         for host in hosts.hosts:
             around = Around(own.get(host.name, shared), params["adapters_to_come"], images)
@@ -107,10 +107,10 @@ def body(module: AnsibleModule) -> dict[str, Any]:
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec={**session.arguments(), **fleet.ARGUMENTS, **ARGUMENTS},
+        argument_spec={**session.arguments(), **inventory.ARGUMENTS, **ARGUMENTS},
         supports_check_mode=True,
-        required_one_of=fleet.EXACTLY_ONE,
-        mutually_exclusive=fleet.EXACTLY_ONE,
+        required_one_of=inventory.EXACTLY_ONE,
+        mutually_exclusive=inventory.EXACTLY_ONE,
     )
     runner.run(module, lambda: body(module))
 

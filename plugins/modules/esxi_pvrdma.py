@@ -97,13 +97,13 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
 from ..module_utils.hosts import pvrdma
-from ..module_utils.vsphere import fleet, session
+from ..module_utils.vsphere import inventory, session
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     with session.session(params) as opened:
-        hosts = fleet.find(opened, params, pvrdma.PATHS)
+        hosts = inventory.find_hosts(opened, params, pvrdma.PATHS)
         work = runner.Work(
             subjects=[pvrdma.Pvrdma(host, pvrdma.desired(params)) for host in hosts.hosts],
             refresh=hosts.refresh_for,
@@ -113,10 +113,10 @@ def body(module: AnsibleModule) -> dict[str, Any]:
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec={**session.arguments(), **fleet.ARGUMENTS, **pvrdma.OPTIONS},
+        argument_spec={**session.arguments(), **inventory.ARGUMENTS, **pvrdma.OPTIONS},
         supports_check_mode=True,
-        required_one_of=fleet.EXACTLY_ONE,
-        mutually_exclusive=fleet.EXACTLY_ONE,
+        required_one_of=inventory.EXACTLY_ONE,
+        mutually_exclusive=inventory.EXACTLY_ONE,
         required_if=pvrdma.REQUIRED_IF,
     )
     runner.run(module, lambda: body(module))

@@ -138,24 +138,24 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
 from ..module_utils.hosts import roce
-from ..module_utils.vsphere import fleet, session
+from ..module_utils.vsphere import inventory, session
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     desired = roce.desired(params)
     with session.session(params) as opened:
-        hosts = fleet.find(opened, params, roce.PATHS)
+        hosts = inventory.find_hosts(opened, params, roce.PATHS)
         work = runner.Work(subjects=[roce.Roce(host, desired) for host in hosts.hosts], refresh=hosts.refresh_for)
         return {**runner.converge(module, work), **roce.advice(desired)}
 
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec={**session.arguments(), **fleet.ARGUMENTS, **roce.OPTIONS},
+        argument_spec={**session.arguments(), **inventory.ARGUMENTS, **roce.OPTIONS},
         supports_check_mode=True,
-        required_one_of=fleet.EXACTLY_ONE,
-        mutually_exclusive=fleet.EXACTLY_ONE,
+        required_one_of=inventory.EXACTLY_ONE,
+        mutually_exclusive=inventory.EXACTLY_ONE,
     )
     runner.run(module, lambda: body(module))
 

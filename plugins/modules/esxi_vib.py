@@ -120,14 +120,14 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
 from ..module_utils.hosts import cluster_image, vib
-from ..module_utils.vsphere import fleet, session
+from ..module_utils.vsphere import inventory, session
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     desired = vib.Desired.of(params)
     with session.session(params) as opened:
-        hosts, images = fleet.find(opened, params, vib.PATHS), cluster_image.managed_clusters(opened)
+        hosts, images = inventory.find_hosts(opened, params, vib.PATHS), cluster_image.managed_clusters(opened)
         work = runner.Work(
             subjects=[vib.Vib(host, desired, images) for host in hosts.hosts],
             make_plan=lambda current: vib.plan_vib(current, desired),
@@ -138,10 +138,10 @@ def body(module: AnsibleModule) -> dict[str, Any]:
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec={**session.arguments(), **fleet.ARGUMENTS, **vib.OPTIONS},
+        argument_spec={**session.arguments(), **inventory.ARGUMENTS, **vib.OPTIONS},
         supports_check_mode=True,
-        required_one_of=fleet.EXACTLY_ONE,
-        mutually_exclusive=fleet.EXACTLY_ONE,
+        required_one_of=inventory.EXACTLY_ONE,
+        mutually_exclusive=inventory.EXACTLY_ONE,
         required_if=vib.REQUIRED_IF,
     )
     runner.run(module, lambda: body(module))

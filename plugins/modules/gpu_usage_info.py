@@ -146,9 +146,9 @@ ARGUMENTS = {
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     named = (params["attribute"] or "", params["tag_category"] or "")
-    desired = gpu_usage.Desired(params["cluster"], params["hours"], params["group_by"], *named)
+    desired = gpu_usage.UsageOptions(params["cluster"], params["hours"], params["group_by"], *named)
     with session.session(params) as opened:
-        return {"changed": False, "usage": gpu_usage.Usage(opened, desired).read()}
+        return {"changed": False, "usage": gpu_usage.GpuUsage(opened, desired).read()}
 
 
 def main() -> None:

@@ -97,7 +97,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils import runner, single
+from ..module_utils import runner
 from ..module_utils.errors import Refused
 from ..module_utils.pages import usage_page
 from ..module_utils.training.reports.report_files import PRIVATE, Files
@@ -134,7 +134,7 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     if not module.params["folder"]:
         return answer
     files = files_of(module.params["folder"], judged)
-    return {**answer, **single.converge(module, files), "files": files.paths}
+    return {**answer, **runner.converge_one(module, files), "files": files.paths}
 
 
 def main() -> None:

@@ -165,7 +165,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils import runner, single
+from ..module_utils import runner
 from ..module_utils.fabric import fabric_spec, planner
 from ..module_utils.fabric.fabric import Fabric
 from ..module_utils.vsphere import session
@@ -204,10 +204,10 @@ ARGUMENTS = {
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
-    wanted = fabric_spec.desired(module.params)
+    wanted = fabric_spec.fabric_spec_of(module.params)
     with session.session(module.params) as opened:
         fabric = Fabric(opened, wanted, present=module.params["state"] == "present")
-        result = single.converge(module, fabric)
+        result = runner.converge_one(module, fabric)
     state = result.pop("state", {})
     return {**result, "fabric": planner.shown(state)}
 

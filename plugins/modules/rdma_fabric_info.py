@@ -97,7 +97,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ..module_utils import runner
 from ..module_utils.fabric import reach
 from ..module_utils.fabric.fabric import Fabric
-from ..module_utils.fabric.fabric_spec import Desired
+from ..module_utils.fabric.fabric_spec import FabricSpec
 from ..module_utils.vsphere import session
 
 ARGUMENTS = {
@@ -109,11 +109,11 @@ ARGUMENTS = {
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     with session.session(module.params) as opened:
-        fabric = Fabric(opened, Desired(module.params["cluster"], module.params["switch"]))
+        fabric = Fabric(opened, FabricSpec(module.params["cluster"], module.params["switch"]))
         found = fabric.info()
         adapters = {name: one["adapters"] for name, one in found["hosts"].items()}
         pairs = reach.pairs(adapters, list(found["port_groups"])) if module.params["ping"] else []
-        pings = reach.ask(fabric.hosts, pairs)
+        pings = reach.ping(fabric.hosts, pairs)
     error = reach.error(module.params["cluster"], module.params["switch"], pings)
     return {"changed": False, "fabric": found, "pings": pings, "error": error}
 

@@ -85,10 +85,10 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils import runner, single
+from ..module_utils import runner
 from ..module_utils.site.acceptance import acceptance, collect
 from ..module_utils.training.reports.report_files import PRIVATE, Files
-from ..module_utils.vsphere import fleet, session
+from ..module_utils.vsphere import inventory, session
 
 ARGUMENTS = {**acceptance.OPTIONS, "folder": {"type": "path", "required": True}}
 ARCHIVE = "recording.tar.xz"
@@ -102,15 +102,15 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     texts[MANIFEST] = json.dumps(collected.manifest, indent=4) + "\n"
     files = Files(Path(module.params["folder"]), texts, PRIVATE)
     answer = {"manifest": dict(collected.manifest), "lines": collect.lines(collected.manifest), "files": files.paths}
-    return {**single.converge(module, files), **answer}
+    return {**runner.converge_one(module, files), **answer}
 
 
 def main() -> None:
     module = AnsibleModule(
         argument_spec={**session.arguments(), **ARGUMENTS},
         supports_check_mode=True,
-        required_one_of=fleet.EXACTLY_ONE,
-        mutually_exclusive=fleet.EXACTLY_ONE,
+        required_one_of=inventory.EXACTLY_ONE,
+        mutually_exclusive=inventory.EXACTLY_ONE,
     )
     runner.run(module, lambda: body(module))
 

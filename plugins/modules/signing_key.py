@@ -59,7 +59,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils import runner, single
+from ..module_utils import runner
 from ..module_utils.guests.signing_key import SigningKey
 
 ARGUMENTS = {
@@ -70,7 +70,7 @@ ARGUMENTS = {
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
-    return single.converge(module, SigningKey(module.params))
+    return runner.converge_one(module, SigningKey(module.params))
 
 
 def main() -> None:

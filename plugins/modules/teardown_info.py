@@ -132,7 +132,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ..module_utils import runner
 from ..module_utils.cluster.attributes import Attributes
 from ..module_utils.fabric.fabric import Fabric
-from ..module_utils.fabric.fabric_spec import Desired
+from ..module_utils.fabric.fabric_spec import FabricSpec
 from ..module_utils.hosts.rollback import teardown
 from ..module_utils.maintenance.lock import lock
 from ..module_utils.vsphere import session
@@ -152,7 +152,7 @@ ARGUMENTS = {
 def due(opened: session.Session, params: dict[str, Any]) -> dict[str, bool]:
     """Whether rules, custom attributes and the lock are there to be removed."""
     cluster, gone = params["cluster"], {"state": "absent", "name": params["rules_name"]}
-    asking = lock.desired_of({"ttl": 0, "force_unlock": False})
+    asking = lock.lock_request({"ttl": 0, "force_unlock": False})
     subjects: dict[str, Any] = {
         "rules": WorkerRules(opened, cluster, rules_desired.desired(gone)),
         "attributes": Attributes(opened, cluster),
@@ -174,7 +174,7 @@ def body(module: AnsibleModule) -> dict[str, Any]:
         read = {
             "workers": found.workers(opened, [cluster]),
             "unfinished": found.unfinished(opened, cluster),
-            "fabric": Fabric(opened, Desired(cluster, params["switch"])).info(),
+            "fabric": Fabric(opened, FabricSpec(cluster, params["switch"])).info(),
             "due": due(opened, params),
             "record": record_of(cluster, params["record_dir"]),
         }

@@ -139,7 +139,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils import runner, single
+from ..module_utils import runner
 from ..module_utils.training.guest import job_secrets
 from ..module_utils.training.guest.job import TrainingJob
 
@@ -179,7 +179,7 @@ def hide(module: AnsibleModule) -> None:
 def body(module: AnsibleModule) -> dict[str, Any]:
     job = TrainingJob(dict(module.params))
     hide(module)
-    return {**single.converge(module, job), "job": job.read()}
+    return {**runner.converge_one(module, job), "job": job.read()}
 
 
 def main() -> None:

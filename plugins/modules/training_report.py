@@ -122,7 +122,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils import runner, single
+from ..module_utils import runner
 from ..module_utils.errors import Refused
 from ..module_utils.pages import training_page, training_screen
 from ..module_utils.training.reports import saved_results
@@ -170,7 +170,7 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     report = report_of(module.params)
     files = Files(Path(module.params["folder"]), texts_of(report), PRIVATE)
     shown = {"lines": training_screen.lines(report), "rows": report["rows"], "not_measured": report["not_measured"]}
-    return {**single.converge(module, files), **shown, "files": files.paths}
+    return {**runner.converge_one(module, files), **shown, "files": files.paths}
 
 
 def main() -> None:

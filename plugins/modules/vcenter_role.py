@@ -113,7 +113,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils import runner, single
+from ..module_utils import runner
 from ..module_utils.cluster import vcenter_role
 from ..module_utils.hosts.module_privileges import TABLE
 from ..module_utils.vsphere import session
@@ -139,7 +139,7 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     wanted = TABLE.of_modules(modules) if present else None
     grants = [vcenter_role.Grant(**one) for one in params["grants"]] if present else []
     with session.session(params) as opened:
-        result = single.converge(module, vcenter_role.VcenterRole(opened, params["name"], wanted, grants))
+        result = runner.converge_one(module, vcenter_role.VcenterRole(opened, params["name"], wanted, grants))
     return {**result, "privileges": TABLE.table(modules)}
 
 

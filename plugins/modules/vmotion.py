@@ -144,7 +144,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils import progress, runner, single
+from ..module_utils import progress, runner
 from ..module_utils.core import findings
 from ..module_utils.maintenance.lock import holder, keeper
 from ..module_utils.training.live_pace import LivePace
@@ -188,7 +188,7 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     with holder.at_work(), session.session(params) as opened, keeper.kept(opened), growing_records as growing:
         tell = beside(told, growing) if params["records"] else told.tell
         subject = move.Move(Site(opened, params["cluster"]), move.Desired(*chosen, tell))
-        result = single.converge(module, subject)
+        result = runner.converge_one(module, subject)
     found = {"findings": findings.as_dicts(subject.found)} if subject.found else {}
     return {**result, **found, "begun": subject.begun, **({"move": subject.record} if subject.record else {})}
 

@@ -243,7 +243,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils import runner, single
+from ..module_utils import runner
 from ..module_utils.vmotion.folder.folder import Opening
 from ..module_utils.vsphere import session
 
@@ -291,7 +291,7 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     settings = {name: module.params[name] for name in SETTINGS if name != "dir"}
     subject = Opening(settings, module.params["folder"], module.params["dir"])
     taken_up = subject.is_taken_up
-    result = single.converge(module, subject)
+    result = runner.converge_one(module, subject)
     folder = str(subject.folder) if subject.folder else ""
     return {**result, "folder": folder, "opened": subject.is_open, "taken_up": taken_up, "settings": settings}
 

@@ -155,7 +155,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils import runner, single
+from ..module_utils import runner
 from ..module_utils.vsphere import session
 from ..module_utils.workers.rules import rule_options
 from ..module_utils.workers.rules.worker_rules import WorkerRules
@@ -185,7 +185,7 @@ ARGUMENTS = {
 def body(module: AnsibleModule) -> dict[str, Any]:
     wanted = rule_options.desired(module.params)
     with session.session(module.params) as opened:
-        return single.converge(module, WorkerRules(opened, module.params["cluster"], wanted))
+        return runner.converge_one(module, WorkerRules(opened, module.params["cluster"], wanted))
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from pyVmomi import vim
 
 from plugins.module_utils.vsphere.esxcli import CommandFailed
-from plugins.module_utils.vsphere.fleet import Host
+from plugins.module_utils.vsphere.inventory import Host
 
 BOOTED = datetime(2026, 1, 1, tzinfo=UTC)
 

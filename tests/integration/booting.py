@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from lab.simulator import Simulator
-from plugins.module_utils.vsphere import fleet, session
+from plugins.module_utils.vsphere import inventory, session
 
 DEFAULTS = {"validate_certs": True, "tls_fingerprint": None, "proxy": None, "timeout": 30}
 
@@ -14,7 +14,7 @@ def boot(vcenter: Simulator, name: str) -> None:
     """Put a host into maintenance mode, boot it, and return when it is back with a new boot time."""
     vcenter.set_host(name, maintenance=True, reboot_seconds=0.2)
     with session.session({**DEFAULTS, **vcenter.connection}) as opened:
-        found = fleet.find(opened, {"hosts": [name]})
+        found = inventory.find_hosts(opened, {"hosts": [name]})
         found.refresh()
         (host,) = found.hosts
         before = host["runtime.bootTime"]

@@ -11,7 +11,7 @@ from pyVmomi import vim
 
 from lab.simulator import Simulator
 from plugins.module_utils.fabric import fabric_marks
-from plugins.module_utils.vsphere import custom_fields, fleet, properties, session, tasks
+from plugins.module_utils.vsphere import custom_fields, inventory, properties, session, tasks
 
 BARE = """
 datacenter: dc1
@@ -96,5 +96,5 @@ def connect(vcenter: Simulator, machine: str, port_group: str) -> None:
 def forget(vcenter: Simulator, host: str) -> None:
     """Take the note off a host, so that what is on it counts as built by others."""
     with opened(vcenter) as one:
-        (found,) = fleet.find(one, {"hosts": [host]}).hosts
+        (found,) = inventory.find_hosts(one, {"hosts": [host]}).hosts
         custom_fields.store(one, found.ref, host, fabric_marks.ATTRIBUTE, "")

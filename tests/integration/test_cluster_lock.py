@@ -28,8 +28,8 @@ GPU = {"cluster": "gpu"}
 def folders(vcenter: Simulator) -> list[str]:
     """The names of all folders of the lock."""
     with session.session({**DEFAULTS, **vcenter.connection}) as opened:
-        one = ClusterLock(opened, "gpu", "held", lock_rules.Desired("test", "test", 60))
-        seen = one.folders.look()
+        one = ClusterLock(opened, "gpu", "held", lock_rules.LockRequest("test", "test", 60))
+        seen = one.folders.read()
         inside = seen.root.inside if seen.root else ()
         return sorted(child.name for child in inside)
 
@@ -74,7 +74,7 @@ def test_another_run_is_told_who_holds_it_until_when_and_what_to_do(vcenter: Sim
 def take(vcenter: Simulator, run: str) -> str:
     """Take the lock as a controller of its own: the run's name, or why not."""
     with session.session({**DEFAULTS, **vcenter.connection}) as opened:
-        one = ClusterLock(opened, "gpu", "held", lock_rules.Desired("somebody", run, 600))
+        one = ClusterLock(opened, "gpu", "held", lock_rules.LockRequest("somebody", run, 600))
         try:
             one.apply(one.plan(one.read()))
         except Refused as error:
@@ -91,7 +91,7 @@ def test_of_many_controllers_exactly_one_takes_the_lock(vcenter: Simulator) -> N
         losers = [text for text in said if text != holder]
         assert all("could not take its lock" in text and "force_unlock" in text for text in losers)
         with session.session({**DEFAULTS, **vcenter.connection}) as opened:
-            one = ClusterLock(opened, "gpu", "free", lock_rules.Desired("somebody", holder, 1))
+            one = ClusterLock(opened, "gpu", "free", lock_rules.LockRequest("somebody", holder, 1))
             state = one.read()
             assert state["run"] == holder
             one.apply(one.plan(state))
@@ -137,7 +137,7 @@ def test_a_lock_outlives_its_time_while_its_holder_waits_for_a_boot(
     assert taken.rc == 0, taken.out
     with ThreadPoolExecutor(1) as pool:
         boot = pool.submit(ansible.module, "esxi_power", hosts=["esx01.lab"], state="rebooted", only_if_ours=False)
-        until = lock_rules.moment(taken.result["state"]["until"])
+        until = lock_rules.parse_stamp(taken.result["state"]["until"])
         while not boot.done() and datetime.now(UTC) <= until:
             time.sleep(0.2)
         assert not boot.done(), boot.result().out
@@ -151,7 +151,7 @@ def test_a_controller_that_slept_through_two_changes_does_not_get_the_lock(
     assert ansible.module("cluster_lock", run="a", **GPU).changed
     assert ansible.module("cluster_lock", run="a", state="free", **GPU).changed
     with session.session({**DEFAULTS, **vcenter.connection}) as opened:
-        late = ClusterLock(opened, "gpu", "held", lock_rules.Desired("late", "late", 600))
+        late = ClusterLock(opened, "gpu", "held", lock_rules.LockRequest("late", "late", 600))
         plan = late.plan(late.read())
         assert ansible.module("cluster_lock", run="b", **GPU).changed
         assert ansible.module("cluster_lock", run="b", ttl=90000, **GPU).changed
@@ -171,7 +171,7 @@ class Killed(BaseException):
 def take_and_be_killed(vcenter: Simulator, monkeypatch: pytest.MonkeyPatch, calls: int) -> bool:
     """Take the lock, and die after so many mutating calls; whether the take had ended before."""
     with session.session({**DEFAULTS, **vcenter.connection}) as opened, monkeypatch.context() as patched:
-        one = ClusterLock(opened, "gpu", "held", lock_rules.Desired("dying", "dying", 600))
+        one = ClusterLock(opened, "gpu", "held", lock_rules.LockRequest("dying", "dying", 600))
         plan = one.plan(one.read())
         left, invoke = iter(range(calls)), opened.stub.InvokeMethod
 
@@ -195,7 +195,7 @@ def test_a_run_killed_between_any_two_calls_leaves_a_lock_that_is_whole(
     while True:
         ended = take_and_be_killed(vcenter, monkeypatch, calls)
         with session.session({**DEFAULTS, **vcenter.connection}) as opened:
-            seen = ClusterLock(opened, "gpu", "held", lock_rules.Desired("x", "x", 1)).folders.look()
+            seen = ClusterLock(opened, "gpu", "held", lock_rules.LockRequest("x", "x", 1)).folders.read()
         assert not seen.unreadable
         assert seen.record is None or seen.record.free or seen.record.run == "dying"
         after = ansible.module("cluster_lock", run="next", force_unlock=True, **GPU)
@@ -211,7 +211,7 @@ def test_a_run_killed_between_any_two_calls_leaves_a_lock_that_is_whole(
 def test_folders_changed_by_hand_are_an_error_that_says_so(vcenter: Simulator, ansible: Ansible) -> None:
     ansible.module("cluster_lock", run="a", **GPU)
     with session.session({**DEFAULTS, **vcenter.connection}) as opened:
-        current = ClusterLock(opened, "gpu", "held", lock_rules.Desired("x", "x", 1)).folders.look().current
+        current = ClusterLock(opened, "gpu", "held", lock_rules.LockRequest("x", "x", 1)).folders.read().current
         assert current is not None
         current.ref.CreateFolder("New folder")
     broken = ansible.module("cluster_lock", run="b", **GPU)
@@ -248,7 +248,7 @@ def test_a_cluster_may_have_any_name_that_vsphere_takes(
 def test_the_lock_of_a_run_that_is_alive_outlives_its_time(vcenter: Simulator, ansible: Ansible) -> None:
     mine = holder._described(os.getpid())
     with session.session({**DEFAULTS, **vcenter.connection}) as opened:
-        one = ClusterLock(opened, "gpu", "held", lock_rules.Desired("alice@ctl01", "a", 0, mine))
+        one = ClusterLock(opened, "gpu", "held", lock_rules.LockRequest("alice@ctl01", "a", 0, mine))
         one.apply(one.plan(one.read()))
     refused = ansible.module("cluster_lock", run="b", **GPU)
     assert refused.rc == 1 and f"process {os.getpid()} of that run is alive" in refused.msg

@@ -11,7 +11,7 @@ import pytest
 
 from lab.simulator import Simulator
 from plugins.module_utils.maintenance import service_note
-from plugins.module_utils.vsphere import fleet, session
+from plugins.module_utils.vsphere import inventory, session
 from tests.integration.ansible import Ansible
 
 ONE = {"hosts": ["esx01.lab"]}
@@ -266,13 +266,13 @@ def test_entering_that_somebody_else_began_is_theirs_and_what_we_began_is_taken_
     ansible = ansible_for(vcenter)
     options = {"validate_certs": True, "tls_fingerprint": None, "proxy": None, "timeout": 60, **vcenter.connection}
     with session.session(options) as opened:
-        hosts = fleet.find(opened, {"hosts": ["esx01.lab"]}, service_note.PATHS)
+        hosts = inventory.find_hosts(opened, {"hosts": ["esx01.lab"]}, service_note.PATHS)
         hosts.refresh()
         (host,) = hosts.hosts
         host.ref.EnterMaintenanceMode_Task(timeout=60, evacuatePoweredOffVms=False)
         theirs = ansible.module("esxi_power", state="maintenance", moved_by="module", **ONE)
         assert theirs.rc == 1 and "is putting it into maintenance mode just now" in theirs.msg
-        service_note.write(host, service_note.Note("killed@ctl", "2026-01-01T00:00:00Z"))
+        service_note.write(host, service_note.ServiceNote("killed@ctl", "2026-01-01T00:00:00Z"))
         vcenter.clear()
         taken_up = ansible.module("esxi_power", state="maintenance", moved_by="module", maintenance_timeout=20, **ONE)
     assert taken_up.rc == 0 and taken_up.host("esx01.lab")["state"]["ours"], taken_up.out

@@ -16,7 +16,8 @@ from lab.replay.server import NotRecorded, accept, replayed
 from lab.simulator import Simulator
 from plugins.module_utils.errors import Refused
 from plugins.module_utils.site.acceptance import acceptance, assumptions
-from plugins.module_utils.vsphere import fleet, properties, session, tasks
+from plugins.module_utils.vsphere import properties, session, tasks
+from plugins.module_utils.vsphere.inventory import Host, find_hosts
 from plugins.module_utils.vsphere.sdk import vim
 from tests.integration import callers
 from tests.integration.ansible import Ansible
@@ -113,7 +114,7 @@ def doubts(folder: Path) -> Iterator[str]:
 def identities(place: Simulator) -> set[str]:
     """Addresses, hardware addresses, serials and UUIDs of the recorded hosts and the virtual machine."""
     with session.session({"validate_certs": True, "timeout": 60, **place.connection}) as opened:
-        hosts = fleet.find(opened, {"hosts": HOSTS}, ("hardware.systemInfo", "config.network"))
+        hosts = find_hosts(opened, {"hosts": HOSTS}, ("hardware.systemInfo", "config.network"))
         hosts.refresh()
         found = {opened.content.about.instanceUuid}
         for host in hosts.hosts:
@@ -179,7 +180,7 @@ def test_what_was_never_asked_is_told(recorded: Path) -> None:
             properties.find_all(opened, vim.HostSystem, ("config.fileSystemVolume",))
         (host, *_others) = properties.find_all(opened, vim.HostSystem, ("name",))
         with pytest.raises(NotRecorded, match="system uptime get"):
-            fleet.Host(opened, host[0], "x").esxcli.rows("system uptime get")
+            Host(opened, host[0], "x").esxcli.rows("system uptime get")
 
 
 def test_check_mode_shows_the_manifest_and_keeps_nothing(

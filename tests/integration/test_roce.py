@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from lab.simulator import Simulator
-from plugins.module_utils.vsphere import fleet, session
+from plugins.module_utils.vsphere import inventory, session
 from tests.integration.ansible import Ansible
 from tests.integration.booting import DEFAULTS, boot
 
@@ -67,7 +67,7 @@ def test_an_option_of_somebody_else_survives_present_and_absent(vcenter: Simulat
 def set_by_hand(vcenter: Simulator, module: str, text: str) -> None:
     """What somebody does in the host's shell: no note tells of it."""
     with session.session({**DEFAULTS, **vcenter.connection}) as opened:
-        found = fleet.find(opened, {"hosts": [HOST]}, ("configManager.kernelModuleSystem",))
+        found = inventory.find_hosts(opened, {"hosts": [HOST]}, ("configManager.kernelModuleSystem",))
         found.refresh()
         found.hosts[0]["configManager.kernelModuleSystem"].UpdateModuleOptionString(module, text)
 

@@ -119,12 +119,12 @@ def pending(value: str) -> Any:
 
 def taken_out(value: str) -> Any:
     """The note of who took a host out, with which a host is then looked at."""
-    note = service_note.of(Noted(service_note.ATTRIBUTE, value))  # type: ignore[arg-type]
+    note = service_note.note_on(Noted(service_note.ATTRIBUTE, value))  # type: ignore[arg-type]
     return note if note is None or isinstance(boot.same(note.ending_boot, BOOTED), bool) else str(note)
 
 
 def built_on(value: str) -> Any:
-    return fabric_marks.of(Noted(fabric_marks.ATTRIBUTE, value), "rdma")  # type: ignore[arg-type]
+    return fabric_marks.built_on(Noted(fabric_marks.ATTRIBUTE, value), "rdma")  # type: ignore[arg-type]
 
 
 def marked(value: str) -> Any:
@@ -182,7 +182,7 @@ READERS = (
     of("maintenance/availability.py", availability.resync_bytes, json_text(RESYNC), (int, float, NONE)),
     of("maintenance/boot.py", pending, json_text({"boot": BOOTED, "was": {"a": 1}}), dict),
     of("hosts/pci_devices.py", pci_devices.address, text("0000:3b:00.0"), str),
-    of("maintenance/service_note.py", taken_out, json_text(NOTE), (service_note.Note, NONE)),
+    of("maintenance/service_note.py", taken_out, json_text(NOTE), (service_note.ServiceNote, NONE)),
     of("fabric/fabric_marks.py", built_on, json_text({"rdma": {"joined": True, "adapters": {}}}), (dict, NONE)),
     of("workers/customise.py", lambda value: (customise._decode({"k": value}, "k"),), json_text({"users": []}), tuple),
     of("workers/worker_mark.py", marked, json_text({"name": "w1", "built": True}), (dict, NONE)),
@@ -197,7 +197,7 @@ READERS = (
         dict,
         driver_options.OptionError,
     ),
-    of("maintenance/lock/lock_rules.py", lock_rules.decode, lines(*LOCK), (lock_rules.Record, NONE)),
+    of("maintenance/lock/lock_rules.py", lock_rules.decode, lines(*LOCK), (lock_rules.LockRecord, NONE)),
     of("hosts/roce_settings.py", roce_settings.pfc_of, mangled(PFC).filter(own), list),
     of("hosts/roce_settings.py", roce_settings.dcbx_of, mangled(DCBX).filter(own), dict),
     of("vmotion/checks/guest_checks.py", lambda seen: guest_checks.findings({"n": seen}, 9, 0), mangled(SEEN), list),

@@ -121,7 +121,7 @@ def test_tags_of_any_form(monkeypatch: pytest.MonkeyPatch, version: Any, answers
     answering(monkeypatch, {**answers, asked: data.draw(foreign.mangled(answers[asked]))})
     try:
         with rest.opened(session(*version)) as api:
-            found = tags.of_machines(api, "team", ["vm-1"])
+            found = tags.vm_tags(api, "team", ["vm-1"])
     except CollectionError as error:
         sentence(error)
     else:

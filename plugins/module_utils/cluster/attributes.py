@@ -9,7 +9,7 @@ from typing import Any
 
 from ..maintenance import boot
 from ..plan import Plan
-from ..vsphere import custom_fields, fleet, properties
+from ..vsphere import custom_fields, inventory, properties
 from ..vsphere.faults import translating_faults
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
@@ -27,13 +27,13 @@ class Attributes:
     def __init__(self, session: Session, cluster: str) -> None:
         self.session, self.cluster, self.target = session, cluster, session.server
         self.keys: dict[str, int] = {}
-        self.over: list[fleet.Host] = []
+        self.over: list[inventory.Host] = []
 
     def read(self) -> dict[str, Any]:
         """The objects that carry each attribute, and the hosts whose boot note is outdated."""
         fields = [one for one in custom_fields.definitions(self.session) if one.name.startswith(PREFIX)]
         self.keys = {one.name: one.key for one in fields}
-        hosts = fleet.find(self.session, {"cluster": self.cluster}, boot.PATHS)
+        hosts = inventory.find_hosts(self.session, {"cluster": self.cluster}, boot.PATHS)
         hosts.refresh()
         noted = [host for host in hosts.hosts if _value(host, fields)]
         self.over = [host for host in noted if host.reachable and not boot.pending(host)]
@@ -72,7 +72,7 @@ def plan_attributes(carriers: Carriers, over: Iterable[str]) -> Plan:
     )
 
 
-def _value(host: fleet.Host, fields: list[Any]) -> str:
+def _value(host: inventory.Host, fields: list[Any]) -> str:
     return custom_fields.value_of(boot.ATTRIBUTE, fields, host["customValue"])
 
 

@@ -5,23 +5,26 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 from ..errors import NotFound
 from ..hosts import management
-from ..maintenance import availability, out_of_service, service_note, trouble
+from ..maintenance import availability, cluster_problems, out_of_service, service_note
 from ..maintenance.lock.folders import LockFolders
-from ..maintenance.lock.lock import seen_at
+from ..maintenance.lock.lock import record_at
 from ..maintenance.lock.lock_rules import stamp
 from ..vsphere import host_clocks
-from ..vsphere.fleet import Fleet, Host, find_cluster
+from ..vsphere.faults import translating_faults
+from ..vsphere.inventory import Host, HostSet, find_cluster
 from ..vsphere.properties import id_of
 from ..vsphere.session import Session
 from ..workers.capacity import host_capacity, machines
 from ..workers.capacity.running_vm import Vm
-from . import licences, vgpu_slots
+from ..workers.placement.gpu_slots import Slots
 from .shared_settings import vcenter_options
 
+EVALUATION = "eval"
 GATHER = ("clocks", "vms")
 CLUSTER_PATHS = ("name", "parent", "host", "configurationEx", "summary", "triggeredAlarmState")
 HOST_PATHS = (
@@ -38,14 +41,14 @@ HOST_PATHS = (
 )
 
 
-class ClusterFacts:
+class ClusterReader:
     """One cluster with its hosts, as read once."""
 
     def __init__(self, session: Session, name: str) -> None:
         self.session, self.name = session, name
         self.ref, self.values = find_cluster(session, name, CLUSTER_PATHS)
         refs = self.values.get("host") or []
-        fleet = Fleet(session, [Host(session, ref, "") for ref in refs], HOST_PATHS)
+        fleet = HostSet(session, [Host(session, ref, "") for ref in refs], HOST_PATHS)
         fleet.refresh()
         for host in fleet.hosts:
             host.name = host["name"]
@@ -71,13 +74,13 @@ class ClusterFacts:
             "drs": availability.drs(config),
             "evc": getattr(self.values.get("summary"), "currentEVCModeKey", None),
             "vsan": availability.vsan(config, self.hosts),
-            "alarms": trouble.alarms(self.session, self.names, self._alarm_states()),
-            "tasks": trouble.tasks(self.session, self.ref, self.hosts, self.names),
-            "out_of_service": trouble.out_of_service(self.session, self.hosts),
-            "lock": seen_at(self._lock().look().record, now),
-            "licences": licences.assigned(self.session, self.names, now),
-            "clocks": host_clocks.of(self.session, self.hosts, compare="clocks" in gather),
-            "gpu_slots": vgpu_slots.by_profile(self.hosts, vms),
+            "alarms": cluster_problems.alarms(self.session, self.names, self._alarm_states()),
+            "tasks": cluster_problems.tasks(self.session, self.ref, self.hosts, self.names),
+            "out_of_service": cluster_problems.out_of_service(self.session, self.hosts),
+            "lock": record_at(self._lock().read().record, now),
+            "licences": licences(self.session, self.names, now),
+            "clocks": host_clocks.clocks(self.session, self.hosts, compare="clocks" in gather),
+            "gpu_slots": slots_by_profile(self.hosts, vms),
             "vms": [_as_dict(vm) for vm in sorted(vms, key=lambda vm: (vm.host, vm.name))] if "vms" in gather else None,
         }
         most, why = out_of_service.allowed(facts)
@@ -110,7 +113,7 @@ class ClusterFacts:
             "build": host["config.product.build"],
             "connection": host["runtime.connectionState"],
             "maintenance": host.in_maintenance,
-            "ours": service_note.ours(host) is not None,
+            "ours": service_note.our_note(host) is not None,
         }
 
     def _alarm_states(self) -> list[Any]:
@@ -127,3 +130,66 @@ class ClusterFacts:
 def _as_dict(vm: Vm) -> Mapping[str, Any]:
     owners = {"folder": vm.folder, "pool": vm.pool, "owner": vm.owner}
     return {"vm": vm.name, "host": vm.host, **owners, "vgpus": list(vm.vgpus), "fixed": list(vm.fixed)}
+
+
+def licences(session: Session, names: Mapping[str, str], now: datetime) -> list[dict[str, Any]]:
+    """The licence of each host of the cluster and of vCenter."""
+    with translating_faults(session.server, "read its licences"):
+        manager = session.content.licenseManager.licenseAssignmentManager
+        found = manager.QueryAssignedLicenses(None) if manager else []
+    ours = {**names, session.content.about.instanceUuid: session.server}
+    return [_licence(ours[one.entityId], one.assignedLicense, now) for one in found or [] if one.entityId in ours]
+
+
+def _licence(name: str, licence: Any, now: datetime) -> dict[str, Any]:
+    values = {one.key: one.value for one in licence.properties or [] if one.key != "feature"}
+    features = [one.value for one in licence.properties or [] if one.key == "feature"]
+    ends = _licence_end(values, now)
+    return {
+        "object": name,
+        "name": licence.name,
+        "edition": licence.editionKey,
+        "evaluation": licence.editionKey == EVALUATION,
+        "expires": stamp(ends) if ends else None,
+        "expired": bool(ends and ends <= now),
+        "features": sorted(str(getattr(one, "value", one)) for one in features),
+    }
+
+
+def _licence_end(values: Mapping[str, Any], now: datetime) -> datetime | None:
+    if isinstance(values.get("expirationDate"), datetime):
+        moment: datetime = values["expirationDate"]
+        return moment
+    for key, unit in (("expirationHours", 1), ("expirationMinutes", 1 / 60)):
+        if key in values:
+            return now + timedelta(hours=float(values[key]) * unit)
+    return None
+
+
+def slots_by_profile(hosts: Sequence[Host], vms: Sequence[Vm]) -> list[dict[str, Any]]:
+    """The slots of each profile that a host in service offers."""
+    there = {host.name: _slots_of_host(host, vms) for host in hosts if host_capacity.in_service(host.properties)}
+    profiles = sorted({profile for slots in there.values() for profile in slots.offered})
+    return [_slots_of_profile(profile, there) for profile in profiles]
+
+
+def _slots_of_host(host: Host, vms: Sequence[Vm]) -> Slots:
+    return host_capacity.slots(host.properties, {vm.key: vm.vgpus for vm in vms if vm.host == host.name})
+
+
+def _slots_of_profile(profile: str, there: dict[str, Slots]) -> dict[str, Any]:
+    hosts = [
+        {"host": name, "used": _used_slots(slots, profile), "free": slots.free(profile)}
+        for name, slots in there.items()
+        if slots.total(profile)
+    ]
+    return {
+        "profile": profile,
+        "used": sum(one["used"] for one in hosts),
+        "free": sum(one["free"] for one in hosts),
+        "hosts": hosts,
+    }
+
+
+def _used_slots(slots: Slots, profile: str) -> int:
+    return sum(gpu.used.count(profile) for gpu in slots.gpus)

@@ -12,7 +12,7 @@ from ..errors import Refused
 from ..plan import Plan
 from ..vsphere import tasks
 from ..vsphere.faults import translating_faults
-from ..vsphere.fleet import find_cluster
+from ..vsphere.inventory import find_cluster
 from ..vsphere.option_definitions import kind_of as kind_of_definition
 from ..vsphere.option_definitions import option_value
 from ..vsphere.options import is_on, vcenter_option

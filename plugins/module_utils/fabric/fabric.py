@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from ..errors import CollectionError, Several, StillDiffers, Unreachable
+from ..errors import CollectionError, SeveralErrors, StillDiffers, Unreachable
 from ..plan import Plan
-from ..vsphere import fleet, properties
-from ..vsphere.fleet import Host
+from ..vsphere import inventory, properties
+from ..vsphere.inventory import Host
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
 from . import fabric_marks, planner, port_groups, switch, vmkernel
-from .fabric_spec import Desired, PortGroup
+from .fabric_spec import FabricSpec, PortGroupSpec
 from .planner import GROUP, HOST, SWITCH
 
 PARALLEL = 16
@@ -29,7 +29,7 @@ class Fabric:
 
     name = "RDMA fabric"
 
-    def __init__(self, session: Session, wanted: Desired, *, present: bool = True) -> None:
+    def __init__(self, session: Session, wanted: FabricSpec, *, present: bool = True) -> None:
         self.session, self.wanted, self.present, self.target = session, wanted, present, wanted.cluster
         self.hosts: dict[str, Host] = {}
         self.groups: dict[str, port_groups.Group] = {}
@@ -38,9 +38,9 @@ class Fabric:
 
     def read(self) -> dict[str, Any]:
         """The switch, its port groups, the network of every host, and the machines on it."""
-        cluster, _values = fleet.find_cluster(self.session, self.target)
+        cluster, _values = inventory.find_cluster(self.session, self.target)
         self.place = switch.place_of(self.session, cluster)
-        found = fleet.find(self.session, {"cluster": self.target}, vmkernel.PATHS)
+        found = inventory.find_hosts(self.session, {"cluster": self.target}, vmkernel.PATHS)
         found.refresh()
         self.hosts = {host.name: host for host in found.hosts}
         self._must_answer()
@@ -58,7 +58,7 @@ class Fabric:
     def info(self) -> dict[str, Any]:
         """The fabric as it is, sorted for the result."""
         state = self.read()
-        hosts = {name: planner.seen(net, self.wanted.switch) for name, net in state["hosts"].items()}
+        hosts = {name: planner.host_facts(net, self.wanted.switch) for name, net in state["hosts"].items()}
         return {**{key: state[key] for key in ("switch", "port_groups", "machines")}, "hosts": hosts}
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
@@ -128,7 +128,7 @@ class Fabric:
         self._each(hosts, lambda name: self._adapters(self.hosts[name], hosts[name]))
 
     def _make_groups(self, changed: Mapping[str, Any]) -> None:
-        new = [PortGroup(name, one.after["vlan"]) for name, one in changed.items() if one.before is None]
+        new = [PortGroupSpec(name, one.after["vlan"]) for name, one in changed.items() if one.before is None]
         if new:
             port_groups.make(self.session, self.switch, self.wanted.cluster, new)
         for name, one in changed.items():
@@ -143,7 +143,7 @@ class Fabric:
 
     def _note(self, host: Host, change: Any) -> None:
         """Note on a host what will be built there, unless the note exists."""
-        known = fabric_marks.of(host, self.wanted.switch) or {"joined": False, "adapters": []}
+        known = fabric_marks.built_on(host, self.wanted.switch) or {"joined": False, "adapters": []}
         there = change.before["adapters"] if change.before else {}
         added = [group for group in change.after["adapters"] if group not in there]
         built = {
@@ -189,7 +189,7 @@ class Fabric:
         with ThreadPoolExecutor(max_workers=max(1, min(PARALLEL, len(chosen)))) as pool:
             errors = [error for error in pool.map(lambda name: _attempt(action, name), chosen) if error]
         if errors:
-            raise Several(errors, "what was done is kept")
+            raise SeveralErrors(errors, "what was done is kept")
 
     def _settle(self, hosts: Sequence[Host]) -> None:
         """Wait until vCenter's copy of the hosts shows the plan or a deadline passes; the read-back judges then."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..vsphere import custom_fields
-from ..vsphere.fleet import Host
+from ..vsphere.inventory import Host
 
 # In the description, which is written by the same call that makes the object: no run can be killed between the two.
 NOTE = "Built by dml.vsphere for cluster "
@@ -28,7 +28,7 @@ def is_ours(description: str | None) -> bool:
     return (description or "").startswith(NOTE)
 
 
-def of(host: Host, switch: str) -> dict[str, Any] | None:
+def built_on(host: Host, switch: str) -> dict[str, Any] | None:
     """What was built on a host for a switch: ``joined``, and ``adapters`` by port group; None for nothing."""
     return _all(host).get(switch)
 

@@ -18,7 +18,7 @@ MOST_VLAN = 4094
 
 
 @dataclass(frozen=True)
-class PortGroup:
+class PortGroupSpec:
     """A port group of the switch; without ``vlan`` that of an existing one stays."""
 
     name: str
@@ -26,7 +26,7 @@ class PortGroup:
 
 
 @dataclass(frozen=True)
-class Adapter:
+class AdapterSpec:
     """A vmkernel adapter that every host has on a port group; without ``services`` those that it carries stay."""
 
     port_group: str
@@ -46,26 +46,26 @@ class Adapter:
 
 
 @dataclass(frozen=True)
-class Desired:
+class FabricSpec:
     """The fabric of one cluster; without ``uplink`` each host gives its only free RDMA card."""
 
     cluster: str
     switch: str
     mtu: int = MOST_MTU
     uplink: str | None = None
-    port_groups: tuple[PortGroup, ...] = ()
-    adapters: tuple[Adapter, ...] = ()
+    port_groups: tuple[PortGroupSpec, ...] = ()
+    adapters: tuple[AdapterSpec, ...] = ()
     adopt: bool = False
 
 
-def desired(params: Mapping[str, Any]) -> Desired:
+def fabric_spec_of(params: Mapping[str, Any]) -> FabricSpec:
     """The desired fabric from the options of the module; options that contradict each other are refused."""
-    found = Desired(
+    found = FabricSpec(
         cluster=plain(params["cluster"]),
         switch=plain(params["switch"]),
         mtu=params["mtu"],
         uplink=params["uplink"] or None,
-        port_groups=tuple(PortGroup(plain(one["name"]), one["vlan"]) for one in params["port_groups"]),
+        port_groups=tuple(PortGroupSpec(plain(one["name"]), one["vlan"]) for one in params["port_groups"]),
         adapters=tuple(_adapter(one, params["mtu"]) for one in params["adapters"]),
         adopt=params["adopt"],
     )
@@ -76,9 +76,9 @@ def desired(params: Mapping[str, Any]) -> Desired:
     return found
 
 
-def _adapter(given: Mapping[str, Any], mtu: int) -> Adapter:
+def _adapter(given: Mapping[str, Any], mtu: int) -> AdapterSpec:
     services = given["services"]
-    return Adapter(
+    return AdapterSpec(
         port_group=plain(given["port_group"]),
         mtu=given["mtu"] or mtu,
         device=given["device"] or None,
@@ -88,7 +88,7 @@ def _adapter(given: Mapping[str, Any], mtu: int) -> Adapter:
     )
 
 
-def _bad_switch(found: Desired) -> Iterator[str]:
+def _bad_switch(found: FabricSpec) -> Iterator[str]:
     if not LEAST_MTU <= found.mtu <= MOST_MTU:
         yield f"an MTU of {found.mtu} is out of range: a distributed switch takes {LEAST_MTU} to {MOST_MTU}"
     for one in found.port_groups:
@@ -96,7 +96,7 @@ def _bad_switch(found: Desired) -> Iterator[str]:
             yield f"port group {one.name} cannot have VLAN {one.vlan}: it is a number from 0 (none) to {MOST_VLAN}"
 
 
-def _bad_names(found: Desired) -> Iterator[str]:
+def _bad_names(found: FabricSpec) -> Iterator[str]:
     for name in _twice(one.name for one in found.port_groups):
         yield f"port group {name} is named twice"
     for name in _twice(one.port_group for one in found.adapters):
@@ -105,7 +105,7 @@ def _bad_names(found: Desired) -> Iterator[str]:
         yield f"{name} is wanted on two port groups"
 
 
-def _bad(one: Adapter, found: Desired) -> Iterator[str]:
+def _bad(one: AdapterSpec, found: FabricSpec) -> Iterator[str]:
     """The errors in the options of one adapter."""
     place = f"the adapter on {one.port_group}"
     if not LEAST_MTU <= one.mtu <= found.mtu:
@@ -134,7 +134,7 @@ def _bad_address(host: str, text: str, network: IPv4Network) -> Iterator[str]:
         yield f"{text} of {host} is no host's address in {network}"
 
 
-def _bad_addresses(adapters: Iterable[Adapter]) -> Iterator[str]:
+def _bad_addresses(adapters: Iterable[AdapterSpec]) -> Iterator[str]:
     owners: dict[str, list[str]] = {}
     for one in adapters:
         for host, address in one.addresses.items():

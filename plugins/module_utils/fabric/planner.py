@@ -10,16 +10,16 @@ from typing import Any
 from ..errors import Refused
 from ..plan import Plan
 from . import refusals, vmkernel
-from .fabric_spec import Adapter, Desired
+from .fabric_spec import AdapterSpec, FabricSpec
 
 SWITCH = "switch"
 GROUP, HOST = "port_groups.", "hosts."
 State = Mapping[str, Any]
 
 
-def plan_present(current: State, wanted: Desired) -> Plan:
+def plan_present(current: State, wanted: FabricSpec) -> Plan:
     """The plan that builds the fabric, or changes what differs."""
-    reasons = list(refusals.of(current, wanted))
+    reasons = list(refusals.reasons_against(current, wanted))
     if reasons:
         raise Refused(
             wanted.cluster, f"build its RDMA switch {wanted.switch}", "; ".join(reasons), "correct that first"
@@ -35,12 +35,12 @@ def plan_present(current: State, wanted: Desired) -> Plan:
     return Plan(
         before=plan.before,
         after=plan.after,
-        warnings=tuple(refusals.unwise(current, wanted)),
+        warnings=tuple(refusals.risks(current, wanted)),
         unmet=tuple(_unmet(current, wanted, plan)),
     )
 
 
-def plan_absent(current: State, wanted: Desired) -> Plan:
+def plan_absent(current: State, wanted: FabricSpec) -> Plan:
     """The plan that removes what this collection built, and nothing else."""
     gone = {
         name: [group for group in net["built"]["adapters"] if vmkernel.on_group(net, wanted.switch, group)]
@@ -60,13 +60,13 @@ def plan_absent(current: State, wanted: Desired) -> Plan:
     return Plan(before=plan.before, after=plan.after, warnings=tuple(refusals.left_behind(current, wanted, gone)))
 
 
-def host_done(net: State, wanted: Desired, name: str) -> bool:
+def host_done(net: State, wanted: FabricSpec, name: str) -> bool:
     """Whether a host shows its desired state."""
     before, after = _host(net, wanted, name)
     return bool(before == after)
 
 
-def host_clear(net: State, wanted: Desired) -> bool:
+def host_clear(net: State, wanted: FabricSpec) -> bool:
     """Whether a host no longer shows anything that was built on it."""
     built = net["built"] or {"joined": False, "adapters": []}
     left = any(vmkernel.on_group(net, wanted.switch, group) for group in built["adapters"])
@@ -82,7 +82,7 @@ def shown(state: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def seen(net: State, switch: str) -> dict[str, Any]:
+def host_facts(net: State, switch: str) -> dict[str, Any]:
     """The uplinks and adapters of a host on the switch, for the result."""
     there = net["switches"].get(switch, {"uplinks": []})
     shown_keys = ("port_group", "address", "netmask", "mtu", "services")
@@ -95,7 +95,7 @@ def seen(net: State, switch: str) -> dict[str, Any]:
     return {"uplinks": there["uplinks"], "adapters": adapters, **told}
 
 
-def uplink_of(net: State, wanted: Desired) -> str | None:
+def uplink_of(net: State, wanted: FabricSpec) -> str | None:
     """The card that a host gives: the one named, the one it gives already, or its only RDMA card that is free."""
     if wanted.uplink:
         return wanted.uplink
@@ -106,7 +106,7 @@ def uplink_of(net: State, wanted: Desired) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def device_of(net: State, wanted: Desired, one: Adapter) -> str | None:
+def device_of(net: State, wanted: FabricSpec, one: AdapterSpec) -> str | None:
     """The existing adapter for a desired one: the named device, or the one on the port group."""
     if one.device:
         return one.device if one.device in net["vmkernel"] else None
@@ -114,7 +114,7 @@ def device_of(net: State, wanted: Desired, one: Adapter) -> str | None:
     return found[0] if found else None
 
 
-def _host(net: State, wanted: Desired, name: str) -> tuple[Any, Any]:
+def _host(net: State, wanted: FabricSpec, name: str) -> tuple[Any, Any]:
     """The uplink and the adapters of a host, as they are and as they should be."""
     new = vmkernel.next_devices(net)
     before: dict[str, Any] = {"uplinks": net["switches"].get(wanted.switch, {"uplinks": []})["uplinks"], "adapters": {}}
@@ -128,7 +128,7 @@ def _host(net: State, wanted: Desired, name: str) -> tuple[Any, Any]:
     return (before if joined or before["adapters"] else None), after
 
 
-def _adapter(net: State, device: str, one: Adapter) -> dict[str, Any]:
+def _adapter(net: State, device: str, one: AdapterSpec) -> dict[str, Any]:
     """An adapter as it is, as far as it is managed."""
     there = net["vmkernel"][device]
     found = {
@@ -141,7 +141,7 @@ def _adapter(net: State, device: str, one: Adapter) -> dict[str, Any]:
     return found if one.services is None else {**found, "services": there["services"]}
 
 
-def _wanted(one: Adapter, host: str, device: str) -> dict[str, Any]:
+def _wanted(one: AdapterSpec, host: str, device: str) -> dict[str, Any]:
     found = {
         "device": device,
         "port_group": one.port_group,
@@ -152,7 +152,7 @@ def _wanted(one: Adapter, host: str, device: str) -> dict[str, Any]:
     return found if one.services is None else {**found, "services": list(one.services)}
 
 
-def _built(net: State, wanted: Desired, groups: Sequence[str]) -> dict[str, Any]:
+def _built(net: State, wanted: FabricSpec, groups: Sequence[str]) -> dict[str, Any]:
     """What is removed from a host: the adapters that were added, and its membership where that was made."""
     uplinks = net["switches"].get(wanted.switch, {"uplinks": []})["uplinks"] if net["built"]["joined"] else []
     return {
@@ -172,7 +172,7 @@ def _plan(pairs: Mapping[str, tuple[Any, Any]]) -> Plan:
     )
 
 
-def _unmet(current: State, wanted: Desired, plan: Plan) -> Iterator[str]:
+def _unmet(current: State, wanted: FabricSpec, plan: Plan) -> Iterator[str]:
     """The reasons for which the changes must not be made now."""
     if not plan.changes:
         return

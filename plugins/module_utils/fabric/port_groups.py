@@ -14,8 +14,8 @@ from ..vsphere.faults import translating_faults
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
 from . import fabric_marks
-from .fabric_spec import PortGroup
-from .switch import SECONDS, Place, Switch
+from .fabric_spec import PortGroupSpec
+from .switch import SECONDS, Switch, SwitchLocation
 
 # Ports come by themselves as they are needed.
 PORTS = 8
@@ -50,7 +50,7 @@ class Group:
         return self.config.distributedVirtualSwitch
 
 
-def read(session: Session, place: Place) -> tuple[list[Group], list[str]]:
+def read(session: Session, place: SwitchLocation) -> tuple[list[Group], list[str]]:
     """The distributed port groups of a data centre, and the names of its other networks."""
     kind = vim.dvs.DistributedVirtualPortgroup
     groups = properties.read_linked(session, [place.ref], "network", kind, ("name", "key", "config"))
@@ -62,7 +62,7 @@ def read(session: Session, place: Place) -> tuple[list[Group], list[str]]:
     )
 
 
-def make(session: Session, one: Switch, cluster: str, wanted: Sequence[PortGroup]) -> None:
+def make(session: Session, one: Switch, cluster: str, wanted: Sequence[PortGroupSpec]) -> None:
     """Make new port groups, all by one task."""
     specs = [
         vim.dvs.DistributedVirtualPortgroup.ConfigSpec(

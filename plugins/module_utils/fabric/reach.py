@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import CollectionError
-from ..vsphere.fleet import Host
+from ..vsphere.inventory import Host
 
 COUNT = 3
 # IPv4 and ICMP headers: what is left of the MTU is the payload, and it must arrive in one piece.
@@ -45,7 +45,7 @@ def pairs(adapters: Mapping[str, Mapping[str, Mapping[str, Any]]], port_groups: 
     return found
 
 
-def ask(hosts: Mapping[str, Host], wanted: Sequence[Pair]) -> list[dict[str, Any]]:
+def ping(hosts: Mapping[str, Host], wanted: Sequence[Pair]) -> list[dict[str, Any]]:
     """The answers of all pings, sent at once."""
     if not wanted:
         return []

@@ -9,12 +9,12 @@ from typing import Any
 
 from ..plan import Plan
 from . import vmkernel
-from .fabric_spec import Adapter, Desired
+from .fabric_spec import AdapterSpec, FabricSpec
 
 State = Mapping[str, Any]
 
 
-def of(current: State, wanted: Desired) -> Iterator[str]:
+def reasons_against(current: State, wanted: FabricSpec) -> Iterator[str]:
     """All reasons for which the fabric cannot be built."""
     yield from _names_taken(current, wanted)
     for name, net in current["hosts"].items():
@@ -42,7 +42,9 @@ def other_switch(net: State, card: str, switch: str) -> str | None:
     return next((name for name, one in net["switches"].items() if name != switch and card in one["uplinks"]), None)
 
 
-def in_use(current: State, wanted: Desired, gone: Mapping[str, Sequence[str]], removed: Sequence[str]) -> Iterator[str]:
+def in_use(
+    current: State, wanted: FabricSpec, gone: Mapping[str, Sequence[str]], removed: Sequence[str]
+) -> Iterator[str]:
     """The users of what would be removed."""
     ours = bool(current["switch"] and current["switch"]["ours"])
     for machine in current["machines"]:
@@ -63,7 +65,7 @@ def in_use(current: State, wanted: Desired, gone: Mapping[str, Sequence[str]], r
         yield from (f"host {name} is on the switch and was not put there by this collection" for name in strangers)
 
 
-def left_behind(current: State, wanted: Desired, gone: Mapping[str, Sequence[str]]) -> Iterator[str]:
+def left_behind(current: State, wanted: FabricSpec, gone: Mapping[str, Sequence[str]]) -> Iterator[str]:
     """Warnings about what stays."""
     if current["switch"] and not current["switch"]["ours"]:
         yield f"switch {wanted.switch} was not built by this collection and stays"
@@ -74,7 +76,7 @@ def left_behind(current: State, wanted: Desired, gone: Mapping[str, Sequence[str
             yield f"{net['tagged']} of {name} is tagged for PVRDMA; esxi_pvrdma with state absent removes the tag"
 
 
-def disturbed(current: State, wanted: Desired, plan: Plan) -> Iterator[str]:
+def disturbed(current: State, wanted: FabricSpec, plan: Plan) -> Iterator[str]:
     """The running virtual machines with PVRDMA whose connection a change would break."""
     for change in plan.changes:
         if change.before is None:
@@ -88,7 +90,7 @@ def disturbed(current: State, wanted: Desired, plan: Plan) -> Iterator[str]:
                 yield f"{machine['name']} runs with PVRDMA over the {what} {name or wanted.switch}: power it off first"
 
 
-def unwise(current: State, wanted: Desired) -> Iterator[str]:
+def risks(current: State, wanted: FabricSpec) -> Iterator[str]:
     """Warnings about settings that work below their best."""
     if wanted.mtu < 9000:
         yield f"switch {wanted.switch} gets MTU {wanted.mtu}; RDMA reaches its full size with 9000"
@@ -98,11 +100,11 @@ def unwise(current: State, wanted: Desired) -> Iterator[str]:
                 yield f"{card} of {name} has no link: check its cable and its switch port"
 
 
-def _cards(net: State, wanted: Desired) -> list[str]:
+def _cards(net: State, wanted: FabricSpec) -> list[str]:
     return [wanted.uplink] if wanted.uplink else rdma_cards(net)
 
 
-def _names_taken(current: State, wanted: Desired) -> Iterator[str]:
+def _names_taken(current: State, wanted: FabricSpec) -> Iterator[str]:
     for group in wanted.port_groups:
         if group.name in current["taken"] and group.name not in current["port_groups"]:
             yield f"a network named {group.name} is already on {current['taken'][group.name]}"
@@ -117,7 +119,7 @@ def _names_taken(current: State, wanted: Desired) -> Iterator[str]:
         yield f"a network named {wanted.switch} is already on {current['taken'][wanted.switch]}"
 
 
-def _bad_uplink(net: State, wanted: Desired, host: str) -> Iterator[str]:
+def _bad_uplink(net: State, wanted: FabricSpec, host: str) -> Iterator[str]:
     """The reasons for which a host cannot give its RDMA card to the switch."""
     cards = rdma_cards(net)
     have = f"its RDMA cards: {', '.join(cards) or 'none'}"
@@ -142,7 +144,7 @@ def _bad_uplink(net: State, wanted: Desired, host: str) -> Iterator[str]:
         yield f"{wanted.switch} of {host} is a standard switch; PVRDMA works over a distributed switch only"
 
 
-def _bad_adapter(net: State, wanted: Desired, one: Adapter, host: str) -> Iterator[str]:
+def _bad_adapter(net: State, wanted: FabricSpec, one: AdapterSpec, host: str) -> Iterator[str]:
     if not one.dhcp and host not in one.addresses:
         yield f"{host} has no address on {one.port_group}; add it to addresses"
     there = vmkernel.on_group(net, wanted.switch, one.port_group)
@@ -152,7 +154,7 @@ def _bad_adapter(net: State, wanted: Desired, one: Adapter, host: str) -> Iterat
         yield f"{one.device} of {host} is on switch {net['vmkernel'][one.device]['switch']}, not on {wanted.switch}"
 
 
-def _misnamed(net: State, wanted: Desired, host: str) -> Iterator[str]:
+def _misnamed(net: State, wanted: FabricSpec, host: str) -> Iterator[str]:
     """The adapters whose name cannot be had, because ESXi names a new adapter by the lowest free number."""
     new = vmkernel.next_devices(net)
     for one in wanted.adapters:
@@ -165,7 +167,7 @@ def _misnamed(net: State, wanted: Desired, host: str) -> Iterator[str]:
             yield f"the adapter on {one.port_group} of {host} cannot be {one.device}: the host would name it {name}"
 
 
-def _addresses_taken(current: State, wanted: Desired) -> Iterator[str]:
+def _addresses_taken(current: State, wanted: FabricSpec) -> Iterator[str]:
     """The addresses that another adapter of the cluster already has."""
     own = {(host, address) for one in wanted.adapters for host, address in one.addresses.items()}
     for host, address in sorted(own):
@@ -176,7 +178,7 @@ def _addresses_taken(current: State, wanted: Desired) -> Iterator[str]:
                     yield f"{address} for {host} is taken by {device} of {name}"
 
 
-def _is_meant(net: State, wanted: Desired, device: str, address: str) -> bool:
+def _is_meant(net: State, wanted: FabricSpec, device: str, address: str) -> bool:
     """Whether a device is the adapter that is to have the address itself."""
     adapter = net["vmkernel"][device]
     return any(
@@ -186,7 +188,7 @@ def _is_meant(net: State, wanted: Desired, device: str, address: str) -> bool:
     )
 
 
-def _leaves(wanted: Desired, host: str, device: str, net: State, address: str) -> bool:
+def _leaves(wanted: FabricSpec, host: str, device: str, net: State, address: str) -> bool:
     """Whether the adapter that has the address gets another one by this very plan."""
     adapter = net["vmkernel"][device]
     return any(

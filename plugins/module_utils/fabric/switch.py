@@ -12,7 +12,7 @@ from ..errors import Refused
 from ..vsphere import properties, tasks
 from ..vsphere.escaped_names import escaped, plain
 from ..vsphere.faults import translating_faults
-from ..vsphere.fleet import Host
+from ..vsphere.inventory import Host
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
 from . import fabric_marks
@@ -23,7 +23,7 @@ UPLINK = "uplink1"
 
 
 @dataclass(frozen=True)
-class Place:
+class SwitchLocation:
     """The place of the switch: the data centre of its cluster."""
 
     name: str
@@ -49,13 +49,13 @@ class Switch:
         return [one.config.host._moId for one in self.config.host or [] if one.config.host is not None]
 
 
-def place_of(session: Session, cluster: Any) -> Place:
+def place_of(session: Session, cluster: Any) -> SwitchLocation:
     """The data centre of a cluster."""
     ref = cluster
     while not isinstance(ref, vim.Datacenter):
         ref = properties.read_many(session, [ref], ("parent",))[ref._moId]["parent"]
     values = properties.read_many(session, [ref], ("name", "networkFolder"))[ref._moId]
-    return Place(values["name"], ref, values["networkFolder"])
+    return SwitchLocation(values["name"], ref, values["networkFolder"])
 
 
 def find(session: Session, refs: Sequence[Any], name: str) -> Switch | None:
@@ -74,7 +74,7 @@ def find(session: Session, refs: Sequence[Any], name: str) -> Switch | None:
     return found[0] if found else None
 
 
-def make(session: Session, place: Place, name: str, cluster: str, mtu: int) -> Switch:
+def make(session: Session, place: SwitchLocation, name: str, cluster: str, mtu: int) -> Switch:
     """Make a new switch without hosts."""
     spec = vim.dvs.VmwareDistributedVirtualSwitch.ConfigSpec(
         name=escaped(name),

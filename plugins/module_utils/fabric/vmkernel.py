@@ -10,7 +10,7 @@ from typing import Any
 from ..errors import StillDiffers
 from ..hosts import network
 from ..vsphere.faults import translating_faults
-from ..vsphere.fleet import Host
+from ..vsphere.inventory import Host
 from ..vsphere.sdk import vim
 from . import fabric_marks
 
@@ -35,7 +35,7 @@ def facts(host: Host, switch: str, groups: Mapping[str, str]) -> dict[str, Any]:
         adapter["port_group"] = groups.get(adapter["port_group"], adapter["port_group"])
         adapter["netmask"] = (ips[device].subnetMask if ips[device] else "") or ""
         adapter["dhcp"] = bool(ips[device] and ips[device].dhcp)
-    return {**net, "built": fabric_marks.of(host, switch), "tagged": host[PVRDMA_TAG] or ""}
+    return {**net, "built": fabric_marks.built_on(host, switch), "tagged": host[PVRDMA_TAG] or ""}
 
 
 def on_group(net: Mapping[str, Any], switch: str, port_group: str) -> list[str]:

@@ -12,7 +12,7 @@ from ..errors import Refused
 from ..maintenance import boot
 from ..plan import REBOOT, Plan
 from ..vsphere.faults import translating_faults
-from ..vsphere.fleet import Host
+from ..vsphere.inventory import Host
 from ..vsphere.option_definitions import definition_of, option_value, paths, types_of, value_in, value_path
 from . import pvrdma
 from .part import Part, one

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..vsphere.esxcli import CommandFailed
-from ..vsphere.fleet import Host
+from ..vsphere.inventory import Host
 from . import roce_settings as logic
 
 CALL = "esxcli network nic dcb status get"

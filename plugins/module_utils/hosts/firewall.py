@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..vsphere.faults import translating_faults
-from ..vsphere.fleet import Host
+from ..vsphere.inventory import Host
 
 MANAGER = "configManager.firewallSystem"
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ..maintenance import boot
-from ..vsphere.fleet import Host
+from ..vsphere.inventory import Host
 from . import pci_devices
 from .reading import NUMA, Entry, Group, Reading, pci_address
 

@@ -14,7 +14,7 @@ from ..errors import Refused
 from ..maintenance import boot
 from ..plan import MAINTENANCE, REBOOT, Plan
 from ..vsphere.faults import translating_faults
-from ..vsphere.fleet import Host
+from ..vsphere.inventory import Host
 from ..vsphere.sdk import vim
 from . import gpus
 from .gpus import MIG, MODES, POLICY_NOTE, TYPES, active_types, ours

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..errors import CollectionError
 from ..maintenance import boot
-from ..vsphere.fleet import Fleet, Host
+from ..vsphere.inventory import Host, HostSet
 from . import management, network
 from .reading import NUMA, UUID, Entry, Group, Reading, pci_address
 from .registry import PARTS
@@ -22,7 +22,7 @@ PARALLEL = 16
 Profiles = Mapping[str, Mapping[str, Any]]  # the profile of each host, for subjects that are read by name alone
 
 
-def gather(fleet: Fleet, names: Sequence[str], asked: Profiles | None = None) -> list[Entry]:
+def gather(fleet: HostSet, names: Sequence[str], asked: Profiles | None = None) -> list[Entry]:
     """An entry for each host; one that cannot be read has ``failed`` and ``msg`` instead of its groups."""
     entries: list[Entry] = []
     places: dict[str, management.Place] = {}

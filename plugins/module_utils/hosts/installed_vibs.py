@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..vsphere.esxcli import Row
-from ..vsphere.fleet import Host
+from ..vsphere.inventory import Host
 from .reading import Entry, Group, Reading
 
 LIST = "esxcli software vib list"

@@ -12,7 +12,7 @@ from ..errors import Refused
 from ..maintenance import boot
 from ..plan import REBOOT, Plan
 from ..vsphere.faults import translating_faults
-from ..vsphere.fleet import Host
+from ..vsphere.inventory import Host
 from ..vsphere.sdk import vim
 from . import driver_options, network, roce_settings
 from .part import Around, Member, Part, list_of

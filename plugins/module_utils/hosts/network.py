@@ -10,7 +10,7 @@ from typing import Any
 
 from ..core.versions import numbers
 from ..vsphere.escaped_names import plain
-from ..vsphere.fleet import Host
+from ..vsphere.inventory import Host
 
 # One whole property: its parts differ from version to version, and a path that a server does not know fails the read.
 PATHS = ("config.network", "config.virtualNicManagerInfo.netConfig", "config.product.version")

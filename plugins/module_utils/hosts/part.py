@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..plan import Plan
-from ..vsphere.fleet import Host
+from ..vsphere.inventory import Host
 from .privileges.privilege_table import Need
 from .reading import Group
 from .rollback.rollback import Before

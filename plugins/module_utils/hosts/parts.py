@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..vsphere.fleet import Host
+from ..vsphere.inventory import Host
 from .part import Around, Member
 from .registry import PARTS
 

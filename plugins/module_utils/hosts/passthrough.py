@@ -11,7 +11,7 @@ from typing import Any
 from ..errors import Refused
 from ..plan import REBOOT, Plan
 from ..vsphere.faults import translating_faults
-from ..vsphere.fleet import Host
+from ..vsphere.inventory import Host
 from ..vsphere.sdk import vim
 from . import gpus, pci_devices
 from .part import Around, Member, Part

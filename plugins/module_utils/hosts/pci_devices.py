@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import Refused
 from ..vsphere import properties
-from ..vsphere.fleet import Host
+from ..vsphere.inventory import Host
 from ..workers.capacity.pci_ids import is_gpu, unsigned
 
 PATHS = ("hardware.pciDevice", "config.pciPassthruInfo", "config.graphicsInfo")

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import Abandoned
 from ..plan import REBOOT, Plan
-from ..vsphere.fleet import Host
+from ..vsphere.inventory import Host
 from .part import Member
 
 

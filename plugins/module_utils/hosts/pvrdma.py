@@ -12,7 +12,7 @@ from ..errors import Refused
 from ..plan import Plan
 from ..vsphere import properties
 from ..vsphere.faults import translating_faults
-from ..vsphere.fleet import Host
+from ..vsphere.inventory import Host
 from ..vsphere.option_definitions import value_path
 from ..vsphere.sdk import vim
 from . import firewall, network

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from ..vsphere.fleet import Host
+from ..vsphere.inventory import Host
 from ..vsphere.sdk import vim
 
 PATHS = ("config.storageDevice.hostBusAdapter",)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from ..vsphere.fleet import Host
+from ..vsphere.inventory import Host
 from . import network
 
 Entry = dict[str, Any]

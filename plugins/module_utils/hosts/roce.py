@@ -12,7 +12,7 @@ from ..errors import Refused
 from ..plan import REBOOT, Plan
 from ..vsphere import properties
 from ..vsphere.escaped_names import plain
-from ..vsphere.fleet import Host
+from ..vsphere.inventory import Host
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
 from . import dcb, kernel_module, network, rdma_users

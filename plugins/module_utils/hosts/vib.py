@@ -16,7 +16,7 @@ from ..maintenance import boot
 from ..plan import MAINTENANCE, REBOOT, Plan
 from ..vsphere.esxcli import Row
 from ..vsphere.faults import is_of
-from ..vsphere.fleet import Host
+from ..vsphere.inventory import Host
 from ..vsphere.sdk import vim, vmodl
 from . import installed_vibs, pci_devices
 from .installed_vibs import NVIDIA, Images

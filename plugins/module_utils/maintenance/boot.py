@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from ..vsphere import custom_fields
-from ..vsphere.fleet import Host
+from ..vsphere.inventory import Host
 
 # The API reports which options of a kernel module are configured, never which are in use.
 ATTRIBUTE = "dml.vsphere.pending"

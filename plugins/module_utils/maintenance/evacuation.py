@@ -19,7 +19,7 @@ VGPU_BY_DRS = "VgpuMMAutomationTimeoutSecs"
 
 
 @dataclass(frozen=True)
-class Room:
+class HostRoom:
     """What a host has left for virtual machines of other hosts."""
 
     name: str
@@ -29,7 +29,7 @@ class Room:
 
 
 @dataclass(frozen=True)
-class MustRun:
+class VmHostRule:
     """A rule that the server enforces: the virtual machines of these keys only on these hosts."""
 
     name: str
@@ -38,7 +38,7 @@ class MustRun:
 
 
 @dataclass(frozen=True)
-class Apart:
+class AntiAffinityRule:
     """A rule that keeps the virtual machines of these keys on different hosts."""
 
     name: str
@@ -46,14 +46,14 @@ class Apart:
 
 
 @dataclass(frozen=True)
-class Cluster:
+class EvacuationCluster:
     """A cluster as the planner sees it; ``drs`` is empty where DRS is off."""
 
     name: str
-    rooms: tuple[Room, ...]
+    rooms: tuple[HostRoom, ...]
     vms: tuple[Vm, ...] = ()
-    must_run: tuple[MustRun, ...] = ()
-    apart: tuple[Apart, ...] = ()
+    must_run: tuple[VmHostRule, ...] = ()
+    apart: tuple[AntiAffinityRule, ...] = ()
     drs: str = FULLY_AUTOMATED
     vgpu_by_drs: bool = False
     hot_migrate: bool = False
@@ -68,7 +68,7 @@ class Move:
 
 
 @dataclass(frozen=True)
-class Block:
+class Blocker:
     """A virtual machine that keeps a host from being emptied, and why."""
 
     vm: Vm
@@ -79,22 +79,22 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class HostEvacuation:
     """What emptying one host means."""
 
     moves: tuple[Move, ...] = ()
     power_off: tuple[Vm, ...] = ()
-    blocks: tuple[Block, ...] = ()
+    blocks: tuple[Blocker, ...] = ()
 
 
 # What the search for places knows of a host, and of a virtual machine: vGPUs, memory, and the rules that keep it apart.
-_Seats = Tuple[Room, FrozenSet[int]]
+_Seats = Tuple[HostRoom, FrozenSet[int]]
 _Kind = Tuple[Tuple[str, ...], int, FrozenSet[int]]
 
 
 def plan(
-    cluster: Cluster, leaving: Iterable[str], *, power_off: bool = False, moved_by: str = DRS
-) -> dict[str, Verdict]:
+    cluster: EvacuationCluster, leaving: Iterable[str], *, power_off: bool = False, moved_by: str = DRS
+) -> dict[str, HostEvacuation]:
     """A verdict for each of the hosts that leave service together.
 
     The room that one takes is not there for the next, but for one that cannot leave.
@@ -108,14 +108,14 @@ def plan(
 class _Placing:
     """Finds places one after another; those found so far change where that makes room for one more."""
 
-    def __init__(self, cluster: Cluster, leaving: frozenset[str], power_off: bool, moved_by: str) -> None:
+    def __init__(self, cluster: EvacuationCluster, leaving: frozenset[str], power_off: bool, moved_by: str) -> None:
         self.cluster, self.power_off, self.moved_by = cluster, power_off, moved_by
         self.open = {room.name: room for room in cluster.rooms if room.in_service and room.name not in leaving}
         self.before = {vm.key: vm.host for vm in cluster.vms}
         self.leaving: list[Vm] = []
         self.rooms, self.where = dict(self.open), dict(self.before)
 
-    def empty(self, host: str) -> Verdict:
+    def empty(self, host: str) -> HostEvacuation:
         """What emptying a host means; the places of one that can be emptied are taken."""
         mine = sorted((vm for vm in self.cluster.vms if vm.host == host), key=lambda vm: (-len(vm.vgpus), vm.name))
         off = tuple(vm for vm in mine if vm.fixed and self.power_off)
@@ -125,15 +125,17 @@ class _Placing:
         homeless = self._place_all(movers)
         moves = tuple(Move(vm, self.where[vm.key]) for vm in movers if vm.key not in homeless)
         blocks = tuple(
-            Block(vm, staying.get(vm.key) or homeless[vm.key]) for vm in mine if vm.key in staying or vm.key in homeless
+            Blocker(vm, staying.get(vm.key) or homeless[vm.key])
+            for vm in mine
+            if vm.key in staying or vm.key in homeless
         )
         if blocks:
             self.rooms, self.where = rooms, where
         else:
             self.leaving += movers
-        return Verdict(moves, off, blocks)
+        return HostEvacuation(moves, off, blocks)
 
-    def as_placed(self, verdict: Verdict) -> Verdict:
+    def as_placed(self, verdict: HostEvacuation) -> HostEvacuation:
         """The verdict with the places that were found in the end."""
         return replace(verdict, moves=tuple(Move(one.vm, self.where[one.vm.key]) for one in verdict.moves))
 
@@ -223,7 +225,7 @@ class _Placing:
         return f"has nowhere to go: no other host in service{among} has {vm.reserved_mb} MB of memory unreserved"
 
 
-def _with(room: Room, vgpus: tuple[str, ...], reserved_mb: int) -> Room | None:
+def _with(room: HostRoom, vgpus: tuple[str, ...], reserved_mb: int) -> HostRoom | None:
     """The host with one more virtual machine on it; None when it does not fit."""
     if not vgpus and not reserved_mb:
         return room
@@ -240,7 +242,7 @@ def _take(state: _Seats, kind: _Kind) -> _Seats | None:
     return (after, there | groups) if after else None
 
 
-def as_dict(verdict: Verdict) -> dict[str, list[Mapping[str, str]]]:
+def as_dict(verdict: HostEvacuation) -> dict[str, list[Mapping[str, str]]]:
     """A verdict as plain data."""
     return {
         "moves": [{"vm": one.vm.name, **_owners(one.vm), "to": one.to} for one in verdict.moves],

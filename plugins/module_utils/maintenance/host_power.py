@@ -8,16 +8,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..vsphere.fleet import Fleet
+from ..vsphere.inventory import HostSet
 from . import boot, recent_tasks, service_note
 from .evacuation import DRS, MODULE
 from .in_service import InService
 from .leaving import Evacuations
 from .maintenance_mode import Maintenance
 from .reboot import Rebooted
-from .service_options import Desired, Tell
-
-__all__ = ["MOVED_BY", "PATHS", "STATES", "Desired", "Tell", "work_on"]
+from .service_options import ServiceOptions
 
 PATHS = (
     "parent",
@@ -40,7 +38,7 @@ class PowerWork:
     refresh: Callable[[Sequence[Any]], None]
 
 
-def work_on(fleet: Fleet, state: str, desired: Desired) -> PowerWork:
+def work_on(fleet: HostSet, state: str, desired: ServiceOptions) -> PowerWork:
     """One subject for each host; their evacuations are planned together."""
     evacuations = Evacuations(fleet.session, desired)
 
@@ -50,7 +48,7 @@ def work_on(fleet: Fleet, state: str, desired: Desired) -> PowerWork:
         if state == "maintenance":
             evacuations.refresh([host for host in hosts if host.reachable and not host.in_maintenance])
         elif state == "rebooted":
-            tasks = recent_tasks.recent(fleet.session, [host.ref for host in hosts if service_note.of(host)])
+            tasks = recent_tasks.recent(fleet.session, [host.ref for host in hosts if service_note.note_on(host)])
             desired.rebooting.update(task.entity for task in tasks if task.what == recent_tasks.REBOOT)
 
     return PowerWork([STATES[state](host, desired, evacuations) for host in fleet.hosts], refresh)

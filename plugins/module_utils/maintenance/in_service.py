@@ -10,10 +10,10 @@ from typing import Any
 from ..plan import Plan
 from ..vsphere import properties, tasks
 from ..vsphere.faults import translating_faults
-from ..vsphere.fleet import Host
+from ..vsphere.inventory import Host
 from . import service_note
 from .leaving import Evacuations
-from .service_options import Desired
+from .service_options import ServiceOptions
 
 EXIT = "leave maintenance mode"
 IN_MAINTENANCE = "runtime.inMaintenanceMode"
@@ -24,16 +24,16 @@ class InService:
 
     name = "maintenance mode"
 
-    def __init__(self, host: Host, desired: Desired, _evacuations: Evacuations) -> None:
+    def __init__(self, host: Host, desired: ServiceOptions, _evacuations: Evacuations) -> None:
         self.host, self.desired, self.target = host, desired, host.name
 
     def read(self) -> dict[str, Any]:
         """Whether the host is in maintenance mode, and who put it there."""
         self.host.must_answer("read its state")
-        note = service_note.of(self.host)
+        note = service_note.note_on(self.host)
         return {
             "maintenance": self.host.in_maintenance,
-            "ours": service_note.ours(self.host) is not None,
+            "ours": service_note.our_note(self.host) is not None,
             "by": str(note) if note else None,
         }
 
@@ -48,13 +48,13 @@ class InService:
         """Leave maintenance mode first: a run killed in between leaves a note that the next run removes."""
         self.desired.go_on(self.target, EXIT)
         if plan.before["maintenance"]:
-            self.desired.tell(self.target, "leaves maintenance mode")
+            self.desired.report(self.target, "leaves maintenance mode")
             with translating_faults(self.target, EXIT):
                 task = self.host.ref.ExitMaintenanceMode_Task(timeout=self.desired.maintenance_timeout)
             tasks.wait(self.host.session, tasks.Started(task, self.target, EXIT), self.desired.maintenance_timeout)
             if self._is_out():
                 return  # accepted and not kept, as the caller will see: the next run needs the note
-            self.desired.tell(self.target, "is in service")
+            self.desired.report(self.target, "is in service")
         service_note.clear(self.host)
 
     def _is_out(self) -> bool:

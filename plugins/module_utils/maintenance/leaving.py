@@ -11,22 +11,22 @@ from typing import Any
 from ..errors import Failed
 from ..vsphere import properties, tasks
 from ..vsphere.faults import is_of, translating_faults
-from ..vsphere.fleet import Host
+from ..vsphere.inventory import Host
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
 from ..workers.capacity.running_vm import Vm
 from . import evacuation, placements, recent_tasks
-from .evacuation import Move, Verdict
+from .evacuation import HostEvacuation, Move
 from .recent_tasks import RecentTask
-from .service_options import Desired
+from .service_options import ServiceOptions
 
 
 class Evacuations:
     """The verdict on the evacuation of each host of one call: all of them leave service, or each alone."""
 
-    def __init__(self, session: Session, desired: Desired) -> None:
+    def __init__(self, session: Session, desired: ServiceOptions) -> None:
         self.session, self.desired = session, desired
-        self.verdicts: dict[str, Verdict] = {}
+        self.verdicts: dict[str, HostEvacuation] = {}
         self.entering: dict[str, RecentTask] = {}
 
     def refresh(self, hosts: Sequence[Host]) -> None:
@@ -36,40 +36,42 @@ class Evacuations:
             clusters.setdefault(host["parent"]._moId, []).append(host)
         for together in clusters.values():
             keys = [host.ref._moId for host in together]
-            cluster = placements.read(self.session, together[0]["parent"], keys, each_alone=self.desired.each_alone)
+            cluster = placements.read_cluster(
+                self.session, together[0]["parent"], keys, each_alone=self.desired.each_alone
+            )
             names = [host.name for host in together]
             for leaving in [[name] for name in names] if self.desired.each_alone else [names]:
                 self.verdicts.update(self._plan(cluster, leaving))
         running = [task for task in recent_tasks.recent(self.session, [host.ref for host in hosts]) if task.running]
         self.entering = {task.entity: task for task in running if task.what == recent_tasks.ENTER}
 
-    def _plan(self, cluster: evacuation.Cluster, leaving: list[str]) -> dict[str, Verdict]:
+    def _plan(self, cluster: evacuation.EvacuationCluster, leaving: list[str]) -> dict[str, HostEvacuation]:
         how = self.desired
         return evacuation.plan(cluster, leaving, power_off=how.power_off, moved_by=how.moved_by)
 
-    def verdict(self, host: Host) -> Verdict:
+    def verdict(self, host: Host) -> HostEvacuation:
         """The verdict on one host; empty for a host that is in maintenance mode already."""
-        return Verdict() if host.in_maintenance else self.verdicts.get(host.name, Verdict())
+        return HostEvacuation() if host.in_maintenance else self.verdicts.get(host.name, HostEvacuation())
 
     def entering_task(self, host: Host) -> RecentTask | None:
         """The running task that takes a host into maintenance mode; None where there is none."""
         return None if host.in_maintenance else self.entering.get(host.ref._moId)
 
 
-def power_off(host: Host, vms: Sequence[Vm], desired: Desired) -> None:
+def power_off(host: Host, vms: Sequence[Vm], desired: ServiceOptions) -> None:
     """Shut the guests down; power off the machines whose guests do not shut down in time."""
     if not vms:
         return
     refs = {vm.key: vim.VirtualMachine(vm.key, host.session.stub) for vm in vms}
     for vm in vms:
         desired.go_on(host.name, f"shut down {vm.name}")
-        desired.tell(host.name, f"shuts down {vm.name}: {' and '.join(vm.fixed)}")
+        desired.report(host.name, f"shuts down {vm.name}: {' and '.join(vm.fixed)}")
         _shut_down(host, vm, refs[vm.key])
     running = _still_running(host, list(refs.values()), time.monotonic() + desired.power_off_timeout)
     started = []
     for vm in vms:
         if vm.key in running:
-            desired.tell(host.name, f"powers {vm.name} off: its guest ran on for {desired.power_off_timeout} s")
+            desired.report(host.name, f"powers {vm.name} off: its guest ran on for {desired.power_off_timeout} s")
             with translating_faults(vm.name, "switch it off"):
                 started.append(tasks.Started(refs[vm.key].PowerOffVM_Task(), vm.name, "switch it off"))
     _raise_first(tasks.wait_all(host.session, started, desired.power_off_timeout))
@@ -96,7 +98,7 @@ def _still_running(host: Host, refs: list[Any], deadline: float) -> set[str]:
     return running
 
 
-def move(host: Host, moves: Sequence[Move], desired: Desired, deadline: float) -> None:
+def move(host: Host, moves: Sequence[Move], desired: ServiceOptions, deadline: float) -> None:
     """Move the virtual machines; those with a vGPU one after another, as each move stuns a GPU."""
     targets, under_way = _targets(host), _under_way(host, moves)
     slow = [one for one in moves if one.vm.vgpus]
@@ -106,10 +108,10 @@ def move(host: Host, moves: Sequence[Move], desired: Desired, deadline: float) -
         _raise_first(tasks.wait_all(host.session, started, max(deadline - time.monotonic(), 1)))
 
 
-def _relocate(host: Host, one: Move, target: Any, desired: Desired) -> tasks.Started:
+def _relocate(host: Host, one: Move, target: Any, desired: ServiceOptions) -> tasks.Started:
     desired.go_on(host.name, f"move {one.vm.name} away")
     tried = f"move it from {host.name} to {one.to}"
-    desired.tell(host.name, f"moves {one.vm.name} to {one.to}")
+    desired.report(host.name, f"moves {one.vm.name} to {one.to}")
     ref = vim.VirtualMachine(one.vm.key, host.session.stub)
     with translating_faults(one.vm.name, tried):
         task = ref.RelocateVM_Task(spec=vim.vm.RelocateSpec(host=target))

@@ -13,12 +13,12 @@ from ..errors import Abandoned, CollectionError, Failed, Refused, TimedOut
 from ..plan import Plan
 from ..vsphere import properties, tasks
 from ..vsphere.faults import translating_faults, words
-from ..vsphere.fleet import Host
+from ..vsphere.inventory import Host
 from ..vsphere.sdk import vim, vmodl
 from ..workers.capacity.running_vm import Vm
 from . import evacuation, placements, recent_tasks, service_note
 from .leaving import Evacuations, move, power_off
-from .service_options import VSAN, Desired
+from .service_options import VSAN, ServiceOptions
 
 ENTER = "enter maintenance mode"
 # The server's time-out comes first; the module's own is for a server that ignores it.
@@ -30,14 +30,14 @@ class Maintenance:
 
     name = "maintenance mode"
 
-    def __init__(self, host: Host, desired: Desired, evacuations: Evacuations) -> None:
+    def __init__(self, host: Host, desired: ServiceOptions, evacuations: Evacuations) -> None:
         self.host, self.desired, self.evacuations = host, desired, evacuations
         self.target = host.name
 
     def read(self) -> dict[str, Any]:
         """Whether the host is in maintenance mode, who put it there, and the verdict on its evacuation."""
         self.host.must_answer("read its state")
-        note = service_note.ours(self.host)
+        note = service_note.our_note(self.host)
         return {
             "maintenance": self.host.in_maintenance,
             "ours": note is not None and self.host.in_maintenance,
@@ -71,9 +71,9 @@ class Maintenance:
         under_way = self.evacuations.entering_task(self.host)
         try:
             if under_way is None:
-                service_note.write(self.host, service_note.Note(self.desired.by, self.desired.now))
+                service_note.write(self.host, service_note.ServiceNote(self.desired.by, self.desired.now))
             else:
-                self.desired.tell(self.target, "is entering maintenance mode already, as an earlier run asked")
+                self.desired.report(self.target, "is entering maintenance mode already, as an earlier run asked")
             self._empty(deadline)
             task = under_way.ref if under_way else self._start(deadline)
         except (Abandoned, Failed, TimedOut):
@@ -87,7 +87,7 @@ class Maintenance:
 
     def _somebody_else(self) -> tuple[str, ...]:
         task = self.evacuations.entering_task(self.host)
-        if task is None or service_note.ours(self.host):
+        if task is None or service_note.our_note(self.host):
             return ()
         return (f"{task.user} is putting it into maintenance mode just now: wait for that task, or cancel it",)
 
@@ -104,7 +104,7 @@ class Maintenance:
             mode = vim.vsan.host.DecommissionMode(objectAction=VSAN[self.desired.vsan])
             spec = vim.host.MaintenanceSpec(vsanMode=mode)
         seconds = max(int(deadline - time.monotonic()), 1)
-        self.desired.tell(self.target, "enters maintenance mode")
+        self.desired.report(self.target, "enters maintenance mode")
         with translating_faults(self.target, ENTER):
             return self.host.ref.EnterMaintenanceMode_Task(
                 timeout=seconds, evacuatePoweredOffVms=False, maintenanceSpec=spec
@@ -123,7 +123,7 @@ class Maintenance:
             self.desired.go_on(self.target, ENTER)  # the host goes on entering, and the next run takes that up
         if (state if state in tasks.ENDED else self._cancel(task)) != "success":
             raise self._ended_badly(task)
-        self.desired.tell(self.target, "is in maintenance mode")
+        self.desired.report(self.target, "is in maintenance mode")
 
     def _cancel(self, task: Any) -> Any:
         """The end of a task that was cancelled because the server ignored the time-out."""
@@ -141,7 +141,7 @@ class Maintenance:
             place = values[key].get("runtime.host")
             off = values[key].get("runtime.powerState") == "poweredOff"
             if off or (place is not None and place._moId != self.host.ref._moId):
-                self.desired.tell(self.target, f"{waiting.pop(key)} {'is off' if off else 'has left'}")
+                self.desired.report(self.target, f"{waiting.pop(key)} {'is off' if off else 'has left'}")
 
     def _ended_badly(self, task: Any) -> Failed | TimedOut:
         error = properties.read_many(self.host.session, [task], ("info.error",))[task._moId].get("info.error")
@@ -157,7 +157,7 @@ class Maintenance:
     def _who_is_left(self) -> str:
         """The virtual machines that still run on the host, each with its reason where one is known."""
         host = self.host
-        cluster = placements.read(host.session, host["parent"], [host.ref._moId])
+        cluster = placements.read_cluster(host.session, host["parent"], [host.ref._moId])
         left = [vm for vm in cluster.vms if vm.host == host.name]
         verdict = evacuation.plan(cluster, [host.name], power_off=False, moved_by=self.desired.moved_by)[host.name]
         why = {block.vm.key: block.why for block in verdict.blocks} | self._failed_moves(left)

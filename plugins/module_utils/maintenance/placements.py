@@ -13,13 +13,13 @@ from ..vsphere.sdk import vim
 from ..vsphere.session import Session
 from ..workers.capacity import host_capacity, machines
 from ..workers.capacity.running_vm import Vm
-from .evacuation import VGPU_BY_DRS, Apart, Cluster, MustRun, Room
+from .evacuation import VGPU_BY_DRS, AntiAffinityRule, EvacuationCluster, HostRoom, VmHostRule
 
 HOST_PATHS = ("vm", *host_capacity.PATHS)
 
 
 @dataclass(frozen=True)
-class Reading:
+class ClusterHosts:
     """The properties of one cluster's hosts, by object id."""
 
     hosts: Mapping[str, Values]
@@ -33,14 +33,16 @@ class Reading:
         return [vm for key in keys for vm in self.hosts[key].get("vm") or []]
 
 
-def read(session: Session, parent: Any, leaving: Iterable[str], *, each_alone: bool = False) -> Cluster:
+def read_cluster(
+    session: Session, parent: Any, leaving: Iterable[str], *, each_alone: bool = False
+) -> EvacuationCluster:
     """The cluster, or the single host, that ``parent`` is; ``leaving`` are object ids of hosts.
 
     Where each of them leaves alone, the others stay and can take what it has.
     """
     cluster_paths = ("name", "host", "configurationEx")
     (values,) = read_many(session, [parent], cluster_paths).values()
-    reading = Reading(read_many(session, values.get("host") or [], HOST_PATHS))
+    reading = ClusterHosts(read_many(session, values.get("host") or [], HOST_PATHS))
     gone = [key for key in leaving if key in reading.hosts]
     moving = machines.read(session, reading.refs(gone), reading.names)
     wanted = {profile for vm in moving for profile in vm.vgpus}
@@ -62,21 +64,23 @@ def _by_host(vms: Iterable[Vm], names: Iterable[str]) -> dict[str, list[Vm]]:
     return found
 
 
-def _room(host: Values, there: Sequence[Vm] | None) -> Room:
+def _room(host: Values, there: Sequence[Vm] | None) -> HostRoom:
     """The room of a host; without the virtual machines that are there its memory is not known."""
     here = there or []
     free = host_capacity.memory_mb(host) - sum(vm.reserved_mb for vm in here)
     slots = host_capacity.slots(host, {vm.key: vm.vgpus for vm in here})
-    return Room(host["name"], host_capacity.in_service(host), slots, None if there is None else free)
+    return HostRoom(host["name"], host_capacity.in_service(host), slots, None if there is None else free)
 
 
-def _configured(values: Values, reading: Reading, rooms: tuple[Room, ...], vms: tuple[Vm, ...], hot: bool) -> Cluster:
+def _configured(
+    values: Values, reading: ClusterHosts, rooms: tuple[HostRoom, ...], vms: tuple[Vm, ...], hot: bool
+) -> EvacuationCluster:
     config = values.get("configurationEx")
     drs = getattr(config, "drsConfig", None)
     mode = str(drs.defaultVmBehavior) if drs and drs.enabled else ""
     options = {one.key: str(one.value) for one in (drs.option if drs else None) or []}
     overridden = {one.key._moId for one in getattr(config, "drsVmConfig", None) or [] if _left_by_drs(one)}
-    return Cluster(
+    return EvacuationCluster(
         name=values["name"],
         rooms=rooms,
         vms=tuple(_with_override(vm, overridden) for vm in vms),
@@ -96,7 +100,7 @@ def _with_override(vm: Vm, overridden: set[str]) -> Vm:
     return replace(vm, left_by_drs=True) if vm.key in overridden else vm
 
 
-def _must_run(config: Any, names: Mapping[str, str]) -> Iterable[MustRun]:
+def _must_run(config: Any, names: Mapping[str, str]) -> Iterable[VmHostRule]:
     groups = {group.name: group for group in getattr(config, "group", None) or []}
     for rule in getattr(config, "rule", None) or []:
         if not (isinstance(rule, vim.cluster.VmHostRuleInfo) and rule.enabled and rule.mandatory):
@@ -106,10 +110,10 @@ def _must_run(config: Any, names: Mapping[str, str]) -> Iterable[MustRun]:
             {names.get(host._moId, "") for host in groups[name].host or []} if name else set()
             for name in (rule.affineHostGroupName, rule.antiAffineHostGroupName)
         )
-        yield MustRun(str(rule.name), vms, frozenset(on or set(names.values()) - not_on))
+        yield VmHostRule(str(rule.name), vms, frozenset(on or set(names.values()) - not_on))
 
 
-def _apart(config: Any) -> Iterable[Apart]:
+def _apart(config: Any) -> Iterable[AntiAffinityRule]:
     for rule in getattr(config, "rule", None) or []:
         if isinstance(rule, vim.cluster.AntiAffinityRuleSpec) and rule.enabled:
-            yield Apart(str(rule.name), frozenset(vm._moId for vm in rule.vm or []))
+            yield AntiAffinityRule(str(rule.name), frozenset(vm._moId for vm in rule.vm or []))

@@ -12,11 +12,11 @@ from ..errors import Failed, TimedOut
 from ..plan import Plan
 from ..vsphere import properties
 from ..vsphere.faults import translating_faults, words
-from ..vsphere.fleet import Host
+from ..vsphere.inventory import Host
 from ..vsphere.sdk import vim, vmodl
 from . import boot, service_note
 from .leaving import Evacuations
-from .service_options import Desired
+from .service_options import ServiceOptions
 
 BOOT = "reboot"
 DUE, ASKED, UNDER_WAY, DONE = "due", "asked for", "under way", "done"
@@ -28,7 +28,7 @@ class Rebooted:
 
     name = "power state"
 
-    def __init__(self, host: Host, desired: Desired, _evacuations: Evacuations) -> None:
+    def __init__(self, host: Host, desired: ServiceOptions, _evacuations: Evacuations) -> None:
         self.host, self.desired, self.target = host, desired, host.name
         self.done = False
 
@@ -38,7 +38,7 @@ class Rebooted:
         return {"reboot": state, "boot_time": self.host.boot_time, "maintenance": self.host.in_maintenance}
 
     def _state(self) -> str:
-        note = service_note.of(self.host)
+        note = service_note.note_on(self.host)
         asked = note.ending_boot if note else ""
         if not self.host.reachable and asked:
             return UNDER_WAY
@@ -64,7 +64,7 @@ class Rebooted:
             earlier = self._start()
             self._wait_for_return(earlier, deadline)
         else:
-            note = service_note.of(self.host)
+            note = service_note.note_on(self.host)
             self._wait_for_return((note.ending_boot if note else "", None), deadline)
         self._wait_for_services(expected, deadline)
         self._forget_reboot()
@@ -73,10 +73,10 @@ class Rebooted:
     def _start(self) -> tuple[str, Any]:
         """Note the boot that should end, then ask for the reboot."""
         self.desired.go_on(self.target, BOOT)
-        was, mine = self.host.boot_time or "", service_note.ours(self.host)
+        was, mine = self.host.boot_time or "", service_note.our_note(self.host)
         by, since = (mine.by, mine.since) if mine else (self.desired.by, self.desired.now)
-        service_note.write(self.host, service_note.Note(by, since, ending_boot=was, visiting=mine is None))
-        self.desired.tell(self.target, "reboots")
+        service_note.write(self.host, service_note.ServiceNote(by, since, ending_boot=was, visiting=mine is None))
+        self.desired.report(self.target, "reboots")
         with translating_faults(self.target, BOOT):
             return was, self.host.ref.RebootHost_Task(force=False)
 
@@ -95,9 +95,9 @@ class Rebooted:
             state, booted = (values[host.ref._moId].get(path) for path in paths[vim.HostSystem])
             if state != "connected" and not gone:
                 gone = True
-                self.desired.tell(self.target, "is down")
+                self.desired.report(self.target, "is down")
             if state == "connected" and booted and not boot.same(booted.isoformat(timespec="seconds"), was):
-                self.desired.tell(self.target, "is back")
+                self.desired.report(self.target, "is back")
                 return
         said = "it went down and did not return" if gone else "it did not go down"
         raise TimedOut(self.target, BOOT, f"{said} within {self.desired.reboot_timeout} s", WAIT_ON)
@@ -121,7 +121,7 @@ class Rebooted:
             running = {one.key for one in values[self.host.ref._moId].get(path) or [] if one.running}
             missing = sorted(expected - running)
             if answers and not missing:
-                self.desired.tell(self.target, "serves again")
+                self.desired.report(self.target, "serves again")
                 return
         said = f"not running: {', '.join(missing)}" if missing else "its management agent does not answer"
         raise TimedOut(self.target, "wait for its services after the reboot", said, WAIT_ON)
@@ -138,8 +138,8 @@ class Rebooted:
         return True
 
     def _forget_reboot(self) -> None:
-        mine = service_note.ours(self.host)
+        mine = service_note.our_note(self.host)
         if mine:
-            service_note.write(self.host, service_note.Note(mine.by, mine.since))
+            service_note.write(self.host, service_note.ServiceNote(mine.by, mine.since))
         else:
             service_note.clear(self.host)

@@ -9,14 +9,14 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ..vsphere import custom_fields
-from ..vsphere.fleet import Host
+from ..vsphere.inventory import Host
 
 ATTRIBUTE = "dml.vsphere.maintenance"
 PATHS = ("availableField", "customValue")
 
 
 @dataclass(frozen=True)
-class Note:
+class ServiceNote:
     """Who took the host out of service and when, and the boot that a reboot by this collection should end.
 
     ``visiting``: somebody else took the host out of service, and this collection only reboots it.
@@ -31,24 +31,24 @@ class Note:
         return f"{self.by} since {self.since}"
 
 
-def of(host: Host) -> Note | None:
+def note_on(host: Host) -> ServiceNote | None:
     """The note on a host, if there is one."""
     written = custom_fields.value_of(ATTRIBUTE, host["availableField"], host["customValue"])
     just_written = host[ATTRIBUTE]
     return parse(written if just_written is None else just_written)
 
 
-def ours(host: Host) -> Note | None:
+def our_note(host: Host) -> ServiceNote | None:
     """The note of who took the host out of service; None where nobody of this collection did."""
-    note = of(host)
+    note = note_on(host)
     return note if note and not note.visiting else None
 
 
-def parse(text: str) -> Note | None:
+def parse(text: str) -> ServiceNote | None:
     """The note in a text; None for a text without a note."""
     try:
         found: Any = json.loads(text or "null")
-        note = Note(**found) if found else None
+        note = ServiceNote(**found) if found else None
     except (TypeError, ValueError, RecursionError):
         return None
     # What is no text was not written by this collection, and says neither who nor when.
@@ -56,14 +56,14 @@ def parse(text: str) -> Note | None:
     return note if told else None
 
 
-def write(host: Host, note: Note) -> None:
+def write(host: Host, note: ServiceNote) -> None:
     """Write the note before the action that it records: a killed run may leave an extra note, never miss one."""
     _store(host, json.dumps({key: value for key, value in asdict(note).items() if value}))
 
 
 def clear(host: Host) -> None:
     """Remove the note from the host."""
-    if of(host) is not None:
+    if note_on(host) is not None:
         _store(host, "")
 
 

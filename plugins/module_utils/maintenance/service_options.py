@@ -12,7 +12,7 @@ from ..errors import Abandoned
 from .evacuation import DRS
 
 # Reports progress: the host, and what happened.
-Tell = Callable[[str, str], None]
+ReportProgress = Callable[[str, str], None]
 VSAN = {
     "ensure_accessibility": "ensureObjectAccessibility",
     "evacuate": "evacuateAllData",
@@ -20,16 +20,16 @@ VSAN = {
 }
 
 
-def _silent(_host: str, _what: str) -> None:
+def _report_nothing(_host: str, _what: str) -> None:
     return None
 
 
-def _wanted() -> bool:
+def _always() -> bool:
     return True
 
 
 @dataclass(frozen=True)
-class Desired:
+class ServiceOptions:
     """The way in which hosts are emptied and rebooted, and the user who does it.
 
     ``wanted`` tells whether the run that asked for it is still there; ``rebooting`` are the object ids of hosts with a
@@ -46,8 +46,8 @@ class Desired:
     services: tuple[str, ...] = ()
     only_if_ours: bool = True
     each_alone: bool = False
-    tell: Tell = _silent
-    wanted: Callable[[], bool] = _wanted
+    report: ReportProgress = _report_nothing
+    run_lives: Callable[[], bool] = _always
     rebooting: set[str] = field(default_factory=set)
 
     @property
@@ -57,5 +57,5 @@ class Desired:
 
     def go_on(self, target: str, tried: str) -> None:
         """Stop before the next step when the run that started this module has ended: a later run may differ."""
-        if not self.wanted():
+        if not self.run_lives():
             raise Abandoned(target, tried, "the ansible run that asked for it is gone", "run again")

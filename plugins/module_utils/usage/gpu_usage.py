@@ -12,13 +12,13 @@ from typing import Any
 from ..errors import Refused
 from ..hosts import pci_devices
 from ..maintenance.lock.lock_rules import stamp
-from ..vsphere import custom_fields, fleet, host_clocks, rest, tags
+from ..vsphere import custom_fields, host_clocks, inventory, rest, tags
 from ..vsphere.properties import Values, id_of, read_many
 from ..vsphere.session import Session
 from ..workers.capacity import host_capacity as capacity
 from ..workers.capacity import machines
 from . import gpu_users, usage_period
-from .gpu_users import PASSTHROUGH, VGPU, Card, Machine
+from .gpu_users import PASSTHROUGH, VGPU, GpuCard, GpuVm
 
 FOLDER, POOL, OWNER, ATTRIBUTE, TAG = "folder", "resource_pool", "owner", "attribute", "tag"
 GROUP_BY = (FOLDER, POOL, OWNER, ATTRIBUTE, TAG)
@@ -30,7 +30,7 @@ _VGPU_MODES = {"sameSize": "same_size", capacity.MIXED_SIZE: "mixed_size", "mult
 
 
 @dataclass(frozen=True)
-class Desired:
+class UsageOptions:
     """The options of a report on the use of GPUs."""
 
     cluster: str
@@ -40,15 +40,15 @@ class Desired:
     tag_category: str = ""
 
 
-class Usage:
+class GpuUsage:
     """The GPUs of one cluster and the virtual machines that use them."""
 
-    def __init__(self, session: Session, desired: Desired) -> None:
+    def __init__(self, session: Session, desired: UsageOptions) -> None:
         self.session, self.desired = session, desired
         if desired.hours <= 0:
             said = f"a period of {desired.hours:g} hours is too short"
             raise Refused(desired.cluster, "read how its GPUs are used", said, "give a number of hours above 0")
-        hosts = fleet.find(session, {"cluster": desired.cluster}, HOST_PATHS)
+        hosts = inventory.find_hosts(session, {"cluster": desired.cluster}, HOST_PATHS)
         hosts.refresh()
         self.now = host_clocks.server_time(session)
         self.hosts = [host for host in hosts.hosts if pci_devices.gpus(host)]
@@ -63,7 +63,7 @@ class Usage:
         measured = usage_period.read(self.session, self.hosts, self.desired.hours, self.now)
         gpus, waiting, lost = list[dict[str, Any]](), list[dict[str, Any]](), list[dict[str, Any]]()
         for host in self.hosts:
-            room = gpu_users.Host(_cards(host), capacity.offered(host.properties), self._machines(host))
+            room = gpu_users.HostGpus(_cards(host), capacity.offered(host.properties), self._machines(host))
             place = {"host": host.name, "reachable": host.reachable, "maintenance": host.in_maintenance}
             for card in room.cards:
                 told = measured.utilisation(host, card.address)
@@ -82,19 +82,19 @@ class Usage:
 
     def _tags(self) -> dict[str, list[str]]:
         with rest.opened(self.session) as api:
-            return tags.of_machines(api, self.desired.tag_category, self.vms)
+            return tags.vm_tags(api, self.desired.tag_category, self.vms)
 
-    def _machines(self, host: fleet.Host) -> list[Machine]:
+    def _machines(self, host: inventory.Host) -> list[GpuVm]:
         addresses = list(pci_devices.gpus(host))
         keys = [ref._moId for ref in host["vm"] or []]
         return [self._machine(key, self.vms[key], addresses) for key in keys if key in self.vms]
 
-    def _machine(self, key: str, one: Values, addresses: list[str]) -> Machine:
+    def _machine(self, key: str, one: Values, addresses: list[str]) -> GpuVm:
         running = one.get("runtime.powerState") == "poweredOn"
         fixed, any_whole = _whole(one, addresses, running=running)
         began: datetime | None = one.get("runtime.bootTime")
         hours = max((self.now - began).total_seconds() / 3600, 0.0) if running and began else None
-        return Machine(key, one["name"], running, machines.vgpus(one), fixed, any_whole, hours, self._whose(key, one))
+        return GpuVm(key, one["name"], running, machines.vgpus(one), fixed, any_whole, hours, self._whose(key, one))
 
     def _whose(self, key: str, one: Values) -> dict[str, str]:
         places = {
@@ -112,16 +112,16 @@ class Usage:
         return places[self.desired.group_by]
 
 
-def _cards(host: fleet.Host) -> list[Card]:
+def _cards(host: inventory.Host) -> list[GpuCard]:
     known = capacity.graphics(host.properties)
     return [_card(host, address, device, known.get(address)) for address, device in pci_devices.gpus(host).items()]
 
 
-def _card(host: fleet.Host, address: str, device: Mapping[str, Any], info: Any) -> Card:
+def _card(host: inventory.Host, address: str, device: Mapping[str, Any], info: Any) -> GpuCard:
     """The card of a GPU; a host reports no graphics information for a GPU in passthrough."""
     kind_of_use = str(info.graphicsType) if info else "none"
     passed = device["passthrough"]["active"]
-    return Card(
+    return GpuCard(
         address=address,
         name=str(device["name"]),
         gigabytes=capacity.gpu_memory_gb(host.properties, address) or 0,

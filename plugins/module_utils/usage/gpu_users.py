@@ -15,7 +15,7 @@ WHOLE = "whole GPU"
 
 
 @dataclass(frozen=True)
-class Machine:
+class GpuVm:
     """A virtual machine with GPUs: profiles of virtual ones, addresses of whole ones, and how many of any address."""
 
     key: str
@@ -34,7 +34,7 @@ class Machine:
 
 
 @dataclass(frozen=True)
-class Card:
+class GpuCard:
     """One physical GPU; ``listed`` are the keys of the machines that the server names on it."""
 
     address: str
@@ -46,30 +46,30 @@ class Card:
 
 
 @dataclass(frozen=True)
-class User:
+class GpuUser:
     """The part of one card that a machine has; ``told`` by the server, or inferred where the server does not tell."""
 
-    machine: Machine
+    machine: GpuVm
     what: str
     share: float
     told: bool
 
 
-class Host:
+class HostGpus:
     """The cards of one host, with those who use them."""
 
-    def __init__(self, cards: Iterable[Card], offered: Iterable[str], machines: Iterable[Machine]) -> None:
+    def __init__(self, cards: Iterable[GpuCard], offered: Iterable[str], machines: Iterable[GpuVm]) -> None:
         self.cards, self.offered = tuple(cards), tuple(sorted(offered))
         self.machines = sorted(machines, key=lambda one: (one.name, one.key))
-        self.on: dict[str, list[tuple[Machine, str, bool]]] = {card.address: [] for card in self.cards}
-        self.lost: list[tuple[Machine, str]] = []
+        self.on: dict[str, list[tuple[GpuVm, str, bool]]] = {card.address: [] for card in self.cards}
+        self.lost: list[tuple[GpuVm, str]] = []
         running = [one for one in self.machines if one.running]
         left = {one.key: list(one.profiles) for one in running}
         self._place_told({one.key: one for one in running}, left)
         self._place_rest(running, left)
         self._place_whole(running)
 
-    def users(self, card: Card) -> list[User]:
+    def users(self, card: GpuCard) -> list[GpuUser]:
         """Those who use a card, with shares that sum to one at most."""
         there = self.on[card.address]
         known = [self._share(card, what) for _one, what, _told in there]
@@ -77,9 +77,9 @@ class Host:
         unknown = sum(share is None for share in known)
         shares = [rest / unknown if share is None else share for share in known]
         most = max(sum(shares), 1.0)
-        return [User(one, what, share / most, told) for (one, what, told), share in zip(there, shares)]
+        return [GpuUser(one, what, share / most, told) for (one, what, told), share in zip(there, shares)]
 
-    def slots(self, card: Card) -> list[dict[str, Any]]:
+    def slots(self, card: GpuCard) -> list[dict[str, Any]]:
         """Places on a card by profile, used and free; an empty card shows the largest profile that it takes."""
         if card.mode == PASSTHROUGH:
             used = len(self.on[card.address])
@@ -96,7 +96,7 @@ class Host:
         off = [one for one in self.machines if not one.running and one.wants]
         return [{"vm": one.name, **one.whose, "wants": one.wants, "fits": self._fits(one)} for one in off]
 
-    def _place_told(self, running: Mapping[str, Machine], left: dict[str, list[str]]) -> None:
+    def _place_told(self, running: Mapping[str, GpuVm], left: dict[str, list[str]]) -> None:
         """Virtual GPUs on the cards on which the server names their machines."""
         for card in self.cards:
             for key in card.listed:
@@ -105,7 +105,7 @@ class Host:
                     left[key].remove(mine[0])
                     self.on[card.address].append((running[key], mine[0], True))
 
-    def _place_rest(self, running: Sequence[Machine], left: Mapping[str, Sequence[str]]) -> None:
+    def _place_rest(self, running: Sequence[GpuVm], left: Mapping[str, Sequence[str]]) -> None:
         """The others where they fit; a machine on one card alone has all of its virtual GPUs there."""
         for one in running:
             named = [card for card in self.cards if one.key in card.listed]
@@ -116,36 +116,36 @@ class Host:
                 else:
                     self.on[card.address].append((one, profile, [card] == named))
 
-    def _place_whole(self, running: Sequence[Machine]) -> None:
+    def _place_whole(self, running: Sequence[GpuVm]) -> None:
         for one in running:
             for address in one.addresses:
                 if address in self.on:
                     self.on[address].append((one, WHOLE, True))
 
-    def _room(self, profile: str, cards: Sequence[Card]) -> Card | None:
+    def _room(self, profile: str, cards: Sequence[GpuCard]) -> GpuCard | None:
         """The first card with room for one more of a profile, one that has the profile already before others."""
         some = [card for card in cards if self._takes(card, profile)]
         fitting = [card for card in some if Slots((self._gpu(card),), self.offered).free(profile)]
         has = [card for card in fitting if any(what == profile for _one, what, _told in self.on[card.address])]
         return next(iter([*has, *fitting]), None)
 
-    def _takes(self, card: Card, profile: str) -> bool:
+    def _takes(self, card: GpuCard, profile: str) -> bool:
         """Whether a card is one of those that a profile is for; what the server names is believed where unknown."""
         if card.mode != VGPU:
             return False
         candidates = self._slots().candidates(profile)
         return not candidates or any(gpu.address == card.address for gpu in candidates)
 
-    def _largest(self, card: Card) -> list[str]:
+    def _largest(self, card: GpuCard) -> list[str]:
         """The largest profile for a card, one for computing before one for displays."""
         fitting = [one for one in map(parse, self.offered) if one and self._takes(card, one.name)]
         ordered = sorted(fitting, key=lambda one: (one.gigabytes, one.name.lower().endswith("c"), one.name))
         return [one.name for one in ordered[-1:]]
 
-    def _share(self, card: Card, what: str) -> float | None:
+    def _share(self, card: GpuCard, what: str) -> float | None:
         return 1.0 if what == WHOLE else Slots((), self.offered).share(self._gpu(card), what)
 
-    def _fits(self, one: Machine) -> bool:
+    def _fits(self, one: GpuVm) -> bool:
         free = [card.address for card in self.cards if card.mode == PASSTHROUGH and not self.on[card.address]]
         wanted = set(one.addresses)
         whole = wanted <= set(free) and len(free) - len(wanted) >= one.any_whole
@@ -154,18 +154,18 @@ class Host:
     def _slots(self) -> Slots:
         return Slots(tuple(self._gpu(card) for card in self.cards if card.mode == VGPU), self.offered)
 
-    def _gpu(self, card: Card) -> Gpu:
+    def _gpu(self, card: GpuCard) -> Gpu:
         used = tuple(what for _one, what, _told in self.on[card.address] if what != WHOLE)
         return Gpu(card.address, card.name, card.gigabytes, used, mixed_sizes=card.vgpu_mode == "mixed_size")
 
 
-def facts(host: Host, card: Card) -> dict[str, Any]:
+def facts(host: HostGpus, card: GpuCard) -> dict[str, Any]:
     """A card as plain data."""
     told = {key: value for key, value in asdict(replace(card, listed=())).items() if key != "listed"}
     return {**told, "slots": host.slots(card), "users": [_user(one) for one in host.users(card)]}
 
 
-def _user(one: User) -> dict[str, Any]:
+def _user(one: GpuUser) -> dict[str, Any]:
     machine = one.machine
     hours = None if machine.running_hours is None else round(machine.running_hours, 3)
     return {

@@ -12,7 +12,7 @@ from typing import Any
 from ..hosts import pci_devices
 from ..maintenance.lock.lock_rules import stamp
 from ..vsphere import counters
-from ..vsphere.fleet import Host
+from ..vsphere.inventory import Host
 from ..vsphere.session import Session
 from . import gpu_load
 from .gpu_load import MEMORY, UTILISATION, Samples
@@ -21,7 +21,7 @@ GROUP = "gpu"
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredLoad:
     """The measured samples by host id and PCI address, and their period."""
 
     period: Mapping[str, Any]
@@ -33,13 +33,13 @@ class Measured:
         return gpu_load.summary(found, int(self.period["sample_seconds"]))
 
 
-def read(session: Session, hosts: Sequence[Host], hours: float, now: datetime) -> Measured:
+def read(session: Session, hosts: Sequence[Host], hours: float, now: datetime) -> MeasuredLoad:
     """The samples of all hosts that vCenter reaches, in few calls."""
     known = counters.catalogue(session, GROUP)
     wanted = {name: known.counters[name] for name in (UTILISATION, MEMORY) if name in known.counters}
     if UTILISATION not in wanted:
         why = "this vCenter has no counter gpu.utilization"
-        return Measured(_period(hours, hours, counters.REALTIME_SECONDS, now, why))
+        return MeasuredLoad(_period(hours, hours, counters.REALTIME_SECONDS, now, why))
     seconds, covered, why = counters.choose(known, wanted[UTILISATION], hours)
     sizes = {host.ref: len(pci_devices.gpus(host)) for host in hosts if host.reachable}
     found = counters.series(session, sizes, wanted, seconds, counters.ago(now, covered))
@@ -48,7 +48,7 @@ def read(session: Session, hosts: Sequence[Host], hours: float, now: datetime) -
         mine = [Samples(one.counter, one.instance, one.values) for one in found if one.object_id == host.ref._moId]
         cards[host.ref._moId], others = gpu_load.by_card(list(pci_devices.gpus(host)), mine)
         strangers += [f"{host.name}: {one}" for one in others]
-    return Measured({**_period(hours, covered, seconds, now, why), "unknown_instances": strangers}, cards)
+    return MeasuredLoad({**_period(hours, covered, seconds, now, why), "unknown_instances": strangers}, cards)
 
 
 def _period(asked: float, hours: float, seconds: int, now: datetime, why: str) -> dict[str, Any]:

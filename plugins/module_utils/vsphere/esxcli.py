@@ -10,7 +10,7 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 from ..errors import Failed
-from .faults import Lost, translating_faults, unreachable
+from .faults import NoAnswer, translating_faults, unreachable
 from .sdk import VmomiSupport, vim
 from .session import Session
 
@@ -159,7 +159,7 @@ def answered(host: str, tried: str, response: str | None) -> Any:
     try:
         answer = parse(response)
     except (ET.ParseError, ValueError) as error:
-        raise unreachable(host, tried, Lost.of_answer(error), "run again") from error
+        raise unreachable(host, tried, NoAnswer.for_answer(error), "run again") from error
     for row in answer if isinstance(answer, list) else [answer]:
         if isinstance(row, Row):
             row.about = (host, tried)

@@ -23,7 +23,7 @@ _WHICH = "check that hostname and port are those of a vCenter and run again"
 _ANEW = "what was under way may have been carried out: run again, which reads the state anew"
 
 
-class Lost(http.client.HTTPException):
+class NoAnswer(http.client.HTTPException):
     """The server did not answer, or not as vSphere does; without ``remedy`` the caller's own is told."""
 
     def __init__(self, said: str, remedy: str = "", *, untrusted: bool = False) -> None:
@@ -31,31 +31,31 @@ class Lost(http.client.HTTPException):
         super().__init__(said)
 
     @classmethod
-    def of_status(cls, status: str) -> Lost:
+    def for_status(cls, status: str) -> NoAnswer:
         """A status of HTTP that no vCenter gives while it works."""
         return cls(f"it answered {status}", WAIT if int(status[:3]) in AWAY else _WHICH)
 
     @classmethod
-    def of_answer(cls, error: Exception | str) -> Lost:
+    def for_answer(cls, error: Exception | str) -> NoAnswer:
         """Something that is no answer."""
         what = error if isinstance(error, str) else _named(error)
         return cls(f"what it sent is no answer of vSphere ({what})", _WHICH)
 
 
-def lost(error: Exception, seconds: float) -> Lost:
+def no_answer(error: Exception, seconds: float) -> NoAnswer:
     """How a call that got no answer is told."""
-    if isinstance(error, Lost):
+    if isinstance(error, NoAnswer):
         return error
     if isinstance(error, TimeoutError):
-        return Lost(f"it did not answer within {seconds:g} s")
+        return NoAnswer(f"it did not answer within {seconds:g} s")
     if isinstance(error, (tls.WrongFingerprint, ssl.SSLCertVerificationError)):
-        return Lost(*tls.told(error), untrusted=True)
+        return NoAnswer(*tls.explained(error), untrusted=True)
     # pylint: disable-next=unidiomatic-typecheck # its subclasses are broken connections, told below
     if type(error) is http.client.HTTPException and str(error)[:3].isdigit():
-        return Lost.of_status(str(error))
+        return NoAnswer.for_status(str(error))
     if isinstance(error, CONNECTION_ERRORS):
-        return Lost(f"the connection broke ({_named(error)})")
-    return Lost.of_answer(error)
+        return NoAnswer(f"the connection broke ({_named(error)})")
+    return NoAnswer.for_answer(error)
 
 
 def line(text: str) -> str:
@@ -69,7 +69,7 @@ def _named(error: Exception) -> str:
 
 def unreachable(target: str, tried: str, error: Exception, remedy: str) -> CollectionError:
     """The error for a call that got no answer."""
-    found = lost(error, 0)
+    found = no_answer(error, 0)
     if found.untrusted:
         return Refused(target, "trust its certificate", found.said, found.remedy)
     return Unreachable(target, tried, found.said, found.remedy or remedy)

@@ -9,14 +9,14 @@ from datetime import datetime
 from typing import Any
 
 from .faults import translating_faults
-from .fleet import Host
+from .inventory import Host
 from .sdk import vim
 from .session import Session
 
 SERVICES = ("ntpd", "ptpd")
 
 
-def of(session: Session, hosts: Sequence[Host], *, compare: bool) -> list[dict[str, Any]]:
+def clocks(session: Session, hosts: Sequence[Host], *, compare: bool) -> list[dict[str, Any]]:
     """The clock of each host; ``compare`` costs three calls for each host."""
     return [_of_host(session, host, compare=compare) for host in hosts]
 

@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from .faults import translating_faults
-from .fleet import Host
+from .inventory import Host
 from .sdk import VmomiSupport, vim
 
 _PLAIN = re.compile(r"[\w.-]+")

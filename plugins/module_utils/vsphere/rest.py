@@ -14,9 +14,9 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from ..errors import CollectionError, Failed, TimedOut
-from .faults import AWAY, CONNECTION_ERRORS, WAIT, Lost, line, lost, unreachable
+from .faults import AWAY, CONNECTION_ERRORS, WAIT, NoAnswer, line, no_answer, unreachable
 from .forms import ANY, misfit
-from .route import TRICKLE, Watch
+from .route import TRICKLE, AnswerTimer
 from .session import Session, agent, route_to
 
 # vCenter 7.0 U2 gave the API its second form, with addresses below /api (VMware's knowledge base, 83022).
@@ -103,7 +103,7 @@ class Rest:
 
     def _in_form(self, answer: Any, form: Any, tried: str) -> Any:
         if wrong := misfit(answer, form):
-            raise unreachable(self.server, tried, Lost.of_answer(wrong), "run again")
+            raise unreachable(self.server, tried, NoAnswer.for_answer(wrong), "run again")
         return answer
 
     def _exchange(self, verb: str, path: str, body: str | None, headers: dict[str, str]) -> tuple[int, str]:
@@ -111,15 +111,15 @@ class Rest:
         watch = None
         try:
             connection.connect()
-            watch = Watch(connection, seconds * TRICKLE)
+            watch = AnswerTimer(connection, seconds * TRICKLE)
             connection.request(verb, path, body, headers)
             answer = connection.getresponse()
             return answer.status, answer.read().decode()
         except UnicodeDecodeError as error:
-            raise Lost.of_answer("it is no text") from error
+            raise NoAnswer.for_answer("it is no text") from error
         except CONNECTION_ERRORS as error:
             self.silent = isinstance(error, TimeoutError)
-            raise watch.told(error, seconds) if watch else lost(error, seconds) from error
+            raise watch.explained(error, seconds) if watch else no_answer(error, seconds) from error
         finally:
             connection.close()
             if watch:
@@ -130,7 +130,7 @@ class Rest:
             answer = json.loads(text) if text.strip() else None
         except (ValueError, RecursionError) as error:
             if status < http.client.BAD_REQUEST:
-                raise unreachable(self.server, tried, Lost.of_answer("it is no JSON"), "run again") from error
+                raise unreachable(self.server, tried, NoAnswer.for_answer("it is no JSON"), "run again") from error
             answer = text.strip()
         if status >= http.client.BAD_REQUEST:
             # The caller knows what is wrong with a request, not with a server.

@@ -11,7 +11,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .faults import CONNECTION_ERRORS, Lost, lost, note_account
+from .faults import CONNECTION_ERRORS, NoAnswer, no_answer, note_account
 from .sdk import SoapAdapter, VmomiSupport, connect, vmodl
 
 VERSIONS = "/sdk/vimServiceVersions.xml"
@@ -55,7 +55,7 @@ class Answer(http.client.HTTPResponse):
         super().begin()
         kind = self.headers.get_content_type()
         if self.status == http.client.OK and self.headers.get("Content-Type") and not kind.endswith("xml"):
-            raise Lost.of_answer(f"it is {kind}")
+            raise NoAnswer.for_answer(f"it is {kind}")
 
 
 class Connection(http.client.HTTPSConnection):
@@ -64,7 +64,7 @@ class Connection(http.client.HTTPSConnection):
     response_class = Answer
 
 
-class Watch:
+class AnswerTimer:
     """Closes a connection on which an answer was not complete in time: a trickle is no silence for a socket."""
 
     def __init__(self, connection: Any, seconds: float) -> None:
@@ -77,9 +77,9 @@ class Watch:
         """The answer is there."""
         self._timer.cancel()
 
-    def told(self, error: Exception, seconds: float) -> Lost:
+    def explained(self, error: Exception, seconds: float) -> NoAnswer:
         """How the call ended that was watched, by the error that came of it."""
-        return lost(TimeoutError(), self.seconds) if self.fired else lost(error, seconds)
+        return no_answer(TimeoutError(), self.seconds) if self.fired else no_answer(error, seconds)
 
     def _cut(self) -> None:
         self.fired = True
@@ -91,17 +91,17 @@ class Watch:
 
 def version_of(route: Route, connection: http.client.HTTPSConnection) -> str:
     """The newest API version that both sides speak, asked over an open connection."""
-    watch = Watch(connection, route.seconds)
+    watch = AnswerTimer(connection, route.seconds)
     try:
         connection.request("GET", VERSIONS, headers=route.headers)
         answer = connection.getresponse()
         if answer.status != http.client.OK:
-            raise Lost.of_status(f"{answer.status} {answer.reason}")
+            raise NoAnswer.for_status(f"{answer.status} {answer.reason}")
         body = answer.read(_MOST_BYTES)
         if watch.fired:  # the headers ended where the connection was closed
             raise TimeoutError
     except CONNECTION_ERRORS as error:
-        raise watch.told(error, route.seconds) from error
+        raise watch.explained(error, route.seconds) from error
     finally:
         watch.cancel()
         connection.close()
@@ -113,9 +113,9 @@ def _offered(body: bytes) -> Iterable[str]:
     try:
         root = None if b"<!DOCTYPE" in body else ET.fromstring(body)
     except ET.ParseError as error:
-        raise Lost.of_answer(error) from error
+        raise NoAnswer.for_answer(error) from error
     if root is None or root.tag != "namespaces" or root.get("version") != "1.0":
-        raise Lost.of_answer("it is no list of API versions")
+        raise NoAnswer.for_answer("it is no list of API versions")
     return [node.text or "" for node in root.iter("version")]
 
 
@@ -124,7 +124,7 @@ def _newest(offered: set[str]) -> str:
         if VmomiSupport.versionIdMap[known] in offered:
             return str(known)
     most = ", ".join(sorted(offered)[:5]) or "none"
-    raise Lost(f"it speaks API versions that pyVmomi does not know ({most})", "install a pyVmomi of its time")
+    raise NoAnswer(f"it speaks API versions that pyVmomi does not know ({most})", "install a pyVmomi of its time")
 
 
 # Where pyVmomi is missing there is nothing to inherit from, and nothing is called.
@@ -153,7 +153,7 @@ class Stub(_Adapter):  # type: ignore[misc]
 
     def GetConnection(self) -> Any:  # noqa: N802 # as pyVmomi spells it
         connection = super().GetConnection()
-        self._call.watch = Watch(connection, self.whole)
+        self._call.watch = AnswerTimer(connection, self.whole)
         return connection
 
     def InvokeMethod(  # noqa: N802 # as pyVmomi spells it
@@ -176,7 +176,7 @@ class Stub(_Adapter):  # type: ignore[misc]
                 self._call.watch.cancel()
         self.silent = False
         if answer is None and info.result is not type(None) and not info.resultFlags & VmomiSupport.F_OPTIONAL:
-            raise Lost.of_answer("it holds nothing")
+            raise NoAnswer.for_answer("it holds nothing")
         return answer
 
     def _lost(self, error: Exception) -> Exception:
@@ -185,4 +185,4 @@ class Stub(_Adapter):  # type: ignore[misc]
         if watch is None and not isinstance(error, CONNECTION_ERRORS):
             return error
         self.silent = isinstance(error, TimeoutError) or bool(watch and watch.fired)
-        return watch.told(error, self.seconds) if watch else lost(error, self.seconds)
+        return watch.explained(error, self.seconds) if watch else no_answer(error, self.seconds)

@@ -15,7 +15,7 @@ from typing import Any
 from ..errors import Failed, Refused
 from . import route as ways
 from . import tls
-from .faults import CONNECTION_ERRORS, Lost, lost, remedy_of, translating_faults, unreachable, words
+from .faults import CONNECTION_ERRORS, NoAnswer, no_answer, remedy_of, translating_faults, unreachable, words
 from .route import Route, version_of
 from .sdk import require, vim, vmodl
 
@@ -91,7 +91,7 @@ def _nothing_raw(server: str) -> Iterator[None]:
     """Tell in one sentence also what nobody below expected: only what comes from the wire is told as such."""
     try:
         yield
-    except (vmodl.MethodFault, Lost) as error:
+    except (vmodl.MethodFault, NoAnswer) as error:
         with translating_faults(server, "go on"):
             raise error
 
@@ -128,7 +128,7 @@ def _login(server: str, params: Mapping[str, Any]) -> Session:
     ):
         content = vim.ServiceInstance("ServiceInstance", stub).RetrieveContent()
         if not content.sessionManager or not content.propertyCollector:
-            raise Lost.of_answer("it offers no sessions")
+            raise NoAnswer.for_answer("it offers no sessions")
     _authenticate(server, content.sessionManager, params)
     stub.whole = route.seconds * ways.TRICKLE
     return Session(server, content, stub, params)
@@ -150,7 +150,7 @@ def _reaching(server: str, tried: str, remedy: str, seconds: float) -> Iterator[
     try:
         yield
     except CONNECTION_ERRORS as error:
-        raise unreachable(server, tried, lost(error, seconds), remedy) from error
+        raise unreachable(server, tried, no_answer(error, seconds), remedy) from error
 
 
 def proxy_of(text: str | None) -> tuple[str | None, int | None]:

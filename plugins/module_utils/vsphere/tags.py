@@ -15,7 +15,7 @@ _CARRIED = [{"object_id": {"id": str}, "tag_ids?": [str]}]
 _NEW, _OLD = "/api/cis/tagging", "/rest/com/vmware/cis/tagging"
 
 
-def of_machines(api: Rest, category: str, ids: Iterable[str]) -> dict[str, list[str]]:
+def vm_tags(api: Rest, category: str, ids: Iterable[str]) -> dict[str, list[str]]:
     """The sorted names of the tags of each virtual machine in a category; one call for each tag in use."""
     known = _in_category(api, category)
     body = {"object_ids": [{"type": "VirtualMachine", "id": one} for one in ids]}

@@ -38,7 +38,7 @@ def context(*, validate: bool, ca_path: str | None, fingerprint: str | None) -> 
         ) from error
 
 
-def told(error: ssl.SSLError) -> tuple[str, str]:
+def explained(error: ssl.SSLError) -> tuple[str, str]:
     """Why a certificate is not trusted, and what to do."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return error.verify_message, _REMEDIES.get(error.verify_code, _AUTHORITY)

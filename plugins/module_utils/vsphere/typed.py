@@ -14,7 +14,7 @@ _BASE = ("dynamicType", "dynamicProperty")
 
 
 @dataclass(frozen=True)
-class Field:
+class TypedField:
     """A field of a data object: the name of the object's type, its own name, its value, and whether it may be unset."""
 
     kind: str
@@ -28,11 +28,11 @@ def is_object(value: Any) -> bool:
     return isinstance(value, VmomiSupport.ManagedObject)
 
 
-def fields(value: Any) -> Iterator[Field]:
+def fields(value: Any) -> Iterator[TypedField]:
     """Every field of every data object in a value."""
     for one in _data_objects(value):
         for info in _infos(one):
-            yield Field(_name(one), info.name, getattr(one, info.name), bool(info.flags & VmomiSupport.F_OPTIONAL))
+            yield TypedField(_name(one), info.name, getattr(one, info.name), bool(info.flags & VmomiSupport.F_OPTIONAL))
 
 
 def replace_texts(value: Any, new: Callable[[str, str, str], str], kind: str = "", name: str = "") -> Any:

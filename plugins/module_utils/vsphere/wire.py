@@ -17,7 +17,7 @@ from .session import Session
 
 
 @dataclass(frozen=True)
-class Call:
+class ApiCall:
     """One call of the SOAP API: the object's kind and id, the method's name, and its arguments."""
 
     kind: str
@@ -26,16 +26,16 @@ class Call:
     arguments: tuple[Any, ...]
 
 
-class Tap(Protocol):
+class CallObserver(Protocol):
     """Whoever looks on: it is given each call with the function that carries it to the server."""
 
-    def soap(self, call: Call, carry: Callable[[], Any]) -> Any: ...
+    def soap(self, call: ApiCall, carry: Callable[[], Any]) -> Any: ...
 
     def rest(self, verb: str, path: str, body: str | None, carry: Callable[[], tuple[int, str]]) -> tuple[int, str]: ...
 
 
 @contextmanager
-def tapped(session: Session, tap: Tap) -> Iterator[Session]:
+def observed(session: Session, tap: CallObserver) -> Iterator[Session]:
     """The same session while somebody looks on.
 
     Objects that the server returns carry the session's connection, so it is this connection that is changed.
@@ -43,7 +43,7 @@ def tapped(session: Session, tap: Tap) -> Iterator[Session]:
     stub, before = session.stub, session.stub.InvokeMethod
 
     def invoke(ref: Any, info: Any, arguments: Any, *more: Any) -> Any:
-        call = Call(str(ref._wsdlName), str(ref._moId), str(info.wsdlName), tuple(arguments))
+        call = ApiCall(str(ref._wsdlName), str(ref._moId), str(info.wsdlName), tuple(arguments))
         return tap.soap(call, lambda: before(ref, info, arguments, *more))
 
     def exchange(verb: str, path: str, body: str | None, carry: Callable[[], tuple[int, str]]) -> tuple[int, str]:

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from ..errors import NotFound
-from ..vsphere import custom_fields, fleet, properties
+from ..vsphere import custom_fields, inventory, properties
 from ..vsphere.escaped_names import plain
 from ..vsphere.faults import translating_faults
 from ..vsphere.sdk import vim
@@ -30,7 +30,7 @@ class Site:
 
     def __init__(self, session: Session, cluster: str) -> None:
         self.session, self.name = session, plain(cluster)
-        self.ref, self.values = fleet.find_cluster(session, cluster, CLUSTER)
+        self.ref, self.values = inventory.find_cluster(session, cluster, CLUSTER)
         self.hosts: dict[str, properties.Values] = {}
         self.machines: dict[str, Machine] = {}
         self.identities = Identities((), ())

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from ..core import names as forms
-from ..vsphere import custom_fields, fleet, properties
+from ..vsphere import custom_fields, inventory, properties
 from ..vsphere.escaped_names import plain
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
@@ -51,7 +51,7 @@ def refs(session: Session, cluster: str) -> dict[str, Any]:
 def unfinished(session: Session, cluster: str) -> list[str]:
     """The clones of a cluster that a killed run left without a mark."""
     definitions = custom_fields.definitions(session)
-    hosts = {ref._moId for ref in fleet.find_cluster(session, cluster, ("host",))[1].get("host") or []}
+    hosts = {ref._moId for ref in inventory.find_cluster(session, cluster, ("host",))[1].get("host") or []}
     every = properties.find_all(session, vim.VirtualMachine, (*worker_identity.PATHS, "runtime.host"))
     known = worker_identity.Identities(definitions, every)
     unmarked = [

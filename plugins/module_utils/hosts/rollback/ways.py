@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import Refused
-from ...vsphere import fleet
+from ...vsphere import inventory
 from ...vsphere.session import Session
 from ..reading import UUID
 from ..registry import PARTS
@@ -39,7 +39,7 @@ def document(file: str, cluster: str) -> dict[str, Any]:
 
 def place(session: Session, cluster: str) -> dict[str, Any]:
     """What tells this vCenter and the hosts of the cluster from others with the same names."""
-    hosts = fleet.find(session, {"cluster": cluster}, (UUID,))
+    hosts = inventory.find_hosts(session, {"cluster": cluster}, (UUID,))
     hosts.refresh()
     return {
         "instance_uuid": session.content.about.instanceUuid,

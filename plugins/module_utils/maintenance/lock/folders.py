@@ -43,7 +43,7 @@ class Folder:
 
 
 @dataclass(frozen=True)
-class Seen:
+class LockState:
     """The lock's folder as read at one time, and what a killed run left of one that it was removing."""
 
     root: Folder | None
@@ -52,7 +52,7 @@ class Seen:
     remains: tuple[Folder, ...] = ()
 
     @property
-    def record(self) -> lock_rules.Record | None:
+    def record(self) -> lock_rules.LockRecord | None:
         """What is written; nothing where nobody ever held the lock."""
         return lock_rules.decode([line.name for line in self.current.inside]) if self.current else None
 
@@ -70,20 +70,20 @@ class LockFolders:
         # The id of the cluster, not its name: names can be as long as a folder's may be, are escaped, and change.
         self.name = PREFIX + key
 
-    def look(self) -> Seen:
+    def read(self) -> LockState:
         """Read the lock in one go."""
         found = find_all(self.session, vim.Folder, ("name", "parent"))
         here = [(ref, one["name"]) for ref, one in found if id_of(one.get("parent")) == self.parent._moId]
         roots = [ref for ref, its_name in here if its_name == self.name]
         remains = tuple(_tree(ref, its_name, found) for ref, its_name in here if its_name.startswith(GONE))
         if not roots:
-            return Seen(None, 0, None, remains)
+            return LockState(None, 0, None, remains)
         root = _tree(roots[0], self.name, found)
         numbered = {int(one.name): one for one in root.inside if one.name.isdigit()}
         highest = max(numbered, default=0)
-        return Seen(root, highest, numbered.get(highest), remains)
+        return LockState(root, highest, numbered.get(highest), remains)
 
-    def write(self, seen: Seen, record: lock_rules.Record, now: datetime) -> bool:
+    def write(self, seen: LockState, record: lock_rules.LockRecord, now: datetime) -> bool:
         """Make the record the next generation; False when a rival was faster."""
         root = seen.root.ref if seen.root else self._make_root()
         with translating_faults(self.cluster, "write its lock"):
@@ -94,7 +94,7 @@ class LockFolders:
         self._tidy(claim, now, won=won)
         return won
 
-    def remove(self, seen: Seen) -> None:
+    def remove(self, seen: LockState) -> None:
         """Remove the whole of a lock that we hold, under another name so that nobody takes it in between."""
         roots = [one for one in (seen.root, *seen.remains) if one]
         if seen.root:
@@ -124,12 +124,12 @@ class LockFolders:
         return True
 
     def _still_highest(self, claim: Any) -> bool:
-        current = self.look().current
+        current = self.read().current
         return current is not None and bool(current.ref._moId == claim._moId)
 
     def _tidy(self, claim: Any, now: datetime, *, won: bool) -> None:
         """Remove what no longer counts: older generations, claims of killed runs, and our own claim if it lost."""
-        seen = self.look()
+        seen = self.read()
         inside = seen.root.inside if seen.root else ()
         old = [one for one in inside if won and one.name.isdigit() and int(one.name) < seen.number]
         stale = [one for one in inside if _claimed(one.name, now) > STALE_CLAIM_SECONDS]

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ...errors import Abandoned
-from .lock_rules import Process, plain
+from .lock_rules import RunProcess, safe_text
 
 PROC = Path("/proc")
 COMMANDS = {"ansible", "ansible-playbook", "ansible-console"}
@@ -27,10 +27,10 @@ RUN = "DML_VSPHERE_RUN"
 
 def owner() -> str:
     """Who runs this, for people to read."""
-    return plain(f"{getpass.getuser()}@{socket.gethostname()}")
+    return safe_text(f"{getpass.getuser()}@{socket.gethostname()}")
 
 
-def running() -> Process | None:
+def running() -> RunProcess | None:
     """The run that the environment names, else the outermost ansible command above this process, if there is one."""
     named, found = _named(), None
     if named:
@@ -41,7 +41,7 @@ def running() -> Process | None:
     return _described(found) if found else None
 
 
-def watch() -> Callable[[], bool]:
+def run_watch() -> Callable[[], bool]:
     """Tells, whenever it is called, whether the run that is running now is still there."""
     process = running()
     return lambda: not is_dead(process)
@@ -62,7 +62,7 @@ def at_work() -> Iterator[None]:
         yield
 
 
-def survivors(process: Process | None) -> list[int]:
+def survivors(process: RunProcess | None) -> list[int]:
     """The modules of a run that are still at work, as process numbers; they outlive an ansible that was killed."""
     if process is None:
         return []
@@ -73,11 +73,11 @@ def survivors(process: Process | None) -> list[int]:
     return [int(pid) for pid in re.findall(rf"@{re.escape(_mark(process))}(\d+)$", names, re.MULTILINE)]
 
 
-def _mark(run: Process) -> str:
+def _mark(run: RunProcess) -> str:
     return f"dml.vsphere/{run.pid}.{run.started}/"
 
 
-def _named() -> Process | None:
+def _named() -> RunProcess | None:
     """The run in the environment, when it is one of this machine."""
     name = re.fullmatch(r"(?P<machine>.+)\.(?P<pid>\d+)\.(?P<started>\d+)", os.environ.get(RUN, ""))
     here = _described(os.getpid())
@@ -86,31 +86,31 @@ def _named() -> Process | None:
     return replace(here, pid=int(name["pid"]), started=int(name["started"]))
 
 
-def is_dead(process: Process | None) -> bool:
+def is_dead(process: RunProcess | None) -> bool:
     """Whether the process certainly ended: only the machine on which it ran, since the same boot, can tell."""
     if process is None:
         return False
     return _is_here(process) and not _runs(process)
 
 
-def is_alive(process: Process | None) -> bool:
+def is_alive(process: RunProcess | None) -> bool:
     """Whether the process certainly runs: only its own machine can tell."""
     return process is not None and _is_here(process) and _runs(process)
 
 
-def _is_here(process: Process) -> bool:
+def _is_here(process: RunProcess) -> bool:
     """Whether a process was started on this machine, in this container, since the last boot."""
     here = _described(os.getpid())
     mine = (here.boot, here.namespace, here.machine) if here else None
     return mine == (process.boot, process.namespace, process.machine)
 
 
-def _runs(process: Process) -> bool:
+def _runs(process: RunProcess) -> bool:
     there = _described(process.pid)
     return there is not None and there.started == process.started
 
 
-def _described(pid: int) -> Process | None:
+def _described(pid: int) -> RunProcess | None:
     try:
         fields = _stat(pid)
         boot = (PROC / "sys/kernel/random/boot_id").read_text().strip()
@@ -120,7 +120,7 @@ def _described(pid: int) -> Process | None:
         return None
     if fields[0] == "Z":
         return None
-    return Process(plain(socket.gethostname(), LONGEST_MACHINE), boot, namespace, pid, int(fields[19]))
+    return RunProcess(safe_text(socket.gethostname(), LONGEST_MACHINE), boot, namespace, pid, int(fields[19]))
 
 
 def _stat(pid: int) -> list[str]:

@@ -43,7 +43,7 @@ def kept(session: Session) -> Iterator[None]:
         keeping.join()
 
 
-def _keep(session: Session, process: lock_rules.Process, ended: threading.Event) -> None:
+def _keep(session: Session, process: lock_rules.RunProcess, ended: threading.Event) -> None:
     pause = FIRST_SECONDS
     while not ended.wait(pause):
         # What cannot be renewed now may be at the next try; the work itself meets the same trouble, and tells it.
@@ -54,7 +54,7 @@ def _keep(session: Session, process: lock_rules.Process, ended: threading.Event)
             pause = shortest / TIMES
 
 
-def renew(session: Session, process: lock_rules.Process) -> int | None:
+def renew(session: Session, process: lock_rules.RunProcess) -> int | None:
     """Renew all locks that the run of a process holds: the shortest of their times in seconds, None without any."""
     found = find_all(session, vim.Folder, ("name", "parent"))
     now = server_time(session).replace(microsecond=0)
@@ -66,9 +66,9 @@ def renew(session: Session, process: lock_rules.Process) -> int | None:
     return min((seconds for seconds in times if seconds), default=None)
 
 
-def _renewed(folders: LockFolders, process: lock_rules.Process, now: datetime) -> int:
+def _renewed(folders: LockFolders, process: lock_rules.RunProcess, now: datetime) -> int:
     """The seconds for which the lock is held from now on; none where another run holds it, or nobody."""
-    seen = folders.look()
+    seen = folders.read()
     record = seen.record
     if record is None or record.free or record.process != process:
         return 0

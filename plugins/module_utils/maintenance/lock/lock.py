@@ -11,12 +11,12 @@ from typing import Any
 
 from ...errors import Failed, Refused
 from ...plan import Plan
-from ...vsphere.fleet import find_cluster
 from ...vsphere.host_clocks import server_time
+from ...vsphere.inventory import find_cluster
 from ...vsphere.properties import id_of
 from ...vsphere.session import Session
 from . import holder, lock_rules
-from .folders import LockFolders, Seen
+from .folders import LockFolders, LockState
 
 STATES = ("held", "free", "absent")
 WAIT_FOR_IT = "wait for that run, or end it; when it is certain that it is over, run with force_unlock: true"
@@ -27,17 +27,17 @@ class ClusterLock:
 
     name = "lock"
 
-    def __init__(self, session: Session, cluster: str, state: str, desired: lock_rules.Desired) -> None:
+    def __init__(self, session: Session, cluster: str, state: str, desired: lock_rules.LockRequest) -> None:
         self.session, self.target, self.wanted, self.desired = session, cluster, state, desired
         ref, values = find_cluster(session, cluster, ("parent",))
         self.ref = ref
         self.folders = LockFolders(session, cluster, values["parent"], id_of(ref))
-        self.seen: Seen = Seen(None, 0, None)
+        self.seen: LockState = LockState(None, 0, None)
         self.now = _now(session)
 
     def read(self) -> dict[str, Any]:
         """Who holds the lock, since when and until when."""
-        self.seen, self.now = self.folders.look(), _now(self.session)
+        self.seen, self.now = self.folders.read(), _now(self.session)
         return state_of(self.seen.record)
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
@@ -57,13 +57,13 @@ class ClusterLock:
         record = self._decide().write if plan.changes else None
         if record is None or self.folders.write(self.seen, record, self.now):
             if self.wanted == "absent":
-                self.folders.remove(self.folders.look())
+                self.folders.remove(self.folders.read())
             return
-        rival = self.folders.look().record
+        rival = self.folders.read().record
         said = f"it was just taken by {rival}" if rival and not rival.free else "another controller was faster"
         raise Refused(self.target, self._tried, said, WAIT_FOR_IT)
 
-    def _decide(self) -> lock_rules.Decision:
+    def _decide(self) -> lock_rules.LockDecision:
         if self.seen.unreadable and not self.desired.force:
             raise Failed(
                 self.target,
@@ -72,7 +72,7 @@ class ClusterLock:
                 "see who changed them in the vSphere Client; force_unlock: true writes them anew",
             )
         # Who removes the lock must hold it: a rival that read it before cannot take what is removed meanwhile.
-        rule: Callable[..., lock_rules.Decision] = lock_rules.free if self.wanted == "free" else lock_rules.hold
+        rule: Callable[..., lock_rules.LockDecision] = lock_rules.release if self.wanted == "free" else lock_rules.hold
         record = self.seen.record
         dead, alive, working = _holder(record)
         decision = rule(record, self.desired, self.now, dead=dead, alive=alive)
@@ -86,14 +86,14 @@ class ClusterLock:
         return {"held": "take its lock", "free": "give its lock back", "absent": "remove its lock"}[self.wanted]
 
 
-def desired_of(params: Mapping[str, Any]) -> lock_rules.Desired:
+def lock_request(params: Mapping[str, Any]) -> lock_rules.LockRequest:
     """Who asks, from a module's options and from the process that runs it."""
     process = holder.running()
     run = params.get("run") or (f"{process.machine}.{process.pid}.{process.started}" if process else "")
     if not run:
         raise Refused("cluster_lock", "tell this run from others", "no ansible command runs it", "name it by run")
-    owner = lock_rules.plain(params.get("owner") or holder.owner())
-    return lock_rules.Desired(owner, lock_rules.plain(run), params["ttl"], process, params["force_unlock"])
+    owner = lock_rules.safe_text(params.get("owner") or holder.owner())
+    return lock_rules.LockRequest(owner, lock_rules.safe_text(run), params["ttl"], process, params["force_unlock"])
 
 
 def _now(session: Session) -> datetime:
@@ -101,7 +101,7 @@ def _now(session: Session) -> datetime:
     return server_time(session).replace(microsecond=0)
 
 
-def _holder(record: lock_rules.Record | None) -> tuple[bool, bool, list[int]]:
+def _holder(record: lock_rules.LockRecord | None) -> tuple[bool, bool, list[int]]:
     """Whether the holder has certainly ended, whether it certainly lives, and its modules that are still at work."""
     process = record.process if record else None
     ended = holder.is_dead(process)
@@ -109,15 +109,15 @@ def _holder(record: lock_rules.Record | None) -> tuple[bool, bool, list[int]]:
     return ended and not working, holder.is_alive(process), working
 
 
-def seen_at(record: lock_rules.Record | None, now: datetime) -> dict[str, Any]:
+def record_at(record: lock_rules.LockRecord | None, now: datetime) -> dict[str, Any]:
     """A record for those who only look: ``over`` says why the next run gets the lock although it is held."""
     if record is None or record.free:
         return {**state_of(record), "over": None}
     dead, alive, _working = _holder(record)
-    return {**state_of(record), "over": lock_rules.over(record, now, dead=dead, alive=alive) or None}
+    return {**state_of(record), "over": lock_rules.why_expired(record, now, dead=dead, alive=alive) or None}
 
 
-def state_of(record: lock_rules.Record | None) -> dict[str, Any]:
+def state_of(record: lock_rules.LockRecord | None) -> dict[str, Any]:
     """A record as plain data."""
     if record is None or record.free:
         return {"held": False, "owner": None, "run": None, "since": None, "until": None}

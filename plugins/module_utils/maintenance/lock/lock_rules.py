@@ -20,7 +20,7 @@ FRESH = 0.9
 
 
 @dataclass(frozen=True)
-class Process:
+class RunProcess:
     """The process that holds a lock, so that its machine can see whether the process still runs."""
 
     machine: str
@@ -31,14 +31,14 @@ class Process:
 
 
 @dataclass(frozen=True)
-class Record:
+class LockRecord:
     """The record of a lock: its holder, or none."""
 
     owner: str
     run: str
     since: datetime
     until: datetime
-    process: Process | None = None
+    process: RunProcess | None = None
     free: bool = False
     # For how long it is taken at a time; a record that an earlier version wrote does not tell.
     seconds: int = field(default=0, compare=False)
@@ -48,26 +48,28 @@ class Record:
 
 
 @dataclass(frozen=True)
-class Desired:
+class LockRequest:
     """The run that asks for a lock, and the time for which it asks."""
 
     owner: str
     run: str
     seconds: int
-    process: Process | None = None
+    process: RunProcess | None = None
     force: bool = False
 
 
 @dataclass(frozen=True)
-class Decision:
+class LockDecision:
     """The record to write, if any; or the refusal; and a warning for the user."""
 
-    write: Record | None = None
+    write: LockRecord | None = None
     refusal: str = ""
     warning: str = ""
 
 
-def hold(found: Record | None, desired: Desired, now: datetime, *, dead: bool, alive: bool = False) -> Decision:
+def hold(
+    found: LockRecord | None, desired: LockRequest, now: datetime, *, dead: bool, alive: bool = False
+) -> LockDecision:
     """Take or renew the lock; ``found`` is its record now.
 
     ``dead`` says that the holder's process is known to have ended, ``alive`` that it is known to run. On another
@@ -76,36 +78,40 @@ def hold(found: Record | None, desired: Desired, now: datetime, *, dead: bool, a
     mine = found is not None and not found.free and found.run == desired.run
     if found is not None and mine and now < found.until:
         if found.until >= now + timedelta(seconds=FRESH * desired.seconds):
-            return Decision()
-        return Decision(_record(desired, found.since, now))
-    taken = Decision(_record(desired, now, now))
+            return LockDecision()
+        return LockDecision(_record(desired, found.since, now))
+    taken = LockDecision(_record(desired, now, now))
     if found is None or found.free:
         return taken
     return _take_over(found, desired, now, taken, dead=dead, alive=alive and not mine)
 
 
-def free(found: Record | None, desired: Desired, now: datetime, *, dead: bool, alive: bool = False) -> Decision:
+def release(
+    found: LockRecord | None, desired: LockRequest, now: datetime, *, dead: bool, alive: bool = False
+) -> LockDecision:
     """Release our own lock; the lock of another run only by force, or when that run has ended."""
     if found is None or found.free:
-        return Decision()
-    freed = Decision(Record(desired.owner, desired.run, now, now, free=True))
+        return LockDecision()
+    freed = LockDecision(LockRecord(desired.owner, desired.run, now, now, free=True))
     if found.run == desired.run:
         return freed
     return _take_over(found, desired, now, freed, dead=dead, alive=alive)
 
 
-def _take_over(found: Record, desired: Desired, now: datetime, done: Decision, *, dead: bool, alive: bool) -> Decision:
+def _take_over(
+    found: LockRecord, desired: LockRequest, now: datetime, done: LockDecision, *, dead: bool, alive: bool
+) -> LockDecision:
     if alive and found.process and not desired.force:
-        return Decision(refusal=f"it is held by {found}, and process {found.process.pid} of that run is alive")
-    why = over(found, now, dead=dead, alive=False)
+        return LockDecision(refusal=f"it is held by {found}, and process {found.process.pid} of that run is alive")
+    why = why_expired(found, now, dead=dead, alive=False)
     if why:
-        return Decision(done.write, warning=f"the lock of {found} was taken over: {why}")
+        return LockDecision(done.write, warning=f"the lock of {found} was taken over: {why}")
     if desired.force:
-        return Decision(done.write, warning=f"the lock of {found} was taken away by force")
-    return Decision(refusal=f"it is held by {found}")
+        return LockDecision(done.write, warning=f"the lock of {found} was taken away by force")
+    return LockDecision(refusal=f"it is held by {found}")
 
 
-def over(found: Record, now: datetime, *, dead: bool, alive: bool) -> str:
+def why_expired(found: LockRecord, now: datetime, *, dead: bool, alive: bool) -> str:
     """Why a lock that was not given back binds nobody any more; nothing while it binds."""
     if alive and found.process:
         return ""
@@ -114,14 +120,14 @@ def over(found: Record, now: datetime, *, dead: bool, alive: bool) -> str:
     return "its process is gone" if dead else ""
 
 
-def _record(desired: Desired, since: datetime, now: datetime) -> Record:
+def _record(desired: LockRequest, since: datetime, now: datetime) -> LockRecord:
     until = now + timedelta(seconds=desired.seconds)
-    return Record(desired.owner, desired.run, since, until, desired.process, seconds=desired.seconds)
+    return LockRecord(desired.owner, desired.run, since, until, desired.process, seconds=desired.seconds)
 
 
-def encode(record: Record) -> list[str]:
+def encode(record: LockRecord) -> list[str]:
     """A record as lines short enough for names of objects; each says how many there are."""
-    words = [f"{key}={plain(value)}" for key, value in _fields(record).items()]
+    words = [f"{key}={safe_text(value)}" for key, value in _fields(record).items()]
     lines: list[str] = []
     for word in words:
         if lines and len(lines[-1]) + 1 + len(word) <= LONGEST_LINE - 6:
@@ -131,7 +137,7 @@ def encode(record: Record) -> list[str]:
     return [f"{index + 1}of{len(lines)} {line}" for index, line in enumerate(lines)]
 
 
-def decode(lines: Sequence[str]) -> Record | None:
+def decode(lines: Sequence[str]) -> LockRecord | None:
     """The record in the lines, in any order; nothing when lines are missing or are not ours."""
     texts = sorted(lines)
     if not texts or any(not text.startswith(f"{index + 1}of{len(texts)} ") for index, text in enumerate(texts)):
@@ -143,7 +149,7 @@ def decode(lines: Sequence[str]) -> Record | None:
         return None
 
 
-def _fields(record: Record) -> dict[str, str]:
+def _fields(record: LockRecord) -> dict[str, str]:
     fields = {"state": "free" if record.free else "held", "owner": record.owner, "run": record.run}
     fields.update(since=stamp(record.since), until=stamp(record.until), ttl=str(record.seconds))
     if record.process:
@@ -153,16 +159,16 @@ def _fields(record: Record) -> dict[str, str]:
     return fields
 
 
-def _of_fields(found: dict[str, str]) -> Record:
+def _of_fields(found: dict[str, str]) -> LockRecord:
     process = None
     if "pid" in found:
-        process = Process(found["machine"], found["boot"], found["space"], int(found["pid"]), int(found["started"]))
-    since, until = moment(found["since"]), moment(found["until"])
+        process = RunProcess(found["machine"], found["boot"], found["space"], int(found["pid"]), int(found["started"]))
+    since, until = parse_stamp(found["since"]), parse_stamp(found["until"])
     seconds = int(found.get("ttl", 0))
-    return Record(found["owner"], found["run"], since, until, process, found["state"] == "free", seconds)
+    return LockRecord(found["owner"], found["run"], since, until, process, found["state"] == "free", seconds)
 
 
-def plain(text: str, most: int = LONGEST_VALUE) -> str:
+def safe_text(text: str, most: int = LONGEST_VALUE) -> str:
     """A text as it can be written into a record, and compared.
 
     A text that is too long, or has characters that a name must not have, ends in a digest of the whole: two runs whose
@@ -180,6 +186,6 @@ def stamp(when: datetime) -> str:
     return when.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def moment(text: str) -> datetime:
+def parse_stamp(text: str) -> datetime:
     """The moment that ``stamp`` wrote."""
     return datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=timezone.utc)

@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...errors import CollectionError, NotFound
-from ...vsphere import fleet, properties
+from ...vsphere import inventory, properties
 from ...vsphere.properties import id_of
 from ...vsphere.sdk import vim
 from ...vsphere.session import Session
-from ...vsphere.wire import tapped
+from ...vsphere.wire import observed
 from ..recording.recorder import Recorder, Scope
 from ..recording.recording import Recording
 from . import shapes
@@ -35,7 +35,7 @@ OPTIONS: dict[str, Any] = {
 
 def question(session: Session, params: Mapping[str, Any]) -> Question:
     """The objects that the options name: hosts with their clusters, and virtual machines."""
-    hosts = fleet.find(session, params, ("parent", *_KIND))
+    hosts = inventory.find_hosts(session, params, ("parent", *_KIND))
     hosts.refresh()
     chosen_hosts = _one_of_each_kind(hosts.hosts) if params.get("short") else hosts.hosts
     machines = _machines(session, params["vms"])
@@ -52,7 +52,7 @@ def question(session: Session, params: Mapping[str, Any]) -> Question:
     )
 
 
-def _one_of_each_kind(hosts: Sequence[fleet.Host]) -> list[fleet.Host]:
+def _one_of_each_kind(hosts: Sequence[inventory.Host]) -> list[inventory.Host]:
     """One connected host of each version and model: the others answer alike."""
     kinds = {tuple(str(host[path]) for path in _KIND): host for host in reversed(hosts) if host.reachable}
     return sorted(kinds.values(), key=lambda host: host.name)
@@ -84,7 +84,7 @@ class Acceptance:
         self, session: Session, reader: Reader, name: str, scope: Scope, hosts: Mapping[str, str]
     ) -> dict[str, Any]:
         recording = Recording()
-        with tapped(session, Recorder(recording, scope)) as looked_on:
+        with observed(session, Recorder(recording, scope)) as looked_on:
             status, said = _attempt(looked_on, reader, self.asked, name)
         self.recording.add(recording)
         return {"reader": reader.name, "object": name, **_judged(recording, status, said, hosts)}

@@ -10,15 +10,15 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from ...cluster.cluster_info import ClusterFacts
+from ...cluster.cluster_info import ClusterReader
 from ...fabric.fabric import Fabric
-from ...fabric.fabric_spec import Desired as Fabrics
+from ...fabric.fabric_spec import FabricSpec
 from ...hosts import cluster_image, host_info
 from ...maintenance import recent_tasks
 from ...maintenance.lock.folders import LockFolders
 from ...usage import gpu_usage
 from ...vmotion.move import move_facts, move_watch
-from ...vsphere import counters, fleet, host_clocks, rest, tags
+from ...vsphere import counters, host_clocks, inventory, rest, tags
 from ...vsphere.properties import id_of, read_linked
 from ...vsphere.sdk import vim
 from ...vsphere.session import Session
@@ -69,8 +69,8 @@ class Unread(Exception):
 
 def _group(group: str, session: Session, question: Question, name: str) -> Any:
     """A group of settings of a host, as esxi_info reads it."""
-    host = fleet.Host(session, question.hosts[name], name)
-    (entry,) = host_info.gather(fleet.Fleet(session, [host], host_info.paths([group])), [group])
+    host = inventory.Host(session, question.hosts[name], name)
+    (entry,) = host_info.gather(inventory.HostSet(session, [host], host_info.paths([group])), [group])
     if entry.get("failed"):
         raise Unread(entry["msg"])
     return entry
@@ -90,15 +90,15 @@ def _rules(session: Session, _question: Question, name: str) -> Any:
 
 
 def _cluster(session: Session, _question: Question, name: str) -> Any:
-    return ClusterFacts(session, name).read(("clocks", "vms"))
+    return ClusterReader(session, name).read(("clocks", "vms"))
 
 
 def _usage(session: Session, question: Question, name: str) -> Any:
-    return gpu_usage.Usage(session, gpu_usage.Desired(name, question.hours, gpu_usage.FOLDER)).read()
+    return gpu_usage.GpuUsage(session, gpu_usage.UsageOptions(name, question.hours, gpu_usage.FOLDER)).read()
 
 
 def _fabric(session: Session, question: Question, name: str) -> Any:
-    return Fabric(session, Fabrics(name, question.switch)).info()
+    return Fabric(session, FabricSpec(name, question.switch)).info()
 
 
 def _image(session: Session, question: Question, name: str) -> Any:
@@ -140,8 +140,8 @@ def _vm_tasks(session: Session, question: Question, name: str) -> Any:
 
 def _lock(session: Session, _question: Question, name: str) -> Any:
     """The events of the task that took the lock of a cluster, by their chain; nothing while nobody holds it."""
-    ref, values = fleet.find_cluster(session, name, ("parent",))
-    held = LockFolders(session, name, values["parent"], id_of(ref)).look()
+    ref, values = inventory.find_cluster(session, name, ("parent",))
+    held = LockFolders(session, name, values["parent"], id_of(ref)).read()
     if held.current is None or held.record is None or held.record.free:
         return []
     tasks = read_linked(session, [held.current.ref], "recentTask", vim.Task, ("info",))
@@ -157,7 +157,7 @@ def _counters(session: Session, _question: Question, _name: str) -> Any:
 
 def _tags(session: Session, question: Question, _name: str) -> Any:
     with rest.opened(session) as api:
-        return tags.of_machines(api, question.tag_category, [id_of(ref) for ref in question.vms.values()])
+        return tags.vm_tags(api, question.tag_category, [id_of(ref) for ref in question.vms.values()])
 
 
 def _nothing(key: str, result: Any) -> bool:

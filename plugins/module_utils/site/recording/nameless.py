@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from xml.sax.saxutils import escape, unescape
 
-from ...vsphere.typed import Field, clear_numbers, fields, replace_texts
+from ...vsphere.typed import TypedField, clear_numbers, fields, replace_texts
 from .pseudonyms import Pseudonyms
 from .recording import Command, Recording, Request
 
@@ -125,7 +125,7 @@ def _in_fields(value: Any) -> Iterator[tuple[str, str]]:
         yield from ((kind, text) for text in texts if kind and isinstance(text, str))
 
 
-def _kind_of(field: Field) -> str:
+def _kind_of(field: TypedField) -> str:
     """The word of the pseudonyms of a field; empty where it holds no name."""
     if field.name in ("name", "groupName") and _NAMED.fullmatch(field.kind):
         return _argument_kind(field.kind)

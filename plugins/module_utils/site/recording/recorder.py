@@ -11,7 +11,7 @@ from typing import Any
 
 from ...vsphere.sdk import vmodl
 from ...vsphere.typed import is_object
-from ...vsphere.wire import Call
+from ...vsphere.wire import ApiCall
 from . import guard
 from .recording import Answer, Command, Recorded, Recording, Request, key_of_call, key_of_link
 
@@ -51,7 +51,7 @@ class Recorder:
         self._pages: dict[str, Any] = {}
         self._executers: dict[str, str] = {}
 
-    def soap(self, call: Call, carry: Callable[[], Any]) -> Any:
+    def soap(self, call: ApiCall, carry: Callable[[], Any]) -> Any:
         """Carry one call, and keep its answer."""
         guard.must_read(call.method, call.arguments)
         if call.method == "RetrievePropertiesEx":
@@ -77,7 +77,7 @@ class Recorder:
                 self.recording.requests.append(Request(verb, path, body, status, text))
         return status, text
 
-    def _properties(self, call: Call, carry: Callable[[], Any]) -> Any:
+    def _properties(self, call: ApiCall, carry: Callable[[], Any]) -> Any:
         (asked,) = call.arguments[0]
         for one in asked.propSet:
             one.pathSet = [path for path in one.pathSet if path not in self._scope.never_read]
@@ -118,7 +118,7 @@ class Recorder:
             known = self.recording.links.setdefault(key, [])
             known += [ref._moId for ref in found if ref._moId not in known]
 
-    def _command(self, call: Call, carry: Callable[[], Any]) -> Any:
+    def _command(self, call: ApiCall, carry: Callable[[], Any]) -> Any:
         handler, _version, method, given = call.arguments
         answer = carry()
         if handler.startswith(_HANDLER):
@@ -131,7 +131,7 @@ class Recorder:
                 self.recording.commands.append(Command(host, command, arguments, *said))
         return answer
 
-    def _call(self, call: Call, carry: Callable[[], Any]) -> Any:
+    def _call(self, call: ApiCall, carry: Callable[[], Any]) -> Any:
         key = key_of_call(call.kind, call.id, call.method, call.arguments)
         try:
             answer = carry()

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...core.versions import numbers
 from ...hosts import pvrdma
-from ...maintenance import recent_tasks, trouble
+from ...maintenance import cluster_problems, recent_tasks
 from ...maintenance.recent_tasks import RecentTask
 from ...vsphere import properties, tasks
 from ...vsphere.faults import translating_faults, words
@@ -125,7 +125,7 @@ def _said(one: RecentTask) -> str:
 
 def _red(site: Site, target: str, states: Sequence[Any]) -> list[str]:
     names = {key: values["name"] for key, values in site.hosts.items()}
-    found = trouble.alarms(site.session, names, states)
+    found = cluster_problems.alarms(site.session, names, states)
     return [one["alarm"] for one in found if one["status"] == "red" and one["object"] == target]
 
 

@@ -12,7 +12,7 @@ from ...errors import Refused
 from ...plan import Plan
 from ...vsphere import custom_fields, properties, tasks
 from ...vsphere.faults import translating_faults
-from ...vsphere.fleet import find_cluster
+from ...vsphere.inventory import find_cluster
 from ...vsphere.sdk import vim
 from ...vsphere.session import Session
 from .. import worker_identity, worker_mark

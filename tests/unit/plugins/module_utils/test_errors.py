@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from plugins.module_utils.errors import Failed, Several, Unreachable, summary
+from plugins.module_utils.errors import Failed, SeveralErrors, Unreachable, summary
 
 
 def test_each_reason_of_one_change_is_one_sentence_with_one_advice() -> None:
@@ -14,7 +14,7 @@ def test_each_reason_of_one_change_is_one_sentence_with_one_advice() -> None:
         "esx1, esx2: could not write its note: the session expired; run again | "
         "esx3: could not write its note: it is full; make room; what was done is kept"
     )
-    error = Several([*lost, full], "what was done is kept")
+    error = SeveralErrors([*lost, full], "what was done is kept")
     assert summary([error]) == str(error) == said
     assert summary([Failed("cpu", "change it", "it is off"), error]) == f"{said} | cpu: could not change it: it is off"
     assert error.about("gpu") is error

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.vsphere import fleet, rest
+from plugins.module_utils.vsphere import inventory, rest
 from tests.fakes.calling import call
 from tests.fakes.rest import FakeRest
 
@@ -26,7 +26,7 @@ def api(monkeypatch: pytest.MonkeyPatch) -> FakeRest:
         yield fake
 
     monkeypatch.setattr(rest, "opened", opened)
-    monkeypatch.setattr(fleet, "find_cluster", lambda *_names: (SimpleNamespace(_moId="domain-c1"), {}))
+    monkeypatch.setattr(inventory, "find_cluster", lambda *_names: (SimpleNamespace(_moId="domain-c1"), {}))
     return fake
 
 

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from pyVmomi import vim
 
-from plugins.module_utils.cluster import licences, vgpu_slots
-from plugins.module_utils.maintenance import trouble
+from plugins.module_utils.cluster import cluster_info
+from plugins.module_utils.maintenance import cluster_problems
 from plugins.module_utils.usage import gpu_usage
 from plugins.module_utils.vsphere import host_clocks
-from plugins.module_utils.vsphere.fleet import Host
+from plugins.module_utils.vsphere.inventory import Host
 from plugins.module_utils.workers.capacity.running_vm import Vm
 from tests.fakes import hardware
 from tests.fakes.hardware import T4
@@ -36,7 +36,9 @@ def vm(name: str, where: str, *vgpus: str) -> Vm:
 
 
 def test_slots_are_counted_by_profile_and_host() -> None:
-    found = vgpu_slots.by_profile([host("esx1"), host("esx2")], [vm("w1", "esx1", "grid_t4-16c"), vm("v1", "esx2")])
+    found = cluster_info.slots_by_profile(
+        [host("esx1"), host("esx2")], [vm("w1", "esx1", "grid_t4-16c"), vm("v1", "esx2")]
+    )
     assert {one["profile"]: (one["used"], one["free"]) for one in found} == {
         "grid_t4-16c": (1, 1),
         "grid_t4-8c": (0, 2),
@@ -53,11 +55,11 @@ def test_slots_are_counted_by_profile_and_host() -> None:
     ],
 )
 def test_hosts_out_of_service_have_no_slots(why: dict[str, Any]) -> None:
-    assert vgpu_slots.by_profile([host(**why)], []) == []
+    assert cluster_info.slots_by_profile([host(**why)], []) == []
 
 
 def test_a_gpu_that_is_not_shared_has_no_slots() -> None:
-    (found,) = vgpu_slots.by_profile(
+    (found,) = cluster_info.slots_by_profile(
         [
             host(
                 config__graphicsInfo=[hardware.graphics(graphicsType="shared")],
@@ -85,7 +87,7 @@ def test_hosts_out_of_service_are_told_with_why_and_through_whom() -> None:
         host("esx3", runtime__inQuarantineMode=True),
         host("esx4", runtime__connectionState="notResponding"),
     ]
-    found = trouble.out_of_service(session_with(eventManager=events), there)
+    found = cluster_problems.out_of_service(session_with(eventManager=events), there)
     assert [(one["host"], one["why"], one["by"]) for one in found] == [
         ("esx2", "maintenance", "bert since 2026-01-01T12:02:00Z"),
         ("esx3", "quarantine", None),
@@ -102,10 +104,10 @@ def test_red_and_yellow_alarms_are_told_once(monkeypatch: pytest.MonkeyPatch) ->
         )
 
     monkeypatch.setattr(
-        trouble, "read_many", lambda _s, refs, _paths: {one._moId: {"info.name": "Heat"} for one in refs}
+        cluster_problems, "read_many", lambda _s, refs, _paths: {one._moId: {"info.name": "Heat"} for one in refs}
     )
     states = [alarm("b", "yellow"), alarm("a", "red"), alarm("a", "red"), alarm("c", "green")]
-    found = trouble.alarms(session_with(), {"host-1": "esx1"}, states)
+    found = cluster_problems.alarms(session_with(), {"host-1": "esx1"}, states)
     assert [(one["object"], one["alarm"], one["status"], one["acknowledged"]) for one in found] == [
         ("esx1", "Heat", "red", False),
         ("esx1", "Heat", "yellow", True),
@@ -136,7 +138,7 @@ def test_a_licence_ends_when_it_says_however_it_says_so(
     manager = SimpleNamespace(QueryAssignedLicenses=lambda _entity: entries)
     content = {"licenseManager": SimpleNamespace(licenseAssignmentManager=manager)}
     about = SimpleNamespace(instanceUuid="uuid")
-    (found,) = licences.assigned(session_with(about=about, **content), {"host-1": "esx1"}, NOW)
+    (found,) = cluster_info.licences(session_with(about=about, **content), {"host-1": "esx1"}, NOW)
     assert (found["object"], found["expires"], found["expired"], found["features"]) == (
         "esx1",
         expires,
@@ -149,7 +151,7 @@ def test_an_evaluation_is_told_and_keys_never_are() -> None:
     entry = SimpleNamespace(entityId="uuid", assignedLicense=licence(edition="eval", key="12345-SECRET"))
     manager = SimpleNamespace(QueryAssignedLicenses=lambda _entity: [entry])
     content = {"licenseManager": SimpleNamespace(licenseAssignmentManager=manager)}
-    (found,) = licences.assigned(session_with(about=SimpleNamespace(instanceUuid="uuid"), **content), {}, NOW)
+    (found,) = cluster_info.licences(session_with(about=SimpleNamespace(instanceUuid="uuid"), **content), {}, NOW)
     assert (found["object"], found["evaluation"]) == ("vcenter.lab", True)
     assert "SECRET" not in str(found)
 
@@ -161,14 +163,14 @@ def test_the_clock_of_a_host_is_compared_without_the_way_of_the_answer(monkeypat
     ntp = SimpleNamespace(ntpConfig=SimpleNamespace(server=["ntp.lab"]))
     services = [SimpleNamespace(key="ntpd", running=True), SimpleNamespace(key="ptpd", running=False)]
     values = {"configManager__dateTimeSystem": there, "config__dateTimeInfo": ntp, "config__service__service": services}
-    assert host_clocks.of(session_with(), [host(**values)], compare=True) == [
+    assert host_clocks.clocks(session_with(), [host(**values)], compare=True) == [
         {"host": "esx1", "running": ["ntpd"], "servers": ["ntp.lab"], "offset_seconds": 10.0}
     ]
 
 
 def test_clocks_are_compared_only_when_asked_and_only_of_hosts_that_answer() -> None:
     for one, compare in ((host(), False), (host(runtime__connectionState="notResponding"), True)):
-        assert host_clocks.of(session_with(), [one], compare=compare)[0]["offset_seconds"] is None
+        assert host_clocks.clocks(session_with(), [one], compare=compare)[0]["offset_seconds"] is None
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def bare() -> dict[str, Any]:
     return {"switch": None, "port_groups": {}, "taken": {}, "hosts": hosts, "members": [], "machines": []}
 
 
-def wanted(**more: Any) -> fabric_spec.Desired:
+def wanted(**more: Any) -> fabric_spec.FabricSpec:
     one = {"port_group": "rdma-vmk", "device": "vmk1", "network": "10.216.0.0/24", "mtu": None, "services": []}
     addresses = {name: f"10.216.0.{number}" for number, name in enumerate(HOSTS, start=1)}
     plain: dict[str, Any] = {
@@ -58,7 +58,7 @@ def wanted(**more: Any) -> fabric_spec.Desired:
         "adapters": [{**one, "addresses": addresses, **more.pop("adapter", {})}],
         "adopt": False,
     }
-    return fabric_spec.desired({**plain, **more})
+    return fabric_spec.fabric_spec_of({**plain, **more})
 
 
 def test_names_may_be_spelt_as_vcenter_stores_them() -> None:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plugins.module_utils.maintenance import evacuation
-from plugins.module_utils.maintenance.evacuation import Apart, Cluster, MustRun, Room
+from plugins.module_utils.maintenance.evacuation import AntiAffinityRule, EvacuationCluster, HostRoom, VmHostRule
 from plugins.module_utils.workers.capacity.running_vm import Vm
 from plugins.module_utils.workers.placement.gpu_slots import Gpu, Slots
 
@@ -20,17 +20,17 @@ T4 = "grid_t4-16c"
 HALF = "grid_t4-8c"
 
 
-def room(number: int, *used: str, **more: object) -> Room:
+def room(number: int, *used: str, **more: object) -> HostRoom:
     gpu = Gpu("0000:3b:00.0", "Tesla T4", 15.75, used)
-    return Room(f"esx{number}", slots=Slots((gpu,), (T4, HALF)), **more)  # type: ignore[arg-type]
+    return HostRoom(f"esx{number}", slots=Slots((gpu,), (T4, HALF)), **more)  # type: ignore[arg-type]
 
 
 def worker(number: int, *vgpus: str, **more: object) -> Vm:
     return Vm(f"vm-{number}", f"w{number}", f"esx{number}", "ml", "gold", "carol", vgpus=vgpus, **more)  # type: ignore[arg-type]
 
 
-def cluster(rooms: list[Room], vms: list[Vm], **more: object) -> Cluster:
-    return Cluster("gpu", tuple(rooms), tuple(vms), vgpu_by_drs=True, hot_migrate=True, **more)  # type: ignore[arg-type]
+def cluster(rooms: list[HostRoom], vms: list[Vm], **more: object) -> EvacuationCluster:
+    return EvacuationCluster("gpu", tuple(rooms), tuple(vms), vgpu_by_drs=True, hot_migrate=True, **more)  # type: ignore[arg-type]
 
 
 FIVE = [room(number, *((T4,) if number < 5 else ())) for number in range(1, 6)]
@@ -85,8 +85,8 @@ BLOCKS = [
     ({"vgpu_by_drs": False}, worker(1, T4), "VgpuMMAutomationTimeoutSecs"),
     ({"hot_migrate": False}, worker(1, T4), "vgpu.hotmigrate.enabled is false"),
     ({}, worker(1, fixed=("PCI device 0000:3b:00.0 in passthrough",)), "power_off: true"),
-    ({"must_run": (MustRun("pin", frozenset({"vm-1"}), frozenset({"esx1"})),)}, worker(1), "the rule pin"),
-    ({"apart": (Apart("spread", frozenset({"vm-1", "vm-2", "vm-3"})),)}, worker(1), "the rule spread"),
+    ({"must_run": (VmHostRule("pin", frozenset({"vm-1"}), frozenset({"esx1"})),)}, worker(1), "the rule pin"),
+    ({"apart": (AntiAffinityRule("spread", frozenset({"vm-1", "vm-2", "vm-3"})),)}, worker(1), "the rule spread"),
 ]
 
 
@@ -123,13 +123,13 @@ def test_reserved_memory_counts_where_it_is_known() -> None:
 
 
 def test_a_must_run_rule_with_a_free_host_is_kept() -> None:
-    pinned = (MustRun("pin", frozenset({"vm-1"}), frozenset({"esx1", "esx3"})),)
+    pinned = (VmHostRule("pin", frozenset({"vm-1"}), frozenset({"esx1", "esx3"})),)
     rooms = [room(1), room(2), room(3)]
     assert evacuation.plan(cluster(rooms, [worker(1)], must_run=pinned), ["esx1"])["esx1"].moves[0].to == "esx3"
 
 
 def test_a_worker_leaves_its_place_to_one_that_has_no_other() -> None:
-    pinned = (MustRun("pin", frozenset({"vm-2"}), frozenset({"esx1", "esx2"})),)
+    pinned = (VmHostRule("pin", frozenset({"vm-2"}), frozenset({"esx1", "esx2"})),)
     rooms = [room(1), room(2), room(3)]
     vms = [replace(worker(1, T4), name="a"), replace(worker(2, T4), host="esx1", name="b")]
     verdict = evacuation.plan(cluster(rooms, vms, must_run=pinned), ["esx1"])["esx1"]
@@ -158,7 +158,7 @@ some_vms = st.lists(
 keys = st.frozensets(st.sampled_from([f"vm-{number}" for number in range(5)]), min_size=1, max_size=3)
 
 
-def fit(where: dict[str, str], vms: list[Vm], layout: Cluster) -> bool:
+def fit(where: dict[str, str], vms: list[Vm], layout: EvacuationCluster) -> bool:
     """Whether the hosts that stay can hold them all, each at its place; told apart from the planner's own sums."""
     for name in NAMES[2:]:
         here = [vm for vm in vms if where[vm.key] == name]
@@ -192,14 +192,14 @@ def test_a_host_can_be_emptied_exactly_where_brute_force_finds_places(
         if host in NAMES[:2]
     ]
     rooms = [
-        Room(
+        HostRoom(
             name,
             slots=Slots(tuple(Gpu(f"0000:{n}b:00.0", "Tesla T4", 15.75) for n in (3, 4)), (T4, HALF)),
             free_mb=1000,
         )
         for name in NAMES
     ]
-    layout = cluster(rooms, vms, apart=(Apart("apart", apart),), must_run=(MustRun("tied", tied, hosts),))
+    layout = cluster(rooms, vms, apart=(AntiAffinityRule("apart", apart),), must_run=(VmHostRule("tied", tied, hosts),))
     verdicts = evacuation.plan(layout, NAMES[:2])
     leaving: list[Vm] = []
     for name in NAMES[:2]:

@@ -11,14 +11,14 @@ import pytest
 
 from plugins.module_utils.errors import Unreachable
 from plugins.module_utils.maintenance import boot, service_note
-from plugins.module_utils.maintenance.evacuation import Block, Move, Verdict
+from plugins.module_utils.maintenance.evacuation import Blocker, HostEvacuation, Move
 from plugins.module_utils.maintenance.in_service import InService
 from plugins.module_utils.maintenance.leaving import Evacuations
 from plugins.module_utils.maintenance.maintenance_mode import Maintenance
 from plugins.module_utils.maintenance.reboot import Rebooted
 from plugins.module_utils.maintenance.recent_tasks import RecentTask
-from plugins.module_utils.maintenance.service_note import Note
-from plugins.module_utils.maintenance.service_options import Desired
+from plugins.module_utils.maintenance.service_note import ServiceNote
+from plugins.module_utils.maintenance.service_options import ServiceOptions
 from plugins.module_utils.plan import Plan
 from plugins.module_utils.workers.capacity.running_vm import Vm
 from tests.fakes.esxi import FakeHost
@@ -28,7 +28,7 @@ OLD = "2025-12-31T00:00:00+00:00"
 VM = Vm("vm-1", "w1", "esx01.lab", folder="ml")
 
 
-def host(*, maintenance: bool = False, connection: str = "connected", note: Note | None = None) -> FakeHost:
+def host(*, maintenance: bool = False, connection: str = "connected", note: ServiceNote | None = None) -> FakeHost:
     made = FakeHost()
     made.has(runtime__inMaintenanceMode=maintenance, runtime__connectionState=connection)
     made.refresh()
@@ -39,16 +39,18 @@ def host(*, maintenance: bool = False, connection: str = "connected", note: Note
     return made
 
 
-def planned(kind: Any, made: FakeHost, desired: Desired | None = None, evacuations: Evacuations | None = None) -> Plan:
-    desired = desired or Desired("me")
+def planned(
+    kind: Any, made: FakeHost, desired: ServiceOptions | None = None, evacuations: Evacuations | None = None
+) -> Plan:
+    desired = desired or ServiceOptions("me")
     subject = kind(made, desired, evacuations or Evacuations(made.session, desired))
     plan: Plan = subject.plan(subject.read())
     assert made.writes == []
     return plan
 
 
-def judged(made: FakeHost, verdict: Verdict, entering: RecentTask | None = None) -> Evacuations:
-    found = Evacuations(made.session, Desired("me"))
+def judged(made: FakeHost, verdict: HostEvacuation, entering: RecentTask | None = None) -> Evacuations:
+    found = Evacuations(made.session, ServiceOptions("me"))
     found.verdicts[made.name] = verdict
     if entering:
         found.entering[made.ref._moId] = entering
@@ -57,69 +59,72 @@ def judged(made: FakeHost, verdict: Verdict, entering: RecentTask | None = None)
 
 def test_a_host_with_somewhere_to_go_for_all_is_emptied() -> None:
     made = host()
-    plan = planned(Maintenance, made, evacuations=judged(made, Verdict(moves=(Move(VM, "esx02.lab"),))))
+    plan = planned(Maintenance, made, evacuations=judged(made, HostEvacuation(moves=(Move(VM, "esx02.lab"),))))
     assert [change.key for change in plan.changes] == ["maintenance"] and not plan.unmet
     assert plan.why == ("w1 (folder ml) moves, for example to esx02.lab",)
 
 
 def test_a_block_is_unmet() -> None:
     made = host()
-    plan = planned(Maintenance, made, evacuations=judged(made, Verdict(blocks=(Block(VM, "is tied"),))))
+    plan = planned(Maintenance, made, evacuations=judged(made, HostEvacuation(blocks=(Blocker(VM, "is tied"),))))
     assert plan.unmet == ("w1 (folder ml) is tied",)
 
 
-@pytest.mark.parametrize(("note", "unmet"), [(None, 1), (Note("me", "then"), 0)])
-def test_a_host_that_is_entering_is_somebody_elses_unless_our_note_is_on_it(note: Note | None, unmet: int) -> None:
+@pytest.mark.parametrize(("note", "unmet"), [(None, 1), (ServiceNote("me", "then"), 0)])
+def test_a_host_that_is_entering_is_somebody_elses_unless_our_note_is_on_it(
+    note: ServiceNote | None, unmet: int
+) -> None:
     made = host(note=note)
     entering = RecentTask(None, made.ref._moId, "enterMaintenanceMode", True, "bob")
-    plan = planned(Maintenance, made, evacuations=judged(made, Verdict(), entering))
+    plan = planned(Maintenance, made, evacuations=judged(made, HostEvacuation(), entering))
     assert len(plan.unmet) == unmet and all("bob" in text for text in plan.unmet)
 
 
 @pytest.mark.parametrize(
-    ("note", "ours"), [(None, False), (Note("me", "then"), True), (Note("me", "then", OLD, visiting=True), False)]
+    ("note", "ours"),
+    [(None, False), (ServiceNote("me", "then"), True), (ServiceNote("me", "then", OLD, visiting=True), False)],
 )
-def test_a_host_in_maintenance_mode_is_ours_only_by_the_note(note: Note | None, ours: bool) -> None:
+def test_a_host_in_maintenance_mode_is_ours_only_by_the_note(note: ServiceNote | None, ours: bool) -> None:
     made = host(maintenance=True, note=note)
     plan = planned(Maintenance, made)
     assert plan.before["ours"] is ours and not plan.changes
     back = planned(InService, made)
     assert bool(back.changes) is ours and bool(back.warnings) is not ours
-    assert planned(InService, made, Desired("me", only_if_ours=False)).changes
+    assert planned(InService, made, ServiceOptions("me", only_if_ours=False)).changes
 
 
 def test_a_note_left_on_a_host_in_service_is_taken_off() -> None:
-    plan = planned(InService, host(note=Note("me", "then")))
+    plan = planned(InService, host(note=ServiceNote("me", "then")))
     assert {change.key for change in plan.changes} == {"ours", "by"}
 
 
 REBOOTS = [
     # maintenance, connection, note, recent reboot task: what it is
     (True, "connected", None, False, "due"),
-    (True, "connected", Note("me", "then"), False, "due"),
-    (True, "connected", Note("me", "then", NOW), True, "asked for"),
-    (True, "connected", Note("me", "then", NOW), False, "due"),
-    (True, "connected", Note("me", "then", OLD), False, "under way"),
-    (True, "notResponding", Note("me", "then", NOW), False, "under way"),
+    (True, "connected", ServiceNote("me", "then"), False, "due"),
+    (True, "connected", ServiceNote("me", "then", NOW), True, "asked for"),
+    (True, "connected", ServiceNote("me", "then", NOW), False, "due"),
+    (True, "connected", ServiceNote("me", "then", OLD), False, "under way"),
+    (True, "notResponding", ServiceNote("me", "then", NOW), False, "under way"),
     # The clock of the host was corrected since, and with it the time at which it says to have booted.
-    (True, "connected", Note("me", "then", "2026-01-01T00:00:02+00:00"), True, "asked for"),
-    (True, "connected", Note("me", "then", "2025-12-31T23:59:31+00:00"), False, "due"),
+    (True, "connected", ServiceNote("me", "then", "2026-01-01T00:00:02+00:00"), True, "asked for"),
+    (True, "connected", ServiceNote("me", "then", "2025-12-31T23:59:31+00:00"), False, "due"),
 ]
 
 
 @pytest.mark.parametrize(("maintenance", "connection", "note", "recent", "state"), REBOOTS)
 def test_a_reboot_of_an_earlier_run_counts(
-    maintenance: bool, connection: str, note: Note | None, recent: bool, state: str
+    maintenance: bool, connection: str, note: ServiceNote | None, recent: bool, state: str
 ) -> None:
     made = host(maintenance=maintenance, connection=connection, note=note)
-    desired = Desired("me", rebooting={made.ref._moId} if recent else set())
+    desired = ServiceOptions("me", rebooting={made.ref._moId} if recent else set())
     plan = planned(Rebooted, made, desired)
     assert plan.before["reboot"] == state and plan.after["reboot"] == "done" and not plan.unmet
     assert bool(plan.why) is (state != "due")
 
 
 def test_what_was_changed_since_a_finished_reboot_needs_another() -> None:
-    made = host(maintenance=True, note=Note("me", "then", OLD))
+    made = host(maintenance=True, note=ServiceNote("me", "then", OLD))
     boot.remember(made, "nmlx5_core", "")
     made.refresh()
     made.writes.clear()
@@ -138,10 +143,10 @@ def test_a_note_that_is_none_is_no_note(text: str) -> None:
 
 
 def test_a_note_survives_being_written() -> None:
-    note = Note("me", "then", OLD, visiting=True)
+    note = ServiceNote("me", "then", OLD, visiting=True)
     made = host(note=note)
-    assert service_note.of(made) == note and service_note.ours(made) is None
+    assert service_note.note_on(made) == note and service_note.our_note(made) is None
     assert json.loads(made.fields.values[100])["by"] == "me"
     service_note.clear(made)
     made.refresh()
-    assert service_note.of(made) is None
+    assert service_note.note_on(made) is None

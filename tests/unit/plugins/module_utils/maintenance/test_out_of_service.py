@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.maintenance import out_of_service, stop_rules
-from plugins.module_utils.maintenance.stop_rules import Next
+from plugins.module_utils.maintenance.stop_rules import LeavingHosts
 
 T4 = "grid_t4-16c"
 
@@ -82,27 +82,27 @@ TASK = {"object": "esx1", "task": "reconfigure", "user": "bob", "ours": False}
 @pytest.mark.parametrize(
     ("facts", "leaving", "rules"),
     [
-        ({}, Next(("esx1",)), set()),
-        ({"alarms": [RED]}, Next(("esx1",)), {"red_alarm"}),
-        ({"alarms": [{**RED, "acknowledged": True}]}, Next(("esx1",)), set()),
-        ({"alarms": [{**RED, "status": "yellow"}]}, Next(("esx1",)), set()),
-        ({"alarms": [RED]}, Next(("esx3",)), set()),
-        ({"vsan": {"resync_bytes": 1}}, Next(), {"vsan_resync"}),
-        ({"vsan": {"resync_bytes": None}}, Next(), set()),
-        ({"out_of_service": [OUT]}, Next(), {"out_of_service"}),
-        ({"out_of_service": [OUT]}, Next(("esx1",)), {"out_of_service", "max_out_of_service"}),
-        ({"out_of_service": [OUT]}, Next(("esx2",)), set()),
-        ({"out_of_service": [{**OUT, "ours": True}]}, Next(("esx1",), 2), set()),
-        ({"out_of_service": [{**OUT, "ours": True}], "ha": HA}, Next(("esx1",), 2), {"ha_capacity"}),
-        ({"gpu_slots": [slots((1, 0), (1, 0))]}, Next(("esx1",)), {"gpu_slots"}),
-        ({"gpu_slots": [slots((1, 0), (0, 1))]}, Next(("esx1",)), set()),
-        ({"gpu_slots": [slots((1, 1), (1, 0))]}, Next(("esx1",)), {"gpu_slots"}),
-        ({"tasks": [TASK]}, Next(("esx1",)), {"running_task"}),
-        ({"tasks": [{**TASK, "ours": True}]}, Next(("esx1",)), set()),
-        ({"tasks": [TASK]}, Next(("esx2",)), set()),
+        ({}, LeavingHosts(("esx1",)), set()),
+        ({"alarms": [RED]}, LeavingHosts(("esx1",)), {"red_alarm"}),
+        ({"alarms": [{**RED, "acknowledged": True}]}, LeavingHosts(("esx1",)), set()),
+        ({"alarms": [{**RED, "status": "yellow"}]}, LeavingHosts(("esx1",)), set()),
+        ({"alarms": [RED]}, LeavingHosts(("esx3",)), set()),
+        ({"vsan": {"resync_bytes": 1}}, LeavingHosts(), {"vsan_resync"}),
+        ({"vsan": {"resync_bytes": None}}, LeavingHosts(), set()),
+        ({"out_of_service": [OUT]}, LeavingHosts(), {"out_of_service"}),
+        ({"out_of_service": [OUT]}, LeavingHosts(("esx1",)), {"out_of_service", "max_out_of_service"}),
+        ({"out_of_service": [OUT]}, LeavingHosts(("esx2",)), set()),
+        ({"out_of_service": [{**OUT, "ours": True}]}, LeavingHosts(("esx1",), 2), set()),
+        ({"out_of_service": [{**OUT, "ours": True}], "ha": HA}, LeavingHosts(("esx1",), 2), {"ha_capacity"}),
+        ({"gpu_slots": [slots((1, 0), (1, 0))]}, LeavingHosts(("esx1",)), {"gpu_slots"}),
+        ({"gpu_slots": [slots((1, 0), (0, 1))]}, LeavingHosts(("esx1",)), set()),
+        ({"gpu_slots": [slots((1, 1), (1, 0))]}, LeavingHosts(("esx1",)), {"gpu_slots"}),
+        ({"tasks": [TASK]}, LeavingHosts(("esx1",)), {"running_task"}),
+        ({"tasks": [{**TASK, "ours": True}]}, LeavingHosts(("esx1",)), set()),
+        ({"tasks": [TASK]}, LeavingHosts(("esx2",)), set()),
     ],
 )
-def test_each_rule_fires_when_it_should(facts: dict[str, Any], leaving: Next, rules: set[str]) -> None:
+def test_each_rule_fires_when_it_should(facts: dict[str, Any], leaving: LeavingHosts, rules: set[str]) -> None:
     found = stop_rules.stops(cluster(**facts), leaving)
     assert {stop["rule"] for stop in found} == rules
     assert all(stop["severity"] == "stop" and stop["text"].startswith(stop["object"]) for stop in found)

@@ -10,21 +10,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plugins.module_utils.usage.gpu_users import PASSTHROUGH, VGPU, WHOLE, Card, Host, Machine, facts
+from plugins.module_utils.usage.gpu_users import PASSTHROUGH, VGPU, WHOLE, GpuCard, GpuVm, HostGpus, facts
 
 T4 = ("grid_t4-16c", "grid_t4-16q", "grid_t4-4c", "grid_t4-8c")
 A100 = ("grid_a100-1-5c", "grid_a100-2-10c", "grid_a100-3-20c", "grid_a100-4-20c", "grid_a100-7-40c")
 
 
-def t4(address: str = "0000:3b:00.0", *listed: str, mode: str = VGPU, vgpu_mode: str = "same_size") -> Card:
-    return Card(address, "NVIDIA Tesla T4", 15.0, mode, vgpu_mode, listed)
+def t4(address: str = "0000:3b:00.0", *listed: str, mode: str = VGPU, vgpu_mode: str = "same_size") -> GpuCard:
+    return GpuCard(address, "NVIDIA Tesla T4", 15.0, mode, vgpu_mode, listed)
 
 
-def vm(name: str, *profiles: str, running: bool = True, **more: Any) -> Machine:
-    return Machine(name, name, running, profiles, whose={"tenant": name[0]}, **more)
+def vm(name: str, *profiles: str, running: bool = True, **more: Any) -> GpuVm:
+    return GpuVm(name, name, running, profiles, whose={"tenant": name[0]}, **more)
 
 
-def told(host: Host) -> dict[str, list[tuple[str, str, float, bool]]]:
+def told(host: HostGpus) -> dict[str, list[tuple[str, str, float, bool]]]:
     return {
         card.address: [(one.machine.name, one.what, round(one.share, 3), one.told) for one in host.users(card)]
         for card in host.cards
@@ -32,23 +32,25 @@ def told(host: Host) -> dict[str, list[tuple[str, str, float, bool]]]:
 
 
 def test_machines_share_a_card_by_the_memory_of_their_profiles() -> None:
-    host = Host([t4("a", "v1", "v2")], T4, [vm("v1", "grid_t4-8c"), vm("v2", "grid_t4-4c")])
+    host = HostGpus([t4("a", "v1", "v2")], T4, [vm("v1", "grid_t4-8c"), vm("v2", "grid_t4-4c")])
     assert told(host) == {"a": [("v1", "grid_t4-8c", 0.5, True), ("v2", "grid_t4-4c", 0.25, True)]}
 
 
 def test_several_virtual_gpus_of_one_machine_lie_where_the_server_names_it() -> None:
     twins = vm("v", "grid_t4-16c", "grid_t4-16c")
-    assert told(Host([t4("a", "v"), t4("b", "v")], T4, [twins])) == {
+    assert told(HostGpus([t4("a", "v"), t4("b", "v")], T4, [twins])) == {
         "a": [("v", "grid_t4-16c", 1.0, True)],
         "b": [("v", "grid_t4-16c", 1.0, True)],
     }
     # Named once on one card, with two virtual GPUs that fit there.
     both = vm("v", "grid_t4-8c", "grid_t4-8c")
-    assert told(Host([t4("a"), t4("b", "v")], T4, [both]))["b"] == [("v", "grid_t4-8c", 0.5, True)] * 2
+    assert told(HostGpus([t4("a"), t4("b", "v")], T4, [both]))["b"] == [("v", "grid_t4-8c", 0.5, True)] * 2
 
 
 def test_what_the_server_does_not_tell_is_worked_out_and_said() -> None:
-    host = Host([t4("a", "v1"), t4("b")], T4, [vm("v1", "grid_t4-8c"), vm("v2", "grid_t4-8c"), vm("v3", "grid_t4-16c")])
+    host = HostGpus(
+        [t4("a", "v1"), t4("b")], T4, [vm("v1", "grid_t4-8c"), vm("v2", "grid_t4-8c"), vm("v3", "grid_t4-16c")]
+    )
     assert told(host) == {
         "a": [("v1", "grid_t4-8c", 0.5, True), ("v2", "grid_t4-8c", 0.5, False)],
         "b": [("v3", "grid_t4-16c", 1.0, False)],
@@ -56,14 +58,16 @@ def test_what_the_server_does_not_tell_is_worked_out_and_said() -> None:
 
 
 def test_a_virtual_gpu_without_any_room_is_lost_and_counted_on_no_card() -> None:
-    host = Host([t4("a", "v1")], T4, [vm("v1", "grid_t4-16c"), vm("v2", "grid_t4-16c")])
+    host = HostGpus([t4("a", "v1")], T4, [vm("v1", "grid_t4-16c"), vm("v2", "grid_t4-16c")])
     assert [(one.name, profile) for one, profile in host.lost] == [("v2", "grid_t4-16c")]
     assert [one.machine.name for one in host.users(host.cards[0])] == ["v1"]
 
 
 def test_a_gpu_in_passthrough_is_whole_and_takes_no_virtual_one() -> None:
     card = t4("a", mode=PASSTHROUGH)
-    host = Host([card], T4, [vm("v1", addresses=("a",)), vm("v2", "grid_t4-4c"), vm("v3", addresses=("elsewhere",))])
+    host = HostGpus(
+        [card], T4, [vm("v1", addresses=("a",)), vm("v2", "grid_t4-4c"), vm("v3", addresses=("elsewhere",))]
+    )
     assert told(host) == {"a": [("v1", WHOLE, 1.0, True)]}
     assert host.slots(card) == [{"profile": WHOLE, "used": 1, "free": 0}]
     assert [one.name for one, _profile in host.lost] == ["v2"]
@@ -84,7 +88,7 @@ def test_a_gpu_in_passthrough_is_whole_and_takes_no_virtual_one() -> None:
             [("grid_t4-8c", 1, 0), ("grid_t4-4c", 1, 1)],
         ),
         (
-            Card("a", "NVIDIA A100", 40, VGPU, "mig", ("v", "w")),
+            GpuCard("a", "NVIDIA A100", 40, VGPU, "mig", ("v", "w")),
             A100,
             [vm("v", "grid_a100-3-20c"), vm("w", "grid_a100-2-10c")],
             [("grid_a100-3-20c", 1, 0), ("grid_a100-2-10c", 1, 1)],
@@ -93,9 +97,9 @@ def test_a_gpu_in_passthrough_is_whole_and_takes_no_virtual_one() -> None:
     ],
 )
 def test_places_used_and_free(
-    card: Card, offered: tuple[str, ...], machines: list[Machine], slots: list[tuple[str, int, int]]
+    card: GpuCard, offered: tuple[str, ...], machines: list[GpuVm], slots: list[tuple[str, int, int]]
 ) -> None:
-    found = Host([card], offered, machines).slots(card)
+    found = HostGpus([card], offered, machines).slots(card)
     assert [(one["profile"], one["used"], one["free"]) for one in found] == slots
 
 
@@ -111,22 +115,22 @@ def test_places_used_and_free(
         (vm("off", running=False, addresses=("p",), any_whole=1), False),
     ],
 )
-def test_machines_that_are_off_wait_and_take_nothing(machine: Machine, fits: bool) -> None:
-    host = Host([t4("a", "v"), t4("p", mode=PASSTHROUGH)], T4, [vm("v", "grid_t4-8c"), machine])
+def test_machines_that_are_off_wait_and_take_nothing(machine: GpuVm, fits: bool) -> None:
+    host = HostGpus([t4("a", "v"), t4("p", mode=PASSTHROUGH)], T4, [vm("v", "grid_t4-8c"), machine])
     assert [(one["vm"], one["tenant"], one["fits"]) for one in host.waiting()] == [("off", "o", fits)]
     assert [one.machine.name for card in host.cards for one in host.users(card)] == ["v"]
 
 
 def test_unknown_profiles_share_what_is_left_and_no_card_is_more_than_whole() -> None:
-    strange = Host([t4("a", "u", "v", "w")], T4, [vm("u", "grid_t4-8c"), vm("v", "odd"), vm("w", "even")])
+    strange = HostGpus([t4("a", "u", "v", "w")], T4, [vm("u", "grid_t4-8c"), vm("v", "odd"), vm("w", "even")])
     assert [one.share for one in strange.users(strange.cards[0])] == [0.5, 0.25, 0.25]
     crowd = [vm(f"v{place}", "grid_t4-16c") for place in range(4)]
-    full = Host([t4("a", *(one.name for one in crowd))], T4, crowd)
+    full = HostGpus([t4("a", *(one.name for one in crowd))], T4, crowd)
     assert [one.share for one in full.users(full.cards[0])] == [0.25] * 4
 
 
 def test_a_card_as_plain_data_names_the_machine_and_whose_it_is() -> None:
-    host = Host([t4("a", "v")], T4, [vm("v", "grid_t4-8c", running_hours=2.00049)])
+    host = HostGpus([t4("a", "v")], T4, [vm("v", "grid_t4-8c", running_hours=2.00049)])
     (user,) = facts(host, host.cards[0])["users"]
     assert user == {
         "vm": "v",
@@ -147,12 +151,14 @@ MACHINES = st.lists(st.tuples(st.lists(PROFILES, max_size=3), st.booleans()), ma
 def test_whatever_the_server_tells_no_card_is_more_than_whole_and_no_virtual_gpu_counts_twice(
     machines: list[tuple[list[str], bool]], listed: list[list[int]]
 ) -> None:
-    people = [Machine(str(key), str(key), running, tuple(some)) for key, (some, running) in enumerate(machines)]
+    people = [GpuVm(str(key), str(key), running, tuple(some)) for key, (some, running) in enumerate(machines)]
     cards = [
-        Card(str(place), "NVIDIA Tesla T4" if place else "NVIDIA A100", 40, VGPU, "mixed_size", tuple(map(str, keys)))
+        GpuCard(
+            str(place), "NVIDIA Tesla T4" if place else "NVIDIA A100", 40, VGPU, "mixed_size", tuple(map(str, keys))
+        )
         for place, keys in enumerate(listed)
     ]
-    host = Host(cards, (*T4, *A100), people)
+    host = HostGpus(cards, (*T4, *A100), people)
     users = [one for card in cards for one in host.users(card)]
     for card in cards:
         assert sum(one.share for one in host.users(card)) <= 1 + 1e-9

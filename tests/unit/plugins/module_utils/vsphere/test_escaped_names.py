@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyVmomi import vim
 
-from plugins.module_utils.vsphere import escaped_names, fleet, properties
+from plugins.module_utils.vsphere import escaped_names, inventory, properties
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def answering(stored: str) -> Any:
 @pytest.mark.parametrize("asked", ["a/b", "a%2fb"])
 @pytest.mark.parametrize("stored", ["a/b", "a%2fb", "a%2Fb"])
 def test_a_cluster_is_found_in_either_form(asked: str, stored: str) -> None:
-    _ref, values = fleet.find_cluster(answering(stored), asked)
+    _ref, values = inventory.find_cluster(answering(stored), asked)
     assert values == {"name": "a/b", "summary.name": stored}
 
 

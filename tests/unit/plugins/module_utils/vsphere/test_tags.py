@@ -59,7 +59,7 @@ def test_each_version_is_asked_in_the_form_that_it_knows(
 ) -> None:
     asked = served(monkeypatch, answers)
     with rest.opened(session(version)) as api:
-        assert tags.of_machines(api, "team", ["vm-1"]) == {"vm-1": ["green"]}
+        assert tags.vm_tags(api, "team", ["vm-1"]) == {"vm-1": ["green"]}
     assert asked == list(answers)
 
 
@@ -69,4 +69,4 @@ def test_a_category_that_is_not_there_is_refused(
 ) -> None:
     served(monkeypatch, answers)
     with rest.opened(session(version)) as api, pytest.raises(Refused, match="it has team"):
-        tags.of_machines(api, "squad", ["vm-1"])
+        tags.vm_tags(api, "squad", ["vm-1"])

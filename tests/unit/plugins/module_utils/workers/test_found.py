@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pyVmomi import vim
 
-from plugins.module_utils.vsphere import custom_fields, fleet, properties
+from plugins.module_utils.vsphere import custom_fields, inventory, properties
 from plugins.module_utils.workers import customise, found, worker_mark
 from plugins.module_utils.workers.machine import Machine
 from plugins.module_utils.workers.worker_spec import Desired
@@ -47,7 +47,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, Any]]:
         custom_fields, "definitions", lambda _session: [SimpleNamespace(name=worker_mark.ATTRIBUTE, key=MARK)]
     )
     cluster = {"host": [vim.HostSystem("host-1")]}
-    monkeypatch.setattr(fleet, "find_cluster", lambda _session, _name, _paths: (None, cluster))
+    monkeypatch.setattr(inventory, "find_cluster", lambda _session, _name, _paths: (None, cluster))
     return objects
 
 

@@ -14,22 +14,22 @@ import pytest
 
 from plugins.module_utils.errors import Abandoned
 from plugins.module_utils.maintenance.lock import holder
-from plugins.module_utils.maintenance.lock.lock_rules import Process, plain
+from plugins.module_utils.maintenance.lock.lock_rules import RunProcess, safe_text
 
 
 @pytest.fixture
-def here() -> Process:
+def here() -> RunProcess:
     found = holder._described(os.getpid())
     assert found is not None
     return found
 
 
-def test_a_process_that_runs_is_alive(here: Process) -> None:
+def test_a_process_that_runs_is_alive(here: RunProcess) -> None:
     assert holder.is_alive(here) and not holder.is_dead(here)
     assert not holder.is_alive(None) and not holder.is_dead(None)
 
 
-def test_a_process_that_ended_is_dead_and_so_is_one_whose_number_was_given_away(here: Process) -> None:
+def test_a_process_that_ended_is_dead_and_so_is_one_whose_number_was_given_away(here: RunProcess) -> None:
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     there = holder._described(child.pid)
     assert there is not None and not holder.is_dead(there)
@@ -42,19 +42,19 @@ def test_a_process_that_ended_is_dead_and_so_is_one_whose_number_was_given_away(
 
 
 @pytest.mark.parametrize("key", ["machine", "boot", "namespace"])
-def test_of_another_machine_boot_or_container_nothing_is_known(here: Process, key: str) -> None:
+def test_of_another_machine_boot_or_container_nothing_is_known(here: RunProcess, key: str) -> None:
     assert not holder.is_dead(replace(here, pid=2**22 + 1, **{key: "another"}))
     assert not holder.is_alive(replace(here, **{key: "another"}))
 
 
 def test_a_run_on_a_machine_with_a_long_name_is_found_by_its_name(
-    here: Process, monkeypatch: pytest.MonkeyPatch
+    here: RunProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(holder.socket, "gethostname", lambda: "controller-of-the-gpu-clusters." * 2 + "example.com")
     found = holder._described(here.pid)
     assert found is not None
     run = f"{found.machine}.{2**22}.{10**11}"
-    assert plain(run) == run, "the name of a run is whole in a record"
+    assert safe_text(run) == run, "the name of a run is whole in a record"
     monkeypatch.setenv(holder.RUN, f"{found.machine}.{here.pid}.{here.started}")
     assert holder.running() == replace(here, machine=found.machine)
 
@@ -90,7 +90,7 @@ def test_the_outermost_ansible_command_is_found(tmp_path: os.PathLike[str]) -> N
     assert found == parent
 
 
-def test_a_module_at_work_is_seen_until_it_ends(here: Process, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_module_at_work_is_seen_until_it_ends(here: RunProcess, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(holder.RUN, f"{here.machine}.{here.pid}.{here.started}")
     assert holder.survivors(here) == []
     with holder.at_work():
@@ -100,7 +100,7 @@ def test_a_module_at_work_is_seen_until_it_ends(here: Process, monkeypatch: pyte
     assert holder.survivors(None) == []
 
 
-def test_a_module_whose_run_is_gone_does_not_start(here: Process, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_module_whose_run_is_gone_does_not_start(here: RunProcess, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(holder.RUN, f"{here.machine}.{here.pid}.{here.started + 1}")
     with pytest.raises(Abandoned, match="the ansible run that asked for it is gone"), holder.at_work():
         raise AssertionError

@@ -15,27 +15,27 @@ import pytest
 
 from plugins.module_utils.errors import Failed
 from plugins.module_utils.maintenance.lock import holder, keeper, lock_rules
-from plugins.module_utils.maintenance.lock.folders import PREFIX, Seen
+from plugins.module_utils.maintenance.lock.folders import PREFIX, LockState
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-OURS = lock_rules.Process("ctl01", "boot", "1", 7, 99)
-RECORD = lock_rules.Record("alice", "run-a", NOW, NOW + timedelta(seconds=60), OURS, seconds=600)
+OURS = lock_rules.RunProcess("ctl01", "boot", "1", 7, 99)
+RECORD = lock_rules.LockRecord("alice", "run-a", NOW, NOW + timedelta(seconds=60), OURS, seconds=600)
 OTHERS = replace(RECORD, process=replace(OURS, pid=8))
 
 
 @pytest.fixture
-def stored(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, lock_rules.Record]]:
+def stored(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, lock_rules.LockRecord]]:
     """Locks by cluster, and a server on which the keeper finds them."""
 
-    def store(**records: lock_rules.Record) -> dict[str, lock_rules.Record]:
+    def store(**records: lock_rules.LockRecord) -> dict[str, lock_rules.LockRecord]:
         class Folders:
             def __init__(self, _session: Any, _cluster: str, _parent: Any, key: str) -> None:
                 self.key = key
 
-            def look(self) -> Any:
+            def read(self) -> Any:
                 return SimpleNamespace(record=records[self.key])
 
-            def write(self, _seen: Seen, record: lock_rules.Record, _now: datetime) -> bool:
+            def write(self, _seen: LockState, record: lock_rules.LockRecord, _now: datetime) -> bool:
                 records[self.key] = record
                 return True
 
@@ -54,7 +54,7 @@ def renew() -> int | None:
 
 
 def test_our_lock_is_renewed_for_the_time_that_it_was_taken_for(
-    stored: Callable[..., dict[str, lock_rules.Record]],
+    stored: Callable[..., dict[str, lock_rules.LockRecord]],
 ) -> None:
     records = stored(c1=RECORD)
     assert renew() == 600
@@ -63,7 +63,7 @@ def test_our_lock_is_renewed_for_the_time_that_it_was_taken_for(
 
 @pytest.mark.parametrize("record", [OTHERS, replace(RECORD, free=True), replace(RECORD, process=None)])
 def test_no_other_lock_is_touched(
-    stored: Callable[..., dict[str, lock_rules.Record]], record: lock_rules.Record
+    stored: Callable[..., dict[str, lock_rules.LockRecord]], record: lock_rules.LockRecord
 ) -> None:
     records = stored(c1=record)
     assert renew() is None
@@ -71,7 +71,7 @@ def test_no_other_lock_is_touched(
 
 
 def test_a_fresh_lock_is_not_written_and_the_shortest_time_counts(
-    stored: Callable[..., dict[str, lock_rules.Record]],
+    stored: Callable[..., dict[str, lock_rules.LockRecord]],
 ) -> None:
     fresh = replace(RECORD, until=NOW + timedelta(seconds=590))
     short = replace(RECORD, seconds=60, until=NOW + timedelta(seconds=59))

@@ -12,25 +12,25 @@ import pytest
 from plugins.module_utils.maintenance.lock import lock_rules
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-PROCESS = lock_rules.Process("ctl01", "2b1c5d9e-0000-4000-8000-000000000001", "4026531836", 4711, 987654)
-ALICE = lock_rules.Desired("alice@ctl01", "run-a", 3600, PROCESS)
-BOB = lock_rules.Desired("bob@ctl02", "run-b", 3600)
+PROCESS = lock_rules.RunProcess("ctl01", "2b1c5d9e-0000-4000-8000-000000000001", "4026531836", 4711, 987654)
+ALICE = lock_rules.LockRequest("alice@ctl01", "run-a", 3600, PROCESS)
+BOB = lock_rules.LockRequest("bob@ctl02", "run-b", 3600)
 
 
-def record(desired: lock_rules.Desired, *, left: float) -> lock_rules.Record:
-    return lock_rules.Record(
+def record(desired: lock_rules.LockRequest, *, left: float) -> lock_rules.LockRecord:
+    return lock_rules.LockRecord(
         desired.owner, desired.run, NOW - timedelta(hours=1), NOW + timedelta(seconds=left), desired.process
     )
 
 
-FREE = lock_rules.Record("bob@ctl02", "run-b", NOW, NOW, free=True)
+FREE = lock_rules.LockRecord("bob@ctl02", "run-b", NOW, NOW, free=True)
 
 
 @pytest.mark.parametrize("found", [None, FREE], ids=["never held", "given back"])
-def test_a_free_lock_is_taken(found: lock_rules.Record | None) -> None:
+def test_a_free_lock_is_taken(found: lock_rules.LockRecord | None) -> None:
     decision = lock_rules.hold(found, ALICE, NOW, dead=False)
-    assert decision == lock_rules.Decision(
-        lock_rules.Record("alice@ctl01", "run-a", NOW, NOW + timedelta(seconds=3600), PROCESS)
+    assert decision == lock_rules.LockDecision(
+        lock_rules.LockRecord("alice@ctl01", "run-a", NOW, NOW + timedelta(seconds=3600), PROCESS)
     )
 
 
@@ -41,10 +41,10 @@ def test_a_lock_is_renewed_and_remembers_since_when_it_is_held() -> None:
 
 
 def test_a_fresh_lock_of_ours_needs_no_write() -> None:
-    assert lock_rules.hold(record(ALICE, left=3590), ALICE, NOW, dead=False) == lock_rules.Decision()
+    assert lock_rules.hold(record(ALICE, left=3590), ALICE, NOW, dead=False) == lock_rules.LockDecision()
 
 
-@pytest.mark.parametrize("rule", [lock_rules.hold, lock_rules.free])
+@pytest.mark.parametrize("rule", [lock_rules.hold, lock_rules.release])
 def test_the_lock_of_somebody_else_is_refused_by_name(rule) -> None:
     decision = rule(record(ALICE, left=1), BOB, NOW, dead=False)
     assert decision.write is None
@@ -53,7 +53,7 @@ def test_the_lock_of_somebody_else_is_refused_by_name(rule) -> None:
     )
 
 
-@pytest.mark.parametrize("rule", [lock_rules.hold, lock_rules.free])
+@pytest.mark.parametrize("rule", [lock_rules.hold, lock_rules.release])
 @pytest.mark.parametrize(
     ("left", "dead", "force", "why"),
     [
@@ -76,14 +76,14 @@ def test_our_own_lock_that_ran_out_is_not_silently_renewed() -> None:
 
 def test_giving_back_what_is_not_held_writes_nothing() -> None:
     assert (
-        lock_rules.free(None, ALICE, NOW, dead=False)
-        == lock_rules.free(FREE, ALICE, NOW, dead=False)
-        == lock_rules.Decision()
+        lock_rules.release(None, ALICE, NOW, dead=False)
+        == lock_rules.release(FREE, ALICE, NOW, dead=False)
+        == lock_rules.LockDecision()
     )
 
 
 def test_giving_back_ours_leaves_a_free_lock() -> None:
-    decision = lock_rules.free(record(ALICE, left=9), ALICE, NOW, dead=False)
+    decision = lock_rules.release(record(ALICE, left=9), ALICE, NOW, dead=False)
     assert decision.write is not None and decision.write.free and not decision.warning
 
 
@@ -91,8 +91,8 @@ LONG = replace(ALICE, owner="a" * 200 + "/%\\ ü", run="r" * 200)
 
 
 @pytest.mark.parametrize("desired", [ALICE, BOB, LONG], ids=["process", "no process", "long"])
-def test_a_record_survives_being_written_as_names(desired: lock_rules.Desired) -> None:
-    desired = replace(desired, owner=lock_rules.plain(desired.owner), run=lock_rules.plain(desired.run))
+def test_a_record_survives_being_written_as_names(desired: lock_rules.LockRequest) -> None:
+    desired = replace(desired, owner=lock_rules.safe_text(desired.owner), run=lock_rules.safe_text(desired.run))
     written = record(desired, left=60)
     lines = lock_rules.encode(written)
     assert lock_rules.decode(list(reversed(lines))) == written
@@ -113,14 +113,14 @@ def test_a_record_survives_being_written_as_names(desired: lock_rules.Desired) -
     ],
 )
 def test_runs_whose_names_begin_alike_are_two_runs(one: str, other: str) -> None:
-    assert lock_rules.plain(one) != lock_rules.plain(other)
+    assert lock_rules.safe_text(one) != lock_rules.safe_text(other)
     for text in (one, other):
-        assert lock_rules.plain(lock_rules.plain(text)) == lock_rules.plain(text)
-    held = record(replace(ALICE, run=lock_rules.plain(one)), left=9)
-    assert lock_rules.hold(held, replace(BOB, run=lock_rules.plain(other)), NOW, dead=False).refusal
+        assert lock_rules.safe_text(lock_rules.safe_text(text)) == lock_rules.safe_text(text)
+    held = record(replace(ALICE, run=lock_rules.safe_text(one)), left=9)
+    assert lock_rules.hold(held, replace(BOB, run=lock_rules.safe_text(other)), NOW, dead=False).refusal
 
 
-@pytest.mark.parametrize("rule", [lock_rules.hold, lock_rules.free])
+@pytest.mark.parametrize("rule", [lock_rules.hold, lock_rules.release])
 def test_the_lock_of_a_process_that_is_alive_is_not_taken_over_when_it_has_run_out(rule) -> None:
     decision = rule(record(ALICE, left=-100), BOB, NOW, dead=False, alive=True)
     assert decision.write is None and decision.refusal.endswith("and process 4711 of that run is alive")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils import single
+from plugins.module_utils import runner
 from plugins.module_utils.errors import CollectionError, Failed, Refused
 from plugins.module_utils.training.reports.report_files import PRIVATE, Files, Modes
 
@@ -26,7 +26,7 @@ class Module:
 
 
 def write(folder: Path, texts: dict[str, str], modes: Modes = PUBLIC, check: bool = False) -> dict[str, Any]:
-    return single.converge(Module(check), Files(folder, texts, modes))  # type: ignore[arg-type]
+    return runner.converge_one(Module(check), Files(folder, texts, modes))  # type: ignore[arg-type]
 
 
 def modes_of(folder: Path) -> tuple[int, set[int]]:

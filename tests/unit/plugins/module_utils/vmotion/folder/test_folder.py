@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from plugins.module_utils import single
+from plugins.module_utils import runner
 from plugins.module_utils.errors import Refused
 from plugins.module_utils.vmotion.folder import folder as folders
 from plugins.module_utils.vmotion.folder.folder import Opening
@@ -55,19 +55,19 @@ def test_a_folder_whose_test_has_ended_is_refused(tmp_path: Path) -> None:
 
 def test_check_mode_makes_no_folder(tmp_path: Path) -> None:
     subject = opening(tmp_path / "tests")
-    single.converge(FakeModule(check_mode=True), subject)
+    runner.converge_one(FakeModule(check_mode=True), subject)
     assert not subject.is_open
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_new_test_keeps_its_settings_and_one_that_goes_on_keeps_those_it_began_with(tmp_path: Path) -> None:
     first = opening(tmp_path / "tests")
-    single.converge(FakeModule(), first)
+    runner.converge_one(FakeModule(), first)
     assert first.folder is not None
     assert first.folder.stat().st_mode & 0o777 == 0o700
     again = Opening({"cluster": "gpu", "rounds": 9}, "", str(tmp_path / "tests"))
     assert again.is_taken_up
-    single.converge(FakeModule(), again)
+    runner.converge_one(FakeModule(), again)
     assert [entry["entry"] for entry in read(first.folder / NAME)] == ["open", "controller", "controller"]
     assert read(first.folder / NAME)[0]["settings"] == {"cluster": "gpu"}
 

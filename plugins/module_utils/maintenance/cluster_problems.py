@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..vsphere.faults import translating_faults
-from ..vsphere.fleet import Host
+from ..vsphere.inventory import Host
 from ..vsphere.properties import read_many
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
@@ -39,7 +39,7 @@ def alarms(session: Session, names: Mapping[str, str], states: Iterable[Any]) ->
 
 def tasks(session: Session, cluster: Any, hosts: Sequence[Host], names: Mapping[str, str]) -> list[dict[str, Any]]:
     """The tasks that run on the cluster and its hosts."""
-    noted = {host.ref._moId for host in hosts if service_note.of(host)}
+    noted = {host.ref._moId for host in hosts if service_note.note_on(host)}
     found = recent_tasks.recent(session, [cluster]) + recent_tasks.recent(session, [host.ref for host in hosts])
     return [
         {
@@ -59,8 +59,8 @@ def out_of_service(session: Session, hosts: Sequence[Host]) -> list[dict[str, An
 
 
 def _described(session: Session, host: Host, why: str) -> dict[str, Any]:
-    note = service_note.of(host)
-    ours = service_note.ours(host) is not None or bool(note and note.ending_boot and not host.reachable)
+    note = service_note.note_on(host)
+    ours = service_note.our_note(host) is not None or bool(note and note.ending_boot and not host.reachable)
     by = str(note) if note and ours else _entered_by(session, host) if why == capacity.MAINTENANCE else None
     return {"host": host.name, "why": why, "ours": ours, "by": by}
 

@@ -76,7 +76,7 @@ class Host:
         return False
 
 
-class Fleet:
+class HostSet:
     """The hosts of one call."""
 
     def __init__(self, session: Session, hosts: Iterable[Host], paths: Sequence[str]) -> None:
@@ -95,7 +95,7 @@ class Fleet:
         self.refresh(dict.fromkeys(subject.host for subject in subjects))
 
 
-def find(session: Session, params: Mapping[str, Any], paths: Sequence[str] = ()) -> Fleet:
+def find_hosts(session: Session, params: Mapping[str, Any], paths: Sequence[str] = ()) -> HostSet:
     """The hosts that ``hosts`` or ``cluster`` names; every name must mean exactly one host."""
     if params.get("cluster"):
         refs = find_cluster(session, params["cluster"], ("host",))[1].get("host", [])
@@ -103,7 +103,7 @@ def find(session: Session, params: Mapping[str, Any], paths: Sequence[str] = ())
         hosts = [Host(session, ref, named[ref._moId]["name"]) for ref in refs]
     else:
         hosts = _by_name(session, params["hosts"])
-    return Fleet(session, sorted(hosts, key=lambda host: host.name), paths)
+    return HostSet(session, sorted(hosts, key=lambda host: host.name), paths)
 
 
 def find_cluster(session: Session, name: str, paths: Sequence[str] = ()) -> properties.Found:

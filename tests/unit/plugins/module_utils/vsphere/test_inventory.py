@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.errors import NotFound
-from plugins.module_utils.vsphere import fleet, properties
+from plugins.module_utils.vsphere import inventory, properties
 
 SERVER: Any = SimpleNamespace(server="vcenter.lab")
 
@@ -31,7 +31,7 @@ def there_are(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
 def test_a_cluster_must_be_exactly_one(monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...], said: str) -> None:
     there_are(monkeypatch, *names)
     with pytest.raises(NotFound) as error:
-        fleet.find_cluster(SERVER, "gpu")
+        inventory.find_cluster(SERVER, "gpu")
     assert str(error.value) == (
         f"vcenter.lab: could not find one cluster named 'gpu': {said}; correct the name of the cluster"
     )
@@ -40,5 +40,5 @@ def test_a_cluster_must_be_exactly_one(monkeypatch: pytest.MonkeyPatch, names: t
 def test_a_host_must_be_exactly_one(monkeypatch: pytest.MonkeyPatch) -> None:
     there_are(monkeypatch, "esx01", "esx02", "esx02")
     with pytest.raises(NotFound, match="one host named 'esx02': 2 objects have that name"):
-        fleet.find(SERVER, {"hosts": ["esx01", "esx02"]})
-    assert [host.name for host in fleet.find(SERVER, {"hosts": ["esx01"]}).hosts] == ["esx01"]
+        inventory.find_hosts(SERVER, {"hosts": ["esx01", "esx02"]})
+    assert [host.name for host in inventory.find_hosts(SERVER, {"hosts": ["esx01"]}).hosts] == ["esx01"]
