@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The one error family: each error is one sentence that names the object, what was tried, what was said, what to do."""
+"""The errors of the collection: each is a sentence with the object, the action, the reported cause and the remedy."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class TimedOut(CollectionError):
 
 
 class Abandoned(CollectionError):
-    """The run that asked for it is gone; nothing more is begun."""
+    """The run that started the module has ended, so the module starts nothing more."""
 
 
 class StillDiffers(CollectionError):

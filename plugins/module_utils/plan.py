@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""What would change on one object, and what the change needs: data shared by planners, subjects and the runner."""
+"""The changes of one object and what they need: data that planners, subjects and the runner share."""
 
 from __future__ import annotations
 

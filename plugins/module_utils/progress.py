@@ -15,7 +15,7 @@ class Progress:
     """Appends events to the file; without a file it is silent."""
 
     def __init__(self, path: str | None) -> None:
-        # The file is made by the controller for this call alone: a link or a new file would be somebody else's.
+        # The controller creates the file for this call only: a link or a new file would belong to another user.
         flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW
         self._file = os.open(path, flags) if path else None
         self._began: dict[str, float] = {}

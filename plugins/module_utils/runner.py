@@ -24,7 +24,7 @@ UNCHECKED = (
 
 
 class Module(Protocol):
-    """What the runner uses of AnsibleModule."""
+    """The part of AnsibleModule that the runner uses."""
 
     check_mode: bool
 
@@ -48,7 +48,7 @@ class Subject(Protocol):
 class Work:
     """Subjects to converge, and how to fetch fresh data for several in one go.
 
-    Without ``make_plan`` each subject has a ``plan`` method of its own.
+    Without ``make_plan`` each subject has a ``plan`` method.
     """
 
     subjects: Sequence[Subject]
@@ -146,7 +146,7 @@ def _failure(subject: Subject, error: CollectionError) -> dict[str, Any]:
 
 
 def _report(subject: Subject, left: Plan, state: Any, changes: Sequence[Change]) -> dict[str, Any]:
-    """What is ``left`` to do, the state, and the changes that are or would be made."""
+    """Return the state, the changes that are or would be made, and the needs that are ``left``."""
     return {
         "host": subject.target,
         "changed": bool(changes),

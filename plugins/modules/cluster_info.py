@@ -75,7 +75,7 @@ RETURN = r"""
 stops:
   description:
     - Why the next hosts must not leave service now; empty when nothing stops them.
-    - "The rules: V(red_alarm), V(vsan_resync), V(out_of_service) (somebody else's host), V(max_out_of_service),
+    - "The rules: V(red_alarm), V(vsan_resync), V(out_of_service) (by another user), V(max_out_of_service),
       V(ha_capacity), V(gpu_slots), V(running_task)."
   returned: success
   type: list

@@ -11,12 +11,12 @@ module: cluster_lock
 short_description: Keep other controllers from working on a cluster at the same time
 version_added: 1.0.0
 description:
-  - Takes, renews and gives back a lock that lives in vCenter and that every run of this collection honours.
-    It binds nobody else; vSphere itself knows nothing of it.
-  - A lock has an owner and runs out at a time on vCenter's clock, so that a run that died does not hold it for ever.
-    Renew it by asking for it again before each long step. M(dml.vsphere.esxi_power), M(dml.vsphere.esxi_profile) and
-    M(dml.vsphere.vmotion) renew the locks of their run themselves while they work, also in a boot that takes longer
-    than O(ttl).
+  - Takes, renews and releases a lock that lives in vCenter and that every run of this collection honours.
+    It does not bind other users and tools; vSphere itself does not use it.
+  - A lock has an owner and runs out at a time on vCenter's clock, so that a run that died does not hold it
+    indefinitely. Renew it by asking for it again before each long step. M(dml.vsphere.esxi_power),
+    M(dml.vsphere.esxi_profile) and M(dml.vsphere.vmotion) renew the locks of their run while they work, also in a
+    boot that takes longer than O(ttl).
   - The lock is taken over, with a warning, when it has run out, or when its holder ran on this machine
     and that process is gone. A lock whose holder is known to run on this machine is not taken over, even if it has run
     out.
@@ -49,7 +49,7 @@ options:
     type: str
   force_unlock:
     description:
-      - Take or free the lock although somebody else holds it. A warning and the result say who held it.
+      - Take or free the lock although another run holds it. A warning and the result name the run that held it.
         Use it only when it is certain that the other run is over.
     type: bool
     default: false

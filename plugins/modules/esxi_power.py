@@ -11,17 +11,17 @@ module: esxi_power
 short_description: Evacuate, reboot and return ESXi hosts to service
 version_added: 1.0.0
 description:
-  - Takes hosts into maintenance mode, boots them anew, and takes them back into service, many in one call,
+  - Takes hosts into maintenance mode, reboots them, and returns them to service, many in one call,
     with deadlines and with progress.
-  - Before anything starts, in check mode too, it says of every host whether it I(can) be emptied; which virtual
-    machines would move, whose they are and where there is room for them; which must be powered off; and which block
-    and why.
+  - Before anything starts, in check mode too, it reports for every host whether it I(can) be emptied; which virtual
+    machines would move, who owns them and which hosts have room for them; which must be powered off; and which
+    block and why.
     Hosts of one call are planned together. When one of them cannot be emptied, a real run changes nothing at all.
   - The module notes in the host's custom attribute C(dml.vsphere.maintenance) who took it out of service and when.
-    A host that somebody else put into maintenance mode is left there.
+    A host that another user put into maintenance mode is left there.
   - A run that was killed is continued. A host that is still entering maintenance mode or rebooting for this
     collection is waited for, not asked again.
-  - A host reckons the time of its boot from its clock. Two times that differ by at most 30 seconds are one boot, whose
+  - A host calculates its boot time from its clock. Two times that differ by at most 30 seconds are one boot, whose
     clock was corrected; a clock that jumps further looks like a boot, so keep the time services of hosts running.
 options:
   state:
@@ -62,7 +62,7 @@ options:
     type: int
     default: 300
   vsan:
-    description: What happens to the vSAN data of a host that enters maintenance mode. It has no effect without vSAN.
+    description: The treatment of the vSAN data of a host that enters maintenance mode. It has no effect without vSAN.
     type: str
     choices: [ensure_accessibility, evacuate, no_action]
     default: ensure_accessibility
@@ -78,8 +78,8 @@ options:
     default: true
   each_alone:
     description:
-      - For check mode. Tells of each host whether it could be emptied if no other one left service, and of all hosts in
-        as many calls as of one. Without check mode it is refused where a host would have to be emptied.
+      - For check mode. Reports for each host whether it could be emptied if no other one left service, with the same
+        number of calls for all hosts as for one. Without check mode it is refused if a host would have to be emptied.
     type: bool
     default: false
 extends_documentation_fragment:
@@ -142,7 +142,7 @@ hosts:
     host: {description: The host., type: str}
     changed: {description: Whether its state was changed., type: bool}
     why: {description: "The effects of its evacuation, or why nothing had to be done.", type: list, elements: str}
-    unmet: {description: What prevents its evacuation or reboot., type: list, elements: str}
+    unmet: {description: The reasons that prevent its evacuation or reboot., type: list, elements: str}
     state:
       description: The state of the host; in check mode, its state after a real run.
       type: dict

@@ -22,8 +22,8 @@ options:
     required: true
   hours:
     description:
-      - The number of past hours over which the counters are read. Where vCenter kept no such counters, it is the last
-        hour, and RV(usage.period) says why.
+      - The number of past hours over which the counters are read. If vCenter kept no such counters, it is the last
+        hour, and RV(usage.period) contains the reason.
     type: float
     default: 24
   group_by:
@@ -45,8 +45,8 @@ extends_documentation_fragment:
   - dml.vsphere.attributes.info
 notes:
   - The part of a GPU that a virtual GPU has is that of its memory, by the name of its profile.
-  - Which instance of a counter means which GPU is told by the PCI address in the instance's name. The counter of a host
-    as a whole counts where the host has one GPU. RV(usage.period) names instances that mean no GPU for certain.
+  - The PCI address in the name of a counter instance identifies the GPU. The counter of a complete host counts if the
+    host has one GPU. RV(usage.period) names instances that cannot be assigned to a GPU.
 seealso:
   - module: dml.vsphere.esxi_info
   - module: dml.vsphere.gpu_usage_report
@@ -63,7 +63,7 @@ EXAMPLES = r"""
     attribute: tenant
   register: found
 
-- name: GPUs that nobody has
+- name: Show the unassigned GPUs
   ansible.builtin.debug:
     msg: "{{ found.usage.gpus | rejectattr('users') | map(attribute='host') }}"
 """
@@ -76,7 +76,7 @@ usage:
   contains:
     cluster: {description: Name of the cluster., type: str}
     taken: {description: "When, by vCenter's clock.", type: str}
-    group_by: {description: What tells the tenant., type: str}
+    group_by: {description: The property that defines the tenant., type: str}
     period:
       description:
         - "What the counters cover: C(asked_hours), C(hours), C(since), C(until), C(sample_seconds), C(why) it is not
@@ -91,7 +91,7 @@ usage:
         reachable: {description: Whether vCenter reaches the host., type: bool}
         maintenance: {description: Whether the host is in maintenance mode., type: bool}
         address: {description: Its PCI address., type: str}
-        name: {description: What it is., type: str}
+        name: {description: Its model., type: str}
         gigabytes: {description: Its memory., type: float}
         mode:
           description: "V(vgpu), V(passthrough), V(shared), or V(basic) and V(none) where no driver runs it."

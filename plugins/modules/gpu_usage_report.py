@@ -13,7 +13,7 @@ version_added: 1.0.0
 description:
   - Judges what M(dml.vsphere.gpu_usage_info) read. Each GPU is idle, unassigned, not measured, unreachable or busy; the
     report names the idle and the unassigned GPUs first. It sums GPUs, hours and costs by tenant, and has one line for
-    the share of the GPUs that nobody uses, so that the sums of all lines are all GPUs of the cluster.
+    the unused share of the GPUs, so that the sums of all lines are all GPUs of the cluster.
   - Writes the report to O(folder) as C(CLUSTER.html), one page with a plot that needs no network, and C(CLUSTER.json).
     Both name virtual machines and their owners, so that only the owner of the files can read them.
   - Without O(folder) it returns the report and writes nothing.
@@ -39,8 +39,8 @@ options:
 extends_documentation_fragment:
   - dml.vsphere.attributes
 notes:
-  - Ansible logs the arguments of a module to the system log of the machine on which it runs. Where the names of virtual
-    machines and owners must not be there, set the variable C(ansible_no_target_syslog) for the task, as the role
+  - Ansible logs the arguments of a module to the system log of the machine on which it runs. If the names of virtual
+    machines and owners must not appear there, set the variable C(ansible_no_target_syslog) for the task, as the role
     P(dml.vsphere.audit#role) does.
 seealso:
   - module: dml.vsphere.gpu_usage_info

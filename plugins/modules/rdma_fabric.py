@@ -16,8 +16,9 @@ description:
   - The module first reads everything, in few calls for all hosts. It refuses an impossible request by the names of the
     objects before it writes anything. It reads again what it changed; what still differs is an error.
   - Only options that are given are managed. Networks, adapters and hosts that others put on the switch stay.
-  - What this module builds it marks, by the description C(Built by dml.vsphere for cluster ...) of switch and port
-    groups, and by the custom attribute C(dml.vsphere.fabric) of hosts. O(state=absent) removes what is marked.
+  - The module marks the objects that it builds, with the description C(Built by dml.vsphere for cluster ...) of
+    switch and port groups, and with the custom attribute C(dml.vsphere.fabric) of hosts. O(state=absent) removes the
+    marked objects.
   - The next run continues a run that was interrupted.
 options:
   cluster:
@@ -27,7 +28,7 @@ options:
   state:
     description:
       - V(absent) removes what this module built. It is refused while a virtual machine, or an adapter that others
-        added, uses it. Of the other options only O(cluster) and O(switch) are used then.
+        added, uses it. It uses only the options O(cluster) and O(switch).
     type: str
     choices: [present, absent]
     default: present

@@ -16,7 +16,7 @@ description:
   - With O(ping), on each port group every host pings the next one and the last host the first, by
     C(esxcli network diag ping), with packets of the full MTU that must not be split. A host without connection is in
     two of the pairs.
-  - A ping proves that the adapters reach each other over IP. It does not prove RDMA; the counters of the cards do.
+  - A ping verifies that the adapters reach each other over IP. Only the counters of the cards show RDMA traffic.
 options:
   cluster:
     description: Name of the cluster.
@@ -59,7 +59,7 @@ fabric:
   returned: success
   type: dict
   contains:
-    switch: {description: "C(mtu), and whether it is C(ours); V(null) where there is none.", type: dict}
+    switch: {description: "C(mtu), and whether it is C(ours); V(null) without a switch.", type: dict}
     port_groups: {description: "By name the C(vlan), V(null) for a trunk, and whether it is C(ours).", type: dict}
     hosts:
       description:
@@ -85,7 +85,7 @@ pings:
     text: {description: The ping as one line., type: str}
     said: {description: The error where there was no answer., type: str}
 error:
-  description: The pings without all answers as one error; empty where every ping was answered.
+  description: The pings without all answers as one error; empty if every ping was answered.
   returned: success
   type: str
 """

@@ -11,7 +11,7 @@ module: vcenter_role
 short_description: Create a role in vCenter with exactly the privileges that the modules need
 version_added: 1.0.0
 description:
-  - Creates a role from the collection's own table of privileges, brings an existing role to it, or removes it. Tests
+  - Creates a role from the privilege table of the collection, brings an existing role to it, or removes it. Tests
     compare the table with the calls that the modules really make, and C(docs/privileges.md) shows it.
   - Only roles whose name is C(dml.vsphere), or begins with it and a space, are touched.
   - Gives the role to users and groups. Other rules of permission stay as they are. vCenter keeps one role for each
@@ -94,7 +94,7 @@ state:
   type: dict
   contains:
     privileges:
-      description: Its privileges beyond those that every role has; V(null) where there is no role.
+      description: Its privileges beyond those that every role has; V(null) without the role.
       type: list
       elements: str
     grants: {description: "The accounts that have the role, by object, with C(group) and C(propagate).", type: dict}

@@ -56,7 +56,7 @@ DEAF = Fault(
 DROPPED = Fault(
     "connection dropped",
     strike("UpdateModuleOptionString", "drop", after=True),
-    ("esx01.lab: could not", "the connection broke", "run again, which reads the state anew", STAYS),
+    ("esx01.lab: could not", "the connection broke", "run again, which reads the state again", STAYS),
 )
 LOST = Fault(
     "host unreachable before the reboot",

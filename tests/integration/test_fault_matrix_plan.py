@@ -64,7 +64,7 @@ CONNECTIONS: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
     "untrusted certificate": ({"VMWARE_CA_PATH": ""}, ("could not trust its certificate", "ca_path")),
     "wrong fingerprint": (
         {"VMWARE_TLS_FINGERPRINT": "00:" * 31 + "00"},
-        ("could not trust its certificate", "SHA-256 is", "set tls_fingerprint anew"),
+        ("could not trust its certificate", "SHA-256 is", "set tls_fingerprint again"),
     ),
 }
 

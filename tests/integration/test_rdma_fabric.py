@@ -178,7 +178,7 @@ def test_absent_is_refused_while_a_machine_or_an_adapter_of_others_uses_it(start
 @pytest.mark.parametrize(
     ("hosts", "options", "said"),
     [
-        (("name: esx01.lab, hardware: no_rdma",), {}, "esx01.lab has no RDMA card that speaks RoCE"),
+        (("name: esx01.lab, hardware: no_rdma",), {}, "esx01.lab has no RDMA card that supports RoCE"),
         (("name: esx01.lab",), {"uplink": "vmnic9"}, "esx01.lab has no card vmnic9 (its RDMA cards: vmnic2)"),
         (("name: esx01.lab",), {"uplink": "vmnic1"}, "vmnic1 of esx01.lab has no RDMA device"),
         (("name: esx01.lab, uplinks: {other: [vmnic2]}",), {}, "vmnic2 of esx01.lab is an uplink of switch other"),
@@ -252,7 +252,7 @@ def test_dhcp_and_addresses_of_hosts_of_another_cluster(start: Make, ansible_for
     ansible = ansible_for(vcenter)
     stranger = desired([*HOSTS, "esx99.lab"])
     refused = ansible.module("rdma_fabric", **stranger)
-    assert "esx99.lab, which has an address on rdma-vmk, is no host of cluster gpu" in refused.msg
+    assert "esx99.lab, which has an address on rdma-vmk, is not a host of cluster gpu" in refused.msg
     assert addresses(HOSTS)["esx03.lab"] == "10.216.0.3"
     dynamic = desired(adapters=[{"port_group": "rdma-vmk"}])
     assert ansible.module("rdma_fabric", **dynamic).rc == 0

@@ -128,7 +128,7 @@ class VcenterRole:
                     f"{one.principal} on {one.path}",
                     f"give it the role {self.role_name}",
                     "it has another role there, and vCenter keeps one for each object",
-                    "use an account of its own, or take that role from it first",
+                    "use another account, or remove that role from it first",
                 )
         return f"{one.principal} on {one.path}"
 

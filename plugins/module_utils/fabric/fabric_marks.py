@@ -29,7 +29,7 @@ def is_ours(description: str | None) -> bool:
 
 
 def built_on(host: Host, switch: str) -> dict[str, Any] | None:
-    """What was built on a host for a switch: ``joined``, and ``adapters`` by port group; None for nothing."""
+    """Return the note on a host about a switch: ``joined`` and the port groups of ``adapters``; None without a note."""
     return _all(host).get(switch)
 
 

@@ -100,7 +100,7 @@ def _bad_names(found: FabricSpec) -> Iterator[str]:
     for name in _twice(one.name for one in found.port_groups):
         yield f"port group {name} is named twice"
     for name in _twice(one.port_group for one in found.adapters):
-        yield f"two adapters are wanted on port group {name}; give each a port group of its own"
+        yield f"two adapters are wanted on port group {name}; give each adapter another port group"
     for name in _twice(one.device for one in found.adapters if one.device):
         yield f"{name} is wanted on two port groups"
 
@@ -127,11 +127,11 @@ def _bad_address(host: str, text: str, network: IPv4Network) -> Iterator[str]:
     try:
         address = IPv4Address(text)
     except AddressValueError as error:
-        yield f"the address of {host} is none: {error}"
+        yield f"the address of {host} is invalid: {error}"
         return
     edges = {network.network_address, network.broadcast_address} if network.prefixlen < 31 else set()
     if address not in network or address in edges:
-        yield f"{text} of {host} is no host's address in {network}"
+        yield f"{text} of {host} is not a host address in {network}"
 
 
 def _bad_addresses(adapters: Iterable[AdapterSpec]) -> Iterator[str]:

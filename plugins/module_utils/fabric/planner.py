@@ -153,7 +153,7 @@ def _wanted(one: AdapterSpec, host: str, device: str) -> dict[str, Any]:
 
 
 def _built(net: State, wanted: FabricSpec, groups: Sequence[str]) -> dict[str, Any]:
-    """What is removed from a host: the adapters that were added, and its membership where that was made."""
+    """Return what plan_absent removes from a host: the adapters that were added, and its membership if it was added."""
     uplinks = net["switches"].get(wanted.switch, {"uplinks": []})["uplinks"] if net["built"]["joined"] else []
     return {
         "uplinks": uplinks,

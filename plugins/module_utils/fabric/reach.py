@@ -55,7 +55,7 @@ def ping(hosts: Mapping[str, Host], wanted: Sequence[Pair]) -> list[dict[str, An
 
 
 def error(cluster: str, switch: str, answers: Sequence[Mapping[str, Any]]) -> str:
-    """The pings without all answers as one error; empty where every ping was answered."""
+    """Return the pings without all answers as one error; empty if every ping was answered."""
     lost = "; ".join(one["text"] for one in answers if not one["reached"])
     what = f"{cluster}: not all hosts reach each other over switch {switch}: {lost}"
     return f"{what}; check VLAN and MTU of the physical switch" if lost else ""

@@ -25,11 +25,11 @@ def reasons_against(current: State, wanted: FabricSpec) -> Iterator[str]:
     yield from _addresses_taken(current, wanted)
     for one in wanted.adapters:
         for stranger in sorted(set(one.addresses) - set(current["hosts"])):
-            yield f"{stranger}, which has an address on {one.port_group}, is no host of cluster {wanted.cluster}"
+            yield f"{stranger}, which has an address on {one.port_group}, is not a host of cluster {wanted.cluster}"
 
 
 def rdma_cards(net: State) -> list[str]:
-    """The cards of a host whose RDMA device speaks RoCE; a device without known protocol counts."""
+    """Return the cards of a host whose RDMA device supports RoCE; a device with an unknown protocol counts."""
     return [
         card
         for card, one in net["uplinks"].items()
@@ -127,10 +127,10 @@ def _bad_uplink(net: State, wanted: FabricSpec, host: str) -> Iterator[str]:
         yield f"{host} has no card {wanted.uplink} ({have})"
         return
     if wanted.uplink and wanted.uplink not in cards:
-        yield f"{wanted.uplink} of {host} has no RDMA device that speaks RoCE ({have})"
+        yield f"{wanted.uplink} of {host} has no RDMA device that supports RoCE ({have})"
         return
     if not cards:
-        yield f"{host} has no RDMA card that speaks RoCE, or its RDMA driver is not loaded"
+        yield f"{host} has no RDMA card that supports RoCE, or its RDMA driver is not loaded"
         return
     usable = [wanted.uplink] if wanted.uplink else cards
     used = {card: other for card in usable if (other := other_switch(net, card, wanted.switch))}

@@ -15,7 +15,7 @@ from ..vsphere.sdk import vim
 from . import fabric_marks
 
 PVRDMA_TAG = 'config.option["Net.PVRDMAVmknic"].value'
-# What vCenter pushes as it changes.
+# The properties that vCenter pushes when they change.
 PUSHED = network.PATHS[:2]
 PATHS = (
     *network.PATHS,

@@ -59,7 +59,7 @@ def drs(config: Any) -> dict[str, Any]:
 
 
 def vsan(config: Any, hosts: Sequence[Host]) -> dict[str, Any]:
-    """Whether vSAN is on, and the bytes that it still has to resynchronise; None where they are unknown."""
+    """Return whether vSAN is on, and the bytes left to resynchronise; None if they are unknown."""
     on = bool(config.vsanConfigInfo and config.vsanConfigInfo.enabled)
     asked = next((host for host in hosts if host.reachable and not host.in_maintenance), None)
     if not on:

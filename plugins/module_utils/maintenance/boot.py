@@ -21,13 +21,13 @@ PATHS = ("availableField", "customValue", "runtime.bootTime", "summary.rebootReq
 def same(one: str | None, other: str | None) -> bool:
     """Whether two boot times are of the same boot.
 
-    A host reckons its boot time from its clock, so a correction of the clock moves it; a reboot moves it further.
+    A host calculates its boot time from its clock, so a correction of the clock moves it; a reboot moves it further.
     """
     if not one or not other:
         return one == other
     try:
         return abs(datetime.fromisoformat(one) - datetime.fromisoformat(other)) <= CORRECTION
-    except (ValueError, TypeError):  # a note that somebody else wrote may hold what is no time
+    except (ValueError, TypeError):  # a note from another author may contain an invalid time
         return one == other
 
 

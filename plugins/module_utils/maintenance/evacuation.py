@@ -20,7 +20,7 @@ VGPU_BY_DRS = "VgpuMMAutomationTimeoutSecs"
 
 @dataclass(frozen=True)
 class HostRoom:
-    """What a host has left for virtual machines of other hosts."""
+    """The free capacity of a host for virtual machines of other hosts."""
 
     name: str
     in_service: bool = True
@@ -47,7 +47,7 @@ class AntiAffinityRule:
 
 @dataclass(frozen=True)
 class EvacuationCluster:
-    """A cluster as the planner sees it; ``drs`` is empty where DRS is off."""
+    """A cluster as the planner uses it; ``drs`` is empty if DRS is off."""
 
     name: str
     rooms: tuple[HostRoom, ...]
@@ -80,14 +80,14 @@ class Blocker:
 
 @dataclass(frozen=True)
 class HostEvacuation:
-    """What emptying one host means."""
+    """The consequences of emptying one host."""
 
     moves: tuple[Move, ...] = ()
     power_off: tuple[Vm, ...] = ()
     blocks: tuple[Blocker, ...] = ()
 
 
-# What the search for places knows of a host, and of a virtual machine: vGPUs, memory, and the rules that keep it apart.
+# A host, and a virtual machine (vGPUs, memory, and the rules that keep it apart), in the search for places.
 _Seats = Tuple[HostRoom, FrozenSet[int]]
 _Kind = Tuple[Tuple[str, ...], int, FrozenSet[int]]
 
@@ -116,7 +116,7 @@ class _Placing:
         self.rooms, self.where = dict(self.open), dict(self.before)
 
     def empty(self, host: str) -> HostEvacuation:
-        """What emptying a host means; the places of one that can be emptied are taken."""
+        """Return the evacuation of a host, and reserve the places of its virtual machines if it can be emptied."""
         mine = sorted((vm for vm in self.cluster.vms if vm.host == host), key=lambda vm: (-len(vm.vgpus), vm.name))
         off = tuple(vm for vm in mine if vm.fixed and self.power_off)
         staying = {vm.key: why for vm in mine if vm not in off and (why := self._must_stay(vm))}
@@ -151,7 +151,7 @@ class _Placing:
         return {}
 
     def _seats(self, vms: Sequence[Vm]) -> dict[str, str] | None:
-        """A host for each of them, with nobody on the open hosts but who stays there."""
+        """Return a host for each of them, if only the virtual machines that stay there occupy the open hosts."""
         groups = {vm.key: self._groups(vm.key) for vm in vms}
         there = {name: frozenset[int]() for name in self.open}
         for key, host in self.before.items():
@@ -179,7 +179,7 @@ class _Placing:
             mode = f"is {self.cluster.drs}" if self.cluster.drs else "is off"
             return f"stays because DRS of cluster {self.cluster.name} {mode}: {either}"
         if vm.left_by_drs:
-            return f"stays because it has an automation level of its own in DRS: {either}"
+            return f"stays because it has a separate automation level in DRS: {either}"
         if vm.vgpus and not self.cluster.vgpu_by_drs:
             return f"has a vGPU, and DRS moves it only with the cluster option {VGPU_BY_DRS} at -1: {either}"
         return ""

@@ -54,7 +54,7 @@ class Evacuations:
         return HostEvacuation() if host.in_maintenance else self.verdicts.get(host.name, HostEvacuation())
 
     def entering_task(self, host: Host) -> RecentTask | None:
-        """The running task that takes a host into maintenance mode; None where there is none."""
+        """Return the running task that takes a host into maintenance mode; None without one."""
         return None if host.in_maintenance else self.entering.get(host.ref._moId)
 
 

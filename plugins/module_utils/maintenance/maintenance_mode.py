@@ -21,7 +21,7 @@ from .leaving import Evacuations, move, power_off
 from .service_options import VSAN, ServiceOptions
 
 ENTER = "enter maintenance mode"
-# The server's time-out comes first; the module's own is for a server that ignores it.
+# The time-out of the server comes first; that of the module is for a server that ignores it.
 GRACE = 30
 
 

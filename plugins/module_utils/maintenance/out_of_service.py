@@ -23,7 +23,7 @@ def by_count(cluster: Data) -> tuple[int, str]:
 
 
 def by_ha(cluster: Data) -> tuple[int, str] | None:
-    """The limit by the hosts that HA keeps free for failures; none where HA keeps no host free."""
+    """Return the limit from the hosts that HA keeps free for failures; None if HA keeps no host free."""
     ha = cluster["ha"]
     if not (ha["enabled"] and ha["admission_control"]) or ha["failover_hosts"] is None:
         return None
@@ -59,7 +59,7 @@ def lacking_slots(cluster: Data, leaving: Iterable[str]) -> list[str]:
 
 
 def failover_hosts(policy: str, hosts: int, details: Data) -> int | None:
-    """The number of hosts that an admission control policy keeps free; None where the policy does not say."""
+    """Return the number of hosts that an admission control policy keeps free; None if the policy does not define it."""
     if policy == "hosts":
         return int(details["level"])
     if policy == "dedicated":

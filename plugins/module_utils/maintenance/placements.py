@@ -38,7 +38,7 @@ def read_cluster(
 ) -> EvacuationCluster:
     """The cluster, or the single host, that ``parent`` is; ``leaving`` are object ids of hosts.
 
-    Where each of them leaves alone, the others stay and can take what it has.
+    With ``each_alone`` the other hosts stay when one leaves, and can take its virtual machines.
     """
     cluster_paths = ("name", "host", "configurationEx")
     (values,) = read_many(session, [parent], cluster_paths).values()

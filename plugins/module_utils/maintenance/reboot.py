@@ -127,7 +127,7 @@ class Rebooted:
         raise TimedOut(self.target, "wait for its services after the reboot", said, WAIT_ON)
 
     def _answers(self) -> bool:
-        """Whether the host's own agent answers; asking for the services also makes vCenter's copy of them fresh."""
+        """Return whether the agent of the host answers; the query also refreshes vCenter's copy of the services."""
         try:
             with translating_faults(self.target, "ask for its services"):
                 self.host["configManager.serviceSystem"].RefreshServices()

@@ -14,7 +14,7 @@ from ..vsphere.sdk import vim
 from ..vsphere.session import Session
 
 ENTER, REBOOT = "enterMaintenanceMode", "reboot"
-# DRS moves machines by a task of its own.
+# DRS moves virtual machines with another task than users.
 MOVES = ("relocate", "migrate", "ExecuteVMotionLRO")
 PATHS = ("info.entity", "info.descriptionId", "info.state", "info.reason", "info.error")
 

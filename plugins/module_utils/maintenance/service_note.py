@@ -19,7 +19,7 @@ PATHS = ("availableField", "customValue")
 class ServiceNote:
     """Who took the host out of service and when, and the boot that a reboot by this collection should end.
 
-    ``visiting``: somebody else took the host out of service, and this collection only reboots it.
+    ``visiting``: another user took the host out of service, and this collection only reboots it.
     """
 
     by: str
@@ -39,7 +39,7 @@ def note_on(host: Host) -> ServiceNote | None:
 
 
 def our_note(host: Host) -> ServiceNote | None:
-    """The note of who took the host out of service; None where nobody of this collection did."""
+    """Return the note of the run that took the host out of service; None if no run of this collection did."""
     note = note_on(host)
     return note if note and not note.visiting else None
 
@@ -51,7 +51,7 @@ def parse(text: str) -> ServiceNote | None:
         note = ServiceNote(**found) if found else None
     except (TypeError, ValueError, RecursionError):
         return None
-    # What is no text was not written by this collection, and says neither who nor when.
+    # Values other than text were not written by this collection, and contain neither user nor time.
     told = note and all(isinstance(one, str) for one in (note.by, note.since, note.ending_boot))
     return note if told else None
 

@@ -32,8 +32,8 @@ def _always() -> bool:
 class ServiceOptions:
     """The way in which hosts are emptied and rebooted, and the user who does it.
 
-    ``wanted`` tells whether the run that asked for it is still there; ``rebooting`` are the object ids of hosts with a
-    reboot task of late.
+    ``run_lives`` returns whether the run that started the module still runs; ``rebooting`` are the object ids of hosts
+    with a recent reboot task.
     """
 
     by: str

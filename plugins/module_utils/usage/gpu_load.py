@@ -40,7 +40,7 @@ def by_card(addresses: Sequence[str], samples: Sequence[Samples]) -> tuple[dict[
 
 
 def card_of(instance: str, addresses: Sequence[str]) -> str | None:
-    """The PCI address that an instance names, in whatever spelling; None where it names none of these."""
+    """Return the PCI address that an instance names, in any spelling; None if it names none of these."""
     match = _ADDRESS.search(instance)
     if not match:
         return None
@@ -49,7 +49,7 @@ def card_of(instance: str, addresses: Sequence[str]) -> str | None:
 
 
 def summary(counters: Mapping[str, Samples], seconds: int) -> dict[str, Any] | None:
-    """Mean and peak in percent, and memory in gigabytes; None where the utilisation was not measured."""
+    """Mean and peak in percent, and memory in gigabytes; None if the utilisation was not measured."""
     busy, memory = counters.get(UTILISATION), counters.get(MEMORY)
     if busy is None:
         return None

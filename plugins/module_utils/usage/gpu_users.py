@@ -106,7 +106,7 @@ class HostGpus:
                     self.on[card.address].append((running[key], mine[0], True))
 
     def _place_rest(self, running: Sequence[GpuVm], left: Mapping[str, Sequence[str]]) -> None:
-        """The others where they fit; a machine on one card alone has all of its virtual GPUs there."""
+        """Place the other virtual GPUs where they fit; those of a machine that is on one card only are on that card."""
         for one in running:
             named = [card for card in self.cards if one.key in card.listed]
             for profile in left[one.key]:

@@ -28,7 +28,7 @@ class MeasuredLoad:
     cards: Mapping[str, Mapping[str, Mapping[str, Samples]]] = field(default_factory=dict)
 
     def utilisation(self, host: Host, address: str) -> dict[str, Any] | None:
-        """The utilisation of a card; None where it was not measured."""
+        """Return the utilisation of a card; None if it was not measured."""
         found = self.cards.get(host.ref._moId, {}).get(address, {})
         return gpu_load.summary(found, int(self.period["sample_seconds"]))
 

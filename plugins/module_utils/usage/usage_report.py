@@ -38,7 +38,7 @@ def report(
 
 
 def groups(gpus: Iterable[Mapping[str, Any]], price: float | None, hours: float) -> list[dict[str, Any]]:
-    """The share of each tenant, largest first, and last the share that nobody uses; the sum is all GPUs."""
+    """Return the share of each tenant, largest first, and last the unused share; the sum is all GPUs."""
     parts: dict[str | None, list[tuple[Mapping[str, Any], Mapping[str, Any]]]] = {}
     for gpu in gpus:
         for user in gpu["users"]:
@@ -123,7 +123,7 @@ def _gpu_hours(users: Iterable[Mapping[str, Any]], period: float) -> float:
 
 
 def _weighted(parts: Iterable[tuple[Mapping[str, Any], float]]) -> float | None:
-    """The weighted mean utilisation of the GPUs that are measured; None where none is."""
+    """Return the weighted mean utilisation of the measured GPUs; None without a measured GPU."""
     measured = [(gpu["utilisation"]["mean"], weight) for gpu, weight in parts if gpu["utilisation"] is not None]
     total = sum(weight for _mean, weight in measured)
     return sum(mean * weight for mean, weight in measured) / total if total else None

@@ -80,7 +80,7 @@ def user(one: Mapping[str, Any]) -> str:
 
 
 def group_columns(report: Mapping[str, Any]) -> tuple[str, ...]:
-    """The columns of the table of tenants; costs only where there is a price."""
+    """Return the columns of the table of tenants; with costs only if there is a price."""
     return (*GROUP_COLUMNS, "Cost per hour", "Cost in the period") if report["price"] else GROUP_COLUMNS
 
 
@@ -114,7 +114,7 @@ def lost(one: Mapping[str, Any]) -> str:
 
 
 def tenant(name: str | None) -> str:
-    """The name of a tenant, or that of the share that nobody uses."""
+    """Return the name of a tenant, or that of the unused share."""
     return NOBODY if name is None else plain(name) or NO_NAME
 
 

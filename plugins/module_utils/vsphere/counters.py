@@ -39,7 +39,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Catalogue:
-    """What a vCenter measures and keeps."""
+    """The counters and the history of a vCenter."""
 
     counters: Mapping[str, Counter]
     history: tuple[Interval, ...]
@@ -71,7 +71,7 @@ def catalogue(session: Session, group: str) -> Catalogue:
 def series(
     session: Session, sizes: Mapping[Any, int], counters: Mapping[str, Counter], seconds: int, since: datetime
 ) -> list[Series]:
-    """The samples since a moment of the server's clock; ``sizes`` tells how many instances each object may have."""
+    """Return the samples since a moment of the server's clock; ``sizes`` is the number of instances of each object."""
     names = {counter.key: name for name, counter in counters.items()}
     wanted = [vim.PerformanceManager.MetricId(counterId=key, instance=_EVERY_INSTANCE) for key in names]
     found = list[Series]()
@@ -87,7 +87,7 @@ def series(
 
 
 def choose(known: Catalogue, counter: Counter, hours: float) -> tuple[int, float, str]:
-    """The interval for so many hours back in seconds, the hours it really covers, and why those are fewer."""
+    """Return the interval in seconds for a number of past hours, the hours that it covers, and why these are fewer."""
     if hours <= REALTIME_HOURS:
         return REALTIME_SECONDS, hours, ""
     long_enough = [one for one in known.history if one.hours >= hours]
@@ -105,7 +105,7 @@ def choose(known: Catalogue, counter: Counter, hours: float) -> tuple[int, float
 
 
 def ago(now: datetime, hours: float) -> datetime:
-    """So many hours before a moment."""
+    """Return the time that is a number of hours before a moment."""
     return now - timedelta(hours=hours)
 
 

@@ -16,7 +16,7 @@ KEPT_SECONDS, PAUSE_SECONDS = 5.0, 0.5
 
 
 def value_of(name: str, available_fields: Any, custom_values: Any) -> str:
-    """The text of an attribute, by an object's properties ``availableField`` and ``customValue``; empty where none."""
+    """The text of an attribute, by an object's properties ``availableField`` and ``customValue``; empty without one."""
     key = next((field.key for field in available_fields or [] if field.name == name), None)
     return next((one.value for one in custom_values or [] if one.key == key), "")
 

@@ -16,7 +16,7 @@ from .session import Session
 
 
 class Row(dict[str, Any]):
-    """One object of an answer; a field that it lacks is told in a sentence."""
+    """One object of an answer; a missing field is an error with a sentence."""
 
     about: tuple[str, str] = ("esxcli", "read its answer")
 
@@ -124,7 +124,7 @@ class Esxcli:
         return answered(self._host, doing, answer.response if answer else None)
 
     def schema(self, namespace: str) -> str:
-        """esxcli's own description of the commands of a namespace such as "network nic stats", as XML."""
+        """Return the description that esxcli has of the commands of a namespace such as "network nic stats", as XML."""
         kind = "vim.EsxCLI." + ".".join(namespace.split())
         with translating_faults(self._host, f"read the description of esxcli {namespace}"):
             answer = self._executer.ExecuteSoap(
@@ -155,7 +155,7 @@ def _fault_text(fault: Any) -> str:
 
 
 def answered(host: str, tried: str, response: str | None) -> Any:
-    """An answer to a command, whose rows know to which; what is no answer is refused in a sentence."""
+    """Return the answer to a command, whose rows name the command; raise ``Unreachable`` if it is malformed."""
     try:
         answer = parse(response)
     except (ET.ParseError, ValueError) as error:

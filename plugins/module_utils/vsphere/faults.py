@@ -16,15 +16,15 @@ from .sdk import vim, vmodl
 
 # Order matters: an SSLError is an OSError too.
 CONNECTION_ERRORS = (ssl.SSLError, OSError, http.client.HTTPException)
-# What a gateway says while the services behind it are away.
+# The answers of a gateway while the services behind it are away.
 AWAY = (429, 502, 503, 504)
 WAIT = "its services are starting or overloaded: wait and run again"
 _WHICH = "check that hostname and port are those of a vCenter and run again"
-_ANEW = "what was under way may have been carried out: run again, which reads the state anew"
+_ANEW = "what was under way may have been carried out: run again, which reads the state again"
 
 
 class NoAnswer(http.client.HTTPException):
-    """The server did not answer, or not as vSphere does; without ``remedy`` the caller's own is told."""
+    """The server did not answer, or not as vSphere does; without ``remedy`` that of the caller is shown."""
 
     def __init__(self, said: str, remedy: str = "", *, untrusted: bool = False) -> None:
         self.said, self.remedy, self.untrusted = said, remedy, untrusted
@@ -37,20 +37,20 @@ class NoAnswer(http.client.HTTPException):
 
     @classmethod
     def for_answer(cls, error: Exception | str) -> NoAnswer:
-        """Something that is no answer."""
+        """Return the error for a malformed answer."""
         what = error if isinstance(error, str) else _named(error)
-        return cls(f"what it sent is no answer of vSphere ({what})", _WHICH)
+        return cls(f"its answer is not one of vSphere ({what})", _WHICH)
 
 
 def no_answer(error: Exception, seconds: float) -> NoAnswer:
-    """How a call that got no answer is told."""
+    """Return the error for a call that got no answer."""
     if isinstance(error, NoAnswer):
         return error
     if isinstance(error, TimeoutError):
         return NoAnswer(f"it did not answer within {seconds:g} s")
     if isinstance(error, (tls.WrongFingerprint, ssl.SSLCertVerificationError)):
         return NoAnswer(*tls.explained(error), untrusted=True)
-    # pylint: disable-next=unidiomatic-typecheck # its subclasses are broken connections, told below
+    # pylint: disable-next=unidiomatic-typecheck # its subclasses are broken connections, handled below
     if type(error) is http.client.HTTPException and str(error)[:3].isdigit():
         return NoAnswer.for_status(str(error))
     if isinstance(error, CONNECTION_ERRORS):
@@ -59,7 +59,7 @@ def no_answer(error: Exception, seconds: float) -> NoAnswer:
 
 
 def line(text: str) -> str:
-    """What a foreign server wrote, as one short line."""
+    """Return the text of a foreign server as one short line."""
     return " ".join("".join(one if one.isprintable() else " " for one in text[:200]).split())
 
 
@@ -104,7 +104,7 @@ def is_of(error: CollectionError, *kinds: type) -> bool:
 
 
 def words(fault: Any) -> str:
-    """The message of the server with the type of the fault, which is often all that the server tells."""
+    """The message of the server with the type of the fault, which is often all that the server reports."""
     kind = type(fault).__name__.rsplit(".", maxsplit=1)[-1]
     parts = [getattr(fault, "msg", None), *(m.message for m in getattr(fault, "faultMessage", None) or [])]
     parts += _missing(fault)
@@ -127,7 +127,7 @@ def _missing_one(privilege: str, on: Any) -> str:
 
 
 def remedy_of(fault: Any, otherwise: str) -> str:
-    """The remedy of a fault: a missing session or privilege comes before the caller's own remedy."""
+    """Return the remedy of a fault: a missing session or privilege comes before the remedy of the caller."""
     if isinstance(fault, vim.fault.NotAuthenticated):
         return "the session ended: run again"
     if isinstance(fault, vim.fault.NoPermission):

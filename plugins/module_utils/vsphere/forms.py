@@ -11,11 +11,11 @@ from __future__ import annotations
 from typing import Any
 
 ANY = object
-_WORDS = {str: "text", bool: "true or false", int: "whole number", dict: "object", list: "list"}
+_WORDS = {str: "text", bool: "true or false", int: "a whole number", dict: "an object", list: "a list"}
 
 
 def misfit(value: Any, form: Any, where: str = "it") -> str:
-    """What keeps an answer from having a form; empty when it has it."""
+    """Return why an answer does not have a form; empty if it has it."""
     if isinstance(form, list):
         each = [(f"{where}[{index}]", one, form[0]) for index, one in enumerate(value)] if _is(value, list) else []
         return _first(each) if _is(value, list) else _is_no(where, list)
@@ -38,9 +38,9 @@ def _first(each: list[tuple[str, Any, Any]]) -> str:
 
 
 def _is(value: Any, kind: Any) -> bool:
-    """Whether a value is of a type; true and false are no numbers, as in JSON."""
+    """Return whether a value is of a type; true and false are not numbers, as in JSON."""
     return isinstance(value, kind) and (kind in (bool, ANY) or not isinstance(value, bool))
 
 
 def _is_no(where: str, kind: Any) -> str:
-    return f"{where} is no {_WORDS[kind]}"
+    return f"{where} is not {_WORDS[kind]}"

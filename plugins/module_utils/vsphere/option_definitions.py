@@ -24,7 +24,7 @@ def value_path(key: str) -> str:
 
 
 def value_in(properties: Mapping[str, Any], key: str) -> Any:
-    """The value of an advanced option among properties of its host; None where the host does not list it."""
+    """Return the value of an advanced option from properties of its host; None if the host does not list it."""
     found = properties.get(value_path(key))
     if _PLAIN.fullmatch(key):
         return found
@@ -66,7 +66,7 @@ def kind_of(option: Any) -> str:
 
 
 def definition_of(option: Any) -> dict[str, Any]:
-    """What the server allows for an option, as plain data; None for what it does not restrict."""
+    """Return the values that the server allows for an option, as plain data; None for an unrestricted one."""
     choices = [one.key for one in getattr(option, "choiceInfo", None) or []]
     index = getattr(option, "defaultIndex", None)
     return {

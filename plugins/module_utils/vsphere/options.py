@@ -26,7 +26,7 @@ def extra_config(options: Sequence[Any] | None) -> dict[str, str]:
 
 
 def vcenter_option(session: Session, key: str) -> Any:
-    """The value of one option of vCenter, in the type that it has there; None where it is not set or not known."""
+    """The value of one option of vCenter, in the type that it has there; None if it is not set or not known."""
     with translating_faults(session.server, f"read its option {key}"):
         try:
             found = session.content.setting.QueryOptions(key)

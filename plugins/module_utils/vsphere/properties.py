@@ -48,7 +48,7 @@ def _view(session: Session, kind: Any) -> Iterator[Any]:
 
 
 def _tidy(session: Session, remove: Callable[[], None]) -> None:
-    """Remove what dies with the session anyhow: whether that worked is no news, and must not hide what went wrong."""
+    """Remove an object that ends with the session anyhow: a failure here must not hide the first error."""
     if not session.stub.silent:
         with suppress(vmodl.MethodFault, *CONNECTION_ERRORS):
             remove()
@@ -58,7 +58,7 @@ def read_many(session: Session, refs: Sequence[Any], paths: Sequence[str]) -> di
     """The named properties of many objects of one kind in one read, by object id.
 
     On a busy vCenter virtual machines vanish between two reads; of several, those are left out. An answer without any
-    of the objects is no answer: taken for one, a host would seem to have no machines.
+    of the objects is an error: otherwise a host would seem to have no virtual machines.
     """
     left = list(refs)
     while left:
@@ -149,7 +149,7 @@ def watch(
 
 
 class _Feed:
-    """What the server tells of some objects: all values, then changes; None where nothing changed for a while."""
+    """The server's updates of some objects: all values, then changes; None if nothing changed for a while."""
 
     def __init__(self, session: Session, refs: Sequence[Any], paths: Paths) -> None:
         self._session, self._subscribe = session, partial(_subscribed, session, refs, paths)
@@ -189,10 +189,10 @@ def _merge(values: dict[str, Values], update: Any) -> None:
 
 
 def _subscribed(session: Session, refs: Sequence[Any], paths: Paths) -> Any:
-    """A collector of its own for each wait, so that two waits of one session do not mix."""
+    """Return a new collector for each wait, so that two waits of one session do not mix."""
     with translating_faults(session.server, "watch objects"):
         collector = session.content.propertyCollector.CreatePropertyCollector()
         objects = [vmodl.query.PropertyCollector.ObjectSpec(obj=ref) for ref in refs]
-        # Whole properties, not changed parts of them: a part comes under a name of its own and would be lost.
+        # Complete properties, not changed parts of them: a part comes under another name and would be lost.
         collector.CreateFilter(_filter(objects, type(refs[0]), paths), partialUpdates=False)
     return collector

@@ -24,7 +24,7 @@ API_SINCE = (7, 0, 2)
 _POLL_SECONDS = 0.5
 # This API says that an account may not, never what it lacks.
 _ALLOW = "give the account the privileges that docs/privileges.md names for this module and run again"
-# What to do is known from these, whatever was asked for.
+# The remedies for these answers, whatever the request was.
 _REMEDIES: dict[int, str] = {
     http.client.UNAUTHORIZED: "the session ended: run again",
     http.client.FORBIDDEN: _ALLOW,
@@ -50,7 +50,7 @@ class Rest:
         answer = self._ask("POST", self._session, tried=tried, headers=header)
         token = answer.get("value") if self.old and isinstance(answer, dict) else answer
         if not isinstance(token, str) or not token.isprintable():
-            raise Failed(self.server, tried, "what it sent is no token", "look at that service")
+            raise Failed(self.server, tried, "its answer is not a token", "look at that service")
         self._token = token
 
     def log_out(self) -> None:
@@ -66,7 +66,7 @@ class Rest:
         return self._ask("GET", path, tried=tried, remedy=remedy, form=form)
 
     def find(self, path: str, *, tried: str, form: Any = ANY) -> Any:
-        """The answer to a GET request for an object that may not exist; None where it does not."""
+        """The answer to a GET request for an object that may not exist; None if it does not exist."""
         return self._ask("GET", path, tried=tried, may_lack=True, form=form)
 
     def send(self, verb: str, path: str, body: Any = None, *, tried: str, remedy: str = "", form: Any = ANY) -> Any:
@@ -116,7 +116,7 @@ class Rest:
             answer = connection.getresponse()
             return answer.status, answer.read().decode()
         except UnicodeDecodeError as error:
-            raise NoAnswer.for_answer("it is no text") from error
+            raise NoAnswer.for_answer("it is not text") from error
         except CONNECTION_ERRORS as error:
             self.silent = isinstance(error, TimeoutError)
             raise watch.explained(error, seconds) if watch else no_answer(error, seconds) from error
@@ -130,7 +130,7 @@ class Rest:
             answer = json.loads(text) if text.strip() else None
         except (ValueError, RecursionError) as error:
             if status < http.client.BAD_REQUEST:
-                raise unreachable(self.server, tried, NoAnswer.for_answer("it is no JSON"), "run again") from error
+                raise unreachable(self.server, tried, NoAnswer.for_answer("it is invalid JSON"), "run again") from error
             answer = text.strip()
         if status >= http.client.BAD_REQUEST:
             # The caller knows what is wrong with a request, not with a server.
@@ -159,7 +159,7 @@ def _carried(_verb: str, _path: str, _body: str | None, carry: Callable[[], tupl
 
 
 def _words(error: Any) -> str:
-    """The server's own words in an error of its REST API."""
+    """Return the words of the server in an error of its REST API."""
     if not isinstance(error, dict):
         return line(str(error or "nothing more"))
     messages = error.get("messages")

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The way to a server: which API version it speaks, and calls that end in time, whatever it answers."""
+"""The route to a server: its API version, and calls that end in time, whatever it answers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .sdk import SoapAdapter, VmomiSupport, connect, vmodl
 
 VERSIONS = "/sdk/vimServiceVersions.xml"
 _MOST_BYTES = 1_000_000
-# An answer that trickles in is cut off after so many times the seconds that a server may be silent.
+# An answer that trickles in is cut off after this multiple of the seconds that a server may be silent.
 TRICKLE = 10
 
 
@@ -44,12 +44,12 @@ class Route:
         return made
 
     def stub(self, version: str, seconds: int) -> Any:
-        """What pyVmomi sends its calls through."""
+        """Return the stub through which pyVmomi sends its calls."""
         return Stub(self, version, seconds)
 
 
 class Answer(http.client.HTTPResponse):
-    """An answer of HTTP; a page of a gateway, which says 200 to everything, is none of vSphere."""
+    """An HTTP answer; a page of a gateway, which answers 200 to everything, does not come from vSphere."""
 
     def begin(self) -> None:
         super().begin()
@@ -59,13 +59,13 @@ class Answer(http.client.HTTPResponse):
 
 
 class Connection(http.client.HTTPSConnection):
-    """A connection whose answers are looked at before they are believed."""
+    """A connection whose answers are checked before they are used."""
 
     response_class = Answer
 
 
 class AnswerTimer:
-    """Closes a connection on which an answer was not complete in time: a trickle is no silence for a socket."""
+    """Closes a connection without a complete answer in time: a socket does not time out while data trickles in."""
 
     def __init__(self, connection: Any, seconds: float) -> None:
         self.connection, self.seconds, self.fired = connection, seconds, False
@@ -115,7 +115,7 @@ def _offered(body: bytes) -> Iterable[str]:
     except ET.ParseError as error:
         raise NoAnswer.for_answer(error) from error
     if root is None or root.tag != "namespaces" or root.get("version") != "1.0":
-        raise NoAnswer.for_answer("it is no list of API versions")
+        raise NoAnswer.for_answer("it is not a list of API versions")
     return [node.text or "" for node in root.iter("version")]
 
 
@@ -124,7 +124,7 @@ def _newest(offered: set[str]) -> str:
         if VmomiSupport.versionIdMap[known] in offered:
             return str(known)
     most = ", ".join(sorted(offered)[:5]) or "none"
-    raise NoAnswer(f"it speaks API versions that pyVmomi does not know ({most})", "install a pyVmomi of its time")
+    raise NoAnswer(f"it supports only API versions unknown to pyVmomi ({most})", "install a matching pyVmomi")
 
 
 # Where pyVmomi is missing there is nothing to inherit from, and nothing is called.
@@ -147,7 +147,7 @@ class Stub(_Adapter):  # type: ignore[misc]
         )
         self.scheme = Connection
         self.account, self.seconds, self.whole = route.account, seconds, seconds * TRICKLE
-        # Whether the last call got no answer in time: then nothing more is said but what must be.
+        # Whether the last call got no answer in time: then only necessary calls follow.
         self.silent = False
         self._call = threading.local()
 

@@ -88,7 +88,7 @@ def session(params: Mapping[str, Any]) -> Iterator[Session]:
 
 @contextmanager
 def _nothing_raw(server: str) -> Iterator[None]:
-    """Tell in one sentence also what nobody below expected: only what comes from the wire is told as such."""
+    """Translate faults that no code below expected into one sentence, if they come from the server."""
     try:
         yield
     except (vmodl.MethodFault, NoAnswer) as error:
@@ -111,7 +111,7 @@ def tls_context(params: Mapping[str, Any]) -> ssl.SSLContext:
 def route_to(params: Mapping[str, Any]) -> Route:
     """The way to the server that the connection options describe."""
     if params["timeout"] <= 0:
-        raise Refused("timeout", "read it", f"{params['timeout']} is no time", "give whole seconds, 1 or more")
+        raise Refused("timeout", "read it", f"{params['timeout']} is not a valid time", "give whole seconds, 1 or more")
     return Route(params, tls_context(params), proxy_of(params.get("proxy")), agent())
 
 

@@ -10,7 +10,7 @@ import ssl
 
 from ..errors import Refused
 
-# What OpenSSL says of a certificate (x509_vfy.h), and what the user can do; all else is an unknown authority.
+# The errors of OpenSSL about a certificate (x509_vfy.h), and the remedies; all others mean an unknown authority.
 _REMEDIES = {
     9: "it is not valid yet: compare the clocks of the server and of this machine",
     10: "renew it, or pin it by tls_fingerprint",
@@ -42,7 +42,7 @@ def explained(error: ssl.SSLError) -> tuple[str, str]:
     """Why a certificate is not trusted, and what to do."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return error.verify_message, _REMEDIES.get(error.verify_code, _AUTHORITY)
-    return str(error.args[0]), "if the certificate was renewed, set tls_fingerprint anew"
+    return str(error.args[0]), "if the certificate was renewed, set tls_fingerprint again"
 
 
 def normalised(fingerprint: str) -> str:

@@ -27,7 +27,7 @@ class ApiCall:
 
 
 class CallObserver(Protocol):
-    """Whoever looks on: it is given each call with the function that carries it to the server."""
+    """An observer, which gets each call with the function that carries it to the server."""
 
     def soap(self, call: ApiCall, carry: Callable[[], Any]) -> Any: ...
 
@@ -36,7 +36,7 @@ class CallObserver(Protocol):
 
 @contextmanager
 def observed(session: Session, tap: CallObserver) -> Iterator[Session]:
-    """The same session while somebody looks on.
+    """The same session with an observer of its calls.
 
     Objects that the server returns carry the session's connection, so it is this connection that is changed.
     """
@@ -73,7 +73,7 @@ def value_of(text: str, stub: Any) -> Any:
 
 @cache
 def _serializer() -> Any:
-    """The library's own serializer, made to write what servers send all the same: a value that lacks a field, and
+    """The serializer of the library, which also writes what servers send: a value that lacks a field, and
     the names of methods that it does not know."""
 
     class Lenient(SoapAdapter.SoapSerializer):  # type: ignore[misc]

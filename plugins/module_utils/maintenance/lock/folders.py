@@ -2,10 +2,10 @@
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """A cluster's lock as folders beside the cluster: numbered generations, of which the highest counts.
 
-Every change of the lock, a renewal too, is a new generation. It is prepared under a name of its own with the whole
+Every change of the lock, a renewal too, is a new generation. It is prepared under a separate name with the complete
 record in the names of its subfolders, and then renamed to the next number. The server lets only one of several
-rivals have that number and tells the others DuplicateName, so a record is never seen half written, and a change that
-was decided on an old record cannot replace a newer one. Numbers only grow, because a late rival with an old number
+rivals have that number and answers DuplicateName to the others, so a record is never read half written, and a change
+that was decided on an old record cannot replace a newer one. Numbers only grow, because a late rival with an old number
 must find that it does not count.
 """
 
@@ -53,12 +53,12 @@ class LockState:
 
     @property
     def record(self) -> lock_rules.LockRecord | None:
-        """What is written; nothing where nobody ever held the lock."""
+        """Return the record in the folders; None if no run ever held the lock."""
         return lock_rules.decode([line.name for line in self.current.inside]) if self.current else None
 
     @property
     def unreadable(self) -> bool:
-        """Whether somebody changed the lock by hand."""
+        """Return whether the lock was changed by hand."""
         return self.current is not None and self.record is None
 
 
@@ -95,7 +95,7 @@ class LockFolders:
         return won
 
     def remove(self, seen: LockState) -> None:
-        """Remove the whole of a lock that we hold, under another name so that nobody takes it in between."""
+        """Remove a lock that this run holds, under another name so that no other run takes it in between."""
         roots = [one for one in (seen.root, *seen.remains) if one]
         if seen.root:
             self._rename(seen.root.ref, f"{GONE}{secrets.token_hex(4)}")
@@ -167,6 +167,6 @@ def _tree(ref: Any, name: str, found: Sequence[tuple[Any, dict[str, Any]]]) -> F
 
 
 def _claimed(name: str, now: datetime) -> float:
-    """How many seconds ago a claim was made; 0 for what is no claim."""
+    """Return the age of a claim in seconds; 0 if the folder is not a claim."""
     words = name.split(" ")
     return now.timestamp() - int(words[1]) if name.startswith(CLAIM) and words[1].isdigit() else 0

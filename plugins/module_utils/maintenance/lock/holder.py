@@ -42,7 +42,7 @@ def running() -> RunProcess | None:
 
 
 def run_watch() -> Callable[[], bool]:
-    """Tells, whenever it is called, whether the run that is running now is still there."""
+    """Return a function that returns whether the run that is running now still runs."""
     process = running()
     return lambda: not is_dead(process)
 

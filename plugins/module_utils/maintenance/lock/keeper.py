@@ -21,7 +21,7 @@ from .folders import PREFIX, LockFolders
 
 # Most calls end sooner, and need nothing of this.
 FIRST_SECONDS = 5.0
-# So often within its time a lock is looked at: one renewal may fail, and the next still comes in time.
+# The number of checks within the time of a lock: if one renewal fails, the next one still comes in time.
 TIMES = 4
 NAME = "renews the lock"
 
@@ -46,7 +46,7 @@ def kept(session: Session) -> Iterator[None]:
 def _keep(session: Session, process: lock_rules.RunProcess, ended: threading.Event) -> None:
     pause = FIRST_SECONDS
     while not ended.wait(pause):
-        # What cannot be renewed now may be at the next try; the work itself meets the same trouble, and tells it.
+        # A failed renewal may succeed at the next try; the work itself fails in the same way and reports it.
         with suppress(CollectionError, vmodl.MethodFault, *CONNECTION_ERRORS):
             shortest = renew(session, process)
             if shortest is None:
@@ -67,7 +67,7 @@ def renew(session: Session, process: lock_rules.RunProcess) -> int | None:
 
 
 def _renewed(folders: LockFolders, process: lock_rules.RunProcess, now: datetime) -> int:
-    """The seconds for which the lock is held from now on; none where another run holds it, or nobody."""
+    """Return the seconds for which the lock is held from now on; 0 unless this run holds it."""
     seen = folders.read()
     record = seen.record
     if record is None or record.free or record.process != process:

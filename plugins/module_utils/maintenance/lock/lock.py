@@ -41,7 +41,7 @@ class ClusterLock:
         return state_of(self.seen.record)
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
-        """Take, renew, give back or leave the lock."""
+        """Return the plan that takes, renews, releases or keeps the lock."""
         decision = self._decide()
         if decision.refusal:
             raise Refused(self.target, self._tried, decision.refusal, WAIT_FOR_IT)
@@ -69,7 +69,7 @@ class ClusterLock:
                 self.target,
                 "read its lock",
                 "the folders of the lock are not as this collection writes them",
-                "see who changed them in the vSphere Client; force_unlock: true writes them anew",
+                "see who changed them in the vSphere Client; force_unlock: true replaces them",
             )
         # Who removes the lock must hold it: a rival that read it before cannot take what is removed meanwhile.
         rule: Callable[..., lock_rules.LockDecision] = lock_rules.release if self.wanted == "free" else lock_rules.hold

@@ -112,7 +112,7 @@ def _take_over(
 
 
 def why_expired(found: LockRecord, now: datetime, *, dead: bool, alive: bool) -> str:
-    """Why a lock that was not given back binds nobody any more; nothing while it binds."""
+    """Return why a lock that was not released no longer counts; empty while it counts."""
     if alive and found.process:
         return ""
     if now >= found.until:

@@ -68,7 +68,7 @@ def test_names_may_be_spelt_as_vcenter_stores_them() -> None:
 
 
 class FakeFabric:
-    """The subject over plain data: does to it what the plan says, or nothing where it is deaf."""
+    """The subject over plain data: does to it what the plan says, or nothing if it is deaf."""
 
     name, target = "RDMA fabric", "gpu"
 
@@ -145,7 +145,7 @@ def test_all_reasons_of_all_hosts_come_in_one_sentence() -> None:
     state["hosts"]["esx01.lab"]["rdma"] = {"vmrdma0": {"uplink": "vmnic2", "roce": False, "state": "active"}}
     state["hosts"]["esx02.lab"]["switches"]["dvs"] = {"kind": "distributed", "uplinks": ["vmnic2"]}
     said = refused(state)
-    assert "esx01.lab has no RDMA card that speaks RoCE" in said
+    assert "esx01.lab has no RDMA card that supports RoCE" in said
     assert "vmnic2 of esx02.lab is an uplink of switch dvs" in said
 
 
@@ -262,9 +262,9 @@ def test_absent_names_the_tag_that_stays() -> None:
         ({"port_groups": [{"name": "a", "vlan": 1}, {"name": "a", "vlan": 2}]}, "port group a is named twice"),
         ({"adapter": {"network": None}}, "has addresses but no network"),
         ({"adapter": {"network": "10.216.0.1/24"}}, "has no usable network"),
-        ({"adapter": {"addresses": {"esx01.lab": "10.217.0.1"}}}, "10.217.0.1 of esx01.lab is no host's address in"),
-        ({"adapter": {"addresses": {"esx01.lab": "10.216.0.255"}}}, "10.216.0.255 of esx01.lab is no host's address"),
-        ({"adapter": {"addresses": {"esx01.lab": "x"}}}, "the address of esx01.lab is none"),
+        ({"adapter": {"addresses": {"esx01.lab": "10.217.0.1"}}}, "10.217.0.1 of esx01.lab is not a host address in"),
+        ({"adapter": {"addresses": {"esx01.lab": "10.216.0.255"}}}, "10.216.0.255 of esx01.lab is not a host address"),
+        ({"adapter": {"addresses": {"esx01.lab": "x"}}}, "the address of esx01.lab is invalid"),
         (
             {"adapter": {"addresses": {"esx01.lab": "10.216.0.1", "esx02.lab": "10.216.0.1"}}},
             "10.216.0.1 is given to esx01.lab and esx02.lab",

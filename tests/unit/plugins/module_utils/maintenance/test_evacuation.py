@@ -81,7 +81,7 @@ def test_a_gpu_with_another_size_on_it_takes_nothing_until_sizes_may_mix() -> No
 BLOCKS = [
     ({"drs": "manual"}, worker(1), "DRS of cluster gpu is manual"),
     ({"drs": ""}, worker(1), "DRS of cluster gpu is off"),
-    ({}, worker(1, left_by_drs=True), "automation level of its own"),
+    ({}, worker(1, left_by_drs=True), "separate automation level in DRS"),
     ({"vgpu_by_drs": False}, worker(1, T4), "VgpuMMAutomationTimeoutSecs"),
     ({"hot_migrate": False}, worker(1, T4), "vgpu.hotmigrate.enabled is false"),
     ({}, worker(1, fixed=("PCI device 0000:3b:00.0 in passthrough",)), "power_off: true"),
@@ -159,7 +159,7 @@ keys = st.frozensets(st.sampled_from([f"vm-{number}" for number in range(5)]), m
 
 
 def fit(where: dict[str, str], vms: list[Vm], layout: EvacuationCluster) -> bool:
-    """Whether the hosts that stay can hold them all, each at its place; told apart from the planner's own sums."""
+    """Whether the hosts that stay can hold them all, each at its place, calculated without the planner."""
     for name in NAMES[2:]:
         here = [vm for vm in vms if where[vm.key] == name]
         sizes = [profile for vm in here for profile in vm.vgpus]

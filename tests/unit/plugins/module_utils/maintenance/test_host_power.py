@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What each state of esxi_power plans, by what the host and the note on it say."""
+"""The plan of each state of esxi_power, from the host and the note on it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Who has which part of which GPU: as the server tells it, and worked out where it does not."""
+"""Which machine has which part of which GPU: as the server reports it, else calculated."""
 
 from __future__ import annotations
 

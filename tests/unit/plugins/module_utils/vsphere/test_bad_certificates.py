@@ -19,7 +19,7 @@ from tests.fakes.certificates import Authority
 from tests.fakes.odd_server import OddServer, http
 from tests.fakes.proxy import Proxy
 
-# Each certificate, what is said of it, and what is advised.
+# Each certificate, the reported error, and the remedy.
 BAD = {
     "expired": ("certificate has expired", "renew it, or pin it"),
     "early": ("certificate is not yet valid", "compare the clocks"),
@@ -91,7 +91,7 @@ def test_a_bad_certificate_is_refused(connect: Any, certificates: Certificates, 
 
 @pytest.mark.parametrize("name", ["good", *BAD])
 def test_another_than_the_pinned_one_is_refused(connect: Any, certificates: Certificates, name: str) -> None:
-    with OddServer(certificates[name]) as server, pytest.raises(Refused, match="set tls_fingerprint anew"):
+    with OddServer(certificates[name]) as server, pytest.raises(Refused, match="set tls_fingerprint again"):
         connect(server, tls_fingerprint="00" * 32, validate_certs=False)
     assert server.asked == []
 

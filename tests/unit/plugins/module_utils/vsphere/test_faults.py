@@ -21,7 +21,7 @@ def test_a_fault_of_a_call_keeps_its_type() -> None:
     with pytest.raises(Failed) as caught, translating_faults("gpu", "take its lock"):
         raise vim.fault.DuplicateName(msg=GERMAN)
     assert is_of(caught.value, vim.fault.DuplicateName)
-    assert not is_of(caught.value, vim.fault.InvalidState), "a word in a message is no type"
+    assert not is_of(caught.value, vim.fault.InvalidState), "a word in a message is not a type"
 
 
 def test_a_fault_of_a_task_keeps_its_type(monkeypatch: pytest.MonkeyPatch) -> None:

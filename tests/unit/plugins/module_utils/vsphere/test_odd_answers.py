@@ -20,7 +20,7 @@ from tests.fakes.odd_server import DRIP, DROP, RIGHT, SILENT, OddServer, fault, 
 
 # A busy machine may take its time over what is answered; what is not answered is waited for no longer than need be.
 TIMEOUT, SHORT = 60, 1
-# What hangs would hang for ever.
+# Seconds: a call that hangs would hang indefinitely.
 PATIENCE = 30
 
 WAY = "check hostname, port and proxy"
@@ -36,22 +36,22 @@ WRONG: dict[str, tuple[bytes | str, str]] = {
     "garbage": (b"\x00\x01\x02 no HTTP \r\n\r\n", "the connection broke"),
     "half a status line": (b"HTTP/1.", "the connection broke"),
     "half the headers": (b"HTTP/1.1 200 OK\r\nContent-Le", ""),
-    "nothing in it": (http("200 OK"), "is no answer of vSphere"),
-    "a page": (http("200 OK", "<html>Welcome</html>", "Content-Type: text/html"), "is no answer of vSphere"),
-    "no XML": (http("200 OK", "&&& <<<"), "is no answer of vSphere"),
+    "nothing in it": (http("200 OK"), "answer is not one of vSphere"),
+    "a page": (http("200 OK", "<html>Welcome</html>", "Content-Type: text/html"), "answer is not one of vSphere"),
+    "no XML": (http("200 OK", "&&& <<<"), "answer is not one of vSphere"),
     "404": (http("404 Not Found", "nothing here"), "404 Not Found"),
     "401": (http("401 Unauthorized"), "401 Unauthorized"),
     "302": (http("302 Found", "", "Location: https://other.example/"), "302 Found"),
     "502": (http("502 Bad Gateway"), "502 Bad Gateway"),
     "503": (http("503 Service Unavailable", "no healthy upstream"), "503 Service Unavailable"),
     "500 without a fault": (http("500 Internal Server Error", "<html>oops</html>"), ""),
-    "gzip that is none": (http("200 OK", "plain", "Content-Encoding: gzip"), "is no answer of vSphere"),
+    "malformed gzip": (http("200 OK", "plain", "Content-Encoding: gzip"), "answer is not one of vSphere"),
 }
 SOAP = ("content", "login", "view", "read")
 FAULTS: dict[str, bytes] = {
     "a session that ended": fault("NotAuthenticated", "The session is not authenticated."),
     "a missing privilege": fault("NoPermission", "Permission to perform this operation was denied.", NO_PERMISSION),
-    "a fault that nobody knows": fault("VeryNewFault", "something new"),
+    "an unknown fault": fault("VeryNewFault", "something new"),
     "a fault of the host": fault("HostCommunication", "Unable to communicate with the remote host"),
     "an answer of another type": http("200 OK", soap("<XResponse><returnval>a</returnval></XResponse>")),
     "a body without an answer": http("200 OK", soap(""), "Content-Type: text/xml"),
@@ -75,7 +75,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def serve(certificate: Path) -> Iterator[Any]:
-    """Starts a server that misbehaves as told."""
+    """Return a function that starts a server with the given misbehaviour."""
     servers: list[OddServer] = []
 
     def start(odd: dict[str, bytes | str], pem: Path | None = certificate) -> OddServer:
@@ -154,8 +154,8 @@ def test_an_odd_answer(serve: Any, authority: Authority, name: str, stage: str) 
 def test_a_fault_or_a_strange_answer(serve: Any, authority: Authority, name: str, stage: str) -> None:
     way, msg = ended(connection(serve({stage: FAULTS[name]}), authority))
     assert way == "fail"
-    # What went wrong behind the server is in its own words, and the collection knows nothing better.
-    assert_one_sentence(msg, advises="fault of the host" not in name and "nobody knows" not in name)
+    # An error behind the server is in the server's words, and the collection has no better remedy.
+    assert_one_sentence(msg, advises="fault of the host" not in name and "unknown" not in name)
     if name == "a session that ended":
         assert AGAIN in msg
     if name == "a missing privilege":

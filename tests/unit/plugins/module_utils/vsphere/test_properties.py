@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What is watched comes whole: changed parts of a property, under names of their own, are not asked for."""
+"""Watched properties come complete: changed parts of a property, under other names, are not requested."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_wait_asks_often_enough_to_keep_its_session_and_its_connection(timeout
 
 
 class Losing(Collector):
-    """A server of which some answers are lost: it takes what they held for told, and does not tell it again."""
+    """A server of which some answers are lost: it takes their content as delivered, and does not send it again."""
 
     def __init__(self, *lost: int) -> None:
         super().__init__()

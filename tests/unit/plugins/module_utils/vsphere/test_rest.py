@@ -104,13 +104,13 @@ def test_what_may_be_missing_is_none_and_other_errors_are_told(server: Callable[
 
 def test_a_page_in_place_of_json_is_no_answer(server: Callable[..., list[Exchange]]) -> None:
     server((200, "<html>Welcome</html>"))
-    with pytest.raises(Unreachable, match="no answer of vSphere"):
+    with pytest.raises(Unreachable, match="its answer is not one of vSphere"):
         rest.Rest(session()).get("/api/x", tried="read x")
 
 
 def test_a_token_that_is_none_is_refused(server: Callable[..., list[Exchange]]) -> None:
     server((200, "{}"))
-    with pytest.raises(Failed, match="is no token"), rest.opened(session()):
+    with pytest.raises(Failed, match="is not a token"), rest.opened(session()):
         pass
 
 
