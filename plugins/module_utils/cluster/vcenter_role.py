@@ -42,8 +42,8 @@ class VcenterRole:
         self.role: Any = None
         self.entities: dict[str, Any] = {}
         if name != PREFIX and not name.startswith(f"{PREFIX} "):
-            said = f"only roles whose name is {PREFIX!r}, or begins with it and a space, belong to this collection"
-            raise Refused(self.target, f"manage the role {name!r}", said, "choose such a name")
+            cause = f"only roles whose name is {PREFIX!r}, or begins with it and a space, belong to this collection"
+            raise Refused(self.target, f"manage the role {name!r}", cause, "choose such a name")
 
     def read(self) -> dict[str, Any]:
         """The privileges of the role beyond those that every role has (None without the role), and its grants."""
@@ -139,8 +139,8 @@ class VcenterRole:
             with translating_faults(self.target, f"find {path}"):
                 self.entities[path] = self.session.content.searchIndex.FindByInventoryPath(path)
         if self.entities[path] is None:
-            said = "the inventory has nothing there"
-            raise NotFound(self.target, f"find {path}", said, "write it as /DATACENTER/host/CLUSTER")
+            cause = "the inventory has nothing there"
+            raise NotFound(self.target, f"find {path}", cause, "write it as /DATACENTER/host/CLUSTER")
         return self.entities[path]
 
 
@@ -157,8 +157,8 @@ def modules_of(names: Sequence[str] | None) -> list[str]:
     """The modules that are meant, by default all that need no right over roles; an unknown name is refused."""
     known = TABLE.modules()
     if strange := sorted(set(names or ()) - known):
-        said = f"no privileges are known of {', '.join(strange)}; they are of {', '.join(sorted(known))}"
-        raise Refused("modules", "find what they need", said, "correct the name")
+        cause = f"no privileges are known of {', '.join(strange)}; they are of {', '.join(sorted(known))}"
+        raise Refused("modules", "find what they need", cause, "correct the name")
     return sorted(known - {"vcenter_role"} if names is None else set(names))
 
 

@@ -29,8 +29,8 @@ class Fabric:
 
     name = "RDMA fabric"
 
-    def __init__(self, session: Session, wanted: FabricSpec, *, present: bool = True) -> None:
-        self.session, self.wanted, self.present, self.target = session, wanted, present, wanted.cluster
+    def __init__(self, session: Session, spec: FabricSpec, *, present: bool = True) -> None:
+        self.session, self.spec, self.present, self.target = session, spec, present, spec.cluster
         self.hosts: dict[str, Host] = {}
         self.groups: dict[str, port_groups.Group] = {}
         self.switch: Any = None
@@ -50,7 +50,7 @@ class Fabric:
             "switch": self.switch and {"mtu": self.switch.config.maxMtu or 1500, "ours": self.switch.ours},
             "port_groups": {name: {"vlan": group.vlan, "ours": group.ours} for name, group in self.groups.items()},
             "taken": others,
-            "hosts": {name: vmkernel.facts(host, self.wanted.switch, keys) for name, host in self.hosts.items()},
+            "hosts": {name: vmkernel.facts(host, self.spec.switch, keys) for name, host in self.hosts.items()},
             "members": self._members(),
             "machines": self._machines(),
         }
@@ -58,13 +58,13 @@ class Fabric:
     def info(self) -> dict[str, Any]:
         """The fabric as it is, sorted for the result."""
         state = self.read()
-        hosts = {name: planner.host_facts(net, self.wanted.switch) for name, net in state["hosts"].items()}
+        hosts = {name: planner.host_facts(net, self.spec.switch) for name, net in state["hosts"].items()}
         return {**{key: state[key] for key in ("switch", "port_groups", "machines")}, "hosts": hosts}
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
         """The changes from the current to the desired fabric."""
         make = planner.plan_present if self.present else planner.plan_absent
-        return make(current, self.wanted)
+        return make(current, self.spec)
 
     def apply(self, plan: Plan) -> None:
         """Apply the plan, then wait until vCenter shows the result."""
@@ -79,14 +79,14 @@ class Fabric:
     def _must_answer(self) -> None:
         silent = [host.name for host in self.hosts.values() if not host.reachable]
         if silent:
-            said = f"vCenter does not reach {', '.join(silent)}"
-            raise Unreachable(self.target, "read its RDMA fabric", said, "bring them back and run again")
+            cause = f"vCenter does not reach {', '.join(silent)}"
+            raise Unreachable(self.target, "read its RDMA fabric", cause, "bring them back and run again")
 
     def _read_switch(self) -> dict[str, str]:
         """The switch and its port groups; the names that other networks have, with where they are."""
         groups, plain = port_groups.read(self.session, self.place)
         owners = list({group.switch._moId: group.switch for group in groups}.values())
-        self.switch = switch.find(self.session, owners, self.wanted.switch)
+        self.switch = switch.find(self.session, owners, self.spec.switch)
         own = self.switch.ref._moId if self.switch else None
         mine = [group for group in groups if group.switch._moId == own]
         up = {ref._moId for ref in (self.switch.config.uplinkPortgroup or [])} if self.switch else set()
@@ -112,9 +112,9 @@ class Fabric:
 
     def _build(self, changed: Mapping[str, Any], hosts: Mapping[str, Any]) -> None:
         """Build switch, port groups, notes, hosts, adapters, in the order in which each step finds what it needs."""
-        wanted = self.wanted
+        spec = self.spec
         if self.switch is None:
-            self.switch = switch.make(self.session, self.place, wanted.switch, wanted.cluster, wanted.mtu)
+            self.switch = switch.make(self.session, self.place, spec.switch, spec.cluster, spec.mtu)
         self._make_groups({key.removeprefix(GROUP): one for key, one in changed.items() if key.startswith(GROUP)})
         self._each(hosts, lambda name: self._note(self.hosts[name], hosts[name]))
         joining = {
@@ -123,14 +123,14 @@ class Fabric:
             if self.hosts[name].ref._moId not in self.switch.members or one.before["uplinks"] != one.after["uplinks"]
         }
         if joining or (SWITCH in changed and changed[SWITCH].before is not None):
-            self.switch = switch.reread(self.session, wanted.switch, self.switch.ref)
-            switch.change(self.session, self.switch, wanted.mtu, joining)
+            self.switch = switch.reread(self.session, spec.switch, self.switch.ref)
+            switch.change(self.session, self.switch, spec.mtu, joining)
         self._each(hosts, lambda name: self._adapters(self.hosts[name], hosts[name]))
 
     def _make_groups(self, changed: Mapping[str, Any]) -> None:
         new = [PortGroupSpec(name, one.after["vlan"]) for name, one in changed.items() if one.before is None]
         if new:
-            port_groups.make(self.session, self.switch, self.wanted.cluster, new)
+            port_groups.make(self.session, self.switch, self.spec.cluster, new)
         for name, one in changed.items():
             if one.before is not None:
                 port_groups.set_vlan(self.session, self.groups[name], one.after["vlan"])
@@ -138,12 +138,12 @@ class Fabric:
             return
         self._read_switch()
         if missing := sorted({group.name for group in new} - set(self.groups)):
-            said = f"the server accepted it, yet shows no {', '.join(missing)}"
-            raise StillDiffers(self.wanted.switch, "add its port groups", said, "run again")
+            cause = f"the server accepted it, yet shows no {', '.join(missing)}"
+            raise StillDiffers(self.spec.switch, "add its port groups", cause, "run again")
 
     def _note(self, host: Host, change: Any) -> None:
         """Note on a host what will be built there, unless the note exists."""
-        known = fabric_marks.built_on(host, self.wanted.switch) or {"joined": False, "adapters": []}
+        known = fabric_marks.built_on(host, self.spec.switch) or {"joined": False, "adapters": []}
         there = change.before["adapters"] if change.before else {}
         added = [group for group in change.after["adapters"] if group not in there]
         built = {
@@ -151,7 +151,7 @@ class Fabric:
             "adapters": sorted({*known["adapters"], *added}),
         }
         if built != known:
-            fabric_marks.write(host, self.wanted.switch, built)
+            fabric_marks.write(host, self.spec.switch, built)
 
     def _adapters(self, host: Host, change: Any) -> None:
         there = change.before["adapters"] if change.before else {}
@@ -179,9 +179,9 @@ class Fabric:
         """Remove the note of a host that shows nothing of the fabric any more; what is left needs the note."""
         host = self.hosts[name]
         if not self._done(host, {group.key: group.name for group in self.groups.values()}):
-            said = f"the server accepted that it leaves switch {self.wanted.switch}, yet it still shows that"
-            raise StillDiffers(name, f"change {self.name}", said, "look at the host's log (hostd.log) and run again")
-        fabric_marks.write(host, self.wanted.switch, None)
+            cause = f"the server accepted that it leaves switch {self.spec.switch}, yet it still shows that"
+            raise StillDiffers(name, f"change {self.name}", cause, "look at the host's log (hostd.log) and run again")
+        fabric_marks.write(host, self.spec.switch, None)
 
     def _each(self, names: Iterable[str], action: Callable[[str], None]) -> None:
         """Run an action for many hosts at once; the error names all hosts that failed."""
@@ -204,10 +204,10 @@ class Fabric:
                 return
 
     def _done(self, host: Host, keys: Mapping[str, str]) -> bool:
-        net = vmkernel.facts(host, self.wanted.switch, keys)
+        net = vmkernel.facts(host, self.spec.switch, keys)
         if self.present:
-            return planner.host_done(net, self.wanted, host.name)
-        return planner.host_clear(net, self.wanted)
+            return planner.host_done(net, self.spec, host.name)
+        return planner.host_clear(net, self.spec)
 
 
 def _machine(values: Mapping[str, Any], names: Mapping[str, str], keys: Mapping[str, str]) -> dict[str, Any]:

@@ -17,60 +17,58 @@ GROUP, HOST = "port_groups.", "hosts."
 State = Mapping[str, Any]
 
 
-def plan_present(current: State, wanted: FabricSpec) -> Plan:
+def plan_present(current: State, spec: FabricSpec) -> Plan:
     """The plan that builds the fabric, or changes what differs."""
-    reasons = list(refusals.reasons_against(current, wanted))
+    reasons = list(refusals.reasons_against(current, spec))
     if reasons:
-        raise Refused(
-            wanted.cluster, f"build its RDMA switch {wanted.switch}", "; ".join(reasons), "correct that first"
-        )
-    pairs = {SWITCH: (current["switch"] and {"mtu": current["switch"]["mtu"]}, {"mtu": wanted.mtu})}
-    for group in wanted.port_groups:
+        raise Refused(spec.cluster, f"build its RDMA switch {spec.switch}", "; ".join(reasons), "correct that first")
+    pairs = {SWITCH: (current["switch"] and {"mtu": current["switch"]["mtu"]}, {"mtu": spec.mtu})}
+    for group in spec.port_groups:
         there = current["port_groups"].get(group.name)
         vlan = (there["vlan"] if there else 0) if group.vlan is None else group.vlan
         pairs[GROUP + group.name] = (there and {"vlan": there["vlan"]}, {"vlan": vlan})
     for name, net in current["hosts"].items():
-        pairs[HOST + name] = _host(net, wanted, name)
+        pairs[HOST + name] = _host(net, spec, name)
     plan = _plan(pairs)
     return Plan(
         before=plan.before,
         after=plan.after,
-        warnings=tuple(refusals.risks(current, wanted)),
-        unmet=tuple(_unmet(current, wanted, plan)),
+        warnings=tuple(refusals.risks(current, spec)),
+        unmet=tuple(_unmet(current, spec, plan)),
     )
 
 
-def plan_absent(current: State, wanted: FabricSpec) -> Plan:
+def plan_absent(current: State, spec: FabricSpec) -> Plan:
     """The plan that removes what this collection built, and nothing else."""
     gone = {
-        name: [group for group in net["built"]["adapters"] if vmkernel.on_group(net, wanted.switch, group)]
+        name: [group for group in net["built"]["adapters"] if vmkernel.on_group(net, spec.switch, group)]
         for name, net in current["hosts"].items()
         if net["built"]
     }
     switch = current["switch"]
-    pairs = {HOST + name: (_built(current["hosts"][name], wanted, groups), None) for name, groups in gone.items()}
+    pairs = {HOST + name: (_built(current["hosts"][name], spec, groups), None) for name, groups in gone.items()}
     removed = [name for name, group in current["port_groups"].items() if group["ours"]]
     pairs |= {GROUP + name: ({"vlan": current["port_groups"][name]["vlan"]}, None) for name in removed}
     if switch and switch["ours"]:
         pairs[SWITCH] = ({"mtu": switch["mtu"]}, None)
     plan = _plan(pairs)
-    if reasons := list(refusals.in_use(current, wanted, gone, removed)) if plan.changes else []:
+    if reasons := list(refusals.in_use(current, spec, gone, removed)) if plan.changes else []:
         remedy = "move or delete what uses it first"
-        raise Refused(wanted.cluster, f"remove its RDMA switch {wanted.switch}", "; ".join(reasons), remedy)
-    return Plan(before=plan.before, after=plan.after, warnings=tuple(refusals.left_behind(current, wanted, gone)))
+        raise Refused(spec.cluster, f"remove its RDMA switch {spec.switch}", "; ".join(reasons), remedy)
+    return Plan(before=plan.before, after=plan.after, warnings=tuple(refusals.left_behind(current, spec, gone)))
 
 
-def host_done(net: State, wanted: FabricSpec, name: str) -> bool:
+def host_done(net: State, spec: FabricSpec, name: str) -> bool:
     """Whether a host shows its desired state."""
-    before, after = _host(net, wanted, name)
+    before, after = _host(net, spec, name)
     return bool(before == after)
 
 
-def host_clear(net: State, wanted: FabricSpec) -> bool:
+def host_clear(net: State, spec: FabricSpec) -> bool:
     """Whether a host no longer shows anything that was built on it."""
     built = net["built"] or {"joined": False, "adapters": []}
-    left = any(vmkernel.on_group(net, wanted.switch, group) for group in built["adapters"])
-    return not left and not (built["joined"] and wanted.switch in net["switches"])
+    left = any(vmkernel.on_group(net, spec.switch, group) for group in built["adapters"])
+    return not left and not (built["joined"] and spec.switch in net["switches"])
 
 
 def shown(state: Mapping[str, Any]) -> dict[str, Any]:
@@ -91,40 +89,40 @@ def host_facts(net: State, switch: str) -> dict[str, Any]:
         for device, one in net["vmkernel"].items()
         if one["switch"] == switch
     }
-    told = {key: net[key] for key in ("rdma", "built", "tagged")}
-    return {"uplinks": there["uplinks"], "adapters": adapters, **told}
+    other_facts = {key: net[key] for key in ("rdma", "built", "tagged")}
+    return {"uplinks": there["uplinks"], "adapters": adapters, **other_facts}
 
 
-def uplink_of(net: State, wanted: FabricSpec) -> str | None:
+def uplink_of(net: State, spec: FabricSpec) -> str | None:
     """The card that a host gives: the one named, the one it gives already, or its only RDMA card that is free."""
-    if wanted.uplink:
-        return wanted.uplink
+    if spec.uplink:
+        return spec.uplink
     cards = refusals.rdma_cards(net)
-    given = [card for card in cards if card in net["switches"].get(wanted.switch, {"uplinks": []})["uplinks"]]
-    free = [card for card in cards if not refusals.other_switch(net, card, wanted.switch)]
+    given = [card for card in cards if card in net["switches"].get(spec.switch, {"uplinks": []})["uplinks"]]
+    free = [card for card in cards if not refusals.other_switch(net, card, spec.switch)]
     found = given if len(given) == 1 else free
     return found[0] if len(found) == 1 else None
 
 
-def device_of(net: State, wanted: FabricSpec, one: AdapterSpec) -> str | None:
+def device_of(net: State, spec: FabricSpec, one: AdapterSpec) -> str | None:
     """The existing adapter for a desired one: the named device, or the one on the port group."""
     if one.device:
         return one.device if one.device in net["vmkernel"] else None
-    found = vmkernel.on_group(net, wanted.switch, one.port_group)
+    found = vmkernel.on_group(net, spec.switch, one.port_group)
     return found[0] if found else None
 
 
-def _host(net: State, wanted: FabricSpec, name: str) -> tuple[Any, Any]:
+def _host(net: State, spec: FabricSpec, name: str) -> tuple[Any, Any]:
     """The uplink and the adapters of a host, as they are and as they should be."""
     new = vmkernel.next_devices(net)
-    before: dict[str, Any] = {"uplinks": net["switches"].get(wanted.switch, {"uplinks": []})["uplinks"], "adapters": {}}
-    after: dict[str, Any] = {"uplinks": [uplink_of(net, wanted)], "adapters": {}}
-    for one in wanted.adapters:
-        device = device_of(net, wanted, one)
+    before: dict[str, Any] = {"uplinks": net["switches"].get(spec.switch, {"uplinks": []})["uplinks"], "adapters": {}}
+    after: dict[str, Any] = {"uplinks": [uplink_of(net, spec)], "adapters": {}}
+    for one in spec.adapters:
+        device = device_of(net, spec, one)
         if device:
             before["adapters"][one.port_group] = _adapter(net, device, one)
         after["adapters"][one.port_group] = _wanted(one, name, device or next(new))
-    joined = wanted.switch in net["switches"]
+    joined = spec.switch in net["switches"]
     return (before if joined or before["adapters"] else None), after
 
 
@@ -152,15 +150,15 @@ def _wanted(one: AdapterSpec, host: str, device: str) -> dict[str, Any]:
     return found if one.services is None else {**found, "services": list(one.services)}
 
 
-def _built(net: State, wanted: FabricSpec, groups: Sequence[str]) -> dict[str, Any]:
+def _built(net: State, spec: FabricSpec, groups: Sequence[str]) -> dict[str, Any]:
     """Return what plan_absent removes from a host: the adapters that were added, and its membership if it was added."""
-    uplinks = net["switches"].get(wanted.switch, {"uplinks": []})["uplinks"] if net["built"]["joined"] else []
+    uplinks = net["switches"].get(spec.switch, {"uplinks": []})["uplinks"] if net["built"]["joined"] else []
     return {
         "uplinks": uplinks,
         "adapters": {
             group: {"device": device, "address": net["vmkernel"][device]["address"]}
             for group in groups
-            for device in vmkernel.on_group(net, wanted.switch, group)
+            for device in vmkernel.on_group(net, spec.switch, group)
         },
     }
 
@@ -172,14 +170,14 @@ def _plan(pairs: Mapping[str, tuple[Any, Any]]) -> Plan:
     )
 
 
-def _unmet(current: State, wanted: FabricSpec, plan: Plan) -> Iterator[str]:
+def _unmet(current: State, spec: FabricSpec, plan: Plan) -> Iterator[str]:
     """The reasons for which the changes must not be made now."""
     if not plan.changes:
         return
-    if current["switch"] and not current["switch"]["ours"] and not wanted.adopt:
+    if current["switch"] and not current["switch"]["ours"] and not spec.adopt:
         what = ", ".join(change.key for change in plan.changes)
         yield (
-            f"switch {wanted.switch} exists and was not built by this collection, and {what} would change; "
+            f"switch {spec.switch} exists and was not built by this collection, and {what} would change; "
             "adopt: true lets it be changed, or give the fabric another name"
         )
-    yield from refusals.disturbed(current, wanted, plan)
+    yield from refusals.disturbed(current, spec, plan)

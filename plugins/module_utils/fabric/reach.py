@@ -37,8 +37,10 @@ def pairs(adapters: Mapping[str, Mapping[str, Mapping[str, Any]]], port_groups: 
     """
     found = []
     for group in port_groups:
-        here = [(host, some[group]) for host, some in sorted(adapters.items()) if some.get(group, {}).get("address")]
-        for (host, one), (peer, other) in zip(here, [*here[1:], *here[:1]]):
+        endpoints = [
+            (host, some[group]) for host, some in sorted(adapters.items()) if some.get(group, {}).get("address")
+        ]
+        for (host, one), (peer, other) in zip(endpoints, [*endpoints[1:], *endpoints[:1]]):
             if host != peer:
                 size = min(one["mtu"], other["mtu"]) - HEADERS
                 found.append(Pair(group, host, one["device"], peer, other["address"], size))
@@ -62,7 +64,7 @@ def error(cluster: str, switch: str, answers: Sequence[Mapping[str, Any]]) -> st
 
 
 def _ask(host: Host, one: Pair) -> dict[str, Any]:
-    asked = {
+    addressed = {
         "port_group": one.port_group,
         "host": one.host,
         "device": one.device,
@@ -83,7 +85,7 @@ def _ask(host: Host, one: Pair) -> dict[str, Any]:
         counted = {"sent": COUNT, "received": 0, "reached": False, "said": str(error)}
     else:
         counted = _counted(answer)
-    return {**asked, **counted, "text": _text(asked, counted)}
+    return {**addressed, **counted, "text": _text(addressed, counted)}
 
 
 def _counted(answer: Any) -> dict[str, Any]:
@@ -91,8 +93,8 @@ def _counted(answer: Any) -> dict[str, Any]:
     summary = answer.get("Summary", {}) if isinstance(answer, dict) else {}
     sent = int(summary.get("Transmitted", 0))
     received = int(summary.get("Recieved", summary.get("Received", 0)))
-    said = "" if received else "no answer"
-    return {"sent": sent, "received": received, "reached": 0 < sent <= received, "said": said}
+    cause = "" if received else "no answer"
+    return {"sent": sent, "received": received, "reached": 0 < sent <= received, "said": cause}
 
 
 def _text(asked: Mapping[str, Any], answer: Mapping[str, Any]) -> str:

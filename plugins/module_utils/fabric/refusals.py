@@ -14,18 +14,18 @@ from .fabric_spec import AdapterSpec, FabricSpec
 State = Mapping[str, Any]
 
 
-def reasons_against(current: State, wanted: FabricSpec) -> Iterator[str]:
+def reasons_against(current: State, spec: FabricSpec) -> Iterator[str]:
     """All reasons for which the fabric cannot be built."""
-    yield from _names_taken(current, wanted)
+    yield from _names_taken(current, spec)
     for name, net in current["hosts"].items():
-        yield from _bad_uplink(net, wanted, name)
-        for one in wanted.adapters:
-            yield from _bad_adapter(net, wanted, one, name)
-        yield from _misnamed(net, wanted, name)
-    yield from _addresses_taken(current, wanted)
-    for one in wanted.adapters:
+        yield from _bad_uplink(net, spec, name)
+        for one in spec.adapters:
+            yield from _bad_adapter(net, spec, one, name)
+        yield from _misnamed(net, spec, name)
+    yield from _addresses_taken(current, spec)
+    for one in spec.adapters:
         for stranger in sorted(set(one.addresses) - set(current["hosts"])):
-            yield f"{stranger}, which has an address on {one.port_group}, is not a host of cluster {wanted.cluster}"
+            yield f"{stranger}, which has an address on {one.port_group}, is not a host of cluster {spec.cluster}"
 
 
 def rdma_cards(net: State) -> list[str]:
@@ -43,7 +43,7 @@ def other_switch(net: State, card: str, switch: str) -> str | None:
 
 
 def in_use(
-    current: State, wanted: FabricSpec, gone: Mapping[str, Sequence[str]], removed: Sequence[str]
+    current: State, spec: FabricSpec, gone: Mapping[str, Sequence[str]], removed: Sequence[str]
 ) -> Iterator[str]:
     """The users of what would be removed."""
     ours = bool(current["switch"] and current["switch"]["ours"])
@@ -54,29 +54,25 @@ def in_use(
     for name, net in current["hosts"].items():
         for device, adapter in net["vmkernel"].items():
             kept = adapter["port_group"] not in gone.get(name, [])
-            if (
-                adapter["switch"] == wanted.switch
-                and kept
-                and (ours or adapter["port_group"] in removed or name in gone)
-            ):
+            if adapter["switch"] == spec.switch and kept and (ours or adapter["port_group"] in removed or name in gone):
                 yield f"{device} of {name} is on {adapter['port_group']} and was not built by this collection"
     if ours:
         strangers = [name for name in current["members"] if not (current["hosts"].get(name) or {}).get("built")]
         yield from (f"host {name} is on the switch and was not put there by this collection" for name in strangers)
 
 
-def left_behind(current: State, wanted: FabricSpec, gone: Mapping[str, Sequence[str]]) -> Iterator[str]:
+def left_behind(current: State, spec: FabricSpec, gone: Mapping[str, Sequence[str]]) -> Iterator[str]:
     """Warnings about what stays."""
     if current["switch"] and not current["switch"]["ours"]:
-        yield f"switch {wanted.switch} was not built by this collection and stays"
+        yield f"switch {spec.switch} was not built by this collection and stays"
     for name, groups in gone.items():
         net = current["hosts"][name]
-        devices = [device for group in groups for device in vmkernel.on_group(net, wanted.switch, group)]
+        devices = [device for group in groups for device in vmkernel.on_group(net, spec.switch, group)]
         if net["tagged"] in devices:
             yield f"{net['tagged']} of {name} is tagged for PVRDMA; esxi_pvrdma with state absent removes the tag"
 
 
-def disturbed(current: State, wanted: FabricSpec, plan: Plan) -> Iterator[str]:
+def disturbed(current: State, spec: FabricSpec, plan: Plan) -> Iterator[str]:
     """The running virtual machines with PVRDMA whose connection a change would break."""
     for change in plan.changes:
         if change.before is None:
@@ -87,112 +83,112 @@ def disturbed(current: State, wanted: FabricSpec, plan: Plan) -> Iterator[str]:
             moved = kind == "hosts" and machine["host"] == name and change.before["uplinks"] != change.after["uplinks"]
             if machine["on"] and machine["rdma"] and (hit or moved or kind == "switch"):
                 what = {"switch": "MTU of", "hosts": "uplink of", "port_groups": "VLAN of"}[kind]
-                yield f"{machine['name']} runs with PVRDMA over the {what} {name or wanted.switch}: power it off first"
+                yield f"{machine['name']} runs with PVRDMA over the {what} {name or spec.switch}: power it off first"
 
 
-def risks(current: State, wanted: FabricSpec) -> Iterator[str]:
+def risks(current: State, spec: FabricSpec) -> Iterator[str]:
     """Warnings about settings that work below their best."""
-    if wanted.mtu < 9000:
-        yield f"switch {wanted.switch} gets MTU {wanted.mtu}; RDMA reaches its full size with 9000"
+    if spec.mtu < 9000:
+        yield f"switch {spec.switch} gets MTU {spec.mtu}; RDMA reaches its full size with 9000"
     for name, net in current["hosts"].items():
-        for card in _cards(net, wanted):
+        for card in _cards(net, spec):
             if not net["uplinks"][card]["link"]:
                 yield f"{card} of {name} has no link: check its cable and its switch port"
 
 
-def _cards(net: State, wanted: FabricSpec) -> list[str]:
-    return [wanted.uplink] if wanted.uplink else rdma_cards(net)
+def _cards(net: State, spec: FabricSpec) -> list[str]:
+    return [spec.uplink] if spec.uplink else rdma_cards(net)
 
 
-def _names_taken(current: State, wanted: FabricSpec) -> Iterator[str]:
-    for group in wanted.port_groups:
+def _names_taken(current: State, spec: FabricSpec) -> Iterator[str]:
+    for group in spec.port_groups:
         if group.name in current["taken"] and group.name not in current["port_groups"]:
             yield f"a network named {group.name} is already on {current['taken'][group.name]}"
         there = current["port_groups"].get(group.name)
         if there and there["vlan"] is None and group.vlan is None:
             yield f"port group {group.name} is a trunk or has a private VLAN; set its vlan"
-    known = {group.name for group in wanted.port_groups} | set(current["port_groups"])
-    for one in wanted.adapters:
+    known = {group.name for group in spec.port_groups} | set(current["port_groups"])
+    for one in spec.adapters:
         if one.port_group not in known:
             yield f"there is no port group {one.port_group} for an adapter; name it in port_groups"
-    if wanted.switch in current["taken"]:
-        yield f"a network named {wanted.switch} is already on {current['taken'][wanted.switch]}"
+    if spec.switch in current["taken"]:
+        yield f"a network named {spec.switch} is already on {current['taken'][spec.switch]}"
 
 
-def _bad_uplink(net: State, wanted: FabricSpec, host: str) -> Iterator[str]:
+def _bad_uplink(net: State, spec: FabricSpec, host: str) -> Iterator[str]:
     """The reasons for which a host cannot give its RDMA card to the switch."""
     cards = rdma_cards(net)
     have = f"its RDMA cards: {', '.join(cards) or 'none'}"
-    if wanted.uplink and wanted.uplink not in net["uplinks"]:
-        yield f"{host} has no card {wanted.uplink} ({have})"
+    if spec.uplink and spec.uplink not in net["uplinks"]:
+        yield f"{host} has no card {spec.uplink} ({have})"
         return
-    if wanted.uplink and wanted.uplink not in cards:
-        yield f"{wanted.uplink} of {host} has no RDMA device that supports RoCE ({have})"
+    if spec.uplink and spec.uplink not in cards:
+        yield f"{spec.uplink} of {host} has no RDMA device that supports RoCE ({have})"
         return
     if not cards:
         yield f"{host} has no RDMA card that supports RoCE, or its RDMA driver is not loaded"
         return
-    usable = [wanted.uplink] if wanted.uplink else cards
-    used = {card: other for card in usable if (other := other_switch(net, card, wanted.switch))}
+    usable = [spec.uplink] if spec.uplink else cards
+    used = {card: other for card in usable if (other := other_switch(net, card, spec.switch))}
     if len(used) == len(usable):
         yield from (f"{card} of {host} is an uplink of switch {other}" for card, other in used.items())
         return
-    own = net["switches"].get(wanted.switch, {"uplinks": []})["uplinks"]
-    if not wanted.uplink and len(usable) - len(used) > 1 and len([card for card in usable if card in own]) != 1:
+    own = net["switches"].get(spec.switch, {"uplinks": []})["uplinks"]
+    if not spec.uplink and len(usable) - len(used) > 1 and len([card for card in usable if card in own]) != 1:
         yield f"{host} has several RDMA cards: {', '.join(cards)}; name the one to use as uplink"
-    if net["switches"].get(wanted.switch, {}).get("kind", "distributed") != "distributed":
-        yield f"{wanted.switch} of {host} is a standard switch; PVRDMA works over a distributed switch only"
+    if net["switches"].get(spec.switch, {}).get("kind", "distributed") != "distributed":
+        yield f"{spec.switch} of {host} is a standard switch; PVRDMA works over a distributed switch only"
 
 
-def _bad_adapter(net: State, wanted: FabricSpec, one: AdapterSpec, host: str) -> Iterator[str]:
+def _bad_adapter(net: State, spec: FabricSpec, one: AdapterSpec, host: str) -> Iterator[str]:
     if not one.dhcp and host not in one.addresses:
         yield f"{host} has no address on {one.port_group}; add it to addresses"
-    there = vmkernel.on_group(net, wanted.switch, one.port_group)
+    there = vmkernel.on_group(net, spec.switch, one.port_group)
     if not one.device and len(there) > 1:
         yield f"{', '.join(there)} of {host} are all on {one.port_group}; name the device"
-    if one.device in net["vmkernel"] and net["vmkernel"][one.device]["switch"] != wanted.switch:
-        yield f"{one.device} of {host} is on switch {net['vmkernel'][one.device]['switch']}, not on {wanted.switch}"
+    if one.device in net["vmkernel"] and net["vmkernel"][one.device]["switch"] != spec.switch:
+        yield f"{one.device} of {host} is on switch {net['vmkernel'][one.device]['switch']}, not on {spec.switch}"
 
 
-def _misnamed(net: State, wanted: FabricSpec, host: str) -> Iterator[str]:
+def _misnamed(net: State, spec: FabricSpec, host: str) -> Iterator[str]:
     """The adapters whose name cannot be had, because ESXi names a new adapter by the lowest free number."""
     new = vmkernel.next_devices(net)
-    for one in wanted.adapters:
+    for one in spec.adapters:
         if one.device in net["vmkernel"]:
             continue
-        if one.device is None and vmkernel.on_group(net, wanted.switch, one.port_group):
+        if one.device is None and vmkernel.on_group(net, spec.switch, one.port_group):
             continue
         name = next(new)  # pylint: disable=stop-iteration-return # the host's names do not end
         if one.device and one.device != name:
             yield f"the adapter on {one.port_group} of {host} cannot be {one.device}: the host would name it {name}"
 
 
-def _addresses_taken(current: State, wanted: FabricSpec) -> Iterator[str]:
+def _addresses_taken(current: State, spec: FabricSpec) -> Iterator[str]:
     """The addresses that another adapter of the cluster already has."""
-    own = {(host, address) for one in wanted.adapters for host, address in one.addresses.items()}
+    own = {(host, address) for one in spec.adapters for host, address in one.addresses.items()}
     for host, address in sorted(own):
         for name, net in current["hosts"].items():
             for device, adapter in net["vmkernel"].items():
-                ours = name == host and _is_meant(net, wanted, device, address)
-                if adapter["address"] == address and not ours and not _leaves(wanted, name, device, net, address):
+                ours = name == host and _is_meant(net, spec, device, address)
+                if adapter["address"] == address and not ours and not _leaves(spec, name, device, net, address):
                     yield f"{address} for {host} is taken by {device} of {name}"
 
 
-def _is_meant(net: State, wanted: FabricSpec, device: str, address: str) -> bool:
+def _is_meant(net: State, spec: FabricSpec, device: str, address: str) -> bool:
     """Whether a device is the adapter that is to have the address itself."""
     adapter = net["vmkernel"][device]
     return any(
         address in one.addresses.values()
-        and (device == one.device or (adapter["switch"], adapter["port_group"]) == (wanted.switch, one.port_group))
-        for one in wanted.adapters
+        and (device == one.device or (adapter["switch"], adapter["port_group"]) == (spec.switch, one.port_group))
+        for one in spec.adapters
     )
 
 
-def _leaves(wanted: FabricSpec, host: str, device: str, net: State, address: str) -> bool:
+def _leaves(spec: FabricSpec, host: str, device: str, net: State, address: str) -> bool:
     """Whether the adapter that has the address gets another one by this very plan."""
     adapter = net["vmkernel"][device]
     return any(
-        (adapter["switch"], adapter["port_group"]) == (wanted.switch, one.port_group)
+        (adapter["switch"], adapter["port_group"]) == (spec.switch, one.port_group)
         and one.addresses.get(host, address) != address
-        for one in wanted.adapters
+        for one in spec.adapters
     )

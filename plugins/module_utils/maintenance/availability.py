@@ -61,13 +61,13 @@ def drs(config: Any) -> dict[str, Any]:
 def vsan(config: Any, hosts: Sequence[Host]) -> dict[str, Any]:
     """Return whether vSAN is on, and the bytes left to resynchronise; None if they are unknown."""
     on = bool(config.vsanConfigInfo and config.vsanConfigInfo.enabled)
-    asked = next((host for host in hosts if host.reachable and not host.in_maintenance), None)
+    answering = next((host for host in hosts if host.reachable and not host.in_maintenance), None)
     if not on:
         return {"enabled": False, "resync_bytes": 0}
-    if asked is None or asked["configManager.vsanInternalSystem"] is None:
+    if answering is None or answering["configManager.vsanInternalSystem"] is None:
         return {"enabled": True, "resync_bytes": None}
-    with translating_faults(asked.name, "ask what vSAN is resyncing"):
-        text = asked["configManager.vsanInternalSystem"].QuerySyncingVsanObjects(uuids=[])
+    with translating_faults(answering.name, "ask what vSAN is resyncing"):
+        text = answering["configManager.vsanInternalSystem"].QuerySyncingVsanObjects(uuids=[])
     return {"enabled": True, "resync_bytes": resync_bytes(text)}
 
 
@@ -83,5 +83,5 @@ def resync_bytes(text: str) -> int | None:
 def _left(node: Any) -> list[int]:
     if not isinstance(node, dict):
         return []
-    here = [int(node[_RESYNC_KEY])] if _RESYNC_KEY in node else []
-    return [*here, *(left for child in node.values() for left in _left(child))]
+    own_bytes = [int(node[_RESYNC_KEY])] if _RESYNC_KEY in node else []
+    return [*own_bytes, *(left for child in node.values() for left in _left(child))]

@@ -65,8 +65,8 @@ class Maintenance:
         if not plan.changes:
             return
         if self.desired.each_alone:
-            said = "the hosts were planned as if each left alone"
-            raise Refused(self.target, ENTER, said, "each_alone is for check mode: leave it out")
+            cause = "the hosts were planned as if each left alone"
+            raise Refused(self.target, ENTER, cause, "each_alone is for check mode: leave it out")
         deadline = time.monotonic() + self.desired.maintenance_timeout
         under_way = self.evacuations.entering_task(self.host)
         try:
@@ -161,8 +161,12 @@ class Maintenance:
         left = [vm for vm in cluster.vms if vm.host == host.name]
         verdict = evacuation.plan(cluster, [host.name], power_off=False, moved_by=self.desired.moved_by)[host.name]
         why = {block.vm.key: block.why for block in verdict.blocks} | self._failed_moves(left)
-        told = [f"{vm.name} ({vm.whose}), which {why.get(vm.key, 'could move and was not moved')}" for vm in left]
-        return f"it still runs {'; '.join(told)}" if told else "it has not ended, although nothing runs on the host"
+        left_vms = [f"{vm.name} ({vm.whose}), which {why.get(vm.key, 'could move and was not moved')}" for vm in left]
+        return (
+            f"it still runs {'; '.join(left_vms)}"
+            if left_vms
+            else "it has not ended, although nothing runs on the host"
+        )
 
     def _failed_moves(self, left: Sequence[Vm]) -> dict[str, str]:
         refs = [vim.VirtualMachine(vm.key, self.host.session.stub) for vm in left]

@@ -66,9 +66,9 @@ def _by_host(vms: Iterable[Vm], names: Iterable[str]) -> dict[str, list[Vm]]:
 
 def _room(host: Values, there: Sequence[Vm] | None) -> HostRoom:
     """The room of a host; without the virtual machines that are there its memory is not known."""
-    here = there or []
-    free = host_capacity.memory_mb(host) - sum(vm.reserved_mb for vm in here)
-    slots = host_capacity.slots(host, {vm.key: vm.vgpus for vm in here})
+    vms = there or []
+    free = host_capacity.memory_mb(host) - sum(vm.reserved_mb for vm in vms)
+    slots = host_capacity.slots(host, {vm.key: vm.vgpus for vm in vms})
     return HostRoom(host["name"], host_capacity.in_service(host), slots, None if there is None else free)
 
 

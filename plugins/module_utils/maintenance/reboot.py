@@ -99,8 +99,8 @@ class Rebooted:
             if state == "connected" and booted and not boot.same(booted.isoformat(timespec="seconds"), was):
                 self.desired.report(self.target, "is back")
                 return
-        said = "it went down and did not return" if gone else "it did not go down"
-        raise TimedOut(self.target, BOOT, f"{said} within {self.desired.reboot_timeout} s", WAIT_ON)
+        cause = "it went down and did not return" if gone else "it did not go down"
+        raise TimedOut(self.target, BOOT, f"{cause} within {self.desired.reboot_timeout} s", WAIT_ON)
 
     def _refused(self, task: Any) -> Failed:
         error = properties.read_many(self.host.session, [task], ("info.error",))[task._moId].get("info.error")
@@ -123,8 +123,8 @@ class Rebooted:
             if answers and not missing:
                 self.desired.report(self.target, "serves again")
                 return
-        said = f"not running: {', '.join(missing)}" if missing else "its management agent does not answer"
-        raise TimedOut(self.target, "wait for its services after the reboot", said, WAIT_ON)
+        cause = f"not running: {', '.join(missing)}" if missing else "its management agent does not answer"
+        raise TimedOut(self.target, "wait for its services after the reboot", cause, WAIT_ON)
 
     def _answers(self) -> bool:
         """Return whether the agent of the host answers; the query also refreshes vCenter's copy of the services."""

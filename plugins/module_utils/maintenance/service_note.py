@@ -52,8 +52,8 @@ def parse(text: str) -> ServiceNote | None:
     except (TypeError, ValueError, RecursionError):
         return None
     # Values other than text were not written by this collection, and contain neither user nor time.
-    told = note and all(isinstance(one, str) for one in (note.by, note.since, note.ending_boot))
-    return note if told else None
+    is_text = note and all(isinstance(one, str) for one in (note.by, note.since, note.ending_boot))
+    return note if is_text else None
 
 
 def write(host: Host, note: ServiceNote) -> None:

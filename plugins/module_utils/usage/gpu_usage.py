@@ -46,8 +46,8 @@ class GpuUsage:
     def __init__(self, session: Session, desired: UsageOptions) -> None:
         self.session, self.desired = session, desired
         if desired.hours <= 0:
-            said = f"a period of {desired.hours:g} hours is too short"
-            raise Refused(desired.cluster, "read how its GPUs are used", said, "give a number of hours above 0")
+            cause = f"a period of {desired.hours:g} hours is too short"
+            raise Refused(desired.cluster, "read how its GPUs are used", cause, "give a number of hours above 0")
         hosts = inventory.find_hosts(session, {"cluster": desired.cluster}, HOST_PATHS)
         hosts.refresh()
         self.now = host_clocks.server_time(session)
@@ -66,8 +66,8 @@ class GpuUsage:
             room = gpu_users.HostGpus(_cards(host), capacity.offered(host.properties), self._machines(host))
             place = {"host": host.name, "reachable": host.reachable, "maintenance": host.in_maintenance}
             for card in room.cards:
-                told = measured.utilisation(host, card.address)
-                gpus.append({**place, **gpu_users.facts(room, card), "utilisation": told})
+                utilisation = measured.utilisation(host, card.address)
+                gpus.append({**place, **gpu_users.facts(room, card), "utilisation": utilisation})
             waiting += [{"host": host.name, **one} for one in room.waiting()]
             lost += [{"host": host.name, "vm": one.name, "profile": profile} for one, profile in room.lost]
         return {

@@ -161,8 +161,8 @@ class HostGpus:
 
 def facts(host: HostGpus, card: GpuCard) -> dict[str, Any]:
     """A card as plain data."""
-    told = {key: value for key, value in asdict(replace(card, listed=())).items() if key != "listed"}
-    return {**told, "slots": host.slots(card), "users": [_user(one) for one in host.users(card)]}
+    card_facts = {key: value for key, value in asdict(replace(card, listed=())).items() if key != "listed"}
+    return {**card_facts, "slots": host.slots(card), "users": [_user(one) for one in host.users(card)]}
 
 
 def _user(one: GpuUser) -> dict[str, Any]:

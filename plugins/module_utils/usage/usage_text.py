@@ -44,14 +44,14 @@ def headline(report: Mapping[str, Any]) -> str:
 
 def period(report: Mapping[str, Any]) -> str:
     """The period and the GPUs that the counters cover."""
-    seen, totals = report["period"], report["totals"]
+    span, totals = report["period"], report["totals"]
     text = (
-        f"Counters of {totals['measured']} of {totals['gpus']} GPUs, last {number(seen['hours'])} hours"
-        f" ({seen['since']} to {seen['until']}, one sample every {seen['sample_seconds']} s)"
+        f"Counters of {totals['measured']} of {totals['gpus']} GPUs, last {number(span['hours'])} hours"
+        f" ({span['since']} to {span['until']}, one sample every {span['sample_seconds']} s)"
     )
-    if seen["why"]:
-        text += f", not {number(seen['asked_hours'])} hours: {seen['why']}"
-    strangers = [plain(one) for one in seen["unknown_instances"]]
+    if span["why"]:
+        text += f", not {number(span['asked_hours'])} hours: {span['why']}"
+    strangers = [plain(one) for one in span["unknown_instances"]]
     return f"{text}. These counters belong to no known GPU: {', '.join(strangers)}" if strangers else text
 
 
@@ -118,9 +118,9 @@ def tenant(name: str | None) -> str:
     return NOBODY if name is None else plain(name) or NO_NAME
 
 
-def busy(told: Mapping[str, Any] | None) -> str:
+def busy(utilisation: Mapping[str, Any] | None) -> str:
     """Mean and peak of the utilisation."""
-    return NOT_KNOWN if told is None else f"{percent(told['mean'])} / {percent(told['peak'])}"
+    return NOT_KNOWN if utilisation is None else f"{percent(utilisation['mean'])} / {percent(utilisation['peak'])}"
 
 
 def money(value: float, report: Mapping[str, Any]) -> str:

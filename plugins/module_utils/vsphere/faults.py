@@ -114,11 +114,11 @@ def words(fault: Any) -> str:
 
 def _missing(fault: Any) -> list[str]:
     """The missing privileges and their objects, which need not be the object that was called."""
-    told = [(getattr(fault, "privilegeId", None), getattr(fault, "object", None))]
+    missing = [(getattr(fault, "privilegeId", None), getattr(fault, "object", None))]
     # Newer servers tell all of them, and leave the two single properties to older clients.
     for one in getattr(fault, "missingPrivileges", None) or []:
-        told += [(privilege, one.entity) for privilege in one.privilegeIds or []]
-    return [_missing_one(privilege, on) for privilege, on in told if privilege]
+        missing += [(privilege, one.entity) for privilege in one.privilegeIds or []]
+    return [_missing_one(privilege, on) for privilege, on in missing if privilege]
 
 
 def _missing_one(privilege: str, on: Any) -> str:

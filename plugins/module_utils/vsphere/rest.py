@@ -163,7 +163,7 @@ def _words(error: Any) -> str:
     if not isinstance(error, dict):
         return line(str(error or "nothing more"))
     messages = error.get("messages")
-    told = [one for one in messages if isinstance(one, dict)] if isinstance(messages, list) else []
-    texts = [one.get("default_message") or one.get("id") for one in told]
+    entries = [one for one in messages if isinstance(one, dict)] if isinstance(messages, list) else []
+    texts = [one.get("default_message") or one.get("id") for one in entries]
     parts = (error.get("error_type"), "; ".join(line(str(text)) for text in texts if text))
     return ": ".join(line(str(part)) for part in parts if part) or line(str(error))

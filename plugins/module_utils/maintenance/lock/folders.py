@@ -73,9 +73,9 @@ class LockFolders:
     def read(self) -> LockState:
         """Read the lock in one go."""
         found = find_all(self.session, vim.Folder, ("name", "parent"))
-        here = [(ref, one["name"]) for ref, one in found if id_of(one.get("parent")) == self.parent._moId]
-        roots = [ref for ref, its_name in here if its_name == self.name]
-        remains = tuple(_tree(ref, its_name, found) for ref, its_name in here if its_name.startswith(GONE))
+        siblings = [(ref, one["name"]) for ref, one in found if id_of(one.get("parent")) == self.parent._moId]
+        roots = [ref for ref, its_name in siblings if its_name == self.name]
+        remains = tuple(_tree(ref, its_name, found) for ref, its_name in siblings if its_name.startswith(GONE))
         if not roots:
             return LockState(None, 0, None, remains)
         root = _tree(roots[0], self.name, found)
@@ -83,22 +83,22 @@ class LockFolders:
         highest = max(numbered, default=0)
         return LockState(root, highest, numbered.get(highest), remains)
 
-    def write(self, seen: LockState, record: lock_rules.LockRecord, now: datetime) -> bool:
+    def write(self, state: LockState, record: lock_rules.LockRecord, now: datetime) -> bool:
         """Make the record the next generation; False when a rival was faster."""
-        root = seen.root.ref if seen.root else self._make_root()
+        root = state.root.ref if state.root else self._make_root()
         with translating_faults(self.cluster, "write its lock"):
             claim = root.CreateFolder(f"{CLAIM}{int(now.timestamp())} {secrets.token_hex(4)}")
             for line in lock_rules.encode(record):
                 claim.CreateFolder(line)
-        won = self._rename(claim, str(seen.number + 1)) and self._still_highest(claim)
+        won = self._rename(claim, str(state.number + 1)) and self._still_highest(claim)
         self._tidy(claim, now, won=won)
         return won
 
-    def remove(self, seen: LockState) -> None:
+    def remove(self, state: LockState) -> None:
         """Remove a lock that this run holds, under another name so that no other run takes it in between."""
-        roots = [one for one in (seen.root, *seen.remains) if one]
-        if seen.root:
-            self._rename(seen.root.ref, f"{GONE}{secrets.token_hex(4)}")
+        roots = [one for one in (state.root, *state.remains) if one]
+        if state.root:
+            self._rename(state.root.ref, f"{GONE}{secrets.token_hex(4)}")
         inside = [one for root in roots for one in root.inside]
         for level in ([line for one in inside for line in one.inside], inside, roots):
             self._destroy(level)
@@ -129,9 +129,9 @@ class LockFolders:
 
     def _tidy(self, claim: Any, now: datetime, *, won: bool) -> None:
         """Remove what no longer counts: older generations, claims of killed runs, and our own claim if it lost."""
-        seen = self.read()
-        inside = seen.root.inside if seen.root else ()
-        old = [one for one in inside if won and one.name.isdigit() and int(one.name) < seen.number]
+        state = self.read()
+        inside = state.root.inside if state.root else ()
+        old = [one for one in inside if won and one.name.isdigit() and int(one.name) < state.number]
         stale = [one for one in inside if _claimed(one.name, now) > STALE_CLAIM_SECONDS]
         ours = [one for one in inside if not won and one.ref._moId == claim._moId]
         useless = [*old, *stale, *ours]

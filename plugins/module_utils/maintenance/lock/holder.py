@@ -80,10 +80,10 @@ def _mark(run: RunProcess) -> str:
 def _named() -> RunProcess | None:
     """The run in the environment, when it is one of this machine."""
     name = re.fullmatch(r"(?P<machine>.+)\.(?P<pid>\d+)\.(?P<started>\d+)", os.environ.get(RUN, ""))
-    here = _described(os.getpid())
-    if name is None or here is None or name["machine"] != here.machine:
+    this_process = _described(os.getpid())
+    if name is None or this_process is None or name["machine"] != this_process.machine:
         return None
-    return replace(here, pid=int(name["pid"]), started=int(name["started"]))
+    return replace(this_process, pid=int(name["pid"]), started=int(name["started"]))
 
 
 def is_dead(process: RunProcess | None) -> bool:
@@ -100,8 +100,8 @@ def is_alive(process: RunProcess | None) -> bool:
 
 def _is_here(process: RunProcess) -> bool:
     """Whether a process was started on this machine, in this container, since the last boot."""
-    here = _described(os.getpid())
-    mine = (here.boot, here.namespace, here.machine) if here else None
+    this_process = _described(os.getpid())
+    mine = (this_process.boot, this_process.namespace, this_process.machine) if this_process else None
     return mine == (process.boot, process.namespace, process.machine)
 
 

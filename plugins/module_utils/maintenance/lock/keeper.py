@@ -68,11 +68,11 @@ def renew(session: Session, process: lock_rules.RunProcess) -> int | None:
 
 def _renewed(folders: LockFolders, process: lock_rules.RunProcess, now: datetime) -> int:
     """Return the seconds for which the lock is held from now on; 0 unless this run holds it."""
-    seen = folders.read()
-    record = seen.record
+    state = folders.read()
+    record = state.record
     if record is None or record.free or record.process != process:
         return 0
     left = (record.until - now).total_seconds()
     if left < lock_rules.FRESH * record.seconds:
-        folders.write(seen, replace(record, until=now + timedelta(seconds=record.seconds)), now)
+        folders.write(state, replace(record, until=now + timedelta(seconds=record.seconds)), now)
     return record.seconds

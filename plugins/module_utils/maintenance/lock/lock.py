@@ -60,8 +60,8 @@ class ClusterLock:
                 self.folders.remove(self.folders.read())
             return
         rival = self.folders.read().record
-        said = f"it was just taken by {rival}" if rival and not rival.free else "another controller was faster"
-        raise Refused(self.target, self._tried, said, WAIT_FOR_IT)
+        cause = f"it was just taken by {rival}" if rival and not rival.free else "another controller was faster"
+        raise Refused(self.target, self._tried, cause, WAIT_FOR_IT)
 
     def _decide(self) -> lock_rules.LockDecision:
         if self.seen.unreadable and not self.desired.force:
