@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Holds every pin of the stacks and the requirements against tools/advisories.yml, without any network."""
+"""Checks every pinned version of the stacks and requirements against tools/advisories.yml, without network access."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PACKAGED = re.compile(r"^(?:\d+:)?([0-9][0-9.]*[0-9])")
 
 
 class Pin(NamedTuple):
-    """One version that a file asks for."""
+    """A version that a file pins."""
 
     file: str
     package: str
@@ -31,11 +31,11 @@ class Pin(NamedTuple):
 
 
 def pins(root: Path) -> Iterator[Pin]:
-    """Every pin of the checkout."""
+    """Yield every pin of the checkout."""
     for path in sorted(root.glob(STACKS)):
         stack = yaml.safe_load(path.read_text())
         name = path.relative_to(root).as_posix()
-        yield from (Pin(name, one["name"].lower(), str(one["version"])) for one in _packages(stack))
+        yield from (Pin(name, entry["name"].lower(), str(entry["version"])) for entry in _packages(stack))
         if stack.get("gpu_driver"):
             yield Pin(name, DRIVER, str(stack["gpu_driver"]["version"]))
     for pattern in REQUIREMENTS:
@@ -45,7 +45,7 @@ def pins(root: Path) -> Iterator[Pin]:
 
 
 def _packages(value: Any) -> Iterator[dict[str, Any]]:
-    """Everything below a value that has a name and a version."""
+    """Yield all mappings below a value that have a name and a version."""
     if isinstance(value, dict) and "name" in value and value.get("version"):
         yield value
     for below in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
@@ -53,7 +53,7 @@ def _packages(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def upstream(version: str) -> Version | None:
-    """The version that the authors of the software gave, without what a distribution added."""
+    """Return the upstream version, without the parts that a distribution adds."""
     try:
         return Version(version)
     except InvalidVersion:
@@ -61,28 +61,29 @@ def upstream(version: str) -> Version | None:
         return Version(found[1]) if found else None
 
 
-def holes(root: Path, known: dict[str, Any]) -> Iterator[str]:
-    """A sentence for each pin with a known hole that is not accepted, and for each acceptance without one."""
-    accepted = {(one["file"], name) for one in known["accepted"] for name in one["packages"]}
+def vulnerabilities(root: Path, known: dict[str, Any]) -> Iterator[str]:
+    """Yield a sentence for each pin with a known, unaccepted vulnerability, and for each acceptance without one."""
+    accepted = {(entry["file"], name) for entry in known["accepted"] for name in entry["packages"]}
     needed = set()
     for pin in pins(root):
         version = upstream(pin.version)
-        ids = [one["id"] for one in known["advisories"] if one["package"] == pin.package and _is_in(version, one)]
+        listed = [entry for entry in known["advisories"] if entry["package"] == pin.package]
+        ids = [entry["id"] for entry in listed if _is_in(version, entry)]
         if ids and (pin.file, pin.package) not in accepted:
-            yield f"{pin.file}: {pin.package} {pin.version} has {', '.join(ids)}: raise it or accept it in {LIST.name}."
+            yield f"{pin.file}: {pin.package} {pin.version} has {', '.join(ids)}: update or accept it in {LIST.name}."
         if ids:
             needed.add((pin.file, pin.package))
     for file, package in sorted(accepted - needed):
-        yield f"{LIST.name}: {package} of {file} has no known hole any more: take it out of the accepted ones."
+        yield f"{LIST.name}: {package} of {file} no longer has a known vulnerability: remove it from `accepted`."
 
 
 def _is_in(version: Version | None, advisory: dict[str, Any]) -> bool:
-    # What cannot be compared counts as affected: somebody has to look.
+    # A version that cannot be compared counts as affected, so that someone checks it.
     return version is None or SpecifierSet(advisory["affected"]).contains(version, prereleases=True)
 
 
 def main() -> int:
-    found = list(holes(Path.cwd(), yaml.safe_load(LIST.read_text())))
+    found = list(vulnerabilities(Path.cwd(), yaml.safe_load(LIST.read_text())))
     for sentence in found:
         print(sentence)
     return 1 if found else 0

@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Lets fifty clients work on the simulator under Go's race detector; DML_CROWD_SECONDS and _HOSTS say more.
+"""Runs fifty clients against the simulator with Go's race detector.
 
-python -m tools.crowd
+DML_CROWD_SECONDS=600 DML_CROWD_HOSTS=20 python -m tools.crowd
 
-A data race is a fault of this project unless VMware's simulator has it by itself: then it is listed here, by the
+A data race is a bug of this project unless VMware's simulator has it too. Such a race is listed in INHERITED, with the
 function that reads or writes without the lock.
 """
 
@@ -19,25 +19,25 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 SECONDS, HOSTS, PATIENCE = "600", "20", "120m"
 INHERITED = {
-    "simulator.(*Datastore).resolve()": "copies a whole datastore to learn whether it is one of vSAN, within one call",
+    "simulator.(*Datastore).resolve()": "copies a datastore to check whether it is a vSAN datastore, within one call",
 }
 REPORT = re.compile(r"^WARNING: DATA RACE$(.*?)^={18}$", re.MULTILINE | re.DOTALL)
 PLACE = re.compile(r"^(?:Previous )?(?:read|write) at .*\n  (\S+)$", re.MULTILINE | re.IGNORECASE)
-SAID = re.compile(r"^ +\w+_test\.go:\d+: (?!.* rounds$).*$", re.MULTILINE)
+MESSAGE = re.compile(r"^ +\w+_test\.go:\d+: (?!.* rounds$).*$", re.MULTILINE)
 RACED = "race detected during execution of test"
 
 
-def strange(output: str) -> list[str]:
-    """The races that are not inherited, each by the two functions that meet."""
-    met = [PLACE.findall(report) for report in REPORT.findall(output)]
-    return [" and ".join(places) for places in met if not any(place.endswith(tuple(INHERITED)) for place in places)]
+def new_races(output: str) -> list[str]:
+    """Return the races that are not inherited, each with the two functions that race."""
+    races = [PLACE.findall(report) for report in REPORT.findall(output)]
+    return [" and ".join(places) for places in races if not any(place.endswith(tuple(INHERITED)) for place in places)]
 
 
 def faults(output: str, code: int) -> list[str]:
-    """Why a run is no good, as lines; empty for a good one."""
-    found = [f"data race: {one}" for one in strange(output)] + [line.strip() for line in SAID.findall(output)]
+    """Return the errors of a run as lines; empty after a good run."""
+    found = [f"data race: {race}" for race in new_races(output)] + [line.strip() for line in MESSAGE.findall(output)]
     if code and not found and (RACED not in output or "panic: " in output):
-        found.append(f"it ended with {code}")
+        found.append(f"go test ended with exit code {code}")
     return found
 
 
@@ -52,7 +52,10 @@ def main() -> int:
             print(line, end="", flush=True)
             lines.append(line)
     found = faults("".join(lines), go.returncode)
-    print("\n".join(found) or "Nothing ended, no read failed, and no race but those that are listed in tools/crowd.py.")
+    print(
+        "\n".join(found)
+        or "No client ended early, no read failed, and there were no races except those listed in tools/crowd.py."
+    )
     return 1 if found else 0
 
 

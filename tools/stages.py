@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Runs make targets one after another, each timed against its budget, and closes with one line that counts all tests.
+"""Runs make targets one after another, compares their times with budgets, and prints the number of all tests.
 
 python tools/stages.py TARGET=SECONDS ...
 """
@@ -19,7 +19,7 @@ REPORTS = Path(".cache/reports")
 
 @dataclass(frozen=True)
 class Count:
-    """Tests of one stage."""
+    """The number of tests of a stage."""
 
     passed: int = 0
     failed: int = 0
@@ -28,7 +28,7 @@ class Count:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How one stage went."""
+    """The result of a stage."""
 
     name: str
     budget: int
@@ -38,14 +38,14 @@ class Outcome:
 
     @property
     def line(self) -> str:
-        """One row of the closing table."""
+        """Return a row of the final table."""
         late = "  over budget" if self.seconds > self.budget else ""
         word = "passed" if self.good else "FAILED"
         return f"{self.name:<14} {word:<7} {self.seconds:>7.0f} s  of {self.budget:>4} s{late}"
 
 
 def counted(report: Path) -> Count:
-    """The tests in a JUnit report; none where the stage writes no report."""
+    """Return the number of tests in a JUnit report, or zero if the stage writes no report."""
     if not report.exists():
         return Count()
     suites = list(ET.parse(report).getroot().iter("testsuite"))
@@ -57,7 +57,7 @@ def counted(report: Path) -> Count:
 
 
 def carry_out(name: str, budget: int) -> Outcome:
-    """Run one make target, whatever became of the others."""
+    """Run a make target, regardless of the results of other targets."""
     report = REPORTS / f"{name}.xml"
     report.unlink(missing_ok=True)
     print(f"\n===== {name}", flush=True)
@@ -65,15 +65,15 @@ def carry_out(name: str, budget: int) -> Outcome:
     good = subprocess.run(["make", "--keep-going", name], stdin=subprocess.DEVNULL, check=False).returncode == 0
     tests = counted(report)
     if not report.exists() or (not good and not tests.failed):
-        # A stage without a report counts as one test, and so does a failure that no report shows.
+        # A stage without a report counts as one test, and so does a failure that the report does not show.
         tests = Count(tests.passed + good, tests.failed + (not good), tests.skipped)
     return Outcome(name, budget, time.monotonic() - start, good, tests)
 
 
 def main(arguments: list[str]) -> int:
-    wanted = [(name, int(budget)) for name, _equals, budget in (each.partition("=") for each in arguments)]
+    wanted = [(name, int(budget)) for name, _equals, budget in (text.partition("=") for text in arguments)]
     outcomes = [carry_out(name, budget) for name, budget in wanted]
-    print("\n===== seconds by stage; budgets are for a warm machine with two cores")
+    print("\n===== seconds per stage; budgets are for a warm machine with two cores")
     for outcome in outcomes:
         print(outcome.line)
     print(f"{'all':<14} {'':<7} {sum(outcome.seconds for outcome in outcomes):>7.0f} s")

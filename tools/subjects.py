@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Writes all that follows from the parts of a host's profile: ``python tools/subjects.py``.
+"""Writes all text that is derived from the parts of a host's profile: ``python tools/subjects.py``.
 
-These are the registry of parts, the documentation of the profile and of esxi_info's groups, the table of what a
+This is the registry of parts, the documentation of the profile and of esxi_info's groups, the table of settings that a
 rollback restores, and the tables of privileges.
 """
 
@@ -27,12 +27,12 @@ FRAGMENT = ROOT / "plugins" / "doc_fragments" / "subjects.py"
 ROLLBACK = ROOT / "roles" / "rollback" / "README.md"
 PRIVILEGES = ROOT / "docs" / "privileges.md"
 BEGIN, END = "<!-- written by tools/subjects.py -->\n", "<!-- end -->\n"
-# The keys of a documented option that the profile takes over; its description is taken over too.
+# The keys of a documented option that the profile copies, in addition to the description.
 DOCUMENTED = ("type", "elements", "choices", "default", "required")
 
 
 def registry() -> str:
-    """The registry with every file beside it that has a PART, in the order of the alphabet."""
+    """Return the registry with all sibling files that have a PART, in alphabetical order."""
     names = with_part()
     text = REGISTRY.read_text()
     imported = re.sub(r"^from \. import .*$", f"from . import {', '.join(names)}", text, flags=re.MULTILINE)
@@ -41,7 +41,7 @@ def registry() -> str:
 
 
 def with_part() -> list[str]:
-    """The names of the files that have a PART."""
+    """Return the names of the files that have a PART."""
     return sorted(path.stem for path in SUBJECTS.glob("*.py") if _has_part(path))
 
 
@@ -52,7 +52,7 @@ def _has_part(path: Path) -> bool:
 
 
 def fragment() -> str:
-    """The documentation fragment: the profile, and the groups of esxi_info."""
+    """Return the documentation fragment for the profile and the groups of esxi_info."""
     head, _rest = FRAGMENT.read_text().split("class ModuleDocFragment:")
     blocks = {"DOCUMENTATION": _profile(), "GATHER": _gather()}
     written = "\n".join(f'    {name} = r"""\n{_options(options)}"""\n' for name, options in blocks.items())
@@ -85,73 +85,77 @@ def _part(part: Any) -> dict[str, Any]:
     document = yaml.safe_load(module.DOCUMENTATION)
     place = f"profile.{part.key}" + ("[]" if part.spec["type"] == "list" else "")
     options = {name: _option(place, document["options"], name) for name in part.spec.get("options", ())}
-    says = f"{document['short_description']}. See M(dml.vsphere.{part.module})."
+    summary = f"{document['short_description']}. See M(dml.vsphere.{part.module})."
     kept = {key: part.spec[key] for key in DOCUMENTED if key in part.spec}
     if options:
-        return {"description": says, **kept, "suboptions": options}
+        return {"description": summary, **kept, "suboptions": options}
     (only,) = document["options"].values()
-    return {"description": [says, *_listed(only["description"])], **kept}
+    return {"description": [summary, *_listed(only["description"])], **kept}
 
 
 def _option(place: str, options: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """One option of a module as an option of the profile: references to its neighbours lead into the profile."""
+    """Return a module's option as an option of the profile, with references to other options adjusted."""
     names = "|".join(options)
-    told = [re.sub(rf"\bO\((?={names})", f"O({place}.", text) for text in _listed(options[name]["description"])]
-    return {"description": told, **{key: options[name][key] for key in DOCUMENTED if key in options[name]}}
+    texts = [re.sub(rf"\bO\((?={names})", f"O({place}.", text) for text in _listed(options[name]["description"])]
+    return {"description": texts, **{key: options[name][key] for key in DOCUMENTED if key in options[name]}}
 
 
 def _listed(text: Any) -> list[str]:
     texts = [text] if isinstance(text, str) else list(text)
-    if strange := [one for one in texts if not isinstance(one, str)]:
-        raise ValueError(f"a description is no text, quote it: {strange}")
+    if invalid := [text for text in texts if not isinstance(text, str)]:
+        raise ValueError(f"A description is not a string, quote it: {invalid}")
     return texts
 
 
 def _gather() -> dict[str, Any]:
     info = importlib.import_module("plugins.module_utils.hosts.host_info")
-    said = ["What to read. V(all) is everything. Connection, version and boot time are always read."]
-    said += [f"V({name}) is {group.shows}." for name, group in info.GROUPS.items()]
-    said += ["V(management) is cluster, image, configuration profile and host profile."]
+    texts = ["What to read. V(all) is everything. Connection, version and boot time are always read."]
+    texts += [f"V({name}) is {group.shows}." for name, group in info.GROUPS.items()]
+    texts += ["V(management) is cluster, image, configuration profile and host profile."]
     spec = info.OPTIONS["gather"]
-    return {"gather": {"description": said, **{key: spec[key] for key in DOCUMENTED if key in spec}}}
+    return {"gather": {"description": texts, **{key: spec[key] for key in DOCUMENTED if key in spec}}}
 
 
 def rollback() -> str:
-    """The README of the rollback with its table."""
+    """Return the README of the rollback role with its table."""
     parts = importlib.import_module("plugins.module_utils.hosts.registry").PARTS
-    rows = ["| The change named | Restored is |", "|---|---|", *(f"| `{one.key}` | {one.restores} |" for one in parts)]
+    rows = [
+        "| Name of the change | Restored |",
+        "|---|---|",
+        *(f"| `{part.key}` | {part.restores} |" for part in parts),
+    ]
     return _between(ROLLBACK.read_text(), "\n".join(rows))
 
 
 def privileges() -> str:
-    """The page on privileges with both tables: by privilege, and by module with the calls that are why."""
+    """Return the page on privileges with both tables: by privilege, and by module with its calls."""
     table = importlib.import_module("plugins.module_utils.hosts.module_privileges").TABLE
     known = table.rows()
     lines = ["| Privilege | On | Modules | Source |", "|---|---|---|---|"]
     for privilege, on in sorted({row[:2] for row in known}):
         mine = [row for row in known if row[:2] == (privilege, on)]
-        names = ", ".join(f"`{one}`" for one in sorted({row[2] for row in mine}))
+        names = ", ".join(f"`{name}`" for name in sorted({row[2] for row in mine}))
         lines.append(f"| `{privilege}` | {on} | {names} | {', '.join(sorted({row[4] for row in mine}))} |")
     lines += ["", "| Module | Call | Privilege | On |", "|---|---|---|---|"]
     for module in sorted(table.modules()):
         if not table.calls_of(module):
-            lines.append(f"| `{module}` | reads only | none beyond those of every role | |")
+            lines.append(f"| `{module}` | reads only | only those of every role | |")
         for call in table.calls_of(module):
             needs = table.needs_of(call, module)
             lines.append(
-                f"| `{module}` | `{call}` | {', '.join(f'`{one.privilege}`' for one in needs)} "
-                f"| {', '.join(dict.fromkeys(one.on for one in needs))} |"
+                f"| `{module}` | `{call}` | {', '.join(f'`{need.privilege}`' for need in needs)} "
+                f"| {', '.join(dict.fromkeys(need.on for need in needs))} |"
             )
     return _between(PRIVILEGES.read_text(), "\n".join(lines))
 
 
 def _between(text: str, table: str) -> str:
-    """The document with this table between its marks."""
+    """Return the document with this table between its markers."""
     head, rest = text.split(BEGIN)
     return f"{head}{BEGIN}\n{table}\n\n{END}{rest.split(END)[1]}"
 
 
-# The registry is the first: the others follow from it.
+# The registry is first, because the others are derived from it.
 WRITTEN: dict[Path, Callable[[], str]] = {
     REGISTRY: registry,
     FRAGMENT: fragment,

@@ -1,11 +1,11 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Runs govmomi's own test scripts against VMware's simulator program and against this project's data centre.
+"""Runs govmomi's test scripts against VMware's simulator program and against this project's simulator.
 
 python tools/suites.py [SUITE ...]
 
-A test that passes against the stock program and fails here is a fault of this project, unless tests/clients/less.yml
-names it with its reason. A test that is named there and passes is to be taken out of it.
+A test that passes against VMware's program and fails here is a bug of this project, unless tests/clients/less.yml lists
+it with a reason. A test that is listed there and passes must be removed from the list.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
 HOME = ROOT / ".cache" / "clients"
-# The last release whose module has the test scripts and the program.
+# The last release that contains the test scripts and the program.
 SUITES = "github.com/vmware/govmomi@v0.37.0"
 LESS = ROOT / "tests" / "clients" / "less.yml"
 SUITE_SECONDS, TEST_SECONDS = 900, 60
 LINE = re.compile(r"^(ok|not ok) \d+ (.*?)(?: # skip.*)?$")
-# These run in `make test`, and all in `make test-full`. Missing are those about a single ESXi host, a real appliance,
-# files of the internet, or the other program itself.
+# `make test` runs FEW, `make test-full` runs ALL. Suites that need a single ESXi host, a real appliance or files from
+# the internet, or that test VMware's program itself, are left out.
 FEW = ("datacenter", "disk", "events", "fields", "folder")
 ALL = (
     *FEW,
@@ -39,7 +39,7 @@ Results = dict[str, bool]
 
 
 def prepare() -> Path:
-    """The folder of the test scripts; programs are built, and both ways to start a simulator are made."""
+    """Build the programs and the start scripts for both simulators, and return the folder with the test scripts."""
     fetched = subprocess.run(["go", "mod", "download", "-json", SUITES], stdout=subprocess.PIPE, check=True, cwd=HOME)
     source = Path(json.loads(fetched.stdout)["Dir"])
     for program in ("vcsim", "govc"):
@@ -54,22 +54,22 @@ def prepare() -> Path:
 
 
 def run(side: str, suite: Path) -> Results:
-    """Which tests of a suite pass on one side."""
+    """Run a suite against one simulator, and return which tests pass."""
     path = os.pathsep.join((str(HOME / side), str(HOME), os.environ["PATH"]))
     limits = {"BATS_TEST_TIMEOUT": str(TEST_SECONDS)}
     env = {**os.environ, **limits, "PATH": path, "GOPATH": str(HOME / "none"), "DML_STOCK": str(HOME / "vcsim")}
     words = ["timeout", str(SUITE_SECONDS), "bats", "--tap", str(suite)]
     done = subprocess.run(words, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False)
     found = (LINE.match(line) for line in done.stdout.splitlines())
-    return {f"{suite.stem}: {one[2]}": one[1] == "ok" for one in found if one}
+    return {f"{suite.stem}: {match[2]}": match[1] == "ok" for match in found if match}
 
 
 def differences(stock: Results, ours: Results, known: dict[str, str]) -> list[str]:
-    """What is to be mended or to be taken out of the list, as lines."""
+    """Return the tests to fix and the tests to remove from the list, as lines."""
     less = {name for name, good in stock.items() if good and not ours.get(name, False)}
-    lines = [f"passes against the stock program and fails here: {name}" for name in sorted(less - known.keys())]
+    lines = [f"passes against VMware's simulator and fails here: {name}" for name in sorted(less - known.keys())]
     gone = sorted(name for name in known if name in stock and name not in less)
-    return [*lines, *(f"passes now, take it out of tests/clients/less.yml: {name}" for name in gone)]
+    return [*lines, *(f"passes now, remove it from tests/clients/less.yml: {name}" for name in gone)]
 
 
 def main(wanted: list[str]) -> int:
@@ -79,12 +79,12 @@ def main(wanted: list[str]) -> int:
     for name in wanted or (ALL if os.environ.get("FULL") else FEW):
         here, there = run("ours", folder / f"{name}.bats"), run("stock", folder / f"{name}.bats")
         if not there:
-            raise SystemExit(f"suite {name}: it told no result; is bats installed, and is that its name?")
+            raise SystemExit(f"Suite {name} returned no result. Check that bats is installed and the suite exists.")
         stock, ours = {**stock, **there}, {**ours, **here}
         print(f"{name}: {sum(here.values())} of {len(here)} here, {sum(there.values())} stock", flush=True)
-    told = differences(stock, ours, yaml.safe_load(LESS.read_text()) or {})
-    print("\n".join(told) or f"{sum(ours.values())} tests pass here, {sum(stock.values())} against the stock program")
-    return 1 if told else 0
+    lines = differences(stock, ours, yaml.safe_load(LESS.read_text()) or {})
+    print("\n".join(lines) or f"{sum(ours.values())} tests pass here, {sum(stock.values())} against VMware's simulator")
+    return 1 if lines else 0
 
 
 if __name__ == "__main__":

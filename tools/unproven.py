@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Writes docs/unproven.md from the assumptions of the collection: ``python tools/unproven.py``.
+"""Writes docs/unproven.md from the collection's assumptions: ``python tools/unproven.py``.
 
-The assumptions are data in ``site/acceptance/assumptions.py``. esxcli commands that no dump of a real host
-has are added from tests/unproven_esxcli.yml where that file exists.
+The assumptions are data in plugins/module_utils/site/acceptance/assumptions.py. If tests/unproven_esxcli.yml exists,
+the page also lists its esxcli commands, which are in no dump of a real host.
 """
 
 from __future__ import annotations
@@ -21,41 +21,43 @@ from plugins.module_utils.site.acceptance.proofs import by_hand  # noqa: E402
 
 DOCUMENT = ROOT / "docs" / "unproven.md"
 COMMANDS = ROOT / "tests" / "unproven_esxcli.yml"
-HEAD = """# What is not proven
+HEAD = """# Unverified assumptions
 
-The collection was written without a vSphere of its own. What follows rests on documents, on recordings of others, or on
-nothing better than a reading of both. Each line says where the code rests on it, and what would prove it.
+The authors had no vSphere cluster. The following assumptions come from documentation, from published recordings, or
+from the authors' interpretation of them. Each line names the code that depends on the assumption, and the observation
+that would confirm it.
 
-The playbook `dml.vsphere.acceptance` looks at your site, changes nothing, and says which of these lines are proven
-there, refuted, or still open. A refuted line is an error: please report it with a recording (`dml.vsphere.record`).
+The playbook `dml.vsphere.acceptance` reads your site, changes nothing, and reports which of these assumptions are
+confirmed there, refuted, or still open. A refuted assumption is a bug: please report it with a recording
+(`dml.vsphere.record`).
 
-This page is written by `python tools/unproven.py`.
+`python tools/unproven.py` writes this page.
 
-| Assumption | Where the code rests on it | What would prove it | Told by `acceptance` |
+| Assumption | Dependent code | Confirmed by | Checked by `acceptance` |
 |---|---|---|---|
 """
 ESXCLI = """
 ## esxcli
 
-Commands that are used and that no dump of a real host has. `acceptance` proves those that read.
+The collection uses these commands, but no dump of a real host contains them. `acceptance` checks the read-only ones.
 
-| Command | Why it is not proven |
+| Command | Reason |
 |---|---|
 """
 
 
 def document() -> str:
-    """The whole page."""
+    """Return the page."""
     rows = [
-        f"| {one.text} | [`{Path(one.where[0]).name}`](../{one.where[0]}) | {one.proof} | "
-        f"{'no' if one.check is by_hand else 'yes'} |\n"
-        for one in ASSUMPTIONS
+        f"| {entry.text} | [`{Path(entry.where[0]).name}`](../{entry.where[0]}) | {entry.proof} | "
+        f"{'no' if entry.check is by_hand else 'yes'} |\n"
+        for entry in ASSUMPTIONS
     ]
     return HEAD + "".join(rows) + _commands()
 
 
 def _commands() -> str:
-    """The commands that no dump has; nothing where nobody has listed them."""
+    """Return the section on commands that no dump contains, or nothing if the list does not exist."""
     if not COMMANDS.exists():
         return ""
     listed = yaml.safe_load(COMMANDS.read_text())

@@ -1,9 +1,10 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Answers the command line of VMware's simulator program with the simulated data centre of this project.
+"""Replaces VMware's simulator program ``vcsim`` with this project's simulator, for the same command line.
 
-govmomi's own test scripts start ``vcsim`` with sizes of an inventory; a cluster of these sizes and names is served.
-What this project does not simulate, such as a single ESXi host, is left to the stock program in DML_STOCK.
+govmomi's test scripts start ``vcsim`` with sizes of an inventory; this program serves a data centre with these sizes
+and names. For inventories that this project does not simulate, such as a single ESXi host, it runs VMware's program in
+DML_STOCK.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ MANAGEMENT = {
     "mtu": 1500,
     "services": ["management"],
 }
-# Kinds of objects that this project's inventory does not have.
+# Kinds of objects that this project does not simulate.
 OTHERS = ("pool", "app", "pod", "pg-nsx", "nsx", "folder", "esx", "load", "delay", "method-delay")
 
 
 def options(arguments: list[str]) -> argparse.Namespace | None:
-    """The options; None where the stock program must answer."""
+    """Return the options, or None if VMware's program must run."""
     parser = argparse.ArgumentParser(allow_abbrev=False, exit_on_error=False, add_help=False)
     for name, value in SIZES.items():
         parser.add_argument(f"-{name}", type=int, default=value)
@@ -53,10 +54,10 @@ def options(arguments: list[str]) -> argparse.Namespace | None:
 
 
 def description(asked: argparse.Namespace) -> dict[str, Any]:
-    """The data centre, with the names that the stock program gives."""
+    """Return the data centre, with the names that VMware's program uses."""
     alone = {f"DC0_H{number}": [f"DC0_H{number}"] for number in range(asked.standalone_host)}
     clusters = [f"DC0_C{number}" for number in range(asked.cluster)]
-    # A host that is in no cluster is a cluster of one here: its path is the same.
+    # A standalone host is a cluster with one host here: its path is the same.
     hosts = {**alone, **{name: [f"{name}_H{number}" for number in range(asked.host)] for name in clusters}}
     machines = [
         {"name": f"{name}{'' if name in alone else '_RP0'}_VM{number}", "host": there[number % len(there)]}
@@ -69,25 +70,25 @@ def description(asked: argparse.Namespace) -> dict[str, Any]:
         "datacenter": "DC0",
         "datastores": [f"LocalDS_{number}" for number in range(asked.ds)],
         "host_defaults": {"hardware": "t4_cx5", "vmkernel": [MANAGEMENT]},
-        # The stock program takes drafts of images for any cluster.
+        # VMware's program accepts image drafts for any cluster.
         "clusters": [
-            {"name": name, "image_managed": True, "hosts": [{"name": one} for one in hosts[name]]} for name in hosts
+            {"name": name, "image_managed": True, "hosts": [{"name": host} for host in hosts[name]]} for name in hosts
         ],
         "switches": [{"name": "DVS0", "uplinks": ["vmnic2"], "portgroups": groups}],
-        "vms": [{**one, "powered_on": started} for one in machines],
+        "vms": [{**machine, "powered_on": started} for machine in machines],
     }
 
 
 def serve(asked: argparse.Namespace, folder: Path) -> int:
-    """Serve until somebody ends this process, and tell the address as the stock program does."""
+    """Serve until a signal ends this process, and write the address in the format of VMware's program."""
     (folder / "datacentre.yml").write_text(yaml.safe_dump(description(asked)))
     ready = folder / "ready.json"
     given = {"datacentre": folder / "datacentre.yml", "ready": ready, "certs": folder, "listen": asked.l}
     account = {"username": asked.username, "password": asked.password}
     words = [f"--{key}={value}" for key, value in {**given, **account}.items()]
     with subprocess.Popen([ROOT / ".cache" / "vcenter", *words], stdout=subprocess.DEVNULL) as running:
-        for one in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
-            signal.signal(one, lambda *_: running.terminate())
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
+            signal.signal(number, lambda *_: running.terminate())
         deadline = time.monotonic() + START_SECONDS
         while not ready.exists() and running.poll() is None and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -99,7 +100,8 @@ def serve(asked: argparse.Namespace, folder: Path) -> int:
 
 def main() -> int:
     arguments = sys.argv[1:]
-    asked = None if any(one.lstrip("-").partition("=")[0] in OTHERS for one in arguments) else options(arguments)
+    is_other = any(argument.lstrip("-").partition("=")[0] in OTHERS for argument in arguments)
+    asked = None if is_other else options(arguments)
     if asked is None:
         os.execv(os.environ["DML_STOCK"], ["vcsim", *arguments])
     with tempfile.TemporaryDirectory(prefix="dml-vcsim-") as folder:

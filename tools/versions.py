@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Which version of vSphere knows what, from pyVmomi's own type tables: ``python tools/versions.py`` writes it down.
+"""Extracts from pyVmomi's type tables since which vSphere version things exist: ``python tools/versions.py``.
 
-The simulator refuses what its version does not know by the table ``since.txt``; the README says from which version on
-what works by ``FEATURES``.
+With the table ``since.txt``, the simulator rejects methods and properties that its version does not support. The table
+from ``FEATURES`` in the README shows the version that each feature needs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "lab" / "vcenter" / "internal" / "versions" / "since.txt"
 README = ROOT / "README.md"
 BEGIN, END = "<!-- written by tools/versions.py -->\n", "<!-- end -->\n"
-# The simulator can be no older: what every version since then knows is not listed.
+# The oldest version of the simulator: methods and properties of all later versions are not listed.
 OLDEST, NEWEST = "7.0.2.0", "9.0.0.0"
 RELEASES = {
     "7.0.2": "7.0 U2",
@@ -32,15 +32,16 @@ RELEASES = {
     "9.0.0": "9.0",
 }
 HEAD = """\
-# What vSphere knows only since a version after {oldest}, from the type tables of pyVmomi; written by tools/versions.py.
+# Methods and properties that vSphere supports since a version after {oldest}, from the type tables of pyVmomi; written
+# by tools/versions.py.
 # A line is a version and a property of a data object (Type.property), or a method (Type.Method()).
-# A line with a version alone: clients may speak it, newest first.
+# A line with only a version: clients may use it, newest first.
 """
 
 
 @dataclass(frozen=True)
 class Feature:
-    """Something that works from a version on: in words, what it needs of the API, and what happens before."""
+    """A feature with a description, the part of the API that it needs, and the behaviour on older versions."""
 
     words: str
     needs: str
@@ -49,9 +50,9 @@ class Feature:
 
 FEATURES = (
     Feature(
-        "`vmotion`, `vmotion_info`, `vmotion_plan`: the server's own estimates of a vGPU's stun",
+        "`vmotion`, `vmotion_info`, `vmotion_plan`: the server's estimates of vGPU stun times",
         "VirtualMachineVgpuProfileInfo.stunTimeEstimates",
-        "reckoned from the size of the vGPU and the bandwidth",
+        "estimated from the vGPU's memory size and the network bandwidth",
     ),
     Feature(
         "`worker_vm`: groups of linked devices, such as vGPUs with NVLink (`device_group`)",
@@ -61,10 +62,10 @@ FEATURES = (
     Feature(
         "`preflight`, `esxi_info`: clusters that a configuration profile manages",
         "ComputeResource.configManagerEnabled",
-        "vCenter has none (null)",
+        "not supported by vCenter (null)",
     ),
     Feature(
-        "`esxi_graphics`: vGPUs of mixed sizes on one GPU (`vgpu_mode`), and MIG as the host reports it",
+        "`esxi_graphics`: vGPUs of mixed sizes on one GPU (`vgpu_mode`), and the MIG mode that the host reports",
         "HostGraphicsInfo.vgpuMode",
         "`vgpu_mode` is refused before the first write; MIG is unknown (null)",
     ),
@@ -72,24 +73,24 @@ FEATURES = (
 
 
 def _known(version: str) -> str:
-    """The id of a version of vim25, such as 8.0.2.0; empty for other name spaces and for builds without a number."""
+    """Return the id of a vim25 version, such as 8.0.2.0, or "" for other namespaces and builds without a number."""
     number = VmomiSupport.versionIdMap.get(version, "")
     return number if VmomiSupport.nsMap.get(version) == "vim25" and number.replace(".", "").isdigit() else ""
 
 
 @cache
 def versions() -> dict[str, str]:
-    """The versions of vim25 by their ids."""
+    """Return the versions of vim25 by their ids."""
     return {number: version for version in VmomiSupport.nsMap if (number := _known(version))}
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """A version id to compare."""
+    """Return a version id as numbers, for comparison."""
     return tuple(int(part) for part in version.split("."))
 
 
 def _since(version: str) -> str:
-    """The id of a version that the oldest simulated one does not include; else empty."""
+    """Return the id of a version if the oldest simulated one does not include it, or ""."""
     return "" if VmomiSupport.IsChildVersion(versions()[OLDEST], version) else _known(version)
 
 
@@ -101,7 +102,7 @@ def _types(names: Any) -> Iterator[Any]:
 
 @cache
 def since() -> dict[str, str]:
-    """By property and method: the version from which on vSphere knows it, where that is after the oldest one."""
+    """Return the first version of each property and method that is newer than the oldest version."""
     found = dict[str, str]()
     for kind in _types(list(VmomiSupport._dataDefMap)):
         for prop in kind._propList:
@@ -115,33 +116,33 @@ def since() -> dict[str, str]:
 
 
 def _methods(kind: Any) -> list[Any]:
-    """The methods of a type and of what it extends."""
+    """Return the methods of a type and of its base types."""
     return [
-        method for one in kind.__mro__ if hasattr(one, "_methodInfo") for method in vars(one)["_methodInfo"].values()
+        method for base in kind.__mro__ if hasattr(base, "_methodInfo") for method in vars(base)["_methodInfo"].values()
     ]
 
 
 def table() -> str:
-    """The content of ``since.txt``."""
-    spoken = sorted((numbers(one), one) for one in versions() if numbers(one) <= numbers(NEWEST))
-    lines = [one for _number, one in reversed(spoken)]
+    """Return the content of ``since.txt``."""
+    supported = sorted((numbers(version), version) for version in versions() if numbers(version) <= numbers(NEWEST))
+    lines = [version for _number, version in reversed(supported)]
     lines += sorted(f"{number} {name}" for name, number in since().items())
     return HEAD.format(oldest=OLDEST) + "\n".join(lines) + "\n"
 
 
 def release(number: str) -> str:
-    """A version as people call it; a build of a release counts as the next one that everybody got."""
+    """Return the release name of a version; an internal build counts as the next public release."""
     return next((name for base, name in RELEASES.items() if numbers(number)[:3] == numbers(base)), number)
 
 
 def features() -> str:
-    """The table of the README."""
-    rows = [f"| {one.words} | {release(since()[one.needs])} | {one.before} |" for one in FEATURES]
-    return "\n".join(("| What | From vSphere | Before |", "|---|---|---|", *rows)) + "\n"
+    """Return the table of the README."""
+    rows = [f"| {entry.words} | {release(since()[entry.needs])} | {entry.before} |" for entry in FEATURES]
+    return "\n".join(("| Feature | From vSphere | Before |", "|---|---|---|", *rows)) + "\n"
 
 
 def document() -> str:
-    """The README with its table anew."""
+    """Return the README with a current table."""
     text = README.read_text()
     head, rest = text.split(BEGIN)
     return head + BEGIN + features() + END + rest.split(END, 1)[1]

@@ -30,11 +30,11 @@ def checkout(folder: Path, **versions: str) -> Path:
 
 
 def found(folder: Path, **known: Any) -> list[str]:
-    return list(advisories.holes(folder, {**KNOWN, "accepted": [], **known}))
+    return list(advisories.vulnerabilities(folder, {**KNOWN, "accepted": [], **known}))
 
 
 def test_the_pins_of_this_checkout_have_no_known_hole_that_nobody_accepted() -> None:
-    assert list(advisories.holes(ROOT, KNOWN)) == []
+    assert list(advisories.vulnerabilities(ROOT, KNOWN)) == []
 
 
 def test_every_kind_of_pin_is_seen() -> None:
@@ -77,7 +77,7 @@ def test_an_accepted_pin_is_left_until_its_hole_is_gone(tmp_path: Path) -> None:
     assert found(checkout(tmp_path / "old", setuptools="69.5.1"), accepted=accepted) == []
     (tmp_path / "new").mkdir()
     assert found(checkout(tmp_path / "new"), accepted=accepted) == [
-        "advisories.yml: setuptools of stacks/one.yml has no known hole any more: take it out of the accepted ones."
+        "advisories.yml: setuptools of stacks/one.yml no longer has a known vulnerability: remove it from `accepted`."
     ]
 
 

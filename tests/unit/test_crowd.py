@@ -39,8 +39,8 @@ RACED = "    testing.go:1712: race detected during execution of test\n--- FAIL: 
             ["data race: a.(*Methods).clone() and b.c.func8()"],
         ),
         (THEIRS + "    crowd_test.go:66: client 3: EOF\n" + RACED, 1, ["crowd_test.go:66: client 3: EOF"]),
-        (THEIRS + RACED + "panic: no name\n", 2, ["it ended with 2"]),
-        ("# dml.vsphere/lab/vcenter\nbuild failed\n", 1, ["it ended with 1"]),
+        (THEIRS + RACED + "panic: no name\n", 2, ["go test ended with exit code 2"]),
+        ("# dml.vsphere/lab/vcenter\nbuild failed\n", 1, ["go test ended with exit code 1"]),
     ],
     ids=["good", "inherited", "ours", "a client failed", "it died", "it was not built"],
 )

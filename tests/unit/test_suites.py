@@ -14,7 +14,7 @@ def test_what_fails_here_alone_is_told_unless_it_is_known() -> None:
     stock = {"vm: a": True, "vm: b": True, "vm: c": False, "vm: d": True}
     ours = {"vm: a": True, "vm: b": False, "vm: c": False}
     assert suites.differences(stock, ours, {"vm: d": "a reason"}) == [
-        "passes against the stock program and fails here: vm: b"
+        "passes against VMware's simulator and fails here: vm: b"
     ]
 
 
@@ -22,7 +22,7 @@ def test_what_passes_now_is_to_be_taken_out_of_the_list() -> None:
     stock = {"vm: a": True, "vm: b": False}
     known = dict.fromkeys(("vm: a", "vm: b", "vm: z"), "a reason")
     told = suites.differences(stock, {"vm: a": True, "vm: b": False}, known)
-    assert told == [f"passes now, take it out of tests/clients/less.yml: vm: {name}" for name in "ab"]
+    assert told == [f"passes now, remove it from tests/clients/less.yml: vm: {name}" for name in "ab"]
 
 
 @pytest.mark.parametrize(
