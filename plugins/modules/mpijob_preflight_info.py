@@ -103,9 +103,12 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
 from ..module_utils.core import findings
+from ..module_utils.errors import Refused
 from ..module_utils.kubernetes import preflight
 from ..module_utils.kubernetes.api import cluster_objects, connection
 
+# A day: a stun that lasts longer is a mistake in the unit.
+LONGEST = 86400
 ARGUMENTS = {
     **connection.arguments(),
     "moved": {"type": "list", "elements": "str", "required": True},
@@ -132,6 +135,10 @@ def desired_of(params: dict[str, Any], found: preflight.Site) -> preflight.Desir
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
+    for option in ("stun_seconds", "toleration_seconds"):
+        if params[option] is not None and not 0 <= params[option] <= LONGEST:
+            said = f"expected seconds from 0 to {LONGEST}"
+            raise Refused(f"{option} {params[option]}", "judge a stun", said)
     found = cluster_objects.read(
         connection.Api(params["kubeconfig"], params["context"]), configurations=params["pvrdma"]
     )

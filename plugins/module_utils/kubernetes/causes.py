@@ -13,11 +13,12 @@ from datetime import datetime, timezone
 from typing import Optional
 
 from ..training.job_end import cause_of
-from .seen import LAUNCHER, WORKER, Event, Seen, conditions, is_true
+from .containers import STARTING
+from .parts import conditions, is_true
+from .seen import LAUNCHER, WORKER, Event, Pod, Seen
 
 # The words of the kubelet for an image that it does not get.
 _IMAGE = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ErrImagePullBackOff")
-_STARTING = ("ContainerCreating", "PodInitializing", "")
 # An operator takes a job up within a second; one that is missing never does.
 TAKEN_UP_SECONDS = 20.0
 SILENT = "NodeNotReady"
@@ -87,8 +88,12 @@ def _by_suspension(seen: Seen) -> str | None:
 
 
 def _by_refusal(seen: Seen) -> str | None:
-    """A pod that could not even be made: quota, admission, limits."""
+    """A pod that could not even be made: quota, admission, limits. Once all pods are there, that is history."""
+    if seen.of(LAUNCHER) and len(seen.of(WORKER)) >= len(set(seen.ranks)):
+        return None
     for event in reversed(seen.events):
+        if event.reason == "SuccessfulCreate":
+            return None
         if event.is_warning and event.reason in ("MPIJobFailed", "FailedCreate"):
             return f"a pod cannot be made: {_refusal(event.message)}"
     return None
@@ -111,15 +116,19 @@ def _by_image(seen: Seen) -> str | None:
         if pod.waiting in _IMAGE:
             pulled = _event(seen, "Failed", pod.name)
             said = pod.waiting_message or (pulled.message if pulled else "")
-            return f"the image of pod {pod.name} cannot be pulled on {pod.node} ({pod.waiting}): {said}".rstrip(": ")
+            image = (
+                f"the image of container {pod.waits} of pod {pod.name}" if pod.waits else f"the image of pod {pod.name}"
+            )
+            return f"{image} cannot be pulled on {pod.node} ({pod.waiting}): {said}".rstrip(": ")
     return None
 
 
 def _by_container(seen: Seen) -> str | None:
     """A container that is not started for another reason, such as a Secret that is not there."""
     for pod in seen.pods:
-        if pod.waiting not in (*_STARTING, *_IMAGE):
-            return f"pod {pod.name} does not start on {pod.node} ({pod.waiting}): {pod.waiting_message}".rstrip(": ")
+        if pod.waiting not in (*STARTING, *_IMAGE):
+            part = f"container {pod.waits} of pod {pod.name}" if pod.waits else f"pod {pod.name}"
+            return f"{part} does not start on {pod.node} ({pod.waiting}): {pod.waiting_message}".rstrip(": ")
     return None
 
 
@@ -174,10 +183,11 @@ def _by_eviction(seen: Seen) -> str | None:
 
 
 def _by_kill(seen: Seen) -> str | None:
-    """A worker whose container was ended, which mpirun can only see as a connection that broke."""
-    for pod in seen.of(WORKER):
-        if pod.ended_reason == "OOMKilled":
-            return f"pod {pod.name} on {pod.node} used more memory than its limit allows (OOMKilled)"
+    """A container that the kernel killed, which mpirun can only see as a connection that broke."""
+    for pod in (*seen.of(WORKER), *seen.of(LAUNCHER)):
+        if pod.is_out_of_memory:
+            part = f"container {pod.killed} of pod {pod.name}" if pod.killed else f"pod {pod.name}"
+            return f"{part} on {pod.node} used more memory than its limit allows (OOMKilled)"
     return None
 
 
@@ -187,8 +197,8 @@ def _by_deadline(seen: Seen) -> str | None:
 
 
 def _by_launcher(seen: Seen) -> str | None:
-    """The launcher's own output, or how its container ended."""
-    launchers = [pod for pod in seen.of(LAUNCHER) if pod.exit_code is not None]
+    """The launcher's output, or how its container ended."""
+    launchers = ended_launchers(seen)
     if seen.log:
         code = launchers[-1].exit_code if launchers else None
         return cause_of(seen.log, code, seen.ranks).sentence
@@ -196,6 +206,12 @@ def _by_launcher(seen: Seen) -> str | None:
         if pod.exit_code:
             return f"the launcher {pod.name} ended with exit code {pod.exit_code} ({pod.ended_reason or 'Error'})"
     return None
+
+
+def ended_launchers(seen: Seen) -> list[Pod]:
+    """Return the launchers that have ended, the latest at the end: the operator starts another one after a failure."""
+    ended = [pod for pod in seen.of(LAUNCHER) if pod.exit_code is not None]
+    return sorted(ended, key=lambda pod: pod.ended or pod.started or 0.0)
 
 
 def _by_condition(seen: Seen) -> str | None:

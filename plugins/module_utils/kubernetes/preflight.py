@@ -18,12 +18,13 @@ from typing import Any
 
 from ..core.findings import NOTE, STOP, WARN, Finding
 from . import seen
-from .seen import Pod, conditions, is_true, labels, part, several, whole
+from .parts import conditions, is_true, labels, part, several, whole
+from .seen import Pod
 
 Object = Mapping[str, Any]
 # https://github.com/kubernetes/kubernetes/pull/126287: 50 s since 1.32, 40 s before.
 GRACE_SECONDS, GRACE_SINCE, GRACE_BEFORE = 50.0, (1, 32), 40.0
-GRACE_OPTION = "--node-monitor-grace-period="
+GRACE_OPTION = "--node-monitor-grace-period"
 # A node renews its lease every 10 s, so that its last word may be that old when it falls silent.
 HEARTBEAT_SECONDS = 10.0
 # From the end of a stun until the node is ready and its taints are gone: 15 to 24 s were seen, on a slow machine.
@@ -31,6 +32,7 @@ RECOVERY_SECONDS = 30.0
 DEFAULT_TOLERATION = 300
 # The PCI vendors of NVIDIA's (Mellanox') cards and of VMware's devices, PVRDMA among them.
 MELLANOX, VMWARE = "15b3", "15ad"
+SYSTEM = "kube-system"
 CONTROL_PLANE = {"kube-apiserver": "API server", "etcd": "etcd"}
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|h|m|s)")
@@ -48,13 +50,14 @@ class Site:
 
 
 def grace(site: Site) -> float:
-    """Seconds of silence after which a node is called not ready, as the control plane is told, else by its version."""
+    """Return the seconds of silence after which a node is not ready: the control plane's option, or its default."""
     for pod in site.pods:
-        for container in several(part(pod, "spec"), "containers"):
-            for word in (*_words(container, "command"), *_words(container, "args")):
-                told = _duration(word[len(GRACE_OPTION) :]) if word.startswith(GRACE_OPTION) else 0.0
-                if told:
-                    return told
+        if _is_of_system(pod):
+            for container in several(part(pod, "spec"), "containers"):
+                words = [*_words(container, "command"), *_words(container, "args")]
+                given = _duration(_option(words, GRACE_OPTION))
+                if given:
+                    return given
     return GRACE_SECONDS if version_of(site.version) >= GRACE_SINCE else GRACE_BEFORE
 
 
@@ -148,15 +151,28 @@ def _nodes(site: Site, moved: set[str]) -> Iterator[Finding]:
 
 def _control_plane(site: Site, moved: set[str]) -> Iterator[Finding]:
     for component, words in CONTROL_PLANE.items():
-        mine = [pod for pod in site.pods if _label(pod, "component") == component]
-        for pod in mine:
+        members = [pod for pod in site.pods if _label(pod, "component") == component and _is_of_system(pod)]
+        ready = [pod for pod in members if _is_ready(pod)]
+        # Without a majority of its members etcd takes no writes; the other servers stand in for each other.
+        needed = len(members) // 2 + 1 if component == "etcd" else 1
+        for pod in ready:
             if _node(pod) in moved:
-                alone = len(mine) == 1
-                why = (
-                    "while it is stunned nobody can ask how the job goes" if alone else f"there are {len(mine)} of them"
-                )
+                stops = len(ready) - 1 < needed
+                others = f"{len(ready) - 1} of {len(members)} go on" if len(members) > 1 else "there is no other one"
+                why = f"while it is stunned the API does not answer, because {others}" if stops else others
                 text = f"the {words} of this Kubernetes runs there, and the node is to be moved: {why}"
-                yield Finding(STOP if alone else WARN, "control_plane", _node(pod), text)
+                yield Finding(STOP if stops else WARN, "control_plane", _node(pod), text)
+
+
+def _is_of_system(pod: Object) -> bool:
+    """Return whether a pod is of the control plane's namespace: any other tenant can give its pods the same labels."""
+    return str(part(pod, "metadata").get("namespace", SYSTEM)) == SYSTEM
+
+
+def _is_ready(pod: Object) -> bool:
+    """Return whether a pod serves; a pod that reports no condition counts."""
+    ready = conditions(pod).get("Ready", {}).get("status", "True")
+    return str(ready) == "True" and str(part(pod, "status").get("phase", "Running")) == "Running"
 
 
 def _operators(site: Site, moved: set[str]) -> Iterator[Finding]:
@@ -189,17 +205,22 @@ def _budgets(site: Site) -> Iterator[Finding]:
 
 
 def _vendors(site: Site) -> Iterator[Finding]:
-    """RDMA device plugins that take cards of a vendor, and leave out PVRDMA's."""
-    for config in site.config_maps:
-        for text in part(config, "data").values():
-            for selected in _selected(text):
-                vendors = [one.lower() for one in _words(selected, "vendors")]
-                if MELLANOX in vendors and VMWARE not in vendors:
-                    said = (
-                        f"it selects RDMA devices of vendor {', '.join(vendors)}, and PVRDMA's is {VMWARE}: add it to "
-                        "the selector's vendors, else no node offers its PVRDMA device"
-                    )
-                    yield Finding(STOP, "rdma_vendor", _name(config), said)
+    """Yield the RDMA device plugins that take only cards of another vendor, if no resource takes PVRDMA's devices."""
+    selected = [
+        (config, [vendor.lower() for vendor in _words(selector, "vendors")])
+        for config in site.config_maps
+        for text in part(config, "data").values()
+        for selector in _selected(text)
+    ]
+    if any(VMWARE in vendors for _config, vendors in selected):
+        return
+    for config, vendors in selected:
+        if MELLANOX in vendors:
+            text = (
+                f"it selects RDMA devices of vendor {', '.join(vendors)}, and PVRDMA's is {VMWARE}: add it to "
+                "the selector's vendors, else no node offers its PVRDMA device"
+            )
+            yield Finding(STOP, "rdma_vendor", _name(config), text)
 
 
 def _selected(text: object) -> Iterator[Object]:
@@ -211,6 +232,16 @@ def _selected(text: object) -> Iterator[Object]:
     for entry in (*several(told, "configList"), *several(told, "resourceList")):
         one = part(entry, "selectors")
         yield from [one] if one else several(entry, "selectors")
+
+
+def _option(words: Sequence[str], option: str) -> str:
+    """Return the value of an option of a command line, given as one word or as two; empty if it is not there."""
+    for word, following in zip(words, [*words[1:], ""]):
+        if word == option:
+            return following
+        if word.startswith(f"{option}="):
+            return word[len(option) + 1 :]
+    return ""
 
 
 def _duration(text: str) -> float:

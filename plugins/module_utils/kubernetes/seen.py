@@ -5,21 +5,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
-from typing import Any
 
-from .pods import TAINTS
+from .containers import containers_of
+from .parts import Object, conditions, labels, part, seconds, several, whole
+from .tolerations import tolerated_seconds
 
-Object = Mapping[str, Any]
 LAUNCHER, WORKER = "launcher", "worker"
 # The labels by which the operators of v2beta1 and of v1alpha2 mark their pods.
 _JOB = ("training.kubeflow.org/job-name", "mpi_job_name")
 _ROLE = ("training.kubeflow.org/job-role", "mpi_role_type")
 _INDEX = "training.kubeflow.org/replica-index"
 MOST_RANKS = 100_000
-_WHOLE = re.compile(r"-?[0-9]{1,18}")
 
 
 @dataclass(frozen=True)
@@ -36,7 +34,10 @@ class Event:
 
 @dataclass(frozen=True)
 class Pod:
-    """One pod of a job; ``waiting`` is why its container does not run yet, ``exit_code`` how it ended."""
+    """One pod of a job; ``waiting`` is why its container does not run yet, ``exit_code`` how it ended.
+
+    ``waits`` and ``killed`` name the container that waits or was killed, if it is not the one with the program.
+    """
 
     name: str
     uid: str
@@ -56,6 +57,10 @@ class Pod:
     restarts: int
     tolerates: float | None
     address: str | None = None
+    ended: float | None = None
+    waits: str = ""
+    is_out_of_memory: bool = False
+    killed: str = ""
 
 
 @dataclass(frozen=True)
@@ -114,64 +119,51 @@ class Seen:
         return sorted((pod for pod in self.pods if pod.role == role), key=lambda pod: (pod.index or 0, pod.name))
 
 
-def part(thing: object, key: str) -> Object:
-    """An object within an object; empty where there is none."""
-    found = thing.get(key) if isinstance(thing, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
+def owners_of(job: Object | None, launchers: Iterable[Object]) -> frozenset[str]:
+    """Return the UIDs that own the pods of a job: its own one, and that of the Job which the operator made of it."""
+    own = str(part(job, "metadata").get("uid") or "")
+    made = {str(part(each, "metadata").get("uid") or "") for each in launchers if own and own in _owners(each)}
+    return frozenset({own, *made} - {""})
 
 
-def several(thing: object, key: str) -> list[Object]:
-    """A list of objects within an object; empty where there is none."""
-    found = thing.get(key) if isinstance(thing, Mapping) else None
-    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
+def pods_of(
+    name: str, found: Iterable[Object], owners: Collection[str] | None = None, job: Object | None = None
+) -> list[Pod]:
+    """Return the pods of a job among those of its namespace.
 
-
-def labels(thing: Object | None) -> Object:
-    """The labels of an object."""
-    return part(part(thing, "metadata"), "labels")
-
-
-def whole(told: object) -> int | None:
-    """A number of things, which a label tells as text; None for what is no such number."""
-    text = str(told)
-    return int(text) if isinstance(told, (int, str)) and _WHOLE.fullmatch(text) else None
-
-
-def seconds(text: object) -> float | None:
-    """A time of the API, such as 2026-07-03T14:59:17Z, as seconds since 1970."""
-    whole, _dot, part = str(text or "").rstrip("Z").partition(".")
-    try:
-        at = datetime.strptime(whole, "%Y-%m-%dT%H:%M:%S").replace(tzinfo=timezone.utc)
-    except ValueError:
-        return None
-    return at.timestamp() + (float(f"0.{part}") if part.isdigit() else 0.0)
-
-
-def conditions(thing: Object | None) -> dict[str, Object]:
-    """The conditions in a status, by type."""
-    return {str(one.get("type")): one for one in several(part(thing, "status"), "conditions")}
-
-
-def is_true(found: Mapping[str, Object], kind: str) -> bool:
-    """Whether a condition holds."""
-    return str(found.get(kind, {}).get("status")) == "True"
-
-
-def pods_of(name: str, found: Iterable[Object]) -> list[Pod]:
-    """The pods of a job among those of its namespace."""
+    Anybody who may create pods can give them the labels of a job, so ``owners`` must own them if it is given.
+    """
     pods = []
-    for one in found:
-        marked = labels(one)
-        if any(marked.get(key) == name for key in _JOB):
-            pods.append(_pod(one, marked))
+    for each in found:
+        marked = labels(each)
+        is_owned = owners is None or not _owners(each).isdisjoint(owners)
+        if is_owned and any(marked.get(key) == name for key in _JOB):
+            pods.append(_pod(each, marked, job))
     return pods
 
 
-def events_of(name: str, found: Iterable[Object]) -> list[Event]:
-    """The events about a job, its launcher's Job and its pods, the oldest first."""
+def events_of(
+    name: str, found: Iterable[Object], uids: Collection[str] | None = None, since: float | None = None
+) -> list[Event]:
+    """Return the events about a job, its launcher's Job and its pods, the oldest first.
+
+    With ``uids``, those of the objects that are there, events about another object are left out; a pod may be gone, so
+    its events count if they are not older than the job, which was made at ``since``.
+    """
     own = re.compile(rf"{re.escape(name)}(-launcher(-[a-z0-9]+)?|-worker-[0-9]+)?")
-    mine = [event for event in map(_event, found) if own.fullmatch(event.name)]
+    mine = []
+    for each in found:
+        event, uid = _event(each), str(part(each, "involvedObject").get("uid") or "")
+        is_old = since is not None and event.at is not None and event.at < int(since)
+        is_of_another = uids is not None and uid not in (*uids, "") and event.kind != "Pod"
+        if own.fullmatch(event.name) and not is_of_another and (not is_old or (uids is not None and uid in uids)):
+            mine.append(event)
     return sorted(mine, key=lambda event: event.at or 0.0)
+
+
+def _owners(thing: Object) -> set[str]:
+    """Return the UIDs of an object's owners."""
+    return {str(each.get("uid") or "") for each in several(part(thing, "metadata"), "ownerReferences")}
 
 
 def boot_ids(nodes: Iterable[Object]) -> dict[str, str]:
@@ -197,16 +189,15 @@ def _event(one: Object) -> Event:
     )
 
 
-def _pod(one: Object, marked: Object) -> Pod:
-    metadata, status, spec = (part(one, key) for key in ("metadata", "status", "spec"))
-    container = next(iter(several(status, "containerStatuses")), {})
-    state = part(container, "state")
-    waiting, ended = part(state, "waiting"), part(state, "terminated")
-    scheduled = conditions(one).get("PodScheduled", {})
+def _pod(thing: Object, marked: Object, job: Object | None) -> Pod:
+    metadata, status, spec = (part(thing, key) for key in ("metadata", "status", "spec"))
+    role = next((str(marked[key]) for key in _ROLE if key in marked), "")
+    containers = containers_of(thing, _program_of(job, role))
+    scheduled = conditions(thing).get("PodScheduled", {})
     return Pod(
         name=str(metadata.get("name") or ""),
         uid=str(metadata.get("uid") or ""),
-        role=next((str(marked[key]) for key in _ROLE if key in marked), ""),
+        role=role,
         index=_index(marked, str(metadata.get("name") or "")),
         node=_word(spec, "nodeName"),
         phase=str(status.get("phase") or ""),
@@ -214,37 +205,21 @@ def _pod(one: Object, marked: Object) -> Pod:
         message=str(status.get("message") or ""),
         is_deleted=bool(metadata.get("deletionTimestamp")),
         unscheduled=str(scheduled.get("message") or "") if scheduled.get("status") == "False" else "",
-        waiting=str(waiting.get("reason") or ""),
-        waiting_message=str(waiting.get("message") or ""),
-        exit_code=whole(ended.get("exitCode")),
-        ended_reason=str(ended.get("reason") or ""),
-        started=seconds(part(state, "running").get("startedAt") or ended.get("startedAt")),
-        restarts=whole(container.get("restartCount")) or 0,
-        tolerates=_tolerates(several(spec, "tolerations")),
+        tolerates=tolerated_seconds(several(spec, "tolerations")),
         address=_word(status, "podIP"),
+        **vars(containers),
     )
+
+
+def _program_of(job: Object | None, role: str) -> str:
+    """Return the name of the container that the job's template gives to a role; empty if there is none."""
+    replicas = part(part(part(job, "spec"), "mpiReplicaSpecs"), role.capitalize())
+    containers = several(part(part(replicas, "template"), "spec"), "containers")
+    return str(containers[0].get("name") or "") if containers else role
 
 
 def _index(marked: Object, name: str) -> int | None:
     return whole(marked.get(_INDEX) or name.rpartition("-")[2])
-
-
-def _tolerates(tolerations: Iterable[Object]) -> float | None:
-    """The seconds for which a pod stays on a node that is silent; None where it stays for ever."""
-    mine = [
-        one for one in tolerations if one.get("key") in (*TAINTS, None) and one.get("effect") in ("NoExecute", None)
-    ]
-    if not mine:
-        return 0.0
-    given = list(_given(mine))
-    return min(given) if given else None
-
-
-def _given(tolerations: Iterable[Object]) -> Iterator[float]:
-    for one in tolerations:
-        bound = whole(one.get("tolerationSeconds"))
-        if bound is not None:
-            yield float(bound)
 
 
 def _word(thing: Object, key: str) -> str | None:

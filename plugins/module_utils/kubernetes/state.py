@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..training.mpi_output import lines_of
-from .causes import silences, why_deleted, why_died, why_impossible, why_waiting
-from .seen import LAUNCHER, WORKER, Pod, Seen, conditions, is_true, part, seconds
+from .causes import ended_launchers, silences, why_deleted, why_died, why_impossible, why_waiting
+from .parts import conditions, is_true, part, seconds
+from .seen import LAUNCHER, WORKER, Pod, Seen
 
 ABSENT, WAITING, RUNNING, FINISHED, DIED, STOPPED = "absent", "waiting", "running", "finished", "died", "stopped"
 SHOWN_LINES = 10
@@ -149,7 +150,7 @@ def _when(seen: Seen, key: str) -> float | None:
 
 
 def _exit_code(seen: Seen) -> int | None:
-    codes = [pod.exit_code for pod in seen.of(LAUNCHER) if pod.exit_code is not None]
-    if codes:
-        return codes[-1]
+    launchers = ended_launchers(seen)
+    if launchers:
+        return launchers[-1].exit_code
     return 0 if is_true(conditions(seen.job), "Succeeded") else None

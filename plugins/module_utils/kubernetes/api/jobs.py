@@ -8,7 +8,8 @@ import time
 
 from ...errors import Failed
 from ..manifests import GROUP
-from ..seen import LAUNCHER, Seen, boot_ids, events_of, pods_of, several
+from ..parts import Object, part, seconds, several
+from ..seen import LAUNCHER, Seen, boot_ids, events_of, owners_of, pods_of
 from .connection import Api, segment
 
 LOG_BYTES = 1 << 16
@@ -21,15 +22,18 @@ def read(api: Api, namespace: str, name: str, version: str) -> Seen:
     inside = f"/api/v1/namespaces/{segment(namespace)}"
     job = api.get(f"{kind}/namespaces/{segment(namespace)}/mpijobs/{segment(name)}")
     is_known = job is not None or _knows_jobs(api, kind)
-    pods = pods_of(name, api.items(f"{inside}/pods"))
+    owners = owners_of(job, _launcher_jobs(api, namespace, name) if job else ())
+    pods = pods_of(name, api.items(f"{inside}/pods"), owners, job)
     ended = [pod for pod in pods if pod.role == LAUNCHER and pod.phase in ENDED]
-    newest = max(ended, key=lambda pod: pod.started or 0.0) if ended else None
+    newest = max(ended, key=lambda pod: pod.ended or pod.started or 0.0) if ended else None
+    made = seconds(part(job, "metadata").get("creationTimestamp"))
+    uids = {*owners, *(pod.uid for pod in pods)}
     return Seen(
         name,
         namespace,
         job,
         pods,
-        events_of(name, api.items(f"{inside}/events")) if job else (),
+        events_of(name, api.items(f"{inside}/events"), uids, made) if job else (),
         is_known=is_known,
         has_namespace=job is not None or _has(api, inside),
         boot_ids=boot_ids(api.items("/api/v1/nodes")) if pods else {},
@@ -42,6 +46,12 @@ def launcher_log(api: Api, namespace: str, pod: str, last: int = LOG_BYTES) -> s
     """The end of what a pod printed; empty where its node has it no more."""
     path = f"/api/v1/namespaces/{segment(namespace)}/pods/{segment(pod)}/log"
     return (api.text(path, tailLines=5000) or "")[-last:]
+
+
+def _launcher_jobs(api: Api, namespace: str, name: str) -> list[Object]:
+    """Return the Job that the operator made for the launcher, whose pods belong to it and not to the MPIJob."""
+    found = api.get(f"/apis/batch/v1/namespaces/{segment(namespace)}/jobs/{segment(name)}-launcher")
+    return [found] if found else []
 
 
 def _has(api: Api, path: str) -> bool:

@@ -18,6 +18,7 @@ from tests.fakes.kubernetes import Cluster, served
 from tests.unit.plugins.module_utils.kubernetes.objects import (
     CREATED,
     LAUNCHER,
+    LAUNCHER_JOB,
     NAME,
     NODES,
     RUNNING,
@@ -32,12 +33,14 @@ from .test_continuity_verdict import call
 
 JOB = f"/apis/kubeflow.org/v2beta1/namespaces/default/mpijobs/{NAME}"
 CORE = "/api/v1/namespaces/default"
+LAUNCHERS = f"/apis/batch/v1/namespaces/default/jobs/{NAME}-launcher"
 LOG = f"{CORE}/pods/t2-launcher-j5h2j/log"
 
 
 def cluster(found: dict[str, Any] | None, pods: Any = (), events: Any = (), **more: Any) -> Cluster:
     answers = {f"{CORE}/pods": list(pods), f"{CORE}/events": list(events), "/api/v1/nodes": NODES}
-    return Cluster({**answers, **({JOB: found} if found else {}), **more.pop("answers", {})}, **more)
+    there = {JOB: found, LAUNCHERS: LAUNCHER_JOB} if found else {}
+    return Cluster({**answers, **there, **more.pop("answers", {})}, **more)
 
 
 def looked(server: Cluster, tmp_path: Path, **options: Any) -> dict[str, Any]:
@@ -152,4 +155,4 @@ def test_without_the_client_one_sentence_says_what_to_install(tmp_path: Path, mo
 def test_the_rights_that_are_needed_are_those_of_the_documentation(tmp_path: Path) -> None:
     server = cluster(job(CREATED, RUNNING), [LAUNCHER, *WORKERS])
     looked(server, tmp_path)
-    assert server.asked == [JOB, f"{CORE}/pods", f"{CORE}/events", "/api/v1/nodes"]
+    assert server.asked == [JOB, LAUNCHERS, f"{CORE}/pods", f"{CORE}/events", "/api/v1/nodes"]

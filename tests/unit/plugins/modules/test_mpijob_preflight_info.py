@@ -67,10 +67,11 @@ def test_what_would_end_a_job_stops_and_may_be_accepted(tmp_path: Path) -> None:
 def tolerating(name: str, seconds: float | None, namespace: str = "ml") -> dict[str, Any]:
     """A pod of the job train."""
     bound = {} if seconds is None else {"tolerationSeconds": seconds}
-    one = {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute", **bound}
+    taints = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+    tolerations = [{"key": taint, "operator": "Exists", "effect": "NoExecute", **bound} for taint in taints]
     labels = {"training.kubeflow.org/job-name": "train", "training.kubeflow.org/job-role": "worker"}
     metadata = {"name": name, "namespace": namespace, "labels": labels}
-    return {"metadata": metadata, "spec": {"nodeName": "w1", "tolerations": [one]}}
+    return {"metadata": metadata, "spec": {"nodeName": "w1", "tolerations": tolerations}}
 
 
 @pytest.mark.parametrize(
@@ -96,3 +97,9 @@ def test_configurations_are_read_for_pvrdma_alone(tmp_path: Path) -> None:
         with served(server, tmp_path) as kubeconfig:
             call(mpijob_preflight_info, moved=["w1"], kubeconfig=kubeconfig, pvrdma=pvrdma)
         assert server.asked.count("/api/v1/configmaps") == asked
+
+
+@pytest.mark.parametrize("seconds", ["nan", "inf", -1, 1e9])
+def test_a_stun_that_is_no_time_is_refused(tmp_path: Path, seconds: object) -> None:
+    told = found(tmp_path, {}, stun_seconds=seconds)
+    assert told["failed"] and "stun_seconds" in told["msg"] and "expected seconds from 0 to 86400" in told["msg"]

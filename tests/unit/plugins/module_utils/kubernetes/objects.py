@@ -16,7 +16,11 @@ from plugins.module_utils.kubernetes import manifests
 from plugins.module_utils.kubernetes.job_spec import job_of
 from plugins.module_utils.kubernetes.seen import Seen, boot_ids, events_of, pods_of
 
-NAME = "t2"
+NAME, UID = "t2", "7a0d"
+# The operator makes a Job for the launcher, and that one owns the launcher's pod.
+LAUNCHER_JOB = {
+    "metadata": {"name": "t2-launcher", "uid": "c5b1", "ownerReferences": [{"kind": "MPIJob", "uid": UID}]},
+}
 BEGAN = 1795331523.0  # 07:12:03, when the recorded job was made
 
 
@@ -28,7 +32,7 @@ def stamp(after: float) -> str:
 def job(*conditions: tuple[str, str, str], message: str = "", **changes: Any) -> dict[str, Any]:
     """The MPIJob with conditions as (type, status, reason)."""
     made = manifests.mpijob(job_of({"name": NAME, "image": "i", "command": ["c"], "workers": 3, **changes}))
-    made["metadata"].update(uid="7a0d", creationTimestamp=stamp(0))
+    made["metadata"].update(uid=UID, creationTimestamp=stamp(0))
     told = [
         {"type": kind, "status": status, "reason": reason, "message": message} for kind, status, reason in conditions
     ]
@@ -46,11 +50,13 @@ def pod(role: str, index: int = 0, node: str | None = "k3", phase: str = "Runnin
     labels = {"training.kubeflow.org/job-name": NAME, "training.kubeflow.org/job-role": role}
     if role == "worker":
         labels["training.kubeflow.org/replica-index"] = str(index)
+    owner = ("MPIJob", UID) if role == "worker" else ("Job", "c5b1")
     metadata: dict[str, Any] = {
         "name": name,
         "namespace": "default",
         "uid": more.get("uid", f"{role}{index}"),
         "labels": labels,
+        "ownerReferences": [{"kind": owner[0], "uid": owner[1], "controller": True}],
     }
     if more.get("deleted"):
         metadata["deletionTimestamp"] = stamp(165)

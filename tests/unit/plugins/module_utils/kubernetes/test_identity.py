@@ -98,6 +98,12 @@ def test_times_of_the_api_are_seconds(text: object, at: float | None) -> None:
     assert seconds(text) == at
 
 
+def tolerated(taint: str, seconds: int | None) -> dict[str, Any]:
+    """Return a toleration of a silent node; without seconds it has no limit."""
+    limit = {} if seconds is None else {"tolerationSeconds": seconds}
+    return {"key": f"node.kubernetes.io/{taint}", "operator": "Exists", "effect": "NoExecute", **limit}
+
+
 @pytest.mark.parametrize(
     ("tolerations", "tolerates"),
     [
@@ -111,6 +117,13 @@ def test_times_of_the_api_are_seconds(text: object, at: float | None) -> None:
             10.0,
         ),
         ([{"key": "nvidia.com/gpu", "effect": "NoSchedule"}], 0.0),
+        ([{"key": "node.kubernetes.io/unreachable", "operator": "Exists", "tolerationSeconds": 900}], 0.0),
+        ([tolerated("not-ready", 300), tolerated("unreachable", 900)], 300.0),
+        ([tolerated("not-ready", 300), tolerated("unreachable", None)], 300.0),
+        ([tolerated("not-ready", None), tolerated("unreachable", None)], None),
+        ([tolerated("not-ready", 300), {**tolerated("unreachable", 900), "operator": "Equal", "value": "true"}], 0.0),
+        ([tolerated("not-ready", 300), tolerated("unreachable", -5)], 0.0),
+        ([{"operator": "Exists", "effect": "NoSchedule"}], 0.0),
     ],
 )
 def test_how_long_a_pod_tolerates_a_silent_node(tolerations: list[dict[str, Any]], tolerates: float | None) -> None:

@@ -54,6 +54,8 @@ def rules(site: Site | None = None, **changes: Any) -> list[tuple[str, str]]:
         ("1.22", [], 40.0),
         ("", [], 40.0),
         ("v1.35.4", ["kube-controller-manager", "--node-monitor-grace-period=1m30s"], 90.0),
+        ("v1.35.4", ["kube-controller-manager", "--node-monitor-grace-period", "90s"], 90.0),
+        ("v1.35.4", ["kube-controller-manager", "--node-monitor-grace-period"], 50.0),
     ],
 )
 def test_the_grace_of_a_silent_node(version: str, command: list[str], seconds: float) -> None:
@@ -116,6 +118,44 @@ def test_a_control_plane_on_a_moved_worker_stops_unless_there_is_another() -> No
     assert rules(Site("v1.35.4", NODES, others)) == []
 
 
+def member(component: str, on: str, namespace: str = "kube-system", ready: str = "True") -> dict[str, Any]:
+    """Return a pod of the control plane, as a static pod of kubeadm shows itself."""
+    made = pod(f"{component}-{on}", on, {"component": component, "tier": "control-plane"})
+    made["metadata"]["namespace"] = namespace
+    return {**made, "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": ready}]}}
+
+
+@pytest.mark.parametrize(
+    ("other", "severity"),
+    [
+        (member("kube-apiserver", "cp"), "warn"),
+        (member("kube-apiserver", "cp", ready="False"), "stop"),
+        (member("kube-apiserver", "cp", namespace="team-a"), "stop"),
+        ({**member("kube-apiserver", "cp"), "status": {"phase": "Failed"}}, "stop"),
+    ],
+)
+def test_only_another_api_server_that_serves_stands_in(other: dict[str, Any], severity: str) -> None:
+    site = Site("v1.35.4", NODES, [member("kube-apiserver", "w1"), other])
+    assert rules(site) == [(severity, "control_plane")]
+
+
+@pytest.mark.parametrize(("others", "severity"), [(0, "stop"), (1, "stop"), (2, "warn"), (3, "warn")])
+def test_etcd_needs_a_majority_of_its_members(others: int, severity: str) -> None:
+    members = [member("etcd", "w1"), *(member("etcd", f"cp{number}") for number in range(others))]
+    assert rules(Site("v1.35.4", NODES, members)) == [(severity, "control_plane")]
+
+
+def test_a_member_of_etcd_that_is_down_counts_for_the_majority_and_not_as_a_voter() -> None:
+    members = [member("etcd", "w1"), member("etcd", "cp"), member("etcd", "cp2", ready="False")]
+    assert rules(Site("v1.35.4", NODES, members)) == [("stop", "control_plane")]
+
+
+def test_a_grace_that_another_tenant_writes_on_a_pod_of_his_does_not_count() -> None:
+    stranger = pod("mine", "w1", {}, ["sleep", "--node-monitor-grace-period=1h"])
+    stranger["metadata"]["namespace"] = "team-a"
+    assert grace(Site("v1.35.4", [], [stranger])) == 50.0
+
+
 def test_an_operator_on_a_moved_worker_is_told() -> None:
     for labels in ({"app": "mpi-operator"}, {"app.kubernetes.io/name": "mpi-operator"}):
         assert rules(Site("v1.35.4", NODES, [pod("mpi-operator-1", "w2", labels)])) == [("note", "operator")]
@@ -146,6 +186,8 @@ def test_a_plugin_that_selects_cards_and_not_pvrdma_stops(key: str) -> None:
     ((severity, rule, name, text),) = found(only, has_pvrdma=True)
     assert (severity, rule, name) == ("stop", "rdma_vendor", "rdma-devices") and "PVRDMA's is 15ad" in text
     assert found(both, has_pvrdma=True) == [] and found(only) == []
+    of_its_own = Site("v1.35.4", NODES, config_maps=[rdma(["15b3"], key), rdma(["15ad"], key)])
+    assert found(of_its_own, has_pvrdma=True) == []
 
 
 def test_configurations_of_other_forms_are_left_alone() -> None:

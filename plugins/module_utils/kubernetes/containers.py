@@ -1,0 +1,91 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The containers of a pod: which one runs the program, which one keeps the pod from starting, which one was killed.
+
+The kubelet lists containers by name, so a sidecar such as istio-proxy may come first. Its restart is not one of the
+program, and its own troubles are reported with its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .parts import part, seconds, several, whole
+
+Object = Mapping[str, Any]
+# A pod is still on its way in these states; another state has a cause of its own.
+STARTING = ("ContainerCreating", "PodInitializing", "")
+OUT_OF_MEMORY = "OOMKilled"
+
+
+@dataclass(frozen=True)
+class Containers:
+    """The state of a pod's containers; ``waiting`` and ``killed`` may be those of an init container or a sidecar.
+
+    ``waits`` and ``killed`` name a container other than the one that runs the program; they are empty for that one.
+    """
+
+    waiting: str
+    waiting_message: str
+    waits: str
+    exit_code: int | None
+    ended_reason: str
+    ended: float | None
+    started: float | None
+    restarts: int
+    is_out_of_memory: bool
+    killed: str
+
+
+def containers_of(pod: Object, main: str) -> Containers:
+    """Return the state of the containers of a pod, of which ``main`` runs the program."""
+    status = part(pod, "status")
+    statuses = several(status, "containerStatuses")
+    names = [str(container.get("name") or "") for container in several(part(pod, "spec"), "containers")]
+    program = _program(statuses, main, names)
+    state = part(program, "state")
+    ended = part(state, "terminated")
+    others = [each for each in (*several(status, "initContainerStatuses"), *statuses) if each is not program]
+    waiting, waits = _waiting(program, others)
+    killed = next((each for each in (program, *others) if OUT_OF_MEMORY in _ended_reasons(each)), None)
+    return Containers(
+        waiting=str(waiting.get("reason") or ""),
+        waiting_message=str(waiting.get("message") or ""),
+        waits=waits,
+        exit_code=whole(ended.get("exitCode")),
+        ended_reason=str(ended.get("reason") or ""),
+        ended=seconds(ended.get("finishedAt")),
+        started=seconds(part(state, "running").get("startedAt") or ended.get("startedAt")),
+        restarts=whole(program.get("restartCount")) or 0,
+        is_out_of_memory=killed is not None,
+        killed=str(killed.get("name") or "") if killed is not None and killed is not program else "",
+    )
+
+
+def _program(statuses: Sequence[Object], main: str, names: Sequence[str]) -> Object:
+    """Return the status of the container that runs the program: by its name, else the first one in the pod's spec."""
+    for name in (main, *names[:1]):
+        found = next((each for each in statuses if name and each.get("name") == name), None)
+        if found is not None:
+            return found
+    return statuses[0] if statuses else {}
+
+
+def _waiting(program: Object, others: Sequence[Object]) -> tuple[Object, str]:
+    """Return why the pod does not start: the reason of its program, or that of another container if it has one."""
+    mine = part(part(program, "state"), "waiting")
+    if str(mine.get("reason") or "") not in STARTING:
+        return mine, ""
+    for each in others:
+        waiting = part(part(each, "state"), "waiting")
+        if str(waiting.get("reason") or "") not in STARTING:
+            return waiting, str(each.get("name") or "")
+    return mine, ""
+
+
+def _ended_reasons(container: Object) -> Iterator[str]:
+    """Yield why a container ended, now and before its last restart."""
+    for key in ("state", "lastState"):
+        yield str(part(part(container, key), "terminated").get("reason") or "")

@@ -1,0 +1,56 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Parts of an object of the API, each of its type even if the object holds something else there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from typing import Any
+
+Object = Mapping[str, Any]
+_WHOLE = re.compile(r"-?[0-9]{1,18}")
+
+
+def part(thing: object, key: str) -> Object:
+    """Return the object at a key of an object; empty if there is none."""
+    found = thing.get(key) if isinstance(thing, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
+
+
+def several(thing: object, key: str) -> list[Object]:
+    """Return the list of objects at a key of an object; empty if there is none."""
+    found = thing.get(key) if isinstance(thing, Mapping) else None
+    return [each for each in found if isinstance(each, Mapping)] if isinstance(found, list) else []
+
+
+def labels(thing: Object | None) -> Object:
+    """Return the labels of an object."""
+    return part(part(thing, "metadata"), "labels")
+
+
+def whole(value: object) -> int | None:
+    """Return a whole number, which a label has as text; None for anything else."""
+    text = str(value)
+    return int(text) if isinstance(value, (int, str)) and _WHOLE.fullmatch(text) else None
+
+
+def seconds(text: object) -> float | None:
+    """Return a time of the API, such as 2026-07-03T14:59:17Z, in seconds since 1970; None for anything else."""
+    whole, _dot, part = str(text or "").rstrip("Z").partition(".")
+    try:
+        at = datetime.strptime(whole, "%Y-%m-%dT%H:%M:%S").replace(tzinfo=timezone.utc)
+    except ValueError:
+        return None
+    return at.timestamp() + (float(f"0.{part}") if part.isdigit() else 0.0)
+
+
+def conditions(thing: Object | None) -> dict[str, Object]:
+    """Return the conditions of an object by type."""
+    return {str(each.get("type")): each for each in several(part(thing, "status"), "conditions")}
+
+
+def is_true(found: Mapping[str, Object], kind: str) -> bool:
+    """Return whether a condition is true."""
+    return str(found.get(kind, {}).get("status")) == "True"
