@@ -133,12 +133,17 @@ def desired_of(params: dict[str, Any], found: preflight.Site) -> preflight.Desir
     return preflight.Desired(params["moved"], stun, tolerates, needs, len(params["moved"]), params["pvrdma"])
 
 
-def body(module: AnsibleModule) -> dict[str, Any]:
-    params = module.params
+def check(params: dict[str, Any]) -> None:
+    """Raise Refused for a time that is none."""
     for option in ("stun_seconds", "toleration_seconds"):
         if params[option] is not None and not 0 <= params[option] <= LONGEST:
             said = f"expected seconds from 0 to {LONGEST}"
             raise Refused(f"{option} {params[option]}", "judge a stun", said)
+
+
+def body(module: AnsibleModule) -> dict[str, Any]:
+    params = module.params
+    check(params)
     found = cluster_objects.read(
         connection.Api(params["kubeconfig"], params["context"]), configurations=params["pvrdma"]
     )
