@@ -15,8 +15,13 @@ PYPROJECT = Path(__file__).parents[1] / "pyproject.toml"
 PURE = (
     *("errors", "plan", "core/*", "continuity/*", "guests/*", "guests/stack/*", "kubernetes/*", "pages/*", "usage/*"),
     *("fabric/fabric_spec", "hosts/driver_options", "hosts/roce_settings", "hosts/preflight/*", "hosts/privileges/*"),
-    *("hosts/rollback/*", "maintenance/evacuation", "maintenance/out_of_service", "maintenance/rolling_change"),
-    *("maintenance/service_options", "maintenance/stop_rules", "maintenance/lock/lock_rules"),
+    *("hosts/rollback/*", "maintenance/cluster_facts", "maintenance/evacuation", "maintenance/out_of_service"),
+    *(
+        "maintenance/rolling_change",
+        "maintenance/service_options",
+        "maintenance/stop_rules",
+        "maintenance/lock/lock_rules",
+    ),
     *("site/recording/guard", "site/recording/pseudonyms", "training/*", "training/transport/*"),
     *("training/guest/job_secrets", "vmotion/checks/*", "vmotion/plan/*", "vmotion/test/*"),
     *("vsphere/escaped_names", "vsphere/forms", "workers/worker_spec", "workers/capacity/host_capacity"),

@@ -11,6 +11,7 @@ from typing import Any
 from ..errors import NotFound
 from ..hosts import management
 from ..maintenance import availability, cluster_problems, out_of_service, service_note
+from ..maintenance.cluster_facts import ClusterFacts, ClusterIdentity, HostSlots, HostState, ProfileSlots
 from ..maintenance.lock.folders import LockFolders
 from ..maintenance.lock.lock import record_at
 from ..maintenance.lock.lock_rules import stamp
@@ -63,11 +64,11 @@ class ClusterReader:
                 self.name, "plan for the hosts that leave", f"it has no {', '.join(strangers)}", "correct leaving"
             )
 
-    def read(self, gather: Collection[str]) -> dict[str, Any]:
+    def read(self, gather: Collection[str]) -> ClusterFacts:
         """The facts as plain data."""
         config, now = self.values["configurationEx"], host_clocks.server_time(self.session)
         vms = self._vms(everywhere="vms" in gather)
-        facts = {
+        facts: ClusterFacts = {
             **self._identity(now),
             "hosts": [self._host(host) for host in self.hosts],
             "ha": availability.ha(config, self.values.get("summary"), len(self.hosts)),
@@ -82,6 +83,7 @@ class ClusterReader:
             "clocks": host_clocks.clocks(self.session, self.hosts, compare="clocks" in gather),
             "gpu_slots": slots_by_profile(self.hosts, vms),
             "vms": [_as_dict(vm) for vm in sorted(vms, key=lambda vm: (vm.host, vm.name))] if "vms" in gather else None,
+            "max_out_of_service": {"allowed": 0, "why": ""},
         }
         most, why = out_of_service.allowed(facts)
         return {**facts, "max_out_of_service": {"allowed": most, "why": why}}
@@ -89,7 +91,7 @@ class ClusterReader:
     def _lock(self) -> LockFolders:
         return LockFolders(self.session, self.name, self.values["parent"], id_of(self.ref))
 
-    def _identity(self, now: Any) -> dict[str, Any]:
+    def _identity(self, now: Any) -> ClusterIdentity:
         about = self.session.content.about
         places = {host.name: management.Place(host.ref, self.ref) for host in self.hosts}
         managed = list(management.of(self.session, places).values())
@@ -106,7 +108,7 @@ class ClusterReader:
             "configuration_profile": any(one["configuration_profile"] for one in managed),
         }
 
-    def _host(self, host: Host) -> dict[str, Any]:
+    def _host(self, host: Host) -> HostState:
         return {
             "host": host.name,
             "version": host["config.product.version"],
@@ -166,7 +168,7 @@ def _licence_end(values: Mapping[str, Any], now: datetime) -> datetime | None:
     return None
 
 
-def slots_by_profile(hosts: Sequence[Host], vms: Sequence[Vm]) -> list[dict[str, Any]]:
+def slots_by_profile(hosts: Sequence[Host], vms: Sequence[Vm]) -> list[ProfileSlots]:
     """The slots of each profile that a host in service offers."""
     there = {host.name: _slots_of_host(host, vms) for host in hosts if host_capacity.in_service(host.properties)}
     profiles = sorted({profile for slots in there.values() for profile in slots.offered})
@@ -177,8 +179,8 @@ def _slots_of_host(host: Host, vms: Sequence[Vm]) -> Slots:
     return host_capacity.slots(host.properties, {vm.key: vm.vgpus for vm in vms if vm.host == host.name})
 
 
-def _slots_of_profile(profile: str, there: dict[str, Slots]) -> dict[str, Any]:
-    hosts = [
+def _slots_of_profile(profile: str, there: dict[str, Slots]) -> ProfileSlots:
+    hosts: list[HostSlots] = [
         {"host": name, "used": _used_slots(slots, profile), "free": slots.free(profile)}
         for name, slots in there.items()
         if slots.total(profile)

@@ -12,11 +12,12 @@ from ..vsphere.faults import translating_faults
 from ..vsphere.inventory import Host
 from ..vsphere.sdk import vim
 from . import out_of_service
+from .cluster_facts import DrsState, HaState, VsanState
 
 _RESYNC_KEY = "bytesToSync"
 
 
-def ha(config: Any, summary: Any, hosts: int) -> dict[str, Any]:
+def ha(config: Any, summary: Any, hosts: int) -> HaState:
     """HA: its policy, the failover hosts that it reserves, and the failures that it tolerates now."""
     das = config.dasConfig
     policy, details = _policy(das)
@@ -47,7 +48,7 @@ def _now(summary: Any) -> int | None:
     return getattr(info, "currentFailoverLevel", None)
 
 
-def drs(config: Any) -> dict[str, Any]:
+def drs(config: Any) -> DrsState:
     """DRS, with its advanced options as text."""
     found = config.drsConfig
     return {
@@ -58,7 +59,7 @@ def drs(config: Any) -> dict[str, Any]:
     }
 
 
-def vsan(config: Any, hosts: Sequence[Host]) -> dict[str, Any]:
+def vsan(config: Any, hosts: Sequence[Host]) -> VsanState:
     """Return whether vSAN is on, and the bytes left to resynchronise; None if they are unknown."""
     on = bool(config.vsanConfigInfo and config.vsanConfigInfo.enabled)
     answering = next((host for host in hosts if host.reachable and not host.in_maintenance), None)

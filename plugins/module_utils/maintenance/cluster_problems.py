@@ -14,17 +14,18 @@ from ..vsphere.sdk import vim
 from ..vsphere.session import Session
 from ..workers.capacity import host_capacity as capacity
 from . import recent_tasks, service_note
+from .cluster_facts import Alarm, OutOfService, RunningTask
 from .lock.lock_rules import stamp
 
 ENTERED = ("EnteringMaintenanceModeEvent", "EnteredMaintenanceModeEvent")
 
 
-def alarms(session: Session, names: Mapping[str, str], states: Iterable[Any]) -> list[dict[str, Any]]:
+def alarms(session: Session, names: Mapping[str, str], states: Iterable[Any]) -> list[Alarm]:
     """The red and yellow alarms among the states, each once: a cluster repeats those of its hosts."""
     raised = {one.key: one for one in states if one.overallStatus in {"red", "yellow"}}
     refs = {one.alarm._moId: one.alarm for one in raised.values()}
     titles = read_many(session, list(refs.values()), ("info.name",))
-    found = [
+    found: list[Alarm] = [
         {
             "object": names.get(one.entity._moId, one.entity._moId),
             "alarm": titles[one.alarm._moId].get("info.name", one.alarm._moId),
@@ -37,7 +38,7 @@ def alarms(session: Session, names: Mapping[str, str], states: Iterable[Any]) ->
     return sorted(found, key=lambda one: (one["status"], one["object"], one["alarm"]))
 
 
-def tasks(session: Session, cluster: Any, hosts: Sequence[Host], names: Mapping[str, str]) -> list[dict[str, Any]]:
+def tasks(session: Session, cluster: Any, hosts: Sequence[Host], names: Mapping[str, str]) -> list[RunningTask]:
     """The tasks that run on the cluster and its hosts."""
     noted = {host.ref._moId for host in hosts if service_note.note_on(host)}
     found = recent_tasks.recent(session, [cluster]) + recent_tasks.recent(session, [host.ref for host in hosts])
@@ -53,12 +54,12 @@ def tasks(session: Session, cluster: Any, hosts: Sequence[Host], names: Mapping[
     ]
 
 
-def out_of_service(session: Session, hosts: Sequence[Host]) -> list[dict[str, Any]]:
+def out_of_service(session: Session, hosts: Sequence[Host]) -> list[OutOfService]:
     """The hosts that cannot take virtual machines, the reason, and who caused it where that is known."""
     return [_described(session, host, why) for host in hosts if (why := capacity.out_of_service(host.properties))]
 
 
-def _described(session: Session, host: Host, why: str) -> dict[str, Any]:
+def _described(session: Session, host: Host, why: str) -> OutOfService:
     note = service_note.note_on(host)
     ours = service_note.our_note(host) is not None or bool(note and note.ending_boot and not host.reachable)
     by = str(note) if note and ours else _entered_by(session, host) if why == capacity.MAINTENANCE else None

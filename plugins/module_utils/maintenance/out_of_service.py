@@ -7,22 +7,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-Data = Mapping[str, Any]
+from .cluster_facts import ClusterState, ProfileSlots
 
 
-def allowed(cluster: Data) -> tuple[int, str]:
+def allowed(cluster: ClusterState) -> tuple[int, str]:
     """The largest number, and the sentence that names its limit; of several limits the lowest."""
     bounds = [by_count(cluster), by_ha(cluster), by_slots(cluster)]
     return min((bound for bound in bounds if bound is not None), key=lambda bound: bound[0])
 
 
-def by_count(cluster: Data) -> tuple[int, str]:
+def by_count(cluster: ClusterState) -> tuple[int, str]:
     """The limit that keeps one host in service."""
     count = len(cluster["hosts"])
     return max(count - 1, 0), f"the cluster has {_hosts(count)}"
 
 
-def by_ha(cluster: Data) -> tuple[int, str] | None:
+def by_ha(cluster: ClusterState) -> tuple[int, str] | None:
     """Return the limit from the hosts that HA keeps free for failures; None if HA keeps no host free."""
     ha = cluster["ha"]
     if not (ha["enabled"] and ha["admission_control"]) or ha["failover_hosts"] is None:
@@ -30,13 +30,13 @@ def by_ha(cluster: Data) -> tuple[int, str] | None:
     return ha["failover_hosts"], f"HA admission control keeps {_hosts(ha['failover_hosts'])} free for failures"
 
 
-def by_slots(cluster: Data) -> tuple[int, str] | None:
+def by_slots(cluster: ClusterState) -> tuple[int, str] | None:
     """The limit up to which the other hosts can take the virtual GPUs, whichever hosts leave."""
     bounds = [_by_profile(one) for one in cluster["gpu_slots"] if one["used"]]
     return min(bounds, key=lambda bound: bound[0]) if bounds else None
 
 
-def _by_profile(slots: Data) -> tuple[int, str]:
+def _by_profile(slots: ProfileSlots) -> tuple[int, str]:
     """The limit for one profile. Leaving hosts lose their free places too, so those with most places come first."""
     free, taken, count = slots["free"], 0, 0
     for places in sorted((host["used"] + host["free"] for host in slots["hosts"]), reverse=True):
@@ -47,7 +47,7 @@ def _by_profile(slots: Data) -> tuple[int, str]:
     return count, f"{free} places for {slots['profile']} are free"
 
 
-def lacking_slots(cluster: Data, leaving: Iterable[str]) -> list[str]:
+def lacking_slots(cluster: ClusterState, leaving: Iterable[str]) -> list[str]:
     """The profiles of which the leaving hosts use more places than the other hosts have free."""
     gone = set(leaving)
     return [
@@ -58,7 +58,7 @@ def lacking_slots(cluster: Data, leaving: Iterable[str]) -> list[str]:
     ]
 
 
-def failover_hosts(policy: str, hosts: int, details: Data) -> int | None:
+def failover_hosts(policy: str, hosts: int, details: Mapping[str, Any]) -> int | None:
     """Return the number of hosts that an admission control policy keeps free; None if the policy does not define it."""
     if policy == "hosts":
         return int(details["level"])

@@ -4,14 +4,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from ..core.findings import STOP, Finding, as_dicts, listed
 from . import out_of_service
-
-Data = Mapping[str, Any]
+from .cluster_facts import ClusterState
 
 
 @dataclass(frozen=True)
@@ -22,32 +21,32 @@ class LeavingHosts:
     most: int = 1
 
 
-def stops(cluster: Data, leaving: LeavingHosts) -> list[dict[str, Any]]:
+def stops(cluster: ClusterState, leaving: LeavingHosts) -> list[dict[str, Any]]:
     """The stop rules that apply, each with ``rule``, ``object`` and ``text``."""
     rules = (_alarms, _resync, _strangers, _too_many, _ha, _slots, _tasks)
     return as_dicts(finding for rule in rules for finding in rule(cluster, leaving))
 
 
-def _ours(cluster: Data, leaving: LeavingHosts) -> set[str]:
+def _ours(cluster: ClusterState, leaving: LeavingHosts) -> set[str]:
     """The hosts that this collection has taken, or is about to take, out of service: their alarms come from that."""
     return {one["host"] for one in cluster["out_of_service"] if one["ours"]} | set(leaving.hosts)
 
 
-def _alarms(cluster: Data, leaving: LeavingHosts) -> Iterator[Finding]:
+def _alarms(cluster: ClusterState, leaving: LeavingHosts) -> Iterator[Finding]:
     for alarm in cluster["alarms"]:
         if alarm["status"] == "red" and not alarm["acknowledged"] and alarm["object"] not in _ours(cluster, leaving):
             text = f"the alarm {alarm['alarm']!r} is red since {alarm['since']}; remove its cause or acknowledge it"
             yield Finding(STOP, "red_alarm", alarm["object"], text)
 
 
-def _resync(cluster: Data, _leaving: LeavingHosts) -> Iterator[Finding]:
+def _resync(cluster: ClusterState, _leaving: LeavingHosts) -> Iterator[Finding]:
     left = cluster["vsan"]["resync_bytes"]
     if left:
         text = f"vSAN is resyncing, {left / 2**30:.1f} GiB are left; wait until that ends"
         yield Finding(STOP, "vsan_resync", cluster["name"], text)
 
 
-def _strangers(cluster: Data, leaving: LeavingHosts) -> Iterator[Finding]:
+def _strangers(cluster: ClusterState, leaving: LeavingHosts) -> Iterator[Finding]:
     for one in cluster["out_of_service"]:
         if not one["ours"] and one["host"] not in leaving.hosts:
             by = f" through {one['by']}" if one["by"] else ""
@@ -55,31 +54,31 @@ def _strangers(cluster: Data, leaving: LeavingHosts) -> Iterator[Finding]:
             yield Finding(STOP, "out_of_service", one["host"], text)
 
 
-def _out(cluster: Data, leaving: LeavingHosts) -> list[str]:
+def _out(cluster: ClusterState, leaving: LeavingHosts) -> list[str]:
     return sorted({one["host"] for one in cluster["out_of_service"]} | set(leaving.hosts))
 
 
-def _too_many(cluster: Data, leaving: LeavingHosts) -> Iterator[Finding]:
+def _too_many(cluster: ClusterState, leaving: LeavingHosts) -> Iterator[Finding]:
     out = _out(cluster, leaving)
     if leaving.hosts and len(out) > leaving.most:
         text = f"{len(out)} hosts would be out of service ({listed(out)}) where {leaving.most} may be"
         yield Finding(STOP, "max_out_of_service", cluster["name"], text)
 
 
-def _ha(cluster: Data, leaving: LeavingHosts) -> Iterator[Finding]:
+def _ha(cluster: ClusterState, leaving: LeavingHosts) -> Iterator[Finding]:
     bound, out = out_of_service.by_ha(cluster), _out(cluster, leaving)
     if leaving.hosts and bound and len(out) > bound[0]:
         text = f"{bound[1]} and {len(out)} would be out of service ({listed(out)}); return hosts to service first"
         yield Finding(STOP, "ha_capacity", cluster["name"], text)
 
 
-def _slots(cluster: Data, leaving: LeavingHosts) -> Iterator[Finding]:
+def _slots(cluster: ClusterState, leaving: LeavingHosts) -> Iterator[Finding]:
     for profile in out_of_service.lacking_slots(cluster, leaving.hosts):
         text = f"the other hosts in service have too few free places for the {profile} of {listed(leaving.hosts)}"
         yield Finding(STOP, "gpu_slots", cluster["name"], f"{text}; power workers off or add a host")
 
 
-def _tasks(cluster: Data, leaving: LeavingHosts) -> Iterator[Finding]:
+def _tasks(cluster: ClusterState, leaving: LeavingHosts) -> Iterator[Finding]:
     for task in cluster["tasks"]:
         if task["object"] in leaving.hosts and not task["ours"]:
             text = f"the task {task['task']} of {task['user']} runs on it; wait until it ends"

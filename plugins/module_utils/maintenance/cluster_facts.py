@@ -1,0 +1,130 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The facts about a cluster, as cluster_info returns them and as the rules on changes of its hosts read them."""
+
+from __future__ import annotations
+
+from typing import Any, Mapping, TypedDict
+
+
+class HostState(TypedDict):
+    """One host of the cluster."""
+
+    host: str
+    version: str
+    build: str
+    connection: str
+    maintenance: bool
+    ours: bool
+
+
+class HaState(TypedDict):
+    """High availability; ``failover_hosts`` are those that it keeps free, None if its policy does not define them."""
+
+    enabled: bool
+    admission_control: bool
+    policy: str
+    failover_hosts: int | None
+    failover_hosts_now: int | None
+
+
+class DrsState(TypedDict):
+    """DRS, with its advanced options as text."""
+
+    enabled: bool
+    behaviour: str | None
+    vmotion_rate: int | None
+    options: dict[str, str]
+
+
+class VsanState(TypedDict):
+    """vSAN, and the bytes left to resynchronise; None if they are unknown."""
+
+    enabled: bool
+    resync_bytes: int | None
+
+
+class Alarm(TypedDict):
+    """A red or yellow alarm."""
+
+    object: str
+    alarm: str
+    status: str
+    since: str
+    acknowledged: bool
+
+
+class RunningTask(TypedDict):
+    """A task that runs on the cluster or on a host."""
+
+    object: str
+    task: str
+    user: str
+    ours: bool
+
+
+class OutOfService(TypedDict):
+    """A host that cannot take virtual machines; ``by`` is the user who caused it, if known."""
+
+    host: str
+    why: str
+    ours: bool
+    by: str | None
+
+
+class HostSlots(TypedDict):
+    """The places of a vGPU profile on one host."""
+
+    host: str
+    used: int
+    free: int
+
+
+class ProfileSlots(TypedDict):
+    """The places of a vGPU profile on all hosts in service."""
+
+    profile: str
+    used: int
+    free: int
+    hosts: list[HostSlots]
+
+
+class MaxOutOfService(TypedDict):
+    """The number of hosts that may be out of service at once, and the limit."""
+
+    allowed: int
+    why: str
+
+
+class ClusterIdentity(TypedDict):
+    """The cluster, its vCenter, and who manages the configuration of its hosts."""
+
+    name: str
+    vcenter: dict[str, str]
+    options: dict[str, Any]
+    image_managed: bool
+    configuration_profile: bool
+
+
+class ClusterState(ClusterIdentity):
+    """The facts that the rules on changes read."""
+
+    hosts: list[HostState]
+    ha: HaState
+    vsan: VsanState
+    alarms: list[Alarm]
+    tasks: list[RunningTask]
+    out_of_service: list[OutOfService]
+    gpu_slots: list[ProfileSlots]
+
+
+class ClusterFacts(ClusterState):
+    """All facts about a cluster; ``vms`` is None unless they were gathered."""
+
+    drs: DrsState
+    evc: str | None
+    lock: dict[str, Any]
+    licences: list[dict[str, Any]]
+    clocks: list[dict[str, Any]]
+    vms: list[Mapping[str, Any]] | None
+    max_out_of_service: MaxOutOfService
