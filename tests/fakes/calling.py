@@ -44,7 +44,7 @@ def call(name: str, hosts: Sequence[FakeHost], /, *, check: bool = False, **opti
         stack.enter_context(contextlib.redirect_stdout(answer))
         stack.enter_context(contextlib.suppress(SystemExit))
         stack.enter_context(mock.patch.object(module.session, "session", _session))
-        stack.enter_context(mock.patch.object(module.fleet, "find", return_value=FakeFleet(hosts)))
+        stack.enter_context(mock.patch.object(module.inventory, "find_hosts", return_value=FakeFleet(hosts)))
         module.main()
     return dict(json.loads(answer.getvalue()))
 
