@@ -1,11 +1,11 @@
-# The only task runner. Each target makes what it needs by itself; where all is there that takes a moment.
+# The only task runner. Each target installs and builds its own requirements; if they exist, this takes a moment.
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 
-# Everything stays in the checkout, and the machine's language does not matter.
+# All files stay in the checkout, and the machine's locale has no effect.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export LC_ALL := C.UTF-8
 export ANSIBLE_HOME := $(CURDIR)/.ansible
@@ -13,12 +13,12 @@ export ANSIBLE_CONFIG := $(CURDIR)/ansible.cfg
 export ANSIBLE_COLLECTIONS_PATH := $(CURDIR)/.ansible/collections
 export GOTOOLCHAIN := local
 export GOFLAGS := -mod=readonly -trimpath -buildvcs=false
-# A checkout that belongs to somebody else, as on CI, is as good as one's own.
+# git accepts a checkout that belongs to another user, as on CI.
 export GIT_CONFIG_COUNT := 1
 export GIT_CONFIG_KEY_0 := safe.directory
 export GIT_CONFIG_VALUE_0 := $(CURDIR)
 
-# Seconds that each stage of `make test` may take on a warm machine with two cores; more is a warning.
+# The budget of each stage of `make test` in seconds, on a warm machine with two cores; an excess is a warning.
 STAGES := setup=30 static=240 unit=120 integration=1050 clients=240
 STAGES_FULL := $(filter-out clients=%,$(STAGES)) mutants=1200 crowd=1200 clients=1800 oldest=1200 attack=1200 nodes=6000 \
   kubernetes=2400 molecule=5600
@@ -34,50 +34,50 @@ GOVC := .cache/govc
   lint lint-python lint-types lint-shell lint-yaml lint-ansible lint-docs lint-go lint-pins lint-security static sanity \
   unit unit-python unit-go mutants crowd attack integration clients nodes kubernetes oldest molecule bench docs build clean
 
-help: ## Say what can be done
+help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
 
-setup: environment $(SIMULATOR) $(GOVC) ## Make .venv with everything pinned, Go, and the simulator
+setup: environment $(SIMULATOR) $(GOVC) ## Install .venv with all packages pinned and Go, and build the simulator
 
 root:
-	@test "$$(id -u)" = 0 || { echo "Nodes cannot be made: network namespaces need root. Run the same command as root or by sudo." >&2; exit 1; }
+	@test "$$(id -u)" = 0 || { echo "Nodes cannot be made: network namespaces need root. Run the command as root or with sudo." >&2; exit 1; }
 
-setup-nodes: setup ## Add what the lab's nodes need: podman, runc and debootstrap, as root or by sudo
+setup-nodes: setup ## Install the requirements of the lab's nodes: podman, runc and debootstrap, as root or with sudo
 	@tools/setup --nodes
 
-setup-machines: root setup ## Add what the lab's virtual machines need, and build their images, as root
+setup-machines: root setup ## Install the requirements of the lab's virtual machines and build their images, as root
 	@tools/setup --machines
 	@python -m lab.machines
 
 setup-kubernetes: export KUBERNETES := 1
-setup-kubernetes: root setup-nodes ## Build what the lab's Kubernetes needs: ten minutes of a processor, once
+setup-kubernetes: root setup-nodes ## Build the lab's Kubernetes once, in ten minutes of CPU time
 	@python -m lab.kubernetes
 
 environment:
 	@tools/setup
 
-# A folder is newer when a file was added or removed.
+# A folder gets a newer time when a file is added or removed.
 $(SIMULATOR): $(shell find lab/vcenter -name '.*' -prune -o -print) | environment
-	@echo "Building the simulated data centre"
+	@echo "Building the simulator"
 	@cd lab/vcenter && go build -o ../../$@ .
 	@touch $@
 
-# VMware's own client, for tests that read back what our modules wrote.
+# VMware's client, for tests that verify the changes of the modules.
 $(GOVC): lab/govc/main.go lab/govc/go.mod | environment
 	@echo "Building govc"
 	@cd lab/govc && go build -o ../../$@ .
 	@touch $@
 
-demo: setup ## Show the whole on the lab of this machine; RELEASE="9.0" and ENCRYPTION=off for another vSphere
+demo: setup ## Run the demo on the lab of this machine; RELEASE="9.0" and ENCRYPTION=off for another vSphere
 	@lab/demo.sh $(if $(LAB),--lab "$(LAB)") $(if $(RELEASE),--release "$(RELEASE)") $(if $(ENCRYPTION),--encryption $(ENCRYPTION))
 
-test: environment ## Everything that CI runs: lint, sanity, unit and integration tests
+test: environment ## Run the checks of CI: lint, sanity, unit and integration tests
 	@python tools/stages.py $(STAGES)
 
-test-full: environment ## The same with the tests that take minutes each
+test-full: environment ## Run all tests, also those that take minutes each
 	@FULL=1 python tools/stages.py $(STAGES_FULL)
 
-lint: lint-python lint-types lint-shell lint-yaml lint-ansible lint-docs lint-go lint-pins lint-security ## Style, types, Ansible's rules, documentation, Go
+lint: lint-python lint-types lint-shell lint-yaml lint-ansible lint-docs lint-go lint-pins lint-security ## Check style, types, Ansible's rules, documentation and Go
 
 lint-python: environment
 	ruff check
@@ -87,7 +87,7 @@ lint-python: environment
 lint-types: environment
 	mypy -p plugins
 	mypy tools lab
-	@# Most of these run in test-full alone, so that nothing else would name a slip in them.
+	@# Most of these run only in test-full, so that only this check finds a mistake early.
 	mypy --follow-imports=silent --exclude 'tests/lab/(tensorflow1|horovod_train).py' tests/lab tests/kubernetes tests/attack
 
 lint-shell: environment
@@ -119,15 +119,15 @@ lint-security: environment
 lock: environment
 	@python tools/pins.py --write
 
-# Both use one processor for most of their time.
-static: environment ## lint and sanity side by side
+# Each uses one core for most of the time.
+static: environment ## Run lint and sanity in parallel
 	@$(MAKE) --jobs 2 lint sanity
 
-sanity: environment ## ansible-test sanity, all of it that needs no container
+sanity: environment ## Run all tests of ansible-test sanity that need no container
 	tools/sanity
 
-# The simulator's own tests mostly wait.
-unit: environment ## Unit tests, and those of the simulator
+# The simulator's tests mostly wait.
+unit: environment ## Run the unit tests and the simulator's tests
 	@$(MAKE) --jobs 2 unit-python unit-go
 
 unit-python: environment
@@ -136,47 +136,47 @@ unit-python: environment
 unit-go: environment
 	cd lab/vcenter && go test ./...
 
-mutants: environment ## Change what decides, one change at a time: a test must notice each; ONLY='plugins.module_utils.runner*' for some
+mutants: environment ## Run mutation tests of the decision logic; ONLY='plugins.module_utils.runner*' for some
 	tools/mutants $(if $(ONLY),'$(ONLY)')
 
-crowd: environment ## Fifty clients of the simulator at once, ten minutes under the race detector; SECONDS=N and HOSTS=N for others
+crowd: environment ## Run fifty clients against the simulator with the race detector for ten minutes; SECONDS=N and HOSTS=N to adjust
 	@$(if $(SECONDS),DML_CROWD_SECONDS=$(SECONDS)) $(if $(HOSTS),DML_CROWD_HOSTS=$(HOSTS)) python -m tools.crowd
 
-attack: setup-tests ## Kill runs and break the server at random, look for secrets; ROUNDS=1000, MINUTES=60, SEED=7, ONLY=kill:17
+attack: setup-tests ## Kill runs and break the server at random, search for secrets; ROUNDS=1000, MINUTES=60, SEED=7, ONLY=kill:17
 	python -m tests.attack $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(foreach each,$(ONLY),--only $(each))
 	$(if $(ONLY),,$(PYTEST) tests/unit/test_foreign_text.py --hypothesis-profile=roam --numprocesses 2 --dist worksteal)
 	$(if $(ONLY),,$(PYTEST) tests/attack --numprocesses 2 --dist worksteal --junitxml=$(REPORTS)/attack.xml)
 
-setup-tests: setup ## Add what the tests need, OpenMPI and GnuPG, as root or by sudo
+setup-tests: setup ## Install the requirements of the tests, such as OpenMPI and GnuPG, as root or with sudo
 	@tools/setup --tests
 
-integration: setup-tests ## Tests against the simulator
+integration: setup-tests ## Run the tests against the simulator
 	$(PYTEST) tests/integration $(MARKS) --numprocesses 3 --dist worksteal --junitxml=$(REPORTS)/integration.xml
 
-clients: setup-tests ## govmomi's own test scripts, here and against VMware's simulator; SUITES="vm pool" for some
+clients: setup-tests ## Run govmomi's test scripts against this simulator and VMware's; SUITES="vm pool" for some
 	@python tools/suites.py $(SUITES)
 
-nodes: root setup-nodes setup-machines ## Tests of the lab's nodes, which need root
+nodes: root setup-nodes setup-machines ## Run the tests of the lab's nodes, as root
 	$(PYTEST) tests/lab $(MARKS) --junitxml=$(REPORTS)/nodes.xml
 
-kubernetes: root setup-kubernetes ## Tests of the lab's Kubernetes, which need root
+kubernetes: root setup-kubernetes ## Run the tests of the lab's Kubernetes, as root
 	$(PYTEST) tests/kubernetes $(MARKS) --junitxml=$(REPORTS)/kubernetes.xml
 
-oldest: setup-tests ## The same with the oldest ansible-core and pyVmomi that are supported
+oldest: setup-tests ## Run module and integration tests with the oldest supported ansible-core and pyVmomi
 	tools/oldest $(MARKS) --numprocesses 3 --dist worksteal --junitxml=$(REPORTS)/oldest.xml
 
-molecule: root setup-nodes setup-machines ## Test the roles on the lab's nodes and machines, which need root; SCENARIO=NAME for one scenario
+molecule: root setup-nodes setup-machines ## Test the roles on the lab's nodes and machines, as root; SCENARIO=NAME for one scenario
 	molecule test $(if $(SCENARIO),--scenario-name $(SCENARIO),--all)
 
-bench: setup ## Measure; each prints its ratios
+bench: setup ## Run all benchmarks
 	@for each in bench/*/run; do echo "== $$each"; "$$each"; done
 
-docs: environment ## The collection's documentation as HTML, in build/docs
+docs: environment ## Render the collection's documentation as HTML in build/docs
 	tools/docs
 
-build: environment ## The tarball for ansible-galaxy, in build
+build: environment ## Build the tarball for ansible-galaxy in build
 	ansible-galaxy collection build --force --output-path build
 
-clean: ## Remove all that make has made
+clean: ## Remove all files that make created
 	rm -rf .venv .cache .ansible build .hypothesis .pytest_cache .mypy_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -71,11 +71,9 @@ NOT_YET: dict[str, tuple[str, ...]] = {
     r"tests/fakes/": ALL,
     r"tests/[^/]+$": ALL,
     r"tools/": ALL,
-    r"bench/": ALL,
     r"stacks/": ALL,
     r"(?!README|CONTRIBUTING)[^/]+$": ALL,
     r"roles/\w+/README\.md": ALL,
-    r"lab/README\.md": ALL,
     r"README\.md": ALL,
     r"docs/": ALL,
 }

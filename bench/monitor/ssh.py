@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Servers of ssh on this machine that stand for nodes, each in a folder of its own."""
+"""SSH servers on this machine that replace nodes, each with its own folder."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ DEADLINE = 10.0
 
 
 class Servers:
-    """One sshd for each node; on a machine without sshd a shell stands for the connection, and ``how`` says so."""
+    """One sshd for each node; on a machine without sshd, a shell replaces the connection, as ``how`` reports."""
 
     def __init__(self, folder: Path, count: int) -> None:
         self._folder, self._count = folder, count
         self._sshd = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin")
         self._running: list[tuple[subprocess.Popen[bytes], int]] = []
         self._log = folder / "sshd.log"
-        self.how = "over ssh, its servers counted" if self._sshd else "by a shell, since this machine has no sshd"
+        self.how = "over ssh, including its servers" if self._sshd else "with a shell, because this machine has no sshd"
 
     @property
     def connections(self) -> int | None:
-        """The number of accepted connections; None where a shell stands for the servers."""
+        """Return the number of accepted connections, or None if a shell replaces the servers."""
         return self._log.read_text().count("Accepted publickey") if self._running else None
 
     @property
     def pids(self) -> set[int]:
-        """The servers."""
+        """Return the process ids of the servers."""
         return {server.pid for server, _port in self._running}
 
     def __enter__(self) -> Servers:
@@ -45,14 +45,14 @@ class Servers:
         return self
 
     def __exit__(
-        self, _kind: type[BaseException] | None, _what: BaseException | None, _where: TracebackType | None
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
         for server, _port in self._running:
             server.terminate()
             server.wait()
 
     def reach(self, number: int) -> list[str]:
-        """The words of a command that runs on the node, in its folder, what is appended to it."""
+        """Return the words of a command that runs the words after it on the node, in the node's folder."""
         inside = f"cd {self._folder}/node{number} &&"
         if not self._running:
             return ["sh", "-c", f'{inside} eval "$0"']
