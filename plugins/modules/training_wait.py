@@ -73,6 +73,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import progress, runner
+from ..module_utils.core.names import short_name
 from ..module_utils.errors import Failed, TimedOut
 from ..module_utils.training.pace_since import Advance
 from ..module_utils.vmotion.watch import watcher
@@ -127,7 +128,7 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     advance, told = Advance(params["since"]), progress.Progress(params["progress_file"])
     with Growing(Path(params["records"])) as growing:
         wait(growing, advance, params["steps"], params["timeout"], told, Path(params["records"]))
-    nodes = {host.partition(".")[0] for host in advance.hosts.values()}
+    nodes = {short_name(host) for host in advance.hosts.values()}
     return {
         "changed": False,
         "ranks": advance.size,

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 TRAIN = "train"
 MAX_GAP_S = 120.0
 RESUME_DEADLINE_S = 120.0
+# Sums of greater numbers are not exact, and their differences may not even be finite.
+HIGHEST = 1 << 53
 KNOWN = ("max_gap_s", "phases", "warmup_steps", "resume_deadline_s", "min_throughput_ratio")
 
 
@@ -51,9 +53,9 @@ def read_limits(limits: Mapping[str, Any]) -> Limits:
     return Limits(
         max_gap_s=_seconds(general, "max_gap_s", MAX_GAP_S),
         phases=phases,
-        warmup_steps=int(_seconds(limits.get("warmup_steps"), "warmup_steps", 0)),
+        warmup_steps=int(_finite(limits.get("warmup_steps"), "warmup_steps", 0)),
         resume_deadline_s=_seconds(limits.get("resume_deadline_s"), "resume_deadline_s", RESUME_DEADLINE_S),
-        min_throughput_ratio=None if ratio is None else _seconds(ratio, "min_throughput_ratio", 0),
+        min_throughput_ratio=None if ratio is None else _finite(ratio, "min_throughput_ratio", 0),
         unknown=tuple(str(key) for key in limits if key not in KNOWN),
     )
 
@@ -74,10 +76,18 @@ def _by_phase(value: object) -> dict[str, float]:
     return {str(phase): _seconds(limit, f"the limit of phase {phase}", MAX_GAP_S) for phase, limit in value.items()}
 
 
+def _finite(value: object, name: str, default: float) -> float:
+    given = _seconds(value, name, default)
+    if given > HIGHEST:
+        raise ValueError(f"{name} is {given:g}: expected a number from 0 to {HIGHEST}.")
+    return given
+
+
 def _seconds(value: object, name: str, default: float) -> float:
     if value is None:
         return default
     given = number(value)
     if given is None or math.isnan(given) or given < 0:
-        raise ValueError(f"{name} is {value!r}: expected a number from 0 up.")
+        shown = "out of range" if isinstance(value, int) and abs(value) > HIGHEST else repr(value)
+        raise ValueError(f"{name} is {shown}: expected a number from 0 up.")
     return given

@@ -34,7 +34,8 @@ def fact_breaches(facts: Mapping[str, Any], moves: Sequence[Mapping[str, Any]]) 
     pods = facts.get("pods")
     yield from (Breach("identity", None, None, None, str(said)) for said in (pods if isinstance(pods, list) else ()))
     given = facts.get("checksums")
-    parameters = {str(whose): str(one) for whose, one in given.items()} if isinstance(given, Mapping) else {}
+    known = given.items() if isinstance(given, Mapping) else ()
+    parameters = {str(whose): str(checksum) for whose, checksum in known if checksum is not None}
     if len(set(parameters.values())) > 1:
         told = ", ".join(f"{whose} {one[:12]}" for whose, one in sorted(parameters.items()))
         yield Breach("parameters", None, None, None, f"the ranks ended with different parameters: {told}")
@@ -77,14 +78,19 @@ def missing_facts(
 def _missing_of_moves(facts: Mapping[str, Any], moves: Sequence[Mapping[str, Any]], name: str) -> Iterator[str]:
     missing = _missing_transport if name == "transport" else _missing_vsphere
     for index, observed in enumerate(evidence_of(facts, name, moves)):
-        # Of a move that others began nobody was asked to look before it.
-        if not is_external(moves[index]) and not (name == "vsphere" and _never_began(facts, moves[index])):
+        # Before a move that others began, this test had no reason to look.
+        if not is_external(moves[index]) and not (_was_refused(moves[index]) and _stayed_on(facts, name)):
             yield from (f"{name}: {move_name(moves, index)}: {what}" for what in missing(observed, moves[index]))
 
 
-def _never_began(facts: Mapping[str, Any], move: Mapping[str, Any]) -> bool:
-    """A move that was refused leaves nothing to observe; whether its worker stayed on, vCenter's events tell."""
-    return not move.get("ok") and moment(move.get("started")) is None and facts.get("power") is not None
+def _was_refused(move: Mapping[str, Any]) -> bool:
+    """Return whether a move never started, so that there is nothing to compare before and after it."""
+    return not move.get("ok") and moment(move.get("started")) is None
+
+
+def _stayed_on(facts: Mapping[str, Any], name: str) -> bool:
+    """Return whether the events of power, which show that the worker stayed on, are known if the facts need them."""
+    return name == "transport" or facts.get("power") is not None
 
 
 def _launcher_pairs(facts: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:

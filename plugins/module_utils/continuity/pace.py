@@ -7,11 +7,11 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
-from math import inf, isfinite, sqrt
+from math import inf, sqrt
 from statistics import median
 from typing import Callable, List, NamedTuple
 
-from .limits import Breach, number
+from .limits import HIGHEST, Breach, number
 from .marked_phases import MarkedPhases
 from .move_windows import Group, Timeline
 from .step_progress import ENOUGH_STEPS
@@ -33,7 +33,7 @@ class Pace:
         self.rank = track.rank
         self._at = [line.at for line in steps]
         self._made = [0, *accumulate(line.stride for line in steps)]
-        self._rates = [number(line.raw.get("images_per_sec")) if line.is_train else None for line in steps]
+        self._rates = [rate_of(line) if line.is_train else None for line in steps]
         self._images = images_of_step(steps)
         self._marked = marked
         self._stretches = list(_stretches(steps, marked))
@@ -48,7 +48,7 @@ class Pace:
     def rates(self, after: float, before: float) -> list[float]:
         """The rates of the training steps that ended strictly between two moments."""
         begin, end = self._between(after, before)
-        return [rate for rate in self._rates[begin:end] if rate is not None and isfinite(rate)]
+        return [rate for rate in self._rates[begin:end] if rate is not None]
 
     def seen_rates(self, after: float, before: float) -> list[float]:
         """The steps a second by the observer's clock, of the stretches of training between two moments."""
@@ -79,12 +79,18 @@ class Pace:
         return begin, max(begin, bisect_left(self._at, before))
 
 
+def rate_of(line: Line) -> float | None:
+    """Return the rate that a record gives; None if it gives none, or one that nothing can have."""
+    rate = number(line.raw.get("images_per_sec"))
+    return rate if rate is not None and abs(rate) <= HIGHEST else None
+
+
 def images_of_step(steps: Sequence[Line]) -> float | None:
     """On how many images a rank makes one step, by the rates that it tells and its own clock."""
     found = []
     for before, after in zip(steps, steps[1:]):
-        rate = number(after.raw.get("images_per_sec"))
-        if rate and isfinite(rate) and before.is_train and after.is_train and after.t > before.t:
+        rate = rate_of(after)
+        if rate and before.is_train and after.is_train and after.t > before.t:
             found.append(rate * (after.t - before.t) / max(1, after.step - before.step))
     return median(found) if found else None
 

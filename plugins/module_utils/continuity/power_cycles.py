@@ -58,31 +58,37 @@ def _judge_event(
 
 
 class _Workers:
-    """Which workers have ranks, by what was observed of them, by the moves, and by the names of the ranks' hosts."""
+    """The workers on which ranks run: by the facts, by the moves, and by the names that ranks give to their hosts.
+
+    vSphere and guests write one name in several ways, so names are compared without case and domain. An empty list of a
+    move proves nothing: its maker may have missed a guest whose name differs from that of its machine.
+    """
 
     def __init__(self, facts: Mapping[str, Any], moves: Sequence[Mapping[str, Any]], tracks: Sequence[Track]) -> None:
         given = facts.get("ranks")
-        told = given.items() if isinstance(given, Mapping) else ()
-        known = [{"worker": worker, "ranks": ranks} for worker, ranks in told]
-        every = [one for one in (*known, *moves) if one.get("ranks") is not None]
-        self._ranks = {str(one.get("worker")): ranks_of(one) for one in every}
-        self._hosts = {_short(line.raw["host"]) for track in tracks for line in track.lines[:1] if line.raw.get("host")}
-        heard = {track.rank for track in tracks}
-        self._is_whole = bool(heard) and heard <= {rank for ranks in self._ranks.values() for rank in ranks}
-        all_named = all(track.lines[0].raw.get("host") for track in tracks)
-        alike = any(ranks and _short(worker) in self._hosts for worker, ranks in self._ranks.items())
-        # A rank that does not name its host may run anywhere.
-        self._named_alike = all_named and alike
+        known = given.items() if isinstance(given, Mapping) else ()
+        listed = [{"worker": name, "ranks": ranks} for name, ranks in known]
+        self._ranks: dict[str, frozenset[int]] = {}
+        for entry in (*listed, *moves):
+            name = _short(entry.get("worker"))
+            self._ranks[name] = self._ranks.get(name, frozenset()) | ranks_of(entry)
+        self._idle = {_short(name) for name, ranks in known if isinstance(ranks, (list, tuple)) and not ranks}
+        hosts = [track.lines[0].raw.get("host") for track in tracks]
+        self._hosts = {_short(host) for host in hosts if host}
+        placed = {rank for ranks in self._ranks.values() for rank in ranks}
+        each_is_placed = {track.rank for track in tracks} <= placed
+        each_is_named = all(hosts) and self._hosts <= set(self._ranks)
+        self._is_whole = bool(tracks) and (each_is_placed or each_is_named)
 
     def run_ranks(self, worker: object) -> bool | None:
-        """Whether a rank runs on a worker; None where neither moves nor names tell."""
-        if str(worker) in self._ranks:
-            return bool(self._ranks[str(worker)])
-        if _short(worker) in self._hosts:
+        """Return whether a rank runs on a worker; None if nothing tells where every rank runs."""
+        name = _short(worker)
+        if self._ranks.get(name) or name in self._hosts:
             return True
-        # Where every rank is on a known worker, or guests bear the names of their workers, no rank is on any other.
-        return False if self._is_whole or self._named_alike else None
+        return False if self._is_whole or name in self._idle else None
 
 
 def _short(name: object) -> str:
-    return str(name).partition(".")[0].lower()
+    first, _dot, domain = str(name).lower().partition(".")
+    # Addresses of one network share their first part.
+    return f"{first}.{domain}" if first.isdigit() else first

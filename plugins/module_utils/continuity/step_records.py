@@ -11,10 +11,7 @@ from itertools import groupby
 from statistics import median
 from typing import Any, NamedTuple
 
-from .limits import TRAIN, number
-
-# Sums of greater numbers are not exact, and their differences may not even be finite.
-HIGHEST = 1 << 53
+from .limits import HIGHEST, TRAIN, number
 
 
 class Line(NamedTuple):

@@ -15,6 +15,13 @@ MACHINE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _TEMPLATE = ("{{", "{%", "{#")
 
 
+def short_name(name: object) -> str:
+    """Return the name of a machine as its guest, DNS and vSphere agree on it: without case and domain."""
+    first, _dot, domain = str(name).lower().partition(".")
+    # Addresses of one network share their first part.
+    return f"{first}.{domain}" if first.isdigit() else first
+
+
 def is_machine(name: str) -> bool:
     """Whether a name has the form of a worker's."""
     return MACHINE.fullmatch(name) is not None

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..core.names import short_name
 from .received_record import heard
 
 
@@ -42,6 +43,5 @@ class Advance:
         return [rank for rank in range(self.size) if self.steps.get(rank, 0) < wanted]
 
     def ranks_on(self, host: str) -> list[int]:
-        """The ranks that run on a node; its name with or without a domain."""
-        short = host.partition(".")[0]
-        return sorted(rank for rank, name in self.hosts.items() if name.partition(".")[0] == short)
+        """Return the ranks that run on a node, whose name may have other case or a domain."""
+        return sorted(rank for rank, name in self.hosts.items() if short_name(name) == short_name(host))

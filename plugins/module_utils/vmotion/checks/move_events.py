@@ -14,6 +14,7 @@ BEGAN = (HOT, HOT_ENCRYPTED, "VmEmigratingEvent", "VmBeingMigratedEvent", "VmBei
 MOVED = ("VmMigratedEvent", "DrsVmMigratedEvent", "VmRelocatedEvent")
 FAILED = ("VmFailedMigrateEvent", "VmRelocateFailedEvent")
 POWER = ("VmPoweredOffEvent", "VmResettingEvent", "VmStartingEvent", "VmPoweredOnEvent", "VmGuestRebootEvent")
+CYCLE_SECONDS = 60.0
 KINDS = (*BEGAN, *MOVED, *FAILED, *POWER)
 
 
@@ -27,12 +28,28 @@ def moves(worker: str, events: Iterable[Mapping[str, Any]]) -> list[dict[str, An
 
 
 def power(worker: str, events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """That the power of the worker was switched, or its guest booted, when first, by whom, and all that was seen."""
-    found = [event for event in events if event["kind"] in POWER]
-    if not found:
-        return []
-    kinds = ", ".join(dict.fromkeys(str(one["kind"]) for one in found))
-    return [{"worker": worker, "at": found[0]["time"], "by": _first(found, "by"), "what": kinds}]
+    """Return each time that the power of the worker was switched or its guest booted: when, by whom, with which events.
+
+    The events of one cycle, such as off and on, follow each other within a minute and differ in kind.
+    """
+    cycles: list[list[Mapping[str, Any]]] = []
+    for event in events:
+        if event["kind"] in POWER:
+            last = cycles[-1] if cycles else []
+            goes_on = last and event["time"] - last[-1]["time"] <= CYCLE_SECONDS
+            if goes_on and event["kind"] not in {earlier["kind"] for earlier in last}:
+                last.append(event)
+            else:
+                cycles.append([event])
+    return [
+        {
+            "worker": worker,
+            "at": cycle[0]["time"],
+            "by": _first(cycle, "by"),
+            "what": ", ".join(str(event["kind"]) for event in cycle),
+        }
+        for cycle in cycles
+    ]
 
 
 def not_ours(

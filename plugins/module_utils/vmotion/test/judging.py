@@ -42,13 +42,23 @@ def _facts(seen: Observed) -> dict[str, Any]:
         "transport": transports(seen)["of_moves"],
         "vsphere": [move.get("vsphere") for move in seen.every_move],
         "power": seen.power,
-        "ranks": seen.ranks,
+        "ranks": _ranks(seen),
         "checksums": seen.checksums,
         "pods": _pods(seen),
         "silences": (seen.job_now or {}).get("silences"),
         "died": _death(seen),
         "observed_until": seen.heard_until or None,
     }
+
+
+def _ranks(seen: Observed) -> dict[str, list[int]]:
+    """Return the ranks of each worker.
+
+    A guest whose name is no worker's may run on any of them: then no worker is reported as one without ranks.
+    """
+    is_whole = set(seen.ranks) <= set(seen.at)
+    found = {worker: ranks for worker, ranks in seen.ranks.items() if worker in seen.at}
+    return {**({worker: [] for worker in seen.at} if is_whole else {}), **found}
 
 
 def _pods(seen: Observed) -> list[str] | None:

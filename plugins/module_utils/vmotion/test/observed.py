@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...core.names import short_name
+
 Entry = Mapping[str, Any]
 
 
@@ -68,8 +70,12 @@ class Observed:
 
     @property
     def ranks(self) -> dict[str, list[int]]:
-        """By worker the ranks on it."""
-        return dict((self.warm or {}).get("hosts") or {})
+        """Return the ranks of each worker, by the name of its VM; a guest with another name stands under its own."""
+        names = {short_name(worker): worker for worker in self.at}
+        found: dict[str, list[int]] = {}
+        for host, ranks in ((self.warm or {}).get("hosts") or {}).items():
+            found.setdefault(names.get(short_name(host), host), []).extend(ranks)
+        return found
 
     @property
     def was_held(self) -> bool:

@@ -86,9 +86,13 @@ def _counters(result: Result, _seen: Observed) -> Entries:
 
 
 def _canary(result: Result, seen: Observed) -> Entries:
-    """The worker that goes first: one on which no rank runs, where nothing has ever moved."""
+    """Name the worker that goes first: one on which no rank runs, if nothing has ever moved in this cluster.
+
+    If some rank names a host that is no worker's name, it may run on any of them, and none counts as idle.
+    """
     ever, wanted = sum(bool(one["ok"]) for one in result["moves"]), seen.settings["canary"]
-    idle = [wanted] if wanted != "auto" else sorted(set(seen.at) - set(seen.ranks))
+    free = sorted(set(seen.at) - set(seen.ranks)) if set(seen.ranks) <= set(seen.at) else []
+    idle = [wanted] if wanted != "auto" else free
     return [("canary", {"ever": ever, "worker": idle[0] if idle and not ever else ""})]
 
 

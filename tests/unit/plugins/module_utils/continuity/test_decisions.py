@@ -113,8 +113,11 @@ def test_one_line_without_a_stamp_does_not_prove_that_its_rank_went_on_in_time()
 @pytest.mark.parametrize("worker", ["db7", "w9.example.com"])
 def test_the_power_of_a_machine_on_which_no_rank_runs_is_a_note(worker: str) -> None:
     event = {"worker": worker, "at": AMID, "by": "eve", "what": "VmPoweredOffEvent"}
-    result = judge(records(), [move(49, 50)], {"power": [event]})
+    elsewhere = {f"w{rank}": [rank] for rank in range(4)}
+    result = judge(records(), [move(49, 50)], {"power": [event], "ranks": elsewhere})
     assert result["verdict"] == "continuous"
+    unknown = judge(records(), [move(49, 50)], {"power": [event]})
+    assert unknown["verdict"] == "inconclusive" and worker in unknown["unproven"][0]
     assert any(worker in one and "no rank of the job runs on it" in one for one in result["notes"])
     moved = judge(records(), [move(49, 50), {**move(70, 75), "worker": worker, "ranks": []}], {"power": [event]})
     assert "power_cycle" not in kinds(moved)

@@ -69,6 +69,7 @@ def test_pods_that_are_not_the_same_and_parameters_that_differ_break() -> None:
         )
     ]
     assert breaches(checksums={"w1": "6b86"}) == []
+    assert breaches(checksums={"w1": "6b86", "w2": None}) == []
 
 
 WORKERS = [f"w{number}" for number in range(9)]
@@ -184,7 +185,8 @@ def test_a_move_that_was_refused_needs_nothing_of_its_own_where_the_events_of_po
     assert missing([MOVES[0], {**refused, "started": 1.0}], vsphere=[good], power=[]) == told
     assert len(missing([MOVES[0], {**refused, "ok": True}], vsphere=[good], power=[])) == 4
     unproven = {"transport": facts(MOVES)["transport"][:1], "power": []}
-    assert missing([MOVES[0], refused], **unproven) == [
+    assert missing([MOVES[0], refused], **unproven) == []
+    assert missing([MOVES[0], {**refused, "started": 1.0}], **unproven) == [
         "transport: move 2 (w2): the transport before and after is not proven"
     ]
 

@@ -76,19 +76,30 @@ def test_the_power_of_a_worker_counts_from_the_first_step_to_the_last(at: Any, e
         (["w0", "w1"], "W1.lab", {}, "breaches"),
         (["w0.lab", "W1.lab"], "w1", {}, "breaches"),
         (["w0", "w1"], "db", {}, "missing"),
-        (["w0", "w1"], "db", {"ranks": {"w0": [0]}}, "notes"),
+        (["w0", "w1"], "db", {"ranks": {"w0": [0]}}, "missing"),
+        (["w0", "w1"], "db", {"ranks": {"w0": [0], "W1.lab": []}}, "notes"),
         (["w0", None], "db", {"ranks": {"w0": [0]}}, "missing"),
         (["w0", "w1"], "db", {"ranks": {"w0": []}}, "missing"),
         (["n0", "n1"], "db", {"ranks": {"w0": [0]}}, "missing"),
         (["n0", "n1"], "db", {"ranks": {"w0": [0], "w1": [1]}}, "notes"),
         (["n0", "n1"], "db", {"ranks": {"w0": [0, 1, 2]}}, "notes"),
         (["n0", "n1"], "w1", {"ranks": {"w1": [1]}}, "breaches"),
-        (["w0", "w1"], "w1", {"ranks": {"w1": []}}, "notes"),
+        (["10.0.0.1", "10.0.0.2"], "10.0.0.9", {"ranks": {"10.0.0.1": [0], "10.0.0.2": [1]}}, "notes"),
+        (["w0", "w1"], "W1.lab", {"ranks": {"w1": []}}, "breaches"),
+        (["worker01"], "Worker01", {"moves": [{"worker": "Worker01", "ranks": []}]}, "breaches"),
+        (
+            ["worker01"],
+            "worker01.example.org",
+            {"moves": [{"worker": "worker01.example.org", "ranks": []}]},
+            "breaches",
+        ),
+        (["n0", "n1"], "w1", {"ranks": {"W1": [1]}}, "breaches"),
+        (["n0", "n1"], "w1", {"moves": [{"worker": "w1", "ranks": []}]}, "missing"),
         (["w0", "w1"], "w1", {"ranks": {"w1": None}}, "breaches"),
         (["w0", "w1"], "db", {"ranks": "odd"}, "missing"),
-        (["w0", "w1"], "db", {"moves": [{"worker": "w0", "ranks": [0]}]}, "notes"),
+        (["w0", "w1"], "db", {"moves": [{"worker": "w0", "ranks": [0]}]}, "missing"),
         (["n0", "n1"], "w1", {"moves": [{"worker": "w1", "ranks": [1]}]}, "breaches"),
-        (["w0", "w1"], "w1", {"ranks": {"w1": [1]}, "moves": [{"worker": "w1", "ranks": []}]}, "notes"),
+        (["w0", "w1"], "w1", {"ranks": {"w1": [1]}, "moves": [{"worker": "w1", "ranks": []}]}, "breaches"),
     ],
 )
 def test_a_machine_is_known_by_its_ranks_its_moves_or_the_names_of_hosts(
@@ -120,3 +131,10 @@ def test_without_any_record_nothing_is_known_and_odd_events_are_left_out() -> No
             "power: w1 was power-cycled by somebody (None), and it is not known whether a rank runs on it"
         ]
     assert judge_power({"power": "odd"}, [], [], "running") == Power([], [], [])
+
+
+def test_each_power_event_of_a_worker_counts() -> None:
+    events = [{"worker": "w1", "at": at, "by": "eve", "what": "VmResettingEvent"} for at in (9.0, 11.0)]
+    found = judge_power({"power": events}, [], tracks("w0", "w1"), "running")
+    assert [note.rpartition("; ")[2] for note in found.notes] == ["that was before the first step"]
+    assert [breach.at for breach in found.breaches] == [11.0]

@@ -68,6 +68,18 @@ def test_power_is_no_move() -> None:
     assert (told["at"], told["by"], told["what"]) == (SEEN + 40, "eve", "VmPoweredOffEvent, VmPoweredOnEvent")
 
 
+def test_each_power_cycle_is_told() -> None:
+    """A machine that was switched on before the job began, and reset in the middle of it."""
+    began = [event("VmStartingEvent", -900), event("VmPoweredOnEvent", -899)]
+    resets = [event("VmResettingEvent", 40, by="eve"), event("VmResettingEvent", 70, by="bob")]
+    cycles = move_events.power("w1", [*began, *resets])
+    assert [(cycle["at"] - SEEN, cycle["by"], cycle["what"]) for cycle in cycles[1:]] == [
+        (40, "eve", "VmResettingEvent"),
+        (70, "bob", "VmResettingEvent"),
+    ]
+    assert (cycles[0]["at"], cycles[0]["what"]) == (SEEN - 900, "VmStartingEvent, VmPoweredOnEvent")
+
+
 def judge(stall: tuple[int, float], external: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
     """One move of our own, and perhaps one of others while the job stands still."""
     own = move(120, 130, rank=2)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.vmotion.test import judging, results, sentences
-from plugins.module_utils.vmotion.test.observed import observed
+from plugins.module_utils.vmotion.test.observed import Observed, observed
 from plugins.module_utils.vmotion.test.steps import next_step
 from tests.fakes.trial import Killed, World
 
@@ -248,6 +248,25 @@ def test_an_idle_worker_goes_first_where_nothing_has_ever_moved() -> None:
     assert [move["canary"] for move in seen.moves] == [True, False]
     assert kinds(world).count("guests") == 1, "a worker without a rank has nothing to lose"
     assert len(judging.transports(seen)["of_moves"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("guests", "ranks", "facts", "free"),
+    [
+        ({"w1": [0], "w2": [1]}, {"W1": [0], "w2.lab": [1]}, {"W1": [0], "w2.lab": [1], "w3": []}, "w3"),
+        ({"w1": [0], "trainer": [1]}, {"W1": [0], "trainer": [1]}, {"W1": [0]}, ""),
+        ({}, {}, {"W1": [], "w2.lab": [], "w3": []}, "W1"),
+    ],
+)
+def test_ranks_are_those_of_vms_by_whatever_name_their_guests_have(
+    guests: dict[str, list[int]], ranks: dict[str, list[int]], facts: dict[str, list[int]], free: str
+) -> None:
+    seen = Observed(settings={"canary": "auto", "warmup_steps": 0, "limits": {}, "require": []})
+    seen.at, seen.warm = dict.fromkeys(("W1", "w2.lab", "w3"), "esx1"), {"hosts": guests}
+    assert seen.ranks == ranks
+    assert judging.case(seen)["facts"]["ranks"] == facts
+    ((_kind, canary),) = results._canary({"moves": []}, seen)
+    assert canary["worker"] == free
 
 
 def test_a_job_of_the_test_is_asked_to_end_awaited_and_stopped() -> None:
