@@ -146,7 +146,7 @@ def opening(package: str) -> tuple[str, str]:
         comment = re.match(r"((?://.*\n)+)package ", path.read_text())
         if comment:
             words = re.sub(r"\n?// ?", " ", comment[1]).split("vcsim:")
-            subject = re.sub(r"^\s*Package \w+ (?:is |has )?", "", words[0]).strip()
+            subject = re.sub(r"^\s*Package \w+ (?:is |has |simulates )?", "", words[0]).strip()
             return subject[0].upper() + subject[1:], " ".join(words[1].split()) if len(words) > 1 else ""
     return "", ""
 

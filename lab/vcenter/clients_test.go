@@ -23,7 +23,7 @@ import (
 	"github.com/vmware/govmomi/vslm"
 )
 
-// What clients that nobody here wrote rely on.
+// Behaviour on which clients of other projects rely.
 
 func TestARefusedMoveHasTheFaultOfTheAPI(t *testing.T) {
 	r := launch(t, vgpuHosts)
@@ -83,7 +83,7 @@ func TestEachCardOfAGuestHasTheKeyOfItsDevice(t *testing.T) {
 	}
 }
 
-// The process of vcsim ends at a network card on a network that there is not.
+// vcsim's process crashes for a network card on a network that does not exist.
 func TestACardOnNoNetworkIsRefused(t *testing.T) {
 	r := launch(t, twoCards)
 	for _, name := range []string{"no such network", ""} {
@@ -144,7 +144,7 @@ func TestAMachineThatRanBeforeIsCustomised(t *testing.T) {
 	}
 }
 
-// clone makes a clone on esx02.lab.
+// clone creates a clone on esx02.lab.
 func (r *running) clone(source, name string, spec types.VirtualMachineCloneSpec) *object.VirtualMachine {
 	r.t.Helper()
 	host := r.host("esx02.lab")

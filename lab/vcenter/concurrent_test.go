@@ -14,7 +14,7 @@ import (
 	"dml.vsphere/lab/vcenter/internal/front"
 )
 
-// each is a client of its own that works on one host.
+// each returns a separate client that works on one host.
 func (r *running) each(t *testing.T) *running {
 	t.Helper()
 	other := &running{t: t, lab: r.lab, ctx: r.ctx}
@@ -22,7 +22,7 @@ func (r *running) each(t *testing.T) *running {
 	return other
 }
 
-// readAll reads of all hosts what the writers change.
+// readAll reads the properties that the writers change, of all hosts.
 func (r *running) readAll() error {
 	v, err := view.NewManager(r.c.Client).CreateContainerView(
 		r.ctx, r.c.ServiceContent.RootFolder, []string{"HostSystem"}, true)
@@ -41,7 +41,7 @@ func (r *running) readAll() error {
 	return v.Destroy(r.ctx)
 }
 
-// change does what a rollout does to one host.
+// change makes the changes of a rollout on one host.
 func (r *running) change(host string) error {
 	if err := r.setOptions(host, "pfctx=0x08 pfcrx=0x08"); err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// work does rounds until it may no longer; what began is finished.
+// work runs rounds until allowed ends, and finishes the current round.
 func (m *member) work(allowed, ctx context.Context) error {
 	if m.kind() == "watches" {
 		return m.watch(allowed)
@@ -33,7 +33,7 @@ func (m *member) work(allowed, ctx context.Context) error {
 	}
 }
 
-// own is a host on whose virtual machines no other client works at the same time.
+// own returns a host on whose virtual machines no other client works at the same time.
 func (m *member) own() *object.HostSystem { return m.hosts[m.number%len(m.hosts)] }
 
 func (m *member) machine(ctx context.Context, kind string) (*object.VirtualMachine, error) {
@@ -48,7 +48,7 @@ func (m *member) machine(ctx context.Context, kind string) (*object.VirtualMachi
 // wanted are properties of each host and of each virtual machine.
 type wanted struct{ hosts, machines []string }
 
-// What a dashboard reads, and what a backup reads.
+// The properties that a dashboard reads, and those that a backup reads.
 var (
 	shownOf = wanted{[]string{"name", "runtime", "vm"}, []string{"name", "runtime", "summary.quickStats"}}
 	allOf   = wanted{[]string{"name", "runtime", "vm", "config.option"},
@@ -69,8 +69,8 @@ func inventoryOf(ctx context.Context, c *govmomi.Client, paths wanted) ([]mo.Hos
 	return hosts, machines, errors.Join(err, all.Destroy(ctx))
 }
 
-// read reads all hosts and virtual machines; one that leaves meanwhile fails nothing. Every ninth client reads all of
-// each.
+// read reads all hosts and virtual machines, and ignores those that are removed meanwhile. Every ninth client reads
+// all properties.
 func (m *member) read(ctx context.Context) error {
 	paths := shownOf
 	if m.number%9 == 0 {
@@ -137,7 +137,7 @@ func (m *member) reconfigure(ctx context.Context) error {
 	return nil
 }
 
-// busy says whether another client was faster, as on any vCenter.
+// busy reports whether another client was faster, which can happen on any vCenter.
 func busy(err error) bool {
 	switch faultOf(err).(type) {
 	case *types.TaskInProgress, *types.InvalidPowerState, types.TaskInProgress, types.InvalidPowerState:
@@ -176,7 +176,7 @@ func (m *member) move(ctx context.Context) error {
 	return nil
 }
 
-// clone clones, renames and removes.
+// clone clones a virtual machine, renames the clone and removes it.
 func (m *member) clone(ctx context.Context) error {
 	machine, err := m.machine(ctx, "c")
 	if err != nil {

@@ -20,30 +20,32 @@ import (
 	"github.com/vmware/govmomi/vim25/mo"
 )
 
-// The crowd works so long on so many hosts, unless DML_CROWD_SECONDS and DML_CROWD_HOSTS say otherwise (make crowd).
+// The duration of the crowd test and its number of hosts; DML_CROWD_SECONDS and DML_CROWD_HOSTS override them (make
+// crowd).
 const crowdSeconds, crowdHosts = 3, 6
 
-// clients of a crowd; the others of the 50 change.
+// crowd is the number of clients: readers, watchers, and the others, which make changes.
 const crowd, readers, watchers = 50, 18, 10
 
-// What the last change names a virtual machine, and how long watchers may take to hear of it.
+// lastName is the name that the last change gives to a virtual machine, patience the time in which watchers must see
+// it.
 const lastName, patience = "renamed at the end", 2 * time.Minute
 
-// member is one client of a crowd, with a session of its own.
+// member is one client of a crowd, with a separate session.
 type member struct {
-	number int
-	c      *govmomi.Client
-	hosts  []*object.HostSystem
-	rounds atomic.Int64
-	begun  chan struct{} // closed after its first round, or at its end
-	once   sync.Once
-	heard  chan struct{} // closed when a watcher hears of the last change
+	number  int
+	c       *govmomi.Client
+	hosts   []*object.HostSystem
+	rounds  atomic.Int64
+	started chan struct{} // closed after the first round, or at the end
+	once    sync.Once
+	heard   chan struct{} // closed when a watcher sees the last change
 }
 
 // round counts one more round.
 func (m *member) round() {
 	m.rounds.Add(1)
-	m.once.Do(func() { close(m.begun) })
+	m.once.Do(func() { close(m.started) })
 }
 
 func setting(t *testing.T, name string, usual int) int {
@@ -55,7 +57,8 @@ func setting(t *testing.T, name string, usual int) int {
 	return number
 }
 
-// Fifty clients read, change and watch at once: nothing ends, no read fails, each gets on, and no session is left.
+// Fifty clients read, change and watch at the same time: none ends early, no read fails, each makes progress, and no
+// session remains.
 func TestACrowdOfClients(t *testing.T) {
 	hosts := setting(t, "DML_CROWD_HOSTS", crowdHosts)
 	r := launch(t, sized(hosts))
@@ -80,12 +83,12 @@ func TestACrowdOfClients(t *testing.T) {
 			if err := errors.Join(m.work(until, r.ctx), m.c.Logout(r.ctx)); err != nil {
 				t.Errorf("client %d: %v", m.number, err)
 			}
-			m.once.Do(func() { close(m.begun) })
+			m.once.Do(func() { close(m.started) })
 		})
 	}
 	<-long
-	for _, m := range members { // a machine that has much else to do is given more time
-		<-m.begun
+	for _, m := range members { // more time for a busy machine
+		<-m.started
 	}
 	end()
 	group.Wait()
@@ -103,7 +106,7 @@ func TestACrowdOfClients(t *testing.T) {
 
 func (r *running) member(number int) *member {
 	r.t.Helper()
-	m := &member{number: number, c: r.client(), begun: make(chan struct{}), heard: make(chan struct{})}
+	m := &member{number: number, c: r.client(), started: make(chan struct{}), heard: make(chan struct{})}
 	found, err := find.NewFinder(m.c.Client).HostSystemList(r.ctx, "/dc1/host/*/*")
 	r.must(err)
 	slices.SortFunc(found, func(a, b *object.HostSystem) int { return cmp.Compare(a.Name(), b.Name()) })
@@ -111,7 +114,7 @@ func (r *running) member(number int) *member {
 	return m
 }
 
-// lastChange renames a virtual machine; a watcher that fell behind while others worked does not hear of it in time.
+// lastChange renames a virtual machine; a watcher that fell behind while others worked does not see it in time.
 func (r *running) lastChange(members []*member) {
 	r.t.Helper()
 	machine, err := (&member{c: r.c, hosts: members[0].hosts}).machine(r.ctx, "worker")
@@ -140,7 +143,7 @@ func (r *running) sessions() int {
 	return len(manager.SessionList)
 }
 
-// show says every half minute how far the crowd is.
+// show logs the progress of the crowd every half minute.
 func show(ctx context.Context, members []*member) {
 	began := time.Now()
 	for each := time.NewTicker(30 * time.Second); ; {
@@ -158,7 +161,7 @@ func show(ctx context.Context, members []*member) {
 	}
 }
 
-// counted are the rounds of each kind of client, and the clients that have done none.
+// counted returns the rounds of each kind of client, and the clients without a round.
 func counted(members []*member) (map[string]int64, []*member) {
 	rounds, idle := map[string]int64{}, []*member(nil)
 	for _, m := range members {
@@ -170,7 +173,7 @@ func counted(members []*member) (map[string]int64, []*member) {
 	return rounds, idle
 }
 
-// tell says how far the crowd came; a client that did nothing is a fault.
+// tell logs the rounds of the crowd; a client without a round is an error.
 func tell(t *testing.T, members []*member) {
 	t.Helper()
 	rounds, idle := counted(members)

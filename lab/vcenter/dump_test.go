@@ -8,8 +8,8 @@ import (
 	"github.com/vmware/govmomi/simulator/esx"
 )
 
-// dumped are the fields that ESXi 8.0.1 itself gives to the answers of a command, by the dump in govmomi; none where
-// the command is not in the dump.
+// dumped returns the fields of a command's answers on ESXi 8.0.1 from the dump in govmomi, or none if the dump does
+// not contain the command.
 func dumped(command string) []string {
 	var out []string
 	for _, kind := range esx.TypeInfo.DataTypeInfo {
@@ -24,7 +24,7 @@ func dumped(command string) []string {
 	return out
 }
 
-// parameters are the parameters that the dump gives to a command.
+// parameters returns the parameters of a command in the dump.
 func parameters(command string) []string {
 	words := strings.Fields(command)
 	name := "vim.EsxCLI." + strings.Join(words[:len(words)-1], ".")

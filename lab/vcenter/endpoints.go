@@ -5,7 +5,7 @@ import (
 	"net/url"
 	"strings"
 
-	// The endpoints beside the vSphere API that VMware's own simulator program has: each package adds its own.
+	// The endpoints of VMware's simulator program in addition to the vSphere API: each package adds one.
 	_ "github.com/vmware/govmomi/cns/simulator"
 	_ "github.com/vmware/govmomi/eam/simulator"
 	_ "github.com/vmware/govmomi/lookup/simulator"
@@ -29,8 +29,8 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// handler is the handler of all endpoints of vcsim. Clients do not see the server of vcsim, which stays for those
-// endpoints that are clients of the vSphere API themselves, such as the content library.
+// handler returns the handler of all endpoints of vcsim. Only endpoints that are clients of the vSphere API
+// themselves, such as the content library, use the server of vcsim; other clients do not see it.
 func handler(s *simulator.Service, address string, o options) (http.Handler, *simulator.Server) {
 	s.RegisterEndpoints = true
 	s.ServeMux = http.NewServeMux()
@@ -39,7 +39,7 @@ func handler(s *simulator.Service, address string, o options) (http.Handler, *si
 	s.Listen.Scheme, s.Listen.Host = "https", address
 	sessions := s.Context.Map.SessionManager()
 	sessions.ServiceHostName = address
-	others := sessions.ValidLogin // users that a client has made
+	others := sessions.ValidLogin // users that a client has created
 	sessions.ValidLogin = func(req *types.Login) bool {
 		return req.UserName == o.username && req.Password == o.password || others != nil && others(req)
 	}
@@ -47,7 +47,8 @@ func handler(s *simulator.Service, address string, o options) (http.Handler, *si
 	return s.ServeMux, stock
 }
 
-// tellAddress sets the address of this server in the options that name its endpoints; the server of vcsim is closed.
+// tellAddress sets the address of this server in the options that name its endpoints, because the server of vcsim is
+// closed.
 func tellAddress(settings []types.BaseOptionValue, address string) {
 	for _, o := range settings {
 		option := o.GetOptionValue()

@@ -8,8 +8,8 @@ import (
 	"github.com/vmware/govmomi/vim25/xml"
 )
 
-// The types below speak esxcli over SOAP as our modules do: govmomi's own client asks for command descriptions first,
-// which vcsim has for a few commands only.
+// With the types below, tests call esxcli over SOAP as the modules do: govmomi's client first requests command
+// descriptions, which vcsim has only for a few commands.
 
 type soapArg struct {
 	Name string `xml:"name"`
@@ -60,8 +60,8 @@ type row map[string][]string
 
 func (r row) get(name string) string { return strings.Join(r[name], " ") }
 
-// esxcli runs a command on a host; args are names and values in the declared order. The second result is the
-// command's own error text.
+// esxcli runs a command on a host; args are names and values in the declared order. The second result is the error
+// text of the command.
 func (r *running) esxcli(host, command string, args ...string) ([]row, string) {
 	r.t.Helper()
 	rows, text, err := r.esxcliErr(host, command, args...)

@@ -206,7 +206,7 @@ func TestRebootThatNeverReturns(t *testing.T) {
 	r.must(err)
 	r.finish(object.NewTask(r.c.Client, res.Returnval), nil)
 	r.await(h.Reference(), "runtime.connectionState", types.HostSystemConnectionStateNotResponding)
-	time.Sleep(300 * time.Millisecond) // three times what a good reboot takes
+	time.Sleep(300 * time.Millisecond) // three times the duration of a successful reboot
 	if s := r.hostProperties("esx01.lab",
 		"runtime").Runtime.ConnectionState; s != types.HostSystemConnectionStateNotResponding {
 		t.Errorf("the host is %s", s)

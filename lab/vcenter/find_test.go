@@ -6,7 +6,7 @@ import (
 	"github.com/vmware/govmomi/object"
 )
 
-// What lies at a path is found, whatever its kind, and nothing where there is nothing.
+// The search finds an object of any kind at its path, and nothing at a path without an object.
 func TestWhatLiesAtAPathIsFound(t *testing.T) {
 	r := launch(t, "")
 	index := object.NewSearchIndex(r.c.Client)

@@ -25,7 +25,7 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// deadline is how long a test waits for what must come.
+// deadline is the maximum time that a test waits for an expected result.
 const deadline = 20 * time.Second
 
 const testUser, testPassword = "tester@vsphere.local", "secret"
@@ -38,7 +38,7 @@ type running struct {
 	c   *govmomi.Client
 }
 
-// launch starts the data centre of a description; "" is the house's own lab with its RDMA network.
+// launch starts the data centre of a description; "" is the default lab with its RDMA network.
 func launch(t *testing.T, description string) *running {
 	t.Helper()
 	dir := t.TempDir()
@@ -60,7 +60,7 @@ func launch(t *testing.T, description string) *running {
 	return r
 }
 
-// client logs in over TLS, trusting the lab's CA and nothing else.
+// client logs in over TLS, and trusts only the lab's CA.
 func (r *running) client() *govmomi.Client {
 	r.t.Helper()
 	sc := soap.NewClient(r.url(), false)
@@ -105,7 +105,7 @@ func (r *running) hostProperties(name string, paths ...string) mo.HostSystem {
 	return h
 }
 
-// await waits for a property of an object, as pushed by the PropertyCollector.
+// await waits until the PropertyCollector reports a value of a property.
 func (r *running) await(obj types.ManagedObjectReference, path string, want types.AnyType) {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.ctx, deadline)
@@ -175,7 +175,7 @@ func (r *running) finish(task *object.Task, err error) {
 	r.must(task.Wait(r.ctx))
 }
 
-// faultOf is the vSphere fault of an error, nil when there is none.
+// faultOf returns the vSphere fault of an error, or nil if there is none.
 func faultOf(err error) any {
 	if err == nil {
 		return nil
@@ -190,7 +190,7 @@ func faultOf(err error) any {
 	return err
 }
 
-// labDescription is the same, for tests that change a line of it.
+// labDescription returns the description of the default lab, for tests that change a line of it.
 func labDescription(t *testing.T) []byte {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("datacentres", "ready.yml"))
@@ -200,7 +200,7 @@ func labDescription(t *testing.T) []byte {
 	return text
 }
 
-// awaitTrue waits until something is true.
+// awaitTrue waits until a condition is true.
 func (r *running) awaitTrue(what string, is func() bool) {
 	r.t.Helper()
 	for end := time.Now().Add(deadline); !is(); time.Sleep(20 * time.Millisecond) {

@@ -36,7 +36,7 @@ type options struct {
 // lab is a running data centre.
 type lab struct {
 	vcenter *vcenter.Server
-	stock   *simulator.Server // of vcsim, for endpoints that are clients themselves
+	stock   *simulator.Server // of vcsim, for endpoints that are clients of the API
 	api     *http.Server
 	steer   *http.Server
 	Ready   readiness
@@ -79,7 +79,7 @@ func startLab(o options) (*lab, error) {
 	return l, nil
 }
 
-// change puts what the command line says in place of what the description says.
+// change replaces values of the description with those of the command line.
 func (o options) change(desc *datacentre.Datacentre) error {
 	if o.release != "" {
 		if err := desc.Be(o.release); err != nil {
@@ -91,7 +91,7 @@ func (o options) change(desc *datacentre.Datacentre) error {
 	case "on", "off":
 		desc.EncryptedVMotion = o.encryption == "on"
 	default:
-		return fmt.Errorf("encryption is on or off, not %q", o.encryption)
+		return fmt.Errorf("encryption must be on or off, not %q", o.encryption)
 	}
 	return nil
 }
@@ -127,7 +127,7 @@ func (l *lab) serve(o options, pair tls.Certificate) error {
 	}
 	config := &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12,
 		NextProtos: []string{"http/1.1"}}
-	// vcsim signs with this certificate, and shows it as that of the server.
+	// vcsim signs with this certificate, and shows it as the certificate of the server.
 	l.vcenter.Service().Context.Map.SessionManager().TLS = func() *tls.Config { return config }
 	endpoints, stock := handler(l.vcenter.Service(), apiSocket.Addr().String(), o)
 	l.stock = stock
@@ -152,12 +152,12 @@ func listenLoopback(address string) (net.Listener, error) {
 		return nil, err
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return nil, fmt.Errorf("the control interface listens on loopback only, not on %s", host)
+		return nil, fmt.Errorf("the control interface listens only on loopback, not on %s", host)
 	}
 	return net.Listen("tcp", address)
 }
 
-// writeReady writes the ready file by a rename, so that no reader sees half a file.
+// writeReady writes the ready file with a rename, so that no reader sees an incomplete file.
 func (l *lab) writeReady(path string) error {
 	text, err := json.MarshalIndent(l.Ready, "", "  ")
 	if err != nil {
@@ -188,7 +188,7 @@ func (l *lab) stop() {
 	l.vcenter.Close()
 }
 
-// quiet drops the server's log of failed TLS handshakes: tests refuse the certificate on purpose.
+// quiet drops the server's log of failed TLS handshakes, because tests refuse the certificate on purpose.
 type quiet struct{}
 
 // Write drops the line.

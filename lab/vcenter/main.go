@@ -1,4 +1,4 @@
-// Command vcenter is a simulated vCenter with GPU hosts: VMware's simulator with what it lacks added.
+// Command vcenter is a simulated vCenter with GPU hosts, an extension of VMware's simulator.
 package main
 
 import (
@@ -32,7 +32,7 @@ func main() {
 	}
 	l.stop()
 	if o.ready != "" {
-		_ = os.Remove(o.ready) // it may be gone already
+		_ = os.Remove(o.ready) // it may already be removed
 	}
 }
 
@@ -42,16 +42,16 @@ func parse() (options, bool) {
 	flag.StringVar(&o.control, "control", "127.0.0.1:0",
 		"address of the control interface (plain HTTP, loopback only)")
 	flag.StringVar(&o.datacentre, "datacentre", "", "YAML file that describes the data centre (required)")
-	flag.StringVar(&o.username, "username", "administrator@vsphere.local", "the one account")
+	flag.StringVar(&o.username, "username", "administrator@vsphere.local", "name of the only account")
 	flag.StringVar(&o.password, "password", "lab", "its password")
-	flag.StringVar(&o.certs, "certs", "certs", "directory of the certificates; made when absent")
+	flag.StringVar(&o.certs, "certs", "certs", "directory of the certificates; created if absent")
 	flag.StringVar(&o.cert, "cert", "", "certificate to use instead of --certs (PEM)")
 	flag.StringVar(&o.key, "key", "", "key of --cert (PEM)")
-	flag.StringVar(&o.ca, "ca", "", "CA of --cert, told in the ready file (default: --cert itself)")
+	flag.StringVar(&o.ca, "ca", "", "CA of --cert for the ready file (default: --cert itself)")
 	flag.StringVar(&o.release, "release", "", "release of vSphere, such as 7.0 U2, instead of the description's")
 	flag.StringVar(&o.encryption, "encryption", "", "on or off: encryption of moves, instead of the description's")
-	delay := flag.Int("delay", 0, "milliseconds every SOAP call takes longer")
-	flag.StringVar(&o.ready, "ready", "", "JSON file written when serving, removed at the end")
+	delay := flag.Int("delay", 0, "additional milliseconds for every SOAP call")
+	flag.StringVar(&o.ready, "ready", "", "JSON file that is written after the start and removed at the end")
 	withStdin := flag.Bool("exit-with-stdin", false, "stop when standard input ends, as it does when the parent dies")
 	flag.Parse()
 	if o.datacentre == "" || flag.NArg() > 0 {
@@ -62,14 +62,14 @@ func parse() (options, bool) {
 	return o, *withStdin
 }
 
-// wait returns when somebody wants the data centre to stop.
+// wait returns at a signal or, with withStdin, at the end of standard input.
 func (l *lab) wait(withStdin bool) error {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
 	orphaned := make(chan struct{})
 	if withStdin {
 		go func() {
-			_, _ = io.Copy(io.Discard, os.Stdin) // every end of the input counts
+			_, _ = io.Copy(io.Discard, os.Stdin) // an error also counts as the end of the input
 			close(orphaned)
 		}()
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// A host has the options of a host that somebody listed, as many and of their types.
+// A host has the options in the published list of a host, with the same types.
 func TestAHostHasTheOptionsOfAListedOne(t *testing.T) {
 	r := launch(t, vgpuHosts)
 	const level = "Config.HostAgent.level[Vmsvc].logLevel"

@@ -166,7 +166,7 @@ func TestACloneIsLikeItsTemplateAndHasAddressesOfItsOwn(t *testing.T) {
 	}
 }
 
-// pool is the root pool of a host's cluster.
+// pool returns the root pool of a host's cluster.
 func (r *running) pool(host string) types.ManagedObjectReference {
 	pool, err := r.host(host).ResourcePool(r.ctx)
 	r.must(err)

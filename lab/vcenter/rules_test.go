@@ -47,7 +47,7 @@ func apart(name string, vms []types.ManagedObjectReference) *types.ClusterAntiAf
 		ClusterRuleInfo: types.ClusterRuleInfo{Name: name, Enabled: types.NewBool(true)}, Vm: vms}
 }
 
-// everything is a specification with a rule, groups, a rule of them and both overrides.
+// everything returns a specification with a rule, groups, a rule for groups and both overrides.
 func (r *running) everything() types.ClusterConfigSpecEx {
 	add := types.ArrayUpdateSpec{Operation: types.ArrayUpdateOperationAdd}
 	vm := r.refs("w01")[0]

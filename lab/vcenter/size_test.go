@@ -9,7 +9,7 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// sized is a data centre of so many hosts, each with a worker and three other virtual machines.
+// sized returns a data centre with a given number of hosts, each with a worker and three other virtual machines.
 func sized(hosts int) string {
 	return fmt.Sprintf(`
 datastores: [shared]
@@ -30,7 +30,7 @@ vms:
 `, hosts)
 }
 
-// What hosts have of their own is not taken from vcsim's model of a host, which would be copied for each.
+// Hosts do not copy their individual parts from vcsim's model of a host.
 func TestEachHostOfManyIsWhole(t *testing.T) {
 	r := launch(t, sized(3))
 	hosts, machines, err := inventoryOf(r.ctx, r.c, allOf)
@@ -53,7 +53,7 @@ func TestEachHostOfManyIsWhole(t *testing.T) {
 	}
 }
 
-// The cluster tells which hosts know a version of virtual hardware.
+// The cluster reports which hosts support a version of virtual hardware.
 func TestAllHostsOfAClusterKnowTheVersionsOfHardware(t *testing.T) {
 	r := launch(t, sized(3))
 	var cluster mo.ClusterComputeResource

@@ -14,7 +14,7 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// What vcsim does differently from a vCenter: docs/upstream.md has a reproduction of each.
+// Differences between vcsim and a vCenter: docs/upstream.md has a reproduction of each.
 
 func TestSearchByUUIDGoesOnAfterSomebodyAskedForTypes(t *testing.T) {
 	r := launch(t, twoCards)
@@ -110,7 +110,7 @@ func TestTheUplinkGroupOfANewSwitchIsOneFromTheBeginning(t *testing.T) {
 	}
 }
 
-// cardOn gives a machine on the one host of a switch a PVRDMA card there.
+// cardOn adds a PVRDMA card on a switch to a virtual machine on the only host of the switch.
 func (r *running) cardOn(made mo.DistributedVirtualSwitch) {
 	r.t.Helper()
 	task, err := object.NewDistributedVirtualSwitch(r.c.Client, made.Self).AddPortgroup(r.ctx,

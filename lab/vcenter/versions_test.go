@@ -13,7 +13,7 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// released is the house's own lab as one of a release.
+// released starts the default lab with a release of vSphere.
 func released(t *testing.T, release string) *running {
 	t.Helper()
 	return launch(t, strings.Replace(string(labDescription(t)), "version: 8.0.3\n", "release: "+release+"\n", 1))

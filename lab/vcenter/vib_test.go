@@ -44,7 +44,7 @@ func (r *running) enterMaintenance(host string) {
 	r.finish(r.host(host).EnterMaintenanceMode(r.ctx, 0, false, nil))
 }
 
-// restart reboots a host that is in maintenance mode.
+// restart reboots a host in maintenance mode.
 func (r *running) restart(host string) {
 	r.t.Helper()
 	h := r.host(host)

@@ -86,7 +86,7 @@ func TestMoveTellsItsStory(t *testing.T) {
 	task, err := r.vm("w1").Relocate(r.ctx, types.VirtualMachineRelocateSpec{Host: &target},
 		types.VirtualMachineMovePriorityDefaultPriority)
 	r.must(err)
-	name, err := r.vm("w1").ObjectName(r.ctx) // the machine can be read while it moves
+	name, err := r.vm("w1").ObjectName(r.ctx) // clients can read the machine while it moves
 	r.must(err)
 	if read := time.Since(begin); name != "w1" || read > 350*time.Millisecond {
 		t.Errorf("read %q after %v", name, read)
@@ -144,7 +144,7 @@ func TestChecksBeforeAMove(t *testing.T) {
 	}
 }
 
-// hypervisor is a listener that keeps what it is told.
+// hypervisor starts a listener that sends the orders it receives to the channel.
 func hypervisor(t *testing.T) (string, chan vm.Order) {
 	t.Helper()
 	orders := make(chan vm.Order, 8)
@@ -159,7 +159,7 @@ func hypervisor(t *testing.T) (string, chan vm.Order) {
 	return server.URL, orders
 }
 
-// next is the next order the listener gets.
+// next returns the next order that the listener receives.
 func (r *running) next(orders chan vm.Order) vm.Order {
 	r.t.Helper()
 	select {

@@ -12,7 +12,8 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// watcher tells what it hears of the virtual machines of a view: "enter vm-1 name=a", "modify ...", "leave vm-1".
+// watcher reports the updates that it receives for the virtual machines of a view: "enter vm-1 name=a", "modify ...",
+// "leave vm-1".
 func (r *running) watcher() (<-chan string, context.CancelFunc) {
 	r.t.Helper()
 	all, err := view.NewManager(r.c.Client).CreateContainerView(
@@ -52,7 +53,7 @@ func (r *running) hears(heard <-chan string, want string) {
 	}
 }
 
-// A watcher of a view hears of what joins it, what changes in it and what leaves it, each once it is so.
+// A watcher of a view receives each object that joins it, changes in it or leaves it.
 func TestAWatcherOfAViewHearsOfAllThatHappensInIt(t *testing.T) {
 	r := launch(t, strings.ReplaceAll(sized(2), "%04d", "%02d"))
 	heard, end := r.watcher()

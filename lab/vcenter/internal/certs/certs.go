@@ -1,4 +1,4 @@
-// Package certs makes the TLS certificates of a simulated vCenter: a CA of its own and a certificate for this machine.
+// Package certs creates the TLS certificates of a simulated vCenter: a CA and a certificate for this machine.
 package certs
 
 import (
@@ -25,13 +25,13 @@ const validity = 10 * 365 * 24 * time.Hour
 // Files are the paths of the files in a certificate directory.
 type Files struct{ CA, Cert, Key string }
 
-// In names the files of a certificate directory.
+// In returns the paths of the files in a certificate directory.
 func In(dir string) Files {
 	return Files{CA: filepath.Join(dir, "ca.pem"), Cert: filepath.Join(dir, "vcenter.pem"),
 		Key: filepath.Join(dir, "vcenter.key")}
 }
 
-// Ensure makes the certificates of dir unless all of them are there.
+// Ensure creates the certificates of dir unless all of them exist.
 func Ensure(dir string) (Files, error) {
 	files := In(dir)
 	missing := false
@@ -99,7 +99,7 @@ func serverTemplate() *x509.Certificate {
 func template(name string) *x509.Certificate {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {
-		panic(err) // the system's random source is gone
+		panic(err) // the system's random source failed
 	}
 	return &x509.Certificate{
 		SerialNumber:          serial,
@@ -118,7 +118,7 @@ func writePEM(path string, mode os.FileMode, kind string, blocks ...[]byte) erro
 	return os.WriteFile(path, text, mode)
 }
 
-// Fingerprint is the SHA-256 of the server certificate, as colon-separated hex.
+// Fingerprint returns the SHA-256 of the server certificate, as colon-separated hex.
 func Fingerprint(pair tls.Certificate) string {
 	sum := sha256.Sum256(pair.Certificate[0])
 	var parts []string

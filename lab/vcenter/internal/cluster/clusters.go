@@ -1,6 +1,6 @@
-// Package cluster is the clusters: DRS, HA, rules, groups, overrides, vSAN.
+// Package cluster simulates the clusters: DRS, HA, rules, groups, overrides, vSAN.
 //
-// vcsim: stores rules, groups and overrides. Nobody enforces them: no placement by rules, no admission control.
+// vcsim: stores rules, groups and overrides, but does not enforce them: no placement by rules, no admission control.
 package cluster
 
 import (
@@ -16,7 +16,7 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// Clusters are the clusters of the data centre and what vcsim does not keep of them.
+// Clusters are the clusters of the data centre, with the state that vcsim does not store.
 type Clusters struct {
 	sim   *vcsim.Sim
 	hosts *esxi.Hosts
@@ -25,7 +25,7 @@ type Clusters struct {
 	states map[vcsim.Ref]State
 }
 
-// New is the set of clusters.
+// New returns the set of clusters.
 func New(sim *vcsim.Sim, hosts *esxi.Hosts) *Clusters {
 	return &Clusters{sim: sim, hosts: hosts, states: map[vcsim.Ref]State{}}
 }
@@ -36,15 +36,15 @@ type Cluster struct {
 	entity   *simulator.ClusterComputeResource
 }
 
-// State is what vcsim does not keep of a cluster.
+// State is the state of a cluster that vcsim does not store.
 type State struct {
 	ImageManaged    bool
 	ConfigProfile   bool
 	VsanResyncBytes int64
-	Components      map[string]string // of the image; replaced, never changed in place
+	Components      map[string]string // of the image; replaced, never modified in place
 }
 
-// Change is a change of a cluster by the control interface; absent fields change nothing.
+// Change is a change of a cluster through the control interface; absent fields change nothing.
 type Change struct {
 	Alarm           *string           `json:"alarm"`
 	DRS             *datacentre.DRS   `json:"drs"`
@@ -56,7 +56,7 @@ type Change struct {
 	ImageComponents map[string]string `json:"image_components"`
 }
 
-// Report is the state of a cluster as the control interface shows it.
+// Report is the state of a cluster in the control interface.
 type Report struct {
 	Name string `json:"name"`
 	MOID string `json:"moid"`
@@ -74,7 +74,7 @@ func (s *Clusters) Named(name string) (*Cluster, bool) {
 	return nil, false
 }
 
-// State is a copy of a cluster's state.
+// State returns a copy of a cluster's state.
 func (s *Clusters) State(of vcsim.Ref) State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,14 +121,14 @@ func (c *Cluster) Apply(ch Change) error {
 	return nil
 }
 
-// SetImageManaged sets whether an image manages the cluster: over REST and as lifecycleManaged of the cluster.
+// SetImageManaged sets whether an image manages the cluster, for REST and in the cluster's lifecycleManaged property.
 // VMware: vSphere API reference, ClusterComputeResource.lifecycleManaged.
 func (s *Clusters) SetImageManaged(cluster vcsim.Ref, on bool) {
 	s.Change(cluster, func(state *State) { state.ImageManaged = on })
 	s.sim.Update(s.sim.Context(), s.sim.Registry.Get(cluster), vcsim.Change("lifecycleManaged", on))
 }
 
-// Report is the current state of the cluster.
+// Report returns the current state of the cluster.
 func (c *Cluster) Report() Report {
 	ctx := c.clusters.sim.Context()
 	r := Report{MOID: c.entity.Self.Value, State: c.clusters.State(c.entity.Self), DRSOptions: map[string]string{}}

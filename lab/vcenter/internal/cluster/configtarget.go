@@ -37,10 +37,10 @@ func (e *BrowserMethods) QueryConfigTarget(ctx *simulator.Context, req *types.Qu
 	return &methods.QueryConfigTargetBody{Res: &types.QueryConfigTargetResponse{Returnval: known}}
 }
 
-// hosts are the named host, or all hosts of the cluster that the browser belongs to.
+// hosts returns the named host, or all hosts of the cluster that the browser belongs to.
 func (e *BrowserMethods) hosts(ctx *simulator.Context, one *vcsim.Ref) []*esxi.Host {
 	if one != nil {
-		if h := e.Registered.Of(*one); h != nil {
+		if h := e.Registered.ByRef(*one); h != nil {
 			return []*esxi.Host{h}
 		}
 		return nil
@@ -51,7 +51,7 @@ func (e *BrowserMethods) hosts(ctx *simulator.Context, one *vcsim.Ref) []*esxi.H
 		ctx.WithLock(cluster, func() {
 			if cluster.EnvironmentBrowser != nil && *cluster.EnvironmentBrowser == e.Self {
 				for _, r := range cluster.Host {
-					if h := e.Registered.Of(r); h != nil {
+					if h := e.Registered.ByRef(r); h != nil {
 						out = append(out, h)
 					}
 				}

@@ -18,16 +18,16 @@ type Methods struct {
 	Sim *vcsim.Sim
 }
 
-// AddHostTask answers NotSupported.
-// Ours: vcsim panics when a host joins a cluster that has hosts later than ESXi 8.0.2.
+// AddHostTask returns the fault NotSupported.
+// Ours: vcsim panics when a host joins a cluster with hosts newer than ESXi 8.0.2.
 func (c *Methods) AddHostTask(*simulator.Context, *types.AddHost_Task) soap.HasFault {
 	return &methods.AddHost_TaskBody{
 		Fault_: simulator.Fault("The hosts of this lab are those of its description.", &types.NotSupported{})}
 }
 
-// ReconfigureComputeResourceTask applies a specification as a whole or not at all. vcsim stores rules, groups and
+// ReconfigureComputeResourceTask applies a specification completely or not at all. vcsim stores rules, groups and
 // overrides; the DRS and HA settings that vcsim drops are stored here.
-// Ours: that nothing of a refused specification is applied is general knowledge of vCenter (unproven).
+// Ours: that vCenter applies no part of a rejected specification is general knowledge (unproven).
 func (c *Methods) ReconfigureComputeResourceTask(
 	ctx *simulator.Context, req *types.ReconfigureComputeResource_Task,
 ) soap.HasFault {
@@ -44,7 +44,7 @@ func (c *Methods) ReconfigureComputeResourceTask(
 		Res: &types.ReconfigureComputeResource_TaskResponse{Returnval: t}}
 }
 
-// apply lets vcsim apply a specification that nothing forbids, and stores the rest.
+// apply lets vcsim apply a checked specification, and stores the parts that vcsim drops.
 func (c *Methods) apply(
 	j *vcsim.Job, req *types.ReconfigureComputeResource_Task, spec *types.ClusterConfigSpecEx,
 ) (any, vcsim.Fault) {
@@ -77,8 +77,8 @@ func refuseCluster(spec *types.ClusterConfigSpecEx) vcsim.Fault {
 }
 
 // Configure stores the DRS and HA parts of a specification and notifies PropertyCollectors.
-// VMware: vSphere API reference, ReconfigureComputeResource_Task with modify: what the specification leaves unset
-// keeps its value.
+// VMware: vSphere API reference, ReconfigureComputeResource_Task with modify: settings that the specification leaves
+// unset keep their values.
 func Configure(ctx *simulator.Context, cluster *simulator.ClusterComputeResource, spec *types.ClusterConfigSpecEx) {
 	ctx.WithLock(cluster, func() {
 		config := *cluster.ConfigurationEx.(*types.ClusterConfigInfoEx)
@@ -133,7 +133,7 @@ func mergeHA(old, spec types.ClusterDasConfigInfo) types.ClusterDasConfigInfo {
 }
 
 // mergeOptions sets advanced options of DRS and HA by key; an empty value removes the key.
-// Ours: how a vCenter removes such an option was not established (unproven).
+// Ours: how a vCenter removes such an option is unknown (unproven).
 func mergeOptions(old, spec []types.BaseOptionValue) []types.BaseOptionValue {
 	out := slices.Clone(old)
 	for _, o := range spec {

@@ -12,15 +12,15 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// init registers ManagedObject as a name of ManagedObjectReference: pyVmomi writes it in the key of a removed
+// init registers ManagedObject as a name of ManagedObjectReference, because pyVmomi uses it in the key of a removed
 // override.
 func init() {
 	types.Add("ManagedObject", reflect.TypeOf((*vcsim.Ref)(nil)).Elem())
 }
 
-// refuseRules refuses a specification with a rule, group or override that cannot be, before vcsim stores a part of it.
-// The caller holds the cluster's lock.
-// Ours: InvalidArgument on the path within the specification is our choice of fault (unproven).
+// refuseRules refuses a specification with an invalid rule, group or override, before vcsim stores a part of it. The
+// caller holds the cluster's lock.
+// Ours: the fault is InvalidArgument with the path in the specification (unproven).
 func (c *Methods) refuseRules(ctx *simulator.Context, spec *types.ClusterConfigSpecEx) vcsim.Fault {
 	config := c.ConfigurationEx.(*types.ClusterConfigInfoEx)
 	groups, fault := c.groupsAfter(ctx, config, spec)
@@ -69,8 +69,8 @@ func invalid(format string, arguments ...any) vcsim.Fault {
 	return &types.InvalidArgument{InvalidProperty: fmt.Sprintf(format, arguments...)}
 }
 
-// refuseOverride says whether an override of a virtual machine must be refused; present are the virtual machines that
-// have one.
+// refuseOverride reports whether an override of a virtual machine must be refused; present are the virtual machines
+// that have an override.
 func (c *Methods) refuseOverride(
 	ctx *simulator.Context, s types.ArrayUpdateSpec, filled bool, there []vcsim.Ref,
 ) bool {
@@ -85,8 +85,8 @@ func (c *Methods) refuseOverride(
 	return !known
 }
 
-// groupsAfter is the set of group names once the specification is applied; it refuses groups with members that the
-// cluster does not have.
+// groupsAfter returns the set of group names after the specification is applied; it refuses groups with members that
+// the cluster does not have.
 func (c *Methods) groupsAfter(
 	ctx *simulator.Context, config *types.ClusterConfigInfoEx, spec *types.ClusterConfigSpecEx,
 ) (map[string]bool, vcsim.Fault) {
@@ -126,7 +126,7 @@ func (c *Methods) hasMembers(ctx *simulator.Context, group types.BaseClusterGrou
 	return false
 }
 
-// refuseRule refuses an unknown rule, and a rule of virtual machines or groups that the cluster does not have.
+// refuseRule refuses an unknown rule, and a rule for virtual machines or groups that the cluster does not have.
 func (c *Methods) refuseRule(
 	ctx *simulator.Context, config *types.ClusterConfigInfoEx, s *types.ClusterRuleSpec, groups map[string]bool,
 	at string,
@@ -176,7 +176,7 @@ func (c *Methods) refuseSubjects(
 }
 
 // refuseMembers refuses an affinity or anti-affinity rule of fewer than two virtual machines.
-// Ours: the vSphere Client asks for two; what the API answers is unproven. vcsim accepts one.
+// Ours: the vSphere Client requires two; the answer of the API is unproven. vcsim accepts one.
 func (c *Methods) refuseMembers(ctx *simulator.Context, members []vcsim.Ref, at string) vcsim.Fault {
 	if len(members) < 2 || !c.hasAll(ctx, members) {
 		return invalid("%s.info.vm", at)
@@ -188,14 +188,14 @@ func (c *Methods) hasAll(ctx *simulator.Context, members []vcsim.Ref) bool {
 	return !slices.ContainsFunc(members, func(vm vcsim.Ref) bool { return !c.has(ctx, vm) })
 }
 
-// has says whether a virtual machine runs on a host of the cluster.
+// has reports whether a virtual machine runs on a host of the cluster.
 func (c *Methods) has(ctx *simulator.Context, vm vcsim.Ref) bool {
 	m, ok := ctx.Map.Get(vm).(*simulator.VirtualMachine)
 	return ok && m.Runtime.Host != nil && slices.Contains(c.Host, *m.Runtime.Host)
 }
 
 // mergeOverrides stores the isolation response and the monitoring settings of an edited HA override.
-// Ours: vcsim keeps the restart priority only; that unset fields keep their value is our reading of an edit
+// Ours: vcsim stores only the restart priority; that unset fields keep their values in an edit is an assumption
 // (unproven).
 func mergeOverrides(
 	old []types.ClusterDasVmConfigInfo, specs []types.ClusterDasVmConfigSpec,
@@ -221,7 +221,7 @@ func mergeOverrides(
 }
 
 // RemoveFromRules removes a deleted virtual machine from the rules, groups and overrides of all clusters. A rule
-// stays, even with one member.
+// remains, even with one member.
 // Ours: general knowledge of vCenter, no document found (unproven).
 func RemoveFromRules(ctx *simulator.Context, vm vcsim.Ref) {
 	for _, o := range ctx.Map.AllReference("ClusterComputeResource") {
@@ -248,7 +248,7 @@ func RemoveFromRules(ctx *simulator.Context, vm vcsim.Ref) {
 	}
 }
 
-// ruleWithout is a copy of a rule without a virtual machine.
+// ruleWithout returns a copy of a rule without a virtual machine.
 func ruleWithout(rule types.BaseClusterRuleInfo, vm vcsim.Ref) types.BaseClusterRuleInfo {
 	switch r := rule.(type) {
 	case *types.ClusterAffinityRuleSpec:

@@ -9,7 +9,7 @@ import (
 	"dml.vsphere/lab/vcenter/internal/datacentre"
 )
 
-// Spec is the reconfiguration that sets what a description says of DRS and HA.
+// Spec returns the specification that applies the DRS and HA settings of a description.
 func Spec(drs *datacentre.DRS, ha *datacentre.HA, options map[string]string) *types.ClusterConfigSpecEx {
 	spec := &types.ClusterConfigSpecEx{}
 	if drs != nil {

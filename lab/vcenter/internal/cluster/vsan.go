@@ -13,7 +13,7 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// switchVsanOn sets vSAN to enabled in the cluster's configuration, because a cluster that resyncs has vSAN.
+// switchVsanOn enables vSAN in the cluster's configuration, because only clusters with vSAN resync.
 func switchVsanOn(ctx *simulator.Context, cluster *simulator.ClusterComputeResource) {
 	ctx.WithLock(cluster, func() {
 		config := *cluster.ConfigurationEx.(*types.ClusterConfigInfoEx)
@@ -22,21 +22,21 @@ func switchVsanOn(ctx *simulator.Context, cluster *simulator.ClusterComputeResou
 	})
 }
 
-// vsanInternalSystem is a host's HostVsanInternalSystem: it shows the bytes that resync.
+// vsanInternalSystem is a host's HostVsanInternalSystem, which shows the bytes left to resync.
 type vsanInternalSystem struct {
 	mo.HostVsanInternalSystem
 	clusters *Clusters
 	host     *host.Host
 }
 
-// AddVsan gives a host its HostVsanInternalSystem.
+// AddVsan adds the HostVsanInternalSystem of a host.
 func (s *Clusters) AddVsan(ctx *simulator.Context, h *host.Host) {
 	m := &vsanInternalSystem{clusters: s, host: h}
 	m.Self = h.ManagerRef("HostVsanInternalSystem", "vsanInternalSystem")
 	h.Entity.ConfigManager.VsanInternalSystem = h.Manager(ctx, m)
 }
 
-// QuerySyncingVsanObjects is a JSON text of the vSAN objects that resync; the control interface sets the bytes left.
+// QuerySyncingVsanObjects returns the resyncing vSAN objects as JSON; the control interface sets the bytes left.
 // VMware: RVC (github.com/vmware/rvc), vsan.resync_dashboard: the keys that it reads.
 // Ours: the rest of the text.
 func (s *vsanInternalSystem) QuerySyncingVsanObjects(
@@ -53,7 +53,7 @@ func (s *vsanInternalSystem) QuerySyncingVsanObjects(
 	}
 	text, err := json.Marshal(map[string]any{"dom_objects": objects})
 	if err != nil {
-		panic(err) // maps of plain values always encode
+		panic(err) // encoding maps of plain values cannot fail
 	}
 	return &methods.QuerySyncingVsanObjectsBody{Res: &types.QuerySyncingVsanObjectsResponse{Returnval: string(text)}}
 }

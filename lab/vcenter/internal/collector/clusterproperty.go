@@ -13,12 +13,11 @@ import (
 	"dml.vsphere/lab/vcenter/internal/versions"
 )
 
-// configManaged is a property of clusters that govmomi does not know: whether a configuration profile is in force.
+// configManaged is a property of clusters that govmomi does not have: whether a configuration profile manages them.
 const configManaged = "configManagerEnabled"
 
-// clusterSource has the properties of clusters that vcsim does not know. It is in the registry, because vcsim makes
-// one
-// PropertyCollector for each session without arguments.
+// clusterSource has the properties of clusters that vcsim does not have. It is in the registry, because vcsim creates
+// a PropertyCollector for each session without arguments.
 type clusterSource struct {
 	mo.View            // vcsim expects a managed object within every registered object
 	underConfiguration func(cluster vcsim.Ref) bool
@@ -27,17 +26,18 @@ type clusterSource struct {
 
 var clusterSourceRef = vcsim.Ref{Type: "LabClusterSource", Value: "lab-cluster-source"}
 
-// underConfiguration says whether a configuration profile is in force on a cluster.
+// underConfiguration reports whether a configuration profile manages a cluster.
 func underConfiguration(ctx *simulator.Context, cluster vcsim.Ref) bool {
 	return ctx.Map.Get(clusterSourceRef).(*clusterSource).underConfiguration(cluster)
 }
 
-// knownBy is what the version of the vCenter knows.
+// knownBy returns the properties and methods that the version of the vCenter supports.
 func knownBy(ctx *simulator.Context) *versions.Known {
 	return ctx.Map.Get(clusterSourceRef).(*clusterSource).knows
 }
 
-// withoutConfigManaged removes configManagerEnabled from a request for clusters and says whether the request had it.
+// withoutConfigManaged removes configManagerEnabled from a request for clusters, and reports whether the request had
+// it.
 func withoutConfigManaged(specs []types.PropertyFilterSpec) ([]types.PropertyFilterSpec, bool) {
 	found := false
 	out := slices.Clone(specs)
@@ -56,7 +56,7 @@ func withoutConfigManaged(specs []types.PropertyFilterSpec) ([]types.PropertyFil
 	return out, found
 }
 
-// RetrievePropertiesEx adds configManagerEnabled of clusters, a property that govmomi does not know.
+// RetrievePropertiesEx adds the clusters' configManagerEnabled, a property that govmomi does not have.
 // VMware: vSphere API reference 8.0, ClusterComputeResource.configManagerEnabled.
 func (p *propertyCollector) RetrievePropertiesEx(
 	ctx *simulator.Context, req *types.RetrievePropertiesEx,
@@ -77,7 +77,7 @@ func (p *propertyCollector) RetrievePropertiesEx(
 	return withoutEmptyPage(body)
 }
 
-// withoutEmptyPage makes an answer without objects an answer without a result. vcsim sends a page of no objects.
+// withoutEmptyPage replaces an answer without objects with an answer without a result. vcsim sends an empty page.
 // VMware: vSphere API reference, RetrievePropertiesEx: its result is optional; the SDK's samples check for null.
 func withoutEmptyPage(body soap.HasFault) soap.HasFault {
 	res := body.(*methods.RetrievePropertiesExBody).Res

@@ -10,20 +10,20 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// parents are the types of the API that others extend: a filter that names one may mean objects of many types.
+// parents are the types of the API that others extend: a filter for one may include objects of many types.
 var parents = []string{"ComputeResource", "ExtensibleManagedObject", "ManagedEntity", "ManagedObject", "Network"}
 
 // PutObject is called by vcsim for every new object.
-// Ours: as concerns says.
+// Ours: see concerns.
 func (p *propertyCollector) PutObject(ctx *simulator.Context, o mo.Reference) {
 	if p.concerns(o.Reference()) && !p.hears() {
 		p.PropertyCollector.PutObject(ctx, o)
 	}
 }
 
-// concerns says whether a change of an object can matter to the filters of this PropertyCollector.
-// Ours: vcsim collects every filter anew for every change of any object in the data centre. With 50 sessions, each of
-// which waits for a task, and 10 watchers, hardly anything goes on (docs/upstream.md).
+// concerns reports whether a change of an object can matter to the filters of this PropertyCollector.
+// Ours: vcsim collects every filter again for every change of any object in the data centre. With 50 sessions that
+// wait for tasks and 10 watchers, there is hardly any progress (docs/upstream.md).
 func (p *propertyCollector) concerns(ref vcsim.Ref) bool {
 	p.watched.mu.Lock()
 	defer p.watched.mu.Unlock()
@@ -38,8 +38,8 @@ func (p *propertyCollector) concerns(ref vcsim.Ref) bool {
 	return false
 }
 
-// covers says whether a filter can have an object: one that it names, one of a type that it shows in a view, or any
-// object where it walks through the inventory.
+// covers reports whether a filter can include an object: one that it names, one of a type that it shows in a view, or
+// any object if it traverses the inventory.
 func covers(spec types.PropertyFilterSpec, ref vcsim.Ref) bool {
 	for _, set := range spec.ObjectSet {
 		switch {
@@ -57,7 +57,7 @@ func covers(spec types.PropertyFilterSpec, ref vcsim.Ref) bool {
 	return false
 }
 
-// onlyView says whether a filter goes from a view to its objects and no further.
+// onlyView reports whether a filter traverses only from a view to its objects.
 func onlyView(steps []types.BaseSelectionSpec) bool {
 	for _, step := range steps {
 		walk, ok := step.(*types.TraversalSpec)

@@ -1,4 +1,4 @@
-// Package collector is the PropertyCollector.
+// Package collector simulates the PropertyCollector.
 //
 // vcsim: reads, filters, pages and updates.
 package collector
@@ -15,7 +15,7 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// propertyCollector is the PropertyCollector of vcsim with repairs.
+// propertyCollector is the PropertyCollector of vcsim with fixes.
 type propertyCollector struct {
 	simulator.PropertyCollector
 	watched watched
@@ -59,8 +59,8 @@ func (p *propertyCollector) Fetch(ctx *simulator.Context, req any) soap.HasFault
 	return &fetchBody{Res: &fetchResponse{}}
 }
 
-// replaced answers what vcsim answers wrongly or not at all: ServiceInstance.content with all managers, and
-// configManagerEnabled of clusters.
+// replaced returns the properties that vcsim returns wrongly or not at all: ServiceInstance.content with all
+// managers, and configManagerEnabled of clusters.
 // VMware: vSphere API reference, ServiceContent.hostProfileManager. vcsim leaves out this manager and others.
 func (p *propertyCollector) replaced(ctx *simulator.Context, this vcsim.Ref, property string) soap.HasFault {
 	switch {
@@ -73,7 +73,7 @@ func (p *propertyCollector) replaced(ctx *simulator.Context, this vcsim.Ref, pro
 	return nil
 }
 
-// fetched says whether an answer has a property that is set.
+// fetched reports whether an answer contains a property with a value.
 func fetched(body soap.HasFault) bool {
 	res := reflect.ValueOf(body).Elem().FieldByName("Res").Elem()
 	if res.Type().Name() != "FetchResponse" {

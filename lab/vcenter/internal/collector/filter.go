@@ -8,13 +8,13 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// quiet stands for a filter of vcsim where changes of objects are told.
+// quiet takes the place of a filter of vcsim for notifications about changed objects.
 type quiet struct {
 	self vcsim.Ref
 	p    *propertyCollector
 }
 
-// Reference is the filter's, whose place this takes.
+// Reference returns the reference of the replaced filter.
 func (q quiet) Reference() vcsim.Ref { return q.self }
 
 // PutObject does nothing, like that of a filter.
@@ -23,11 +23,12 @@ func (q quiet) PutObject(*simulator.Context, mo.Reference) {}
 // RemoveObject does nothing, like that of a filter.
 func (q quiet) RemoveObject(*simulator.Context, vcsim.Ref) {}
 
-// UpdateObject notes that an object changed from which the filter starts.
-// Ours: vcsim locks a filter where an object changes that the filter starts from, which is within the lock of a folder
-// where a new virtual machine joins a view; and it locks virtual machines within the lock of the filter. So a client
-// that clones and one that watches wait for each other for ever (docs/upstream.md). Views tell of new objects
-// themselves. Where a filter starts from something else, its collector tells it before the next answer.
+// UpdateObject records the change of an object from which the filter starts.
+// Ours: when an object changes from which a filter starts, vcsim locks the filter. If a new virtual machine joins a
+// view, this happens under the lock of a folder. vcsim also locks virtual machines under the lock of the filter, so
+// that a client that clones and a client that watches wait for each other indefinitely (docs/upstream.md). Views
+// report new objects themselves. If a filter starts from another object, its collector notifies it before the next
+// answer.
 func (q quiet) UpdateObject(_ *simulator.Context, o mo.Reference, changes []types.PropertyChange) {
 	ref := o.Reference()
 	if ref.Type == "ContainerView" {
@@ -43,7 +44,7 @@ func (q quiet) UpdateObject(_ *simulator.Context, o mo.Reference, changes []type
 	}
 }
 
-// tellFilters tells filters of the objects that changed from which they start.
+// tellFilters notifies filters about changes of the objects from which they start.
 func (p *propertyCollector) tellFilters(ctx *simulator.Context) {
 	p.watched.mu.Lock()
 	moved := p.watched.moved

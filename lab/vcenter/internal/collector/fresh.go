@@ -11,18 +11,18 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// look is how often a wait looks for new objects.
+// look is the interval at which a wait checks for new objects.
 const look = 20 * time.Millisecond
 
-// freshness is what a PropertyCollector knows of objects that joined views since it told them all.
+// freshness is the state of a PropertyCollector about objects that joined views since it last reported all of them.
 type freshness struct {
-	narrowed  map[vcsim.Ref]bool        // the filters that are asked for new objects alone
-	joined    map[vcsim.Ref][]vcsim.Ref // by filter: new objects, not told yet
-	arriving  map[vcsim.Ref][]vcsim.Ref // by filter: those that vcsim still makes
+	narrowed  map[vcsim.Ref]bool        // the filters that read only new objects
+	joined    map[vcsim.Ref][]vcsim.Ref // by filter: new objects, not reported yet
+	arriving  map[vcsim.Ref][]vcsim.Ref // by filter: objects that vcsim is still creating
 	cancelled bool                      // by the client, not by this package
 }
 
-// join notes what a view shows since it changed, for a filter that starts from it. A view appends what joins it.
+// join records the objects that joined a changed view, for a filter that starts from it. A view appends new objects.
 func (p *propertyCollector) join(filter, view vcsim.Ref, changes []types.PropertyChange) {
 	p.watched.mu.Lock()
 	defer p.watched.mu.Unlock()
@@ -38,15 +38,15 @@ func (p *propertyCollector) join(filter, view vcsim.Ref, changes []types.Propert
 			if last.Type == "VirtualMachine" {
 				into = p.watched.fresh.arriving
 			}
-			if !slices.Contains(into[filter], last) { // what leaves a view changes it too
+			if !slices.Contains(into[filter], last) { // objects that leave a view change it too
 				into[filter] = append(into[filter], last)
 			}
 		}
 	}
 }
 
-// whole notes that vcsim has made a virtual machine to its end, which it does without the lock of the machine. The
-// last that it gives it is its name.
+// whole records that vcsim has completed a virtual machine, which it builds without holding the lock of the machine.
+// The name is the last property that vcsim sets.
 func (p *propertyCollector) whole(ref vcsim.Ref, changes []types.PropertyChange) {
 	if !slices.ContainsFunc(changes, func(c types.PropertyChange) bool { return c.Name == "name" }) {
 		return
@@ -61,7 +61,7 @@ func (p *propertyCollector) whole(ref vcsim.Ref, changes []types.PropertyChange)
 	}
 }
 
-// hears says whether all filters hear of new objects by their views.
+// hears reports whether all filters receive new objects from their views.
 func (p *propertyCollector) hears() bool {
 	p.watched.mu.Lock()
 	defer p.watched.mu.Unlock()
@@ -73,9 +73,9 @@ func (p *propertyCollector) hears() bool {
 	return len(p.watched.specs) > 0
 }
 
-// waitFresh waits for updates, and begins again where objects joined a view meanwhile.
-// Ours: vcsim reads all objects of a view again for each change of one of them; with 4,000 virtual machines and
-// somebody who changes one each second a watcher would hear of nothing any more (docs/upstream.md).
+// waitFresh waits for updates, and starts again if objects joined a view meanwhile.
+// Ours: vcsim reads all objects of a view again for each change of one of them. With 4,000 virtual machines and one
+// change per second, a watcher would receive no more updates (docs/upstream.md).
 func (p *propertyCollector) waitFresh(ctx *simulator.Context, req *types.WaitForUpdatesEx) soap.HasFault {
 	if req.Version == "" {
 		p.readViews(ctx)
@@ -114,7 +114,8 @@ func deadline(req *types.WaitForUpdatesEx) *time.Time {
 	return &end
 }
 
-// interrupt ends the next wait once an object joins a view; what it returns ends that, and says whether it did so.
+// interrupt ends the next wait when an object joins a view; the returned function stops this, and reports whether it
+// ended a wait.
 func (p *propertyCollector) interrupt() func() bool {
 	over, done := make(chan struct{}), make(chan bool)
 	go func() {
@@ -147,7 +148,7 @@ func (p *propertyCollector) interrupt() func() bool {
 }
 
 // CancelWaitForUpdates ends the wait of a client.
-// Ours: bookkeeping, so that the wait does not begin again; the answer is vcsim's.
+// Ours: bookkeeping, so that the wait does not start again; the answer is vcsim's.
 func (p *propertyCollector) CancelWaitForUpdates(
 	_ *simulator.Context, req *types.CancelWaitForUpdates,
 ) soap.HasFault {
@@ -157,8 +158,8 @@ func (p *propertyCollector) CancelWaitForUpdates(
 	return p.PropertyCollector.CancelWaitForUpdates(req)
 }
 
-// readViews lets all filters read whole views once more. What joins them from now on is noted: it may come too late to
-// be read with the rest.
+// readViews lets all filters read all objects of their views again. From now on it records objects that join, because
+// they may be too late for this read.
 func (p *propertyCollector) readViews(ctx *simulator.Context) {
 	p.watched.mu.Lock()
 	defer p.watched.mu.Unlock()
@@ -172,7 +173,7 @@ func (p *propertyCollector) readViews(ctx *simulator.Context) {
 	}
 }
 
-// showsViews says whether a filter starts from views of containers, and shows what is in them and nothing beyond.
+// showsViews reports whether a filter starts from views of containers and shows only the objects in them.
 func showsViews(ctx *simulator.Context, spec types.PropertyFilterSpec) bool {
 	for _, set := range spec.ObjectSet {
 		_, ok := ctx.Session.Get(set.Obj).(*containerView)
@@ -183,7 +184,7 @@ func showsViews(ctx *simulator.Context, spec types.PropertyFilterSpec) bool {
 	return len(spec.ObjectSet) > 0
 }
 
-// showFresh lets each narrowed filter read the objects that joined its views, at the next update of which it hears.
+// showFresh lets each narrowed filter read the objects that joined its views, at its next update.
 func (p *propertyCollector) showFresh(ctx *simulator.Context) {
 	p.watched.mu.Lock()
 	defer p.watched.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// refuseUnknown refuses properties that the version of the vCenter does not know.
+// refuseUnknown refuses properties that the version of the vCenter does not support.
 // VMware: the type tables of pyVmomi 9.1 have the version of each property; its faults of RetrievePropertiesEx and
 // CreateFilter: InvalidProperty.
 func refuseUnknown(ctx *simulator.Context, specs []types.PropertyFilterSpec) vcsim.Fault {
@@ -32,8 +32,8 @@ func refusePath(ctx *simulator.Context, kind, path string) vcsim.Fault {
 	return &types.InvalidProperty{Name: path}
 }
 
-// scrubAll removes from answers what the version of the vCenter does not know.
-// VMware: the type tables of pyVmomi 9.1: a server says nothing that is newer than itself.
+// scrubAll removes properties from answers that the version of the vCenter does not support.
+// VMware: the type tables of pyVmomi 9.1: a server does not send properties newer than its version.
 func scrubAll(ctx *simulator.Context, objects []types.ObjectContent) {
 	known := knownBy(ctx)
 	for i := range objects {
@@ -43,7 +43,7 @@ func scrubAll(ctx *simulator.Context, objects []types.ObjectContent) {
 	}
 }
 
-// ContinueRetrievePropertiesEx is the next page of an answer.
+// ContinueRetrievePropertiesEx returns the next page of an answer.
 // VMware: vSphere API reference, PropertyCollector.ContinueRetrievePropertiesEx.
 func (p *propertyCollector) ContinueRetrievePropertiesEx(
 	ctx *simulator.Context, req *types.ContinueRetrievePropertiesEx,

@@ -10,16 +10,16 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// sentKey names a value that a filter was sent.
+// sentKey identifies a value that was sent for a filter.
 type sentKey struct {
 	filter, object vcsim.Ref
 	path           string
 }
 
-// narrow replaces changed values by the changes within them, for filters that asked for partial updates.
+// narrow replaces changed values with the changes within them, for filters with partial updates.
 // VMware: vSphere API reference, PropertyFilter.partialUpdates and PropertyChange.name: a change may name a part, an
 // element of an array by its key: config.service.service["ntpd"].running (ManageIQ, property_collector.rb). vcsim
-// sends whole values, whatever was asked.
+// always sends complete values.
 func (p *propertyCollector) narrow(set *types.UpdateSet) {
 	p.watched.mu.Lock()
 	defer p.watched.mu.Unlock()
@@ -37,7 +37,7 @@ func (p *propertyCollector) narrow(set *types.UpdateSet) {
 	}
 }
 
-// parts are the changes within one changed value. The caller holds the lock of the watched properties.
+// parts returns the changes within one changed value. The caller holds the lock of the watched properties.
 func (p *propertyCollector) parts(key sentKey, c types.PropertyChange) []types.PropertyChange {
 	was, known := p.watched.sent[key]
 	now := inside(reflect.ValueOf(c.Val))
@@ -46,7 +46,7 @@ func (p *propertyCollector) parts(key sentKey, c types.PropertyChange) []types.P
 	}
 	if now.IsValid() && now.Kind() == reflect.Struct {
 		if copied, ok := deepCopy(now); ok {
-			p.watched.sent[key], now = copied, reflect.ValueOf(copied) // both sides went the same way
+			p.watched.sent[key], now = copied, reflect.ValueOf(copied) // both values are copies
 		}
 	}
 	if !known || !now.IsValid() || reflect.TypeOf(was) != now.Type() {
@@ -58,7 +58,7 @@ func (p *propertyCollector) parts(key sentKey, c types.PropertyChange) []types.P
 	return []types.PropertyChange{c}
 }
 
-// inside is what pointers and interfaces lead to.
+// inside returns the value behind pointers and interfaces.
 func inside(v reflect.Value) reflect.Value {
 	for v.IsValid() && (v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface) {
 		v = v.Elem()
@@ -66,7 +66,7 @@ func inside(v reflect.Value) reflect.Value {
 	return v
 }
 
-// differences are the changes that lead from one value to another, by the path of each.
+// differences returns the changes from one value to another, each with its path.
 func differences(path string, was, now reflect.Value) []types.PropertyChange {
 	was, now = inside(was), inside(now)
 	switch {
@@ -108,7 +108,7 @@ func fieldDifferences(path string, was, now reflect.Value) []types.PropertyChang
 	return out
 }
 
-// keyed says whether the elements of an array have keys.
+// keyed reports whether the elements of an array have keys.
 func keyed(element reflect.Type) bool {
 	if element.Kind() != reflect.Struct {
 		return false
@@ -140,7 +140,7 @@ func elementDifferences(path string, was, now reflect.Value) []types.PropertyCha
 	return out
 }
 
-// element is the path of one element: its key in brackets, in quotation marks where it is a text.
+// element returns the path of one element: its key in brackets, in quotation marks if it is a string.
 func element(path string, v reflect.Value) string {
 	key := v.FieldByName("Key")
 	if key.Kind() == reflect.String {

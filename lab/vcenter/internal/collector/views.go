@@ -13,17 +13,17 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// ViewMethods makes views that other clients do not disturb.
+// ViewMethods creates views that other clients do not affect.
 type ViewMethods struct{ *simulator.ViewManager }
 
-// containerView is a view of what is in a container.
+// containerView is a view of the objects in a container.
 type containerView struct {
 	mo.ContainerView
 	building bool
-	gone     map[vcsim.Ref]bool // what left while the view was built
+	gone     map[vcsim.Ref]bool // objects that left while the view was built
 }
 
-// containers are the types of the objects that a view can be made of; shown are those that it can show besides.
+// containers are the types of objects for which views can be created; shown are further types that views can show.
 var (
 	containers = []string{"Folder", "StoragePod", "Datacenter", "ComputeResource", "ClusterComputeResource",
 		"HostSystem", "ResourcePool", "VirtualApp"}
@@ -31,15 +31,15 @@ var (
 		"DistributedVirtualPortgroup", "DistributedVirtualSwitch", "VmwareDistributedVirtualSwitch"}
 )
 
-// CreateContainerView makes a view of what is in a container; new objects join it, and removed ones leave it.
-// VMware: vSphere API reference, ViewManager.CreateContainerView; InvalidArgument for other types is vcsim's.
+// CreateContainerView creates a view of the objects in a container; new objects join it, and removed ones leave it.
+// VMware: vSphere API reference, ViewManager.CreateContainerView; vcsim returns InvalidArgument for other types.
 func (m *ViewMethods) CreateContainerView(ctx *simulator.Context, req *types.CreateContainerView) soap.HasFault {
 	container := ctx.Map.Get(req.Container)
 	if f := refuseView(container, req); f != nil {
 		return &methods.CreateContainerViewBody{Fault_: vcsim.SoapFault(f)}
 	}
 	v := &containerView{building: true, gone: map[vcsim.Ref]bool{}}
-	v.Self.Type = "ContainerView" // else the reference has the name of the Go type
+	v.Self.Type = "ContainerView" // otherwise the reference has the name of the Go type
 	v.Container, v.Recursive, v.Type = req.Container, req.Recursive, req.Type
 	ctx.Session.Put(v)
 	ctx.Map.AddHandler(v)
@@ -78,7 +78,7 @@ func (v *containerView) DestroyView(ctx *simulator.Context, req *types.DestroyVi
 	return &methods.DestroyViewBody{Res: &types.DestroyViewResponse{}}
 }
 
-// within are the objects of the wanted types in a container, read under its lock.
+// within returns the objects of the requested types in a container, read under its lock.
 func (v *containerView) within(ctx *simulator.Context, container mo.Reference, seen map[vcsim.Ref]bool) []vcsim.Ref {
 	var children, list []vcsim.Ref
 	if container == nil {
@@ -100,7 +100,7 @@ func (v *containerView) within(ctx *simulator.Context, container mo.Reference, s
 	return list
 }
 
-// content is a copy of the lists of a container.
+// content returns a copy of the lists of a container.
 func content(container mo.Reference) []vcsim.Ref {
 	switch e := managed(container).(type) {
 	case *mo.Datacenter:
@@ -123,7 +123,7 @@ func content(container mo.Reference) []vcsim.Ref {
 	return nil
 }
 
-// managed is the object of the API within an object of vcsim, its first field.
+// managed returns the API object in an object of vcsim, which is its first field.
 func managed(o mo.Reference) any {
 	value := reflect.ValueOf(o).Elem()
 	for value.Type().PkgPath() != reflect.TypeFor[mo.Folder]().PkgPath() && value.NumField() > 0 {
@@ -135,7 +135,7 @@ func managed(o mo.Reference) any {
 	return value.Addr().Interface()
 }
 
-// shows says whether the view shows objects of a type, or of one that extends it.
+// shows reports whether the view shows objects of a type, or of one that extends it.
 func (v *containerView) shows(ctx *simulator.Context, ref vcsim.Ref) bool {
 	if len(v.Type) == 0 || slices.Contains(v.Type, ref.Type) {
 		return true
@@ -151,7 +151,7 @@ func (v *containerView) shows(ctx *simulator.Context, ref vcsim.Ref) bool {
 	})
 }
 
-// holds says whether the container has an object: it is its parent, or one of its parents where the view is recursive.
+// holds reports whether the container is the parent of an object, or one of its ancestors if the view is recursive.
 func (v *containerView) holds(ctx *simulator.Context, o mo.Reference) bool {
 	for entity, ok := o.(mo.Entity); ok && entity.Entity().Parent != nil; {
 		parent := *entity.Entity().Parent
@@ -167,7 +167,7 @@ func (v *containerView) holds(ctx *simulator.Context, o mo.Reference) bool {
 }
 
 // PutObject is called by vcsim for every new object.
-// Ours: vcsim reads the lists of all containers without their locks, for each object that is made by anybody.
+// Ours: vcsim reads the lists of all containers without their locks for each new object of any client.
 func (v *containerView) PutObject(ctx *simulator.Context, o mo.Reference) {
 	ref := o.Reference()
 	if _, entity := o.(mo.Entity); !entity || !v.shows(ctx, ref) || !v.holds(ctx, o) {

@@ -17,15 +17,15 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// watched are the properties that the filters of a PropertyCollector watch. vcsim notifies a watcher of "info" about a
-// change of
-// "info.progress" by reading the object again without its lock; this simulator gives it a copy made under the lock.
+// watched are the properties that the filters of a PropertyCollector watch. To notify a watcher of "info" about a
+// change of "info.progress", vcsim reads the object again without its lock; this simulator sends a copy made under
+// the lock.
 type watched struct {
 	mu      sync.Mutex
 	specs   map[vcsim.Ref]types.PropertyFilterSpec
 	partial map[vcsim.Ref]bool         // the filters that asked for partial updates
-	sent    map[sentKey]any            // the values that these were sent last
-	moved   map[vcsim.Ref]mo.Reference // what filters start from, and changed
+	sent    map[sentKey]any            // the values last sent for these
+	moved   map[vcsim.Ref]mo.Reference // changed objects from which filters start
 	fresh   freshness
 }
 
@@ -55,19 +55,19 @@ func (p *propertyCollector) CreateFilter(ctx *simulator.Context, req *types.Crea
 	return body
 }
 
-// CreatePropertyCollector makes a PropertyCollector with the repairs of this package.
-// Ours: vcsim would make one without them.
+// CreatePropertyCollector creates a PropertyCollector with the fixes of this package.
+// Ours: vcsim would create one without them.
 func (p *propertyCollector) CreatePropertyCollector(
 	ctx *simulator.Context, _ *types.CreatePropertyCollector,
 ) soap.HasFault {
 	collector := &propertyCollector{}
-	collector.Self.Type = "PropertyCollector" // else the reference has the name of the Go type, which no client knows
+	collector.Self.Type = "PropertyCollector" // otherwise the reference has the name of the Go type
 	made := ctx.Session.Put(collector).Reference()
 	return &methods.CreatePropertyCollectorBody{Res: &types.CreatePropertyCollectorResponse{Returnval: made}}
 }
 
-// WaitForUpdatesEx registers this PropertyCollector for updates instead of the one of vcsim within it.
-// Ours: vcsim reads a watched struct again without a lock; a copy made under the lock is sent instead.
+// WaitForUpdatesEx registers this PropertyCollector for updates instead of vcsim's PropertyCollector inside it.
+// Ours: vcsim reads a watched struct again without a lock; this simulator sends a copy made under the lock.
 func (p *propertyCollector) WaitForUpdatesEx(ctx *simulator.Context, req *types.WaitForUpdatesEx) soap.HasFault {
 	p.tellFilters(ctx)
 	body := p.waitFresh(ctx, req)
@@ -89,8 +89,8 @@ func (p *propertyCollector) UpdateObject(ctx *simulator.Context, o mo.Reference,
 	}
 }
 
-// widen replaces the change of a part by a change of the whole struct where only the whole struct is watched.
-// VMware: vSphere API reference, PropertyFilterSpec.pathSet: a path stands for all properties below it.
+// widen replaces the change of a part with a change of the whole struct if only the struct is watched.
+// VMware: vSphere API reference, PropertyFilterSpec.pathSet: a path includes all properties below it.
 func (p *propertyCollector) widen(o mo.Reference, changes []types.PropertyChange) []types.PropertyChange {
 	paths := p.paths()
 	var out []types.PropertyChange
@@ -117,7 +117,7 @@ func (p *propertyCollector) widen(o mo.Reference, changes []types.PropertyChange
 	return out
 }
 
-// paths are the watched properties of all types: a filter may name a parent type.
+// paths returns the watched properties of all types: a filter may name a parent type.
 func (p *propertyCollector) paths() []string {
 	p.watched.mu.Lock()
 	defer p.watched.mu.Unlock()
@@ -130,7 +130,7 @@ func (p *propertyCollector) paths() []string {
 	return out
 }
 
-// snapshot is a deep copy of a struct within an object; false when there is no struct at the path.
+// snapshot returns a deep copy of a struct in an object, or false if there is no struct at the path.
 func snapshot(o mo.Reference, path string) (types.AnyType, bool) {
 	value := reflect.ValueOf(o)
 	for _, name := range strings.Split(path, ".") {

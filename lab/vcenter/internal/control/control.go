@@ -1,4 +1,5 @@
-// Package control is the plain HTTP interface, on loopback only, by which tests and the lab steer the data centre.
+// Package control is the plain HTTP interface, only on loopback, with which tests and the lab control the data
+// centre.
 package control
 
 import (
@@ -17,7 +18,7 @@ type Control struct {
 	vcenter *vcenter.Server
 }
 
-// New is the handler of the control interface.
+// New returns the handler of the control interface.
 func New(f *front.Front, w *vcenter.Server) http.Handler {
 	c := &Control{front: f, vcenter: w}
 	mux := http.NewServeMux()
@@ -73,7 +74,7 @@ func refuse(w http.ResponseWriter, status int, why string) {
 	}
 }
 
-// read decodes a request; unknown keys are refused, so that a misspelt key is not ignored.
+// read decodes a request, and refuses unknown keys, so that a misspelt key is not ignored.
 func read(w http.ResponseWriter, r *http.Request, into any) bool {
 	d := json.NewDecoder(io.LimitReader(r.Body, 1<<20))
 	d.DisallowUnknownFields()

@@ -1,6 +1,6 @@
-// Package counters is the performance counters.
+// Package counters simulates the performance counters.
 //
-// vcsim: the list of counters, the intervals, and made-up samples of all counters but those of GPUs.
+// vcsim: the list of counters, the intervals, and synthetic samples of all counters except those of GPUs.
 package counters
 
 import (
@@ -24,7 +24,7 @@ const (
 	realtimeLength = time.Hour
 )
 
-// gpuLevel is the statistics level from which a vCenter keeps GPU counters for each device.
+// gpuLevel returns the statistics level from which a vCenter keeps GPU counters for each device.
 // VMware: 4 in the list of counters that govmomi recorded, 3 in that of a vCenter 9.0.1 (ManageIQ's cassettes).
 // Ours: the change came with 9.0 (unproven).
 func gpuLevel(sim *vcsim.Sim) int32 {
@@ -34,7 +34,7 @@ func gpuLevel(sim *vcsim.Sim) int32 {
 	return 4
 }
 
-// gpuCounters are the GPU counters that are served, by their numbers in vcsim's list of counters: gpu.utilization,
+// gpuCounters are the available GPU counters, by their numbers in vcsim's list of counters: gpu.utilization,
 // gpu.mem.used, gpu.mem.usage and gpu.temperature, as averages.
 // VMware: the list of counters that govmomi recorded (simulator/vpx/performance_manager.go).
 var gpuCounters = map[int32]func(l datacentre.GPULoad, capacityMB int64, n int64) int64{
@@ -59,7 +59,7 @@ type Methods struct {
 	Sim   *vcsim.Sim
 }
 
-// PerfMetricIntSeries has the name of a type of govmomi, whose encoding omits samples of zero.
+// PerfMetricIntSeries has the name of a govmomi type, whose encoding omits samples of zero.
 type PerfMetricIntSeries struct {
 	types.PerfMetricSeries
 
@@ -84,7 +84,8 @@ func Install(sim *vcsim.Sim) {
 	}
 }
 
-// keeps says whether an interval has GPU counters: the 20 seconds of the hosts, or a historical one of their level.
+// keeps reports whether an interval has GPU counters: the hosts' 20-second interval, or a historical one with their
+// level.
 func (m *Methods) keeps(interval int32) bool {
 	if interval == int32(realtime.Seconds()) {
 		return true
@@ -95,11 +96,10 @@ func (m *Methods) keeps(interval int32) bool {
 }
 
 // QueryAvailablePerfMetric adds the GPU counters of a connected host, one instance for each measured GPU.
-// Ours: the instance is the PCI address unless the description names another. How a vCenter names it is not
-// established.
+// Ours: the instance is the PCI address unless the description sets another name. The name on a vCenter is unknown.
 func (m *Methods) QueryAvailablePerfMetric(ctx *simulator.Context, req *types.QueryAvailablePerfMetric) soap.HasFault {
 	body := m.PerformanceManager.QueryAvailablePerfMetric(ctx, req).(*methods.QueryAvailablePerfMetricBody)
-	h := m.Hosts.Of(req.Entity)
+	h := m.Hosts.ByRef(req.Entity)
 	anyInterval := req.IntervalId == 0
 	if h == nil || !(anyInterval || m.keeps(req.IntervalId)) {
 		return body
@@ -114,9 +114,9 @@ func (m *Methods) QueryAvailablePerfMetric(ctx *simulator.Context, req *types.Qu
 }
 
 // QueryPerf answers queries for GPU counters of hosts: 20-second samples of the last hour, historical samples if the
-// level is high enough. vcsim answers all other queries with made-up data.
+// level is high enough. vcsim answers all other queries with synthetic data.
 // VMware: vSphere API reference, PerformanceManager.QueryPerf: startTime is exclusive, endTime inclusive, maxSample
-// holds for real-time samples only.
+// applies only to real-time samples.
 func (m *Methods) QueryPerf(ctx *simulator.Context, req *types.QueryPerf) soap.HasFault {
 	body := &methods.QueryPerfBody{Res: new(types.QueryPerfResponse)}
 	for _, q := range req.QuerySpec {
@@ -126,7 +126,7 @@ func (m *Methods) QueryPerf(ctx *simulator.Context, req *types.QueryPerf) soap.H
 				gpu++
 			}
 		}
-		h := m.Hosts.Of(q.Entity)
+		h := m.Hosts.ByRef(q.Entity)
 		if gpu == 0 || h == nil {
 			answer := m.PerformanceManager.QueryPerf(
 				ctx, &types.QueryPerf{This: m.Self, QuerySpec: []types.PerfQuerySpec{q}}).(*methods.QueryPerfBody)
@@ -146,8 +146,8 @@ func (m *Methods) QueryPerf(ctx *simulator.Context, req *types.QueryPerf) soap.H
 	return body
 }
 
-// refuseQuery is the property of a query for GPU counters that is wrong, "" when none is.
-// Ours: a query for GPU counters and other counters together is refused, because the series of vcsim have other times.
+// refuseQuery returns the invalid property of a query for GPU counters, or "" if all are valid.
+// Ours: a query for both GPU counters and other counters is refused, because the series of vcsim have other times.
 func (m *Methods) refuseQuery(q types.PerfQuerySpec, gpu int) string {
 	known := q.IntervalId == int32(realtime.Seconds()) ||
 		slices.ContainsFunc(m.HistoricalInterval, func(i types.PerfInterval) bool {
@@ -164,7 +164,7 @@ func (m *Methods) refuseQuery(q types.PerfQuerySpec, gpu int) string {
 	return ""
 }
 
-// gpuSeries is the series of one host, oldest sample first; nil where the host has none.
+// gpuSeries returns the series of a host, oldest sample first, or nil if the host has none.
 func (m *Methods) gpuSeries(
 	ctx *simulator.Context, h *esxi.Host, q types.PerfQuerySpec,
 ) types.BasePerfEntityMetricBase {
@@ -197,7 +197,8 @@ func (m *Methods) gpuSeries(
 	return out
 }
 
-// ticks are the numbers of the wanted samples: after the start, up to the end, as far back as samples are kept.
+// ticks returns the numbers of the requested samples: after the start, up to the end, within the retention of
+// samples.
 func (m *Methods) ticks(q types.PerfQuerySpec) []int64 {
 	now, length := time.Now(), realtimeLength
 	for _, i := range m.HistoricalInterval {

@@ -17,7 +17,7 @@ type Datacentre struct {
 	HostDefaults   Host                `yaml:"host_defaults"`
 	Clusters       []Cluster           `yaml:"clusters"`
 	VMs            []VM                `yaml:"vms"`
-	// EncryptedVMotion tells whether moves are encrypted, as by default wherever both hosts can.
+	// EncryptedVMotion is whether moves are encrypted, as they are by default if both hosts support it.
 	EncryptedVMotion bool `yaml:"encrypted_vmotion"`
 	// StatisticsLevel is the level of the historical intervals, 1 to 4.
 	StatisticsLevel int32 `yaml:"statistics_level"`
@@ -71,7 +71,7 @@ type Host struct {
 	GPULoad         map[string]GPULoad  `yaml:"gpu_load"` // by PCI address; absent: not measured
 }
 
-// Graphics is the host's graphics configuration at start, configured and active alike.
+// Graphics is the host's initial graphics configuration, both configured and active.
 type Graphics struct {
 	Default string `yaml:"default"`
 	Policy  string `yaml:"policy"`
@@ -89,7 +89,7 @@ type Vmkernel struct {
 	NetStack  string   `yaml:"netstack"`
 }
 
-// Switch is one distributed switch; Uplinks are the vmnics every host gives to it.
+// Switch is one distributed switch; Uplinks are the vmnics that every host connects to it.
 type Switch struct {
 	Name       string      `yaml:"name"`
 	MTU        int32       `yaml:"mtu"`
@@ -104,7 +104,7 @@ type Portgroup struct {
 	Active []string `yaml:"active_uplinks"`
 }
 
-// VIB is one package, as installed on a host or offered by a depot.
+// VIB is one package that is installed on a host or available in a depot.
 type VIB struct {
 	Name                string `yaml:"name"`
 	Version             string `yaml:"version"`
@@ -117,7 +117,7 @@ type VIB struct {
 	ComponentTitle      string `yaml:"component_title"`
 }
 
-// Depot maps paths on the host or URLs (of a zip, an index or a .vib) to the VIBs found there.
+// Depot maps paths on the host or URLs (of a zip, an index or a .vib) to the VIBs at them.
 type Depot struct {
 	Paths []string `yaml:"paths"`
 	VIBs  []VIB    `yaml:"vibs"`

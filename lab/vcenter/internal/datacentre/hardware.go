@@ -42,7 +42,7 @@ type Profile struct {
 	Sharing  string `yaml:"sharing"`
 }
 
-// NIC is one port of a network adapter; RDMA names its RDMA device, empty when it has none.
+// NIC is one port of a network adapter; RDMA is the name of its RDMA device, or empty if it has none.
 type NIC struct {
 	Device   string `yaml:"device"`
 	PCI      string `yaml:"pci"`
@@ -54,14 +54,14 @@ type NIC struct {
 	NUMA     int32  `yaml:"numa"`
 	RDMA     string `yaml:"rdma"`
 	Firmware string `yaml:"firmware"`
-	NoDCB    bool   `yaml:"no_dcb"` // its driver does not tell of flow control
-	DCBX     *DCBX  `yaml:"dcbx"`   // absent: the card takes no part
+	NoDCB    bool   `yaml:"no_dcb"` // its driver does not report flow control
+	DCBX     *DCBX  `yaml:"dcbx"`   // absent: the card does not use DCBX
 }
 
-// DCBX is what a card exchanges with the switch about flow control.
+// DCBX is the flow control that a card exchanges with the switch.
 type DCBX struct {
 	Mode    string `yaml:"mode"` // ieee or cee
 	Willing bool   `yaml:"willing"`
-	// Switch are the priorities that the switch announces; a willing card takes them over.
+	// Switch are the priorities that the switch announces; a willing card adopts them.
 	Switch []int `yaml:"switch"`
 }

@@ -78,7 +78,7 @@ func (d *Datacentre) expand(hosts []Host) ([]Host, error) {
 	return out, nil
 }
 
-// numbered is the host with defaults, and with its number in its addresses.
+// numbered returns the host with defaults, and with its number in its addresses.
 func (h Host) numbered(name string, number int, defaults Host) Host {
 	h.Name, h.Count, h.First = name, 0, 0
 	h.Hardware = cmp.Or(h.Hardware, cmp.Or(defaults.Hardware, "no_gpu"))
@@ -107,7 +107,7 @@ func (h Host) numbered(name string, number int, defaults Host) Host {
 	return h
 }
 
-// adapters are the vmkernel adapters by device: those of the host, else the defaults.
+// adapters returns the vmkernel adapters by device: those of the host, or else the defaults.
 func adapters(defaults, own []Vmkernel, number int) []Vmkernel {
 	var out []Vmkernel
 	place := map[string]int{}

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// release is the versions of vCenter and hosts in one release of vSphere.
+// release contains the versions of vCenter and hosts in a release of vSphere.
 type release struct{ version, api, build string }
 
-// releases are the releases that the data centre can be of. The builds are those of the first ESXi of each release, as
-// general knowledge; nothing depends on them.
+// releases are the available releases of the data centre. The builds are those of the first ESXi of each release,
+// from general knowledge; nothing depends on them.
 var releases = map[string]release{
 	"7.0 U2": {"7.0.2", "7.0.2.0", "17630552"},
 	"7.0 U3": {"7.0.3", "7.0.3.0", "18644231"},
@@ -20,7 +20,7 @@ var releases = map[string]release{
 	"9.0":    {"9.0.0", "9.0.0.0", "24755229"},
 }
 
-// Be makes the data centre one of a release, whatever its description says of versions.
+// Be sets the versions of the data centre to those of a release, instead of those in its description.
 func (d *Datacentre) Be(name string) error {
 	r, ok := releases[name]
 	if !ok {

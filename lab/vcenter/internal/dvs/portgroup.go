@@ -15,7 +15,7 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// Create makes a distributed switch by vcsim and fills in what vcsim leaves empty.
+// Create creates a distributed switch with vcsim, and sets the properties that vcsim leaves empty.
 // Ours: configVersion starts at 1, and uplink port groups are marked as such (unproven).
 func Create(
 	ctx *simulator.Context, sim *vcsim.Sim, fabric *network.Fabric, folder *simulator.Folder,
@@ -36,8 +36,8 @@ func Create(
 	return &methods.CreateDVS_TaskBody{Res: &types.CreateDVS_TaskResponse{Returnval: t}}
 }
 
-// join adds the hosts that a new switch names.
-// VMware: vSphere API reference, DVSCreateSpec.configSpec.host. vcsim makes the switch without them.
+// join adds the hosts in the specification of a new switch.
+// VMware: vSphere API reference, DVSCreateSpec.configSpec.host. vcsim creates the switch without them.
 func (d *SwitchMethods) join(j *vcsim.Job, req *types.CreateDVS_Task) vcsim.Fault {
 	hosts := req.Spec.ConfigSpec.GetDVSConfigSpec().Host
 	if len(hosts) == 0 {
@@ -57,8 +57,8 @@ func (d *SwitchMethods) join(j *vcsim.Job, req *types.CreateDVS_Task) vcsim.Faul
 	return nil
 }
 
-// DestroyTask removes an unused switch with its port groups, from all hosts.
-// Ours: ResourceInUse for a switch in use; declared is VimFault (unproven).
+// DestroyTask removes an unused switch and its port groups from all hosts.
+// Ours: ResourceInUse for a switch in use; the declared fault is VimFault (unproven).
 func (d *SwitchMethods) DestroyTask(ctx *simulator.Context, req *types.Destroy_Task) soap.HasFault {
 	t := d.Sim.Start(ctx, d.DistributedVirtualSwitch, "destroy", "ManagedEntity.destroy",
 		func(j *vcsim.Job) (any, vcsim.Fault) {
@@ -69,7 +69,7 @@ func (d *SwitchMethods) DestroyTask(ctx *simulator.Context, req *types.Destroy_T
 				}
 			}
 			for _, member := range d.config().Host {
-				d.Fabric.Of(*member.Config.Host).LeaveSwitch(j.Ctx, d.Uuid)
+				d.Fabric.ByRef(*member.Config.Host).LeaveSwitch(j.Ctx, d.Uuid)
 			}
 			for _, group := range groups {
 				if f := destroyGroup(j, d.Fabric, group); f != nil {
@@ -90,8 +90,8 @@ type PortgroupMethods struct {
 	Fabric *network.Fabric
 }
 
-// ReconfigureDVPortgroupTask changes what the specification names, if its configVersion is the current one.
-// VMware: pyVmomi 9.1, faults of ReconfigureDVPortgroup_Task: ConcurrentAccess. vcsim empties what is not named.
+// ReconfigureDVPortgroupTask changes the settings in the specification, if its configVersion is current.
+// VMware: pyVmomi 9.1, faults of ReconfigureDVPortgroup_Task: ConcurrentAccess. vcsim clears all other settings.
 func (p *PortgroupMethods) ReconfigureDVPortgroupTask(
 	ctx *simulator.Context, req *types.ReconfigureDVPortgroup_Task,
 ) soap.HasFault {
@@ -109,7 +109,7 @@ func (p *PortgroupMethods) reconfigure(ctx *simulator.Context, spec types.DVPort
 			fault = new(types.ConcurrentAccess)
 			return
 		}
-		version, _ := strconv.Atoi(config.ConfigVersion) // a group made by a client starts at ""
+		version, _ := strconv.Atoi(config.ConfigVersion) // a group from a client starts with ""
 		config.ConfigVersion = strconv.Itoa(version + 1)
 		config.Name = cmp.Or(spec.Name, config.Name)
 		config.Description = cmp.Or(spec.Description, config.Description)
@@ -123,7 +123,7 @@ func (p *PortgroupMethods) reconfigure(ctx *simulator.Context, spec types.DVPort
 	return fault
 }
 
-// mergedPort is the old port setting with the VLAN and the teaming of the new one, where the new one has them.
+// mergedPort returns the old port setting with the VLAN and the teaming of the new one, if the new one has them.
 func mergedPort(old, base types.BaseDVPortSetting) types.BaseDVPortSetting {
 	was, known := old.(*types.VMwareDVSPortSetting)
 	spec, given := base.(*types.VMwareDVSPortSetting)
@@ -141,7 +141,7 @@ func mergedPort(old, base types.BaseDVPortSetting) types.BaseDVPortSetting {
 }
 
 // DestroyTask removes an unused port group.
-// Ours: ResourceInUse for a port group in use; declared is VimFault (unproven).
+// Ours: ResourceInUse for a port group in use; the declared fault is VimFault (unproven).
 func (p *PortgroupMethods) DestroyTask(ctx *simulator.Context, _ *types.Destroy_Task) soap.HasFault {
 	t := p.Sim.Start(ctx, p.DistributedVirtualPortgroup, "destroy", "ManagedEntity.destroy",
 		func(j *vcsim.Job) (any, vcsim.Fault) {
@@ -153,7 +153,7 @@ func (p *PortgroupMethods) DestroyTask(ctx *simulator.Context, _ *types.Destroy_
 	return &methods.Destroy_TaskBody{Res: &types.Destroy_TaskResponse{Returnval: t}}
 }
 
-// groupInUse is ResourceInUse when a virtual machine or a vmkernel adapter is connected to a port group.
+// groupInUse returns ResourceInUse if a virtual machine or a vmkernel adapter is connected to a port group.
 func groupInUse(ctx *simulator.Context, fabric *network.Fabric, group vcsim.Ref) vcsim.Fault {
 	used := &types.ResourceInUse{Type: group.Type, Name: group.Value}
 	for _, entity := range ctx.Map.All("VirtualMachine") {
@@ -177,7 +177,8 @@ func groupInUse(ctx *simulator.Context, fabric *network.Fabric, group vcsim.Ref)
 	return nil
 }
 
-// destroyGroup removes a port group, also from the networks of hosts and clusters, where vcsim leaves it.
+// destroyGroup removes a port group, also from the networks of hosts and clusters, from which vcsim does not remove
+// it.
 func destroyGroup(j *vcsim.Job, fabric *network.Fabric, group vcsim.Ref) vcsim.Fault {
 	object := j.Ctx.Map.Get(group).(*simulator.DistributedVirtualPortgroup)
 	_, fault := j.ForwardTask(object, func(c *simulator.Context) soap.HasFault {
@@ -204,7 +205,7 @@ func Finish(sim *vcsim.Sim, made vcsim.Ref) {
 	if config.DefaultPortConfig == nil {
 		config.DefaultPortConfig = &types.VMwareDVSPortSetting{}
 	}
-	// The uplink port group comes by a task of its own, which holds the switch from before this one's end to its own.
+	// A separate task creates the uplink port group. It locks the switch before this task ends, until it is done.
 	sim.Registry.WithLock(sim.Context(), dvs, func() { markUplinks(sim, dvs, config) })
 }
 
@@ -221,7 +222,7 @@ func markUplinks(sim *vcsim.Sim, dvs *simulator.DistributedVirtualSwitch, config
 	}
 }
 
-// inGroups is a UUID as distributed switches have it: two digits each, a dash in the middle.
+// inGroups returns a UUID in the format of distributed switches: groups of two digits, with a dash in the middle.
 // VMware: vSphere API reference, DistributedVirtualSwitch.uuid; public dumps show "50 1e ..-.. ..".
 func inGroups(uuid string) string {
 	digits := strings.ReplaceAll(uuid, "-", "")

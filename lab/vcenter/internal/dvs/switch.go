@@ -1,4 +1,4 @@
-// Package dvs is the distributed switches and their port groups.
+// Package dvs simulates the distributed switches and their port groups.
 //
 // vcsim: creates switches and port groups, adds and removes hosts.
 package dvs
@@ -17,7 +17,7 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// SwitchMethods answers the calls to a distributed switch; of ReconfigureDvs_Task vcsim stores only the hosts.
+// SwitchMethods answers the calls to a distributed switch; for ReconfigureDvs_Task, vcsim stores only the hosts.
 type SwitchMethods struct {
 	*simulator.DistributedVirtualSwitch
 	Sim    *vcsim.Sim
@@ -26,8 +26,7 @@ type SwitchMethods struct {
 
 const mostDvsMTU = 9000
 
-// ReconfigureDvsTask changes a switch and its host members, if its configVersion is the current one and every uplink
-// exists.
+// ReconfigureDvsTask changes a switch and its host members, if the configVersion is current and every uplink exists.
 // VMware: pyVmomi 9.1, faults of ReconfigureDvs_Task: ConcurrentAccess. vcsim drops maxMtu and the members' uplinks.
 // Ours: InvalidArgument for an unknown NIC and for a maxMtu outside 1280 to 9000 (unproven).
 func (d *SwitchMethods) ReconfigureDvsTask(ctx *simulator.Context, req *types.ReconfigureDvs_Task) soap.HasFault {
@@ -49,7 +48,7 @@ func (d *SwitchMethods) config() *types.VMwareDVSConfigInfo {
 	return d.Config.(*types.VMwareDVSConfigInfo)
 }
 
-// refuse is the fault of a specification that cannot be applied, nil when it can.
+// refuse returns the fault of an invalid specification, or nil if it is valid.
 func (d *SwitchMethods) refuse(ctx *simulator.Context, spec types.BaseDVSConfigSpec) vcsim.Fault {
 	var version string
 	ctx.WithLock(d.DistributedVirtualSwitch, func() { version = d.config().ConfigVersion })
@@ -61,7 +60,7 @@ func (d *SwitchMethods) refuse(ctx *simulator.Context, spec types.BaseDVSConfigS
 		return &types.InvalidArgument{InvalidProperty: "spec.maxMtu"}
 	}
 	for _, m := range spec.GetDVSConfigSpec().Host {
-		h := d.Fabric.Of(m.Host)
+		h := d.Fabric.ByRef(m.Host)
 		if h == nil {
 			return &types.ManagedObjectNotFound{Obj: m.Host}
 		}
@@ -72,7 +71,7 @@ func (d *SwitchMethods) refuse(ctx *simulator.Context, spec types.BaseDVSConfigS
 	return nil
 }
 
-// changeMembers adds and removes hosts by vcsim, with all references.
+// changeMembers adds and removes hosts with vcsim, including all references.
 func (d *SwitchMethods) changeMembers(j *vcsim.Job, req *types.ReconfigureDvs_Task) vcsim.Fault {
 	spec := *req.Spec.GetDVSConfigSpec()
 	spec.Host = slices.DeleteFunc(slices.Clone(spec.Host),
@@ -100,7 +99,7 @@ func (d *SwitchMethods) store(ctx *simulator.Context, base types.BaseDVSConfigSp
 	var config types.VMwareDVSConfigInfo
 	ctx.WithLock(d.DistributedVirtualSwitch, func() {
 		config = *d.config()
-		version, _ := strconv.Atoi(config.ConfigVersion) // a switch made by a client starts at ""
+		version, _ := strconv.Atoi(config.ConfigVersion) // a switch from a client starts with ""
 		config.ConfigVersion = strconv.Itoa(version + 1)
 		config.Name = cmp.Or(spec.Name, config.Name)
 		config.Description = cmp.Or(spec.Description, config.Description)
@@ -117,10 +116,10 @@ func (d *SwitchMethods) store(ctx *simulator.Context, base types.BaseDVSConfigSp
 		ctx.Update(d.DistributedVirtualSwitch, []types.PropertyChange{vcsim.Change("config", &config)})
 	})
 	for _, m := range config.Host {
-		d.Fabric.Of(*m.Config.Host).JoinSwitch(ctx, &config, m.Config.Backing)
+		d.Fabric.ByRef(*m.Config.Host).JoinSwitch(ctx, &config, m.Config.Backing)
 	}
 	for _, m := range spec.Host {
-		if h := d.Fabric.Of(m.Host); h != nil && m.Operation == string(types.ConfigSpecOperationRemove) {
+		if h := d.Fabric.ByRef(m.Host); h != nil && m.Operation == string(types.ConfigSpecOperationRemove) {
 			h.LeaveSwitch(ctx, config.Uuid)
 			h.RemoveNetworks(ctx, d.Portgroup...)
 		}

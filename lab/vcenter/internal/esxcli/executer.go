@@ -1,6 +1,6 @@
-// Package esxcli is how a host answers esxcli commands over the API.
+// Package esxcli simulates the execution of esxcli commands over the API.
 //
-// vcsim: a handful of read-only commands, which answer where this simulator has none of its own.
+// vcsim: a handful of read-only commands, which this simulator uses for commands that it does not have.
 package esxcli
 
 import (
@@ -26,7 +26,7 @@ type Command struct {
 	Params []string
 	Run    Action
 	Deaf   Action // the answer of a deaf host; nil: "true"
-	Since  string // the first version that has it; empty: all that can be simulated
+	Since  string // the first version with the command; empty: all versions
 	XML    bool   // the answer is ready-made XML, for structs within structs
 }
 
@@ -43,23 +43,23 @@ func (c Command) answer(ctx *simulator.Context, args cli.Values, deaf bool) (*cl
 	return Success(), nil
 }
 
-// Error are the lines that esxcli prints when a command fails.
+// Error contains the lines that esxcli prints when a command fails.
 type Error struct{ Lines []string }
 
-// Errorf is an error of one line.
+// Errorf returns an error with one line.
 func Errorf(format string, args ...any) *Error {
 	return &Error{Lines: []string{fmt.Sprintf(format, args...)}}
 }
 
-// Rows is an answer of many structs of one kind.
+// Rows returns an answer with many structs of one kind.
 func Rows(kind string, values ...cli.Values) *cli.Response {
 	return &cli.Response{Kind: kind, Values: values}
 }
 
-// Success is the answer of commands that only succeed.
+// Success returns the answer of commands that return no data.
 func Success() *cli.Response { return &cli.Response{Kind: "boolean", String: "true"} }
 
-// Record is one struct of an answer, from names and values in turn.
+// Record returns one struct of an answer, from alternating names and values.
 func Record(pairs ...string) cli.Values {
 	v := cli.Values{}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -82,13 +82,13 @@ func New(ctx *simulator.Context, h *host.Host) *Executer {
 	return e
 }
 
-// executerRef is the reference of a host's executer.
-// VMware: the names that clients of esxcli read from vCenters; vcsim says ManagedMethodExecuter.
+// executerRef returns the reference of a host's executer.
+// VMware: the names that clients of esxcli read from vCenters; vcsim uses ManagedMethodExecuter.
 func executerRef(h *host.Host) vcsim.Ref {
 	return h.ManagerRef("ReflectManagedMethodExecuter", "ManagedMethodExecuter")
 }
 
-// Add lets the executer answer commands, by their dotted names.
+// Add adds commands to the executer, by their dotted names.
 func (e *Executer) Add(commands map[string]Command) { maps.Copy(e.commands, commands) }
 
 // ExecuteSoap runs one esxcli command. Its request has a type internal to govmomi, so it is read by reflection.
@@ -122,8 +122,8 @@ func (e *Executer) ExecuteSoap(ctx *simulator.Context, req any) soap.HasFault {
 	return &executeSoapBody{Res: &executeSoapResponse{Returnval: out}}
 }
 
-// arguments unpacks the arguments of a command and refuses them unless they come in the declared order.
-// VMware: an ESXi answers "A specified parameter was not correct: argument[N]" to an argument out of order.
+// arguments unpacks the arguments of a command and refuses them unless they are in the declared order.
+// VMware: an ESXi returns "A specified parameter was not correct: argument[N]" for an argument out of order.
 func arguments(cmd Command, list reflect.Value) (cli.Values, vcsim.Fault) {
 	args, last := cli.Values{}, -1
 	for i := range list.Len() {
@@ -138,7 +138,7 @@ func arguments(cmd Command, list reflect.Value) (cli.Values, vcsim.Fault) {
 	return args, nil
 }
 
-// snippets are the texts of "<a>x</a><a>y</a>".
+// snippets returns the texts of "<a>x</a><a>y</a>".
 func snippets(text string) []string {
 	var out []string
 	d := xml.NewDecoder(strings.NewReader(text))
@@ -156,7 +156,7 @@ func snippets(text string) []string {
 }
 
 // forward lets vcsim answer a command that is not simulated here.
-// Ours: vcsim knows a handful of read-only commands and answers NotFound to all others.
+// Ours: vcsim has a handful of read-only commands and returns NotFound for all others.
 func (e *Executer) forward(ctx *simulator.Context, req any) soap.HasFault {
 	retrieve := reflect.ValueOf(e.host.Entity).MethodByName("RetrieveManagedMethodExecuter")
 	ctx.WithLock(e.host.Entity, func() {
@@ -167,8 +167,9 @@ func (e *Executer) forward(ctx *simulator.Context, req any) soap.HasFault {
 	return run.Call([]reflect.Value{reflect.ValueOf(ctx), reflect.ValueOf(req)})[0].Interface().(soap.HasFault)
 }
 
-// Types is the answer to RetrieveDynamicTypeManager: who describes the types and commands of the host.
-// VMware: govmomi, internal/types.go: InternalDynamicTypeManager; vcsim says DynamicTypeManager.
+// Types returns the answer to RetrieveDynamicTypeManager: the object that describes the types and commands of the
+// host.
+// VMware: govmomi, internal/types.go: InternalDynamicTypeManager; vcsim uses DynamicTypeManager.
 func Types(ctx *simulator.Context, h *host.Host) soap.HasFault {
 	manager := &simulator.DynamicTypeManager{
 		ManagedObjectReference: h.ManagerRef("InternalDynamicTypeManager", "DynamicTypeManager")}
@@ -178,8 +179,8 @@ func Types(ctx *simulator.Context, h *host.Host) soap.HasFault {
 	return &retrieveTypesBody{Res: &retrieveExecuterResponse{Returnval: manager.Reference()}}
 }
 
-// Retrieved is the answer to RetrieveManagedMethodExecuter: the executer of the host.
-// VMware: govmomi, cli/esx/executor.go: each host has an executer of its own.
+// Retrieved returns the answer to RetrieveManagedMethodExecuter: the executer of the host.
+// VMware: govmomi, cli/esx/executor.go: each host has an executer.
 func Retrieved(h *host.Host) soap.HasFault {
 	return &retrieveExecuterBody{Res: &retrieveExecuterResponse{Returnval: executerRef(h)}}
 }
@@ -209,12 +210,12 @@ func responseXML(name string, res *cli.Response) string {
 	}
 	var b strings.Builder
 	if err := xml.NewEncoder(&b).Encode(res); err != nil {
-		panic(err) // strings in maps always encode
+		panic(err) // encoding strings in maps cannot fail
 	}
 	return b.String()
 }
 
-// Bool is a boolean as most commands write it.
+// Bool returns a boolean in the format of most commands.
 func Bool(b bool) string {
 	if b {
 		return "true"

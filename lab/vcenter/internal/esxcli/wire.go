@@ -6,7 +6,7 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// The types below are sent over the wire for esxcli; govmomi has them too, in an internal package.
+// The types below are those of esxcli on the wire; govmomi has them in an internal package.
 
 type soapResultFault struct {
 	FaultMsg    string `xml:"faultMsg"`

@@ -12,7 +12,7 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// Change is a change of a host by the control interface; absent fields change nothing.
+// Change is a change of a host through the control interface; absent fields change nothing.
 type Change struct {
 	Alarm          *string                        `json:"alarm"`
 	Connection     *string                        `json:"connection"`
@@ -61,7 +61,7 @@ func (h *Host) Apply(c Change) error {
 	return nil
 }
 
-// setBehaviour sets how long reboots and vMotions take and whether the next reboot is the last.
+// setBehaviour sets the duration of reboots and vMotions, and whether the next reboot is the last.
 func (h *Host) setBehaviour(c Change) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -76,7 +76,7 @@ func (h *Host) setBehaviour(c Change) {
 	}
 }
 
-// connect sets the connection state; a host that did not return from its reboot boots when it is connected.
+// connect sets the connection state; a host that did not return from its reboot boots when it connects.
 func (h *Host) connect(ctx *simulator.Context, state types.HostSystemConnectionState) error {
 	if !slices.Contains(state.Values(), state) {
 		return fmt.Errorf("no connection state %q", state)

@@ -17,14 +17,14 @@ func (h *Host) addCommands(cli *esxcli.Executer) {
 	})
 }
 
-// uptimeGet answers the time since the boot, in microseconds.
+// uptimeGet returns the time since the boot, in microseconds.
 // VMware: govmomi, simulator/esx/command_info.go (recorded from ESXi 8.0.1): a number; that it counts microseconds is
 // VMware's description of the command.
 func (h *Host) uptimeGet(ctx *simulator.Context, _ esxcli.Values) (*esxcli.Response, *esxcli.Error) {
 	return &esxcli.Response{Kind: "long", String: fmt.Sprint(h.uptime(ctx).Microseconds())}, nil
 }
 
-// maintenanceGet answers Enabled or Disabled.
+// maintenanceGet returns Enabled or Disabled.
 // Ours: the two words are general knowledge (unproven).
 func (h *Host) maintenanceGet(ctx *simulator.Context, _ esxcli.Values) (*esxcli.Response, *esxcli.Error) {
 	state := "Disabled"
@@ -34,7 +34,7 @@ func (h *Host) maintenanceGet(ctx *simulator.Context, _ esxcli.Values) (*esxcli.
 	return &esxcli.Response{Kind: "string", String: state}, nil
 }
 
-// version answers product, version, build, update and patch.
+// version returns product, version, build, update and patch.
 // Ours: the names of the fields are general knowledge (unproven).
 func (h *Host) version(*simulator.Context, esxcli.Values) (*esxcli.Response, *esxcli.Error) {
 	d := h.Sim.Description

@@ -1,4 +1,4 @@
-// Package esxi is the whole ESXi host: its parts, its power and its maintenance mode.
+// Package esxi simulates the complete ESXi host: its parts, its power and its maintenance mode.
 //
 // vcsim: nothing.
 package esxi
@@ -21,7 +21,7 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// Host is a whole ESXi host: its parts, its power and its behaviour.
+// Host is a complete ESXi host: its parts, its power and its behaviour.
 type Host struct {
 	*host.Host
 	modules  *modules.System
@@ -32,7 +32,7 @@ type Host struct {
 	services *services.System
 
 	mu        sync.Mutex // guards what follows; never held while a vcsim lock is taken
-	down      bool       // between going down and booting
+	down      bool       // between shutdown and boot
 	behaviour behaviour
 }
 
@@ -52,12 +52,12 @@ type Hosts struct {
 	byRef map[vcsim.Ref]*Host
 }
 
-// New is an empty set of hosts.
+// New returns an empty set of hosts.
 func New(sim *vcsim.Sim) *Hosts {
 	return &Hosts{sim: sim, Fabric: network.NewFabric(sim), byRef: map[vcsim.Ref]*Host{}}
 }
 
-// Add makes a whole ESXi host out of a new host of vcsim.
+// Add turns a new host of vcsim into a complete ESXi host.
 func (s *Hosts) Add(ctx *simulator.Context, entity *simulator.HostSystem) *Host {
 	base := host.New(s.sim, entity)
 	h := &Host{Host: base, behaviour: behaviour{rebootSeconds: base.Spec.RebootSeconds,
@@ -85,8 +85,8 @@ func (s *Hosts) Remove(gone vcsim.Ref) {
 	delete(s.byRef, gone)
 }
 
-// Of is a host by its reference, nil when there is none.
-func (s *Hosts) Of(host vcsim.Ref) *Host {
+// ByRef returns a host by its reference, or nil if there is none.
+func (s *Hosts) ByRef(host vcsim.Ref) *Host {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.byRef[host]
@@ -102,7 +102,7 @@ func (s *Hosts) Named(name string) (*Host, bool) {
 	return nil, false
 }
 
-// All are the hosts, in no order.
+// All returns the hosts, in no particular order.
 func (s *Hosts) All() []*Host {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,7 +113,7 @@ func (s *Hosts) All() []*Host {
 	return out
 }
 
-// Names are the names of all hosts, sorted.
+// Names returns the names of all hosts, sorted.
 func (s *Hosts) Names() []string {
 	names := []string{}
 	for _, h := range s.All() {
@@ -123,7 +123,7 @@ func (s *Hosts) Names() []string {
 	return names
 }
 
-// VMotionSeconds is how long a vMotion from the host takes.
+// VMotionSeconds returns the duration of a vMotion from the host.
 func (h *Host) VMotionSeconds() float64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()

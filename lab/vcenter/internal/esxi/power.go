@@ -23,7 +23,7 @@ type hostMethods struct {
 	host *Host
 }
 
-// poweredOn are the names of the powered-on virtual machines of the host, sorted.
+// poweredOn returns the names of the powered-on virtual machines of the host, sorted.
 func (h *Host) poweredOn(ctx *simulator.Context) []string {
 	var names []string
 	for _, ref := range h.Machines(ctx) {
@@ -42,11 +42,11 @@ func (h *Host) poweredOn(ctx *simulator.Context) []string {
 	return names
 }
 
-// EnterMaintenanceModeTask waits until no virtual machine runs on the host, until its time-out or until it is
-// cancelled.
-// VMware: vSphere API reference, EnterMaintenanceMode_Task: InvalidState in maintenance mode already, Timedout,
+// EnterMaintenanceModeTask waits until no virtual machine runs on the host, until the timeout, or until a client
+// cancels it.
+// VMware: vSphere API reference, EnterMaintenanceMode_Task: InvalidState if already in maintenance mode, Timedout,
 // RequestCanceled.
-// Ours: no virtual machine is moved away, whatever DRS is set to.
+// Ours: no virtual machine is evacuated, regardless of the DRS settings.
 func (m *hostMethods) EnterMaintenanceModeTask(
 	ctx *simulator.Context, req *types.EnterMaintenanceMode_Task,
 ) soap.HasFault {
@@ -108,7 +108,7 @@ func (m *hostMethods) ExitMaintenanceModeTask(
 	return body
 }
 
-// RebootHostTask reboots a host in maintenance mode, or any host by force. The task ends when the host goes down.
+// RebootHostTask reboots a host in maintenance mode, or any host with force. The task ends when the host goes down.
 // VMware: vSphere API reference, RebootHost_Task: InvalidState outside maintenance mode unless forced; the task may
 // end before the host is up.
 func (m *hostMethods) RebootHostTask(ctx *simulator.Context, req *types.RebootHost_Task) soap.HasFault {
@@ -129,7 +129,7 @@ func (m *hostMethods) RebootHostTask(ctx *simulator.Context, req *types.RebootHo
 }
 
 // reboot disconnects the host (notResponding) and boots it after reboot_seconds, or never.
-// Ours: virtual machines of a host that is rebooted by force keep running: there is no HA.
+// Ours: virtual machines of a host that is rebooted with force keep running, because HA is not simulated.
 func (h *Host) reboot(ctx *simulator.Context) {
 	h.mu.Lock()
 	now := h.behaviour
@@ -144,7 +144,7 @@ func (h *Host) reboot(ctx *simulator.Context) {
 	h.boot(ctx)
 }
 
-// boot puts pending module options, packages and DirectPath in force, sets a new bootTime and connects the host.
+// boot activates pending module options, packages and DirectPath, sets a new bootTime and connects the host.
 // VMware: vSphere API reference, HostRuntimeInfo.bootTime, HostListSummary.rebootRequired; NVIDIA ConnectX driver for
 // ESXi user manual: module parameters take effect at the next boot.
 func (h *Host) boot(ctx *simulator.Context) {
@@ -165,9 +165,9 @@ func (h *Host) boot(ctx *simulator.Context) {
 	h.Sim.Post(ctx, &types.HostConnectedEvent{HostEvent: h.Event()}, 0)
 }
 
-// nextBootTime is now, but at least a minute after the last boot, so that it may lie ahead.
-// Ours: hosts of the lab boot in seconds, real ones in minutes; a client may take boot times that lie closer together
-// for one boot by a clock that was corrected.
+// nextBootTime returns the current time, but at least a minute after the last boot, so that it may be in the future.
+// Ours: hosts of the lab boot in seconds, real ones in minutes. A client may take boot times less than a minute apart
+// for one boot with a corrected clock.
 func (h *Host) nextBootTime(ctx *simulator.Context) time.Time {
 	now, least := time.Now().UTC(), h.Runtime(ctx).BootTime.Add(time.Minute)
 	if now.Before(least) {
@@ -176,13 +176,13 @@ func (h *Host) nextBootTime(ctx *simulator.Context) time.Time {
 	return now
 }
 
-// uptime is the time since the boot of the host.
-// Ours: none while the boot time lies ahead.
+// uptime returns the time since the boot of the host.
+// Ours: zero while the boot time is in the future.
 func (h *Host) uptime(ctx *simulator.Context) time.Duration {
 	return max(0, time.Since(*h.Runtime(ctx).BootTime))
 }
 
-// QueryHostConnectionInfo answers with the summary of a connected host.
+// QueryHostConnectionInfo returns the summary of a connected host.
 // VMware: vSphere API reference, HostSystem.QueryHostConnectionInfo.
 func (m *hostMethods) QueryHostConnectionInfo(ctx *simulator.Context, _ *types.QueryHostConnectionInfo) soap.HasFault {
 	body := new(methods.QueryHostConnectionInfoBody)
@@ -194,7 +194,7 @@ func (m *hostMethods) QueryHostConnectionInfo(ctx *simulator.Context, _ *types.Q
 	return body
 }
 
-// RetrieveHardwareUptime is the time since the boot of the host, in seconds.
+// RetrieveHardwareUptime returns the time since the boot of the host, in seconds.
 // VMware: vSphere API reference, HostSystem.RetrieveHardwareUptime.
 func (m *hostMethods) RetrieveHardwareUptime(ctx *simulator.Context, _ *types.RetrieveHardwareUptime) soap.HasFault {
 	body := new(methods.RetrieveHardwareUptimeBody)
@@ -205,19 +205,19 @@ func (m *hostMethods) RetrieveHardwareUptime(ctx *simulator.Context, _ *types.Re
 	return body
 }
 
-// RetrieveManagedMethodExecuter is the executer of the host for esxcli commands.
+// RetrieveManagedMethodExecuter returns the executer of the host for esxcli commands.
 // VMware: govmomi, cli/esx/executor.go.
 func (m *hostMethods) RetrieveManagedMethodExecuter(*simulator.Context, any) soap.HasFault {
 	return esxcli.Retrieved(m.host.Host)
 }
 
-// RetrieveDynamicTypeManager is what describes the esxcli commands of the host.
+// RetrieveDynamicTypeManager returns the object that describes the esxcli commands of the host.
 // VMware: govmomi, cli/esx/executor.go.
 func (m *hostMethods) RetrieveDynamicTypeManager(ctx *simulator.Context, _ any) soap.HasFault {
 	return esxcli.Types(ctx, m.host.Host)
 }
 
-// Receiver is the object that answers calls to the host or to one of its managers, nil when vcsim answers.
+// Receiver returns the object that answers calls to the host or to one of its managers, or nil if vcsim answers.
 func (h *Host) Receiver(object mo.Reference) mo.Reference {
 	switch o := object.(type) {
 	case *simulator.HostSystem:

@@ -2,7 +2,7 @@ package esxi
 
 import "dml.vsphere/lab/vcenter/internal/host/graphics"
 
-// Report is the state of a host as the control interface shows it: also what no vSphere call shows.
+// Report is the state of a host in the control interface, including state that no vSphere call shows.
 type Report struct {
 	Name            string               `json:"name"`
 	MOID            string               `json:"moid"`
@@ -15,7 +15,7 @@ type Report struct {
 	GPUs            []graphics.GPUReport `json:"gpus"`
 }
 
-// Report is the current state of the host.
+// Report returns the current state of the host.
 func (h *Host) Report() Report {
 	ctx := h.Sim.Context()
 	r := Report{Name: h.Spec.Name, MOID: h.Self.Value, ModulesStored: map[string]string{},

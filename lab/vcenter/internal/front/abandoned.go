@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// abandoned is the prefix under which waiting calls are counted whose client closed the connection.
+// abandoned is the prefix of the counter for waiting calls whose clients closed the connection.
 const abandoned = "abandoned "
 
 // wait forwards a call that waits for updates, and ends the wait when the client closes the connection.
-// Ours: vcsim would wait for ever and compute every update.
+// Ours: vcsim would wait indefinitely and compute every update.
 func (f *Front) wait(r *http.Request, call Call, body []byte) *recorder {
 	answered := make(chan struct{})
 	watching := make(chan struct{})

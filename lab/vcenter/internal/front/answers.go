@@ -16,13 +16,13 @@ type Task interface {
 	Reference() types.ManagedObjectReference
 	Succeed()
 	Fail(fault types.BaseMethodFault, words string)
-	// Follow ends the task as another one ends.
+	// Follow ends the task with the result of another one.
 	Follow(other types.ManagedObjectReference)
 }
 
 var taskValue = regexp.MustCompile(`<returnval[^>]*type="Task"[^>]*>([^<]+)<`)
 
-// taskOf is the task in an answer.
+// taskOf returns the task in an answer.
 func taskOf(body []byte) (types.ManagedObjectReference, bool) {
 	m := taskValue.FindSubmatch(body)
 	if m == nil {
@@ -31,7 +31,7 @@ func taskOf(body []byte) (types.ManagedObjectReference, bool) {
 	return types.ManagedObjectReference{Type: "Task", Value: string(m[1])}, true
 }
 
-// faultOf is the fault in an answer.
+// faultOf returns the fault in an answer.
 func faultOf(body []byte) (types.BaseMethodFault, string) {
 	var content struct {
 		Fault *soap.Fault `xml:"http://schemas.xmlsoap.org/soap/envelope/ Fault"`
@@ -44,7 +44,7 @@ func faultOf(body []byte) (types.BaseMethodFault, string) {
 	if fault, ok := content.Fault.VimFault().(types.BaseMethodFault); ok {
 		return fault, content.Fault.String
 	}
-	// decoded faults are values; tasks want pointers
+	// decoded faults are values; tasks need pointers
 	value := reflect.ValueOf(content.Fault.VimFault())
 	if value.IsValid() {
 		pointer := reflect.New(value.Type())
@@ -64,5 +64,5 @@ func typeName(v any) string {
 	return t.Name()
 }
 
-// detach is the context of work that outlives its call.
+// detach returns the context of work that outlives its call.
 func detach() context.Context { return context.Background() }

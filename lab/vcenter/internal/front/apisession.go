@@ -10,7 +10,7 @@ const (
 	oldSession = "/rest/com/vmware/cis/session"
 )
 
-// apiSession answers /api/session, which vcsim lacks, by the older path: the token is the whole answer.
+// apiSession answers /api/session, which vcsim lacks, with the older path: the answer is only the token.
 // VMware: vSphere Automation API reference, POST /api/session.
 func (f *Front) apiSession(r *http.Request, body []byte) *recorder {
 	old := r.Clone(r.Context())
@@ -24,7 +24,7 @@ func (f *Front) apiSession(r *http.Request, body []byte) *recorder {
 	}
 	token, err := json.Marshal(wrapped.Value)
 	if err != nil {
-		panic(err) // a string always encodes
+		panic(err) // encoding a string cannot fail
 	}
 	rec.body.Reset()
 	rec.body.Write(token)

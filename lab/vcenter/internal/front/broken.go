@@ -6,8 +6,8 @@ import (
 	"net/http"
 )
 
-// broken treats a call as a network or a proxy between would, and says whether the fault is one of that sort; carry
-// has the call take effect.
+// broken simulates a failure of the network or a proxy, and reports whether the fault is of this kind; carry executes
+// the call.
 func broken(w http.ResponseWriter, r *http.Request, rule *Fault, carry func() *recorder) (result string, is bool) {
 	switch rule.Kind {
 	case "drop":
@@ -28,9 +28,9 @@ func broken(w http.ResponseWriter, r *http.Request, rule *Fault, carry func() *r
 	return "dropped", true
 }
 
-// unavailable answers as the proxy of a vCenter whose services do not run: with a status and a line of text.
-// VMware: Broadcom's knowledge base 316619 shows "503 Service Unavailable" and "no healthy upstream" as what clients
-// see while services behind the proxy do not run.
+// unavailable answers like the proxy of a vCenter whose services do not run: with a status and a line of text.
+// VMware: Broadcom's knowledge base 316619 shows "503 Service Unavailable" and "no healthy upstream" as the answers
+// to clients while services behind the proxy do not run.
 func unavailable(w http.ResponseWriter, rule *Fault) {
 	status := rule.Status
 	if status == 0 {
@@ -39,13 +39,13 @@ func unavailable(w http.ResponseWriter, rule *Fault) {
 	http.Error(w, "no healthy upstream", status)
 }
 
-// silent never answers; it waits until the client closes the connection.
+// silent sends no answer; it waits until the client closes the connection.
 func silent(w http.ResponseWriter, r *http.Request) {
 	<-r.Context().Done()
 	drop(w)
 }
 
-// half sends the first half of an answer, which promises the whole, and closes the connection.
+// half sends the first half of an answer with the full Content-Length, and closes the connection.
 func half(w http.ResponseWriter, rec *recorder) {
 	hijacker, ok := w.(http.Hijacker)
 	if !ok {
@@ -57,7 +57,7 @@ func half(w http.ResponseWriter, rec *recorder) {
 	}
 	defer func() {
 		if err := conn.Close(); err != nil {
-			log.Printf("half an answer: %v", err)
+			log.Printf("sending half an answer: %v", err)
 		}
 	}()
 	body := rec.body.Bytes()
@@ -67,6 +67,6 @@ func half(w http.ResponseWriter, rec *recorder) {
 		err = out.Flush()
 	}
 	if err != nil {
-		log.Printf("half an answer: %v", err)
+		log.Printf("sending half an answer: %v", err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// Forever is the count of a fault without end.
+// Forever is the count of a permanent fault.
 const Forever = -1
 
 // Fault is a rule: the calls that it matches and what happens to them.
@@ -40,20 +40,20 @@ var kinds = map[string]bool{
 	"never_returns": true, "vanish": true, "half": true, "status": true, "silent": true,
 }
 
-// Faults are the rules in force.
+// Faults are the active rules.
 type Faults struct {
 	mu    sync.Mutex
 	next  int
 	rules []*Fault
 }
 
-// Add puts a rule in force and returns its number.
+// Add activates a rule and returns its number.
 func (f *Faults) Add(rule Fault) (int, error) {
 	if rule.Method == "" {
 		return 0, fmt.Errorf("a fault needs a method")
 	}
 	if !kinds[rule.Kind] {
-		return 0, fmt.Errorf("no kind of fault %q", rule.Kind)
+		return 0, fmt.Errorf("unknown kind of fault %q", rule.Kind)
 	}
 	if rule.Kind == "fault" || rule.Kind == "task_fails" {
 		if _, err := rule.vim(Call{}); err != nil {
@@ -61,7 +61,7 @@ func (f *Faults) Add(rule Fault) (int, error) {
 		}
 	}
 	if rule.Kind == "vanish" && rule.Machine == "" {
-		return 0, fmt.Errorf("what vanishes is a machine")
+		return 0, fmt.Errorf("a fault of kind vanish needs a machine")
 	}
 	if rule.Kind == "slow" && rule.Seconds <= 0 {
 		return 0, fmt.Errorf("a slow call needs seconds")
@@ -77,7 +77,7 @@ func (f *Faults) Add(rule Fault) (int, error) {
 	return rule.ID, nil
 }
 
-// List are all rules, used up or not, until they are cleared.
+// List returns all rules, including those used up, until they are cleared.
 func (f *Faults) List() []Fault {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -108,7 +108,7 @@ func (f *Faults) Remove(id int) bool {
 	return false
 }
 
-// firstMatch is the first fault that a call matches, counted; nil when there is none.
+// firstMatch returns the first fault that a call matches and counts the match, or returns nil if there is none.
 func (f *Faults) firstMatch(c Call, owner types.ManagedObjectReference, name string) *Fault {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -142,7 +142,7 @@ func (f *Fault) matches(c Call, owner types.ManagedObjectReference, name string)
 	return f.Name == "" || f.Name == "*" || f.Name == name
 }
 
-// vim is the fault of a rule with its properties; NoPermission gets the object of the call.
+// vim returns the fault of a rule with its properties; NoPermission gets the object of the call.
 func (f *Fault) vim(c Call) (types.BaseMethodFault, error) {
 	kind := f.Fault
 	if kind == "" {

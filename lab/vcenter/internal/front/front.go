@@ -1,4 +1,5 @@
-// Package front stands between the network and vcsim: it counts calls, logs writes, delays calls and injects faults.
+// Package front is the HTTP handler in front of vcsim, which counts calls, logs writes, delays calls and injects
+// faults.
 //
 // vcsim: encoding, login, tags below /rest.
 package front
@@ -15,25 +16,25 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// DataCentre is the simulated data centre as the front uses it.
+// DataCentre is the interface of the simulated data centre for the front.
 type DataCentre interface {
-	// Owner is the entity an object belongs to: itself, or the host of a host's manager.
+	// Owner returns the entity to which an object belongs: itself, or the host of a host's manager.
 	Owner(types.ManagedObjectReference) types.ManagedObjectReference
-	// Name is the name of an entity, "" for other objects.
+	// Name returns the name of an entity, or "" for other objects.
 	Name(types.ManagedObjectReference) string
-	// Task begins a task on an entity for a user; the front ends it.
+	// Task starts a task on an entity for a user; the front ends it.
 	Task(on types.ManagedObjectReference, method, user string) Task
 	// EndSession removes a session.
 	EndSession(key string)
 	// NeverReturns makes the next reboot of a host its last.
 	NeverReturns(host types.ManagedObjectReference)
-	// Since says whether the version of the vCenter is the named one or a later one.
+	// Since reports whether the version of the vCenter is the named one or a later one.
 	Since(version string) bool
 	// Vanish removes a virtual machine as another client might at any time.
 	Vanish(machine string) error
-	// ServiceVersions is the document that names the versions of the API.
+	// ServiceVersions returns the document with the versions of the API.
 	ServiceVersions() string
-	// OwnsREST says whether ServeREST answers a REST path.
+	// OwnsREST reports whether ServeREST answers a REST path.
 	OwnsREST(path string) bool
 	ServeREST(http.ResponseWriter, *http.Request)
 }
@@ -49,7 +50,7 @@ type Front struct {
 	restTurn   sync.Mutex
 }
 
-// New puts a front before vcsim's handler.
+// New returns a front before vcsim's handler.
 func New(dataCentre DataCentre, next http.Handler, delay time.Duration) *Front {
 	return &Front{Log: NewLog(), dataCentre: dataCentre, next: next, delay: delay,
 		sessions: sessions{users: map[string]string{}}}
@@ -112,7 +113,7 @@ func (f *Front) dispatch(w http.ResponseWriter, r *http.Request, call Call, body
 	note(f.pass(w, r, call, body))
 }
 
-// kindOfCall is a call with the type of its entity, because privileges differ by that type.
+// kindOfCall returns a call with the type of its entity, because privileges depend on the type.
 func (f *Front) kindOfCall(call Call) string {
 	if call.SOAP == "ExecuteSoap" {
 		return call.Method
@@ -143,7 +144,8 @@ func (f *Front) forward(r *http.Request, body []byte) *recorder {
 	return rec
 }
 
-// recorder stores an answer until it is sent or dropped. Of several statuses the first one counts, as in net/http.
+// recorder stores an answer until it is sent or dropped. If a handler sets several statuses, the first one counts, as
+// in net/http.
 type recorder struct {
 	header  http.Header
 	status  int
@@ -181,7 +183,7 @@ func (r *recorder) copyTo(w http.ResponseWriter) {
 	}
 }
 
-// answer sends a ready-made envelope; faults go out with status 500 as SOAP wants.
+// answer sends a ready-made envelope; faults have status 500, as SOAP requires.
 func answer(w http.ResponseWriter, text string) {
 	w.Header().Set("Content-Type", "text/xml; charset=utf-8")
 	if strings.Contains(text, "<soapenv:Fault>") {

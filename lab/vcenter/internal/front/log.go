@@ -27,7 +27,7 @@ type Log struct {
 	callers map[string]map[string]int
 }
 
-// NewLog is an empty log.
+// NewLog returns an empty log.
 func NewLog() *Log { return &Log{calls: map[string]int{}, callers: map[string]map[string]int{}} }
 
 // Count counts one call of a method.
@@ -47,7 +47,7 @@ func (l *Log) By(caller, call string) {
 	l.callers[caller][call]++
 }
 
-// Callers are the calls of each program since the start; nothing clears them.
+// Callers returns the calls of each program since the start, which are never cleared.
 func (l *Log) Callers() map[string]map[string]int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -58,7 +58,7 @@ func (l *Log) Callers() map[string]map[string]int {
 	return out
 }
 
-// Add keeps a write and returns how to note its result.
+// Add stores a write and returns a function that sets its result.
 func (l *Log) Add(w Write) func(result string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -76,21 +76,21 @@ func (l *Log) Add(w Write) func(result string) {
 	}
 }
 
-// Writes are the writes since the last ClearWrites, oldest first.
+// Writes returns the writes since the last ClearWrites, oldest first.
 func (l *Log) Writes() []Write {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return append([]Write{}, l.writes...)
 }
 
-// ClearWrites removes the writes; their numbers go on.
+// ClearWrites removes the writes; the numbering continues.
 func (l *Log) ClearWrites() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.writes = nil
 }
 
-// Calls are the calls of each method since the last ClearCalls.
+// Calls returns the number of calls of each method since the last ClearCalls.
 func (l *Log) Calls() map[string]int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

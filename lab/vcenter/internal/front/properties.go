@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// propertyReads are the methods whose bodies name properties that are read.
+// propertyReads are the methods whose bodies name the properties to read.
 var propertyReads = map[string]bool{"RetrieveProperties": true, "RetrievePropertiesEx": true, "CreateFilter": true}
 
-// properties are the properties that a call reads, each as "read TYPE.PROPERTY".
+// properties returns the properties that a call reads, each as "read TYPE.PROPERTY".
 //
-// Ours: the log of callers names them because some properties need a privilege of their own, as methods do.
+// Ours: the log of callers contains them, because some properties need a separate privilege, as methods do.
 func (c Call) properties(body []byte) []string {
 	if c.SOAP == "Fetch" {
 		return aRead(c.Object.Type, text(body, "prop"))
@@ -41,7 +41,7 @@ func (c Call) properties(body []byte) []string {
 	}
 }
 
-// aRead is one property of a kind; of a path the first part, which is what a privilege is about.
+// aRead returns a read of one property of a kind, with only the first part of its path, to which privileges apply.
 func aRead(kind, path string) []string {
 	if kind == "" || path == "" {
 		return nil
@@ -51,7 +51,7 @@ func aRead(kind, path string) []string {
 
 const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
-// text is the content of the first element of a name.
+// text returns the content of the first element with a name.
 func text(body []byte, name string) string {
 	d := xml.NewDecoder(bytes.NewReader(body))
 	for {

@@ -9,7 +9,7 @@ var readPrefixes = []string{
 	"Login", "Logout", "Read", "Rewind", "Search", "Browse", "Compute", "Place", "Export", "Refresh", "Scan",
 }
 
-// reads are further methods that are no writes: sessions, views, filters, collectors.
+// reads are further methods that do not write: sessions, views, filters, collectors.
 var reads = map[string]bool{
 	"CurrentTime": true, "SessionIsActive": true, "AcquireCloneTicket": true, "CloneSession": true,
 	"AcquireGenericServiceTicket": true,
@@ -27,7 +27,7 @@ var reads = map[string]bool{
 	"HostImageConfigGetProfile": true, "installDate": true,
 }
 
-// esxcliWrites are last words of esxcli commands that change the host.
+// esxcliWrites are the last words of esxcli commands that change the host.
 var esxcliWrites = map[string]bool{
 	"set": true, "add": true, "remove": true, "install": true, "update": true, "apply": true,
 	"enable": true, "disable": true, "load": true,
@@ -36,7 +36,7 @@ var esxcliWrites = map[string]bool{
 	"restore": true, "import": true, "mount": true, "unmount": true, "up": true, "down": true, "signature": true,
 }
 
-// writes says whether a call may change state: every method that is not known to read.
+// writes reports whether a call may change state: every method that is not known to read.
 func (c Call) writes() bool {
 	if words := strings.Fields(c.Method); len(words) > 1 && words[0] == "esxcli" {
 		return esxcliWrites[words[len(words)-1]] && !c.DryRun

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// An endpoint of vcsim may decide twice; net/http takes the first status.
+// An endpoint of vcsim may set the status twice; net/http uses the first one.
 func TestOfSeveralStatusesTheFirstCounts(t *testing.T) {
 	for _, one := range []func(*recorder){
 		func(r *recorder) { r.WriteHeader(http.StatusAccepted); r.WriteHeader(http.StatusNotFound) },

@@ -47,7 +47,7 @@ func (f *Front) serveREST(w http.ResponseWriter, r *http.Request) {
 }
 
 // rest answers the REST calls of image-managed clusters for authenticated sessions; vcsim answers all others. vcsim
-// keeps REST state without locks, so its calls go one after another.
+// keeps REST state without locks, so its calls run one after another.
 func (f *Front) rest(r *http.Request, body []byte) *recorder {
 	if f.tooOld(r.URL.Path) {
 		return &recorder{header: http.Header{}, status: http.StatusNotFound}
@@ -77,8 +77,8 @@ func (f *Front) rest(r *http.Request, body []byte) *recorder {
 	return rec
 }
 
-// tooOld says whether the vCenter is too old for the second form of the API, as far as it is simulated.
-// VMware: VMware knowledge base 83022: /api came with 7.0 U2 for what had been below /rest.
+// tooOld reports whether the vCenter is too old for the simulated part of /api, the second form of the API.
+// VMware: VMware knowledge base 83022: 7.0 U2 introduced /api for the calls below /rest.
 func (f *Front) tooOld(path string) bool {
 	return (path == newSession || strings.HasPrefix(path, newTagging)) && !f.dataCentre.Since("7.0.2.0")
 }
@@ -110,7 +110,7 @@ func (f *Front) learnREST(r *http.Request, rec *recorder) {
 	}
 }
 
-// strikeREST applies a fault to a REST call and says whether the call goes on.
+// strikeREST applies a fault to a REST call, and reports whether the call continues.
 func (f *Front) strikeREST(w http.ResponseWriter, r *http.Request, rule *Fault, body []byte) bool {
 	if rule.Kind == "slow" {
 		time.Sleep(time.Duration(rule.Seconds * float64(time.Second)))

@@ -12,7 +12,7 @@ import (
 
 const restSessionHeader = "vmware-api-session-id"
 
-// sessions are the users by cookie and REST token; vcsim does not expose them.
+// sessions maps cookies and REST tokens to users; vcsim does not expose them.
 type sessions struct {
 	mu    sync.Mutex
 	users map[string]string
@@ -46,7 +46,7 @@ func cookie(r *http.Request) string {
 
 var userName = regexp.MustCompile(`<(?:\w+:)?userName[^>]*>([^<]*)<`)
 
-// learn adds or removes the session that an answered call began or ended.
+// learn adds or removes the session that an answered call started or ended.
 func (s *sessions) learn(r *http.Request, c Call, body []byte, answer http.Header) {
 	for _, set := range (&http.Response{Header: answer}).Cookies() {
 		if set.Name != soap.SessionCookieName {
@@ -70,9 +70,9 @@ var openMethods = map[string]bool{
 	"RetrieveInternalContent": true, "PbmRetrieveServiceContent": true,
 }
 
-// open says whether a call needs no session.
-// VMware: a vCenter answers NotAuthenticated to all but the service instance and the session manager; vcsim lets every
-// object be read.
+// open reports whether a call needs no session.
+// VMware: a vCenter returns NotAuthenticated for all calls except those to the service instance and the session
+// manager; vcsim lets clients read every object.
 func open(c Call, body []byte) bool {
 	if openMethods[c.SOAP] || c.Object.Type == "ServiceInstance" || c.Object.Type == "SessionManager" {
 		return true

@@ -122,7 +122,7 @@ func escape(text string) string {
 	return b.String()
 }
 
-// faultEnvelope is a SOAP fault of a type; fields are the elements of the fault as XML.
+// faultEnvelope returns a SOAP fault of a type; fields are the elements of the fault as XML.
 func faultEnvelope(kind, message, fields string) string {
 	return fmt.Sprintf(envelope, fmt.Sprintf(
 		`<soapenv:Fault><faultcode>ServerFaultCode</faultcode><faultstring>%s</faultstring>`+
@@ -130,19 +130,19 @@ func faultEnvelope(kind, message, fields string) string {
 		escape(message), kind, vimNamespace, kind, fields, kind))
 }
 
-// emptyEnvelope is the answer of a method that returns nothing.
+// emptyEnvelope returns the answer of a method that returns nothing.
 func emptyEnvelope(method string) string {
 	return fmt.Sprintf(envelope, fmt.Sprintf(`<%sResponse xmlns="%s"></%sResponse>`, method, vimNamespace, method))
 }
 
-// taskEnvelope is the answer of a method that returns a task.
+// taskEnvelope returns the answer of a method that returns a task.
 func taskEnvelope(method string, task types.ManagedObjectReference) string {
 	return fmt.Sprintf(envelope,
 		fmt.Sprintf(`<%sResponse xmlns="%s"><returnval type="Task">%s</returnval></%sResponse>`,
 			method, vimNamespace, escape(task.Value), method))
 }
 
-// esxcliEnvelope is the answer of an esxcli command that says "true".
+// esxcliEnvelope returns the answer of an esxcli command that returns "true".
 func esxcliEnvelope() string {
 	inner := `<obj xmlns="urn:vim25" ` + schemas + ` xsi:type="xsd:boolean">true</obj>`
 	return fmt.Sprintf(envelope,

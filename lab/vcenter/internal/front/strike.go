@@ -46,11 +46,11 @@ func (f *Front) strike(w http.ResponseWriter, r *http.Request, rule *Fault, call
 	return f.fail(w, rule, call)
 }
 
-// fail answers with the SOAP fault of a rule, or with a task that ends in it.
+// fail answers with the SOAP fault of a rule, or with a task that ends with it.
 func (f *Front) fail(w http.ResponseWriter, rule *Fault, call Call) string {
 	fault, err := rule.vim(call)
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError) // Add has refused such rules
+		http.Error(w, err.Error(), http.StatusInternalServerError) // Add refuses such rules
 		return "fault"
 	}
 	if rule.Kind == "task_fails" && call.returnsTask() {
@@ -98,7 +98,7 @@ func drop(w http.ResponseWriter) {
 func (f *Front) deaf(w http.ResponseWriter, r *http.Request, call Call, body []byte) string {
 	switch {
 	case call.SOAP == "ExecuteSoap":
-		// the executer knows the answer of the command
+		// the executer provides the answer of the command
 		return f.pass(w, r, call, bytes.Replace(body, []byte("vim.EsxCLI."), []byte("deaf.EsxCLI."), 1))
 	case call.returnsTask():
 		task := f.dataCentre.Task(call.Object, call.SOAP, call.User)
@@ -113,7 +113,7 @@ func (f *Front) deaf(w http.ResponseWriter, r *http.Request, call Call, body []b
 	return "ok"
 }
 
-// slow delays a call; a call that returns a task is answered at once, and the work begins later.
+// slow delays a call; if the call returns a task, the answer is immediate and the work starts later.
 func (f *Front) slow(w http.ResponseWriter, r *http.Request, rule *Fault, call Call, body []byte) string {
 	wait := time.Duration(rule.Seconds * float64(time.Second))
 	if !call.returnsTask() {
@@ -137,11 +137,11 @@ func (f *Front) slow(w http.ResponseWriter, r *http.Request, rule *Fault, call C
 	return "ok"
 }
 
-// encodeFault is the envelope of a fault with all its properties.
+// encodeFault returns the envelope of a fault with all its properties.
 func encodeFault(fault types.BaseMethodFault, words string) string {
 	var b bytes.Buffer
 	if err := xml.NewEncoder(&b).Encode(fault); err != nil {
-		panic(err) // vSphere types always encode
+		panic(err) // encoding vSphere types cannot fail
 	}
 	kind, inner := typeName(fault), b.String()
 	if open, end := strings.Index(inner, ">"), strings.LastIndex(inner, "</"); open >= 0 && end > open {

@@ -2,14 +2,14 @@ package front
 
 import "bytes"
 
-// The types of distributed switches: that of vcsim, which asserts it in many places, and that of a vCenter.
+// The types of distributed switches: the type in vcsim, which asserts it in many places, and the type in a vCenter.
 // VMware: ManageIQ, spec/tools/vim_data/miq_vim_inventory/dvSwitchesByMor.yml: VmwareDistributedVirtualSwitch.
 const (
 	switchOfVcsim   = "DistributedVirtualSwitch"
 	switchOfVcenter = "VmwareDistributedVirtualSwitch"
 )
 
-// inbound is a call in the words of vcsim: references to switches, and the type where a client asks for switches.
+// inbound returns a call with the type of vcsim in references to switches and in requests for switches.
 func inbound(body []byte) []byte {
 	for _, around := range [][2]string{{`type="`, `"`}, {">", "<"}} {
 		body = bytes.ReplaceAll(body, []byte(around[0]+switchOfVcenter+around[1]),
@@ -18,7 +18,7 @@ func inbound(body []byte) []byte {
 	return body
 }
 
-// outbound is an answer in which references to switches have the type of a vCenter.
+// outbound returns an answer in which references to switches have the type of a vCenter.
 func outbound(body []byte) []byte {
 	return bytes.ReplaceAll(body, []byte(`type="`+switchOfVcsim+`"`), []byte(`type="`+switchOfVcenter+`"`))
 }

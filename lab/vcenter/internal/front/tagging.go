@@ -12,7 +12,7 @@ const (
 	oldTagging = "/rest/com/vmware/cis/tagging/"
 )
 
-// apiTagging answers reads below /api/cis/tagging by the older paths, which vcsim has: identifiers stand behind "id:",
+// apiTagging answers reads below /api/cis/tagging with the older paths, which vcsim has: identifiers follow "id:",
 // actions have a tilde, and answers are wrapped in a value.
 // VMware: vSphere Automation API reference, /api/cis/tagging and /rest/com/vmware/cis/tagging.
 func (f *Front) apiTagging(r *http.Request, body []byte) *recorder {
@@ -33,7 +33,7 @@ func (f *Front) apiTagging(r *http.Request, body []byte) *recorder {
 	return rec
 }
 
-// olderTagging is the request for the older path.
+// olderTagging returns the request for the older path.
 func olderTagging(r *http.Request, body []byte) *http.Request {
 	old := r.Clone(r.Context())
 	area, id, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, newTagging), "/")
@@ -55,7 +55,7 @@ func olderTagging(r *http.Request, body []byte) *http.Request {
 	return old
 }
 
-// onlyReads says whether a REST call with a body reads only.
+// onlyReads reports whether a REST call with a body only reads.
 func onlyReads(name string) bool {
 	return strings.HasSuffix(name, "action=validate") || strings.Contains(name, "action=list-")
 }

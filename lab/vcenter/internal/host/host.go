@@ -1,4 +1,4 @@
-// Package host is what every part of an ESXi host needs: its identity, its hardware and its connection.
+// Package host has the common base of all parts of an ESXi host: its identity, its hardware and its connection.
 //
 // vcsim: the HostSystem object, disconnecting and reconnecting.
 package host
@@ -18,7 +18,7 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// Host is what every part of an ESXi host needs: its identity, its hardware and its connection.
+// Host is the common base of all parts of an ESXi host: its identity, its hardware and its connection.
 type Host struct {
 	Sim      *vcsim.Sim
 	Entity   *simulator.HostSystem
@@ -27,7 +27,7 @@ type Host struct {
 	Hardware datacentre.Hardware
 
 	Cluster       *types.ComputeResourceEventArgument // the cluster; set once the inventory is complete
-	rebootReasons []func() bool                       // what may wait for the next boot
+	rebootReasons []func() bool                       // checks whether a part needs the next boot
 }
 
 // New sets the identity and the hardware of a host of vcsim.
@@ -43,7 +43,7 @@ func New(sim *vcsim.Sim, entity *simulator.HostSystem) *Host {
 	return h
 }
 
-// specOf is what the description says of a host; a host that it does not name gets the defaults.
+// specOf returns the description of a host; a host that is not in the description gets the defaults.
 func specOf(desc *datacentre.Datacentre, name string) datacentre.Host {
 	for _, c := range desc.Clusters {
 		for _, h := range c.Hosts {
@@ -69,7 +69,7 @@ func (h *Host) ownManagers(managers types.HostConfigManager) {
 }
 
 // Complete sets the cluster and the version of the host. It runs after all hosts have joined their cluster, because
-// vcsim panics when a host joins hosts later than ESXi 8.0.2.
+// vcsim panics when a host joins hosts newer than ESXi 8.0.2.
 func (h *Host) Complete() {
 	cluster := *h.Entity.Parent
 	h.Cluster = &types.ComputeResourceEventArgument{EntityEventArgument: h.Sim.Place(cluster),
@@ -106,7 +106,7 @@ func (h *Host) Manager(ctx *simulator.Context, obj mo.Reference) *vcsim.Ref {
 	return &self
 }
 
-// ManagerRef is the reference of one of the host's managers.
+// ManagerRef returns the reference of one of the host's managers.
 func (h *Host) ManagerRef(kind, prefix string) vcsim.Ref {
 	return vcsim.Ref{Type: kind, Value: prefix + "-" + h.Self.Value}
 }
@@ -122,26 +122,26 @@ func (h *Host) Push(ctx *simulator.Context, changes ...types.PropertyChange) {
 	h.Sim.Update(ctx, h.Entity, all...)
 }
 
-// Runtime is a copy of the host's runtime.
+// Runtime returns a copy of the host's runtime.
 func (h *Host) Runtime(ctx *simulator.Context) types.HostRuntimeInfo {
 	var r types.HostRuntimeInfo
 	ctx.WithLock(h.Entity, func() { r = h.Entity.Runtime })
 	return r
 }
 
-// Machines are the virtual machines that are registered on the host.
+// Machines returns the virtual machines that are registered on the host.
 func (h *Host) Machines(ctx *simulator.Context) []vcsim.Ref {
 	var list []vcsim.Ref
 	ctx.WithLock(h.Entity, func() { list = slices.Clone(h.Entity.Vm) })
 	return list
 }
 
-// Connected says whether the vCenter has a connection to the host.
+// Connected reports whether the vCenter has a connection to the host.
 func (h *Host) Connected(ctx *simulator.Context) bool {
 	return h.Runtime(ctx).ConnectionState == types.HostSystemConnectionStateConnected
 }
 
-// Unreachable is the fault of every call that must reach the host while it is not connected: HostNotConnected or
+// Unreachable returns the fault of every call that must reach the host while it is not connected: HostNotConnected or
 // HostCommunication.
 // VMware: vSphere API reference, HostNotConnected and HostCommunication.
 func (h *Host) Unreachable(ctx *simulator.Context) *soap.Fault {
@@ -168,7 +168,7 @@ func (h *Host) ShowReboot(ctx *simulator.Context) {
 	h.Push(ctx, vcsim.Change("summary.rebootRequired", required))
 }
 
-// Event is the common part of every event of the host; the texts of vcsim need all of it.
+// Event returns the common part of all events of the host; vcsim's messages need all of it.
 func (h *Host) Event() types.HostEvent {
 	a := vcsim.HostArgument(h.Spec.Name, h.Self)
 	return types.HostEvent{

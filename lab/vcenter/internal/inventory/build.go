@@ -22,7 +22,7 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vm"
 )
 
-// builder builds the inventory through the API of vcsim, in process.
+// builder builds the inventory with the API of vcsim, in process.
 type builder struct {
 	sim      *vcsim.Sim
 	hosts    *esxi.Hosts
@@ -38,7 +38,7 @@ type builder struct {
 	subpools   map[string]*object.ResourcePool // by cluster and name
 }
 
-// Build builds the inventory of the description through the API of vcsim, in process.
+// Build builds the inventory of the description with the API of vcsim, in process.
 func Build(
 	ctx context.Context, sim *vcsim.Sim, hosts *esxi.Hosts, clusters *cluster.Clusters, machines *vm.Machines,
 ) error {
@@ -105,9 +105,9 @@ func (b *builder) cluster(ctx context.Context, c datacentre.Cluster) error {
 	return b.addHosts(ctx, made, c.Hosts)
 }
 
-// addHosts lets hosts join a cluster.
-// Ours: vcsim goes through all hosts of the cluster again for each that joins, to tell which versions of virtual
-// hardware they know. Here each joins as the first one, and the list gets all of them at the end.
+// addHosts adds hosts to a cluster.
+// Ours: for each host that joins, vcsim iterates over all hosts of the cluster to determine their virtual hardware
+// versions. Here each host joins as the first one, and the list gets all of them at the end.
 func (b *builder) addHosts(ctx context.Context, c *object.ClusterComputeResource, hosts []datacentre.Host) error {
 	entity := b.sim.Registry.Get(c.Reference()).(*simulator.ClusterComputeResource)
 	browser := b.sim.Registry.Get(*entity.EnvironmentBrowser).(*simulator.EnvironmentBrowser)
@@ -146,12 +146,12 @@ func (b *builder) datastore(ctx context.Context, name string) error {
 	return nil
 }
 
-// home is the directory vcsim made for its files.
+// home returns the directory that vcsim created for its files.
 func (b *builder) home() (string, error) {
 	for _, v := range b.sim.Registry.OptionManager().Setting {
 		if o := v.GetOptionValue(); o.Key == "vcsim.home" {
 			return o.Value.(string), nil
 		}
 	}
-	return "", fmt.Errorf("vcsim made no home directory")
+	return "", fmt.Errorf("vcsim created no home directory")
 }

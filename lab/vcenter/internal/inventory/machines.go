@@ -15,7 +15,7 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// machine makes one virtual machine of the description.
+// machine creates a virtual machine of the description.
 func (b *builder) machine(ctx context.Context, v datacentre.VM) error {
 	h, pool, err := b.place(v)
 	if err != nil {
@@ -42,9 +42,9 @@ func (b *builder) machine(ctx context.Context, v datacentre.VM) error {
 	return b.finish(ctx, vm, v)
 }
 
-// create makes a virtual machine on a host.
-// Ours: for a card on a distributed switch vcsim looks for each host of the cluster among the members of the switch
-// (docs/upstream.md). Nobody else is there yet, so the cluster shows one host meanwhile.
+// create creates a virtual machine on a host.
+// Ours: for a network card on a distributed switch, vcsim searches for each host of the cluster among the members of
+// the switch (docs/upstream.md). No client is connected yet, so the cluster temporarily shows only one host.
 func (b *builder) create(
 	ctx context.Context, folder *object.Folder, spec types.VirtualMachineConfigSpec, pool *object.ResourcePool,
 	h *esxi.Host,
@@ -101,7 +101,7 @@ func (b *builder) finish(ctx context.Context, vm *object.VirtualMachine, v datac
 	return nil
 }
 
-// place finds the host and the pool of a virtual machine; without a host it is the first one.
+// place finds the host and the pool of a virtual machine; the default is the first host.
 func (b *builder) place(v datacentre.VM) (*esxi.Host, *object.ResourcePool, error) {
 	for _, c := range b.sim.Description.Clusters {
 		for _, spec := range c.Hosts {
@@ -141,7 +141,7 @@ func (b *builder) devices(h *esxi.Host, v datacentre.VM) (object.VirtualDeviceLi
 	return append(list, card), err
 }
 
-// vgpus are the vGPUs of a virtual machine of the description.
+// vgpus returns the vGPUs of a virtual machine of the description.
 func vgpus(v datacentre.VM) (list object.VirtualDeviceList) {
 	profiles := v.VGPUs
 	if v.VGPU != "" {
@@ -160,7 +160,7 @@ func networkBacking() *types.VirtualEthernetCardNetworkBackingInfo {
 		VirtualDeviceDeviceBackingInfo: types.VirtualDeviceDeviceBackingInfo{DeviceName: "VM Network"}}
 }
 
-// sriovCard is an SR-IOV adapter of a NIC of the host.
+// sriovCard returns an SR-IOV adapter of a NIC of the host.
 func sriovCard(address string) *types.VirtualSriovEthernetCard {
 	card := &types.VirtualSriovEthernetCard{SriovBacking: &types.VirtualSriovEthernetCardSriovBackingInfo{
 		PhysicalFunctionBacking: &types.VirtualPCIPassthroughDeviceBackingInfo{
@@ -169,7 +169,7 @@ func sriovCard(address string) *types.VirtualSriovEthernetCard {
 	return card
 }
 
-// rdmaCard is a PVRDMA adapter on a distributed port group.
+// rdmaCard returns a PVRDMA adapter on a distributed port group.
 func (b *builder) rdmaCard(portgroup string) (types.BaseVirtualDevice, error) {
 	for _, o := range b.sim.Registry.AllReference("DistributedVirtualPortgroup") {
 		pg := o.(*simulator.DistributedVirtualPortgroup)

@@ -7,7 +7,8 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// folder is a folder for virtual machines below the datacenter's own, made when absent; "" is the datacenter's own.
+// folder returns a subfolder of the datacenter's virtual machine folder, which it creates if necessary; for "" it
+// returns the latter.
 func (b *builder) folder(ctx context.Context, name string) (*object.Folder, error) {
 	if name == "" {
 		return b.folders.VmFolder, nil
@@ -20,7 +21,8 @@ func (b *builder) folder(ctx context.Context, name string) (*object.Folder, erro
 	return made, err
 }
 
-// pool is a resource pool below the cluster's own, made when absent; "" is the cluster's own.
+// pool returns a child of the cluster's root resource pool, which it creates if necessary; for "" it returns the root
+// pool.
 func (b *builder) pool(ctx context.Context, root *object.ResourcePool, name string) (*object.ResourcePool, error) {
 	if name == "" {
 		return root, nil
@@ -34,7 +36,7 @@ func (b *builder) pool(ctx context.Context, root *object.ResourcePool, name stri
 	return made, err
 }
 
-// setAttributes sets custom attributes of a virtual machine; missing definitions are made.
+// setAttributes sets custom attributes of a virtual machine, and creates missing definitions.
 func (b *builder) setAttributes(ctx context.Context, vm *object.VirtualMachine, attributes map[string]string) error {
 	if len(attributes) == 0 {
 		return nil

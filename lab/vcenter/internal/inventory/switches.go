@@ -14,7 +14,7 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// distributedSwitch makes a switch of the description with its port groups and hosts.
+// distributedSwitch creates a switch of the description with its port groups and hosts.
 func (b *builder) distributedSwitch(ctx context.Context, s datacentre.Switch) error {
 	made, err := b.createSwitch(ctx, s)
 	if err != nil {
@@ -79,7 +79,7 @@ func portgroupSpec(g datacentre.Portgroup, uplinks int) types.DVPortgroupConfigS
 func (b *builder) joinHosts(ctx context.Context, dvs *simulator.DistributedVirtualSwitch, s datacentre.Switch) error {
 	spec := &types.VMwareDVSConfigSpec{}
 	for _, o := range b.added {
-		h := b.fabric.Of(o.Reference())
+		h := b.fabric.ByRef(o.Reference())
 		if uplinks := h.UplinksFor(s); len(uplinks) > 0 {
 			self := o.Reference()
 			spec.Host = append(spec.Host, types.DistributedVirtualSwitchHostMemberConfigSpec{
@@ -92,7 +92,7 @@ func (b *builder) joinHosts(ctx context.Context, dvs *simulator.DistributedVirtu
 		return err
 	}
 	for _, m := range spec.Host {
-		b.fabric.Of(m.Host).AddAdapters(b.sim.Context(), dvs, s)
+		b.fabric.ByRef(m.Host).AddAdapters(b.sim.Context(), dvs, s)
 	}
 	return nil
 }

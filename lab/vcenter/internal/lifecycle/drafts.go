@@ -20,7 +20,7 @@ type imageDraft struct {
 	components map[string]string
 }
 
-// imageOf is a cluster's image.
+// imageOf returns a cluster's image.
 func (s *Service) imageOf(cluster vcsim.Ref) map[string]any {
 	return s.software(s.clusters.State(cluster).Components)
 }
@@ -67,7 +67,7 @@ func (s *Service) compliance(cluster vcsim.Ref) map[string]any {
 	return out
 }
 
-// follows says whether the host runs exactly the vendor components of an image.
+// follows reports whether the host runs exactly the vendor components of an image.
 func follows(h *esxi.Host, components map[string]string) bool {
 	return maps.Equal(h.Software.VendorComponents(), components)
 }
@@ -105,8 +105,8 @@ func (s *Service) restDrafts(out http.ResponseWriter, r *http.Request, cluster v
 	}
 }
 
-// openDraft opens the one draft that a cluster may have.
-// Ours: NOT_ALLOWED_IN_CURRENT_STATE when a draft is open already (unproven).
+// openDraft opens the draft of a cluster, which can have only one.
+// Ours: NOT_ALLOWED_IN_CURRENT_STATE if a draft is already open (unproven).
 func (s *Service) openDraft(out http.ResponseWriter, cluster vcsim.Ref) {
 	components := maps.Clone(s.clusters.State(cluster).Components)
 	if components == nil {
@@ -136,9 +136,9 @@ func (s *Service) closeDraft(cluster vcsim.Ref) {
 	delete(s.drafts, cluster)
 }
 
-// endDraft validates a draft or commits it; both are tasks. A component that no depot has is an error.
+// endDraft validates or commits a draft, each as a task. A component that is in no depot is an error.
 // VMware: vSphere Automation API reference, actions validate and commit.
-// Ours: the texts of errors; nothing is remediated.
+// Ours: the texts of errors; there is no remediation.
 func (s *Service) endDraft(out http.ResponseWriter, action string, of vcsim.Ref, open *imageDraft) {
 	missing := s.missing(open)
 	switch action {
@@ -169,7 +169,7 @@ func (s *Service) endDraft(out http.ResponseWriter, action string, of vcsim.Ref,
 	}
 }
 
-// missing are the components of a draft that no depot holds.
+// missing returns the components of a draft that are in no depot.
 func (s *Service) missing(open *imageDraft) []string {
 	held := s.depotComponents()
 	s.mu.Lock()
@@ -190,7 +190,7 @@ type componentChange struct {
 	Delete  []string          `json:"components_to_delete"`
 }
 
-// readChange reads the change that a request asks for; one component may be named by the path.
+// readChange reads the change in a request; the path may name one component.
 func readChange(r *http.Request, words []string) (componentChange, error) {
 	var c componentChange
 	if r.Method == http.MethodPut || r.Method == http.MethodPatch {
@@ -207,7 +207,7 @@ func readChange(r *http.Request, words []string) (componentChange, error) {
 	return c, nil
 }
 
-// draftComponents reads and changes the components of a draft, one by one or together.
+// draftComponents reads and changes the components of a draft, individually or together.
 // VMware: vSphere Automation API reference, software/drafts/DRAFT/software/components: PUT, DELETE, PATCH.
 func (s *Service) draftComponents(out http.ResponseWriter, r *http.Request, open *imageDraft, words []string) {
 	c, err := readChange(r, words)
@@ -230,7 +230,7 @@ func (s *Service) draftComponents(out http.ResponseWriter, r *http.Request, open
 	s.showComponents(out, next, words)
 }
 
-// showComponents answers all components of a draft, or the named one.
+// showComponents returns all components of a draft, or the named one.
 // VMware: vSphere Automation API reference, software/drafts/DRAFT/software/components: GET.
 func (s *Service) showComponents(out http.ResponseWriter, components map[string]string, words []string) {
 	shown := s.software(components)["components"].(map[string]any)

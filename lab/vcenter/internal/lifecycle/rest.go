@@ -1,4 +1,4 @@
-// Package lifecycle is the image-managed clusters (vLCM): images, drafts, compliance.
+// Package lifecycle simulates the image-managed clusters (vLCM): images, drafts, compliance.
 //
 // vcsim: one image and one draft for all clusters, not used here; it answers all other REST calls.
 package lifecycle
@@ -33,13 +33,13 @@ type Service struct {
 	drafts  map[vcsim.Ref]*imageDraft // changes of images that are not committed yet, by cluster
 }
 
-// New is the service without open drafts.
+// New returns the service without open drafts.
 func New(sim *vcsim.Sim, hosts *esxi.Hosts, clusters *cluster.Clusters) *Service {
 	return &Service{sim: sim, hosts: hosts, clusters: clusters, tasks: map[string]map[string]any{},
 		drafts: map[vcsim.Ref]*imageDraft{}}
 }
 
-// OwnsREST says whether this package answers a REST path; vcsim has one draft and one image for all clusters.
+// OwnsREST reports whether this package answers a REST path; vcsim has one draft and one image for all clusters.
 func (*Service) OwnsREST(path string) bool {
 	return strings.HasPrefix(path, restBase) || strings.HasPrefix(path, "/api/cis/tasks/") ||
 		path == "/api/esx/settings/depot-content/components"
@@ -66,7 +66,7 @@ func (s *Service) ServeREST(out http.ResponseWriter, r *http.Request) {
 	s.serveCluster(out, r, cluster, words)
 }
 
-// serveCluster answers the calls to one cluster; without an image most are NOT_ALLOWED_IN_CURRENT_STATE.
+// serveCluster answers the calls to one cluster; without an image, most return NOT_ALLOWED_IN_CURRENT_STATE.
 // VMware: vSphere Automation API reference, paths below /api/esx/settings/clusters/CLUSTER/software.
 // Ours: the kind of error (unproven).
 func (s *Service) serveCluster(out http.ResponseWriter, r *http.Request, cluster vcsim.Ref, words []string) {
@@ -100,7 +100,7 @@ func restReply(out http.ResponseWriter, value any) {
 	}
 }
 
-// restError sends an error as the Automation API does: error_type and messages.
+// restError sends an error in the format of the Automation API: error_type and messages.
 func restError(out http.ResponseWriter, status int, kind, text string) {
 	out.Header().Set("Content-Type", "application/json")
 	out.WriteHeader(status)
@@ -114,7 +114,7 @@ func restMessage(id, text string) map[string]any {
 	return map[string]any{"id": id, "default_message": text, "localized": text, "args": []string{}}
 }
 
-// restEnablement answers whether an image manages the cluster, and switches the image on.
+// restEnablement returns whether an image manages the cluster, and enables the image.
 // VMware: vSphere Automation API reference, /api/esx/settings/clusters/CLUSTER/enablement/software.
 func (s *Service) restEnablement(out http.ResponseWriter, r *http.Request, cluster vcsim.Ref) {
 	switch r.Method {
@@ -128,7 +128,7 @@ func (s *Service) restEnablement(out http.ResponseWriter, r *http.Request, clust
 	}
 }
 
-// restDone is a finished task, succeeded or failed with a message.
+// restDone returns a finished task, which succeeded or failed with a message.
 func (s *Service) restDone(result any, failure string) string {
 	task := map[string]any{"status": "SUCCEEDED", "result": result, "operation": "lab", "cancelable": false}
 	if failure != "" {
@@ -143,7 +143,7 @@ func (s *Service) restDone(result any, failure string) string {
 	return id
 }
 
-// restTask answers the state of a task.
+// restTask returns the state of a task.
 // VMware: vSphere Automation API reference, GET /api/cis/tasks/TASK: status, result, error.
 func (s *Service) restTask(out http.ResponseWriter, id string) {
 	s.mu.Lock()
@@ -156,7 +156,7 @@ func (s *Service) restTask(out http.ResponseWriter, id string) {
 	restReply(out, task)
 }
 
-// depotComponents are the versions of each component in the depots of the description.
+// depotComponents returns the versions of each component in the depots of the description.
 func (s *Service) depotComponents() map[string][]string {
 	out := map[string][]string{}
 	for _, d := range s.sim.Description.Depots {
@@ -169,7 +169,7 @@ func (s *Service) depotComponents() map[string][]string {
 	return out
 }
 
-// restComponents answers the components of all depots.
+// restComponents returns the components of all depots.
 // VMware: vSphere Automation API reference, GET /api/esx/settings/depot-content/components.
 func (s *Service) restComponents(out http.ResponseWriter) {
 	list := []any{}

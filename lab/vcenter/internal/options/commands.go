@@ -11,7 +11,7 @@ import (
 	"dml.vsphere/lab/vcenter/internal/host"
 )
 
-// advancedRow is one advanced option as esxcli lists it.
+// advancedRow returns one advanced option in the format of esxcli.
 func advancedRow(path string, d types.OptionDef, value *types.OptionValue) esxcli.Values {
 	row := esxcli.Record("Path", path, "Description", d.Summary, "HostSpecific", "false", "Impact", "none")
 	if limits, ok := d.OptionType.(*types.LongOption); ok {
@@ -30,9 +30,9 @@ func advancedRow(path string, d types.OptionDef, value *types.OptionValue) esxcl
 // advancedList answers esxcli system settings advanced list for a host.
 type advancedList struct{ host *host.Host }
 
-// run answers the advanced options with type, value, default and range.
+// run returns the advanced options with type, value, default and range.
 // VMware: govmomi, simulator/esx/command_info.go (recorded from ESXi 8.0.1): system settings advanced list.
-// Ours: all options that are long numbers or texts, of which some are none of esxcli.
+// Ours: all options that are long numbers or strings, although esxcli does not list some of them.
 func (s advancedList) run(ctx *simulator.Context, a esxcli.Values) (*esxcli.Response, *esxcli.Error) {
 	m := s.host.Sim.Registry.Get(*s.host.Entity.ConfigManager.AdvancedOption).(*simulator.OptionManager)
 	out := esxcli.Rows("SettingsAdvancedOption")

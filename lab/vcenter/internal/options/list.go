@@ -12,13 +12,13 @@ import (
 //go:embed esxi.txt
 var listed string
 
-// hostOptions are the advanced options of an ESXi host, with types and ranges, and hostValues their values at first.
-// VMware: github.com/lamw/esxi-advanced-and-kernel-settings, a list of what a host of ESXi 8.0 U3 has.
-// Ours: hosts of every release have the same; numbers without a range in the list are of type int; other keys are
-// InvalidName.
+// hostOptions are the advanced options of an ESXi host with types and ranges, and hostValues their initial values.
+// VMware: github.com/lamw/esxi-advanced-and-kernel-settings, a list of the options of an ESXi 8.0 U3 host.
+// Ours: hosts of every release have the same options; numbers without a range in the list have type int; other keys
+// are InvalidName.
 var hostOptions, hostValues = read(listed)
 
-// read reads definitions and values, one of each in a line.
+// read reads definitions and values, one of each per line.
 func read(list string) ([]types.OptionDef, []types.BaseOptionValue) {
 	var defs []types.OptionDef
 	var values []types.BaseOptionValue
@@ -40,7 +40,7 @@ func read(list string) ([]types.OptionDef, []types.BaseOptionValue) {
 	return defs, values
 }
 
-// kind is the type of an option with its default value; a line that cannot be read ends the program as it starts.
+// kind returns the type of an option with its default value, and panics for an invalid line.
 func kind(name, given string) types.BaseOptionType {
 	switch name {
 	case "text":

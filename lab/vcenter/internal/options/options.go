@@ -1,4 +1,4 @@
-// Package options is the advanced options of hosts and the settings of the vCenter.
+// Package options simulates the advanced options of hosts and the settings of the vCenter.
 //
 // vcsim: the list of values.
 package options
@@ -34,7 +34,7 @@ func definition(key string, kind types.BaseOptionType) types.OptionDef {
 		Description: types.Description{Label: key, Summary: key}, Key: key}, OptionType: kind}
 }
 
-// vcenterOptions are settings of a vCenter; any key below config. may be added.
+// vcenterOptions are settings of a vCenter; clients may add any key below config.
 // VMware: VMware documentation, vgpu.hotmigrate.enabled: a boolean, false by default, since vCenter 6.7 U1.
 var vcenterOptions = []types.OptionDef{
 	flag("vgpu.hotmigrate.enabled", false),
@@ -42,7 +42,7 @@ var vcenterOptions = []types.OptionDef{
 	text("log.level", "info"),
 }
 
-// InstallHost gives a host its advanced options, with the values of the description.
+// InstallHost adds the advanced options of a host, with the values of the description.
 func InstallHost(ctx *simulator.Context, h *host.Host, cli *esxcli.Executer) {
 	m := ctx.Map.Get(*h.Entity.ConfigManager.AdvancedOption).(*simulator.OptionManager)
 	m.SupportedOption = hostOptions
@@ -53,14 +53,14 @@ func InstallHost(ctx *simulator.Context, h *host.Host, cli *esxcli.Executer) {
 		"system.settings.advanced.list": {Params: []string{"delta", "option", "tree"}, Run: advancedList{h}.run}})
 }
 
-// InstallVcenter gives the vCenter its options, with the values of the description.
+// InstallVcenter adds the options of the vCenter, with the values of the description.
 func InstallVcenter(sim *vcsim.Sim) {
 	m := sim.Registry.OptionManager()
 	m.SupportedOption = vcenterOptions
 	m.Setting = append(slices.Clone(m.Setting), with(defaults(vcenterOptions), sim.Description.VcenterOptions)...)
 }
 
-// defaults are the options with their default values.
+// defaults returns the options with their default values.
 func defaults(defs []types.OptionDef) []types.BaseOptionValue {
 	var out []types.BaseOptionValue
 	for _, d := range defs {
@@ -81,7 +81,7 @@ func initial(kind types.BaseOptionType) any {
 	return kind.(*types.StringOption).DefaultValue
 }
 
-// with is a list in which some options have wanted values; hosts share the values that nobody has changed.
+// with returns a list in which some options have the wanted values; hosts share unchanged values.
 func with(list []types.BaseOptionValue, wanted map[string]any) []types.BaseOptionValue {
 	if len(wanted) == 0 {
 		return list
@@ -95,7 +95,8 @@ func with(list []types.BaseOptionValue, wanted map[string]any) []types.BaseOptio
 	return list
 }
 
-// like is a value of the description in the type of an option's value, which stays where the value is of another.
+// like converts a value of the description to the type of an option's value, or returns the old value if it has
+// another type.
 func like(old, wanted any) any {
 	number, isNumber := wanted.(int)
 	_, isFlag := wanted.(bool)
@@ -127,8 +128,8 @@ type Methods struct {
 
 // UpdateOptions checks all values before it changes any: an unknown key is InvalidName, a wrong type or range
 // InvalidArgument.
-// VMware: vSphere API reference, OptionManager.UpdateOptions: InvalidName, InvalidArgument. vcsim accepts everything.
-// Ours: that nothing is changed when one value is wrong (unproven).
+// VMware: vSphere API reference, OptionManager.UpdateOptions: InvalidName, InvalidArgument. vcsim accepts all values.
+// Ours: that one invalid value prevents all changes (unproven).
 func (o *Methods) UpdateOptions(ctx *simulator.Context, req *types.UpdateOptions) soap.HasFault {
 	body := new(methods.UpdateOptionsBody)
 	if o.Host != nil {
@@ -147,7 +148,7 @@ func (o *Methods) UpdateOptions(ctx *simulator.Context, req *types.UpdateOptions
 	return body
 }
 
-// refuse is the fault of a value, nil when the value is right.
+// refuse returns the fault of a value, or nil if the value is valid.
 func (o *Methods) refuse(v *types.OptionValue) vcsim.Fault {
 	for _, d := range o.SupportedOption {
 		if d.Key == v.Key {
@@ -185,7 +186,7 @@ func fits(kind types.BaseOptionType, value any) bool {
 	return false
 }
 
-// store replaces the list of values, so that answers under way keep theirs, and notifies PropertyCollectors.
+// store replaces the list of values, so that concurrent answers keep the old list, and notifies PropertyCollectors.
 func (o *Methods) store(ctx *simulator.Context, values []types.BaseOptionValue) {
 	list := slices.Clone(o.Setting)
 	for _, v := range values {
@@ -206,7 +207,7 @@ func (o *Methods) store(ctx *simulator.Context, values []types.BaseOptionValue) 
 	}
 }
 
-// keyed are the changes for those who watch a single key.
+// keyed returns the changes for clients that watch a single key.
 func keyed(path string, values []types.BaseOptionValue) []types.PropertyChange {
 	var out []types.PropertyChange
 	for _, v := range values {
@@ -216,7 +217,7 @@ func keyed(path string, values []types.BaseOptionValue) []types.PropertyChange {
 	return out
 }
 
-// HotMigration is vgpu.hotmigrate.enabled of the vCenter.
+// HotMigration returns the vCenter's vgpu.hotmigrate.enabled.
 func HotMigration(ctx *simulator.Context) bool {
 	m, on := ctx.Map.OptionManager(), false
 	ctx.WithLock(m, func() {

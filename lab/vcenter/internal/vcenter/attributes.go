@@ -15,7 +15,7 @@ type fieldMethods struct {
 	sim *vcsim.Sim
 }
 
-// RemoveCustomFieldDef removes a definition with its values, in the summaries too.
+// RemoveCustomFieldDef removes a definition and its values, also from the summaries.
 // VMware: vSphere API reference, CustomFieldsManager.RemoveCustomFieldDef, VirtualMachineSummary.customValue.
 func (m *fieldMethods) RemoveCustomFieldDef(ctx *simulator.Context, req *types.RemoveCustomFieldDef) soap.HasFault {
 	var entities []mo.Entity
@@ -31,7 +31,7 @@ func (m *fieldMethods) RemoveCustomFieldDef(ctx *simulator.Context, req *types.R
 	return body
 }
 
-// SetField sets a custom attribute, which the summary of the entity shows too.
+// SetField sets a custom attribute, also in the summary of the entity.
 // VMware: vSphere API reference, CustomFieldsManager.SetField, VirtualMachineSummary.customValue.
 func (m *fieldMethods) SetField(ctx *simulator.Context, req *types.SetField) soap.HasFault {
 	body := m.CustomFieldsManager.SetField(ctx, req)

@@ -14,8 +14,8 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// authorizationMethods answers the calls to the AuthorizationManager that vcsim answers differently from a vCenter. No
-// privilege is enforced: every user may do everything.
+// authorizationMethods answers the calls to the AuthorizationManager that vcsim answers differently from a vCenter.
+// Privileges are not enforced: every user has full rights.
 type authorizationMethods struct {
 	*simulator.AuthorizationManager
 }
@@ -30,8 +30,8 @@ func installAuthorization(sim *vcsim.Sim) {
 	}
 }
 
-// AddAuthorizationRole returns the number of the new role, and every role has a number of its own.
-// VMware: vSphere API reference, AddAuthorizationRole returns the roleId. vcsim returns none and begins at 0.
+// AddAuthorizationRole returns the number of the new role, which is unique.
+// VMware: vSphere API reference, AddAuthorizationRole returns the roleId. vcsim returns none and starts at 0.
 func (m *authorizationMethods) AddAuthorizationRole(req *types.AddAuthorizationRole) soap.HasFault {
 	answer := m.AuthorizationManager.AddAuthorizationRole(req)
 	body, ok := answer.(*methods.AddAuthorizationRoleBody)
@@ -58,7 +58,7 @@ func (m *authorizationMethods) UpdateAuthorizationRole(req *types.UpdateAuthoriz
 	return m.AuthorizationManager.UpdateAuthorizationRole(req)
 }
 
-// RemoveAuthorizationRole refuses the roles of the system and, with failIfUsed, those that have permissions.
+// RemoveAuthorizationRole refuses the roles of the system and, with failIfUsed, those in permissions.
 // VMware: vSphere API reference, RemoveAuthorizationRole: InvalidArgument, RemoveFailed.
 func (m *authorizationMethods) RemoveAuthorizationRole(req *types.RemoveAuthorizationRole) soap.HasFault {
 	if m.system(req.RoleId) {
@@ -76,7 +76,8 @@ func (m *authorizationMethods) RemoveAuthorizationRole(req *types.RemoveAuthoriz
 	return m.AuthorizationManager.RemoveAuthorizationRole(req)
 }
 
-// SetEntityPermissions adds permissions and replaces those of the same principal; vcsim replaces all of the entity.
+// SetEntityPermissions adds permissions and replaces those of the same principal; vcsim replaces all permissions of
+// the entity.
 // VMware: vSphere API reference, SetEntityPermissions adds or updates rules.
 func (m *authorizationMethods) SetEntityPermissions(req *types.SetEntityPermissions) soap.HasFault {
 	asked := *req

@@ -21,8 +21,8 @@ type folderMethods struct {
 	fabric *network.Fabric
 }
 
-// mostLetters is how long the name of a folder can be.
-// VMware: vCenter refuses longer names of folders.
+// mostLetters is the maximum length of a folder's name.
+// VMware: vCenter refuses longer folder names.
 // Ours: InvalidName as the fault (unproven).
 const mostLetters = 80
 
@@ -33,7 +33,7 @@ func tooLong(name string) vcsim.Fault {
 	return &types.InvalidName{Name: name}
 }
 
-// CreateFolder makes a folder, unless its name is too long.
+// CreateFolder creates a folder, unless its name is too long.
 // VMware: pyVmomi 9.1, faults of CreateFolder: InvalidName.
 func (m *folderMethods) CreateFolder(ctx *simulator.Context, req *types.CreateFolder) soap.HasFault {
 	if f := tooLong(req.Name); f != nil {
@@ -42,8 +42,8 @@ func (m *folderMethods) CreateFolder(ctx *simulator.Context, req *types.CreateFo
 	return m.Folder.CreateFolder(ctx, req)
 }
 
-// RenameTask renames a folder; one of several clients that rename to one name at the same time succeeds.
-// VMware: pyVmomi 9.1, faults of Rename_Task: DuplicateName. vcsim looks for the name without a lock and answers
+// RenameTask renames a folder; if several clients use the same new name at the same time, only one succeeds.
+// VMware: pyVmomi 9.1, faults of Rename_Task: DuplicateName. vcsim searches for the name without a lock and returns
 // InvalidArgument.
 func (m *folderMethods) RenameTask(ctx *simulator.Context, req *types.Rename_Task) soap.HasFault {
 	t := m.sim.Start(ctx, m.Folder, "renameTask", "ManagedEntity.rename", func(j *vcsim.Job) (any, vcsim.Fault) {
@@ -71,7 +71,7 @@ func (m *folderMethods) rename(j *vcsim.Job, name string) vcsim.Fault {
 	return fault
 }
 
-// CreateVMTask makes a virtual machine, whose devices have the keys and the labels of a vCenter.
+// CreateVMTask creates a virtual machine whose devices have the keys and labels of a vCenter.
 // VMware: vSphere API reference, Folder.CreateVM_Task.
 func (m *folderMethods) CreateVMTask(ctx *simulator.Context, req *types.CreateVM_Task) soap.HasFault {
 	if f := vm.RefuseNetworks(ctx, req.Config.DeviceChange); f != nil {
@@ -81,7 +81,7 @@ func (m *folderMethods) CreateVMTask(ctx *simulator.Context, req *types.CreateVM
 	return m.Folder.CreateVMTask(ctx, req)
 }
 
-// CreateDVSTask makes a distributed switch.
+// CreateDVSTask creates a distributed switch.
 // VMware: vSphere API reference, Folder.CreateDVS_Task.
 func (m *folderMethods) CreateDVSTask(ctx *simulator.Context, req *types.CreateDVS_Task) soap.HasFault {
 	return dvs.Create(ctx, m.sim, m.fabric, m.Folder, req)

@@ -18,7 +18,7 @@ import (
 
 // hook is called by vcsim for every object that enters or leaves the registry.
 type hook struct {
-	mo.Folder // gives the hook a reference of its own, under which vcsim keeps it
+	mo.Folder // gives the hook a reference for vcsim's registry
 	server    *Server
 }
 
@@ -34,7 +34,7 @@ func (w *Server) install() {
 	installAuthorization(w.sim)
 }
 
-// PutObject repairs new virtual machines and gives new hosts their parts.
+// PutObject repairs new virtual machines and adds the parts of new hosts.
 func (h *hook) PutObject(ctx *simulator.Context, o mo.Reference) {
 	if entity, ok := o.(mo.Entity); ok {
 		entity.Entity().Name = escapedName(entity.Entity().Name)
@@ -47,21 +47,21 @@ func (h *hook) PutObject(ctx *simulator.Context, o mo.Reference) {
 	}
 }
 
-// UpdateObject wakes those who wait for a task.
+// UpdateObject wakes callers that wait for a task.
 func (h *hook) UpdateObject(_ *simulator.Context, o mo.Reference, _ []types.PropertyChange) {
 	if task, ok := o.(*mo.Task); ok {
 		h.server.sim.Changed(task.Self)
 	}
 }
 
-// RemoveObject forgets a host that left the inventory.
+// RemoveObject removes the data of a host that left the inventory.
 func (h *hook) RemoveObject(_ *simulator.Context, gone types.ManagedObjectReference) {
 	h.server.hosts.Remove(gone)
 	h.server.sim.Disown(gone)
 }
 
-// receiver is the object that answers a call. The registered objects stay those of vcsim, because vcsim asserts their
-// types; the methods that this simulator answers belong to wrappers.
+// receiver returns the object that answers a call. The registered objects remain those of vcsim, because vcsim
+// asserts their types; the methods that this simulator answers belong to wrappers.
 func (w *Server) receiver(_ *simulator.Context, m *simulator.Method) (mo.Reference, vcsim.Fault) {
 	if f := w.tooNew(m); f != nil {
 		return nil, f
@@ -70,13 +70,13 @@ func (w *Server) receiver(_ *simulator.Context, m *simulator.Method) (mo.Referen
 	if wrapper == nil || !reflect.ValueOf(wrapper).MethodByName(vcsim.GoName(m.Name)).IsValid() {
 		return nil, nil
 	}
-	// vcsim looks up the object in the session too, and would prefer it to the wrapper: a reference that it
-	// cannot find prevents that. The call's body keeps the real one.
+	// vcsim also looks up the object in the session, and would prefer it to the wrapper: a reference that it cannot
+	// find prevents this. The call's body keeps the original.
 	m.This.Value += "+lab"
 	return wrapper, nil
 }
 
-// tooNew refuses a method that the version of the vCenter does not know.
+// tooNew refuses a method that the version of the vCenter does not support.
 // VMware: the type tables of pyVmomi 9.1 have the version of each method.
 // Ours: InvalidRequest as the fault (unproven).
 func (w *Server) tooNew(m *simulator.Method) vcsim.Fault {
@@ -88,7 +88,7 @@ func (w *Server) tooNew(m *simulator.Method) vcsim.Fault {
 
 func (w *Server) wrapper(this vcsim.Ref) mo.Reference {
 	object := w.sim.Registry.Get(this)
-	if h := w.hosts.Of(w.Owner(this)); h != nil {
+	if h := w.hosts.ByRef(w.Owner(this)); h != nil {
 		if wrapped := h.Receiver(object); wrapped != nil {
 			return wrapped
 		}
@@ -96,7 +96,7 @@ func (w *Server) wrapper(this vcsim.Ref) mo.Reference {
 	return w.ownReceiver(object)
 }
 
-// ownReceiver is the object that answers calls to an object of the vCenter itself, nil when vcsim answers.
+// ownReceiver returns the object that answers calls to an object of the vCenter, or nil if vcsim answers.
 func (w *Server) ownReceiver(object mo.Reference) mo.Reference {
 	switch o := object.(type) {
 	case *simulator.ClusterComputeResource:
@@ -133,7 +133,7 @@ func (w *Server) ownReceiver(object mo.Reference) mo.Reference {
 
 // repairVM sets faultToleranceState and recordReplayState, which vcsim leaves empty, and a name.
 // VMware: vSphere API reference, VirtualMachineRuntimeInfo. An empty value stops pyVmomi (govmomi issue 4084).
-// Ours: vcsim gives the name later, and ends when another client looks for a name among virtual machines meanwhile.
+// Ours: vcsim sets the name later, and crashes if another client searches virtual machines by name meanwhile.
 func repairVM(vm *simulator.VirtualMachine) {
 	if vm.Name == "" {
 		vm.Name = vm.Self.Value

@@ -7,8 +7,8 @@ var (
 	escapedNames = strings.NewReplacer("%", "%25", "/", "%2f", `\`, "%5c")
 )
 
-// escapedName is a name of an object as vCenter keeps and returns it.
+// escapedName returns a name of an object in the form that vCenter stores and returns.
 //
-// VMware: vSphere API reference, ManagedEntity.name and Folder.CreateFolder: slash, backslash and percent are escaped,
-// and a percent that begins such an escape is left alone. vCenter 7.0 U3 returns `with%2fslash` (govmomi issue 2717).
+// VMware: vSphere API reference, ManagedEntity.name and Folder.CreateFolder: slash, backslash and percent are
+// escaped, except a percent that starts such an escape. vCenter 7.0 U3 returns `with%2fslash` (govmomi issue 2717).
 func escapedName(name string) string { return escapedNames.Replace(plainNames.Replace(name)) }

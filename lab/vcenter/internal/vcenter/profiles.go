@@ -27,7 +27,7 @@ func installProfiles(sim *vcsim.Sim) {
 	sim.Registry.Put(m)
 }
 
-// FindAssociatedProfile are the host profiles that are attached to an entity.
+// FindAssociatedProfile returns the host profiles that are attached to an entity.
 // VMware: vSphere API reference, ProfileManager.FindAssociatedProfile.
 func (m *profileManager) FindAssociatedProfile(
 	ctx *simulator.Context, req *types.FindAssociatedProfile,
@@ -44,7 +44,8 @@ func (m *profileManager) FindAssociatedProfile(
 	return &methods.FindAssociatedProfileBody{Res: res}
 }
 
-// attachProfile attaches a host profile, which is made if no profile has the name; "" detaches the host from all.
+// attachProfile attaches a host profile, and creates it if no profile has this name; "" detaches the host from all
+// profiles.
 func attachProfile(ctx *simulator.Context, host vcsim.Ref, name string) {
 	m := ctx.Map.Get(profileManagerRef).(*profileManager)
 	ctx.WithLock(m, func() {

@@ -21,8 +21,8 @@ type searchMethods struct {
 }
 
 // FindByUuid finds a virtual machine by its BIOS or instance UUID, or a host by its hardware UUID.
-// VMware: vSphere API reference, SearchIndex.FindByUuid. vcsim ends the call where it meets an object that a client of
-// RetrieveDynamicTypeManager made, and never gives back the lock of the SearchIndex (docs/upstream.md).
+// VMware: vSphere API reference, SearchIndex.FindByUuid. vcsim aborts the call at an object that a client created
+// with RetrieveDynamicTypeManager, and never releases the lock of the SearchIndex (docs/upstream.md).
 func (m *searchMethods) FindByUuid(ctx *simulator.Context, req *types.FindByUuid) soap.HasFault {
 	body := &methods.FindByUuidBody{Res: new(types.FindByUuidResponse)}
 	kind := "HostSystem"
@@ -39,7 +39,7 @@ func (m *searchMethods) FindByUuid(ctx *simulator.Context, req *types.FindByUuid
 	return body
 }
 
-// uuid is the UUID of an object, "" for one that has left the inventory.
+// uuid returns the UUID of an object, or "" if it has left the inventory.
 func (m *searchMethods) uuid(ctx *simulator.Context, of vcsim.Ref, instance bool) (uuid string) {
 	switch o := m.sim.Registry.Get(of).(type) {
 	case *simulator.VirtualMachine:
@@ -58,7 +58,7 @@ func (m *searchMethods) uuid(ctx *simulator.Context, of vcsim.Ref, instance bool
 	return uuid
 }
 
-// FindByInventoryPath finds what is at a path such as /dc1/vm/worker01.
+// FindByInventoryPath finds the object at a path such as /dc1/vm/worker01.
 // Ours: vcsim reads lists and names without their locks; the answer is the same.
 func (m *searchMethods) FindByInventoryPath(ctx *simulator.Context, req *types.FindByInventoryPath) soap.HasFault {
 	at := m.sim.Registry.Get(vim25.ServiceInstance).(*simulator.ServiceInstance).Content.RootFolder
@@ -74,8 +74,8 @@ func (m *searchMethods) FindByInventoryPath(ctx *simulator.Context, req *types.F
 	return &methods.FindByInventoryPathBody{Res: &types.FindByInventoryPathResponse{Returnval: found}}
 }
 
-// FindChild finds an object by its name in what it lies in.
-// Ours: as FindByInventoryPath.
+// FindChild finds a child of an object by its name.
+// Ours: see FindByInventoryPath.
 func (m *searchMethods) FindChild(ctx *simulator.Context, req *types.FindChild) soap.HasFault {
 	if m.sim.Registry.Get(req.Entity) == nil {
 		return &methods.FindChildBody{Fault_: vcsim.SoapFault(&types.ManagedObjectNotFound{Obj: req.Entity})}
@@ -99,7 +99,7 @@ func (m *searchMethods) child(ctx *simulator.Context, of vcsim.Ref, name string)
 	return nil
 }
 
-// children are what lies in an object.
+// children returns the children of an object.
 func (m *searchMethods) children(ctx *simulator.Context, of vcsim.Ref) (found []vcsim.Ref) {
 	o := m.sim.Registry.Get(of)
 	if o == nil {
@@ -124,7 +124,7 @@ func (m *searchMethods) children(ctx *simulator.Context, of vcsim.Ref) (found []
 	return found
 }
 
-// nameOf is the name of an object; networks have one of their own besides that of all objects.
+// nameOf returns the name of an object; networks have a second property for it.
 func nameOf(e mo.Entity) string {
 	switch one := e.(type) {
 	case *mo.Network:

@@ -11,7 +11,7 @@ type frontTask struct {
 	end  chan func(*vcsim.Job) (any, vcsim.Fault)
 }
 
-// Task begins a task on an entity for a user; the caller ends it.
+// Task starts a task on an entity for a user; the caller ends it.
 func (w *Server) Task(on vcsim.Ref, method, user string) front.Task {
 	ctx := w.sim.ContextOf(user)
 	t := &frontTask{end: make(chan func(*vcsim.Job) (any, vcsim.Fault), 1)}
@@ -20,15 +20,15 @@ func (w *Server) Task(on vcsim.Ref, method, user string) front.Task {
 	return t
 }
 
-// Reference is the task's reference.
+// Reference returns the task's reference.
 func (t *frontTask) Reference() vcsim.Ref { return t.self }
 
-// Succeed ends the task in success, without a result.
+// Succeed ends the task with success, without a result.
 func (t *frontTask) Succeed() {
 	t.end <- func(*vcsim.Job) (any, vcsim.Fault) { return nil, nil }
 }
 
-// Fail ends the task in error.
+// Fail ends the task with an error.
 func (t *frontTask) Fail(fault vcsim.Fault, words string) {
 	t.end <- func(j *vcsim.Job) (any, vcsim.Fault) {
 		j.Words = words
@@ -36,7 +36,7 @@ func (t *frontTask) Fail(fault vcsim.Fault, words string) {
 	}
 }
 
-// Follow ends the task as another one ends.
+// Follow ends the task with the result of another one.
 func (t *frontTask) Follow(other vcsim.Ref) {
 	t.end <- func(j *vcsim.Job) (any, vcsim.Fault) { return j.Follow(other) }
 }

@@ -1,6 +1,6 @@
-// Package vcenter is the whole data centre: which object answers which call, folders, roles, host profiles.
+// Package vcenter simulates the complete data centre: the receivers of calls, folders, roles, host profiles.
 //
-// vcsim: folders, roles and permissions. Nobody enforces privileges: inject NoPermission as a fault.
+// vcsim: folders, roles and permissions. Privileges are not enforced: inject NoPermission as a fault.
 package vcenter
 
 import (
@@ -53,13 +53,13 @@ func New(desc *datacentre.Datacentre) (*Server, error) {
 // Close removes the data centre's files.
 func (w *Server) Close() { w.sim.Model.Remove() }
 
-// Service is the SOAP and REST service of vcsim.
+// Service returns the SOAP and REST service of vcsim.
 func (w *Server) Service() *simulator.Service { return w.sim.Model.Service }
 
-// Machines are the virtual machines.
+// Machines returns the virtual machines.
 func (w *Server) Machines() *vm.Machines { return w.machines }
 
-// HostNames are the names of all hosts, sorted.
+// HostNames returns the names of all hosts, sorted.
 func (w *Server) HostNames() []string { return w.hosts.Names() }
 
 // HostNamed finds a host by its name.
@@ -79,19 +79,19 @@ func (w *Server) ChangeHost(h *esxi.Host, c esxi.Change) error {
 	return nil
 }
 
-// Owner is the entity an object belongs to: itself, or the host of a host's manager.
+// Owner returns the entity to which an object belongs: itself, or the host of a host's manager.
 func (w *Server) Owner(of vcsim.Ref) vcsim.Ref { return w.sim.Owner(of) }
 
-// Name is the name of an entity, "" for other objects.
+// Name returns the name of an entity, or "" for other objects.
 func (w *Server) Name(of vcsim.Ref) string { return w.sim.Name(of) }
 
-// OwnsREST says whether the simulator answers a REST path itself.
+// OwnsREST reports whether the simulator answers a REST path itself.
 func (w *Server) OwnsREST(path string) bool { return w.lifecycle.OwnsREST(path) }
 
-// ServeREST answers such a path.
+// ServeREST answers the REST paths of the simulator.
 func (w *Server) ServeREST(out http.ResponseWriter, r *http.Request) { w.lifecycle.ServeREST(out, r) }
 
-// Since says whether the version of the vCenter is the named one or a later one.
+// Since reports whether the version of the vCenter is the named one or a later one.
 func (w *Server) Since(version string) bool { return w.sim.Knows.Since(version) }
 
 // Vanish removes a virtual machine as another client might at any time.
@@ -117,9 +117,9 @@ func (w *Server) MoveByDRS(machine, host string) error {
 	return nil
 }
 
-// ServiceVersions is the document from which a client learns which versions of the API it may speak.
-// VMware: govmomi, simulator.Service.ServiceVersions; the list of versions is that of pyVmomi 9.1. vcsim names 6.0 and
-// 5.5 alone, whatever version it has.
+// ServiceVersions returns the document that lists the versions of the API that a client may use.
+// VMware: govmomi, simulator.Service.ServiceVersions; the list of versions is that of pyVmomi 9.1. vcsim lists only
+// 6.0 and 5.5, regardless of its version.
 func (w *Server) ServiceVersions() string {
 	var prior strings.Builder
 	for _, one := range w.sim.Knows.Prior() {
@@ -139,7 +139,7 @@ func (w *Server) EndSession(key string) {
 
 // NeverReturns makes the next reboot of a host its last.
 func (w *Server) NeverReturns(host vcsim.Ref) {
-	if h := w.hosts.Of(host); h != nil {
+	if h := w.hosts.ByRef(host); h != nil {
 		h.NeverReturn()
 	}
 }

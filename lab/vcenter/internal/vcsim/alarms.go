@@ -10,7 +10,7 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// Alarm sets or clears the triggered alarm of an entity and shows it on the cluster of a host too.
+// Alarm sets or clears the triggered alarm of an entity, and for a host also shows it on its cluster.
 // VMware: vSphere API reference, ManagedEntity.triggeredAlarmState, overallStatus: a parent shows the alarms of its
 // children.
 // Ours: one alarm for each entity, set by the control interface.
@@ -51,7 +51,7 @@ func (s *Sim) setAlarm(ctx *simulator.Context, on mo.Entity, of Ref, status type
 	})
 }
 
-// anyAlarm is the first alarm definition; vcsim has those of a new vCenter.
+// anyAlarm returns the first alarm definition; vcsim has those of a new vCenter.
 func (s *Sim) anyAlarm() Ref {
 	var best Ref
 	for _, a := range s.Registry.AllReference("Alarm") {

@@ -8,7 +8,7 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// ShowAttributes tells the custom attributes of an entity to watchers, and shows them in its summary.
+// ShowAttributes sends the custom attributes of an entity to watchers, and shows them in its summary.
 // VMware: vSphere API reference, VirtualMachineSummary.customValue, HostListSummary.customValue. vcsim leaves both
 // empty.
 func (s *Sim) ShowAttributes(ctx *simulator.Context, on Ref) {
@@ -19,7 +19,7 @@ func (s *Sim) ShowAttributes(ctx *simulator.Context, on Ref) {
 	ctx.WithLock(entity, func() {
 		values := slices.Clone(entity.Entity().CustomValue)
 		if len(values) == 0 {
-			values = nil // unset, as before the first value
+			values = nil // unset, like before the first value
 		}
 		changes := []types.PropertyChange{Change("customValue", values)}
 		if on.Type == "VirtualMachine" || on.Type == "HostSystem" {

@@ -9,13 +9,13 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// changes tells whoever waits for a task that it changed.
+// changes notifies callers that wait for a task about its changes.
 type changes struct {
 	mu      sync.Mutex // never held while a vcsim lock is taken
 	waiting map[Ref]chan struct{}
 }
 
-// next is closed at the next change of a task.
+// next returns a channel that is closed at the next change of a task.
 func (c *changes) next(task Ref) <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -25,7 +25,7 @@ func (c *changes) next(task Ref) <-chan struct{} {
 	return c.waiting[task]
 }
 
-// Changed wakes those who wait for a task.
+// Changed wakes callers that wait for a task.
 func (s *Sim) Changed(task Ref) {
 	s.tasks.mu.Lock()
 	defer s.tasks.mu.Unlock()
@@ -35,9 +35,9 @@ func (s *Sim) Changed(task Ref) {
 	}
 }
 
-// await waits for the end of a task; whoever wants to sees it at each change before.
-// Ours: a PropertyCollector of vcsim looks every 20 ms, and so do its own waits for tasks; that makes most of the time
-// in which a large data centre starts.
+// await waits for the end of a task, and calls see, if set, at each change before.
+// Ours: vcsim's PropertyCollectors and task waits poll every 20 ms, which would take most of the start time of a
+// large data centre.
 func (s *Sim) await(task *simulator.Task, see func(types.TaskInfo)) types.TaskInfo {
 	ctx := s.Context()
 	for {
@@ -46,7 +46,7 @@ func (s *Sim) await(task *simulator.Task, see func(types.TaskInfo)) types.TaskIn
 		s.Registry.WithLock(ctx, task, func() { info = task.Info })
 		switch info.State {
 		case types.TaskInfoStateSuccess, types.TaskInfoStateError:
-			s.Changed(task.Self) // nobody else would take the channel away
+			s.Changed(task.Self) // otherwise the channel would never be removed
 			return info
 		}
 		if see != nil {
@@ -56,7 +56,7 @@ func (s *Sim) await(task *simulator.Task, see func(types.TaskInfo)) types.TaskIn
 	}
 }
 
-// Result waits for a task that the simulator started itself, by its own client.
+// Result waits for a task that the simulator started with its internal client.
 func (s *Sim) Result(started *object.Task, err error) (types.AnyType, error) {
 	if err != nil {
 		return nil, err

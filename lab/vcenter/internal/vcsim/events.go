@@ -17,7 +17,7 @@ func (s *Sim) Post(ctx *simulator.Context, event types.BaseEvent, chain int32) {
 	})
 }
 
-// HostArgument is a host as events name it.
+// HostArgument returns a host in the format of events.
 func HostArgument(name string, host Ref) types.HostEventArgument {
 	return types.HostEventArgument{EntityEventArgument: types.EntityEventArgument{Name: name}, Host: host}
 }

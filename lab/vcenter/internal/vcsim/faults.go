@@ -12,16 +12,16 @@ import (
 // Fault is a fault of the vSphere API.
 type Fault = types.BaseMethodFault
 
-// SoapFault is a fault with its message, as SOAP sends it.
+// SoapFault returns a fault with its message for SOAP.
 func SoapFault(f Fault) *soap.Fault { return simulator.Fault(message(f), f) }
 
-// Localized is a fault with its message, as tasks show it.
+// Localized returns a fault with its message for tasks.
 func Localized(fault Fault) types.LocalizedMethodFault {
 	return types.LocalizedMethodFault{Fault: fault, LocalizedMessage: message(fault)}
 }
 
-// message is the text of a fault: the one of a vCenter where it is known, else the name of the fault.
-// Ours: the texts are those of a vCenter as public logs quote them; the list is short.
+// message returns the text of a fault: a vCenter's text if known, or else the name of the fault.
+// Ours: the texts are from public logs of vCenters; the list is short.
 func message(fault Fault) string {
 	if cause := fault.GetMethodFault().FaultCause; cause != nil && cause.LocalizedMessage != "" {
 		return cause.LocalizedMessage

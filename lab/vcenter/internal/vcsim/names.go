@@ -1,6 +1,6 @@
 package vcsim
 
-// GoName is the Go method that answers a vSphere method: PowerOnVM_Task is PowerOnVMTask.
+// GoName returns the name of the Go method for a vSphere method: PowerOnVMTask for PowerOnVM_Task.
 func GoName(method string) string {
 	const suffix = "_Task"
 	name := Capital(method)
@@ -10,13 +10,13 @@ func GoName(method string) string {
 	return name
 }
 
-// TaskName is the name of the task that a vSphere method starts: PowerOnVM_Task starts powerOnVMTask.
+// TaskName returns the name of the task that a vSphere method starts: PowerOnVM_Task starts powerOnVMTask.
 func TaskName(method string) string {
 	name := GoName(method)
 	return string(lower(name[0])) + name[1:]
 }
 
-// Capital is a name that begins with a capital letter.
+// Capital returns the name with a capital first letter.
 func Capital(name string) string { return string(upper(name[0])) + name[1:] }
 
 func upper(c byte) byte {

@@ -1,4 +1,5 @@
-// Package vcsim is VMware's simulator (govmomi) with what every part needs of it: registry, tasks, events, faults.
+// Package vcsim has the interface to VMware's simulator (govmomi) that all parts share: registry, tasks, events,
+// faults.
 //
 // vcsim: SOAP, sessions and login, views, search, custom attributes, histories of tasks and events.
 package vcsim
@@ -20,15 +21,15 @@ import (
 
 type Ref = types.ManagedObjectReference
 
-// Sim is vcsim with what every part of the simulator needs: the registry, the description, tasks and events.
+// Sim is vcsim with the parts that all packages share: the registry, the description, tasks and events.
 type Sim struct {
 	Model       *simulator.Model
 	Registry    *simulator.Registry
 	Description *datacentre.Datacentre
-	Knows       *versions.Known // what the version of the description knows
+	Knows       *versions.Known // the properties and methods of the description's version
 	Client      *vim25.Client
 
-	// the datacenter and the datastore as events name them; set once the inventory is complete
+	// the datacenter and the datastore in the format of events; set once the inventory is complete
 	Datacenter *types.DatacenterEventArgument
 	Datastore  *types.DatastoreEventArgument
 
@@ -41,7 +42,7 @@ type Sim struct {
 	taskCounter, chainCounter atomic.Int64
 }
 
-// New starts vcsim as a vCenter of the version of the description, with an empty inventory.
+// New starts vcsim as a vCenter with the version in the description and an empty inventory.
 func New(desc *datacentre.Datacentre) (*Sim, error) {
 	once.Do(lighten)
 	model := emptyModel(desc)
@@ -52,7 +53,7 @@ func New(desc *datacentre.Datacentre) (*Sim, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Sim{Model: model, Registry: model.Map(), Description: desc, Knows: versions.Of(desc.APIVersion),
+	return &Sim{Model: model, Registry: model.Map(), Description: desc, Knows: versions.For(desc.APIVersion),
 		Client: client, owners: map[Ref]Ref{}, tasks: changes{waiting: map[Ref]chan struct{}{}}}, nil
 }
 
@@ -65,13 +66,13 @@ func emptyModel(desc *datacentre.Datacentre) *simulator.Model {
 	return m
 }
 
-// Context is a new owner of locks that acts as the simulator itself.
+// Context returns a new owner of locks that acts as the simulator.
 func (s *Sim) Context() *simulator.Context {
 	c := *s.Model.Service.Context
 	return &c
 }
 
-// ContextOf is a new owner of locks that acts for a user.
+// ContextOf returns a new owner of locks that acts for a user.
 func (s *Sim) ContextOf(user string) *simulator.Context {
 	ctx := s.Context()
 	session := *ctx.Session
@@ -80,7 +81,7 @@ func (s *Sim) ContextOf(user string) *simulator.Context {
 	return ctx
 }
 
-// Detached is an owner of locks for work that outlives a call.
+// Detached returns an owner of locks for work that outlives a call.
 func Detached(ctx *simulator.Context) *simulator.Context {
 	c := *ctx
 	return &c
@@ -91,7 +92,7 @@ func (s *Sim) Update(ctx *simulator.Context, obj mo.Reference, changes ...types.
 	s.Registry.AtomicUpdate(ctx, obj, changes)
 }
 
-// Change is a change of one property.
+// Change returns a change of one property.
 func Change(name string, val any) types.PropertyChange {
 	return types.PropertyChange{Name: name, Val: val}
 }
@@ -102,7 +103,7 @@ func (s *Sim) Put(ctx *simulator.Context, owner Ref, obj mo.Reference) {
 	ctx.Map.Put(obj)
 }
 
-// Own sets the entity that objects belong to.
+// Own sets the entity to which objects belong.
 func (s *Sim) Own(owner Ref, objects ...Ref) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,7 +119,7 @@ func (s *Sim) Disown(gone Ref) {
 	delete(s.owners, gone)
 }
 
-// Owner is the entity an object belongs to: itself, or the host of a host's manager.
+// Owner returns the entity to which an object belongs: itself, or the host of a host's manager.
 func (s *Sim) Owner(of Ref) Ref {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,7 +129,7 @@ func (s *Sim) Owner(of Ref) Ref {
 	return of
 }
 
-// Name is the name of an entity, "" for other objects.
+// Name returns the name of an entity, or "" for other objects.
 func (s *Sim) Name(of Ref) string {
 	entity, ok := s.Registry.Get(of).(mo.Entity)
 	if !ok {
@@ -139,12 +140,12 @@ func (s *Sim) Name(of Ref) string {
 	return name
 }
 
-// Without is a list of references without the removed ones.
+// Without returns the references without the removed ones.
 func Without(refs []Ref, gone ...Ref) []Ref {
 	return slices.DeleteFunc(slices.Clone(refs), func(r Ref) bool { return slices.Contains(gone, r) })
 }
 
-// NamePlaces sets the datacenter and the datastore as events name them.
+// NamePlaces sets the datacenter and the datastore for events.
 func (s *Sim) NamePlaces(dc Ref) {
 	s.Datacenter = &types.DatacenterEventArgument{EntityEventArgument: s.Place(dc), Datacenter: dc}
 	for _, d := range s.Registry.AllReference("Datastore") {
@@ -153,7 +154,7 @@ func (s *Sim) NamePlaces(dc Ref) {
 	}
 }
 
-// Place is an entity as events name it.
+// Place returns an entity in the format of events.
 func (s *Sim) Place(entity Ref) types.EntityEventArgument {
 	return types.EntityEventArgument{Name: s.Name(entity)}
 }

@@ -45,7 +45,7 @@ func (j *Job) ForwardTask(of mo.Reference, call func(*simulator.Context) soap.Ha
 	return info.Result, nil
 }
 
-// TaskOf is the task that a method of vcsim has started.
+// TaskOf returns the task that a method of vcsim has started.
 func TaskOf(body soap.HasFault) Ref {
 	return reflect.ValueOf(body).Elem().FieldByName("Res").Elem().FieldByName("Returnval").Interface().(Ref)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// Job is a running task. Tasks of vcsim hold the lock of their entity to the end, and nobody can read it meanwhile.
+// Job is a running task. Tasks of vcsim lock their entity until they end, so that no client can read it.
 type Job struct {
 	sim   *Sim
 	Ctx   *simulator.Context
@@ -18,17 +18,17 @@ type Job struct {
 	Words string // the message of the fault, instead of the usual one
 }
 
-// Work is the work of a task; its fault ends the task in error.
+// Work is the work of a task; a returned fault ends the task with an error.
 type Work func(j *Job) (any, Fault)
 
-// Start begins a task on an entity and returns at once.
+// Start starts a task on an entity and returns immediately.
 func (s *Sim) Start(ctx *simulator.Context, entity mo.Entity, name, description string, f Work) Ref {
 	return s.StartFor(ctx, entity.Reference(), entity.Entity().Name, name, description, f)
 }
 
-// StartFor begins a task that does not lock its entity: it shows progress and user, and can be cancelled.
-// VMware: vSphere API reference, TaskInfo. Tasks of vcsim lock their entity to the end, and nobody can read it
-// meanwhile.
+// StartFor starts a task that does not lock its entity, shows progress and user, and can be cancelled.
+// VMware: vSphere API reference, TaskInfo. Tasks of vcsim lock their entity until they end, so that no client can
+// read it.
 func (s *Sim) StartFor(ctx *simulator.Context, on Ref, entityName, name, description string, f Work) Ref {
 	t := simulator.CreateTask(on, name, nil)
 	t.Info.DescriptionId = cmp.Or(description, t.Info.DescriptionId)
@@ -43,17 +43,17 @@ func (s *Sim) StartFor(ctx *simulator.Context, on Ref, entityName, name, descrip
 	t.Self = Ref{Type: "Task", Value: s.nextTask()}
 	t.Info.Key, t.Info.Task = t.Self.Value, t.Self
 	t.Info.EventChainId = s.begin(ctx, t.Info)
-	// vcsim notes the new task on its entity, and does not lock it for that
+	// vcsim records the new task on its entity without locking the entity
 	ctx.WithLock(on, func() { s.Registry.Put(t) })
 	j := &Job{sim: s, Ctx: Detached(ctx), Task: t}
 	go func() { j.finish(f(j)) }()
 	return t.Self
 }
 
-// begin posts the event of a new task, and returns the chain that the event begins.
+// begin posts the event of a new task, and returns the chain id of the event.
 // VMware: vSphere API reference, TaskEvent; events that ManageIQ recorded in 2018 and 2022: the key of
 // the event is its chain, and its task is queued. vcsim posts none.
-// Ours: no event of what is done by the control interface, as DRS does it.
+// Ours: no events for changes through the control interface, which simulates DRS.
 func (s *Sim) begin(ctx *simulator.Context, info types.TaskInfo) int32 {
 	if ctx.Session == nil {
 		return s.nextChain()
@@ -72,9 +72,9 @@ func (s *Sim) begin(ctx *simulator.Context, info types.TaskInfo) int32 {
 	return event.Key
 }
 
-// Hide takes a task of vcsim, which works for a task of ours, off the lists of recent tasks.
+// Hide removes a task of vcsim, which works for a task of this simulator, from the lists of recent tasks.
 // VMware: vSphere API reference, TaskManager.recentTask: one task for each operation.
-// Ours: histories of tasks (TaskHistoryCollector) still have it.
+// Ours: task histories (TaskHistoryCollector) still contain it.
 func (s *Sim) Hide(ctx *simulator.Context, inner Ref) {
 	task, ok := s.Registry.Get(inner).(*simulator.Task)
 	if !ok {
@@ -94,7 +94,7 @@ func (s *Sim) Hide(ctx *simulator.Context, inner Ref) {
 
 func (s *Sim) nextTask() string { return fmt.Sprintf("task-lab-%d", s.taskCounter.Add(1)) }
 
-// nextChain is a chain id outside the range of vcsim's events.
+// nextChain returns a chain id outside the range of vcsim's events.
 func (s *Sim) nextChain() int32 { return 1_000_000 + int32(s.chainCounter.Add(1)) }
 
 // Progress sets the progress of the task in percent.
@@ -102,7 +102,7 @@ func (j *Job) Progress(percent int32) {
 	j.sim.Update(j.Ctx, j.Task, Change("info.progress", percent))
 }
 
-// Cancelled says whether a client cancelled the task.
+// Cancelled reports whether a client cancelled the task.
 func (j *Job) Cancelled() bool {
 	var yes bool
 	j.sim.Registry.WithLock(j.Ctx, j.Task, func() { yes = j.Task.Info.Cancelled })

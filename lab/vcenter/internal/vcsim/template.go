@@ -9,8 +9,9 @@ import (
 // once is for the model of a host, which all data centres of a process share.
 var once sync.Once
 
-// lighten takes out of vcsim's model of a host what each host gets of its own here.
-// Ours: vcsim copies the model for each host by writing and reading it as XML, most of it in vain.
+// lighten removes the parts from vcsim's model of a host that this simulator creates for each host.
+// Ours: vcsim copies the model for each host by encoding and decoding it as XML, although hosts need only a small
+// part.
 func lighten() {
 	config, network := esx.HostConfigInfo, *esx.HostConfigInfo.Network
 	config.Firewall, config.Service, config.VirtualNicManagerInfo = nil, nil, nil

@@ -5,10 +5,11 @@ import (
 	"strings"
 )
 
-// madeFor is the version for which this simulator's data is made: it has nothing newer.
+// madeFor is the newest version in this simulator's data.
 const madeFor = "8.0.3.0"
 
-// Scrub is a value without the properties that the version does not know; the value itself stays as it is.
+// Scrub returns a value without the properties that the version does not support; it does not change the value
+// itself.
 func (k *Known) Scrub(value any) any {
 	if value == nil || k.Since(madeFor) || !k.hasNewer(reflect.ValueOf(value)) {
 		return value
@@ -16,7 +17,7 @@ func (k *Known) Scrub(value any) any {
 	return k.copied(reflect.ValueOf(value)).Interface()
 }
 
-// hasNewer says whether something in a value is set that came later.
+// hasNewer reports whether a newer property in a value is set.
 func (k *Known) hasNewer(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:
@@ -41,7 +42,7 @@ func (k *Known) hasNewer(v reflect.Value) bool {
 	return false
 }
 
-// copied is a copy of a value without what came later.
+// copied returns a copy of a value without newer properties.
 func (k *Known) copied(v reflect.Value) reflect.Value {
 	out := reflect.New(v.Type()).Elem()
 	out.Set(v)
@@ -81,7 +82,7 @@ func (k *Known) copyFields(out, v reflect.Value) {
 	}
 }
 
-// nameOf is a field as the table names it: Type.property.
+// nameOf returns the name of a field in the table: Type.property.
 func nameOf(owner reflect.Type, f reflect.StructField) string {
 	tag, _, _ := strings.Cut(f.Tag.Get("xml"), ",")
 	return owner.Name() + "." + tag

@@ -1,4 +1,5 @@
-// Package versions is what each version of vSphere knows: properties and methods, by the type tables of pyVmomi.
+// Package versions lists the properties and methods that each version of vSphere supports, from pyVmomi's type
+// tables.
 package versions
 
 import (
@@ -15,15 +16,15 @@ import (
 //go:embed since.txt
 var table string
 
-// Known is what one version knows.
+// Known is the set of properties and methods that a version supports.
 type Known struct {
 	number []int
-	spoken []string        // the versions that clients may speak, newest first
-	newer  map[string]bool // what came later
+	spoken []string        // the versions that clients may use, newest first
+	newer  map[string]bool // properties and methods of newer versions
 }
 
-// Of is what a version such as 8.0.2.0 knows.
-func Of(version string) *Known {
+// For returns the properties and methods that a version such as 8.0.2.0 supports.
+func For(version string) *Known {
 	k := &Known{number: numbers(version), newer: map[string]bool{}}
 	for line := range strings.Lines(table) {
 		since, name, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -39,7 +40,7 @@ func Of(version string) *Known {
 	return k
 }
 
-// numbers are the parts of a version, to compare.
+// numbers returns the parts of a version as numbers, for comparison.
 func numbers(version string) []int {
 	var out []int
 	for part := range strings.SplitSeq(version, ".") {
@@ -52,16 +53,16 @@ func numbers(version string) []int {
 	return out
 }
 
-// Since says whether the version is the named one or a later one.
+// Since reports whether the version is the named one or a later one.
 func (k *Known) Since(version string) bool { return slices.Compare(k.number, numbers(version)) >= 0 }
 
-// Prior are the older versions that clients may speak, newest first.
+// Prior returns the older versions that clients may use, newest first.
 func (k *Known) Prior() []string { return k.spoken }
 
-// Method says whether a type has a method.
+// Method reports whether a type has a method.
 func (k *Known) Method(kind, method string) bool { return !k.newer[kind+"."+method+"()"] }
 
-// Path says whether a property path of a managed object can be read.
+// Path reports whether a property path of a managed object can be read.
 func (k *Known) Path(kind, path string) bool {
 	object, ok := mo.Value(types.ManagedObjectReference{Type: kind})
 	if !ok {
@@ -72,7 +73,7 @@ func (k *Known) Path(kind, path string) bool {
 	for name := range strings.SplitSeq(path, ".") {
 		name, _, _ = strings.Cut(name, "[")
 		owner, next := field(at, name)
-		if next == nil { // govmomi does not know it, or nobody does, which is not this package's affair
+		if next == nil { // govmomi does not have it, or it does not exist
 			return !k.anyNewer(at, name)
 		}
 		if k.newer[owner+"."+name] {
@@ -83,7 +84,7 @@ func (k *Known) Path(kind, path string) bool {
 	return true
 }
 
-// anyNewer says whether a type or one that it extends got the property later.
+// anyNewer reports whether a type or one of its base types got the property in a later version.
 func (k *Known) anyNewer(at reflect.Type, property string) bool {
 	if at.Kind() != reflect.Struct {
 		return false
@@ -99,7 +100,8 @@ func (k *Known) anyNewer(at reflect.Type, property string) bool {
 	return false
 }
 
-// field is the type that declares a property, and the type of the property; nil where there is no such property.
+// field returns the type that declares a property and the type of the property, or nil if the property does not
+// exist.
 func field(at reflect.Type, property string) (string, reflect.Type) {
 	for at.Kind() == reflect.Pointer || at.Kind() == reflect.Slice {
 		at = at.Elem()
@@ -111,7 +113,7 @@ func field(at reflect.Type, property string) (string, reflect.Type) {
 	if !ok {
 		return "", nil
 	}
-	for _, i := range found.Index[:len(found.Index)-1] { // the embedded structs are the types that it extends
+	for _, i := range found.Index[:len(found.Index)-1] { // the embedded structs are its base types
 		at = at.Field(i).Type
 	}
 	return at.Name(), found.Type

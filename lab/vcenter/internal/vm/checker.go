@@ -17,7 +17,8 @@ type CheckerMethods struct {
 }
 
 // check starts a task that checks moves. Its entity is the virtual machine.
-// VMware: pyVmomi 9.1 reads the entity of a task as a ManagedEntity; vcsim sets the checker, which is none.
+// VMware: pyVmomi 9.1 reads the entity of a task as a ManagedEntity; vcsim sets the checker, which is not a
+// ManagedEntity.
 func (c *CheckerMethods) check(
 	ctx *simulator.Context, name string, machines []vcsim.Ref, hosts []vcsim.Ref,
 ) vcsim.Ref {
@@ -35,7 +36,7 @@ func (c *CheckerMethods) check(
 func (c *CheckerMethods) one(ctx *simulator.Context, machine, host vcsim.Ref) types.CheckResult {
 	result := types.CheckResult{Vm: &machine, Host: &host}
 	vm, ok := c.Sim.Registry.Get(machine).(*simulator.VirtualMachine)
-	target := c.Machines.hosts.Of(host)
+	target := c.Machines.hosts.ByRef(host)
 	if !ok || target == nil {
 		result.Error = []types.LocalizedMethodFault{vcsim.Localized(&types.ManagedObjectNotFound{Obj: host})}
 		return result
@@ -50,7 +51,7 @@ func (c *CheckerMethods) one(ctx *simulator.Context, machine, host vcsim.Ref) ty
 	return result
 }
 
-// targets are the named host, or the host of the virtual machine when none is named.
+// targets returns the named host, or the host of the virtual machine if none is named.
 func (c *CheckerMethods) targets(machine vcsim.Ref, host *vcsim.Ref) []vcsim.Ref {
 	if host != nil {
 		return []vcsim.Ref{*host}
@@ -61,9 +62,9 @@ func (c *CheckerMethods) targets(machine vcsim.Ref, host *vcsim.Ref) []vcsim.Ref
 	return nil
 }
 
-// CheckMigrateTask checks one move: errors are those that the move itself would end in.
+// CheckMigrateTask checks one move, and returns the errors with which the move would end.
 // VMware: vSphere API reference, VirtualMachineProvisioningChecker.CheckMigrate_Task.
-// Ours: test types are not told apart, and there are no warnings.
+// Ours: test types are not distinguished, and there are no warnings.
 func (c *CheckerMethods) CheckMigrateTask(ctx *simulator.Context, req *types.CheckMigrate_Task) soap.HasFault {
 	t := c.check(ctx, "checkMigrateTask", []vcsim.Ref{req.Vm}, c.targets(req.Vm, req.Host))
 	return &methods.CheckMigrate_TaskBody{Res: &types.CheckMigrate_TaskResponse{Returnval: t}}

@@ -12,7 +12,7 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// CloneVMTask clones the virtual machine; changes of the clone are applied as a reconfiguration of it. A linked clone
+// CloneVMTask clones the virtual machine, and applies the changes of the clone as a reconfiguration. A linked clone
 // needs a snapshot.
 // VMware: vSphere API reference, VirtualMachineRelocateSpec.diskMoveType createNewChildDiskBacking,
 // CloneSpec.snapshot.
@@ -56,7 +56,7 @@ func (m *Methods) clone(j *vcsim.Job, req types.CloneVM_Task) (any, vcsim.Fault)
 	return result, fault
 }
 
-// manual are the MAC addresses that changes of devices give.
+// manual returns the MAC addresses in changes of devices.
 // VMware: vSphere API reference, VirtualEthernetCard.addressType manual.
 func manual(changes []types.BaseVirtualDeviceConfigSpec) map[string]bool {
 	found := map[string]bool{}
@@ -69,9 +69,9 @@ func manual(changes []types.BaseVirtualDeviceConfigSpec) map[string]bool {
 	return found
 }
 
-// inherit copies to a clone what vcsim does not copy, and gives its network cards MAC addresses of their own.
-// VMware: vSphere API reference, VirtualMachineCloneSpec: a clone is a copy of the source; custom attributes stay with
-// it.
+// inherit copies properties to a clone that vcsim does not copy, and sets unique MAC addresses of its network cards.
+// VMware: vSphere API reference, VirtualMachineCloneSpec: a clone is a copy of the source; custom attributes are
+// kept.
 func (m *Methods) inherit(j *vcsim.Job, made vcsim.Ref, macs map[string]bool) *Methods {
 	clone, ok := m.sim.Registry.Get(made).(*simulator.VirtualMachine)
 	if !ok {
@@ -97,7 +97,8 @@ func (m *Methods) inherit(j *vcsim.Job, made vcsim.Ref, macs map[string]bool) *M
 	return m.machines.Methods(clone)
 }
 
-// copyConfig copies the settings that vcsim does not copy to a clone, and sets MAC addresses but the given ones.
+// copyConfig copies the settings to a clone that vcsim does not copy, and sets all MAC addresses except the given
+// ones.
 func copyConfig(clone, source *types.VirtualMachineConfigInfo, given map[string]bool) {
 	clone.Firmware, clone.Annotation = source.Firmware, source.Annotation
 	clone.LatencySensitivity = source.LatencySensitivity
@@ -121,7 +122,7 @@ func copyConfig(clone, source *types.VirtualMachineConfigInfo, given map[string]
 	}
 }
 
-// macAddress is an address of the range that a vCenter assigns.
+// macAddress returns an address in the range that a vCenter assigns.
 // VMware: VMware documentation: 00:50:56 with 80 to bf as fourth byte.
 func macAddress(uuid string, key int32) string {
 	var sum uint32 = 2166136261

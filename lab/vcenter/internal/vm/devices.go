@@ -12,8 +12,8 @@ import (
 )
 
 // NumberDevices numbers and labels new devices: disks from 2000, network cards from 4000, PCI devices from 13000.
-// VMware: the keys and labels that a vCenter gives, as public dumps of virtual machines show. vcsim counts from 201,
-// and labels a new network card "ethernet--7".
+// VMware: the keys and labels that a vCenter assigns, according to public dumps of virtual machines. vcsim counts
+// from 201, and labels a new network card "ethernet--7".
 func NumberDevices(there []types.BaseVirtualDevice, changes []types.BaseVirtualDeviceConfigSpec) {
 	used, renumbered := map[int32]bool{}, map[int32]int32{}
 	for _, d := range there {
@@ -43,7 +43,7 @@ func NumberDevices(there []types.BaseVirtualDevice, changes []types.BaseVirtualD
 	}
 }
 
-// renumber gives the devices of a new controller, which a client lists by keys of its own, their new keys.
+// renumber replaces the client's keys in a new controller's list of devices with the new keys.
 func renumber(keys []int32, renumbered map[int32]int32) {
 	for i, key := range keys {
 		if now, ok := renumbered[key]; ok {
@@ -68,9 +68,10 @@ func list(devices []types.BaseVirtualDevice) {
 	}
 }
 
-// RefuseNetworks is the fault of a network card on a network that there is not; the process of vcsim ends at it.
+// RefuseNetworks returns the fault of a network card on a network that does not exist, for which vcsim's process
+// crashes.
 // VMware: vSphere API reference, InvalidDeviceBacking.
-// Ours: that it is this fault (unproven).
+// Ours: the choice of this fault (unproven).
 func RefuseNetworks(ctx *simulator.Context, changes []types.BaseVirtualDeviceConfigSpec) vcsim.Fault {
 	networks := ctx.Map.All("Network")
 	for i, c := range changes {
@@ -90,7 +91,7 @@ func RefuseNetworks(ctx *simulator.Context, changes []types.BaseVirtualDeviceCon
 	return nil
 }
 
-// series is the first key of a kind of devices and their label, 0 for kinds that vcsim numbers.
+// series returns the first key of a kind of devices and their label, or 0 for kinds that vcsim numbers.
 func series(d types.BaseVirtualDevice) (first int32, label string) {
 	switch d.(type) {
 	case *types.VirtualDisk:

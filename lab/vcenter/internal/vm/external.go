@@ -15,7 +15,7 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// External gives orders for virtual machines to a listener; the listener ends the vSphere tasks.
+// External sends orders for virtual machines to a listener; the listener ends the vSphere tasks.
 type External struct {
 	mu       sync.Mutex
 	listener string
@@ -63,7 +63,7 @@ func (e *External) Listen(url string, ops []string) error {
 	return nil
 }
 
-// State is the listener and the orders that it has not ended.
+// State returns the listener and the orders that it has not ended.
 func (e *External) State() (listener string, ops []string, orders []Order) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -75,7 +75,7 @@ func (e *External) State() (listener string, ops []string, orders []Order) {
 	return e.listener, e.ops, orders
 }
 
-// Report takes the listener's report on an order.
+// Report processes the listener's report on an order.
 func (e *External) Report(id string, n OrderUpdate) error {
 	e.mu.Lock()
 	o, ok := e.waiting[id]
@@ -87,11 +87,12 @@ func (e *External) Report(id string, n OrderUpdate) error {
 	case o.updates <- n:
 		return nil
 	case <-time.After(5 * time.Second):
-		return fmt.Errorf("order %q takes no news", id)
+		return fmt.Errorf("order %q accepts no more reports", id)
 	}
 }
 
-// dispatch gives an order to the listener and waits for its end; false when the operation is not handed out.
+// dispatch sends an order to the listener and waits for its end, or returns false if the listener does not handle the
+// operation.
 // Ours: external mode lets virtual machines of another hypervisor follow the simulated vCenter.
 func (e *External) dispatch(j *vcsim.Job, o Order) (bool, vcsim.Fault) {
 	e.mu.Lock()
@@ -131,7 +132,7 @@ func post(url string, o Order) error {
 		return err
 	}
 	if res.StatusCode >= http.StatusBadRequest {
-		return fmt.Errorf("it answered %s", res.Status)
+		return fmt.Errorf("the listener answered %s", res.Status)
 	}
 	return nil
 }

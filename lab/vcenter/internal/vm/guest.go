@@ -24,8 +24,8 @@ type metadata struct {
 	} `json:"network"`
 }
 
-// boot reports name and address over VMware Tools, as a guest does that cloud-init configured. A virtual machine that
-// a listener powers on has a real guest, which reports them.
+// boot reports name and address with VMware Tools, like a guest that cloud-init configured. A virtual machine that a
+// listener powers on has a real guest, which reports them.
 // VMware: cloud-init, data source VMware: guestinfo.metadata in base64 with local-hostname and network.
 func (m *Methods) boot(ctx *simulator.Context) {
 	if listener, _, _ := m.machines.External.State(); listener != "" {
@@ -47,8 +47,8 @@ func (m *Methods) boot(ctx *simulator.Context) {
 	m.setGuest(ctx, data.Hostname, m.address(ctx, data), data)
 }
 
-// address is that of the first network card: the configured one, or one of the lab's DHCP.
-// Ours: addresses of DHCP are 10.99.0.0/16, derived from the reference of the virtual machine.
+// address returns the address of the first network card: the configured one, or one from the lab's DHCP.
+// Ours: DHCP addresses are in 10.99.0.0/16, derived from the reference of the virtual machine.
 func (m *Methods) address(ctx *simulator.Context, data metadata) string {
 	if cards := m.cards(ctx); len(cards) > 0 {
 		if told := data.addresses(primary(cards).GetVirtualEthernetCard().MacAddress); len(told) > 0 {
@@ -60,7 +60,7 @@ func (m *Methods) address(ctx *simulator.Context, data metadata) string {
 	return fmt.Sprintf("10.99.%d.%d", h.Sum32()>>8&0xff, h.Sum32()%254+1)
 }
 
-// SetGuest sets what VMware Tools report; an empty address means that they do not run.
+// SetGuest sets the values that VMware Tools report; an empty address means that Tools do not run.
 // VMware: vSphere API reference, GuestInfo: toolsRunningStatus, ipAddress, net.
 func (s *Machines) SetGuest(name, hostname, address string) bool {
 	m, ok := s.Named(name)
@@ -70,7 +70,8 @@ func (s *Machines) SetGuest(name, hostname, address string) bool {
 	return ok
 }
 
-// primary is the card whose address Tools report as that of the guest: the first one that is no PVRDMA adapter.
+// primary returns the card whose address Tools report as the guest's address: the first one that is not a PVRDMA
+// adapter.
 // Ours: a guest's default route is on its management card.
 func primary(cards []types.BaseVirtualEthernetCard) types.BaseVirtualEthernetCard {
 	for _, c := range cards {
@@ -81,7 +82,8 @@ func primary(cards []types.BaseVirtualEthernetCard) types.BaseVirtualEthernetCar
 	return cards[0]
 }
 
-// nets are the network cards of the guest with their device keys. Those of a guest that does not run have no address.
+// nets returns the network cards of the guest with their device keys. Cards of a guest that does not run have no
+// address.
 // VMware: vSphere API reference, GuestNicInfo.deviceConfigId is the key of the virtual device.
 func (m *Methods) nets(ctx *simulator.Context, address string, data metadata) []types.GuestNicInfo {
 	list := []types.GuestNicInfo{}
@@ -103,7 +105,7 @@ func (m *Methods) nets(ctx *simulator.Context, address string, data metadata) []
 	return list
 }
 
-// cards are the network cards of the virtual machine.
+// cards returns the network cards of the virtual machine.
 func (m *Methods) cards(ctx *simulator.Context) (list []types.BaseVirtualEthernetCard) {
 	ctx.WithLock(m.VirtualMachine, func() {
 		for _, d := range m.Config.Hardware.Device {
@@ -115,7 +117,7 @@ func (m *Methods) cards(ctx *simulator.Context) (list []types.BaseVirtualEtherne
 	return list
 }
 
-// addresses are the fixed addresses that the metadata gives to a card.
+// addresses returns the static addresses of a card in the metadata.
 func (d metadata) addresses(mac string) (list []string) {
 	for _, card := range d.Network.Ethernets {
 		if strings.EqualFold(card.Match.MACAddress, mac) {

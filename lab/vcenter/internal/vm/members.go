@@ -10,10 +10,11 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// amongMembers runs f while every host of the cluster seems to be a member of the switches of these devices that the
-// host of the virtual machine is a member of.
-// VMware: vSphere Networking: a virtual machine needs its own host on the switch. vcsim demands every host of the
-// cluster, and answers InvalidArgument (docs/upstream.md). Nobody sees the members meanwhile: the switch is locked.
+// amongMembers runs f while every host of the cluster appears to be a member of the switches of these devices of
+// which the virtual machine's host is a member.
+// VMware: vSphere Networking: a virtual machine needs only its host on the switch. vcsim requires every host of the
+// cluster, and returns InvalidArgument (docs/upstream.md). The switch is locked meanwhile, so that no client sees the
+// members.
 func (m *Methods) amongMembers(j *vcsim.Job, devices []types.BaseVirtualDevice, f func()) {
 	host, _, _ := m.place(j.Ctx)
 	owner := vcsim.Detached(j.Ctx)
@@ -29,7 +30,7 @@ func (m *Methods) amongMembers(j *vcsim.Job, devices []types.BaseVirtualDevice, 
 	f()
 }
 
-// partial are the switches of these devices that a host is a member of, in the order of their references.
+// partial returns the switches of these devices of which a host is a member, in the order of their references.
 func (m *Methods) partial(
 	ctx *simulator.Context, devices []types.BaseVirtualDevice, host vcsim.Ref,
 ) (list []*simulator.DistributedVirtualSwitch) {
@@ -62,7 +63,7 @@ func (m *Methods) partial(
 	return list
 }
 
-// neighbours are the hosts of the cluster of a host.
+// neighbours returns the hosts of the cluster of a host.
 func (m *Methods) neighbours(host vcsim.Ref) (list []vcsim.Ref) {
 	h, ok := m.sim.Registry.Get(host).(*simulator.HostSystem)
 	if !ok || h.Parent == nil {
@@ -74,7 +75,7 @@ func (m *Methods) neighbours(host vcsim.Ref) (list []vcsim.Ref) {
 	return list
 }
 
-// added are the devices that changes add or edit.
+// added returns the devices that changes add or edit.
 func added(changes []types.BaseVirtualDeviceConfigSpec) (list []types.BaseVirtualDevice) {
 	for _, c := range changes {
 		change := c.GetVirtualDeviceConfigSpec()

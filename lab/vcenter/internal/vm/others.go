@@ -9,10 +9,10 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// MoveByDRS begins a move that nobody asked for.
+// MoveByDRS starts a move that no client requested.
 // VMware: govmomi, simulator/vpx/task_manager.go: the description Drm.ExecuteVMotionLRO; vSphere API reference,
 // TaskReasonSystem.
-// Ours: DRS of the lab moves nothing by itself; the control interface has it move.
+// Ours: the lab's DRS never starts a move itself; the control interface triggers it.
 func (m *Methods) MoveByDRS(target vcsim.Ref) {
 	ctx := m.sim.Context()
 	m.run(ctx, "executeVMotionLRO", "Drm.ExecuteVMotionLRO", func(j *vcsim.Job) (any, vcsim.Fault) {
@@ -21,8 +21,8 @@ func (m *Methods) MoveByDRS(target vcsim.Ref) {
 	})
 }
 
-// Vanish takes a virtual machine out of the inventory, whatever its state, as other clients may between two calls.
-// Ours: a running one vanishes too, without its events.
+// Vanish removes a virtual machine in any state from the inventory, as other clients may between two calls.
+// Ours: a running one is removed too, without events.
 func (m *Methods) Vanish() error {
 	ctx := m.sim.Context()
 	now := m.read(ctx)

@@ -12,11 +12,11 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// PowerOnVMTask powers on if the host is connected, not in maintenance mode, and has the vGPUs, memory and PCI
-// devices.
+// PowerOnVMTask powers on the virtual machine if the host is connected, is not in maintenance mode, and has the
+// vGPUs, memory and PCI devices.
 // VMware: pyVmomi 9.1, faults of PowerOnVM_Task: TaskInProgress, InvalidState, InsufficientResourcesFault,
 // VmConfigFault.
-// Ours: virtual machines of the description run from the start, unchecked.
+// Ours: virtual machines of the description run from the start without checks.
 func (m *Methods) PowerOnVMTask(ctx *simulator.Context, req *types.PowerOnVM_Task) soap.HasFault {
 	t := m.run(ctx, "powerOnVMTask", "VirtualMachine.powerOn", func(j *vcsim.Job) (any, vcsim.Fault) {
 		return m.powerOn(j, req)
@@ -83,7 +83,7 @@ func (m *Methods) forgetBoot(ctx *simulator.Context) {
 		vcsim.Change("summary.runtime.bootTime", nil))
 }
 
-// dispatchThen hands an operation to the listener where it listens for it, and then lets vcsim carry it out.
+// dispatchThen sends an operation to the listener if it handles it, and then lets vcsim carry it out.
 func (m *Methods) dispatchThen(
 	j *vcsim.Job, op string, now status, then func() (any, vcsim.Fault),
 ) (any, vcsim.Fault) {
@@ -94,7 +94,7 @@ func (m *Methods) dispatchThen(
 	return then()
 }
 
-// PowerOffVMTask powers off and releases vGPUs and PCI devices.
+// PowerOffVMTask powers off the virtual machine and releases its vGPUs and PCI devices.
 // VMware: pyVmomi 9.1, faults of PowerOffVM_Task: TaskInProgress, InvalidState.
 func (m *Methods) PowerOffVMTask(ctx *simulator.Context, req *types.PowerOffVM_Task) soap.HasFault {
 	t := m.run(ctx, "powerOffVMTask", "VirtualMachine.powerOff",
@@ -147,9 +147,9 @@ func (m *Methods) ResetVMTask(ctx *simulator.Context, req *types.ResetVM_Task) s
 	return &methods.ResetVM_TaskBody{Res: &types.ResetVM_TaskResponse{Returnval: t}}
 }
 
-// ShutdownGuest powers off.
+// ShutdownGuest powers off the virtual machine.
 // VMware: vSphere API reference, VirtualMachine.ShutdownGuest: InvalidPowerState unless powered on.
-// Ours: the guest always obeys, at once; ToolsUnavailable is not simulated.
+// Ours: the guest always shuts down immediately; ToolsUnavailable is not simulated.
 func (m *Methods) ShutdownGuest(ctx *simulator.Context, _ *types.ShutdownGuest) soap.HasFault {
 	body := new(methods.ShutdownGuestBody)
 	if m.Runtime.PowerState != types.VirtualMachinePowerStatePoweredOn {

@@ -12,8 +12,8 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// ReconfigVMTask changes the virtual machine after checks that vcsim leaves out. One that comes while another runs
-// waits for its turn.
+// ReconfigVMTask changes the virtual machine after checks that vcsim leaves out. A reconfiguration waits for the end
+// of another one.
 // VMware: pyVmomi 9.1, faults of ReconfigVM_Task: TaskInProgress, VmConfigFault, ConcurrentAccess, InvalidState.
 func (m *Methods) ReconfigVMTask(ctx *simulator.Context, req *types.ReconfigVM_Task) soap.HasFault {
 	t := m.inTurn(ctx, "reconfigVMTask", "VirtualMachine.reconfigure", func(j *vcsim.Job) (any, vcsim.Fault) {
@@ -44,8 +44,8 @@ func (m *Methods) reconfigure(j *vcsim.Job, req *types.ReconfigVM_Task) (any, vc
 	return result, fault
 }
 
-// refuseChange is the fault of a change that cannot be made; new devices get their keys. A stale changeVersion is
-// ConcurrentAccess.
+// refuseChange returns the fault of an invalid change, which is ConcurrentAccess for a stale changeVersion, and sets
+// the keys of new devices.
 // VMware: vSphere API reference, VirtualMachineConfigSpec.changeVersion.
 func (m *Methods) refuseChange(j *vcsim.Job, spec *types.VirtualMachineConfigSpec) vcsim.Fault {
 	var fault vcsim.Fault
@@ -69,8 +69,8 @@ func (m *Methods) refuseChange(j *vcsim.Job, spec *types.VirtualMachineConfigSpe
 	return fault
 }
 
-// refuseHot refuses what cannot be changed while the virtual machine runs: CPUs and memory without hot add, firmware,
-// passthrough, vGPU, SR-IOV and PVRDMA devices.
+// refuseHot refuses changes that are not possible while the virtual machine runs: CPUs and memory without hot add,
+// firmware, passthrough, vGPU, SR-IOV and PVRDMA devices.
 // VMware: vSphere API reference, CpuHotPlugNotSupported, MemoryHotPlugNotSupported.
 // Ours: InvalidPowerState for devices, firmware and cores (unproven).
 func (m *Methods) refuseHot(spec *types.VirtualMachineConfigSpec) vcsim.Fault {
@@ -96,8 +96,8 @@ func (m *Methods) refuseHot(spec *types.VirtualMachineConfigSpec) vcsim.Fault {
 	return nil
 }
 
-// refuseDevices refuses a vGPU type that no host has, a second PVRDMA adapter, and a PVRDMA adapter off a distributed
-// switch.
+// refuseDevices refuses a vGPU type that no host has, a second PVRDMA adapter, and a PVRDMA adapter that is not on a
+// distributed switch.
 // VMware: VMware KB 328676: one PVRDMA adapter for each virtual machine, on a distributed switch.
 // Ours: InvalidDeviceSpec as the fault, and its texts (unproven).
 func (m *Methods) refuseDevices(
@@ -128,7 +128,8 @@ func (m *Methods) refuseDevices(
 	return nil
 }
 
-// refuseRDMA counts the PVRDMA adapters after a change and says why the change is refused, "" when it is not.
+// refuseRDMA counts the PVRDMA adapters after a change, and returns the reason to refuse the change, or "" if there
+// is none.
 func refuseRDMA(
 	card *types.VirtualVmxnet3Vrdma, operation types.VirtualDeviceConfigSpecOperation, count *int,
 ) string {
@@ -148,12 +149,12 @@ func refuseRDMA(
 	return ""
 }
 
-// offersVGPU says whether a host offers a vGPU type.
+// offersVGPU reports whether a host offers a vGPU type.
 func (s *Machines) offersVGPU(name string) bool {
 	return slices.ContainsFunc(s.hosts.All(), func(h *esxi.Host) bool { return h.Graphics.OffersProfile(name) })
 }
 
-// followUp lists the devices of controllers, stores device groups, and raises a locked memory reservation with the
+// followUp lists the devices of controllers, stores device groups, and adjusts a locked memory reservation to the
 // memory.
 // VMware: vSphere API reference, deviceGroups (8.0), memoryReservationLockedToMax.
 func (m *Methods) followUp(j *vcsim.Job, spec *types.VirtualMachineConfigSpec) {

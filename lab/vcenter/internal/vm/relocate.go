@@ -15,11 +15,11 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// RelocateVMTask moves the virtual machine between hosts, pools and datastores; a running one takes vmotion_seconds or
-// as long as the listener says.
+// RelocateVMTask moves the virtual machine between hosts, pools and datastores; the move of a running one takes
+// vmotion_seconds, or the time that the listener determines.
 // VMware: pyVmomi 9.1, faults of RelocateVM_Task: InvalidState, MigrationFault, InsufficientResourcesFault. Events
 // VmBeingHotMigratedEvent, VmEmigratingEvent, VmMigratedEvent, VmFailedMigrateEvent with the chain id of the task.
-// Ours: encrypted or not is set for the whole data centre (encrypted_vmotion), not by host and machine.
+// Ours: encryption is set for the data centre (encrypted_vmotion), not per host and virtual machine.
 func (m *Methods) RelocateVMTask(ctx *simulator.Context, req *types.RelocateVM_Task) soap.HasFault {
 	if req.Spec.Folder != nil || len(req.Spec.DeviceChange) > 0 || req.Spec.Service != nil {
 		return &methods.RelocateVM_TaskBody{Fault_: simulator.Fault(
@@ -49,7 +49,7 @@ func (m *Methods) relocate(j *vcsim.Job, spec types.VirtualMachineRelocateSpec) 
 		m.setPlace(j.Ctx, spec)
 		return nil
 	}
-	target := m.machines.hosts.Of(*spec.Host)
+	target := m.machines.hosts.ByRef(*spec.Host)
 	if target == nil {
 		return &types.ManagedObjectNotFound{Obj: *spec.Host}
 	}
@@ -73,8 +73,8 @@ func (m *Methods) relocate(j *vcsim.Job, spec types.VirtualMachineRelocateSpec) 
 	return nil
 }
 
-// refuseMove is the fault of a move: the target is in maintenance mode or not connected, a DirectPath or SR-IOV
-// device, vGPU without vgpu.hotmigrate.enabled, no room for the vGPUs.
+// refuseMove returns the fault of a move: the target is in maintenance mode or not connected, the virtual machine has
+// a DirectPath or SR-IOV device, or vGPUs without vgpu.hotmigrate.enabled, or there is no room for its vGPUs.
 // VMware: NVIDIA AI Enterprise user guide for vSphere quotes the message without vgpu.hotmigrate.enabled; vSphere
 // documentation: no vMotion with DirectPath.
 // Ours: VMotionNotSupported as the fault (unproven); GPU model, ECC and driver branch of the target are not compared.
@@ -106,9 +106,9 @@ func refuseMove(ctx *simulator.Context, now status, target *esxi.Host) vcsim.Fau
 	return nil
 }
 
-// hotMigration is the event with which a hot migration begins.
+// hotMigration returns the event at the start of a hot migration.
 // VMware: Virtual machine events, GUID-6865D84A; public listeners for events: an encrypted vMotion posts EventEx with
-// eventTypeId com.vmware.vc.vm.VmHotMigratingWithEncryptionEvent, its destination among the arguments.
+// eventTypeId com.vmware.vc.vm.VmHotMigratingWithEncryptionEvent, with its destination in the arguments.
 func (m *Methods) hotMigration(now status, target *esxi.Host) types.BaseEvent {
 	about := m.eventOn(now.host, now)
 	if !m.sim.Description.EncryptedVMotion {
@@ -121,7 +121,7 @@ func (m *Methods) hotMigration(now status, target *esxi.Host) types.BaseEvent {
 		Arguments: []types.KeyAnyValue{{Key: "destHost", Value: target.Spec.Name}}}
 }
 
-// hotMove reserves the vGPUs on the target, shows progress and ends early when a host disconnects or a client cancels.
+// hotMove reserves the vGPUs on the target, shows progress, and ends early if a host disconnects or a client cancels.
 // Ours: a vMotion takes vmotion_seconds; the guest is not stunned.
 func (m *Methods) hotMove(j *vcsim.Job, now status, target *esxi.Host) vcsim.Fault {
 	if f := target.Graphics.Reserve(j.Ctx, m.Self, now.vgpus); f != nil {
@@ -164,7 +164,7 @@ func (m *Methods) eventOn(h *esxi.Host, now status) types.VmEvent {
 	return types.VmEvent{Event: e}
 }
 
-// place is the host, the pool and the datastore of the virtual machine; an absent one is empty.
+// place returns the host, the pool and the datastore of the virtual machine; an absent one is empty.
 func (m *Methods) place(ctx *simulator.Context) (host, pool, store vcsim.Ref) {
 	ctx.WithLock(m.VirtualMachine, func() {
 		host = *m.Runtime.Host

@@ -9,14 +9,14 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// RenameTask renames the virtual machine, its configuration with it, unless another object of its folder has the name.
-// VMware: vSphere API reference, ManagedEntity.Rename_Task: DuplicateName; VmRenamedEvent. vcsim answers
-// InvalidArgument and leaves config.name, and its process ends where it meets a virtual machine that is being made and
-// has no name yet (docs/upstream.md): a folder that makes one is locked.
+// RenameTask renames the virtual machine and its configuration, unless another object in its folder has the name.
+// VMware: vSphere API reference, ManagedEntity.Rename_Task: DuplicateName; VmRenamedEvent. vcsim returns
+// InvalidArgument and does not change config.name, and its process crashes at a virtual machine that is being created
+// and has no name yet (docs/upstream.md): a folder that creates one is locked.
 func (m *Methods) RenameTask(ctx *simulator.Context, req *types.Rename_Task) soap.HasFault {
 	t := m.sim.Start(ctx, m.VirtualMachine, "renameTask", "ManagedEntity.rename",
 		func(j *vcsim.Job) (any, vcsim.Fault) {
-			m.machines.space.Lock() // whoever clones reads the names of all machines of the folder
+			m.machines.space.Lock() // a clone reads the names of all machines in the folder
 			defer m.machines.space.Unlock()
 			return nil, m.rename(j, req.NewName)
 		})
@@ -40,7 +40,7 @@ func (m *Methods) rename(j *vcsim.Job, name string) vcsim.Fault {
 	return nil
 }
 
-// taken is the fault of a name that another object of the folder has.
+// taken returns the fault of a name that another object in the folder has.
 func (m *Methods) taken(j *vcsim.Job, name string) (fault vcsim.Fault) {
 	if m.Parent == nil {
 		return nil

@@ -14,7 +14,7 @@ import (
 // or PVRDMA adapter needs it, or without a free PCI device.
 // VMware: public logs quote "Invalid memory setting: memory reservation (sched.mem.min) should be equal to memsize";
 // VMware KB 328676: PVRDMA needs all memory reserved.
-// Ours: the other texts, and that the host itself needs no memory.
+// Ours: the other texts; the host itself needs no memory.
 func (m *Methods) refuseStart(j *vcsim.Job, now status) vcsim.Fault {
 	asked, bound := m.adapters(j.Ctx)
 	memory, reserved := m.memory(j.Ctx)
@@ -32,8 +32,8 @@ func (m *Methods) refuseStart(j *vcsim.Job, now status) vcsim.Fault {
 	return m.reserveDevices(j, now.host, asked)
 }
 
-// adapters are the PCI devices of the virtual machine other than vGPUs; bound says whether a device needs all memory
-// reserved.
+// adapters returns the PCI devices of the virtual machine other than vGPUs; bound is whether a device needs all
+// memory reserved.
 func (m *Methods) adapters(ctx *simulator.Context) (list []*types.VirtualPCIPassthrough, bound bool) {
 	ctx.WithLock(m.VirtualMachine, func() {
 		for _, d := range m.Config.Hardware.Device {
@@ -51,7 +51,7 @@ func (m *Methods) adapters(ctx *simulator.Context) (list []*types.VirtualPCIPass
 	return list, bound
 }
 
-// memory is the memory of the virtual machine and the reserved part of it, in MB.
+// memory returns the memory of the virtual machine and its reserved part, in MB.
 func (m *Methods) memory(ctx *simulator.Context) (size, reserved int64) {
 	ctx.WithLock(m.VirtualMachine, func() {
 		size = int64(m.Config.Hardware.MemoryMB)
@@ -62,7 +62,7 @@ func (m *Methods) memory(ctx *simulator.Context) (size, reserved int64) {
 	return size, reserved
 }
 
-// reservedOn is the memory that running virtual machines of a host have reserved, in MB.
+// reservedOn returns the memory that running virtual machines of a host have reserved, in MB.
 func reservedOn(ctx *simulator.Context, h *esxi.Host, besides vcsim.Ref) int64 {
 	var total int64
 	for _, ref := range h.Machines(ctx) {

@@ -1,6 +1,6 @@
-// Package vm is the virtual machines: power, moves, reconfiguration, clones, guests, external mode.
+// Package vm simulates the virtual machines: power, moves, reconfiguration, clones, guests, external mode.
 //
-// vcsim: creates, clones, customizes and powers virtual machines, and keeps their snapshots.
+// vcsim: creates, clones, customizes, powers on and off virtual machines, and keeps their snapshots.
 package vm
 
 import (
@@ -26,10 +26,10 @@ type Machines struct {
 	mu   sync.Mutex
 	busy map[vcsim.Ref]*turn // virtual machines with a running task
 
-	space sync.Mutex // held while vcsim takes space of a datastore or gives it back; taken before all locks of vcsim
+	space sync.Mutex // held while vcsim allocates or frees datastore space; taken before all locks of vcsim
 }
 
-// New is the set of virtual machines, without a listener.
+// New returns the set of virtual machines, without a listener.
 func New(sim *vcsim.Sim, hosts *esxi.Hosts) *Machines {
 	return &Machines{sim: sim, hosts: hosts, External: External{waiting: map[string]*order{}},
 		busy: map[vcsim.Ref]*turn{}}
@@ -37,8 +37,8 @@ func New(sim *vcsim.Sim, hosts *esxi.Hosts) *Machines {
 
 // turn is the running task of a virtual machine.
 type turn struct {
-	queues bool          // others of its kind wait for its end
-	ended  chan struct{} // closed at its end
+	queues bool          // other tasks of this kind wait for its end
+	ended  chan struct{} // closed at the end
 }
 
 // Methods answers the calls to a virtual machine that vcsim answers without checks.
@@ -65,14 +65,14 @@ type status struct {
 	directPath bool // a DirectPath or SR-IOV device, which forbids vMotion
 }
 
-// read reads a virtual machine under its lock.
+// read reads the state of a virtual machine under its lock.
 func (m *Methods) read(ctx *simulator.Context) status {
 	var now status
 	ctx.WithLock(m.VirtualMachine, func() {
 		now.name = m.Name
 		now.on = m.Runtime.PowerState == types.VirtualMachinePowerStatePoweredOn
 		if m.Runtime.Host != nil {
-			now.host = m.machines.hosts.Of(*m.Runtime.Host)
+			now.host = m.machines.hosts.ByRef(*m.Runtime.Host)
 		}
 		for _, d := range m.Config.Hardware.Device {
 			switch x := d.(type) {
@@ -97,7 +97,7 @@ func (n status) hostName() string {
 	return n.host.Spec.Name
 }
 
-// run starts a task on the virtual machine; a second one at the same time is TaskInProgress.
+// run starts a task on the virtual machine; a second one at the same time fails with TaskInProgress.
 // VMware: pyVmomi 9.1, faults of PowerOnVM_Task and others: TaskInProgress.
 func (m *Methods) run(ctx *simulator.Context, name, description string, f vcsim.Work) vcsim.Ref {
 	return m.sim.Start(ctx, m.VirtualMachine, name, description, func(j *vcsim.Job) (any, vcsim.Fault) {
@@ -109,7 +109,7 @@ func (m *Methods) run(ctx *simulator.Context, name, description string, f vcsim.
 	})
 }
 
-// inTurn starts a task that waits for the end of tasks of its kind; beside another task it is TaskInProgress.
+// inTurn starts a task that waits for the end of tasks of its kind; during another task it fails with TaskInProgress.
 // Ours: vpxd queues reconfigurations of one virtual machine (unproven beyond what clients report).
 func (m *Methods) inTurn(ctx *simulator.Context, name, description string, f vcsim.Work) vcsim.Ref {
 	return m.sim.Start(ctx, m.VirtualMachine, name, description, func(j *vcsim.Job) (any, vcsim.Fault) {
@@ -121,7 +121,7 @@ func (m *Methods) inTurn(ctx *simulator.Context, name, description string, f vcs
 	})
 }
 
-// occupy takes the turn of a virtual machine; a task that queues waits for others that queue.
+// occupy registers the running task of a virtual machine; a task that queues waits for others that queue.
 func (s *Machines) occupy(vm vcsim.Ref, queues bool) bool {
 	for {
 		s.mu.Lock()
@@ -164,15 +164,16 @@ func (m *Methods) forward(j *vcsim.Job, call func(*simulator.Context) soap.HasFa
 	return j.Follow(task)
 }
 
-// forwardAlone is forward for calls that make, change or remove disks, one virtual machine at a time.
-// Ours: vcsim takes space of a datastore under a lock, and reads the datastore for another virtual machine without it.
+// forwardAlone is like forward, for calls that create, change or remove disks, one virtual machine at a time.
+// Ours: vcsim allocates datastore space under a lock, but reads the datastore for another virtual machine without the
+// lock.
 func (m *Methods) forwardAlone(j *vcsim.Job, call func(*simulator.Context) soap.HasFault) (any, vcsim.Fault) {
 	m.machines.space.Lock()
 	defer m.machines.space.Unlock()
 	return m.forward(j, call)
 }
 
-// hostFault is the fault of a virtual machine whose host is not connected, nil when it is connected.
+// hostFault returns the fault of a virtual machine whose host is not connected, or nil if it is connected.
 func (n status) hostFault(ctx *simulator.Context) vcsim.Fault {
 	if n.host == nil {
 		return nil
@@ -183,7 +184,7 @@ func (n status) hostFault(ctx *simulator.Context) vcsim.Fault {
 	return nil
 }
 
-// powerFault is the fault of switching a machine on that is on, or off that is off.
+// powerFault returns the fault if the virtual machine is already in the requested power state.
 func (n status) powerFault(on bool) vcsim.Fault {
 	if n.on != on {
 		return nil
@@ -195,7 +196,7 @@ func (n status) powerFault(on bool) vcsim.Fault {
 	return &types.InvalidPowerState{RequestedState: state, ExistingState: state}
 }
 
-// Report is the state of a virtual machine as the control interface shows it.
+// Report is the state of a virtual machine in the control interface.
 type Report struct {
 	Name    string   `json:"name"`
 	MOID    string   `json:"moid"`
@@ -203,7 +204,7 @@ type Report struct {
 	On      bool     `json:"powered_on"`
 	VGPUs   []string `json:"vgpus"`
 	Address string   `json:"address"`
-	// Extra are the advanced settings, among them guestinfo.
+	// Extra are the advanced settings, including guestinfo.
 	Extra map[string]string `json:"extra_config"`
 }
 
@@ -217,12 +218,12 @@ func (s *Machines) Named(name string) (*Methods, bool) {
 	return nil, false
 }
 
-// Methods is the receiver of the calls to a virtual machine.
+// Methods returns the receiver of the calls to a virtual machine.
 func (s *Machines) Methods(vm *simulator.VirtualMachine) *Methods {
 	return &Methods{VirtualMachine: vm, machines: s, sim: s.sim}
 }
 
-// Report is the state of a virtual machine now.
+// Report returns the current state of a virtual machine.
 func (s *Machines) Report(name string) (Report, bool) {
 	m, ok := s.Named(name)
 	if !ok {

@@ -10,13 +10,13 @@ import (
 	"dml.vsphere/lab/vcenter/internal/esxcli"
 )
 
-// graphicsWords are graphics types and policies in the words of esxcli, by those of the API.
+// graphicsWords are the words of esxcli for graphics types and policies, by those of the API.
 var graphicsWords = map[string]string{
 	"shared": "Shared", "sharedDirect": "SharedPassthru", "direct": "Direct", "basic": "Basic",
 	"performance": "Performance", "consolidation": "Consolidation",
 }
 
-// apiWord is the word of the API for a word of esxcli, "" when no choice has it.
+// apiWord returns the API's word for a word of esxcli, or "" if no choice has it.
 func apiWord(word string, choices ...string) string {
 	i := slices.IndexFunc(choices, func(c string) bool { return graphicsWords[c] == word })
 	if i < 0 {
@@ -34,20 +34,20 @@ func (s *System) commands() map[string]esxcli.Command {
 	}
 }
 
-// hostRefresh answers with success; there is nothing to refresh.
-// Ours: taken to mirror RefreshGraphicsManager (unproven).
+// hostRefresh returns success; there is nothing to refresh.
+// Ours: assumed to correspond to RefreshGraphicsManager (unproven).
 func (s *System) hostRefresh(*simulator.Context, esxcli.Values) (*esxcli.Response, *esxcli.Error) {
 	return esxcli.Success(), nil
 }
 
-// current is the configuration, the GPUs and whether NVIDIA's driver is loaded.
+// current returns the configuration, the GPUs and whether NVIDIA's driver is loaded.
 func (s *System) current() (types.HostGraphicsConfig, []types.HostGraphicsInfo, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.config, s.info(), s.loaded
 }
 
-// hostGet answers the default graphics type and the assignment policy, in the words of esxcli.
+// hostGet returns the default graphics type and the assignment policy, in esxcli's words.
 // VMware: VMware documentation, esxcli graphics host get: SharedPassthru is sharedDirect of the API.
 func (s *System) hostGet(*simulator.Context, esxcli.Values) (*esxcli.Response, *esxcli.Error) {
 	c, _, _ := s.current()
@@ -75,7 +75,7 @@ func (s *System) hostSet(ctx *simulator.Context, a esxcli.Values) (*esxcli.Respo
 	return esxcli.Success(), nil
 }
 
-// deviceList answers the GPUs with graphics type, driver and number of virtual machines.
+// deviceList returns the GPUs with graphics type, driver and number of virtual machines.
 // VMware: F. Denneman's posts on vSphere 8 and GPUs (2023) show the command.
 // Ours: the names of its fields over the API (unproven).
 func (s *System) deviceList(*simulator.Context, esxcli.Values) (*esxcli.Response, *esxcli.Error) {

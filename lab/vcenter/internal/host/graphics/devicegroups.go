@@ -11,7 +11,7 @@ import (
 
 var groupName = regexp.MustCompile(`^Nvidia:(\d+)@([\w-]+)`)
 
-// deviceGroup is a group of linked vGPUs by its name: Nvidia:2@grid_a100-40c%NVLink is two of grid_a100-40c.
+// deviceGroup returns a group of linked vGPUs by its name: Nvidia:2@grid_a100-40c%NVLink contains two grid_a100-40c.
 // VMware: vSphere API reference 8.0, VirtualMachineVendorDeviceGroupInfo; name as shown in VMware's documentation of
 // device groups.
 func deviceGroup(name string) types.VirtualMachineVendorDeviceGroupInfo {

@@ -1,4 +1,4 @@
-// Package graphics is the GPUs of a host: graphics types, vGPU types, the placement of vGPUs, load.
+// Package graphics simulates the GPUs of a host: graphics types, vGPU types, the placement of vGPUs, load.
 //
 // vcsim: nothing.
 package graphics
@@ -34,9 +34,9 @@ type System struct {
 	mu     sync.Mutex // guards what follows; never held while a vcsim lock is taken
 	config types.HostGraphicsConfig
 	active map[string]string             // graphics types since the last boot or restart of xorg, by PCI address
-	loaded bool                          // NVIDIA's driver runs
+	loaded bool                          // NVIDIA's driver is loaded
 	slots  map[string][]slot             // vGPUs in use, by PCI address
-	loads  map[string]datacentre.GPULoad // by PCI address; a GPU that is missing is not measured
+	loads  map[string]datacentre.GPULoad // by PCI address; other GPUs are not measured
 }
 
 // graphicsManager is a host's HostGraphicsManager.
@@ -45,7 +45,7 @@ type graphicsManager struct {
 	graphics *System
 }
 
-// New applies the graphics configuration of the description, configured and active alike.
+// New applies the graphics configuration of the description, both configured and active.
 func New(
 	ctx *simulator.Context, h *host.Host, cli *esxcli.Executer, modules *modules.System, pci *pci.System,
 	software *software.System,
@@ -67,7 +67,8 @@ func New(
 }
 
 // LoadDriver loads NVIDIA's driver if the running image has its package.
-// VMware: NVIDIA AI Enterprise user guide for vSphere: install the package, reboot, then the driver is loaded.
+// VMware: NVIDIA AI Enterprise user guide for vSphere: the driver is loaded at the reboot after the installation of
+// the package.
 func (s *System) LoadDriver() {
 	driver, installed := s.software.GPUDriver()
 	s.mu.Lock()
@@ -101,7 +102,7 @@ func (s *System) Activate(ctx *simulator.Context) {
 	s.show(ctx)
 }
 
-// info is the state of the GPUs as HostGraphicsInfo. The caller holds the lock.
+// info returns the state of the GPUs as HostGraphicsInfo. The caller holds the lock.
 func (s *System) info() []types.HostGraphicsInfo {
 	var out []types.HostGraphicsInfo
 	for _, g := range s.host.Hardware.GPUs {
@@ -127,19 +128,19 @@ func (s *System) info() []types.HostGraphicsInfo {
 	return out
 }
 
-// offers says whether a GPU offers vGPU types: NVIDIA's driver is loaded and the GPU is not in DirectPath. The caller
-// holds the lock.
+// offers reports whether a GPU offers vGPU types: NVIDIA's driver is loaded and the GPU is not in DirectPath. The
+// caller holds the lock.
 // VMware: F. Denneman's posts on vSphere 8 and GPUs (2023): DirectPath and vGPU exclude each other on one GPU.
 func (s *System) offers(g datacentre.GPU) bool { return s.loaded && !s.pci.Active(g.PCI) }
 
-// profilesOf are the vGPU types of a GPU: the MIG types while MIG is on, else the time-sliced types.
-// VMware: NVIDIA vGPU user guide: a GPU in MIG mode has MIG-backed types only.
+// profilesOf returns the vGPU types of a GPU: the MIG types if MIG is on, or else the time-sliced types.
+// VMware: NVIDIA vGPU user guide: a GPU in MIG mode has only MIG-backed types.
 func (s *System) profilesOf(g datacentre.GPU) []datacentre.Profile {
 	return slices.DeleteFunc(slices.Clone(s.host.Sim.Description.GPUModels[g.Model].Profiles),
 		func(p datacentre.Profile) bool { return (p.Sharing == "mig") != g.MIG })
 }
 
-// offeredProfiles are the vGPU types the host offers, each once. The caller holds the lock.
+// offeredProfiles returns the vGPU types that the host offers, each once. The caller holds the lock.
 func (s *System) offeredProfiles() []datacentre.Profile {
 	var out []datacentre.Profile
 	for _, g := range s.host.Hardware.GPUs {
@@ -174,7 +175,7 @@ func (s *System) show(ctx *simulator.Context) {
 		vcsim.Change("config.sharedGpuCapabilities", capabilities))
 }
 
-// UpdateGraphicsConfig stores a whole configuration; a reboot or a restart of xorg activates it.
+// UpdateGraphicsConfig stores a complete configuration; a reboot or a restart of xorg activates it.
 // VMware: vSphere API reference, HostGraphicsManager.UpdateGraphicsConfig, HostGraphicsConfig.
 // Ours: InvalidArgument for an unknown device, type, policy or vgpuMode (unproven: pyVmomi's tables declare no fault).
 func (m *graphicsManager) UpdateGraphicsConfig(ctx *simulator.Context, req *types.UpdateGraphicsConfig) soap.HasFault {
@@ -216,8 +217,8 @@ func (s *System) refuse(c types.HostGraphicsConfig) vcsim.Fault {
 	return nil
 }
 
-// configure stores a configuration; devices that it does not name keep their type.
-// Ours: whether a vCenter keeps or resets devices that are not named was not established (unproven).
+// configure stores a configuration; devices that are not in it keep their type.
+// Ours: whether a vCenter keeps or resets devices that are not in it is unknown (unproven).
 func (s *System) configure(ctx *simulator.Context, c types.HostGraphicsConfig) {
 	s.mu.Lock()
 	devices := slices.Clone(s.config.DeviceType)
@@ -233,7 +234,7 @@ func (s *System) configure(ctx *simulator.Context, c types.HostGraphicsConfig) {
 	s.show(ctx)
 }
 
-// IsSharedGraphicsActive says whether xorg shares a GPU.
+// IsSharedGraphicsActive reports whether xorg shares a GPU.
 // VMware: vSphere API reference, HostGraphicsManager.IsSharedGraphicsActive.
 func (m *graphicsManager) IsSharedGraphicsActive(*types.IsSharedGraphicsActive) soap.HasFault {
 	m.graphics.mu.Lock()
@@ -245,13 +246,13 @@ func (m *graphicsManager) IsSharedGraphicsActive(*types.IsSharedGraphicsActive) 
 	return &methods.IsSharedGraphicsActiveBody{Res: &types.IsSharedGraphicsActiveResponse{Returnval: active}}
 }
 
-// RefreshGraphicsManager answers with success; there is nothing to refresh.
+// RefreshGraphicsManager returns success; there is nothing to refresh.
 // VMware: vSphere API reference, HostGraphicsManager.RefreshGraphicsManager.
 func (m *graphicsManager) RefreshGraphicsManager(*types.RefreshGraphicsManager) soap.HasFault {
 	return &methods.RefreshGraphicsManagerBody{Res: new(types.RefreshGraphicsManagerResponse)}
 }
 
-// OffersProfile says whether the host offers a vGPU type.
+// OffersProfile reports whether the host offers a vGPU type.
 func (s *System) OffersProfile(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"dml.vsphere/lab/vcenter/internal/datacentre"
 )
 
-// SetLoad sets the load of GPUs by PCI address; nil ends the measuring of a GPU.
+// SetLoad sets the load of GPUs by PCI address; nil stops the measurement of a GPU.
 func (s *System) SetLoad(loads map[string]*datacentre.GPULoad) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -34,7 +34,8 @@ func (s *System) SetLoad(loads map[string]*datacentre.GPULoad) error {
 	return nil
 }
 
-// Measured are the GPUs that NVIDIA's driver measures on a connected host; those in DirectPath are not measured.
+// Measured returns the GPUs that NVIDIA's driver measures on a connected host; it does not measure GPUs in
+// DirectPath.
 // Ours: NVIDIA's driver does not see a GPU in DirectPath, so it has no counters (unproven).
 func (s *System) Measured(ctx *simulator.Context) []gauge {
 	if !s.host.Connected(ctx) {
@@ -52,7 +53,7 @@ func (s *System) Measured(ctx *simulator.Context) []gauge {
 	return out
 }
 
-// gauge is a measured GPU; its counters have the instance.
+// gauge is a measured GPU with the instance name of its counters.
 type gauge struct {
 	Instance   string
 	Load       datacentre.GPULoad

@@ -10,7 +10,7 @@ import (
 	"dml.vsphere/lab/vcenter/internal/datacentre"
 )
 
-// deviceInfo are the GPU models that offer vGPU types. The caller holds the lock.
+// deviceInfo returns the GPU models that offer vGPU types. The caller holds the lock.
 func (s *System) deviceInfo() []types.VirtualMachineVgpuDeviceInfo {
 	var out []types.VirtualMachineVgpuDeviceInfo
 	seen := map[string]bool{}
@@ -33,18 +33,18 @@ func (s *System) deviceInfo() []types.VirtualMachineVgpuDeviceInfo {
 	return out
 }
 
-// vendorID is the PCI device and vendor in one number.
-// Ours: how deviceVendorId combines the two was not established (unproven).
+// vendorID returns the PCI device and vendor in one number.
+// Ours: how deviceVendorId combines the two is unknown (unproven).
 func vendorID(m datacentre.GPUModel) int64 { return int64(m.DeviceID)<<16 | int64(m.VendorID) }
 
-// stunSeconds estimates the stun time of a vMotion: 1 s and 1.3 s for each GB of framebuffer at 10 Gb/s.
+// stunSeconds estimates the stun time of a vMotion: 1 s plus 1.3 s for each GB of framebuffer at 10 Gb/s.
 // VMware: VMware documentation, stun times of vSphere 7.0 at 10 Gb/s (one virtual machine).
 // Ours: the scaling to other bandwidths.
 func stunSeconds(gigabytes int64, megabits int64) int64 {
 	return 1 + gigabytes*13*10000/(10*megabits)
 }
 
-// profileInfo are the offered vGPU types. The caller holds the lock.
+// profileInfo returns the offered vGPU types. The caller holds the lock.
 func (s *System) profileInfo() []types.VirtualMachineVgpuProfileInfo {
 	var out []types.VirtualMachineVgpuProfileInfo
 	for _, p := range s.offeredProfiles() {
@@ -65,7 +65,7 @@ func (s *System) profileInfo() []types.VirtualMachineVgpuProfileInfo {
 	return out
 }
 
-// RetrieveVgpuDeviceInfo are the GPU models that offer vGPU types.
+// RetrieveVgpuDeviceInfo returns the GPU models that offer vGPU types.
 // VMware: vSphere API reference 7.0.3, HostGraphicsManager.RetrieveVgpuDeviceInfo.
 func (m *graphicsManager) RetrieveVgpuDeviceInfo(*types.RetrieveVgpuDeviceInfo) soap.HasFault {
 	m.graphics.mu.Lock()
@@ -74,7 +74,7 @@ func (m *graphicsManager) RetrieveVgpuDeviceInfo(*types.RetrieveVgpuDeviceInfo) 
 		Res: &types.RetrieveVgpuDeviceInfoResponse{Returnval: m.graphics.deviceInfo()}}
 }
 
-// RetrieveVgpuProfileInfo are the offered vGPU types with estimates of their stun times.
+// RetrieveVgpuProfileInfo returns the offered vGPU types with estimates of their stun times.
 // VMware: vSphere API reference, HostGraphicsManager.RetrieveVgpuProfileInfo (7.0.3), stunTimeEstimates (8.0.2).
 func (m *graphicsManager) RetrieveVgpuProfileInfo(*types.RetrieveVgpuProfileInfo) soap.HasFault {
 	m.graphics.mu.Lock()

@@ -10,16 +10,16 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// slot is one vGPU of a GPU in use by a virtual machine.
+// slot is one vGPU that a virtual machine uses.
 type slot struct {
 	vm      vcsim.Ref
 	profile datacentre.Profile
 }
 
-// profileNamed is a vGPU type that a GPU offers now: the active graphics type of the GPU is sharedDirect. The caller
-// holds the lock.
-// VMware: NVIDIA AI Enterprise user guide for vSphere: without Shared Direct a power-on fails for lack of graphics
-// resources.
+// profileNamed returns a vGPU type that a GPU offers now, which requires the active graphics type sharedDirect. The
+// caller holds the lock.
+// VMware: NVIDIA AI Enterprise user guide for vSphere: without Shared Direct, a power-on fails because of
+// insufficient graphics resources.
 func (s *System) profileNamed(g datacentre.GPU, name string) (datacentre.Profile, bool) {
 	if !s.offers(g) || s.active[g.PCI] != string(types.HostGraphicsInfoGraphicsTypeSharedDirect) {
 		return datacentre.Profile{}, false
@@ -32,8 +32,8 @@ func (s *System) profileNamed(g datacentre.GPU, name string) (datacentre.Profile
 	return datacentre.Profile{}, false
 }
 
-// hasRoom says whether a GPU has room for one more vGPU: enough memory, and one size for all unless vgpuMode is
-// mixedSize. The caller holds the lock.
+// hasRoom reports whether a GPU has room for another vGPU: enough memory, and the same size for all unless vgpuMode
+// is mixedSize. The caller holds the lock.
 // VMware: NVIDIA vGPU user guide: equal-size time-sliced vGPUs on one GPU; vSphere API reference 8.0.3, vgpuMode.
 func (s *System) hasRoom(g datacentre.GPU, p datacentre.Profile) bool {
 	used := p.MemoryGB << 10
@@ -52,7 +52,7 @@ func (s *System) mixedSizes(pci string) bool {
 	})
 }
 
-// choose is the GPU for a vGPU by the assignment policy of the host. The caller holds the lock.
+// choose returns the GPU for a vGPU according to the assignment policy of the host. The caller holds the lock.
 // VMware: vSphere API reference, sharedPassthruAssignmentPolicy: performance spreads, consolidation fills one GPU
 // first.
 func (s *System) choose(name string) (datacentre.GPU, datacentre.Profile, bool) {
@@ -74,7 +74,7 @@ func (s *System) choose(name string) (datacentre.GPU, datacentre.Profile, bool) 
 	return best, profile, found
 }
 
-// Reserve takes a vGPU of each type, all or none. No room is InsufficientGraphicsResourcesFault.
+// Reserve reserves a vGPU of each type, all or none. Without room it returns InsufficientGraphicsResourcesFault.
 // VMware: NVIDIA AI Enterprise user guide for vSphere quotes the message of this fault.
 func (s *System) Reserve(ctx *simulator.Context, vm vcsim.Ref, profiles []string) vcsim.Fault {
 	s.mu.Lock()
@@ -114,7 +114,7 @@ func (s *System) Release(ctx *simulator.Context, vm vcsim.Ref) {
 	}
 }
 
-// FitsOn says whether the vGPUs of a virtual machine find room.
+// FitsOn reports whether there is room for the vGPUs of a virtual machine.
 func (s *System) FitsOn(profiles []string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,7 +8,7 @@ type GPUReport struct {
 	Model string              `json:"model"`
 	Type  string              `json:"graphics_type"`
 	VGPUs []VGPUReport        `json:"vgpus"`
-	Whole string              `json:"passthrough_to"` // the virtual machine that has it by DirectPath
+	Whole string              `json:"passthrough_to"` // the virtual machine that uses it with DirectPath
 	Load  *datacentre.GPULoad `json:"load"`
 }
 
@@ -18,7 +18,7 @@ type VGPUReport struct {
 	Profile string `json:"profile"`
 }
 
-// Reports are the GPUs of the host and the virtual machines that use them.
+// Reports returns the GPUs of the host and the virtual machines that use them.
 func (s *System) Reports() []GPUReport {
 	s.mu.Lock()
 	active, slots, loads := s.active, s.slots, s.loads

@@ -17,7 +17,7 @@ func (s *System) commands() map[string]esxcli.Command {
 	}
 }
 
-// listParameters answers the parameters of a module with their configured values.
+// listParameters returns the parameters of a module with their configured values.
 // VMware: public transcripts: rows Name, Type, Value, Description; an empty value is the default.
 func (s *System) listParameters(_ *simulator.Context, args esxcli.Values) (*esxcli.Response, *esxcli.Error) {
 	m, ok := s.Module(args.Value("module"))
@@ -37,7 +37,7 @@ func (s *System) listParameters(_ *simulator.Context, args esxcli.Values) (*esxc
 	return out, nil
 }
 
-// setParameters replaces the option string of a module, or appends to it with append.
+// setParameters replaces the option string of a module, or with append appends to it.
 // VMware: NVIDIA ConnectX driver for ESXi user manual; public transcripts: a second set loses the options of the
 // first.
 // Ours: the texts of the refusals (unproven).
@@ -69,7 +69,7 @@ func (m *Module) takes(option string) bool {
 	return false
 }
 
-// listModules answers the modules with loaded and enabled.
+// listModules returns the modules with their loaded and enabled states.
 // Ours: the names of the fields are general knowledge (unproven).
 func (s *System) listModules(_ *simulator.Context, args esxcli.Values) (*esxcli.Response, *esxcli.Error) {
 	out := esxcli.Rows("Module")

@@ -1,4 +1,4 @@
-// Package modules is the VMkernel modules of a host and their options.
+// Package modules simulates the VMkernel modules of a host and their options.
 //
 // vcsim: nothing.
 package modules
@@ -31,7 +31,7 @@ type Module struct {
 type parameter struct{ name, kind, description string }
 
 // nmlx5Core are the parameters of NVIDIA's ConnectX driver.
-// VMware: NVIDIA ConnectX driver for ESXi user manual; ranges are known in part.
+// VMware: NVIDIA ConnectX driver for ESXi user manual; some ranges are unknown.
 var nmlx5Core = []parameter{
 	{"DRSS", "uint", "Number of hw queues for Default Queue RSS. 0 - disabled, 2-16 power of two"},
 	{"DYN_RSS", "int", "Enable dynamic RSS: 0 - off, 1 - on"},
@@ -61,7 +61,7 @@ type System struct {
 	modules map[string]*Module
 }
 
-// New loads the drivers of the host's devices; the options of the description are in force.
+// New loads the drivers of the host's devices with the options of the description.
 func New(ctx *simulator.Context, h *host.Host, cli *esxcli.Executer) *System {
 	s := &System{host: h, modules: map[string]*Module{}}
 	add := func(name, version string, params []parameter) {
@@ -87,7 +87,7 @@ func New(ctx *simulator.Context, h *host.Host, cli *esxcli.Executer) *System {
 	return s
 }
 
-// configure stores a whole new option string; false when there is no such module.
+// configure replaces the option string of a module, and returns false if there is no such module.
 func (s *System) configure(name, options string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,7 +98,7 @@ func (s *System) configure(name, options string) bool {
 	return ok
 }
 
-// Module is a copy of a module.
+// Module returns a copy of a module.
 func (s *System) Module(name string) (Module, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,7 +109,7 @@ func (s *System) Module(name string) (Module, bool) {
 	return *m, true
 }
 
-// List is a copy of all modules, sorted by name.
+// List returns a copy of all modules, sorted by name.
 func (s *System) List() []Module {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,7 +126,7 @@ type kernelModuleSystem struct {
 	modules *System
 }
 
-// QueryModules are the modules; optionString is the configured one.
+// QueryModules returns the modules with the configured option strings.
 // VMware: vSphere API reference, KernelModuleInfo.optionString.
 func (k *kernelModuleSystem) QueryModules(*types.QueryModules) soap.HasFault {
 	res := new(types.QueryModulesResponse)
@@ -139,7 +139,7 @@ func (k *kernelModuleSystem) QueryModules(*types.QueryModules) soap.HasFault {
 	return &methods.QueryModulesBody{Res: res}
 }
 
-// QueryConfiguredModuleOptionString is the option string of the next boot.
+// QueryConfiguredModuleOptionString returns the option string for the next boot.
 // VMware: vSphere API reference; pyVmomi 9.1, faults: NotFound.
 func (k *kernelModuleSystem) QueryConfiguredModuleOptionString(
 	req *types.QueryConfiguredModuleOptionString,
@@ -154,7 +154,7 @@ func (k *kernelModuleSystem) QueryConfiguredModuleOptionString(
 	return body
 }
 
-// UpdateModuleOptionString replaces the whole option string; it takes effect at the next boot.
+// UpdateModuleOptionString replaces the option string; the change takes effect at the next boot.
 // VMware: vSphere API reference; pyVmomi 9.1, faults: NotFound.
 func (k *kernelModuleSystem) UpdateModuleOptionString(
 	ctx *simulator.Context, req *types.UpdateModuleOptionString,
@@ -186,7 +186,7 @@ func (s *System) Unload(name string) {
 	delete(s.modules, name)
 }
 
-// Boot puts the configured options in force.
+// Boot activates the configured options.
 func (s *System) Boot() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -195,7 +195,7 @@ func (s *System) Boot() {
 	}
 }
 
-// ActiveNumber is the value in force of a driver option, 0 when it is unset or no number.
+// ActiveNumber returns the active value of a driver option, or 0 if it is unset or not a number.
 func (m *Module) ActiveNumber(option string) uint64 {
 	for _, o := range strings.Fields(m.Active) {
 		if value, ok := strings.CutPrefix(o, option+"="); ok {

@@ -1,4 +1,4 @@
-// Package network is the network of a host: NICs, RDMA devices, switches, vmkernel adapters, traffic.
+// Package network simulates the network of a host: NICs, RDMA devices, switches, vmkernel adapters, traffic.
 //
 // vcsim: standard switches and port groups.
 package network
@@ -22,7 +22,7 @@ import (
 
 // State is the network of a host, from which config.network, networkInfo and the HostVirtualNicManager are made.
 type State struct {
-	Info     types.HostNetworkInfo // its slices are replaced, never changed in place
+	Info     types.HostNetworkInfo // its slices are replaced, never modified in place
 	services map[string][]string   // vmkernel devices by service, such as vmotion
 }
 
@@ -62,10 +62,10 @@ type Fabric struct {
 	networks []*System
 }
 
-// NewFabric is the fabric of a data centre without hosts.
+// NewFabric returns the fabric of a data centre without hosts.
 func NewFabric(sim *vcsim.Sim) *Fabric { return &Fabric{sim: sim} }
 
-// Add gives a host its network, with the vmkernel adapters of the description on standard switches.
+// Add creates the network of a host, with the vmkernel adapters of the description on standard switches.
 func (f *Fabric) Add(ctx *simulator.Context, h *host.Host, cli *esxcli.Executer, modules *modules.System) *System {
 	s := &System{host: h, modules: modules, fabric: f, net: State{services: map[string][]string{}}}
 	f.mu.Lock()
@@ -91,15 +91,15 @@ func (f *Fabric) Add(ctx *simulator.Context, h *host.Host, cli *esxcli.Executer,
 	return s
 }
 
-// All are the networks of all hosts.
+// All returns the networks of all hosts.
 func (f *Fabric) All() []*System {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.networks)
 }
 
-// Of is the network of a host, nil when there is no such host.
-func (f *Fabric) Of(host vcsim.Ref) *System {
+// ByRef returns the network of a host by the host's reference, or nil if there is no such host.
+func (f *Fabric) ByRef(host vcsim.Ref) *System {
 	for _, n := range f.All() {
 		if n.host.Self == host {
 			return n
@@ -115,14 +115,14 @@ func (f *Fabric) Remove(gone vcsim.Ref) {
 	f.networks = slices.DeleteFunc(f.networks, func(n *System) bool { return n.host.Self == gone })
 }
 
-// mac is a MAC address of VMware's range that stays the same from run to run.
+// mac returns a MAC address in VMware's range that is the same in every run.
 // Ours: reproducible tests.
 func (s *System) mac(device string) string {
 	sum := sha256.Sum256([]byte(s.host.Spec.Name + "/" + device))
 	return fmt.Sprintf("00:50:56:%02x:%02x:%02x", sum[0]&0x3f, sum[1], sum[2])
 }
 
-// pnic is a physical NIC as the API shows it.
+// pnic returns a physical NIC in the API's format.
 // VMware: vSphere API reference, PhysicalNic.
 func (s *System) pnic(nic datacentre.NIC) types.PhysicalNic {
 	speed := types.PhysicalNicLinkInfo{SpeedMb: nic.SpeedMb, Duplex: true}
@@ -137,13 +137,13 @@ func (s *System) pnic(nic datacentre.NIC) types.PhysicalNic {
 	}
 }
 
-// rdmaDevices are the RDMA devices of the host with their RoCE MTU. The caller holds the lock.
+// rdmaDevices returns the RDMA devices of the host with their RoCE MTU. The caller holds the lock.
 // VMware: vSphere API reference 7.0, HostRdmaDevice: state, MTU, speed, paired uplink, RoCE capabilities.
 func (s *System) rdmaDevices() []types.HostRdmaDevice {
 	var out []types.HostRdmaDevice
 	for _, nic := range s.host.Hardware.NICs {
 		if nic.RDMA == "" || strings.HasPrefix(s.host.Sim.Description.APIVersion, "6.") {
-			// the API shows them since 7.0
+			// the API shows them since version 7.0
 			continue
 		}
 		out = append(out, types.HostRdmaDevice{
@@ -178,7 +178,7 @@ func (s *System) standardSwitch() ([]types.HostVirtualSwitch, []types.HostPortGr
 	return []types.HostVirtualSwitch{sw}, groups
 }
 
-// addVmkernel adds an adapter of the description; port is nil on a standard switch.
+// addVmkernel adds a vmkernel adapter of the description; port is nil for a standard switch.
 func (s *System) addVmkernel(v datacentre.Vmkernel, port *types.DistributedVirtualSwitchPortConnection) {
 	nic := types.HostVirtualNic{
 		Device: v.Device, Key: vnicKey + v.Device,
@@ -200,7 +200,7 @@ func (s *System) addVmkernel(v datacentre.Vmkernel, port *types.DistributedVirtu
 	}
 }
 
-// netConfig are the services with their candidate and selected vmkernel adapters.
+// netConfig returns the services with their candidate and selected vmkernel adapters.
 func (n *State) netConfig() []types.VirtualNicManagerNetConfig {
 	var out []types.VirtualNicManagerNetConfig
 	for _, kind := range nicTypes {
@@ -217,7 +217,7 @@ func (n *State) netConfig() []types.VirtualNicManagerNetConfig {
 	return out
 }
 
-// change changes the network by f, under the lock, and shows it unless f fails.
+// change changes the network with f under the lock, and shows it unless f fails.
 func (s *System) change(ctx *simulator.Context, f func(*State) vcsim.Fault) vcsim.Fault {
 	s.mu.Lock()
 	fault := f(&s.net)
@@ -247,7 +247,7 @@ func (s *System) show(ctx *simulator.Context) {
 	s.host.Sim.Update(ctx, reg.Get(*s.host.Entity.ConfigManager.VirtualNicManager), vcsim.Change("info", nics))
 }
 
-// Current is a copy of the network.
+// Current returns a copy of the network.
 func (s *System) Current() State {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -29,7 +29,7 @@ func (s *System) nic(a esxcli.Values) (datacentre.NIC, *esxcli.Error) {
 	return datacentre.NIC{}, esxcli.Errorf("Unable to find NIC %s", a.Value("nicname"))
 }
 
-// nicList answers the physical NICs; the MTU is that of their switch.
+// nicList returns the physical NICs with the MTU of their switch.
 // Ours: the names of the fields are general knowledge (unproven).
 func (s *System) nicList(*simulator.Context, esxcli.Values) (*esxcli.Response, *esxcli.Error) {
 	out := esxcli.Rows("NIC")
@@ -43,9 +43,9 @@ func (s *System) nicList(*simulator.Context, esxcli.Values) (*esxcli.Response, *
 	return out, nil
 }
 
-// nicStats answers the packets and bytes of a NIC. RDMA traffic does not count here.
-// VMware: public dumps of the esxcli schema: fields are the printed words without blanks. That RDMA bypasses these
-// counters is NVIDIA's and VMware's way to prove RDMA.
+// nicStats returns the packets and bytes of a NIC, without RDMA traffic.
+// VMware: public dumps of the esxcli schema: fields are the printed words without blanks. NVIDIA and VMware verify
+// RDMA by the fact that it bypasses these counters.
 func (s *System) nicStats(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *esxcli.Error) {
 	n, err := s.nic(a)
 	if err != nil {
@@ -61,11 +61,12 @@ func (s *System) nicStats(_ *simulator.Context, a esxcli.Values) (*esxcli.Respon
 	return esxcli.Rows("NicStats", v), nil
 }
 
-// dcbStatus derives PFC from the driver options in force, or from what the switch announces to a willing card.
+// dcbStatus derives PFC from the active driver options, or from the priorities that the switch announces to a willing
+// card.
 // VMware: NVIDIA ConnectX driver for ESXi user manual, esxcli network nic dcb status get: PFC Configuration 0 0 0 1 0
-// 0 0 0 for priority 3; vSphere Networking: from ESXi 7 on DCBX may set or override PFC.
-// Ours: a priority needs both directions; where the answer has the willing bit; the error of a driver without DCB
-// (unproven).
+// 0 0 0 for priority 3; vSphere Networking: since ESXi 7, DCBX may set or override PFC.
+// Ours: a priority needs both directions; the position of the willing bit in the answer; the error of a driver
+// without DCB (unproven).
 func (s *System) dcbStatus(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *esxcli.Error) {
 	n, err := s.nic(a)
 	if err != nil {
@@ -88,7 +89,7 @@ func (s *System) dcbStatus(_ *simulator.Context, a esxcli.Values) (*esxcli.Respo
 	return esxcli.Rows("NicDcb", answer), nil
 }
 
-// flowControl are the priorities with flow control as bits: a priority needs both directions.
+// flowControl returns the priorities with flow control as bits: a priority needs both directions.
 func (s *System) flowControl(n datacentre.NIC) int64 {
 	if n.DCBX != nil && n.DCBX.Willing {
 		var mask int64
@@ -101,8 +102,8 @@ func (s *System) flowControl(n datacentre.NIC) int64 {
 	return int64(m.ActiveNumber("pfctx") & m.ActiveNumber("pfcrx"))
 }
 
-// dcbMode is the mode of DCBX as the command prints it.
-// Ours: the numbers before the words, but for IEEE (unproven).
+// dcbMode returns the DCBX mode in the format of the command.
+// Ours: the numbers before the words, except for IEEE (unproven).
 func dcbMode(n datacentre.NIC) string {
 	if n.DCBX == nil {
 		return "0 - Unknown"

@@ -19,12 +19,12 @@ func (s *System) pingCommands() map[string]esxcli.Command {
 	return map[string]esxcli.Command{"network.diag.ping": {Params: params, Run: s.ping, XML: true}}
 }
 
-// icmpHeaders are the bytes that IPv4 and ICMP add to a ping.
+// icmpHeaders is the number of bytes that IPv4 and ICMP add to a ping.
 const icmpHeaders = 28
 
-// ping is answered when both adapters are in one VLAN and subnet and the size fits the MTU of both ways.
+// ping succeeds if both adapters are in the same VLAN and subnet and the size fits the MTU in both directions.
 // VMware: VMware KB 1003728, vmkping: size without the 28 bytes of IP and ICMP headers; df forbids fragments. The
-// field Recieved is spelt as ESXi spells it.
+// field Recieved has the spelling of ESXi.
 // Ours: round-trip times are constants.
 func (s *System) ping(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *esxcli.Error) {
 	count, size := numberOr(a.Value("count"), 3), numberOr(a.Value("size"), 56)
@@ -36,7 +36,7 @@ func (s *System) ping(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, 
 	if s.reaches(own, a.Value("host"), size, a.Value("df") == "true") {
 		received = count
 	}
-	// "Recieved" is how ESXi spells it.
+	// "Recieved" is the spelling of ESXi.
 	text := fmt.Sprintf(
 		`<obj xmlns="urn:vim25" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" versionId="5.0" `+
 			`xsi:type="VimEsxCLInetworkdiagpingPingOutput">`+
@@ -63,7 +63,7 @@ func (n State) adapter(device string) (types.HostVirtualNic, bool) {
 	return types.HostVirtualNic{}, false
 }
 
-// reaches says whether a packet from an adapter reaches an address.
+// reaches reports whether a packet from an adapter reaches an address.
 func (s *System) reaches(own types.HostVirtualNic, address string, size int, whole bool) bool {
 	for _, peer := range s.fabric.All() {
 		net := peer.Current()
@@ -95,7 +95,7 @@ func sameSubnet(own types.HostVirtualNic, address string) bool {
 	return !slices.ContainsFunc([]int{0, 1, 2, 3}, func(i int) bool { return a[i]&m[i] != b[i]&m[i] })
 }
 
-// sameVLAN says whether two adapters are in one VLAN of one distributed switch.
+// sameVLAN reports whether two adapters are in the same VLAN of the same distributed switch.
 func (f *Fabric) sameVLAN(a, b types.HostVirtualNic) bool {
 	one, other := a.Spec.DistributedVirtualPort, b.Spec.DistributedVirtualPort
 	if one == nil || other == nil {
@@ -121,7 +121,7 @@ func (f *Fabric) vlanOf(key string) int32 {
 	return vlan
 }
 
-// pathMTU is the smallest MTU from an adapter to the wire; 0 where its switch has no uplink on this host.
+// pathMTU returns the smallest MTU from an adapter to the wire, or 0 if its switch has no uplink on this host.
 func (s *System) pathMTU(v types.HostVirtualNic) int32 {
 	net := s.Current()
 	port := v.Spec.DistributedVirtualPort

@@ -11,8 +11,8 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// AddVirtualSwitch adds a standard switch, which config.network shows too.
-// VMware: vSphere API reference, HostNetworkSystem.AddVirtualSwitch. vcsim changes networkInfo only.
+// AddVirtualSwitch adds a standard switch, also in config.network.
+// VMware: vSphere API reference, HostNetworkSystem.AddVirtualSwitch. vcsim changes only networkInfo.
 func (n *SystemMethods) AddVirtualSwitch(ctx *simulator.Context, req *types.AddVirtualSwitch) soap.HasFault {
 	body := n.HostNetworkSystem.AddVirtualSwitch(req)
 	n.adopt(ctx, body)
@@ -20,15 +20,16 @@ func (n *SystemMethods) AddVirtualSwitch(ctx *simulator.Context, req *types.AddV
 }
 
 // RemoveVirtualSwitch removes a standard switch.
-// VMware: vSphere API reference, HostNetworkSystem.RemoveVirtualSwitch. vcsim changes networkInfo only.
+// VMware: vSphere API reference, HostNetworkSystem.RemoveVirtualSwitch. vcsim changes only networkInfo.
 func (n *SystemMethods) RemoveVirtualSwitch(ctx *simulator.Context, req *types.RemoveVirtualSwitch) soap.HasFault {
 	body := n.HostNetworkSystem.RemoveVirtualSwitch(req)
 	n.adopt(ctx, body)
 	return body
 }
 
-// AddPortGroup adds a port group to a standard switch. Port groups of one name on several hosts are one network.
-// VMware: vSphere API reference, HostNetworkSystem.AddPortGroup: AlreadyExists on the same host. vcsim answers
+// AddPortGroup adds a port group to a standard switch. Port groups with the same name on several hosts are one
+// network.
+// VMware: vSphere API reference, HostNetworkSystem.AddPortGroup: AlreadyExists on the same host. vcsim returns
 // DuplicateName on a second host.
 func (n *SystemMethods) AddPortGroup(ctx *simulator.Context, req *types.AddPortGroup) soap.HasFault {
 	name, current := req.Portgrp.Name, n.Network.Current()
@@ -60,7 +61,7 @@ func (n *SystemMethods) AddPortGroup(ctx *simulator.Context, req *types.AddPortG
 	return &methods.AddPortGroupBody{Res: new(types.AddPortGroupResponse)}
 }
 
-// RemovePortGroup removes a port group of this host; the network goes with the last one.
+// RemovePortGroup removes a port group of this host; the network is removed with its last port group.
 // VMware: vSphere API reference, HostNetworkSystem.RemovePortGroup: NotFound. vcsim removes the network of all hosts.
 func (n *SystemMethods) RemovePortGroup(ctx *simulator.Context, req *types.RemovePortGroup) soap.HasFault {
 	current := n.Network.Current()
@@ -68,7 +69,7 @@ func (n *SystemMethods) RemovePortGroup(ctx *simulator.Context, req *types.Remov
 		return &methods.RemovePortGroupBody{Fault_: vcsim.SoapFault(new(types.NotFound))}
 	}
 	if len(n.Network.fabric.withGroup(req.PgName)) == 1 {
-		// vcsim looks for the plain name, where a vCenter shows a key
+		// vcsim searches for the plain name, but a vCenter shows a key
 		sw := &n.NetworkInfo.Vswitch[0]
 		sw.Portgroup = append(slices.Clone(sw.Portgroup), req.PgName)
 		body := n.HostNetworkSystem.RemovePortGroup(ctx, req)
@@ -90,7 +91,7 @@ func (n *SystemMethods) RemovePortGroup(ctx *simulator.Context, req *types.Remov
 	return &methods.RemovePortGroupBody{Res: new(types.RemovePortGroupResponse)}
 }
 
-// adopt takes over the switches and port groups that vcsim has changed in networkInfo.
+// adopt copies the switches and port groups that vcsim has changed in networkInfo.
 func (n *SystemMethods) adopt(ctx *simulator.Context, body soap.HasFault) {
 	if body.Fault() != nil || n.NetworkInfo == nil {
 		return
@@ -106,7 +107,7 @@ func (n *State) group(name string) int {
 	return slices.IndexFunc(n.Info.Portgroup, func(g types.HostPortGroup) bool { return g.Spec.Name == name })
 }
 
-// withGroup are the hosts that have a port group of a name.
+// withGroup returns the hosts with a port group of a name.
 func (f *Fabric) withGroup(name string) []*System {
 	return slices.DeleteFunc(f.All(), func(s *System) bool {
 		current := s.Current()

@@ -21,7 +21,7 @@ func (s *System) rdmaCommands() map[string]esxcli.Command {
 	}
 }
 
-// rdmaPorts are the RDMA devices of the host, or the named one.
+// rdmaPorts returns the RDMA devices of the host, or the named one.
 func (s *System) rdmaPorts(a esxcli.Values) ([]datacentre.NIC, *esxcli.Error) {
 	var out []datacentre.NIC
 	for _, n := range s.host.Hardware.NICs {
@@ -35,7 +35,7 @@ func (s *System) rdmaPorts(a esxcli.Values) ([]datacentre.NIC, *esxcli.Error) {
 	return out, nil
 }
 
-// rdmaList answers the RDMA devices with driver, state, MTU, speed and paired uplink.
+// rdmaList returns the RDMA devices with driver, state, MTU, speed and paired uplink.
 // VMware: public transcripts of esxcli rdma device list show these fields.
 func (s *System) rdmaList(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *esxcli.Error) {
 	ports, err := s.rdmaPorts(a)
@@ -49,7 +49,7 @@ func (s *System) rdmaList(_ *simulator.Context, a esxcli.Values) (*esxcli.Respon
 	return out, err
 }
 
-// roceMTU is the largest RoCE MTU below the MTU of the NIC's switch: 4096, 2048, 1024 or 512.
+// roceMTU returns the largest RoCE MTU below the MTU of the NIC's switch: 4096, 2048, 1024 or 512.
 // VMware: NVIDIA documentation, RoCE MTU: the active MTU follows the Ethernet MTU.
 func (n *State) roceMTU(device string) int32 {
 	ethernet := n.uplinkMTU(device)
@@ -61,7 +61,7 @@ func (n *State) roceMTU(device string) int32 {
 	return 512
 }
 
-// uplinkMTU is the MTU of the switch that has the NIC as uplink.
+// uplinkMTU returns the MTU of the switch that has the NIC as an uplink.
 func (n *State) uplinkMTU(device string) int32 {
 	for _, s := range n.Info.ProxySwitch {
 		if slices.Contains(s.Pnic, pnicKey+device) && s.Mtu != 0 {
@@ -76,7 +76,7 @@ func (n *State) uplinkMTU(device string) int32 {
 	return 1500
 }
 
-// rdmaProtocols answers RoCE v1 and v2 for every RDMA device.
+// rdmaProtocols returns RoCE v1 and v2 for every RDMA device.
 // VMware: the command is in public transcripts.
 // Ours: the names of its fields (unproven).
 func (s *System) rdmaProtocols(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *esxcli.Error) {
@@ -89,7 +89,7 @@ func (s *System) rdmaProtocols(_ *simulator.Context, a esxcli.Values) (*esxcli.R
 	return out, err
 }
 
-// rdmaVmknics answers the vmkernel adapters on the switches that have the RDMA devices' NICs as uplinks.
+// rdmaVmknics returns the vmkernel adapters on switches whose uplinks include the NICs of RDMA devices.
 // VMware: public transcripts of esxcli rdma device vmknic list: Device, Vmknic, NetStack.
 func (s *System) rdmaVmknics(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *esxcli.Error) {
 	ports, err := s.rdmaPorts(a)
@@ -106,7 +106,7 @@ func (s *System) rdmaVmknics(_ *simulator.Context, a esxcli.Values) (*esxcli.Res
 	return out, err
 }
 
-// onUplink says whether a vmkernel adapter is on a switch with an uplink.
+// onUplink reports whether a vmkernel adapter is on a switch with this uplink.
 func (n *State) onUplink(v types.HostVirtualNic, uplink string) bool {
 	if port := v.Spec.DistributedVirtualPort; port != nil {
 		return slices.ContainsFunc(n.Info.ProxySwitch, func(s types.HostProxySwitch) bool {
@@ -123,7 +123,7 @@ func (n *State) onUplink(v types.HostVirtualNic, uplink string) bool {
 	return false
 }
 
-// rdmaStats answers the packets and bytes of an RDMA device.
+// rdmaStats returns the packets and bytes of an RDMA device.
 // Ours: field names in CamelCase; no recording was found (unproven).
 func (s *System) rdmaStats(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *esxcli.Error) {
 	if a.Value("device") == "" {

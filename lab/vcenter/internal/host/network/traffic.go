@@ -8,16 +8,16 @@ type Counters struct {
 	RxBytes int64 `json:"rx_bytes"`
 }
 
-// Traffic is the traffic by device; RDMA devices and NICs have counters of their own.
+// Traffic is the traffic by device; RDMA devices and NICs have separate counters.
 type Traffic struct {
 	RDMA map[string]Counters `json:"rdma"`
 	NIC  map[string]Counters `json:"nic"`
 }
 
-// packetBytes is the size of a packet in counters of packets.
+// packetBytes is the assumed size of a packet for packet counters.
 const packetBytes = 4096
 
-// AddTraffic adds traffic to the counters of NICs and RDMA devices; the control interface sets it.
+// AddTraffic adds traffic from the control interface to the counters of NICs and RDMA devices.
 func (s *System) AddTraffic(t Traffic) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -51,7 +51,7 @@ func sum(a, b map[string]Counters) map[string]Counters {
 	return out
 }
 
-// currentTraffic is a copy of the counters.
+// currentTraffic returns a copy of the counters.
 func (s *System) currentTraffic() Traffic {
 	s.mu.Lock()
 	defer s.mu.Unlock()

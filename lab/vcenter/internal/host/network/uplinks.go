@@ -12,7 +12,7 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// MissingUplink is the fault of an uplink that the host does not have.
+// MissingUplink returns the fault of an uplink that the host does not have.
 func (s *System) MissingUplink(backing types.BaseDistributedVirtualSwitchHostMemberBacking) vcsim.Fault {
 	b, ok := backing.(*types.DistributedVirtualSwitchHostMemberPnicBacking)
 	if !ok {
@@ -68,7 +68,7 @@ func (s *System) LeaveSwitch(ctx *simulator.Context, uuid string) {
 	})
 }
 
-// UplinksFor are the NICs of the host that the description gives to a switch.
+// UplinksFor returns the host's NICs that the description assigns to a switch.
 func (s *System) UplinksFor(spec datacentre.Switch) []string {
 	wanted, own := s.host.Spec.Uplinks[spec.Name]
 	if !own {
@@ -97,8 +97,8 @@ func (s *System) AddAdapters(ctx *simulator.Context, dvs *simulator.DistributedV
 	})
 }
 
-// RemoveNetworks removes networks from the host, and from its cluster where no other host has them.
-// VMware: vSphere API reference, HostSystem.network, ComputeResource.network. vcsim leaves removed networks there.
+// RemoveNetworks removes networks from the host, and from its cluster if no other host has them.
+// VMware: vSphere API reference, HostSystem.network, ComputeResource.network. vcsim keeps removed networks there.
 func (s *System) RemoveNetworks(ctx *simulator.Context, gone ...vcsim.Ref) {
 	lost := func(r vcsim.Ref) bool { return slices.Contains(gone, r) }
 	ctx.WithLock(s.host.Entity, func() {

@@ -21,9 +21,9 @@ type SystemMethods struct {
 
 const LeastMTU, mostMTU = 1280, 9000
 
-// AddVirtualNic adds a vmkernel adapter under the lowest free name vmkN.
+// AddVirtualNic adds a vmkernel adapter with the lowest free name vmkN.
 // VMware: vSphere API reference, HostNetworkSystem.AddVirtualNic returns the device name.
-// Ours: NotFound and InvalidArgument for a wrong port group; the declared faults do not name them (unproven).
+// Ours: NotFound and InvalidArgument for an invalid port group, which are not among the declared faults (unproven).
 func (n *SystemMethods) AddVirtualNic(ctx *simulator.Context, req *types.AddVirtualNic) soap.HasFault {
 	body := new(methods.AddVirtualNicBody)
 	if body.Fault_ = n.Network.host.Unreachable(ctx); body.Fault_ != nil {
@@ -53,7 +53,8 @@ func (n *SystemMethods) AddVirtualNic(ctx *simulator.Context, req *types.AddVirt
 	return body
 }
 
-// refuseVnic is the fault of a vmkernel adapter that cannot be added, nil when it can. The caller holds the lock.
+// refuseVnic returns the fault of a vmkernel adapter that cannot be added, or nil if it can. The caller holds the
+// lock.
 func (s *System) refuseVnic(net *State, portgroup string, spec types.HostVirtualNicSpec) vcsim.Fault {
 	if f := refuseMTU(spec.Mtu); f != nil {
 		return f
@@ -95,7 +96,7 @@ func (n *State) freeDevice() string {
 	}
 }
 
-// UpdateVirtualNic changes what the specification names and keeps the rest.
+// UpdateVirtualNic changes the settings in the specification and keeps the rest.
 // VMware: pyVmomi 9.1, faults of UpdateVirtualNic: NotFound.
 func (n *SystemMethods) UpdateVirtualNic(ctx *simulator.Context, req *types.UpdateVirtualNic) soap.HasFault {
 	body := new(methods.UpdateVirtualNicBody)

@@ -10,7 +10,7 @@ import (
 	"dml.vsphere/lab/vcenter/internal/datacentre"
 )
 
-// NVIDIA is the vendor of the GPUs, as PCI devices, GPUs and device groups name it.
+// NVIDIA is the vendor name of PCI devices, GPUs and device groups.
 const NVIDIA = "NVIDIA Corporation"
 
 const (
@@ -67,7 +67,7 @@ func pciAddress(pci string) (bus, slot, function byte) {
 		n, err := strconv.ParseUint(text, 16, 8)
 		if err != nil {
 			panic(
-				fmt.Sprintf("PCI address %q: %v", pci, err)) // no check of the description covers PCI addresses
+				fmt.Sprintf("PCI address %q: %v", pci, err)) // the description's checks do not cover PCI addresses
 		}
 		return byte(n)
 	}
@@ -78,6 +78,6 @@ func pciAddress(pci string) (bus, slot, function byte) {
 	return part(fields[1]), part(fields[2]), part(fields[3])
 }
 
-// Signed is a 16-bit PCI id as the API writes it.
+// Signed returns a 16-bit PCI id in the API's format.
 // VMware: vSphere API reference, HostPciDevice.vendorId is a signed 16-bit number.
 func Signed(id uint16) int16 { return int16(id) }

@@ -23,7 +23,7 @@ func (s *System) Offer(target *types.ConfigTarget) {
 	}
 }
 
-// offerSriov lists a NIC whose driver has made virtual functions.
+// offerSriov lists a NIC if its driver has created virtual functions.
 // VMware: vSphere API reference, ConfigTarget.sriov, VirtualMachineSriovInfo: pnic is the NIC of a physical function.
 func (s *System) offerSriov(target *types.ConfigTarget, d types.HostPciDevice) {
 	module, ok := s.sriovModule(d.Id)

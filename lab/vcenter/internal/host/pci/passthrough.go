@@ -1,4 +1,4 @@
-// Package pci is the PCI devices of a host: DirectPath, SR-IOV, and which virtual machine uses a device.
+// Package pci simulates the PCI devices of a host: DirectPath, SR-IOV, and reservations of virtual machines.
 //
 // vcsim: nothing.
 package pci
@@ -23,7 +23,7 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// passthru is a PCI device's DirectPath state: what is enabled becomes active at the next boot.
+// passthru is the DirectPath state of a PCI device: an enabled device becomes active at the next boot.
 type passthru struct {
 	enabled, active bool
 	capable         bool
@@ -36,7 +36,7 @@ type passthruSystem struct {
 	pci *System
 }
 
-// System is the PCI devices of a host, their DirectPath state and who has reserved them.
+// System is the PCI devices of a host, their DirectPath state and their reservations.
 type System struct {
 	host    *host.Host
 	modules *modules.System
@@ -44,10 +44,10 @@ type System struct {
 
 	mu       sync.Mutex // guards what follows; never held while a vcsim lock is taken
 	passthru map[string]passthru
-	reserved map[string]vcsim.Ref // virtual machines that have reserved a device, by PCI address
+	reserved map[string]vcsim.Ref // the virtual machines with a reservation, by PCI address
 }
 
-// New lists the devices of the host; those that the description gives to DirectPath are active.
+// New lists the devices of the host; devices with DirectPath in the description are active.
 func New(ctx *simulator.Context, h *host.Host, modules *modules.System) *System {
 	s := &System{host: h, modules: modules, passthru: map[string]passthru{}, reserved: map[string]vcsim.Ref{}}
 	for _, g := range h.Hardware.GPUs {
@@ -67,7 +67,7 @@ func New(ctx *simulator.Context, h *host.Host, modules *modules.System) *System 
 	return s
 }
 
-// needsReboot says whether a device is enabled or disabled from the next boot on.
+// needsReboot reports whether the next boot enables or disables a device.
 func (s *System) needsReboot() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,14 +79,14 @@ func (s *System) needsReboot() bool {
 	return false
 }
 
-// Active says whether a device is in DirectPath now.
+// Active reports whether a device is in DirectPath now.
 func (s *System) Active(pci string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.passthru[pci].active
 }
 
-// Boot makes what is enabled active.
+// Boot activates the enabled devices.
 func (s *System) Boot() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,7 +98,7 @@ func (s *System) Boot() {
 	s.passthru = next
 }
 
-// GPUInPassthrough is a GPU given to DirectPath now or from the next boot on, "" when there is none.
+// GPUInPassthrough returns a GPU that is in DirectPath now or after the next boot, or "" if there is none.
 func (s *System) GPUInPassthrough() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,7 +110,7 @@ func (s *System) GPUInPassthrough() string {
 	return ""
 }
 
-// passthruInfo is the DirectPath and SR-IOV state of the devices. The caller holds the lock.
+// passthruInfo returns the DirectPath and SR-IOV state of the devices. The caller holds the lock.
 // VMware: vSphere API reference, HostPciPassthruInfo, HostSriovInfo.
 func (s *System) passthruInfo() []types.BaseHostPciPassthruInfo {
 	var out []types.BaseHostPciPassthruInfo
@@ -130,7 +130,7 @@ func (s *System) passthruInfo() []types.BaseHostPciPassthruInfo {
 	return out
 }
 
-// sriovModule is the driver of a NIC that supports virtual functions.
+// sriovModule returns the driver of a NIC that supports virtual functions.
 func (s *System) sriovModule(pci string) (modules.Module, bool) {
 	for _, n := range s.host.Hardware.NICs {
 		if n.PCI == pci && n.RDMA != "" {
@@ -140,7 +140,7 @@ func (s *System) sriovModule(pci string) (modules.Module, bool) {
 	return modules.Module{}, false
 }
 
-// functions is the number of virtual functions of the first port in the options of a driver.
+// functions returns the number of virtual functions of the first port in the options of a driver.
 // VMware: NVIDIA ConnectX driver for ESXi user manual, max_vfs: a comma-separated list, one number for each port.
 func functions(options string) int32 {
 	for _, o := range strings.Fields(options) {
@@ -165,9 +165,10 @@ func (s *System) Show(ctx *simulator.Context) {
 	s.host.Push(ctx, vcsim.Change("config.pciPassthruInfo", info))
 }
 
-// UpdatePassthruConfig enables and disables DirectPath for devices from the next boot on.
+// UpdatePassthruConfig enables and disables DirectPath for devices at the next boot.
 // VMware: vSphere API reference, HostPciPassthruInfo: passthruEnabled without passthruActive needs a reboot.
-// Ours: InvalidArgument for a device that is unknown or not capable (declared is HostConfigFault; unproven).
+// Ours: InvalidArgument for a device that is unknown or not capable; the declared fault is HostConfigFault
+// (unproven).
 func (s *passthruSystem) UpdatePassthruConfig(ctx *simulator.Context, req *types.UpdatePassthruConfig) soap.HasFault {
 	body := new(methods.UpdatePassthruConfigBody)
 	if body.Fault_ = s.pci.host.Unreachable(ctx); body.Fault_ != nil {
@@ -183,7 +184,7 @@ func (s *passthruSystem) UpdatePassthruConfig(ctx *simulator.Context, req *types
 	return body
 }
 
-// enable stores which devices are in DirectPath from the next boot on.
+// enable stores the devices that are in DirectPath after the next boot.
 func (s *System) enable(config []types.BaseHostPciPassthruConfig) vcsim.Fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -201,16 +202,16 @@ func (s *System) enable(config []types.BaseHostPciPassthruConfig) vcsim.Fault {
 	return nil
 }
 
-// Refresh answers with success; there is nothing to refresh.
+// Refresh returns success; there is nothing to refresh.
 // VMware: vSphere API reference, HostPciPassthruSystem.Refresh.
 func (s *passthruSystem) Refresh(*types.Refresh) soap.HasFault {
 	return &methods.RefreshBody{Res: new(types.RefreshResponse)}
 }
 
-// systemID is how the host names itself in passthrough backings.
+// systemID returns the name of the host in passthrough backings.
 func (s *System) systemID() string { return fmt.Sprintf("lab-%s", s.host.Self.Value) }
 
-// Adapter is the virtual device for a PCI device of the host; "gpu" is the first GPU of the host.
+// Adapter returns the virtual device for a PCI device of the host; "gpu" is the first GPU of the host.
 func (s *System) Adapter(id string) *types.VirtualPCIPassthrough {
 	backing := &types.VirtualPCIPassthroughDeviceBackingInfo{Id: id, SystemId: s.systemID()}
 	for _, g := range s.host.Hardware.GPUs {

@@ -9,7 +9,8 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// Reserve reserves a device in DirectPath for a virtual machine; "" when no device that its backing allows is free.
+// Reserve reserves a device in DirectPath for a virtual machine, and returns "" if no device that its backing allows
+// is free.
 // VMware: vSphere API reference, VirtualPCIPassthroughDynamicBackingInfo.allowedDevice, customLabel, assignedId.
 func (s *System) Reserve(vm vcsim.Ref, backing types.BaseVirtualDeviceBackingInfo) string {
 	s.mu.Lock()
@@ -32,14 +33,14 @@ func (s *System) Release(vm vcsim.Ref) {
 	maps.DeleteFunc(s.reserved, func(_ string, holder vcsim.Ref) bool { return holder == vm })
 }
 
-// Holder is the virtual machine that has reserved a device.
+// Holder returns the virtual machine that has reserved a device.
 func (s *System) Holder(pci string) vcsim.Ref {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.reserved[pci]
 }
 
-// answers says whether a backing allows a device.
+// answers reports whether a backing allows a device.
 func answers(backing types.BaseVirtualDeviceBackingInfo, d types.HostPciDevice, label string) bool {
 	switch b := backing.(type) {
 	case *types.VirtualPCIPassthroughDeviceBackingInfo:

@@ -18,7 +18,7 @@ type dateTimeSystem struct {
 	host *host.Host
 }
 
-// QueryDateTime is the time of the host: that of this machine.
+// QueryDateTime returns the time of the host, which is the time of this machine.
 // VMware: vSphere API reference, HostDateTimeSystem.QueryDateTime.
 func (s *dateTimeSystem) QueryDateTime(ctx *simulator.Context, _ *types.QueryDateTime) soap.HasFault {
 	body := new(methods.QueryDateTimeBody)

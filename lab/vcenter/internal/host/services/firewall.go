@@ -40,7 +40,7 @@ func (s *System) showFirewall(ctx *simulator.Context) {
 	s.host.Push(ctx, vcsim.Change("config.firewall", info))
 }
 
-// changeRuleset changes one ruleset in a new list; false when there is none of the name.
+// changeRuleset changes one ruleset in a copy of the list, and returns false if there is none with this name.
 func (s *System) changeRuleset(ctx *simulator.Context, key string, f func(*types.HostFirewallRuleset)) bool {
 	s.mu.Lock()
 	list := slices.Clone(s.rulesets)
@@ -103,7 +103,7 @@ func (m *FirewallMethods) UpdateRuleset(ctx *simulator.Context, req *types.Updat
 	return body
 }
 
-// RefreshFirewall answers with success; there is nothing to refresh.
+// RefreshFirewall returns success; there is nothing to refresh.
 // VMware: vSphere API reference, HostFirewallSystem.RefreshFirewall.
 func (m *FirewallMethods) RefreshFirewall(*types.RefreshFirewall) soap.HasFault {
 	return &methods.RefreshFirewallBody{Res: new(types.RefreshFirewallResponse)}
@@ -116,7 +116,7 @@ func (s *System) commands() map[string]esxcli.Command {
 	}
 }
 
-// rulesetList answers the rulesets with enabled.
+// rulesetList returns the rulesets with their enabled state.
 // VMware: govmomi, simulator/esx/type_info.go (recorded from ESXi 8.0.1): network firewall ruleset list.
 func (s *System) rulesetList(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *esxcli.Error) {
 	s.mu.Lock()

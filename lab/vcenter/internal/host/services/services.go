@@ -1,4 +1,4 @@
-// Package services is the services, the firewall and the clock of a host.
+// Package services simulates the services, the firewall and the clock of a host.
 //
 // vcsim: the rulesets of the firewall as data.
 package services
@@ -54,7 +54,7 @@ func New(
 	return s
 }
 
-// stockServices are the services of a new ESXi that clients of the lab look at.
+// stockServices returns the services of a new ESXi that clients of the lab read.
 // VMware: vSphere API reference, HostService: key, policy, running, ruleset.
 // Ours: the selection, and that SSH is off.
 func stockServices() []types.HostService {
@@ -70,8 +70,8 @@ func stockServices() []types.HostService {
 	}
 }
 
-// Show shows the services on the host and on its HostServiceSystem. NVIDIA's daemon is a service while its package
-// runs.
+// Show shows the services on the host and on its HostServiceSystem. NVIDIA's daemon is a service if its package is
+// running.
 // Ours: key and label of NVIDIA's daemon (unproven).
 func (s *System) Show(ctx *simulator.Context) {
 	s.mu.Lock()
@@ -87,7 +87,7 @@ func (s *System) Show(ctx *simulator.Context) {
 	s.host.Push(ctx, vcsim.Change("config.service", info))
 }
 
-// service changes one service by f, which says whether the service was in the right state.
+// service changes one service with f, which reports whether the service was in a valid state.
 func (s *System) service(ctx *simulator.Context, key string, f func(*types.HostService) bool) *soap.Fault {
 	if fault := s.host.Unreachable(ctx); fault != nil {
 		return fault
@@ -177,7 +177,7 @@ func (s *serviceSystem) UpdateServicePolicy(ctx *simulator.Context, req *types.U
 	return body
 }
 
-// RefreshServices answers with success; there is nothing to refresh.
+// RefreshServices returns success; there is nothing to refresh.
 // VMware: vSphere API reference, HostServiceSystem.RefreshServices.
 func (s *serviceSystem) RefreshServices(*types.RefreshServices) soap.HasFault {
 	return &methods.RefreshServicesBody{Res: new(types.RefreshServicesResponse)}

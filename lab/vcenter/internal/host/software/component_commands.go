@@ -9,7 +9,7 @@ import (
 	"dml.vsphere/lab/vcenter/internal/esxcli"
 )
 
-// componentsSince is the first version whose esxcli has software component.
+// componentsSince is the first version whose esxcli has the namespace software component.
 // VMware: VMware documentation, vSphere 7.0: components came with vSphere Lifecycle Manager.
 const componentsSince = "7.0.0.0"
 
@@ -30,7 +30,7 @@ func (s *System) componentCommands() map[string]esxcli.Command {
 	return commands
 }
 
-// componentID is a component's name as results of esxcli print it.
+// componentID returns a component's name in the format of esxcli's results.
 func componentID(v datacentre.VIB) string { return v.Component + "(" + v.Version + ")" }
 
 func isComponent(v datacentre.VIB, name string) bool {
@@ -66,7 +66,7 @@ func (s *System) componentApply(ctx *simulator.Context, a esxcli.Values) (*esxcl
 	return t.result("InstallationResult", "Components", done, componentID), nil
 }
 
-// components are the packages of the named components, of all components when none is named.
+// components returns the packages of the named components, or of all components if none is named.
 func components(list []datacentre.VIB, names []string) ([]datacentre.VIB, *esxcli.Error) {
 	var out []datacentre.VIB
 	found := map[string]bool{}
@@ -90,7 +90,7 @@ func components(list []datacentre.VIB, names []string) ([]datacentre.VIB, *esxcl
 	return out, nil
 }
 
-// componentList answers the installed components, or those of the next boot.
+// componentList returns the installed components, or those of the next boot.
 // VMware: F. Denneman's posts on vSphere 8 and GPUs (2023) show the command.
 // Ours: the names of the fields over the API (unproven).
 func (s *System) componentList(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *esxcli.Error) {

@@ -19,7 +19,7 @@ type imageConfigManager struct {
 	software *System
 }
 
-// FetchSoftwarePackages are the running packages.
+// FetchSoftwarePackages returns the running packages.
 // VMware: vSphere API reference 6.5, HostImageConfigManager.FetchSoftwarePackages, SoftwarePackage.
 func (m *imageConfigManager) FetchSoftwarePackages(
 	ctx *simulator.Context, _ *types.FetchSoftwarePackages,
@@ -44,7 +44,7 @@ func (m *imageConfigManager) FetchSoftwarePackages(
 	return body
 }
 
-// HostImageConfigGetAcceptance is the acceptance level of the host.
+// HostImageConfigGetAcceptance returns the acceptance level of the host.
 // VMware: vSphere API reference, HostImageAcceptanceLevel.
 func (m *imageConfigManager) HostImageConfigGetAcceptance(
 	ctx *simulator.Context, _ *types.HostImageConfigGetAcceptance,
@@ -60,8 +60,8 @@ func (m *imageConfigManager) HostImageConfigGetAcceptance(
 }
 
 // UpdateHostImageAcceptanceLevel sets the acceptance level of the host, unless an installed package has a lower one.
-// VMware: pyVmomi 9.1, faults of UpdateHostImageAcceptanceLevel: HostConfigFault; esxcli software acceptance set
-// refuses likewise.
+// VMware: pyVmomi 9.1, faults of UpdateHostImageAcceptanceLevel: HostConfigFault; esxcli software acceptance set also
+// refuses this.
 func (m *imageConfigManager) UpdateHostImageAcceptanceLevel(
 	ctx *simulator.Context, req *types.UpdateHostImageAcceptanceLevel,
 ) soap.HasFault {
@@ -81,7 +81,7 @@ func (m *imageConfigManager) UpdateHostImageAcceptanceLevel(
 	return body
 }
 
-// accept sets the acceptance level of the host; it returns the package that forbids the level, "" when none does.
+// accept sets the acceptance level of the host, and returns the package that forbids the level, or "" if none does.
 func (s *System) accept(level string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,8 +94,8 @@ func (s *System) accept(level string) string {
 	return ""
 }
 
-// HostImageConfigGetProfile is the image profile of the host: ESXi-VERSION-BUILD-standard.
-// Ours: VMware writes versions in these names as 8.0U3, the simulator as 8.0.3.
+// HostImageConfigGetProfile returns the image profile of the host: ESXi-VERSION-BUILD-standard.
+// Ours: VMware uses versions such as 8.0U3 in these names, the simulator 8.0.3.
 func (m *imageConfigManager) HostImageConfigGetProfile(*types.HostImageConfigGetProfile) soap.HasFault {
 	name, vendor := m.software.profile()
 	return &methods.HostImageConfigGetProfileBody{
@@ -103,7 +103,7 @@ func (m *imageConfigManager) HostImageConfigGetProfile(*types.HostImageConfigGet
 			Returnval: types.HostImageProfileSummary{Name: name, Vendor: vendor}}}
 }
 
-// InstallDate is the day of the host's installation, a constant.
+// InstallDate returns the day of the host's installation, a constant.
 // VMware: vSphere API reference, HostImageConfigManager.InstallDate.
 func (m *imageConfigManager) InstallDate(*types.InstallDate) soap.HasFault {
 	day, err := time.Parse(time.DateOnly, InstallDate)
@@ -117,7 +117,7 @@ func (s *System) profile() (name, vendor string) {
 	return "ESXi-" + s.host.Sim.Description.Version + "-" + s.host.Sim.Description.Build + "-standard", "VMware, Inc."
 }
 
-// profileGet answers name, vendor and acceptance level of the image profile.
+// profileGet returns name, vendor and acceptance level of the image profile.
 // Ours: the names of the fields are general knowledge (unproven).
 func (s *System) profileGet(*simulator.Context, esxcli.Values) (*esxcli.Response, *esxcli.Error) {
 	name, vendor := s.profile()
@@ -125,7 +125,7 @@ func (s *System) profileGet(*simulator.Context, esxcli.Values) (*esxcli.Response
 		esxcli.Record("Name", name, "Vendor", vendor, "AcceptanceLevel", "PartnerSupported")), nil
 }
 
-// acceptanceGet answers the acceptance level in the words of a VIB.
+// acceptanceGet returns the acceptance level in the format of VIBs.
 // VMware: VMware documentation, acceptance levels: VMwareCertified, VMwareAccepted, PartnerSupported,
 // CommunitySupported.
 func (s *System) acceptanceGet(*simulator.Context, esxcli.Values) (*esxcli.Response, *esxcli.Error) {

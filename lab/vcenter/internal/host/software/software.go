@@ -1,4 +1,4 @@
-// Package software is the packages of a host: VIBs, components, image profile, acceptance level.
+// Package software simulates the packages of a host: VIBs, components, image profile, acceptance level.
 //
 // vcsim: a constant list of packages, not used.
 package software
@@ -23,13 +23,13 @@ import (
 // image is a set of VIBs by name; images are replaced, never changed in place.
 type image map[string]datacentre.VIB
 
-// levels are the acceptance levels from strict to lax, in the words of VIBs and of the API.
+// levels are the acceptance levels from strict to lax, in the format of VIBs and of the API.
 var levels = []struct{ vib, api string }{
 	{"VMwareCertified", "vmware_certified"}, {"VMwareAccepted", "vmware_accepted"}, {"PartnerSupported", "partner"},
 	{"CommunitySupported", "community"},
 }
 
-// rank is the position of a level from strict to lax, -1 for an unknown one.
+// rank returns the position of a level from strict to lax, or -1 for an unknown one.
 func rank(level string) int {
 	for i, l := range levels {
 		if l.vib == level || l.api == level {
@@ -39,13 +39,12 @@ func rank(level string) int {
 	return -1
 }
 
-// isGPUDriver names the packages of NVIDIA's host driver.
+// isGPUDriver matches the packages of NVIDIA's host driver.
 // VMware: NVIDIA's and VMware's guides and public lists of packages: NVIDIA-VMware, NVIDIA-vGPU-VMware, NVIDIA-AIE,
-// NVD-AIE, NVD-VGPU, NVD-VMware.
-// Other names (NVIDIA-AIE, NVIDIA-vGPU-VMware) exist and are not known here.
+// NVD-AIE, NVD-VGPU, NVD-VMware. Other names (NVIDIA-AIE, NVIDIA-vGPU-VMware) exist and are not matched.
 var isGPUDriver = regexp.MustCompile(`^(?i)(NVIDIA|NVD)-(AIE|VGPU|VMware)`)
 
-// isGPUDaemon names the package of NVIDIA's monitoring daemon.
+// isGPUDaemon matches the package of NVIDIA's monitoring daemon.
 // VMware: NVIDIA AI Enterprise user guide for vSphere: nvd-gpu-mgmt-daemon, nvdgpumgmtdaemon.
 var isGPUDaemon = regexp.MustCompile(`(?i)nvd.?gpu.?mgmt.?daemon`)
 
@@ -57,7 +56,7 @@ type System struct {
 
 	mu         sync.Mutex // guards what follows; never held while a vcsim lock is taken
 	image      image
-	pending    image // of the next boot; nil when it is the running one
+	pending    image // for the next boot; nil if it is the running one
 	acceptance string
 }
 
@@ -79,7 +78,7 @@ func New(
 	return s
 }
 
-// baseVIBs are on every host.
+// baseVIBs returns the packages of every host.
 func (s *System) baseVIBs() []datacentre.VIB {
 	no := false
 	desc := s.host.Sim.Description
@@ -98,14 +97,14 @@ func (s *System) baseVIBs() []datacentre.VIB {
 	return list
 }
 
-// images are the running image and the one of the next boot; the latter is nil when none is pending.
+// images returns the running image and the pending image of the next boot, which is nil if none is pending.
 func (s *System) images() (running, pending image) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.image, s.pending
 }
 
-// needsReboot says whether packages wait for the next boot.
+// needsReboot reports whether packages wait for the next boot.
 func (s *System) needsReboot() bool {
 	_, pending := s.images()
 	return pending != nil
@@ -120,7 +119,7 @@ func (s *System) Boot() {
 	}
 }
 
-// GPUDriver is the running package of NVIDIA's host driver.
+// GPUDriver returns the running package of NVIDIA's host driver.
 func (s *System) GPUDriver() (datacentre.VIB, bool) {
 	running, _ := s.images()
 	var driver datacentre.VIB
@@ -133,13 +132,13 @@ func (s *System) GPUDriver() (datacentre.VIB, bool) {
 	return driver, found
 }
 
-// HasGPUDaemon says whether NVIDIA's monitoring daemon is installed and running.
+// HasGPUDaemon reports whether NVIDIA's monitoring daemon is installed and running.
 func (s *System) HasGPUDaemon() bool {
 	running, _ := s.images()
 	return running.has(isGPUDaemon)
 }
 
-// VendorComponents are the versions of the running components by name, without ESXi's own.
+// VendorComponents returns the versions of the running components by name, without those of ESXi.
 func (s *System) VendorComponents() map[string]string {
 	running, _ := s.images()
 	components := map[string]string{}
@@ -151,7 +150,7 @@ func (s *System) VendorComponents() map[string]string {
 	return components
 }
 
-// has says whether the image holds a package whose name matches.
+// has reports whether the image contains a package with a matching name.
 func (i image) has(name *regexp.Regexp) bool {
 	for n := range i {
 		if name.MatchString(n) {
@@ -161,7 +160,7 @@ func (i image) has(name *regexp.Regexp) bool {
 	return false
 }
 
-// sorted are the packages by name.
+// sorted returns the packages, sorted by name.
 func (i image) sorted() []datacentre.VIB {
 	var out []datacentre.VIB
 	for _, v := range i {
@@ -171,14 +170,14 @@ func (i image) sorted() []datacentre.VIB {
 	return out
 }
 
-// id is the package's id as esxcli prints it.
+// id returns the package's id in the format of esxcli.
 func id(v datacentre.VIB) string { return v.Vendor + "_bootbank_" + v.Name + "_" + v.Version }
 
 func needsMaintenance(v datacentre.VIB) bool {
 	return v.MaintenanceRequired == nil || *v.MaintenanceRequired
 }
 
-// named says whether a search (name, name:version, vendor:name or vendor:name:version) matches the package.
+// named reports whether a search (name, name:version, vendor:name or vendor:name:version) matches the package.
 func named(v datacentre.VIB, search string) bool {
 	switch search {
 	case v.Name, v.Name + ":" + v.Version, v.Vendor + ":" + v.Name, v.Vendor + ":" + v.Name + ":" + v.Version:
@@ -202,7 +201,7 @@ func newer(a, b string) bool {
 	}) > 0
 }
 
-// depot are the packages that the description puts under a path or URL.
+// depot returns the packages that the description has for a path or URL.
 func (s *System) depot(path string) ([]datacentre.VIB, bool) {
 	for _, d := range s.host.Sim.Description.Depots {
 		if slices.Contains(d.Paths, path) || slices.Contains(d.Paths, strings.TrimPrefix(path, "file://")) {

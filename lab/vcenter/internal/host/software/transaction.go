@@ -37,16 +37,16 @@ const (
 
 func (t *transaction) empty() bool { return len(t.install)+len(t.remove) == 0 }
 
-// live says whether the transaction takes effect without a reboot.
+// live reports whether the transaction takes effect without a reboot.
 func (t *transaction) live() bool {
 	return !t.noLiveInstall && !slices.ContainsFunc(append(slices.Clone(t.install), t.remove...),
 		func(v datacentre.VIB) bool { return !v.LiveInstall })
 }
 
-// commit checks a transaction and applies it, unless it is a dry run. Packages without live install wait for the next
-// boot.
+// commit checks a transaction and applies it, unless it is a dry run. Packages without live install take effect at
+// the next boot.
 // VMware: VMware documentation, esxcli software vib: messages, dry run, RebootRequired. Real installs of NVIDIA's
-// driver answer RebootRequired false and need a reboot all the same.
+// driver return RebootRequired false but need a reboot.
 func (s *System) commit(ctx *simulator.Context, t *transaction) (outcome, *esxcli.Error) {
 	if t.empty() {
 		return outcome{message: saidNothing}, nil
@@ -87,10 +87,10 @@ func (t *transaction) applied(old image) image {
 	return out
 }
 
-// refuseTransaction refuses packages that need maintenance mode outside of it, and the GPU driver while a GPU is in
-// DirectPath.
-// VMware: F. Denneman's posts on vSphere 8 and GPUs (2023): no GPU in DirectPath when the driver is installed; help of
-// esxcli software vib install: --maintenance-mode has no effect when a reboot is needed.
+// refuseTransaction refuses packages that need maintenance mode if the host is not in it, and the GPU driver while a
+// GPU is in DirectPath.
+// VMware: F. Denneman's posts on vSphere 8 and GPUs (2023): no GPU may be in DirectPath during the installation of
+// the driver; help of esxcli software vib install: --maintenance-mode has no effect when a reboot is needed.
 // Ours: the texts of the refusals (unproven).
 func (s *System) refuseTransaction(ctx *simulator.Context, t *transaction) *esxcli.Error {
 	if err := s.refuseAcceptance(t); err != nil {

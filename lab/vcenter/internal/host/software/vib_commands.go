@@ -25,7 +25,7 @@ func (s *System) vibCommands() map[string]esxcli.Command {
 	}
 }
 
-// deafAnswer is the answer of a deaf host: the outcome in the words of a real run, with nothing done.
+// deafAnswer returns the answer of a deaf host: the result of a real run, without any change.
 func deafAnswer(f esxcli.Action) esxcli.Action {
 	return func(ctx *simulator.Context, args esxcli.Values) (*esxcli.Response, *esxcli.Error) {
 		args["dryrun"] = []string{"true"}
@@ -40,7 +40,7 @@ func deafAnswer(f esxcli.Action) esxcli.Action {
 	}
 }
 
-// base is the image that a change starts from: the pending one, else the running one.
+// base returns the image from which a change starts: the pending one, or else the running one.
 func (s *System) base() image {
 	running, pending := s.images()
 	if pending != nil {
@@ -55,20 +55,20 @@ func options(a esxcli.Values) transaction {
 		noSigCheck: is("nosigcheck"), pretendMaintenance: is("maintenancemode")}
 }
 
-// vibInstall installs packages of a depot (-d, zip or URL) or of VIB files (-v), other versions replaced.
+// vibInstall installs packages from a depot (-d, zip or URL) or from VIB files (-v), and replaces other versions.
 // VMware: govmomi, simulator/esx/command_info.go (recorded from ESXi 8.0.1): parameters and fields of the result.
 // Ours: the texts of the refusals, modelled on public logs.
 func (s *System) vibInstall(ctx *simulator.Context, a esxcli.Values) (*esxcli.Response, *esxcli.Error) {
 	return s.installVIBs(ctx, a, false)
 }
 
-// vibUpdate installs newer versions of installed packages only.
+// vibUpdate installs only newer versions of installed packages.
 // VMware: help of esxcli software vib update.
 func (s *System) vibUpdate(ctx *simulator.Context, a esxcli.Values) (*esxcli.Response, *esxcli.Error) {
 	return s.installVIBs(ctx, a, true)
 }
 
-// installVIBs plans and commits the transaction of an install or an update.
+// installVIBs plans and commits the transaction of an installation or an update.
 func (s *System) installVIBs(ctx *simulator.Context, a esxcli.Values, update bool) (*esxcli.Response, *esxcli.Error) {
 	offered, err := s.offered(a)
 	if err != nil {
@@ -99,7 +99,7 @@ func (t *transaction) plan(base image, v datacentre.VIB, update bool) {
 	}
 }
 
-// offered are the packages in the depots and URLs of a command.
+// offered returns the packages in the depots and URLs of a command.
 func (s *System) offered(a esxcli.Values) ([]datacentre.VIB, *esxcli.Error) {
 	if len(a["depot"])+len(a["viburl"]) == 0 {
 		return nil, esxcli.Errorf("Must specify one of --depot or --viburl")
@@ -131,8 +131,8 @@ func (s *System) offered(a esxcli.Values) ([]datacentre.VIB, *esxcli.Error) {
 	return chosen(out, a["vibname"])
 }
 
-// readDepot are the packages of a depot: a zip with an absolute path, or a URL.
-// VMware: VMware documentation, esxcli software vib install -d wants the full path of a zip or a URL.
+// readDepot returns the packages of a depot: a zip with an absolute path, or a URL.
+// VMware: VMware documentation, esxcli software vib install -d requires the full path of a zip or a URL.
 // Ours: the lines of MetadataDownloadError, modelled on public logs.
 func (s *System) readDepot(path string) ([]datacentre.VIB, *esxcli.Error) {
 	why := ""
@@ -155,7 +155,7 @@ func (s *System) readDepot(path string) ([]datacentre.VIB, *esxcli.Error) {
 	return vibs, nil
 }
 
-// chosen are the named packages, all when none is named.
+// chosen returns the named packages, or all if none is named.
 func chosen(offered []datacentre.VIB, names []string) ([]datacentre.VIB, *esxcli.Error) {
 	if len(names) == 0 {
 		return offered, nil
@@ -199,7 +199,7 @@ func (s *System) vibRemove(ctx *simulator.Context, a esxcli.Values) (*esxcli.Res
 	return t.result("InstallationResult", "VIBs", done, id), nil
 }
 
-// result is the struct that install, update, remove and apply answer.
+// result returns the struct that install, update, remove and apply return.
 func (t *transaction) result(kind, things string, done outcome, name func(datacentre.VIB) string) *esxcli.Response {
 	v := esxcli.Record("Message", done.message, "RebootRequired", esxcli.Bool(done.rebootRequired))
 	for field, list := range map[string][]datacentre.VIB{"Installed": t.install, "Removed": t.remove,
@@ -211,7 +211,7 @@ func (t *transaction) result(kind, things string, done outcome, name func(datace
 	return esxcli.Rows(kind, v)
 }
 
-// listedImage is the image that a list or get answers.
+// listedImage returns the image that a list or get command shows.
 func (s *System) listedImage(a esxcli.Values) image {
 	running, pending := s.images()
 	if a.Value("rebootingimage") == "true" {
@@ -220,7 +220,7 @@ func (s *System) listedImage(a esxcli.Values) image {
 	return running
 }
 
-// vibList answers the running packages, or those of the next boot with rebootingimage.
+// vibList returns the running packages, or with rebootingimage those of the next boot.
 // VMware: govmomi, simulator/esx/command_info.go (recorded from ESXi 8.0.1): software vib list.
 func (s *System) vibList(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *esxcli.Error) {
 	out := esxcli.Rows("SummaryExt")
@@ -232,7 +232,7 @@ func (s *System) vibList(_ *simulator.Context, a esxcli.Values) (*esxcli.Respons
 	return out, nil
 }
 
-// vibGet answers the details of packages; an absent package is NoMatchError.
+// vibGet returns the details of packages, or NoMatchError for an absent package.
 // VMware: govmomi, simulator/esxcli.go: fields and the lines of NoMatchError; booleans are True and False.
 func (s *System) vibGet(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *esxcli.Error) {
 	list := s.listedImage(a).sorted()
@@ -241,7 +241,7 @@ func (s *System) vibGet(_ *simulator.Context, a esxcli.Values) (*esxcli.Response
 			return nil, &esxcli.Error{Lines: []string{"[NoMatchError]", "id=" + n}}
 		}
 	}
-	list, _ = chosen(list, a["vibname"]) // all are there
+	list, _ = chosen(list, a["vibname"]) // all exist
 	out := esxcli.Rows("VIBExt")
 	for _, v := range list {
 		out.Values = append(out.Values, esxcli.Record("AcceptanceLevel", v.AcceptanceLevel,
@@ -256,10 +256,10 @@ func (s *System) vibGet(_ *simulator.Context, a esxcli.Values) (*esxcli.Response
 	return out, nil
 }
 
-// InstallDate stays the same from run to run.
+// InstallDate is the same in every run.
 const InstallDate = "2026-01-15"
 
-// pythonBool is how esxcli's package commands write booleans.
+// pythonBool returns a boolean in the format of esxcli's package commands.
 func pythonBool(b bool) string {
 	if b {
 		return "True"
