@@ -268,6 +268,14 @@ options:
     type: str
     choices: [require, prefer, ignore]
     default: prefer
+  allow_moves:
+    description:
+      - Whether running workers may be moved to other hosts, hot, to make room for the workers of this call. The fewest
+        workers move. Without it such a call is refused, and the refusal names the moves.
+      - A worker whose O(workers[].host) or O(hosts) exclude its host moves without this option.
+    type: bool
+    default: false
+    version_added: 1.0.0
   adopt:
     description: Whether a virtual machine of that name that this collection did not build is taken over.
     type: bool

@@ -183,7 +183,9 @@ def test_two_workers_on_one_host_are_parted(place: Simulator, ansible: Ansible) 
     together = ansible.module("worker_vm", **desired(defaults=half, workers=both, one_per_host=False))
     assert together.rc == 0, together.out
     assert {state["host"] for state in states(together).values()} == {"esx01.lab"}
-    apart = ansible.module("worker_vm", **desired(2, defaults=half))
+    refused = ansible.module("worker_vm", **desired(2, defaults=half))
+    assert refused.rc == 1 and "allow_moves: true permits" in refused.msg
+    apart = ansible.module("worker_vm", **desired(2, defaults=half), allow_moves=True)
     assert apart.rc == 0, apart.out
     assert len({state["host"] for state in states(apart).values()}) == 2
 

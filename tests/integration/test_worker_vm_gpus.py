@@ -116,6 +116,27 @@ def test_too_few_places_are_refused_before_the_first_clone_with_who_has_them(
     assert "taken, and workers are kept apart (worker01" in apart.msg
 
 
+def test_a_new_worker_that_is_pinned_moves_one_running_worker_and_only_if_that_is_allowed(
+    t4: Simulator, ansible_for: Callable[[Simulator], Ansible]
+) -> None:
+    ansible = ansible_for(t4)
+    first = ansible.module("worker_vm", **desired(3))
+    assert first.rc == 0, first.out
+    there = {name: state["host"] for name, state in states(first).items()}
+    pinned = {**desired(4), "workers": [*desired(4)["workers"][:3], {"name": "worker04", "host": there["worker02"]}]}
+    t4.clear()
+    refused = ansible.module("worker_vm", **pinned)
+    assert refused.rc == 1 and t4.writes() == []
+    assert f"(worker02 from {there['worker02']} to esx0" in refused.msg and "allow_moves: true permits" in refused.msg
+    shown = ansible.module("worker_vm", check=True, **pinned, allow_moves=True)
+    assert "to make room for worker04" in shown.out and t4.writes() == []
+    done = ansible.module("worker_vm", **pinned, allow_moves=True)
+    assert done.rc == 0, done.out
+    now = {name: state["host"] for name, state in states(done).items()}
+    assert [name for name in there if now[name] != there[name]] == ["worker02"]
+    assert now["worker04"] == there["worker02"]
+
+
 def test_two_equal_vgpus_in_one_worker_and_two_workers_on_one_gpu(
     t4: Simulator, big: Simulator, ansible_for: Callable[[Simulator], Ansible]
 ) -> None:

@@ -40,6 +40,7 @@ class Assignment:
 
     host: str = ""
     refusal: str = ""
+    makes_room_for: tuple[str, ...] = ()
     macs: Mapping[str, str] = field(default_factory=dict)
     cloned: bool = False
     started: Machine | None = None

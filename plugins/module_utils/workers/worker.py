@@ -185,7 +185,8 @@ class Worker:
         if not current["exists"]:
             yield f"it is cloned from {self.desired['template']} to {after['host']}"
         elif current["host"] != after["host"]:
-            yield f"it is on {current['host'] or 'a host of another cluster'} and belongs on {after['host']}"
+            room = f", to make room for {', '.join(names)}" if (names := self.assigned.makes_room_for) else ""
+            yield f"it is on {current['host'] or 'a host of another cluster'} and belongs on {after['host']}{room}"
         differs = [change.key for change in Plan(current, after).changes if change.key != "host"]
         if current["exists"] and differs:
             yield f"it differs in {', '.join(differs)}"

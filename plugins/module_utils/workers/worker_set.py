@@ -53,13 +53,13 @@ class WorkerSet:
     def _assign_hosts(self, names: Sequence[str]) -> None:
         call, site = self.context.call, self.context.site
         allowed = frozenset(call.hosts) if call.hosts else None
-        placed = place.place(
-            self._hosts(names),
-            [demand.to_place(site, desired, allowed) for desired in self.desired_workers],
-            place.Rules(call.one_per_host, call.same_numa_node),
-        )
+        workers = [demand.to_place(site, desired, allowed) for desired in self.desired_workers]
+        rules = place.Rules(call.one_per_host, call.same_numa_node)
+        placed = place.place if call.allow_moves else place.without_moves
+        placement = placed(self._hosts(names), workers, rules)
         for name, assignment in self.assignments.items():
-            assignment.host, assignment.refusal = placed.where.get(name, ""), placed.refusals.get(name, "")
+            assignment.host, assignment.refusal = placement.where.get(name, ""), placement.refusals.get(name, "")
+            assignment.makes_room_for = placement.makes_room_for if name in placement.moves else ()
 
     def _assign_macs(self) -> None:
         taken = self.context.site.taken_macs()

@@ -90,6 +90,7 @@ OPTIONS: dict[str, Any] = {
     },
     "one_per_host": {"type": "bool", "default": True},
     "same_numa_node": {"type": "str", "choices": ["require", "prefer", "ignore"], "default": "prefer"},
+    "allow_moves": {"type": "bool", "default": False},
     "adopt": {"type": "bool", "default": False},
     "put_back": {"type": "bool", "default": False},
     "power_cycle": {"type": "bool", "default": False},
@@ -146,6 +147,7 @@ class Call:
     hosts: tuple[str, ...] | None = None
     one_per_host: bool = True
     same_numa_node: str = "prefer"
+    allow_moves: bool = False
     adopt: bool = False
     put_back: bool = False
     power_cycle: bool = False

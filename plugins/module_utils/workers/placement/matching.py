@@ -29,7 +29,7 @@ class Placed(Protocol):
 
 def match(hosts: Sequence[Host], workers: Sequence[Placed], same_node: str) -> dict[str, str]:
     """The host of each worker that gets one: as many as possible."""
-    kinds = _Kinds(hosts, workers, same_node)
+    kinds = Kinds(hosts, workers, same_node)
     there: dict[int, int] = {}  # the worker on each host, by their numbers
     hopeless: set[int] = set()
     for number in range(len(workers)):
@@ -39,7 +39,7 @@ def match(hosts: Sequence[Host], workers: Sequence[Placed], same_node: str) -> d
     return {workers[number].name: hosts[host].name for host, number in there.items()}
 
 
-def _augment(start: int, kinds: _Kinds, there: dict[int, int]) -> bool:
+def _augment(start: int, kinds: Kinds, there: dict[int, int]) -> bool:
     """Assign a host to one worker; others change their host where necessary."""
     came_from: dict[int, int] = {}  # by host: the worker that reaches for it
     waiting, asked = deque([start]), {kinds.of[start]}
@@ -69,7 +69,7 @@ def shift(host: Place, start: Guest, came_from: dict[Place, Guest], there: dict[
         host = before[worker]
 
 
-class _Kinds:
+class Kinds:
     """The workers by equal demand, and the possible hosts of each group, the best first."""
 
     def __init__(self, hosts: Sequence[Host], workers: Sequence[Placed], same_node: str) -> None:

@@ -4,9 +4,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
+from .fewest_moves import seats, shared
 from .host_room import IGNORE, PREFER, REQUIRE, Demand, Device, Host, Wanted
 from .matching import match
 from .packing import pack
@@ -43,22 +44,68 @@ class Rules:
 
 @dataclass(frozen=True)
 class Placement:
-    """The host of each worker, and the reason where a worker has none."""
+    """The host of each worker, and the reason if a worker has none.
+
+    ``moves`` are the hosts that running workers leave, so that those in ``makes_room_for`` find one or rules hold.
+    """
 
     where: Mapping[str, str] = field(default_factory=dict)
     refusals: Mapping[str, str] = field(default_factory=dict)
+    moves: Mapping[str, str] = field(default_factory=dict)
+    makes_room_for: tuple[str, ...] = ()
 
 
 def place(hosts: Iterable[Host], workers: Iterable[Worker], rules: Rules | None = None) -> Placement:
-    """The placement of all workers; a worker changes its host only where there is no other way."""
+    """Return the placement of all workers; the fewest running workers change their host, and only to make room."""
     rules, all_hosts = rules or Rules(), sorted(hosts, key=lambda host: host.name)
     ordered = sorted(workers, key=lambda one: (not one.settled, not one.at, [-n for n in one.demand.size], one.name))
-    tries = [_homes(all_hosts, some, rules) for some in (ordered, [one for one in ordered if one.settled], [])]
-    found = [_fill(all_hosts, ordered, tries[0], rules)]
-    for before, homes in zip(tries, tries[1:]):
-        if found[-1].refusals and homes != before:
-            found.append(_fill(all_hosts, ordered, homes, rules))
-    return found[0] if found[-1].refusals else found[-1]
+    homes = _homes(all_hosts, ordered, rules)
+    found = _fill(all_hosts, ordered, homes, rules)
+    if not found.refusals:
+        return replace(found, moves=_moves(ordered, found.where))
+    where = _with_moves(all_hosts, ordered, homes, rules, found.refusals) if homes else {}
+    if len(where) < len(ordered):
+        return found
+    return Placement(where, moves=_moves(ordered, where), makes_room_for=tuple(sorted(found.refusals)))
+
+
+def without_moves(hosts: Iterable[Host], workers: Iterable[Worker], rules: Rules | None = None) -> Placement:
+    """Return the placement with every running worker on its host; a refusal names the moves that would make room."""
+    everyone, all_hosts = list(workers), list(hosts)
+    best = place(all_hosts, everyone, rules)
+    if not best.moves:
+        return best
+    told = ", ".join(f"{name} from {was} to {best.where[name]}" for name, was in sorted(best.moves.items()))
+    pinned = [
+        replace(worker, hosts=frozenset({worker.at})) if worker.settled and worker.may(worker.at) else worker
+        for worker in everyone
+    ]
+    placed = place(all_hosts, pinned, rules)
+    words = f"all workers find a host if running ones move ({told}), which allow_moves: true permits"
+    refusals = {name: f"{why}; {words}" for name, why in placed.refusals.items()}
+    return replace(placed, refusals=refusals)
+
+
+def _with_moves(
+    hosts: Sequence[Host], ordered: Sequence[Worker], homes: Mapping[str, str], rules: Rules, refused: Container[str]
+) -> dict[str, str]:
+    """Return the hosts of the workers if those at home may leave it; not of all if they do not fit even so."""
+
+    def fill(kept: Mapping[str, str]) -> dict[str, str] | None:
+        found = _fill(hosts, ordered, kept, rules)
+        return None if found.refusals else dict(found.where)
+
+    running = {worker.name for worker in ordered if worker.settled}
+    if rules.apart:
+        return seats([host for host in hosts if not host.workers], ordered, homes, running, rules.same_node)
+    first = [host.name for host in hosts if any(one.may(host.name) for one in ordered if one.name in refused)]
+    return shared(homes, running, first, fill) or {}
+
+
+def _moves(ordered: Sequence[Worker], where: Mapping[str, str]) -> dict[str, str]:
+    """Return the running workers that change their host although they may be where they are, with that host."""
+    stayers = [worker for worker in ordered if worker.settled and worker.at and worker.may(worker.at)]
+    return {worker.name: worker.at for worker in stayers if where[worker.name] != worker.at}
 
 
 def _homes(hosts: Sequence[Host], ordered: Sequence[Worker], rules: Rules) -> dict[str, str]:

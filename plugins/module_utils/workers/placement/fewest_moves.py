@@ -1,0 +1,119 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The fewest moves of running workers that make room for all workers of a call, if they cannot all stay."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations, islice
+from typing import Dict, Optional
+
+from .host_room import Host
+from .matching import Kinds, Placed
+
+# A move of a running worker weighs more than any number of workers that are off or change anyway.
+RUNNING, OFF = 1_000, 1
+# The search for fewer moves ends after so many tries, which cost more if there are many workers.
+TRIES, LEAST_TRIES = 16_000, 50
+Fill = Callable[[Mapping[str, str]], Optional[Dict[str, str]]]
+
+
+@dataclass
+class Seats:
+    """One worker on each host: the hosts of each worker with the weight of going there, and who sits where.
+
+    Each further worker takes the lightest chain of changes, which keeps the sum of all weights the least.
+    """
+
+    weights: Mapping[str, Mapping[str, int]]
+    where: dict[str, str] = field(default_factory=dict)
+
+    def add(self, worker: str) -> bool:
+        """Seat one more worker; others change their host if there is no other way."""
+        there = {host: name for name, host in self.where.items()}
+        found = self._lightest(worker, there)
+        if not found:
+            return False
+        came_from, free = found
+        host: str | None = free
+        while host is not None:
+            name, before = came_from[host]
+            self.where[name], host = host, before
+        return True
+
+    def _lightest(self, worker: str, there: Mapping[str, str]) -> tuple[dict[str, tuple[str, str | None]], str] | None:
+        """Return by host who reaches for it from which host, and the free host at the end of the lightest chain."""
+        costs: dict[str, int] = {}
+        came_from: dict[str, tuple[str, str | None]] = {}
+        waiting: deque[tuple[str, str | None, int]] = deque([(worker, None, 0)])
+        while waiting:
+            name, leaves, so_far = waiting.popleft()
+            if leaves is not None and so_far > costs[leaves] - self.weights[name][leaves]:
+                continue
+            for host, weight in self.weights[name].items():
+                cost = so_far + weight
+                if host != leaves and cost < costs.get(host, 1 << 60):
+                    costs[host], came_from[host] = cost, (name, leaves)
+                    if host in there:
+                        waiting.append((there[host], host, cost - self.weights[there[host]][host]))
+        free = [host for host in costs if host not in there]
+        return (came_from, min(free, key=lambda host: costs[host])) if free else None
+
+
+def seats(
+    hosts: Sequence[Host], workers: Sequence[Placed], homes: Mapping[str, str], running: Collection[str], node: str
+) -> dict[str, str]:
+    """Return the host of each worker, one on each: the fewest of ``running`` leave ``homes``, then of the others."""
+    kinds = Kinds(hosts, workers, node)
+    weights: dict[str, dict[str, int]] = {}
+    for number, worker in enumerate(workers):
+        home, away = homes.get(worker.name), RUNNING if worker.name in running else OFF
+        weights[worker.name] = {hosts[index].name: 0 if home is None else away for index in kinds.hosts_of(number)}
+        if home is not None:
+            weights[worker.name][home] = 0
+    found = Seats(weights, dict(homes))
+    for worker in workers:
+        if worker.name not in homes:
+            found.add(worker.name)
+    return found.where
+
+
+def shared(
+    homes: Mapping[str, str], running: Collection[str], first: Collection[str], fill: Fill
+) -> dict[str, str] | None:
+    """Return the host of each worker, several on each, with few moves of ``running``; None if they do not all fit.
+
+    ``fill`` gives the hosts of all workers if some are kept at home, and None if not all of them fit then. Workers on
+    the hosts ``first`` are tried before the others.
+    """
+    tries = max(LEAST_TRIES, TRIES // (len(homes) + 1))
+    for movers in islice(_movers(homes, running, first), tries):
+        kept = {name: home for name, home in homes.items() if name not in movers}
+        found = fill(kept)
+        if found is not None:
+            return found
+    found = fill({})
+    return None if found is None else _brought_home(found, homes, running, fill, tries)
+
+
+def _movers(homes: Mapping[str, str], running: Collection[str], first: Collection[str]) -> Iterator[Collection[str]]:
+    """Yield the workers that may leave their homes: those that do not run, and with them none, one or two that run."""
+    idle = [name for name in homes if name not in running]
+    stay = sorted((name for name in homes if name in running), key=lambda name: (homes[name] not in first, name))
+    for count in range(3):
+        yield from (set(idle).union(chosen) for chosen in combinations(stay, count))
+
+
+def _brought_home(
+    found: dict[str, str], homes: Mapping[str, str], running: Collection[str], fill: Fill, tries: int
+) -> dict[str, str]:
+    """Return the placement after each worker that need not move is home again, running ones first."""
+    kept: dict[str, str] = {}
+    for name in sorted(homes, key=lambda name: (name not in running, name))[:tries]:
+        again = {**kept, name: homes[name]}
+        better = found if all(found[each] == home for each, home in again.items()) else fill(again)
+        if better is not None:
+            found, kept = better, again
+    return found
