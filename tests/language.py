@@ -45,7 +45,6 @@ NOT_YET: dict[str, tuple[str, ...]] = {
     r"plugins/modules/esxi_": ALL,
     r"plugins/modules/(?!esxi_)": ALL,
     r"plugins/(?!modules/|module_utils/)": ALL,
-    r"molecule/": ALL,
     r"tests/unit/plugins/module_utils/continuity/": ALL,
     r"tests/unit/plugins/module_utils/guests/": ALL,
     r"tests/unit/plugins/module_utils/hosts/": ALL,

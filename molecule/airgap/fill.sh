@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fill /srv/mirror: fill WHOLE WHEEL DEB...; WHOLE is the file that says that it is whole.
+# Fill /srv/mirror. Usage: fill WHOLE WHEEL DEB... The script creates the file WHOLE when the mirror is complete.
 set -euo pipefail
 whole=$1 wheel=$2
 shift 2
@@ -7,7 +7,7 @@ export DEBIAN_FRONTEND=noninteractive
 rm -rf /srv/mirror/* && mkdir -p /srv/mirror/distribution/partial "/srv/mirror/python/${wheel%%=*}"
 apt-get --quiet update
 
-# What the packages need beside what a node has: asked before anything else is installed here.
+# The packages with all dependencies that a node lacks. This comes first, because apt does not download installed packages.
 apt-get --quiet --yes --no-install-recommends --download-only \
   -o Dir::Cache::archives=/srv/mirror/distribution -o APT::Sandbox::User=root install "$@"
 rm -rf /srv/mirror/distribution/{partial,lock}

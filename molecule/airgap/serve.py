@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Serve a folder over HTTP in the background: serve.py FOLDER ADDRESS begins, serve.py FOLDER ends what serves it.
+"""Serve a folder over HTTP in the background: serve.py FOLDER ADDRESS starts the server, serve.py FOLDER stops it.
 
-Beside the folder lies what is known of the server: NAME.json with its process and URL, NAME.log with all requests.
+Next to the folder are NAME.json, with the process ID and URL of the server, and NAME.log, with all requests.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LOOK_SECONDS = 0.05
 
 
 def begin(folder: Path, address: str) -> None:
-    """Start a process that serves; it is told when it listens."""
+    """Start a process that serves the folder, and wait until it listens."""
     end(folder)
     with folder.with_suffix(".log").open("wb") as log:
         subprocess.Popen(
@@ -40,7 +40,7 @@ def begin(folder: Path, address: str) -> None:
 
 
 def serve(folder: Path, address: str) -> None:
-    """Serve, on a port that is free."""
+    """Serve the folder on a free port."""
     handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(folder))
     server = http.server.ThreadingHTTPServer((address, 0), handler)
     facts = {"pid": os.getpid(), "url": f"http://{address}:{server.server_port}"}
@@ -51,7 +51,7 @@ def serve(folder: Path, address: str) -> None:
 
 
 def end(folder: Path) -> None:
-    """End what serves the folder, if anything does."""
+    """Stop the server of the folder, if there is one."""
     known = folder.with_suffix(".json")
     if not known.exists():
         return
@@ -63,7 +63,7 @@ def end(folder: Path) -> None:
 
 
 def main(folder: str, address: str = "", *here: str) -> None:
-    """Begin, serve or end."""
+    """Start the server in the background, serve here, or stop the server."""
     path = Path(folder).resolve()
     if not address:
         end(path)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Make the repositories of Docker and of NVIDIA's runtime, with a small daemon that reads settings as Docker does."""
+"""Create the repositories of Docker and NVIDIA's runtime, with a small daemon that reads settings as Docker does."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import repositories
 from packages import run
 from recipes import Package
 
-# Where the stack looks for them, the key that signs each, and the file that the key is offered as.
+# The path in the stack, the key that signs the repository, and the file with this key.
 DOCKER = ("docker/linux/ubuntu", "docker", "docker/linux/ubuntu/gpg")
 NVIDIA = {
     "libnvidia-container": "nvidia_container/libnvidia-container/stable/ubuntu18.04/amd64",
@@ -34,7 +34,7 @@ WantedBy=multi-user.target
 
 
 def of_docker() -> list[Package]:
-    """The wanted version of Docker, and a newer one."""
+    """Return the wanted version of Docker and a newer one."""
     made = []
     for version, containerd in (("18.09.7", "1.2.6-3"), ("18.09.9", "1.2.13-2")):
         full = f"5:{version}~3-0~ubuntu-bionic"
@@ -50,8 +50,8 @@ def of_docker() -> list[Package]:
 
 
 def of_nvidia() -> list[Package]:
-    """NVIDIA's packages, that need each other as NVIDIA's do."""
-    # As nvidia-docker2 brings them.
+    """Return NVIDIA's packages with the original dependencies."""
+    # As in nvidia-docker2.
     settings = '{"runtimes": {"nvidia": {"path": "nvidia-container-runtime", "runtimeArgs": []}}}\n'
     made = []
     for docker in ("18.09.7", "18.09.9"):
@@ -79,7 +79,7 @@ def of_nvidia() -> list[Package]:
 
 
 def main(mirror: Path) -> None:
-    """Make all of it."""
+    """Create all repositories."""
     prints = {name: repositories.key(name) for name in (DOCKER[1], NVIDIA_KEY[0])}
     with tempfile.TemporaryDirectory() as work:
         for_docker(mirror, Path(work))
@@ -89,12 +89,12 @@ def main(mirror: Path) -> None:
         repositories.index_apt(mirror / place)
         repositories.sign_apt(mirror / place, NVIDIA_KEY[0])
     repositories.export(NVIDIA_KEY[0], mirror / NVIDIA_KEY[1])
-    # Last: it says that the mirror is whole.
+    # Written last: this file shows that the mirror is complete.
     (mirror / "dockers.json").write_text(json.dumps(prints))
 
 
 def for_docker(mirror: Path, work: Path) -> None:
-    """Docker's, which has suites and components as a distribution has."""
+    """Create the Docker repository, which has suites and components like a distribution."""
     base, name, key = mirror / DOCKER[0], DOCKER[1], mirror / DOCKER[2]
     for package in of_docker():
         packages.deb(package, work, base / "pool")

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Make packages of both kinds, and sign those of rpm; what they hold is compiled here."""
+"""Build deb and rpm packages, and compile the libraries that they contain."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ ANSWERS = {
 
 
 def run(*command: str | Path, stdin: str = "", cwd: Path | None = None) -> str:
-    """What a program says that must succeed."""
+    """Run a program that must succeed, and return its output."""
     words = [str(word) for word in command]
     done = subprocess.run(words, input=stdin, text=True, stdout=subprocess.PIPE, check=True, cwd=cwd)
     return done.stdout
 
 
 def fill(root: Path, package: Package, libraries: str) -> None:
-    """Put into a folder what the package holds."""
+    """Write the contents of the package to a folder."""
     if package.library:
         name, function, number = package.library
         path = root / libraries.lstrip("/") / name
@@ -47,7 +47,7 @@ def fill(root: Path, package: Package, libraries: str) -> None:
 
 
 def deb(package: Package, work: Path, into: Path) -> None:
-    """One package for apt."""
+    """Build a package for apt."""
     root = work / "deb" / f"{package.name}-{package.version}"
     fill(root, package, "/usr/lib/x86_64-linux-gnu")
     needs = package.depends or (f"{package.needs} (= {package.version})" if package.needs else "")
@@ -66,7 +66,7 @@ def deb(package: Package, work: Path, into: Path) -> None:
 
 
 def rpm(package: Package, work: Path, into: Path) -> Path:
-    """One package for dnf."""
+    """Build a package for dnf, and return its path."""
     root = work / "rpm" / f"{package.name}-{package.version}"
     fill(root, package, "/usr/lib64")
     files = [f"/{path.relative_to(root)}" for path in sorted(root.rglob("*")) if path.is_file()]

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Which packages there are: those of the stack bare-2019 by NVIDIA's names and versions, and newer ones as bait."""
+"""The packages of the stack bare-2019 with NVIDIA's names and versions, and newer ones that must not be installed."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ CUDA, LEARNING = "cuda", "machine-learning"
 
 @dataclass(frozen=True)
 class Package:
-    """One package; what it has in it answers as NVIDIA's would."""
+    """A package whose library or program reports a version as NVIDIA's does."""
 
     repository: str
     name: str
     version: str
     needs: str = ""
-    # path -> (function, number): a library whose function tells the version; or the text of a program
+    # A library as (file, function, number), whose function returns the number; or a program as (path, text).
     library: tuple[str, str, int] | None = None
     program: tuple[str, str] | None = None
-    # More that it needs, in the words of its control file; and more files, each with path, text and mode.
+    # Further dependencies in the format of the control file, and further files, each with path, text and mode.
     depends: str = ""
     files: tuple[tuple[str, str, int], ...] = ()
 
 
 def nvcc(folder: str, release: str) -> tuple[str, str]:
-    """A program that says what the compiler of that release says of itself."""
+    """Return a program that prints the version of that compiler release."""
     told = f"Cuda compilation tools, release {release}, V{release}.130"
     return f"/usr/local/{folder}/bin/nvcc", f"#!/bin/sh\necho 'nvcc: NVIDIA (R) Cuda compiler driver'\necho '{told}'\n"
 
 
 def of_debian() -> list[Package]:
-    """As Ubuntu's repositories of NVIDIA have them."""
+    """Return the packages of NVIDIA's repositories for Ubuntu."""
     return [
         Package(CUDA, "cuda-toolkit-10-0", "10.0.130-1", program=nvcc("cuda-10.0", "10.0")),
         Package(CUDA, "cuda-toolkit-10-0", "10.0.326-1", program=nvcc("cuda-10.0", "10.1")),
@@ -42,7 +42,7 @@ def of_debian() -> list[Package]:
 
 
 def of_redhat() -> list[Package]:
-    """As RHEL's repositories of NVIDIA have them."""
+    """Return the packages of NVIDIA's repositories for RHEL."""
     return [
         Package(CUDA, "cuda-toolkit-10-0", "10.0.130-1", program=nvcc("cuda-10.0", "10.0")),
         Package(CUDA, "cuda-toolkit-10-0", "10.0.326-1", program=nvcc("cuda-10.0", "10.1")),
@@ -52,7 +52,7 @@ def of_redhat() -> list[Package]:
 
 
 def _libraries(cudnn: str, cudnn_number: int, nccl: str, nccl_number: int, devel: str, runtime: str) -> list[Package]:
-    """cuDNN and NCCL of one time, each with what compiling against it needs."""
+    """Return cuDNN and NCCL, each with its development package."""
     return [
         Package(LEARNING, "libcudnn7", cudnn, library=("libcudnn.so.7", "cudnnGetVersion", cudnn_number)),
         Package(LEARNING, f"libcudnn7{devel}", cudnn, needs="libcudnn7"),

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Make the mirror: repositories at NVIDIA's paths, each signed by its own key, and some that nobody must trust."""
+"""Create the mirror: repositories at NVIDIA's paths, each signed with its own key, and some untrusted ones."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ from packages import run
 
 BASE = "nvidia/compute"
 PLACES = {recipes.CUDA: "cuda/repos", recipes.LEARNING: "machine-learning/repos"}
-# The names under which the stack knows the keys, and the files that NVIDIA gives them.
+# The names of the keys in the stack, and their file names at NVIDIA.
 KEYS = {recipes.CUDA: ("nvidia-2022", "3bf863cc.pub"), recipes.LEARNING: ("nvidia-2016", "7fa2af80.pub")}
 STRANGER = "stranger"
 
 
 def main(mirror: Path) -> None:
-    """Make all of it."""
+    """Create all repositories."""
     prints = {name: key(name) for name in (*(name for name, _file in KEYS.values()), STRANGER)}
     with tempfile.TemporaryDirectory() as work:
         for_apt(mirror, Path(work))
         for_dnf(mirror, Path(work))
-    # Last: it says that the mirror is whole.
+    # Written last: this file shows that the mirror is complete.
     (mirror / "fingerprints.json").write_text(json.dumps(prints))
 
 
 def key(name: str) -> str:
-    """Make a signing key; its fingerprint."""
+    """Create a signing key, and return its fingerprint."""
     run("gpg", "--batch", "--quiet", "--passphrase", "", "--quick-gen-key", name, "rsa2048", "sign", "never")
     rows = run("gpg", "--list-keys", "--with-colons", name).splitlines()
     return next(row.split(":")[9] for row in rows if row.startswith("fpr"))
 
 
 def export(name: str, path: Path) -> None:
-    """The public half, as NVIDIA offers its own."""
+    """Write the public key to a file, as NVIDIA does."""
     path.write_text(run("gpg", "--armor", "--export", name))
 
 
 def for_apt(mirror: Path, work: Path) -> None:
-    """NVIDIA's two repositories for Ubuntu 18.04, one that nobody signed, and one that a stranger signed."""
+    """Create NVIDIA's two repositories for Ubuntu 18.04, an unsigned one, and one with a foreign signature."""
     for kind, place in PLACES.items():
         folder = mirror / BASE / place / "ubuntu1804/x86_64"
         for package in recipes.of_debian():
@@ -61,24 +61,24 @@ def for_apt(mirror: Path, work: Path) -> None:
 
 
 def index_apt(folder: Path) -> None:
-    """The lists that apt reads."""
+    """Create the package lists for apt."""
     (folder / "Packages").write_text(run("dpkg-scanpackages", "--multiversion", ".", cwd=folder))
     (folder / "Release").write_text(run("apt-ftparchive", "release", ".", cwd=folder))
 
 
 def sign_apt(folder: Path, name: str) -> None:
-    """Sign them."""
+    """Sign the package lists for apt."""
     run("gpg", "--batch", "--yes", "-u", name, "--clearsign", "-o", folder / "InRelease", folder / "Release")
 
 
 def for_dnf(mirror: Path, work: Path) -> None:
-    """The same for RHEL 7; what a package itself is signed with counts there too."""
+    """Create the same repositories for RHEL 7, where packages are signed too."""
     for kind, place in PLACES.items():
         folder = mirror / BASE / place / "rhel7/x86_64"
         name, file = KEYS[kind]
         made = [packages.rpm(one, work, folder) for one in recipes.of_redhat() if one.repository == kind]
         if kind == recipes.LEARNING:
-            # Signed lists of packages that nobody signed, and lists that nobody signed of packages that are.
+            # Signed lists with unsigned packages, and later unsigned lists with signed packages.
             shutil.copytree(folder, mirror / "unsigned-packages/dnf")
             index_dnf(mirror / "unsigned-packages/dnf", name)
         for one in made:
@@ -93,7 +93,7 @@ def for_dnf(mirror: Path, work: Path) -> None:
 
 
 def index_dnf(folder: Path, name: str) -> None:
-    """The lists that dnf reads, signed if a key is named."""
+    """Create the package lists for dnf, signed if a key is given."""
     run("createrepo_c", "--quiet", folder)
     if name:
         run("gpg", "--batch", "--yes", "-u", name, "--armor", "--detach-sign", folder / "repodata/repomd.xml")

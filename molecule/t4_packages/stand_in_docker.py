@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What stands for Docker's program: tells what the daemon read, and keeps a list of images."""
+"""A stand-in for the Docker client: it prints the settings that the daemon read, and keeps a list of images."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 IMAGES = Path("/var/lib/docker/images")
-# A test says here how many containers run.
+# A test writes the number of running containers to this file.
 RUNNING = Path("/run/docker.running")
 
 if not Path("/run/docker.pid").exists():

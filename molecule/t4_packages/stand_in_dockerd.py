@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What stands for Docker's daemon: reads its settings, and does not begin with those that Docker would not take."""
+"""A stand-in for the Docker daemon: it reads the settings, and does not start if Docker would reject them."""
 
 from __future__ import annotations
 

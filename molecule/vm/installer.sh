@@ -1,5 +1,5 @@
 #!/bin/sh
-# Stands for NVIDIA's runfile on a node without a GPU, and says what that would find.
+# Replaces NVIDIA's runfile on a node without a GPU, and prints the state of the node that the runfile would find.
 echo "arguments: $*"
 make --version | head -n 1
 if [ -e /sys/module/nouveau ]; then echo "nouveau is loaded"; else echo "nouveau is gone"; fi

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Nodes that have no way out got all they have from the mirror, which keeps a record of what it was asked."""
+"""Nodes without internet access got all packages from the mirror, which logs all requests."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ REACH = "import socket; socket.create_connection(('{}', {}), 3)"
 
 @pytest.fixture(params=NODES)
 def each(request: pytest.FixtureRequest) -> Host:
-    """Every node, one after another, by ssh, as root."""
+    """Return every node in turn, over ssh, as root."""
     return node(request.param)
 
 
@@ -37,7 +37,7 @@ def mirror() -> str:
 
 
 def asked() -> list[tuple[str, str]]:
-    """Who fetched what from the mirror."""
+    """Return the client and the path of each download from the mirror."""
     return re.findall(r'^(\S+) .*"GET (\S+) HTTP/1.1" 200', KNOWN.with_suffix(".log").read_text(), re.MULTILINE)
 
 

@@ -1,19 +1,19 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check mode on nodes that nothing was done to yet: it succeeds, tells what would change, and writes nothing."""
+"""Check mode on fresh nodes: it succeeds, reports the changes that it would make, and writes nothing."""
 
 from __future__ import annotations
 
 from tests.scenario import GUESTS, node, run, start, workers
 
 NODES = workers()
-# Every file with its size and times, but for what any login by ssh and sudo writes.
+# Every file with its size and times, except those that every login with ssh and sudo writes.
 LIST = r"""find / -xdev \( -path /proc -o -path /sys -o -path /run -o -path /tmp -o -path /var/tmp -o -path /var/log \
   -o -path /var/lib/systemd -o -path '*/.ansible' -o -path '*/.ssh' \) -prune -o -printf '%p %y %m %s %C@\n' | sort"""
 
 
 def written(name: str) -> set[str]:
-    """What is on a node."""
+    """Return the files on a node."""
     return {line for line in run(node(name), LIST).splitlines() if not line.startswith(("/home/molecule d", "/root d"))}
 
 

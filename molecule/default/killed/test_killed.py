@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Runs that are killed in the middle of their work, the last node's programs with them as by a power cut.
+"""Runs that are killed in the middle of their work, together with the programs on the last node, as in a power failure.
 
-What is left is left to the scenario's own converge, which comes next and must finish all of it.
+The converge step of the scenario comes next and must finish the work.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pytest
 from tests.scenario import GUESTS, meet, node, start, workers
 
 NODES = workers()
-# On the node: the moment, what is killed there, and how it is seen that halves were left.
+# Commands on the node: detect the moment, kill the programs, and verify that the work is unfinished.
 MOMENTS = {
     "apt unpacks OpenMPI": (
         "dpkg-query --show --showformat '${db:Status-Status}\n' '*openmpi*' | grep -q -e half-installed -e unpacked",

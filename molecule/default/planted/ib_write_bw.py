@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Meets its peer as perftest's ib_write_bw does, and tells what that would tell, but for the first time."""
+"""Connects to its peer and prints results as perftest's ib_write_bw does, but breaks off the first time."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Faults that are planted on the last node: each is mended, or fails the run in a sentence that names it."""
+"""Faults on the last node: the run repairs each fault, or fails with an error that names it."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ RING = Path(__file__).with_name("ring.yml")
 VERIFIER = Path(__file__).parents[1] / "tests" / "test_default.py"
 NODES = workers()
 VICTIM = NODES[-1]
-# It takes no compiler long: what would be compiled belongs to a framework.
+# A short compilation: it leaves out the parts for the frameworks.
 WITHOUT = ("GLOO", "TENSORFLOW", "PYTORCH", "MXNET")
 WITHOUT_FRAMEWORK = {"HOROVOD_WITH_MPI": "1", **{f"HOROVOD_WITHOUT_{what}": "1" for what in WITHOUT}}
 SSHD = "/etc/ssh/sshd_config.d/00-dml.conf"
-# A package of a version that the stack does not have.
+# A package with a version that the stack does not have.
 PLANT_DEB = r"""
 set -e; rm -rf /tmp/planted; mkdir -p /tmp/planted/DEBIAN
 printf 'Package: openmpi-common\nVersion: 9:9-1\nArchitecture: all\n' > /tmp/planted/DEBIAN/control
 printf 'Maintainer: none <none@localhost>\nDescription: bait\n' >> /tmp/planted/DEBIAN/control
 dpkg-deb --build /tmp/planted /tmp/planted.deb && dpkg --install --force-all /tmp/planted.deb
 """
-# A dpkg that says yes when it is told to hold a package, and does not.
+# A dpkg that reports success when it should hold a package, but does not hold it.
 DEAF = r"""
 printf '#!/bin/sh\ncase "$*" in *--set-selections*) cat >/dev/null;; *) exec /usr/bin/dpkg "$@";; esac\n' \
   > /usr/local/sbin/dpkg
@@ -47,7 +47,7 @@ def victim() -> Host:
 
 
 def converge(tags: str, *, good: bool, cache: Path = CACHE, playbook: Path = GUESTS, **variables: Any) -> str:
-    """Run some roles on all nodes; what they said, in one line."""
+    """Run the roles with these tags on all nodes, and return the output in one line."""
     running = start(playbook, "--tags", tags, "-e", json.dumps(variables), cache=cache)
     said, _nothing = running.communicate(timeout=1500)
     assert (running.returncode == 0) == good, said
@@ -55,7 +55,7 @@ def converge(tags: str, *, good: bool, cache: Path = CACHE, playbook: Path = GUE
 
 
 def verifier(*only: str) -> set[str]:
-    """Which tests of the scenario fail now."""
+    """Return the tests of the scenario that fail now."""
     command = [sys.executable, "-m", "pytest", VERIFIER, "-k", " or ".join(only)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode in {0, 1}, done.stdout
@@ -63,7 +63,7 @@ def verifier(*only: str) -> set[str]:
 
 
 def why(host: Host, role: str) -> str:
-    """Why a proof did not hold, as it is kept on the node."""
+    """Return the reason of a failed proof from the node."""
     kept = proof(host, role)
     assert kept["proven"] is False
     return str(kept["why"])
@@ -155,7 +155,7 @@ def test_settings_that_a_killed_run_wrote_and_did_not_load_are_loaded(victim: Ho
 def test_horovod_is_compiled_once_though_a_run_was_killed_and_one_that_lacks_the_framework_fails(
     victim: Host, tmp_path: Path
 ) -> None:
-    # Another recipe each time, so that none lies on the nodes already.
+    # A new recipe each time, so that the nodes do not have the wheel yet.
     desired_workers = {"horovod_build_environment": {**WITHOUT_FRAMEWORK, "PLANTED": str(tmp_path)}}
     with (tmp_path / "log").open("w") as out:
         killed = start(GUESTS, "--tags", "horovod", "-e", json.dumps(desired_workers), cache=tmp_path, out=out)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the roles promise, looked at on each node by other means than theirs."""
+"""The results of the roles on each node, verified independently of the roles."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PYTHON = [*STACK["framework"]["packages"], *STACK["horovod"]["packages"], STACK[
 
 @pytest.fixture(params=NODES)
 def each(request: pytest.FixtureRequest) -> Host:
-    """Every node, one after another."""
+    """Return every node in turn."""
     return node(request.param)
 
 
@@ -80,7 +80,7 @@ def test_every_package_was_downloaded_once_at_most() -> None:
 def test_a_peer_with_another_host_key_is_refused(each: Host) -> None:
     for peer in NODES:
         run(each, f"runuser -u dml -- ssh {peer} true")
-        # 255 is what testinfra takes for a failure of its own ssh.
+        # Testinfra would interpret 255 as a failure of its ssh connection.
         refused = each.run(f"runuser -u dml -- ssh -o GlobalKnownHostsFile=/dev/null {peer} true || exit 1")
         assert refused.rc == 1
         assert "Host key verification failed" in refused.stderr

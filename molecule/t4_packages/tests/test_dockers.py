@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Docker of the stack, held, with settings beside those that its packages and others brought."""
+"""Docker of the stack is held, and its settings are merged with those of packages and other users."""
 
 from __future__ import annotations
 

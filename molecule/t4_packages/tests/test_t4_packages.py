@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What real package managers make of the pins, looked at by other means than the roles'."""
+"""Real package managers keep the pinned versions, verified independently of the roles."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def dnf() -> Host:
 
 
 def rpms(host: Host) -> dict[str, str]:
-    """The versions of the packages that rpm has installed."""
+    """Return the versions of the packages that rpm has installed."""
     told = run(host, "rpm --query --queryformat '%{NAME} %{VERSION}-%{RELEASE}\\n' " + " ".join(RPMS))
     return dict(line.split() for line in told.splitlines())
 

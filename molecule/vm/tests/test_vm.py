@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the roles promise of nodes with a kernel and an RDMA device of their own, looked at after a reboot."""
+"""The results of the roles on nodes with their own kernel and RDMA device, verified after a reboot."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SENT = "cat /sys/class/infiniband/rxe0/ports/1/hw_counters/sent_pkts"
 
 @pytest.fixture(params=NODES)
 def each(request: pytest.FixtureRequest) -> Host:
-    """Every node, one after another."""
+    """Return every node in turn."""
     return node(request.param)
 
 
