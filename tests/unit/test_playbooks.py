@@ -1,9 +1,11 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Every play that talks to vCenter takes the connection from one file, which has each option of a connection."""
+"""The plays of all playbooks: their connection, their hosts, their variables, and their conditions."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 import yaml
 
 from plugins.doc_fragments.connection import ModuleDocFragment
+from plugins.module_utils.core.run_request import CLUSTERS, LOCALHOST, WORKERS, Known
 
 ROOT = Path(__file__).parents[2]
 PLAYBOOKS = sorted((ROOT / "playbooks").glob("*.yml"))
@@ -29,5 +32,84 @@ def test_a_play_names_the_connection_and_does_not_repeat_it(playbook: Path) -> N
     defaults = [play["module_defaults"] for play in plays if "module_defaults" in play]
     assert all(given == {"group/dml.vsphere.vsphere": "{{ vsphere_connection }}"} for given in defaults)
     assert all(play["vars_files"] == ["vars/connection.yml"] for play in plays if "module_defaults" in play)
-    on_clusters = [play for play in plays if play["hosts"] == "clusters" and play.get("roles")]
+    on_clusters = [play for play in plays if "clusters" in play["hosts"] and play.get("roles")]
     assert all("module_defaults" in play for play in on_clusters)
+
+
+def known() -> Known:
+    """Return the names that the lookup run_request accepts."""
+    table = yaml.safe_load((ROOT / "playbooks" / "vars" / "options.yml").read_text())["playbook_options"]
+    return Known(
+        {path.parent.name: defaults(path.parent) | specified(path) for path in SPECS}, table, table["site"]["parts"]
+    )
+
+
+SPECS = sorted((ROOT / "roles").glob("*/meta"))
+
+
+def specified(meta: Path) -> set[str]:
+    """Return the options of a role."""
+    specs = meta / "argument_specs.yml"
+    entries = yaml.safe_load(specs.read_text())["argument_specs"].values() if specs.exists() else []
+    return {name for entry in entries for name in entry.get("options", {})}
+
+
+def defaults(role: Path) -> set[str]:
+    """Return the variables that have a default in a role."""
+    path = role / "defaults" / "main.yml"
+    return set(yaml.safe_load(path.read_text()) or {}) if path.exists() else set()
+
+
+def conditions(data: Any) -> Iterator[str]:
+    """Yield each condition and each host pattern in plays and tasks."""
+    if isinstance(data, list):
+        for entry in data:
+            yield from conditions(entry)
+    elif isinstance(data, dict):
+        for key, value in data.items():
+            if key in ("when", "hosts"):
+                yield from map(str, value if isinstance(value, list) else [value])
+            else:
+                yield from conditions(value)
+
+
+@pytest.mark.parametrize("playbook", PLAYBOOKS, ids=lambda playbook: playbook.name)
+def test_every_play_checks_the_request_and_has_the_tag_of_its_playbook(playbook: Path) -> None:
+    name = playbook.stem
+    plays = [play for play in yaml.safe_load(playbook.read_text()) if "hosts" in play]
+    if name == "site":
+        assert [play["hosts"] for play in plays] == ["clusters"], "it only reads the inventory again"
+        return
+    patterns = {
+        f"query('dml.vsphere.run_request', '{name}', hosts='{hosts}')" for hosts in (CLUSTERS, WORKERS, LOCALHOST)
+    }
+    assert plays and all(play["tags"] == [name] for play in plays)
+    assert all(any(query in play["hosts"] for query in patterns) for play in plays)
+    on_hosts = LOCALHOST not in plays[0]["hosts"]
+    assert ("tasks/variables.yml" in playbook.read_text()) == on_hosts
+    tags = set(re.findall(r"^ +tags: \[(\w+)\]", playbook.read_text(), re.MULTILINE)) - {"always"}
+    assert tags == known().tags(name)
+
+
+@pytest.mark.parametrize("playbook", PLAYBOOKS, ids=lambda playbook: playbook.name)
+def test_every_variable_that_a_playbook_reads_is_known(playbook: Path) -> None:
+    play_variables = {"after_fabric", "after_hosts", "vmotion_test_started", "__esxi_host_lock"}
+    named = set(re.findall(r"(?<![\w.\'])([a-z]\w+) \| default\(", playbook.read_text())) - play_variables
+    assert named - known().variables - known().options(playbook.stem) == set()
+
+
+def test_every_option_and_tag_of_the_table_is_read_by_its_playbook() -> None:
+    for name, entry in known().playbooks.items():
+        text = (ROOT / "playbooks" / f"{name}.yml").read_text().replace("hosts='workers'", "guests")
+        assert [option for option in entry.get("options", ()) if not re.search(rf"\b{option}\b", text)] == [], name
+
+
+@pytest.mark.parametrize("playbook", PLAYBOOKS, ids=lambda playbook: playbook.name)
+def test_no_condition_rests_on_a_variable_that_a_role_defines(playbook: Path) -> None:
+    of_roles = {name for path in SPECS for name in defaults(path.parent)}
+    tested = {
+        name
+        for condition in conditions(yaml.safe_load(playbook.read_text()))
+        for name in re.findall(r"(?<![\w.])(\w+) is (?:not )?defined", condition)
+    }
+    assert tested & of_roles == set(), "read hostvars[inventory_hostname], which has no defaults of roles"

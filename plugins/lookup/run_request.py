@@ -1,0 +1,126 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Lookup: the hosts of a play, if the request of the user makes sense."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: run_request
+short_description: The hosts of a play, after a check of the command line and the inventory
+version_added: 1.0.0
+description:
+  - Each playbook of this collection reads its hosts with this lookup, so that a run with a wrong name ends with an
+    error before it changes anything.
+  - It rejects an inventory without clusters or workers, a host or group of C(--limit) or a tag that does not exist, and
+    extra variables that look like those of the collection and do not exist.
+  - For a host of a play, it returns the sentences about variables of the inventory that do not exist.
+options:
+  _terms:
+    description: The name of the playbook.
+    required: true
+  hosts:
+    description:
+      - The host pattern of the play. V(workers) is replaced by the variable C(guests).
+      - Without it, the lookup checks the variables of the host.
+    type: str
+    default: ""
+author:
+  - The dml.vsphere contributors (@dml-vsphere)
+"""
+
+EXAMPLES = r"""
+- name: Prepare the ESXi hosts of every cluster
+  hosts: "{{ lookup('dml.vsphere.run_request', 'hosts', hosts='clusters') }}"
+  gather_facts: false
+  tasks: []
+"""
+
+RETURN = r"""
+_raw:
+  description:
+    - The host pattern of the play; an empty list if the tags of the run select no part of the playbook.
+    - Without O(hosts), the sentences about variables.
+  type: list
+  elements: raw
+"""
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+from ansible import context
+from ansible.errors import AnsibleError
+from ansible.plugins.lookup import LookupBase
+from ansible.utils.vars import load_extra_vars
+from ansible_collections.dml.vsphere.plugins.module_utils.core import run_request
+from ansible_collections.dml.vsphere.plugins.module_utils.core.run_request import Known, RunRequest
+
+COLLECTION = Path(__file__).resolve().parents[2]
+# With these options ansible-playbook does not run anything.
+LISTING = ("syntax", "listhosts", "listtasks", "listtags")
+
+
+@cache
+def known() -> Known:
+    """Return the variables, options and tags of the roles and playbooks of this collection."""
+    roles = {path.name: _variables(path) for path in (COLLECTION / "roles").iterdir() if path.is_dir()}
+    table = yaml.safe_load((COLLECTION / "playbooks" / "vars" / "options.yml").read_text(encoding="utf-8"))
+    return Known(roles, table["playbook_options"], table["playbook_options"]["site"]["parts"])
+
+
+def _variables(role: Path) -> set[str]:
+    """Return the options of all entry points of a role, and its variables that are not for users."""
+    specs, names = role / "meta" / "argument_specs.yml", set[str]()
+    if specs.is_file():
+        entries = yaml.safe_load(specs.read_text(encoding="utf-8"))["argument_specs"].values()
+        names |= {name for entry in entries for name in entry.get("options", {})}
+    for folder in ("defaults", "vars"):
+        for path in (role / folder).glob("*.yml"):
+            names |= set(yaml.safe_load(path.read_text(encoding="utf-8")) or {})
+    return names
+
+
+class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by mypy
+    """The hosts of a play, or the sentences about the variables of a host."""
+
+    def run(self, terms: list[str], variables: dict[str, Any] | None = None, **options: Any) -> list[Any]:
+        self.set_options(var_options=variables, direct=options)
+        given, (playbook,) = variables or {}, terms
+        pattern = self.get_option("hosts")
+        if not pattern:
+            return list(run_request.unknown_variables(known(), self._of_inventory(given)))
+        if pattern == run_request.WORKERS:
+            pattern = run_request.worker_pattern(self._templar.template(given.get("guests")) or pattern)
+        if any(context.CLIARGS.get(option) for option in LISTING):
+            return [pattern]
+        request = self._request(given, playbook)
+        if found := run_request.problems(known(), request, playbook, pattern):
+            raise AnsibleError("; ".join(found))
+        return [pattern] if run_request.is_selected(known(), request, playbook) else []
+
+    def _request(self, given: dict[str, Any], playbook: str) -> RunRequest:
+        """Return the request from the command line and the variables of the play."""
+        named = tuple(_name(argument) for argument in context.CLIARGS.get("args", ()))
+        groups = {name: list(members) for name, members in given.get("groups", {}).items()}
+        return RunRequest(
+            playbooks=named or (playbook,),
+            extra=tuple(load_extra_vars(self._loader)),
+            tags=tuple(tag for tag in given.get("ansible_run_tags", ()) if tag != "all"),
+            skipped_tags=tuple(given.get("ansible_skip_tags", ())),
+            limit=tuple(run_request.split(given.get("ansible_limit") or "")),
+            groups=groups,
+            sources=tuple(map(str, given.get("ansible_inventory_sources", ()))),
+            check_mode=bool(given.get("ansible_check_mode")),
+        )
+
+    def _of_inventory(self, given: dict[str, Any]) -> set[str]:
+        """Return the variables of the host from the inventory and from extra variables."""
+        return set(given["hostvars"][given["inventory_hostname"]]) - set(given.get("ansible_facts", ()))
+
+
+def _name(argument: str) -> str:
+    """Return the name of a playbook from its path or its full name."""
+    path = Path(argument)
+    return path.stem if path.suffix in {".yml", ".yaml"} else argument.rpartition(".")[2]

@@ -1,0 +1,194 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The request of a user who runs a playbook: hosts, limit, tags and variables, each of which must exist."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+
+# A variable that is this similar to a known one is a typing error. Names in inventories are long and often alike.
+SIMILAR, SIMILAR_IN_INVENTORY = 0.8, 0.85
+# Words that other software uses for its variables too: of these only typing errors are rejected.
+COMMON_WORDS = frozenset({"alone", "cuda", "node", "packages", "proof", "report", "repositories"})
+ALL_TAGS = frozenset({"all", "always", "never", "tagged", "untagged"})
+CLUSTERS, WORKERS, LOCALHOST = "clusters", "workers", "localhost"
+TRUE, FALSE = frozenset({"true", "yes", "on", "1"}), frozenset({"false", "no", "off", "0", ""})
+_SUBSCRIPT = re.compile(r"^(.+?)\[-?\d*(?:[:-]-?\d*)?\]$")
+
+
+@dataclass(frozen=True)
+class Known:
+    """The names that exist: variables of roles, and by playbook its short options, its other variables and its tags."""
+
+    roles: Mapping[str, Iterable[str]]
+    playbooks: Mapping[str, Mapping[str, Iterable[str]]]
+    site: Sequence[str] = ()
+
+    def parts(self, playbook: str) -> list[str]:
+        """Return the playbooks that a playbook consists of."""
+        return [*self.site, playbook] if playbook == "site" else [playbook]
+
+    def options(self, playbook: str) -> set[str]:
+        """Return the short options of a playbook."""
+        return {name for part in self.parts(playbook) for name in self.playbooks.get(part, {}).get("options", ())}
+
+    def tags(self, playbook: str) -> set[str]:
+        """Return the tags of a playbook."""
+        return {name for part in self.parts(playbook) for name in self.playbooks.get(part, {}).get("tags", ())}
+
+    @property
+    def variables(self) -> set[str]:
+        """Return all variables with a prefix: those of roles, and those of playbooks without a role."""
+        of_roles = {name for names in self.roles.values() for name in names}
+        return of_roles | {name for one in self.playbooks.values() for name in one.get("variables", ())}
+
+    @property
+    def all_options(self) -> set[str]:
+        """Return the short options of all playbooks."""
+        return {name for playbook in self.playbooks for name in self.options(playbook)}
+
+    @property
+    def prefixes(self) -> tuple[str, ...]:
+        """Return the prefixes of variables that only this collection uses."""
+        own = {name.split("_", 1)[0] for one in self.playbooks.values() for name in one.get("variables", ())}
+        return tuple(f"{word}_" for word in sorted((own | set(self.roles)) - COMMON_WORDS))
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """The command line of a run, and the inventory by group."""
+
+    playbooks: tuple[str, ...]
+    extra: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    skipped_tags: tuple[str, ...] = ()
+    limit: tuple[str, ...] = ()
+    groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    sources: tuple[str, ...] = ()
+    check_mode: bool = False
+
+    @property
+    def hosts(self) -> set[str]:
+        """Return all hosts of the inventory."""
+        return {host for members in self.groups.values() for host in members}
+
+
+def problems(known: Known, request: RunRequest, playbook: str, pattern: str) -> list[str]:
+    """Return a sentence for each name in the request that does not exist for a play of the playbook."""
+    found = [*_bad_options(known, request), *_bad_tags(known, request)]
+    if found or pattern == LOCALHOST or not is_selected(known, request, playbook):
+        return found
+    return _bad_hosts(request, playbook, pattern)
+
+
+def is_selected(known: Known, request: RunRequest, playbook: str) -> bool:
+    """Return whether the tags of the run select a part of a playbook."""
+    return not request.tags or bool(set(request.tags) & (ALL_TAGS | known.tags(playbook)))
+
+
+def worker_pattern(guests: object) -> str:
+    """Return the host pattern that the variable guests means, which may only say whether guests are prepared."""
+    text = str(guests if guests is not None else "").strip()
+    return WORKERS if text.lower() in TRUE | FALSE else text
+
+
+def unknown_variables(known: Known, names: Iterable[str]) -> list[str]:
+    """Return a sentence for each variable that looks like one of the collection but does not exist."""
+    variables = known.variables | known.all_options
+    return [
+        f"the variable {name} does not exist{_meant(name, variables, SIMILAR_IN_INVENTORY)}"
+        for name in sorted(set(names) - variables)
+        if name.startswith(known.prefixes) or get_close_matches(name, variables, 1, SIMILAR_IN_INVENTORY)
+    ]
+
+
+def _bad_options(known: Known, request: RunRequest) -> list[str]:
+    """Return the sentences about extra variables that no playbook of the run reads."""
+    ours = [playbook for playbook in request.playbooks if playbook in known.playbooks]
+    readable = {name for playbook in ours for name in known.options(playbook)} if ours else known.all_options
+    variables, found = known.variables, []
+    for name in request.extra:
+        if name in variables or name in readable or name.startswith("ansible_"):
+            continue
+        if name in known.all_options:
+            readers = ", ".join(sorted(one for one in known.playbooks if name in known.options(one)))
+            found.append(f"-e {name}: {', '.join(ours)} does not read this option, only {readers}")
+        elif name.startswith(known.prefixes) or get_close_matches(name, variables | known.all_options, 1, SIMILAR):
+            found.append(f"-e {name}: this variable does not exist{_meant(name, variables | readable, SIMILAR)}")
+    return found
+
+
+def _meant(name: str, known: Iterable[str], cutoff: float) -> str:
+    close = get_close_matches(name, sorted(known), 1, cutoff)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+def _bad_tags(known: Known, request: RunRequest) -> list[str]:
+    """Return the sentences about tags that no playbook of the run has."""
+    if any(playbook not in known.playbooks for playbook in request.playbooks):
+        return []
+    has = {tag for playbook in request.playbooks for tag in known.tags(playbook)}
+    given = [("--tags", tag) for tag in request.tags] + [("--skip-tags", tag) for tag in request.skipped_tags]
+    return [
+        f"{option} {tag}: {', '.join(request.playbooks)} has no such tag; its tags are {', '.join(sorted(has))}"
+        for option, tag in given
+        if tag not in has | ALL_TAGS
+    ]
+
+
+def _bad_hosts(request: RunRequest, playbook: str, pattern: str) -> list[str]:
+    """Return the sentence about an inventory or a limit that leaves a play without hosts."""
+    matching = evaluate([pattern], request.groups)
+    if not matching:
+        sources = ", ".join(request.sources) or "no file"
+        step = 2 if pattern == CLUSTERS else 7
+        remedy = f"name an inventory with -i that has them (step {step} of the README)"
+        return [
+            f"the playbook {playbook} needs hosts that match {pattern}, but the inventory {sources} has none; {remedy}"
+        ]
+    limit = [part for text in request.limit for part in split(text)]
+    if unknown := [part for part in limit if not _matches(part.lstrip("!&"), request.groups)]:
+        clusters = ", ".join(sorted(request.groups.get(CLUSTERS, ()))) or "none"
+        said = f"--limit {', '.join(unknown)}: the inventory has no such host or group; its clusters are {clusters}"
+        return [f"{said}. A limit does not select ESXi hosts: -e canary=HOST prepares one ESXi host first"]
+    if limit and not matching & evaluate(limit, request.groups):
+        names = ", ".join(sorted(matching))
+        return [f"--limit {','.join(limit)} selects none of the hosts of the playbook {playbook} ({names})"]
+    return []
+
+
+def evaluate(parts: Sequence[str], groups: Mapping[str, Sequence[str]]) -> set[str]:
+    """Return the hosts that a pattern selects, as Ansible does: the union, then each intersection and exclusion."""
+    parts = [one for part in parts for one in split(part)]
+    plain = [part for part in parts if part[:1] not in "!&"]
+    found = set().union(*(_matches(part, groups) for part in plain or ["all"]))
+    for part in parts:
+        if part.startswith("&"):
+            found &= _matches(part[1:], groups)
+        elif part.startswith("!"):
+            found -= _matches(part[1:], groups)
+    return found
+
+
+def split(part: str) -> list[str]:
+    """Return the parts of a host pattern."""
+    return [one for one in re.split(r"[,:](?![^\[]*\])", part) if one]
+
+
+def _matches(part: str, groups: Mapping[str, Sequence[str]]) -> set[str]:
+    """Return the hosts that one part of a pattern matches; those of a file of hosts are not known."""
+    hosts = {host for members in groups.values() for host in members}
+    if part in {"all", "*", LOCALHOST, "127.0.0.1", "::1"} or part.startswith("@"):
+        return hosts or {LOCALHOST}
+    part = _SUBSCRIPT.sub(r"\1", part)
+    if part.startswith("~"):
+        fits = re.compile(part[1:]).match
+        return {host for host in hosts if fits(host)} | {
+            host for name, members in groups.items() if fits(name) for host in members
+        }
+    found = {host for name, members in groups.items() if fnmatchcase(name, part) for host in members}
+    return found | {host for host in hosts if fnmatchcase(host, part)}

@@ -1,0 +1,136 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Names in a request that do not exist: each is rejected with a sentence, and no name that exists is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.core.run_request import (
+    Known,
+    RunRequest,
+    evaluate,
+    is_selected,
+    problems,
+    unknown_variables,
+    worker_pattern,
+)
+
+KNOWN = Known(
+    roles={
+        "esxi_host": ["esxi_host_profile", "esxi_host_profiles"],
+        "fabric": ["fabric_port_groups"],
+        "node": ["node_user"],
+    },
+    playbooks={
+        "site": {},
+        "fabric": {"tags": ["fabric"]},
+        "hosts": {"tags": ["hosts"], "options": ["canary", "max_out_of_service"]},
+        "guests": {"tags": ["guests", "node"], "options": ["guests", "stack"], "variables": ["guest_image", "vm_host"]},
+    },
+    site=("fabric", "hosts", "guests"),
+)
+GROUPS = {
+    "all": ["one", "two", "w1", "w2"],
+    "clusters": ["one", "two"],
+    "workers": ["w1", "w2"],
+    "ungrouped": [],
+}
+
+
+def found(playbook: str = "hosts", pattern: str = "clusters", **request: Any) -> str:
+    given = {"playbooks": (playbook,), "groups": GROUPS, "sources": ("hosts.yml",), **request}
+    return "; ".join(problems(KNOWN, RunRequest(**given), playbook, pattern))
+
+
+@pytest.mark.parametrize(
+    ("request_", "sentence"),
+    [
+        ({"extra": ("canarry",)}, "-e canarry: this variable does not exist; did you mean canary?"),
+        ({"extra": ("kanary",)}, "did you mean canary?"),
+        ({"extra": ("esxi_host_profil",)}, "did you mean esxi_host_profile?"),
+        ({"extra": ("fabric_port_group",)}, "did you mean fabric_port_groups?"),
+        ({"extra": ("fabric_colour",)}, "-e fabric_colour: this variable does not exist"),
+        ({"extra": ("stack",)}, "-e stack: hosts does not read this option, only guests, site"),
+        ({"playbook": "fabric", "extra": ("canary",)}, "fabric does not read this option, only hosts, site"),
+        ({"tags": ("host",)}, "--tags host: hosts has no such tag; its tags are hosts"),
+        ({"skipped_tags": ("fabrik",)}, "--skip-tags fabrik: hosts has no such tag"),
+        ({"playbook": "site", "tags": ("gests",)}, "its tags are fabric, guests, hosts, node"),
+        ({"groups": {}}, "the playbook hosts needs hosts that match clusters, but the inventory hosts.yml has none"),
+        ({"groups": {}, "sources": ()}, "the inventory no file has none; name an inventory with -i"),
+        ({"groups": {**GROUPS, "clusters": []}}, "has none; name an inventory with -i"),
+        ({"pattern": "workers", "groups": {**GROUPS, "workers": []}}, "step 7 of the README"),
+        ({"pattern": "w3"}, "needs hosts that match w3"),
+        (
+            {"limit": ("esx01.lab",)},
+            "--limit esx01.lab: the inventory has no such host or group; its clusters are one, two",
+        ),
+        ({"limit": ("one,esx01.lab",)}, "--limit esx01.lab: the inventory has no such host or group"),
+        ({"limit": ("one:!esx01.lab",)}, "--limit !esx01.lab: the inventory has no such host or group"),
+        ({"limit": ("w1",)}, "--limit w1 selects none of the hosts of the playbook hosts (one, two)"),
+        ({"limit": ("one", "!one")}, "--limit one,!one selects none of the hosts"),
+    ],
+)
+def test_a_name_that_does_not_exist_is_rejected(request_: dict[str, Any], sentence: str) -> None:
+    assert sentence in found(**request_)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {},
+        {"extra": ("canary", "max_out_of_service", "esxi_host_profile", "fabric_port_groups", "node_user", "vm_host")},
+        {"extra": ("ansible_user", "lab_place", "my_site", "node_exporter_port", "hosts")},
+        {"playbook": "site", "extra": ("canary", "stack", "guests"), "tags": ("hosts", "node")},
+        {"playbooks": ("mine",), "extra": ("canary", "stack"), "tags": ("anything",)},
+        {"tags": ("hosts", "always")},
+        {"limit": ("one",)},
+        {"limit": ("clusters:!two",)},
+        {"limit": ("all", "&o*")},
+        {"limit": ("~o.*", "@hosts.retry")},
+        {"limit": ("clusters[0]",)},
+        {"pattern": "workers", "limit": ("workers",)},
+        {"pattern": "localhost", "groups": {}},
+    ],
+)
+def test_a_request_whose_names_exist_is_accepted(request_: dict[str, Any]) -> None:
+    assert found(**request_) == ""
+
+
+def test_another_playbook_of_the_run_is_not_checked_for_hosts_that_its_tags_leave_out() -> None:
+    request = RunRequest(("site",), tags=("hosts",), groups={"clusters": ["one"]})
+    assert not is_selected(KNOWN, request, "guests") and is_selected(KNOWN, request, "hosts")
+    assert problems(KNOWN, request, "guests", "workers") == []
+
+
+@pytest.mark.parametrize(
+    ("parts", "hosts"),
+    [
+        (["all"], {"one", "two", "w1", "w2"}),
+        (["!one"], {"two", "w1", "w2"}),
+        (["clusters", "w1"], {"one", "two", "w1"}),
+        (["clusters:workers:&w*"], {"w1", "w2"}),
+        (["nothing"], set()),
+    ],
+)
+def test_patterns_select_hosts_as_ansible_does(parts: list[str], hosts: set[str]) -> None:
+    assert evaluate(parts, GROUPS) == hosts
+
+
+@pytest.mark.parametrize(
+    ("guests", "pattern"), [(True, "workers"), ("true", "workers"), (False, "workers"), (None, "workers"), ("w1", "w1")]
+)
+def test_the_variable_guests_is_a_pattern_or_a_decision(guests: object, pattern: str) -> None:
+    assert worker_pattern(guests) == pattern
+
+
+def test_variables_of_an_inventory() -> None:
+    names = ("esxi_host_profil", "fabric_port_group", "guest_images", "node_usr", "fabric_port_groups", "stack", "mine")
+    assert unknown_variables(KNOWN, (*names, "node_exporter_port", "inventory_hostname")) == [
+        "the variable esxi_host_profil does not exist; did you mean esxi_host_profile?",
+        "the variable fabric_port_group does not exist; did you mean fabric_port_groups?",
+        "the variable guest_images does not exist; did you mean guest_image?",
+        "the variable node_usr does not exist; did you mean node_user?",
+    ]
