@@ -112,8 +112,14 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by 
             limit=tuple(run_request.split(given.get("ansible_limit") or "")),
             groups=groups,
             sources=tuple(map(str, given.get("ansible_inventory_sources", ()))),
-            check_mode=bool(given.get("ansible_check_mode")),
+            needs_workers=self._needs_workers(given, playbook, named),
         )
+
+    def _needs_workers(self, given: dict[str, Any], playbook: str, named: tuple[str, ...]) -> bool:
+        """Return whether the user asked for this playbook: within site, guests=true asks for guests."""
+        asked = str(self._templar.template(given.get("guests") or "")).lower() not in run_request.FALSE
+        ours = [name for name in named if name in known().playbooks]
+        return playbook in named or not ours or (asked and not given.get("ansible_check_mode"))
 
     def _of_inventory(self, given: dict[str, Any]) -> set[str]:
         """Return the variables of the host from the inventory and from extra variables."""

@@ -69,7 +69,8 @@ class RunRequest:
     limit: tuple[str, ...] = ()
     groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
     sources: tuple[str, ...] = ()
-    check_mode: bool = False
+    # Whether the workers must exist: a part of another playbook may have none.
+    needs_workers: bool = True
 
     @property
     def hosts(self) -> set[str]:
@@ -82,6 +83,8 @@ def problems(known: Known, request: RunRequest, playbook: str, pattern: str) -> 
     found = [*_bad_options(known, request), *_bad_tags(known, request)]
     if found or pattern == LOCALHOST or not is_selected(known, request, playbook):
         return found
+    if pattern != CLUSTERS and not request.needs_workers:
+        return []
     return _bad_hosts(request, playbook, pattern)
 
 
@@ -102,7 +105,8 @@ def unknown_variables(known: Known, names: Iterable[str]) -> list[str]:
     return [
         f"the variable {name} does not exist{_meant(name, variables, SIMILAR_IN_INVENTORY)}"
         for name in sorted(set(names) - variables)
-        if name.startswith(known.prefixes) or get_close_matches(name, variables, 1, SIMILAR_IN_INVENTORY)
+        if not name.startswith("_")
+        and (name.startswith(known.prefixes) or get_close_matches(name, variables, 1, SIMILAR_IN_INVENTORY))
     ]
 
 
@@ -124,7 +128,7 @@ def _bad_options(known: Known, request: RunRequest) -> list[str]:
 
 def _meant(name: str, known: Iterable[str], cutoff: float) -> str:
     close = get_close_matches(name, sorted(known), 1, cutoff)
-    return f"; did you mean {close[0]}?" if close else ""
+    return f" (did you mean {close[0]}?)" if close else ""
 
 
 def _bad_tags(known: Known, request: RunRequest) -> list[str]:

@@ -48,7 +48,7 @@ def found(playbook: str = "hosts", pattern: str = "clusters", **request: Any) ->
 @pytest.mark.parametrize(
     ("request_", "sentence"),
     [
-        ({"extra": ("canarry",)}, "-e canarry: this variable does not exist; did you mean canary?"),
+        ({"extra": ("canarry",)}, "-e canarry: this variable does not exist (did you mean canary?)"),
         ({"extra": ("kanary",)}, "did you mean canary?"),
         ({"extra": ("esxi_host_profil",)}, "did you mean esxi_host_profile?"),
         ({"extra": ("fabric_port_group",)}, "did you mean fabric_port_groups?"),
@@ -93,6 +93,7 @@ def test_a_name_that_does_not_exist_is_rejected(request_: dict[str, Any], senten
         {"limit": ("clusters[0]",)},
         {"pattern": "workers", "limit": ("workers",)},
         {"pattern": "localhost", "groups": {}},
+        {"playbook": "guests", "playbooks": ("site",), "pattern": "workers", "groups": {}, "needs_workers": False},
     ],
 )
 def test_a_request_whose_names_exist_is_accepted(request_: dict[str, Any]) -> None:
@@ -128,9 +129,9 @@ def test_the_variable_guests_is_a_pattern_or_a_decision(guests: object, pattern:
 
 def test_variables_of_an_inventory() -> None:
     names = ("esxi_host_profil", "fabric_port_group", "guest_images", "node_usr", "fabric_port_groups", "stack", "mine")
-    assert unknown_variables(KNOWN, (*names, "node_exporter_port", "inventory_hostname")) == [
-        "the variable esxi_host_profil does not exist; did you mean esxi_host_profile?",
-        "the variable fabric_port_group does not exist; did you mean fabric_port_groups?",
-        "the variable guest_images does not exist; did you mean guest_image?",
-        "the variable node_usr does not exist; did you mean node_user?",
+    assert unknown_variables(KNOWN, (*names, "node_exporter_port", "inventory_hostname", "__fabric_port_group")) == [
+        "the variable esxi_host_profil does not exist (did you mean esxi_host_profile?)",
+        "the variable fabric_port_group does not exist (did you mean fabric_port_groups?)",
+        "the variable guest_images does not exist (did you mean guest_image?)",
+        "the variable node_usr does not exist (did you mean node_user?)",
     ]

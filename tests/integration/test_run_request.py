@@ -1,0 +1,88 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A run with a name that does not exist ends with a sentence before it connects to vCenter."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.integration.ansible import Ansible
+
+LOCAL = {"ansible_connection": "local", "ansible_python_interpreter": "{{ ansible_playbook_python }}"}
+HAS_NONE = "has none; name an inventory with -i that has them"
+
+
+def inventory(folder: Path, **variables: Any) -> str:
+    """Write an inventory with two clusters and return its path."""
+    path = folder / "inventory.yml"
+    path.write_text(yaml.safe_dump({"clusters": {"hosts": {"one": {}, "two": {}}, "vars": {**LOCAL, **variables}}}))
+    return str(path)
+
+
+@pytest.fixture
+def ansible(tmp_path: Path) -> Ansible:
+    """Ansible whose vCenter does not exist: a run that reaches it ends with another sentence."""
+    return Ansible({"VMWARE_HOST": "vcenter.invalid", "VMWARE_USER": "u", "VMWARE_PASSWORD": "p"}, tmp_path)
+
+
+def words(text: str) -> str:
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("playbook", "arguments", "sentence"),
+    [
+        ("hosts", ["-e", "canarry=esx01.lab"], "-e canarry: this variable does not exist (did you mean canary?)"),
+        ("site", ["-e", "esxi_host_profil=1"], "did you mean esxi_host_profile?"),
+        ("fabric", ["-e", "canary=esx01.lab"], "fabric does not read this option, only hosts, rollback, site"),
+        ("hosts", ["--limit", "one,esx01.lab"], "--limit esx01.lab: the inventory has no such host or group"),
+        ("site", ["--tags", "host"], "--tags host: site has no such tag; its tags are"),
+        ("train", [], f"needs hosts that match workers, but the inventory PATH {HAS_NONE}"),
+        (
+            "site",
+            ["-e", "guests=true", "--tags", "guests"],
+            f"needs hosts that match workers, but the inventory PATH {HAS_NONE}",
+        ),
+    ],
+)
+def test_a_name_that_does_not_exist(
+    ansible: Ansible, tmp_path: Path, playbook: str, arguments: list[str], sentence: str
+) -> None:
+    path = inventory(tmp_path)
+    done = ansible.playbook(f"playbooks/{playbook}.yml", "-i", path, *arguments)
+    assert done.rc != 0
+    assert sentence.replace("PATH", path) in words(done.out), done.out
+
+
+@pytest.mark.parametrize("playbook", ["preflight", "acceptance", "vmotion_test", "train", "teardown", "site"])
+def test_an_inventory_without_hosts(ansible: Ansible, tmp_path: Path, playbook: str) -> None:
+    done = ansible.playbook(f"playbooks/{playbook}.yml", "-i", str(tmp_path / "nothing.yml"))
+    assert done.rc != 0
+    assert f"but the inventory {tmp_path}/nothing.yml {HAS_NONE}" in words(done.out), done.out
+
+
+def test_an_esxi_host_as_the_only_limit(ansible: Ansible, tmp_path: Path) -> None:
+    done = ansible.playbook("playbooks/hosts.yml", "-i", inventory(tmp_path), "--limit", "esx01.lab")
+    assert done.rc != 0
+    assert "--limit leaves us with no hosts to target" in words(done.out), "Ansible rejects it before it reads plays"
+
+
+def test_a_variable_of_the_inventory(ansible: Ansible, tmp_path: Path) -> None:
+    path = inventory(tmp_path, fabric_port_group=[])
+    done = ansible.playbook("playbooks/fabric.yml", "-i", path)
+    assert done.rc != 0
+    assert "the variable fabric_port_group does not exist (did you mean fabric_port_groups?)" in words(done.out)
+
+
+def test_known_names_are_accepted(ansible: Ansible, tmp_path: Path) -> None:
+    given = json.dumps({"canary": "esx01.lab", "esxi_host_lock_ttl": 60, "my_site": 1})
+    done = ansible.playbook(
+        "playbooks/hosts.yml", "-i", inventory(tmp_path), "--limit", "one", "--tags", "hosts", "-e", given
+    )
+    assert done.rc != 0
+    assert "vcenter.invalid" in done.out and "two" not in done.out, done.out
