@@ -49,9 +49,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
 from ansible import context
 from ansible.errors import AnsibleError
+from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.lookup import LookupBase
 from ansible.utils.vars import load_extra_vars
 from ansible_collections.dml.vsphere.plugins.module_utils.core import run_request
@@ -66,20 +66,20 @@ LISTING = ("syntax", "listhosts", "listtasks", "listtags")
 def known() -> Known:
     """Return the variables, options and tags of the roles and playbooks of this collection."""
     roles = {path.name: _variables(path) for path in (COLLECTION / "roles").iterdir() if path.is_dir()}
-    table = yaml.safe_load((COLLECTION / "playbooks" / "vars" / "options.yml").read_text(encoding="utf-8"))
-    return Known(roles, table["playbook_options"], table["playbook_options"]["site"]["parts"])
+    table = _data(COLLECTION / "playbooks" / "vars" / "options.yml")["playbook_options"]
+    return Known(roles, table, table["site"]["parts"])
+
+
+def _data(path: Path) -> dict[str, Any]:
+    """Return the data of a file; empty if it does not exist."""
+    return (DataLoader().load_from_file(str(path)) or {}) if path.is_file() else {}
 
 
 def _variables(role: Path) -> set[str]:
     """Return the options of all entry points of a role, and its variables that are not for users."""
-    specs, names = role / "meta" / "argument_specs.yml", set[str]()
-    if specs.is_file():
-        entries = yaml.safe_load(specs.read_text(encoding="utf-8"))["argument_specs"].values()
-        names |= {name for entry in entries for name in entry.get("options", {})}
-    for folder in ("defaults", "vars"):
-        for path in (role / folder).glob("*.yml"):
-            names |= set(yaml.safe_load(path.read_text(encoding="utf-8")) or {})
-    return names
+    entries = _data(role / "meta" / "argument_specs.yml").get("argument_specs", {}).values()
+    names = {name for entry in entries for name in entry.get("options", {})}
+    return names.union(*(_data(role / folder / "main.yml") for folder in ("defaults", "vars")))
 
 
 class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by mypy
