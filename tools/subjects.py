@@ -2,8 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Writes all text that is derived from the parts of a host's profile: ``python tools/subjects.py``.
 
-This is the registry of parts, the documentation of the profile and of esxi_info's groups, the table of settings that a
-rollback restores, and the tables of privileges.
+This is the registry of parts, the documentation of the profile and of esxi_info's groups, the head of the RETURN of
+each subject's module, the table of settings that a rollback restores, and the tables of privileges.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import importlib
 import re
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +27,32 @@ REGISTRY = SUBJECTS / "registry.py"
 FRAGMENT = ROOT / "plugins" / "doc_fragments" / "subjects.py"
 ROLLBACK = ROOT / "roles" / "rollback" / "README.md"
 PRIVILEGES = ROOT / "docs" / "privileges.md"
+MODULES = ROOT / "plugins" / "modules"
 BEGIN, END = "<!-- written by tools/subjects.py -->\n", "<!-- end -->\n"
 # The keys of a documented option that the profile copies, in addition to the description.
 DOCUMENTED = ("type", "elements", "choices", "default", "required")
+RETURN_BEGIN, RETURN_STATE = 'RETURN = r"""\n', "    state:\n"
+RETURN_HEAD = """\
+needs:
+  description: The needs of the hosts until the change takes effect on all of them.
+  returned: success
+  type: list
+  elements: str
+  sample: [reboot]
+hosts:
+  description: One entry for each host.
+  returned: always
+  type: list
+  elements: dict
+  contains:
+    host: {description: The name of the host., type: str}
+    changed: {description: Whether the host was changed., type: bool}
+    needs: {description: The needs of the host until the change takes effect., type: list, elements: str}
+    reboots: {description: The number of boots until then., type: int}
+    why: {description: The reasons for these needs., type: list, elements: str}
+    unmet: {description: The reasons why the change cannot be made now., type: list, elements: str}
+    warnings: {description: Settings that work but are unwise., type: list, elements: str}
+"""
 
 
 def registry() -> str:
@@ -155,12 +179,23 @@ def _between(text: str, table: str) -> str:
     return f"{head}{BEGIN}\n{table}\n\n{END}{rest.split(END)[1]}"
 
 
+def returned(module: Path) -> str:
+    """Return the module of a subject with the keys of RETURN that all of them have before "state"."""
+    head, rest = module.read_text().split(RETURN_BEGIN)
+    return f"{head}{RETURN_BEGIN}{RETURN_HEAD}{RETURN_STATE}{rest.split(RETURN_STATE, maxsplit=1)[1]}"
+
+
+def _modules() -> list[Path]:
+    return [path for path in sorted(MODULES.glob("esxi_*.py")) if "subject_module" in path.read_text()]
+
+
 # The registry is first, because the others are derived from it.
 WRITTEN: dict[Path, Callable[[], str]] = {
     REGISTRY: registry,
     FRAGMENT: fragment,
     ROLLBACK: rollback,
     PRIVILEGES: privileges,
+    **{module: partial(returned, module) for module in _modules()},
 }
 
 if __name__ == "__main__":

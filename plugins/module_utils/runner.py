@@ -36,8 +36,11 @@ class Module(Protocol):
 class Subject(Protocol):
     """One thing that can be configured on one object."""
 
-    name: str
-    target: str
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def target(self) -> str: ...
 
     def read(self) -> dict[str, Any]: ...
 

@@ -53,7 +53,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 needs:
-  description: The needs of the hosts until the options are in force on all of them.
+  description: The needs of the hosts until the change takes effect on all of them.
   returned: success
   type: list
   elements: str
@@ -64,41 +64,27 @@ hosts:
   type: list
   elements: dict
   contains:
-    host: {description: The host., type: str}
-    changed: {description: Whether its options were changed., type: bool}
-    needs: {description: The needs of the host until the options are in force., type: list, elements: str}
+    host: {description: The name of the host., type: str}
+    changed: {description: Whether the host was changed., type: bool}
+    needs: {description: The needs of the host until the change takes effect., type: list, elements: str}
+    reboots: {description: The number of boots until then., type: int}
     why: {description: The reasons for these needs., type: list, elements: str}
+    unmet: {description: The reasons why the change cannot be made now., type: list, elements: str}
+    warnings: {description: Settings that work but are unwise., type: list, elements: str}
     state:
       description: The values of the options by key.
       type: dict
       sample: {Security.AccountLockFailures: 3}
 """
 
-from typing import Any
-
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils import runner
-from ..module_utils.hosts import advanced_option
-from ..module_utils.vsphere import inventory, session
-
-
-def body(module: AnsibleModule) -> dict[str, Any]:
-    params, wanted = module.params, module.params["options"]
-    with session.session(params) as opened:
-        hosts = inventory.find_hosts(opened, params, advanced_option.paths_of(wanted))
-        subjects = [advanced_option.AdvancedOptions(host, wanted) for host in hosts.hosts]
-        return runner.converge(module, runner.Work(subjects=subjects, refresh=hosts.refresh_for))
+from ..module_utils.hosts import subject_module
+from ..module_utils.hosts.advanced_option import PART
 
 
 def main() -> None:
-    module = AnsibleModule(
-        argument_spec={**session.arguments(), **inventory.ARGUMENTS, **advanced_option.OPTIONS},
-        supports_check_mode=True,
-        required_one_of=inventory.EXACTLY_ONE,
-        mutually_exclusive=inventory.EXACTLY_ONE,
-    )
-    runner.run(module, lambda: body(module))
+    subject_module.run(AnsibleModule(**subject_module.arguments(PART)), PART)
 
 
 if __name__ == "__main__":

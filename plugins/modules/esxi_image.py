@@ -96,7 +96,7 @@ from ..module_utils.vsphere import inventory, rest, session
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
-    desired = cluster_image.Desired(
+    desired = cluster_image.ComponentSpec(
         **{key: params[key] or "" for key in ("component", "version", "state")}, task_timeout=params["task_timeout"]
     )
     with session.session(params) as opened, rest.opened(opened) as api:

@@ -56,7 +56,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 needs:
-  description: The needs of the hosts until the options are in force on all of them.
+  description: The needs of the hosts until the change takes effect on all of them.
   returned: success
   type: list
   elements: str
@@ -67,45 +67,27 @@ hosts:
   type: list
   elements: dict
   contains:
-    host: {description: The host., type: str}
+    host: {description: The name of the host., type: str}
     changed: {description: Whether the host was changed., type: bool}
-    needs: {description: The needs of the host until the options are in force., type: list, elements: str}
+    needs: {description: The needs of the host until the change takes effect., type: list, elements: str}
+    reboots: {description: The number of boots until then., type: int}
     why: {description: The reasons for these needs., type: list, elements: str}
+    unmet: {description: The reasons why the change cannot be made now., type: list, elements: str}
+    warnings: {description: Settings that work but are unwise., type: list, elements: str}
     state:
       description: The options as configured and as active.
       type: dict
       sample: {options: {pfctx: "0x08"}, active: {}}
 """
 
-from typing import Any
-
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils import runner
-from ..module_utils.hosts import kernel_module
-from ..module_utils.vsphere import inventory, session
-
-
-def body(module: AnsibleModule) -> dict[str, Any]:
-    params = module.params
-    with session.session(params) as opened:
-        hosts = inventory.find_hosts(opened, params, kernel_module.PATHS)
-        work = runner.Work(
-            subjects=[kernel_module.KernelModule(host, params["name"]) for host in hosts.hosts],
-            make_plan=lambda current: kernel_module.plan_options(current, params["options"], exact=params["exact"]),
-            refresh=hosts.refresh_for,
-        )
-        return runner.converge(module, work)
+from ..module_utils.hosts import subject_module
+from ..module_utils.hosts.kernel_module import PART
 
 
 def main() -> None:
-    module = AnsibleModule(
-        argument_spec={**session.arguments(), **inventory.ARGUMENTS, **kernel_module.OPTIONS},
-        supports_check_mode=True,
-        required_one_of=inventory.EXACTLY_ONE,
-        mutually_exclusive=inventory.EXACTLY_ONE,
-    )
-    runner.run(module, lambda: body(module))
+    subject_module.run(AnsibleModule(**subject_module.arguments(PART)), PART)
 
 
 if __name__ == "__main__":

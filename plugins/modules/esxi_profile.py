@@ -84,7 +84,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
 from ..module_utils.hosts import cluster_image, parts
-from ..module_utils.hosts.part import Around
+from ..module_utils.hosts.part import ProfileContext
 from ..module_utils.hosts.profile import Profile
 from ..module_utils.maintenance.lock import holder, keeper
 from ..module_utils.vsphere import arguments, inventory, session
@@ -100,8 +100,8 @@ def body(module: AnsibleModule) -> dict[str, Any]:
         images, watched = cache(partial(cluster_image.managed_clusters, opened)), holder.run_watch()
         profiles = []
         for host in hosts.hosts:
-            around = Around(own.get(host.name, shared), params["adapters_to_come"], images)
-            profiles.append(Profile(host, parts.members_of(host, around), watched))
+            context = ProfileContext(own.get(host.name, shared), params["adapters_to_come"], images)
+            profiles.append(Profile(host, parts.members_of(host, context), watched))
         return runner.converge(module, runner.Work(subjects=profiles, refresh=hosts.refresh_for))
 
 

@@ -67,17 +67,25 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+needs:
+  description: The needs of the hosts until the change takes effect on all of them.
+  returned: success
+  type: list
+  elements: str
+  sample: [reboot]
 hosts:
   description: One entry for each host.
   returned: always
   type: list
   elements: dict
   contains:
-    host: {description: The host., type: str}
+    host: {description: The name of the host., type: str}
     changed: {description: Whether the host was changed., type: bool}
-    needs: {description: "Always empty, because the change takes effect at once.", type: list, elements: str}
-    unmet: {description: Virtual machines that must leave before the tag can change., type: list, elements: str}
-    warnings: {description: The settings that work but are unwise., type: list, elements: str}
+    needs: {description: The needs of the host until the change takes effect., type: list, elements: str}
+    reboots: {description: The number of boots until then., type: int}
+    why: {description: The reasons for these needs., type: list, elements: str}
+    unmet: {description: The reasons why the change cannot be made now., type: list, elements: str}
+    warnings: {description: Settings that work but are unwise., type: list, elements: str}
     state:
       description: The tag, the firewall, and for O(state=present) the checked way from the adapter to the wire.
       type: dict
@@ -91,35 +99,14 @@ hosts:
         rdma_device: vmrdma0
 """
 
-from typing import Any
-
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils import runner
-from ..module_utils.hosts import pvrdma
-from ..module_utils.vsphere import inventory, session
-
-
-def body(module: AnsibleModule) -> dict[str, Any]:
-    params = module.params
-    with session.session(params) as opened:
-        hosts = inventory.find_hosts(opened, params, pvrdma.PATHS)
-        work = runner.Work(
-            subjects=[pvrdma.Pvrdma(host, pvrdma.desired(params)) for host in hosts.hosts],
-            refresh=hosts.refresh_for,
-        )
-        return runner.converge(module, work)
+from ..module_utils.hosts import subject_module
+from ..module_utils.hosts.pvrdma import PART
 
 
 def main() -> None:
-    module = AnsibleModule(
-        argument_spec={**session.arguments(), **inventory.ARGUMENTS, **pvrdma.OPTIONS},
-        supports_check_mode=True,
-        required_one_of=inventory.EXACTLY_ONE,
-        mutually_exclusive=inventory.EXACTLY_ONE,
-        required_if=pvrdma.REQUIRED_IF,
-    )
-    runner.run(module, lambda: body(module))
+    subject_module.run(AnsibleModule(**subject_module.arguments(PART)), PART)
 
 
 if __name__ == "__main__":

@@ -79,32 +79,24 @@ EXAMPLES = r"""
 
 RETURN = r"""
 needs:
-  description: The needs of the hosts until the settings are in force on all of them.
+  description: The needs of the hosts until the change takes effect on all of them.
   returned: success
   type: list
   elements: str
   sample: [reboot]
-switch:
-  description: The settings of the switches between the hosts. This module never touches a switch.
-  returned: when O(state=present)
-  type: dict
-  contains:
-    generic: {description: In words., type: str}
-    onyx: {description: "For Mellanox Onyx, with PORTS for the ports of the hosts and between switches.", type: str}
-note:
-  description: The limits of RV(hosts[].state).
-  returned: always
-  type: str
 hosts:
   description: One entry for each host.
   returned: always
   type: list
   elements: dict
   contains:
-    host: {description: The host., type: str}
+    host: {description: The name of the host., type: str}
     changed: {description: Whether the host was changed., type: bool}
-    needs: {description: The needs of the host until the options are in force., type: list, elements: str}
+    needs: {description: The needs of the host until the change takes effect., type: list, elements: str}
+    reboots: {description: The number of boots until then., type: int}
     why: {description: The reasons for these needs., type: list, elements: str}
+    unmet: {description: The reasons why the change cannot be made now., type: list, elements: str}
+    warnings: {description: Settings that work but are unwise., type: list, elements: str}
     state:
       description: The options of each module as configured and as active, and what the cards say.
       type: dict
@@ -130,34 +122,27 @@ hosts:
         pfc_unknown: {vmnic2: ""}
         dcbx: {vmnic2: {mode: ieee, willing: true}}
         users: []
+switch:
+  description: The settings of the switches between the hosts. This module never touches a switch.
+  returned: when O(state=present)
+  type: dict
+  contains:
+    generic: {description: In words., type: str}
+    onyx: {description: "For Mellanox Onyx, with PORTS for the ports of the hosts and between switches.", type: str}
+note:
+  description: The limits of RV(hosts[].state).
+  returned: always
+  type: str
 """
-
-from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils import runner
-from ..module_utils.hosts import roce
-from ..module_utils.vsphere import inventory, session
-
-
-def body(module: AnsibleModule) -> dict[str, Any]:
-    params = module.params
-    desired = roce.desired(params)
-    with session.session(params) as opened:
-        hosts = inventory.find_hosts(opened, params, roce.PATHS)
-        work = runner.Work(subjects=[roce.Roce(host, desired) for host in hosts.hosts], refresh=hosts.refresh_for)
-        return {**runner.converge(module, work), **roce.advice(desired)}
+from ..module_utils.hosts import subject_module
+from ..module_utils.hosts.roce import PART
 
 
 def main() -> None:
-    module = AnsibleModule(
-        argument_spec={**session.arguments(), **inventory.ARGUMENTS, **roce.OPTIONS},
-        supports_check_mode=True,
-        required_one_of=inventory.EXACTLY_ONE,
-        mutually_exclusive=inventory.EXACTLY_ONE,
-    )
-    runner.run(module, lambda: body(module))
+    subject_module.run(AnsibleModule(**subject_module.arguments(PART)), PART)
 
 
 if __name__ == "__main__":

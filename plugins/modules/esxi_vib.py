@@ -83,7 +83,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 needs:
-  description: The needs of the hosts until the change is in force on all of them.
+  description: The needs of the hosts until the change takes effect on all of them.
   returned: success
   type: list
   elements: str
@@ -94,12 +94,13 @@ hosts:
   type: list
   elements: dict
   contains:
-    host: {description: The host., type: str}
+    host: {description: The name of the host., type: str}
     changed: {description: Whether the host was changed., type: bool}
-    needs: {description: The needs of the host until the change is in force., type: list, elements: str}
+    needs: {description: The needs of the host until the change takes effect., type: list, elements: str}
     reboots: {description: The number of boots until then., type: int}
     why: {description: The reasons for these needs., type: list, elements: str}
     unmet: {description: The reasons why the change cannot be made now., type: list, elements: str}
+    warnings: {description: Settings that work but are unwise., type: list, elements: str}
     state:
       description: The VIB on this host.
       type: dict
@@ -114,37 +115,14 @@ hosts:
       sample: {running: null, next_boot: 550.90.05-1OEM.800.1.0.20613240}
 """
 
-from typing import Any
-
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils import runner
-from ..module_utils.hosts import cluster_image, vib
-from ..module_utils.vsphere import inventory, session
-
-
-def body(module: AnsibleModule) -> dict[str, Any]:
-    params = module.params
-    desired = vib.Desired.of(params)
-    with session.session(params) as opened:
-        hosts, images = inventory.find_hosts(opened, params, vib.PATHS), cluster_image.managed_clusters(opened)
-        work = runner.Work(
-            subjects=[vib.Vib(host, desired, images) for host in hosts.hosts],
-            make_plan=lambda current: vib.plan_vib(current, desired),
-            refresh=hosts.refresh_for,
-        )
-        return runner.converge(module, work)
+from ..module_utils.hosts import subject_module
+from ..module_utils.hosts.vib import PART
 
 
 def main() -> None:
-    module = AnsibleModule(
-        argument_spec={**session.arguments(), **inventory.ARGUMENTS, **vib.OPTIONS},
-        supports_check_mode=True,
-        required_one_of=inventory.EXACTLY_ONE,
-        mutually_exclusive=inventory.EXACTLY_ONE,
-        required_if=vib.REQUIRED_IF,
-    )
-    runner.run(module, lambda: body(module))
+    subject_module.run(AnsibleModule(**subject_module.arguments(PART)), PART)
 
 
 if __name__ == "__main__":

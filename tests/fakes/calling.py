@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
+from plugins.module_utils.vsphere import inventory, session
 from tests.fakes.esxi import FakeHost, refresh
 from tests.module_arguments import patch_module_args
 
@@ -43,8 +44,8 @@ def call(name: str, hosts: Sequence[FakeHost], /, *, check: bool = False, **opti
         stack.enter_context(patch_module_args(arguments))
         stack.enter_context(contextlib.redirect_stdout(answer))
         stack.enter_context(contextlib.suppress(SystemExit))
-        stack.enter_context(mock.patch.object(module.session, "session", _session))
-        stack.enter_context(mock.patch.object(module.inventory, "find_hosts", return_value=FakeFleet(hosts)))
+        stack.enter_context(mock.patch.object(session, "session", _session))
+        stack.enter_context(mock.patch.object(inventory, "find_hosts", return_value=FakeFleet(hosts)))
         module.main()
     return dict(json.loads(answer.getvalue()))
 

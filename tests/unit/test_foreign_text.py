@@ -150,7 +150,7 @@ def test_an_image_of_any_form(monkeypatch: pytest.MonkeyPatch, data: st.DataObje
     monkeypatch.setattr(rest, "_POLL_SECONDS", 0.001)
     asked = data.draw(st.sampled_from(sorted(IMAGE)))
     answering(monkeypatch, {**IMAGE, asked: data.draw(foreign.mangled(IMAGE[asked]))})
-    wanted = cluster_image.Desired("A", "2", task_timeout=0)
+    wanted = cluster_image.ComponentSpec("A", "2", task_timeout=0)
     try:
         with rest.opened(session(8, 0, 3)) as api:
             subject = cluster_image.ClusterImage(api, "c1", "gpu", wanted)

@@ -164,9 +164,9 @@ def test_answers_of_esxcli() -> None:
 @pytest.mark.parametrize("said", data("esxcli/vib_install.yml"), ids=lambda said: said["name"])
 def test_an_installed_manager_is_recognised_and_booted_into_all_the_same(said: dict[str, str]) -> None:
     assert is_manager(said["name"]) and said["reboot_required"] == "false"
-    desired = vib.Desired(name=said["name"], version=said["version"])
+    desired = vib.VibSpec(name=said["name"], version=said["version"])
     assert vib._is_vib(said["installed"], desired)
-    assert not vib._is_vib(said["installed"], vib.Desired(name=said["name"], version="1"))
+    assert not vib._is_vib(said["installed"], vib.VibSpec(name=said["name"], version="1"))
     assert vib._boots({"rehearsal": {"reboot": False}}, desired, changed=True)
 
 

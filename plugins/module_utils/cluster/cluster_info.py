@@ -93,8 +93,8 @@ class ClusterReader:
 
     def _identity(self, now: Any) -> ClusterIdentity:
         about = self.session.content.about
-        places = {host.name: management.Place(host.ref, self.ref) for host in self.hosts}
-        managed = list(management.of(self.session, places).values())
+        places = {host.name: management.HostRefs(host.ref, self.ref) for host in self.hosts}
+        managed = list(management.managers_of(self.session, places).values())
         return {
             "name": self.name,
             "vcenter": {

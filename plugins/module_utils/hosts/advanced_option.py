@@ -15,12 +15,11 @@ from ..vsphere.faults import translating_faults
 from ..vsphere.inventory import Host
 from ..vsphere.option_definitions import definition_of, option_value, paths, types_of, value_in, value_path
 from . import pvrdma
-from .part import Part, one
+from .part import Part, one_subject
 from .privileges.privilege_table import NOTE
 from .reading import by_name
 from .rollback import restoring
 
-OPTIONS: dict[str, Any] = {"options": {"type": "dict", "required": True}}
 OF_THE_BOOT = "VMkernel.Boot."  # the kernel reads these options when it boots
 
 
@@ -109,7 +108,7 @@ PART = Part(
     key="advanced_options",
     module="esxi_advanced_option",
     spec={"type": "dict"},
-    members=one(lambda host, asked, _around: AdvancedOptions(host, asked)),
+    members=one_subject(lambda host, asked, _context: AdvancedOptions(host, asked)),
     groups=(by_name("advanced_options", "advanced options", facts, paths_of),),
     kept=("advanced_options",),
     restore=restoring.values("advanced_options"),

@@ -32,7 +32,7 @@ _IMAGE = {"base_image?": {"version": str}, "components?": {str: {"version": str}
 
 
 @dataclass(frozen=True)
-class Desired:
+class ComponentSpec:
     """The options of the user."""
 
     component: str
@@ -44,7 +44,7 @@ class Desired:
 class ClusterImage:
     """The image of one cluster."""
 
-    def __init__(self, rest: Rest, moid: str, name: str, desired: Desired) -> None:
+    def __init__(self, rest: Rest, moid: str, name: str, desired: ComponentSpec) -> None:
         self.rest, self.desired, self.target = rest, desired, name
         self.name = f"component {desired.component} of the image"
         self._path = f"{_CLUSTERS}/{moid}"
@@ -112,7 +112,7 @@ def steps(cluster: str) -> list[str]:
     ]
 
 
-def plan_image(current: Mapping[str, Any], desired: Desired) -> Plan:
+def plan_image(current: Mapping[str, Any], desired: ComponentSpec) -> Plan:
     """Bring the component into the image in that version, or out of it; other components stay."""
     if not current["managed"]:
         raise Refused(

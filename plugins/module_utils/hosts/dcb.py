@@ -9,12 +9,12 @@ from typing import Any
 
 from ..vsphere.esxcli import CommandFailed
 from ..vsphere.inventory import Host
-from . import roce_settings as logic
+from . import roce_settings
 
 CALL = "esxcli network nic dcb status get"
 
 
-def of(host: Host, card: str) -> dict[str, Any]:
+def flow_control(host: Host, card: str) -> dict[str, Any]:
     """The priorities with flow control on a card now, and its DCBX; unknown where its driver does not tell.
 
     A driver without DCB answers with an error, which says nothing of the other cards of the host.
@@ -25,10 +25,10 @@ def of(host: Host, card: str) -> dict[str, Any]:
         return _unknown(error.said)
     if not rows:
         return _unknown("esxcli said nothing")
-    return {"pfc": logic.pfc_of(rows[0]), "dcbx": logic.dcbx_of(rows[0]), "pfc_unknown": ""}
+    return {"pfc": roce_settings.pfc_of(rows[0]), "dcbx": roce_settings.dcbx_of(rows[0]), "pfc_unknown": ""}
 
 
-def silent(seen: Mapping[str, Mapping[str, Any]], priority: int) -> str:
+def missing_priority(seen: Mapping[str, Mapping[str, Any]], priority: int) -> str:
     """Which cards do no flow control on a priority although it is set, and who may have decided that; else empty."""
     lacking = {card: one for card, one in seen.items() if one["pfc"] is not None and priority not in one["pfc"]}
     if not lacking:
@@ -40,7 +40,7 @@ def silent(seen: Mapping[str, Mapping[str, Any]], priority: int) -> str:
     )
 
 
-def beyond(seen: Mapping[str, Mapping[str, Any]], priority: int) -> str:
+def further_priorities(seen: Mapping[str, Mapping[str, Any]], priority: int) -> str:
     """Which cards do flow control on further priorities, which the options did not ask for; else empty."""
     more = {card: extra for card, one in seen.items() if (extra := set(one["pfc"] or []) - {priority})}
     return "; ".join(
@@ -50,14 +50,14 @@ def beyond(seen: Mapping[str, Mapping[str, Any]], priority: int) -> str:
     )
 
 
-def unknown(seen: Mapping[str, Mapping[str, Any]]) -> str:
+def unknown_cards(seen: Mapping[str, Mapping[str, Any]]) -> str:
     """Which cards do not tell what flow control they do; else empty."""
     lost = {card: one["pfc_unknown"] for card, one in seen.items() if one["pfc"] is None}
     return "; ".join(f"whether {card} does flow control is unknown: {said}" for card, said in lost.items())
 
 
 def _unknown(said: str) -> dict[str, Any]:
-    return {"pfc": None, "dcbx": logic.dcbx_of({}), "pfc_unknown": said}
+    return {"pfc": None, "dcbx": roce_settings.dcbx_of({}), "pfc_unknown": said}
 
 
 def _decided_by(dcbx: Mapping[str, Any]) -> str:

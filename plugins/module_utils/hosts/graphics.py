@@ -18,7 +18,7 @@ from ..vsphere.inventory import Host
 from ..vsphere.sdk import vim
 from . import gpus
 from .gpus import MIG, MODES, POLICY_NOTE, TYPES, active_types, ours
-from .part import Around, Member, Part
+from .part import Part, PlannedSubject, ProfileContext
 from .privileges.privilege_table import NOTE
 from .rollback import restoring
 
@@ -46,7 +46,7 @@ HOSTENGINE = (
 
 
 @dataclass(frozen=True)
-class Desired:
+class GraphicsSpec:
     """The options of the user; None leaves a setting as it is."""
 
     type: str | None = None
@@ -60,7 +60,7 @@ class Graphics:
 
     name = "graphics settings"
 
-    def __init__(self, host: Host, desired: Desired) -> None:
+    def __init__(self, host: Host, desired: GraphicsSpec) -> None:
         self.host, self.target, self.desired = host, host.name, desired
 
     def read(self) -> dict[str, Any]:
@@ -116,7 +116,7 @@ class Graphics:
 
 
 def plan_graphics(
-    current: Mapping[str, Any], desired: Desired, *, passthrough_ends: bool = False, boots: bool = False
+    current: Mapping[str, Any], desired: GraphicsSpec, *, passthrough_ends: bool = False, boots: bool = False
 ) -> Plan:
     """The plan that shares the GPUs as desired; those in passthrough stay, or wait for a later boot.
 
@@ -143,7 +143,7 @@ def plan_graphics(
     )
 
 
-def _refuse_impossible(current: Mapping[str, Any], desired: Desired) -> None:
+def _refuse_impossible(current: Mapping[str, Any], desired: GraphicsSpec) -> None:
     tried, target = "share its GPUs", "graphics settings"
     if not current["gpus"]:
         raise Refused(target, tried, "the host has no NVIDIA GPU", "leave this host out")
@@ -170,7 +170,7 @@ def _refuse_impossible(current: Mapping[str, Any], desired: Desired) -> None:
         )
 
 
-def _configured(current: Mapping[str, Any], desired: Desired, managed: Sequence[str]) -> dict[str, Any]:
+def _configured(current: Mapping[str, Any], desired: GraphicsSpec, managed: Sequence[str]) -> dict[str, Any]:
     """The state with the desired configuration; settings that were not given stay."""
     after = dict(current)
     if desired.type:
@@ -183,7 +183,7 @@ def _configured(current: Mapping[str, Any], desired: Desired, managed: Sequence[
     return after
 
 
-def _waits(current: Mapping[str, Any], desired: Desired, gpu: str) -> bool:
+def _waits(current: Mapping[str, Any], desired: GraphicsSpec, gpu: str) -> bool:
     """Whether a GPU does not run as desired yet."""
     active = current["active_types"].get(gpu)
     # Without a driver there is nothing between basic and shared: a host that gave its vGPU manager back is there.
@@ -194,23 +194,23 @@ def _waits(current: Mapping[str, Any], desired: Desired, gpu: str) -> bool:
     return bool(type_differs or mode_differs)
 
 
-def _takes_restart(current: Mapping[str, Any], desired: Desired, gpu: str) -> bool:
+def _takes_restart(current: Mapping[str, Any], desired: GraphicsSpec, gpu: str) -> bool:
     """Whether a restart of Xorg is enough: it changes the type of a GPU that a driver runs, nothing else."""
     mode_differs = desired.vgpu_mode and current["active_modes"].get(gpu) != desired.vgpu_mode
     return current["active_types"].get(gpu) in TYPES and not mode_differs
 
 
-def _policy_waits(current: Mapping[str, Any], desired: Desired) -> bool:
+def _policy_waits(current: Mapping[str, Any], desired: GraphicsSpec) -> bool:
     return bool(desired.policy and current["active_policy"] != desired.policy)
 
 
-def _needs(current: Mapping[str, Any], desired: Desired, boots: bool, changed: bool) -> frozenset[str]:
+def _needs(current: Mapping[str, Any], desired: GraphicsSpec, boots: bool, changed: bool) -> frozenset[str]:
     boot = {REBOOT} if boots or (_policy_waits(current, desired) and not desired.restart_xorg) else set()
     return frozenset(boot | ({MAINTENANCE} if desired.restart_xorg and changed else set()))
 
 
 def _why(
-    current: Mapping[str, Any], desired: Desired, waiting: Sequence[str], restarted: Sequence[str]
+    current: Mapping[str, Any], desired: GraphicsSpec, waiting: Sequence[str], restarted: Sequence[str]
 ) -> tuple[str, ...]:
     how = {gpu: "Xorg restarts" if gpu in restarted else "the host boots" for gpu in waiting}
     texts = [f"{_called(current, gpu)} runs as {_running(current, gpu)} until {how[gpu]}" for gpu in waiting]
@@ -230,7 +230,9 @@ def _warnings(current: Mapping[str, Any], waiting: Sequence[str], untouched: Seq
     return tuple(texts)
 
 
-def _unmet(current: Mapping[str, Any], after: Mapping[str, Any], desired: Desired, changed: bool) -> tuple[str, ...]:
+def _unmet(
+    current: Mapping[str, Any], after: Mapping[str, Any], desired: GraphicsSpec, changed: bool
+) -> tuple[str, ...]:
     """Why it cannot be done now: the GPUs that change are in use, or Xorg may not be restarted."""
     used = {gpu: vms for gpu in _differing(current, after) if (vms := current["gpus"][gpu]["vms"])}
     texts = [f"{', '.join(vms)} on {_called(current, gpu)}: move or power off first" for gpu, vms in used.items()]
@@ -264,10 +266,10 @@ def _running(current: Mapping[str, Any], gpu: str) -> str:
     return f"{kind or 'nothing'} ({mode})" if mode not in (None, "none") else f"{kind or 'nothing'}"
 
 
-def _members(host: Host, asked: Mapping[str, Any], around: Around) -> Iterator[Member]:
-    desired = Desired(**asked)
-    plan = partial(plan_graphics, desired=desired, passthrough_ends=around.passthrough_ends)
-    yield Member("graphics", Graphics(host, desired), plan, partial(plan, boots=True))
+def _members(host: Host, asked: Mapping[str, Any], context: ProfileContext) -> Iterator[PlannedSubject]:
+    desired = GraphicsSpec(**asked)
+    plan = partial(plan_graphics, desired=desired, passthrough_ends=context.passthrough_ends)
+    yield PlannedSubject("graphics", Graphics(host, desired), plan, partial(plan, boots=True))
 
 
 PART = Part(
@@ -287,4 +289,5 @@ PART = Part(
     ),
     paths=PATHS,
     after=("vibs",),
+    result=lambda _asked: {"mig_procedure": list(MIG_PROCEDURE)},
 )

@@ -25,16 +25,16 @@ Profiles = Mapping[str, Mapping[str, Any]]  # the profile of each host, for subj
 def gather(fleet: HostSet, names: Sequence[str], asked: Profiles | None = None) -> list[Entry]:
     """An entry for each host; one that cannot be read has ``failed`` and ``msg`` instead of its groups."""
     entries: list[Entry] = []
-    places: dict[str, management.Place] = {}
+    places: dict[str, management.HostRefs] = {}
     for start in range(0, len(fleet.hosts), BATCH):
         batch = fleet.hosts[start : start + BATCH]
         fleet.refresh(batch)
         with ThreadPoolExecutor(max_workers=PARALLEL) as pool:
             entries += pool.map(partial(_entry, names=names, asked=asked or {}), batch)
         for host in batch:
-            places[host.name] = management.Place(host.ref, host["parent"])
+            places[host.name] = management.HostRefs(host.ref, host["parent"])
             host.properties = {}
-    managed = management.of(fleet.session, places) if _wants(names, "management") else {}
+    managed = management.managers_of(fleet.session, places) if _wants(names, "management") else {}
     return [{**entry, **managed.get(entry["host"], {})} for entry in entries]
 
 

@@ -15,7 +15,7 @@ from ..vsphere.faults import translating_faults
 from ..vsphere.inventory import Host
 from ..vsphere.sdk import vim
 from . import driver_options, network, roce_settings
-from .part import Around, Member, Part, list_of
+from .part import Part, PlannedSubject, ProfileContext, list_of
 from .privileges.privilege_table import NOTE
 from .reading import Entry, Group, Reading
 from .rollback import restoring
@@ -98,10 +98,10 @@ def plan_options(current: Mapping[str, Any], wanted: Mapping[str, Any], *, exact
     )
 
 
-def _members(host: Host, asked: Sequence[Mapping[str, Any]], _around: Around) -> Iterator[Member]:
+def _members(host: Host, asked: Sequence[Mapping[str, Any]], _context: ProfileContext) -> Iterator[PlannedSubject]:
     for one in asked:
         plan = partial(plan_options, wanted=one["options"], exact=one["exact"])
-        yield Member(f"kernel module {one['name']}", KernelModule(host, one["name"]), plan)
+        yield PlannedSubject(f"kernel module {one['name']}", KernelModule(host, one["name"]), plan)
 
 
 def _read(reading: Reading) -> Entry:

@@ -17,14 +17,14 @@ PATHS = ("parent",)
 
 
 @dataclass(frozen=True)
-class Place:
+class HostRefs:
     """A host and the cluster it is in, by reference."""
 
     host: Any
     parent: Any
 
 
-def of(session: Session, places: Mapping[str, Place]) -> dict[str, dict[str, Any]]:
+def managers_of(session: Session, places: Mapping[str, HostRefs]) -> dict[str, dict[str, Any]]:
     """By host: its cluster and what manages it, in a few reads for all; None where this server has no such feature."""
     parents = {place.parent._moId: place.parent for place in places.values() if place.parent}
     clusters = list(parents.values())

@@ -16,7 +16,7 @@ from .rollback.rollback import Before
 
 
 @dataclass(frozen=True)
-class Around:
+class ProfileContext:
     """The context that the parts of a host's profile use beside their own options.
 
     ``to_come`` are vmkernel adapters that are built before the profile is applied; ``images`` returns the clusters that
@@ -35,7 +35,7 @@ class Around:
 
 
 @dataclass(frozen=True)
-class Member:
+class PlannedSubject:
     """One subject on one host: its name in plans and diffs, and the function that plans it.
 
     ``plan_for_boot`` plans it where the host is rebooted anyway, if that makes a difference.
@@ -46,27 +46,62 @@ class Member:
     make_plan: Callable[[Mapping[str, Any]], Plan]
     plan_for_boot: Callable[[Mapping[str, Any]], Plan] | None = None
 
+    @property
+    def host(self) -> Host:
+        """The host of the subject."""
+        host: Host = self.subject.host
+        return host
+
+    @property
+    def name(self) -> str:
+        """The name of the subject."""
+        return str(self.subject.name)
+
+    @property
+    def target(self) -> str:
+        """The name of the host."""
+        return str(self.subject.target)
+
+    def read(self) -> dict[str, Any]:
+        """Return the state of the subject."""
+        state: dict[str, Any] = self.subject.read()
+        return state
+
+    def plan(self, current: Mapping[str, Any]) -> Plan:
+        """Return the plan for this state."""
+        return self.make_plan(current)
+
+    def apply(self, plan: Plan) -> None:
+        """Apply the plan."""
+        self.subject.apply(plan)
+
 
 def _no_paths(_asked: Any) -> tuple[str, ...]:
     return ()
+
+
+def _no_result(_asked: Any) -> Mapping[str, Any]:
+    return {}
 
 
 @dataclass(frozen=True)
 class Part:
     """One subject of a host's profile, described once.
 
-    The profile: ``key`` and ``spec`` are its option; ``members`` returns the subjects that the option's value means on
+    The profile: ``key`` and ``spec`` are its option. The module has the options of ``spec``, or, if there are none, one
+    named "options". ``members`` returns the subjects that the option's value means on
     a host; ``paths`` are the properties that they read of every host, ``paths_of`` those that follow from the value;
     ``after`` names the parts that are applied earlier.
     Evidence and esxi_info: ``groups`` show it; ``kept`` are the keys of a host's entry that a rollback needs.
     Rollback: ``restore`` returns what restores the host, as parts of a profile; ``restores`` says that in words.
+    Its ``module``: ``result`` checks the value before a session is opened, and returns further keys of the result.
     Privileges: ``calls`` are the API calls of its ``module``; ``needs`` has those that the table of privileges lacks.
     """
 
     key: str
     module: str
     spec: Mapping[str, Any]
-    members: Callable[[Host, Any, Around], Iterable[Member]]
+    members: Callable[[Host, Any, ProfileContext], Iterable[PlannedSubject]]
     groups: tuple[Group, ...]
     kept: tuple[str, ...]
     restore: Callable[[Before], Mapping[str, Any]]
@@ -76,14 +111,17 @@ class Part:
     paths_of: Callable[[Any], tuple[str, ...]] = _no_paths
     needs: Mapping[str, tuple[Need, ...]] = field(default_factory=dict)
     after: tuple[str, ...] = ()
+    result: Callable[[Any], Mapping[str, Any]] = _no_result
 
 
-def one(make: Callable[[Host, Any, Around], Any]) -> Callable[[Host, Any, Around], Iterable[Member]]:
+def one_subject(
+    make: Callable[[Host, Any, ProfileContext], Any],
+) -> Callable[[Host, Any, ProfileContext], Iterable[PlannedSubject]]:
     """The members of a part that is one subject on each host, which has a method ``plan``."""
 
-    def members(host: Host, asked: Any, around: Around) -> Iterable[Member]:
-        subject = make(host, asked, around)
-        return (Member(subject.name, subject, subject.plan),)
+    def members(host: Host, asked: Any, context: ProfileContext) -> Iterable[PlannedSubject]:
+        subject = make(host, asked, context)
+        return (PlannedSubject(subject.name, subject, subject.plan),)
 
     return members
 

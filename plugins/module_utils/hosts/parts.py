@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..vsphere.inventory import Host
-from .part import Around, Member
+from .part import PlannedSubject, ProfileContext
 from .registry import PARTS
 
 Profile = Mapping[str, Any]
@@ -27,9 +27,9 @@ def paths(profiles: Iterable[Profile]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*fixed, *(path for part, value in asked for path in part.paths_of(value)))))
 
 
-def members_of(host: Host, around: Around) -> list[Member]:
+def members_of(host: Host, context: ProfileContext) -> list[PlannedSubject]:
     """The members of one host's profile, in the order in which they are applied."""
-    profile = around.profile
+    profile = context.profile
     return [
-        member for part in PARTS if profile.get(part.key) for member in part.members(host, profile[part.key], around)
+        member for part in PARTS if profile.get(part.key) for member in part.members(host, profile[part.key], context)
     ]

@@ -14,7 +14,7 @@ from ..vsphere.faults import translating_faults
 from ..vsphere.inventory import Host
 from ..vsphere.sdk import vim
 from . import gpus, pci_devices
-from .part import Around, Member, Part
+from .part import Part, PlannedSubject, ProfileContext
 from .rollback import restoring
 
 PATHS = ("configManager.pciPassthruSystem", "capability.deviceRebindWithoutRebootSupported", *pci_devices.PATHS)
@@ -136,9 +136,9 @@ def _capable(devices: Mapping[str, dict[str, Any]]) -> str:
     )
 
 
-def _members(host: Host, asked: Mapping[str, Any], _around: Around) -> Iterator[Member]:
+def _members(host: Host, asked: Mapping[str, Any], _context: ProfileContext) -> Iterator[PlannedSubject]:
     plan = partial(plan_passthrough, enabled=asked["enabled"])
-    yield Member("passthrough", Passthrough(host, asked["devices"]), plan)
+    yield PlannedSubject("passthrough", Passthrough(host, asked["devices"]), plan)
 
 
 PART = Part(

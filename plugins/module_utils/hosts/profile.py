@@ -11,14 +11,14 @@ from typing import Any
 from ..errors import Abandoned
 from ..plan import REBOOT, Plan
 from ..vsphere.inventory import Host
-from .part import Member
+from .part import PlannedSubject
 
 
 @dataclass(frozen=True)
 class ProfilePlan(Plan):
     """A plan with the plans that it is made of."""
 
-    parts: tuple[tuple[Member, Plan], ...] = ()
+    parts: tuple[tuple[PlannedSubject, Plan], ...] = ()
 
 
 class Profile:
@@ -26,7 +26,9 @@ class Profile:
 
     name = "host profile"
 
-    def __init__(self, host: Host, members: Sequence[Member], wanted: Callable[[], bool] = lambda: True) -> None:
+    def __init__(
+        self, host: Host, members: Sequence[PlannedSubject], wanted: Callable[[], bool] = lambda: True
+    ) -> None:
         self.host, self.members, self.target = host, tuple(members), host.name
         self.wanted = wanted
 
@@ -46,19 +48,19 @@ class Profile:
 
     def apply(self, plan: Plan) -> None:
         """Apply what can be applied before the next boot, member by member."""
-        parts: Sequence[tuple[Member, Plan]] = getattr(plan, "parts", ())
+        parts: Sequence[tuple[PlannedSubject, Plan]] = getattr(plan, "parts", ())
         for member, its_plan in parts:
             if its_plan.due:
                 self._go_on(member)
                 member.subject.apply(its_plan)
 
-    def _go_on(self, member: Member) -> None:
+    def _go_on(self, member: PlannedSubject) -> None:
         if not self.wanted():
             said = "the ansible run that asked for it is gone"
             raise Abandoned(self.target, f"change {member.key}", said, "run again")
 
 
-def combine(parts: Sequence[tuple[Member, Plan]]) -> ProfilePlan:
+def combine(parts: Sequence[tuple[PlannedSubject, Plan]]) -> ProfilePlan:
     """Several plans as one; each key names the member that it belongs to."""
     return ProfilePlan(
         before=_prefixed((part.key, plan.before) for part, plan in parts),

@@ -16,7 +16,7 @@ from ..vsphere.inventory import Host
 from ..vsphere.option_definitions import value_path
 from ..vsphere.sdk import vim
 from . import firewall, network
-from .part import Around, Part, one
+from .part import Part, ProfileContext, one_subject
 from .reading import Entry, Group, Reading
 from .rollback import restoring
 
@@ -36,7 +36,7 @@ REQUIRED_IF = [("state", "present", ["vmk"])]
 
 
 @dataclass(frozen=True)
-class Desired:
+class PvrdmaSpec:
     """The adapter to tag; None takes the tag away. Then the firewall is closed too, unless it shall stay as it is.
 
     Adapters ``to_come`` are built before this is applied: a plan can be made without them, not carried out.
@@ -47,9 +47,9 @@ class Desired:
     to_come: frozenset[str] = frozenset()
 
 
-def desired(params: Mapping[str, Any]) -> Desired:
+def spec_of(params: Mapping[str, Any]) -> PvrdmaSpec:
     """The desired state that the options of the module mean."""
-    return Desired(params["vmk"] if params["state"] == "present" else None, params["close_firewall"])
+    return PvrdmaSpec(params["vmk"] if params["state"] == "present" else None, params["close_firewall"])
 
 
 class Pvrdma:
@@ -57,7 +57,7 @@ class Pvrdma:
 
     name = "PVRDMA"
 
-    def __init__(self, host: Host, wanted: Desired) -> None:
+    def __init__(self, host: Host, wanted: PvrdmaSpec) -> None:
         self.host, self.target, self.wanted = host, host.name, wanted
 
     def read(self) -> dict[str, Any]:
@@ -115,7 +115,7 @@ def running_machines(host: Host) -> list[str]:
     )
 
 
-def plan_pvrdma(current: Mapping[str, Any], wanted: Desired) -> Plan:
+def plan_pvrdma(current: Mapping[str, Any], wanted: PvrdmaSpec) -> Plan:
     """Tag the adapter and open the firewall, or undo both; what is impossible is refused with all reasons."""
     before: dict[str, Any] = {"vmk": current["vmk"], "firewall_open": current["firewall_open"]}
     if wanted.vmk is None:
@@ -232,8 +232,8 @@ def _shown(values: Mapping[str, Any]) -> tuple[str | None, bool | None]:
     return values.get(TAG), bool(rules.enabled) if rules is not None else None
 
 
-def _subject(host: Host, asked: Mapping[str, Any], around: Around) -> Pvrdma:
-    return Pvrdma(host, replace(desired(asked), to_come=frozenset(around.to_come)))
+def _subject(host: Host, asked: Mapping[str, Any], context: ProfileContext) -> Pvrdma:
+    return Pvrdma(host, replace(spec_of(asked), to_come=frozenset(context.to_come)))
 
 
 def _read(reading: Reading) -> Entry:
@@ -244,7 +244,7 @@ PART = Part(
     key="pvrdma",
     module="esxi_pvrdma",
     spec={"type": "dict", "options": OPTIONS, "required_if": REQUIRED_IF},
-    members=one(_subject),
+    members=one_subject(_subject),
     groups=(Group("pvrdma", "tag and firewall of PVRDMA", SETTLED, _read),),
     kept=("pvrdma",),
     restore=restoring.pvrdma,

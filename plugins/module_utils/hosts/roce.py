@@ -15,10 +15,9 @@ from ..vsphere.escaped_names import plain
 from ..vsphere.inventory import Host
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
-from . import dcb, kernel_module, network, rdma_users
-from . import roce_settings as logic
+from . import dcb, kernel_module, network, rdma_users, roce_settings
 from .kernel_module import KernelModule
-from .part import Around, Part, one
+from .part import Part, ProfileContext, one_subject
 from .reading import NUMA, Entry, Group, Reading, pci_address
 from .roce_settings import Lossless
 from .rollback import restoring
@@ -26,7 +25,7 @@ from .rollback import restoring
 PATHS = (*kernel_module.PATHS, *network.PATHS, *rdma_users.PATHS, "network")
 OPTIONS: dict[str, Any] = {
     "priority": {"type": "int", "default": 3},
-    "trust": {"type": "str", "choices": [logic.DSCP, logic.PCP], "default": logic.DSCP},
+    "trust": {"type": "str", "choices": [roce_settings.DSCP, roce_settings.PCP], "default": roce_settings.DSCP},
     "dscp": {"type": "int"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "acknowledge_shared_nic": {"type": "bool", "default": False},
@@ -40,27 +39,28 @@ HOST_SIDE_ONLY = (
 
 
 @dataclass(frozen=True)
-class Desired:
+class RoceSpec:
     """Lossless RoCE, or none; and whether others on the same cards are known and agree."""
 
     lossless: Lossless | None
     acknowledged: bool = False
 
 
-def desired(params: Mapping[str, Any]) -> Desired:
+def spec_of(params: Mapping[str, Any]) -> RoceSpec:
     """The desired state that the options mean; options that contradict each other are refused."""
     if params["state"] == "absent":
-        return Desired(None, params["acknowledge_shared_nic"])
+        return RoceSpec(None, params["acknowledge_shared_nic"])
     try:
-        checked = logic.lossless(params["priority"], params["trust"], params["dscp"])
+        checked = roce_settings.lossless(params["priority"], params["trust"], params["dscp"])
     except ValueError as error:
         raise Refused("RoCE", "combine its options", str(error), "correct priority, trust or dscp") from error
-    return Desired(checked, params["acknowledge_shared_nic"])
+    return RoceSpec(checked, params["acknowledge_shared_nic"])
 
 
-def advice(wanted: Desired) -> dict[str, Any]:
-    """The result beside the states of the hosts: their limits, and the settings of the switch."""
-    settings = {"switch": logic.switch_settings(wanted.lossless)} if wanted.lossless else {}
+def _advice(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the limits of the states of the hosts, and the settings of the switch."""
+    wanted = spec_of(asked)
+    settings = {"switch": roce_settings.switch_settings(wanted.lossless)} if wanted.lossless else {}
     return {"note": HOST_SIDE_ONLY, **settings}
 
 
@@ -69,7 +69,7 @@ class Roce:
 
     name = "RoCE"
 
-    def __init__(self, host: Host, wanted: Desired) -> None:
+    def __init__(self, host: Host, wanted: RoceSpec) -> None:
         self.host, self.target, self.wanted = host, host.name, wanted
 
     def read(self) -> dict[str, Any]:
@@ -77,9 +77,13 @@ class Roce:
         self.host.must_answer("read its RoCE settings")
         net = network.read(self.host)
         drivers, cards = driver_of(net)
-        modules = {name: KernelModule(self.host, name).read() for driver in drivers for name in logic.OURS[driver]}
-        flow = {card: dcb.of(self.host, card) for card, driver in cards.items() if driver in logic.OURS}
-        needs_tag = self.wanted.lossless is not None and self.wanted.lossless.trust == logic.PCP
+        modules = {
+            name: KernelModule(self.host, name).read() for driver in drivers for name in roce_settings.OURS[driver]
+        }
+        flow = {
+            card: dcb.flow_control(self.host, card) for card, driver in cards.items() if driver in roce_settings.OURS
+        }
+        needs_tag = self.wanted.lossless is not None and self.wanted.lossless.trust == roce_settings.PCP
         return {
             "drivers": drivers,
             "cards": cards,
@@ -108,7 +112,7 @@ class Roce:
 def driver_of(net: Mapping[str, Any]) -> tuple[list[str], dict[str, str]]:
     """The drivers of the RDMA cards that this subject knows, and every RDMA card with its driver."""
     cards = {card: facts["driver"] for card, facts in net["uplinks"].items() if facts["rdma"]}
-    return sorted(set(cards.values()) & set(logic.OURS)), cards
+    return sorted(set(cards.values()) & set(roce_settings.OURS)), cards
 
 
 def _port_groups(host: Host, net: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -118,7 +122,7 @@ def _port_groups(host: Host, net: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [one for one in reachable_port_groups(host.session, [host]).values() if one["switch"] in switches]
 
 
-def plan_roce(current: Mapping[str, Any], wanted: Desired) -> Plan:
+def plan_roce(current: Mapping[str, Any], wanted: RoceSpec) -> Plan:
     """The plan that sets the options of every driver that is there; foreign options stay."""
     if wanted.lossless is not None:
         _refuse_impossible(current, wanted.lossless)
@@ -144,7 +148,7 @@ def plan_roce(current: Mapping[str, Any], wanted: Desired) -> Plan:
 def _merged(current: Mapping[str, Any], lossless: Lossless | None) -> dict[str, Any]:
     after: dict[str, Any] = {}
     for driver in current["drivers"]:
-        after.update(logic.merged(driver, current["configured"], lossless))
+        after.update(roce_settings.merged(driver, current["configured"], lossless))
     return after
 
 
@@ -153,7 +157,7 @@ def _waiting(current: Mapping[str, Any], lossless: Lossless | None) -> list[tupl
     return [
         (module, key)
         for driver in current["drivers"]
-        for module, keys in logic.differing(driver, current["active"], lossless).items()
+        for module, keys in roce_settings.differing(driver, current["active"], lossless).items()
         for key in keys
     ]
 
@@ -162,18 +166,18 @@ def _refuse_impossible(current: Mapping[str, Any], lossless: Lossless) -> None:
     if not current["cards"]:
         said = "the host has no RDMA device: its network cards have none, or their RDMA driver is not loaded"
         raise Refused("RoCE", "make it lossless", said, "install the driver first")
-    unknown = {card: driver for card, driver in current["cards"].items() if driver not in logic.OURS}
+    unknown = {card: driver for card, driver in current["cards"].items() if driver not in roce_settings.OURS}
     if unknown:
         shown = ", ".join(f"{card} uses {driver}" for card, driver in unknown.items())
-        known = ", ".join(logic.OURS)
+        known = ", ".join(roce_settings.OURS)
         raise Refused("RoCE", "make it lossless", f"{shown}; options are known for {known}", "set them by hand")
     groups = current["port_groups"]
-    if lossless.trust == logic.PCP and groups and not any(one["tagged"] for one in groups):
+    if lossless.trust == roce_settings.PCP and groups and not any(one["tagged"] for one in groups):
         said = f"no port group of {', '.join(current['switches'])} has a VLAN, and the priority travels in its tag"
         raise Refused("RoCE", "trust PCP", said, "give the port groups a VLAN, or take trust dscp")
 
 
-def _refuse_shared(current: Mapping[str, Any], wanted: Desired, plan: Plan) -> None:
+def _refuse_shared(current: Mapping[str, Any], wanted: RoceSpec, plan: Plan) -> None:
     ours = [card for card, driver in current["cards"].items() if driver in current["drivers"]]
     others = rdma_users.on_uplinks(current["users"], ours)
     if others and plan.changes and not wanted.acknowledged:
@@ -195,8 +199,12 @@ def _warnings(current: Mapping[str, Any], lossless: Lossless | None, *, changed:
         yield f"the port groups {', '.join(untagged)} have no VLAN: their RoCE traffic carries no priority"
     seen = {card: {key: current[key][card] for key in FLOW_CONTROL} for card in current["pfc"]}
     settled = not changed and not waiting
-    in_force = [dcb.silent(seen, lossless.priority), dcb.beyond(seen, lossless.priority)] if settled else []
-    yield from filter(None, [*in_force, dcb.unknown(seen)])
+    in_force = (
+        [dcb.missing_priority(seen, lossless.priority), dcb.further_priorities(seen, lossless.priority)]
+        if settled
+        else []
+    )
+    yield from filter(None, [*in_force, dcb.unknown_cards(seen)])
 
 
 def _before_the_boot(current: Mapping[str, Any], lossless: Lossless | None) -> Iterator[str]:
@@ -205,7 +213,7 @@ def _before_the_boot(current: Mapping[str, Any], lossless: Lossless | None) -> I
     dropped = {
         priority
         for driver in current["drivers"]
-        for priority in logic.dropped_priorities(driver, current["configured"], lossless)
+        for priority in roce_settings.dropped_priorities(driver, current["configured"], lossless)
     }
     if dropped:
         yield f"flow control on priority {', '.join(str(one) for one in sorted(dropped))} is switched off"
@@ -233,8 +241,8 @@ def _vlan(vlan: Any) -> dict[str, Any]:
     return {"vlan": None, "tagged": vlan is not None}
 
 
-def _subject(host: Host, asked: Mapping[str, Any], _around: Around) -> Roce:
-    return Roce(host, desired(asked))
+def _subject(host: Host, asked: Mapping[str, Any], _context: ProfileContext) -> Roce:
+    return Roce(host, spec_of(asked))
 
 
 def _read(reading: Reading) -> Entry:
@@ -249,7 +257,11 @@ def _rdma_device(reading: Reading, name: str, device: Mapping[str, Any]) -> Entr
         "device": name,
         **device,
         "numa_node": reading.numa.get(pci_address(card.get("pci") or "")),
-        **(dcb.of(reading.host, uplink) if card.get("driver") in logic.OURS else dict.fromkeys(FLOW_CONTROL)),
+        **(
+            dcb.flow_control(reading.host, uplink)
+            if card.get("driver") in roce_settings.OURS
+            else dict.fromkeys(FLOW_CONTROL)
+        ),
         "counters": network.rdma_counters(reading.host, name),
         "uplink_counters": network.uplink_counters(reading.host, uplink) if card else {},
     }
@@ -266,7 +278,7 @@ PART = Part(
     key="roce",
     module="esxi_roce",
     spec={"type": "dict", "options": OPTIONS},
-    members=one(_subject),
+    members=one_subject(_subject),
     groups=(GROUP, kernel_module.GROUP),
     kept=("kernel_modules",),
     restore=restoring.roce,
@@ -274,4 +286,5 @@ PART = Part(
     calls=(*kernel_module.CALLS, dcb.CALL, network.RDMA_DEVICES),
     paths=PATHS,
     after=("kernel_modules",),
+    result=_advice,
 )

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .driver_options import OptionError, parse, pfc_mask, render, same_value
-from .driver_options import merge as merge_options
+from .driver_options import OptionError, merge, parse, pfc_mask, render, same_value
 
 DSCP, PCP = "dscp", "pcp"
 
@@ -70,7 +69,7 @@ def merged(driver: str, current: Mapping[str, dict[str, str]], desired: Lossless
     result = {}
     for module, options in wanted(driver, desired).items():
         kept = {key: value for key, value in current[module].items() if not _stale(driver, module, key, value, options)}
-        result[module] = parse(merge_options(render(kept), options))
+        result[module] = parse(merge(render(kept), options))
     return result
 
 

@@ -20,7 +20,7 @@ from ..vsphere.inventory import Host
 from ..vsphere.sdk import vim, vmodl
 from . import installed_vibs, pci_devices
 from .installed_vibs import NVIDIA, Images
-from .part import Around, Member, Part, list_of
+from .part import Part, PlannedSubject, ProfileContext, list_of
 from .privileges.privilege_table import NOTE
 from .rollback import restoring
 from .vib_source import option_of
@@ -37,7 +37,7 @@ REQUIRED_IF = [("state", "present", ("version", "source"))]
 
 
 @dataclass(frozen=True)
-class Desired:
+class VibSpec:
     """The options of the user."""
 
     name: str
@@ -47,7 +47,7 @@ class Desired:
     install_timeout: int = 1800
 
     @classmethod
-    def of(cls, options: Mapping[str, Any]) -> Desired:
+    def of(cls, options: Mapping[str, Any]) -> VibSpec:
         """The desired VIB that validated options mean; a relative path or an unknown kind of file is refused here."""
         if options["state"] == "present":
             option_of(options["source"])
@@ -64,7 +64,7 @@ class Vib:
     """One VIB of one host."""
 
     def __init__(
-        self, host: Host, desired: Desired, cluster_images: Mapping[str, str], images: Images | None = None
+        self, host: Host, desired: VibSpec, cluster_images: Mapping[str, str], images: Images | None = None
     ) -> None:
         self.host, self.desired, self.images = host, desired, images or Images(host)
         self.cluster_images = cluster_images
@@ -124,7 +124,7 @@ class Vib:
         return checks
 
 
-def plan_vib(current: Mapping[str, Any], desired: Desired, *, passthrough_ends: bool = False) -> Plan:
+def plan_vib(current: Mapping[str, Any], desired: VibSpec, *, passthrough_ends: bool = False) -> Plan:
     """The plan that brings the desired version into the next boot, or the VIB out of it.
 
     While a GPU is in passthrough NVIDIA's VIBs are refused; where its passthrough ends in the same profile, they are
@@ -149,17 +149,17 @@ def plan_vib(current: Mapping[str, Any], desired: Desired, *, passthrough_ends: 
     )
 
 
-def _blocked(current: Mapping[str, Any], desired: Desired) -> bool:
+def _blocked(current: Mapping[str, Any], desired: VibSpec) -> bool:
     """NVIDIA's VIBs are not installed while a GPU is in passthrough."""
     return bool(desired.state == "present" and NVIDIA.match(desired.name) and current["gpus_in_passthrough"])
 
 
-def _may_change(current: Mapping[str, Any], desired: Desired) -> bool:
+def _may_change(current: Mapping[str, Any], desired: VibSpec) -> bool:
     """Whether there is something to rehearse; what is refused anyway, or is for a later boot, is not."""
     return not (_granted(current["next_boot"], desired) or current["image_of"] or _blocked(current, desired))
 
 
-def _refuse_impossible(current: Mapping[str, Any], desired: Desired, blocked: bool) -> None:
+def _refuse_impossible(current: Mapping[str, Any], desired: VibSpec, blocked: bool) -> None:
     verb = "install" if desired.state == "present" else "remove"
     target, tried = f"VIB {desired.name}", f"{verb} it"
     if current["image_of"]:
@@ -190,13 +190,13 @@ def _refuse_impossible(current: Mapping[str, Any], desired: Desired, blocked: bo
         )
 
 
-def _late(current: Mapping[str, Any], desired: Desired) -> str:
+def _late(current: Mapping[str, Any], desired: VibSpec) -> str:
     gpus = ", ".join(current["gpus_in_passthrough"])
     vib = f"{desired.name} {desired.version}"
     return f"{vib} is installed after the boot that ends the passthrough of GPU {gpus}, and needs another boot"
 
 
-def _boots(current: Mapping[str, Any], desired: Desired, changed: bool) -> tuple[str, ...]:
+def _boots(current: Mapping[str, Any], desired: VibSpec, changed: bool) -> tuple[str, ...]:
     """The reasons why the host must boot until the desired state is in force."""
     name = f"{desired.name} {desired.version}" if desired.state == "present" else f"{desired.name}'s removal"
     if changed:
@@ -210,13 +210,13 @@ def _boots(current: Mapping[str, Any], desired: Desired, changed: bool) -> tuple
     return ()
 
 
-def _unmet(current: Mapping[str, Any], desired: Desired) -> tuple[str, ...]:
+def _unmet(current: Mapping[str, Any], desired: VibSpec) -> tuple[str, ...]:
     if current["in_maintenance"]:
         return ()
     return (f"VIB {desired.name} is changed only in maintenance mode: enter it first",)
 
 
-def _warnings(current: Mapping[str, Any], desired: Desired) -> tuple[str, ...]:
+def _warnings(current: Mapping[str, Any], desired: VibSpec) -> tuple[str, ...]:
     removed = [vib for vib in (current["rehearsal"] or {}).get("removes", []) if not _bears(vib, desired.name)]
     texts = [f"this also removes {', '.join(removed)}"] if removed else []
     if desired.state == "present" and is_manager(desired.name) and current["others"]:
@@ -224,14 +224,14 @@ def _warnings(current: Mapping[str, Any], desired: Desired) -> tuple[str, ...]:
     return tuple(texts)
 
 
-def _granted(version: str | None, desired: Desired) -> bool:
+def _granted(version: str | None, desired: VibSpec) -> bool:
     """Whether a version is the desired one; 550.90.05 means 550.90.05-1OEM.800.1.0.20613240 too."""
     if desired.state == "absent":
         return version is None
     return version is not None and (version == desired.version or version.startswith(f"{desired.version}-"))
 
 
-def _is_vib(identity: str, desired: Desired) -> bool:
+def _is_vib(identity: str, desired: VibSpec) -> bool:
     """Whether VENDOR_bootbank_NAME_VERSION is the desired VIB; some servers name it without the vendor."""
     version = identity.rpartition("_bootbank_")[2].removeprefix(f"{desired.name}_")
     return _bears(identity, desired.name) and _granted(version, desired)
@@ -262,12 +262,19 @@ def _listed(answer: Row, key: str) -> list[str]:
     return [value] if isinstance(value, str) else list(value)
 
 
-def _members(host: Host, asked: Sequence[Mapping[str, Any]], around: Around) -> Iterator[Member]:
-    images, clusters = Images(host), around.images()
+def _members(host: Host, asked: Sequence[Mapping[str, Any]], context: ProfileContext) -> Iterator[PlannedSubject]:
+    images, clusters = Images(host), context.images()
     for one in asked:
-        desired = Desired.of(one)
-        plan = partial(plan_vib, desired=desired, passthrough_ends=around.passthrough_ends)
-        yield Member(f"VIB {desired.name}", Vib(host, desired, clusters, images), plan)
+        desired = VibSpec.of(one)
+        plan = partial(plan_vib, desired=desired, passthrough_ends=context.passthrough_ends)
+        yield PlannedSubject(f"VIB {desired.name}", Vib(host, desired, clusters, images), plan)
+
+
+def _check(asked: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Refuse a source that esxcli cannot take, before the hosts are read."""
+    for one in asked:
+        VibSpec.of(one)
+    return {}
 
 
 PART = Part(
@@ -282,4 +289,5 @@ PART = Part(
     calls=("esxcli software vib install", installed_vibs.LIST, "esxcli software vib remove", *NOTE),
     paths=PATHS,
     after=("passthrough",),
+    result=_check,
 )

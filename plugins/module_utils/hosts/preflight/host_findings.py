@@ -26,7 +26,7 @@ SHOWS_ROCE_VERSION = (7,)
 
 
 @dataclass(frozen=True)
-class Desired:
+class ExpectedHost:
     """The profile of one host, and the expected model of its GPUs."""
 
     profile: Data
@@ -51,7 +51,7 @@ def _present(part: Any) -> bool:
     return bool(part) and part.get("state", "present") == "present"
 
 
-def findings(host: Data, desired: Desired) -> Iterator[Finding]:
+def findings(host: Data, desired: ExpectedHost) -> Iterator[Finding]:
     """All findings about one host; for an unreadable host only that finding."""
     if not host["reachable"]:
         text = f"vCenter shows it as {host['connection']}, so it can be neither read nor changed; bring it back"
@@ -63,13 +63,13 @@ def findings(host: Data, desired: Desired) -> Iterator[Finding]:
             yield from check(host, desired)
 
 
-def _service(host: Data, _desired: Desired) -> Iterator[Finding]:
+def _service(host: Data, _desired: ExpectedHost) -> Iterator[Finding]:
     if host["reboot_owed"]:
         text = f"it must boot for an earlier change ({listed(host['reboot_why'])}); hosts.yml reboots it"
         yield Finding(NOTE, "reboot_owed", host["host"], text)
 
 
-def _version(host: Data, desired: Desired) -> Iterator[Finding]:
+def _version(host: Data, desired: ExpectedHost) -> Iterator[Finding]:
     for word, (what, since) in SINCE.items():
         if word in desired.words and numbers(host["version"]) < since:
             least = ".".join(map(str, since))
@@ -77,7 +77,7 @@ def _version(host: Data, desired: Desired) -> Iterator[Finding]:
             yield Finding(STOP, "version", host["host"], text)
 
 
-def _gpus(host: Data, desired: Desired) -> Iterator[Finding]:
+def _gpus(host: Data, desired: ExpectedHost) -> Iterator[Finding]:
     gpus, name = host["gpus"], host["host"]
     if not desired.words & {"vgpu", "passthrough"}:
         return
@@ -103,7 +103,7 @@ def _gpus(host: Data, desired: Desired) -> Iterator[Finding]:
         yield Finding(NOTE, "mig", name, text)
 
 
-def _held(name: str, desired: Desired, held: list[str]) -> Finding:
+def _held(name: str, desired: ExpectedHost, held: list[str]) -> Finding:
     if (desired.profile.get("passthrough") or {}).get("enabled") is False:
         text = (
             f"GPU {listed(held)} is in passthrough, so this host boots twice on its way to vGPUs; allow time for that"
@@ -113,7 +113,7 @@ def _held(name: str, desired: Desired, held: list[str]) -> Finding:
     return Finding(STOP, "passthrough", name, text)
 
 
-def _rdma(host: Data, desired: Desired) -> Iterator[Finding]:
+def _rdma(host: Data, desired: ExpectedHost) -> Iterator[Finding]:
     if not desired.words & {"pvrdma", "roce"}:
         return
     name, devices = host["host"], host["rdma_devices"]
@@ -132,7 +132,7 @@ def _rdma(host: Data, desired: Desired) -> Iterator[Finding]:
         yield Finding(NOTE, "version", name, text)
 
 
-def _shared_cards(host: Data, desired: Desired) -> Iterator[Finding]:
+def _shared_cards(host: Data, desired: ExpectedHost) -> Iterator[Finding]:
     users = [f"{one['kind']} ({one['name']})" for one in host["rdma_users"]]
     if not users or "roce" not in desired.words:
         return
@@ -144,7 +144,7 @@ def _shared_cards(host: Data, desired: Desired) -> Iterator[Finding]:
         yield Finding(STOP, "shared_nic", host["host"], f"{text}; {remedy}")
 
 
-def _owners(host: Data, desired: Desired) -> Iterator[Finding]:
+def _owners(host: Data, desired: ExpectedHost) -> Iterator[Finding]:
     """Findings about other owners of the host's settings, who would undo the change."""
     if host["host_profile"] and desired.profile:
         text = (

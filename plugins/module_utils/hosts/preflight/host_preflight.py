@@ -12,7 +12,7 @@ from ...core.vgpu_manager import is_manager
 from ...maintenance.rolling_change import leaves_service
 from . import cluster_findings, host_findings
 from .cluster_findings import Scene
-from .host_findings import Desired
+from .host_findings import ExpectedHost
 
 Data = Mapping[str, Any]
 _REPORT = "run again, and if it stays so, run dml.vsphere.record and report it"
@@ -39,7 +39,7 @@ def findings(read: Data) -> list[dict[str, Any]]:
     (a result of acceptance_info), where there is one.
     """
     hosts, cluster = read["hosts"]["hosts"], read["cluster"]["cluster"]
-    by_host = {host["host"]: Desired(_profile(read, host["host"]), read["gpu"]) for host in hosts}
+    by_host = {host["host"]: ExpectedHost(_profile(read, host["host"]), read["gpu"]) for host in hosts}
     words = frozenset(word for desired in by_host.values() for word in desired.words)
     found = [one for host in hosts for one in host_findings.findings(host, by_host[host["host"]])]
     found += cluster_findings.findings(Scene(cluster, words, read["vgpu"], _leaving(read["plan"])))
@@ -78,7 +78,7 @@ def _together(hosts: Sequence[Data], cluster: Data, words: frozenset[str]) -> It
             yield Finding(WARN, "mixed", cluster["name"], f"{text}; {remedy}")
 
 
-def _managers(hosts: Sequence[Data], by_host: Mapping[str, Desired]) -> Iterator[Finding]:
+def _managers(hosts: Sequence[Data], by_host: Mapping[str, ExpectedHost]) -> Iterator[Finding]:
     """Findings about the current and desired vGPU managers, which the drivers in the guests must match."""
     for host in hosts:
         if host.get("failed"):

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, Callable
 
-from .. import roce_settings as roce_options
+from .. import roce_settings
 from .evidence import HIDDEN
 from .rollback import Before, Data
 
@@ -94,7 +94,7 @@ def kernel_modules(before: Before) -> Data:
 
 def roce(before: Before) -> Data:
     """All options of the RDMA drivers' modules that the host has."""
-    modules = [module for driver in roce_options.OURS.values() for module in driver]
+    modules = [module for driver in roce_settings.OURS.values() for module in driver]
     return _all_options(before, [module for module in modules if module in before.entry["kernel_modules"]])
 
 

@@ -102,7 +102,7 @@ def _fabric(session: Session, question: Question, name: str) -> Any:
 
 
 def _image(session: Session, question: Question, name: str) -> Any:
-    desired = cluster_image.Desired(component="", state="absent")
+    desired = cluster_image.ComponentSpec(component="", state="absent")
     with rest.opened(session) as api:
         return cluster_image.ClusterImage(api, id_of(question.clusters[name]), name, desired).read()
 

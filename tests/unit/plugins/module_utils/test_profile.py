@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from plugins.module_utils import runner
-from plugins.module_utils.hosts.part import Member
+from plugins.module_utils.hosts.part import PlannedSubject
 from plugins.module_utils.hosts.profile import Profile
 from plugins.module_utils.plan import REBOOT, Plan
 from tests.fakes.module import FakeModule, FakeSubject
@@ -27,8 +27,8 @@ def set_later(current: Mapping[str, Any]) -> Plan:
 
 def test_parts_are_planned_as_one_and_each_key_names_its_part() -> None:
     parts = [
-        Member("a", FakeSubject("esx1", {"on": False}), set_on),
-        Member("b", FakeSubject("esx1", {"on": True}), set_on),
+        PlannedSubject("a", FakeSubject("esx1", {"on": False}), set_on),
+        PlannedSubject("b", FakeSubject("esx1", {"on": True}), set_on),
     ]
     plan = Profile(HOST, parts).plan({"a": {"on": False}, "b": {"on": True}})
     assert [change.key for change in plan.changes] == ["a: on"]
@@ -38,7 +38,11 @@ def test_parts_are_planned_as_one_and_each_key_names_its_part() -> None:
 
 def test_only_the_parts_that_are_due_are_applied() -> None:
     now, later, settled = (FakeSubject("esx1", {"on": on}) for on in (False, False, True))
-    parts = [Member("now", now, set_on), Member("later", later, set_later), Member("settled", settled, set_on)]
+    parts = [
+        PlannedSubject("now", now, set_on),
+        PlannedSubject("later", later, set_later),
+        PlannedSubject("settled", settled, set_on),
+    ]
     profile = Profile(HOST, parts)
     result = runner.converge(FakeModule(), runner.Work(subjects=[profile], refresh=lambda _subjects: None))
     assert (now.writes, later.writes, settled.writes) == ([{"on": True}], [], [])

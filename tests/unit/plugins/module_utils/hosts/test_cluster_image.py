@@ -12,16 +12,16 @@ import pytest
 from plugins.module_utils import runner
 from plugins.module_utils.errors import Refused
 from plugins.module_utils.hosts import cluster_image
-from plugins.module_utils.hosts.cluster_image import ClusterImage, Desired, plan_image
+from plugins.module_utils.hosts.cluster_image import ClusterImage, ComponentSpec, plan_image
 from plugins.module_utils.vsphere import properties
 from tests.fakes.module import FakeModule
 from tests.fakes.rest import FakeRest
 
 NAME, OLD, NEW = "NVD-AIE-800", "550.54.16", "550.90.05"
-PRESENT, ABSENT = Desired(NAME, NEW), Desired(NAME, state="absent")
+PRESENT, ABSENT = ComponentSpec(NAME, NEW), ComponentSpec(NAME, state="absent")
 
 
-def converge(rest: FakeRest, desired: Desired = PRESENT, check: bool = False) -> dict[str, Any]:
+def converge(rest: FakeRest, desired: ComponentSpec = PRESENT, check: bool = False) -> dict[str, Any]:
     subject = ClusterImage(rest, "domain-c1", "gpu", desired)  # type: ignore[arg-type]
     work = runner.Work([subject], lambda _subjects: None, lambda current: plan_image(current, desired))
     return runner.converge(FakeModule(check_mode=check), work)
@@ -37,7 +37,7 @@ def converge(rest: FakeRest, desired: Desired = PRESENT, check: bool = False) ->
         ({"tool": "1"}, ABSENT, {"tool": "1"}),
     ],
 )
-def test_only_the_component_changes(components: dict[str, str], desired: Desired, after: dict[str, str]) -> None:
+def test_only_the_component_changes(components: dict[str, str], desired: ComponentSpec, after: dict[str, str]) -> None:
     plan = plan_image({"managed": True, "compliance": "compliant", "components": components}, desired)
     assert plan.after["components"] == after
     assert bool(plan.changes) == (components != after) == bool(plan.why)

@@ -11,8 +11,8 @@ from pyVmomi import vim
 
 from plugins.module_utils import runner
 from plugins.module_utils.errors import Refused
-from plugins.module_utils.hosts.graphics import PART, Desired, Graphics, plan_graphics
-from plugins.module_utils.hosts.part import Around, Member
+from plugins.module_utils.hosts.graphics import PART, Graphics, GraphicsSpec, plan_graphics
+from plugins.module_utils.hosts.part import PlannedSubject, ProfileContext
 from plugins.module_utils.hosts.profile import Profile
 from plugins.module_utils.plan import REBOOT, Plan
 from plugins.module_utils.vsphere import properties
@@ -22,8 +22,8 @@ from tests.fakes.gpus import T4, FakeGpus, Gpu
 from tests.fakes.module import FakeModule, FakeSubject
 
 OTHER = "0000:d8:00.0"
-DIRECT = Desired(type="shared_direct")
-XORG = Desired(type="shared_direct", restart_xorg=True)
+DIRECT = GraphicsSpec(type="shared_direct")
+XORG = GraphicsSpec(type="shared_direct", restart_xorg=True)
 
 
 def host_with(*gpus: Gpu, **more: Any) -> tuple[FakeHost, FakeGpus]:
@@ -55,17 +55,22 @@ def test_host_default_and_every_gpu_are_set_and_wait_for_the_boot() -> None:
 @pytest.mark.parametrize(
     ("gpu", "desired", "keys", "reboots"),
     [
-        (Gpu(configured="sharedDirect", active="sharedDirect"), Desired(type="shared_direct"), {"default_type"}, 0),
-        (Gpu(configured="sharedDirect", active="shared"), Desired(type="shared_direct"), {"default_type"}, 1),
-        (Gpu(configured="shared"), Desired(type="shared"), set(), 0),
-        (Gpu(), Desired(policy="consolidation"), {"policy"}, 1),
-        (Gpu(), Desired(policy="performance"), set(), 0),
-        (Gpu(), Desired(vgpu_mode="same_size"), set(), 0),
-        (Gpu(), Desired(vgpu_mode="mixed_size"), {"modes"}, 1),
-        (Gpu(configured="shared", mode="mixedSize"), Desired(vgpu_mode="mixed_size"), set(), 1),
+        (
+            Gpu(configured="sharedDirect", active="sharedDirect"),
+            GraphicsSpec(type="shared_direct"),
+            {"default_type"},
+            0,
+        ),
+        (Gpu(configured="sharedDirect", active="shared"), GraphicsSpec(type="shared_direct"), {"default_type"}, 1),
+        (Gpu(configured="shared"), GraphicsSpec(type="shared"), set(), 0),
+        (Gpu(), GraphicsSpec(policy="consolidation"), {"policy"}, 1),
+        (Gpu(), GraphicsSpec(policy="performance"), set(), 0),
+        (Gpu(), GraphicsSpec(vgpu_mode="same_size"), set(), 0),
+        (Gpu(), GraphicsSpec(vgpu_mode="mixed_size"), {"modes"}, 1),
+        (Gpu(configured="shared", mode="mixedSize"), GraphicsSpec(vgpu_mode="mixed_size"), set(), 1),
     ],
 )
-def test_only_what_was_given_changes(gpu: Gpu, desired: Desired, keys: set[str], reboots: int) -> None:
+def test_only_what_was_given_changes(gpu: Gpu, desired: GraphicsSpec, keys: set[str], reboots: int) -> None:
     plan = plan_graphics(state(gpu), desired)
     assert ({change.key for change in plan.changes}, plan.reboots) == (keys, reboots)
 
@@ -76,9 +81,9 @@ def test_the_impossible_is_refused() -> None:
     with pytest.raises(Refused, match="does not report its graphics configuration"):
         plan_graphics(state(default_type=None), DIRECT)
     with pytest.raises(Refused, match=r"ESXi 8\.0\.2 has none"):
-        plan_graphics(state(version="8.0.2"), Desired(vgpu_mode="mixed_size"))
+        plan_graphics(state(version="8.0.2"), GraphicsSpec(vgpu_mode="mixed_size"))
     with pytest.raises(Refused, match=r"is in MIG mode.*nvidia-smi -i INDEX -mig 1"):
-        plan_graphics(state(Gpu(active_mode="multiInstanceGpu")), Desired(vgpu_mode="mixed_size"))
+        plan_graphics(state(Gpu(active_mode="multiInstanceGpu")), GraphicsSpec(vgpu_mode="mixed_size"))
     assert plan_graphics(state(Gpu(active_mode="multiInstanceGpu")), DIRECT).changes
 
 
@@ -107,7 +112,7 @@ def test_a_gpu_without_driver_is_named() -> None:
 
 
 def test_a_gpu_that_lost_its_driver_waits_for_nothing_when_shared() -> None:
-    plan = plan_graphics(state(Gpu(active="basic")), Desired(type="shared"))
+    plan = plan_graphics(state(Gpu(active="basic")), GraphicsSpec(type="shared"))
     assert (plan.needs, plan.why, plan.warnings) == (frozenset(), (), ())
 
 
@@ -134,7 +139,7 @@ def test_four_runs_write_once_keep_foreign_devices_and_a_boot_settles_it() -> No
 
 def test_the_policy_in_use_is_remembered_until_the_boot() -> None:
     host, _gpus = host_with()
-    subject = Graphics(host, Desired(policy="consolidation"))
+    subject = Graphics(host, GraphicsSpec(policy="consolidation"))
     converge(subject)
     again = converge(subject)
     assert (again["changed"], again["needs"]) == (False, ["reboot"])
@@ -169,7 +174,7 @@ def test_xorg_alone_is_restarted_where_the_settings_are_right_already() -> None:
 
 def test_a_restart_does_not_stand_for_the_boot_that_a_mode_or_a_driver_needs() -> None:
     mixed = plan_graphics(
-        state(in_maintenance=True), Desired(type="shared_direct", vgpu_mode="mixed_size", restart_xorg=True)
+        state(in_maintenance=True), GraphicsSpec(type="shared_direct", vgpu_mode="mixed_size", restart_xorg=True)
     )
     bare = plan_graphics(state(Gpu(active="basic"), in_maintenance=True), XORG)
     assert "reboot" in mixed.needs
@@ -184,8 +189,8 @@ def test_a_host_that_boots_anyway_gets_no_restart_of_xorg(others_boot: bool) -> 
     other = FakeSubject("esx01.lab", {"on": not others_boot})
     needs = frozenset({REBOOT} if others_boot else ())
     members = [
-        *PART.members(host, {"type": "shared_direct", "restart_xorg": True}, Around({})),
-        Member("other", other, lambda current: Plan(current, {**current, "on": True}, needs=needs)),
+        *PART.members(host, {"type": "shared_direct", "restart_xorg": True}, ProfileContext({})),
+        PlannedSubject("other", other, lambda current: Plan(current, {**current, "on": True}, needs=needs)),
     ]
     profile = Profile(host, members)
     done = runner.converge(FakeModule(), runner.Work([profile], lambda _subjects: host.refresh()))

@@ -259,11 +259,11 @@ def managed(objects: Objects, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]
     session: Any = SimpleNamespace(content=SimpleNamespace(hostProfileManager=vim.profile.host.ProfileManager("pm")))
     cluster, lone = vim.ClusterComputeResource("domain-c1"), vim.ComputeResource("domain-s1")
     places = {
-        "esx01.lab": management.Place(vim.HostSystem("host-1"), cluster),
-        "esx02.lab": management.Place(vim.HostSystem("host-2"), cluster),
-        "esx03.lab": management.Place(vim.HostSystem("host-3"), lone),
+        "esx01.lab": management.HostRefs(vim.HostSystem("host-1"), cluster),
+        "esx02.lab": management.HostRefs(vim.HostSystem("host-2"), cluster),
+        "esx03.lab": management.HostRefs(vim.HostSystem("host-3"), lone),
     }
-    return management.of(session, places)
+    return management.managers_of(session, places)
 
 
 WORLD: dict[str, dict[str, Any]] = {

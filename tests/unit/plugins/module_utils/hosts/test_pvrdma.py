@@ -13,12 +13,12 @@ from pyVmomi import vim
 
 from plugins.module_utils import runner
 from plugins.module_utils.hosts import pvrdma
-from plugins.module_utils.hosts.pvrdma import Desired, Pvrdma
+from plugins.module_utils.hosts.pvrdma import Pvrdma, PvrdmaSpec
 from tests.fakes.esxi import FakeFirewall, FakeHost, FakeOptions, refresh
 from tests.fakes.module import FakeModule
 from tests.fakes.network import Card, FakeNetwork, Switch, Vmk
 
-VMK1 = Desired("vmk1")
+VMK1 = PvrdmaSpec("vmk1")
 TAGGED = ("UpdateOptions", ("Net.PVRDMAVmknic", "vmk1"))
 UNTAGGED = ("UpdateOptions", ("Net.PVRDMAVmknic", ""))
 
@@ -31,7 +31,7 @@ def host(name: str = "esx01.lab", *, tag: str = "", is_open: bool = False) -> Fa
     return made
 
 
-def converge(*hosts: FakeHost, desired: Desired = VMK1, check: bool = False) -> dict[str, Any]:
+def converge(*hosts: FakeHost, desired: PvrdmaSpec = VMK1, check: bool = False) -> dict[str, Any]:
     work = runner.Work(subjects=[Pvrdma(one, desired) for one in hosts], refresh=refresh)
     return runner.converge(FakeModule(check_mode=check), work)
 
@@ -54,14 +54,14 @@ def test_check_apply_check_apply() -> None:
 
 
 def test_an_adapter_that_is_yet_to_come_is_planned_and_not_tagged() -> None:
-    one, coming = host(), Desired("vmk7", to_come=frozenset({"vmk7"}))
+    one, coming = host(), PvrdmaSpec("vmk7", to_come=frozenset({"vmk7"}))
     planned = converge(one, desired=coming, check=True)
     said = "there is no vmkernel adapter vmk7 yet; it comes with the RDMA fabric"
     assert planned["changed"] and planned["warnings"] == [f"esx01.lab: {said}"]
     assert planned["diff"][0]["after"] == {"vmk": "vmk7", "firewall_open": True}
     refused = converge(one, desired=coming)
     assert refused["failed"] and said in refused["msg"] and one.writes == []
-    there = converge(one, desired=Desired("vmk1", to_come=frozenset({"vmk1"})))
+    there = converge(one, desired=PvrdmaSpec("vmk1", to_come=frozenset({"vmk1"})))
     assert there["changed"] and there["warnings"] == [] and TAGGED in one.writes
 
 
@@ -141,7 +141,7 @@ def test_the_impossible_is_refused_by_name_before_any_write(
 ) -> None:
     good, bad = host("esx01.lab"), host("esx02.lab")
     harm(bad.network)
-    result = converge(good, bad, desired=Desired(vmk))
+    result = converge(good, bad, desired=PvrdmaSpec(vmk))
     assert result["failed"] and not result["changed"]
     assert said in result["msg"] and "esx02.lab" in result["msg"]
     assert good.writes == bad.writes == []
@@ -210,16 +210,16 @@ def test_the_unwise_is_a_warning(harm: Callable[[FakeNetwork], Any], said: str) 
 
 def test_absent_undoes_both_and_then_rests() -> None:
     one = host(tag="vmk1", is_open=True)
-    assert converge(one, desired=Desired(None), check=True)["changed"] and one.writes == []
-    assert converge(one, desired=Desired(None))["hosts"][0]["state"] == {"vmk": "", "firewall_open": False}
+    assert converge(one, desired=PvrdmaSpec(None), check=True)["changed"] and one.writes == []
+    assert converge(one, desired=PvrdmaSpec(None))["hosts"][0]["state"] == {"vmk": "", "firewall_open": False}
     assert one.writes == [UNTAGGED, ("DisableRuleset", "pvrdma")]
-    assert not converge(one, desired=Desired(None))["changed"]
+    assert not converge(one, desired=PvrdmaSpec(None))["changed"]
     assert len(one.writes) == 2
 
 
 def test_absent_can_leave_the_firewall_to_others() -> None:
     one = host(tag="vmk1", is_open=True)
-    converge(one, desired=Desired(None, close_firewall=False))
+    converge(one, desired=PvrdmaSpec(None, close_firewall=False))
     assert one.writes == [UNTAGGED] and one.firewall.open == {"pvrdma": True}
 
 
@@ -227,7 +227,7 @@ def test_absent_is_done_where_the_host_never_heard_of_it() -> None:
     one = host()
     one.properties_of({pvrdma.TAG: None, pvrdma.SETTLED[1]: None})
     one.network.cards = [Card("vmnic0")]
-    result = converge(one, desired=Desired(None))
+    result = converge(one, desired=PvrdmaSpec(None))
     assert "failed" not in result and not result["changed"]
 
 
@@ -245,8 +245,8 @@ def _with_machines(one: FakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-@pytest.mark.parametrize("desired", [Desired(None), Desired("vmk2")])
-def test_a_tag_in_use_waits_for_the_machines_that_use_it(desired: Desired, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("desired", [PvrdmaSpec(None), PvrdmaSpec("vmk2")])
+def test_a_tag_in_use_waits_for_the_machines_that_use_it(desired: PvrdmaSpec, monkeypatch: pytest.MonkeyPatch) -> None:
     one = host(tag="vmk1", is_open=True)
     one.network.vmks.append(Vmk("vmk2", "rdma"))
     _with_machines(one, monkeypatch)

@@ -22,8 +22,9 @@ from plugins.module_utils.hosts.rollback.ways import WAYS
 from tests.unit.plugins.module_utils.hosts.test_host_info import NO_MANAGERS, gather, host
 from tools import subjects
 
-# Classes that can be read and changed, yet are no part of a host's profile: the profile itself, and a cluster's image.
-NO_PART = {"profile", "cluster_image"}
+# Files with classes that can be read and changed, but are not one part of a host's profile: the contract, the profile,
+# and the image of a cluster.
+NO_PART = {"part", "profile", "cluster_image"}
 DOCUMENTED = yaml.safe_load(ModuleDocFragment.DOCUMENTATION)["options"]["profile"]["suboptions"]
 KEYS = [part.key for part in PARTS]
 each_part = pytest.mark.parametrize("part", PARTS, ids=KEYS)

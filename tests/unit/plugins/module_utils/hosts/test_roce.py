@@ -13,15 +13,15 @@ from pyVmomi import vim
 from plugins.module_utils import runner
 from plugins.module_utils.errors import Refused
 from plugins.module_utils.hosts import roce
-from plugins.module_utils.hosts.roce import Desired, Roce
+from plugins.module_utils.hosts.roce import Roce, RoceSpec
 from plugins.module_utils.hosts.roce_settings import lossless
 from tests.fakes.esxi import BOOTED, FakeEsxcli, FakeHost, FakeKernelModules, no_dcb, refresh
 from tests.fakes.module import FakeModule
 from tests.fakes.network import Card, FakeNetwork, Vmk
 
-DSCP = Desired(lossless(3, "dscp"))
-PCP = Desired(lossless(3, "pcp"))
-ABSENT = Desired(None)
+DSCP = RoceSpec(lossless(3, "dscp"))
+PCP = RoceSpec(lossless(3, "pcp"))
+ABSENT = RoceSpec(None)
 CORE = "pfctx=0x08 pfcrx=0x08 trust_state=2"
 
 
@@ -38,7 +38,7 @@ def _status(nic: str, priority: int | None) -> dict[str, str]:
     return {"Nic": nic, "PFCEnabled": str(priority is not None).lower(), "PFCConfiguration": flags}
 
 
-def converge(*hosts: FakeHost, desired: Desired = DSCP, check: bool = False) -> dict[str, Any]:
+def converge(*hosts: FakeHost, desired: RoceSpec = DSCP, check: bool = False) -> dict[str, Any]:
     work = runner.Work(subjects=[Roce(one, desired) for one in hosts], refresh=refresh)
     return runner.converge(FakeModule(check_mode=check), work)
 
@@ -207,7 +207,7 @@ def test_a_shared_card_is_refused_until_it_is_acknowledged(user: str, said: str)
     _share(one, user)
     refused = converge(one)
     assert said in refused["msg"] and "acknowledge_shared_nic" in refused["msg"] and one.writes == []
-    assert said not in str(converge(one, desired=Desired(DSCP.lossless, acknowledged=True)).get("msg"))
+    assert said not in str(converge(one, desired=RoceSpec(DSCP.lossless, acknowledged=True)).get("msg"))
     assert len(strings_written(one)) == 2
     assert "failed" not in converge(one), "nothing is left to change, so nobody is disturbed"
 
@@ -248,7 +248,7 @@ def test_trusting_pcp_needs_a_tag_to_carry_it() -> None:
 )
 def test_options_that_contradict_each_other_are_refused(params: dict[str, Any], said: str) -> None:
     with pytest.raises(Refused, match=said):
-        roce.desired({**params, "state": "present", "acknowledge_shared_nic": False})
+        roce.spec_of({**params, "state": "present", "acknowledge_shared_nic": False})
 
 
 def test_flow_control_of_others_on_the_same_ports_is_pointed_out() -> None:

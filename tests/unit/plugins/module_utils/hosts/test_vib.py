@@ -14,7 +14,7 @@ from plugins.module_utils import runner
 from plugins.module_utils.errors import Refused, Unreachable
 from plugins.module_utils.hosts import installed_vibs
 from plugins.module_utils.hosts.installed_vibs import Images
-from plugins.module_utils.hosts.vib import Desired, Vib, plan_vib
+from plugins.module_utils.hosts.vib import Vib, VibSpec, plan_vib
 from plugins.module_utils.hosts.vib_source import option_of
 from tests.fakes import esxi
 from tests.fakes.esxi import FakeHost
@@ -22,8 +22,8 @@ from tests.fakes.gpus import T4, FakeGpus, Gpu
 from tests.fakes.module import FakeModule
 from tests.fakes.vibs import DEPOT, DRIVER, NEW, OLD, FakeVibs
 
-PRESENT = Desired(DRIVER, NEW, DEPOT)
-ABSENT = Desired(DRIVER, state="absent")
+PRESENT = VibSpec(DRIVER, NEW, DEPOT)
+ABSENT = VibSpec(DRIVER, state="absent")
 
 
 def host_with(running: dict[str, str] | None = None, *gpus: Gpu, **more: Any) -> tuple[FakeHost, FakeVibs]:
@@ -73,7 +73,7 @@ def test_the_option_follows_the_kind_of_file(source: str, option: dict[str, str]
 )
 def test_other_sources_are_refused_before_any_login(source: str) -> None:
     with pytest.raises(Refused):
-        Desired.of({"name": DRIVER, "version": NEW, "source": source, "state": "present", "install_timeout": 60})
+        VibSpec.of({"name": DRIVER, "version": NEW, "source": source, "state": "present", "install_timeout": 60})
 
 
 def test_a_source_with_an_account_is_refused_and_not_shown() -> None:
@@ -90,8 +90,8 @@ def test_a_source_with_an_account_is_refused_and_not_shown() -> None:
         (state(running=OLD, next_boot=OLD), PRESENT, True, {"maintenance", "reboot"}),
         (state(running=OLD, next_boot=NEW, rehearsal=None), PRESENT, False, {"reboot"}),
         (state(running=NEW, next_boot=NEW, rehearsal=None), PRESENT, False, set()),
-        (state(running=NEW, next_boot=NEW, rehearsal=None), Desired(DRIVER, "550.90.05", DEPOT), False, set()),
-        (state(running=NEW, next_boot=NEW), Desired(DRIVER, NEW + "1", DEPOT), True, None),
+        (state(running=NEW, next_boot=NEW, rehearsal=None), VibSpec(DRIVER, "550.90.05", DEPOT), False, set()),
+        (state(running=NEW, next_boot=NEW), VibSpec(DRIVER, NEW + "1", DEPOT), True, None),
         (state(running=NEW, next_boot=NEW, gpus_without_driver=[T4]), PRESENT, False, {"reboot"}),
         (state(running=NEW, next_boot=NEW), ABSENT, True, {"maintenance", "reboot"}),
         (state(running=NEW, next_boot=None, rehearsal=None), ABSENT, False, {"reboot"}),
@@ -99,7 +99,7 @@ def test_a_source_with_an_account_is_refused_and_not_shown() -> None:
         (state(rehearsal={**state()["rehearsal"], "reboot": False}), PRESENT, True, {"maintenance", "reboot"}),
     ],
 )
-def test_changes_and_needs(current: dict[str, Any], desired: Desired, changed: bool, needs: set[str] | None) -> None:
+def test_changes_and_needs(current: dict[str, Any], desired: VibSpec, changed: bool, needs: set[str] | None) -> None:
     if needs is None:
         with pytest.raises(Refused, match="would install NVIDIA_bootbank_"):
             plan_vib(current, desired)
@@ -121,7 +121,7 @@ def test_passthrough_comes_first() -> None:
     assert (later.later, later.due, later.unmet, later.needs) == ({"next_boot"}, (), (), {"maintenance"})
     assert "after the boot that ends the passthrough" in later.why[0]
     assert plan_vib(held, ABSENT).needs == frozenset()
-    other = Desired("nmlx5-core", NEW, DEPOT)
+    other = VibSpec("nmlx5-core", NEW, DEPOT)
     with pytest.raises(Refused, match="would install"):
         plan_vib(held, other)
 
@@ -161,12 +161,12 @@ def test_four_runs_install_once_and_the_boot_is_owed_until_it_happens() -> None:
 def test_a_live_install_owes_no_boot() -> None:
     host, vibs = host_with(live=True)
     vibs.depots["/vmfs/volumes/shared/tool.zip"] = ("tool", "2.0")
-    result = converge(Vib(host, Desired("tool", "2.0", "/vmfs/volumes/shared/tool.zip"), {}))
+    result = converge(Vib(host, VibSpec("tool", "2.0", "/vmfs/volumes/shared/tool.zip"), {}))
     assert (result["changed"], result["needs"]) == (True, [])
 
 
 @pytest.mark.parametrize("desired", [PRESENT, ABSENT], ids=["updated", "removed"])
-def test_a_manager_owes_a_boot_although_the_host_says_that_none_is_required(desired: Desired) -> None:
+def test_a_manager_owes_a_boot_although_the_host_says_that_none_is_required(desired: VibSpec) -> None:
     # NVIDIA's bundles answer "Reboot Required: false", and the new version is listed at once.
     host, vibs = host_with({DRIVER: OLD}, live=True)
     subject = Vib(host, desired, {})
@@ -203,7 +203,7 @@ def test_the_host_rehearses_and_its_refusal_comes_before_any_write() -> None:
     assert host.writes == []
     assert not {"force", "nosigcheck"} & {key for _command, options in vibs.asked for key in options}
     vibs.refusal = ""
-    missing = converge(Vib(host, Desired(DRIVER, NEW, "/vmfs/volumes/shared/none.zip"), {}))
+    missing = converge(Vib(host, VibSpec(DRIVER, NEW, "/vmfs/volumes/shared/none.zip"), {}))
     assert "Could not download from /vmfs/volumes/shared/none.zip" in missing["msg"]
 
 

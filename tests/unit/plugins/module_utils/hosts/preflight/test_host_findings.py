@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.hosts.preflight.host_findings import Desired, findings
+from plugins.module_utils.hosts.preflight.host_findings import ExpectedHost, findings
 from tests.unit.plugins.module_utils.hosts.preflight.preflight_data import GPU, PROFILE, device, gpu, host
 
 PASSTHROUGH = {"passthrough": {"enabled": True}}
@@ -40,7 +40,7 @@ DEFECTS: list[tuple[dict[str, Any], dict[str, Any], str, str, str]] = [
 
 
 def found(profile: dict[str, Any], **changed: Any) -> list[tuple[str, str, str]]:
-    desired = Desired(profile, gpu_model="t4")
+    desired = ExpectedHost(profile, gpu_model="t4")
     return [(one.severity, one.rule, one.text) for one in findings(host(**changed), desired)]
 
 
