@@ -16,12 +16,24 @@ ABORTED = 6
 # Sentence, rank and node.
 Found = Optional[Tuple[str, Optional[int], Optional[str]]]
 _ERROR = re.compile(r"^\s*(?P<kind>(?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit))(?:: (?P<text>.*))?$")
+# PyTorch puts this before every line of a traceback once torch.distributed runs:
+# https://github.com/pytorch/pytorch/blob/main/torch/distributed/distributed_c10d.py (_distributed_excepthook).
+_TORCH = re.compile(r"^\[rank\d+\]:\s?")
 # A rank that says so tells of the end of another: https://github.com/horovod/horovod/issues/410, NCCL's words are from
 # https://github.com/NVIDIA/nccl/blob/master/src/misc/socket.cc and Gloo's from its transport/tcp/pair.cc.
 _REPORTED = re.compile(
     r"HorovodInternalError|Horovod has been shut\s?down|ncclRemoteError|remote process exited|by (?:remote )?peer|"
     r"[Cc]onnection (?:reset|closed|refused)|Broken pipe|[Ss]ocket (?:closed|Timeout)|HostsUpdatedInterrupt"
 )
+# A rank that waited for another until its time was over, in the words of Gloo and PyTorch.
+_WAITED = re.compile(
+    r"Timed out waiting \d+ ?ms|DistStoreError|monitoredBarrier|[Ww]atchdog|[Ww]ait timeout after|"
+    r"collective operation timeout|socket has timed out"
+)
+# The rank that others waited for, as PyTorch names it: monitored barriers do.
+_MISSED = re.compile(r"Ranks (\d+)(?:, \d+)* failed to pass monitoredBarrier")
+# PyTorch's log lines, and the words of C++ for an exception that nobody caught; both end in SIGABRT.
+_NATIVE = re.compile(r"^(?:\[E\d{4} .*?\]\s*|\s*what\(\):\s*)(?P<text>.+)$")
 _ALONE = re.compile(
     r"unable to complete a TCP connection\s+to another process:\s+Local host:\s+(\S+)\s+Remote host:\s+(\S+)"
 )
@@ -74,9 +86,13 @@ def _by_signal(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Found:
     # Of processes on other nodes some versions tell 0.
     process = f" (process {found[2]})" if int(found[2]) else ""
     sentence = f"rank {found[1]} on {found[3]}{process} was ended by signal {found[4]}{name}"
-    # Who aborts has said why; other signals come from outside, whatever was said before.
-    own = _own_error(int(found[1]), lines, ranks) if int(found[4]) == ABORTED else None
-    return own or (sentence, int(found[1]), found[3])
+    # A rank that aborts has said why; other signals come from outside, whatever was said before.
+    if int(found[4]) != ABORTED:
+        return sentence, int(found[1]), found[3]
+    rank = int(found[1])
+    waited = any(of == rank for of, _said in _errors(lines, reported=True))
+    other = (_by_error(text, lines, ranks) or _by_report(text, lines, ranks)) if waited else None
+    return _own_error(rank, lines, ranks) or other or (sentence, rank, found[3])
 
 
 def _by_exit(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Found:
@@ -86,9 +102,11 @@ def _by_exit(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Found:
         return None
     rank = int(found[1])
     sentence = f"{_who(rank, ranks)} ended with exit code {found[2]}"
-    own = _own_error(rank, lines, ranks)
-    has_reported = any(error[0] == rank for error in _errors(lines, reported=True))
-    return own or (_by_error(text, lines, ranks) if has_reported else None) or (sentence, rank, _node_of(rank, ranks))
+    reported = [said for of, said in _errors(lines, reported=True) if of == rank]
+    other = _by_error(text, lines, ranks) if reported else None
+    if any(_WAITED.search(said) for said in reported):
+        other = other or _by_report(text, lines, ranks)
+    return _own_error(rank, lines, ranks) or other or (sentence, rank, _node_of(rank, ranks))
 
 
 def _by_error(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Found:
@@ -104,6 +122,10 @@ def _by_report(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Found:
     first = next(_errors(lines, reported=True), None)
     if first is None:
         return None
+    missed = next((found for _of, said in _errors(lines, reported=True) if (found := _MISSED.search(said))), None)
+    if missed:
+        rank = int(missed[1])
+        return f"{_who(rank, ranks)} was missing when the others waited: {missed[0]}", rank, _node_of(rank, ranks)
     return f"some rank is gone, as {_who(first[0], ranks)} reported: {first[1]}", None, None
 
 
@@ -117,11 +139,16 @@ def _own_error(rank: int, lines: Sequence[Line], ranks: Sequence[str]) -> Found:
 
 
 def _errors(lines: Sequence[Line], reported: bool) -> Iterator[tuple[int, str]]:
-    """The Python errors that ranks wrote, those of their own or those that tell of another's end."""
+    """Yield the errors that ranks wrote: their own, or those that only report the end or the silence of another."""
     for line in lines:
-        error = _ERROR.match(line.text) if line.stream == "err" else None
-        if error and line.rank is not None and bool(_REPORTED.search(line.text)) == reported:
-            yield line.rank, error[0].strip()
+        if line.stream != "err" or line.rank is None:
+            continue
+        text = _TORCH.sub("", line.text)
+        error, native = _ERROR.match(text), _NATIVE.match(text)
+        said = error[0].strip() if error else native["text"].strip() if native else ""
+        is_report = bool(_REPORTED.search(said) or _WAITED.search(said))
+        if said and is_report == reported and (error or reported):
+            yield line.rank, said
 
 
 def _by_lost_node(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Found:
