@@ -209,22 +209,39 @@ class _OwnClocks:
             is_back, is_long = went < 0, went >= max(CLOCK_STEP_S, 3 * interval)
             if not (is_back or is_long) or _is_near_swap(steps, index):
                 continue
-            expected = min(self._peers(rank, before.step, after.step), default=max(went, interval))
+            peers = dict(self._peers(rank, before.step, after.step))
+            if not is_back and self._most_agree(rank, went, peers):
+                continue
+            expected = min(peers.values(), default=max(went, interval))
             if is_back or went - expected >= CLOCK_STEP_S:
                 jumped += went - expected
                 yield ClockStep(rank, after.step, after.t - jumped, went - expected)
 
-    def _peers(self, rank: int, before: int, after: int) -> Iterator[float]:
-        """How long the same steps took the others, by the observer's clock or, if they did not move, by their own."""
+    def _most_agree(self, rank: int, went: float, peers: Mapping[int, float]) -> bool:
+        """Return whether most clocks, one for each host, show the same silence.
+
+        The silence is then real. A clock without it belongs to a machine that was stunned, in a move or otherwise.
+        """
+        alike = {self._host(peer) for peer, took in peers.items() if abs(took - went) < CLOCK_STEP_S}
+        others = {self._host(peer) for peer in peers} - alike - {self._host(rank)}
+        return len(alike | {self._host(rank)}) > max(1, len(others))
+
+    def _host(self, rank: int) -> str:
+        """Return the name of the clock of a rank: its host, or the rank itself if it names none."""
+        host = self._steps[rank][0].raw.get("host")
+        return str(rank) if host is None else f"host {host}"
+
+    def _peers(self, rank: int, before: int, after: int) -> Iterator[tuple[int, float]]:
+        """Yield how long the steps took each other rank, by the observer's clock or, if it did not move, by its own."""
         for peer, lines in self._by_step.items():
             begin, end = lines.get(before), lines.get(after)
             if peer == rank or begin is None or end is None:
                 continue
             if begin.seen is not None and end.seen is not None:
                 if end.seen >= begin.seen:
-                    yield end.seen - begin.seen
+                    yield peer, end.seen - begin.seen
             elif end.t >= begin.t and not self._moves(peer, begin.t, end.t):
-                yield end.t - begin.t
+                yield peer, end.t - begin.t
 
     def _moves(self, rank: int, begin: float, end: float) -> bool:
         """Whether a rank was moving at some moment between two of its own clock: it sleeps through its stun."""

@@ -76,6 +76,16 @@ def test_a_stall_that_a_moved_guest_slept_through_is_seen_by_the_others() -> Non
     assert "gap" in kinds(judge(unstamped(made), moves))
 
 
+@pytest.mark.parametrize("moves", [[], [{**MOVES[0], "ranks": [], "started": START + 30, "completed": START + 160}]])
+def test_a_stall_that_most_clocks_show_is_reported_although_the_guest_that_moved_is_not_listed(
+    moves: list[dict[str, Any]],
+) -> None:
+    made = [{**r, "t": r["t"] - 130} if r["rank"] == 1 and r["step"] >= 35 else r for r in records(stall=(35, 130.0))]
+    result = judge(unstamped(made), moves)
+    assert (kinds(result), result["clock_steps"]) == ({"gap"}, [])
+    assert result["longest_gap_s"] == pytest.approx(131.0)
+
+
 def test_records_without_a_stamp_among_stamped_ones_stand_where_they_belong() -> None:
     made = records()
     holes = [{**r, "seen": None} if r["step"] % 3 or r["rank"] == 1 else r for r in made]

@@ -151,6 +151,21 @@ def test_the_quickest_of_the_peers_tells_how_long_a_step_took() -> None:
     assert clock_steps(own([0, 1, 2, 63, 64]), set_too, own(range(5))) == [(0, 3, 3.0, 60.0), (1, 3, 3.0, 50.0)]
 
 
+def on(host: str, lines: list[Line]) -> list[Line]:
+    return [each._replace(raw={"host": host}) for each in lines]
+
+
+def test_a_silence_that_most_clocks_show_is_real_although_the_clock_of_a_stunned_guest_does_not_show_it() -> None:
+    stalled, stunned = own([0, 1, 2, 63, 64]), own(range(5))
+    assert clock_steps(stalled, stalled, stunned) == []
+    assert clock_steps(stalled, own([0, 1, 2, 63.5, 64.5]), stunned) == []
+    assert clock_steps(stalled, stunned) == [(0, 3, 3.0, 60.0)]
+    assert len(clock_steps(stalled, stalled, stunned, stunned)) == 2
+    both = on("w0", stalled)
+    assert len(clock_steps(both, both, stunned)) == 2, "two ranks of one host share its clock"
+    assert clock_steps(both, both, on("w1", stalled), on("w2", stunned)) == []
+
+
 def test_peers_without_the_two_steps_tell_nothing() -> None:
     assert clock_steps(own([0, 1, 2, 63, 64]), own([3, 4], first=3), own([0, 1]), own(range(5)))[0] == (0, 3, 3.0, 60.0)
     assert clock_steps(own([0, 1, 2, 63, 64]), own([3, 4], first=3), own([0, 1, 2])) == []
