@@ -14,7 +14,14 @@ PYPROJECT = Path(__file__).parents[1] / "pyproject.toml"
 # Pure files import pure files and the standard library without input and output. "*" stands for the files of a folder.
 PURE = (
     *("errors", "plan", "core/*", "continuity/*", "guests/*", "guests/stack/*", "kubernetes/*", "pages/*", "usage/*"),
-    *("fabric/fabric_spec", "hosts/driver_options", "hosts/roce_settings", "hosts/preflight/*", "hosts/privileges/*"),
+    *(
+        "fabric/fabric_spec",
+        "hosts/driver_options",
+        "hosts/pci_address",
+        "hosts/roce_settings",
+        "hosts/preflight/*",
+        "hosts/privileges/*",
+    ),
     *("hosts/rollback/*", "maintenance/cluster_facts", "maintenance/evacuation", "maintenance/out_of_service"),
     *(
         "maintenance/rolling_change",

@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 from plugins.module_utils.core import names, versions, vgpu_manager
 from plugins.module_utils.fabric import fabric_marks
 from plugins.module_utils.guests import kernel_packages, nvidia, rdma_bandwidth, repositories, stun_timers, task_failure
-from plugins.module_utils.hosts import driver_options, pci_devices, roce_settings
+from plugins.module_utils.hosts import driver_options, roce_settings
+from plugins.module_utils.hosts.pci_address import pci_address
 from plugins.module_utils.maintenance import availability, boot, service_note
 from plugins.module_utils.maintenance.lock import lock_rules
 from plugins.module_utils.site.recording import archive
@@ -181,7 +182,7 @@ READERS = (
     of("workers/capacity/machines.py", machines.owner_of, OWNER, str),
     of("maintenance/availability.py", availability.resync_bytes, json_text(RESYNC), (int, float, NONE)),
     of("maintenance/boot.py", pending, json_text({"boot": BOOTED, "was": {"a": 1}}), dict),
-    of("hosts/pci_devices.py", pci_devices.address, text("0000:3b:00.0"), str),
+    of("hosts/pci_address.py", pci_address, text("0000:3b:00.0"), str),
     of("maintenance/service_note.py", taken_out, json_text(NOTE), (service_note.ServiceNote, NONE)),
     of("fabric/fabric_marks.py", built_on, json_text({"rdma": {"joined": True, "adapters": {}}}), (dict, NONE)),
     of("workers/customise.py", lambda value: (customise._decode({"k": value}, "k"),), json_text({"users": []}), tuple),

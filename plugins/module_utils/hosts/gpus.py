@@ -10,7 +10,8 @@ from typing import Any
 from ..maintenance import boot
 from ..vsphere.inventory import Host
 from . import pci_devices
-from .reading import NUMA, Entry, Group, Reading, pci_address
+from .pci_address import with_domain
+from .reading import NUMA, Entry, Group, Reading
 
 PATHS = (
     "config.graphicsConfig",
@@ -80,7 +81,7 @@ def _read(reading: Reading) -> Entry:
             "address": address,
             **gpu,
             **{one: graphics[by_gpu].get(address) for one, by_gpu in _PER_GPU.items()},
-            "numa_node": reading.numa.get(pci_address(address)),
+            "numa_node": reading.numa.get(with_domain(address)),
         }
         for address, gpu in graphics["gpus"].items()
     ]

@@ -13,7 +13,8 @@ from ..errors import CollectionError
 from ..maintenance import boot
 from ..vsphere.inventory import Host, HostSet
 from . import management, network
-from .reading import NUMA, UUID, Entry, Group, Reading, pci_address
+from .pci_address import with_domain
+from .reading import NUMA, UUID, Entry, Group, Reading
 from .registry import PARTS
 
 # So many hosts are read in one go and then forgotten, which bounds the memory that a large cluster takes.
@@ -103,7 +104,7 @@ def _network(reading: Reading) -> Entry:
     uplinks = _listed("device", net["uplinks"])
     for card in uplinks:
         card["switch"] = network.switch_with(net, card["device"])
-        card["numa_node"] = reading.numa.get(pci_address(card["pci"] or ""))
+        card["numa_node"] = reading.numa.get(with_domain(card["pci"] or ""))
     switches, adapters = _listed("name", net["switches"]), _listed("device", net["vmkernel"])
     return {"uplinks": uplinks, "switches": switches, "vmkernel": adapters}
 

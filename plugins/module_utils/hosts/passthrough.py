@@ -15,10 +15,10 @@ from ..vsphere.inventory import Host
 from ..vsphere.sdk import vim
 from . import gpus, pci_devices
 from .part import Part, PlannedSubject, ProfileContext
+from .pci_address import GPUS, pci_address
 from .rollback import restoring
 
 PATHS = ("configManager.pciPassthruSystem", "capability.deviceRebindWithoutRebootSupported", *pci_devices.PATHS)
-GPUS = "gpus"
 OPTIONS: dict[str, Any] = {
     "devices": {"type": "list", "elements": "str", "default": [GPUS]},
     "enabled": {"type": "bool", "required": True},
@@ -33,7 +33,7 @@ class Passthrough:
     def __init__(self, host: Host, devices: Sequence[str] = (GPUS,)) -> None:
         self.host, self.target = host, host.name
         self.all_gpus = GPUS in devices
-        self.addresses = tuple(pci_devices.address(one) for one in devices if one != GPUS)
+        self.addresses = tuple(pci_address(one) for one in devices if one != GPUS)
 
     def read(self) -> dict[str, Any]:
         """The chosen devices: passthrough as configured, and as active since the last boot."""

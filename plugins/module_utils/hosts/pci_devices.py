@@ -4,18 +4,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
-from ..errors import Refused
 from ..vsphere import properties
 from ..vsphere.inventory import Host
 from ..workers.capacity.pci_ids import is_gpu, unsigned
 
 PATHS = ("hardware.pciDevice", "config.pciPassthruInfo", "config.graphicsInfo")
-
-_ADDRESS = re.compile(r"(?:([0-9a-f]{4}):)?([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])")
 
 
 def devices(host: Host) -> dict[str, dict[str, Any]]:
@@ -36,14 +32,6 @@ def passthrough_of(device: Mapping[str, Any]) -> str:
     if state["enabled"] and state["active"]:
         return "on"
     return "pending" if state["enabled"] or state["active"] else "off"
-
-
-def address(text: str) -> str:
-    """A PCI address as the host writes it; the domain may be left out."""
-    match = _ADDRESS.fullmatch(text.strip().lower())
-    if not match:
-        raise Refused(text, "take it as a PCI address", "it is not one", "write it as 0000:3b:00.0")
-    return f"{match[1] or '0000'}:{match[2]}"
 
 
 def vms_on_gpus(host: Host) -> dict[str, list[str]]:

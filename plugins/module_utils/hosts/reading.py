@@ -11,6 +11,7 @@ from typing import Any
 
 from ..vsphere.inventory import Host
 from . import network
+from .pci_address import with_domain
 
 Entry = dict[str, Any]
 NUMA = "hardware.numaInfo.numaNode"
@@ -32,7 +33,7 @@ class Reading:
     def numa(self) -> dict[str, int]:
         """The NUMA node by PCI address, where the host reports it."""
         nodes = self.host[NUMA] or []
-        return {pci_address(text): int(node.typeId) for node in nodes for text in node.pciId or []}
+        return {with_domain(text): int(node.typeId) for node in nodes for text in node.pciId or []}
 
 
 def _no_paths(_asked: Mapping[str, Any]) -> tuple[str, ...]:
@@ -72,9 +73,3 @@ def by_name(
         lambda reading: {key: read(reading.host, reading.asked.get(key) or {})},
         paths_of=lambda profile: paths_of(profile.get(key) or {}),
     )
-
-
-def pci_address(text: str) -> str:
-    """A PCI address with its domain, which NUMA nodes may leave out."""
-    lower = text.lower()
-    return f"0000:{lower}" if lower.count(":") == 1 else lower

@@ -18,7 +18,8 @@ from ..vsphere.session import Session
 from . import dcb, kernel_module, network, rdma_users, roce_settings
 from .kernel_module import KernelModule
 from .part import Part, ProfileContext, one_subject
-from .reading import NUMA, Entry, Group, Reading, pci_address
+from .pci_address import with_domain
+from .reading import NUMA, Entry, Group, Reading
 from .roce_settings import Lossless
 from .rollback import restoring
 
@@ -256,7 +257,7 @@ def _rdma_device(reading: Reading, name: str, device: Mapping[str, Any]) -> Entr
     return {
         "device": name,
         **device,
-        "numa_node": reading.numa.get(pci_address(card.get("pci") or "")),
+        "numa_node": reading.numa.get(with_domain(card.get("pci") or "")),
         **(
             dcb.flow_control(reading.host, uplink)
             if card.get("driver") in roce_settings.OURS

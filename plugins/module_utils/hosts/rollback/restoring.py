@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any, Callable
 
 from .. import roce_settings
+from ..pci_address import GPUS, pci_address
 from .evidence import HIDDEN
 from .rollback import Before, Data
 
@@ -19,20 +20,23 @@ _RECORDED = re.compile(r"^(nvidia|nvd)|nmlx|mlnx", re.IGNORECASE)
 
 
 def passthrough(before: Before) -> Data:
-    """One setting for all devices: a profile cannot pass some through and others not."""
+    """Return one setting for all devices: a profile cannot pass some through and others not."""
     was = {address: gpu["passthrough"] for address, gpu in (before.entry["graphics"].get("gpus") or {}).items()}
-    devices = before.wanted["passthrough"].get("devices") or ["gpus"]
-    named = list(was) if devices == ["gpus"] else devices
+    devices = before.wanted["passthrough"].get("devices") or [GPUS]
+    named = [address for one in devices for address in (was if one == GPUS else [pci_address(one)])]
     states = {address: was.get(address) for address in named}
-    unknown = sorted(address for address, state in states.items() if state is None)
-    if unknown:
-        before.reasons.append(f"the evidence does not tell whether {', '.join(unknown)} was in passthrough")
-    elif len({state == "on" for state in states.values()}) > 1:
-        on = ", ".join(sorted(address for address, state in states.items() if state == "on"))
+    by_state = {state: sorted(one for one in states if states[one] == state) for state in set(states.values())}
+    if None in by_state:
+        before.reasons.append(f"the evidence does not tell whether {', '.join(by_state[None])} was in passthrough")
+    if "pending" in by_state:
+        waiting = ", ".join(by_state["pending"])
+        before.reasons.append(f"the passthrough of {waiting} was waiting for a boot: restore it with esxi_passthrough")
+    if {"on", "off"} <= set(by_state):
+        on = ", ".join(by_state["on"])
         before.reasons.append(f"only {on} was in passthrough: restore that by hand with esxi_passthrough")
-    elif states:
-        return {"passthrough": {"devices": named, "enabled": set(states.values()) == {"on"}}}
-    return {}
+    if not states or (set(by_state) - {"on"} and set(by_state) - {"off"}):
+        return {}
+    return {"passthrough": {"devices": list(states), "enabled": "on" in by_state}}
 
 
 def vibs(before: Before) -> Data:
@@ -68,18 +72,34 @@ def _older(name: str, version: str, before: Before) -> list[dict[str, Any]]:
 
 
 def graphics(before: Before) -> Data:
-    """The type that host and GPUs shared, and the assignment policy; the vGPU mode where the change set it."""
-    was = before.entry["graphics"]
+    """Return the type of host and GPUs, and the assignment policy; the vGPU mode if the change set it."""
+    was, wanted = before.entry["graphics"], before.wanted["graphics"]
+    restored = {"policy": was.get("policy")}
     kinds = {was.get("default_type"), *_settled(was, "types")}
-    if len(kinds) > 1:
+    if len(kinds) == 1:
+        restored["type"] = was.get("default_type")
+    elif wanted.get("type"):
         said = "its GPUs were not shared alike: restore their graphics types by hand in the vSphere Client"
         before.reasons.append(said)
-        return {}
-    restored = {"type": was.get("default_type"), "policy": was.get("policy")}
-    modes = set(_settled(was, "modes")) & {"same_size", "mixed_size"}
-    if before.wanted["graphics"].get("vgpu_mode") and len(modes) == 1:
-        restored["vgpu_mode"] = modes.pop()
+    if wanted.get("vgpu_mode"):
+        restored["vgpu_mode"] = _vgpu_mode(before)
     return {"graphics": {key: value for key, value in restored.items() if value}}
+
+
+def _vgpu_mode(before: Before) -> str | None:
+    """Return the vGPU mode of all GPUs that the change can have touched; esxi_graphics leaves those in passthrough."""
+    was = before.entry["graphics"]
+    ends = (before.wanted.get("passthrough") or {}).get("enabled") is False
+    gpus = [gpu for gpu, facts in was["gpus"].items() if ends or facts["passthrough"] == "off"]
+    modes = {gpu: (was.get("modes") or {}).get(gpu) or "none" for gpu in gpus}
+    mode = next(iter(modes.values()), None)
+    if set(modes.values()) in ({"same_size"}, {"mixed_size"}):
+        return mode
+    if modes:
+        shown = ", ".join(f"{gpu}: {mode}" for gpu, mode in sorted(modes.items()))
+        said = f"its GPUs did not all have a vGPU mode, or not the same one ({shown}): restore that by hand"
+        before.reasons.append(said)
+    return None
 
 
 def _settled(was: Data, key: str) -> list[str]:
@@ -124,14 +144,18 @@ def values(key: str) -> Callable[[Before], Data]:
 
 
 def pvrdma(before: Before) -> Data:
-    """The adapter that was tagged, or none; the firewall is closed again if it was closed."""
-    was = before.entry["pvrdma"]
+    """Return the adapter that was tagged, or none; the firewall is closed again if it was closed."""
+    was, wanted = before.entry["pvrdma"], before.wanted["pvrdma"]
     if was.get("vmk") is None and was.get("firewall_open") is None:
         return {}
-    if not was.get("vmk"):
-        return {"pvrdma": {"state": "absent", "close_firewall": not was.get("firewall_open")}}
-    if not was.get("firewall_open"):
+    if was.get("vmk") and was.get("firewall_open"):
+        return {"pvrdma": {"state": "present", "vmk": was["vmk"]}}
+    if was.get("vmk"):
         said = f"its adapter {was['vmk']} was tagged behind a closed firewall, which nothing can use: decide by hand"
         before.reasons.append(said)
         return {}
-    return {"pvrdma": {"state": "present", "vmk": was["vmk"]}}
+    if was.get("firewall_open") and wanted.get("state") == "absent" and wanted.get("close_firewall", True):
+        said = "the change closed its firewall ruleset pvrdma, which was open without a tagged adapter: open it by hand"
+        before.reasons.append(said)
+        return {}
+    return {"pvrdma": {"state": "absent", "close_firewall": not was.get("firewall_open")}}

@@ -128,12 +128,85 @@ def test_passthrough_is_given_back_as_it_was() -> None:
 
 
 def test_gpus_that_were_not_alike_are_left_to_a_person() -> None:
-    other = "0000:af:00.0"
-    gpus = {GPU: {"name": "A100", "passthrough": "on"}, other: {"name": "A100", "passthrough": "off"}}
-    said = reasons(before(graphics__gpus=gpus), {"passthrough": {"enabled": True}})
+    said = reasons(before(graphics__gpus=gpus(a="on", b="off")), {"passthrough": {"enabled": True}})
     assert f"only {GPU} was in passthrough" in said
-    types = {GPU: "shared_direct", other: "shared"}
+    types = {GPU: "shared_direct", OTHER: "shared"}
     assert "by hand" in reasons(before(graphics__types=types), {"graphics": {"type": "shared"}})
+
+
+OTHER = "0000:af:00.0"
+
+
+def gpus(**passthrough: str) -> dict[str, Any]:
+    """Return the evidence of two GPUs."""
+    return {address: {"name": "A100", "passthrough": passthrough[key]} for key, address in (("a", GPU), ("b", OTHER))}
+
+
+@pytest.mark.parametrize(
+    ("devices", "named"),
+    [
+        ([" 3B:00.0 "], [GPU]),
+        (["0000:AF:00.0", "3b:00.0"], [OTHER, GPU]),
+        (["gpus", "3b:00.0"], [GPU, OTHER]),
+    ],
+)
+def test_addresses_are_restored_in_every_form_that_esxi_passthrough_takes(devices: list[str], named: list[str]) -> None:
+    profile = restoring_profile(
+        before(graphics__gpus=gpus(a="on", b="on")), {"passthrough": {"devices": devices, "enabled": False}}
+    )
+    assert profile == {"passthrough": {"devices": named, "enabled": True}}
+
+
+@pytest.mark.parametrize("other", ["pending", "on", "off"])
+def test_passthrough_that_waited_for_a_boot_is_refused(other: str) -> None:
+    host = before(graphics__gpus=gpus(a="pending", b=other))
+    assert f"the passthrough of {GPU}" in reasons(host, {"passthrough": {"enabled": True}})
+
+
+@pytest.mark.parametrize(
+    ("modes", "restored"),
+    [
+        ({GPU: "same_size", OTHER: "same_size"}, "same_size"),
+        ({GPU: "mixed_size", OTHER: "mixed_size"}, "mixed_size"),
+        ({GPU: "same_size", OTHER: "mixed_size"}, None),
+        ({GPU: "same_size", OTHER: None}, None),
+        ({GPU: "none", OTHER: "none"}, None),
+        ({GPU: None, OTHER: None}, None),
+        ({}, None),
+    ],
+)
+def test_the_vgpu_mode_is_restored_if_all_gpus_had_the_same_and_else_refused(
+    modes: dict[str, str], restored: str | None
+) -> None:
+    host = before(graphics__gpus=gpus(a="off", b="off"), graphics__modes=modes, graphics__types={})
+    wanted = {"graphics": {"vgpu_mode": "mixed_size"}}
+    if restored:
+        assert restoring_profile(host, wanted)["graphics"]["vgpu_mode"] == restored
+    else:
+        assert f"a vGPU mode, or not the same one ({GPU}: " in reasons(host, wanted)
+
+
+def test_the_vgpu_mode_of_a_gpu_in_passthrough_counts_only_if_the_change_ended_that() -> None:
+    modes = {GPU: "same_size", OTHER: None}
+    host = before(graphics__gpus=gpus(a="off", b="on"), graphics__modes=modes, graphics__types={})
+    wanted: dict[str, Any] = {"graphics": {"vgpu_mode": "mixed_size"}}
+    assert restoring_profile(host, wanted)["graphics"]["vgpu_mode"] == "same_size"
+    assert "a vGPU mode, or not the same one" in reasons(
+        host, {**wanted, "passthrough": {"devices": [OTHER], "enabled": False}}
+    )
+
+
+def test_types_that_the_change_did_not_name_do_not_stop_the_rollback_of_the_policy() -> None:
+    host = before(graphics__types={GPU: "shared_direct", OTHER: "shared"})
+    assert restoring_profile(host, {"graphics": {"policy": "consolidation"}}) == {"graphics": {"policy": "performance"}}
+
+
+@pytest.mark.parametrize("closing", [{"state": "absent"}, {"state": "absent", "close_firewall": True}])
+def test_a_firewall_that_the_change_closed_without_a_tag_is_refused(closing: dict[str, Any]) -> None:
+    opened = before(pvrdma={"vmk": "", "firewall_open": True})
+    assert "the change closed its firewall ruleset pvrdma" in reasons(opened, {"pvrdma": closing})
+    kept = {"pvrdma": {"state": "absent", "close_firewall": False}}
+    assert restoring_profile(opened, kept) == kept
 
 
 def test_a_device_that_is_not_recorded_is_refused() -> None:

@@ -1,0 +1,26 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""PCI addresses as hosts write them, such as 0000:3b:00.0, from the forms that users and the API take."""
+
+from __future__ import annotations
+
+import re
+
+from ..errors import Refused
+
+GPUS = "gpus"  # stands for all NVIDIA GPUs of a host where addresses are expected
+_ADDRESS = re.compile(r"(?:([0-9a-f]{4}):)?([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])")
+
+
+def pci_address(text: str) -> str:
+    """Return the PCI address that a user wrote; the domain may be left out."""
+    match = _ADDRESS.fullmatch(text.strip().lower())
+    if not match:
+        raise Refused(text, "take it as a PCI address", "it is not one", "write it as 0000:3b:00.0")
+    return f"{match[1] or '0000'}:{match[2]}"
+
+
+def with_domain(text: str) -> str:
+    """Return a PCI address of the API with its domain, which NUMA nodes may leave out."""
+    lower = text.lower()
+    return f"0000:{lower}" if lower.count(":") == 1 else lower
