@@ -18,5 +18,6 @@ class FilterModule:
         return {
             "host_plan_lines": rolling_change.lines,
             "hosts_to_do": rolling_change.to_do,
+            "unknown_hosts": rolling_change.unknown_hosts,
             "why_failed": rolling_change.why_failed,
         }

@@ -146,6 +146,7 @@ from ..module_utils import runner
 from ..module_utils.cluster import cluster_info
 from ..module_utils.maintenance import stop_rules
 from ..module_utils.vsphere import session
+from ..module_utils.vsphere.arguments import require_positive
 
 ARGUMENTS = {
     "cluster": {"type": "str", "required": True},
@@ -157,6 +158,7 @@ ARGUMENTS = {
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
+    require_positive(params, ["max_out_of_service"])
     leaving = stop_rules.LeavingHosts(tuple(params["leaving"]), params["max_out_of_service"])
     with session.session(params) as opened:
         facts = cluster_info.ClusterReader(opened, params["cluster"])

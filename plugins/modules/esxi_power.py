@@ -179,6 +179,7 @@ from ..module_utils import progress, runner
 from ..module_utils.maintenance import host_power, service_options
 from ..module_utils.maintenance.lock import holder, keeper
 from ..module_utils.vsphere import inventory, session
+from ..module_utils.vsphere.arguments import require_positive
 
 ARGUMENTS = {
     "state": {"type": "str", "choices": list(host_power.STATES), "required": True},
@@ -199,6 +200,7 @@ TUNING = (*TIMES, "moved_by", "power_off", "vsan", "only_if_ours", "each_alone")
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
+    require_positive(params, ["maintenance_timeout", "reboot_timeout"])
     report = progress.Progress(params["progress_file"]).tell
     given = {key: params[key] for key in TUNING}
     options = service_options.ServiceOptions(

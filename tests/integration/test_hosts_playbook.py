@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from lab.simulator import Simulator
 from tests.integration.ansible import Ansible
@@ -86,6 +88,49 @@ def test_the_canary_goes_alone_until_told_to_go_on(start: Start, ansible_for: An
     rest = run(ansible, canary="esx02.lab", continue_after_canary=True)
     assert rest.rc == 0, rest.out
     assert times(vcenter.writes(), "RebootHost_Task") == {"esx01.lab": 1, "esx02.lab": 1}
+
+
+@pytest.mark.parametrize(
+    ("variables", "sentence"),
+    [
+        ({"canary": "esx09.lab"}, "there is no canary esx09.lab: the hosts of this run are esx01.lab, esx02.lab"),
+        ({"canary": "esx09.lab", "continue_after_canary": True}, "there is no canary esx09.lab"),
+        ({"esxi_host_profiles": {"esx09.lab": {}}}, "esxi_host_profiles has a profile for esx09.lab"),
+        ({"max_out_of_service": 0}, "esxi_host_max_out_of_service is 0, but must be 1 or more"),
+        ({"esxi_host_reboot_timeout": -1}, "esxi_host_reboot_timeout is -1, but must be 1 or more"),
+    ],
+)
+def test_a_host_that_does_not_exist_or_a_number_out_of_range_ends_the_run_without_a_write(
+    start: Start, ansible_for: AnsibleFor, variables: dict[str, Any], sentence: str
+) -> None:
+    vcenter = start(text=datacentre('name: "esx%02d.lab", count: 2'))
+    refused = run(ansible_for(vcenter), **variables)
+    assert refused.rc != 0 and sentence in " ".join(refused.out.split()), refused.out
+    assert vcenter.writes() == [], "not even a lock"
+
+
+def test_a_cluster_without_the_canary_waits_and_says_so(start: Start, ansible_for: AnsibleFor, tmp_path: Path) -> None:
+    lab = yaml.safe_load(datacentre())
+    lab["clusters"] = [
+        {"name": name, "hosts": [{"name": f"esx{name}.lab"}], "ha": {"enabled": False}} for name in ("one", "two")
+    ]
+    vcenter = start(text=yaml.safe_dump(lab))
+    inventory = tmp_path / "clusters.yml"
+    local = {"ansible_connection": "local", "ansible_python_interpreter": "{{ ansible_playbook_python }}"}
+    modules = [{"name": "nmlx5_core", "options": {"max_vfs": 8}}]
+    variables = {**local, "esxi_host_profile": {"kernel_modules": modules}}
+    inventory.write_text(yaml.safe_dump({"clusters": {"hosts": {"one": {}, "two": {}}, "vars": variables}}))
+    ansible = ansible_for(vcenter, DML_EVIDENCE_DIR=str(tmp_path / "evidence"))
+    first = ansible.playbook(PLAYBOOK, "-i", str(inventory), "-e", "canary=esxtwo.lab")
+    assert first.rc == 0, first.out
+    assert times(vcenter.writes(), "RebootHost_Task") == {"esxtwo.lab": 1}
+    told = " ".join(first.out.split())
+    assert "Cluster one waits, because the canary esxtwo.lab belongs to another cluster." in told
+    assert told.count("The profile is active on the canary esxtwo.lab.") == 1
+    vcenter.clear()
+    limited = ansible.playbook(PLAYBOOK, "-i", str(inventory), "--limit", "one", "-e", "canary=esxtwo.lab")
+    assert limited.rc != 0 and "there is no canary esxtwo.lab: the hosts of this run are esxone.lab" in limited.out
+    assert vcenter.writes() == []
 
 
 def test_what_needs_no_reboot_is_changed_in_service(vcenter: Simulator, ansible: Ansible) -> None:

@@ -62,6 +62,14 @@ def to_do(hosts: Hosts, canary: str = "", go_on: bool = False, left: Hosts = ())
     return work
 
 
+def unknown_hosts(hosts: Iterable[str], canary: str, profiles: Iterable[str] = ()) -> list[str]:
+    """Return a sentence for the canary, and for each host with a profile, that is not among the hosts of a run."""
+    known = sorted(set(hosts))
+    its_hosts = f"the hosts of this run are {', '.join(known) or 'none'}"
+    found = [f"esxi_host_profiles has a profile for {name}: {its_hosts}" for name in sorted(set(profiles) - set(known))]
+    return [*([f"there is no canary {canary}: {its_hosts}"] if canary and canary not in known else []), *found]
+
+
 def why_failed(result: Mapping[str, Any], hosts: Sequence[str], task: str, accepted: Sequence[str] = ()) -> str:
     """The error of a batch of hosts whose task failed, with the way to continue."""
     failed = f'{", ".join(hosts)}: the task "{task}" failed: {_reason(result, accepted)}'

@@ -39,15 +39,17 @@ class UsageOptions:
     attribute: str = ""
     tag_category: str = ""
 
+    def __post_init__(self) -> None:
+        if self.hours <= 0:
+            cause = f"a period of {self.hours:g} hours is too short"
+            raise Refused(self.cluster, "read how its GPUs are used", cause, "give a number of hours above 0")
+
 
 class GpuUsage:
     """The GPUs of one cluster and the virtual machines that use them."""
 
     def __init__(self, session: Session, desired: UsageOptions) -> None:
         self.session, self.desired = session, desired
-        if desired.hours <= 0:
-            cause = f"a period of {desired.hours:g} hours is too short"
-            raise Refused(desired.cluster, "read how its GPUs are used", cause, "give a number of hours above 0")
         hosts = inventory.find_hosts(session, {"cluster": desired.cluster}, HOST_PATHS)
         hosts.refresh()
         self.now = host_clocks.server_time(session)

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
@@ -15,6 +15,12 @@ from ..errors import Refused
 def by_name(option: str, spec: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """The options of each name with their defaults; the first that does not fit its specification is refused."""
     return {name: _checked(f"{option} of {name}", spec, given) for name, given in values.items()}
+
+
+def require_positive(params: Mapping[str, Any], names: Iterable[str]) -> None:
+    """Raise ``Refused`` for options that must be above 0, before a module connects to vCenter."""
+    if wrong := [f"{name} is {params[name]:g}" for name in names if params[name] <= 0]:
+        raise Refused("the options of the module", "read them", f"{', '.join(wrong)}", "give a number above 0")
 
 
 def _checked(target: str, spec: Mapping[str, Any], given: Any) -> dict[str, Any]:

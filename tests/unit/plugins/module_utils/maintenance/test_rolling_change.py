@@ -6,7 +6,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from plugins.module_utils.maintenance.rolling_change import lines, not_in_force, to_do, why_failed
+import pytest
+
+from plugins.module_utils.maintenance.rolling_change import lines, not_in_force, to_do, unknown_hosts, why_failed
 
 HOSTS = [
     {"host": "esx1", "changed": False, "needs": [], "reboots": 0, "why": []},
@@ -88,3 +90,16 @@ def test_a_message_is_said_as_it_is_and_a_plan_says_what_is_left() -> None:
     left = {"hosts": [{"host": "esx1", "needs": ["reboot"], "why": ["x is taken at boot"]}]}
     assert said(left).startswith("esx1: could not bring its profile into force")
     assert said({}) == "it returned no message"
+
+
+@pytest.mark.parametrize(
+    ("canary", "profiles", "sentences"),
+    [
+        ("", [], []),
+        ("esx1", ["esx1"], []),
+        ("esx3", [], ["there is no canary esx3: the hosts of this run are esx1, esx2"]),
+        ("", ["esx1", "esx9"], ["esxi_host_profiles has a profile for esx9: the hosts of this run are esx1, esx2"]),
+    ],
+)
+def test_hosts_that_do_not_exist_have_a_sentence_each(canary: str, profiles: list[str], sentences: list[str]) -> None:
+    assert unknown_hosts(["esx2", "esx1"], canary, profiles) == sentences
