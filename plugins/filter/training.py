@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.dml.vsphere.plugins.module_utils.training import scaling
+from ansible.utils.display import Display
+from ansible_collections.dml.vsphere.plugins.module_utils.training import launcher_words, scaling
 from ansible_collections.dml.vsphere.plugins.module_utils.training.transport import job_settings, node_transport
 
 
@@ -23,6 +24,17 @@ def transport_settings(
         return dict(job_settings.settings(name, nodes, nccl or None, **{**more, **seconds}))
     except job_settings.TransportError as error:
         raise AnsibleFilterError(str(error)) from error
+
+
+def training_words(command: list[str], python: str, torchrun: str) -> list[str]:
+    """Return the command of one rank; the options of a launcher that place ranks are dropped with a warning."""
+    try:
+        words = launcher_words.of_one_rank(command, python, torchrun)
+    except launcher_words.LauncherError as error:
+        raise AnsibleFilterError(f"{error}.") from error
+    if words.dropped:
+        Display().warning(f"mpirun starts the ranks, one for each slot: dropped {', '.join(words.dropped)}")
+    return list(words.command)
 
 
 def network_card(facts: dict[str, Any], interface: str = "", address: str = "") -> dict[str, Any]:
@@ -44,6 +56,7 @@ class FilterModule:
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {
             "network_card": network_card,
+            "training_words": training_words,
             "training_known": node_transport.known,
             "transport_settings": transport_settings,
             "scaling_table": scaling_table,

@@ -80,6 +80,11 @@ options:
     type: list
     elements: str
     default: []
+  daemon_ports:
+    description:
+      - Ports for the daemons of C(mpirun), as FIRST-LAST. The job uses 16 of them that are free on the launcher, so
+        several jobs can run on the same nodes. Without it the parameters of OpenMPI on the nodes decide.
+    type: str
   remote_shell:
     description: The command, with its options, by which the launcher reaches the other nodes without a prompt.
     type: str
@@ -161,6 +166,7 @@ ARGUMENTS = {
     "script": {"type": "path"},
     "mpirun": {"type": "str", "default": "mpirun"},
     "mpirun_arguments": {"type": "list", "elements": "str", "default": []},
+    "daemon_ports": {"type": "str"},
     "remote_shell": {"type": "str", "default": "ssh -o BatchMode=yes"},
     "daemon_shell": {"type": "str"},
     "remote_python": {"type": "str", "default": "python3"},

@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from . import launcher_words
+
 
 class LaunchError(ValueError):
     """A job that cannot be launched as it is described."""
@@ -40,8 +42,11 @@ def job_of(command: Sequence[str], hosts: Iterable[Mapping[str, object]], ranks:
             raise LaunchError(f"hosts names {name!r} twice, or with {count} slots: name each node once with 1 or more")
         slots[name] = count
     total = sum(slots.values())
+    total = sum(slots.values())
     if not command:
         raise LaunchError("command is empty: give the program and its arguments")
+    if launcher_words.is_launcher(command):
+        raise LaunchError(f"command begins with the launcher {command[0]}: give the command of one rank")
     if not 1 <= (total if ranks is None else ranks) <= total:
         raise LaunchError(f"ranks is {ranks}, and the hosts have {total} slots: give from 1 to {total}")
     # mypy cannot see which of Job's fields the rest are.

@@ -3,6 +3,7 @@
 """Run a script that is written for torchrun in the ranks that mpirun starts::
 
     python -u dml_torchrun.py script.py ...
+    python -u dml_torchrun.py -m module ...
 
 It sets the same variables as torchrun: rank, size and the rendezvous address (MASTER_ADDR and MASTER_PORT, which the
 role sets). It also sets the interface for Gloo, which otherwise uses the address of the host name, often loopback.
@@ -67,6 +68,11 @@ def main() -> None:
     """Run the given script as the main program, with imports from its folder."""
     tell()
     sys.argv = sys.argv[1:]
+    if sys.argv[0] in ("-m", "--module"):
+        sys.argv = sys.argv[1:]
+        sys.path[0] = os.getcwd()
+        runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+        return
     sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))
     runpy.run_path(sys.argv[0], run_name="__main__")
 

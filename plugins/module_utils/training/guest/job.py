@@ -23,7 +23,7 @@ from ...guests.file_ownership import exposed
 from ...plan import Plan
 from .. import mpirun
 from ..job_end import cause_of
-from . import job_secrets, supervisor
+from . import daemon_ports, job_secrets, supervisor
 
 SECRET = "secret_environment"  # noqa: S105 - the name of an option # nosec B105
 ENVIRONMENTS = ("environment", SECRET)
@@ -149,17 +149,18 @@ class TrainingJob:
     def _refused(self, said: str) -> Refused:
         return Refused(self.target, "start a job", said, "give each job a run directory of its own")
 
-    def _job(self) -> mpirun.Job:
+    def _job(self, is_to_start: bool = False) -> mpirun.Job:
         params = self._params
         given = [pair for key in ENVIRONMENTS for pair in params[key].items()]
         environment = {str(name): str(value) for name, value in given}
         try:
+            ports = daemon_ports.arguments(params.get("daemon_ports") or "") if is_to_start else []
             return mpirun.job_of(  # the remote shell runs nothing here # nosec B604
                 params["command"],
                 params["hosts"],
                 params["ranks"],
                 environment={**environment, "DML_RECORDS": self._run_dir},
-                arguments=tuple(params["mpirun_arguments"]),
+                arguments=(*ports, *params["mpirun_arguments"]),
                 mpirun=params["mpirun"],
                 shell=params["daemon_shell"] or params["remote_shell"],
             )
@@ -178,7 +179,7 @@ class TrainingJob:
     def _claim(self) -> None:
         os.makedirs(self._run_dir, mode=0o755, exist_ok=True)
         self._must_be_own()
-        job, run_id = self._job(), uuid.uuid4().hex
+        job, run_id = self._job(is_to_start=True), uuid.uuid4().hex
         desired = {
             **{key: self._params[key] for key in (*ASKED, *TOLD)},
             **_script_facts(self._params["script"]),

@@ -1,0 +1,42 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Ports for the daemons of one job: mpirun listens on every port of the range that it gets, so each job has a few."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+
+from ..mpirun import LaunchError
+
+PORTS_OF_A_JOB = 16
+
+
+def arguments(ports: str) -> list[str]:
+    """Return the arguments of mpirun with ports that no other job uses on this node; nothing without a range."""
+    if not ports:
+        return []
+    for block in blocks(ports):
+        if all(map(_is_free, block)):
+            return ["--mca", "oob_tcp_dynamic_ipv4_ports", f"{block[0]}-{block[-1]}"]
+    raise LaunchError(
+        f"other jobs use the ports {ports} for their daemons: wait for the end of one, or give more ports"
+    )
+
+
+def blocks(ports: str) -> Iterator[range]:
+    """Yield the ports of each job in a range such as 10000-10499."""
+    first, _dash, last = ports.partition("-")
+    if not (first.isdigit() and last.isdigit() and int(last) - int(first) >= PORTS_OF_A_JOB - 1):
+        raise LaunchError(f"daemon_ports is {ports!r}: give FIRST-LAST with {PORTS_OF_A_JOB} ports or more")
+    for begin in range(int(first), int(last) - PORTS_OF_A_JOB + 2, PORTS_OF_A_JOB):
+        yield range(begin, begin + PORTS_OF_A_JOB)
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        try:
+            probe.bind(("", port))
+        except OSError:
+            return False
+    return True

@@ -1,0 +1,102 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Commands of launchers, such as torchrun, as commands of one rank: mpirun starts the ranks, with the same script.
+
+Under mpirun each rank of torchrun would start a training of its own. The options that place ranks are dropped; those
+that change the training in another way are refused by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+# https://docs.pytorch.org/docs/stable/elastic/run.html
+TORCH_PLACES = {
+    *("nnodes", "nproc-per-node", "node-rank", "master-addr", "master-port", "local-addr", "rdzv-backend"),
+    *("rdzv-endpoint", "rdzv-id", "rdzv-conf", "monitor-interval", "start-method", "role", "log-dir", "redirects"),
+    *("tee", "local-ranks-filter", "log-line-prefix-template", "r", "t"),
+}
+TORCH_SWITCHES = {"standalone"}
+TORCH_MODULES = (["torch.distributed.run"], ["torch.distributed.launch"])
+# https://huggingface.co/docs/accelerate/package_reference/cli
+ACCELERATE_PLACES = {
+    *("num-processes", "num-machines", "machine-rank", "main-process-ip", "main-process-port", "rdzv-backend"),
+    *("rdzv-conf", "gpu-ids", "num-cpu-threads-per-process", "monitor-interval", "role", "log-dir", "tee"),
+}
+ACCELERATE_SWITCHES = {"multi-gpu", "cpu", "same-network", "quiet", "q"}
+RESTARTS = "max-restarts"
+# Programs that start ranks by themselves and have no translation.
+LAUNCHERS = ("mpirun", "mpiexec", "horovodrun", "deepspeed", "srun", "colossalai")
+
+
+class LauncherError(ValueError):
+    """A launcher, or an option of one, that cannot be translated."""
+
+
+class Words(NamedTuple):
+    """The command of one rank, and the options that were dropped."""
+
+    command: list[str]
+    dropped: list[str]
+
+
+def of_one_rank(command: Sequence[str], python: str, torchrun: str) -> Words:
+    """Return the command of one rank; ``torchrun`` is our program that gives a script the variables of torchrun."""
+    words = [str(word) for word in command]
+    name = words[0].rpartition("/")[2] if words else ""
+    if name == "torchrun":
+        return _translated(words[1:], name, TORCH_PLACES, TORCH_SWITCHES, _beside(words[0], python), torchrun)
+    if name.startswith("python") and words[1:3] in (
+        ["-m", "torch.distributed.run"],
+        ["-m", "torch.distributed.launch"],
+    ):
+        return _translated(words[3:], words[2], TORCH_PLACES, TORCH_SWITCHES, words[0], torchrun)
+    if name == "accelerate" and words[1:2] == ["launch"]:
+        found = (ACCELERATE_PLACES, ACCELERATE_SWITCHES)
+        return _translated(words[2:], "accelerate launch", *found, _beside(words[0], python), torchrun)
+    if name in LAUNCHERS:
+        said = "which starts ranks by itself: give the command of one rank"
+        raise LauncherError(f"training_command begins with {name}, {said}")
+    return Words(words, [])
+
+
+def is_launcher(command: Sequence[str]) -> bool:
+    """Return whether a command would start ranks by itself."""
+    try:
+        return of_one_rank(command, "", "").command != list(command)
+    except LauncherError:
+        return True
+
+
+def _beside(program: str, python: str) -> str:
+    """Return the Python in the folder of a launcher, or the usual one if the launcher has no folder."""
+    folder, slash, _name = program.rpartition("/")
+    return f"{folder}/python" if slash else python
+
+
+def _translated(
+    words: Sequence[str], launcher: str, places: set[str], switches: set[str], python: str, torchrun: str
+) -> Words:
+    dropped: list[str] = []
+    rest = list(words)
+    while rest and rest[0].startswith("-") and rest[0] not in ("-m", "--module"):
+        word = rest.pop(0)
+        option, has_value, value = word.lstrip("-").partition("=")
+        option = option.replace("_", "-")
+        if option in switches:
+            dropped.append(word)
+            continue
+        if option not in places and option != RESTARTS:
+            raise LauncherError(
+                f"training_command gives {launcher} the option {word}, which has no meaning under mpirun"
+            )
+        if not has_value:
+            value = rest.pop(0) if rest else ""
+            word = f"{word} {value}"
+        if option == RESTARTS and value.strip() != "0":
+            raise LauncherError(f"training_command gives {launcher} {word}: ranks are not restarted, leave it out")
+        dropped.append(word)
+    if not rest:
+        raise LauncherError(f"training_command gives {launcher} no script")
+    return Words([python, "-u", torchrun, *rest], dropped)

@@ -1,0 +1,44 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Two jobs on one node have different ports for their daemons."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from plugins.module_utils.training.guest.daemon_ports import arguments, blocks
+from plugins.module_utils.training.mpirun import LaunchError
+
+NAME = "oob_tcp_dynamic_ipv4_ports"
+
+
+def test_each_job_has_sixteen_ports() -> None:
+    assert [(block[0], block[-1]) for block in blocks("10000-10040")] == [(10000, 10015), (10016, 10031)]
+    assert len(list(blocks("10000-10499"))) == 31
+
+
+def test_a_second_job_gets_the_ports_that_the_first_one_does_not_use() -> None:
+    with socket.socket() as first:
+        first.bind(("", 0))
+        port = first.getsockname()[1]
+        first.listen()
+        begin = min(port, 65535 - 127)
+        found = arguments(f"{begin}-{begin + 127}")
+        low, high = map(int, found[2].split("-"))
+        assert found[:2] == ["--mca", NAME] and high - low == 15 and not low <= port <= high
+        with pytest.raises(
+            LaunchError, match=r"other jobs use the ports [\d-]+ for their daemons: wait for the end of one"
+        ):
+            arguments(f"{port}-{port + 15}")
+
+
+@pytest.mark.parametrize("ports", ["10000", "10000-10014", "a-b", "10020-10000", "-"])
+def test_what_is_no_range_is_refused(ports: str) -> None:
+    with pytest.raises(LaunchError, match="give FIRST-LAST with 16 ports or more"):
+        arguments(ports)
+
+
+def test_without_a_range_openmpi_decides() -> None:
+    assert arguments("") == []

@@ -1,0 +1,70 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Launchers as the command of a job: their ranks become those of mpirun, or the command is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from plugins.module_utils.training.launcher_words import LauncherError, is_launcher, of_one_rank
+from plugins.module_utils.training.mpirun import LaunchError, job_of
+
+PYTHON, OURS = "/opt/dml/bin/python", "/lib/dml_torchrun.py"
+
+
+@pytest.mark.parametrize(
+    ("given", "command", "dropped"),
+    [
+        ("python train.py --nproc 2", "python train.py --nproc 2", ""),
+        ("/opt/x/bin/python -u -m mine", "/opt/x/bin/python -u -m mine", ""),
+        ("torchrun train.py --nnodes 3", f"{PYTHON} -u {OURS} train.py --nnodes 3", ""),
+        (
+            "/opt/x/bin/torchrun --nnodes=2 --nproc_per_node 4 --standalone train.py --lr 0.1",
+            f"/opt/x/bin/python -u {OURS} train.py --lr 0.1",
+            "--nnodes=2|--nproc_per_node 4|--standalone",
+        ),
+        (
+            "python3 -m torch.distributed.run --rdzv-backend=c10d --rdzv-endpoint n1:29500 -m pkg.train --x",
+            f"python3 -u {OURS} -m pkg.train --x",
+            "--rdzv-backend=c10d|--rdzv-endpoint n1:29500",
+        ),
+        ("torchrun --max-restarts=0 train.py", f"{PYTHON} -u {OURS} train.py", "--max-restarts=0"),
+        (
+            "accelerate launch --multi_gpu --num_processes 8 train.py",
+            f"{PYTHON} -u {OURS} train.py",
+            "--multi_gpu|--num_processes 8",
+        ),
+    ],
+)
+def test_the_ranks_of_a_launcher_are_those_of_mpirun(given: str, command: str, dropped: str) -> None:
+    found = of_one_rank(given.split(), PYTHON, OURS)
+    assert (" ".join(found.command), "|".join(found.dropped)) == (command, dropped)
+    assert is_launcher(given.split()) == (given != command)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (
+            "torchrun --max-restarts=3 train.py",
+            "gives torchrun --max-restarts=3: ranks are not restarted",
+        ),
+        ("torchrun --max-restarts 3 train.py", "gives torchrun --max-restarts 3: ranks are not restarted"),
+        ("torchrun --nproc-per-node 2", "gives torchrun no script"),
+        ("torchrun --no-python train", "the option --no-python, which has no meaning under mpirun"),
+        ("accelerate launch --use_deepspeed train.py", "gives accelerate launch the option --use_deepspeed"),
+        ("accelerate launch --mixed_precision fp16 train.py", "the option --mixed_precision"),
+        ("deepspeed train.py", "begins with deepspeed, which starts ranks by itself: give the command of one rank"),
+        ("/usr/bin/mpirun -np 2 python train.py", "begins with mpirun"),
+    ],
+)
+def test_what_cannot_be_translated_is_refused_by_name(given: str, words: str) -> None:
+    with pytest.raises(LauncherError, match=words.replace("-", "[-]")):
+        of_one_rank(given.split(), PYTHON, OURS)
+    assert is_launcher(given.split())
+
+
+@pytest.mark.parametrize("given", ["torchrun train.py", "python -m torch.distributed.run train.py", "horovodrun x"])
+def test_a_job_of_the_module_is_the_command_of_one_rank(given: str) -> None:
+    with pytest.raises(LaunchError, match=r"begins with the launcher .*: give the command of one rank"):
+        job_of(given.split(), [{"name": "n1"}], None)
