@@ -136,6 +136,8 @@ moves:
   elements: dict
 """
 
+from collections.abc import Iterable
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
@@ -181,7 +183,7 @@ def of_test(params: dict[str, Any]) -> dict[str, Any]:
     return {**params, **judging.case(seen, params["limits"]), **own}
 
 
-def judge(params: dict[str, Any], records: list[dict[str, Any]]) -> dict[str, Any]:
+def judge(params: dict[str, Any], records: Iterable[dict[str, Any]]) -> dict[str, Any]:
     """The verdict over the records."""
     case = {key: params[key] for key in GIVEN}
     try:
@@ -204,11 +206,14 @@ def write(module: AnsibleModule, params: dict[str, Any], files: dict[str, str]) 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = of_test(module.params) if module.params["test"] else module.params
     with Growing(Path(params["records"])) as growing:
-        records = list(growing.more())
-    result = judge(params, records)
+        counter = count()
+        result = judge(params, (record for record, _number in zip(growing.more(), counter)))
     if growing.noise:
         result["unproven"].append(f"records: {growing.noise} lines are no JSON object and were left out")
-    files = verdict_files.texts(params["name"], records, params["moves"], result, params["at"])
+    # The file is read again, up to the same record: it may hold more records than memory.
+    with Growing(Path(params["records"])) as again:
+        records = islice(again.more(), next(counter))
+        files = verdict_files.texts(params["name"], records, params["moves"], result, params["at"])
     return {**write(module, params, files), **result, "lines": move_lines.verdict(result, params["moves"])}
 
 

@@ -9,14 +9,16 @@ step, so time that passed for one rank alone did not pass.
 from __future__ import annotations
 
 import math
+from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import accumulate
 from statistics import median
 from typing import NamedTuple
 
+from .lines import Line, Lines, neighbours
 from .move_windows import Timeline
-from .step_records import Line, Track, split_steps, typical_interval
+from .step_records import Track, split_steps, typical_interval
 
 CLOCK_STEP_S = 1.0
 SETTLED_LINES = 5
@@ -34,41 +36,40 @@ class ClockStep(NamedTuple):
     seconds: float
 
 
-def tracks_of(ranks: Mapping[int, list[Line]], timeline: Timeline) -> tuple[list[Track], list[ClockStep]]:
+def tracks_of(ranks: Mapping[int, Lines], timeline: Timeline) -> tuple[list[Track], list[ClockStep]]:
     """Build the tracks with all lines on one clock, and tell where a rank's own clock was set."""
     split = {rank: split_steps(lines) for rank, lines in ranks.items()}
     clocks = _OwnClocks({rank: steps for rank, (steps, _repeated) in split.items()}, timeline)
     tracks, found = [], []
     for rank, lines in ranks.items():
         (steps, repeated), placed = split[rank], lines
-        if all(line.seen is not None for line in lines):
+        if lines.is_stamped:
             set_by = [] if repeated else list(_set_as_seen(rank, steps))
         else:
-            is_alone = not repeated and all(line.seen is None for line in lines)
+            is_alone = not (repeated or lines.stamps)
             set_by = list(clocks.clock_steps(rank)) if is_alone else []
             placed = _put_on_observers_clock(_as_written(lines, repeated), set_by, clocks.offset(rank))
         found += set_by
         # Steps made again are found by number, but happened later.
-        written = sorted(placed, key=lambda line: line.at) if repeated else _known_by(placed)
-        steps, repeated = split_steps(sorted(written, key=lambda line: line.step) if repeated else written)
-        times = [line.at for line in written]
-        tracks.append(Track(rank, written, times, steps, repeated, typical_interval(times)))
+        written = placed.ordered(placed.at) if repeated else _known_by(placed)
+        steps, repeated = split_steps(written.ordered(written.step) if repeated else written)
+        tracks.append(Track(rank, written, steps, repeated, typical_interval(written.at)))
     return tracks, found
 
 
-def _as_written(lines: list[Line], repeated: list[Line]) -> list[Line]:
-    return sorted(lines, key=lambda line: line.t) if repeated else lines
+def _as_written(lines: Lines, repeated: Lines) -> Lines:
+    return lines.ordered(lines.t) if repeated else lines
 
 
-def goes_back(steps: Sequence[Line], index: int) -> bool:
+def goes_back(steps: Lines, index: int) -> bool:
     """Tell whether the step after one at an index was made before it, by every clock there is, not by a clock set back.
 
     A clock that was set stays so. Two steps in the wrong order lie between their neighbours.
     """
-    before, after = steps[index], steps[index + 1]
-    fall = before.t - after.t
+    fall = steps.t[index] - steps.t[index + 1]
     if fall <= 0:
         return False
+    before, after = steps[index], steps[index + 1]
     is_between = (index == 0 or steps[index - 1].t <= after.t) and (
         index + 2 >= len(steps) or before.t <= steps[index + 2].t
     )
@@ -78,18 +79,18 @@ def goes_back(steps: Sequence[Line], index: int) -> bool:
     return seen_fall >= 0 and (is_between or seen_fall > fall / 2)
 
 
-def _is_near_swap(steps: Sequence[Line], index: int) -> bool:
+def _is_near_swap(steps: Lines, index: int) -> bool:
     """A step in the wrong order makes the times to both its neighbours wrong."""
     near = range(max(0, index - 1), min(index + 2, len(steps) - 1))
     return any(goes_back(steps, other) for other in near)
 
 
-def _set_as_seen(rank: int, steps: list[Line]) -> Iterator[ClockStep]:
+def _set_as_seen(rank: int, steps: Lines) -> Iterator[ClockStep]:
     """Clock steps of a rank whose every line was stamped: the offset of its clock changes at once and for good.
 
     Lines come late at times, never early, so of some lines the least offset is the true one.
     """
-    offsets = [line.at - line.t for line in steps]
+    offsets = array("d", (at - t for at, t in zip(steps.at, steps.t)))
     least: _Least | None = None
     begin = 0
     for index in range(SETTLED_LINES, len(steps)):
@@ -103,24 +104,24 @@ def _set_as_seen(rank: int, steps: list[Line]) -> Iterator[ClockStep]:
         is_set = after > before + CLOCK_STEP_S or offsets[index] < before - CLOCK_STEP_S
         if is_set and jump > abs(after - before) / 2:
             begin = index
-            yield ClockStep(rank, steps[index].step, steps[index].at, before - after)
+            yield ClockStep(rank, steps.step[index], steps.at[index], before - after)
 
 
-def _is_settled(steps: list[Line], begin: int, end: int) -> bool:
+def _is_settled(steps: Lines, begin: int, end: int) -> bool:
     """Enough lines between two places, and not all of them delivered at once after a delay."""
-    return end - begin >= SETTLED_LINES and abs(steps[end - 1].at - steps[begin].at) >= CLOCK_STEP_S
+    return end - begin >= SETTLED_LINES and abs(steps.at[end - 1] - steps.at[begin]) >= CLOCK_STEP_S
 
 
 class _Least:
     """The least offset of the lines around a place, found in a time that does not grow with their number."""
 
-    def __init__(self, steps: list[Line], offsets: list[float]) -> None:
-        self._times = list(accumulate((line.at for line in steps), max))
+    def __init__(self, steps: Lines, offsets: array[float]) -> None:
+        self._times = array("d", accumulate(steps.at, max))
         # Each row holds the least of twice as many neighbours as the row before it.
         self._rows = [offsets]
         while 2 * (width := 1 << (len(self._rows) - 1)) <= len(offsets):
             row = self._rows[-1]
-            self._rows.append([min(pair) for pair in zip(row, row[width:])])
+            self._rows.append(array("d", map(min, row, row[width:])))
 
     def before(self, index: int, begin: int) -> float:
         """The least offset of the lines just before a place, and not before another."""
@@ -137,24 +138,24 @@ class _Least:
         return min(self._rows[row][begin], self._rows[row][end - (1 << row)])
 
 
-def _put_on_observers_clock(lines: list[Line], set_by: list[ClockStep], offset: float) -> list[Line]:
+def _put_on_observers_clock(lines: Lines, set_by: list[ClockStep], offset: float) -> Lines:
     jumps, jumped = [*reversed(set_by)], 0.0
-    placed, heard = [], -math.inf
+    placed, heard = array("d"), -math.inf
     for line in lines:
         while jumps and line.step >= jumps[-1].step:
             jumped += jumps.pop().seconds
         if line.seen is None:
             # What was heard before it had been written before it, whatever a clock that was set back says.
-            placed.append(line._replace(at=max(heard, line.t + offset - jumped)))
+            placed.append(max(heard, line.t + offset - jumped))
         else:
             offset, heard = line.seen - line.t, line.seen
-            placed.append(line)
-    return _not_before_known(placed)
+            placed.append(line.at)
+    return _not_before_known(lines.placed(placed))
 
 
-def _not_before_known(lines: list[Line]) -> list[Line]:
+def _not_before_known(lines: Lines) -> Lines:
     """Lines without a stamp, put as late as the next stamp allows: none of them proves that its rank had gone on."""
-    placed = []
+    placed = array("d")
     stamp: tuple[float, float] | None = None
     for line in reversed(lines):
         at = line.at
@@ -163,25 +164,20 @@ def _not_before_known(lines: list[Line]) -> list[Line]:
         elif stamp is not None:
             seen, written = stamp
             at = max(at, seen - max(0.0, written - line.t))
-        placed.append(line if line.at == at else line._replace(at=at))
-    return placed[::-1]
+        placed.append(at)
+    return lines.placed(placed[::-1])
 
 
-def _known_by(lines: list[Line]) -> list[Line]:
+def _known_by(lines: Lines) -> Lines:
     """A line that arrives proves all lines written before it, also those that come after it."""
-    known, latest = [], math.inf
-    for line in reversed(lines):
-        latest = min(latest, line.at)
-        known.append(line if line.at == latest else line._replace(at=latest))
-    return known[::-1]
+    return lines.placed(array("d", accumulate(reversed(lines.at), min))[::-1])
 
 
 class _OwnClocks:
     """The ranks' own clocks, compared where the observer stamped nothing."""
 
-    def __init__(self, steps: Mapping[int, list[Line]], timeline: Timeline) -> None:
+    def __init__(self, steps: Mapping[int, Lines], timeline: Timeline) -> None:
         self._steps = steps
-        self._by_step = {rank: {line.step: line for line in lines} for rank, lines in steps.items()}
         self._offsets: dict[int, float] = {}
         self._timeline = timeline
 
@@ -195,16 +191,16 @@ class _OwnClocks:
         own = next((line.seen - line.t for line in self._steps[rank] if line.seen is not None), None)
         if own is not None:
             return own
-        times = self._by_step[rank]
-        stamped = (line for lines in self._steps.values() for line in lines if line.seen is not None)
-        offsets = [line.at - times[line.step].t for line in stamped if line.step in times]
+        times = dict(zip(self._steps[rank].step, self._steps[rank].t))
+        stamped = (line for lines in self._steps.values() if lines.stamps for line in lines if line.seen is not None)
+        offsets = [line.at - times[line.step] for line in stamped if line.step in times]
         return median(offsets) if offsets else 0.0
 
     def clock_steps(self, rank: int) -> Iterator[ClockStep]:
         """Where the rank's clock went back, or on by more than the clock of a peer that was not moving."""
         steps, jumped = self._steps[rank], 0.0
-        interval = typical_interval([line.t for line in steps])
-        for index, (before, after) in enumerate(zip(steps, steps[1:])):
+        interval = typical_interval(steps.t)
+        for index, (before, after) in enumerate(neighbours(steps)):
             went = after.t - before.t
             is_back, is_long = went < 0, went >= max(CLOCK_STEP_S, 3 * interval)
             if not (is_back or is_long) or _is_near_swap(steps, index):
@@ -228,13 +224,13 @@ class _OwnClocks:
 
     def _host(self, rank: int) -> str:
         """Return the name of the clock of a rank: its host, or the rank itself if it names none."""
-        host = self._steps[rank][0].raw.get("host")
+        host = self._steps[rank][0].identity.get("host")
         return str(rank) if host is None else f"host {host}"
 
     def _peers(self, rank: int, before: int, after: int) -> Iterator[tuple[int, float]]:
         """Yield how long the steps took each other rank, by the observer's clock or, if it did not move, by its own."""
-        for peer, lines in self._by_step.items():
-            begin, end = lines.get(before), lines.get(after)
+        for peer, lines in self._steps.items():
+            begin, end = _find(lines, before), _find(lines, after)
             if peer == rank or begin is None or end is None:
                 continue
             if begin.seen is not None and end.seen is not None:
@@ -247,3 +243,8 @@ class _OwnClocks:
         """Whether a rank was moving at some moment between two of its own clock: it sleeps through its stun."""
         offset = self.offset(rank)
         return any(rank in group.ranks for group in self._timeline.moving(begin + offset, end + offset))
+
+
+def _find(steps: Lines, step: int) -> Line | None:
+    index = bisect_left(steps.step, step)
+    return steps[index] if index < len(steps) and steps.step[index] == step else None

@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from .limits import TRAIN, Breach, Limits
+from .lines import Line, neighbours
 from .marked_phases import MarkedPhases
 from .move_windows import Group, Timeline
-from .step_records import Line, Track
+from .step_records import Track
 
 OTHERS = "others"
 MOVED_ONLY = "moved_only"
@@ -93,7 +94,7 @@ def phase_after(line: Line) -> str:
 
 def _measured(track: Track, judge: Judge, observed_until: float | None) -> Iterator[Gap]:
     limits = judge.limits
-    for before, after in zip(track.lines, track.lines[1:]):
+    for before, after in neighbours(track.lines):
         if before.step + 1 < judge.first_step:
             continue
         begin, end = _unmoved(track.rank, before.at, after.at, judge)
@@ -106,7 +107,7 @@ def _measured(track: Track, judge: Judge, observed_until: float | None) -> Itera
             yield Gap(track.rank, after.step, begin, end, end - begin, phase, limit, owner)
     last = track.lines[-1]
     # Without a stamp the end is told by the rank's own clock, which may differ from the observer's by anything.
-    if observed_until is not None and any(line.seen is not None for line in track.lines):
+    if observed_until is not None and track.lines.stamps:
         begin, end = _unmoved(track.rank, last.at, observed_until, judge)
         if end >= begin:
             phase, owner = phase_after(last), judge.timeline.owner(last.at, observed_until)

@@ -10,10 +10,10 @@ from itertools import islice
 from typing import Any
 
 from .limits import Breach, number
+from .lines import IDENTITY, Line, Lines
 from .move_windows import Timeline
 from .step_records import Track
 
-IDENTITY = ("host", "pid", "start", "job", "boot_id", "generation", "size")
 SHARED = ("job", "generation", "size")
 NAMED_RANKS = 20
 
@@ -28,8 +28,11 @@ def identity_breaches(tracks: Sequence[Track], timeline: Timeline, resume_deadli
 
 def unseen_identity(tracks: Sequence[Track]) -> Iterator[str]:
     """The parts of the identity that some rank never told."""
+    used = [track.lines.used() for track in tracks]
     for key in IDENTITY:
-        silent = [track.rank for track in tracks if all(line.raw.get(key) is None for line in track.lines)]
+        silent = [
+            track.rank for track, kinds in zip(tracks, used) if all(kind.identity.get(key) is None for kind in kinds)
+        ]
         if silent:
             yield f"identity: {key} is not in the records of {ranks_text(silent)}"
 
@@ -73,15 +76,18 @@ def ranks_text(ranks: Sequence[int]) -> str:
 
 def _told_between(track: Track, key: str) -> tuple[float, float] | None:
     """The first and the last moment at which a rank told a part of its identity."""
-    times = [line.at for line in track.lines if line.raw.get(key) is not None]
-    return (times[0], times[-1]) if times else None
+    lines = track.lines
+    told = [kind.identity.get(key) is not None for kind in lines.kinds]
+    first = next((at for at, kind in zip(lines.at, lines.kind) if told[kind]), None)
+    last = next((at for at, kind in zip(reversed(lines.at), reversed(lines.kind)) if told[kind]), None)
+    return None if first is None or last is None else (first, last)
 
 
 def _changes(track: Track) -> Iterator[Breach]:
     current: tuple[Any, ...] = (None,) * len(IDENTITY)
     told = set()
     for line in track.lines:
-        given = tuple(map(line.raw.get, IDENTITY))
+        given = tuple(map(line.identity.get, IDENTITY))
         if given == current:
             continue
         changed = [
@@ -100,10 +106,10 @@ def _strangers(tracks: Sequence[Track]) -> Iterator[Breach]:
     for key in SHARED:
         first: tuple[int, Any] | None = None
         for track in tracks:
-            line = next((line for line in track.lines if line.raw.get(key) is not None), None)
+            line = _first_with(track.lines, key)
             if line is None:
                 continue
-            value = line.raw[key]
+            value = line.identity[key]
             if first is None:
                 first = track.rank, value
             elif str(value) != str(first[1]):
@@ -126,5 +132,10 @@ def _newcomers(tracks: Sequence[Track], timeline: Timeline, resume_deadline_s: f
 
 
 def _size(track: Track) -> int | None:
-    sizes = (number(line.raw.get("size")) for line in track.lines)
-    return next((int(size) for size in sizes if size is not None), None)
+    sizes = [number(kind.identity.get("size")) for kind in track.lines.kinds]
+    return next((int(size) for kind in track.lines.kind if (size := sizes[kind]) is not None), None)
+
+
+def _first_with(lines: Lines, key: str) -> Line | None:
+    has = [kind.identity.get(key) is not None for kind in lines.kinds]
+    return next((lines[index] for index, kind in enumerate(lines.kind) if has[kind]), None)

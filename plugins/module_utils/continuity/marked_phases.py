@@ -41,6 +41,8 @@ class MarkedPhases:
 def _marked(track: Track, limits: Limits) -> Iterator[Marked]:
     """From each begin to its end or, where that never came, for as long as the phase may last."""
     opened: dict[str, float] = {}
+    if all(kind.mark is None for kind in track.lines.used()):
+        return
     for line in track.lines:
         if line.mark == "begin":
             opened.setdefault(line.phase, line.at)

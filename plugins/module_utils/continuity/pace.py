@@ -4,18 +4,20 @@
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
-from math import inf, sqrt
+from math import inf, isnan, nan, sqrt
 from statistics import median
 from typing import Callable, List, NamedTuple
 
-from .limits import HIGHEST, Breach, number
+from .limits import Breach
+from .lines import Line, Lines, neighbours
 from .marked_phases import MarkedPhases
 from .move_windows import Group, Timeline
 from .step_progress import ENOUGH_STEPS
-from .step_records import Line, Track
+from .step_records import Track
 
 ENOUGH_RATES = 10
 # So many standard errors make a fall certain.
@@ -29,11 +31,12 @@ class Pace:
     """The steps of one rank after its warm-up, by time, and how fast they came: as it says, and as the observer saw."""
 
     def __init__(self, track: Track, first_step: int, marked: MarkedPhases) -> None:
-        steps = sorted((line for line in track.steps if line.step >= first_step), key=lambda line: line.at)
+        warm = track.steps.picked(range(bisect_left(track.steps.step, first_step), len(track.steps)))
+        steps = warm.ordered(warm.at)
         self.rank = track.rank
-        self._at = [line.at for line in steps]
-        self._made = [0, *accumulate(line.stride for line in steps)]
-        self._rates = [rate_of(line) if line.is_train else None for line in steps]
+        self._at = steps.at
+        self._made = _made(steps)
+        self._rates = _rates(steps)
         self._images = images_of_step(steps)
         self._marked = marked
         self._stretches = list(_stretches(steps, marked))
@@ -48,7 +51,7 @@ class Pace:
     def rates(self, after: float, before: float) -> list[float]:
         """The rates of the training steps that ended strictly between two moments."""
         begin, end = self._between(after, before)
-        return [rate for rate in self._rates[begin:end] if rate is not None]
+        return [rate for rate in self._rates[begin:end] if not isnan(rate)]
 
     def seen_rates(self, after: float, before: float) -> list[float]:
         """The steps a second by the observer's clock, of the stretches of training between two moments."""
@@ -79,17 +82,27 @@ class Pace:
         return begin, max(begin, bisect_left(self._at, before))
 
 
-def rate_of(line: Line) -> float | None:
-    """Return the rate that a record gives; None if it gives none, or one that nothing can have."""
-    rate = number(line.raw.get("images_per_sec"))
-    return rate if rate is not None and abs(rate) <= HIGHEST else None
+def _made(steps: Lines) -> Sequence[int]:
+    """Return how many optimizer steps were made before each line, and at last all of them."""
+    strides = [kind.stride for kind in steps.kinds]
+    if all(kind.stride == 1 for kind in steps.used()):
+        return range(len(steps) + 1)
+    return [0, *accumulate(strides[kind] for kind in steps.kind)]
+
+
+def _rates(steps: Lines) -> Sequence[float]:
+    """Return the rate of each line, NaN if it gives none or is no training step."""
+    if all(kind.is_train for kind in steps.used()):
+        return steps.rate
+    is_train = [kind.is_train for kind in steps.kinds]
+    return array("d", (rate if is_train[kind] else nan for rate, kind in zip(steps.rate, steps.kind)))
 
 
 def images_of_step(steps: Sequence[Line]) -> float | None:
     """On how many images a rank makes one step, by the rates that it tells and its own clock."""
     found = []
-    for before, after in zip(steps, steps[1:]):
-        rate = rate_of(after)
+    for before, after in neighbours(steps):
+        rate = after.rate
         if rate and before.is_train and after.is_train and after.t > before.t:
             found.append(rate * (after.t - before.t) / max(1, after.step - before.step))
     return median(found) if found else None

@@ -73,7 +73,7 @@ class _Workers:
             name = _short(entry.get("worker"))
             self._ranks[name] = self._ranks.get(name, frozenset()) | ranks_of(entry)
         self._idle = {_short(name) for name, ranks in known if isinstance(ranks, (list, tuple)) and not ranks}
-        hosts = [track.lines[0].raw.get("host") for track in tracks]
+        hosts = [track.lines[0].identity.get("host") for track in tracks]
         self._hosts = {_short(host) for host in hosts if host}
         placed = {rank for ranks in self._ranks.values() for rank in ranks}
         each_is_placed = {track.rank for track in tracks} <= placed

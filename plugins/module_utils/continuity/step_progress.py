@@ -4,17 +4,17 @@
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from .clock import goes_back
 from .gaps import phase_after, phase_between
-from .limits import TRAIN, Breach, Limits, number
+from .limits import TRAIN, Breach, Limits
+from .lines import FINITE, Line, neighbours
 from .marked_phases import MarkedPhases
 from .move_windows import Group, Timeline
-from .step_records import Line, Track
+from .step_records import Track
 
 ENOUGH_STEPS = 20
 # The ranks of a finished job need not have been read to the very same step.
@@ -33,7 +33,7 @@ class Surroundings(NamedTuple):
 
 def step_breaches(track: Track) -> Iterator[Breach]:
     """Steps of a rank that are lost, repeated or in the wrong order; neighbours are told together."""
-    for index, (before, after) in enumerate(zip(track.steps, track.steps[1:])):
+    for index, (before, after) in enumerate(neighbours(track.steps)):
         stride = max(before.stride, after.stride)
         if after.step - before.step > stride:
             lost = _steps_text(before.step + stride, after.step - stride)
@@ -52,7 +52,7 @@ def loss_breaches(track: Track) -> Iterator[Breach]:
     lost = _lost_loss(track)
     if lost is not None and lost.steps >= ENOUGH_STEPS:
         bad = lost.since
-        detail = f"rank {track.rank} has loss {bad.raw['loss']} at step {bad.step} and no finite one since"
+        detail = f"rank {track.rank} has loss {bad.loss} at step {bad.step} and no finite one since"
         yield Breach("loss", track.rank, bad.step, bad.at, detail)
 
 
@@ -62,7 +62,7 @@ def few_losses(track: Track) -> Iterator[str]:
     if lost is not None and lost.steps < ENOUGH_STEPS:
         bad, steps = lost
         where = f"at step {bad.step} and {steps - 1} after it" if steps > 1 else f"at its last step, {bad.step}"
-        yield f"loss: rank {track.rank} has loss {bad.raw['loss']} {where}; {ENOUGH_STEPS} steps tell"
+        yield f"loss: rank {track.rank} has loss {bad.loss} {where}; {ENOUGH_STEPS} steps tell"
 
 
 class _Lost(NamedTuple):
@@ -76,11 +76,10 @@ def _lost_loss(track: Track) -> _Lost | None:
     bad: Line | None = None
     last: Line | None = None
     for line in reversed(track.lines):
-        loss = number(line.raw.get("loss")) if line.is_train else None
-        if loss is None:
+        if not (line.is_train and line.loss):
             continue
         last = last or line
-        if math.isfinite(loss):
+        if line.loss == FINITE:
             return None if bad is None else _Lost(bad, last.step - bad.step + last.stride)
         bad = line
     return None
@@ -140,7 +139,7 @@ def _has_stopped(track: Track, behind: int, now: float, surroundings: Surroundin
         return False
     if behind >= max(ENOUGH_STEPS, 3 * last.stride) and now - last.at >= ON_THE_WAY_S:
         return True
-    if all(line.seen is None for line in track.lines):
+    if not track.lines.stamps:
         return False  # "now" is another rank's clock, and the two may differ by anything
     phase = phase_after(last)
     deadline = _deadline(track, (phase, limits.gap(phase)), limits)

@@ -157,7 +157,7 @@ class _Case:
 
     def unproven(self) -> Iterator[str]:
         """What was not proven, and does not have to be."""
-        unstamped = sum(line.seen is None for track in self.tracks for line in track.lines)
+        unstamped = sum(len(track.lines) - track.lines.stamps for track in self.tracks)
         if unstamped:
             yield f"observer's clock: {unstamped} records have no `seen`, their ranks' own clocks stand in for it"
         if self.reading.unreadable:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..training.timeline import timeline
@@ -15,7 +15,7 @@ from .vmotion_page import page
 
 def texts(
     name: str,
-    records: Sequence[Mapping[str, Any]],
+    records: Iterable[Mapping[str, Any]],
     moves: Sequence[Mapping[str, Any]],
     judged: Mapping[str, Any],
     at: Mapping[str, str] | None,

@@ -11,9 +11,10 @@ from typing import Any
 
 from ..continuity.clock import tracks_of
 from ..continuity.limits import number
+from ..continuity.lines import Line
 from ..continuity.move_windows import Timeline
 from ..continuity.pace import images_of_step
-from ..continuity.step_records import Line, Track, read_lines
+from ..continuity.step_records import Track, read_lines
 
 MOST_BINS = 240
 IMAGES, STEPS = "images/s", "steps/s"

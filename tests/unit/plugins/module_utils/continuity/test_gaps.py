@@ -12,9 +12,10 @@ import pytest
 from plugins.module_utils.continuity.clock import tracks_of
 from plugins.module_utils.continuity.gaps import Gap, Gaps, Judge, find_gaps, gap_breaches, phase_between
 from plugins.module_utils.continuity.limits import read_limits
+from plugins.module_utils.continuity.lines import Line
 from plugins.module_utils.continuity.marked_phases import MarkedPhases
 from plugins.module_utils.continuity.move_windows import Timeline
-from plugins.module_utils.continuity.step_records import Line, read_lines
+from plugins.module_utils.continuity.step_records import read_lines
 
 Record = dict[str, Any]
 

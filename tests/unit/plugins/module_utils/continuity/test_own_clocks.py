@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.continuity.clock import goes_back, tracks_of
+from plugins.module_utils.continuity.lines import Line, Lines
 from plugins.module_utils.continuity.move_windows import Timeline
-from plugins.module_utils.continuity.step_records import Line, Track
+from plugins.module_utils.continuity.step_records import Track
 
 from .lines import line
 
@@ -26,7 +27,7 @@ def own(times: Sequence[float], seen: Sequence[float | None] | None = None, firs
 
 
 def read(*ranks: list[Line], moves: Sequence[dict[str, Any]] = ()) -> tuple[list[Track], list[tuple[Any, ...]]]:
-    tracks, found = tracks_of(dict(enumerate(ranks)), Timeline(moves, 0.0))
+    tracks, found = tracks_of({rank: Lines.of(lines) for rank, lines in enumerate(ranks)}, Timeline(moves, 0.0))
     return tracks, [tuple(one) for one in found]
 
 
@@ -59,7 +60,7 @@ def places(one: Track) -> list[float]:
 def test_unstamped_steps_in_the_wrong_order_lie_between_their_neighbours(
     times: list[float], index: int, is_back: bool
 ) -> None:
-    assert goes_back(own(times), index) is is_back
+    assert goes_back(Lines.of(own(times)), index) is is_back
 
 
 SET_BACK, SWAPPED = [0, 1, 2, 0, 1], [0, 1, 3, 2, 4]
@@ -85,7 +86,7 @@ SET_BACK, SWAPPED = [0, 1, 2, 0, 1], [0, 1, 3, 2, 4]
 def test_the_observer_must_have_seen_a_swap_too(
     times: list[float], before: float | None, after: float | None, is_back: bool
 ) -> None:
-    assert goes_back(own(times, [9.0, 10.0, before, after, 15.0]), 2) is is_back
+    assert goes_back(Lines.of(own(times, [9.0, 10.0, before, after, 15.0])), 2) is is_back
 
 
 def test_steps_in_the_wrong_order_are_no_clock_step_wherever_they_are() -> None:
@@ -152,7 +153,7 @@ def test_the_quickest_of_the_peers_tells_how_long_a_step_took() -> None:
 
 
 def on(host: str, lines: list[Line]) -> list[Line]:
-    return [each._replace(raw={"host": host}) for each in lines]
+    return [each._replace(identity={"host": host}) for each in lines]
 
 
 def test_a_silence_that_most_clocks_show_is_real_although_the_clock_of_a_stunned_guest_does_not_show_it() -> None:
@@ -250,7 +251,7 @@ def test_steps_made_again_stand_when_they_were_made() -> None:
     ]  # fmt: skip
     assert [each.step for each in one.steps] == [0, 1, 2, 3]
     assert [each.at for each in one.repeated] == [110.0, 111.0]
-    assert (one.times, one.interval, found) == ([100.0, 101.0, 102.0, 110.0, 111.0, 112.0], 1.0, [])
+    assert (list(one.times), one.interval, found) == ([100.0, 101.0, 102.0, 110.0, 111.0, 112.0], 1.0, [])
 
 
 def test_of_unstamped_steps_made_again_no_clock_step_is_told() -> None:

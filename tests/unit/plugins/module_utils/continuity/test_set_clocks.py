@@ -14,15 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plugins.module_utils.continuity.clock import tracks_of
+from plugins.module_utils.continuity.lines import Line, Lines
 from plugins.module_utils.continuity.move_windows import Timeline
-from plugins.module_utils.continuity.step_records import Line
 
 from .lines import line
 
 
 def clock_steps(lines: list[Line]) -> list[tuple[int, float, float]]:
     """Each clock step that is told: the step, the moment, and by how much."""
-    return [(found.step, found.at, found.seconds) for found in tracks_of({0: lines}, Timeline((), 0.0))[1]]
+    return [(found.step, found.at, found.seconds) for found in tracks_of({0: Lines.of(lines)}, Timeline((), 0.0))[1]]
 
 
 def by_own_clock(times: Sequence[float], seen: Sequence[float]) -> list[Line]:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.continuity.limits import read_limits
+from plugins.module_utils.continuity.lines import Line, Lines
 from plugins.module_utils.continuity.marked_phases import MarkedPhases
 from plugins.module_utils.continuity.move_windows import Timeline
 from plugins.module_utils.continuity.step_progress import (
@@ -21,7 +22,7 @@ from plugins.module_utils.continuity.step_progress import (
     step_breaches,
     stopped_breaches,
 )
-from plugins.module_utils.continuity.step_records import Line, Track
+from plugins.module_utils.continuity.step_records import Track
 
 from .lines import line, seconds, track
 
@@ -63,7 +64,7 @@ def test_steps_made_again_are_told_in_runs() -> None:
     again = [
         line(step, 10.0 + step, stride=stride) for step, stride in ((2, 1), (3, 1), (5, 1), (7, 2), (9, 2), (12, 1))
     ]
-    one = Track(4, [], [], [], again, 1.0)
+    one = Track(4, Lines.of([]), Lines.of([]), Lines.of(again), 1.0)
     assert [(found.kind, found.rank, found.step, found.at, found.detail) for found in step_breaches(one)] == [
         ("step_repeated", 4, 2, 12.0, "rank 4 made steps 2 to 3 again"),
         ("step_repeated", 4, 5, 15.0, "rank 4 made steps 5 to 9 again"),
@@ -73,10 +74,7 @@ def test_steps_made_again_are_told_in_runs() -> None:
 
 def losses(*values: Any, stride: int = 1, **others: Any) -> Track:
     return track(
-        *(
-            line(index * stride, float(index), stride=stride, raw={"loss": loss}, **others)
-            for index, loss in enumerate(values)
-        )
+        *(line(index * stride, float(index), stride=stride, loss=loss, **others) for index, loss in enumerate(values))
     )
 
 
@@ -108,7 +106,7 @@ def test_a_lost_loss_and_a_silent_rank_have_the_moment_of_the_line_that_shows_it
 
 
 def test_what_an_evaluation_tells_of_the_loss_does_not_count() -> None:
-    pause = line(3, 2.5, phase="eval", raw={"loss": "nan"})
+    pause = line(3, 2.5, phase="eval", loss="nan")
     assert list(few_losses(track(*losses(1.0, 1.0).lines, pause))) == []
 
 

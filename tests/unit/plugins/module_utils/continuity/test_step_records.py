@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from plugins.module_utils.continuity.lines import FINITE, IDENTITY, Line, Lines
 from plugins.module_utils.continuity.step_records import read_lines, split_steps, typical_interval
 
 from .lines import line
@@ -19,6 +20,11 @@ def record(step: int, t: float, **others: Any) -> dict[str, Any]:
 
 def read(*records: dict[str, Any]) -> list[tuple[int, float, float | None]]:
     return [(one.step, one.t, one.seen) for one in read_lines(records).ranks[0]]
+
+
+def split(lines: list[Line]) -> tuple[list[Line], list[Line]]:
+    steps, repeated = split_steps(Lines.of(lines))
+    return list(steps), list(repeated)
 
 
 def test_ranks_stand_in_their_order_whatever_comes_first() -> None:
@@ -46,9 +52,12 @@ def test_what_is_no_number_is_no_step(value: Any) -> None:
 
 
 def test_a_line_has_all_that_its_record_tells() -> None:
-    told = record(7, 12.5, seen="13.5", stride="5", phase="eval", mark="begin")
+    told = record(7, 12.5, seen="13.5", stride="5", phase="eval", mark="begin", host="w1", pid=7)
+    told.update(loss="2.5", images_per_sec=80)
     (one,) = read_lines([told]).ranks[0]
-    assert tuple(one) == (7, 12.5, 13.5, 13.5, 5, "eval", "begin", told)
+    assert one[:7] == (7, 12.5, 13.5, 13.5, 5, "eval", "begin")
+    assert one.identity == {**dict.fromkeys(IDENTITY), "host": "w1", "pid": 7}
+    assert (one.loss, one.rate) == (FINITE, 80.0)
     assert not one.is_train
 
 
@@ -106,13 +115,13 @@ def test_where_not_all_were_seen_different_lines_of_one_moment_stand_as_they_wer
 def test_of_each_step_there_is_one_line_and_what_trained_again_is_apart() -> None:
     first, pause, trained, again = line(1, 1.0), line(2, 2.0, phase="eval"), line(2, 3.0), line(2, 4.0)
     mark, other = line(2, 2.5, phase="eval", mark="begin"), line(2, 5.0, phase="checkpoint")
-    assert split_steps([first, pause, mark, trained, again]) == ([first, trained], [again])
-    assert split_steps([first, trained, other, again]) == ([first, trained], [again])
-    assert split_steps([first, pause, other]) == ([first, pause], [])
+    assert split([first, pause, mark, trained, again]) == ([first, trained], [again])
+    assert split([first, trained, other, again]) == ([first, trained], [again])
+    assert split([first, pause, other]) == ([first, pause], [])
     before = [line(-2, -1.0), line(-1, 0.0)]
-    assert split_steps([*before, first, pause, trained, again]) == ([*before, first, trained], [again])
+    assert split([*before, first, pause, trained, again]) == ([*before, first, trained], [again])
     other_pause = line(1, 0.0, phase="eval")
-    assert split_steps([other_pause, line(2, 1.0), pause, again]) == ([other_pause, line(2, 1.0)], [again])
+    assert split([other_pause, line(2, 1.0), pause, again]) == ([other_pause, line(2, 1.0)], [again])
 
 
 @pytest.mark.parametrize(

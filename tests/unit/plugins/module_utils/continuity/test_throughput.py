@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.continuity.limits import Breach, read_limits
+from plugins.module_utils.continuity.lines import Line
 from plugins.module_utils.continuity.marked_phases import MarkedPhases
 from plugins.module_utils.continuity.move_windows import Timeline
 from plugins.module_utils.continuity.pace import (
@@ -22,7 +23,7 @@ from plugins.module_utils.continuity.pace import (
     least_steps,
     rates_around,
 )
-from plugins.module_utils.continuity.step_records import Line, Track
+from plugins.module_utils.continuity.step_records import Track
 
 from .lines import line, seconds, track
 
@@ -36,10 +37,7 @@ def pace(one: Track, first_step: int = 0, *marks: Line) -> Pace:
 
 def rated(rates: Sequence[Any], step_s: float = 1.0, begin: float = 1.0, **others: Any) -> list[Line]:
     """A step with each of these rates, one after the other."""
-    return [
-        line(int(begin) + index, begin + index * step_s, raw={"images_per_sec": rate}, **others)
-        for index, rate in enumerate(rates)
-    ]
+    return [line(int(begin) + index, begin + index * step_s, rate=rate, **others) for index, rate in enumerate(rates)]
 
 
 def test_steps_are_counted_strictly_between_two_moments() -> None:
@@ -105,12 +103,12 @@ def test_a_marked_phase_in_a_stretch_leaves_it_out() -> None:
 
 def test_images_of_a_step_are_the_median_of_what_the_rates_tell() -> None:
     assert images_of_step(rated([None, 8.0, 10.0, 12.0], 2.0)) == 20.0
-    strided = [line(5 * n, 2.0 * n, raw={"images_per_sec": 10.0}) for n in range(3)]
+    strided = [line(5 * n, 2.0 * n, rate=10.0) for n in range(3)]
     assert images_of_step(strided) == 4.0
     assert images_of_step(rated([8.0, 10.0])) == 10.0
     assert images_of_step(rated([8.0])) is None
     assert images_of_step(rated([8.0, "inf"])) is images_of_step(rated([8.0, 1e308])) is None
-    assert images_of_step([line(2, 1.0), line(1, 3.0, raw={"images_per_sec": 10.0})]) == 20.0
+    assert images_of_step([line(2, 1.0), line(1, 3.0, rate=10.0)]) == 20.0
     assert images_of_step(rated([8.0, 10.0], 0.0)) is None
     assert images_of_step([*rated([8.0]), *rated([8.0], begin=2.0, phase="eval"), *rated([8.0], begin=3.0)]) is None
 
@@ -131,9 +129,9 @@ def test_images_are_spread_over_the_time_since_the_step_before() -> None:
 
 
 def test_images_of_strides_count_for_each_of_their_steps() -> None:
-    lines = [line(5 * n, 5.0 * n, stride=5, raw={"images_per_sec": 10.0}) for n in range(5)]
+    lines = [line(5 * n, 5.0 * n, stride=5, rate=10.0) for n in range(5)]
     assert pace(track(*lines)).seen_images(0.0, 20.0) == 10.0
-    uneven = [line(n, float(n), raw={"images_per_sec": 10.0}) for n in range(5)]
+    uneven = [line(n, float(n), rate=10.0) for n in range(5)]
     uneven.append(line(9, 5.0, stride=5))
     assert pace(track(*uneven)).seen_images(0.0, 4.0) == 10.0
     assert pace(track(*uneven)).seen_images(4.0, 5.0) == 50.0
@@ -196,7 +194,7 @@ def test_what_the_observer_cannot_tell_is_no_matter() -> None:
     uneven, at = [], 0.0
     for step in range(200):
         at += chance.choice((0.2, 3.0)) if step < 100 else 2.4
-        uneven.append(line(step, at, raw={"images_per_sec": 100.0}))
+        uneven.append(line(step, at, rate=100.0))
     begin, end = uneven[99].at + 0.5, uneven[100].at - 0.5
     assert judged(uneven, (begin, end)) == ([], [])
 

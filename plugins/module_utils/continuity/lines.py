@@ -1,0 +1,165 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The lines of one rank in columns of numbers: an hour of a job has millions of them."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import tee
+from typing import Any, NamedTuple, Sequence, TypeVar, overload
+
+from .limits import TRAIN
+
+IDENTITY = ("host", "pid", "start", "job", "boot_id", "generation", "size")
+FINITE = "finite"
+Item = TypeVar("Item")
+
+
+class Line(NamedTuple):
+    """One record: an optimizer step of a rank, or the begin or end of a phase.
+
+    ``loss`` is empty without one, ``FINITE``, or the text of a value that is not finite.
+    """
+
+    step: int
+    t: float
+    seen: float | None
+    at: float
+    stride: int
+    phase: str
+    mark: str | None
+    identity: Mapping[str, Any]
+    loss: str = ""
+    rate: float | None = None
+
+    @property
+    def is_train(self) -> bool:
+        """Return whether the line is an optimizer step and nothing else."""
+        return self.mark is None and self.phase == TRAIN
+
+
+class Kind(NamedTuple):
+    """The part of a line that many lines share."""
+
+    stride: int
+    phase: str
+    mark: str | None
+    loss: str
+    identity: Mapping[str, Any]
+
+    @property
+    def is_train(self) -> bool:
+        """Return whether such a line is an optimizer step and nothing else."""
+        return self.mark is None and self.phase == TRAIN
+
+
+class Columns:
+    """Numbers of lines; NaN is a stamp or a rate that a line does not have, ``kind`` an index of the shared parts."""
+
+    __slots__ = ("at", "kind", "rate", "seen", "step", "t")
+
+    def __init__(self) -> None:
+        self.step, self.kind = array("q"), array("I")
+        self.t, self.seen, self.at, self.rate = array("d"), array("d"), array("d"), array("d")
+
+    def add(self, step: int, t: float, seen: float | None, at: float, rate: float | None, kind: int) -> None:
+        """Append a line."""
+        self.step.append(step)
+        self.t.append(t)
+        self.seen.append(math.nan if seen is None else seen)
+        self.at.append(at)
+        self.rate.append(math.nan if rate is None else rate)
+        self.kind.append(kind)
+
+
+class Lines(Sequence[Line]):
+    """Lines that are kept as columns and made when they are asked for."""
+
+    def __init__(self, columns: Columns, kinds: Sequence[Kind]) -> None:
+        self.columns, self.kinds = columns, kinds
+        self.step, self.t, self.at = columns.step, columns.t, columns.at
+        self.rate, self.kind = columns.rate, columns.kind
+        self.stamps = len(self.step) - sum(map(math.isnan, columns.seen))
+        self.is_stamped = self.stamps == len(self.step)
+        if self.is_stamped and columns.at == columns.seen:
+            # One column is enough for lines at the times of their stamps.
+            columns.at = self.at = columns.seen
+
+    @classmethod
+    def of(cls, lines: Iterable[Line]) -> Lines:
+        """Return the same lines as columns."""
+        columns = Columns()
+        kinds: list[Kind] = []
+        known: dict[Any, int] = {}
+        for line in lines:
+            key = line.stride, line.phase, id(line.mark), line.loss, id(line.identity)
+            if key not in known:
+                known[key] = len(kinds)
+                kinds.append(Kind(line.stride, line.phase, line.mark, line.loss, line.identity))
+            columns.add(line.step, line.t, line.seen, line.at, line.rate, known[key])
+        return cls(columns, kinds)
+
+    def placed(self, at: array[float]) -> Lines:
+        """Return the same lines at other times of the observer's clock."""
+        if at == self.at:
+            return self
+        columns = Columns()
+        for name in Columns.__slots__:
+            setattr(columns, name, getattr(self.columns, name))
+        columns.at = at
+        return Lines(columns, self.kinds)
+
+    def picked(self, indexes: Sequence[int]) -> Lines:
+        """Return some of the lines, in the order of the indexes."""
+        if len(indexes) == len(self) and all(index == place for place, index in enumerate(indexes)):
+            return self
+        columns = Columns()
+        for name in Columns.__slots__:
+            column = getattr(self.columns, name)
+            getattr(columns, name).extend(column[index] for index in indexes)
+        return Lines(columns, self.kinds)
+
+    def ordered(self, *keys: Sequence[float]) -> Lines:
+        """Return the lines sorted by columns."""
+        if all(before <= after for before, after in neighbours(zip(*keys))):
+            return self
+        return self.picked(sorted(range(len(self)), key=lambda index: [column[index] for column in keys]))
+
+    def stamp(self, index: int, default: float) -> float:
+        """Return when a line was seen, or the default if nobody stamped it."""
+        seen = self.columns.seen[index]
+        return default if math.isnan(seen) else seen
+
+    def used(self) -> list[Kind]:
+        """Return the shared parts that some line has."""
+        return [self.kinds[kind] for kind in sorted(set(self.kind))]
+
+    def __len__(self) -> int:
+        return len(self.step)
+
+    @overload
+    def __getitem__(self, index: int) -> Line: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Line]: ...
+    def __getitem__(self, index: int | slice) -> Line | list[Line]:
+        if isinstance(index, slice):
+            return [self[each] for each in range(*index.indices(len(self)))]
+        seen, rate = self.columns.seen[index], self.rate[index]
+        return self._line(self.step[index], self.t[index], seen, self.at[index], rate, self.kind[index])
+
+    def __iter__(self) -> Iterator[Line]:
+        return map(self._line, self.step, self.t, self.columns.seen, self.at, self.rate, self.kind)
+
+    def _line(self, step: int, t: float, seen: float, at: float, rate: float, kind: int) -> Line:
+        stride, phase, mark, loss, identity = self.kinds[kind]
+        stamp, given = None if math.isnan(seen) else seen, None if math.isnan(rate) else rate
+        return Line(step, t, stamp, at, stride, phase, mark, identity, loss, given)
+
+
+def neighbours(items: Iterable[Item]) -> Iterator[tuple[Item, Item]]:
+    """Yield each item with the next one, without a copy of them all."""
+    first, second = tee(items)
+    next(second, None)
+    return zip(first, second)
