@@ -25,6 +25,10 @@ options:
       - Without it, the lookup checks the variables of the host.
     type: str
     default: ""
+  optional:
+    description: Whether the inventory may have no such hosts.
+    type: bool
+    default: false
 author:
   - The dml.vsphere contributors (@dml-vsphere)
 """
@@ -45,6 +49,7 @@ _raw:
   elements: raw
 """
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -96,9 +101,12 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by 
         if any(context.CLIARGS.get(option) for option in LISTING):
             return [pattern]
         request = self._request(given, playbook)
+        if self.get_option("optional"):
+            request = replace(request, needs_workers=False)
         if found := run_request.problems(known(), request, playbook, pattern):
             raise AnsibleError("; ".join(found))
-        return [pattern] if run_request.is_selected(known(), request, playbook) else []
+        missing = not request.needs_workers and not run_request.evaluate([pattern], request.groups)
+        return [pattern] if run_request.is_selected(known(), request, playbook) and not missing else []
 
     def _request(self, given: dict[str, Any], playbook: str) -> RunRequest:
         """Return the request from the command line and the variables of the play."""

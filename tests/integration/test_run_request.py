@@ -5,6 +5,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -86,3 +89,38 @@ def test_known_names_are_accepted(ansible: Ansible, tmp_path: Path) -> None:
     )
     assert done.rc != 0
     assert "vcenter.invalid" in done.out and "two" not in done.out, done.out
+
+
+@pytest.fixture
+def job() -> Iterator[None]:
+    """A process of a training job on this machine."""
+    environment = {"PATH": os.environ["PATH"], "DML_RECORDS": "/var/lib/dml/runs/nightly", "DML_RUN_ID": "1"}
+    process = subprocess.Popen(["sleep", "600"], env=environment)
+    yield
+    process.kill()
+    process.wait()
+
+
+@pytest.mark.usefixtures("job")
+@pytest.mark.parametrize(
+    ("playbook", "arguments", "refused", "reaches"),
+    [
+        ("hosts", [], True, ""),
+        ("hosts", ["-e", "interrupt_training=true"], False, "vcenter.invalid"),
+        ("workers", ["-e", "power_cycle=true"], True, ""),
+        ("workers", [], False, "vcenter.invalid"),
+        ("teardown", ["-e", "confirm=true"], True, ""),
+        ("guests", [], True, ""),
+        ("train", ["-e", "training_name=another"], True, ""),
+        ("train", ["-e", "training_name=nightly", "-e", "training_backend=none"], False, "training_backend"),
+    ],
+)
+def test_a_training_job_is_not_interrupted(
+    ansible: Ansible, tmp_path: Path, playbook: str, arguments: list[str], refused: bool, reaches: str
+) -> None:
+    path = Path(inventory(tmp_path))
+    workers = {"workers": {"hosts": {"w1": {**LOCAL, "ansible_become": False}}}}
+    path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), **workers}))
+    done = ansible.playbook(f"playbooks/{playbook}.yml", "-i", str(path), *arguments)
+    assert ("w1: the training job nightly runs on this worker." in words(done.out)) is refused, done.out
+    assert done.rc != 0 and reaches in done.out
