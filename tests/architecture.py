@@ -172,7 +172,7 @@ def one_gate(checkout: Checkout) -> Iterator[str]:
 
 
 def old_python(checkout: Checkout) -> Iterator[str]:
-    """What also runs inside a worker keeps to the syntax of an old Python."""
+    """Return what also runs inside a worker keeps to the syntax of an old Python."""
     for source in checkout.plugins:
         if source.parts[1] == "module_utils":
             try:

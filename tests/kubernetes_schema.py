@@ -34,13 +34,13 @@ def documents(api: str) -> list[dict[str, Any]]:
 
 
 def faults(manifest: dict[str, Any]) -> list[str]:
-    """What the operator's own schema says against an MPIJob."""
+    """Return what the operator's schema says against an MPIJob."""
     validator = jsonschema.Draft202012Validator(_schema(manifest["apiVersion"].rpartition("/")[2]))
     return [f"{'.'.join(map(str, one.absolute_path))}: {one.message[:200]}" for one in validator.iter_errors(manifest)]
 
 
 def kubernetes_faults(manifest: dict[str, Any], release: str) -> list[str]:
-    """What the schema of a release of Kubernetes says against an object."""
+    """Return what the schema of a release of Kubernetes says against an object."""
     try:
         kubernetes_validate.validate(manifest, release, strict=True)
     except kubernetes_validate.ValidationError as error:

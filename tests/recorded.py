@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Fixtures that nobody of this project made, and events that Ruby's client wrote down as objects of pyVmomi."""
+"""Fixtures that no one of this project made, and events that Ruby's client wrote down as objects of pyVmomi."""
 
 from __future__ import annotations
 

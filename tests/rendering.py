@@ -47,11 +47,11 @@ def value(role: str, name: str, **known: Any) -> Any:
 
 
 def truth(condition: str, **known: Any) -> bool:
-    """Whether the condition of a task or role holds, where these variables are known."""
+    """Return whether the condition of a task or role holds, where these variables are known."""
     return rendered("{{ " + condition + " }}", **known) in {True, "True"}
 
 
 def rendered(text: str, **known: Any) -> Any:
-    """What becomes of a text, where these variables are known."""
+    """Return what becomes of a text, where these variables are known."""
     begin()
     return Templar(DataLoader(), variables=known).template(trusted(text))

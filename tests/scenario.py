@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[1]
 GUESTS = ROOT / "playbooks" / "guests.yml"
 INVENTORY = os.environ["MOLECULE_INVENTORY_FILE"]
 QUICK = {"ANSIBLE_PIPELINING": "1", "ANSIBLE_FORCE_COLOR": "0", "ANSIBLE_NOCOLOR": "1"}
-# Ansible's workers begin sessions of their own: only with their namespace all of them end at once.
+# Ansible's workers begin their own sessions: only with their namespace all of them end at once.
 LOOK_SECONDS = 30
 LATE = 124  # what timeout says
 KILLABLE = ("unshare", "--pid", "--fork", "--kill-child")
@@ -42,14 +42,14 @@ def node(name: str) -> Host:
 
 
 def run(host: Host, script: str) -> str:
-    """What a script says that must succeed."""
+    """Return the output of a script that must succeed."""
     done = host.run(f"export LC_ALL=C.UTF-8; {script}")
     assert done.rc == 0, done
     return str(done.stdout).strip()
 
 
 def proof(host: Host, role: str) -> dict[str, Any]:
-    """What a role has proven on a node."""
+    """Return what a role has proven on a node."""
     return dict(json.loads(run(host, f"cat /etc/ansible/facts.d/dml_{role}.fact")))
 
 

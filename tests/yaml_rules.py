@@ -95,7 +95,7 @@ def tasks_of(document: Any) -> Iterator[dict[str, Any]]:
 
 
 def variables_of(file: File) -> Iterator[Any]:
-    """What a file gives to variables: a file of variables as a whole, of tasks their vars and set_fact."""
+    """Return what a file gives to variables: a file of variables as a whole, of tasks their vars and set_fact."""
     if file.holds_variables:
         yield file.document
     for task in tasks_of(file.document):
@@ -121,7 +121,7 @@ def plain(value: Any) -> Iterator[str]:
 
 
 def short_expressions(files: Files) -> Iterator[str]:
-    """No Jinja expression is long: what decides so much belongs into a module."""
+    """No Jinja expression is long: what decides so much belongs in a module."""
     for file in files.all:
         for expression in expressions(file.document):
             if len(expression) > LONGEST_EXPRESSION:
@@ -184,12 +184,12 @@ def _with_users(document: Any, users: tuple[str, ...]) -> Iterator[tuple[dict[st
 
 
 def _own(task: dict[str, Any]) -> list[Any]:
-    """What a task gives to its module: conditions, names and blocks decide nothing about files."""
+    """Return what a task gives to its module: conditions, names and blocks decide nothing about files."""
     return [value for key, value in task.items() if "." in key and key != "ansible.builtin.set_fact"]
 
 
 def no_host_chooses_among_included_files(files: Files) -> Iterator[str]:
-    """What is included in turn is included for all hosts alike: else the host that answers first decides the order."""
+    """Files included in a loop are included for all hosts alike: else the fastest host decides the order."""
     for file in files.all:
         for task in tasks_of(file.document):
             included = "loop" in task and any(".include_" in key for key in task)

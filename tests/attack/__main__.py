@@ -26,7 +26,7 @@ from tests.attack.rounds import FAULT, KILL, Round, Undisturbed, attack, undistu
 from tests.attack.scenarios import SCENARIOS, Scenario
 
 Peace = dict[str, Undisturbed]
-# Every so many rounds a whole playbook is attacked, which takes as long as all the rounds between.
+# Every that many rounds a whole playbook is attacked, which takes as long as all the rounds between.
 WHOLE = 20
 KNOWN: Peace = {}
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A controller in a process of its own: it runs the steps of a scenario, and can be killed at any call to the server.
+"""A controller in its own process: it runs the steps of a scenario, and can be killed at any call to the server.
 
 It is forked from a process that has everything imported, which makes a thousand of them affordable.
 """
@@ -64,7 +64,7 @@ class Ended:
 def carry_out(
     vcenter: Simulator, folder: Path, steps: Sequence[Step], *, kill: Kill | None = None, timeout: int = 60
 ) -> Ended:
-    """Run the steps in a process group of their own."""
+    """Run the steps in their own process group."""
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The end of a run: every property that the server tells of every object, in words that do not depend on chance.
+"""The end of a run: every property of every object that the server reports, in words that do not depend on chance.
 
 Objects have the names that people gave them, not the server's ids, which depend on how often something was tried. What
 the server made up by itself or counts (UUIDs, keys, times, tasks) is left out.
@@ -52,7 +52,7 @@ CHANCE = frozenset(
         *("locationId", "portKey", "portgroupKey", "switchUuid", "connectionCookie", "configVersion", "uptime"),
         *("controllerKey", "usedBy", "ruleUuid", "vmProfile", "capacityInKB", "freeSpace", "uncommitted", "unshared"),
         *("diskObjectId", "fieldKey", "profileId", "lastHeartbeat", "overallUsage", "shadow", "lastActiveTime"),
-        # The CustomFieldsManager tells the same, once for each attribute.
+        # The CustomFieldsManager reports the same, once for each attribute.
         "availableField",
     }
 )
@@ -60,9 +60,9 @@ LABELS = tuple(
     "/".join(f"{VIM}{part}" for part in one.split("/"))
     for one in ("deviceInfo/label", "device", "id", "name", "key", "roleId", "privId", "principal")
 )
-# What the lock leaves behind tells how often it was taken.
+# The lock leaves behind how often it was taken.
 LOCK = re.compile(r"Folder (dml\.vsphere\.(lock|gone) |\d+$|\d+of\d+ |claim \d)")
-# Folders and ports of this simulator's own process, and numbers that it draws.
+# Folders and ports of this simulator's process, and numbers that it draws.
 OWN = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+(Z|[-+]\d\d:\d\d)?|govcsim-\d+|(?<=127\.0\.0\.1):\d+|^-\d{6,}$")
 
 
@@ -92,7 +92,7 @@ def _in_order(key: str, value: Any) -> str:
 
 
 def differences(wanted: Counter[str], found: Counter[str]) -> list[str]:
-    """What is lacking, and what is there too many."""
+    """Return what is missing, and what is there in excess."""
     return [f"lacks {one}" for one in sorted(wanted - found)] + [f"has {one}" for one in sorted(found - wanted)]
 
 
@@ -189,7 +189,7 @@ def _tag(element: ET.Element) -> str:
 
 
 def _label(element: ET.Element, names: dict[str, str]) -> str:
-    """What tells an element from its brothers in words of people; nothing where it has no such words."""
+    """Return the words that distinguish an element from its siblings; nothing if it has no such words."""
     for one in LABELS if len(element) else ():
         text = element.findtext(one)
         if text and not text.lstrip("-").isdigit():

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Where a round is held: a data centre of its own, what is run on it, and how its end is read."""
+"""Where a round is held: its own data centre, what is run on it, and how its end is read."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Ground:
             raise RuntimeError(f"it cannot be prepared: {done}")
 
     def run(self, kill: Kill | None = None, timeout: int = 60) -> Ended:
-        """The scenario's steps, by a controller of their own."""
+        """The scenario's steps, by their own controller."""
         return controller.carry_out(self.vcenter, self.folder, self.scenario.steps, kill=kill, timeout=timeout)
 
     def follow(self, advice: str) -> bool:
@@ -53,7 +53,7 @@ class Ground:
         return ends.state(self.vcenter)
 
     def left_to_do(self) -> list[str]:
-        """What a look at the end says that is not as it should be; the look must write nothing."""
+        """Return what is wrong at the end; looking must write nothing."""
         self.vcenter.clear()
         wrong = [text for step in self.scenario.steps if step.settles for text in self._unsettled(step)]
         return [*wrong, *self.held_by(), *(f"a look writes {one['method']}" for one in self.vcenter.writes())]
@@ -64,7 +64,7 @@ class Ground:
         return [f"the lock is not free: {asked.msg or 'somebody gone holds it'}"] if asked.rc or asked.changed else []
 
     def close(self) -> None:
-        """End all that was begun."""
+        """End all that was started."""
         self.vcenter.stop()
 
     def _unsettled(self, step: Step) -> Iterator[str]:

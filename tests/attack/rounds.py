@@ -43,7 +43,7 @@ Make = Callable[[Path], Ground]
 
 @dataclass(frozen=True)
 class Undisturbed:
-    """How a scenario ends in peace, how much it takes, and the methods by which it writes, call by call."""
+    """How a scenario ends in peace, how much it takes, and the methods with which it writes, call by call."""
 
     end: Counter[str]
     calls: int
@@ -106,14 +106,14 @@ def attack(which: tuple[str, int, str], make: Make, seed: int, peace: Undisturbe
 
 
 def struck(make: Make, method: str, skip: int, kind: str, peace: Undisturbed, **more: Any) -> list[str]:
-    """What is wrong once one call of a method has met a fault."""
+    """Return what is wrong once one call of a method has met a fault."""
     with held(make) as made:
         made.vcenter.fault(method, kind, skip=skip, count=1, **more)
         return _judged(made, made.run(), peace, killed=False)
 
 
 def _judged(made: Ground, first: Ended, peace: Undisturbed, *, killed: bool) -> list[str]:
-    """What is wrong with the end of an attacked run, and with that of the next one."""
+    """Return what is wrong with the end of an attacked run, and with that of the next one."""
     wrong = wrong_after(first, killed=killed)
     made.vcenter.heal()
     if first.said and not (first.killed or first.hung or first.failures):
@@ -133,7 +133,7 @@ def _struck(made: Ground, chance: random.Random, peace: Undisturbed) -> tuple[st
 
 
 def wrong_after(ended: Ended, *, killed: bool) -> list[str]:
-    """What no user should see, whatever was done."""
+    """Return what no user should see, whatever was done."""
     wrong = [f"it ended in a traceback:\n{ended.raised}"] if ended.raised else []
     if ended.hung:
         wrong.append(f"it hung for {ended.seconds:.0f} s")
@@ -148,7 +148,7 @@ def parts(said: str) -> list[str]:
 
 
 def is_sentence(text: str) -> bool:
-    """Whether this is for a person: what could not be done, or each finding once, without the words of a program."""
+    """Return whether a text is for a person: what could not be done, or each finding once."""
     verdict = VERDICT.match(text)
     failures = text.count(": could not ")
     is_one = failures <= int(verdict["findings"]) if verdict else failures == 1
@@ -156,7 +156,7 @@ def is_sentence(text: str) -> bool:
 
 
 def _healed(made: Ground, peace: Undisturbed) -> list[str]:
-    """What is not as it should be after one more run."""
+    """Return what is not as it should be after one more run."""
     again = made.run()
     if again.failures and made.follow(again.failures[0]):
         again = made.run()

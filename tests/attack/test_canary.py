@@ -27,13 +27,13 @@ ENVIRONMENT = {"HUB_TOKEN": TOKEN}
 
 
 def outside(folder: Path) -> list[Path]:
-    """Where else a run may leave files: Ansible's own folders."""
+    """Where else a run may leave files: Ansible's folders."""
     return [folder, Path.home() / ".ansible" / "tmp"]
 
 
 @pytest.mark.parametrize("play", PLAYS, ids=lambda play: play.name)
 def test_the_password_and_sessions_are_shown_nowhere(play: Play, certs: Path, tmp_path: Path) -> None:
-    """The password is given as a variable: in the environment every process of the user's own would have it."""
+    """The password is given as a variable: in the environment every process of the user's would have it."""
     made = stage(play, certs, tmp_path, password=PASSWORD)
     try:
         made.prepare()
@@ -50,7 +50,7 @@ def test_the_password_and_sessions_are_shown_nowhere(play: Play, certs: Path, tm
         assert seen_in(done.out, [PASSWORD, *SESSIONS]) == []
         left = {path for path, _mode in files_with(outside(tmp_path), [PASSWORD, *SESSIONS])} - {given}
         assert left == set()
-        # The test itself was started by nobody who knew it.
+        # The test itself was started by no one who knew it.
         assert [words for _pid, words in processes_with([PASSWORD], "environ")] == []
     finally:
         made.close()
@@ -98,7 +98,7 @@ def test_a_token_of_the_job_is_shown_nowhere(playbook: Playbook, ends: str) -> N
 
 
 def test_the_search_finds_what_is_there(tmp_path: Path) -> None:
-    """What never finds anything proves nothing."""
+    """A search that never finds anything proves nothing."""
     (tmp_path / "file").write_text(f"x {json.dumps(TOKEN)} y")
     (tmp_path / "file").chmod(0o644)
     assert list(files_with([tmp_path], [TOKEN])) == [(tmp_path / "file", 0o044)]

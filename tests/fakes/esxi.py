@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""An ESXi host without a server: the house's own Host over managers that log their writes and can misbehave."""
+"""An ESXi host without a server: the house's Host over managers that log their writes and can misbehave."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BOOTED = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class FakeHost(Host):
-    """A host whose properties come from functions, read anew at each refresh as a server would be."""
+    """A host whose properties come from functions, read again at each refresh as a server would be."""
 
     def __init__(self, name: str = "esx01.lab") -> None:
         self.writes: list[tuple[Any, ...]] = []
@@ -176,6 +176,6 @@ def self_of(manager: Any) -> Callable[[], Any]:
 
 
 def refresh(subjects: Iterable[Any]) -> None:
-    """What Fleet.refresh_for does, for fake hosts."""
+    """Return what Fleet.refresh_for does, for fake hosts."""
     for host in dict.fromkeys(subject.host for subject in subjects):
         host.refresh()

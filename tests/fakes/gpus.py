@@ -72,7 +72,7 @@ class FakeGpus:
         """Nothing to do: what is shown is always fresh."""
 
     def boot(self) -> None:
-        """What a boot makes active."""
+        """Return what a boot makes active."""
         for gpu in self.gpus.values():
             gpu.passed = gpu.enabled
             gpu.active_mode = gpu.mode or gpu.active_mode
@@ -85,7 +85,7 @@ class FakeGpus:
 
     def _devices(self) -> list[Any]:
         gpus = [_device(address, VGA, 0x10DE, 0x1EB8, "NVIDIA Tesla T4") for address in self.gpus]
-        # A virtual function of the GPU, the server's own display, and a card whose ids do not fit into 15 bits.
+        # A virtual function of the GPU, the server's display, and a card whose ids do not fit into 15 bits.
         others = [
             _device(FUNCTION, VGA, 0x10DE, 0x1EB8, "virtual function"),
             _device("0000:03:00.0", VGA, 0x102B, 0x0536, "Matrox G200"),

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a server tells of hosts and virtual machines, as property values: GPUs, PCI devices, settings."""
+"""Property values of hosts and virtual machines as a server reports them: GPUs, PCI devices, settings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PASSTHROUGH = vim.vm.device.VirtualPCIPassthrough
 
 
 def graphics(address: str = T4, *vms: str, **more: Any) -> Any:
-    """One GPU as the host's graphics driver tells of it, with the virtual machines on it."""
+    """One GPU as the host's graphics driver reports it, with the virtual machines on it."""
     given = {"graphicsType": "sharedDirect", "memorySizeInKB": 15 * GIGABYTE_IN_KB, **more}
     refs = [vim.VirtualMachine(key) for key in vms]
     return vim.host.GraphicsInfo(deviceName="NVIDIA Tesla T4", vendorName="NVIDIA", pciId=address, vm=refs, **given)

@@ -128,7 +128,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _discovery() -> dict[str, Any]:
-    """What a client asks first: the version, and which kinds of objects there are."""
+    """Return what a client asks first: the version, and which kinds of objects there are."""
     found: dict[str, Any] = {
         "/version": {"major": "1", "minor": "35", "gitVersion": "v1.35.4"},
         "/api": {"kind": "APIVersions", "versions": ["v1"]},

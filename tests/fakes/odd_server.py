@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A vCenter that is just able to log somebody in and to list no hosts, and that misbehaves at one stage of that.
+"""A vCenter that is just able to log someone in and to list no hosts, and that misbehaves at one stage of that.
 
 Real sockets and real TLS. ``odd`` names the stage and what is sent there instead of the right answer: bytes, which go
 out as they are, or one of the ways below. The connection is closed after an odd answer.

@@ -49,7 +49,7 @@ class Proxy:
 
 
 def _carry(source: socket.socket, target: socket.socket) -> None:
-    with suppress(OSError):  # one side is gone, which the other is told below
+    with suppress(OSError):  # one side is gone, which the other is reported below
         while data := source.recv(65536):
             target.sendall(data)
     for end in (source, target):

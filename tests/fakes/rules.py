@@ -72,7 +72,7 @@ class FakeCluster:
             setattr(self.config, key, [one for one in getattr(self.config, key) if one.key._moId != gone])
 
     def notes(self, name: str) -> dict[str, Any]:
-        """What is noted in the mark of a worker."""
+        """Return what is noted in the mark of a worker."""
         return dict(json.loads(self.marks[name]).get("rules", {}))
 
     @property
@@ -138,7 +138,7 @@ class FakeCluster:
 
 
 def override(cluster: FakeCluster, name: str, *, drs: Any = None, ha: Any = None) -> None:
-    """An override that somebody set by hand."""
+    """An override that someone set by hand."""
     vm, spec = cluster.vms[name], vim.cluster.ConfigSpecEx()
     if drs:
         info = vim.cluster.DrsVmConfigInfo(key=vm, enabled=True, behavior=drs)
@@ -153,7 +153,7 @@ def override(cluster: FakeCluster, name: str, *, drs: Any = None, ha: Any = None
 
 
 def add_rule(cluster: FakeCluster, rule: Any, *groups: Any) -> None:
-    """A rule that somebody else made."""
+    """A rule that someone else made."""
     spec = vim.cluster.ConfigSpecEx(
         rulesSpec=[vim.cluster.RuleSpec(operation="add", info=rule)],
         groupSpec=[vim.cluster.GroupSpec(operation="add", info=group) for group in groups],

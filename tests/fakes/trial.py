@@ -84,7 +84,7 @@ class World:
         self.journal.append({"at": self.now, "entry": entry, **what})
 
     def carry_out(self, entries: int = 1000) -> Observed:
-        """A controller does the steps until none is left, or until so many entries are in the journal."""
+        """A controller does the steps until none is left, or until that many entries are in the journal."""
         self.controllers += 1
         self.write("controller")
         while True:
@@ -183,7 +183,7 @@ class World:
         return dict(self.verdict)
 
     def vmotion(self, options: dict[str, Any]) -> dict[str, Any]:
-        """Moves it; where the controller is to die in a move, that ends as it says: begun, done, or not even begun."""
+        """Move it; if the controller is to die in a move, it ends as told: started, done, or not even started."""
         assert self.lock == self.own, "a worker moves without the lock"
         worker, target = options["worker"], options["target"]
         running = next((one for one in self.chains if one["completed"] is None), None)
@@ -206,7 +206,7 @@ class World:
         return {"move": {**chain, "vsphere": seen, "attached": running is not None, "task": {"key": "task-1"}}}
 
     def _lost(self, when: str, running: dict[str, Any] | None, worker: str, target: str) -> dict[str, Any]:
-        """A call that has no answer: nothing was begun, or the move goes on, or it is at its end."""
+        """A call that has no answer: nothing was started, or the move goes on, or it is at its end."""
         if when != "before":
             chain = running or self._begin(worker, target)
             if when == "after":

@@ -58,7 +58,7 @@ class Outcome:
 
 @contextlib.contextmanager
 def _alone(name: str) -> Iterator[None]:
-    """Whoever runs a module while another thread runs one is told so, instead of getting that one's arguments."""
+    """Raise an error if another thread runs a module at the same time, which would mix up their arguments."""
     assert _RUNNING.acquire(blocking=False), f"{name} cannot run in this process while another thread runs a module"
     try:
         yield
@@ -94,7 +94,7 @@ class Ansible:
             stack.enter_context(mock.patch.object(sys, "argv", [f"{name}.py"]))
             stack.enter_context(patch_module_args(arguments))
             stack.enter_context(contextlib.redirect_stdout(answer))
-            # A module of a user has a process of its own, and warnings of its own.
+            # A module of a user has its own process, and its own warnings.
             stack.enter_context(mock.patch.object(warnings, "_global_warnings", type(warnings._global_warnings)()))
             try:
                 importlib.import_module(f"plugins.modules.{name}").main()
@@ -132,7 +132,7 @@ class Ansible:
         return self._begin([*command, "-a", json.dumps(options)])
 
     def _begin(self, command: list[str]) -> subprocess.Popen[str]:
-        """A command in a process group of its own."""
+        """A command in its own process group."""
         return subprocess.Popen(
             command,
             cwd=ROOT,

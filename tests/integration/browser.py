@@ -30,14 +30,14 @@ OPTIONS = (
 
 
 def need_chromium() -> str:
-    """Fail where there is none: what is not tested must not look tested."""
+    """Fail if there is none: what is not tested must not look tested."""
     found = shutil.which("chromium")
     assert found, "this machine lacks chromium: run FULL=1 make setup-tests"
     return found
 
 
 class Browser:
-    """One page in a browser of its own."""
+    """One page in its own browser."""
 
     def __init__(self, folder: Path) -> None:
         # What Chromium calls 3 and 4 must not be taken by our own ends while they are put there.
@@ -107,7 +107,7 @@ class Browser:
         return [url for url in sent if not url.startswith("data:")]
 
     def complaints(self) -> list[str]:
-        """What the page threw, and what the browser logged."""
+        """Return what the page threw, and what the browser logged."""
         logged = [event["params"]["entry"]["text"] for event in self._of("Log.entryAdded")]
         thrown = [str(event["params"]["exceptionDetails"]) for event in self._of("Runtime.exceptionThrown")]
         return logged + thrown + [str(event["params"]["args"]) for event in self._of("Runtime.consoleAPICalled")]

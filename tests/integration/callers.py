@@ -96,7 +96,7 @@ def lacking(found: Mapping[str, set[str]]) -> list[str]:
 
 
 def asked_by_property(call: str) -> set[str]:
-    """What the type tables say that reading a property needs, beyond what every role has."""
+    """Return what the type tables say that reading a property needs, beyond what every role has."""
     kind, name = call.removeprefix("read ").split(".")
     info = VmomiSupport.GetWsdlType("urn:vim25", kind)._GetPropertyInfo(name)
     return {info.privId} - {None, "", *ALWAYS}
@@ -121,7 +121,7 @@ def unused(found: Mapping[str, set[str]]) -> list[str]:
 
 
 def judge(session: pytest.Session) -> list[str]:
-    """What is wrong with the table, as far as this run can tell: what is unused, only after all fast tests."""
+    """Return what is wrong with the table, as far as this run shows: unused entries only after all fast tests."""
     found = called()
     whole = all(Path(argument).resolve() == ROOT / "tests" / "integration" for argument in session.config.args)
     narrowed = session.config.option.keyword or session.config.option.markexpr not in {"", "not slow"}

@@ -52,7 +52,7 @@ def release(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def encryption() -> str:
-    """Whether moves are encrypted, as they are where nobody says otherwise; a test may ask for the other."""
+    """Return whether moves are encrypted, as they are where no one says otherwise; a test may ask for the other."""
     return "on"
 
 
@@ -79,7 +79,7 @@ def start(tmp_path: Path, release: str) -> Iterator[Callable[..., Simulator]]:
 
 @pytest.fixture
 def vcenter(start: Callable[..., Simulator]) -> Simulator:
-    """The lab's own data centre with its RDMA network: cluster ``gpu`` with five fresh hosts."""
+    """The lab's data centre with its RDMA network: cluster ``gpu`` with five fresh hosts."""
     return start()
 
 

@@ -66,7 +66,7 @@ class Bench:
         return times(self.writes, "RebootHost_Task")
 
     def next_run(self) -> None:
-        """What is seen from now on belongs to the next run."""
+        """Return what is seen from now on belongs to the next run."""
         self.earlier = self.writes
         self.vcenter.clear()
 
@@ -101,7 +101,7 @@ class Bench:
         return sentence
 
     def lock(self) -> str:
-        """The state of the cluster's lock as somebody else sees it: free, or the sentence that says who holds it."""
+        """The state of the cluster's lock as someone else sees it: free, or the sentence that says who holds it."""
         asked = self.ansible.module("cluster_lock", check=True, cluster=CLUSTER, state="free", run="looking")
         return asked.msg if asked.rc else "held" if asked.changed else "free"
 
@@ -115,7 +115,7 @@ class Bench:
         self.must_be_done(*hosts)
 
     def free_of_the_dead(self) -> None:
-        """A run with nothing to do needs no lock: that of a dead run stays until somebody on its machine wants it."""
+        """A run with nothing to do needs no lock: that of a dead run stays until someone on its machine wants it."""
         if self.lock() == "held":
             assert self.ansible.module("cluster_lock", cluster=CLUSTER, run="next").changed
             assert self.ansible.module("cluster_lock", cluster=CLUSTER, run="next", state="free").changed
@@ -144,7 +144,7 @@ def said(text: str) -> str:
 
 
 def power_off(vcenter: Simulator, name: str) -> None:
-    """Somebody powers a virtual machine off."""
+    """Someone powers a virtual machine off."""
     with session.session({**CONNECTION, **vcenter.connection}) as opened:
         view = opened.content.viewManager.CreateContainerView(opened.content.rootFolder, None, True)
         (machine,) = [one for one in view.view if one.name == name]

@@ -18,12 +18,12 @@ from tests.integration.ansible import Ansible
 from tests.integration.sites import DRIVER
 
 VARIABLE = "DML_CANARY"
-# What a guest tells of itself, as the address of a host that is not there or of this machine's neighbour.
+# What a guest reports as the address of a host that is not there or of this machine's neighbour.
 ADDRESS, SECOND_ADDRESS = "10.88.0.9", "10.88.0.8"
 
 
 def template(place: str) -> str:
-    """A text that leaves the file of its place behind when somebody evaluates it as a template."""
+    """A text that leaves the file of its place behind when someone evaluates it as a template."""
     return "{{ lookup('pipe', 'touch $" + VARIABLE + "." + place + "') }}"
 
 
@@ -40,7 +40,7 @@ class Hostile:
         return sorted(path.name for path in self._canary.parent.glob(f"{self._canary.name}.*"))
 
     def tell(self, machine: str, **told: str) -> None:
-        """Have a guest tell of itself."""
+        """Have a guest report an address."""
         self.vcenter.ask("PUT", f"/vms/{quote(machine)}/guest", told)
 
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Kills a running ansible as the kernel would, all of it or its main process alone, and tells what is left of it."""
+"""Kills a running ansible as the kernel would, all of it or its main process alone, and lists what is left of it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def wait_for(condition: Callable[[], Any], seconds: float = 300) -> None:
 
 
 def begun(vcenter: Simulator, method: str, times: int = 1) -> Callable[[], bool]:
-    """Whether so many calls of this method have reached the server."""
+    """Return whether that many calls of this method have reached the server."""
     return lambda: [write["method"] for write in vcenter.writes()].count(method) >= times
 
 
@@ -42,7 +42,7 @@ def _children() -> dict[int, list[int]]:
 
 
 def tree(pid: int) -> list[int]:
-    """A process with all its descendants, itself first; workers of ansible are in sessions of their own."""
+    """A process with all its descendants, itself first; workers of ansible are in their own sessions."""
     children, found = _children(), [pid]
     for one in found:
         found.extend(children.get(one, []))

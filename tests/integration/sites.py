@@ -18,7 +18,7 @@ DRIVER = {"name": "NVD-AIE_ESXi_8.0.0_Driver", "version": "550.90.05-1OEM.800.1.
 
 
 def datacentre(hosts: int = 2, *, prepared: bool = True) -> str:
-    """The lab's own data centre with fewer hosts that boot at once; ``prepared`` ones share their GPUs already."""
+    """The lab's data centre with fewer hosts that boot at once; ``prepared`` ones share their GPUs already."""
     lab = yaml.safe_load((DATACENTRES / "lab.yml").read_text())
     lab["clusters"][0]["hosts"] = [{"name": "esx%02d.lab", "count": hosts}]
     lab["clusters"][0]["ha"] = {"enabled": False}
@@ -35,7 +35,7 @@ def worker(number: int, **more: Any) -> dict[str, Any]:
 
 
 class Site:
-    """Runs of the playbooks on a cluster with so many hosts and workers."""
+    """Runs of the playbooks on a cluster with that many hosts and workers."""
 
     def __init__(self, vcenter: Simulator, ansible: Ansible, hosts: int = 2, workers: int = 2) -> None:
         self.vcenter, self.ansible = vcenter, ansible

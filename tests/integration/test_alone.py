@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Locks that somebody holds for ever, and links where a lock is expected: what role alone makes of both."""
+"""Locks that someone holds forever, and links where a lock is expected: what role alone makes of both."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def attempt(name: str, folder: Path) -> dict[str, object]:
 
 
 def run(folder: Path, *attempts: dict[str, object]) -> str:
-    """What the attempts told, in one line."""
+    """Return what the attempts told, in one line."""
     path = folder / "play.yml"
     path.write_text(
         yaml.safe_dump([{"hosts": "localhost", "connection": "local", "gather_facts": False, "tasks": list(attempts)}])

@@ -72,7 +72,7 @@ def test_another_run_is_told_who_holds_it_until_when_and_what_to_do(vcenter: Sim
 
 
 def take(vcenter: Simulator, run: str) -> str:
-    """Take the lock as a controller of its own: the run's name, or why not."""
+    """Take the lock as its own controller: the run's name, or why not."""
     with session.session({**DEFAULTS, **vcenter.connection}) as opened:
         one = ClusterLock(opened, "gpu", "held", lock_rules.LockRequest("somebody", run, 600))
         try:
@@ -169,7 +169,7 @@ class Killed(BaseException):
 
 
 def take_and_be_killed(vcenter: Simulator, monkeypatch: pytest.MonkeyPatch, calls: int) -> bool:
-    """Take the lock, and die after so many mutating calls; whether the take had ended before."""
+    """Take the lock, and die after that many mutating calls; whether the take had ended before."""
     with session.session({**DEFAULTS, **vcenter.connection}) as opened, monkeypatch.context() as patched:
         one = ClusterLock(opened, "gpu", "held", lock_rules.LockRequest("dying", "dying", 600))
         plan = one.plan(one.read())

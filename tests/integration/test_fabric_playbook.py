@@ -28,7 +28,7 @@ def run(ansible: Ansible, *options: str, **variables: Any) -> Outcome:
         "fabric_port_groups": wanted["port_groups"],
         "fabric_adapters": wanted["adapters"],
         "fabric_record_dir": str(ansible.folder / "record"),
-        # The lab's own inventory has more than these tests want.
+        # The lab's inventory has more than these tests want.
         "fabric_vcenter_options": {},
         "fabric_allow_shared_settings": False,
         **variables,

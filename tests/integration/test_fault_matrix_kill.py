@@ -98,7 +98,7 @@ def test_killed_while_it_gives_the_lock_back_nothing_is_left_but_a_lock_of_the_d
 
 
 def begin_at_once(bench: Bench, rest: list[int], methods: Sequence[str]) -> subprocess.Popen[str]:
-    """A run that has come to one of the writes; refused while the run before is still at work, it is begun again."""
+    """A run that has come to one of the writes; refused while the run before is still at work, it is started again."""
     while True:
         bench.next_run()
         running = bench.begin()

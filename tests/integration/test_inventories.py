@@ -27,7 +27,7 @@ DRIVERS = {
 }
 HOSTS = ("esx01.example.com", "esx02.example.com")
 POLICIES = {"t4_vgpu": "performance", "mixed": "consolidation"}
-# By inventory: each worker with its GPUs, on a host of its own but where its inventory says otherwise.
+# By inventory: each worker with its GPUs, on its own host but where its inventory says otherwise.
 WORKERS = {
     "t4_vgpu": {f"sc2kubw0{number}": "grid_t4-16c" for number in range(1, 5)},
     "a100_passthrough": {f"a100-0{number}": "10de:20f1" for number in range(1, 5)},
@@ -66,14 +66,14 @@ def run(ansible: Ansible, playbook: str, name: str, *options: str, **variables: 
 
 
 def hosts(ansible: Ansible, name: str) -> list[dict[str, Any]]:
-    """What the hosts are, but for boots and traffic."""
+    """Return what the hosts are, but for boots and traffic."""
     found = ansible.module("esxi_info", cluster=INVENTORIES[name], gather=["gpu", "vib", "driver", "pvrdma"])
     assert found.rc == 0, found.msg
     return [{key: value for key, value in host.items() if key != "boot_time"} for host in found.result["hosts"]]
 
 
 def ready(name: str, host: dict[str, Any]) -> bool:
-    """Whether a host is what its inventory promises."""
+    """Return whether a host is what its inventory promises."""
     roce = host["kernel_modules"]["nmlx5_core"]["active"]
     lossless = roce.get("pfctx") == roce.get("pfcrx") == "0x08"
     tagged = host["pvrdma"] == {"vmk": "vmk1", "firewall_open": True, "firewall_allowed": []}

@@ -52,7 +52,7 @@ def listed(ansible: Ansible, folder: Path, **config: Any) -> Listed:
 
 
 def ask(ansible: Ansible, path: Path) -> subprocess.CompletedProcess[str]:
-    """What ansible-inventory says of a file, which it must not pass over."""
+    """Return the answer of ansible-inventory for a file, which it must not skip."""
     ansible.environment["ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED"] = "1"
     return ansible.run([str(BIN / "ansible-inventory"), "-i", str(path), "--list"])
 

@@ -40,7 +40,7 @@ def hosts_of(name: str) -> list[str]:
 
 
 def cluster(name: str) -> dict[str, Any]:
-    """What the inventory says of one cluster: a network, a tag for PVRDMA and a worker of its own."""
+    """Return what the inventory says of one cluster: a network, a tag for PVRDMA and its own worker."""
     hosts = {host: f"10.216.{CLUSTERS[name]}.{place}" for place, host in enumerate(hosts_of(name), start=1)}
     adapter = {"port_group": f"{name}-vmk", "device": "vmk1", "network": "10.216.0.0/16", "addresses": hosts}
     return {
@@ -102,11 +102,11 @@ class Both:
             assert done.rc == 0, done.msg
 
     def named(self) -> set[str]:
-        """What the writes of the last run name."""
+        """Return what the writes of the last run name."""
         return {write["name"] for write in self.vcenter.writes()}
 
     def hot(self) -> bool:
-        """Whether vCenter moves machines with vGPUs while they run."""
+        """Return whether vCenter moves machines with vGPUs while they run."""
         read = self.ansible.module("cluster_info", cluster="one").result["cluster"]
         return bool(read["options"][HOT])
 
@@ -117,7 +117,7 @@ def both(vcenter: Simulator, ansible_for: Callable[[Simulator], Ansible], invent
 
 
 def parts(name: str) -> set[str]:
-    """What belongs to one cluster."""
+    """Return what belongs to one cluster."""
     return {name, *hosts_of(name), f"rdma-{name}", f"{name}-vmk", f"{name}-vm", f"worker-{name}"}
 
 
@@ -127,7 +127,7 @@ def about(name: str, differences: dict[str, Any]) -> list[str]:
 
 
 def left(before: dict[str, str], after: dict[str, str]) -> list[str]:
-    """What is not as before, but for attributes that the other cluster uses and that are empty here."""
+    """Return what is not as before, but for attributes that the other cluster uses and that are empty here."""
     changed = world.differences(before, after)
     return [key for key, (_was, text) in changed.items() if set(VALUES.findall(str(text))) != {""}]
 

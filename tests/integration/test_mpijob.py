@@ -36,7 +36,7 @@ PLAYBOOK = """
 
 
 def succeed(cluster: Cluster) -> None:
-    """What the operator and the kubelet tell of a job that ran."""
+    """Return the objects of a job that ran, as operator and kubelet report them."""
     path = next((one for one in (JOB, JOB_OF_2019) if one in cluster.answers), None)
     if path is None:
         return

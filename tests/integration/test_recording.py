@@ -104,7 +104,7 @@ def texts_of(recorded: Path) -> dict[str, str]:
 
 
 def doubts(folder: Path) -> Iterator[str]:
-    """What the readers do not understand of a recording."""
+    """Return what the readers do not understand of a recording."""
     with replayed(folder) as opened:
         for row in accept(opened).rows:
             if row["status"] not in GOOD:

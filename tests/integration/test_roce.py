@@ -65,7 +65,7 @@ def test_an_option_of_somebody_else_survives_present_and_absent(vcenter: Simulat
 
 
 def set_by_hand(vcenter: Simulator, module: str, text: str) -> None:
-    """What somebody does in the host's shell: no note tells of it."""
+    """Return what someone does in the host's shell: no note reports it."""
     with session.session({**DEFAULTS, **vcenter.connection}) as opened:
         found = inventory.find_hosts(opened, {"hosts": [HOST]}, ("configManager.kernelModuleSystem",))
         found.refresh()

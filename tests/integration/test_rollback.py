@@ -40,7 +40,7 @@ DEPOT = {
     "version": OLD,
     "source": "[shared] NVD-AIE-800_550.54.16-1OEM.800.1.0.20613240_23471877.zip",
 }
-# A bare host, and one that had a life before: an older manager that shares its GPU, options of its own, another tag.
+# A bare host, and one that had a life before: an older manager that shares its GPU, its own options, another tag.
 HOSTS = f"""
       - {{name: esx01.lab}}
       - name: esx02.lab
@@ -78,7 +78,7 @@ def evidence(ansible: Ansible) -> list[Path]:
 
 
 def settings(hosts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What evidence and hosts are compared by: all that esxi_info tells but the time of boot and traffic."""
+    """Return the compared values of hosts: all that esxi_info reports but the time of boot and traffic."""
     kept = []
     for host in hosts:
         devices = [{k: v for k, v in one.items() if not k.endswith("counters")} for one in host["rdma_devices"]]

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Files by which somebody tries to have a key trusted that nobody pinned, given to the real GnuPG and the real apt."""
+"""Files with which someone tries to have a key trusted that no one pinned, given to the real GnuPG and the real apt."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BEGIN, END = b"-----BEGIN PGP PUBLIC KEY BLOCK-----", b"-----END PGP PUBLIC KEY 
 
 @dataclass(frozen=True)
 class Keys:
-    """A home of GnuPG with two keys: the pinned one, and one of somebody else."""
+    """A home of GnuPG with two keys: the pinned one, and one of someone else."""
 
     home: Path
     pinned: str
@@ -226,7 +226,7 @@ def repository(folder: Path, keys: Keys, signer: str) -> Path:
 
 
 def apt_trusts(folder: Path, repository: Path, key: Path) -> bool:
-    """Whether apt, in folders of its own, takes the repository as signed by the key."""
+    """Return whether apt, in its own folders, takes the repository as signed by the key."""
     for each in ("lists/partial", "cache/archives/partial", "parts", "trusted"):
         (folder / each).mkdir(parents=True, exist_ok=True)
     (folder / "list").write_text(f"deb [signed-by={key}] file:{repository} ./\n")

@@ -22,7 +22,7 @@ Answers = dict[str, Any]
 
 
 def own(folder: Path, name: str, **changes: Any) -> str:
-    """A user's own file, made from the stack of the lab."""
+    """A user's file, made from the stack of the lab."""
     stack = yaml.safe_load((STACKS / "lab-cpu.yml").read_text())
     for part, change in changes.items():
         stack[part] = {**stack[part], **change}
@@ -32,7 +32,7 @@ def own(folder: Path, name: str, **changes: Any) -> str:
 
 
 def cases(folder: Path) -> dict[str, tuple[str, dict[str, Any]]]:
-    """What is looked up, and with which options."""
+    """Return what is looked up, and with which options."""
     return {
         "named": ("lab-cpu", {"bases": {"python": "https://mirror.example.org/python"}}),
         "by path": (own(folder, "ours"), {}),
@@ -55,7 +55,7 @@ def cases(folder: Path) -> dict[str, tuple[str, dict[str, Any]]]:
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> Answers:
-    """What each lookup gave, or why it failed, in one play."""
+    """Return what each lookup gave, or why it failed, in one play."""
     folder = tmp_path_factory.mktemp("stacks")
     block = []
     for name, (term, options) in cases(folder).items():

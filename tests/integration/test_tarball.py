@@ -97,7 +97,7 @@ def modules() -> list[str]:
 
 @pytest.fixture(scope="module")
 def names(tarball: Path) -> list[Path]:
-    """What is in the tarball."""
+    """Return what is in the tarball."""
     with tarfile.open(tarball) as archive:
         return [Path(name) for name in archive.getnames()]
 

@@ -30,7 +30,7 @@ def supervisor_of(job: dict[str, Any]) -> int:
 
 
 def is_asked_to_end(pid: int) -> bool:
-    """Whether a signal to end waits for a process that stands still."""
+    """Return whether a signal to end waits for a process that stands still."""
     (pending,) = re.findall(r"^ShdPnd:\s+(\w+)$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
     return bool(int(pending, 16) & 1 << (signal.SIGTERM - 1))
 

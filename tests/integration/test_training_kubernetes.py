@@ -2,8 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """playbooks/train.yml on Kubernetes: the same playbook, job, records, pace and result by another backend.
 
-The API server of this test keeps what is applied, and starts the launcher's own command, a real mpirun, as a process of
-this machine; kubectl runs here what it is told to run in a pod. The operator and real pods are those of the lab.
+The API server of this test keeps what is applied, and starts the launcher's command, a real mpirun, as a process of
+this machine; kubectl runs here the commands meant for a pod. The operator and real pods are those of the lab.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ POD = "dml-one-launcher-x"
 
 
 class Operator:
-    """Runs the launcher of the one job as a process, and tells of it as the operator and the kubelets do."""
+    """Runs the launcher of the one job as a process, and reports it as the operator and the kubelets do."""
 
     def __init__(self, cluster: Cluster, folder: Path) -> None:
         self._cluster, self._folder = cluster, folder
@@ -125,7 +125,7 @@ def test_the_same_playbook_trains_on_kubernetes(cluster: tuple[Cluster, str], tm
     result = json.loads((tmp_path / "results" / "one.json").read_text())
     assert (result["job"]["state"], result["steps"], result["gpus"]) == ("finished", 60, 2)
     assert result["images_per_sec"] > 0 and made.written == [JOB]
-    # Somebody deletes the job; its records stay on the nodes.
+    # Someone deletes the job; its records stay on the nodes.
     made.answers.pop(JOB)
     made.answers[f"{CORE}/pods"] = []
     again = playbook.run(60, 1.5, **more)

@@ -30,7 +30,7 @@ for number, text in zip(pieces[1::2], pieces[2::2]):
 
 @pytest.fixture
 def archive(tmp_path: Path) -> Path:
-    """What the archive of a commit looks like."""
+    """Return what the archive of a commit looks like."""
     script = tmp_path / "benchmarks-0123" / "scripts" / "tf_cnn_benchmarks" / "tf_cnn_benchmarks.py"
     script.parent.mkdir(parents=True)
     script.write_text(SCRIPT)

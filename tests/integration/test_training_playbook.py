@@ -15,7 +15,7 @@ from tests.integration.training import Playbook
 
 
 def watchers(run_dir: Path) -> list[str]:
-    """What watches a run, on all nodes, which this machine plays."""
+    """Return what watches a run, on all nodes, which this machine plays."""
     found = [path.name for path in Path("/proc").glob("[0-9]*") if is_watcher(path, run_dir)]
     return [name for name in found if name != str(os.getpid())]
 

@@ -17,7 +17,7 @@ from tests.integration.training import Playbook
 
 STEPS, GRADIENT_BYTES = 30, 1000
 SENT = STEPS * GRADIENT_BYTES
-# Says what NCCL says, and sends so many bytes by the card of its node; argv: what each node has for a card, as JSON.
+# Says what NCCL says, and sends that many bytes by the card of its node; argv: what each node has for a card, as JSON.
 SCRIPT = """
 import json, socket, sys, urllib.request
 import dml_records
@@ -36,7 +36,7 @@ else:
 
 
 class Wires:
-    """Two nodes with an RDMA device each, as their sysfs tells."""
+    """Two nodes with an RDMA device each, as their sysfs reports."""
 
     def __init__(self, folder: Path, environment: dict[str, str]) -> None:
         self.playbook = Playbook(folder, environment)
@@ -60,7 +60,7 @@ class Wires:
         return counters
 
     def run(self, cards: dict[str, Any], **more: Any) -> tuple[str, dict[str, Any]]:
-        """What the playbook said, and the result that it kept."""
+        """Return what the playbook said, and the result that it kept."""
         command = [sys.executable, "-u", str(self.playbook.nodes.script), json.dumps(cards)]
         ran = self.playbook.run(
             training_command=command,

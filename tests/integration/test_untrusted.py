@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Templates in names, marks, addresses, records and logs: no playbook evaluates one, whatever it shows.
 
-ansible-core 2.17 and 2.18 take every text for a template that nobody marked; `make oldest` runs these tests with them.
+ansible-core 2.17 and 2.18 take every text for a template that no one marked; `make oldest` runs these tests with them.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def test_no_playbook_evaluates_what_it_shows(centre: Hostile, tmp_path: Path) ->
 
 @pytest.mark.slow
 def test_what_a_training_says_is_no_template(tmp_path: Path) -> None:
-    """The job's own words, in its log and in its error, are shown by the playbook that ran it."""
+    """The job's words, in its log and in its error, are shown by the playbook that ran it."""
     ran = Playbook(tmp_path, {hostile.VARIABLE: str(tmp_path / "canary")})
     script = tmp_path / "says.py"
     script.write_text(f"print({template('log')!r}, flush=True)\nraise RuntimeError({template('error')!r})\n")
@@ -97,7 +97,7 @@ def test_what_a_training_says_is_no_template(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_what_is_kept_of_runs_and_tests_is_no_template(tmp_path: Path, folder: Path) -> None:
-    """Results of runs and the journal of a test, as somebody else may have written them."""
+    """Results of runs and the journal of a test, as someone else may have written them."""
     ansible = Ansible({hostile.VARIABLE: str(tmp_path / "canary")}, tmp_path)
     (tmp_path / "runs").mkdir()
     run = {"nodes": 2, "gpus": 2, "images_per_sec": 9.0, "transport": template("transport")}

@@ -29,7 +29,7 @@ def role(ansible: Ansible, **options: Any) -> Outcome:
 
 
 def person(vcenter: Simulator, action: Any) -> Any:
-    """What a person does with the authorization manager."""
+    """Return what a person does with the authorization manager."""
     with session.session({"validate_certs": True, "timeout": 60, **vcenter.connection}) as opened:
         return action(opened.content)
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """playbooks/vmotion_test.yml with a job on Kubernetes: its ranks run in pods, on nodes that are the workers.
 
-mpirun trains on this machine, each rank under the host name of a pod; an API server of the tests tells of these pods.
+mpirun trains on this machine, each rank under the host name of a pod; an API server of the tests reports these pods.
 Real pods are those of the lab.
 """
 
@@ -45,7 +45,7 @@ def pod(name: str, role: str, seconds: int) -> dict[str, Any]:
 
 
 def told(seconds: int) -> dict[str, Any]:
-    """What an API server tells of a job that runs on four nodes."""
+    """Return the objects of a job that runs on four nodes, as an API server reports them."""
     ready = {"conditions": [{"type": "Ready", "status": "True"}], "nodeInfo": {"bootID": "boot"}}
     pods = [pod("train-launcher-x", "launcher", seconds), *(pod(name, "worker", seconds) for name in PODS)]
     conditions = [{"type": kind, "status": "True"} for kind in ("Created", "Running")]
@@ -63,7 +63,7 @@ def told(seconds: int) -> dict[str, Any]:
 
 
 class OnKubernetes(Trial):
-    """The same trial of a job whose ranks run in pods; nobody names its namespace."""
+    """The same trial of a job whose ranks run in pods; no one names its namespace."""
 
     cluster: Cluster
     kubeconfig: str

@@ -79,7 +79,7 @@ class Trial:
         return [write["name"] for write in self.vcenter.writes() if write["method"] == "RelocateVM_Task"]
 
     def free(self) -> bool:
-        """Whether nobody holds the cluster's lock, not even a run that is gone."""
+        """Return whether no one holds the cluster's lock, not even a run that is gone."""
         done = self.ansible.module("cluster_lock", check=True, cluster="gpu", state="free", run="a test")
         return done.rc == 0 and not done.changed
 

@@ -35,7 +35,7 @@ def entries(trial: Trial) -> list[str]:
 
 
 def has(trial: Trial, *last: str) -> Callable[[], bool]:
-    """Whether the journal has these entries, one right after the other."""
+    """Return whether the journal has these entries, one right after the other."""
 
     def told() -> bool:
         found = entries(trial)
@@ -136,7 +136,7 @@ def test_killed_before_the_first_move_and_the_watch_with_it(trial: Trial) -> Non
 
 @pytest.mark.slow
 def test_killed_between_two_moves_its_main_process_alone(trial: Trial) -> None:
-    """What is left of the controller begins no further move, and the next one takes the test up when that has ended."""
+    """The rest of the controller begins no further move; the next one resumes the test when that has ended."""
     trial.train()
     rest = killed(trial, has(trial, "judge", "hold"), kill_main, vmotion_test_workers=WORKERS[:2])
     wait_for_end(rest)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Workers that people renamed, moved to another folder, cloned, or restored: the mark tells which machine is which."""
+"""Workers that were renamed, moved, cloned, or restored: the mark identifies each."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def change_profile(vcenter: Simulator, name: str) -> None:
 
 
 def touched(site: Site) -> set[str]:
-    """What the writes of the last run name, but for the template and the cluster with its rules."""
+    """Return what the writes of the last run name, but for the template and the cluster with its rules."""
     return {name for _method, name in site.written()} - {"debian-12", "gpu"}
 
 

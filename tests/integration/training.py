@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Nodes that real mpirun trains on: processes of this machine, each with a host name of its own, reached as by ssh."""
+"""Nodes that real mpirun trains on: processes of this machine, each with its own host name, reached as by ssh."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Nodes:
         self.here = socket.gethostname()
 
     def options(self, *arguments: Any, **more: Any) -> dict[str, Any]:
-        """What starts a job on four nodes, the launcher one of them."""
+        """Return what starts a job on four nodes, the launcher one of them."""
         return {
             "run_dir": str(self.run_dir),
             "command": [sys.executable, "-u", str(self.script), *map(str, arguments)],
@@ -102,13 +102,13 @@ class Nodes:
         return self._ansible.module("training_job", run_dir=str(self.run_dir), state="stopped")
 
     def look(self) -> dict[str, Any]:
-        """What training_job_info tells."""
+        """Return what training_job_info reports."""
         outcome = self._ansible.module("training_job_info", run_dir=str(self.run_dir))
         assert outcome.rc == 0, outcome.msg
         return dict(outcome.result["job"])
 
     def ended(self) -> dict[str, Any]:
-        """What it tells when the job does not run any more."""
+        """Return what it reports when the job does not run any more."""
         return self.until(lambda job: job["state"] != "running")
 
     def until(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
@@ -126,7 +126,7 @@ class Nodes:
         return [json.loads(line) for line in lines]
 
     def training(self, steps: int = 2) -> dict[str, Any]:
-        """Wait until every rank has made so many steps and MPI's namespace is known."""
+        """Wait until every rank has made that many steps and MPI's namespace is known."""
         return self.until(lambda job: bool(job["job"]) and all(len(self.steps(rank)) >= steps for rank in range(4)))
 
     def processes(self, job: dict[str, Any]) -> list[int]:
@@ -176,7 +176,7 @@ class Playbook:
         return self.ansible.run(self.command(*arguments, **more), timeout=600)
 
     def begin(self, *arguments: Any, **more: Any) -> subprocess.Popen[bytes]:
-        """Begin a playbook in a session of its own, without waiting for it."""
+        """Begin a playbook in its own session, without waiting for it."""
         return subprocess.Popen(
             self.command(*arguments, **more),
             cwd=ROOT,
@@ -188,7 +188,7 @@ class Playbook:
         )
 
     def run_file(self, name: str) -> dict[str, Any]:
-        """What the run directory of a run tells of its job; nothing while there is none."""
+        """Return the job in the run directory of a run; nothing while there is none."""
         path = self.folder / "runs" / name / "run.json"
         return dict(json.loads(path.read_text())) if path.exists() else {}
 

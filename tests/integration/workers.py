@@ -43,7 +43,7 @@ DEFAULTS: dict[str, Any] = {
 
 
 def worker(number: int, **more: Any) -> dict[str, Any]:
-    """One worker with addresses of its own."""
+    """One worker with its own addresses."""
     guest = {"address": f"10.0.1.{number}/24", "rdma_address": f"10.216.1.{number}/24"}
     return {"name": f"worker{number:02}", "guest": guest, **more}
 

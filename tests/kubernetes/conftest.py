@@ -19,7 +19,7 @@ READY_SECONDS = 300
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What compares this machine before and after has it for itself: it goes before the lab of the others."""
+    """Tests that compare this machine before and after run before the lab of the others is up."""
     items.sort(key=lambda item: item.path.name != "test_traces.py")
 
 

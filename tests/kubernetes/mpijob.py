@@ -62,7 +62,7 @@ class Jobs:
         return str(job["metadata"]["name"])
 
     def conditions(self, name: str) -> dict[str, str]:
-        """What the operator says of a job."""
+        """Return what the operator says of a job."""
         told = self.cluster.get("mpijob", name).get("status", {}).get("conditions", [])
         return {one["type"]: one["status"] for one in told}
 
@@ -74,7 +74,7 @@ class Jobs:
         return said
 
     def log(self, name: str) -> str:
-        """What the launcher of a job has said."""
+        """Return what the launcher of a job has said."""
         return self.cluster.kubectl("logs", f"job/{name}-launcher", "--tail=-1")
 
     def pods(self, name: str, role: str = "worker") -> list[dict[str, Any]]:

@@ -27,7 +27,7 @@ REFUSED = "The MPI Operator cannot be removed: "
 
 
 def there(cluster: Cluster) -> set[str]:
-    """What the cluster has of the kinds that an operator brings."""
+    """Return what the cluster has of the kinds that an operator brings."""
     return set(cluster.kubectl("get", KINDS, "--output", "name").split())
 
 

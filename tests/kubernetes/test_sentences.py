@@ -45,7 +45,7 @@ PLAYBOOK = """
 
 
 def look(place: Place, name: str, namespace: str = "default") -> dict[str, Any]:
-    """The job as the module tells it."""
+    """The job as the module reports it."""
     seen = place.ansible.module("mpijob_info", name=name, namespace=namespace)
     assert seen.rc == 0, seen.out
     return dict(seen.result["job"])
@@ -158,7 +158,7 @@ def test_a_job_that_is_suspended_has_lost_its_pods_and_resumes(members: Place, c
 
 
 def test_a_node_that_is_switched_off_is_called_not_ready(members: Place, cluster: Cluster, jobs: Jobs) -> None:
-    """The job's end is mpirun's business: where nobody closes its connections it learns of it late."""
+    """The job's end is mpirun's business: where no one closes its connections it learns of it late."""
     name = jobs.begin(mpijob("dark", 2, LONG))
     node = running(members, jobs, name)["pods"][f"{name}-worker-1"]["node"]
     members.lab.hypervisor.ask("POST", f"/nodes/{node}/harm", {"kind": "kill"})

@@ -37,7 +37,7 @@ def settings() -> dict[str, str]:
 
 
 def changed(before: dict[str, str]) -> dict[str, tuple[str, str]]:
-    """What is set otherwise than before; a module that was loaded meanwhile adds some."""
+    """Return what is set otherwise than before; a module that was loaded meanwhile adds some."""
     now = settings()
     return {name: (value, now[name]) for name, value in before.items() if now.get(name, value) != value}
 

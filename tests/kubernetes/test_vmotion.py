@@ -42,7 +42,7 @@ def hand_over(place: Place) -> None:
 
 
 def wanted(place: Place, tmp_path: Path) -> dict[str, Any]:
-    """A job without a named namespace, with a GPU for each pod, and a test of it; each has a name of its own."""
+    """A job without a named namespace, with a GPU for each pod, and a test of it; each has its own name."""
     environment = place.lab.environment
     kubernetes = {"image": OPENMPI, "kubectl": environment["LAB_KUBECTL"], "kubeconfig": environment["KUBECONFIG"]}
     return {
@@ -146,7 +146,7 @@ def test_a_node_that_is_called_not_ready_for_a_while_costs_no_pod(
 def test_pods_that_tolerate_too_little_are_deleted_and_the_sentence_says_so(place: Place, tmp_path: Path) -> None:
     there = wanted(place, tmp_path)["training_kubernetes"]
     short = {**there, "job": {**there["job"], "toleration_seconds": TOLERATION}}
-    # Before a move the test asks Kubernetes, and refuses it; here somebody takes that for no reason to stay.
+    # Before a move the test asks Kubernetes, and refuses it; here someone takes that for no reason to stay.
     more = {"training_kubernetes": short, "vmotion_test_accept": ["toleration"]}
     done, verdict = stunned(place, tmp_path, TOO_LONG, more=more)
     assert done.rc != 0

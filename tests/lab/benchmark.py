@@ -50,7 +50,7 @@ class Cluster:
         assert built.rc == 0, built.out
 
     def inside(self, name: str, command: str, check: bool = True, seconds: float = STEP_SECONDS) -> str:
-        """What a command says on a node."""
+        """Return what a command says on a node."""
         login = ["ssh", *LOGIN, "-i", str(self.lab.key), f"{USER}@{self.addresses[name]}", command]
         done = subprocess.run(login, capture_output=True, text=True, timeout=seconds, check=False)
         assert done.returncode == 0 or not check, f"{command}: {done.stdout} {done.stderr}"
@@ -78,7 +78,7 @@ class Cluster:
         return running.returncode, " ".join(said.replace("\\n", " ").split())
 
     def records(self, name: str) -> list[dict[str, Any]]:
-        """What arrived of a run at the controller by now, by its last watch."""
+        """Return what arrived of a run at the controller by now, by its last watch."""
         watches = sorted(
             self.folder.glob(f"results/{name}/watch-*/records.jsonl"), key=lambda path: path.stat().st_mtime
         )
@@ -90,7 +90,7 @@ class Cluster:
         return [one for one in self.records(name) if one["rank"] == rank and "mark" not in one]
 
     def summaries(self, name: str) -> list[dict[str, Any]]:
-        """What each rank of our benchmark told at its end, in the order of ranks."""
+        """Return what each rank of our benchmark told at its end, in the order of ranks."""
         return [
             json.loads(self.inside(node, f"cat {RUNS}/{name}/summary{rank}.json")) for rank, node in enumerate(NAMES)
         ]
@@ -118,7 +118,7 @@ class Cluster:
         return self._found(JOBS)
 
     def watchers(self, name: str) -> list[str]:
-        """What watches a run: on the nodes that answer, and on this machine, by the lab's key."""
+        """Return what watches a run: on the nodes that answer, and on this machine, by the lab's key."""
         found = self._found(WATCHERS)
         for path in Path("/proc").glob("[0-9]*/cmdline"):
             try:

@@ -104,7 +104,7 @@ def install_registry(place: Place, seconds: float) -> None:
 
 
 def in_image(checksum: str) -> dict[str, Any]:
-    """What playbooks are told to build and use the image of the stack, whose first archive has this checksum."""
+    """Return the variables with which playbooks build and use the image of the stack."""
     return {
         "stack": STACK,
         "stack_inputs": {"bases.files": f"file://{SERVED}", "image.archive.sha256": checksum},
@@ -121,7 +121,7 @@ def in_image(checksum: str) -> dict[str, Any]:
 
 
 class Pair:
-    """The two workers, and the playbooks for them, each of which is told the same."""
+    """The two workers, and the playbooks for them, all with the same variables."""
 
     def __init__(self, place: Place, told: dict[str, Any]) -> None:
         self.place, self.results = place, place.ansible.folder / "results"
@@ -159,7 +159,7 @@ class Pair:
         return self.place.ansible.playbook(*words, timeout=BUILD_SECONDS)
 
     def moved(self, stun: float, **variables: Any) -> dict[str, Any]:
-        """The verdict of a vMotion test in which each worker is stunned for so many seconds."""
+        """The verdict of a vMotion test in which each worker is stunned for a given number of seconds."""
         self.place.lab.hypervisor.ask("PUT", "/moves", {"precopy_seconds": 1, "stun_seconds": stun})
         given = {
             "training_name": "moved",

@@ -119,7 +119,7 @@ def move_both(place: Place, trial: Trial) -> None:
 
 
 def spoken(trial: Trial) -> set[str]:
-    """What the ranks spoke before and after the moves of a job."""
+    """Return what the ranks spoke before and after the moves of a job."""
     return {spoken for look in trial.transports for each in look.values() for spoken in each.values()}
 
 
@@ -133,7 +133,7 @@ sudo -n dmesg | tail -20
 
 
 def conditions(place: Place) -> str:
-    """What each guest knows of a job that stands still, and once more later: what counts and what does not is told."""
+    """Return what each guest knows of a job that stands still, now and once more later."""
     told = []
     for _look in range(2):
         for number in place.numbers:

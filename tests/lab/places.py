@@ -71,7 +71,7 @@ class Place:
             tasks.wait(machine.session, tasks.Started(task, "a person", "move"), 60)
 
     def told(self, number: int) -> dict[str, Any]:
-        """What the data centre knows of a worker."""
+        """Return what the data centre knows of a worker."""
         return dict(self.lab.control.ask("GET", f"/vms/worker0{number}"))
 
     def free_hosts(self) -> list[str]:
@@ -96,7 +96,7 @@ def ansible_login(key: Path | str, user: str = USER) -> dict[str, Any]:
 
 
 def desired(place: Place, numbers: Sequence[int] = (1, 2, 3, 4), seconds: float = 120) -> dict[str, Any]:
-    """Workers whose guests let the lab's owner in, and must have an address within so many seconds."""
+    """Workers whose guests let the lab's owner in, and must have an address within a given number of seconds."""
     lab = place.lab.environment
     guest = {"gateway": lab["LAB_GATEWAY"], "user": USER, "ssh_keys": [lab["LAB_SSH_PUBLIC_KEY"]]}
     workers = [

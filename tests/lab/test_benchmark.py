@@ -96,7 +96,7 @@ def paused(phase: str, step: int) -> list[tuple[str, str, int]]:
 
 
 def check_rate(cluster: Cluster, result: dict[str, Any], images: int) -> None:
-    """The rate that is told is that of the records, and no more than the pace allows."""
+    """The rate that is reported is that of the records, and no more than the pace allows."""
     rates = [
         median(one["images_per_sec"] for one in cluster.steps(result["name"], rank)[WARMUP:])
         for rank in range(len(NAMES))
@@ -163,7 +163,7 @@ def test_half_precision_and_xla(cluster: Cluster) -> None:
 
 
 def check_hook(cluster: Cluster, name: str, script: str, python: str = PYTHON, **options: Any) -> None:
-    """A script of one's own that makes twenty steps is seen as one."""
+    """A your own script that makes twenty steps is seen as one."""
     # Python looks for modules in the script's folder first: a script keras.py would be taken for Keras.
     program = f"train_{name}.py"
     (cluster.served / program).write_text(script)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""However a training on nodes ends, it is told in one sentence, in time, and no process of it is left on any node."""
+"""However a training on nodes ends, one sentence reports it in time, and no process is left on any node."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def nodes(cluster: Cluster) -> Iterator[Cluster]:
 
 
 def ends(nodes: Cluster, name: str, running: subprocess.Popen[str], harmed: float) -> str:
-    """What was said of a run that failed and left nothing, its job within the deadline of the harm."""
+    """Return what was said of a run that failed and left nothing, its job within the deadline of the harm."""
     code, said = nodes.end(running)
     assert code != 0, said
     assert nodes.ended(name) - harmed < SECONDS
@@ -44,7 +44,7 @@ def ends(nodes: Cluster, name: str, running: subprocess.Popen[str], harmed: floa
 
 
 def leaves_nothing(nodes: Cluster, name: str, seconds: float = SECONDS) -> None:
-    """The end of a job is told when none of its processes is left; who watched it finds that out by itself."""
+    """The end of a job is reported when none of its processes is left; who watched it finds that out by itself."""
     assert nodes.left() == []
     await_(lambda: nodes.watchers(name) == [], f"nobody watches {name} any more", seconds)
 

@@ -52,12 +52,12 @@ class Docker:
         )
 
     def inside(self, command: str) -> str:
-        """What a command says on the node, as root."""
+        """Return what a command says on the node, as root."""
         login = ["ssh", *LOGIN, "-i", self.key, f"{USER}@{self.address}", f"sudo {command}"]
         return subprocess.run(login, capture_output=True, text=True, timeout=60, check=True).stdout
 
     def info(self) -> dict[str, Any]:
-        """What Docker tells of itself."""
+        """Return what Docker reports about itself."""
         return dict(json.loads(self.inside("docker info --format '{{json .}}'")))
 
     def settings(self) -> dict[str, Any]:

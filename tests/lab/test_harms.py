@@ -36,7 +36,7 @@ def trial(equipped: Place, tmp_path: Path) -> Iterator[Trial]:
 
 
 def silent_for(trial: Trial, seconds: float) -> None:
-    """Wait until nobody was heard for so long."""
+    """Wait until no one was heard for so long."""
     last = [trial.heard(), time.monotonic()]
 
     def is_silent() -> bool:

@@ -25,7 +25,7 @@ STEPS, STUN = 20, 5.0
 
 
 def given(checksum: str) -> dict[str, Any]:
-    """What a user says of the image: where it is, what it has, and how its containers run in a node of the lab."""
+    """Return a user's options for the image: its place, its content, and how its containers run on a node."""
     return {
         "training_image_engine": "podman",
         "training_image_packages": [{"name": "podman"}, {"name": "runc"}],

@@ -58,7 +58,7 @@ class Node:
         return done.changes["n1"]
 
     def of(self, python: str) -> str:
-        """What an interpreter says of itself."""
+        """Return what an interpreter says of itself."""
         return self.cluster.inside("n1", f'{python} -c "{WHICH}"').strip()
 
 

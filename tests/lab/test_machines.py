@@ -46,7 +46,7 @@ ROUNDS = int(os.environ.get("ROLLING_RDMA_ROUNDS", "1"))
 RETRIES, TIMEOUT = 3, 4.096e-6 * 2**20
 BUDGET = TIMEOUT * (RETRIES + 1)
 LIMITS: dict[str, Any] = {"max_gap_s": 10 * PATIENCE, "resume_deadline_s": 10 * PATIENCE}
-# As slow as the copy of a guest's memory must be for somebody to act meanwhile.
+# As slow as the copy of a guest's memory must be for someone to act meanwhile.
 SLOW_MIB = 4
 
 

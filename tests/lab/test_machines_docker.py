@@ -42,7 +42,7 @@ class Dockers:
         return self.place.ansible.playbook(*words, timeout=3600)
 
     def fact(self, number: int) -> dict[str, Any]:
-        """What the role training_image noted."""
+        """Return what the role training_image noted."""
         text = "cat /etc/ansible/facts.d/dml_training_image.fact"
         return dict(json.loads(self.place.inside(number, text, seconds=30 * PATIENCE).stdout))
 
@@ -53,7 +53,7 @@ class Dockers:
 
 
 def roles(place: Place, checksum: str) -> list[dict[str, Any]]:
-    """Docker as Debian has it, with a bridge of its own on each machine, and an image by its checksum."""
+    """Docker as Debian has it, with its own bridge on each machine, and an image by its checksum."""
     docker = {
         "container_runtime_version": DOCKER,
         "container_runtime_packages": [{"name": "docker.io"}],

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""PyTorch of today trains on two workers without Horovod, by a stack alone, and goes on while both are moved."""
+"""PyTorch of the present trains on two workers without Horovod, by a stack alone, and goes on while both are moved."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 VENV, KEPT, SCRIPT = "/opt/dml/pytorch", "/var/lib/dml/kept", "/var/lib/dml/own.py"
 SMALL = ["--cpu", "--model", "small", "--image-size", "32", "--batch-size", "8"]
 STEPS, EPOCHS, STUN = 10, 2, 5.0
-# As PyTorch's own tutorials write it for torchrun, with the three lines of our README.
+# As PyTorch's tutorials write it for torchrun, with the three lines of our README.
 OWN = """
 import os
 import sys
@@ -117,7 +117,7 @@ def test_resnet_50_in_half_precision(pair: Pair) -> None:
 
 
 def bring(pair: Pair) -> list[str]:
-    """The command of a script of one's own, which both nodes have."""
+    """The command of a your own script, which both nodes have."""
     for number, _name in enumerate(WORKERS, 1):
         login = pair.place.login(pair.place.address(number), f"sudo tee {SCRIPT} > /dev/null")
         subprocess.run(login, input=OWN, text=True, check=True, timeout=60)
@@ -139,7 +139,7 @@ def test_rdma_is_refused_before_the_job(pair: Pair) -> None:
 
 
 def test_a_rank_that_is_killed_ends_the_job_in_a_sentence(pair: Pair) -> None:
-    """Gloo tells the other rank at once that its peer is gone, which is not the cause."""
+    """Gloo notifies the other rank at once that its peer is gone, which is not the cause."""
     done = pair.play("train", training_name="killed", training_command=[*bring(pair), "--die"])
     said = " ".join(done.out.replace("\\n", " ").split())
     assert done.rc != 0

@@ -14,7 +14,7 @@ from tests.lab.benchmark import NAMES, Cluster
 from tests.lab.test_benchmark import check_equal, check_steps, options
 
 pytestmark = pytest.mark.slow
-# The source of Debian's own package, which every archive of Debian has.
+# The source of Debian's package, which every archive of Debian has.
 SOURCE = "openmpi_4.1.4.orig.tar.xz"
 SHA256 = "ddaee7dbdb01eb4fab1fda5b5e03e8bbff026711806c095c1f39bb410f99f263"
 PREFIX = "/usr/local"

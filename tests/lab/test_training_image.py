@@ -82,7 +82,7 @@ def test_the_job_goes_on_while_its_workers_are_moved(pair: Pair) -> None:
 
 
 THERE = "dml/trained:2019"
-# An image that was built on the node has a digest of its own beside the registry's.
+# An image that was built on the node has its own digest beside the registry's.
 PULLED = "image inspect --format '{{.RepoDigests}}'"
 
 

@@ -43,7 +43,7 @@ class Mpi:
 
 
 class SetClock:
-    """The clock of a rank that somebody sets: nodes of the lab share the machine's, so its records are shifted."""
+    """The clock of a rank that someone sets: nodes of the lab share the machine's, so its records are shifted."""
 
     def __init__(self) -> None:
         self.shift = 0.0
@@ -69,7 +69,7 @@ def asked() -> argparse.Namespace:
 
 def main() -> None:
     chosen, mpi, clock = asked(), Mpi(), SetClock()
-    dml_records.time = clock  # the module's own time
+    dml_records.time = clock  # the module's time
     first = int(chosen.checkpoint.read_text()) + 1 if chosen.checkpoint and chosen.checkpoint.exists() else 1
     records = dml_records.start(first_step=first)
     with contextlib.ExitStack() as stack:

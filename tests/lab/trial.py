@@ -66,7 +66,7 @@ class Trial:
     def start(
         self, *arguments: object, supervised: bool = False, speech: Sequence[str] = (), program: str = PROGRAM
     ) -> None:
-        """Train on all, by TCP unless mpirun is told another ``speech``, watch it, and wait until it is warm."""
+        """Train on all, over TCP unless mpirun gets another ``speech``, watch it, and wait until it is warm."""
         for number in self.numbers:
             self.place.inside(number, f"mkdir -p {self.run}")
         network = ".".join(self.place.address(1).split(".")[:3]) + ".0/24"
@@ -106,7 +106,7 @@ class Trial:
             )
 
     def trained(self, steps: int, since: float = 0.0, seconds: float = 60.0) -> bool:
-        """Wait until every rank has made so many steps since a moment; false where that never comes."""
+        """Wait until every rank has made that many steps since a moment; false where that never comes."""
         advance, deadline = Advance(since), time.monotonic() + seconds * self.patience
         with Growing(self.records) as growing:
             while True:
@@ -177,7 +177,7 @@ class Trial:
         return told
 
     def has_died(self) -> bool:
-        """Whether mpirun ended."""
+        """Return whether mpirun ended."""
         return self.place.inside(1, f"cat {self.run}/ended", check=False).returncode == 0
 
     def pid(self, number: int) -> int:
@@ -249,7 +249,7 @@ class Traffic:
 
 
 def pretend_rdma(trial: Trial) -> str:
-    """Give each node a paravirtual RDMA card in a folder of its own; the file that a rank holds open as its device."""
+    """Give each node a paravirtual RDMA card in its own folder; the file that a rank holds open as its device."""
     card, device = f"/home/{USER}/sys/class/infiniband/vmw_pvrdma0/device", "/dev/infiniband/uverbs0"
     made = f"mkdir -p {card} vmw_pvrdma && ln -sfn /home/{USER}/vmw_pvrdma {card}/driver"
     for number in NUMBERS:

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, Phase, settings
 from plugins.module_utils.vsphere import custom_fields
 
 # By default an example that takes 200 ms fails, and one that did so once and not again is called unreliable. What must
-# be fast has a test of its own that measures its processor's time.
+# be fast has its own test that measures its processor's time.
 # Two runs of the same code meet the same examples; --hypothesis-profile=roam draws others, and more of them.
 settings.register_profile(
     "house", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
@@ -23,5 +23,5 @@ settings.register_profile("mutants", settings.get_profile("house"), phases=(Phas
 
 @pytest.fixture(autouse=True)
 def fakes_show_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is in memory shows a note at once or never."""
+    """A fake in memory shows a note at once or never."""
     monkeypatch.setattr(custom_fields, "KEPT_SECONDS", 0.0)

@@ -3,7 +3,7 @@
 """The readers of foreign text by their files, each with what is put before it and what it may answer.
 
 ``test_foreign_text.py`` tries them. ELSEWHERE are the files that take texts apart and are tried by another test of that
-kind, or that read what nobody else can have written.
+kind, or that read what no one else can have written.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ UBUNTU = {"os_family": "Debian", "kernel": "6.1", "distribution": "Ubuntu"}
 
 @dataclass(frozen=True)
 class Reader:
-    """A function of a folder of its own and of what it is given; ``refuses`` is the error of its room."""
+    """A function of its own folder and of what it is given; ``refuses`` is the error of its room."""
 
     file: str
     read: Callable[[Path, Any], Any]
@@ -97,7 +97,7 @@ def of(file: str, read: Callable[[Any], Any], given: Strategy, answers: Any, *re
 
 
 class Noted(dict[str, Any]):
-    """A host with a custom attribute, as vCenter tells it."""
+    """A host with a custom attribute, as vCenter reports it."""
 
     name, boot_time = "esx01", BOOTED
 

@@ -19,7 +19,7 @@ HARM_DOCUMENT = (ROOT / "docs" / "harms.md").read_text()
 
 
 def first_cells(heading: str) -> list[str]:
-    """What the first column of a table of the README names, in order of the alphabet."""
+    """Return what the first column of a table of the README names, in order of the alphabet."""
     table = README.split(f"| {heading} |")[1].split("\n\n")[0]
     return sorted(re.findall(r"^\| \[?`(?:dml\.vsphere\.)?([\w/]+)`", table, re.MULTILINE))
 

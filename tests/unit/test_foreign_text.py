@@ -198,7 +198,7 @@ PARSING = {
 
 
 def parses(path: Path) -> bool:
-    """Whether a file calls what takes texts apart."""
+    """Return whether a file calls what takes texts apart."""
     calls = (node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call))
     return any(isinstance(one, ast.Attribute) and one.attr in PARSING for one in calls)
 

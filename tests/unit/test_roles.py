@@ -48,7 +48,7 @@ def set_by(tasks: Any) -> Iterator[str]:
 
 
 def variables_of(role: Path) -> set[str]:
-    """What the role's own task files set."""
+    """Return what the role's task files set."""
     return {name for path in (role / "tasks").rglob("*.yml") for name in set_by(load(path))}
 
 

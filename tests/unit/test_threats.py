@@ -42,7 +42,7 @@ def test_the_page_is_one_page() -> None:
 
 
 def test_a_result_has_digests_of_the_environment() -> None:
-    """By the role's own template, which makes what every result keeps of a run."""
+    """By the role's template, which makes what every result keeps of a run."""
     role = yaml.safe_load((ROOT / "roles" / "training" / "vars" / "main.yml").read_text())
     jinja = Environment(autoescape=False)
     jinja.filters.update(zip=zip, hash=lambda text, kind: hashlib.new(kind, text.encode()).hexdigest())

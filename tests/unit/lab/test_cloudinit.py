@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the collection tells a guest is what a node becomes."""
+"""A node becomes what the collection writes for a guest."""
 
 from __future__ import annotations
 

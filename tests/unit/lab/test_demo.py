@@ -24,7 +24,7 @@ WRITE = {"method": "PowerOnVM_Task", "name": "worker01"}
 
 
 def told(chapter: Chapter, tmp_path: Path, *, code: int, writes: list[dict[str, str]]) -> tuple[str, bool, list[str]]:
-    """What the demo says of a chapter whose run ended so, and the command that it ran."""
+    """Return what the demo says of a chapter whose run ended so, and the command that it ran."""
     vcenter: Any = SimpleNamespace(clear=lambda: None, writes=lambda: writes)
     with mock.patch.object(digest, "run", return_value=code) as run:
         line, kept = Demo(vcenter, {}, tmp_path).play(1, chapter)

@@ -103,7 +103,7 @@ def test_what_a_command_leaves_in_the_background_is_not_waited_for(tmp_path: Pat
     command = ["sh", "-c", "sleep 600 & echo $! > left; echo done"]
     with mock.patch.object(digest, "PATIENCE_SECONDS", 0.05):
         assert digest.run(command, tmp_path, ENVIRONMENT, tmp_path / "log") == 0
-    # Were it waited for, nobody would be left to be killed.
+    # Were it waited for, no one would be left to be killed.
     os.kill(int((tmp_path / "left").read_text()), signal.SIGKILL)
 
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Every esxcli call of the collection, held against a dump of ESXi 8.0.1's own description of its commands.
+"""Every esxcli call of the collection, held against a dump of ESXi 8.0.1's description of its commands.
 
 The dump is in govmomi's sources (simulator/esx/type_info.go, Apache-2.0), which the simulator is built with. What it
 lacks is in tests/unproven_esxcli.yml with the reason.
@@ -38,7 +38,7 @@ CALLS: dict[str, tuple[set[str], set[str]]] = {
         {"RebootRequired", "VIBsInstalled", "VIBsRemoved"},
     ),
 }
-# How esxcli describes itself; it is no command of the dump, and what reads it reads the dump's own words.
+# How esxcli describes itself; it is no command of the dump, and what reads it reads the dump's words.
 OF_ITSELF = {"vim CLIInfo FetchCLIInfo"}
 
 

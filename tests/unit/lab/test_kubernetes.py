@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The lab's Kubernetes: addresses, certificates, commands, what makes a node a member, and what is built anew when."""
+"""The lab's Kubernetes: addresses, certificates, commands, what makes a node a member, and what is built again when."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The hypervisor carries out orders one after another, and tells vCenter how each ended."""
+"""The hypervisor carries out orders one after another, and reports to vCenter how each ended."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The names of labs: a lab that ends removes its folder, which must be nobody else's."""
+"""The names of labs: a lab that ends removes its folder, which must be no one else's."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a node tells of its RDMA devices, read from a made-up sysfs."""
+"""The RDMA devices of a node, read from a made-up sysfs."""
 
 from __future__ import annotations
 

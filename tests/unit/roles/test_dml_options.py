@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the benchmark scripts share, without a framework: their steps, and what each rank tells at the end."""
+"""What the benchmark scripts share, without a framework: their steps, and what each rank reports at the end."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def chosen(monkeypatch: pytest.MonkeyPatch, *words: str) -> argparse.Namespace:
 
 
 def run(options: argparse.Namespace, stop: bool = False, done: int = 0) -> tuple[list[int], dict[str, Any]]:
-    """The steps that were made, and what the rank tells of them."""
+    """The steps that were made, and what the rank reports about them."""
     pace = dml_options.Pace(options, done)
     numbers = []
     for number in pace.steps(lambda _desired: stop):

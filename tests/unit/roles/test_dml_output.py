@@ -31,7 +31,7 @@ print(__name__, sibling.WORD, len(sys.argv))
 
 
 def printed_by(rank: int) -> str:
-    """What one rank printed in the real log."""
+    """Return what one rank printed in the real log."""
     steps = [record for record in parse(LOG.read_text()).steps if record.rank == rank]
     return "".join(line_of(record) for record in steps)
 
@@ -42,7 +42,7 @@ def line_of(record: Record) -> str:
 
 
 def recorded(folder: Path, pieces: list[str], rank: int = 0) -> tuple[str, list[dict[str, object]]]:
-    """What a script printed in the end, and the records of it."""
+    """Return what a script printed in the end, and the records of it."""
     for path in folder.glob("*.jsonl"):
         path.unlink()
     (folder / "script.py").write_text(SCRIPT)

@@ -14,7 +14,7 @@ def test_gpus_are_told_from_other_devices(tmp_path: Path) -> None:
         "0000:02:01.0": ("0x10de", "0x030000"),  # a vGPU
         "0000:02:02.0": ("0x10de", "0x030200"),  # a data centre GPU passed through
         "0000:02:02.1": ("0x10de", "0x040300"),  # its sound
-        "0000:00:0f.0": ("0x15ad", "0x030000"),  # VMware's own display
+        "0000:00:0f.0": ("0x15ad", "0x030000"),  # VMware's display
     }
     for address, (vendor, kind) in devices.items():
         (tmp_path / address).mkdir()

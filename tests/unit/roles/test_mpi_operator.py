@@ -73,7 +73,7 @@ PERSONS = {"manager": "kubectl-rollout", "operation": "Update"}
 
 
 def stays(kind: str, managers: list[dict[str, str]], beside: list[dict[str, Any]] | None = None) -> bool:
-    """Whether an object with these managers stays, where its namespace holds these."""
+    """Return whether an object with these managers stays, where its namespace holds these."""
     metadata = {"name": "mpi-operator", **({"managedFields": managers} if managers else {})}
     item = {"kind": kind, "metadata": metadata}
     told = {"results": [{"item": [item, {}], "resources": beside or []}]}

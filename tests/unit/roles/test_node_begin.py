@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the shell tells of a node before any module runs there."""
+"""What the shell reports about a node before any module runs there."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def program(folder: Path, name: str, text: str) -> None:
 
 
 def begun(folder: Path, *interpreters: str, patience: int = 5) -> list[str]:
-    """What the script says on a node that has these programs and no others of its kind."""
+    """Return what the script says on a node that has these programs and no others of its kind."""
     for tool in ("sh", "timeout", "sleep"):
         (folder / tool).symlink_to(shutil.which(tool) or "")
     command = ["/bin/sh", str(SCRIPT), str(patience), *interpreters]

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What runs inside of the whitepaper's image does so on Python 3.6 and Horovod 0.16.4, and on those of today."""
+"""What runs inside of the whitepaper's image does so on Python 3.6 and Horovod 0.16.4, and on those of the present."""
 
 from __future__ import annotations
 

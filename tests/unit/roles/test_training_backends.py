@@ -23,7 +23,7 @@ LEAVES = {
     "stop": set[str](),
     "forget": set[str](),
 }
-# What the role and the trial read of a job, whoever tells it.
+# What the role and the trial read of a job, whoever reports it.
 READ = {"state", "why", "launcher", "nodes_of_ranks", "started", "ended", "exit_code", "last_lines"}
 
 

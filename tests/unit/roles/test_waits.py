@@ -54,7 +54,7 @@ def waits() -> list[Wait]:
 
 
 def deadline(role: str, task: dict[str, Any]) -> str:
-    """Its deadline, as the page writes it; empty where there is none."""
+    """Its deadline, as the page writes it; empty if there is none."""
     if "async" in task:
         return written(role, task["async"], 1)
     if "retries" in task:
@@ -64,7 +64,7 @@ def deadline(role: str, task: dict[str, Any]) -> str:
 
 
 def written(role: str, times: Any, delay: Any) -> str:
-    """So many times so many seconds, or the option of the role that holds the seconds."""
+    """So many times a given number of seconds, or the option of the role that holds the seconds."""
     inner = str(times).strip().removeprefix("{{").removesuffix("}}")
     own = ROLES / role / "vars" / "main.yml"
     known = yaml.safe_load(own.read_text()) if own.exists() else {}

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Hosts are joined to the lab's networks, have identities of their own, and become the libvirtd of their namespaces."""
+"""Hosts are joined to the lab's networks, have their own identities, and become the libvirtd of their namespaces."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What worker_rules refuses before it writes, and what it tells by a warning."""
+"""What worker_rules refuses before it writes, and what it reports by a warning."""
 
 from __future__ import annotations
 
