@@ -26,7 +26,7 @@ from plugins.module_utils.maintenance.lock import holder
 from tests.attack.scenarios import Step
 from tests.integration.ansible import Ansible
 
-# What takes longer hangs: an undisturbed run takes a second or two, and a fault costs at most its time-outs.
+# A run that takes longer hangs: an undisturbed run takes a second or two, and a fault costs at most its time-outs.
 DEADLINE = 120.0
 MOMENTS = ("sent", "answered")
 

@@ -2,8 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The end of a run: every property of every object that the server reports, in words that do not depend on chance.
 
-Objects have the names that people gave them, not the server's ids, which depend on how often something was tried. What
-the server made up by itself or counts (UUIDs, keys, times, tasks) is left out.
+Objects have the names that people gave them, not the server's ids, which depend on the number of attempts. Values that
+the server makes up or counts (UUIDs, keys, times, tasks) are left out.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def _names(found: Iterable[ET.Element]) -> dict[str, str]:
 
 
 def lines(root: ET.Element, names: dict[str, str]) -> Iterator[str]:
-    """A line for each property of what the server told; ``names`` are those of all objects, by id."""
+    """A line for each property that the server returned; ``names`` are those of all objects, by id."""
     for _kind, its_id, values in _objects(root):
         name = names[its_id]
         if LOCK.match(name):

@@ -144,7 +144,7 @@ def told(text: str, code: int, killed: bool) -> list[dict[str, Any]]:
     if killed:
         return []
     failed = [" ".join(str(yaml.safe_load(block).get("msg", "")).split()) for block in FATAL.findall(text)]
-    # The first is the task's own; a later one repeats it with what it means for the whole run.
+    # The first is that of the task; a later one repeats it with what it means for the whole run.
     if code:
         return [{"module": "playbook", "rc": code, "msg": (failed or [text[-2000:]])[0]}]
     return [{"module": "playbook", "rc": 0, "msg": ""}]

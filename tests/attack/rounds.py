@@ -53,7 +53,7 @@ class Undisturbed:
 
 @dataclass(frozen=True)
 class Round:
-    """What was done to a scenario, whether it met it at work, and all that was wrong with what followed."""
+    """The attack on a scenario, whether the scenario was at work then, and all that was wrong afterwards."""
 
     number: int
     scenario: str
@@ -106,7 +106,7 @@ def attack(which: tuple[str, int, str], make: Make, seed: int, peace: Undisturbe
 
 
 def struck(make: Make, method: str, skip: int, kind: str, peace: Undisturbed, **more: Any) -> list[str]:
-    """Return what is wrong once one call of a method has met a fault."""
+    """Return what is wrong after a fault in one call of a method."""
     with held(make) as made:
         made.vcenter.fault(method, kind, skip=skip, count=1, **more)
         return _judged(made, made.run(), peace, killed=False)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What is attacked in one process: calls of modules, one after another as a playbook makes them."""
+"""The attacked calls in one process: calls of modules, one after another as a playbook makes them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Step:
     module: str
     options: dict[str, Any]
     always: bool = False
-    # Whether a second call of it alone changes nothing.
+    # Whether a second call of only this step changes nothing.
     settles: bool = True
 
 
@@ -43,7 +43,7 @@ class Scenario:
     steps: tuple[Step, ...]
     before: tuple[Step, ...] = ()
     state: dict[str, Any] = field(default_factory=dict)
-    # What the next run may ask of a person by words of its refusal, and how a person does it.
+    # Requests to a person in the refusal of the next run, and how a person fulfils them.
     advice: str = ""
     follow: Callable[[Simulator], None] = Simulator.heal
 
@@ -75,7 +75,7 @@ def _under_lock(*steps: Step) -> tuple[Step, ...]:
 
 
 def _resting(*steps: Step) -> tuple[Step, ...]:
-    """A host is taken out of service, changed, booted and given back, as role esxi_host does it."""
+    """A host is taken out of service, changed, booted and returned to service, as the role esxi_host does it."""
     power = {"hosts": [HOST], "maintenance_timeout": 20, "reboot_timeout": 20}
     return _under_lock(
         Step("esxi_power", {**power, "state": "maintenance"}, settles=False),
@@ -105,7 +105,7 @@ GONE = {
     "state": "absent",
     "power_cycle": True,
     "workers": [{"name": "worker01"}, {"name": "worker02"}],
-    "power_timeout": 20,  # a guest that is not told to shut down is waited for until then
+    "power_timeout": 20,  # the wait for a guest that gets no order to shut down
 }
 READ = (
     *(_all(name) for name in ("cluster_info", "esxi_info", "gpu_usage_info", "worker_vm_info")),

@@ -44,7 +44,7 @@ def test_the_password_and_sessions_are_shown_nowhere(play: Play, certs: Path, tm
         with ProcessList([PASSWORD]) as shown:
             done = made.ansible.playbook(*made.command(60), "-vvvv", "-e", f"@{given}", timeout=900)
         assert done.rc == 0, done.out
-        # The simulator was told its password by its command line, which is the lab's own.
+        # The lab gives the simulator its password on the command line.
         assert {words for words in shown.seen.values() if "--datacentre=" not in words} == set()
         assert shown.looks > 0
         assert seen_in(done.out, [PASSWORD, *SESSIONS]) == []
@@ -86,7 +86,7 @@ def test_a_token_of_the_job_is_shown_nowhere(playbook: Playbook, ends: str) -> N
     with ProcessList([TOKEN]) as shown:
         done = playbook.ansible.run(command, timeout=900)
     assert (done.returncode == 0) == (ends == "well"), done.stdout
-    assert "HUB_TOKEN" in done.stdout, "the canary did not come where it is looked for"
+    assert "HUB_TOKEN" in done.stdout, "the canary did not reach the place that is searched"
     assert seen_in(done.stdout, [TOKEN]) == []
     assert shown.seen == {}
     assert shown.looks > 0
@@ -98,7 +98,7 @@ def test_a_token_of_the_job_is_shown_nowhere(playbook: Playbook, ends: str) -> N
 
 
 def test_the_search_finds_what_is_there(tmp_path: Path) -> None:
-    """A search that never finds anything proves nothing."""
+    """A search that finds nothing must be able to find something."""
     (tmp_path / "file").write_text(f"x {json.dumps(TOKEN)} y")
     (tmp_path / "file").chmod(0o644)
     assert list(files_with([tmp_path], [TOKEN])) == [(tmp_path / "file", 0o044)]

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What others may send in the place of what they should: any JSON, any text, and good answers with a part put wrong."""
+"""Odd input from others: any JSON, any text, and good answers with a part put wrong."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def lines(*good: str) -> st.SearchStrategy[list[str]]:
 
 
 def json_text(good: Any) -> st.SearchStrategy[str]:
-    """JSON of the wrong form, and what is none."""
+    """JSON of the wrong form, and invalid JSON."""
     return mangled(good).map(dumped) | text(json.dumps(good))
 
 

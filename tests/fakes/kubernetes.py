@@ -2,8 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """An API server of Kubernetes over HTTP, for tests: it answers reads from given objects, and keeps what is applied.
 
-What is applied is merged into what is there, as server-side apply does for one field manager; a dry run answers the
-same and keeps nothing. What the real server checks beyond that is not here: the lab's Kubernetes is the real one.
+An applied object is merged into the existing one, as server-side apply does for one field manager; a dry run answers
+the same and keeps nothing. Further checks of the real server are missing: the lab's Kubernetes is the real one.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ GROUPS = {f"/apis/kubeflow.org/{version}": [_kind("mpijobs", "MPIJob")] for vers
 
 
 class Cluster:
-    """What is there: by path a text, an object, or a list of objects. ``forbidden`` are beginnings of paths.
+    """The content: by path a text, an object, or a list of objects. ``forbidden`` are beginnings of paths.
 
     ``written`` are the paths of all writes that were kept; ``operator`` is called after each of them.
     """

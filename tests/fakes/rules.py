@@ -57,7 +57,7 @@ class FakeCluster:
         return self.vms[name]
 
     def InvokeAccessor(self, ref: Any, _info: Any) -> list[Any]:  # as pyVmomi spells it
-        """The custom values of a virtual machine, which are all that is read of it alone."""
+        """The custom values of a virtual machine, which a single read returns."""
         name = next(name for name, one in self.vms.items() if one._moId == ref._moId)
         return [vim.CustomFieldsManager.StringValue(key=MARK_KEY, value=self.marks[name])]
 

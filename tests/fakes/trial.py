@@ -150,7 +150,7 @@ class World:
         return {}
 
     def worker_rules(self, options: dict[str, Any]) -> dict[str, Any]:
-        assert self.lock == self.own, "DRS was told something without the lock"
+        assert self.lock == self.own, "DRS was changed without the lock"
         self.overridden = options.get("state") != "absent"
         return {}
 
@@ -183,7 +183,7 @@ class World:
         return dict(self.verdict)
 
     def vmotion(self, options: dict[str, Any]) -> dict[str, Any]:
-        """Move it; if the controller is to die in a move, it ends as told: started, done, or not even started."""
+        """Move it; if the controller is to die in a move, it ends as configured: started, done, or not even started."""
         assert self.lock == self.own, "a worker moves without the lock"
         worker, target = options["worker"], options["target"]
         running = next((one for one in self.chains if one["completed"] is None), None)

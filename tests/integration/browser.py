@@ -40,11 +40,11 @@ class Browser:
     """One page in its own browser."""
 
     def __init__(self, folder: Path) -> None:
-        # What Chromium calls 3 and 4 must not be taken by our own ends while they are put there.
+        # Our ends must not take the descriptors that Chromium calls 3 and 4 while they are put there.
         self._send, theirs = _pipe_to_them()
         mine, self._receive = _pipe_from_them()
         command = [need_chromium(), f"--user-data-dir={folder}", *OPTIONS]
-        # A plain sh knows descriptors of one digit alone.
+        # A plain sh knows only descriptors of one digit.
         shell = ["bash", "-c", f'exec "$@" 3<&{theirs} 4>&{mine}', "sh", *command]
         quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         self._process = subprocess.Popen(shell, pass_fds=(theirs, mine), **quiet)  # type: ignore[call-overload]

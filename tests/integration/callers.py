@@ -30,7 +30,7 @@ VARIABLE = re.compile(r"/(domain-c\d+|[0-9a-f]{8}-[0-9a-f-]+|\d+|NVD-[^/?]+|nvd-
 # A call that works for longer than some seconds renews the lock of its run.
 LOCK = {"Folder.CreateFolder", "Folder.Destroy_Task", "Folder.Rename_Task"}
 # Calls that the code makes only where no fast test leads: after a time-out, in a part of esxi_profile that the tests of
-# the module for that part alone show, or on hosts before vSphere 7.
+# only the module for that part shows, or on hosts before vSphere 7.
 SELDOM = {
     "acceptance_info": {"esxcli rdma device list"},
     "esxi_power": {*LOCK, "Task.CancelTask", "VirtualMachine.PowerOffVM_Task"},

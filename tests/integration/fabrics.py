@@ -36,7 +36,7 @@ READY = """  - {name: rdma, mtu: 9000, uplinks: [vmnic2], portgroups: [{name: rd
 
 
 def datacentre(*hosts: str, more: str = "", count: int = 3) -> str:
-    """Hosts without an RDMA switch: ``count`` equal ones, or those given, each the inside of a YAML mapping."""
+    """Hosts without an RDMA switch: ``count`` equal ones, or those given, each the content of a YAML mapping."""
     lines = [f"      - {{{host}}}" for host in hosts] or [f'      - {{name: "esx%02d.lab", count: {count}}}']
     return BARE + "\n".join(lines) + "\n" + more
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What can happen to playbooks/hosts.yml, and the bench on which it happens: break, run, look, mend, run again."""
+"""Faults that hit playbooks/hosts.yml, and the bench on which it happens: break, run, look, mend, run again."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Fault:
 
 
 class Bench:
-    """One data centre with the playbook run on it again and again, and all that the server was told meanwhile."""
+    """One data centre with the playbook run on it again and again, and all calls to the server meanwhile."""
 
     def __init__(self, vcenter: Simulator, ansible: Ansible, profile: dict[str, Any] | None = None) -> None:
         self.vcenter, self.ansible, self.profile = vcenter, ansible, profile or PROFILE

@@ -18,7 +18,7 @@ from tests.integration.ansible import Ansible
 from tests.integration.sites import DRIVER
 
 VARIABLE = "DML_CANARY"
-# What a guest reports as the address of a host that is not there or of this machine's neighbour.
+# Addresses that a guest reports: that of a host that is not there or of this machine's neighbour.
 ADDRESS, SECOND_ADDRESS = "10.88.0.9", "10.88.0.8"
 
 
@@ -73,7 +73,7 @@ def datacentre() -> str:
 
 
 def begin(start: Callable[..., Simulator], ansible_for: Callable[..., Ansible]) -> Hostile:
-    """The data centre with its guests, which have told what they wanted."""
+    """The data centre with its guests, which have reported their texts."""
     vcenter = start(text=datacentre())
     hostile = Hostile(vcenter, ansible_for(vcenter))
     hostile.tell("worker01", hostname=template("guest"), address=ADDRESS)

@@ -19,7 +19,7 @@ Writes = Iterable[dict[str, Any]]
 
 
 def datacentre(*hosts: str, ha: bool = False, more: str = "") -> str:
-    """The lab's data centre with other hosts, each the inside of a YAML mapping; they boot in a second."""
+    """The lab's data centre with other hosts, each the content of a YAML mapping; they boot in a second."""
     text = (
         (DATACENTRES / "ready.yml").read_text().partition("\nvms:")[0].replace("reboot_seconds: 2", "reboot_seconds: 1")
     )

@@ -63,7 +63,7 @@ class Site:
             assert done.rc == 0, done.msg
 
     def run(self, playbook: str, *options: str, **variables: Any) -> Outcome:
-        """Run a playbook; afterwards the server's log holds the writes of this run alone."""
+        """Run a playbook; afterwards the server's log holds only the writes of this run."""
         self.vcenter.clear()
         given = json.dumps({**self.variables, **variables})
         return self.ansible.playbook(f"playbooks/{playbook}.yml", *LAB, *options, "-e", given)

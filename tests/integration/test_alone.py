@@ -12,7 +12,7 @@ import yaml
 
 from tests.integration.ansible import BIN, Ansible
 
-# Only root makes folders of root's; inside of a user namespace everybody is root.
+# Only root makes folders of root's; in a user namespace every user is root.
 AS_ROOT = [] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user"]
 
 
@@ -31,7 +31,7 @@ def attempt(name: str, folder: Path) -> dict[str, object]:
 
 
 def run(folder: Path, *attempts: dict[str, object]) -> str:
-    """Return what the attempts told, in one line."""
+    """Return the output of the attempts, in one line."""
     path = folder / "play.yml"
     path.write_text(
         yaml.safe_dump([{"hosts": "localhost", "connection": "local", "gather_facts": False, "tasks": list(attempts)}])

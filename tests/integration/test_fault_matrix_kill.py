@@ -51,7 +51,7 @@ def test_killed_while_it_changes_the_host_and_again_while_that_boots(bench: Benc
     assert bench.vcenter.ask("GET", f"/hosts/{HOST}")["maintenance"]
     assert bench.lock() == "held", "who looks could take it: the machine knows that the holder is gone"
     bench.next_run()
-    # Between two calls its module notices the end of its run; inside of one it cannot.
+    # Between two calls its module notices the end of its run; within one it cannot.
     bench.vcenter.fault("SetField", "slow", seconds=15)
     second = bench.begin()
     wait_for(begun(bench.vcenter, "SetField"))
@@ -69,14 +69,14 @@ def test_killed_while_it_changes_the_host_and_again_while_that_boots(bench: Benc
 def test_killed_in_every_phase_one_run_after_another_at_once(bench: Bench, kill: Kill) -> None:
     rest: list[int] = []
     killed: list[str] = []
-    # A note that takes a second can be told from what comes after it.
+    # A note that takes a second is distinct from what follows.
     bench.vcenter.fault("SetField", "slow", seconds=1, count=-1)
     for phase, methods in PHASES.items():
         running = begin_at_once(bench, rest, methods)
         if running.poll() is None:
             rest = kill(running)
             killed.append(phase)
-    # What outlives the kill of the main process alone may do the next phase too.
+    # Processes that outlive the kill of only the main process may do the next phase too.
     assert killed == list(PHASES) or (kill is kill_main and len(killed) >= len(PHASES) - 1)
     bench.vcenter.heal()
     wait_for_end(rest)

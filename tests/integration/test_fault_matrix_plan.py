@@ -126,7 +126,7 @@ def test_the_playbook_ends_before_the_lock_and_the_evidence_when_the_plan_is_ref
 
 
 def one_sentence(message: str, *words: str) -> None:
-    """It names the object, what was tried, what was said and what to do, once."""
+    """It names the object, the attempt, the answer and the remedy, once."""
     assert message.count("could not") == 1, message
     for word in words:
         assert word in message, message

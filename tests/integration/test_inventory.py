@@ -109,7 +109,7 @@ def test_the_cache_spares_the_server(
     kept = "".join(path.read_text() for path in (tmp_path / "cache").iterdir())
     assert "worker01" in kept and vcenter.connection["password"] not in kept
     vcenter.ask("PUT", "/vms/worker03/guest", {"hostname": "worker03", "address": "10.88.0.3"})
-    # Of all commands only this one can do so in every version of Ansible.
+    # Only this command can do so in every version of Ansible.
     flush = ("-i", str(tmp_path / "lab.workers.yml"), "--flush-cache", "--list-hosts")
     assert ansible.playbook(ROOT / "playbooks" / "guests.yml", *flush).rc == 0
     flushed = listed(ansible, tmp_path, **cache)

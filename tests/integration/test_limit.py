@@ -83,7 +83,7 @@ class Both:
         ansible.environment["DML_EVIDENCE_DIR"] = str(self.evidence)
 
     def run(self, playbook: str, name: str, **variables: Any) -> Outcome:
-        """One run with --limit; afterwards the server's log holds the writes of this run alone."""
+        """One run with --limit; afterwards the server's log holds only the writes of this run."""
         self.vcenter.clear()
         given = ("-i", str(self.inventory), "--limit", name, "-e", json.dumps(variables))
         outcome = self.ansible.playbook(f"playbooks/{playbook}.yml", *given)

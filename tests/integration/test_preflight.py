@@ -77,7 +77,7 @@ def stops(found: list[dict[str, Any]]) -> set[tuple[str, str]]:
 
 @pytest.fixture
 def bad(start: Callable[..., Simulator]) -> Simulator:
-    """A data centre in which every host but one has something of its own that is in the way."""
+    """A data centre in which every host but one has its own obstacle."""
     text = (DATACENTRES / "ready.yml").read_text().partition("\nvms:")[0]
     line = next(line for line in text.splitlines() if '"esx%02d.lab"' in line)
     vcenter = start(text=text.replace(line, HOSTS.strip("\n")) + VMS)

@@ -127,9 +127,7 @@ def test_every_module_that_writes_is_refused_here() -> None:
     here = {case.module for case in cases} | {"esxi_image"}
     readers = {name for name in NEEDS.modules() if name.endswith("_info")} | {"recording"}
     writers = {name for name in NEEDS.modules() - readers if NEEDS.calls_of(name)}
-    assert [
-        f"add a Case for {name}, here or in WITHOUT_PRIVILEGE of its own test" for name in sorted(writers - here)
-    ] == []
+    assert [f"add a Case for {name}, here or in WITHOUT_PRIVILEGE of its test" for name in sorted(writers - here)] == []
 
 
 @pytest.mark.parametrize(

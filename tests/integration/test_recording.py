@@ -250,7 +250,7 @@ def test_a_canary_is_written_to_by_name_and_left_as_it_was(
     assert done.rc == 0, done.out
     methods = [write["method"] for write in vcenter.writes()]
     assert methods.count("UpdateOptions") == 2 and "CreateFolder" in methods
-    assert vcenter.calls()["QueryEvents"] == 1  # of the lock alone: no virtual machine is named
+    assert vcenter.calls()["QueryEvents"] == 1  # only of the lock: no virtual machine is named
     option = {"UserVars.SuppressShellWarning": 0}
     left = ansible_for(vcenter).module("esxi_advanced_option", check=True, hosts=[HOSTS[0]], options=option)
     assert not left.changed

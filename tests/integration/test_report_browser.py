@@ -82,7 +82,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Browser, P
 
 
 def contrast(one: str, other: str) -> float:
-    """How well one colour can be told from another, as WCAG 2 has it."""
+    """How well one colour can be distinguished from another, as WCAG 2 has it."""
     bright, dark = sorted((luminance(one), luminance(other)), reverse=True)
     return (bright + 0.05) / (dark + 0.05)
 

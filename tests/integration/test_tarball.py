@@ -20,7 +20,7 @@ import yaml
 from lab.simulator import DATACENTRES, ROOT, Simulator
 
 BIN = Path(sys.executable).parent
-# Whatever else stands in a checkout must not travel.
+# Other files in a checkout must not be shipped.
 GROUPED = set(yaml.safe_load((ROOT / "meta" / "runtime.yml").read_text())["action_groups"]["vsphere"])
 TRAVELS = {
     "CHANGELOG.rst",

@@ -81,7 +81,7 @@ def test_what_a_job_is_can_be_told_while_it_runs(nodes: Nodes) -> None:
     launcher = job["launcher"]
     stat = Path(f"/proc/{launcher['pid']}/stat").read_text().rsplit(")", 1)[1].split()
     assert int(stat[19]) == launcher["start"]
-    assert int(stat[3]) == launcher["pid"], "mpirun is not the leader of a session of its own"
+    assert int(stat[3]) == launcher["pid"], "mpirun does not lead its own session"
     assert job["script_sha256"]
     assert not nodes.start(*LONG).changed
 

@@ -49,11 +49,11 @@ def test_what_the_inventory_tells_is_no_template(centre: Hostile, tmp_path: Path
     told = flat(done.out)
     assert f"The worker {shown('name')} is left out of the inventory: {shown('name')} holds a template" in told
     assert f"The worker worker01 is left out of the inventory: {shown('role')} holds a template" in told
-    assert "worker02 worker02" in told, "what is no address is not its address"
+    assert "worker02 worker02" in told, "an invalid address is not its address"
     assert shown("address") not in told
 
 
-# What the output of a playbook must hold, so that the playbook did show what is hostile.
+# The output of a playbook must hold these, so that it did show the hostile texts.
 PLAYBOOKS = {
     "audit": "stranger",
     "evidence": "",

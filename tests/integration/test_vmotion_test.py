@@ -170,7 +170,7 @@ def test_a_worker_comes_home_twice_and_ha_that_somebody_switched_is_told(trial: 
     assert "continuous, moved: all" in text
     assert trial.moved() == WORKERS[:1] * 4
     assert [one["target"] for one in json.loads(trial.kept("moves.json"))] == ["esx05.lab", "esx01.lab"] * 2
-    assert str(config(trial.vcenter).drsVmConfig) == before, "what DRS was told of the workers is as before"
+    assert str(config(trial.vcenter).drsVmConfig) == before, "the DRS settings of the workers are as before"
 
 
 @pytest.mark.slow
@@ -249,7 +249,7 @@ def test_by_option_it_goes_on_after_a_move_that_failed_and_still_fails(trial: Tr
     assert (verdict["verdict"], verdict["moved"]) == ("continuous", "some")
     assert [one["moved"] for one in verdict["moves"]] == [False, True]
     ended = " ".join(done.out.split()).partition("some of the moves took place: ")[2]
-    assert "Too slow" in ended.partition("the workers stay where they are")[0], "why it failed is not told at the end"
+    assert "Too slow" in ended.partition("the workers stay where they are")[0], "the end lacks the reason"
 
 
 @pytest.mark.slow

@@ -69,7 +69,7 @@ def goes_on(trial: Trial, workers: list[str], **given: Any) -> dict[str, Any]:
     done = trial.run(vmotion_test_workers=workers, **given)
     assert done.rc == 0, done.out
     assert f"takes up the test in {folder(trial)}" in done.out
-    assert sorted(trial.moved()) == workers, "a move was begun twice, or never"
+    assert sorted(trial.moved()) == workers, "a move was started twice, or never"
     assert entries(trial)[-1] == "end"
     assert trial.free()
     assert not is_watched(folder(trial) / "records.jsonl")
@@ -97,7 +97,7 @@ def test_killed_during_a_move(trial: Trial) -> None:
     assert "look_up" in entries(trial)
     (move,) = json.loads(trial.kept("moves.json"))
     assert (move["vsphere"]["host"], move["attached"]) == ({"before": "esx01.lab", "after": "esx05.lab"}, True)
-    assert str(config(trial.vcenter).drsVmConfig) == before, "what DRS was told of the workers is as before"
+    assert str(config(trial.vcenter).drsVmConfig) == before, "the DRS settings of the workers are as before"
     again = trial.ansible.playbook(
         "playbooks/judge.yml",
         "-e",
@@ -105,7 +105,7 @@ def test_killed_during_a_move(trial: Trial) -> None:
     )
     assert again.rc == 0, again.out
     assert json.loads(trial.kept("verdict-2.json"))["verdict"] == "broken"
-    assert json.loads(trial.kept("verdict.json")) == verdict, "the verdict of then stays as it was"
+    assert json.loads(trial.kept("verdict.json")) == verdict, "the earlier verdict stays as it was"
 
 
 def test_killed_during_cleaning_up(trial: Trial) -> None:

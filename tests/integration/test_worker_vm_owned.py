@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What worker_vm takes over, lets go and deletes, and what it changes while a worker runs."""
+"""Machines that worker_vm adopts, releases and deletes, and changes while a worker runs."""
 
 from __future__ import annotations
 

@@ -25,17 +25,17 @@ FILES = Path(__file__).parents[2] / "roles" / "training" / "files"
 DEADLINE = 90.0
 # A playbook begins to train, on a machine that may have more to do.
 BEGIN_SECONDS = 600.0
-# Only root may give itself a host name; others may inside of a user namespace, where they are root.
+# Only root may give itself a host name; others may in a user namespace, where they are root.
 UNSHARE = "--uts" if os.geteuid() == 0 else "--user --map-root-user --uts"
 REMOTE_SHELL = """#!/bin/sh
-# What ssh does, on this machine under another host name. Nodes named in the file down do not answer.
+# A stand-in for ssh, on this machine under another host name. Nodes named in the file down do not answer.
 node=$1; shift
 if grep -qsx "$node" {folder}/down; then
   echo "ssh: connect to host $node port 22: No route to host" >&2; exit 255
 fi
 exec unshare {unshare} sh -c 'hostname "$0" && exec sh -c "$1"' "$node" "$*"
 """
-# Speaks the records as a training does; argv: steps, seconds of each, and what to do at which step.
+# Writes the records as a training does; argv: steps, seconds of each, and what to do at which step.
 SCRIPT = """
 import os, subprocess, sys, time
 import dml_records

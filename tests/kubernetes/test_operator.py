@@ -61,7 +61,7 @@ class Role:
         cluster.kubectl("delete", "clusterroles,clusterrolebindings", "mpi-operator-resumes", "--ignore-not-found")
 
     def refused(self, *arguments: str) -> str:
-        """Remove the operator, which must be refused; what was said."""
+        """Remove the operator, which must be refused; return the refusal."""
         ran = self("absent", *arguments)
         said = " ".join(ran.out.split())
         assert ran.rc != 0 and REFUSED in said, said[-4000:]
@@ -108,7 +108,7 @@ def test_an_operator_of_somebody_else_stays(role: Role, cluster: Cluster) -> Non
     said = role.refused()
     assert "was created or changed by kubectl, not only by this role" in said
     assert there(cluster) == made
-    # The same values, told once more: both say now that they want them.
+    # The same values, applied once more: both managers own them now.
     assert role.done("present") > 0
     assert "was made or changed by dml.vsphere, kubectl, not by" in role.refused()
     assert made <= there(cluster)

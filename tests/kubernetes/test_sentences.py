@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the roles say of a job that does not start or does not go on, on a real Kubernetes with the real operator."""
+"""The sentences of the roles on a job that does not start or go on, on a real Kubernetes with the real operator."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.lab.trial import WORKERS
 OPERATOR = ("--namespace", "mpi-operator")
 TIGHT = "tight"
 LONG = ["sleep", "600"]
-# What the role mpi_operator adds.
+# The right that the role mpi_operator adds.
 RIGHTS = {
     "apiVersion": "rbac.authorization.k8s.io/v1",
     "kind": "ClusterRole",
@@ -59,7 +59,7 @@ def told(place: Place, jobs: Jobs, name: str, words: str, namespace: str = "defa
         found[0] = look(place, name, namespace)
         return words in str(found[0].get("why"))
 
-    jobs.until(is_said, f"it is said of {name}: {words}")
+    jobs.until(is_said, f"the job {name} reports: {words}")
     return found[0]
 
 

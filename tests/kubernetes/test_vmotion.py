@@ -97,7 +97,7 @@ def test_a_job_outlives_the_moves_of_all_its_nodes(place: Place, tmp_path: Path)
     assert len(asked) == len(WORKERS)
     assert not [one for entry in asked for one in entry["findings"] if one["severity"] == "stop"]
     assert re.search(r"with rank 0 in pod dml-test-a-job-outlives\S+-worker-0", done.out)
-    # The job was the test's own.
+    # The test had started the job.
     assert place.lab.kubernetes.get("mpijobs")["items"] == []
 
 

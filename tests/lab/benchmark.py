@@ -90,7 +90,7 @@ class Cluster:
         return [one for one in self.records(name) if one["rank"] == rank and "mark" not in one]
 
     def summaries(self, name: str) -> list[dict[str, Any]]:
-        """Return what each rank of our benchmark told at its end, in the order of ranks."""
+        """Return the summary of each rank of our benchmark, in the order of ranks."""
         return [
             json.loads(self.inside(node, f"cat {RUNS}/{name}/summary{rank}.json")) for rank, node in enumerate(NAMES)
         ]
@@ -125,7 +125,7 @@ class Cluster:
                 words = path.read_text(errors="replace")
             except OSError:  # it has ended
                 continue
-            # What runs in a node is seen here too, as that of other labs is; it has no such key.
+            # Processes of nodes show here too, as those of other labs do; they have no such key.
             if self.runs[name] in words and str(self.lab.key) in words:
                 found.append(f"here: {words}")
         return found

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What tests of the lab share: one lab with four workers that became nodes. It needs root, and fails without."""
+"""Fixtures of the lab: one lab with four workers that became nodes. It needs root, and fails without."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.lab.trial import equip
 
 @contextlib.contextmanager
 def laboratory(folder: Path, centre: str, name: str, kubernetes: bool = False) -> Iterator[Place]:
-    """A lab of its own without a worker; what a killed run left of it goes first."""
+    """A separate lab without a worker; the rest of a killed run goes first."""
     (folder / "datacentre.yml").write_text(centre)
     lab = Lab(f"{name}{os.environ.get('PYTEST_XDIST_WORKER', '')}")
     lab.down()
@@ -104,7 +104,7 @@ def unbuilt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture
 def bare(request: pytest.FixtureRequest) -> Iterator[Lab]:
-    """A lab that is not up, for nodes alone."""
+    """A lab that is not up, only for nodes."""
     lab = Lab(f"bare{os.environ.get('PYTEST_XDIST_WORKER', '')}")
     lab.down()
     yield lab

@@ -30,7 +30,7 @@ WORKERS = ("worker01", "worker02")
 RUNS = "/var/lib/dml/runs"
 SCRIPT = "/var/lib/dml/tensorflow1.py"
 CPYTHON = "org.bytedeco:cpython:3.7.9-1.5.4:jar:linux-x86_64"
-# What a node of the lab knows of the archives of packages; the image itself knows nothing of the lab.
+# The archives of packages that a node of the lab knows; the image itself knows nothing of the lab.
 SURROUNDINGS = ("/etc/apt/sources.list.d", "/etc/apt/apt.conf.d", "/etc/pip.conf", "/etc/ssl/certs/dml-lab.crt")
 BUILD_SECONDS = 7200
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Two workers that are virtual machines with Soft-RoCE: how they are made, and how a job on them speaks RDMA."""
+"""Two workers that are virtual machines with Soft-RoCE: how they are made, and how a job on them uses RDMA."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def pair(folder: Path, centre: str, name: str = "pair", proxy: bool = False, **m
         built = place.ansible.module("worker_vm", **desired(place, NUMBERS, BOOT_SECONDS))
         assert built.rc == 0, built.out
         hand_over(place, 30 * PATIENCE)
-        # What the role rdma does for the training user.
+        # As the role rdma does it for the training user.
         for number in NUMBERS:
             place.inside(number, LIMITS, seconds=30 * PATIENCE)
         yield place
@@ -62,7 +62,7 @@ def rdma_settings(place: Place) -> dict[str, Any]:
 
 
 def rdma(place: Place, *more: str) -> list[str]:
-    """The same as words of mpirun alone, with ``more`` for the environment."""
+    """The same as arguments of mpirun only, with ``more`` for the environment."""
     found = rdma_settings(place)
     environment = {**found["environment"], **dict(one.split("=", 1) for one in more)}
     return [*found["mpirun_arguments"], *(f"-x {name}={value}" for name, value in environment.items())]
@@ -119,11 +119,11 @@ def move_both(place: Place, trial: Trial) -> None:
 
 
 def spoken(trial: Trial) -> set[str]:
-    """Return what the ranks spoke before and after the moves of a job."""
+    """Return the transport of the ranks before and after the moves of a job."""
     return {spoken for look in trial.transports for each in look.values() for spoken in each.values()}
 
 
-# What a guest knows of a job that stands still: its processes and where they wait, RDMA's counters, the kernel's log.
+# The state of a job that stands still, in its guest: processes and where they wait, RDMA counters, the kernel's log.
 CONDITION = """
 date +%s.%N; cat /proc/uptime /proc/loadavg
 ps -eo pid,stat,wchan:32,etimes,time,args --sort=-time | grep -v '\\]$' | head -15

@@ -23,7 +23,7 @@ def loss_of(images, labels):
 
 
 def main():
-    """Train that many steps, none of which is shorter than it was told."""
+    """Train that many steps, none of which is shorter than given."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--steps", type=int, default=1000000)
     parser.add_argument("--seconds", type=float, default=0.1)

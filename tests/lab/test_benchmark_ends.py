@@ -35,7 +35,7 @@ def nodes(cluster: Cluster) -> Iterator[Cluster]:
 
 
 def ends(nodes: Cluster, name: str, running: subprocess.Popen[str], harmed: float) -> str:
-    """Return what was said of a run that failed and left nothing, its job within the deadline of the harm."""
+    """Return the message of a run that failed and left nothing, its job within the deadline of the harm."""
     code, said = nodes.end(running)
     assert code != 0, said
     assert nodes.ended(name) - harmed < SECONDS
@@ -46,7 +46,7 @@ def ends(nodes: Cluster, name: str, running: subprocess.Popen[str], harmed: floa
 def leaves_nothing(nodes: Cluster, name: str, seconds: float = SECONDS) -> None:
     """The end of a job is reported when none of its processes is left; who watched it finds that out by itself."""
     assert nodes.left() == []
-    await_(lambda: nodes.watchers(name) == [], f"nobody watches {name} any more", seconds)
+    await_(lambda: nodes.watchers(name) == [], f"no process watches {name} any more", seconds)
 
 
 def test_a_rank_that_is_killed(nodes: Cluster) -> None:
@@ -69,7 +69,7 @@ def test_a_node_that_is_gone(nodes: Cluster) -> None:
     assert code != 0
     assert SILENCE <= nodes.ended("gone") - harmed < SILENT_SECONDS
     steps = [nodes.steps("gone", rank)[-1]["step"] for rank in range(len(NAMES))]
-    # Where the last step of both was the same, either is the slowest.
+    # If the last step of both was the same, either is the slowest.
     slowest = [f"{rank} on {NAMES[rank]}, at step {step}." for rank, step in enumerate(steps) if step == min(steps)]
     told = f"The training job {RUNS}/gone on n1 made no step for {SILENCE} s and was stopped; the slowest rank was"
     assert any(f"{told} {one}" in said for one in slowest), said
@@ -108,7 +108,7 @@ def test_a_launcher_that_is_lost_and_comes_back_loses_no_step(nodes: Cluster) ->
     assert code != 0
     assert f"The launcher n1 of the training job {RUNS}/lost did not report the state of the job" in said, said
     assert "with training_name=lost, which continues the job if it still runs" in said
-    await_(lambda: nodes.watchers("lost") == [], "nobody watches it any more", SECONDS)
+    await_(lambda: nodes.watchers("lost") == [], "no process watches it any more", SECONDS)
     nodes.harm("n1", "plug")
     _said, result = nodes.train("lost", **options)
     assert (result["steps"], result["gpus"], result["job"]["state"]) == (600, 4, "finished")

@@ -43,7 +43,7 @@ sudo env {flags} MAKEFLAGS=-j$(nproc) PATH={venv}/bin:/usr/bin:/bin {venv}/bin/p
 sudo mkdir -p {wheels}
 sudo mv wheels/horovod-*.whl {wheels}/
 """
-# What the README says of a your own loop, with Horovod's optimizer around it.
+# The README's example of a loop, with Horovod's optimizer around it.
 HOOK = """
 import dml_records
 import horovod.torch as hvd

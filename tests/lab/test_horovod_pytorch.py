@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The roles compile Horovod with PyTorch of the present, by the patch that cuda13-pytorch has, prove both and train."""
+"""The roles compile Horovod with the current PyTorch and the patch of cuda13-pytorch, verify both and train."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from tests.lab.places import USER, Place, ansible_login, until
 from tests.lab.rolling import SSH
 
 pytestmark = pytest.mark.slow
-# What MPI needs for RDMA, and no program of ours.
+# The packages that MPI needs for RDMA, and no program of ours.
 PACKAGES = (*MPI, "ibverbs-providers")
 IMAGE, SERVED = "localhost/mpi:bookworm", "/srv/images"
 # Debian 12 has no other Docker.

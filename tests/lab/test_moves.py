@@ -63,7 +63,7 @@ def test_stun_freezes_and_cuts_off(place: Place) -> None:
     assert max(later - earlier for earlier, later in itertools.pairwise(answered)) >= STUN, (
         "its kernel went on answering"
     )
-    assert len({line[0] for line in seen}) == len(seen), "the sender began anew"
+    assert len({line[0] for line in seen}) == len(seen), "the sender started again"
 
 
 def test_cancelled_move_leaves_the_guest_alone(place: Place) -> None:
@@ -96,6 +96,6 @@ def _talk(place: Place) -> None:
 
 
 def _arrivals(place: Place) -> list[tuple[int, float, float]]:
-    """Of every datagram that arrived whole: number, clock of the sender, clock of the receiver."""
+    """The number, the sender's clock and the receiver's clock of every whole datagram."""
     lines = place.inside(1, "cat receiver.log").stdout.splitlines()
     return [(int(a), float(b), float(c)) for a, b, c in (line.split() for line in lines)]

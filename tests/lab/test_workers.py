@@ -70,7 +70,7 @@ def test_off_on_and_reset(place: Place) -> None:
         assert place.inside(4, "true", check=False).returncode == 255
         assert not place.told(4)["address"]
         _do(machine, machine.ref.PowerOnVM_Task())
-        until(lambda: place.told(4)["address"] == place.address(4), "worker04 tells its address again")
+        until(lambda: place.told(4)["address"] == place.address(4), "worker04 reports its address again")
         booted = place.inside(4, "cat stays; cut -d' ' -f22 /proc/1/stat").stdout.split()
         _do(machine, machine.ref.ResetVM_Task())
     until(lambda: place.inside(4, "true", check=False).returncode == 0, "worker04 answers after its reset")

@@ -29,7 +29,7 @@ PROGRAMS = (ROOT / "tests" / "lab" / "train.py", ROOT / "roles" / "training" / "
 PROGRAM = f"python3 /home/{USER}/train.py"
 STEPS, RESUME_SECONDS = 20, 30.0
 TCP = "--mca pml ob1 --mca btl ^openib --mca btl_tcp_if_include {network} --mca oob_tcp_if_include {network}"
-# What a supervisor does: begin again whatever ended.
+# As a supervisor does: start again whatever ended.
 LAUNCH = """
 cd {run}
 cat > launch.sh <<'END_OF_LAUNCH'
@@ -106,7 +106,7 @@ class Trial:
             )
 
     def trained(self, steps: int, since: float = 0.0, seconds: float = 60.0) -> bool:
-        """Wait until every rank has made that many steps since a moment; false where that never comes."""
+        """Wait until every rank has made that many steps since a moment; return false if they never do."""
         advance, deadline = Advance(since), time.monotonic() + seconds * self.patience
         with Growing(self.records) as growing:
             while True:
@@ -189,7 +189,7 @@ class Trial:
         return self.records.stat().st_size
 
     def at(self) -> dict[str, str]:
-        """On which host each worker is."""
+        """Return the host of each worker."""
         return {name: str(self.place.told(number)["host"]) for number, name in zip(self.numbers, self.names)}
 
     def free_hosts(self) -> list[str]:
@@ -220,7 +220,7 @@ class Trial:
 class Traffic:
     """RDMA traffic of workers on the counters of their simulated hosts, a megabyte for each step.
 
-    A worker that is ``bound`` to a host speaks by TCP as soon as it is on another.
+    A worker that is ``bound`` to a host uses TCP as soon as it is on another.
     """
 
     def __init__(self, trial: Trial) -> None:
