@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Clocks: every line put on the observer's clock, and the moments at which a rank's own clock was set.
+"""Clocks: put every line on the observer's clock, and find the moments at which the clock of a rank was set.
 
-Where the observer stamped nothing, a rank's own clock has to do. It is then held against the other ranks: they train in
-step, so time that passed for one rank alone did not pass.
+If the observer stamped nothing, the clock of the rank is used. It is compared with the clocks of the other ranks: they
+train in step, so time that passed for only one rank did not pass.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from .step_records import Track, split_steps, typical_interval
 
 CLOCK_STEP_S = 1.0
 SETTLED_LINES = 5
-# An hour may make two clocks drift apart by a clock step; these make no drift and outlast every delay.
+# In an hour, two clocks may drift apart by a clock step. These are too short for drift and longer than any delay.
 LOOK_AROUND_S = 600.0
 LOOK_AROUND_LINES = 20
 
 
 class ClockStep(NamedTuple):
-    """A rank's clock was set: by so many seconds, just before this step."""
+    """The clock of a rank was set by a number of seconds, just before a step."""
 
     rank: int
     step: int
@@ -37,7 +37,7 @@ class ClockStep(NamedTuple):
 
 
 def tracks_of(ranks: Mapping[int, Lines], timeline: Timeline) -> tuple[list[Track], list[ClockStep]]:
-    """Build the tracks with all lines on one clock, and tell where a rank's own clock was set."""
+    """Return the tracks with all lines on one clock, and the moments at which the clock of a rank was set."""
     split = {rank: split_steps(lines) for rank, lines in ranks.items()}
     clocks = _OwnClocks({rank: steps for rank, (steps, _repeated) in split.items()}, timeline)
     tracks, found = [], []
@@ -50,7 +50,7 @@ def tracks_of(ranks: Mapping[int, Lines], timeline: Timeline) -> tuple[list[Trac
             set_by = list(clocks.clock_steps(rank)) if is_alone else []
             placed = _put_on_observers_clock(_as_written(lines, repeated), set_by, clocks.offset(rank))
         found += set_by
-        # Steps made again are found by number, but happened later.
+        # Repeated steps are sorted in by number, but happened later.
         written = placed.ordered(placed.at) if repeated else _known_by(placed)
         steps, repeated = split_steps(written.ordered(written.step) if repeated else written)
         tracks.append(Track(rank, written, steps, repeated, typical_interval(written.at)))
@@ -62,7 +62,7 @@ def _as_written(lines: Lines, repeated: Lines) -> Lines:
 
 
 def goes_back(steps: Lines, index: int) -> bool:
-    """Tell whether the step after one at an index was made before it, by every clock there is, not by a clock set back.
+    """Return whether the step at an index was made after the next one, by every clock and not because one was set back.
 
     A clock that was set stays so. Two steps in the wrong order lie between their neighbours.
     """
@@ -80,13 +80,13 @@ def goes_back(steps: Lines, index: int) -> bool:
 
 
 def _is_near_swap(steps: Lines, index: int) -> bool:
-    """A step in the wrong order makes the times to both its neighbours wrong."""
+    """Return whether steps in the wrong order are near: they make the times to both neighbours wrong."""
     near = range(max(0, index - 1), min(index + 2, len(steps) - 1))
     return any(goes_back(steps, other) for other in near)
 
 
 def _set_as_seen(rank: int, steps: Lines) -> Iterator[ClockStep]:
-    """Clock steps of a rank whose every line was stamped: the offset of its clock changes at once and for good.
+    """Yield the clock steps of a rank with stamps on all lines: the offset of its clock changes permanently.
 
     Lines come late at times, never early, so of some lines the least offset is the true one.
     """
@@ -108,12 +108,12 @@ def _set_as_seen(rank: int, steps: Lines) -> Iterator[ClockStep]:
 
 
 def _is_settled(steps: Lines, begin: int, end: int) -> bool:
-    """Enough lines between two places, and not all of them delivered at once after a delay."""
+    """Return whether enough lines are between two indexes, and not all of them were delivered at once after a delay."""
     return end - begin >= SETTLED_LINES and abs(steps.at[end - 1] - steps.at[begin]) >= CLOCK_STEP_S
 
 
 class _Least:
-    """The least offset of the lines around a place, found in a time that does not grow with their number."""
+    """The least offset of the lines around an index, found in constant time."""
 
     def __init__(self, steps: Lines, offsets: array[float]) -> None:
         self._times = array("d", accumulate(steps.at, max))
@@ -124,12 +124,12 @@ class _Least:
             self._rows.append(array("d", map(min, row, row[width:])))
 
     def before(self, index: int, begin: int) -> float:
-        """The least offset of the lines just before a place, and not before another."""
+        """Return the least offset of the lines just before an index, from another index on."""
         far = bisect_left(self._times, self._times[index - 1] - LOOK_AROUND_S)
         return self._between(max(begin, min(far, index - LOOK_AROUND_LINES)), index)
 
     def after(self, index: int) -> float:
-        """The least offset of the lines from a place on."""
+        """Return the least offset of the lines from an index on."""
         far = bisect_right(self._times, self._times[index] + LOOK_AROUND_S)
         return self._between(index, min(len(self._times), max(far, index + LOOK_AROUND_LINES)))
 
@@ -145,7 +145,7 @@ def _put_on_observers_clock(lines: Lines, set_by: list[ClockStep], offset: float
         while jumps and line.step >= jumps[-1].step:
             jumped += jumps.pop().seconds
         if line.seen is None:
-            # What was heard before it had been written before it, whatever a clock that was set back says.
+            # Lines that arrived before it were written before it, also if its clock was set back.
             placed.append(max(heard, line.t + offset - jumped))
         else:
             offset, heard = line.seen - line.t, line.seen
@@ -154,7 +154,7 @@ def _put_on_observers_clock(lines: Lines, set_by: list[ClockStep], offset: float
 
 
 def _not_before_known(lines: Lines) -> Lines:
-    """Lines without a stamp, put as late as the next stamp allows: none of them proves that its rank had gone on."""
+    """Return the lines, those without a stamp as late as the next one allows: they do not show progress."""
     placed = array("d")
     stamp: tuple[float, float] | None = None
     for line in reversed(lines):
@@ -169,12 +169,12 @@ def _not_before_known(lines: Lines) -> Lines:
 
 
 def _known_by(lines: Lines) -> Lines:
-    """A line that arrives proves all lines written before it, also those that come after it."""
+    """Return the lines, each at the time at which it or a later one arrived, which shows that it had been written."""
     return lines.placed(array("d", accumulate(reversed(lines.at), min))[::-1])
 
 
 class _OwnClocks:
-    """The ranks' own clocks, compared where the observer stamped nothing."""
+    """The clocks of the ranks, which are compared if the observer stamped nothing."""
 
     def __init__(self, steps: Mapping[int, Lines], timeline: Timeline) -> None:
         self._steps = steps
@@ -182,7 +182,7 @@ class _OwnClocks:
         self._timeline = timeline
 
     def offset(self, rank: int) -> float:
-        """From the rank's clock to the observer's: by its own first stamp, or by stamped steps of its peers."""
+        """Return the offset of the observer's clock from a rank's, by its first stamp or by those of its peers."""
         if rank not in self._offsets:
             self._offsets[rank] = self._offset(rank)
         return self._offsets[rank]
@@ -197,7 +197,7 @@ class _OwnClocks:
         return median(offsets) if offsets else 0.0
 
     def clock_steps(self, rank: int) -> Iterator[ClockStep]:
-        """Where the rank's clock went back, or on by more than the clock of a peer that was not moving."""
+        """Yield where the clock of a rank went back, or forward by more than that of a peer that was not moving."""
         steps, jumped = self._steps[rank], 0.0
         interval = typical_interval(steps.t)
         for index, (before, after) in enumerate(neighbours(steps)):
@@ -240,7 +240,7 @@ class _OwnClocks:
                 yield peer, end.t - begin.t
 
     def _moves(self, rank: int, begin: float, end: float) -> bool:
-        """Whether a rank was moving at some moment between two of its own clock: it sleeps through its stun."""
+        """Return whether a rank was moving between two times of its clock: a guest does not notice its stun."""
         offset = self.offset(rank)
         return any(rank in group.ranks for group in self._timeline.moving(begin + offset, end + offset))
 

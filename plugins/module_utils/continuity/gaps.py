@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Silences: how long a rank wrote nothing, in which phase, and which move it is put down to."""
+"""Silences: how long a rank wrote nothing, in which phase, and during which move."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class Gap(NamedTuple):
     group: Group | None
 
     def sentence(self) -> str:
-        """What a reader is told of it."""
+        """Return the sentence that reports the silence."""
         limit = f" (limit {self.limit:g} s)" if self.seconds > self.limit else ""
         where = f"before step {self.step}, in phase {self.phase}"
         return f"rank {self.rank} was silent for {self.seconds:.3f} s {where}{limit}"
 
 
 class Gaps(NamedTuple):
-    """The longest silences of all ranks that were measured."""
+    """The longest of the measured silences of all ranks."""
 
     by_group: dict[Group, Gap]
     by_phase: dict[str, Gap]
@@ -46,7 +46,7 @@ class Gaps(NamedTuple):
 
 
 class Judge(NamedTuple):
-    """What a silence is measured against."""
+    """The moves, limits and phases that a silence is judged by."""
 
     timeline: Timeline
     limits: Limits
@@ -55,12 +55,12 @@ class Judge(NamedTuple):
     marked: MarkedPhases
 
     def source(self, group: Group) -> str:
-        """On whom the silence of a move is measured: on those that do not move, if there are any."""
+        """Return which ranks measure the silence of a move: those that do not move, if there are any."""
         return OTHERS if self.ranks - group.ranks else MOVED_ONLY
 
 
 def find_gaps(tracks: Iterable[Track], judge: Judge, observed_until: float | None) -> Gaps:
-    """Fold all measured silences; ``observed_until`` is the moment up to which silent ranks are still listened to."""
+    """Return the longest silences; ``observed_until`` is the time until which the observer listened."""
     by_group: dict[Group, Gap] = {}
     by_phase: dict[str, Gap] = {}
     too_long = []
@@ -79,7 +79,7 @@ def find_gaps(tracks: Iterable[Track], judge: Judge, observed_until: float | Non
 
 
 def gap_breaches(gaps: Gaps, has_moves: bool) -> list[Breach]:
-    """Silences that are too long within the window of a move, or anywhere if nothing was moved."""
+    """Return the silences that are too long, in the window of a move or, if nothing was moved, anywhere."""
     return [
         Breach("gap", gap.rank, gap.step, gap.begin, gap.sentence())
         for gap in gaps.too_long
@@ -88,7 +88,7 @@ def gap_breaches(gaps: Gaps, has_moves: bool) -> list[Breach]:
 
 
 def phase_after(line: Line) -> str:
-    """What a rank does after a line until it writes the next one, as far as this line tells."""
+    """Return the phase of a rank after a line, by this line only."""
     return TRAIN if line.mark == "end" else line.phase
 
 
@@ -106,7 +106,7 @@ def _measured(track: Track, judge: Judge, observed_until: float | None) -> Itera
             owner = judge.timeline.owner(before.at, after.at)
             yield Gap(track.rank, after.step, begin, end, end - begin, phase, limit, owner)
     last = track.lines[-1]
-    # Without a stamp the end is told by the rank's own clock, which may differ from the observer's by anything.
+    # Without a stamp, only the clock of the rank gives the end, and its offset from the observer's is unknown.
     if observed_until is not None and track.lines.stamps:
         begin, end = _unmoved(track.rank, last.at, observed_until, judge)
         if end >= begin:
@@ -118,13 +118,13 @@ def _measured(track: Track, judge: Judge, observed_until: float | None) -> Itera
 
 
 def _waiting(begin: float, end: float, judge: Judge) -> tuple[str, float]:
-    """The phase and the limit of a silence between two training steps; what others marked meanwhile is allowed."""
+    """Return the phase and limit of a silence between two training steps; marked phases of other ranks extend it."""
     shared, phase = judge.marked.within(begin, end)
     return (phase if shared > (end - begin) / 2 else TRAIN), judge.limits.gap(TRAIN) + shared
 
 
 def _unmoved(rank: int, begin: float, end: float, judge: Judge) -> tuple[float, float]:
-    """The longest part of a silence in which the rank was not moving, or the whole where all ranks were."""
+    """Return the longest part of a silence in which the rank was not moving, or all of it if every rank was."""
     moving = judge.timeline.moving(begin, end)
     if not moving:
         return begin, end
@@ -138,18 +138,18 @@ def _unmoved(rank: int, begin: float, end: float, judge: Judge) -> tuple[float, 
 
 
 def phase_between(before: Line, after: Line, limits: Limits) -> tuple[str, float]:
-    """What a rank did between two of its lines, and for how long it may."""
+    """Return the phase of a rank between two of its lines, and how long it may last."""
     if before.mark == "begin" or after.mark == "end":
         phase = before.phase if before.mark == "begin" else after.phase
         return phase, limits.gap(phase)
-    # A phase told by its steps alone may have begun or ended anywhere between two of them.
+    # A phase without marks may have started or ended anywhere between two steps.
     unmarked = {line.phase for line in (before, after) if line.mark is None}
     phases = sorted((unmarked or {TRAIN}) - {TRAIN}) or [TRAIN]
     return phases[0], max(limits.gap(phase) for phase in unmarked or {TRAIN})
 
 
 def _stalls(gaps: list[Gap]) -> Iterator[Gap]:
-    """Of silences of several ranks at the same time only the longest: they are one."""
+    """Yield the longest of the silences that several ranks had at the same time: they are one."""
     stall: Gap | None = None
     end = math.inf
     for gap in sorted(gaps, key=lambda gap: (gap.begin, gap.end)):

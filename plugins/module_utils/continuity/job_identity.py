@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""One and the same job: the identity of every rank, the set of ranks, and what surrounds them."""
+"""The identity of a job: that of every rank, and the set of ranks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NAMED_RANKS = 20
 
 
 def identity_breaches(tracks: Sequence[Track], timeline: Timeline, resume_deadline_s: float) -> Iterator[Breach]:
-    """Ranks that became another process, ranks of different jobs, and ranks that came later."""
+    """Yield ranks that became another process, ranks of different jobs, and ranks that appeared later."""
     for track in tracks:
         yield from _changes(track)
     yield from _strangers(tracks)
@@ -27,7 +27,7 @@ def identity_breaches(tracks: Sequence[Track], timeline: Timeline, resume_deadli
 
 
 def unseen_identity(tracks: Sequence[Track]) -> Iterator[str]:
-    """The parts of the identity that some rank never told."""
+    """Yield the parts of the identity that some rank never gave."""
     used = [track.lines.used() for track in tracks]
     for key in IDENTITY:
         silent = [
@@ -38,10 +38,10 @@ def unseen_identity(tracks: Sequence[Track]) -> Iterator[str]:
 
 
 def absent_ranks(tracks: Sequence[Track], moved: Collection[int]) -> str:
-    """The ranks that the job has by its size, or that were moved, and of which there is no record; empty for none."""
+    """Name the ranks without a record that the job has by its size or that were moved; return "" if there are none."""
     heard = {track.rank for track in tracks}
     size = max([0, *(_size(track) or 0 for track in tracks)])
-    # A record may tell any size: its ranks are counted, and only the first of them are named.
+    # A record may give any size, so the ranks are counted, and only the first are named.
     by_size = (rank for rank in range(size) if rank not in heard)
     first = sorted({*islice(by_size, NAMED_RANKS), *(rank for rank in moved if rank not in heard)})
     beyond = sum(1 for rank in moved if rank not in heard and rank >= size)
@@ -52,7 +52,7 @@ def absent_ranks(tracks: Sequence[Track], moved: Collection[int]) -> str:
 
 
 def one_sided(tracks: Sequence[Track], timeline: Timeline, names: Sequence[str]) -> Iterator[str]:
-    """The ranks that told a part of their identity on one side of a move only, by the name of each group of moves."""
+    """Yield the ranks that gave a part of their identity on one side of a move only; ``names`` are of the groups."""
     for track in tracks:
         told = {key: _told_between(track, key) for key in IDENTITY}
         for group, name in zip(timeline.groups, names):
@@ -66,16 +66,16 @@ def one_sided(tracks: Sequence[Track], timeline: Timeline, names: Sequence[str])
             ]
             for side, keys in (("before", only_before), ("after", only_after)):
                 if keys:
-                    yield f"identity: rank {track.rank} tells {', '.join(keys)} only {side} {name}"
+                    yield f"identity: rank {track.rank} gave {', '.join(keys)} only {side} {name}"
 
 
 def ranks_text(ranks: Sequence[int]) -> str:
-    """How messages name some ranks."""
+    """Return the ranks as messages name them."""
     return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(str(rank) for rank in ranks)}"
 
 
 def _told_between(track: Track, key: str) -> tuple[float, float] | None:
-    """The first and the last moment at which a rank told a part of its identity."""
+    """Return the first and the last time at which a rank gave a part of its identity."""
     lines = track.lines
     told = [kind.identity.get(key) is not None for kind in lines.kinds]
     first = next((at for at, kind in zip(lines.at, lines.kind) if told[kind]), None)
@@ -118,7 +118,7 @@ def _strangers(tracks: Sequence[Track]) -> Iterator[Breach]:
 
 
 def _newcomers(tracks: Sequence[Track], timeline: Timeline, resume_deadline_s: float) -> Iterator[Breach]:
-    """Ranks outside the size and, where no size is told, ranks first heard when the others had long been training."""
+    """Yield ranks beyond the size and, if no size is given, ranks that first appeared long after the others."""
     begin = min((track.lines[0].at for track in tracks), default=math.inf)
     latest = timeline.groups[0].started if timeline.groups else begin + resume_deadline_s
     for track in tracks:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""What a continuity verdict is held against: the limits, with their defaults, and the shape of a breach."""
+"""The limits of a continuity verdict with their defaults, and the shape of a breach."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Breach(NamedTuple):
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits of one verdict, complete."""
+    """The limits of a verdict, each with a value."""
 
     max_gap_s: float
     phases: Mapping[str, float]
@@ -39,12 +39,12 @@ class Limits:
     unknown: tuple[str, ...]
 
     def gap(self, phase: str) -> float:
-        """The longest silence allowed in a phase."""
+        """Return the longest silence allowed in a phase."""
         return self.phases.get(phase, self.max_gap_s)
 
 
 def read_limits(limits: Mapping[str, Any]) -> Limits:
-    """Take the limits as given; what is absent or null has its default."""
+    """Return the limits; one that is absent or null has its default."""
     phases = {**_by_phase(limits.get("max_gap_s")), **_by_phase(limits.get("phases"))}
     general = limits.get("max_gap_s")
     if isinstance(general, Mapping):
@@ -61,7 +61,7 @@ def read_limits(limits: Mapping[str, Any]) -> Limits:
 
 
 def number(value: object) -> float | None:
-    """The number that a record gives, also as text and also NaN or infinite; None where it gives none."""
+    """Return the number that a record gives, also as text, NaN or infinite; None if it gives none."""
     if isinstance(value, (int, float, str)) and not isinstance(value, bool):
         try:
             return float(value)

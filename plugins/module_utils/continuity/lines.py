@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The lines of one rank in columns of numbers: an hour of a job has millions of them."""
+"""The lines of a rank in columns of numbers, because an hour of a job has millions of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Item = TypeVar("Item")
 
 
 class Line(NamedTuple):
-    """One record: an optimizer step of a rank, or the begin or end of a phase.
+    """One record: an optimizer step of a rank, or the start or end of a phase.
 
     ``loss`` is empty without one, ``FINITE``, or the text of a value that is not finite.
     """
@@ -75,7 +75,7 @@ class Columns:
 
 
 class Lines(Sequence[Line]):
-    """Lines that are kept as columns and made when they are asked for."""
+    """A sequence of lines that is kept as columns; a line is built when it is read."""
 
     def __init__(self, columns: Columns, kinds: Sequence[Kind]) -> None:
         self.columns, self.kinds = columns, kinds
@@ -128,7 +128,7 @@ class Lines(Sequence[Line]):
         return self.picked(sorted(range(len(self)), key=lambda index: [column[index] for column in keys]))
 
     def stamp(self, index: int, default: float) -> float:
-        """Return when a line was seen, or the default if nobody stamped it."""
+        """Return when a line was seen, or the default if it has no stamp."""
         seen = self.columns.seen[index]
         return default if math.isnan(seen) else seen
 

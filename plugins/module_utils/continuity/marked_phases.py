@@ -30,7 +30,7 @@ class MarkedPhases:
         self._ends = [one.end for one in self._phases]
 
     def within(self, begin: float, end: float) -> tuple[float, str]:
-        """How many seconds between two moments lie in marked phases, and the phase that takes most of them."""
+        """Return the seconds between two times that are in marked phases, and the phase with most of them."""
         seconds: dict[str, float] = {}
         for one in self._phases[bisect_right(self._ends, begin) : bisect_left(self._begins, end)]:
             shared = min(end, one.end) - max(begin, one.begin)
@@ -39,7 +39,7 @@ class MarkedPhases:
 
 
 def _marked(track: Track, limits: Limits) -> Iterator[Marked]:
-    """From each begin to its end or, where that never came, for as long as the phase may last."""
+    """Yield each phase from its start to its end or, if that never came, for as long as the phase may last."""
     opened: dict[str, float] = {}
     if all(kind.mark is None for kind in track.lines.used()):
         return
@@ -54,7 +54,7 @@ def _marked(track: Track, limits: Limits) -> Iterator[Marked]:
 
 
 def _joined(phases: Sequence[Marked]) -> Iterator[Marked]:
-    """The same stretches without overlaps; the earlier phase keeps what two share."""
+    """Yield the stretches without overlaps; the earlier phase keeps the time that two share."""
     until = -math.inf
     for one in phases:
         if one.end > until:

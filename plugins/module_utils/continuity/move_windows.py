@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The moves that a verdict judges: which belong together, what their windows are, which of them really happened."""
+"""The moves that a verdict judges: their groups, their windows, and which of them took place."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Group:
 
     @property
     def is_over(self) -> bool:
-        """Every move of the group has come to its end."""
+        """Return whether every move of the group has ended."""
         return math.isfinite(self.completed)
 
 
@@ -39,15 +39,15 @@ class Timeline:
         self._ends = [group.ends for group in self.groups]
 
     def touched(self, begin: float, end: float) -> list[Group]:
-        """The groups whose window a silence between two moments overlaps."""
+        """Return the groups whose window a silence between two times overlaps."""
         return self.groups[bisect_right(self._ends, begin) : bisect_left(self._starts, end)]
 
     def moving(self, begin: float, end: float) -> list[Group]:
-        """The groups that were on their way at some moment between two others."""
+        """Return the groups that were moving at some time between two others."""
         return self.groups[bisect_right(self._completions, begin) : bisect_left(self._starts, end)]
 
     def owner(self, begin: float, end: float) -> Group | None:
-        """The group that a silence is put down to: the one it overlaps most, the move itself before its aftermath."""
+        """Return the group that explains a silence: the one it overlaps most, the move before the time after it."""
         touched = self.touched(begin, end)
         if len(touched) < 2:
             return touched[0] if touched else None
@@ -60,7 +60,7 @@ class Timeline:
         )
 
     def around(self) -> Iterator[tuple[float, Group, float]]:
-        """Each group with the end of the one before and the start of the one after."""
+        """Yield each group with the end of the previous one and the start of the next one."""
         for index, group in enumerate(self.groups):
             before = self.groups[index - 1].completed if index else -math.inf
             after = self.groups[index + 1].started if index + 1 < len(self.groups) else math.inf
@@ -68,51 +68,51 @@ class Timeline:
 
 
 def move_name(moves: Sequence[Mapping[str, Any]], index: int) -> str:
-    """How messages call a move."""
+    """Return the name of a move in messages."""
     return f"move {index + 1} ({moves[index].get('worker', 'worker unknown')})"
 
 
 def is_external(move: Mapping[str, Any]) -> bool:
-    """Whether somebody else began the move."""
+    """Return whether another user started the move."""
     return bool(move.get("external"))
 
 
 def external_text(move: Mapping[str, Any]) -> str:
-    """What a reader is told of such a move."""
+    """Return the note on a move that another user started."""
     ended = "moved" if move.get("ok") else "began to move" if move.get("completed") is None else "failed to move"
     where = f"{move.get('worker')} from {move.get('source')} to {move.get('target')}"
     return f"moved by others: {move.get('by') or 'somebody'} {ended} {where}; this test did not begin that"
 
 
 def faults(moves: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """The moves that cannot be judged by what is known of them, a sentence each."""
+    """Yield a sentence for each move whose data is not enough to judge it."""
     for index, move in enumerate(moves):
         started, completed = moment(move.get("started")), moment(move.get("completed"))
         if not isinstance(move.get("ok"), (bool, type(None))):
             yield f"moves: {move_name(moves, index)} has ok {move['ok']!r}, which is neither true nor false"
         if started is None:
             if move.get("ok") is True:
-                yield f"moves: {move_name(moves, index)} is said to have ended well, and when it began is not known"
+                yield f"moves: {move_name(moves, index)} succeeded, but its start time is unknown"
             continue
         if completed is None:
-            yield f"moves: {move_name(moves, index)} has not come to its end"
+            yield f"moves: {move_name(moves, index)} has not ended"
         elif completed < started:
-            yield f"moves: {move_name(moves, index)} is said to end {started - completed:.3f} s before it starts"
+            yield f"moves: {move_name(moves, index)} ends {started - completed:.3f} s before it starts"
 
 
 def moved(moves: Sequence[Mapping[str, Any]], evidence: Sequence[Mapping[str, Any] | None]) -> list[bool]:
-    """By move whether it took place: its task succeeded, at known times, and no evidence contradicts that."""
+    """Return for each move whether it took place: it succeeded at known times, and no observation contradicts that."""
     return [_succeeded(move) and not _contradicted(seen or {}) for move, seen in zip(moves, evidence)]
 
 
 def moment(value: object) -> float | None:
-    """A moment that a move gives; None where it gives none, or one that is no moment."""
+    """Return a time that a move gives; None if it is absent or invalid."""
     given = number(value)
     return given if given is not None and math.isfinite(given) else None
 
 
 def ranks_of(move: Mapping[str, Any]) -> frozenset[int]:
-    """The ranks on the worker that moves, as far as they are numbers."""
+    """Return the ranks on the worker that moves, without invalid ones."""
     given = move.get("ranks")
     numbers = [moment(rank) for rank in given] if isinstance(given, (list, tuple, set, frozenset)) else []
     return frozenset(int(rank) for rank in numbers if rank is not None)
@@ -124,7 +124,7 @@ def _succeeded(move: Mapping[str, Any]) -> bool:
 
 
 def before_and_after(value: object) -> tuple[Any, Any]:
-    """The two halves of an observation made before and after, None for one that was not made."""
+    """Return the observations before and after a move, None for a missing one."""
     if not isinstance(value, Mapping):
         return None, None
     return value.get("before"), value.get("after")

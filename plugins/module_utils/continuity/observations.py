@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""What was observed beside the records: the launcher, the transport, and what vSphere tells of each move."""
+"""Observations other than the records: the launcher, the transport, and the vSphere facts of each move."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from .limits import Breach
 from .move_windows import before_and_after, is_external, moment, move_name
 
 NOT_PROVEN = ("", "unproven")
-# What makes a process one and the same.
+# The identity of a process.
 LAUNCHER = ("host", "pid", "start", "boot_id")
 
 
 def evidence_of(
     facts: Mapping[str, Any], name: str, moves: Sequence[Mapping[str, Any]]
 ) -> list[Mapping[str, Any] | None]:
-    """The observations of one kind, one for each move, None where there is none."""
+    """Return the observations of a kind, one for each move, None for a missing one."""
     given = facts.get(name)
     each = list(given) if isinstance(given, (list, tuple)) else []
     each += [None] * len(moves)
@@ -26,7 +26,7 @@ def evidence_of(
 
 
 def fact_breaches(facts: Mapping[str, Any], moves: Sequence[Mapping[str, Any]]) -> Iterator[Breach]:
-    """Breaches that no step record shows."""
+    """Yield the breaches that no step record shows."""
     for key, was, became in _launcher_pairs(facts):
         if was != became:
             yield Breach("identity", None, None, None, f"launcher: {key} {was} became {became}")
@@ -42,7 +42,7 @@ def fact_breaches(facts: Mapping[str, Any], moves: Sequence[Mapping[str, Any]]) 
 
 
 def _transport_breaches(facts: Mapping[str, Any], moves: Sequence[Mapping[str, Any]]) -> Iterator[Breach]:
-    """Changes of the proven transport, over a move or between two of them."""
+    """Yield the changes of the verified transport, during a move or between two moves."""
     known: dict[str, tuple[str, str]] = {}
     for index, observed in enumerate(evidence_of(facts, "transport", moves)):
         name = move_name(moves, index)
@@ -63,7 +63,7 @@ def _transport_breaches(facts: Mapping[str, Any], moves: Sequence[Mapping[str, A
 def missing_facts(
     facts: Mapping[str, Any], moves: Sequence[Mapping[str, Any]], require: Collection[str]
 ) -> Iterator[str]:
-    """What is required and was not, or not wholly, observed."""
+    """Yield the required observations that are missing or incomplete."""
     for name in sorted(require):
         if facts.get(name) is None:
             yield name
@@ -118,7 +118,7 @@ def _missing_transport(observed: Mapping[str, Any] | None, _move: Mapping[str, A
     for whose, old, new in _transports(observed):
         when = [name for name, value in (("before", old), ("after", new)) if value is None]
         if when:
-            yield f"the transport{whose} {' and '.join(when)} is not proven"
+            yield f"the transport{whose} {' and '.join(when)} was not verified"
 
 
 def _missing_vsphere(observed: Mapping[str, Any] | None, move: Mapping[str, Any]) -> Iterator[str]:
@@ -126,7 +126,7 @@ def _missing_vsphere(observed: Mapping[str, Any] | None, move: Mapping[str, Any]
     if observed.get("power_cycled") is None:
         yield "power cycles not observed"
     if not move.get("ok"):
-        return  # a move that failed need not show what a move shows
+        return  # a failed move need not have the traces of a move
     if observed.get("hot_migration") is None:
         yield "hot migration event not observed"
     if None in before_and_after(observed.get("host")):

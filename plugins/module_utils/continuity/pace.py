@@ -20,15 +20,15 @@ from .step_progress import ENOUGH_STEPS
 from .step_records import Track
 
 ENOUGH_RATES = 10
-# So many standard errors make a fall certain.
+# The number of standard errors that make a fall certain.
 CERTAIN = 5
-# Records arrive in bursts; over so long a stretch, and so many steps, that does not show.
+# Records arrive in bursts, which does not show over stretches of this time and number of steps.
 STRETCH_S, STRETCH_STEPS = 5.0, 5
 Rates = Callable[[float, float], List[float]]
 
 
 class Pace:
-    """The steps of one rank after its warm-up, by time, and how fast they came: as it says, and as the observer saw."""
+    """The steps of a rank after its warm-up, with the rates that it reports and those by the observer's clock."""
 
     def __init__(self, track: Track, first_step: int, marked: MarkedPhases) -> None:
         warm = track.steps.picked(range(bisect_left(track.steps.step, first_step), len(track.steps)))
@@ -44,24 +44,25 @@ class Pace:
         self._ends = [stretch.end for stretch in self._stretches]
 
     def steps(self, after: float, before: float) -> int:
-        """How many optimizer steps ended strictly between two moments."""
+        """Return how many optimizer steps ended strictly between two times."""
         begin, end = self._between(after, before)
         return self._made[end] - self._made[begin]
 
     def rates(self, after: float, before: float) -> list[float]:
-        """The rates of the training steps that ended strictly between two moments."""
+        """Return the rates of the training steps that ended strictly between two times."""
         begin, end = self._between(after, before)
         return [rate for rate in self._rates[begin:end] if not isnan(rate)]
 
     def seen_rates(self, after: float, before: float) -> list[float]:
-        """The steps a second by the observer's clock, of the stretches of training between two moments."""
+        """Return the steps per second by the observer's clock, of the stretches of training between two times."""
         begin, end = bisect_left(self._begins, after), bisect_right(self._ends, before)
         return [one.rate for one in self._stretches[begin:end]]
 
     def seen_images(self, after: float, before: float) -> float | None:
-        """Images a second between two moments by the observer's clock, without marked phases; None where none are told.
+        """Return the images per second between two times, without marked phases; None if unknown.
 
-        A step is spread evenly over the time since the one before it, so that a silence takes its share.
+        The times are those of the observer. A step is spread evenly over the time since the one before it, so that a
+        silence takes its share.
         """
         if self._images is None:
             return None
@@ -91,7 +92,7 @@ def _made(steps: Lines) -> Sequence[int]:
 
 
 def _rates(steps: Lines) -> Sequence[float]:
-    """Return the rate of each line, NaN if it gives none or is no training step."""
+    """Return the rate of each line, NaN if it gives none or is not a training step."""
     if all(kind.is_train for kind in steps.used()):
         return steps.rate
     is_train = [kind.is_train for kind in steps.kinds]
@@ -99,7 +100,7 @@ def _rates(steps: Lines) -> Sequence[float]:
 
 
 def images_of_step(steps: Sequence[Line]) -> float | None:
-    """On how many images a rank makes one step, by the rates that it tells and its own clock."""
+    """Return the number of images of a step of a rank, by the rates that it reports and its clock."""
     found = []
     for before, after in neighbours(steps):
         rate = after.rate
@@ -109,7 +110,7 @@ def images_of_step(steps: Sequence[Line]) -> float | None:
 
 
 class Stretch(NamedTuple):
-    """Some steps in a row with nothing but training between them."""
+    """Consecutive steps with only training between them."""
 
     begin: float
     end: float
@@ -117,7 +118,7 @@ class Stretch(NamedTuple):
 
 
 def _stretches(steps: Sequence[Line], marked: MarkedPhases) -> Iterator[Stretch]:
-    """Stretches long enough that the moments at which records arrive do not matter."""
+    """Yield stretches so long that the arrival times of single records do not matter."""
     first: Line | None = None
     made = 0
     for line in steps:
@@ -136,14 +137,14 @@ def _stretches(steps: Sequence[Line], marked: MarkedPhases) -> Iterator[Stretch]
 
 
 class Throughput(NamedTuple):
-    """What the rates tell: ranks that became slower, and what they cannot tell."""
+    """The ranks that became slower, and the rates that are not enough to judge."""
 
     breaches: list[Breach]
     unproven: list[str]
 
 
 def judge_throughput(paces: Sequence[Pace], timeline: Timeline, ratio: float | None) -> Throughput:
-    """Find ranks that are slower after a move than the ratio allows, by the rate just before it or before all moves."""
+    """Return the ranks that a move slowed more than the ratio allows, compared with before it or before all moves."""
     found = Throughput([], [])
     if ratio is None:
         return found
@@ -165,7 +166,7 @@ def judge_throughput(paces: Sequence[Pace], timeline: Timeline, ratio: float | N
 
 
 def rates_around(paces: Sequence[Pace], around: tuple[float, Group, float]) -> Mapping[str, float | None]:
-    """Images a second of a rank before, during and after a move, by the observer's clock: a stall counts in full."""
+    """Return the images per second before, during and after a move by the observer's clock, stalls included."""
     end_before, group, next_start = around
     spans = {
         "before": (end_before, group.started),
@@ -179,7 +180,7 @@ def rates_around(paces: Sequence[Pace], around: tuple[float, Group, float]) -> M
 
 
 def least_steps(paces: Sequence[Pace], group: Group) -> Mapping[str, int]:
-    """The steps before, during and after a move of the rank that made the fewest."""
+    """Return the steps before, during and after a move of the rank that made the fewest."""
     spans = {
         "before": (-inf, group.started),
         "during": (group.started, group.completed),
@@ -189,7 +190,7 @@ def least_steps(paces: Sequence[Pace], group: Group) -> Mapping[str, int]:
 
 
 def few_steps(paces: Sequence[Pace], group: Group, name: str) -> Iterator[str]:
-    """Say which ranks made too few steps before or after a move to judge it."""
+    """Yield the ranks that made too few steps before or after a move to judge it."""
     for pace in paces:
         for where, span in (("before", (-inf, group.started)), ("after", (group.completed, inf))):
             made = pace.steps(*span)
@@ -215,7 +216,7 @@ def _fall(rates: Rates, unit: str, around: tuple[float, Group, float], first_mov
 
 
 def _enough(rates: Rates, *spans: tuple[float, float]) -> list[float]:
-    """The rates of the first span that has enough of them, or else of the last."""
+    """Return the rates of the first span that has enough of them, otherwise of the last."""
     found: list[float] = []
     for span in spans:
         found = rates(*span)

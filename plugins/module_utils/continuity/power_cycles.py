@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Power: whether a virtual machine on which a rank runs was switched off or reset while the job trained."""
+"""Power cycles: whether a virtual machine with a rank was powered off or reset while the job trained."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .step_records import Track
 
 
 class Power(NamedTuple):
-    """What the power events of the workers say about the job."""
+    """The power events of the workers, by what they mean for the job."""
 
     breaches: list[Breach]
     missing: list[str]
@@ -24,7 +24,7 @@ class Power(NamedTuple):
 def judge_power(
     facts: Mapping[str, Any], moves: Sequence[Mapping[str, Any]], tracks: Sequence[Track], ended: str
 ) -> Power:
-    """The power cycles that hit the job, those of which that is not known, and those that did not."""
+    """Return the power cycles that hit the job, those of which that is unknown, and those that did not."""
     found = Power([], [], [])
     for index, observed in enumerate(evidence_of(facts, "vsphere", moves)):
         if observed is not None and observed.get("power_cycled"):
@@ -61,7 +61,7 @@ class _Workers:
     """The workers on which ranks run: by the facts, by the moves, and by the names that ranks give to their hosts.
 
     vSphere and guests write one name in several ways, so names are compared without case and domain. An empty list of a
-    move proves nothing: its maker may have missed a guest whose name differs from that of its machine.
+    move shows nothing: its maker may have missed a guest whose name differs from that of its machine.
     """
 
     def __init__(self, facts: Mapping[str, Any], moves: Sequence[Mapping[str, Any]], tracks: Sequence[Track]) -> None:
@@ -81,7 +81,7 @@ class _Workers:
         self._is_whole = bool(tracks) and (each_is_placed or each_is_named)
 
     def run_ranks(self, worker: object) -> bool | None:
-        """Return whether a rank runs on a worker; None if nothing tells where every rank runs."""
+        """Return whether a rank runs on a worker; None if it is unknown where every rank runs."""
         name = _short(worker)
         if self._ranks.get(name) or name in self._hosts:
             return True

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Progress: every step once and in order, the loss finite, every rank going on."""
+"""Progress: every step once and in order, a finite loss, and no rank that stopped."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ON_THE_WAY_S = 1.0
 
 
 class Surroundings(NamedTuple):
-    """What a rank that writes no more is held against."""
+    """The moves, limits and phases that a silent rank is judged by."""
 
     timeline: Timeline
     limits: Limits
@@ -32,7 +32,7 @@ class Surroundings(NamedTuple):
 
 
 def step_breaches(track: Track) -> Iterator[Breach]:
-    """Steps of a rank that are lost, repeated or in the wrong order; neighbours are told together."""
+    """Yield the lost and repeated steps of a rank and those in the wrong order; neighbours are reported together."""
     for index, (before, after) in enumerate(neighbours(track.steps)):
         stride = max(before.stride, after.stride)
         if after.step - before.step > stride:
@@ -48,7 +48,7 @@ def step_breaches(track: Track) -> Iterator[Breach]:
 
 
 def loss_breaches(track: Track) -> Iterator[Breach]:
-    """A loss that was finite and, from some step on, never is again, for as many steps as show it."""
+    """Yield a loss that was finite and, from some step on, never is again, for enough steps."""
     lost = _lost_loss(track)
     if lost is not None and lost.steps >= ENOUGH_STEPS:
         bad = lost.since
@@ -57,7 +57,7 @@ def loss_breaches(track: Track) -> Iterator[Breach]:
 
 
 def few_losses(track: Track) -> Iterator[str]:
-    """A loss that is not finite at the end, for fewer steps than tell whether it recovers, as under loss scaling."""
+    """Yield a loss that is not finite at the end, for too few steps to judge whether it recovers (loss scaling)."""
     lost = _lost_loss(track)
     if lost is not None and lost.steps < ENOUGH_STEPS:
         bad, steps = lost
@@ -66,7 +66,7 @@ def few_losses(track: Track) -> Iterator[str]:
 
 
 class _Lost(NamedTuple):
-    """The line from which on no loss is finite, after one that was, and of how many steps that is true."""
+    """The line from which no loss is finite, after one that was, and for how many steps."""
 
     since: Line
     steps: int
@@ -86,7 +86,7 @@ def _lost_loss(track: Track) -> _Lost | None:
 
 
 def late_breaches(track: Track, timeline: Timeline, limits: Limits, marked: MarkedPhases) -> Iterator[Breach]:
-    """A rank that went on only after the deadline that follows the end of a move; marked phases do not count."""
+    """Yield a rank that went on only after the deadline that follows a move; marked phases do not count."""
     for group in timeline.groups:
         index = bisect_right(track.times, group.completed)
         if not 0 < index < len(track.times):
@@ -100,7 +100,7 @@ def late_breaches(track: Track, timeline: Timeline, limits: Limits, marked: Mark
 
 
 def resumed_s(tracks: Sequence[Track], group: Group) -> float | None:
-    """How long after a move the last rank wrote its first line; None if some rank wrote none."""
+    """Return how long after a move the last rank wrote its first line; None if some rank wrote none."""
     latest = 0.0
     for track in tracks:
         index = bisect_right(track.times, group.completed)
@@ -113,7 +113,7 @@ def resumed_s(tracks: Sequence[Track], group: Group) -> float | None:
 def stopped_breaches(
     tracks: Sequence[Track], surroundings: Surroundings, ended: str, observed_until: float | None
 ) -> Iterator[Breach]:
-    """Ranks that write no more while others do, or although the deadline has passed."""
+    """Yield the ranks that stopped writing while others went on, or past the deadline."""
     if not tracks:
         return
     last_steps = {track.rank: track.steps[-1].step for track in tracks if track.steps}
@@ -149,12 +149,12 @@ def _has_stopped(track: Track, behind: int, now: float, surroundings: Surroundin
 
 
 def _deadline(track: Track, phase: tuple[str, float], limits: Limits) -> float:
-    """The resume deadline, longer where the rank's pace or a marked phase makes its next line come later."""
+    """Return the resume deadline, longer if the pace of the rank or a marked phase delays its next line."""
     return max(limits.resume_deadline_s, 2 * track.interval, 0.0 if phase[0] == TRAIN else phase[1])
 
 
 def _runs(track: Track) -> list[tuple[Line, Line]]:
-    """The first and the last line of each run of steps that were made again."""
+    """Return the first and the last line of each run of repeated steps."""
     runs: list[tuple[Line, Line]] = []
     for line in track.repeated:
         if runs and line.step - runs[-1][1].step <= line.stride:

@@ -80,7 +80,7 @@ def typical_interval(times: Sequence[float]) -> float:
 
 
 class _Reader:
-    """The records of one rank as columns; what hardly changes from record to record is kept once."""
+    """The records of one rank as columns; values that many records share are kept once."""
 
     def __init__(self) -> None:
         self._columns, self._prints = Columns(), array("q")
@@ -140,8 +140,8 @@ def _print(record: Mapping[str, Any], kind: str) -> int:
 
 
 def _finite(value: object) -> float | None:
-    # The plain types first, because each record has four of them. Greater numbers are no time and count nothing.
-    # pylint: disable-next=unidiomatic-typecheck # a bool is no number
+    # The plain types first, because each record has four of them. Greater numbers are neither a time nor a count.
+    # pylint: disable-next=unidiomatic-typecheck # a bool is not a number
     given = value if type(value) is float or type(value) is int else number(value)
     return given if given is not None and -HIGHEST <= given <= HIGHEST else None
 

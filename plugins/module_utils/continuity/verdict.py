@@ -1,24 +1,24 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Whether a training job ran on, unbroken, while its workers were moved: the continuity verdict.
+"""The continuity verdict: whether a training job ran on, unbroken, while its workers were moved.
 
 ``records`` are step records (``t, step, stride, rank, size, host, pid, start, boot_id, job, generation, phase, loss,
-images_per_sec``), stamped by the observer with ``seen``; one with ``mark: begin`` or ``mark: end`` tells of a phase and
-of no step. ``moves`` are ``worker, ranks, source, target, started, completed, ok`` on the clock of ``seen``; a move
-that never started has ``started: null``, one under way ``completed: null``, and one that somebody else began has
+images_per_sec``), stamped by the observer with ``seen``; one with ``mark: begin`` or ``mark: end`` is about a
+phase, not a step. ``moves`` are ``worker, ranks, source, target, started, completed, ok`` on the clock of ``seen``; a
+move that never started has ``started: null``, one under way ``completed: null``, and one that another user started has
 ``external: true`` and ``by``: it is judged like any other, named in ``notes``, and does not count for ``moved``.
 
 ``limits``: ``max_gap_s`` (120; a number, or one for each phase), ``phases`` (phase -> seconds), ``warmup_steps`` (0),
 ``resume_deadline_s`` (120), ``min_throughput_ratio`` (not judged unless given).
 
-``facts``, each part optional, lists in the order of ``moves``, null where nothing was observed::
+``facts``, each part optional, lists in the order of ``moves``, null if nothing was observed::
 
     {"launcher": {"before": {"host": "w1", "pid": 7, "start": 99, "boot_id": "..."}, "after": {...}},
      "transport": [{"before": "rdma", "after": "rdma"}, {"before": {"w1": "rdma", "w2": "rdma"}, "after": {...}}],
      "vsphere": [{"hot_migration": true, "power_cycled": false,
                   "host": {"before": "esx1", "after": "esx5"},
                   "gpus": {"before": ["0000:3b:00.0"], "after": ["0000:86:00.0"]}}],
-     "power": [{"worker": "w1", "at": 1234.5, "by": "somebody", "what": "VmPoweredOffEvent"}],
+     "power": [{"worker": "w1", "at": 1234.5, "by": "eve", "what": "VmPoweredOffEvent"}],
      "ranks": {"w1": [0], "w2": [1]},
      "checksums": {"w1:summary0.json": "6b86..."},
      "pods": ["pod w1 was recreated: afc6e497 became 5264c7a5"],
@@ -26,12 +26,12 @@ that never started has ``started: null``, one under way ``completed: null``, and
      "died": "pod w1 was evicted from k1 (Evicted)",
      "observed_until": 1234.5}
 
-A transport that could not be proven is ``unproven`` or null. ``gpus`` are the PCI ids on the host observed with them.
-``pods`` says of each pod of a job on Kubernetes what is not the same any more; empty where all are. ``silences``
-say which nodes Kubernetes called not ready. ``died`` is of what a job died that ``ended`` so.
-``power`` are switches of the virtual machines' power, in a move or not, on the clock of ``seen``; ``ranks`` are those
-on each worker, as far as that is known.
-``observed_until`` is the moment up to which the observer listened, by which a job that is silent now is judged.
+A transport that could not be verified is ``unproven`` or null. ``gpus`` are the PCI ids on the host observed with them.
+``pods`` lists the changes of the pods of a job on Kubernetes; it is empty if there are none. ``silences`` lists the
+nodes that Kubernetes reported as not ready. ``died`` is the cause of death if ``ended`` is ``died``.
+``power`` are power events of the virtual machines, in a move or not, on the clock of ``seen``; ``ranks`` are those on
+each worker, as far as known; an empty list means that no rank runs there.
+``observed_until`` is the time until which the observer listened; a job that is silent now is judged by it.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def verdict(
     facts: dict[str, Any] | None = None,
     require: Collection[str] = ("launcher", "transport", "vsphere"),
 ) -> dict[str, Any]:
-    """Say ``continuous``, ``broken`` or ``inconclusive``, with all that speaks for it."""
+    """Return ``continuous``, ``broken`` or ``inconclusive`` with all reasons; raise ValueError for invalid limits."""
     if ended not in ENDINGS:
         raise ValueError(f"ended is {ended!r}: expected one of {', '.join(ENDINGS)}.")
     case = _Case(records, moves, read_limits(limits), ended, facts or {})
@@ -90,7 +90,7 @@ def verdict(
 
 
 class _Case:
-    """Everything that one verdict rests on."""
+    """The data of one verdict."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class _Case:
         self.longest = self.gaps.by_phase.get(TRAIN)
 
     def breaches(self) -> Iterator[Breach]:
-        """All that breaks the job."""
+        """Yield the breaches."""
         limits, timeline = self.limits, self.timeline
         yield from fact_breaches(self.facts, self.moves)
         yield from self.power.breaches
@@ -136,7 +136,7 @@ class _Case:
             yield from stopped_breaches(self.tracks, surroundings, self.ended, self.observed_until)
 
     def missing(self) -> Iterator[str]:
-        """What keeps a job without a breach from being called continuous."""
+        """Yield the missing evidence, without which a job without a breach is inconclusive."""
         if not self.tracks:
             yield "records: none"
         absent = absent_ranks(self.tracks, {rank for move in self.moves for rank in ranks_of(move)})
@@ -156,10 +156,10 @@ class _Case:
             yield f"unattributed: {gap.sentence()}, outside the window of every move"
 
     def unproven(self) -> Iterator[str]:
-        """What was not proven, and does not have to be."""
+        """Yield the missing evidence that the verdict does not need."""
         unstamped = sum(len(track.lines) - track.lines.stamps for track in self.tracks)
         if unstamped:
-            yield f"observer's clock: {unstamped} records have no `seen`, their ranks' own clocks stand in for it"
+            yield f"observer's clock: {unstamped} records have no `seen`, the clocks of their ranks replace it"
         if self.reading.unreadable:
             yield f"records: {self.reading.unreadable} lack a rank, a step or a time"
         yield from unseen_identity(self.tracks)
@@ -168,7 +168,7 @@ class _Case:
             yield f"limits: {key} is not a limit and was left out"
 
     def notes(self) -> Iterator[str]:
-        """What speaks neither for nor against the job, and is good to know."""
+        """Yield facts that do not change the verdict."""
         yield from (external_text(move) for move in self.moves if is_external(move))
         yield from self.power.notes
         silences = self.facts.get("silences")
@@ -180,7 +180,7 @@ class _Case:
             yield f"the clock of rank {step.rank} was set by {step.seconds:.1f} s before step {step.step}"
 
     def details(self) -> dict[str, Any]:
-        """What a report shows beside the verdict."""
+        """Return the measurements of a report."""
         sources = [self.judge.source(group) for group in self.timeline.groups if self.tracks]
         return {
             "longest_gap": _shown(self.longest),

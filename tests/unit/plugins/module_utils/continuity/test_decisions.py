@@ -66,7 +66,7 @@ def test_an_identity_that_was_told_on_one_side_of_a_move_is_not_known(side: str,
     )
     result = judge(made, [move(49, 50)])
     assert result["verdict"] == "inconclusive"
-    assert result["unproven"] == [f"identity: rank 1 tells {', '.join(keys)} only {side} move 1 (w1)"]
+    assert result["unproven"] == [f"identity: rank 1 gave {', '.join(keys)} only {side} move 1 (w1)"]
 
 
 @pytest.mark.parametrize("key", LAUNCHER)

@@ -166,7 +166,7 @@ def test_nothing_moved_where_no_move_was_given() -> None:
 def test_a_move_under_way_and_a_move_without_sense_cannot_be_judged() -> None:
     under_way = judge(records(), [{**move(30, 40), "completed": None, "ok": None}])
     assert (under_way["verdict"], under_way["moved"]) == ("inconclusive", "none")
-    assert "moves: move 1 (w1) has not come to its end" in under_way["unproven"]
+    assert "moves: move 1 (w1) has not ended" in under_way["unproven"]
     assert any("before it starts" in unproven for unproven in judge(records(), [move(30, 25)])["unproven"])
 
 

@@ -172,14 +172,14 @@ HERE: dict[str, Any] = {"pid": 1, "start": 2}
 def test_what_a_rank_tells_on_one_side_of_a_move_only(
     move: tuple[float, float], lines: list[dict[str, Any]], said: list[str]
 ) -> None:
-    assert sides(*move, *lines) == [f"identity: rank 0 tells {each}" for each in said]
+    assert sides(*move, *lines) == [f"identity: rank 0 gave {each}" for each in said]
 
 
 def test_a_move_outside_of_the_records_hides_none_behind_it() -> None:
     moves = [{"worker": "w1", "ranks": [0], "started": at, "completed": at + 0.5} for at in (-5.0, 1.25)]
     found = tracks(heard(0, HERE, HERE, {}, {}))
     assert list(one_sided(found, Timeline(moves, 0), ["early", "late"])) == [
-        "identity: rank 0 tells pid, start only before late"
+        "identity: rank 0 gave pid, start only before late"
     ]
 
 

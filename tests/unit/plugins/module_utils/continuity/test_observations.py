@@ -136,15 +136,15 @@ def test_half_a_launcher_is_none(launcher: Any) -> None:
 
 def test_a_transport_that_is_not_proven_is_missing() -> None:
     good = {"before": "rdma", "after": "rdma"}
-    assert missing(transport=[good]) == ["transport: move 2 (w2): the transport before and after is not proven"]
+    assert missing(transport=[good]) == ["transport: move 2 (w2): the transport before and after was not verified"]
     assert missing(transport=[{"before": "rdma", "after": ""}, good]) == [
-        "transport: move 1 (w1): the transport after is not proven"
+        "transport: move 1 (w1): the transport after was not verified"
     ]
     by_worker = {"before": {"w2": "rdma", "w1": "rdma"}, "after": {"w1": "unproven", "w3": "rdma"}}
     assert missing(transport=[by_worker, good]) == [
-        "transport: move 1 (w1): the transport of w1 after is not proven",
-        "transport: move 1 (w1): the transport of w2 after is not proven",
-        "transport: move 1 (w1): the transport of w3 before is not proven",
+        "transport: move 1 (w1): the transport of w1 after was not verified",
+        "transport: move 1 (w1): the transport of w2 after was not verified",
+        "transport: move 1 (w1): the transport of w3 before was not verified",
     ]
 
 
@@ -187,7 +187,7 @@ def test_a_move_that_was_refused_needs_nothing_of_its_own_where_the_events_of_po
     unproven = {"transport": facts(MOVES)["transport"][:1], "power": []}
     assert missing([MOVES[0], refused], **unproven) == []
     assert missing([MOVES[0], {**refused, "started": 1.0}], **unproven) == [
-        "transport: move 2 (w2): the transport before and after is not proven"
+        "transport: move 2 (w2): the transport before and after was not verified"
     ]
 
 

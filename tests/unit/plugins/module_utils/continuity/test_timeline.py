@@ -125,9 +125,9 @@ def test_what_is_told_of_a_move_that_somebody_else_began(more: Move, text: str) 
         (gone(10, 10), []),
         (gone(None, None, ok=False), []),
         (gone(None, None, ok=None), []),
-        (gone(10, None), ["has not come to its end"]),
-        (gone(10, 8.5), ["is said to end 1.500 s before it starts"]),
-        (gone(None, 20), ["is said to have ended well, and when it began is not known"]),
+        (gone(10, None), ["has not ended"]),
+        (gone(10, 8.5), ["ends 1.500 s before it starts"]),
+        (gone(None, 20), ["succeeded, but its start time is unknown"]),
         (gone(10, 20, ok="true"), ["has ok 'true', which is neither true nor false"]),
         (gone(None, None, ok="true"), ["has ok 'true', which is neither true nor false"]),
     ],
@@ -140,7 +140,7 @@ def test_what_keeps_a_move_from_being_judged(move: Move, said: list[str]) -> Non
 
 def test_a_move_that_cannot_be_judged_hides_none_behind_it() -> None:
     told = list(faults([gone(None, None, ok=False), gone(10, None)]))
-    assert told == ["moves: move 2 (w1) has not come to its end"]
+    assert told == ["moves: move 2 (w1) has not ended"]
 
 
 @pytest.mark.parametrize(

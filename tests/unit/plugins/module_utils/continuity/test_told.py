@@ -61,7 +61,7 @@ def test_moves_that_overlap_are_named_together() -> None:
     result = judge(half, moves)
     both = "move 1 (w1) and move 2 (w2)"
     assert result["notes"] == [f"{both} overlap: judged as one"]
-    assert result["unproven"] == [f"identity: rank 1 tells pid only before {both}"]
+    assert result["unproven"] == [f"identity: rank 1 gave pid only before {both}"]
     assert result["verdict"] == "inconclusive"
 
 
@@ -79,7 +79,7 @@ def test_what_was_not_proven_and_need_not_be_is_told() -> None:
     bare = [{key: value for key, value in one.items() if key != "seen"} for one in records(30, ranks=1)]
     result = judge([*bare, {"rank": 0}, {"step": 1}], [])
     assert result["unproven"] == [
-        "observer's clock: 30 records have no `seen`, their ranks' own clocks stand in for it",
+        "observer's clock: 30 records have no `seen`, the clocks of their ranks replace it",
         "records: 2 lack a rank, a step or a time",
     ]
     assert result["verdict"] == "continuous"
