@@ -30,7 +30,7 @@ PURE = (
         "maintenance/lock/lock_rules",
     ),
     *("site/recording/guard", "site/recording/pseudonyms", "training/*", "training/transport/*"),
-    *("training/guest/job_secrets", "vmotion/checks/*", "vmotion/plan/*", "vmotion/test/*"),
+    *("training/guest/job_secrets", "vmotion/checks/*", "vmotion/plan/*", "vmotion/test/*", "vmotion/test/steps/*"),
     *("vsphere/escaped_names", "vsphere/forms", "workers/worker_spec", "workers/capacity/host_capacity"),
     *("workers/capacity/pci_ids", "workers/capacity/running_vm", "workers/placement/*", "workers/rules/rule_options"),
 )

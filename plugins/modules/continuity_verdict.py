@@ -152,7 +152,7 @@ from ..module_utils.vmotion.folder import folder as trial_folder
 from ..module_utils.vmotion.folder.journal import NAME, read
 from ..module_utils.vmotion.folder.verdicts import NewVerdict
 from ..module_utils.vmotion.test import judging
-from ..module_utils.vmotion.test.observed import observed
+from ..module_utils.vmotion.test.next_step import state_of
 from ..module_utils.vmotion.watch.growing import Growing
 
 FACTS = ("launcher", "transport", "vsphere")
@@ -174,13 +174,13 @@ GIVEN = ("moves", "limits", "ended", "facts", "require")
 def of_test(params: dict[str, Any]) -> dict[str, Any]:
     """The options as the journal of a test gives them."""
     test = trial_folder.one_test(Path(params["test"]))
-    seen = observed(read(test / NAME))
-    if not seen.warm:
+    state = state_of(read(test / NAME))
+    if not state.warm:
         said = "it ended before the job was warm"
         raise Refused(str(test), "judge the test in it", said, "name the folder of another test")
-    at = seen.at if seen.is_over or not params["folder"] else None
-    own = {"test": test, "records": test / "records.jsonl", "at": at, "name": f"vmotion_test {seen.cluster}"}
-    return {**params, **judging.case(seen, params["limits"]), **own}
+    at = state.at if state.is_over or not params["folder"] else None
+    own = {"test": test, "records": test / "records.jsonl", "at": at, "name": f"vmotion_test {state.cluster}"}
+    return {**params, **judging.case(state, params["limits"]), **own}
 
 
 def judge(params: dict[str, Any], records: Iterable[dict[str, Any]]) -> dict[str, Any]:

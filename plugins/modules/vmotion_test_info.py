@@ -80,8 +80,7 @@ from ..module_utils import runner
 from ..module_utils.vmotion.checks import move_lines
 from ..module_utils.vmotion.folder import folder as trial_folder
 from ..module_utils.vmotion.folder.journal import NAME, read
-from ..module_utils.vmotion.test.observed import observed
-from ..module_utils.vmotion.test.steps import step_after
+from ..module_utils.vmotion.test.next_step import next_step, state_of
 
 ARGUMENTS = {
     "cluster": {"type": "str", "required": True},
@@ -91,15 +90,17 @@ ARGUMENTS = {
 NOTHING = {"found": False, "folder": "", "launcher": "", "user": "", "next_step": "", "moves": []}
 
 
-def told(folder: Path) -> dict[str, Any]:
-    """The test in a folder."""
-    seen = observed(read(folder / NAME))
+def test_in(folder: Path) -> dict[str, Any]:
+    """Return the test in a folder."""
+    state = state_of(read(folder / NAME))
+    step = next_step(state)
     return {
         "found": True,
         "folder": str(folder),
-        **{key: seen.settings[key] for key in ("launcher", "user")},
-        "next_step": step_after(seen),
-        "moves": [move_lines.without_events(move) for move in seen.moves],
+        "launcher": state.settings["launcher"],
+        "user": state.settings["user"],
+        "next_step": step.name if step else "",
+        "moves": [move_lines.without_events(move) for move in state.moves],
     }
 
 
@@ -107,7 +108,7 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     folder = trial_folder.find(params["folder"], params["dir"], params["cluster"])
     is_there = folder is not None and (folder / NAME).exists()
-    return {"changed": False, **(told(folder) if folder and is_there else NOTHING)}
+    return {"changed": False, **(test_in(folder) if folder and is_there else NOTHING)}
 
 
 def main() -> None:

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from plugins.module_utils.vmotion.test import calls, results
-from plugins.module_utils.vmotion.test.observed import Observed, observed
-from plugins.module_utils.vmotion.test.steps import step_after
+from plugins.module_utils.vmotion.test.next_step import next_step, state_of
+from plugins.module_utils.vmotion.test.step import BACKGROUND, Call, Controller, Entries, Step, StopWatch
+from plugins.module_utils.vmotion.test.trial_state import TrialState
 
 SETTINGS: dict[str, Any] = {
     "cluster": "gpu",
@@ -83,35 +83,39 @@ class World:
         self.now += 1.0
         self.journal.append({"at": self.now, "entry": entry, **what})
 
-    def carry_out(self, entries: int = 1000) -> Observed:
-        """A controller does the steps until none is left, or until that many entries are in the journal."""
+    def carry_out(self, entries: int = 1000) -> TrialState:
+        """Do the steps as one controller until none is left, or until the journal has this number of entries."""
         self.controllers += 1
         self.write("controller")
         while True:
-            seen = observed(self.journal)
-            step = step_after(seen)
-            if not step:
-                return seen
-            for entry, what in self.do(step, seen):
-                self.write(entry, **what)
+            state = state_of(self.journal)
+            step = next_step(state)
+            if step is None:
+                return state
+            for kind, content in self.do(step, state):
+                self.write(kind, **content)
                 if len(self.journal) >= entries:
-                    raise Killed(entry)
+                    raise Killed(kind)
 
-    def do(self, step: str, seen: Observed) -> results.Entries:
-        call = calls.call(step, seen, "/test")
-        if step in self.fails:
-            return results.entries(step, {"failed": True, "msg": self.fails[step]}, seen, may_fail=False)
-        if step == "end":
-            return [("end", {"passed": True, "said": ""})]
-        if step == "watch" and self.watched:
-            return [("watch", {"begun": False})]
-        if call is None:
-            self.watched = self.watched and step != "unwatch"
-            return [(step, {})]
-        self.calls[call.module] += 1
-        answer = getattr(self, call.module.rpartition(".")[2])(call.options)
-        known: dict[str, Any] = {"now": self.now, "table": {}}
-        return results.entries(step, answer, seen, may_fail=call.may_fail, **known)
+    def do(self, step: Step, state: TrialState) -> Entries:
+        """Return the entries of a step, answered by the method with the name of its module."""
+        if step.name in self.fails:
+            return step.entries_of({"failed": True, "msg": self.fails[step.name]}, state, self.controller)
+        action = step.action(state, self.controller) if step.action else None
+        answer: dict[str, Any] = {}
+        if isinstance(action, StopWatch):
+            self.watched = False
+        if isinstance(action, Call):
+            if action.where == BACKGROUND and self.watched:
+                return step.entries_of({"begun": False}, state, self.controller)
+            self.calls[action.module] += 1
+            answer = getattr(self, action.module.rpartition(".")[2])(action.options)
+        may_fail = isinstance(action, Call) and action.may_fail
+        return step.entries_of(answer, state, self.controller, may_fail=may_fail)
+
+    @property
+    def controller(self) -> Controller:
+        return Controller("/test", self.now)
 
     @property
     def own(self) -> str:

@@ -9,21 +9,21 @@ from typing import Any
 
 from ..checks import move_lines
 from . import judging
-from .observed import Observed
+from .trial_state import TrialState
 
 
-def files(seen: Observed, versions: Mapping[str, str]) -> dict[str, Any]:
+def files(state: TrialState, versions: Mapping[str, str]) -> dict[str, Any]:
     """By name what each file holds; ``versions`` are those of Ansible and of this collection."""
-    every = seen.every_move
+    every = state.every_move
     return {
         "moves": [move_lines.without_events(move) for move in every],
         "events": [event for move in every for event in move.get("events") or []],
         "tasks": [move["task"] for move in every if "task" in move],
-        "transport": judging.transports(seen),
+        "transport": judging.transports(state),
         "versions": {
             **versions,
-            "vcenter": (seen.cluster_after or {}).get("vcenter"),
-            "hosts": seen.hosts,
-            "job": seen.job,
+            "vcenter": (state.cluster_after or {}).get("vcenter"),
+            "hosts": state.hosts,
+            "job": state.job,
         },
     }

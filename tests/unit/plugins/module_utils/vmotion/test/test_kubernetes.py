@@ -10,10 +10,14 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.continuity import verdict
-from plugins.module_utils.kubernetes import manifests, state
+from plugins.module_utils.kubernetes import manifests
 from plugins.module_utils.kubernetes.job_spec import job_of
-from plugins.module_utils.vmotion.test import calls, judging, sentences
-from plugins.module_utils.vmotion.test.observed import observed
+from plugins.module_utils.kubernetes.state import ranks_of_pods
+from plugins.module_utils.vmotion.test import judging
+from plugins.module_utils.vmotion.test.next_step import kind_of, state_of
+from plugins.module_utils.vmotion.test.step import HERE, Call, Controller
+from plugins.module_utils.vmotion.test.steps import job as job_steps
+from plugins.module_utils.vmotion.test.steps import one_move
 from plugins.modules import mpijob_info
 from tests.fakes.trial import LAUNCHER, Killed, World
 
@@ -55,12 +59,20 @@ class Kubernetes(World):
         return {}
 
 
+def stop_of(world: World) -> Call:
+    """Return the call that stops the job of a test."""
+    assert job_steps.STOP.action is not None
+    call = job_steps.STOP.action(state_of(world.journal), Controller("/test"))
+    assert isinstance(call, Call)
+    return call
+
+
 def test_the_job_is_asked_about_at_kubernetes_and_never_on_its_launcher() -> None:
     world = Kubernetes(workers=["w1"])
-    seen = world.carry_out()
+    state = world.carry_out()
     assert all(options == WHERE for options in world.asked) and len(world.asked) >= 3
     assert not {"training_job_info", "training_job"} & set(world.calls)
-    assert judging.case(seen)["facts"]["pods"] == []
+    assert judging.case(state)["facts"]["pods"] == []
 
 
 def test_a_pod_that_was_recreated_is_a_fact_of_the_verdict() -> None:
@@ -84,9 +96,9 @@ def test_a_pod_that_was_recreated_is_a_fact_of_the_verdict() -> None:
 )
 def test_pods_that_the_operator_deletes_after_the_end_break_nothing(later: dict[str, Any], said: list[str]) -> None:
     world = Kubernetes(workers=["w1"])
-    seen = world.carry_out()
+    state = world.carry_out()
     job = {"state": "finished", "launcher": LAUNCHER, "pods": later}
-    pods = judging.case(replace(seen, job_now=job))["facts"]["pods"]
+    pods = judging.case(replace(state, job_now=job))["facts"]["pods"]
     assert [one.partition(",")[0] for one in pods] == said
 
 
@@ -103,8 +115,8 @@ def test_a_job_of_mpirun_has_no_such_fact() -> None:
 @pytest.mark.parametrize(("api", "version"), [({}, "v2beta1"), ({"api": "v1alpha2"}, "v1alpha2")])
 def test_a_job_of_the_test_is_ended_by_deleting_it(api: dict[str, str], version: str) -> None:
     world = World(kubernetes={**WHERE, **api})
-    call = calls.call("stop", observed(world.journal), "/test")
-    assert call is not None and (call.module, call.where) == ("kubernetes.core.k8s", calls.HERE)
+    call = stop_of(world)
+    assert (call.module, call.where) == ("kubernetes.core.k8s", HERE)
     made = call.options.pop("resource_definition")
     assert [(one["kind"], one["metadata"]) for one in made] == [
         ("MPIJob", {"name": "train"}),
@@ -141,38 +153,37 @@ def test_all_that_a_job_can_have_been_given_is_deleted() -> None:
 
 def test_a_job_without_a_named_namespace_is_deleted_where_it_is_read() -> None:
     there = {key: value for key, value in WHERE.items() if key != "namespace"}
-    call = calls.call("stop", observed(World(kubernetes=there).journal), "/test")
-    assert call is not None
+    call = stop_of(World(kubernetes=there))
     assert call.options["namespace"] == mpijob_info.ARGUMENTS["namespace"]["default"] == "default"
 
 
 def test_the_ranks_of_a_worker_are_those_of_the_pods_on_its_node() -> None:
     world = Kubernetes()
-    seen = world.carry_out()
-    assert seen.ranks == {"w1": [1], "w2": [0]}
-    assert [(one["worker"], one["ranks"]) for one in seen.moves] == [("w1", [1]), ("w2", [0])]
+    state = world.carry_out()
+    assert state.ranks == {"w1": [1], "w2": [0]}
+    assert [(one["worker"], one["ranks"]) for one in state.moves] == [("w1", [1]), ("w2", [0])]
     (warm,) = [entry for entry in world.journal if entry["entry"] == "warm"]
-    assert sentences.told("warm", warm, seen) == ["rank 0 in pod a on w2", "rank 1 in pod b on w1"]
-    seen.left = [{"worker": "w1", "source": "esx1", "target": "esx3"}]
-    assert sentences.doing("begin", seen) == "prepares the move w1: esx1 -> esx3, with rank 1 in pod b"
+    assert kind_of("warm").messages(warm, state) == ["rank 0 in pod a on w2", "rank 1 in pod b on w1"]
+    state.left = [{"worker": "w1", "source": "esx1", "target": "esx3"}]
+    assert one_move.BEGIN.title_of(state) == "prepares the move w1: esx1 -> esx3, with rank 1 in pod b"
 
 
 def test_a_pod_with_the_network_of_its_node_is_found_by_the_name_of_that() -> None:
     pods = {"a": {**PODS["a"], "node": "w1.example.com"}, "launch": {**PODS["b"], "role": "launcher"}}
-    found = state.ranks_of_pods({"w1": [0, 1]}, pods, {"w1.example.com": "vm-1"})
+    found = ranks_of_pods({"w1": [0, 1]}, pods, {"w1.example.com": "vm-1"})
     assert found == {"a": {"worker": "vm-1", "ranks": [0, 1]}}
-    assert state.ranks_of_pods({"elsewhere": [0]}, pods, {}) == {}
+    assert ranks_of_pods({"elsewhere": [0]}, pods, {}) == {}
 
 
 def test_kubernetes_is_asked_before_each_move_of_what_would_end_the_job() -> None:
     world = Kubernetes(stun_budget=20.0, accept=["node"])
-    seen = world.carry_out()
+    state = world.carry_out()
     how = {"stun_seconds": 20.0, "accept": ["node"]}
     where = {key: value for key, value in WHERE.items() if key != "names"}
     assert world.preflights == [{**where, **how, "moved": [node]} for node in ("node-1", "node-2")]
     kinds = [entry["entry"] for entry in world.journal]
     assert [kinds[index + 1] for index, kind in enumerate(kinds) if kind == "preflight"] == ["begin", "begin"]
-    assert len(seen.moves) == 2
+    assert len(state.moves) == 2
 
 
 def test_a_worker_whose_node_nobody_named_has_its_own_name_there() -> None:
@@ -185,12 +196,12 @@ def test_a_worker_whose_node_nobody_named_has_its_own_name_there() -> None:
 def test_what_kubernetes_finds_is_kept_and_refuses_the_move() -> None:
     world = Kubernetes(workers=["w1"])
     world.found = [CORDONED, SHORT]
-    seen = world.carry_out()
-    assert (world.calls["vmotion"], len(seen.moves), seen.moves[0]["started"]) == (0, 1, None)
-    assert "the pods tolerate 10 s. Mend it, or accept it by vmotion_test_accept." in seen.moves[0]["said"]
+    state = world.carry_out()
+    assert (world.calls["vmotion"], len(state.moves), state.moves[0]["started"]) == (0, 1, None)
+    assert "the pods tolerate 10 s. Mend it, or accept it by vmotion_test_accept." in state.moves[0]["said"]
     (kept,) = [entry for entry in world.journal if entry["entry"] == "preflight"]
     assert (kept["findings"], kept["accepted"]) == (world.found, [])
-    assert sentences.told("preflight", kept, seen) == [CORDONED["text"]], "what stops is said by the move"
+    assert kind_of("preflight").messages(kept, state) == [CORDONED["text"]], "what stops is said by the move"
 
 
 def test_another_controller_asks_kubernetes_anew() -> None:
@@ -221,9 +232,9 @@ def test_a_job_of_mpirun_is_not_asked_about_at_kubernetes() -> None:
 )
 def test_what_a_job_died_of_is_a_fact_of_the_verdict(job: str, told: dict[str, str], why: str) -> None:
     world = Kubernetes(workers=["w1"])
-    seen = world.carry_out()
-    seen.job_now = {**(seen.job_now or {}), "state": job, **told}
-    case = judging.case(seen)
+    state = world.carry_out()
+    state.job_now = {**(state.job_now or {}), "state": job, **told}
+    case = judging.case(state)
     assert case["facts"]["died"] == why
     died = [one["detail"] for one in verdict.verdict([], [], {}, ended=case["ended"], facts=case["facts"])["breaches"]]
     assert died == ([] if not why else [f"the job died: {why}"])

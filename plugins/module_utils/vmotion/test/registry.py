@@ -1,0 +1,71 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Every step of a vMotion test, in the order in which a test without surprises does them; pure."""
+
+from __future__ import annotations
+
+from .step import Phase, Step, in_order
+from .steps import (
+    before_move,
+    cluster,
+    drs_override,
+    ending,
+    job,
+    job_progress,
+    judge,
+    lock,
+    moves_plan,
+    one_move,
+    records_watch,
+    server_moves,
+    transport_reading,
+)
+
+STEPS: tuple[Step, ...] = (
+    lock.HOLD,
+    job.JOB,
+    cluster.CLUSTER,
+    moves_plan.PLAN,
+    records_watch.WATCH,
+    drs_override.OVERRIDE,
+    job_progress.WARM,
+    transport_reading.LOOK,
+    transport_reading.COUNTERS,
+    job_progress.MEASURE,
+    moves_plan.CANARY,
+    moves_plan.CANARY_PLAN,
+    cluster.MANAGERS,
+    before_move.GUESTS,
+    before_move.PREFLIGHT,
+    one_move.BEGIN,
+    one_move.LOOK_UP,
+    one_move.MOVE,
+    job_progress.ADVANCE,
+    server_moves.OTHERS,
+    judge.JUDGE,
+    ending.OVER,
+    drs_override.RESTORE,
+    job_progress.OUTLAST,
+    job.FINISH,
+    job.AWAIT,
+    job.CHECKSUMS,
+    records_watch.UNWATCH,
+    lock.FREE,
+    job.STOP,
+    cluster.HOSTS,
+    ending.KEEP,
+    ending.END,
+)
+
+
+class Registry:
+    """Steps by name and by phase, and the kinds of their entries: everything else about a step is in the step."""
+
+    def __init__(self, steps: tuple[Step, ...]) -> None:
+        self.steps = steps
+        self.by_name = {step.name: step for step in steps}
+        self.of_phase = {phase: in_order(steps, phase) for phase in Phase}
+        self.kinds = {kind.name: kind for step in steps for kind in step.kinds}
+
+
+REGISTRY = Registry(STEPS)

@@ -1,0 +1,154 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Steps: read the job, let it finish, wait for its end, stop it; pure."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from ....kubernetes.job_spec import V2BETA1
+from ....kubernetes.manifests import owned
+from ....training.transport.connections import checksums
+from ..step import HERE, LAUNCHER, Call, Controller, Due, Entries, EntryKind, Phase, Result, Step, failed
+from ..trial_state import Entry, Job, Settings, TrialState
+from .transport_reading import reading
+
+# Of a job that was read before, these values can change.
+CHANGING = ("state", "launcher", "why", "pods", "silences")
+PLACE = ("namespace", "kubeconfig", "context")
+
+
+def _read(state: TrialState, _controller: Controller) -> Call:
+    return _reading_of(state, may_fail=False)
+
+
+def _reading_of(state: TrialState, may_fail: bool) -> Call:
+    """Return the call for either kind of job: both modules return the same keys."""
+    kubernetes = state.settings.get("kubernetes") or {}
+    if kubernetes:
+        return Call("mpijob_info", dict(kubernetes), HERE, may_fail)
+    return Call("training_job_info", {"run_dir": state.settings["run_dir"]}, LAUNCHER, may_fail)
+
+
+def _job_entry(result: Result, state: TrialState, _controller: Controller) -> Entries:
+    """Keep all of the job at first, and later what can change; refuse to test a job that does not run."""
+    job = result["job"]
+    if state.job is None and job["state"] != "running":
+        return failed("job", not_running(state.settings, job))
+    return [("job", {"job": job if state.job is None else {key: job.get(key) for key in CHANGING}})]
+
+
+def _keep_job(state: TrialState, entry: Entry) -> None:
+    state.job_now = cast(Job, dict(entry["job"]))
+    state.job = state.job or state.job_now
+
+
+def not_running(settings: Settings, job: Job) -> str:
+    """Return the error of a job that cannot be tested."""
+    why = f": {job['why']}" if job.get("why") else ""
+    kubernetes = settings.get("kubernetes") or {}
+    name = (
+        f"MPIJob {kubernetes['name']}: it"
+        if kubernetes
+        else f"{settings['launcher']}: the job in {settings['run_dir']}"
+    )
+    return f"{name} does not run, it is {job['state']}{why}; start it, then test."
+
+
+JOB = Step(
+    name="job",
+    title="reads the state of the job",
+    due=(
+        Due(Phase.OPENING, lambda state: state.job is None),
+        Due(Phase.JUDGEMENT, lambda state: "job" not in state.lately),
+        Due(Phase.ENDING, lambda state: state.warm is not None, after=("free",)),
+    ),
+    action=_read,
+    entries=_job_entry,
+    kinds=(EntryKind("job", _keep_job),),
+    is_repeated=True,
+)
+
+
+def _finish(state: TrialState, _controller: Controller) -> Call:
+    options = {"path": f"{state.settings['records']}/finish", "state": "touch", "mode": "0644"}
+    return Call("ansible.builtin.file", options, LAUNCHER)
+
+
+FINISH = Step(
+    name="finish",
+    title="asks the job to end after its epoch",
+    due=(Due(Phase.ENDING, lambda state: state.may_outlast and state.settings["ends_job"], after=("outlast",)),),
+    action=_finish,
+    kinds=(EntryKind("finish"),),
+)
+
+
+def _waits_for_end(state: TrialState) -> bool:
+    return state.may_outlast and state.settings["finish_timeout"] > 0
+
+
+def _await(state: TrialState, _controller: Controller) -> Call:
+    call = _reading_of(state, may_fail=True)
+    timeout = float(state.settings["finish_timeout"])
+    return Call(call.module, call.options, call.where, True, until=_has_ended, seconds=timeout)
+
+
+def _state_of(result: Result) -> str:
+    return str((result.get("job") or {}).get("state", "unknown"))
+
+
+def _has_ended(result: Result) -> bool:
+    return _state_of(result) not in ("running", "unknown")
+
+
+def _await_entry(result: Result, _state: TrialState, _controller: Controller) -> Entries:
+    return [("await", {"state": _state_of(result)})]
+
+
+AWAIT = Step(
+    name="await",
+    title="waits for the end of the job",
+    due=(Due(Phase.ENDING, _waits_for_end, after=("finish",)),),
+    action=_await,
+    entries=_await_entry,
+    kinds=(EntryKind("await"),),
+)
+
+
+def _checksums_entry(result: Result, _state: TrialState, _controller: Controller) -> Entries:
+    return [("checksums", {"checksums": checksums(result["nodes"])})]
+
+
+def _keep_checksums(state: TrialState, entry: Entry) -> None:
+    state.checksums = dict(entry["checksums"])
+
+
+CHECKSUMS = Step(
+    name="checksums",
+    title="reads the checksums of the parameters",
+    due=(Due(Phase.ENDING, _waits_for_end, after=("await",)),),
+    action=reading,
+    entries=_checksums_entry,
+    kinds=(EntryKind("checksums", _keep_checksums),),
+)
+
+
+def _stop(state: TrialState, _controller: Controller) -> Call:
+    kubernetes = state.settings.get("kubernetes") or {}
+    if not kubernetes:
+        return Call("training_job", {"run_dir": state.settings["run_dir"], "state": "stopped"}, LAUNCHER)
+    # mpijob_info assumes this namespace if none is given; kubernetes.core.k8s refuses to delete without one.
+    place: dict[str, Any] = {"namespace": "default", **{key: kubernetes[key] for key in PLACE if key in kubernetes}}
+    objects = owned(str(kubernetes["name"]), str(kubernetes.get("api", V2BETA1)))
+    deletion = {"state": "absent", "delete_options": {"propagationPolicy": "Foreground"}, "wait": True}
+    return Call("kubernetes.core.k8s", {"resource_definition": objects, **deletion, **place})
+
+
+STOP = Step(
+    name="stop",
+    title="stops the job that was started for the test",
+    due=(Due(Phase.ENDING, lambda state: state.settings["ends_job"], after=("judge",)),),
+    action=_stop,
+    kinds=(EntryKind("stop"),),
+)

@@ -1,0 +1,152 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Steps: plan the moves of a round, and the move of a worker without a rank that goes first; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...checks import move_lines
+from ..step import Call, Controller, Due, Entries, EntryKind, Phase, Result, Step, failed
+from ..trial_state import Entry, Settings, TrialState
+
+KEPT = ("moves", "rdma", "profile", "slots")
+
+
+def plan_call(settings: Settings) -> Call:
+    """Return the call that plans all moves; a test that has no journal yet uses it too."""
+    options: dict[str, Any] = {
+        "cluster": settings["cluster"],
+        "return_home": settings["return_home"],
+        "one_per_host": settings["one_per_host"],
+    }
+    return Call("vmotion_plan", {**options, **({"workers": settings["workers"]} if settings["workers"] else {})})
+
+
+def _plan(state: TrialState, _controller: Controller) -> Call:
+    return plan_call(state.settings)
+
+
+def not_applicable(cluster: str, planned: Mapping[str, Any]) -> str:
+    """Return why a plan leaves nothing to test; empty if there are moves."""
+    tied = planned["not_applicable"]
+    if planned["moves"] and not tied:
+        return ""
+    why = f"these workers are tied to their hosts by devices: {', '.join(tied)}" if tied else "no worker runs"
+    return (
+        f"Cluster {cluster}: a vMotion test is not applicable: {why}; name those that can move by vmotion_test_workers."
+    )
+
+
+def _plan_entry(result: Result, state: TrialState, _controller: Controller) -> Entries:
+    refusal = not_applicable(state.cluster, result)
+    if refusal:
+        return failed("plan", refusal)
+    return [("plan", {**{key: result[key] for key in KEPT}, "places": result["at"]})]
+
+
+def _start_round(state: TrialState, entry: Entry) -> None:
+    """Keep from the first plan where all workers are; each later plan starts a round."""
+    state.rdma = dict(entry["rdma"])
+    if not state.began:
+        state.at, state.began = dict(entry["places"]), float(entry["at"])
+        return
+    state.round += 1
+    state.left, state.managers = list(entry["moves"]), None
+
+
+def _needs_round(state: TrialState) -> bool:
+    """Return whether a round is to follow, by the number of rounds or by the time since the test started."""
+    is_in_time = state.last_at < state.began + float(state.settings["duration"])
+    return not state.left and (state.round < int(state.settings["rounds"]) or is_in_time)
+
+
+PLAN = Step(
+    name="plan",
+    title="plans the moves",
+    due=(
+        Due(Phase.OPENING, lambda state: not state.began, after=("cluster",)),
+        Due(Phase.ROUND, _needs_round),
+    ),
+    action=_plan,
+    entries=_plan_entry,
+    kinds=(
+        EntryKind(
+            "plan",
+            _start_round,
+            lambda entry, _state: [move_lines.line(move) for move in entry["moves"]],
+            is_milestone=True,
+        ),
+    ),
+)
+
+
+def needs_canary(state: TrialState) -> bool:
+    """Return whether the move of a worker without a rank has still to be made."""
+    is_named = state.canary is not None and bool(state.canary["worker"])
+    return is_asked_for(state) and is_named and not any(move.get("canary") for move in state.moves)
+
+
+def is_asked_for(state: TrialState) -> bool:
+    """Return whether a worker without a rank may go first: before the first round, if the settings have it."""
+    return not state.round and bool(state.settings["canary"])
+
+
+def _ever_moved(state: TrialState, _controller: Controller) -> Call:
+    return Call("vmotion_info", {"cluster": state.cluster, "since": 0.0})
+
+
+def _canary_entry(result: Result, state: TrialState, _controller: Controller) -> Entries:
+    """Name the worker that goes first: one on which no rank runs, if nothing has ever moved in this cluster.
+
+    If some rank names a host that is no worker's name, it may run on any of them, and none counts as idle.
+    """
+    ever, setting = sum(bool(move["ok"]) for move in result["moves"]), state.settings["canary"]
+    free = sorted(set(state.at) - set(state.ranks)) if set(state.ranks) <= set(state.at) else []
+    idle = [setting] if setting != "auto" else free
+    return [("canary", {"ever": ever, "worker": idle[0] if idle and not ever else ""})]
+
+
+def _keep_canary(state: TrialState, entry: Entry) -> None:
+    state.canary = dict(entry)
+
+
+def _canary_messages(entry: Entry, state: TrialState) -> list[str]:
+    if entry["ever"] or entry["worker"]:
+        return []
+    return [f"no worker of cluster {state.cluster} has ever moved, and a rank runs on each: one of these moves first"]
+
+
+CANARY = Step(
+    name="canary",
+    title="asks vCenter whether a worker has ever moved",
+    due=(Due(Phase.CANARY, lambda state: is_asked_for(state) and state.canary is None),),
+    action=_ever_moved,
+    entries=_canary_entry,
+    kinds=(EntryKind("canary", _keep_canary, _canary_messages),),
+)
+
+
+def _plan_canary(state: TrialState, _controller: Controller) -> Call:
+    options = {"cluster": state.cluster, "one_per_host": state.settings["one_per_host"]}
+    return Call("vmotion_plan", {**options, "workers": [(state.canary or {})["worker"]]})
+
+
+def _canary_plan_entry(result: Result, state: TrialState, _controller: Controller) -> Entries:
+    refusal = not_applicable(state.cluster, result)
+    return failed("canary_plan", refusal) if refusal else [("canary_plan", {"move": result["moves"][0]})]
+
+
+def _plan_of_one(state: TrialState, entry: Entry) -> None:
+    state.left = [dict(entry["move"])]
+
+
+CANARY_PLAN = Step(
+    name="canary_plan",
+    title="plans the move of a worker without a rank, which goes first",
+    due=(Due(Phase.CANARY, lambda state: needs_canary(state) and not state.left, after=("canary",)),),
+    action=_plan_canary,
+    entries=_canary_plan_entry,
+    kinds=(EntryKind("canary_plan", _plan_of_one),),
+)

@@ -1,0 +1,99 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Step: read the moves and power events of others; and the moves of the test among those of the server; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ...checks import move_events
+from ..step import Call, Controller, Due, Entries, EntryKind, Phase, Result, Step
+from ..trial_state import Entry, TrialState
+
+# The server may date the start of a move a little before the controller dates its request.
+EARLIER_SECONDS = 5.0
+
+Move = Mapping[str, Any]
+
+
+def ours(result: Result, planned: Move, asked: Mapping[str, Any], state: TrialState) -> list[Any]:
+    """Return the moves of the server that can be the one that this test requested."""
+    known, since = {move.get("chain") for move in state.moves}, asked["at"] - EARLIER_SECONDS
+    return [
+        move
+        for move in result["moves"]
+        if (move["worker"], move["target"]) == (planned["worker"], planned["target"])
+        and move["chain"] not in known
+        and move["started"] >= since
+    ]
+
+
+def found_later(result: Result, move: Move, asked: Mapping[str, Any], state: TrialState) -> dict[str, Any]:
+    """Return a move of the server, with the state of its worker before the request and after the end."""
+    worker = move["worker"]
+    before, after = asked["place"], result["places"][worker]
+    was_switched = any(event["worker"] == worker for event in result["power"])
+    vsphere = {
+        **move["vsphere"],
+        "power_cycled": was_switched or move_events.has_booted(before, after),
+        "host": {"before": before["host"], "after": after["host"]},
+        "gpus": {"before": before["gpus"], "after": after["gpus"]},
+        "encryption": before["encryption"],
+    }
+    is_done = bool(move["ok"]) and after["host"] == move["target"]
+    ranks = list(state.ranks.get(worker, []))
+    return {**move, "ok": is_done, "vsphere": vsphere, "attached": True, "ranks": ranks}
+
+
+def _others(state: TrialState, _controller: Controller) -> Call:
+    return Call("vmotion_info", {"cluster": state.cluster, "since": state.began})
+
+
+def _others_entries(result: Result, state: TrialState, _controller: Controller) -> Entries:
+    """Return the moves of others; and as moves of the test those that it requested and of which it had no answer."""
+    entries: Entries = []
+    own = list[Any]()
+    for place, planned, asked in _unanswered(state):
+        found = ours(result, planned, asked, state)
+        own += found
+        if found and found[-1]["completed"] is not None:
+            move = found_later(result, found[-1], asked, state)
+            entries.append(("move", {"move": move}) if place is None else ("found", {"place": place, "move": move}))
+    moves = move_events.not_ours(result["moves"], [*state.moves, *own], state.ranks)
+    return [*entries, ("others", {"moves": moves, "power": result["power"]})]
+
+
+def _unanswered(state: TrialState) -> Iterator[tuple[int | None, Move, Mapping[str, Any]]]:
+    """Yield the moves without an answer: the place in the list of moves, the planned move, and the request."""
+    for place, move in enumerate(state.moves):
+        if move.get("asked"):
+            yield place, move, move["asked"]
+    if state.pending:
+        yield None, state.pending["move"], state.pending
+
+
+def _keep_others(state: TrialState, entry: Entry) -> None:
+    state.others, state.power = list(entry["moves"]), list(entry["power"])
+    if "unwatch" not in state.lately:
+        state.heard_until = float(entry["at"])
+
+
+def _keep_found(state: TrialState, entry: Entry) -> None:
+    """Replace a move without an answer by the one that the server has."""
+    kept = {key: state.moves[entry["place"]][key] for key in ("looks", "canary")}
+    state.moves[entry["place"]] = {**entry["move"], **kept}
+
+
+OTHERS = Step(
+    name="others",
+    title="asks vCenter for moves and power events that others caused",
+    due=(
+        Due(Phase.JUDGEMENT, lambda state: "others" not in state.lately, after=("job",)),
+        Due(Phase.ENDING, lambda state: state.warm is not None, after=("job",)),
+    ),
+    action=_others,
+    entries=_others_entries,
+    kinds=(EntryKind("others", _keep_others), EntryKind("found", _keep_found)),
+    is_repeated=True,
+)

@@ -1,0 +1,149 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The state of a vMotion test, as the entries of its journal give it; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypedDict, cast
+
+from ...core.names import short_name
+
+Entry = Mapping[str, Any]
+
+
+class _LaterSettings(TypedDict, total=False):
+    # Journals of tests that started before these settings existed lack them.
+    kubernetes: dict[str, Any]
+
+
+class Settings(_LaterSettings):
+    """The options of a test, as its journal keeps them. The documentation of the module vmotion_test explains them."""
+
+    cluster: str
+    workers: list[str]
+    launcher: str
+    user: str
+    run_dir: str
+    records: str
+    nodes: list[dict[str, Any]]
+    rounds: int
+    duration: int
+    canary: str
+    return_home: bool
+    one_per_host: bool
+    warmup_steps: int
+    steps: int
+    warm_timeout: int
+    move_timeout: int
+    look_timeout: int
+    finish_timeout: int
+    ends_job: bool
+    stun_budget: float
+    guest_checks: bool
+    checkpoints: str
+    checkpoint_minutes: int
+    accept: list[str]
+    limits: dict[str, Any]
+    require: list[str]
+    go_on: bool
+    drs_override: str
+
+
+class Job(TypedDict, total=False):
+    """A job as training_job_info or mpijob_info returns it; the keys that the test uses."""
+
+    state: str
+    launcher: dict[str, Any] | None
+    why: str
+    pods: dict[str, Any] | None
+    silences: list[str] | None
+
+
+class Look(TypedDict):
+    """One reading of the connections of the ranks, with the counters of the hosts that belong to it.
+
+    ``hosts`` is None until the counters are read. ``moves`` is the number of moves before, ``others`` are the moves of
+    others, and ``rdma`` is the RDMA device of each worker, as known by then.
+    """
+
+    nodes: dict[str, Any]
+    hosts: list[dict[str, Any]] | None
+    moves: int
+    others: list[dict[str, Any]]
+    rdma: dict[str, str]
+
+
+@dataclass
+class TrialState:
+    """The state of a test; ``lately`` has the kinds of the entries since the last plan, move, verdict or the end.
+
+    ``tried`` has the steps that failed for the present controller, ``kept`` those of them that give something back.
+    """
+
+    settings: Settings = field(default_factory=lambda: cast(Settings, {}))
+    last_at: float = 0.0
+    # Of the present controller.
+    run: str = ""
+    is_watched: bool = False
+    is_overridden: bool = False
+    tried: set[str] = field(default_factory=set)
+    kept: set[str] = field(default_factory=set)
+    looked_up: dict[str, Any] | None = None
+    # Of the test.
+    began: float = 0.0
+    job: Job | None = None
+    job_now: Job | None = None
+    cluster_before: dict[str, Any] | None = None
+    cluster_after: dict[str, Any] | None = None
+    at: dict[str, str] = field(default_factory=dict)
+    rdma: dict[str, str] = field(default_factory=dict)
+    warm: dict[str, Any] | None = None
+    is_measured: bool = False
+    looks: list[Look] = field(default_factory=list)
+    canary: dict[str, Any] | None = None
+    round: int = 0
+    left: list[dict[str, Any]] = field(default_factory=list)
+    managers: list[dict[str, Any]] | None = None
+    pending: dict[str, Any] | None = None
+    moves: list[dict[str, Any]] = field(default_factory=list)
+    others: list[dict[str, Any]] = field(default_factory=list)
+    power: list[dict[str, Any]] | None = None
+    judged: dict[str, Any] | None = None
+    stopped: str = ""
+    failures: list[dict[str, Any]] = field(default_factory=list)
+    lately: list[str] = field(default_factory=list)
+    is_owed: bool = False
+    is_reviewed: bool = True
+    is_over: bool = False
+    is_freed: bool = False
+    may_outlast: bool = False
+    checksums: dict[str, str] = field(default_factory=dict)
+    heard_until: float = 0.0
+    hosts: list[dict[str, Any]] = field(default_factory=list)
+    end: dict[str, Any] | None = None
+
+    @property
+    def cluster(self) -> str:
+        """Return the name of the cluster in vCenter."""
+        return str(self.settings["cluster"])
+
+    @property
+    def every_move(self) -> list[dict[str, Any]]:
+        """Return the moves of the test, then those of others."""
+        return [*self.moves, *self.others]
+
+    @property
+    def ranks(self) -> dict[str, list[int]]:
+        """Return the ranks of each worker, by the name of its VM; a guest with another name stands under its own."""
+        names = {short_name(worker): worker for worker in self.at}
+        found: dict[str, list[int]] = {}
+        for host, ranks in ((self.warm or {}).get("hosts") or {}).items():
+            found.setdefault(names.get(short_name(host), host), []).extend(ranks)
+        return found
+
+    def since_last(self, kind: str) -> list[str]:
+        """Return the kinds of the entries from the last one of a kind on; all of ``lately`` if there is none."""
+        start = max((index for index, name in enumerate(self.lately) if name == kind), default=0)
+        return self.lately[start:]
