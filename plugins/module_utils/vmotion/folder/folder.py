@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The folder of a vMotion test: found where a test was not ended, made where a new one begins."""
+"""The folder of a vMotion test: that of an unfinished test, or a new one."""
 
 from __future__ import annotations
 
@@ -12,78 +12,104 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ...errors import Refused
+from ...errors import CollectionError, Failed, Refused
 from ...plan import Plan
-from .journal import NAME, Journal, ends
+from .journal import ADVICE, NAME, Ends, Journal, cluster_of, ends, first
 
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
-NEW = "name another folder, or judge this test again by the playbook judge"
+NEW = "name another folder, or judge this test again with the playbook judge"
+OWN_FOLDER = "give tests a folder that only you can write to: vmotion_test_dir"
 
 
 def unfinished(where: Path, cluster: str) -> list[Path]:
-    """The folders of tests of a cluster that were begun there and not ended."""
-    found = []
-    for journal in sorted(where.glob(f"*/{NAME}")):
-        first, last = ends(journal)
-        is_open = first is not None and last is not None and last["entry"] != "end"
-        if is_open and first and first["settings"]["cluster"] == cluster:
-            found.append(journal.parent)
-    return found
+    """Return the folders of the unfinished tests of a cluster."""
+    return [path.parent for path in sorted(where.glob(f"*/{NAME}")) if _is_unfinished(path, cluster)]
+
+
+def _is_unfinished(path: Path, cluster: str) -> bool:
+    """Return whether a journal is that of an unfinished test of a cluster; a damaged one of another cluster is not."""
+    try:
+        found = ends(path)
+    except (CollectionError, OSError):
+        # The folder of a test has the name of its cluster, with the suffix that mkdtemp makes.
+        owner = cluster_of(first(path)) or path.parent.name.rpartition("-")[0]
+        if owner == cluster:
+            raise
+        return False
+    return found.first is not None and not found.is_ended and found.cluster == cluster
 
 
 def find(folder: str, where: str, cluster: str) -> Path | None:
-    """The folder of the test that goes on, or that is named; None where a new one is to be made."""
+    """Return the folder of the test that continues, or that is named; None if a new one is to be made."""
     if folder:
         _must_be_ours(Path(folder))
         _refuse_other(Path(folder), cluster)
         return Path(folder)
+    _must_be_private(Path(where))
     found = unfinished(Path(where), cluster)
-    for one in found:
-        _must_be_ours(one)
+    for path in found:
+        _must_be_ours(path)
     if len(found) > 1:
-        said = f"several tests of this cluster were not ended: {', '.join(map(str, found))}"
-        raise Refused(f"cluster {cluster}", "find its test", said, "name one of them by vmotion_test_folder")
+        reason = f"several tests of this cluster were not ended: {', '.join(map(str, found))}"
+        raise Refused(f"cluster {cluster}", "find its test", reason, "name one of them by vmotion_test_folder")
     return found[0] if found else None
 
 
 def tests_in(folder: Path) -> list[Path]:
-    """The folders of tests at a folder or below it, such as that which the demo leaves."""
+    """Return the folders of tests at a folder or below it, such as the folder that the demo leaves."""
     return sorted(path.parent for pattern in (NAME, f"*/{NAME}", f"*/*/{NAME}") for path in folder.glob(pattern))
 
 
 def one_test(folder: Path) -> Path:
-    """The one test at a folder or below it."""
+    """Return the folder of the only test at a folder or below it."""
     found = tests_in(folder)
     if len(found) == 1:
         return found[0]
-    said = f"there are several: {', '.join(map(str, found))}" if found else f"no {NAME} lies in it or below it"
-    raise Refused(str(folder), "find the vMotion test in it", said, "name the folder of one test")
+    reason = f"there are several: {', '.join(map(str, found))}" if found else f"no {NAME} lies in it or below it"
+    raise Refused(str(folder), "find the vMotion test in it", reason, "name the folder of one test")
 
 
 def _must_be_ours(folder: Path) -> None:
-    """Refuse a journal that somebody else may have written: it says which commands run here, and as whom."""
-    if not (folder / NAME).exists():
+    """Refuse a journal that another user may have written: it names commands that run here, as the present user."""
+    _must_be_private(folder.parent)
+    if not os.path.lexists(folder / NAME):
         return
     for path in (folder, folder / NAME):
         facts = path.lstat()
         if facts.st_uid != os.geteuid() or facts.st_mode & OTHERS_WRITE or stat.S_ISLNK(facts.st_mode):
-            said = "others may have written it, and it says which commands run on this machine"
-            raise Refused(
-                str(path), "take up the test in it", said, "give tests a folder of your own: vmotion_test_dir"
-            )
+            raise _untrusted(path)
+
+
+def _must_be_private(folder: Path) -> None:
+    """Refuse a folder if another user can replace what lies in it: in it or above it, without the sticky bit."""
+    whole = folder.resolve()
+    for path in (whole, *whole.parents):
+        try:
+            mode = path.stat().st_mode
+        except FileNotFoundError:
+            continue
+        if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+            raise _untrusted(path)
+
+
+def _untrusted(path: Path) -> Refused:
+    reason = "others may have written it, and it says which commands run on this machine"
+    return Refused(str(path), "take up the test in it", reason, OWN_FOLDER)
 
 
 def _refuse_other(folder: Path, cluster: str) -> None:
-    first, last = ends(folder / NAME) if (folder / NAME).exists() else (None, None)
+    found = ends(folder / NAME) if (folder / NAME).exists() else Ends(None, None)
     tried = f"test cluster {cluster} in it"
-    if last is not None and last["entry"] == "end":
+    if found.is_ended:
         raise Refused(str(folder), tried, "the test in it has ended", NEW)
-    if first is not None and first["settings"]["cluster"] != cluster:
-        raise Refused(str(folder), tried, f"it has a test of cluster {first['settings']['cluster']}", NEW)
+    if found.first is not None and not found.cluster:
+        raise Failed(str(folder / NAME), "read the journal", "its first entry does not name a cluster", ADVICE)
+    if found.first is not None and found.cluster != cluster:
+        raise Refused(str(folder), tried, f"it has a test of cluster {found.cluster}", NEW)
 
 
 class Opening:
-    """Subject: the folder of a test, with this controller as the one that carries the test out."""
+    """Subject: the folder of a test, with this controller as the one that runs the test."""
 
     name = "vMotion test"
 
@@ -95,19 +121,19 @@ class Opening:
 
     @property
     def is_taken_up(self) -> bool:
-        """Whether an earlier controller began the test."""
+        """Return whether an earlier controller started the test."""
         return self.folder is not None and (self.folder / NAME).exists() and not self.is_open
 
     def read(self) -> dict[str, Any]:
-        """Whether this controller carries the test out."""
+        """Return whether this controller runs the test."""
         return {"carried_out": self.is_open}
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
-        """It is to carry the test out."""
+        """Return the plan that has this controller run the test."""
         return Plan(before=current, after={"carried_out": True})
 
     def apply(self, _plan: Plan) -> None:
-        """Make the folder where there is none, and write down the settings of a new test and who carries it out."""
+        """Make the folder of a new test, and write its settings and the name of the controller's machine."""
         if self.folder is None:
             os.makedirs(self.where, mode=0o700, exist_ok=True)
             self.folder = Path(tempfile.mkdtemp(prefix=f"{self.settings['cluster']}-", dir=self.where))

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Subject: a further verdict on a vMotion test, beside those that its folder has already."""
+"""Subject: a further verdict on a vMotion test, in addition to those that its folder has."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...plan import Plan
 
 
 class NewVerdict:
-    """The files of one verdict, with a number that no file there has."""
+    """The files of one verdict, with a number that no other file in the folder has."""
 
     name = "verdict"
 
@@ -25,19 +25,19 @@ class NewVerdict:
 
     @property
     def paths(self) -> list[Path]:
-        """Where the files are written."""
+        """Return the paths of the files."""
         return self._named(self._number)
 
     def read(self) -> dict[str, Any]:
-        """The newest of the further verdicts."""
+        """Return the name of the verdict once it is written."""
         return {"file": self._first if self._is_written else None}
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
-        """One more verdict."""
+        """Return the plan that writes the verdict."""
         return Plan(before=current, after={"file": self._first})
 
     def apply(self, _plan: Plan) -> None:
-        """Write the files; one that appeared meanwhile is never overwritten."""
+        """Write the files, and never overwrite one that appeared in the meantime."""
         for path, text in zip(self.paths, self._files.values()):
             handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with open(handle, "w", encoding="utf-8", errors="replace") as file:

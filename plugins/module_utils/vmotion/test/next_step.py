@@ -7,22 +7,33 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import cast
 
+from ...errors import Failed
 from .registry import REGISTRY
 from .step import EntryKind, Phase, Step, no_effect
-from .trial_state import Entry, Settings, TrialState
+from .trial_state import REQUIRED, Entry, Settings, TrialState
 
 
 def state_of(journal: Iterable[Entry]) -> TrialState:
-    """Return the state of the test after all entries of its journal."""
+    """Return the state of the test after all entries of its journal; raise Failed if one of them is incomplete."""
     state = TrialState()
-    for entry in journal:
+    for number, entry in enumerate(journal, start=1):
         kind = kind_of(str(entry["entry"]))
-        # After the entry "over" there are no milestones: no step of the ending is done twice.
-        is_milestone = kind.is_milestone and not state.is_over
-        kind.effect(state, entry)
-        state.lately = [] if is_milestone else [*state.lately, kind.name]
-        state.last_at = float(entry["at"])
+        try:
+            _apply(kind, state, entry)
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+            reason = f"entry {number} ({kind.name}) is incomplete ({error!r}): the file was changed or damaged"
+            raise Failed("The journal of the test", "read it", reason, "restore the file from a copy") from error
     return state
+
+
+def _apply(kind: EntryKind, state: TrialState, entry: Entry) -> None:
+    if kind.name != "open" and not dict(state.settings):
+        raise ValueError("there is no entry with the settings of the test before it")
+    # After the entry "over" there are no milestones: no step of the ending is done twice.
+    is_milestone = kind.is_milestone and not state.is_over
+    kind.effect(state, entry)
+    state.lately = [] if is_milestone else [*state.lately, kind.name]
+    state.last_at = float(entry["at"])
 
 
 def kind_of(name: str) -> EntryKind:
@@ -66,7 +77,11 @@ _OPEN: dict[Phase, Callable[[TrialState], bool]] = {
 
 
 def _opened(state: TrialState, entry: Entry) -> None:
-    state.settings = cast(Settings, dict(entry["settings"]))
+    settings = dict(entry["settings"])
+    missing = sorted(REQUIRED - set(settings))
+    if missing:
+        raise ValueError(f"it has no setting {', '.join(missing)}")
+    state.settings = cast(Settings, settings)
 
 
 def _continued(state: TrialState, _entry: Entry) -> None:

@@ -51,6 +51,9 @@ class Settings(_LaterSettings):
     drs_override: str
 
 
+REQUIRED = frozenset(Settings.__annotations__) - frozenset(_LaterSettings.__annotations__)
+
+
 class Job(TypedDict, total=False):
     """A job as training_job_info or mpijob_info returns it; the keys that the test uses."""
 

@@ -94,4 +94,4 @@ def test_a_test_that_ended_before_the_job_was_warm_cannot_be_judged(folder: Path
 def test_a_journal_that_was_changed_is_told(folder: Path) -> None:
     lines = (folder / NAME).read_text().splitlines(keepends=True)
     (folder / NAME).write_text("".join([*lines[:3], "no entry\n", *lines[3:]]))
-    assert "line 4 is no entry" in judged(folder)["msg"]
+    assert "line 4 is not a valid entry" in judged(folder)["msg"]

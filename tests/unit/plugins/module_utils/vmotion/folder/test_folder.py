@@ -1,15 +1,16 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A test that was not ended is found by itself where it is the only one; no folder is used for a second test."""
+"""An unfinished test is found if it is the only one of its cluster; no folder is used for a second test."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from plugins.module_utils import runner
-from plugins.module_utils.errors import Refused
+from plugins.module_utils.errors import CollectionError, Failed, Refused
 from plugins.module_utils.vmotion.folder import folder as folders
 from plugins.module_utils.vmotion.folder.folder import Opening
 from plugins.module_utils.vmotion.folder.journal import NAME, Journal, read
@@ -100,3 +101,68 @@ def test_a_journal_that_somebody_else_may_have_written_is_refused(
     for named in ("", str(one)):
         with pytest.raises(Refused, match="others may have written it, and it says which commands run on this machine"):
             folders.find(named, str(tmp_path), "gpu")
+
+
+ENTRY = '{"at": 1.0, "entry": "hold"}'
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "not json",
+        "[]",
+        "{}",
+        ENTRY,
+        '{"at": 1.0, "entry": "open", "settings": []}',
+        '{"at": 1.0, "entry": "open", "settings": {"cluster": ["gpu"]}}',
+        '{"at": 1e999, "entry": "open", "settings": {"cluster": "cpu"}}',
+        "[" * 100000,
+    ],
+)
+def test_an_odd_journal_of_another_cluster_stops_no_test(tmp_path: Path, first: str) -> None:
+    for name in ("cpu-1a2b3c4d", "gpu-2-1a2b3c4d", "old"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / NAME).write_text(f"{first}\n{ENTRY}\n")
+    assert folders.find("", str(tmp_path), "gpu") is None
+    mine = begun(tmp_path, "mine")
+    assert folders.find("", str(tmp_path), "gpu") == mine
+    with pytest.raises(CollectionError, match="journal"):
+        folders.find(str(tmp_path / "old"), str(tmp_path), "gpu")
+
+
+def test_a_journal_that_is_damaged_behind_its_first_line_belongs_to_the_cluster_of_that(tmp_path: Path) -> None:
+    for name, cluster in (("a", "cpu"), ("b", "gpu")):
+        with (begun(tmp_path / name, "test", cluster) / NAME).open("a") as journal:
+            journal.write("damaged\n")
+    assert folders.find("", str(tmp_path / "a"), "gpu") is None
+    with pytest.raises(Failed, match=r"line 2 is not a valid entry .*or move its folder elsewhere"):
+        folders.find("", str(tmp_path / "b"), "gpu")
+
+
+def test_a_damaged_journal_in_a_folder_with_the_name_of_the_cluster_is_not_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "gpu-1a2b3c4d").mkdir()
+    (tmp_path / "gpu-1a2b3c4d" / NAME).write_text("damaged\n")
+    with pytest.raises(Failed, match=r"gpu-1a2b3c4d.*line 1 is not a valid entry"):
+        folders.find("", str(tmp_path), "gpu")
+
+
+def test_a_fifo_in_the_place_of_a_journal_does_not_hold_up_a_new_test(tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    os.mkfifo(tmp_path / "old" / NAME)
+    assert folders.find("", str(tmp_path), "gpu") is None
+    with pytest.raises(Refused, match="it is not a regular file"):
+        folders.find(str(tmp_path / "old"), str(tmp_path), "gpu")
+
+
+@pytest.mark.parametrize("above", [".", "tests"])
+def test_a_folder_that_another_user_can_replace_is_refused(tmp_path: Path, above: str) -> None:
+    """A folder is renamed with the rights to the one above it; the sticky bit forbids that to others."""
+    mine = begun(tmp_path / "tests", "mine")
+    (tmp_path / above).chmod(0o777)
+    for named in ("", str(mine), str(tmp_path / "tests" / "new")):
+        with pytest.raises(Refused, match="others may have written it"):
+            folders.find(named, str(tmp_path / "tests"), "gpu")
+    with pytest.raises(Refused, match="give tests a folder that only you can write to"):
+        opening(tmp_path / "tests" / "further")
+    (tmp_path / above).chmod(0o1777)
+    assert folders.find("", str(tmp_path / "tests"), "gpu") == mine

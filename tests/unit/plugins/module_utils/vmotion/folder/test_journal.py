@@ -1,9 +1,10 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A journal keeps what was written, by one process at a time; what a kill cut off is read over, damage is told."""
+"""A journal keeps the entries of one process at a time; an incomplete last line is ignored, damage is an error."""
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -35,6 +36,7 @@ def test_entries_are_kept_with_their_time_and_only_the_owner_reads_them(path: Pa
     assert first["at"] <= second["at"]
     assert path.stat().st_mode & 0o777 == 0o600
     assert ends(path) == (first, second)
+    assert (ends(path).cluster, ends(path).is_ended) == ("gpu", False)
 
 
 @pytest.mark.parametrize("cut", [1, 5, 20])
@@ -52,9 +54,9 @@ def test_a_last_line_that_was_cut_off_is_read_over_and_written_over(path: Path, 
 def test_any_other_damage_is_told_with_its_line(path: Path, line: bytes) -> None:
     whole = path.read_bytes()
     path.write_bytes(line + whole)
-    with pytest.raises(Failed, match=r"line 1 is no entry .*; restore the file from a copy"):
+    with pytest.raises(Failed, match=r"line 1 is not a valid entry .*; restore the file from a copy"):
         read(path)
-    with pytest.raises(Failed, match="line 1 is no entry"):
+    with pytest.raises(Failed, match="line 1 is not a valid entry"):
         Journal(path)
     assert path.read_bytes() == line + whole, "what is damaged is left as it is"
 
@@ -103,6 +105,38 @@ def test_a_new_journal_is_in_its_folder_on_the_disk(tmp_path: Path, monkeypatch:
     with Journal(tmp_path / "journal.jsonl") as journal:
         journal.append("open")
     assert synced == [False, True]
+
+
+@pytest.mark.parametrize("at", ["NaN", "1e999", "-Infinity"])
+def test_a_time_that_is_not_finite_is_damage(path: Path, at: str) -> None:
+    path.write_text(f'{{"at": {at}, "entry": "open"}}\n')
+    with pytest.raises(Failed, match="line 1 is not a valid entry"):
+        read(path)
+
+
+def test_a_fifo_in_place_of_a_journal_is_refused_and_blocks_nothing(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "journal.jsonl")
+    for reader in (read, ends, Journal):
+        with pytest.raises(Refused, match="it is not a regular file; remove it, or name another folder"):
+            reader(tmp_path / "journal.jsonl")
+
+
+def test_a_full_disk_is_an_error_sentence_and_the_next_controller_continues(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(handle: int, line: bytes) -> int:
+        write(handle, line[:7])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    write = os.write
+    with Journal(path) as journal:
+        monkeypatch.setattr(os, "write", full)
+        with pytest.raises(Failed, match="No space left on device; free some space and run the playbook again"):
+            journal.append("job", job={})
+    monkeypatch.undo()
+    with Journal(path) as journal:
+        journal.append("job", job={})
+    assert kinds(path) == ["open", "hold", "job"]
 
 
 def test_a_link_is_not_followed(path: Path) -> None:
