@@ -136,7 +136,7 @@ moves:
   elements: dict
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import count, islice
 from pathlib import Path
 from typing import Any
@@ -192,15 +192,29 @@ def judge(params: dict[str, Any], records: Iterable[dict[str, Any]]) -> dict[str
         raise Refused(str(params["records"]), "judge its records", str(error), "correct what is named there") from error
 
 
-def write(module: AnsibleModule, params: dict[str, Any], files: dict[str, str]) -> dict[str, Any]:
-    """The files of the verdict; those of a test that is judged again get new names."""
+def write(module: AnsibleModule, params: dict[str, Any], parts: list[Callable[[], dict[str, str]]]) -> dict[str, Any]:
+    """Write the files of the verdict, each part before the next is made; give those of an earlier test new names."""
     if params["folder"]:
-        for name, text in files.items():
-            (Path(params["folder"]) / name).write_text(text, encoding="utf-8", errors="replace")
+        for part in parts:
+            for name, text in part().items():
+                (Path(params["folder"]) / name).write_text(text, encoding="utf-8", errors="replace")
     elif params["test"]:
-        subject = NewVerdict(params["test"], files)
+        names = verdict_files.VERDICT + (verdict_files.TIMELINE if len(parts) > 1 else ())
+        subject = NewVerdict(params["test"], names, parts)
         return {**runner.converge_one(module, subject), "files": [str(path) for path in subject.paths]}
     return {"changed": False}
+
+
+def parts_of(params: dict[str, Any], counted: int, result: dict[str, Any]) -> list[Callable[[], dict[str, str]]]:
+    """Return the verdict, then its timeline: no page can keep the verdict from being written."""
+    name, moves, at = params["name"], params["moves"], params["at"]
+
+    def timeline() -> dict[str, str]:
+        # The file is read again, up to the same record: it may hold more records than memory.
+        with Growing(Path(params["records"])) as again:
+            return verdict_files.timeline_texts(name, islice(again.more(), counted), moves, result, at)
+
+    return [lambda: verdict_files.verdict_texts(name, moves, result), *([] if at is None else [timeline])]
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
@@ -210,11 +224,8 @@ def body(module: AnsibleModule) -> dict[str, Any]:
         result = judge(params, (record for record, _number in zip(growing.more(), counter)))
     if growing.noise:
         result["unproven"].append(f"records: {growing.noise} lines are no JSON object and were left out")
-    # The file is read again, up to the same record: it may hold more records than memory.
-    with Growing(Path(params["records"])) as again:
-        records = islice(again.more(), next(counter))
-        files = verdict_files.texts(params["name"], records, params["moves"], result, params["at"])
-    return {**write(module, params, files), **result, "lines": move_lines.verdict(result, params["moves"])}
+    written = write(module, params, parts_of(params, next(counter), result))
+    return {**written, **result, "lines": move_lines.verdict(result, params["moves"])}
 
 
 def main() -> None:

@@ -112,6 +112,12 @@ def test_every_default_has_a_use(role: Path) -> None:
     assert sorted(set(defaults_of(role)) - used) == []
 
 
+def test_no_default_lies_in_the_collection(role: Path) -> None:
+    """`ansible-galaxy collection install --force` replaces the collection, and with it what a run wrote there."""
+    inside = [name for name, value in defaults_of(role).items() if re.search(r"playbook_dir|role_path", str(value))]
+    assert inside == [], "give it a default in the working directory: lookup('ansible.builtin.env', 'PWD')"
+
+
 def test_a_foreign_variable_is_seen(tmp_path: Path) -> None:
     (tmp_path / "tasks").mkdir()
     (tmp_path / "tasks" / "main.yml").write_text(

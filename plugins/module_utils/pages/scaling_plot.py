@@ -14,6 +14,8 @@ COLOURS = 4
 GPUS, STEPS = "GPUs", "step"
 # More points than these are a curve: no mark for each, and ticks at round numbers.
 MOST_MARKS = 12
+# The ends of an axis: a rate of 1e308 from a broken script must not overflow a plot.
+LOWEST, HIGHEST = 1e-9, 1e15
 
 
 @dataclass(frozen=True)
@@ -31,8 +33,8 @@ def plot(title: str, unit: str, lines: Sequence[Line], axis: str = GPUS, note: s
     points = [point for line in lines for point in line.points]
     across = sorted({point[0] for point in points})
     is_curve = len(across) > MOST_MARKS
-    most = max([*across, 2])
-    top = nice(max([point[1] for point in points] + [1e-9]))
+    most = max([*map(bounded, across), 2])
+    top = nice(max([bounded(point[1]) for point in points], default=LOWEST))
     frame = _Frame(nice(most) if is_curve else most, top, axis, is_curve)
     ticks = [frame.most * part / 4 for part in range(5)] if is_curve else across
     parts = [
@@ -47,8 +49,14 @@ def plot(title: str, unit: str, lines: Sequence[Line], axis: str = GPUS, note: s
     return "\n".join(parts)
 
 
+def bounded(value: float) -> float:
+    """Return a value that can be drawn: NaN is 0, and an impossible value is at the edge."""
+    return 0.0 if math.isnan(value) else min(max(value, -HIGHEST), HIGHEST)
+
+
 def nice(value: float) -> float:
-    """The next higher number of a kind that divides well into four."""
+    """Return the next higher number of a kind that divides well into four."""
+    value = max(bounded(value), LOWEST)
     size = 10.0 ** math.floor(math.log10(value))
     return next(size * factor for factor in (1, 1.2, 1.6, 2, 2.4, 3.2, 4, 6, 8, 10) if size * factor >= value * 0.9999)
 
@@ -62,11 +70,11 @@ class _Frame:
 
     def across(self, place: float) -> float:
         """The position of a number of GPUs, or of a step."""
-        return LEFT + (WIDTH - LEFT - RIGHT) * place / self.most
+        return LEFT + (WIDTH - LEFT - RIGHT) * bounded(place) / self.most
 
     def up(self, value: float) -> float:
         """The position of a value."""
-        return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * value / self.top
+        return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * bounded(value) / self.top
 
     def axes(self, ticks: Sequence[float], unit: str) -> Iterator[str]:
         """The grid, its ticks and the name of the axis."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from .scaling_plot import nice
+from .scaling_plot import LOWEST, bounded, nice
 
 WIDTH, LEFT, RIGHT, TOP, PLOT, ROW, BAR = 960, 96, 16, 34, 210, 24, 16
 HOSTS_AT = TOP + PLOT + 42
@@ -62,8 +62,8 @@ class _Frame:
 
     def __init__(self, told: Mapping[str, Any]) -> None:
         self.told = told
-        self.seconds = max(float(told["seconds"]), 1e-9)
-        self.top = nice(max([*told["rates"], 1e-9]))
+        self.seconds = max(bounded(float(told["seconds"])), LOWEST)
+        self.top = nice(max(map(bounded, told["rates"]), default=LOWEST))
         names = sorted({stay["host"] for one in told["hosts"] for stay in one["stays"]})
         self.colours = {name: index % COLOURS for index, name in enumerate(names)}
 
@@ -73,7 +73,7 @@ class _Frame:
 
     def up(self, rate: float) -> float:
         """Where a rate lies."""
-        return TOP + PLOT * (1 - rate / self.top)
+        return TOP + PLOT * (1 - bounded(rate) / self.top)
 
     def axes(self) -> Iterator[str]:
         """Grid, ticks and what they count."""

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,15 @@ from ...plan import Plan
 
 
 class NewVerdict:
-    """The files of one verdict, with a number that no other file in the folder has."""
+    """The files of one verdict, with a number that no other file in the folder has.
+
+    A part gives the texts of some of the files. Its files are on the disk before the next part is asked for its texts.
+    """
 
     name = "verdict"
 
-    def __init__(self, folder: Path, files: Mapping[str, str]) -> None:
-        self.target, self._folder, self._files = str(folder), folder, files
+    def __init__(self, folder: Path, names: Sequence[str], parts: Sequence[Callable[[], Mapping[str, str]]]) -> None:
+        self.target, self._folder, self._names, self._parts = str(folder), folder, names, parts
         self._number = next(number for number in count(2) if not any(path.exists() for path in self._named(number)))
         self._is_written = False
 
@@ -38,10 +41,12 @@ class NewVerdict:
 
     def apply(self, _plan: Plan) -> None:
         """Write the files, and never overwrite one that appeared in the meantime."""
-        for path, text in zip(self.paths, self._files.values()):
-            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with open(handle, "w", encoding="utf-8", errors="replace") as file:
-                file.write(text)
+        paths = dict(zip(self._names, self.paths))
+        for part in self._parts:
+            for name, text in part().items():
+                handle = os.open(paths[name], os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+                with open(handle, "w", encoding="utf-8", errors="replace") as file:
+                    file.write(text)
         self._is_written = True
 
     @property
@@ -49,5 +54,5 @@ class NewVerdict:
         return self.paths[0].name
 
     def _named(self, number: int) -> list[Path]:
-        parts = [name.rpartition(".") for name in self._files]
+        parts = [name.rpartition(".") for name in self._names]
         return [self._folder / f"{stem}-{number}.{ending}" for stem, _dot, ending in parts]

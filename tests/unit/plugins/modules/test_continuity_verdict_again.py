@@ -95,3 +95,19 @@ def test_a_journal_that_was_changed_is_told(folder: Path) -> None:
     lines = (folder / NAME).read_text().splitlines(keepends=True)
     (folder / NAME).write_text("".join([*lines[:3], "no entry\n", *lines[3:]]))
     assert "line 4 is not a valid entry" in judged(folder)["msg"]
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_the_verdict_is_on_the_disk_before_a_page_is_started(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, again: bool
+) -> None:
+    def fails(*_arguments: Any) -> dict[str, str]:
+        raise OverflowError("cannot convert float infinity to integer")
+
+    monkeypatch.setattr(continuity_verdict.verdict_files, "timeline_texts", fails)
+    into = {} if again else {"folder": str(folder)}
+    with pytest.raises(OverflowError):
+        call(continuity_verdict, test=str(folder), **into)
+    verdict = folder / ("verdict-2.json" if again else "verdict.json")
+    assert json.loads(verdict.read_text())["verdict"] == "continuous"
+    assert "<testsuite" in (folder / ("junit-2.xml" if again else "junit.xml")).read_text()

@@ -1,0 +1,43 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Plots stay drawings whatever a script reports: an impossible rate is drawn at the edge."""
+
+from __future__ import annotations
+
+import math
+import re
+import xml.etree.ElementTree as ET
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.pages import scaling_plot, timeline_plot
+
+ODD = (1e308, math.inf, -math.inf, math.nan, -1.0, 5e-324, 0.0)
+TIMELINE: dict[str, Any] = {"seconds": 10.0, "unit": "images/s", "bin_s": 5.0, "phases": [], "moves": [], "gaps": []}
+
+
+def numbers(svg: str) -> list[float]:
+    """Return all coordinates of a drawing."""
+    places = [place for element in ET.fromstring(svg).iter() for place in (element.get("points"), element.get("y1"))]
+    return [float(number) for place in places if place for number in re.split(r"[ ,]", place)]
+
+
+@pytest.mark.parametrize("value", ODD)
+def test_a_curve_with_an_odd_value_is_drawn(value: float) -> None:
+    line = scaling_plot.Line("rdma", ((1.0, 10.0), (2.0, value), (2.0, 1e308)))
+    assert all(math.isfinite(number) for number in numbers(scaling_plot.plot("Throughput", "images/s", [line])))
+    curve = scaling_plot.Line("rdma", tuple((10.0 ** (index * 20), value) for index in range(14)))
+    assert all(math.isfinite(number) for number in numbers(scaling_plot.plot("Loss", "", [curve], scaling_plot.STEPS)))
+
+
+@pytest.mark.parametrize("value", ODD)
+def test_a_timeline_with_an_odd_rate_is_drawn(value: float) -> None:
+    drawing = timeline_plot.plot({**TIMELINE, "rates": [10.0, value], "hosts": []})
+    assert all(math.isfinite(number) for number in numbers(drawing))
+
+
+@pytest.mark.parametrize("value", [1e308, math.inf, math.nan])
+def test_an_axis_ends_at_what_can_be_measured(value: float) -> None:
+    assert scaling_plot.nice(value) <= scaling_plot.HIGHEST
+    assert [scaling_plot.nice(number) for number in (0.7, 11, 1.0)] == [pytest.approx(0.8), 12, 1]
