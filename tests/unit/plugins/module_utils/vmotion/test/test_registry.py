@@ -6,10 +6,8 @@ from __future__ import annotations
 
 import ast
 import importlib
-import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -100,22 +98,3 @@ def test_a_step_that_only_the_registry_has_is_done_shown_written_and_repeated(mo
     assert driver.kind_of("census").messages(written[0], state) == ["HA: True"]
     assert [move["worker"] for move in state.moves] == ["w1", "w2"]
     assert state.end is not None
-
-
-def test_the_journal_of_an_earlier_release_gives_the_same_steps() -> None:
-    """The fixture was written before steps were things: killed during a move, looked up, and carried to the end."""
-    lines = (ROOT / "tests" / "fixtures" / "trial_journal.jsonl").read_text().splitlines()
-    rows: list[dict[str, Any]] = [json.loads(line) for line in lines]
-    journal = [row["entry"] for row in rows]
-    for count, row in enumerate(rows, start=1):
-        step = driver.next_step(driver.state_of(journal[:count]))
-        assert (step.name if step else "") == row["next"], f"after entry {count}, {row['entry']['entry']}"
-
-
-def test_an_entry_of_a_later_release_changes_nothing() -> None:
-    world = World()
-    with pytest.raises(Killed):
-        world.carry_out(entries=9)
-    before = driver.next_step(driver.state_of(world.journal))
-    world.write("unheard_of", value=1)
-    assert driver.next_step(driver.state_of(world.journal)) is before

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.errors import Failed
 from plugins.module_utils.vmotion.test import judging
 from plugins.module_utils.vmotion.test.next_step import next_step, state_of
 from plugins.module_utils.vmotion.test.outcome import outcome
@@ -299,19 +298,3 @@ def test_what_a_judgement_rests_on_is_the_same_whenever_it_is_made() -> None:
     heard = next(entry["at"] for entry in world.journal if entry["entry"] == "unwatch")
     assert at_the_end["facts"]["observed_until"] == heard, "nobody listened any more when the watch had ended"
     assert judging.case(state_of(world.journal), {"max_gap_s": 3})["limits"] == {"warmup_steps": 2, "max_gap_s": 3}
-
-
-@pytest.mark.parametrize(
-    ("entries", "said"),
-    [
-        ([{"entry": "hold", "run": "one"}], r"entry 1 \(hold\) .* no entry with the settings"),
-        ([{"entry": "open"}], r"entry 1 \(open\) is incomplete \(KeyError\('settings'\)\)"),
-        ([{"entry": "open", "settings": []}], "it has no setting accept, canary, .* workers"),
-        ([{"entry": "open", "settings": "gpu"}], r"entry 1 \(open\) is incomplete"),
-        ([{"entry": "open", "settings": SETTINGS}, {"entry": "hold"}], r"entry 2 \(hold\) .*KeyError\('run'\)"),
-        ([{"entry": "open", "settings": SETTINGS}, {"entry": "counters", "hosts": []}], r"entry 2 \(counters\)"),
-    ],
-)
-def test_an_incomplete_entry_is_an_error_sentence(entries: list[dict[str, Any]], said: str) -> None:
-    with pytest.raises(Failed, match=said):
-        state_of([{"at": 1.0, **entry} for entry in entries])
