@@ -49,8 +49,8 @@ EXAMPLES = r"""
 RETURN = r"""
 nodes:
   description:
-    - By node C(sysctls), C(ssh), C(sshd), C(mca), C(mpirun), C(environment), C(nvidia) and C(checkpoint), null where it
-      could not be read; or C(error).
+    - By node C(sysctls), C(ssh), C(sshd), C(mca), C(mpirun), C(environment), C(nvidia), C(rdma) and C(checkpoint), null
+      where it could not be read; or C(error).
   returned: success
   type: dict
 """

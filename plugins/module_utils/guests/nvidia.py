@@ -5,32 +5,39 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 GPU = re.compile(r"^GPU ([0-9A-Fa-f:.]+)$", re.MULTILINE)
-FIELD = re.compile(r"^ *([^:\n]+?) *: (.*?)\s*$", re.MULTILINE)
-# Its title was another one up to the drivers of 2020.
-LICENCE = re.compile(r"^ *(?:vGPU Software|GRID) Licensed Product *\n((?: +[^:\n]+? *: .*\n?){1,2})", re.MULTILINE)
+# The title of this section was "GRID Licensed Product" in drivers up to 2020.
+LICENCE_TITLES = ("vGPU Software Licensed Product", "GRID Licensed Product")
 LICENSED = re.compile(r"Licensed\b")
 UUID = re.compile(r"\(UUID: ([^)\s]+)\)")
 
 
 def report(said: str) -> dict[str, Any]:
-    """Driver and GPUs from the output of ``nvidia-smi -q``; the expiry of a licence, which changes, is left out."""
+    """Return the driver and the GPUs from the output of ``nvidia-smi -q``, without the expiry of licences."""
     head, *parts = GPU.split(said)
-    fields = dict(FIELD.findall(head))
-    gpus = [_gpu(address, text) for address, text in zip(parts[::2], parts[1::2])]
+    fields = dict(_fields(head.split("\n")))
+    gpus = [_gpu(address, text.split("\n")) for address, text in zip(parts[::2], parts[1::2])]
     return {"driver": fields.get("Driver Version", ""), "cuda_at_most": fields.get("CUDA Version", ""), "gpus": gpus}
 
 
-def _gpu(address: str, text: str) -> dict[str, Any]:
-    """One GPU; of a field that occurs twice the first one counts."""
+def _fields(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield name and value of each line that has both; a regular expression needs quadratic time for blanks."""
+    for line in lines:
+        name, _colon, value = line.partition(":")
+        if name.strip() and value.startswith(" "):
+            yield name.strip(), value.strip()
+
+
+def _gpu(address: str, lines: Sequence[str]) -> dict[str, Any]:
+    """Return one GPU; if a field occurs twice, the first one counts."""
     fields: dict[str, str] = {}
-    for name, value in FIELD.findall(text):
+    for name, value in _fields(lines):
         fields.setdefault(name, value)
-    found = LICENCE.search(text)
-    licence = dict(FIELD.findall(found.group(1))) if found else {}
+    title = next((at for at, line in enumerate(lines) if line.strip() in LICENCE_TITLES), len(lines))
+    licence = dict(_fields(lines[title + 1 : title + 3]))
     return {
         "address": address.lower(),
         "name": fields.get("Product Name", ""),
@@ -38,8 +45,14 @@ def _gpu(address: str, text: str) -> dict[str, Any]:
         "mode": fields.get("Virtualization Mode", fields.get("Virtualization mode", "")),
         "persistent": fields.get("Persistence Mode") == "Enabled",
         "licensed_product": licence.get("Product Name", ""),
-        "licence": re.sub(r" *\(Expiry:.*\)", "", licence.get("License Status", "")),
+        "licence": _without_expiry(licence.get("License Status", "")),
     }
+
+
+def _without_expiry(status: str) -> str:
+    """Return a licence status without its expiry, which changes."""
+    before, _expiry, after = status.partition("(Expiry:")
+    return before.rstrip() + after.rpartition(")")[2] if ")" in after else status
 
 
 def uuids(said: str) -> list[str]:

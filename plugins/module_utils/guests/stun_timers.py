@@ -80,8 +80,10 @@ def _product(told: Mapping[str, str], alive: str) -> float | None:
     interval, most = _whole(told.get(f"{alive}interval", 0)), _whole(told.get(f"{alive}countmax", 3))
     if interval is None or most is None:
         return None
-    # Of a server, a count of 0 means that nobody is ever cut off.
-    return float(interval * most) if interval and (most or alive == "serveralive") else NEVER
+    # With a count of 0, ssh disconnects after the first interval, and sshd never does.
+    if alive == "serveralive":
+        most = max(most, 1)
+    return float(interval * most) if interval and most else NEVER
 
 
 def _until_given_up(told: Mapping[str, Any], prefix: str) -> float | None:

@@ -16,12 +16,16 @@ from ...training.transport.job_settings import LONGEST_TIMEOUT, RETRIES, TICK_SE
 
 # What Horovod and Gloo take where nobody says otherwise, in seconds.
 GLOO_SECONDS = 30.0
+# Defaults of torch.distributed: its NCCL watchdog, and the timeout of process groups over NCCL and over Gloo.
+HEARTBEAT_SECONDS, TORCH_NCCL_SECONDS, TORCH_GLOO_SECONDS = 480.0, 600.0, 1800.0
+# The shortest default of NCCL_IB_TIMEOUT in any version of NCCL.
+NCCL_SHORTEST = 14
 # Words of https://docs.nvidia.com/vgpu/latest/grid-licensing-user-guide: "Licensed (Expiry: 2026-3-4 12:0:0 GMT)",
 # "Licensed (Expiry: Permanent)", "Unlicensed (Restricted)", "N/A".
-_LICENCE = re.compile(
-    r"License Status[ \t]*:[ \t]*(?P<status>[^\n(]*?)[ \t]*(?:\((?P<more>[^\n)]*)\)?)?[ \t]*$", re.MULTILINE
-)
+_LICENCE = re.compile(r"License Status[ \t]*:([^\n]*)")
 _EXPIRY = re.compile(r"(\d{4})-(\d\d?)-(\d\d?)[ T](\d\d?):(\d\d?):(\d\d?)(?: ?(GMT|UTC|Z|[+-]\d\d:?\d\d))?", re.ASCII)
+_TIME = re.compile(r"((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)(ns|us|ms|s|m)?")
+_UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0}
 _FOREVER, _UNTOLD = ("permanent", "perpetual"), ("", "n/a", "unknown", "unknown error")
 
 Told = Iterator[tuple[str, str, str]]
@@ -68,7 +72,7 @@ def _environment(seen: Mapping[str, Any], budget: float) -> Told:
     told = _mapping(seen.get("environment"))
     command = seen.get("mpirun")
     words = " ".join(map(str, command)) if isinstance(command, (list, tuple)) else ""
-    if told.get("NCCL_IB_DISABLE") == "0" or "NCCL_IB_HCA" in told:
+    if _uses_nccl_over_rdma(seen, told):
         yield from _nccl(told, budget)
     if "pml ucx" in words or told.get("OMPI_MCA_pml") == "ucx":
         yield from _ucx(told, budget)
@@ -77,11 +81,38 @@ def _environment(seen: Mapping[str, Any], budget: float) -> Told:
         told.get("HOROVOD_CPU_OPERATIONS"),
     )
     limits = {"HOROVOD_GLOO_TIMEOUT_SECONDS": GLOO_SECONDS if is_gloo else 0.0}
-    for name in ("HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC", "TORCH_NCCL_TIMEOUT_SEC"):
+    for name in ("HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", "TORCH_NCCL_TIMEOUT_SEC"):
         limits[name] = 0.0
     for name, usual in limits.items():
         seconds = _number(told.get(name, usual))
         yield from _waits(name, seconds or (None if seconds is None else float("inf")), budget)
+    yield from _torch(seen, told, budget)
+
+
+def _torch(seen: Mapping[str, Any], told: Mapping[str, Any], budget: float) -> Told:
+    """The timers of torch.distributed; a GPU on the node means NCCL, otherwise Gloo connects the ranks."""
+    heartbeat = "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC"
+    is_torch = any(name.startswith(("TORCH", "MASTER_ADDR")) for name in told)
+    is_nccl = bool(seen.get("nvidia"))
+    if heartbeat in told or (is_torch and is_nccl):
+        seconds = _number(told.get(heartbeat, HEARTBEAT_SECONDS))
+        is_off = seconds == 0 or told.get("TORCH_NCCL_ENABLE_MONITORING") in ("0", "false")
+        yield from _waits(heartbeat, float("inf") if is_off else seconds, budget)
+    if is_torch:
+        name, seconds = ("NCCL", TORCH_NCCL_SECONDS) if is_nccl else ("Gloo", TORCH_GLOO_SECONDS)
+        yield from _waits(f"torch's process group over {name}, with its default timeout,", seconds, budget)
+
+
+def _uses_nccl_over_rdma(seen: Mapping[str, Any], told: Mapping[str, Any]) -> bool:
+    """Whether NCCL uses RDMA: without any variable it does if the node has a GPU and an RDMA device."""
+    if _number(told.get("NCCL_IB_DISABLE", "0")) or str(told.get("NCCL_NET")).lower() == "socket":
+        return False
+    has_ranks = seen.get("environment") is not None
+    return (
+        "NCCL_IB_DISABLE" in told
+        or "NCCL_IB_HCA" in told
+        or bool(has_ranks and seen.get("nvidia") and seen.get("rdma"))
+    )
 
 
 def _ucx(told: Mapping[str, Any], budget: float) -> Told:
@@ -92,16 +123,21 @@ def _ucx(told: Mapping[str, Any], budget: float) -> Told:
         for name, usual in (("RETRY_COUNT", "7"), ("TIMEOUT", "1000ms"))
     )
     count = _number(retries)
-    seconds = None if count is None else _seconds(str(timeout)) * (count + 1)
+    each = _seconds(str(timeout))
+    seconds = None if count is None or each is None else each * (count + 1)
     yield from _waits(f"UCX_{kind}_TIMEOUT with UCX_{kind}_RETRY_COUNT", seconds, budget)
 
 
 def _nccl(told: Mapping[str, Any], budget: float) -> Told:
+    retries = _number(told.get("NCCL_IB_RETRY_CNT", RETRIES))
     if "NCCL_IB_TIMEOUT" not in told:
-        text = "NCCL_IB_TIMEOUT is not set, and its default differs by version: some give a peer up after half a second"
-        yield STOP, "timers", text
+        if TICK_SECONDS * 2**NCCL_SHORTEST * ((retries or 0) + 1) < budget:
+            text = "NCCL_IB_TIMEOUT is not set, and its default depends on the version: some disconnect after 0.5 s"
+            yield STOP, "timers", text
         return
-    retries, exponent = _number(told.get("NCCL_IB_RETRY_CNT", RETRIES)), _number(told["NCCL_IB_TIMEOUT"])
+    exponent = _number(told["NCCL_IB_TIMEOUT"])
+    if exponent == 0:  # InfiniBand waits without end
+        return
     known = retries is not None and exponent is not None and 0 <= exponent <= LONGEST_TIMEOUT
     seconds = TICK_SECONDS * 2 ** (exponent or 0) * ((retries or 0) + 1) if known else None
     yield from _waits("NCCL_IB_TIMEOUT with NCCL_IB_RETRY_CNT", seconds, budget)
@@ -122,8 +158,9 @@ def _licence(seen: Mapping[str, Any], now: float, lasts: float) -> Told:
     found = list(_LICENCE.finditer(told))
     if not found:
         yield NOTE, "licence", "nvidia-smi names no licence: this GPU needs none, or its driver tells none"
-    for one in dict.fromkeys((one["status"], one["more"] or "") for one in found):
-        yield from _one_licence(*one, now, lasts)
+    for text in dict.fromkeys(line[1].strip() for line in found):
+        status, _bracket, more = text.partition("(")
+        yield from _one_licence(status.strip(), more.removesuffix(")"), now, lasts)
 
 
 def _one_licence(status: str, more: str, now: float, lasts: float) -> Told:
@@ -186,12 +223,13 @@ def _short(name: str, seconds: float, budget: float) -> str:
     return f"{name} gives a silent peer up after {seconds:g} s, and a stun may take {budget:g} s: raise it"
 
 
-def _seconds(text: str) -> float:
-    """A time as UCX writes it, such as 1000ms or 2s; one without end is endless."""
-    found = re.fullmatch(r"([0-9]+(?:\.[0-9]*)?)(us|ms|s|m)?", text.strip())
-    if not found:
+def _seconds(text: str) -> float | None:
+    """Return a time as UCX reads it, such as ``1000ms``, ``.5s`` or ``inf``; None if UCX would not accept it."""
+    text = text.strip()
+    if text.lower() == "inf":
         return float("inf")
-    return float(found[1]) * {"us": 1e-6, "ms": 1e-3, "m": 60.0}.get(found[2] or "s", 1.0)
+    found = _TIME.fullmatch(text)
+    return float(found[1]) * _UNITS[found[2] or "s"] if found else None
 
 
 def _number(value: object) -> float | None:

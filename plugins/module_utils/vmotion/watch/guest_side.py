@@ -15,7 +15,7 @@ import sys
 import time
 
 SYSCTLS = ("tcp_retries2", "tcp_keepalive_time", "tcp_keepalive_intvl", "tcp_keepalive_probes")
-TIMERS = ("NCCL_", "UCX_", "HOROVOD_", "TORCH_NCCL_", "GLOO_", "OMPI_MCA_")
+TIMERS = ("NCCL_", "UCX_", "HOROVOD_", "TORCH_NCCL_", "GLOO_", "OMPI_MCA_", "TORCHELASTIC_", "MASTER_ADDR")
 # The launcher of Horovod signs its messages by a key in the environment.
 SECRETS = ("KEY", "SECRET", "TOKEN", "PASS")
 KEEPALIVE = "oob_tcp_keepalive_"
@@ -90,6 +90,14 @@ def launcher() -> list[str]:
     return []
 
 
+def rdma_devices(folder: str = "/sys/class/infiniband") -> list[str]:
+    """Return the names of the RDMA devices."""
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
+
+
 def checkpoint(folder: str) -> dict[str, object] | None:
     """The newest file there, how old it is, and whether it is what its checksum beside it says."""
     files = [path for path in glob.glob(os.path.join(folder, "**"), recursive=True) if os.path.isfile(path)]
@@ -125,6 +133,7 @@ def main() -> None:
         "mpirun": launcher(),
         "environment": rank_environment(folder),
         "nvidia": said("nvidia-smi", "-q"),
+        "rdma": rdma_devices(),
         "checkpoint": checkpoint(checkpoints) if checkpoints else None,
     }
     sys.stdout.write(json.dumps(told) + "\n")

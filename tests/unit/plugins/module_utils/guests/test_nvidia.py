@@ -10,6 +10,7 @@ cloud (with expiry), and the older title of the section as in the documentation 
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -150,3 +151,21 @@ def test_gpus_and_their_parts_are_told_by_their_identifiers() -> None:
     )
     assert uuids(said) == ["GPU-0", "GPU-b3ce1f12-0000-11f0-9d1c-0123456789a1", "MIG-1"]
     assert uuids("No devices found.\n") == []
+
+
+BLANKS = " " * 8_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{HEAD}{BLANKS}x",
+        f"GPU 00000000:02:01.0\n{BLANKS}x",
+        f"GPU 00000000:02:01.0\n {NEW}\n {BLANKS}x",
+        said(f"Licensed{BLANKS}x"),
+    ],
+)
+def test_blanks_are_read_in_linear_time(text: str) -> None:
+    started = time.process_time()
+    report(text)
+    assert time.process_time() - started < 1

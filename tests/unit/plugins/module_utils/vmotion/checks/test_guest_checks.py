@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -38,6 +39,10 @@ def judge(
     return [(one.severity, one.rule, one.text) for one in found]
 
 
+def licence(line: str) -> str:
+    return f"GPU 00000000:02:00.0\n    vGPU Software Licensed Product\n        License Status          : {line}\n"
+
+
 def test_defaults_bear_a_stun() -> None:
     assert judge() == []
 
@@ -65,6 +70,10 @@ def test_defaults_bear_a_stun() -> None:
         ),
         ({"environment": {"HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": "60"}}, "after 60 s"),
         ({"environment": {"TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC": "90"}}, "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC gives"),
+        ({"nvidia": licence("Licensed"), "rdma": ["mlx5_0"]}, "NCCL_IB_TIMEOUT is not set"),
+        ({"environment": {"OMPI_MCA_pml": "ucx", "UCX_RC_TIMEOUT": "500ns"}}, "after 4e-06 s"),
+        ({"environment": {"OMPI_MCA_pml": "ucx", "UCX_RC_TIMEOUT": ".5s"}}, "after 4 s"),
+        ({"ssh": "serveraliveinterval 60\nserveralivecountmax 0\n"}, "after 60 s"),
     ],
 )
 def test_a_timer_that_is_too_short_stops(seen: dict[str, Any], says: str) -> None:
@@ -77,6 +86,11 @@ def test_a_timer_that_is_too_short_stops(seen: dict[str, Any], says: str) -> Non
     [
         {"NCCL_IB_HCA": "=mlx5_0", "NCCL_IB_TIMEOUT": "22", "NCCL_IB_RETRY_CNT": "7"},
         {"NCCL_IB_DISABLE": "1"},
+        {"NCCL_IB_DISABLE": "1", "NCCL_IB_HCA": "=mlx5_0"},
+        {"NCCL_NET": "Socket", "NCCL_IB_HCA": "=mlx5_0"},
+        {"NCCL_IB_HCA": "=mlx5_0", "NCCL_IB_TIMEOUT": "0"},
+        {"TORCHELASTIC_RUN_ID": "7"},
+        {"OMPI_MCA_pml": "ucx", "UCX_RC_TIMEOUT": "inf"},
         {"HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": "0"},
         {"HOROVOD_CONTROLLER": "gloo", "HOROVOD_GLOO_TIMEOUT_SECONDS": "300"},
         {"OMPI_MCA_pml": "ucx", "UCX_RC_TIMEOUT": "20s"},
@@ -85,10 +99,6 @@ def test_a_timer_that_is_too_short_stops(seen: dict[str, Any], says: str) -> Non
 )
 def test_a_timer_that_is_long_enough_does_not(environment: dict[str, str]) -> None:
     assert judge(environment=environment) == []
-
-
-def licence(line: str) -> str:
-    return f"GPU 00000000:02:00.0\n    vGPU Software Licensed Product\n        License Status          : {line}\n"
 
 
 @pytest.mark.parametrize(
@@ -120,6 +130,35 @@ def licence(line: str) -> str:
 def test_the_licence_must_hold_for_the_test(line: str, severity: str) -> None:
     told = judge(nvidia=licence(line), lasts=3600.0)
     assert [(one[0], one[1]) for one in told] == ([(severity, "licence")] if severity else [])
+
+
+@pytest.mark.parametrize(
+    ("nvidia", "budget", "named"),
+    [
+        (licence("Licensed"), 480.0, []),
+        (licence("Licensed"), 500.0, ["TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC"]),
+        (licence("Licensed"), 601.0, ["TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC", "torch's process group over NCCL"]),
+        (None, 1800.0, []),
+        (None, 1801.0, ["torch's process group over Gloo"]),
+    ],
+)
+def test_torch_has_default_timeouts(nvidia: str | None, budget: float, named: list[str]) -> None:
+    node = {"environment": {"MASTER_ADDR": "n1"}, "nvidia": nvidia, "sysctls": None, "mca": None}
+    found = judge(budget, **node)
+    assert [one[2].startswith(name) for one, name in zip(found, named, strict=True)] == [True] * len(named)
+    off = {**node, "environment": {"MASTER_ADDR": "n1", "TORCH_NCCL_ENABLE_MONITORING": "0"}}
+    assert not any("HEARTBEAT" in one[2] for one in judge(budget, **off))
+
+
+def test_a_ucx_time_in_an_unknown_unit_is_noted() -> None:
+    found = judge(environment={"OMPI_MCA_pml": "ucx", "UCX_RC_TIMEOUT": "3 fortnights"})
+    assert [one[:2] for one in found] == [("note", "guest")]
+
+
+def test_blanks_behind_a_licence_are_read_in_linear_time() -> None:
+    started = time.process_time()
+    judge(nvidia=licence("Licensed" + " " * 20_000 + "x"))
+    assert time.process_time() - started < 1
 
 
 def test_each_gpu_must_be_licensed() -> None:

@@ -19,3 +19,10 @@ def test_the_environment_of_a_rank_is_told_without_its_keys(tmp_path: Path) -> N
             assert guest_side.rank_environment(str(tmp_path)) == {"NCCL_IB_TIMEOUT": "20"}
         finally:
             rank.kill()
+
+
+def test_rdma_devices_are_listed(tmp_path: Path) -> None:
+    assert guest_side.rdma_devices(str(tmp_path / "none")) == []
+    (tmp_path / "mlx5_1").mkdir()
+    (tmp_path / "mlx5_0").mkdir()
+    assert guest_side.rdma_devices(str(tmp_path)) == ["mlx5_0", "mlx5_1"]
