@@ -124,3 +124,13 @@ def test_a_training_job_is_not_interrupted(
     done = ansible.playbook(f"playbooks/{playbook}.yml", "-i", str(path), *arguments)
     assert ("w1: the training job nightly runs on this worker." in words(done.out)) is refused, done.out
     assert done.rc != 0 and reaches in done.out
+
+
+def test_a_worker_that_is_unreachable_does_not_end_the_run(ansible: Ansible, tmp_path: Path) -> None:
+    path = Path(inventory(tmp_path))
+    off = {"ansible_host": "127.0.0.1", "ansible_port": 1, "ansible_ssh_common_args": "-o BatchMode=yes"}
+    workers = {"workers": {"hosts": {"w1": off}}}
+    path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), **workers}))
+    done = ansible.playbook("playbooks/hosts.yml", "-i", str(path))
+    assert done.rc != 0 and "vcenter.invalid" in done.out, "the play on the clusters runs"
+    assert "w1 is unreachable, so it was not checked for training jobs." in words(done.out)
