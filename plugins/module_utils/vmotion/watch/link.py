@@ -58,6 +58,7 @@ class Link:
     _told: bytes = b""
     _not_before: float = 0.0
     _mark: bytes = field(default_factory=_new_mark)
+    _breaks_at_resumption: int = 0
 
     def open(self) -> int | None:
         """Connect if that is due; the file descriptor to wait for, None where there is none yet."""
@@ -117,6 +118,12 @@ class Link:
         self.said = _said(self._told) or self.said
         self._process = None
 
+    def resume(self) -> None:
+        """Connect again; lines that are there by then become ``late``: nothing read them when they were written."""
+        self.close()
+        self.breaks += 1
+        self.is_resumed, self._breaks_at_resumption = True, self.breaks
+
     @property
     def _stream(self) -> int | None:
         return self._process.stdout.fileno() if self._process and self._process.stdout else None
@@ -159,7 +166,7 @@ class Link:
             return []
         self.offsets[message["file"]] = message["offset"]
         lines: list[str] = message["lines"]
-        if self.is_resumed and message.get("old") and not self.breaks:
+        if self.is_resumed and message.get("old") and self.breaks == self._breaks_at_resumption:
             self.late += lines
             return []
         return lines

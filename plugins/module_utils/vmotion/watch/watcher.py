@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -45,6 +46,8 @@ class Seen:
     last: float = field(default_factory=time.monotonic)
     troubles: dict[str, str] = field(default_factory=dict)
     told: float = 0.0
+    # Stamped records for which the disk has no room yet.
+    pending: bytes = b""
 
 
 def watch(links: Sequence[Link], desired: Desired) -> Seen:
@@ -102,11 +105,16 @@ def _tell_troubles(links: Sequence[Link], records: Path, seen: Seen) -> None:
     found = {link.name: why for link in links if (why := link.trouble(now))}
     seen.told = now
     if found != seen.troubles:
-        seen.troubles = found
-        new = records.with_name(f"{records.name}.troubles.new")
-        with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-            json.dump(found, file)
-        new.replace(_beside(records))
+        with contextlib.suppress(OSError):  # a full disk must not end the watch; the next look tries again
+            _write_troubles(records, found)
+            seen.troubles = found
+
+
+def _write_troubles(records: Path, found: dict[str, str]) -> None:
+    new = records.with_name(f"{records.name}.troubles.new")
+    with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        json.dump(found, file)
+    new.replace(_beside(records))
 
 
 def _follow(links: Sequence[Link], desired: Desired, handle: int, seen: Seen) -> None:
@@ -119,11 +127,14 @@ def _follow(links: Sequence[Link], desired: Desired, handle: int, seen: Seen) ->
                 lines = link.read()
                 now = time.monotonic()
                 late, link.late = link.late, []
-                _write(handle, link, late, seen, None)
-                _write(handle, link, lines, seen, anchor + now)
+                _take(link, late, seen, None)
+                _take(link, lines, seen, anchor + now)
                 seen.last = now if lines or late else seen.last
+                if not _put(handle, seen):
+                    seen.ended = _wait_for_room(links, desired, handle, seen, began)
+                    break
             _tell_troubles(links, desired.records, seen)
-            seen.ended = _reason(desired, seen, began)
+            seen.ended = seen.ended or _reason(desired, seen, began)
     finally:
         arrivals.close()
         for link in links:
@@ -203,13 +214,44 @@ class _Arrivals:
         self._selector.close()
 
 
-def _write(handle: int, link: Link, lines: Sequence[str], seen: Seen, now: float | None) -> None:
+def _take(link: Link, lines: Sequence[str], seen: Seen, now: float | None) -> None:
+    """Add the stamped records of some lines to those that are to be written."""
     seen.lines[link.name] = seen.lines.get(link.name, 0) + len(lines)
     stamped = [_stamped(line, now) for line in lines]
     seen.unreadable += stamped.count("")
-    text = "".join(stamped)
-    if text:
-        os.write(handle, text.encode("utf-8", "replace"))
+    seen.pending += "".join(stamped).encode("utf-8", "replace")
+
+
+def _put(handle: int, seen: Seen) -> bool:
+    """Append the pending records, all or none of them; return whether the disk has room for them."""
+    size, left = os.fstat(handle).st_size, seen.pending
+    try:
+        while left:
+            left = left[os.write(handle, left) :]
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        os.ftruncate(handle, size)
+        return False
+    seen.pending = b""
+    return True
+
+
+def _wait_for_room(links: Sequence[Link], desired: Desired, handle: int, seen: Seen, began: float) -> str:
+    """Wait until the disk has room for the pending records; return why the watch ends, empty if it goes on.
+
+    Records that ranks wrote in the meantime come without the time at which they were seen, as after a watch that was
+    killed: the verdict reports that it had to rely on the clocks of the ranks.
+    """
+    while not _put(handle, seen):
+        time.sleep(WAIT_SECONDS)
+        seen.last = time.monotonic()  # a job that is not read is not silent
+        reason = _reason(desired, seen, began)
+        if reason:
+            return reason
+    for link in links:
+        link.resume()
+    return ""
 
 
 def _stamped(line: str, now: float | None) -> str:

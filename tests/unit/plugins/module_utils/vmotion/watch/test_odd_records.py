@@ -156,7 +156,8 @@ def test_no_word_of_a_node_ends_the_reader(messages: list[bytes]) -> None:
     with tempfile.TemporaryFile() as out:
         for one in messages:
             lines = reader._taken(one)
-            watcher._write(out.fileno(), reader, lines, seen, 1.0)
+            watcher._take(reader, lines, seen, 1.0)
+            assert watcher._put(out.fileno(), seen)
         out.seek(0)
         for line in out.read().splitlines():
             assert json.loads(line)["seen"] == 1.0

@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
+import stat
 import subprocess
 import threading
 import time
@@ -175,3 +177,56 @@ def test_what_was_written_while_nobody_watched_has_no_time_at_which_it_was_seen(
     again.end()
     assert sorted(one["step"] for one in again.came()[:4]) == [1, 1, 2, 3], "it is read again from its beginning"
     assert ["seen" in one for one in again.came()] == [True, False, False, False, True, True]
+
+
+class Disk:
+    """Stands for os.write: a full disk takes a part of what is written, then nothing."""
+
+    def __init__(self) -> None:
+        self.is_full, self.refused, self._write = False, 0, os.write
+
+    def __call__(self, handle: int, data: bytes) -> int:
+        if not self.is_full or not stat.S_ISREG(os.fstat(handle).st_mode):
+            return self._write(handle, data)
+        self.refused += 1
+        if self.refused % 2:
+            return self._write(handle, data[:7])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_full_disk_does_not_end_the_watch_and_the_time_without_it_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = Disk()
+    monkeypatch.setattr(watcher.os, "write", disk)
+    monkeypatch.setattr(watcher, "WAIT_SECONDS", 0.05)
+    bench = Bench(tmp_path, silence=3)
+    bench.write(0, record(1))
+    bench.write(1, record(1))
+    wait_for(lambda: len(bench.came()) == 2)
+    disk.is_full = True
+    bench.write(0, record(2))
+    wait_for(lambda: disk.refused > 6)
+    bench.write(0, record(3))
+    bench.write(1, record(2))
+    time.sleep(1)
+    assert bench.thread.is_alive()
+    disk.is_full = False
+    wait_for(lambda: len(bench.came()) >= 5)
+    bench.write(0, record(4))
+    wait_for(lambda: any(one["step"] == 4 for one in bench.came()))
+    assert bench.end().ended == "stopped"
+    first = [(one["step"], "seen" in one) for one in bench.came()]
+    assert sorted(first) == [(1, True), (1, True), (2, False), (2, True), (3, False), (4, True)], "each of them once"
+
+
+def test_a_watch_whose_disk_stays_full_can_be_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = Disk()
+    disk.is_full = True
+    monkeypatch.setattr(watcher.os, "write", disk)
+    monkeypatch.setattr(watcher, "WAIT_SECONDS", 0.05)
+    bench = Bench(tmp_path)
+    bench.write(0, record(1))
+    wait_for(lambda: disk.refused > 4)
+    assert bench.end().ended == "stopped"
+    assert bench.out.read_bytes() == b"", "no part of a record is left"
