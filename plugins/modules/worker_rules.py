@@ -15,7 +15,8 @@ description:
     on hosts of their own, a rule that keeps them on chosen hosts, and for each worker an override of DRS's automation
     and of HA's restart priority.
   - A call describes the whole set. Rules and overrides that this module set before and that the call lacks are
-    removed.
+    removed. If a marked worker of the set is in neither O(workers) nor O(drop), the call is refused and names
+    it, because it may belong to another inventory.
   - Rules and groups of a set are recognised by their names, which begin with C(dml.vsphere) and the name of the set.
     An override that existed before is recorded in the mark of the worker, and restored on removal.
   - A call that contradicts a rule of others is refused before the first write, with the name of that rule. Such a
@@ -31,7 +32,9 @@ options:
     type: str
     default: workers
   state:
-    description: V(absent) removes the rules and overrides of the set, and restores the overrides that they replaced.
+    description:
+      - V(absent) removes the rules and overrides of the set, and restores the overrides that they replaced.
+      - If V(absent) is set and O(workers) or O(drop) names workers, the set is removed only if it contains no others.
     type: str
     choices: [present, absent]
     default: present
@@ -39,6 +42,11 @@ options:
     description:
       - Names of the workers. They must carry the mark of M(dml.vsphere.worker_vm), which builds workers and takes them
         over. Check mode goes on where some do not exist yet.
+    type: list
+    elements: str
+    default: []
+  drop:
+    description: Workers that leave the set and lose its rules and overrides. They may be in no other option.
     type: list
     elements: str
     default: []
@@ -169,6 +177,7 @@ ARGUMENTS = {
     "name": {"type": "str", "default": "workers"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "workers": {"type": "list", "elements": "str", "default": []},
+    "drop": {"type": "list", "elements": "str", "default": []},
     "one_per_host": {"type": "bool", "default": True},
     "hosts": {"type": "list", "elements": "str", "default": []},
     "host_affinity": {"type": "str", "choices": ["preferred", "required"], "default": "preferred"},

@@ -35,10 +35,16 @@ def names_of(name: str) -> Names:
 
 @dataclass(frozen=True)
 class Desired:
-    """The desired rules of a set of workers; a set without workers is to be removed."""
+    """The desired rules of a set of workers.
+
+    ``gone`` removes the rules of the set. ``drop`` names the workers that may lose their rules without being in
+    ``workers``; with None, the whole set may be removed.
+    """
 
     name: str
     workers: tuple[str, ...] = ()
+    gone: bool = False
+    drop: tuple[str, ...] | None = ()
     one_per_host: bool = False
     hosts: tuple[str, ...] = ()
     required: bool = False
@@ -53,6 +59,7 @@ class Facts:
     hosts: tuple[str, ...]
     homes: Mapping[str, str] = field(default_factory=dict)  # the hosts of the workers that run
     missing: Mapping[str, str] = field(default_factory=dict)  # why a worker can have no rules now
+    members: frozenset[str] = frozenset()  # the marked workers that have rules or overrides of this set
     foreign: tuple[rule_conflicts.Foreign, ...] = ()
     users: tuple[str, ...] = ()  # rules of others that use our groups
     drs: bool = True
@@ -65,10 +72,15 @@ def conflict_of(desired: Desired, facts: Facts) -> rule_conflicts.Conflict | Non
     return rule_conflicts.first(facts.cluster, facts.hosts, facts.foreign, desired)
 
 
+def dropped(desired: Desired, facts: Facts) -> list[str]:
+    """Return the workers that would lose the rules of the set although the call does not name them."""
+    return [] if desired.drop is None else sorted(facts.members.difference(desired.workers, desired.drop))
+
+
 def after(current: Mapping[str, Any], desired: Desired) -> dict[str, Any]:
     """The desired state, in the form of the current one."""
-    apart = desired.one_per_host and len(desired.workers) >= FEWEST
-    pinned = bool(desired.hosts and desired.workers)
+    apart = desired.one_per_host and len(desired.workers) >= FEWEST and not desired.gone
+    pinned = bool(desired.hosts and desired.workers) and not desired.gone
     rule = "required" if desired.required else "preferred"
     affinity = {"workers": sorted(desired.workers), "hosts": sorted(desired.hosts), "rule": rule}
     return {

@@ -15,10 +15,13 @@ _OPTIONS = {DRS: "drs_override", RESTART: "restart_priority"}
 
 
 def desired(params: Mapping[str, Any]) -> Desired:
-    """The desired rules; a set to be removed has no workers."""
+    """Return the desired rules."""
+    workers, drop = tuple(params.get("workers") or ()), tuple(params.get("drop") or ())
     if params["state"] == "absent":
-        return Desired(params["name"])
-    workers = tuple(params["workers"])
+        # Without names, the user removes the whole set.
+        return Desired(params["name"], gone=True, drop=(*workers, *drop) or None)
+    if both := sorted(set(workers) & set(drop)):
+        raise Refused(", ".join(both), "drop it from the rules", "it is also in workers", "name it in only one list")
     single = {one["name"]: one for one in params["overrides"]}
     _once("worker", workers)
     _once("override", [one["name"] for one in params["overrides"]])
@@ -27,6 +30,7 @@ def desired(params: Mapping[str, Any]) -> Desired:
     return Desired(
         name=params["name"],
         workers=workers,
+        drop=drop,
         one_per_host=params["one_per_host"],
         hosts=tuple(dict.fromkeys(params["hosts"])),
         required=params["host_affinity"] == "required",

@@ -43,6 +43,11 @@ class Config:
         """A group of this set by its name; None where it does not exist."""
         return self._of_kind(self.groups.get(name), kind, f"group {name!r}")
 
+    def members(self) -> list[Any]:
+        """Return the virtual machines in the rule and in the group of this set."""
+        rule, group = self.rule, self.group(self.names.vm_group, vim.cluster.VmGroup)
+        return [*(rule.vm if rule else []), *(group.vm if group else [])]
+
     def state(self, workers: Mapping[str, str]) -> dict[str, Any]:
         """The rules and overrides of the set; ``workers`` maps names to ids of the VMs whose overrides are managed."""
         rule = self.rule

@@ -29,6 +29,11 @@ def plan(current: Mapping[str, Any], desired: placement_rules.Desired, facts: pl
     """The plan for the desired rules; rules that others contradict are refused."""
     if (conflict := placement_rules.conflict_of(desired, facts)) is not None:
         raise Refused(*conflict)
+    if lost := placement_rules.dropped(desired, facts):
+        names, tried = ", ".join(lost), f"remove the rules and overrides of {', '.join(lost)}"
+        said = f"the set {desired.name!r} contains these workers, and the call does not name them"
+        remedy = f"give each list of workers another set name (worker_rules_name), or confirm with drop: [{names}]"
+        raise Refused(f"cluster {facts.cluster}", tried, said, remedy)
     after = placement_rules.after(current, desired)
     unmet = () if after == current else placement_rules.unmet(current, after, facts)
     return Plan(current, after, warnings=tuple(placement_rules.warnings(after, desired, facts)), unmet=unmet)
@@ -145,8 +150,14 @@ class WorkerRules:
         self.facts = replace(
             self.config.facts(self.target, self.desired.workers),
             homes={name: self.homes[ref._moId] for name, ref in homes.items() if ref is not None},
+            members=self._members(),
             missing={name: self._why(name, there) for name in self.desired.workers if name not in self.workers},
         )
+
+    def _members(self) -> frozenset[str]:
+        """Return the marked workers that have rules or overrides of this set."""
+        ids = {ref._moId for ref in self.config.members()}
+        return frozenset(name for name, ref in self.workers.items() if ref._moId in ids or self._notes(name))
 
     def _why(self, name: str, there: set[str]) -> str:
         unmarked = "is not a worker: it carries no mark of this collection" if name in there else "does not exist"

@@ -94,7 +94,7 @@ def test_an_override_that_was_right_already_is_not_ours() -> None:
 def test_what_a_call_no_longer_asks_for_goes() -> None:
     cluster = FakeCluster()
     call(cluster, **DESIRED)
-    less = call(cluster, workers=["w1", "w2"], drs_override="disabled")
+    less = call(cluster, workers=["w1", "w2"], drop=["w3"], drs_override="disabled")
     assert less["changed"], less
     (rule,) = cluster.config.rule
     assert (rule.name, len(rule.vm), list(cluster.config.group)) == (RULE, 2, [])

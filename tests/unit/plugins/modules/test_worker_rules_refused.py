@@ -136,3 +136,45 @@ def test_preferred_hosts_that_a_rule_forbids_are_a_warning() -> None:
     told = call(cluster, workers=WORKERS, hosts=["esx2", "esx3"], one_per_host=False)["told"]
     assert told == ["gpu: somebody else's rule 'pin' forbids w2, w3 on esx2, esx3: the preference has no effect"]
     assert cluster.writes
+
+
+@pytest.mark.parametrize(
+    ("options", "lost"),
+    [
+        ({"workers": []}, "w1, w2, w3"),
+        ({"workers": ["w4", "w5"]}, "w1, w2, w3"),
+        ({"workers": ["w1", "w2"]}, "w3"),
+        ({"workers": ["w1"], "drop": ["w2"]}, "w3"),
+        ({"workers": ["w1"], **GONE}, "w2, w3"),
+    ],
+)
+@pytest.mark.parametrize(
+    "kept", [{"hosts": ["esx1", "esx2", "esx3"], "one_per_host": False}, {}, {"drs_override": "manual"}]
+)
+def test_workers_of_another_list_keep_their_rules(options: dict[str, Any], kept: dict[str, Any], lost: str) -> None:
+    cluster = FakeCluster()
+    call(cluster, workers=WORKERS, **kept)
+    cluster.add("w4")
+    cluster.add("w5", host="esx2")
+    cluster.writes.clear()
+    refused = call(cluster, **options)
+    assert refused["msg"] == (
+        f"cluster gpu: could not remove the rules and overrides of {lost}: the set 'workers' contains these workers, "
+        "and the call does not name them; give each list of workers another set name (worker_rules_name), "
+        f"or confirm with drop: [{lost}]"
+    )
+    assert cluster.writes == []
+
+
+def test_another_set_and_confirmed_workers_are_not_refused() -> None:
+    cluster = FakeCluster()
+    call(cluster, workers=WORKERS)
+    cluster.add("w4")
+    assert not call(cluster, name="second", workers=["w4"]).get("failed")
+    assert [one.name for one in cluster.config.rule] == [RULE]
+    done = call(cluster, workers=["w1", "w4"], drop=["w2", "w3"])
+    assert done["state"]["one_per_host"]["workers"] == ["w1", "w4"], done
+    both = call(cluster, workers=["w1", "w4"], drop=["w4"])
+    assert "w4: could not drop it from the rules: it is also in workers; name it in only one list" in both["msg"]
+    assert call(cluster, **GONE)["changed"]
+    assert list(cluster.config.rule) == []
