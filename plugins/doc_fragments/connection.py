@@ -10,17 +10,14 @@ class ModuleDocFragment:
     DOCUMENTATION = r"""
 options:
   hostname:
-    description: Name or address of the vCenter server. Falls back to E(VMWARE_HOST).
+    description: Name or address of the vCenter server. Required. Falls back to E(VMWARE_HOST).
     type: str
-    required: true
   username:
-    description: Who logs in. Falls back to E(VMWARE_USER).
+    description: Who logs in. Required. Falls back to E(VMWARE_USER).
     type: str
-    required: true
   password:
-    description: The password. Falls back to E(VMWARE_PASSWORD).
+    description: The password. Required. Falls back to E(VMWARE_PASSWORD).
     type: str
-    required: true
   port:
     description: The port. Falls back to E(VMWARE_PORT).
     type: int

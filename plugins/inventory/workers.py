@@ -15,6 +15,7 @@ description:
     cluster, role, tenant or ESXi host; C(profile_NAME) has those with a vGPU of that profile. Characters that Ansible
     forbids in names of groups become C(_).
   - The number of calls to vCenter does not grow with the number of workers.
+  - If vCenter refuses the login or the read, the run ends with one sentence and exit status 4, before any play.
   - The file's name must end in C(workers.yml) or C(workers.yaml).
 options:
   plugin:
@@ -25,19 +26,16 @@ options:
   hostname:
     description: Name or address of the vCenter server.
     type: str
-    required: true
     env:
       - name: VMWARE_HOST
   username:
     description: The user name.
     type: str
-    required: true
     env:
       - name: VMWARE_USER
   password:
     description: The password.
     type: str
-    required: true
     env:
       - name: VMWARE_PASSWORD
   port:
@@ -122,7 +120,6 @@ compose:
 from collections.abc import Mapping
 from typing import Any
 
-from ansible.errors import AnsibleParserError
 from ansible.inventory.group import to_safe_group_name
 from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructable
 from ansible.utils.unsafe_proxy import wrap_var
@@ -133,6 +130,8 @@ from ..module_utils.errors import CollectionError
 from ..module_utils.vsphere import session
 from ..module_utils.workers import found
 
+# The exit status of Ansible for an inventory that it cannot parse.
+PARSER_ERROR = 4
 ENDINGS = ("workers.yml", "workers.yaml")
 
 
@@ -173,7 +172,9 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):  # type: i
             with session.session(connection) as opened:
                 return found.workers(opened, self.get_option("clusters"))
         except CollectionError as error:
-            raise AnsibleParserError(str(error)) from error
+            # Ansible makes a warning of each exception of an inventory plugin, and goes on without the workers.
+            self.display.error(str(error), wrap_text=False)
+            raise SystemExit(PARSER_ERROR) from error
 
     def _may_stand(self, worker: Mapping[str, Any]) -> bool:
         """Whether a worker may stand in the inventory; one that may not is told."""

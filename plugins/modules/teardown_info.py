@@ -115,7 +115,7 @@ refused:
   returned: success
   type: str
 unconfirmed:
-  description: The steps as the sentence with which an unconfirmed teardown ends.
+  description: The steps as the sentence that an unconfirmed teardown shows.
   returned: success
   type: str
 left:

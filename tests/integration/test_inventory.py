@@ -123,9 +123,15 @@ def test_a_server_that_refuses_is_one_sentence(
     path = tmp_path / "lab.workers.yml"
     path.write_text("plugin: dml.vsphere.workers\nusername: nobody\n")
     ansible = ansible_for(vcenter)
-    done = ask(ansible, path)
-    assert done.returncode != 0 and "could not log in as nobody" in done.stdout
-    assert vcenter.connection["password"] not in done.stdout
+    for command in (
+        ["ansible-inventory", "-i", str(path), "--list"],
+        ["ansible", "-i", str(path), "all", "-m", "ping"],
+    ):
+        done = ansible.run([str(BIN / command[0]), *command[1:]])
+        lines = [line for line in done.stdout.splitlines() if line.strip()]
+        assert done.returncode == 4, done.stdout
+        assert [line for line in lines if "could not log in as nobody" in line] == lines[:1], done.stdout
+        assert not any(word in done.stdout for word in ("WARNING", "Traceback", vcenter.connection["password"]))
 
 
 def test_strict_makes_a_mistake_an_error(

@@ -92,7 +92,8 @@ def test_an_unknown_profile_is_refused_with_what_each_host_offers(
     t4: Simulator, ansible_for: Callable[[Simulator], Ansible]
 ) -> None:
     refused = run(ansible_for, t4, [{"profile": "grid_t4-32c"}], names=["w1", "w2"])
-    assert "no host offers grid_t4-32c; esx01.lab, esx02.lab, esx03.lab, esx04.lab, esx05.lab offer" in refused.msg
+    assert "no host offers grid_t4-32c, did you mean grid_t4-" in refused.msg
+    assert "; esx01.lab, esx02.lab, esx03.lab, esx04.lab, esx05.lab offer" in refused.msg
     assert PROFILE in refused.msg
     assert t4.writes() == []
 

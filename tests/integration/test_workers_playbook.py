@@ -88,3 +88,27 @@ def test_rules_and_overrides_come_after_the_workers_and_go_before_them(
     assert done.rc == 0, done.out
     methods = [write["method"] for write in prepared.writes()]
     assert methods[:3] == [RECONFIGURE, "SetField", "SetField"] and methods.count("Destroy_Task") == 2
+
+
+def test_wrong_options_and_a_list_of_another_inventory_end_with_their_sentence(
+    prepared: Simulator, ansible_for: Callable[[Simulator], Ansible]
+) -> None:
+    ansible = ansible_for(prepared)
+
+    def run(names: list[str], *more: str, **options: object) -> tuple[int, str]:
+        given = {"worker_vms": [{"name": name, **options} for name in names], "worker_wait_for_address": False}
+        done = ansible.playbook(PLAYBOOK, "-i", str(INVENTORY), "-e", json.dumps(given), *more)
+        return done.rc, " ".join(done.out.split())
+
+    for option in ({"gpu": None}, {"cpus": "many"}):
+        rc, out = run(["worker01"], **option)
+        assert rc == 2 and next(iter(option)) in out and "changed_when" not in out, out
+    assert run(["worker01", "worker02"])[0] == 0
+    prepared.clear()
+    rc, out = run(["worker03", "worker04"])
+    assert rc == 2 and prepared.writes() == [], out
+    assert "could not remove the rules and overrides of worker01, worker02: the set 'workers' contains these" in out
+    for state in ("present", "absent"):
+        rc, out = run([], "-e", f"worker_state={state}")
+        assert rc == 0 and prepared.writes() == [], out
+    assert run(["worker03", "worker04"], "-e", "worker_rules_name=second")[0] == 0

@@ -21,6 +21,8 @@ from .sdk import require, vim, vmodl
 
 _WAY = "check hostname, port and proxy"
 _RUNS = "look whether its services run, and check hostname, port and proxy"
+# The options without which there is no connection, with their environment variables.
+NEEDED = {"hostname": "VMWARE_HOST", "username": "VMWARE_USER", "password": "VMWARE_PASSWORD"}
 # A server that said nothing when it was asked something is not waited for at the end either.
 _FAREWELL_SECONDS = 3
 
@@ -32,11 +34,11 @@ def _shared(name: str, **option: Any) -> dict[str, Any]:
 
 
 def arguments() -> dict[str, Any]:
-    """The connection options, with their environment variables."""
+    """Return the connection options, with their environment variables; ``session`` refuses missing ones."""
     return {
-        "hostname": _shared("VMWARE_HOST", type="str", required=True),
-        "username": _shared("VMWARE_USER", type="str", required=True),
-        "password": _shared("VMWARE_PASSWORD", type="str", required=True, no_log=True),
+        "hostname": _shared("VMWARE_HOST", type="str"),
+        "username": _shared("VMWARE_USER", type="str"),
+        "password": _shared("VMWARE_PASSWORD", type="str", no_log=True),
         "port": _shared("VMWARE_PORT", type="int", default=443),
         "validate_certs": _shared("VMWARE_VALIDATE_CERTS", type="bool", default=True),
         "ca_path": _shared("VMWARE_CA_PATH", type="path"),
@@ -74,6 +76,7 @@ class Session:
 @contextmanager
 def session(params: Mapping[str, Any]) -> Iterator[Session]:
     """A logged-in session; it is closed in any case."""
+    _refuse_missing(params)
     require()
     opened = _login(f"{params['hostname']}:{params['port']}", params)
     try:
@@ -84,6 +87,15 @@ def session(params: Mapping[str, Any]) -> Iterator[Session]:
         with suppress(vmodl.MethodFault, *CONNECTION_ERRORS):
             manager = opened.content.sessionManager
             (opened.patient(manager, _FAREWELL_SECONDS) if opened.stub.silent else manager).Logout()
+
+
+def _refuse_missing(params: Mapping[str, Any]) -> None:
+    missing = [option for option in NEEDED if not params.get(option)]
+    if missing:
+        said = f"{' and '.join(missing)} {'are' if len(missing) > 1 else 'is'} not set"
+        variables = ", ".join(f"vsphere_{option}" for option in NEEDED)
+        remedy = f"set the environment variables {', '.join(NEEDED.values())}, or the variables {variables}"
+        raise Refused("vCenter", "connect", said, remedy)
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from .gpu_models import fits_profile
@@ -60,16 +60,39 @@ class Slots:
         fitting = [gpu for gpu in self.candidates(profile) if self._free_on(gpu, profile)]
         if not fitting:
             return None
-        chosen = min(fitting, key=lambda gpu: (profile not in gpu.used, gpu.address))
-        taken = replace(chosen, used=(*chosen.used, profile))
-        return replace(self, gpus=tuple(taken if gpu is chosen else gpu for gpu in self.gpus))
+        return self._with(min(fitting, key=_order(profile)), profile)
 
     def take_all(self, profiles: Iterable[str]) -> Slots | None:
-        """The host with one more of each profile on it; None when they do not all fit."""
-        after: Slots | None = self
-        for profile in profiles:
-            after = after.take(profile) if after else None
+        """Return the host with one more of each profile on it; None if they do not all fit."""
+        return self._take_all(tuple(sorted(profiles, key=_size, reverse=True)))
+
+    def occupy(self, profiles: Iterable[str]) -> Slots:
+        """Return the host with the profiles of a running worker: they are there, even if they seem not to fit."""
+        after = self
+        for profile in sorted(profiles, key=_size, reverse=True):
+            after = after.take(profile) or after._squeeze(profile)
         return after
+
+    def _take_all(self, profiles: tuple[str, ...]) -> Slots | None:
+        """Try the GPUs that differ, the one that ``take`` would choose first."""
+        if not profiles:
+            return self
+        profile, rest = profiles[0], profiles[1:]
+        fitting = [gpu for gpu in self.candidates(profile) if self._free_on(gpu, profile)]
+        different = {replace(gpu, address=""): gpu for gpu in sorted(fitting, key=_order(profile), reverse=True)}
+        for gpu in sorted(different.values(), key=_order(profile)):
+            after = self._with(gpu, profile)._take_all(rest)
+            if after is not None:
+                return after
+        return None
+
+    def _squeeze(self, profile: str) -> Slots:
+        gpus = self.candidates(profile)
+        return self._with(min(gpus, key=lambda gpu: sum(map(_size, gpu.used))), profile) if gpus else self
+
+    def _with(self, chosen: Gpu, profile: str) -> Slots:
+        taken = replace(chosen, used=(*chosen.used, profile))
+        return replace(self, gpus=tuple(taken if gpu is chosen else gpu for gpu in self.gpus))
 
     def share(self, gpu: Gpu, profile: str) -> float | None:
         """The share of a GPU's memory for one virtual GPU of a profile; None where the name tells no size."""
@@ -108,6 +131,17 @@ class Slots:
         memory = self._gigabytes(gpu, wanted) - sum(one.gigabytes for one in there)
         slices = MIG_SLICES - sum(one.slices for one in there)
         return max(min(memory // wanted.gigabytes, slices // wanted.slices if wanted.slices else memory), 0)
+
+
+def _order(profile: str) -> Callable[[Gpu], tuple[bool, str]]:
+    """Return a sort key: a GPU with the same profile is filled first."""
+    return lambda gpu: (profile not in gpu.used, gpu.address)
+
+
+def _size(profile: str) -> int:
+    """Return the gigabytes in the name of a profile; 0 if there are none."""
+    parsed = parse(profile)
+    return parsed.gigabytes if parsed else 0
 
 
 def parse(name: str) -> Profile | None:

@@ -115,6 +115,16 @@ class Host:
                 return replace(self, slots=here, devices=left, free_mb=free_mb, promises=promises, given=given)
         return None
 
+    def occupy(self, demand: Demand, same_node: str = PREFER) -> Host:
+        """Return the host with a running worker on it, which is there even if it seems not to fit."""
+        if (fitting := self.take(demand, same_node)) is not None:
+            return fitting
+        after = self
+        for device in demand.devices:
+            after = after.take(Demand(devices=(device,)), IGNORE) or after
+        slots, free_mb = after.slots.occupy(demand.vgpus), max(after.free_mb - demand.memory_mb, 0)
+        return replace(after, slots=slots, free_mb=free_mb)
+
     def _give(self, promises: Sequence[Promise]) -> tuple[Device, ...] | None:
         """A device for each promise; a worker that can do with another device leaves its own to one that cannot."""
         return choose(promises, [device for device in (*self.devices, *self.given) if not device.holder])

@@ -118,7 +118,7 @@ def _homes(hosts: Sequence[Host], ordered: Sequence[Worker], rules: Rules) -> di
             continue
         after = host.take(one.demand, rules.same_node)
         if after or one.settled:
-            left[one.at], homes[one.name] = after or host, one.at
+            left[one.at], homes[one.name] = after or host.occupy(one.demand, rules.same_node), one.at
     return homes
 
 
@@ -127,7 +127,7 @@ def _fill(hosts: Sequence[Host], ordered: Sequence[Worker], homes: Mapping[str, 
     demands = {one.name: one.demand for one in ordered}
     left = {host.name: host for host in hosts}
     for name, home in homes.items():
-        left[home] = left[home].take(demands[name], rules.same_node) or left[home]
+        left[home] = left[home].occupy(demands[name], rules.same_node)
     others = [one for one in ordered if one.name not in homes]
     if rules.apart:
         open_ = [host for host in left.values() if not host.workers and host.name not in homes.values()]
@@ -154,5 +154,5 @@ def _taken(
     """The hosts with all placed workers on them."""
     after = dict(left)
     for name, host in found.items():
-        after[host] = after[host].take(demands[name], rules.same_node) or after[host]
+        after[host] = after[host].occupy(demands[name], rules.same_node)
     return list(after.values())

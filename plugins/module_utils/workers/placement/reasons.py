@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol, Tuple
 
@@ -30,7 +31,10 @@ def why_not(worker: Placed, hosts: Sequence[Host], here: Mapping[str, Sequence[s
     """One sentence with a reason for each host; ``here`` are the workers of this call on each host."""
     unknown = [one for one in dict.fromkeys(worker.demand.vgpus) if not any(one in h.slots.offered for h in hosts)]
     if unknown:
-        return f"no host offers {' or '.join(unknown)}; {offers(hosts)}"
+        every = dict.fromkeys(name for host in hosts for name in host.slots.offered)
+        near = dict.fromkeys(name for one in unknown for name in difflib.get_close_matches(one, every))
+        meant = f", did you mean {' or '.join(near)}" if near else ""
+        return f"no host offers {' or '.join(unknown)}{meant}; {offers(hosts)}"
     allowed = [host for host in hosts if worker.hosts is None or host.name in worker.hosts]
     if not allowed:
         return f"none of the hosts that it may run on ({_list(sorted(worker.hosts or ()))}) is in the cluster"

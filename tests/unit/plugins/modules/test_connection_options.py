@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from plugins.module_utils.errors import Refused
 from plugins.module_utils.vsphere import session
 
 MODULES = sorted((Path(__file__).parents[4] / "plugins" / "modules").glob("*.py"))
@@ -23,3 +24,23 @@ def test_no_option_of_a_module_takes_the_place_of_one_of_the_connection(name: st
     documented = set(yaml.safe_load(module.DOCUMENTATION)["options"])
     assert documented & set(session.arguments()) == set()
     assert set(getattr(module, "ARGUMENTS", {})) & set(session.arguments()) == set()
+
+
+@pytest.mark.parametrize(
+    ("given", "missing"),
+    [
+        ({}, "hostname and username and password are not set"),
+        ({"hostname": "vcenter.lab", "username": "someone"}, "password is not set"),
+        ({"hostname": "", "username": "someone", "password": "secret"}, "hostname is not set"),
+    ],
+)
+def test_a_missing_connection_is_one_sentence_with_all_its_settings(given: dict[str, str], missing: str) -> None:
+    params = {"port": 443, "timeout": 60, "validate_certs": True, **given}
+    with pytest.raises(Refused) as refused, session.session(params):
+        pass
+    assert str(refused.value) == (
+        f"vCenter: could not connect: {missing}; set the environment variables VMWARE_HOST, VMWARE_USER, "
+        "VMWARE_PASSWORD, or the variables vsphere_hostname, vsphere_username, vsphere_password"
+    )
+    specs = session.arguments()
+    assert not any(specs[option].get("required") for option in session.NEEDED)

@@ -176,6 +176,24 @@ def test_unknown_objects_are_named_and_nothing_is_written(more: dict[str, Any], 
     assert vcenter.writes == []
 
 
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ({"gpu": None}, "Unsupported parameters for (basic.py) module: workers.gpu."),
+        ({"cpus": "many"}, "argument 'cpus' is of type"),
+        (
+            {"gpus": [{"profil": "grid_t4-4c"}]},
+            "one of the following is required: profile, group, device, label, address",
+        ),
+    ],
+)
+def test_wrong_options_of_a_worker_are_named(option: dict[str, Any], words: str) -> None:
+    vcenter = FakeVcenter()
+    refused = call(vcenter, **{**DESIRED, "workers": [{"name": "w1", **option}]})
+    assert words in refused["msg"], refused
+    assert vcenter.writes == []
+
+
 def test_a_template_on_a_datastore_that_the_cluster_lacks_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     vcenter = FakeVcenter()
     cluster = {**vcenter._cluster(), "datastore": [vim.Datastore("datastore-2")]}

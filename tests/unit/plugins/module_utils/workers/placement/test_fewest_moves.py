@@ -106,3 +106,12 @@ def test_without_leave_to_move_every_running_worker_stays_and_the_refusal_names_
     away = worker("w2", OFFERED[0], at="esx2", settled=True, hosts=frozenset({"esx0", "esx1", "esx3"}))
     named = without_moves([*hosts, host("esx3")], [*running, away])
     assert named.where["w2"] == "esx3" and not named.refusals, "the user excluded its host"
+
+
+@pytest.mark.parametrize("size", OFFERED)
+def test_a_settled_worker_with_two_sizes_is_counted_with_all_of_them(size: str) -> None:
+    runs = worker("w1", "grid_t4-8c", "grid_t4-4c", at="esx1", settled=True)
+    new = worker("w2", size)
+    assert place([host("esx1")], [runs, new], Rules(apart=False)).refusals.keys() == {"w2"}
+    found = place([host("esx1"), host("esx2")], [runs, new], Rules(apart=False))
+    assert (found.where, found.moves) == ({"w1": "esx1", "w2": "esx2"}, {})

@@ -61,3 +61,22 @@ def test_what_is_no_profile_is_none(name: str) -> None:
 def test_the_parts_of_a_name() -> None:
     assert gpu_slots.parse("grid_a100-2-10c") == gpu_slots.Profile("grid_a100-2-10c", "a100", 10, 2)
     assert gpu_slots.parse("nvidia_rtxa6000-48q") == gpu_slots.Profile("nvidia_rtxa6000-48q", "rtxa6000", 48, 0)
+
+
+def test_profiles_of_one_worker_are_spread_over_the_gpus_in_any_way_that_fits() -> None:
+    offered = ("nvidia_a40-48c", "nvidia_a40-24c", "nvidia_a40-12c")
+    mixed = Slots(tuple(Gpu(address, "NVIDIA A40", 48.0, (), True) for address in "ab"), offered)
+    assert mixed.take_all(["nvidia_a40-12c", "nvidia_a40-24c", "nvidia_a40-24c", "nvidia_a40-24c"])
+    assert mixed.take_all(["nvidia_a40-12c", "nvidia_a40-24c", "nvidia_a40-24c", "nvidia_a40-48c"]) is None
+    two = Slots(tuple(Gpu(address, "Tesla T4", 15.75) for address in "ab"), T4)
+    spread = two.take_all(["grid_t4-4c", "grid_t4-16c", "grid_t4-4c"])
+    assert spread is not None and spread.free("grid_t4-4c") == 2
+
+
+def test_profiles_of_two_sizes_that_run_on_one_gpu_are_all_counted() -> None:
+    one = host("Tesla T4", 15.75, *T4)
+    assert one.take_all(["grid_t4-8c", "grid_t4-4c"]) is None
+    full = one.occupy(["grid_t4-4c", "grid_t4-8c"])
+    assert full.gpus[0].used == ("grid_t4-8c", "grid_t4-4c")
+    assert [full.free(profile) for profile in T4] == [0, 0, 0]
+    assert host("Tesla T4", 15.75).occupy(["grid_t4-8c"]).gpus[0].used == ()

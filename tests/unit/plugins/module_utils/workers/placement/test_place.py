@@ -254,7 +254,7 @@ def refusal(hosts: Iterable[Host], one: Worker, **rule: object) -> str:
 @pytest.mark.parametrize(
     ("there", "one", "words"),
     [
-        (host("esx1"), worker("w", "grid_t4-32c"), "no host offers grid_t4-32c; esx1 offers grid_t4-16c, grid_t4-4c"),
+        (host("esx1"), worker("w", "grid_t4-32c"), "no host offers grid_t4-32c, did you mean grid_t4-8c or grid_t4-4c"),
         (host("esx1", in_service=False), worker("w", OFFERED[0]), "esx1: out of service"),
         (host("esx1", workers=("old",)), worker("w"), "taken, and workers are kept apart (old)"),
         (
