@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ansible_collections.dml.vsphere.plugins.module_utils.hosts.preflight import host_preflight
 from ansible_collections.dml.vsphere.plugins.module_utils.maintenance import rolling_change
 
 
@@ -17,6 +18,7 @@ class FilterModule:
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {
             "host_plan_lines": rolling_change.lines,
+            "host_refusals": host_preflight.refusals,
             "hosts_to_do": rolling_change.to_do,
             "unknown_hosts": rolling_change.unknown_hosts,
             "why_failed": rolling_change.why_failed,

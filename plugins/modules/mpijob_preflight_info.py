@@ -69,7 +69,7 @@ EXAMPLES = r"""
   delegate_to: localhost
   register: found
 
-- name: Require that nothing is in the way
+- name: Require that no finding stops the moves
   ansible.builtin.assert:
     that: found.stops | length == 0
     fail_msg: "{{ found.lines | join('\n') }}"

@@ -41,8 +41,11 @@ options:
     type: dict
     default: {}
   gpu:
-    description: The expected model of every GPU, such as V(T4). A part of its name is enough; empty means any.
-    type: str
+    description:
+      - The expected model of every GPU, such as V(T4). A part of its name is enough; empty means any.
+      - If hosts differ, a list of models, or a mapping of host names to a model or a list. A host without
+        an entry may have any model.
+    type: raw
     default: ""
   vgpu:
     description: The vGPU profile for which free slots are counted, such as V(grid_t4-16c); empty means none.
@@ -143,7 +146,7 @@ ARGUMENTS = {
     "emptying": {"type": "list", "elements": "dict", "default": []},
     "profile": {"type": "dict", "default": {}},
     "host_profiles": {"type": "dict", "default": {}},
-    "gpu": {"type": "str", "default": ""},
+    "gpu": {"type": "raw", "default": ""},
     "vgpu": {"type": "str", "default": ""},
     "acceptance": {"type": "dict", "default": {}},
     "accepted": {"type": "list", "elements": "str", "default": []},

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -99,6 +100,23 @@ def test_a_tag_that_a_running_machine_needs_is_kept(
     assert "worker run here with a PVRDMA adapter" in planned.host("good.lab")["unmet"][0]
     kept = ansible.module("esxi_pvrdma", hosts=["good.lab"], state="absent")
     assert kept.rc == 1 and "worker" in kept.msg and vcenter.writes() == []
+
+
+def test_check_mode_of_the_playbooks_refuses_what_the_real_run_refuses(
+    start: Callable[..., Simulator], ansible_for: Callable[..., Ansible]
+) -> None:
+    vcenter = start(text=CROOKED)
+    ansible = ansible_for(vcenter)
+    assert ansible.module("esxi_pvrdma", hosts=["good.lab"], vmk="vmk1").rc == 0
+    vcenter.clear()
+    given = ("-i", "inventories/lab", "-e", json.dumps({"esxi_host_profile": {"pvrdma": {"state": "absent"}}}))
+    real = ansible.playbook("playbooks/hosts.yml", *given)
+    planned = ansible.playbook("playbooks/hosts.yml", "--check", *given)
+    error = "good.lab: could not change host profile: worker run here with a PVRDMA adapter and would lose vmk1"
+    assert [(run.rc, error in run.out) for run in (real, planned)] == [(2, True)] * 2, planned.out
+    assert vcenter.writes() == []
+    found = ansible.playbook("playbooks/preflight.yml", *given)
+    assert found.rc == 2 and "good.lab: it stays in service and cannot be changed: worker run here" in found.out
 
 
 def fails(vcenter: Simulator, ansible: Ansible, method: str, kind: str, **more: Any) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 STOP, WARN, NOTE = "stop", "warn", "note"
 ORDER = (STOP, WARN, NOTE)
+ACCEPTED = "accepted"
 
 
 @dataclass(frozen=True)
@@ -39,18 +40,19 @@ def stops(found: Iterable[Mapping[str, Any]], accepted: Sequence[str] = ()) -> l
 
 
 def lines(found: Sequence[Mapping[str, Any]], accepted: Sequence[str] = ()) -> list[str]:
-    """The findings to read, what is alike at many objects in one line, and at the end how many there are."""
+    """Return the findings as lines, those that are alike at many objects in one, and at the end the number of lines."""
     groups: dict[tuple[str, str, str], list[str]] = {}
     for one in found:
         text = said_of(one["object"], one["text"])
         groups.setdefault((_word(one, accepted), one["rule"], text), []).append(one["object"])
     rows = [f"{word:<8} {listed(objects)}: {text}  ({rule})" for (word, rule, text), objects in groups.items()]
-    counts = [f"{sum(one['severity'] == severity for one in found)} {severity}" for severity in ORDER]
-    return [*rows, f"{', '.join(counts)}, {len(stops(found, accepted))} in the way"]
+    words = [word for word, _rule, _text in groups]
+    counts = [f"{words.count(word)} {word}" for word in (*ORDER, ACCEPTED) if word in words or word != ACCEPTED]
+    return [*rows, ", ".join(counts)]
 
 
 def _word(one: Mapping[str, Any], accepted: Sequence[str]) -> str:
-    return "accepted" if one["severity"] == STOP and _accepted(one, accepted) else str(one["severity"])
+    return ACCEPTED if one["severity"] == STOP and _accepted(one, accepted) else str(one["severity"])
 
 
 def _accepted(one: Mapping[str, Any], accepted: Sequence[str]) -> bool:

@@ -17,6 +17,7 @@ from ..vsphere.option_definitions import value_path
 from ..vsphere.sdk import vim
 from . import firewall, network
 from .part import Part, ProfileContext, one_subject
+from .preflight.host_findings import COMES_WITH_FABRIC
 from .reading import Entry, Group, Reading
 from .rollback import restoring
 
@@ -128,7 +129,7 @@ def plan_pvrdma(current: Mapping[str, Any], wanted: PvrdmaSpec) -> Plan:
     if reasons:
         raise Refused("PVRDMA", f"prepare {wanted.vmk} for it", "; ".join(reasons), "correct that first")
     if coming:
-        said = f"there is no vmkernel adapter {wanted.vmk} yet; it comes with the RDMA fabric"
+        said = f"there is no vmkernel adapter {wanted.vmk} yet; {COMES_WITH_FABRIC}"
         return Plan(before=before, after={"vmk": wanted.vmk, "firewall_open": True}, warnings=(said,), unmet=(said,))
     path = _path(current["network"], wanted.vmk)
     return Plan(

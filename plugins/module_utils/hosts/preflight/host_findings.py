@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,8 @@ SINCE = {
     "pvrdma": ("PVRDMA", (6, 5)),
     "mixed_size": ("vGPUs of mixed sizes", (8, 0, 3)),
 }
+# The end of the reason for which a change waits for a vmkernel adapter that the role fabric creates.
+COMES_WITH_FABRIC = "it comes with the RDMA fabric"
 # RDMA devices that work or would with a peer; "activedefer" is how esxcli's answer is read.
 READY = ("active", "armed", "activeDefer", "activedefer")
 SHOWS_ROCE_VERSION = (7,)
@@ -27,10 +29,10 @@ SHOWS_ROCE_VERSION = (7,)
 
 @dataclass(frozen=True)
 class ExpectedHost:
-    """The profile of one host, and the expected model of its GPUs."""
+    """The profile of one host, and the models that its GPUs may have; without one, any."""
 
     profile: Data
-    gpu_model: str = ""
+    gpu_models: Sequence[str] = ()
 
     @property
     def words(self) -> frozenset[str]:
@@ -88,12 +90,11 @@ def _gpus(host: Data, desired: ExpectedHost) -> Iterator[Finding]:
     wrong = [
         f"{gpu['name']} at {gpu['address']}"
         for gpu in gpus
-        if desired.gpu_model and not is_of_model(gpu["name"], desired.gpu_model)
+        if desired.gpu_models and not any(is_of_model(gpu["name"], model) for model in desired.gpu_models)
     ]
     if wrong:
-        yield Finding(
-            STOP, "gpu", name, f"it has {listed(wrong)} where {desired.gpu_model} is expected; correct either"
-        )
+        text = f"it has {listed(wrong)}, but {' or '.join(desired.gpu_models)} is expected; correct either"
+        yield Finding(STOP, "gpu", name, text)
     held = [gpu["address"] for gpu in gpus if gpu["passthrough"] != "off"]
     if held and "vgpu" in desired.words:
         yield _held(name, desired, held)

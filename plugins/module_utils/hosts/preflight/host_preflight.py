@@ -9,12 +9,15 @@ from typing import Any
 
 from ...core.findings import NOTE, STOP, WARN, Finding, as_dicts, lines, listed, said_of, stops
 from ...core.vgpu_manager import is_manager
+from ...errors import Refused
 from ...maintenance.rolling_change import leaves_service
 from . import cluster_findings, host_findings
 from .cluster_findings import Scene
-from .host_findings import ExpectedHost
+from .host_findings import COMES_WITH_FABRIC, ExpectedHost
 
 Data = Mapping[str, Any]
+# Options of esxi_power as its errors name them, and the options of the playbooks.
+_OPTIONS = {"moved_by: module": "esxi_host_moved_by: module", "power_off: true": "-e power_off=true"}
 _REPORT = "run again, and if it stays so, run dml.vsphere.record and report it"
 
 
@@ -35,21 +38,44 @@ def findings(read: Data) -> list[dict[str, Any]]:
 
     ``read`` holds ``cluster`` (a result of cluster_info), ``hosts`` (of esxi_info), ``plan`` (a result of esxi_profile
     in check mode) and ``emptying`` (results of esxi_power in check mode), each as the module gave it; the wanted
-    ``profile`` and ``host_profiles``; ``gpu`` and ``vgpu``, which say what is expected of the GPUs; and ``acceptance``
+    ``profile`` and ``host_profiles``; ``gpu`` and ``vgpu``, the expected GPUs; and ``acceptance``
     (a result of acceptance_info), where there is one.
     """
     hosts, cluster = read["hosts"]["hosts"], read["cluster"]["cluster"]
-    by_host = {host["host"]: ExpectedHost(_profile(read, host["host"]), read["gpu"]) for host in hosts}
+    models = expected_models(read["gpu"], [host["host"] for host in hosts])
+    by_host = {name: ExpectedHost(_profile(read, name), expected) for name, expected in models.items()}
     words = frozenset(word for desired in by_host.values() for word in desired.words)
     found = [one for host in hosts for one in host_findings.findings(host, by_host[host["host"]])]
     found += cluster_findings.findings(Scene(cluster, words, read["vgpu"], _leaving(read["plan"])))
     found += _together(hosts, cluster, words)
+    found += _absent(read["gpu"], models, cluster["name"])
     found += _managers(hosts, by_host)
     found += _rolling(read, found)
     found += _emptying(read["emptying"], cluster["name"])
     found += _plan(read["plan"], cluster["name"], found)
     found += _acceptance(read.get("acceptance") or {}, cluster["name"])
     return as_dicts(found)
+
+
+def expected_models(gpu: Any, hosts: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Return the expected models of GPUs by host, from a model, a list of models, or either of these by host."""
+    return {host: _models(gpu.get(host, "") if isinstance(gpu, Mapping) else gpu) for host in hosts}
+
+
+def _models(gpu: Any) -> tuple[str, ...]:
+    models = tuple(gpu) if isinstance(gpu, list) else (gpu,)
+    if not all(isinstance(model, str) for model in models):
+        remedy = "give a model such as T4, a list of models, or a mapping of host names to one of these"
+        raise Refused("gpu", "read it as models of GPUs", f"it contains {gpu!r}", remedy)
+    return tuple(model for model in models if model)
+
+
+def _absent(gpu: Any, hosts: Iterable[str], cluster: str) -> Iterator[Finding]:
+    """Yield a finding about hosts with an expected model that the cluster does not have."""
+    absent = sorted(set(gpu) - set(hosts)) if isinstance(gpu, Mapping) else []
+    if absent:
+        text = f"preflight_gpu has a model for {listed(absent)}, which it does not contain; check the names"
+        yield Finding(NOTE, "gpu", cluster, text)
 
 
 def _leaving(plan: Data) -> bool:
@@ -128,7 +154,26 @@ def _emptying(results: Iterable[Data], cluster: str) -> Iterator[Finding]:
         for host in result.get("hosts") or []:
             reasons = [str(host["msg"])] if host.get("failed") else host.get("unmet") or []
             for reason in reasons:
-                yield Finding(STOP, "emptying", host["host"], f"it cannot be emptied: {reason}")
+                text = f"it cannot be emptied: {_for_the_inventory(reason)}"
+                yield Finding(STOP, "emptying", host["host"], text)
+
+
+def _for_the_inventory(reason: str) -> str:
+    """Return a reason of esxi_power with the options of the playbooks instead of those of the module."""
+    for option, ours in _OPTIONS.items():
+        reason = reason.replace(option, ours)
+    return reason
+
+
+def refusals(hosts: Iterable[Data]) -> list[str]:
+    """Return the errors of a real run on these hosts, which stay in service, from their plans in check mode."""
+    blocked = {host["host"]: reasons for host in hosts if host.get("changed") and (reasons := _lasting(host))}
+    return [str(Refused(name, "change host profile", "; ".join(reasons))) for name, reasons in blocked.items()]
+
+
+def _lasting(host: Data) -> list[str]:
+    """Return the reasons against the change that the playbooks do not remove."""
+    return [reason for reason in host.get("unmet") or [] if not reason.endswith(COMES_WITH_FABRIC)]
 
 
 def _acceptance(result: Data, cluster: str) -> Iterator[Finding]:
@@ -156,6 +201,9 @@ def _plan(plan: Data, cluster: str, found: Iterable[Finding]) -> Iterator[Findin
         name = host["host"]
         if host.get("failed") and name not in explained:
             yield Finding(STOP, "plan", name, said_of(name, host["msg"]))
+        if host.get("changed") and not leaves_service(host):
+            for reason in _lasting(host):
+                yield Finding(STOP, "plan", name, f"it stays in service and cannot be changed: {reason}")
         for text in host.get("warnings") or []:
             yield Finding(WARN, "plan", name, text)
         if host.get("reboots"):

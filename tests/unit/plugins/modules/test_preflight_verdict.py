@@ -29,7 +29,7 @@ def judge(**changed: Any) -> dict[str, Any]:
 def test_a_cluster_without_stops_is_not_refused() -> None:
     judged = judge()
     assert (judged["changed"], judged["stops"], judged["refused"]) == (False, [], "")
-    assert judged["lines"][-1].endswith("0 in the way")
+    assert judged["lines"][-1].startswith("0 stop, ")
 
 
 def test_a_stop_is_refused_in_one_error_with_the_way_to_accept_it() -> None:
@@ -44,3 +44,30 @@ def test_an_accepted_stop_stays_a_finding_and_is_not_refused() -> None:
     assert (judged["stops"], judged["refused"]) == ([], "")
     assert [one["severity"] for one in judged["findings"] if one["rule"] == "gpu"] == ["stop"]
     assert any(line.startswith("accepted") for line in judged["lines"])
+    assert judged["lines"][-1].startswith("0 stop, ") and judged["lines"][-1].endswith(", 1 accepted")
+
+
+@pytest.mark.parametrize("gpu", [["T4", "A100"], {"esx1": "A100"}, {"esx1": ["T4", "A100"]}, {"esx2": "T4"}, [], ""])
+def test_the_expected_model_is_one_of_a_list_or_that_of_the_host(gpu: Any) -> None:
+    assert judge(**{**OTHER, "gpu": gpu})["stops"] == []
+
+
+@pytest.mark.parametrize(
+    ("gpu", "expected"),
+    [(["T4", "L40S"], "T4 or L40S"), ({"esx1": "L40S", "esx2": "A100"}, "L40S"), ({"esx1": ["T4"]}, "T4")],
+)
+def test_a_gpu_of_no_expected_model_stops(gpu: Any, expected: str) -> None:
+    (stop,) = judge(**{**OTHER, "gpu": gpu})["stops"]
+    assert f"but {expected} is expected" in stop["text"]
+
+
+def test_a_model_for_a_host_that_the_cluster_does_not_have_is_a_note() -> None:
+    found = judge(gpu={"esx1": "T4", "esx77": "A100"})["findings"]
+    (note,) = [one for one in found if one["rule"] == "gpu"]
+    assert note["severity"] == "note" and "esx77" in note["text"]
+
+
+@pytest.mark.parametrize("gpu", [4, ["T4", 4], {"esx1": {"model": "T4"}}])
+def test_a_model_that_is_not_text_is_refused(gpu: Any) -> None:
+    refused = judge(gpu=gpu)
+    assert refused["failed"] and "gpu: could not read it as models of GPUs" in refused["msg"]

@@ -40,9 +40,9 @@ def test_a_rule_is_accepted_everywhere_or_at_one_object() -> None:
     assert [one["object"] for one in stops(found, ["rdma:esx1", "plan"])] == ["esx2"]
 
 
-def test_the_lines_say_what_is_accepted_and_count_what_is_in_the_way() -> None:
+def test_the_lines_show_accepted_findings_and_the_last_one_counts_the_lines() -> None:
     shown = lines(as_dicts(FOUND), ["rdma:esx1"])
     assert shown[0].split()[0] == "accepted" and shown[1].split()[0] == "stop"
     assert shown[1].endswith("(rdma)")
-    assert shown[-1] == "2 stop, 2 warn, 1 note, 1 in the way"
-    assert lines([]) == ["0 stop, 0 warn, 0 note, 0 in the way"]
+    assert shown[-1] == "1 stop, 1 warn, 1 note, 1 accepted"
+    assert lines([]) == ["0 stop, 0 warn, 0 note"]

@@ -40,7 +40,7 @@ DEFECTS: list[tuple[dict[str, Any], dict[str, Any], str, str, str]] = [
 
 
 def found(profile: dict[str, Any], **changed: Any) -> list[tuple[str, str, str]]:
-    desired = ExpectedHost(profile, gpu_model="t4")
+    desired = ExpectedHost(profile, gpu_models=("t4",))
     return [(one.severity, one.rule, one.text) for one in findings(host(**changed), desired)]
 
 

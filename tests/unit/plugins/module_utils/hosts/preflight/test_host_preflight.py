@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.hosts.preflight.host_preflight import findings
+from plugins.module_utils.hosts.preflight.host_preflight import findings, refusals
 from tests.unit.plugins.module_utils.hosts.preflight.preflight_data import (
     PROFILE,
     clock,
@@ -88,6 +88,40 @@ def test_a_host_that_cannot_be_emptied_stops_for_each_reason() -> None:
         ("stop", "emptying", "esx2"),
         ("stop", "emptying", "gpu"),
     ]
+
+
+def test_the_options_of_the_playbooks_are_named_and_not_those_of_the_module() -> None:
+    unmet = [
+        "w1 stays because DRS is off: choose moved_by: module",
+        "w2 stays: power_off: true would power it off",
+    ]
+    told = findings(read(emptying=[{"hosts": [{"host": "esx1", "unmet": unmet}]}]))
+    texts = [one["text"] for one in told if one["rule"] == "emptying"]
+    assert texts[0].endswith("choose esxi_host_moved_by: module.") and "-e power_off=true would power" in texts[1]
+
+
+LOSES = "w1 run here with a PVRDMA adapter and would lose vmk1: move them or power them off"
+TO_COME = "there is no vmkernel adapter vmk1 yet; it comes with the RDMA fabric"
+
+
+def test_a_change_that_a_host_in_service_would_refuse_stops() -> None:
+    blocked = planned(needs=[], reboots=0, unmet=[LOSES, TO_COME])
+    (told,) = [one for one in findings(read(plan={"hosts": [blocked]})) if one["severity"] == "stop"]
+    assert (told["rule"], told["text"]) == ("plan", f"esx1: it stays in service and cannot be changed: {LOSES}.")
+    emptied = planned(needs=["maintenance"], reboots=0, unmet=[LOSES])
+    for other in (emptied, planned(changed=False, needs=[], reboots=0, unmet=[LOSES])):
+        assert [one for one in findings(read(plan={"hosts": [other]})) if one["severity"] == "stop"] == []
+
+
+def test_the_errors_of_the_real_run_are_those_of_the_hosts_that_change_and_do_not_wait_for_the_fabric() -> None:
+    hosts = [
+        planned(unmet=[LOSES]),
+        planned("esx2", unmet=[TO_COME]),
+        planned("esx3", unmet=[LOSES], changed=False),
+        planned("esx4"),
+    ]
+    (error,) = refusals(hosts)
+    assert error.startswith(f"esx1: could not change host profile: {LOSES}")
 
 
 def test_somebody_elses_host_out_of_service_stops_unless_it_is_to_be_changed_anyway() -> None:
