@@ -29,6 +29,10 @@ def markdown(text: Any) -> str:
     return _ANYWHERE.sub(_referred, _HIDDEN.sub(REPLACEMENT, " ".join(str(text).split())))
 
 
+# Spreadsheets skip blanks and signs without width before a formula, and read full-width signs as the usual ones.
+_FORMULA = re.compile(r"[\t\r\n]|[\s\u00ad\u200b-\u200f\u2060\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20]")
+
+
 def line(text: Any) -> str:
     """The text as a line of Markdown of its own, such as an item of a list or a heading."""
     return _FIRST.sub(_referred, markdown(text))
@@ -36,7 +40,7 @@ def line(text: Any) -> str:
 
 def cell(value: Any) -> Any:
     """A value of a comma-separated table; a text that a spreadsheet would take for a formula gets a quote before it."""
-    return f"'{value}" if isinstance(value, str) and value[:1] in tuple("=+-@\t\r") else value
+    return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value
 
 
 def _referred(found: re.Match[str]) -> str:

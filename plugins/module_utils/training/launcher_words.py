@@ -26,6 +26,8 @@ ACCELERATE_PLACES = {
 }
 ACCELERATE_SWITCHES = {"multi-gpu", "cpu", "same-network", "quiet", "q"}
 RESTARTS = "max-restarts"
+TORCH_WORDS = (["-m", "torch.distributed.run"], ["-m", "torch.distributed.launch"])
+WRAPPERS = {"env", "nohup", "nice", "time", "timeout", "stdbuf", "uv", "run", "bash", "sh", "exec", "sudo"}
 # Programs that start ranks by themselves and have no translation.
 LAUNCHERS = ("mpirun", "mpiexec", "horovodrun", "deepspeed", "srun", "colossalai")
 
@@ -43,7 +45,7 @@ class Words(NamedTuple):
 
 def of_one_rank(command: Sequence[str], python: str, torchrun: str) -> Words:
     """Return the command of one rank; ``torchrun`` is our program that gives a script the variables of torchrun."""
-    words = [str(word) for word in command]
+    words = _plain([str(word) for word in command])
     name = words[0].rpartition("/")[2] if words else ""
     if name == "torchrun":
         return _translated(words[1:], name, TORCH_PLACES, TORCH_SWITCHES, _beside(words[0], python), torchrun)
@@ -55,10 +57,37 @@ def of_one_rank(command: Sequence[str], python: str, torchrun: str) -> Words:
     if name == "accelerate" and words[1:2] == ["launch"]:
         found = (ACCELERATE_PLACES, ACCELERATE_SWITCHES)
         return _translated(words[2:], "accelerate launch", *found, _beside(words[0], python), torchrun)
-    if name in LAUNCHERS:
+    if name in LAUNCHERS or _is_wrapped(words):
         said = "which starts ranks by itself: give the command of one rank"
         raise LauncherError(f"training_command begins with {name}, {said}")
     return Words(words, [])
+
+
+def _plain(words: list[str]) -> list[str]:
+    """Return a command of Python with its option -m as a word of its own, right after the program."""
+    name = words[0].rpartition("/")[2] if words else ""
+    if name == "accelerate-launch":
+        return [words[0].replace("accelerate-launch", "accelerate"), "launch", *words[1:]]
+    if not name.startswith("python"):
+        return words
+    options = [index for index, word in enumerate(words) if index and word.startswith("-m")]
+    if not options or any(not word.startswith("-") for word in words[1 : options[0]]):
+        return words
+    at = options[0]
+    module = [words[at][2:], *words[at + 1 :]] if len(words[at]) > 2 else words[at + 1 :]
+    if module[:1] == ["accelerate.commands.launch"]:
+        return [words[0].rpartition("/")[0] + "/accelerate" if "/" in words[0] else "accelerate", "launch", *module[1:]]
+    return [words[0], "-m", *module] if module[:1] in TORCH_MODULES else words
+
+
+def _is_wrapped(words: Sequence[str]) -> bool:
+    """Return whether another program, such as env or a shell, would start a launcher."""
+    rest = [part for word in words for part in word.split()] if {"-c", "-lc"} & set(words[:3]) else list(words)
+    while len(rest) > 1 and (rest[0].rpartition("/")[2] in WRAPPERS or "=" in rest[0] or rest[0].startswith("-")):
+        rest.pop(0)
+    name = rest[0].rpartition("/")[2] if rest else ""
+    is_first = len(rest) == len(words)
+    return not is_first and (name in (*LAUNCHERS, "torchrun", "accelerate") or rest[1:3] in TORCH_WORDS)
 
 
 def is_launcher(command: Sequence[str]) -> bool:

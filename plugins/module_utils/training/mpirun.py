@@ -42,7 +42,6 @@ def job_of(command: Sequence[str], hosts: Iterable[Mapping[str, object]], ranks:
             raise LaunchError(f"hosts names {name!r} twice, or with {count} slots: name each node once with 1 or more")
         slots[name] = count
     total = sum(slots.values())
-    total = sum(slots.values())
     if not command:
         raise LaunchError("command is empty: give the program and its arguments")
     if launcher_words.is_launcher(command):

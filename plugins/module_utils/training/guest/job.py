@@ -115,6 +115,8 @@ class TrainingJob:
         """Start or stop; a run directory never holds a second job."""
         before = str(state["state"])
         if self._params["state"] == "stopped":
+            if before == "running":
+                self._must_be_own("stop the job")
             ended = before if before in ("absent", "finished", "died", "stopped") else "stopped"
             return Plan(before={"state": before}, after={"state": ended})
         if before == "absent":
@@ -139,12 +141,12 @@ class TrainingJob:
         if differs:
             raise self._refused(f"it holds a job with another {', '.join(differs)}")
 
-    def _must_be_own(self) -> None:
-        """Refuse a run directory in which somebody else could put another program."""
+    def _must_be_own(self, tried: str = "start a job") -> None:
+        """Refuse a run directory in which another user could put another program."""
         said = exposed(self._run_dir)
         if said:
-            remedy = "name a run directory that only its user can change"
-            raise Refused(self.target, "start a job", said, remedy)
+            remedy = "run this as the user of the job, or name a run directory that only its user can change"
+            raise Refused(self.target, tried, said, remedy)
 
     def _refused(self, said: str) -> Refused:
         return Refused(self.target, "start a job", said, "give each job a run directory of its own")

@@ -28,6 +28,12 @@ PYTHON, OURS = "/opt/dml/bin/python", "/lib/dml_torchrun.py"
             f"python3 -u {OURS} -m pkg.train --x",
             "--rdzv-backend=c10d|--rdzv-endpoint n1:29500",
         ),
+        ("python -u -m torch.distributed.run train.py", f"python -u {OURS} train.py", ""),
+        ("/x/python3 -mtorch.distributed.run train.py", f"/x/python3 -u {OURS} train.py", ""),
+        ("/x/python -m accelerate.commands.launch train.py", f"/x/python -u {OURS} train.py", ""),
+        ("accelerate-launch --cpu train.py", f"{PYTHON} -u {OURS} train.py", "--cpu"),
+        ("python -u train.py -m torch.distributed.run", "python -u train.py -m torch.distributed.run", ""),
+        ("env A=1 python train.py --with mpirun", "env A=1 python train.py --with mpirun", ""),
         ("torchrun --max-restarts=0 train.py", f"{PYTHON} -u {OURS} train.py", "--max-restarts=0"),
         (
             "accelerate launch --multi_gpu --num_processes 8 train.py",
@@ -56,6 +62,10 @@ def test_the_ranks_of_a_launcher_are_those_of_mpirun(given: str, command: str, d
         ("accelerate launch --mixed_precision fp16 train.py", "the option --mixed_precision"),
         ("deepspeed train.py", "begins with deepspeed, which starts ranks by itself: give the command of one rank"),
         ("/usr/bin/mpirun -np 2 python train.py", "begins with mpirun"),
+        ("env NCCL_DEBUG=INFO torchrun train.py", "begins with env, which starts ranks by itself"),
+        ("uv run torchrun train.py", "begins with uv"),
+        ("nohup mpirun python train.py", "begins with nohup"),
+        ("env A=1 python -m torch.distributed.run train.py", "begins with env"),
     ],
 )
 def test_what_cannot_be_translated_is_refused_by_name(given: str, words: str) -> None:
@@ -68,3 +78,8 @@ def test_what_cannot_be_translated_is_refused_by_name(given: str, words: str) ->
 def test_a_job_of_the_module_is_the_command_of_one_rank(given: str) -> None:
     with pytest.raises(LaunchError, match=r"begins with the launcher .*: give the command of one rank"):
         job_of(given.split(), [{"name": "n1"}], None)
+
+
+def test_a_shell_that_starts_a_launcher_is_seen() -> None:
+    assert is_launcher(["bash", "-c", "torchrun train.py"])
+    assert not is_launcher(["bash", "-c", "python train.py"])
