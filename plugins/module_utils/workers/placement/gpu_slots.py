@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from .gpu_models import fits_profile
@@ -64,7 +65,7 @@ class Slots:
 
     def take_all(self, profiles: Iterable[str]) -> Slots | None:
         """Return the host with one more of each profile on it; None if they do not all fit."""
-        return self._take_all(tuple(sorted(profiles, key=_size, reverse=True)))
+        return self._take_all(tuple(sorted(profiles, key=lambda name: (-_size(name), name))), set())
 
     def occupy(self, profiles: Iterable[str]) -> Slots:
         """Return the host with the profiles of a running worker: they are there, even if they seem not to fit."""
@@ -73,17 +74,21 @@ class Slots:
             after = after.take(profile) or after._squeeze(profile)
         return after
 
-    def _take_all(self, profiles: tuple[str, ...]) -> Slots | None:
-        """Try the GPUs that differ, the one that ``take`` would choose first."""
+    def _take_all(self, profiles: tuple[str, ...], failed: set[Hashable]) -> Slots | None:
+        """Try the GPUs that differ, the one that ``take`` would choose first, and no state twice."""
         if not profiles:
             return self
         profile, rest = profiles[0], profiles[1:]
+        state = len(profiles), frozenset(Counter(replace(gpu, address="") for gpu in self.gpus).items())
+        if state in failed or self.free(profile) < profiles.count(profile):
+            return None
         fitting = [gpu for gpu in self.candidates(profile) if self._free_on(gpu, profile)]
         different = {replace(gpu, address=""): gpu for gpu in sorted(fitting, key=_order(profile), reverse=True)}
         for gpu in sorted(different.values(), key=_order(profile)):
-            after = self._with(gpu, profile)._take_all(rest)
+            after = self._with(gpu, profile)._take_all(rest, failed)
             if after is not None:
                 return after
+        failed.add(state)
         return None
 
     def _squeeze(self, profile: str) -> Slots:

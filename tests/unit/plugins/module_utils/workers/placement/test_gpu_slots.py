@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from plugins.module_utils.workers.placement import gpu_slots
@@ -80,3 +82,13 @@ def test_profiles_of_two_sizes_that_run_on_one_gpu_are_all_counted() -> None:
     assert full.gpus[0].used == ("grid_t4-8c", "grid_t4-4c")
     assert [full.free(profile) for profile in T4] == [0, 0, 0]
     assert host("Tesla T4", 15.75).occupy(["grid_t4-8c"]).gpus[0].used == ()
+
+
+@pytest.mark.parametrize("more", [("nvidia_a16-1c",), ("nvidia_a16-16c",), ("nvidia_a16-2c",) * 3])
+def test_many_profiles_that_do_not_all_fit_end_at_once(more: tuple[str, ...]) -> None:
+    offered = tuple(f"nvidia_a16-{size}c" for size in (16, 2, 1))
+    many = Slots(tuple(Gpu(str(n), "NVIDIA A16", 16.0, (), True) for n in range(4)), offered)
+    began = time.process_time()
+    assert many.take_all([*["nvidia_a16-1c"] * 60, *["nvidia_a16-2c"] * 2]) is not None
+    assert many.take_all([*["nvidia_a16-1c"] * 60, *["nvidia_a16-2c"] * 2, *more]) is None
+    assert time.process_time() - began < 5
