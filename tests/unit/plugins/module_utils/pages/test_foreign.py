@@ -144,7 +144,9 @@ def test_junit_is_well_formed_whatever_it_tells(text: str) -> None:
         assert len(suite.findall("testcase")) == 2
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@x", "\t=1", " =1", "\n=1", "\u00a0=1", "\u200b=1", "\uff1d1", "\uff0b1", "\ncmd"])
+@pytest.mark.parametrize(
+    "text", ["=1+1", "+1", "-1", "@x", "\t=1", " =1", "\n=1", "\u00a0=1", "\u200b=1", "\uff1d1", "\uff0b1", "\ncmd"]
+)
 def test_a_spreadsheet_takes_no_text_for_a_formula(text: str) -> None:
     assert foreign.cell(text) == f"'{text}"
     assert (foreign.cell("tcp"), foreign.cell(-1.5), foreign.cell(None)) == ("tcp", -1.5, None)
