@@ -32,7 +32,7 @@ _WAITED = re.compile(
 )
 # The rank that others waited for, as PyTorch names it: monitored barriers do.
 _MISSED = re.compile(r"Ranks (\d+)(?:, \d+)* failed to pass monitoredBarrier")
-# PyTorch's log lines, and the words of C++ for an exception that nobody caught; both end in SIGABRT.
+# PyTorch's log lines, and the words of C++ for an exception that was not caught; both end in SIGABRT.
 _NATIVE = re.compile(r"^(?:\[E\d{4} .*?\]\s*|\s*what\(\):\s*)(?P<text>.+)$")
 _ALONE = re.compile(
     r"unable to complete a TCP connection\s+to another process:\s+Local host:\s+(\S+)\s+Remote host:\s+(\S+)"

@@ -18,7 +18,7 @@ TORCH_PLACES = {
     *("tee", "local-ranks-filter", "log-line-prefix-template", "r", "t"),
 }
 TORCH_SWITCHES = {"standalone"}
-TORCH_MODULES = (["torch.distributed.run"], ["torch.distributed.launch"])
+TORCH_MODULES = ("torch.distributed.run", "torch.distributed.launch")
 # https://huggingface.co/docs/accelerate/package_reference/cli
 ACCELERATE_PLACES = {
     *("num-processes", "num-machines", "machine-rank", "main-process-ip", "main-process-port", "rdzv-backend"),
@@ -26,7 +26,6 @@ ACCELERATE_PLACES = {
 }
 ACCELERATE_SWITCHES = {"multi-gpu", "cpu", "same-network", "quiet", "q"}
 RESTARTS = "max-restarts"
-TORCH_WORDS = (["-m", "torch.distributed.run"], ["-m", "torch.distributed.launch"])
 WRAPPERS = {"env", "nohup", "nice", "time", "timeout", "stdbuf", "uv", "run", "bash", "sh", "exec", "sudo"}
 # Programs that start ranks by themselves and have no translation.
 LAUNCHERS = ("mpirun", "mpiexec", "horovodrun", "deepspeed", "srun", "colossalai")
@@ -49,10 +48,7 @@ def of_one_rank(command: Sequence[str], python: str, torchrun: str) -> Words:
     name = words[0].rpartition("/")[2] if words else ""
     if name == "torchrun":
         return _translated(words[1:], name, TORCH_PLACES, TORCH_SWITCHES, _beside(words[0], python), torchrun)
-    if name.startswith("python") and words[1:3] in (
-        ["-m", "torch.distributed.run"],
-        ["-m", "torch.distributed.launch"],
-    ):
+    if name.startswith("python") and _runs_torch(words):
         return _translated(words[3:], words[2], TORCH_PLACES, TORCH_SWITCHES, words[0], torchrun)
     if name == "accelerate" and words[1:2] == ["launch"]:
         found = (ACCELERATE_PLACES, ACCELERATE_SWITCHES)
@@ -77,7 +73,13 @@ def _plain(words: list[str]) -> list[str]:
     module = [words[at][2:], *words[at + 1 :]] if len(words[at]) > 2 else words[at + 1 :]
     if module[:1] == ["accelerate.commands.launch"]:
         return [words[0].rpartition("/")[0] + "/accelerate" if "/" in words[0] else "accelerate", "launch", *module[1:]]
-    return [words[0], "-m", *module] if module[:1] in TORCH_MODULES else words
+    plain = [words[0], "-m", *module]
+    return plain if _runs_torch(plain) else words
+
+
+def _runs_torch(words: Sequence[str]) -> bool:
+    """Return whether a command of Python runs PyTorch's launcher as a module."""
+    return words[1:2] == ["-m"] and words[2:3] != [] and words[2] in TORCH_MODULES
 
 
 def _is_wrapped(words: Sequence[str]) -> bool:
@@ -87,7 +89,7 @@ def _is_wrapped(words: Sequence[str]) -> bool:
         rest.pop(0)
     name = rest[0].rpartition("/")[2] if rest else ""
     is_first = len(rest) == len(words)
-    return not is_first and (name in (*LAUNCHERS, "torchrun", "accelerate") or rest[1:3] in TORCH_WORDS)
+    return not is_first and (name in (*LAUNCHERS, "torchrun", "accelerate") or _runs_torch(rest))
 
 
 def is_launcher(command: Sequence[str]) -> bool:

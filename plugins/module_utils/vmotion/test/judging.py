@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""What a verdict is given on: the moves and facts that the journal of a vMotion test tells; pure."""
+"""The input of a verdict: the moves and facts in the journal of a vMotion test; pure."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ def _ranks(state: TrialState) -> dict[str, list[int]]:
 
 
 def _pods(state: TrialState) -> list[str] | None:
-    """What became of the pods of a job on Kubernetes; None for a job without pods."""
+    """Return the changes of the pods of a job on Kubernetes; None for a job without pods."""
     before, after = ((job or {}).get("pods") for job in (state.job, state.job_now))
     has_finished = (state.job_now or {}).get("state") == FINISHED
     return None if before is None or after is None else list(changes(before, after, has_finished))
 
 
 def _death(state: TrialState) -> str:
-    """Of what the job died, or what it is if it neither runs nor has finished; empty where it does."""
+    """Return the cause of death, or the state of a job that neither runs nor has finished; else empty."""
     job = state.job_now or {}
     return "" if job.get("state", "") in ("", *ENDINGS) else str(job.get("why") or f"it is {job['state']}")
 
