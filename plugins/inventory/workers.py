@@ -117,6 +117,7 @@ compose:
   ansible_user: "'ubuntu'"
 """
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -166,6 +167,9 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):  # type: i
 
     def _read(self) -> list[dict[str, Any]]:
         connection = {name: self.get_option(name) for name in session.arguments()}
+        # Ansible makes the working directory of an empty path, such as that of an empty environment variable.
+        if connection["ca_path"] == os.path.realpath(os.getcwd()):
+            connection["ca_path"] = None
         if runner.trusts_anybody(connection):
             self.display.warning(runner.UNCHECKED)
         try:

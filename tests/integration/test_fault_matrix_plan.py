@@ -106,8 +106,9 @@ def test_the_playbook_ends_before_the_lock_when_it_may_not_connect(
     environment, says = connection
     vcenter = start(text=HOSTS)
     ended = run(ansible_for(vcenter, **environment), esxi_host_profile=PROFILE)
-    assert ended.rc == 2
-    one_sentence(said(ended.out), "127.0.0.1:", *says)
+    # The dynamic inventory fails first: 4 is Ansible's code for it.
+    assert ended.rc == 4
+    one_sentence(ended.out, *says)
     assert "a-wrong-secret" not in ended.out
     assert vcenter.writes() == []
 

@@ -45,7 +45,9 @@ def succeed(cluster: Cluster) -> None:
     labels = {"training.kubeflow.org/job-name": "train", "training.kubeflow.org/job-role": "launcher"}
     ended = {"terminated": {"exitCode": 0, "reason": "Completed"}}
     status = {"phase": "Succeeded", "containerStatuses": [{"restartCount": 0, "state": ended}]}
-    pod = {"metadata": {"name": "train-launcher-x", "uid": "1", "labels": labels}, "spec": {}, "status": status}
+    owner = {"kind": "MPIJob", "name": "train", "uid": cluster.answers[path]["metadata"]["uid"]}
+    metadata = {"name": "train-launcher-x", "uid": "1", "labels": labels, "ownerReferences": [owner]}
+    pod = {"metadata": metadata, "spec": {}, "status": status}
     cluster.answers[f"{CORE}/pods"] = [pod]
     cluster.answers[f"{CORE}/pods/train-launcher-x/log"] = "step 100\n"
 

@@ -108,7 +108,7 @@ def job() -> Iterator[None]:
         ("hosts", [], True, ""),
         ("hosts", ["-e", "interrupt_training=true"], False, "vcenter.invalid"),
         ("workers", ["-e", "power_cycle=true"], True, ""),
-        ("workers", [], False, "vcenter.invalid"),
+        ("workers", [], False, "worker_vms has no worker"),
         ("teardown", ["-e", "confirm=true"], True, ""),
         ("guests", [], True, ""),
         ("train", ["-e", "training_name=another"], True, ""),

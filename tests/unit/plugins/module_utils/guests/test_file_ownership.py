@@ -23,7 +23,7 @@ def test_a_folder_in_which_others_may_write_holds_no_job(tmp_path: Path) -> None
     folder.mkdir()
     folder.chmod(0o777)
     with pytest.raises(
-        Refused, match=f"could not start a job: other users may write in {folder}; name a run directory"
+        Refused, match=f"could not start a job: other users may write in {folder}; run this as the user of the job"
     ):
         TrainingJob(params(tmp_path)).plan({"state": "absent"})
     with pytest.raises(Refused):
