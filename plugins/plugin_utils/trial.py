@@ -26,9 +26,9 @@ from ..module_utils.vmotion.test.step import (
     BACKGROUND,
     LAUNCHER,
     Action,
-    Call,
     Controller,
     Entries,
+    ModuleCall,
     Result,
     Step,
     WriteFiles,
@@ -121,7 +121,7 @@ class Trial:
         if not result.get("failed"):
             for line in step.result_lines(result, state):
                 show(line)
-        may_fail = isinstance(action, Call) and action.may_fail
+        may_fail = isinstance(action, ModuleCall) and action.may_fail
         return step.entries_of(result, state, self._controller(), may_fail=may_fail)
 
     def _controller(self) -> Controller:
@@ -129,12 +129,12 @@ class Trial:
         return Controller(str(self._folder), time.time(), self._drivers, versions)
 
     def _act(self, action: Action) -> Result:
-        if isinstance(action, Call):
+        if isinstance(action, ModuleCall):
             return self._start(action) if action.where == BACKGROUND else self._call(action)
         return self._write(action.contents) if isinstance(action, WriteFiles) else self._stop_watch()
 
-    def _call(self, call: Call) -> Result:
-        """Call a module, again and again if it has to satisfy a condition, and return the last result."""
+    def _call(self, call: ModuleCall) -> Result:
+        """ModuleCall a module, again and again if it has to satisfy a condition, and return the last result."""
         run = self._modules.there if call.where == LAUNCHER else self._modules.here
         deadline = time.monotonic() + call.seconds
         while True:
@@ -143,7 +143,7 @@ class Trial:
                 return result
             time.sleep(POLL_SECONDS)
 
-    def _start(self, call: Call) -> Result:
+    def _start(self, call: ModuleCall) -> Result:
         """Start a watch, which outlives this controller, unless one is running or was told to end."""
         records, stop = Path(call.options["records"]), Path(call.options["stop"])
         if is_watched(records) or stop.exists():

@@ -8,7 +8,7 @@ from collections import Counter
 from typing import Any
 
 from plugins.module_utils.vmotion.test.next_step import next_step, state_of
-from plugins.module_utils.vmotion.test.step import BACKGROUND, Call, Controller, Entries, Step, StopWatch
+from plugins.module_utils.vmotion.test.step import BACKGROUND, Controller, Entries, ModuleCall, Step, StopWatch
 from plugins.module_utils.vmotion.test.trial_state import TrialState
 
 SETTINGS: dict[str, Any] = {
@@ -105,12 +105,12 @@ class World:
         answer: dict[str, Any] = {}
         if isinstance(action, StopWatch):
             self.watched = False
-        if isinstance(action, Call):
+        if isinstance(action, ModuleCall):
             if action.where == BACKGROUND and self.watched:
                 return step.entries_of({"begun": False}, state, self.controller)
             self.calls[action.module] += 1
             answer = getattr(self, action.module.rpartition(".")[2])(action.options)
-        may_fail = isinstance(action, Call) and action.may_fail
+        may_fail = isinstance(action, ModuleCall) and action.may_fail
         return step.entries_of(answer, state, self.controller, may_fail=may_fail)
 
     @property

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 from typing import cast
 
 from ...errors import Failed
-from .registry import REGISTRY
 from .step import EntryKind, Phase, Step, no_effect
+from .step_registry import REGISTRY
 from .trial_state import REQUIRED, Entry, Settings, TrialState
 
 

@@ -42,7 +42,7 @@ class Due:
 
 
 @dataclass(frozen=True)
-class Call:
+class ModuleCall:
     """A module with its options, and where it runs.
 
     If ``may_fail``, a failure is an observation. With ``until``, the call is repeated until a result satisfies it, for
@@ -69,7 +69,7 @@ class WriteFiles:
     contents: dict[str, Any]
 
 
-Action = Union[Call, StopWatch, WriteFiles]
+Action = Union[ModuleCall, StopWatch, WriteFiles]
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class EntryKind:
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a test. ``tests/unit/plugins/module_utils/vmotion/test/test_registry.py`` checks each of them.
+    """One step of a test. ``tests/unit/plugins/module_utils/vmotion/test/test_step_registry.py`` checks each of them.
 
     - ``title``: the step in words, shown when it starts; empty for a step that shows nothing.
     - ``due``: at most one condition for each phase.

@@ -9,7 +9,7 @@ from typing import Any
 
 from ....core.findings import WARN, stops
 from ...checks import guests, move_lines
-from ..step import Call, Controller, Due, Entries, EntryKind, Phase, Result, Step
+from ..step import Controller, Due, Entries, EntryKind, ModuleCall, Phase, Result, Step
 from ..trial_state import Entry, TrialState
 from .transport_reading import nodes_of
 
@@ -29,8 +29,8 @@ def not_withstood(cluster: str, reasons: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-def _guests(state: TrialState, _controller: Controller) -> Call:
-    return Call("training_guest_info", {**nodes_of(state), "checkpoints": state.settings["checkpoints"]})
+def _guests(state: TrialState, _controller: Controller) -> ModuleCall:
+    return ModuleCall("training_guest_info", {**nodes_of(state), "checkpoints": state.settings["checkpoints"]})
 
 
 def _guests_entries(result: Result, state: TrialState, controller: Controller) -> Entries:
@@ -63,7 +63,7 @@ GUESTS = Step(
 )
 
 
-def _preflight(state: TrialState, _controller: Controller) -> Call:
+def _preflight(state: TrialState, _controller: Controller) -> ModuleCall:
     """Return the call that checks the node of the next move and the pods of the job."""
     kubernetes = state.settings["kubernetes"]
     worker, names = state.left[0]["worker"], kubernetes.get("names") or {}
@@ -72,7 +72,7 @@ def _preflight(state: TrialState, _controller: Controller) -> Call:
         key: kubernetes[key] for key in ("name", "namespace", "kubeconfig", "context") if key in kubernetes
     }
     options = {"stun_seconds": state.settings["stun_budget"], "accept": state.settings["accept"]}
-    return Call("mpijob_preflight_info", {**job, **options, "moved": moved})
+    return ModuleCall("mpijob_preflight_info", {**job, **options, "moved": moved})
 
 
 def _preflight_entries(result: Result, state: TrialState, _controller: Controller) -> Entries:

@@ -7,12 +7,12 @@ from __future__ import annotations
 from typing import Any
 
 from ....core.vgpu_manager import is_manager
-from ..step import Call, Controller, Due, Entries, EntryKind, Phase, Result, Step
+from ..step import Controller, Due, Entries, EntryKind, ModuleCall, Phase, Result, Step
 from ..trial_state import Entry, TrialState
 
 
-def _cluster(state: TrialState, _controller: Controller) -> Call:
-    return Call("cluster_info", {"cluster": state.cluster})
+def _cluster(state: TrialState, _controller: Controller) -> ModuleCall:
+    return ModuleCall("cluster_info", {"cluster": state.cluster})
 
 
 def _cluster_entry(result: Result, _state: TrialState, _controller: Controller) -> Entries:
@@ -37,8 +37,8 @@ CLUSTER = Step(
 )
 
 
-def _vibs(state: TrialState, _controller: Controller) -> Call:
-    return Call("esxi_info", {"cluster": state.cluster, "gather": ["vib"], "fail_unreachable": False})
+def _vibs(state: TrialState, _controller: Controller) -> ModuleCall:
+    return ModuleCall("esxi_info", {"cluster": state.cluster, "gather": ["vib"], "fail_unreachable": False})
 
 
 def _managers_entry(result: Result, _state: TrialState, _controller: Controller) -> Entries:

@@ -4,15 +4,15 @@
 
 from __future__ import annotations
 
-from ..step import Call, Controller, Due, EntryKind, Phase, Step
+from ..step import Controller, Due, EntryKind, ModuleCall, Phase, Step
 from ..trial_state import Entry, TrialState
 
 RULE = "vmotion-test"
 
 
-def _override(state: TrialState, _controller: Controller) -> Call:
+def _override(state: TrialState, _controller: Controller) -> ModuleCall:
     rule = {"cluster": state.cluster, "name": RULE, "workers": sorted(state.at), "one_per_host": False}
-    return Call("worker_rules", {**rule, "drs_override": state.settings["drs_override"]})
+    return ModuleCall("worker_rules", {**rule, "drs_override": state.settings["drs_override"]})
 
 
 def _needs_override(state: TrialState) -> bool:
@@ -37,8 +37,8 @@ OVERRIDE = Step(
 )
 
 
-def _restore(state: TrialState, _controller: Controller) -> Call:
-    return Call("worker_rules", {"cluster": state.cluster, "name": RULE, "state": "absent"})
+def _restore(state: TrialState, _controller: Controller) -> ModuleCall:
+    return ModuleCall("worker_rules", {"cluster": state.cluster, "name": RULE, "state": "absent"})
 
 
 RESTORE = Step(

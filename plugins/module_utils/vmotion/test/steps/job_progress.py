@@ -4,23 +4,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ....kubernetes.state import ranks_of_pods
-from ..step import Call, Controller, Due, Entries, EntryKind, Phase, Result, Step
+from ..step import Controller, Due, Entries, EntryKind, ModuleCall, Phase, Result, Step
 from ..trial_state import Entry, TrialState
-from .pods import in_rank_order, rank_list
 
 RESUME_SECONDS = 120.0
 
 
-def _wait(controller: Controller, steps: int, since: float, timeout: float, may_fail: bool = False) -> Call:
+def _wait(controller: Controller, steps: int, since: float, timeout: float, may_fail: bool = False) -> ModuleCall:
     options = {"records": controller.records, "steps": steps, "since": since, "timeout": timeout}
-    return Call("training_wait", options, may_fail=may_fail)
+    return ModuleCall("training_wait", options, may_fail=may_fail)
 
 
-def _warm(state: TrialState, controller: Controller) -> Call:
+def _warm(state: TrialState, controller: Controller) -> ModuleCall:
     return _wait(controller, max(state.settings["warmup_steps"], 1), 0.0, state.settings["warm_timeout"])
 
 
@@ -42,6 +41,16 @@ def _ranks_by_worker(pods: Mapping[str, Any]) -> dict[str, list[int]]:
     return workers
 
 
+def in_rank_order(warm: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return the pods of an entry ``warm`` in the order of their ranks; none if the job has no pods."""
+    return sorted((warm.get("pods") or {}).items(), key=lambda pod: list(pod[1]["ranks"]))
+
+
+def rank_list(ranks: Sequence[int]) -> str:
+    """Return ranks in words."""
+    return f"rank{'' if len(ranks) == 1 else 's'} {', '.join(map(str, ranks))}"
+
+
 def _is_warm(state: TrialState, entry: Entry) -> None:
     state.warm = dict(entry)
 
@@ -60,7 +69,7 @@ WARM = Step(
 )
 
 
-def _measure(state: TrialState, controller: Controller) -> Call:
+def _measure(state: TrialState, controller: Controller) -> ModuleCall:
     return _wait(controller, state.settings["steps"], state.last_at, state.settings["warm_timeout"])
 
 
@@ -77,14 +86,14 @@ MEASURE = Step(
 )
 
 
-def _resumed(state: TrialState, controller: Controller, since: float) -> Call:
+def _resumed(state: TrialState, controller: Controller, since: float) -> ModuleCall:
     """Return the call that waits for the deadline of the verdict; a job that does not resume is an observation."""
     deadline = state.settings["limits"].get("resume_deadline_s")
     timeout = RESUME_SECONDS if deadline is None else deadline
     return _wait(controller, state.settings["steps"], since, timeout, may_fail=True)
 
 
-def _advance(state: TrialState, controller: Controller) -> Call:
+def _advance(state: TrialState, controller: Controller) -> ModuleCall:
     return _resumed(state, controller, state.moves[-1].get("completed") or 0.0)
 
 
@@ -110,7 +119,7 @@ def _completed_by_others(state: TrialState) -> list[float]:
     return [move["completed"] for move in state.others if move.get("completed")]
 
 
-def _outlast(state: TrialState, controller: Controller) -> Call:
+def _outlast(state: TrialState, controller: Controller) -> ModuleCall:
     return _resumed(state, controller, max(_completed_by_others(state)))
 
 

@@ -4,15 +4,15 @@
 
 from __future__ import annotations
 
-from ..step import Call, Controller, Due, Entries, EntryKind, Phase, Result, Step
+from ..step import Controller, Due, Entries, EntryKind, ModuleCall, Phase, Result, Step
 from ..trial_state import Entry, TrialState
 
 KEPT = ("verdict", "moved", "breaches", "unproven", "notes", "longest_gap_s")
 
 
-def _judge(state: TrialState, controller: Controller) -> Call:
+def _judge(state: TrialState, controller: Controller) -> ModuleCall:
     folder, name = controller.folder, f"vmotion_test {state.cluster}"
-    return Call("continuity_verdict", {"test": folder, "folder": folder, "name": name})
+    return ModuleCall("continuity_verdict", {"test": folder, "folder": folder, "name": name})
 
 
 def _judge_entry(result: Result, _state: TrialState, _controller: Controller) -> Entries:

@@ -8,23 +8,23 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...checks import move_lines
-from ..step import Call, Controller, Due, Entries, EntryKind, Phase, Result, Step, failed
+from ..step import Controller, Due, Entries, EntryKind, ModuleCall, Phase, Result, Step, failed
 from ..trial_state import Entry, Settings, TrialState
 
 KEPT = ("moves", "rdma", "profile", "slots")
 
 
-def plan_call(settings: Settings) -> Call:
+def plan_call(settings: Settings) -> ModuleCall:
     """Return the call that plans all moves; a test that has no journal yet uses it too."""
     options: dict[str, Any] = {
         "cluster": settings["cluster"],
         "return_home": settings["return_home"],
         "one_per_host": settings["one_per_host"],
     }
-    return Call("vmotion_plan", {**options, **({"workers": settings["workers"]} if settings["workers"] else {})})
+    return ModuleCall("vmotion_plan", {**options, **({"workers": settings["workers"]} if settings["workers"] else {})})
 
 
-def _plan(state: TrialState, _controller: Controller) -> Call:
+def _plan(state: TrialState, _controller: Controller) -> ModuleCall:
     return plan_call(state.settings)
 
 
@@ -93,8 +93,8 @@ def is_asked_for(state: TrialState) -> bool:
     return not state.round and bool(state.settings["canary"])
 
 
-def _ever_moved(state: TrialState, _controller: Controller) -> Call:
-    return Call("vmotion_info", {"cluster": state.cluster, "since": 0.0})
+def _ever_moved(state: TrialState, _controller: Controller) -> ModuleCall:
+    return ModuleCall("vmotion_info", {"cluster": state.cluster, "since": 0.0})
 
 
 def _canary_entry(result: Result, state: TrialState, _controller: Controller) -> Entries:
@@ -128,9 +128,9 @@ CANARY = Step(
 )
 
 
-def _plan_canary(state: TrialState, _controller: Controller) -> Call:
+def _plan_canary(state: TrialState, _controller: Controller) -> ModuleCall:
     options = {"cluster": state.cluster, "one_per_host": state.settings["one_per_host"]}
-    return Call("vmotion_plan", {**options, "workers": [(state.canary or {})["worker"]]})
+    return ModuleCall("vmotion_plan", {**options, "workers": [(state.canary or {})["worker"]]})
 
 
 def _canary_plan_entry(result: Result, state: TrialState, _controller: Controller) -> Entries:

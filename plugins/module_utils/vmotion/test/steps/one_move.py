@@ -7,10 +7,10 @@ from __future__ import annotations
 from typing import Any
 
 from ...checks import move_lines
-from ..step import Call, Controller, Due, Entries, EntryKind, Phase, Result, Step
+from ..step import Controller, Due, Entries, EntryKind, ModuleCall, Phase, Result, Step
 from ..trial_state import Entry, TrialState
+from .job_progress import in_rank_order, rank_list
 from .moves_plan import needs_canary
-from .pods import in_rank_order, rank_list
 from .server_moves import EARLIER_SECONDS, found_later, ours
 
 # A move whose call ended without an answer is looked up and requested again this often.
@@ -29,9 +29,9 @@ def _preparing(state: TrialState) -> str:
     return ", with ".join([f"prepares the move {move_lines.line(state.left[0])}", *pods])
 
 
-def _begin(state: TrialState, _controller: Controller) -> Call:
+def _begin(state: TrialState, _controller: Controller) -> ModuleCall:
     worker = state.left[0]["worker"]
-    return Call("vmotion_info", {"cluster": state.cluster, "workers": [worker], "since": state.last_at})
+    return ModuleCall("vmotion_info", {"cluster": state.cluster, "workers": [worker], "since": state.last_at})
 
 
 def _begin_entry(result: Result, state: TrialState, _controller: Controller) -> Entries:
@@ -60,7 +60,7 @@ def _pending(state: TrialState) -> str:
     return move_lines.line((state.pending or {})["move"])
 
 
-def _move(state: TrialState, controller: Controller) -> Call:
+def _move(state: TrialState, controller: Controller) -> ModuleCall:
     settings, planned = state.settings, (state.pending or {})["move"]
     options = {"cluster": state.cluster, "worker": planned["worker"], "target": planned["target"]}
     limits: dict[str, Any] = {
@@ -68,7 +68,7 @@ def _move(state: TrialState, controller: Controller) -> Call:
         "stun_budget": settings["stun_budget"],
         "accept": settings["accept"],
     }
-    return Call("vmotion", {**options, **limits, "records": controller.records}, may_fail=True)
+    return ModuleCall("vmotion", {**options, **limits, "records": controller.records}, may_fail=True)
 
 
 def _move_entries(result: Result, state: TrialState, _controller: Controller) -> Entries:
@@ -125,10 +125,10 @@ def _needs_look_up(state: TrialState) -> bool:
     return bool(state.pending) and is_unknown and not state.looked_up
 
 
-def _look_up(state: TrialState, _controller: Controller) -> Call:
+def _look_up(state: TrialState, _controller: Controller) -> ModuleCall:
     begun = state.pending or {}
     since = begun["at"] - EARLIER_SECONDS
-    return Call("vmotion_info", {"cluster": state.cluster, "workers": [begun["move"]["worker"]], "since": since})
+    return ModuleCall("vmotion_info", {"cluster": state.cluster, "workers": [begun["move"]["worker"]], "since": since})
 
 
 def _look_up_entries(result: Result, state: TrialState, _controller: Controller) -> Entries:

@@ -4,16 +4,16 @@
 
 from __future__ import annotations
 
-from ..step import BACKGROUND, Call, Controller, Due, Entries, EntryKind, Phase, Result, Step, StopWatch
+from ..step import BACKGROUND, Controller, Due, Entries, EntryKind, ModuleCall, Phase, Result, Step, StopWatch
 from ..trial_state import Entry, TrialState
 from .transport_reading import nodes_of
 
 WATCH_SECONDS = 604800
 
 
-def _watch(state: TrialState, controller: Controller) -> Call:
+def _watch(state: TrialState, controller: Controller) -> ModuleCall:
     files = {"records": controller.records, "stop": f"{controller.folder}/stop"}
-    return Call("training_watch", {**nodes_of(state), **files, "timeout": WATCH_SECONDS}, BACKGROUND)
+    return ModuleCall("training_watch", {**nodes_of(state), **files, "timeout": WATCH_SECONDS}, BACKGROUND)
 
 
 def _watch_entry(result: Result, _state: TrialState, _controller: Controller) -> Entries:

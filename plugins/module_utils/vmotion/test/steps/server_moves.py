@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...checks import move_events
-from ..step import Call, Controller, Due, Entries, EntryKind, Phase, Result, Step
+from ..step import Controller, Due, Entries, EntryKind, ModuleCall, Phase, Result, Step
 from ..trial_state import Entry, TrialState
 
 # The server may date the start of a move a little before the controller dates its request.
@@ -46,8 +46,8 @@ def found_later(result: Result, move: Move, asked: Mapping[str, Any], state: Tri
     return {**move, "ok": is_done, "vsphere": vsphere, "attached": True, "ranks": ranks}
 
 
-def _others(state: TrialState, _controller: Controller) -> Call:
-    return Call("vmotion_info", {"cluster": state.cluster, "since": state.began})
+def _others(state: TrialState, _controller: Controller) -> ModuleCall:
+    return ModuleCall("vmotion_info", {"cluster": state.cluster, "since": state.began})
 
 
 def _others_entries(result: Result, state: TrialState, _controller: Controller) -> Entries:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from ....training.transport.connections import uses_rdma
-from ..step import Call, Controller, Due, Entries, EntryKind, Phase, Result, Step
+from ..step import Controller, Due, Entries, EntryKind, ModuleCall, Phase, Result, Step
 from ..trial_state import Entry, TrialState
 
 
@@ -16,9 +16,9 @@ def nodes_of(state: TrialState) -> dict[str, Any]:
     return {"nodes": state.settings["nodes"], "folder": state.settings["records"]}
 
 
-def reading(state: TrialState, _controller: Controller) -> Call:
+def reading(state: TrialState, _controller: Controller) -> ModuleCall:
     """Return the call that reads the connections and the checksums of the ranks."""
-    return Call("training_transport_info", {**nodes_of(state), "timeout": state.settings["look_timeout"]})
+    return ModuleCall("training_transport_info", {**nodes_of(state), "timeout": state.settings["look_timeout"]})
 
 
 def _look_entry(result: Result, _state: TrialState, _controller: Controller) -> Entries:
@@ -64,9 +64,9 @@ LOOK = Step(
 )
 
 
-def _counters(state: TrialState, _controller: Controller) -> Call:
+def _counters(state: TrialState, _controller: Controller) -> ModuleCall:
     options = {"cluster": state.cluster, "gather": ["rdma", "network", "pvrdma"], "fail_unreachable": False}
-    return Call("esxi_info", options)
+    return ModuleCall("esxi_info", options)
 
 
 def _counters_entry(result: Result, _state: TrialState, _controller: Controller) -> Entries:

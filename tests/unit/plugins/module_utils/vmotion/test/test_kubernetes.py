@@ -15,9 +15,8 @@ from plugins.module_utils.kubernetes.job_spec import job_of
 from plugins.module_utils.kubernetes.state import ranks_of_pods
 from plugins.module_utils.vmotion.test import judging
 from plugins.module_utils.vmotion.test.next_step import kind_of, state_of
-from plugins.module_utils.vmotion.test.step import HERE, Call, Controller
-from plugins.module_utils.vmotion.test.steps import job as job_steps
-from plugins.module_utils.vmotion.test.steps import one_move
+from plugins.module_utils.vmotion.test.step import HERE, Controller, ModuleCall
+from plugins.module_utils.vmotion.test.steps import one_move, tested_job
 from plugins.modules import mpijob_info
 from tests.fakes.trial import LAUNCHER, Killed, World
 
@@ -59,11 +58,11 @@ class Kubernetes(World):
         return {}
 
 
-def stop_of(world: World) -> Call:
+def stop_of(world: World) -> ModuleCall:
     """Return the call that stops the job of a test."""
-    assert job_steps.STOP.action is not None
-    call = job_steps.STOP.action(state_of(world.journal), Controller("/test"))
-    assert isinstance(call, Call)
+    assert tested_job.STOP.action is not None
+    call = tested_job.STOP.action(state_of(world.journal), Controller("/test"))
+    assert isinstance(call, ModuleCall)
     return call
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from plugins.module_utils.vmotion.test import next_step as driver
-from plugins.module_utils.vmotion.test.registry import STEPS, Registry
-from plugins.module_utils.vmotion.test.step import Call, Due, EntryKind, Phase, Step, in_order
+from plugins.module_utils.vmotion.test.step import Due, EntryKind, ModuleCall, Phase, Step, in_order
+from plugins.module_utils.vmotion.test.step_registry import STEPS, Registry
 from tests.fakes.trial import Killed, World
 
 ROOT = Path(__file__).parents[6]
@@ -31,7 +31,7 @@ def defined() -> Iterator[tuple[str, Step]]:
 
 def test_the_registry_has_every_step() -> None:
     missing = [name for name, step in defined() if step not in STEPS]
-    assert missing == [], f"add {', '.join(missing)} to STEPS in vmotion/test/registry.py"
+    assert missing == [], f"add {', '.join(missing)} to STEPS in vmotion/test/step_registry.py"
     assert len(NAMES) == len(STEPS) == len(list(defined())), "two steps have the same name"
 
 
@@ -83,7 +83,7 @@ def test_a_step_that_only_the_registry_has_is_done_shown_written_and_repeated(mo
         name="census",
         title="counts the machines of the cluster",
         due=(Due(Phase.OPENING, lambda state: "census" not in state.lately and not state.round, after=("warm",)),),
-        action=lambda state, _controller: Call("cluster_info", {"cluster": state.cluster}),
+        action=lambda state, _controller: ModuleCall("cluster_info", {"cluster": state.cluster}),
         entries=lambda result, _state, _controller: [("census", {"ha": result["cluster"]["ha"]["enabled"]})],
         kinds=(EntryKind("census", messages=lambda entry, _state: [f"HA: {entry['ha']}"]),),
         is_repeated=True,

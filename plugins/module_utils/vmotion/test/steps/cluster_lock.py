@@ -4,12 +4,12 @@
 
 from __future__ import annotations
 
-from ..step import Call, Controller, Due, Entries, EntryKind, Phase, Result, Step
+from ..step import Controller, Due, Entries, EntryKind, ModuleCall, Phase, Result, Step
 from ..trial_state import Entry, TrialState
 
 
-def _hold(state: TrialState, _controller: Controller) -> Call:
-    return Call("cluster_lock", {"cluster": state.cluster})
+def _hold(state: TrialState, _controller: Controller) -> ModuleCall:
+    return ModuleCall("cluster_lock", {"cluster": state.cluster})
 
 
 def _run_of(result: Result, _state: TrialState, _controller: Controller) -> Entries:
@@ -42,8 +42,8 @@ HOLD = Step(
 )
 
 
-def _free(state: TrialState, _controller: Controller) -> Call:
-    return Call("cluster_lock", {"cluster": state.cluster, "state": "free"})
+def _free(state: TrialState, _controller: Controller) -> ModuleCall:
+    return ModuleCall("cluster_lock", {"cluster": state.cluster, "state": "free"})
 
 
 def _is_freed(state: TrialState, _entry: Entry) -> None:

@@ -9,7 +9,7 @@ from typing import Any, cast
 from ....kubernetes.job_spec import V2BETA1
 from ....kubernetes.manifests import owned
 from ....training.transport.connections import checksums
-from ..step import HERE, LAUNCHER, Call, Controller, Due, Entries, EntryKind, Phase, Result, Step, failed
+from ..step import HERE, LAUNCHER, Controller, Due, Entries, EntryKind, ModuleCall, Phase, Result, Step, failed
 from ..trial_state import Entry, Job, Settings, TrialState
 from .transport_reading import reading
 
@@ -18,16 +18,16 @@ CHANGING = ("state", "launcher", "why", "pods", "silences")
 PLACE = ("namespace", "kubeconfig", "context")
 
 
-def _read(state: TrialState, _controller: Controller) -> Call:
+def _read(state: TrialState, _controller: Controller) -> ModuleCall:
     return _reading_of(state, may_fail=False)
 
 
-def _reading_of(state: TrialState, may_fail: bool) -> Call:
+def _reading_of(state: TrialState, may_fail: bool) -> ModuleCall:
     """Return the call for either kind of job: both modules return the same keys."""
     kubernetes = state.settings.get("kubernetes") or {}
     if kubernetes:
-        return Call("mpijob_info", dict(kubernetes), HERE, may_fail)
-    return Call("training_job_info", {"run_dir": state.settings["run_dir"]}, LAUNCHER, may_fail)
+        return ModuleCall("mpijob_info", dict(kubernetes), HERE, may_fail)
+    return ModuleCall("training_job_info", {"run_dir": state.settings["run_dir"]}, LAUNCHER, may_fail)
 
 
 def _job_entry(result: Result, state: TrialState, _controller: Controller) -> Entries:
@@ -70,9 +70,9 @@ JOB = Step(
 )
 
 
-def _finish(state: TrialState, _controller: Controller) -> Call:
+def _finish(state: TrialState, _controller: Controller) -> ModuleCall:
     options = {"path": f"{state.settings['records']}/finish", "state": "touch", "mode": "0644"}
-    return Call("ansible.builtin.file", options, LAUNCHER)
+    return ModuleCall("ansible.builtin.file", options, LAUNCHER)
 
 
 FINISH = Step(
@@ -88,10 +88,10 @@ def _waits_for_end(state: TrialState) -> bool:
     return state.may_outlast and state.settings["finish_timeout"] > 0
 
 
-def _await(state: TrialState, _controller: Controller) -> Call:
+def _await(state: TrialState, _controller: Controller) -> ModuleCall:
     call = _reading_of(state, may_fail=True)
     timeout = float(state.settings["finish_timeout"])
-    return Call(call.module, call.options, call.where, True, until=_has_ended, seconds=timeout)
+    return ModuleCall(call.module, call.options, call.where, True, until=_has_ended, seconds=timeout)
 
 
 def _state_of(result: Result) -> str:
@@ -134,15 +134,15 @@ CHECKSUMS = Step(
 )
 
 
-def _stop(state: TrialState, _controller: Controller) -> Call:
+def _stop(state: TrialState, _controller: Controller) -> ModuleCall:
     kubernetes = state.settings.get("kubernetes") or {}
     if not kubernetes:
-        return Call("training_job", {"run_dir": state.settings["run_dir"], "state": "stopped"}, LAUNCHER)
+        return ModuleCall("training_job", {"run_dir": state.settings["run_dir"], "state": "stopped"}, LAUNCHER)
     # mpijob_info assumes this namespace if none is given; kubernetes.core.k8s refuses to delete without one.
     place: dict[str, Any] = {"namespace": "default", **{key: kubernetes[key] for key in PLACE if key in kubernetes}}
     objects = owned(str(kubernetes["name"]), str(kubernetes.get("api", V2BETA1)))
     deletion = {"state": "absent", "delete_options": {"propagationPolicy": "Foreground"}, "wait": True}
-    return Call("kubernetes.core.k8s", {"resource_definition": objects, **deletion, **place})
+    return ModuleCall("kubernetes.core.k8s", {"resource_definition": objects, **deletion, **place})
 
 
 STOP = Step(
