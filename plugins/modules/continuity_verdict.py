@@ -180,7 +180,7 @@ def of_test(params: dict[str, Any]) -> dict[str, Any]:
         raise Refused(str(test), "judge the test in it", said, "name the folder of another test")
     at = state.at if state.is_over or not params["folder"] else None
     own = {"test": test, "records": test / "records.jsonl", "at": at, "name": f"vmotion_test {state.cluster}"}
-    return {**params, **judging.case(state, params["limits"]), **own}
+    return {**params, **judging.verdict_input(state, params["limits"]), **own}
 
 
 def judge(params: dict[str, Any], records: Iterable[dict[str, Any]]) -> dict[str, Any]:

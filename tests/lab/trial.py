@@ -149,7 +149,7 @@ class Trial:
     def judge(self, died: bool = False, **limits: Any) -> dict[str, Any]:
         """The verdict as of now."""
         history = self.place.ansible.module("vmotion_info", cluster="gpu", since=self.began).result
-        others = move_events.not_ours(history["moves"], self.moves, self._ranks)
+        others = move_events.moves_of_others(history["moves"], self.moves, self._ranks)
         moves = [*self.moves, *others]
         seen = {
             "launcher": {"before": self.launcher, "after": self._launcher()},

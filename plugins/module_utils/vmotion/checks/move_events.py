@@ -52,7 +52,7 @@ def power(worker: str, events: Iterable[Mapping[str, Any]]) -> list[dict[str, An
     ]
 
 
-def not_ours(
+def moves_of_others(
     found: Iterable[Mapping[str, Any]], ours: Iterable[Mapping[str, Any]], ranks: Mapping[str, Sequence[int]]
 ) -> list[dict[str, Any]]:
     """The moves that others began, ready for the verdict, with the ranks on their workers."""

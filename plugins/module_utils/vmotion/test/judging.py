@@ -8,15 +8,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...kubernetes.state import FINISHED, changes
-from ...training.transport import connections as transport_seen
+from ...training.transport import connections
 from ..checks import move_lines
 from .trial_state import TrialState
 
 ENDINGS = {"running": "running", "finished": "finished"}
 
 
-def case(state: TrialState, limits: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The arguments of the verdict; limits that are given go before those of the test."""
+def verdict_input(state: TrialState, limits: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return the arguments of the verdict. The given limits take precedence over the limits of the test."""
     return {
         "moves": state.every_move,
         "limits": {"warmup_steps": state.settings["warmup_steps"], **state.settings["limits"], **(limits or {})},
@@ -27,13 +27,18 @@ def case(state: TrialState, limits: Mapping[str, Any] | None = None) -> dict[str
 
 
 def transports(state: TrialState) -> dict[str, Any]:
-    """By what the ranks spoke: ``usual`` at first, ``last``, and ``of_moves``, each before and after."""
-    spoken = _spoken(state)
+    """Return the transports of the ranks: the first (``usual``), the last, and those before and after each move."""
+    readings = _transport_readings(state)
     ends = [*(move["looks"] for move in state.moves[1:]), len(state.looks)]
     of_moves = [
-        {"before": _at(spoken, move["looks"]), "after": _at(spoken, end)} for move, end in zip(state.moves, ends)
+        {"before": _transports_after(readings, move["looks"]), "after": _transports_after(readings, end)}
+        for move, end in zip(state.moves, ends)
     ]
-    return {"usual": spoken[0] if spoken else {}, "last": spoken[-1] if spoken else {}, "of_moves": of_moves}
+    return {
+        "usual": readings[0] if readings else {},
+        "last": readings[-1] if readings else {},
+        "of_moves": of_moves,
+    }
 
 
 def _facts(state: TrialState) -> dict[str, Any]:
@@ -54,11 +59,12 @@ def _facts(state: TrialState) -> dict[str, Any]:
 def _ranks(state: TrialState) -> dict[str, list[int]]:
     """Return the ranks of each worker.
 
-    A guest whose name is no worker's may run on any of them: then no worker is reported as one without ranks.
+    If the name of a guest does not match a worker, it may run on any of them: then no worker is reported as one
+    without ranks.
     """
-    is_whole = set(state.ranks) <= set(state.at)
-    found = {worker: ranks for worker, ranks in state.ranks.items() if worker in state.at}
-    return {**({worker: [] for worker in state.at} if is_whole else {}), **found}
+    is_complete = set(state.ranks) <= set(state.at)
+    known = {worker: ranks for worker, ranks in state.ranks.items() if worker in state.at}
+    return {**({worker: [] for worker in state.at} if is_complete else {}), **known}
 
 
 def _pods(state: TrialState) -> list[str] | None:
@@ -74,20 +80,20 @@ def _death(state: TrialState) -> str:
     return "" if job.get("state", "") in ("", *ENDINGS) else str(job.get("why") or f"it is {job['state']}")
 
 
-def _spoken(state: TrialState) -> list[dict[str, Any]]:
-    """The transports between each look and the one before it."""
-    told: list[dict[str, Any]] = []
+def _transport_readings(state: TrialState) -> list[dict[str, Any]]:
+    """Return the transports between each reading of the connections and the one before it."""
+    readings: list[dict[str, Any]] = []
     for first, second in zip(state.looks, state.looks[1:]):
         given = {
             "hosts": (first["hosts"] or [], second["hosts"] or []),
             "at": move_lines.at_last(state.at, [*state.moves[: second["moves"]], *second["others"]]),
             "rdma": second["rdma"],
-            "usual": told[0]["bytes_per_step"] if told else {},
+            "usual": readings[0]["bytes_per_step"] if readings else {},
         }
-        told.append(transport_seen.judge(first["nodes"], second["nodes"], **given))
-    return told
+        readings.append(connections.judge(first["nodes"], second["nodes"], **given))
+    return readings
 
 
-def _at(spoken: list[dict[str, Any]], looks: int) -> dict[str, str] | None:
-    """The transports when so many looks had been made; none before the second."""
-    return dict(spoken[looks - 2]["transports"]) if 2 <= looks <= len(spoken) + 1 else None
+def _transports_after(readings: list[dict[str, Any]], looks: int) -> dict[str, str] | None:
+    """Return the transports after the given number of looks; None before the second look."""
+    return dict(readings[looks - 2]["transports"]) if 2 <= looks <= len(readings) + 1 else None

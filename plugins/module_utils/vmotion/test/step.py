@@ -74,7 +74,7 @@ Action = Union[ModuleCall, StopWatch, WriteFiles]
 
 @dataclass(frozen=True)
 class Controller:
-    """What a step may use in addition to the journal: folder of the test, time, driver table and versions."""
+    """The data of the controller that a step may use: the folder of the test, the time, driver table and versions."""
 
     folder: str
     now: float = 0.0

@@ -67,8 +67,8 @@ class Job(TypedDict, total=False):
 class Look(TypedDict):
     """One reading of the connections of the ranks, with the counters of the hosts that belong to it.
 
-    ``hosts`` is None until the counters are read. ``moves`` is the number of moves before, ``others`` are the moves of
-    others, and ``rdma`` is the RDMA device of each worker, as known by then.
+    ``hosts`` is None until the counters are read. ``moves`` is the number of earlier moves, ``others`` has the moves
+    of others, and ``rdma`` the RDMA device of each worker, as known at that time.
     """
 
     nodes: dict[str, Any]
@@ -82,19 +82,20 @@ class Look(TypedDict):
 class TrialState:
     """The state of a test; ``lately`` has the kinds of the entries since the last plan, move, verdict or the end.
 
-    ``tried`` has the steps that failed for the present controller, ``kept`` those of them that give something back.
+    ``tried`` has the steps that failed for the present controller, ``kept`` those of them that restore or free
+    something.
     """
 
     settings: Settings = field(default_factory=lambda: cast(Settings, {}))
     last_at: float = 0.0
-    # Of the present controller.
+    # Fields of the present controller.
     run: str = ""
     is_watched: bool = False
     is_overridden: bool = False
     tried: set[str] = field(default_factory=set)
     kept: set[str] = field(default_factory=set)
     looked_up: dict[str, Any] | None = None
-    # Of the test.
+    # Fields of the test.
     began: float = 0.0
     job: Job | None = None
     job_now: Job | None = None
@@ -139,7 +140,7 @@ class TrialState:
 
     @property
     def ranks(self) -> dict[str, list[int]]:
-        """Return the ranks of each worker, by the name of its VM; a guest with another name stands under its own."""
+        """Return the ranks by the name of the worker's VM, or by the name of the guest if no VM has that name."""
         names = {short_name(worker): worker for worker in self.at}
         found: dict[str, list[int]] = {}
         for host, ranks in ((self.warm or {}).get("hosts") or {}).items():

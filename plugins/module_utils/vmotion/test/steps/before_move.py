@@ -15,7 +15,7 @@ from .transport_reading import nodes_of
 
 
 def _refused(state: TrialState, reasons: Sequence[Mapping[str, Any]]) -> Entries:
-    """Return the entry of the next move, which is not made because of these findings; none without findings."""
+    """Return the entry of the next move, which is not made because of these findings; no entry without findings."""
     if not reasons:
         return []
     move = move_lines.observed({"msg": not_withstood(state.cluster, reasons)}, state.left[0], state.ranks)

@@ -4,7 +4,10 @@
 
 from __future__ import annotations
 
-from ..evidence_files import files
+from typing import Any
+
+from ...checks import move_lines
+from ..judging import transports
 from ..outcome import outcome
 from ..step import Controller, Due, Entries, EntryKind, Phase, Result, Step, WriteFiles
 from ..trial_state import Entry, TrialState
@@ -23,15 +26,29 @@ OVER = Step(
 )
 
 
-def _keep(state: TrialState, controller: Controller) -> WriteFiles:
-    return WriteFiles(files(state, controller.versions))
+def _evidence(state: TrialState, controller: Controller) -> WriteFiles:
+    return WriteFiles(
+        {
+            "moves": [move_lines.without_events(move) for move in state.every_move],
+            "events": [event for move in state.every_move for event in move.get("events") or []],
+            "tasks": [move["task"] for move in state.every_move if "task" in move],
+            "transport": transports(state),
+            "versions": _versions(state, controller),
+        }
+    )
+
+
+def _versions(state: TrialState, controller: Controller) -> dict[str, Any]:
+    """Return the versions of Ansible, this collection, vCenter, the hosts and the job."""
+    vcenter = (state.cluster_after or {}).get("vcenter")
+    return {**controller.versions, "vcenter": vcenter, "hosts": state.hosts, "job": state.job}
 
 
 KEEP = Step(
     name="keep",
     title="writes the evidence",
     due=(Due(Phase.ENDING, lambda state: state.judged is not None, after=("hosts",)),),
-    action=_keep,
+    action=_evidence,
     kinds=(EntryKind("keep"),),
 )
 

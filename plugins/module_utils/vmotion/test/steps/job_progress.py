@@ -24,7 +24,7 @@ def _warm(state: TrialState, controller: Controller) -> ModuleCall:
 
 
 def _warm_entry(result: Result, state: TrialState, _controller: Controller) -> Entries:
-    """Return the ranks by worker; on Kubernetes a rank gives the name of its pod, and its worker is the pod's node."""
+    """Return the ranks by worker. On Kubernetes, a rank reports its pod, and its worker is the node of the pod."""
     ranks = {key: result[key] for key in ("ranks", "hosts", "step")}
     pods_of_job = (state.job or {}).get("pods")
     if pods_of_job is None:

@@ -47,7 +47,7 @@ def _plan_entry(result: Result, state: TrialState, _controller: Controller) -> E
 
 
 def _start_round(state: TrialState, entry: Entry) -> None:
-    """Keep from the first plan where all workers are; each later plan starts a round."""
+    """Keep the host of each worker from the first plan; each later plan starts a round."""
     state.rdma = dict(entry["rdma"])
     if not state.began:
         state.at, state.began = dict(entry["places"]), float(entry["at"])
@@ -85,11 +85,11 @@ PLAN = Step(
 def needs_canary(state: TrialState) -> bool:
     """Return whether the move of a worker without a rank has still to be made."""
     is_named = state.canary is not None and bool(state.canary["worker"])
-    return is_asked_for(state) and is_named and not any(move.get("canary") for move in state.moves)
+    return may_need_canary(state) and is_named and not any(move.get("canary") for move in state.moves)
 
 
-def is_asked_for(state: TrialState) -> bool:
-    """Return whether a worker without a rank may go first: before the first round, if the settings have it."""
+def may_need_canary(state: TrialState) -> bool:
+    """Return whether a worker without a rank may go first: before the first round, if the settings ask for it."""
     return not state.round and bool(state.settings["canary"])
 
 
@@ -100,7 +100,7 @@ def _ever_moved(state: TrialState, _controller: Controller) -> ModuleCall:
 def _canary_entry(result: Result, state: TrialState, _controller: Controller) -> Entries:
     """Name the worker that goes first: one on which no rank runs, if nothing has ever moved in this cluster.
 
-    If some rank names a host that is no worker's name, it may run on any of them, and none counts as idle.
+    If the host name of a rank does not match a worker, the rank may run on any of them, and none counts as idle.
     """
     ever, setting = sum(bool(move["ok"]) for move in result["moves"]), state.settings["canary"]
     free = sorted(set(state.at) - set(state.ranks)) if set(state.ranks) <= set(state.at) else []
@@ -121,7 +121,7 @@ def _canary_messages(entry: Entry, state: TrialState) -> list[str]:
 CANARY = Step(
     name="canary",
     title="asks vCenter whether a worker has ever moved",
-    due=(Due(Phase.CANARY, lambda state: is_asked_for(state) and state.canary is None),),
+    due=(Due(Phase.CANARY, lambda state: may_need_canary(state) and state.canary is None),),
     action=_ever_moved,
     entries=_canary_entry,
     kinds=(EntryKind("canary", _keep_canary, _canary_messages),),

@@ -11,7 +11,7 @@ from ..step import Controller, Due, Entries, EntryKind, ModuleCall, Phase, Resul
 from ..trial_state import Entry, TrialState
 from .job_progress import in_rank_order, rank_list
 from .moves_plan import needs_canary
-from .server_moves import EARLIER_SECONDS, found_later, ours
+from .server_moves import EARLIER_SECONDS, move_on_server, requested_moves
 
 # A move whose call ended without an answer is looked up and requested again this often.
 MOST_LOST = 3
@@ -72,7 +72,7 @@ def _move(state: TrialState, controller: Controller) -> ModuleCall:
 
 
 def _move_entries(result: Result, state: TrialState, _controller: Controller) -> Entries:
-    """Return the entry of a move that ended or was refused, or that its call ended without an answer."""
+    """Return the entry of a move that ended or was refused, or of one whose call ended without an answer."""
     begun = state.pending or {}
     # If a worker is on its target although an earlier call had no answer, that call has moved it.
     may_have_moved = bool(begun.get("lost")) if not result.get("failed") else result.get("begun") is not False
@@ -132,14 +132,14 @@ def _look_up(state: TrialState, _controller: Controller) -> ModuleCall:
 
 
 def _look_up_entries(result: Result, state: TrialState, _controller: Controller) -> Entries:
-    """Return what the server has of the move: its end, its progress, or nothing."""
+    """Return whether the server has completed the move, is still making it, or has no such move."""
     begun = state.pending or {}
-    found = ours(result, begun["move"], begun, state)
+    found = requested_moves(result, begun["move"], begun, state)
     if not found:
         return [("look_up", {"found": "nothing"})]
     if found[-1]["completed"] is None:
         return [("look_up", {"found": "under way"})]
-    return [("look_up", {"found": "its end"}), ("move", {"move": found_later(result, found[-1], begun, state)})]
+    return [("look_up", {"found": "its end"}), ("move", {"move": move_on_server(result, found[-1], begun, state)})]
 
 
 def _is_looked_up(state: TrialState, entry: Entry) -> None:

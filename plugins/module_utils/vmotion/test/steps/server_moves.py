@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Step: read the moves and power events of others; and the moves of the test among those of the server; pure."""
+"""Step: read the moves and power events of others, and find the moves of the test among those of the server; pure."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ EARLIER_SECONDS = 5.0
 Move = Mapping[str, Any]
 
 
-def ours(result: Result, planned: Move, asked: Mapping[str, Any], state: TrialState) -> list[Any]:
-    """Return the moves of the server that can be the one that this test requested."""
+def requested_moves(result: Result, planned: Move, asked: Mapping[str, Any], state: TrialState) -> list[Any]:
+    """Return the moves on the server that can be the one that this test requested."""
     known, since = {move.get("chain") for move in state.moves}, asked["at"] - EARLIER_SECONDS
     return [
         move
@@ -29,8 +29,8 @@ def ours(result: Result, planned: Move, asked: Mapping[str, Any], state: TrialSt
     ]
 
 
-def found_later(result: Result, move: Move, asked: Mapping[str, Any], state: TrialState) -> dict[str, Any]:
-    """Return a move of the server, with the state of its worker before the request and after the end."""
+def move_on_server(result: Result, move: Move, asked: Mapping[str, Any], state: TrialState) -> dict[str, Any]:
+    """Return a move from the server, with the state of its worker before the request and after the end."""
     worker = move["worker"]
     before, after = asked["place"], result["places"][worker]
     was_switched = any(event["worker"] == worker for event in result["power"])
@@ -51,16 +51,16 @@ def _others(state: TrialState, _controller: Controller) -> ModuleCall:
 
 
 def _others_entries(result: Result, state: TrialState, _controller: Controller) -> Entries:
-    """Return the moves of others; and as moves of the test those that it requested and of which it had no answer."""
+    """Return the moves of others, and as moves of the test those that it requested without receiving an answer."""
     entries: Entries = []
     own = list[Any]()
     for place, planned, asked in _unanswered(state):
-        found = ours(result, planned, asked, state)
+        found = requested_moves(result, planned, asked, state)
         own += found
         if found and found[-1]["completed"] is not None:
-            move = found_later(result, found[-1], asked, state)
+            move = move_on_server(result, found[-1], asked, state)
             entries.append(("move", {"move": move}) if place is None else ("found", {"place": place, "move": move}))
-    moves = move_events.not_ours(result["moves"], [*state.moves, *own], state.ranks)
+    moves = move_events.moves_of_others(result["moves"], [*state.moves, *own], state.ranks)
     return [*entries, ("others", {"moves": moves, "power": result["power"]})]
 
 

@@ -13,7 +13,7 @@ from ..step import HERE, LAUNCHER, Controller, Due, Entries, EntryKind, ModuleCa
 from ..trial_state import Entry, Job, Settings, TrialState
 from .transport_reading import reading
 
-# Of a job that was read before, these values can change.
+# The values that can change while the job runs.
 CHANGING = ("state", "launcher", "why", "pods", "silences")
 PLACE = ("namespace", "kubeconfig", "context")
 

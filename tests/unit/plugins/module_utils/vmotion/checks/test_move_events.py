@@ -57,7 +57,7 @@ def test_a_move_that_failed_or_is_under_way_is_told_so() -> None:
 
 def test_only_moves_of_others_are_taken() -> None:
     found = move_events.moves("w1", [*MIGRATION, *(one | {"chain": 9, "by": "us"} for one in MIGRATION)])
-    (one,) = move_events.not_ours(found, [{"chain": 9}], {"w1": [1]})
+    (one,) = move_events.moves_of_others(found, [{"chain": 9}], {"w1": [1]})
     assert (one["chain"], one["external"], one["ranks"]) == (7, True, [1])
 
 
@@ -101,7 +101,7 @@ def judge(stall: tuple[int, float], external: list[dict[str, Any]], **more: Any)
 
 
 def test_a_move_of_others_explains_a_silence_and_is_named() -> None:
-    (external,) = move_events.not_ours(move_events.moves("w1", MIGRATION), [], {"w1": [1]})
+    (external,) = move_events.moves_of_others(move_events.moves("w1", MIGRATION), [], {"w1": [1]})
     unexplained = judge((45, 15.0), [])
     explained = judge((45, 15.0), [external])
     assert (unexplained["moves"][0]["gap_s"], explained["verdict"], explained["moved"]) == (1.0, "continuous", "all")
@@ -111,14 +111,14 @@ def test_a_move_of_others_explains_a_silence_and_is_named() -> None:
 
 
 def test_a_silence_that_is_too_long_is_a_breach_where_others_moved_and_unattributed_where_nobody_did() -> None:
-    (external,) = move_events.not_ours(move_events.moves("w1", MIGRATION), [], {"w1": [1]})
+    (external,) = move_events.moves_of_others(move_events.moves("w1", MIGRATION), [], {"w1": [1]})
     alone = judge((45, 25.0), [])
     assert (alone["verdict"], [text.split(":")[0] for text in alone["unproven"]]) == ("inconclusive", ["unattributed"])
     assert kinds(judge((45, 25.0), [external])) == {"gap"}
 
 
 def test_a_move_of_others_that_failed_does_not_make_ours_some() -> None:
-    (external,) = move_events.not_ours(move_events.moves("w1", MIGRATION), [], {"w1": [1]})
+    (external,) = move_events.moves_of_others(move_events.moves("w1", MIGRATION), [], {"w1": [1]})
     failed = judge((45, 0.0), [{**external, "ok": False}])
     assert (failed["verdict"], failed["moved"]) == ("continuous", "all")
     assert "failed to move w1" in failed["notes"][0]

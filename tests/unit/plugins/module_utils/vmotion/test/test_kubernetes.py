@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A vMotion test of a job on Kubernetes: whom it asks about the job, and what becomes of pods that are others."""
+"""A vMotion test of a job on Kubernetes: which API it asks about the job, and how it reports recreated pods."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Kubernetes(World):
         self.told: dict[str, Any] = {}
 
     def training_wait(self, options: dict[str, Any]) -> dict[str, Any]:
-        """A rank tells the name of its pod."""
+        """Return the ranks by pod: a rank reports the name of its pod as its host."""
         return {**super().training_wait(options), "hosts": {"a": [0], "b": [1]}}
 
     def mpijob_preflight_info(self, options: dict[str, Any]) -> dict[str, Any]:
@@ -71,13 +71,13 @@ def test_the_job_is_asked_about_at_kubernetes_and_never_on_its_launcher() -> Non
     state = world.carry_out()
     assert all(options == WHERE for options in world.asked) and len(world.asked) >= 3
     assert not {"training_job_info", "training_job"} & set(world.calls)
-    assert judging.case(state)["facts"]["pods"] == []
+    assert judging.verdict_input(state)["facts"]["pods"] == []
 
 
 def test_a_pod_that_was_recreated_is_a_fact_of_the_verdict() -> None:
     world = Kubernetes(workers=["w1"])
     world.pods = [PODS, {**PODS, "b": {**PODS["b"], "uid": "other"}}]
-    assert judging.case(world.carry_out())["facts"]["pods"] == ["pod b was recreated: b-1 became other"]
+    assert judging.verdict_input(world.carry_out())["facts"]["pods"] == ["pod b was recreated: b-1 became other"]
 
 
 @pytest.mark.parametrize(
@@ -97,18 +97,18 @@ def test_pods_that_the_operator_deletes_after_the_end_break_nothing(later: dict[
     world = Kubernetes(workers=["w1"])
     state = world.carry_out()
     job = {"state": "finished", "launcher": LAUNCHER, "pods": later}
-    pods = judging.case(replace(state, job_now=job))["facts"]["pods"]
+    pods = judging.verdict_input(replace(state, job_now=job))["facts"]["pods"]
     assert [one.partition(",")[0] for one in pods] == said
 
 
 def test_a_node_that_was_called_not_ready_is_a_fact_of_the_verdict() -> None:
     world = Kubernetes(workers=["w1"])
     world.told = {"silences": ["Kubernetes called node node-1 not ready"]}
-    assert judging.case(world.carry_out())["facts"]["silences"] == world.told["silences"]
+    assert judging.verdict_input(world.carry_out())["facts"]["silences"] == world.told["silences"]
 
 
 def test_a_job_of_mpirun_has_no_such_fact() -> None:
-    assert judging.case(World(workers=["w1"]).carry_out())["facts"]["pods"] is None
+    assert judging.verdict_input(World(workers=["w1"]).carry_out())["facts"]["pods"] is None
 
 
 @pytest.mark.parametrize(("api", "version"), [({}, "v2beta1"), ({"api": "v1alpha2"}, "v1alpha2")])
@@ -200,10 +200,10 @@ def test_what_kubernetes_finds_is_kept_and_refuses_the_move() -> None:
     assert "the pods tolerate 10 s. Mend it, or accept it by vmotion_test_accept." in state.moves[0]["said"]
     (kept,) = [entry for entry in world.journal if entry["entry"] == "preflight"]
     assert (kept["findings"], kept["accepted"]) == (world.found, [])
-    assert kind_of("preflight").messages(kept, state) == [CORDONED["text"]], "what stops is said by the move"
+    assert kind_of("preflight").messages(kept, state) == [CORDONED["text"]], "the entry of the move has the errors"
 
 
-def test_another_controller_asks_kubernetes_anew() -> None:
+def test_another_controller_asks_kubernetes_again() -> None:
     world = Kubernetes(workers=["w1"])
     world.dies_in_move = "before"
     with pytest.raises(Killed):
@@ -233,7 +233,7 @@ def test_what_a_job_died_of_is_a_fact_of_the_verdict(job: str, told: dict[str, s
     world = Kubernetes(workers=["w1"])
     state = world.carry_out()
     state.job_now = {**(state.job_now or {}), "state": job, **told}
-    case = judging.case(state)
+    case = judging.verdict_input(state)
     assert case["facts"]["died"] == why
     died = [one["detail"] for one in verdict.verdict([], [], {}, ended=case["ended"], facts=case["facts"])["breaches"]]
     assert died == ([] if not why else [f"the job died: {why}"])

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[6]
 
 
 def test_the_journal_of_an_earlier_release_gives_the_same_steps() -> None:
-    """The fixture was written before steps were things: killed during a move, looked up, and carried to the end."""
+    """The controller of the fixture was killed during a move; another one looked the move up and ended the test."""
     lines = (ROOT / "tests" / "fixtures" / "trial_journal.jsonl").read_text().splitlines()
     rows: list[dict[str, Any]] = [json.loads(line) for line in lines]
     journal = [row["entry"] for row in rows]

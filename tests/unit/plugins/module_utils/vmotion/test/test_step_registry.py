@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A step of a vMotion test is one thing: each table is derived from the registry, and no other file lists steps."""
+"""A step of a vMotion test is one object: each table is derived from the registry, and no other file lists steps."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ each_step = pytest.mark.parametrize("step", STEPS, ids=lambda step: step.name)
 
 
 def defined() -> Iterator[tuple[str, Step]]:
-    """Yield each step that a file of the folder defines, with the name by which the registry has it."""
+    """Yield each step that a file of the folder defines, with its name in the registry."""
     for path in sorted((ROOM / "steps").glob("*.py")):
         module = importlib.import_module(f"plugins.module_utils.vmotion.test.steps.{path.stem}")
         yield from ((f"{path.stem}.{name}", value) for name, value in vars(module).items() if isinstance(value, Step))

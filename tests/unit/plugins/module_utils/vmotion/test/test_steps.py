@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The steps of a vMotion test follow from its journal: in order, to the end, and from wherever a run was killed."""
+"""The steps of a vMotion test follow from its journal: in order, to the end, and after a run was killed anywhere."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.vmotion.test import judging
+from plugins.module_utils.vmotion.test.judging import transports, verdict_input
 from plugins.module_utils.vmotion.test.next_step import next_step, state_of
 from plugins.module_utils.vmotion.test.outcome import outcome
 from plugins.module_utils.vmotion.test.step import Controller
@@ -23,7 +23,7 @@ def kinds(world: World) -> list[str]:
 
 
 def kinds_until(world: World, last: str) -> int:
-    """How many entries a whole test has up to the first of this kind."""
+    """Return the number of entries of a complete test up to the first of this kind."""
     world.carry_out()
     return kinds(world).index(last) + 1
 
@@ -75,10 +75,8 @@ def test_a_controller_that_is_killed_after_any_entry_is_followed_by_one_that_goe
     assert [move["worker"] for move in state.moves] == ["w1", "w2"]
     assert [one["worker"] for one in world.chains] == ["w1", "w2"]
     assert all(move["ok"] for move in state.moves)
-    assert (
-        judging.case(state)["facts"]["transport"]
-        == [{"before": {"w1": "tcp", "w2": "tcp"}, "after": {"w1": "tcp", "w2": "tcp"}}] * 2
-    )
+    tcp = {"before": {"w1": "tcp", "w2": "tcp"}, "after": {"w1": "tcp", "w2": "tcp"}}
+    assert verdict_input(state)["facts"]["transport"] == [tcp] * 2
     assert is_given_back(world)
     assert outcome(state, "/test") == ""
 
@@ -110,7 +108,7 @@ def test_a_move_whose_answer_was_lost_is_looked_up_and_is_no_move_of_others(lose
     world = World()
     world.loses = list(loses)
     state = world.carry_out()
-    assert [one["worker"] for one in world.chains] == ["w1", "w2"], "nothing is begun twice"
+    assert [one["worker"] for one in world.chains] == ["w1", "w2"], "no move starts twice"
     assert [(move["chain"], move["ok"]) for move in state.moves] == [(1, True), (2, True)]
     assert state.others == []
     assert outcome(state, "/test") == ""
@@ -122,7 +120,7 @@ def test_a_move_that_never_has_an_answer_is_told_as_one_of_the_test_that_failed(
     state = world.carry_out()
     assert [move["ok"] for move in state.moves] == [False] and "the connection broke" in state.moves[0]["said"]
     assert world.chains == [] and state.others == []
-    assert state.is_freed, "the test comes to its end"
+    assert state.is_freed, "the test ends"
 
 
 def test_a_move_whose_end_is_only_seen_after_the_test_gave_up_is_still_its_own() -> None:
@@ -252,7 +250,7 @@ def test_an_idle_worker_goes_first_where_nothing_has_ever_moved() -> None:
     assert [move["worker"] for move in state.moves] == ["w3", "w1"]
     assert [move["canary"] for move in state.moves] == [True, False]
     assert kinds(world).count("guests") == 1, "a worker without a rank has nothing to lose"
-    assert len(judging.transports(state)["of_moves"]) == 2
+    assert len(transports(state)["of_moves"]) == 2
 
 
 @pytest.mark.parametrize(
@@ -269,7 +267,7 @@ def test_ranks_are_those_of_vms_by_whatever_name_their_guests_have(
     state = TrialState(settings={**SETTINGS, "canary": "auto"})
     state.at, state.warm = dict.fromkeys(("W1", "w2.lab", "w3"), "esx1"), {"hosts": guests}
     assert state.ranks == ranks
-    assert judging.case(state)["facts"]["ranks"] == facts
+    assert verdict_input(state)["facts"]["ranks"] == facts
     ((_kind, canary),) = moves_plan.CANARY.entries_of({"moves": []}, state, Controller("/test"))
     assert canary["worker"] == free
 
@@ -292,9 +290,10 @@ def test_a_job_of_the_test_is_asked_to_end_awaited_and_stopped() -> None:
 def test_what_a_judgement_rests_on_is_the_same_whenever_it_is_made() -> None:
     world = World()
     world.carry_out()
-    at_the_end = judging.case(state_of(world.journal))
+    at_the_end = verdict_input(state_of(world.journal))
     last = max(index for index, kind in enumerate(kinds(world)) if kind == "judge")
-    assert judging.case(state_of(world.journal[:last])) == at_the_end
+    assert verdict_input(state_of(world.journal[:last])) == at_the_end
     heard = next(entry["at"] for entry in world.journal if entry["entry"] == "unwatch")
-    assert at_the_end["facts"]["observed_until"] == heard, "nobody listened any more when the watch had ended"
-    assert judging.case(state_of(world.journal), {"max_gap_s": 3})["limits"] == {"warmup_steps": 2, "max_gap_s": 3}
+    assert at_the_end["facts"]["observed_until"] == heard, "no records arrive after the watch ended"
+    limited = verdict_input(state_of(world.journal), {"max_gap_s": 3})
+    assert limited["limits"] == {"warmup_steps": 2, "max_gap_s": 3}
