@@ -129,7 +129,7 @@ from ..module_utils import runner
 from ..module_utils.core import names
 from ..module_utils.errors import CollectionError
 from ..module_utils.vsphere import session
-from ..module_utils.workers import found
+from ..module_utils.workers import existing_workers
 
 # The exit status of Ansible for an inventory that it cannot parse.
 PARSER_ERROR = 4
@@ -174,7 +174,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):  # type: i
             self.display.warning(runner.UNCHECKED)
         try:
             with session.session(connection) as opened:
-                return found.workers(opened, self.get_option("clusters"))
+                return existing_workers.read_workers(opened, self.get_option("clusters"))
         except CollectionError as error:
             # Ansible makes a warning of each exception of an inventory plugin, and goes on without the workers.
             self.display.error(str(error), wrap_text=False)
@@ -199,7 +199,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):  # type: i
     def _add(self, worker: Mapping[str, Any]) -> None:
         name, strict = worker["name"], self.get_option("strict")
         self.inventory.add_host(name)
-        for group in found.groups(worker):
+        for group in existing_workers.inventory_groups(worker):
             self.inventory.add_child(self.inventory.add_group(self._sanitize_group_name(group)), name)
         variables = {key: value for key, value in worker.items() if key != "name"}
         for key, value in variables.items():

@@ -136,8 +136,8 @@ from ..module_utils.fabric.fabric_spec import FabricSpec
 from ..module_utils.hosts.rollback import teardown
 from ..module_utils.maintenance.lock import lock
 from ..module_utils.vsphere import session
-from ..module_utils.workers import found
-from ..module_utils.workers.rules import rule_options as rules_desired
+from ..module_utils.workers import existing_workers
+from ..module_utils.workers.rules import rule_options
 from ..module_utils.workers.rules.worker_rules import WorkerRules
 
 ARGUMENTS = {
@@ -154,7 +154,7 @@ def due(opened: session.Session, params: dict[str, Any]) -> dict[str, bool]:
     cluster, gone = params["cluster"], {"state": "absent", "name": params["rules_name"]}
     asking = lock.lock_request({"ttl": 0, "force_unlock": False})
     subjects: dict[str, Any] = {
-        "rules": WorkerRules(opened, cluster, rules_desired.desired(gone)),
+        "rules": WorkerRules(opened, cluster, rule_options.rule_set_spec(gone)),
         "attributes": Attributes(opened, cluster),
         "lock": lock.ClusterLock(opened, cluster, "absent", asking),
     }
@@ -172,8 +172,8 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     given = {key: params[key] for key in ("cluster", "switch", "evidence", "record_dir")}
     with session.session(params) as opened:
         read = {
-            "workers": found.workers(opened, [cluster]),
-            "unfinished": found.unfinished(opened, cluster),
+            "workers": existing_workers.read_workers(opened, [cluster]),
+            "unfinished": existing_workers.unfinished_clones(opened, cluster),
             "fabric": Fabric(opened, FabricSpec(cluster, params["switch"])).info(),
             "due": due(opened, params),
             "record": record_of(cluster, params["record_dir"]),

@@ -151,7 +151,7 @@ from ..module_utils.training.live_pace import LivePace
 from ..module_utils.vmotion.move import move, move_facts
 from ..module_utils.vmotion.watch.growing import Growing
 from ..module_utils.vsphere import session
-from ..module_utils.workers.call_cluster import Site
+from ..module_utils.workers.worker_cluster import WorkerCluster
 
 LAST = 1 << 16  # bytes of records, which tell how the job goes
 SILENT = 2.0  # seconds that are worth a word
@@ -187,7 +187,7 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     growing_records = Growing(Path(params["records"] or ""), LAST)
     with holder.at_work(), session.session(params) as opened, keeper.kept(opened), growing_records as growing:
         tell = beside(told, growing) if params["records"] else told.tell
-        subject = move.Move(Site(opened, params["cluster"]), move.Desired(*chosen, tell))
+        subject = move.Move(WorkerCluster(opened, params["cluster"]), move.Desired(*chosen, tell))
         result = runner.converge_one(module, subject)
     found = {"findings": findings.as_dicts(subject.found)} if subject.found else {}
     return {**result, **found, "begun": subject.begun, **({"move": subject.record} if subject.record else {})}

@@ -93,8 +93,8 @@ from ansible.module_utils.basic import AnsibleModule
 from ..module_utils import runner
 from ..module_utils.vmotion.move import roll
 from ..module_utils.vsphere import session
-from ..module_utils.workers import found
-from ..module_utils.workers.call_cluster import Site
+from ..module_utils.workers import existing_workers
+from ..module_utils.workers.worker_cluster import WorkerCluster
 
 ARGUMENTS = {
     "cluster": {"type": "str", "required": True},
@@ -108,9 +108,9 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     rules = {key: params[key] for key in ("return_home", "one_per_host")}
     with session.session(params) as opened:
-        there = [one["name"] for one in found.workers(opened, [params["cluster"]])]
+        there = [one["name"] for one in existing_workers.read_workers(opened, [params["cluster"]])]
         chosen = roll.chosen(params["cluster"], there, params["workers"])
-        seen = roll.look(Site(opened, params["cluster"]), there)
+        seen = roll.look(WorkerCluster(opened, params["cluster"]), there)
     return {
         "changed": False,
         "moves": [one._asdict() for one in roll.plan(seen, chosen, **rules)],

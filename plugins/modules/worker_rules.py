@@ -192,7 +192,7 @@ ARGUMENTS = {
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
-    wanted = rule_options.desired(module.params)
+    wanted = rule_options.rule_set_spec(module.params)
     with session.session(module.params) as opened:
         return runner.converge_one(module, WorkerRules(opened, module.params["cluster"], wanted))
 

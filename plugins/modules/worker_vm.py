@@ -446,20 +446,20 @@ from ..module_utils.workers.worker_set import WorkerSet, context_of
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
-    desired_workers, call = worker_spec.desired_workers_of(module.params), worker_spec.call_of(module.params)
+    specs, options = worker_spec.worker_specs_of(module.params), worker_spec.set_options_of(module.params)
     with session.session(module.params) as opened:
-        context = context_of(opened, call, progress.Progress(module.params["progress_file"]).tell)
-        workers = WorkerSet(context, desired_workers)
-        work = runner.Work(subjects=_subjects(workers, desired_workers), refresh=workers.refresh)
+        context = context_of(opened, options, progress.Progress(module.params["progress_file"]).tell)
+        workers = WorkerSet(context, specs)
+        work = runner.Work(subjects=_subjects(workers, specs), refresh=workers.refresh)
         return by_worker(runner.converge(module, work))
 
 
-def _subjects(workers: WorkerSet, desired_workers: Sequence[worker_spec.Desired]) -> list[runner.Subject]:
+def _subjects(workers: WorkerSet, specs: Sequence[worker_spec.WorkerSpec]) -> list[runner.Subject]:
     """One subject for each worker, whether it is to be there or to be gone."""
     context = workers.context
-    if context.call.state == "absent":
-        return [AbsentWorker(context, one) for one in desired_workers]
-    return [Worker(context, one, workers.assignments[one.name]) for one in desired_workers]
+    if context.options.state == "absent":
+        return [AbsentWorker(context, spec) for spec in specs]
+    return [Worker(context, spec, workers.assignments[spec.name]) for spec in specs]
 
 
 def by_worker(result: Mapping[str, Any]) -> dict[str, Any]:

@@ -76,7 +76,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
 from ..module_utils.vsphere import session
-from ..module_utils.workers import found
+from ..module_utils.workers import existing_workers
 
 ARGUMENTS = {"cluster": {"type": "str", "required": True}}
 
@@ -84,8 +84,8 @@ ARGUMENTS = {"cluster": {"type": "str", "required": True}}
 def body(module: AnsibleModule) -> dict[str, Any]:
     cluster = module.params["cluster"]
     with session.session(module.params) as opened:
-        left = found.unfinished(opened, cluster)
-        return {"changed": False, "workers": found.workers(opened, [cluster]), "unfinished": left}
+        left = existing_workers.unfinished_clones(opened, cluster)
+        return {"changed": False, "workers": existing_workers.read_workers(opened, [cluster]), "unfinished": left}
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from pyVmomi import vim
 
-from plugins.module_utils.workers.placement.place import Wanted
+from plugins.module_utils.workers.placement.place import DeviceRequest
 
 T4, NVSWITCH, NIC = "0000:3b:00.0", "0000:86:00.0", "0000:5e:00.0"
 PROFILES = ("grid_t4-16c", "grid_t4-8c")
@@ -118,6 +118,6 @@ def rdma_nic(address: str = NIC) -> dict[str, Any]:
     }
 
 
-def wanted(kind: str) -> Wanted:
+def wanted(kind: str) -> DeviceRequest:
     """Any GPU of a kind."""
-    return Wanted(kind)
+    return DeviceRequest(kind)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A cluster with hosts, networks and machines as plain data, in the place of what Site reads from a server."""
+"""A cluster with hosts, networks and machines as plain data; WorkerCluster reads these from a server."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any
 
 from pyVmomi import vim
 
-from plugins.module_utils.workers.call_cluster import Site
 from plugins.module_utils.workers.machine import Machine
 from plugins.module_utils.workers.networks import Network, Networks
-from plugins.module_utils.workers.worker_identity import Identities
+from plugins.module_utils.workers.worker_cluster import WorkerCluster
+from plugins.module_utils.workers.worker_identity import WorkerIdentities
 from tests.fakes import hardware
 
 RDMA_GROUP, MANAGEMENT = "rdma-vm", "VM Network"
 KILOBYTES_IN_GB = 2**20
 
 
-class FakeSite(Site):
+class FakeSite(WorkerCluster):
     """The cluster gpu; host-1 is esx1, and so on. ``refresh`` reads nothing and is counted."""
 
     def __init__(self, *machines: Machine, hosts: int = 2, running: Sequence[Machine] = (), **more: Any) -> None:
@@ -33,7 +33,7 @@ class FakeSite(Site):
         self.machines = {one.name: one for one in machines}
         self.marks: dict[str, dict[str, Any]] = {}
         self.refreshed: list[set[str]] = []
-        self._light, self.identities = [], Identities((), ())
+        self._light, self.identities = [], WorkerIdentities((), ())
         self._running: dict[str, list[Machine]] = {}
         for one in running:
             self._running.setdefault(one.host, []).append(one)

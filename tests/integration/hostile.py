@@ -46,7 +46,7 @@ class Hostile:
 
 def marked(name: str, **more: Any) -> dict[str, str]:
     """The mark of a worker with this name."""
-    whole = worker_mark.wanted(name, {"built": True}, cluster="gpu", role="worker", tenant="lab") | more
+    whole = worker_mark.desired_mark(name, {"built": True}, cluster="gpu", role="worker", tenant="lab") | more
     return {worker_mark.ATTRIBUTE: json.dumps(whole)}
 
 

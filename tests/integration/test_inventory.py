@@ -34,7 +34,7 @@ def data_centre(start: Callable[..., Simulator]) -> Simulator:
     marks |= {"off01": {"cluster": "other"}, "copy01": {"name": "worker01", "uuid": "another"}}
     with opened(vcenter) as one:
         for name, more in marks.items():
-            whole = worker_mark.wanted(name, {}, cluster="gpu", role="worker", tenant="") | more
+            whole = worker_mark.desired_mark(name, {}, cluster="gpu", role="worker", tenant="") | more
             worker_mark.write(one, object_of(one, vim.VirtualMachine, name), name, whole)
     for number in (1, 2):
         guest = {"hostname": f"worker0{number}", "address": f"10.88.0.{number}"}

@@ -135,7 +135,7 @@ def _card(host: inventory.Host, address: str, device: Mapping[str, Any], info: A
 
 def _whole(one: Values, addresses: list[str], *, running: bool) -> tuple[tuple[str, ...], int]:
     """The addresses of the GPUs that a machine has as a whole, and the number of further GPUs without an address."""
-    found = machines.passed(one)
+    found = machines.passthrough_devices(one)
     # A machine that is off has no device assigned: the host gives it one of the kinds when it starts.
     fixed = tuple(device.address for device in found if running or not device.any_of_kind)
     any_whole = sum(device.nvidia for device in found if device.any_of_kind and not running)

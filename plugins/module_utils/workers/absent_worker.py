@@ -10,7 +10,7 @@ from typing import Any
 from ..plan import POWER_OFF, Plan
 from . import worker_mark, worker_power
 from .context import Context
-from .worker_spec import Desired
+from .worker_spec import WorkerSpec
 from .worker_state import facts
 
 
@@ -19,12 +19,12 @@ class AbsentWorker:
 
     name = "worker VM"
 
-    def __init__(self, context: Context, desired: Desired) -> None:
-        self.context, self.site, self.call, self.target = context, context.site, context.call, desired.name
+    def __init__(self, context: Context, desired: WorkerSpec) -> None:
+        self.context, self.cluster, self.options, self.target = context, context.cluster, context.options, desired.name
 
     def read(self) -> dict[str, Any]:
         """Whether it exists, runs, and whose it is."""
-        there = facts(self.site, self.site.machines.get(self.target))
+        there = facts(self.cluster, self.cluster.machines.get(self.target))
         return {key: there[key] for key in ("exists", "name", "host", "power", "mark")}
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
@@ -32,7 +32,7 @@ class AbsentWorker:
         before = current["mark"] or {}
         if not current["exists"]:
             return Plan(current, current)
-        if not before or before.get("cluster", self.site.name) != self.site.name:
+        if not before or before.get("cluster", self.cluster.name) != self.cluster.name:
             whose = f"its mark says cluster {before['cluster']}" if before else "it carries no mark of this collection"
             return Plan(current, current, warnings=(f"it was left alone: {whose}",))
         if before.get("name", self.target) != self.target:
@@ -41,7 +41,7 @@ class AbsentWorker:
         if not before.get("built"):
             return Plan(current, {**current, "mark": None}, why=("it was taken over, not built: it stays",))
         running = current["power"] == "on"
-        allowed = self.call.power_cycle
+        allowed = self.options.power_cycle
         return Plan(
             before=current,
             after={"exists": False, "name": None, "host": None, "power": None, "mark": None},
@@ -52,12 +52,12 @@ class AbsentWorker:
 
     def apply(self, plan: Plan) -> None:
         """Remove the mark, or stop the VM and delete it."""
-        machine = self.site.machines[self.target]
+        machine = self.cluster.machines[self.target]
         if plan.after["exists"]:
-            worker_mark.write(self.site.session, machine.ref, self.target, None)
+            worker_mark.write(self.cluster.session, machine.ref, self.target, None)
             return
         if machine.on:
             self.context.tell(self.target, "is shut down")
-            worker_power.stop(machine, self.call.power_timeout)
+            worker_power.stop(machine, self.options.power_timeout)
         self.context.tell(self.target, "is deleted")
-        worker_power.destroy(machine, self.call.clone_timeout)
+        worker_power.destroy(machine, self.options.clone_timeout)

@@ -14,7 +14,7 @@ from .capacity import machines
 from .machine import Machine
 from .placement import mmio
 from .placement.gpu_slots import parse
-from .placement.place import Demand, Device, Host, Wanted
+from .placement.place import Demand, Device, DeviceRequest, Host
 
 PATHS = (*capacity.PATHS, *capacity.DEVICE_PATHS, "summary.hardware.numCpuThreads", "summary.hardware.cpuMhz")
 RDMA_SINCE = (7, 0)
@@ -23,14 +23,14 @@ TO_COME = "to come"
 
 
 @dataclass(frozen=True)
-class Others:
+class OtherMachines:
     """The virtual machines on a host that the placement does not move, and the names of the workers among them."""
 
     running: Sequence[Machine] = ()
     workers: tuple[str, ...] = ()
 
 
-def seen(host: Values, others: Others, groups: Iterable[str] = ()) -> Host:
+def host_for_planner(host: Values, others: OtherMachines, groups: Iterable[str] = ()) -> Host:
     """A host for the placement planner, less what other virtual machines hold."""
     nodes, coming = capacity.numa_nodes(host), host.get(TO_COME, ())
     shared = [gpu.pciId for gpu in capacity.shared(host, coming)]
@@ -50,7 +50,7 @@ def seen(host: Values, others: Others, groups: Iterable[str] = ()) -> Host:
     )
 
 
-def prepared(host: Values, profiles: Iterable[str]) -> Values:
+def prepared_host(host: Values, profiles: Iterable[str]) -> Values:
     """The properties of a host as if its GPUs were prepared: it offers those of the profiles that fit its GPUs."""
     names = [str(one.deviceName).lower().replace(" ", "") for one in host.get("config.graphicsInfo") or []]
     parsed = {name: found for name in profiles if (found := parse(name))}
@@ -58,17 +58,17 @@ def prepared(host: Values, profiles: Iterable[str]) -> Values:
     return {**host, TO_COME: fitting}
 
 
-def lacks(host: Values, demand: Demand) -> bool:
+def lacks_gpus(host: Values, demand: Demand) -> bool:
     """Whether a host lacks GPUs of a demand until its GPUs are prepared."""
     offered = capacity.offered(host) if capacity.shared(host) else set[str]()
     return not set(demand.vgpus) <= offered or bool(demand.devices and not capacity.whole_gpus(host, {}))
 
 
-def memory_of(hosts: Iterable[Values], wanted: Wanted) -> int | None:
+def gpu_memory_gb(hosts: Iterable[Values], wanted: DeviceRequest) -> int | None:
     """The memory of a wanted GPU in gigabytes; None where it is unknown."""
     for host in hosts:
         for device in capacity.whole_gpus(host, {}, active=False):
-            if wanted.takes(device):
+            if wanted.matches(device):
                 size = capacity.gpu_memory_gb(host, device.address)
                 return math.ceil(size) if size else None
     return mmio.memory_gb(wanted.kind)
@@ -87,4 +87,9 @@ def _devices(host: Values, holders: Mapping[str, str]) -> tuple[Device, ...]:
 
 def _holders(running: Iterable[Machine]) -> dict[str, str]:
     """The names of the virtual machines that have a PCI device, by its address."""
-    return {device.address: one.name for one in running for device in machines.passed(one.values) if device.address}
+    return {
+        device.address: one.name
+        for one in running
+        for device in machines.passthrough_devices(one.values)
+        if device.address
+    }

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from . import clone, networks
-from .call_cluster import Site
 from .machine import Machine
-from .worker_spec import Call
+from .worker_cluster import WorkerCluster
+from .worker_spec import WorkerSetOptions
 
 Tell = Callable[[str, str], None]
 
@@ -23,15 +23,15 @@ def _tell_nobody(_about: str, _what: str) -> None:
 class Context:
     """The cluster of a call, the options for all of its workers, and the function that reports progress."""
 
-    site: Site
-    call: Call
-    places: clone.Places
+    cluster: WorkerCluster
+    options: WorkerSetOptions
+    locations: clone.CloneLocations
     tell: Tell = _tell_nobody
 
     @property
     def networks(self) -> networks.Networks:
         """The networks of the cluster, with the port groups that will be built before the workers."""
-        return networks.to_come(self.site.networks, self.call.to_come.port_groups)
+        return networks.to_come(self.cluster.networks, self.options.to_come.port_groups)
 
 
 @dataclass

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..errors import Refused
 from .nics import MANAGEMENT, RDMA
-from .worker_spec import Desired
+from .worker_spec import WorkerSpec
 
 METADATA, USERDATA = "guestinfo.metadata", "guestinfo.userdata"
 ENCODING = ".encoding"
@@ -30,7 +30,7 @@ def facts(extra: Mapping[str, str]) -> dict[str, Any] | None:
     return {"metadata": _decode(extra, METADATA), "userdata": _decode(extra, USERDATA)}
 
 
-def wanted(desired: Desired, after: Mapping[str, Any]) -> dict[str, Any] | None:
+def desired_data(desired: WorkerSpec, after: Mapping[str, Any]) -> dict[str, Any] | None:
     """The cloud-init data as it should be; ``after`` holds the planned network cards."""
     guest = desired["guest"]
     if guest is None:
@@ -59,7 +59,7 @@ def options(told: Mapping[str, Any]) -> dict[str, str]:
     return {**encoded, **{f"{key}{ENCODING}": "base64" for key in texts}}
 
 
-def _network(desired: Desired, guest: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+def _network(desired: WorkerSpec, guest: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
     """The network configuration for the cards asked for; without them the guest keeps that of its template."""
     if desired[MANAGEMENT] is None:
         if asked := [key for key in ADDRESSING if guest.get(key)]:
@@ -79,7 +79,7 @@ def _network(desired: Desired, guest: Mapping[str, Any], after: Mapping[str, Any
     return {"network": {"version": 2, "ethernets": cards}}
 
 
-def _card(desired: Desired, mac: str, address: str) -> dict[str, Any]:
+def _card(desired: WorkerSpec, mac: str, address: str) -> dict[str, Any]:
     match = {"match": {"macaddress": mac}}
     if address == DHCP:
         return {**match, "dhcp4": True}

@@ -12,7 +12,7 @@ from ..errors import Refused
 from ..vsphere.sdk import vim
 from .machine import Machine
 from .networks import Networks
-from .worker_spec import PROTOCOL, Desired
+from .worker_spec import PROTOCOL, WorkerSpec
 
 RDMA, MANAGEMENT = "rdma_nic", "management_nic"
 # vSphere Networking, PVRDMA Support: virtual hardware 13. RoCE v2 came with vSphere 6.7 and its virtual hardware 14, as
@@ -43,7 +43,9 @@ def facts(machine: Machine, networks: Networks) -> dict[str, Any]:
     }
 
 
-def wanted(desired: Desired, current: Mapping[str, Any], networks: Networks, macs: Mapping[str, str]) -> dict[str, Any]:
+def desired_cards(
+    desired: WorkerSpec, current: Mapping[str, Any], networks: Networks, macs: Mapping[str, str]
+) -> dict[str, Any]:
     """The cards as they should be."""
     after: dict[str, Any] = {}
     for key in (MANAGEMENT, RDMA):
@@ -63,7 +65,7 @@ def wanted(desired: Desired, current: Mapping[str, Any], networks: Networks, mac
     return after
 
 
-def refuse_old(desired: Desired, after: Mapping[str, Any], machine: Machine) -> None:
+def refuse_old(desired: WorkerSpec, after: Mapping[str, Any], machine: Machine) -> None:
     """Refuse a PVRDMA card in a machine, or from a template, whose virtual hardware is too old for it."""
     card, told = after.get(RDMA), str(machine["config.version"] or "")
     number = told.removeprefix("vmx-")

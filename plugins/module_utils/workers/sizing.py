@@ -10,7 +10,7 @@ from typing import Any
 from ..errors import Refused
 from ..vsphere.sdk import vim
 from .machine import Machine
-from .worker_spec import Desired
+from .worker_spec import WorkerSpec
 
 NUMA = "numa."
 PLAIN = ("cpus", "cores_per_socket", "memory_mb", "latency_sensitivity", "annotation")
@@ -37,7 +37,7 @@ def facts(machine: Machine) -> dict[str, Any]:
     }
 
 
-def wanted(desired: Desired, current: Mapping[str, Any], host_mhz: int) -> dict[str, Any]:
+def desired_size(desired: WorkerSpec, current: Mapping[str, Any], host_mhz: int) -> dict[str, Any]:
     """The size as it should be; ``host_mhz`` is the clock of the host that it is to run on."""
     after = {key: desired[key] for key in PLAIN if desired[key] is not None}
     if desired["reserve_memory"]:
@@ -53,7 +53,7 @@ def wanted(desired: Desired, current: Mapping[str, Any], host_mhz: int) -> dict[
     return after
 
 
-def refuse_firmware(desired: Desired, there: str | None) -> None:
+def refuse_firmware(desired: WorkerSpec, there: str | None) -> None:
     """Refuse a change of the firmware: an installed system boots only by the firmware that it was installed with."""
     if desired["firmware"] and there and desired["firmware"] != there:
         said = f"it has {there}, and an installed system does not boot by another firmware"
@@ -87,7 +87,7 @@ def _give_memory(spec: Any, after: Mapping[str, Any]) -> None:
         spec.memoryAllocation = vim.ResourceAllocationInfo(reservation=spec.memoryMB)
 
 
-def _disks(desired: Desired, there: list[int]) -> list[int]:
+def _disks(desired: WorkerSpec, there: list[int]) -> list[int]:
     """The sizes of all disks: given disks may grow or be added, the others stay."""
     for now, size in zip(there, desired["disks_gb"]):
         if size < now:

@@ -12,41 +12,41 @@ from ..vsphere import tasks
 from ..vsphere.faults import translating_faults
 from .context import Context
 from .machine import Machine
-from .worker_spec import Desired
+from .worker_spec import WorkerSpec
 
 MOVE_SECONDS = 300
 
 
-def settled(context: Context, desired: Desired, current: Mapping[str, Any]) -> dict[str, Any]:
+def settled(context: Context, desired: WorkerSpec, current: Mapping[str, Any]) -> dict[str, Any]:
     """The name and the folder after the run: those of an existing worker stay unless they are to be put back."""
     given = desired["folder"]
-    if current["exists"] and not context.call.put_back:
+    if current["exists"] and not context.options.put_back:
         return {"name": current["name"], "folder": current["folder"]}
-    if current["exists"] and current["name"] != desired.name and context.site.is_taken(desired.name):
+    if current["exists"] and current["name"] != desired.name and context.cluster.is_taken(desired.name):
         said = "another virtual machine has that name"
         raise Refused(desired.name, f"rename {current['name']} back", said, "rename the other machine first")
     if given and current["folder"] != given:
-        context.places.folder(desired)
+        context.locations.folder(desired)
     return {"name": desired.name, "folder": given or current["folder"]}
 
 
-def put_back(context: Context, desired: Desired, machine: Machine) -> None:
+def put_back(context: Context, desired: WorkerSpec, machine: Machine) -> None:
     """Move the worker into the folder that it names."""
-    folder, tried = context.places.folder(desired), f"move it into the folder {desired['folder']}"
+    folder, tried = context.locations.folder(desired), f"move it into the folder {desired['folder']}"
     context.tell(desired.name, f"is moved into the folder {desired['folder']}")
     with translating_faults(desired.name, tried):
         task = folder.MoveIntoFolder_Task([machine.ref])
-    tasks.wait(context.site.session, tasks.Started(task, desired.name, tried), MOVE_SECONDS)
+    tasks.wait(context.cluster.session, tasks.Started(task, desired.name, tried), MOVE_SECONDS)
 
 
-def warnings(context: Context, desired: Desired, after: Mapping[str, Any]) -> Iterator[str]:
+def warnings(context: Context, desired: WorkerSpec, after: Mapping[str, Any]) -> Iterator[str]:
     """The traces of people: another name, another folder, copies."""
-    site = context.site
+    cluster = context.cluster
     if after["name"] != desired.name:
         yield f"somebody renamed it: vCenter shows it as {after['name']}; put_back: true renames it back"
     if desired["folder"] and after["folder"] != desired["folder"]:
         where = after["folder"] or "a folder that this account does not see"
         yield f"somebody moved it: it is in {where}, not in {desired['folder']}; put_back: true moves it back"
-    for copy in site.identities.copies(site.name, desired.name):
+    for copy in cluster.identities.copies(cluster.name, desired.name):
         if not copy.values.get("config.template"):
             yield f"{copy.shown} is a copy of it: a started copy answers under the same addresses"

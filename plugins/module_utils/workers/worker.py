@@ -13,13 +13,23 @@ from ..plan import POWER_OFF, Plan
 from ..vsphere import tasks
 from ..vsphere.faults import translating_faults
 from ..vsphere.sdk import vim
-from . import candidate_hosts, clone, customise, demand, nics, sizing, vm_folder, worker_gpus, worker_mark, worker_power
+from . import (
+    candidate_hosts,
+    clone,
+    customise,
+    nics,
+    sizing,
+    vm_folder,
+    worker_demand,
+    worker_gpus,
+    worker_mark,
+    worker_power,
+)
 from .context import Assignment, Context
 from .machine import Machine
-from .placement.place import Wanted
-from .sources import sources_on
+from .placement.place import DeviceRequest
 from .worker_identity import UUID
-from .worker_spec import Desired
+from .worker_spec import WorkerSpec
 from .worker_state import facts
 
 # vSphere changes these only while the VM is off; cloud-init reads new data only at the next boot.
@@ -47,14 +57,14 @@ class Worker:
 
     name = "worker VM"
 
-    def __init__(self, context: Context, desired: Desired, assigned: Assignment) -> None:
+    def __init__(self, context: Context, desired: WorkerSpec, assigned: Assignment) -> None:
         self.context, self.desired, self.assigned = context, desired, assigned
-        self.site, self.call, self.target = context.site, context.call, desired.name
+        self.cluster, self.options, self.target = context.cluster, context.options, desired.name
 
     @property
     def machine(self) -> Machine | None:
         """The virtual machine of the worker, where there is one."""
-        return self.site.machines.get(self.target)
+        return self.cluster.machines.get(self.target)
 
     @property
     def _building(self) -> bool:
@@ -63,15 +73,15 @@ class Worker:
 
     def read(self) -> dict[str, Any]:
         """The state of the worker; it has the same keys where the VM does not exist."""
-        there = facts(self.site, self.machine)
+        there = facts(self.cluster, self.machine)
         if self.machine and self.desired["folder"]:
-            there["folder"] = self.context.places.folder_name(self.machine["parent"])
+            there["folder"] = self.context.locations.folder_name(self.machine["parent"])
         return there
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
         """The changes and what they need; an object that cannot be found is refused before the first write."""
         if self.assigned.silent:
-            raise worker_power.no_address(self.target, self.call.address_timeout)
+            raise worker_power.no_address(self.target, self.options.address_timeout)
         try:
             return self._planned(current)
         except NotFound as error:
@@ -79,16 +89,16 @@ class Worker:
 
     def _planned(self, current: Mapping[str, Any]) -> Plan:
         host, owned = self._host(), self._mark(current)
-        base = facts(self.site, clone.base_of(self.site, self.desired))
+        base = facts(self.cluster, clone.base_of(self.cluster, self.desired))
         if not current["exists"]:
-            self.site.identities.refuse_doubtful(self.site.name, self.target)
+            self.cluster.identities.refuse_doubtful(self.cluster.name, self.target)
             sizing.refuse_firmware(self.desired, base["firmware"])
-            self._clone_place()
+            self._clone_location()
         sizing.refuse_firmware(self.desired, current["firmware"])
         after = {**current, **self._hardware(current, base, host), "exists": True, "host": host, "mark": owned}
         after.update(vm_folder.settled(self.context, self.desired, current))
         after["power"] = self.desired["power"]
-        told = customise.wanted(self.desired, after)
+        told = customise.desired_data(self.desired, after)
         after["guest"] = told or current["guest"]
         return self._plan(current, after)
 
@@ -99,53 +109,55 @@ class Worker:
             raise Refused(self.target, "find a host for it", self.assigned.refusal, remedy)
         return self.assigned.host
 
-    def _clone_place(self) -> clone.Place:
+    def _clone_location(self) -> clone.CloneLocation:
         """The folder, the pool and the datastore of a new worker; refused where one of them cannot be found."""
-        return self.context.places.of(self.desired, clone.base_of(self.site, self.desired))
+        return self.context.locations.find(self.desired, clone.base_of(self.cluster, self.desired))
 
     def apply(self, plan: Plan) -> None:
         """Clone, mark, stop, move, reconfigure once and start the VM, as far as the plan needs it."""
         machine = self.machine or self._clone(plan.after["host"])
         owned = {**plan.after["mark"], **_uuid(machine)}
-        if self.site.mark_of(machine) != owned:
-            worker_mark.write(self.site.session, machine.ref, self.target, owned)
+        if self.cluster.mark_of(machine) != owned:
+            worker_mark.write(self.cluster.session, machine.ref, self.target, owned)
         if plan.before["exists"] and plan.before["folder"] != plan.after["folder"]:
             vm_folder.put_back(self.context, self.desired, machine)
         stops = POWER_OFF in plan.needs or plan.after["power"] == "off"
         if machine.on and stops:
             self._tell("is shut down")
-            worker_power.stop(machine, self.call.power_timeout)
+            worker_power.stop(machine, self.options.power_timeout)
             machine.refresh()
-        if self.site.host_name(machine.host) != plan.after["host"]:
+        if self.cluster.host_name(machine.host) != plan.after["host"]:
             self._move(machine, plan.after["host"])
         self._reconfigure(machine, plan.after)
         if plan.after["power"] == "on" and not machine.on:
             self._tell("is started")
-            worker_power.start(machine, self.call.power_timeout)
+            worker_power.start(machine, self.options.power_timeout)
             self.assigned.started = machine
 
     def _hardware(self, current: Mapping[str, Any], base: Mapping[str, Any], host: str) -> dict[str, Any]:
         """The size, the network cards and the GPUs as they should be."""
-        mhz = int(self.site.properties_of(host)["summary.hardware.cpuMhz"])
-        after = sizing.wanted(self.desired, current if current["exists"] else base, mhz)
+        mhz = int(self.cluster.properties_of(host)["summary.hardware.cpuMhz"])
+        after = sizing.desired_size(self.desired, current if current["exists"] else base, mhz)
         # The guest's cloud-init data names the MAC addresses of cards before the cards exist.
         macs = self.assigned.macs if self.desired["guest"] is not None else {}
         cards = current if current["exists"] and not (macs and self._building) else {}
-        after.update(nics.wanted(self.desired, cards, self.context.networks, macs))
-        nics.refuse_old(self.desired, after, clone.base_of(self.site, self.desired))
+        after.update(nics.desired_cards(self.desired, cards, self.context.networks, macs))
+        nics.refuse_old(self.desired, after, clone.base_of(self.cluster, self.desired))
         if self.desired.gpus is not None:
-            after["gpus"] = worker_gpus.after(self.desired, worker_gpus.held(self.machine) if self.machine else [])
+            after["gpus"] = worker_gpus.names_after(
+                self.desired, worker_gpus.assigned_gpus(self.machine) if self.machine else []
+            )
             after["mmio_gb"] = worker_gpus.window_of(self.desired, self._gpu_memory) or None
         return after
 
-    def _gpu_memory(self, wanted: Wanted) -> int | None:
+    def _gpu_memory(self, wanted: DeviceRequest) -> int | None:
         """The memory of a GPU of this cluster, in gigabytes."""
-        return candidate_hosts.memory_of(self.site.hosts.values(), wanted)
+        return candidate_hosts.gpu_memory_gb(self.cluster.hosts.values(), wanted)
 
     def _mark(self, current: Mapping[str, Any]) -> dict[str, Any]:
         """The mark that the VM should carry; a VM of others is refused unless adopt is set."""
         before = current["mark"] or ({"built": True} if self.assigned.cloned else None)
-        if current["exists"] and not before and not self.call.adopt:
+        if current["exists"] and not before and not self.options.adopt:
             raise Refused(
                 self.target,
                 "make it a worker",
@@ -155,15 +167,15 @@ class Worker:
         if before and before.get("name", self.target) != self.target:
             said = f"the virtual machine of that name is the worker {before['name']}, which somebody renamed"
             raise Refused(self.target, "make it a worker", said, f"name it {before['name']} again")
-        of = {"cluster": self.site.name, "role": self.desired["role"], "tenant": self.desired["tenant"]}
+        of = {"cluster": self.cluster.name, "role": self.desired["role"], "tenant": self.desired["tenant"]}
         of.update(_uuid(self.machine))
-        return worker_mark.wanted(self.target, before or {"built": not current["exists"]}, **of)
+        return worker_mark.desired_mark(self.target, before or {"built": not current["exists"]}, **of)
 
     def _plan(self, current: Mapping[str, Any], after: dict[str, Any]) -> Plan:
         changed = {change.key for change in Plan(current, after).changes}
         running = bool(current["power"] == "on")
         cold = [key for key in COLD if key in changed] if running else []
-        if running and "host" in changed and (why := self.site.ties(self.machine)):
+        if running and "host" in changed and (why := self.cluster.ties(self.machine)):
             cold.append(f"host ({why})")
         cycle = bool(cold) and after["power"] == "on"
         refused = f"it runs, and {', '.join(cold)} can change only while it is off: set power_cycle: true"
@@ -173,12 +185,12 @@ class Worker:
             needs=frozenset({POWER_OFF}) if cold else frozenset(),
             why=tuple(self._why(current, after, cold)),
             warnings=tuple(self._warnings(current, after, changed)),
-            unmet=(*self._awaits(after), *((refused,) if cycle and not self.call.power_cycle else ())),
+            unmet=(*self._awaits(after), *((refused,) if cycle and not self.options.power_cycle else ())),
         )
 
     def _awaits(self, after: Mapping[str, Any]) -> Iterator[str]:
         """The parts that must be prepared before the worker can be built."""
-        if awaited := demand.awaited(self.context, self.desired, after["host"]):
+        if awaited := worker_demand.missing_preparations(self.context, self.desired, after["host"]):
             yield f"{', '.join(awaited)} must be prepared first"
 
     def _why(self, current: Mapping[str, Any], after: Mapping[str, Any], cold: list[str]) -> Iterator[str]:
@@ -194,34 +206,34 @@ class Worker:
             yield f"it is shut down for {', '.join(cold)}"
 
     def _warnings(self, current: Mapping[str, Any], after: Mapping[str, Any], changed: set[str]) -> Iterator[str]:
-        firmware = after["firmware"] or facts(self.site, clone.base_of(self.site, self.desired))["firmware"]
+        firmware = after["firmware"] or facts(self.cluster, clone.base_of(self.cluster, self.desired))["firmware"]
         if worker_gpus.passthrough(self.desired) and (after["mmio_gb"] or 0) >= LARGE_BAR_GB and firmware == "bios":
             yield "its firmware is BIOS: GPUs with a BAR of more than 256 MB need EFI"
         if current["guest"] and "guest" in changed:
             yield "cloud-init takes it for a new machine at the next boot, and makes new SSH host keys"
         yield from vm_folder.warnings(self.context, self.desired, after)
         silent = current["power"] == "on" and not current["address"]
-        if silent and self.call.wait_for_address:
+        if silent and self.options.wait_for_address:
             yield "it is on, but its guest reports no address"
 
     def _clone(self, host: str) -> Machine:
-        template, place = clone.base_of(self.site, self.desired), self._clone_place()
+        template, location = clone.base_of(self.cluster, self.desired), self._clone_location()
         self._tell(f"is cloned from {template.name} to {host}")
         shown = tasks.by_quarters(lambda percent: self._tell(f"is cloned to {percent} %"))
-        started = clone.begin(self.site, self.desired, template, place, host)
-        made = tasks.made(self.site.session, started, self.call.clone_timeout, shown)
-        machine = Machine(self.site.session, made, worker=self.target)
+        started = clone.begin(self.cluster, self.desired, template, location, host)
+        made = tasks.made(self.cluster.session, started, self.options.clone_timeout, shown)
+        machine = Machine(self.cluster.session, made, worker=self.target)
         machine.refresh()
-        self.site.machines[self.target] = machine
+        self.cluster.machines[self.target] = machine
         self.assigned.cloned = True
         return machine
 
     def _move(self, machine: Machine, host: str) -> None:
         self._tell(f"moves to {host}")
-        site = self.site
-        pool = None if site.host_name(machine.host) else site.values["resourcePool"]
-        spec = vim.vm.RelocateSpec(host=site.host_named(host), pool=pool)
-        worker_power.move(machine, spec, host, self.call.clone_timeout)
+        cluster = self.cluster
+        pool = None if cluster.host_name(machine.host) else cluster.values["resourcePool"]
+        spec = vim.vm.RelocateSpec(host=cluster.host_named(host), pool=pool)
+        worker_power.move(machine, spec, host, self.options.clone_timeout)
         machine.refresh()
 
     def _reconfigure(self, machine: Machine, after: Mapping[str, Any]) -> None:
@@ -234,11 +246,11 @@ class Worker:
         with translating_faults(self.target, "reconfigure it", CHANGED_MEANWHILE):
             task = machine.ref.ReconfigVM_Task(spec)
         started = tasks.Started(task, self.target, "reconfigure it", CHANGED_MEANWHILE)
-        tasks.wait(self.site.session, started, RECONFIGURE_SECONDS)
+        tasks.wait(self.cluster.session, started, RECONFIGURE_SECONDS)
         machine.refresh()
         if before and machine["config.changeVersion"] == before:
             # Started as it is, it would have to be shut down for what it lacks.
-            left = ", ".join(_managed(after, facts(self.site, machine)))
+            left = ", ".join(_managed(after, facts(self.cluster, machine)))
             said = f"the server accepted the change, yet nothing of it changed: {left or 'its configuration'}"
             raise StillDiffers(self.target, "reconfigure it", said, "look at vCenter's log (vpxd.log) and run again")
 
@@ -247,7 +259,7 @@ class Worker:
 
     def _spec(self, machine: Machine, after: Mapping[str, Any]) -> Any:
         """The ConfigSpec of all changes; None without a change."""
-        now = facts(self.site, machine)
+        now = facts(self.cluster, machine)
         building = worker_mark.BUILDING in machine.extra
         if not building and all(now[key] == after[key] for key in after if key not in ELSEWHERE):
             return None
@@ -255,10 +267,12 @@ class Worker:
         if now["name"] != after["name"]:
             spec.name = after["name"]
         sizing.change(spec, _managed(after, now), machine, new_key)
-        nics.change(spec, _managed(after, now), machine, self.site.networks, new_key)
+        nics.change(spec, _managed(after, now), machine, self.cluster.networks, new_key)
         options = {worker_mark.BUILDING: ""} if building else {}
         if self.desired.gpus is not None and now["gpus"] != after["gpus"]:
-            worker_gpus.change(spec, self.desired, machine, sources_on(self.site, after["host"]), new_key)
+            worker_gpus.change(
+                spec, self.desired, machine, worker_gpus.device_backings_of(self.cluster, after["host"]), new_key
+            )
         if now["mmio_gb"] != after["mmio_gb"]:
             options.update(worker_gpus.window_options(after["mmio_gb"] or 0))
         if after["guest"] and now["guest"] != after["guest"]:

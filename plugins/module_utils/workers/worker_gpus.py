@@ -9,20 +9,23 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import Refused
+from ..vsphere.faults import translating_faults
 from ..vsphere.options import is_on
 from ..vsphere.sdk import vim
+from . import candidate_hosts
 from .capacity import machines, pci_ids
 from .machine import Machine
 from .placement import gpu_slots, mmio
-from .placement.place import Demand, Wanted
-from .worker_spec import Desired, Gpu
+from .placement.place import Demand, DeviceRequest
+from .worker_cluster import WorkerCluster
+from .worker_spec import Gpu, WorkerSpec
 
 NVIDIA = f"{pci_ids.NVIDIA:04x}:"
 USE_MMIO, MMIO_SIZE = "pciPassthru.use64bitMMIO", "pciPassthru.64bitMMIOSizeGB"
 
 
 @dataclass(frozen=True)
-class Held:
+class AssignedGpu:
     """A GPU of a virtual machine with its devices: several for a group."""
 
     gpu: Gpu
@@ -30,19 +33,21 @@ class Held:
     group: Any = None
 
 
-def held(machine: Machine) -> list[Held]:
+def assigned_gpus(machine: Machine) -> list[AssignedGpu]:
     """The GPUs that a virtual machine has."""
     groups = getattr(machine["config.deviceGroups"], "deviceGroup", None) or []
     named = {one.groupInstanceKey: one for one in groups}
-    single, grouped = list[Held](), dict[int, list[Any]]()
+    single, grouped = list[AssignedGpu](), dict[int, list[Any]]()
     for device in machine.devices(vim.vm.device.VirtualPCIPassthrough):
         info = getattr(device, "deviceGroupInfo", None)
         gpu = _gpu(device.backing)
         if info and info.groupInstanceKey in named:
             grouped.setdefault(info.groupInstanceKey, []).append(device)
         elif gpu:
-            single.append(Held(gpu, (device,)))
-    of_groups = [Held(Gpu(group=named[key].deviceGroupName), tuple(some), named[key]) for key, some in grouped.items()]
+            single.append(AssignedGpu(gpu, (device,)))
+    of_groups = [
+        AssignedGpu(Gpu(group=named[key].deviceGroupName), tuple(some), named[key]) for key, some in grouped.items()
+    ]
     return single + of_groups
 
 
@@ -51,9 +56,9 @@ def texts(gpus: Sequence[Gpu]) -> list[str]:
     return sorted(str(gpu) for gpu in gpus)
 
 
-def pair(wanted: Sequence[Gpu], there: Sequence[Held]) -> tuple[list[Held], list[Gpu], list[Held]]:
+def pair(wanted: Sequence[Gpu], there: Sequence[AssignedGpu]) -> tuple[list[AssignedGpu], list[Gpu], list[AssignedGpu]]:
     """The GPUs that stay, the GPUs to add, and the GPUs to remove."""
-    left, kept, missing = list(there), list[Held](), list[Gpu]()
+    left, kept, missing = list(there), list[AssignedGpu](), list[Gpu]()
     for gpu in sorted(wanted, key=lambda one: str(one.device), reverse=True):
         found = next((one for one in left if _same(gpu, one.gpu)), None)
         if found:
@@ -64,7 +69,7 @@ def pair(wanted: Sequence[Gpu], there: Sequence[Held]) -> tuple[list[Held], list
     return kept, missing, left
 
 
-def after(desired: Desired, there: Sequence[Held]) -> list[str]:
+def names_after(desired: WorkerSpec, there: Sequence[AssignedGpu]) -> list[str]:
     """The names of the GPUs after the change."""
     kept, missing, _left = pair(desired.gpus or (), there)
     return texts([*(one.gpu for one in kept), *missing])
@@ -81,14 +86,14 @@ def demand_of(gpus: Sequence[Gpu], memory_mb: int, cpus: int) -> Demand:
     )
 
 
-def window_of(desired: Desired, memory_of: Callable[[Wanted], int | None]) -> int:
+def window_of(desired: WorkerSpec, memory_of: Callable[[DeviceRequest], int | None]) -> int:
     """The size of the 64-bit MMIO window for the GPUs of a worker, in gigabytes."""
     if desired["mmio_gb"] is not None:
         return int(desired["mmio_gb"])
     return mmio.window_gb(size for gpu in desired.gpus or () for size in _sizes(desired.name, gpu, memory_of))
 
 
-def _sizes(name: str, gpu: Gpu, memory_of: Callable[[Wanted], int | None]) -> Iterator[float]:
+def _sizes(name: str, gpu: Gpu, memory_of: Callable[[DeviceRequest], int | None]) -> Iterator[float]:
     if gpu.memory_gb:
         yield gpu.memory_gb
         return
@@ -113,13 +118,13 @@ def window_options(size: int) -> dict[str, str]:
     return {USE_MMIO: "TRUE" if size else "", MMIO_SIZE: str(size) if size else ""}
 
 
-def passthrough(desired: Desired) -> bool:
+def passthrough(desired: WorkerSpec) -> bool:
     """Whether it has a device of its host."""
     return any(not gpu.profile and not gpu.group for gpu in desired.gpus or ())
 
 
 @dataclass(frozen=True)
-class Sources:
+class DeviceBackings:
     """The devices that a host offers: ``fixed`` gives a backing by address, ``kinds`` the ids that carry a label,
     ``group`` the devices that a device group is made of."""
 
@@ -128,9 +133,9 @@ class Sources:
     group: Callable[[str], Sequence[Any]]
 
 
-def change(spec: Any, desired: Desired, machine: Machine, sources: Sources, new_key: Iterator[int]) -> None:
+def change(spec: Any, desired: WorkerSpec, machine: Machine, backings: DeviceBackings, new_key: Iterator[int]) -> None:
     """Add the changes of the GPUs to a ConfigSpec."""
-    kept, missing, too_many = pair(desired.gpus or (), held(machine))
+    kept, missing, too_many = pair(desired.gpus or (), assigned_gpus(machine))
     if any(gpu.group for gpu in (*missing, *(one.gpu for one in too_many))):
         # The server removes every group that the list does not name.
         stay = [one.group for one in kept if one.gpu.group]
@@ -139,39 +144,64 @@ def change(spec: Any, desired: Desired, machine: Machine, sources: Sources, new_
         spec.deviceChange += [_operation("remove", device) for device in one.devices]
     for gpu in missing:
         if gpu.group:
-            _add_group(spec, gpu, sources, new_key)
+            _add_group(spec, gpu, backings, new_key)
             continue
-        made = vim.vm.device.VirtualPCIPassthrough(key=next(new_key), backing=_backing(gpu, sources))
+        made = vim.vm.device.VirtualPCIPassthrough(key=next(new_key), backing=_backing(gpu, backings))
         spec.deviceChange.append(_operation("add", made))
 
 
-def _add_group(spec: Any, gpu: Gpu, sources: Sources, new_key: Iterator[int]) -> None:
+def _add_group(spec: Any, gpu: Gpu, backings: DeviceBackings, new_key: Iterator[int]) -> None:
     """Add a device group with all of its devices, which vSphere takes only in one change; the server numbers them."""
     number = next(new_key)
     made = vim.vm.VirtualDeviceGroups.VendorDeviceGroup(groupInstanceKey=number, deviceGroupName=gpu.group)
     spec.deviceGroups.deviceGroup.append(made)
-    for template in sources.group(gpu.group):
+    for template in backings.group(gpu.group):
         sequence = template.deviceGroupInfo.sequenceId
         info = vim.vm.device.VirtualDevice.DeviceGroupInfo(groupInstanceKey=number, sequenceId=sequence)
         device = vim.vm.device.VirtualPCIPassthrough(key=next(new_key), backing=template.backing, deviceGroupInfo=info)
         spec.deviceChange.append(_operation("add", device))
 
 
-def _backing(gpu: Gpu, sources: Sources) -> Any:
-    backings = vim.vm.device.VirtualPCIPassthrough
+def _backing(gpu: Gpu, backings: DeviceBackings) -> Any:
+    backing = vim.vm.device.VirtualPCIPassthrough
     if gpu.profile:
-        return backings.VmiopBackingInfo(vgpu=gpu.profile)
+        return backing.VmiopBackingInfo(vgpu=gpu.profile)
     if gpu.device.address:
-        return sources.fixed(gpu.device.address)
-    kinds = [gpu.device.kind] if gpu.device.kind else sources.kinds(gpu.device.label)
+        return backings.fixed(gpu.device.address)
+    kinds = [gpu.device.kind] if gpu.device.kind else backings.kinds(gpu.device.label)
     ids = [[int(part, 16) for part in kind.split(":")] for kind in kinds]
-    allowed = [backings.AllowedDevice(vendorId=vendor, deviceId=device) for vendor, device in ids]
-    return backings.DynamicBackingInfo(
+    allowed = [backing.AllowedDevice(vendorId=vendor, deviceId=device) for vendor, device in ids]
+    return backing.DynamicBackingInfo(
         allowedDevice=allowed, customLabel=gpu.device.label or None, deviceName="", assignedId=None
     )
 
 
-def fixed_backing(offered: Any) -> Any:
+def device_backings_of(cluster: WorkerCluster, host: str) -> DeviceBackings:
+    """The devices of a host by address, the kinds that carry a label, and the devices of a device group."""
+    return DeviceBackings(
+        fixed=lambda address: _device(cluster, host, address),
+        kinds=lambda label: candidate_hosts.kinds_of(cluster.hosts.values(), label),
+        group=lambda name: _group_devices(cluster, host, name),
+    )
+
+
+def _device(cluster: WorkerCluster, host: str, address: str) -> Any:
+    """Return the backing of a device by its address; only the host reports the system id that the backing needs."""
+    offered = cluster.target(host).pciPassthrough or []
+    found = next((one for one in offered if one.pciDevice.id == address), None)
+    if found is None:
+        raise Refused(host, f"give away its device {address}", "it does not offer it", "set it to passthrough first")
+    return _fixed_backing(found)
+
+
+def _group_devices(cluster: WorkerCluster, host: str, name: str) -> list[Any]:
+    with translating_faults(host, f"read its device group {name}"):
+        offered = cluster.target(host).vendorDeviceGroupInfo
+        group = next(one for one in offered if one.deviceGroupName == name)
+        return [one.device for one in group.componentDeviceInfo]
+
+
+def _fixed_backing(offered: Any) -> Any:
     """The backing for a device that a host offers."""
     device = offered.pciDevice
     return vim.vm.device.VirtualPCIPassthrough.DeviceBackingInfo(
@@ -189,14 +219,14 @@ def _operation(operation: str, device: Any) -> Any:
 
 def _gpu(backing: Any) -> Gpu | None:
     """The GPU that a backing stands for; None for a device that is none."""
-    passed = machines.passed_of(backing)
+    passed = machines.passthrough_device_of(backing)
     if passed is None:
         return Gpu(profile=str(backing.vgpu)) if hasattr(backing, "vgpu") else None
     if not passed.nvidia:
         return None
     if not passed.any_of_kind:
-        return Gpu(device=Wanted(address=passed.address))
-    return Gpu(device=Wanted(next(kind for kind in passed.kinds if kind.startswith(NVIDIA)), passed.label))
+        return Gpu(device=DeviceRequest(address=passed.address))
+    return Gpu(device=DeviceRequest(next(kind for kind in passed.kinds if kind.startswith(NVIDIA)), passed.label))
 
 
 def _same(desired: Gpu, there: Gpu) -> bool:

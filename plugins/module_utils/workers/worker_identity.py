@@ -24,7 +24,7 @@ PATHS = ("name", "customValue", UUID, "config.template", "runtime.powerState")
 
 
 @dataclass(frozen=True)
-class Carrier:
+class MarkedMachine:
     """A virtual machine that carries a mark: its own, or the copy of another's."""
 
     ref: Any
@@ -52,15 +52,15 @@ class Carrier:
         return not template and ("uuid" not in self.mark or self.values.get("runtime.powerState") == "poweredOn")
 
 
-class Identities:
+class WorkerIdentities:
     """The workers among the virtual machines of a vCenter, by the clusters and the names in their marks."""
 
     def __init__(self, definitions: Sequence[Any], machines: Sequence[Found]) -> None:
-        self._carriers: dict[tuple[str, str], list[Carrier]] = {}
+        self._carriers: dict[tuple[str, str], list[MarkedMachine]] = {}
         for ref, values in machines:
             if (found := worker_mark.read(definitions, values.get("customValue"))) is not None:
                 key = str(found.get("cluster", "")), str(found["name"])
-                self._carriers.setdefault(key, []).append(Carrier(ref, values, found))
+                self._carriers.setdefault(key, []).append(MarkedMachine(ref, values, found))
         self._claims = {key: _claims(carriers) for key, carriers in self._carriers.items()}
         self._marks = {one.ref._moId: one.mark for claims in self._claims.values() for one in claims}
 
@@ -69,11 +69,11 @@ class Identities:
         found = self._marks.get(ref._moId)
         return dict(found) if found is not None else None
 
-    def all(self) -> list[Carrier]:
+    def all(self) -> list[MarkedMachine]:
         """The machines of all workers; two that claim one name are refused by ``one``."""
         return [one for claims in self._claims.values() for one in claims]
 
-    def one(self, cluster: str, name: str) -> Carrier | None:
+    def one(self, cluster: str, name: str) -> MarkedMachine | None:
         """The machine of a worker, whatever its name is; refused where two claim to be it."""
         claims = self._claims.get((cluster, name), [])
         if len(claims) > 1:
@@ -83,7 +83,7 @@ class Identities:
             raise NotFound(name, "take one virtual machine as the worker", said, remedy)
         return claims[0] if claims else None
 
-    def copies(self, cluster: str, name: str) -> list[Carrier]:
+    def copies(self, cluster: str, name: str) -> list[MarkedMachine]:
         """The machines that carry the mark of a worker and are not the worker."""
         return [one for one in self._carriers.get((cluster, name), []) if one.ref._moId not in self._marks]
 
@@ -106,6 +106,6 @@ def names_of(machines: Sequence[Found]) -> dict[str, list[Any]]:
     return found
 
 
-def _claims(carriers: Sequence[Carrier]) -> list[Carrier]:
+def _claims(carriers: Sequence[MarkedMachine]) -> list[MarkedMachine]:
     """The machines that may be one worker: one, unless uuid and name contradict each other."""
     return [one for one in carriers if one.of_uuid or one.of_name]

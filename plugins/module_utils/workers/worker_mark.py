@@ -31,7 +31,7 @@ def read(definitions: Sequence[Any], values: Sequence[Any] | None) -> dict[str, 
     return {**found, "cluster": plain(str(found["cluster"]))} if "cluster" in found else found
 
 
-def wanted(name: str, before: Mapping[str, Any] | None, **of: Any) -> dict[str, Any]:
+def desired_mark(name: str, before: Mapping[str, Any] | None, **of: Any) -> dict[str, Any]:
     """The mark that a worker should carry; keys that others added stay."""
     return {"built": False, **(before or {}), "name": name, **of}
 

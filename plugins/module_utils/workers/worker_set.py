@@ -10,83 +10,83 @@ from typing import Any
 from ..errors import Refused
 from ..vsphere.properties import Values
 from ..vsphere.session import Session
-from . import candidate_hosts, clone, demand, nics, worker_gpus, worker_power
-from .call_cluster import Site
+from . import candidate_hosts, clone, nics, worker_demand, worker_gpus, worker_power
 from .context import Assignment, Context, Tell
 from .placement import place
-from .worker_spec import Call, Desired
+from .worker_cluster import WorkerCluster
+from .worker_spec import WorkerSetOptions, WorkerSpec
 
 
-def context_of(session: Session, call: Call, tell: Tell) -> Context:
+def context_of(session: Session, options: WorkerSetOptions, tell: Tell) -> Context:
     """The context that the workers of a call share."""
-    site = Site(session, call.cluster)
-    return Context(site, call, clone.Places(site), tell)
+    cluster = WorkerCluster(session, options.cluster)
+    return Context(cluster, options, clone.CloneLocations(cluster), tell)
 
 
 class WorkerSet:
     """The workers of one call in their cluster; ``refresh`` reads them all and assigns their hosts."""
 
-    def __init__(self, context: Context, desired_workers: Sequence[Desired]) -> None:
-        self.context, self.desired_workers = context, list(desired_workers)
-        self.assignments = {desired.name: Assignment() for desired in self.desired_workers}
+    def __init__(self, context: Context, worker_specs: Sequence[WorkerSpec]) -> None:
+        self.context, self.worker_specs = context, list(worker_specs)
+        self.assignments = {desired.name: Assignment() for desired in self.worker_specs}
 
     def refresh(self, subjects: Sequence[Any]) -> None:
         """Read the cluster with these workers in it; without workers there is nothing to read."""
         if not subjects:
             return
-        call, site = self.context.call, self.context.site
-        if call.wait_for_address:
+        options, cluster = self.context.options, self.context.cluster
+        if options.wait_for_address:
             self._await_addresses()
-        names = [desired.name for desired in self.desired_workers]
-        site.refresh([*names, *(desired["template"] for desired in self.desired_workers if desired["template"])])
-        if call.state == "present":
+        names = [desired.name for desired in self.worker_specs]
+        cluster.refresh([*names, *(desired["template"] for desired in self.worker_specs if desired["template"])])
+        if options.state == "present":
             self._check_hosts()
             self._assign_hosts(names)
             self._assign_macs()
 
     def _await_addresses(self) -> None:
         started = [one.started for one in self.assignments.values() if one.started]
-        silent = worker_power.silent(started, self.context.call.address_timeout, self.context.tell)
+        silent = worker_power.silent(started, self.context.options.address_timeout, self.context.tell)
         for name, assignment in self.assignments.items():
             assignment.silent = name in silent
 
     def _assign_hosts(self, names: Sequence[str]) -> None:
-        call, site = self.context.call, self.context.site
-        allowed = frozenset(call.hosts) if call.hosts else None
-        workers = [demand.to_place(site, desired, allowed) for desired in self.desired_workers]
-        rules = place.Rules(call.one_per_host, call.same_numa_node)
-        placed = place.place if call.allow_moves else place.without_moves
+        options, cluster = self.context.options, self.context.cluster
+        allowed = frozenset(options.hosts) if options.hosts else None
+        workers = [worker_demand.placement_worker(cluster, desired, allowed) for desired in self.worker_specs]
+        rules = place.Rules(options.one_per_host, options.same_numa_node)
+        placed = place.place if options.allow_moves else place.without_moves
         placement = placed(self._hosts(names), workers, rules)
         for name, assignment in self.assignments.items():
             assignment.host, assignment.refusal = placement.where.get(name, ""), placement.refusals.get(name, "")
             assignment.makes_room_for = placement.makes_room_for if name in placement.moves else ()
 
     def _assign_macs(self) -> None:
-        taken = self.context.site.taken_macs()
+        taken = self.context.cluster.taken_macs()
         for name, assignment in self.assignments.items():
             assignment.macs = nics.choose_macs(name, (nics.MANAGEMENT, nics.RDMA), taken)
             taken |= set(assignment.macs.values())
 
     def _hosts(self, names: Sequence[str]) -> list[place.Host]:
         """The hosts as the planner of placements sees them."""
-        site = self.context.site
-        gpus = [one for desired in self.desired_workers for one in demand.gpus_of(site, desired)]
+        cluster = self.context.cluster
+        gpus = [one for desired in self.worker_specs for one in worker_demand.gpus_of(cluster, desired)]
         grouped, profiles = any(one.group for one in gpus), sorted(set(worker_gpus.demand_of(gpus, 0, 0).vgpus))
         return [
-            candidate_hosts.seen(
-                candidate_hosts.prepared(values, profiles) if self.context.call.to_come.gpus else values,
-                site.others(key, names),
-                site.groups(values["name"]) if grouped and _answers(values) else (),
+            candidate_hosts.host_for_planner(
+                candidate_hosts.prepared_host(values, profiles) if self.context.options.to_come.gpus else values,
+                cluster.others(key, names),
+                cluster.groups(values["name"]) if grouped and _answers(values) else (),
             )
-            for key, values in site.hosts.items()
+            for key, values in cluster.hosts.items()
         ]
 
     def _check_hosts(self) -> None:
-        call, site = self.context.call, self.context.site
-        named = {*(call.hosts or ()), *(desired["host"] for desired in self.desired_workers if desired["host"])}
-        if unknown := sorted(named - set(site.host_names)):
-            said = f"it has {', '.join(sorted(site.host_names))}"
-            raise Refused(f"cluster {site.name}", f"find {', '.join(unknown)}", said, "correct the names of hosts")
+        options, cluster = self.context.options, self.context.cluster
+        named = {*(options.hosts or ()), *(desired["host"] for desired in self.worker_specs if desired["host"])}
+        if unknown := sorted(named - set(cluster.host_names)):
+            said = f"it has {', '.join(sorted(cluster.host_names))}"
+            raise Refused(f"cluster {cluster.name}", f"find {', '.join(unknown)}", said, "correct the names of hosts")
 
 
 def _answers(values: Values) -> bool:

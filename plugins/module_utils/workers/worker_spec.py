@@ -12,7 +12,7 @@ from typing import Any
 from ..core import names
 from ..errors import Refused
 from .placement.host_room import group_profiles
-from .placement.place import Wanted
+from .placement.place import DeviceRequest
 
 _NETWORK: dict[str, Any] = {"portgroup": {"type": "str"}, "mac": {"type": "str"}}
 _WORKER: dict[str, Any] = {
@@ -111,7 +111,7 @@ class Gpu:
 
     profile: str = ""
     group: str = ""
-    device: Wanted = field(default_factory=Wanted)
+    device: DeviceRequest = field(default_factory=DeviceRequest)
     memory_gb: int | None = None
 
     def __str__(self) -> str:
@@ -119,7 +119,7 @@ class Gpu:
 
 
 @dataclass(frozen=True)
-class Desired:
+class WorkerSpec:
     """The options of one worker; an option that is None is not managed."""
 
     name: str
@@ -131,7 +131,7 @@ class Desired:
 
 
 @dataclass(frozen=True)
-class ToCome:
+class PendingPreparation:
     """What will be prepared before the workers are built: check mode plans with it, a real run needs it."""
 
     port_groups: tuple[str, ...] = ()
@@ -139,7 +139,7 @@ class ToCome:
 
 
 @dataclass(frozen=True)
-class Call:
+class WorkerSetOptions:
     """The options that hold for all workers of a call."""
 
     cluster: str
@@ -155,29 +155,29 @@ class Call:
     clone_timeout: int = 3600
     power_timeout: int = 300
     address_timeout: int = 600
-    to_come: ToCome = ToCome()
+    to_come: PendingPreparation = PendingPreparation()
 
 
-def call_of(params: Mapping[str, Any]) -> Call:
+def set_options_of(params: Mapping[str, Any]) -> WorkerSetOptions:
     """The call without its workers."""
-    keys = Call.__dataclass_fields__
+    keys = WorkerSetOptions.__dataclass_fields__
     hosts, coming = params.get("hosts"), params.get("to_come") or {}
     made = {
         "hosts": tuple(hosts) if hosts else None,
-        "to_come": ToCome(tuple(coming.get("port_groups") or ()), bool(coming.get("gpus"))),
+        "to_come": PendingPreparation(tuple(coming.get("port_groups") or ()), bool(coming.get("gpus"))),
     }
-    return Call(**{**{key: params[key] for key in keys if key in params}, **made})
+    return WorkerSetOptions(**{**{key: params[key] for key in keys if key in params}, **made})
 
 
-def desired_workers_of(params: Mapping[str, Any]) -> list[Desired]:
+def worker_specs_of(params: Mapping[str, Any]) -> list[WorkerSpec]:
     """The workers, each with the defaults filled in, checked."""
     defaults = _given(params.get("defaults") or {})
-    desired_workers = [_desired(_over(_over(BUILT_IN, defaults), _given(one))) for one in params["workers"]]
-    names = [desired.name for desired in desired_workers]
+    worker_specs = [_desired(_over(_over(BUILT_IN, defaults), _given(one))) for one in params["workers"]]
+    names = [desired.name for desired in worker_specs]
     for name in names:
         if names.count(name) > 1:
             raise Refused(name, "take it as a worker", "it is named twice in this call", "name it once")
-    return desired_workers
+    return worker_specs
 
 
 def _given(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -193,12 +193,12 @@ def _over(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def _desired(options: dict[str, Any]) -> Desired:
+def _desired(options: dict[str, Any]) -> WorkerSpec:
     name = options.pop("name")
     _check(name, options)
     entries = options.pop("gpus", None)
     gpus = None if entries is None else tuple(gpu for entry in entries for gpu in _gpus(name, _given(entry)))
-    return Desired(name, options, gpus)
+    return WorkerSpec(name, options, gpus)
 
 
 def _gpus(name: str, entry: Mapping[str, Any]) -> Sequence[Gpu]:
@@ -210,7 +210,7 @@ def _gpus(name: str, entry: Mapping[str, Any]) -> Sequence[Gpu]:
     if entry.get("group") and not group_profiles(entry["group"]):
         said = f"{entry['group']!r} is no name of a device group"
         raise Refused(name, "take the GPUs' group", said, "write it as Nvidia:2@grid_a100-40c%NVLink")
-    wanted = Wanted(kind, entry.get("label", ""), str(entry.get("address", "")).lower())
+    wanted = DeviceRequest(kind, entry.get("label", ""), str(entry.get("address", "")).lower())
     return [Gpu(entry.get("profile", ""), entry.get("group", ""), wanted, entry.get("memory_gb"))] * entry["count"]
 
 

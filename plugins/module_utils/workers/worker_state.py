@@ -8,8 +8,8 @@ from typing import Any
 
 from ..core import names
 from . import customise, nics, sizing, worker_gpus, worker_mark
-from .call_cluster import Site
 from .machine import Machine
+from .worker_cluster import WorkerCluster
 
 KEYS = (
     *("exists", "name", "folder", "host", "power"),
@@ -19,22 +19,22 @@ KEYS = (
 )
 
 
-def facts(site: Site, machine: Machine | None) -> dict[str, Any]:
+def facts(cluster: WorkerCluster, machine: Machine | None) -> dict[str, Any]:
     """The state of a virtual machine; without one, None under every key but ``exists``."""
     if machine is None:
         return {**dict.fromkeys(KEYS), "exists": False}
-    marked = site.mark_of(machine)
+    marked = cluster.mark_of(machine)
     # A clone that was never marked was left by a run that was killed while it cloned.
     unfinished = not marked and machine.extra.get(worker_mark.BUILDING) == machine.shown
     return {
         "exists": True,
         "name": machine.shown,
         "folder": None,
-        "host": site.host_name(machine.host),
+        "host": cluster.host_name(machine.host),
         "power": "on" if machine.on else "off",
         **sizing.facts(machine),
-        **nics.facts(machine, site.networks),
-        "gpus": worker_gpus.texts([one.gpu for one in worker_gpus.held(machine)]),
+        **nics.facts(machine, cluster.networks),
+        "gpus": worker_gpus.texts([one.gpu for one in worker_gpus.assigned_gpus(machine)]),
         "mmio_gb": worker_gpus.window_in(machine.extra),
         "guest": customise.facts(machine.extra),
         "mark": {"built": True} if unfinished else marked,

@@ -22,10 +22,10 @@ from ...vsphere import counters, host_clocks, inventory, rest, tags
 from ...vsphere.properties import id_of, read_linked
 from ...vsphere.sdk import vim
 from ...vsphere.session import Session
-from ...workers import found, machine
-from ...workers.call_cluster import Site
-from ...workers.placement import placement_rules
+from ...workers import existing_workers, machine
+from ...workers.placement.rule_set import RuleSetSpec
 from ...workers.rules.worker_rules import WorkerRules
+from ...workers.worker_cluster import WorkerCluster
 
 HOST, CLUSTER, VM, VCENTER = "host", "cluster", "virtual machine", "vCenter"
 
@@ -86,7 +86,7 @@ def _stun(session: Session, question: Question, name: str) -> Any:
 
 def _rules(session: Session, _question: Question, name: str) -> Any:
     """The rules of a set of workers that nobody has: all that is read for it are those of others."""
-    return WorkerRules(session, name, placement_rules.Desired("acceptance")).read()
+    return WorkerRules(session, name, RuleSetSpec("acceptance")).read()
 
 
 def _cluster(session: Session, _question: Question, name: str) -> Any:
@@ -108,14 +108,14 @@ def _image(session: Session, question: Question, name: str) -> Any:
 
 
 def _site(session: Session, question: Question, name: str) -> Any:
-    site = Site(session, name)
+    site = WorkerCluster(session, name)
     site.refresh(question.vms)
     hosts = [host for host in site.host_names if host in question.hosts]
     return {"hosts": site.hosts, "networks": site.networks.all, "offers": [site.target(one) for one in hosts]}
 
 
 def _workers(session: Session, _question: Question, _name: str) -> Any:
-    return found.workers(session)
+    return existing_workers.read_workers(session)
 
 
 def _machine(session: Session, question: Question, name: str) -> Any:

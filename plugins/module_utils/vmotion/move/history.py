@@ -9,14 +9,14 @@ from datetime import datetime, timezone
 from typing import Any
 
 from ...vsphere.session import Session
-from ...workers import found
+from ...workers import existing_workers
 from ..checks import move_events
 from . import clock_offset, move_watch, roll
 
 
 def since(session: Session, cluster: str, wanted: Sequence[str] | None, moment: float) -> dict[str, Any]:
     """Moves and power changes of workers since a time; all times are on the controller's clock."""
-    refs = found.refs(session, cluster)
+    refs = existing_workers.worker_refs(session, cluster)
     names = roll.chosen(cluster, list(refs), wanted)
     theirs = clock_offset.offset(session)
     begin = datetime.fromtimestamp(moment + theirs.seconds, timezone.utc)

@@ -18,8 +18,8 @@ from ...plan import Plan
 from ...vsphere import properties
 from ...vsphere.faults import translating_faults, words
 from ...vsphere.sdk import vim, vmodl
-from ...workers.call_cluster import Site
 from ...workers.machine import Machine
+from ...workers.worker_cluster import WorkerCluster
 from ..checks import move_checks, move_events
 from . import clock_offset, move_facts, move_watch
 
@@ -47,7 +47,7 @@ class Move:
 
     name = "host"
 
-    def __init__(self, site: Site, desired: Desired) -> None:
+    def __init__(self, site: WorkerCluster, desired: Desired) -> None:
         self.site, self.session, self.desired, self.target = site, site.session, desired, desired.worker
         self.found: list[Finding] = []
         self.record: dict[str, Any] | None = None

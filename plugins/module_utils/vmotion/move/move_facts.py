@@ -17,11 +17,11 @@ from ...vsphere.faults import translating_faults, words
 from ...vsphere.sdk import vim
 from ...vsphere.session import Session
 from ...workers import candidate_hosts, nics
-from ...workers.call_cluster import Site
 from ...workers.capacity import machines
 from ...workers.machine import Machine
 from ...workers.placement import gpu_slots
 from ...workers.placement.place import Host
+from ...workers.worker_cluster import WorkerCluster
 from ..checks import move_checks, stun_estimate
 from . import move_watch
 
@@ -48,14 +48,15 @@ class Budget:
     megabits: int | None = None
 
 
-def facts(site: Site, machine: Machine, target: str, running: Sequence[RecentTask], budget: Budget) -> dict[str, Any]:
+def facts(
+    site: WorkerCluster, machine: Machine, target: str, running: Sequence[RecentTask], budget: Budget
+) -> dict[str, Any]:
     """The facts about one worker, its running tasks, and its target host."""
     ref = site.host_named(target)
     values = site.hosts[ref._moId]
     more = properties.read_many(site.session, [ref], TARGET)[ref._moId]
     profiles = machines.vgpus(machine.values)
     others = site.others(ref._moId, [machine.name])
-    host = candidate_hosts.seen(values, others)
     return {
         "worker": machine.name,
         "target": target,
@@ -64,7 +65,7 @@ def facts(site: Site, machine: Machine, target: str, running: Sequence[RecentTas
         "flags": machines.plugin_flags(machine.extra),
         "hot_migrate": site.hot_migrate if profiles else True,
         "alarms": _red(site, target, more.get("triggeredAlarmState") or []),
-        **_room(host, profiles),
+        **_room(candidate_hosts.host_for_planner(values, others), profiles),
         "memory_reserved_mb": machines.reserved_mb(machine.values),
         "free_mhz": _free_mhz(values, int(more["summary.hardware.numCpuCores"]), others.running),
         "cpu_reserved_mhz": _reserved_mhz(machine),
@@ -99,12 +100,12 @@ def _reserved_mhz(machine: Machine) -> int:
     return int(machine["config.cpuAllocation.reservation"] or 0)
 
 
-def tasks_on(site: Site, machine: Machine) -> list[RecentTask]:
+def tasks_on(site: WorkerCluster, machine: Machine) -> list[RecentTask]:
     """The running tasks of the worker, whoever started them."""
     return [one for one in recent_tasks.recent(site.session, [machine.ref]) if one.running]
 
 
-def running_move(site: Site, machine: Machine, running: Sequence[RecentTask], target: str) -> Any:
+def running_move(site: WorkerCluster, machine: Machine, running: Sequence[RecentTask], target: str) -> Any:
     """The running move of the worker to this host; None where there is none.
 
     A task does not name its target, but its events do. A move that has no events yet counts as a move to this host.
@@ -123,20 +124,20 @@ def _said(one: RecentTask) -> str:
     return f"the task {one.what} of {one.user}"
 
 
-def _red(site: Site, target: str, states: Sequence[Any]) -> list[str]:
+def _red(site: WorkerCluster, target: str, states: Sequence[Any]) -> list[str]:
     names = {key: values["name"] for key, values in site.hosts.items()}
     found = cluster_problems.alarms(site.session, names, states)
     return [one["alarm"] for one in found if one["status"] == "red" and one["object"] == target]
 
 
-def _missing(site: Site, wanted: Sequence[Any] | None, there: Sequence[Any] | None) -> list[str]:
+def _missing(site: WorkerCluster, wanted: Sequence[Any] | None, there: Sequence[Any] | None) -> list[str]:
     """The names of the wanted objects that are missing."""
     known = {one._moId for one in there or []}
     refs = [one for one in wanted or [] if one._moId not in known]
     return sorted(values["name"] for values in properties.read_many(site.session, refs, ("name",)).values())
 
 
-def _unconnected(site: Site, machine: Machine, there: Sequence[Any] | None) -> list[str]:
+def _unconnected(site: WorkerCluster, machine: Machine, there: Sequence[Any] | None) -> list[str]:
     """The networks of the worker's cards that the host is not connected to."""
     known = {one._moId for one in there or []}
     names = {str(site.networks.name_of(card.backing)) for card in machine.cards}
@@ -145,7 +146,7 @@ def _unconnected(site: Site, machine: Machine, there: Sequence[Any] | None) -> l
     )
 
 
-def _asked(site: Site, machine: Machine, target: Any) -> dict[str, list[str]]:
+def _asked(site: WorkerCluster, machine: Machine, target: Any) -> dict[str, list[str]]:
     """The errors and warnings of vCenter's own check of the move."""
     tried = "check whether it can move"
     with translating_faults(machine.name, tried):
@@ -171,7 +172,7 @@ def _stun(
     }
 
 
-def _vgpus(site: Site, target: Any, profiles: Sequence[str]) -> list[stun_estimate.Vgpu]:
+def _vgpus(site: WorkerCluster, target: Any, profiles: Sequence[str]) -> list[stun_estimate.Vgpu]:
     """The virtual GPUs, each with the target's estimates of its stun."""
     told = stun_estimates(site.session, target, site.host_name(target._moId) or "") if profiles else {}
     return [stun_estimate.Vgpu(_gigabytes(profile), told.get(profile, ())) for profile in profiles]

@@ -10,9 +10,9 @@ from typing import Any
 
 from ...errors import Refused
 from ...workers import candidate_hosts, nics
-from ...workers.call_cluster import Site
 from ...workers.capacity import machines
 from ...workers.machine import Machine
+from ...workers.worker_cluster import WorkerCluster
 from ..plan import plan as moves
 
 
@@ -30,7 +30,7 @@ class Roll:
     targets: list[str] = field(default_factory=list)
 
 
-def look(site: Site, names: Collection[str]) -> Roll:
+def look(site: WorkerCluster, names: Collection[str]) -> Roll:
     """The workers, and the slots that the hosts have for them."""
     site.refresh(names)
     workers = [site.find(name, "worker") for name in sorted(names)]
@@ -40,7 +40,7 @@ def look(site: Site, names: Collection[str]) -> Roll:
     roll.profile = _one_profile(site, workers, roll)
     for key, values in site.hosts.items():
         others = site.others(key, names)
-        host = candidate_hosts.seen(values, others)
+        host = candidate_hosts.host_for_planner(values, others)
         held = sum(roll.demand[name] for name, where in roll.at.items() if where == host.name)
         room = host.slots.free(roll.profile) if roll.profile else len(roll.at)
         roll.slots[host.name] = max(room, held)
@@ -91,7 +91,7 @@ def plan(roll: Roll, chosen: Sequence[str], *, return_home: bool, one_per_host: 
         raise Refused("the workers", "plan their moves", str(error), "free a slot or add a host") from error
 
 
-def _sort_in(roll: Roll, site: Site, machine: Machine) -> None:
+def _sort_in(roll: Roll, site: WorkerCluster, machine: Machine) -> None:
     if tied := machines.fixed(machine.values):
         roll.fixed[machine.name] = list(tied)
     elif not machine.on:
@@ -101,7 +101,7 @@ def _sort_in(roll: Roll, site: Site, machine: Machine) -> None:
         roll.demand[machine.name] = max(len(machines.vgpus(machine.values)), 1)
 
 
-def _one_profile(site: Site, workers: Sequence[Machine], roll: Roll) -> str:
+def _one_profile(site: WorkerCluster, workers: Sequence[Machine], roll: Roll) -> str:
     """The vGPU profile of all movable workers; several profiles are refused, because their slots differ."""
     found = {profile for worker in workers if worker.name in roll.at for profile in machines.vgpus(worker.values)}
     if len(found) > 1:

@@ -37,7 +37,7 @@ _PLUGIN_FLAG = re.compile(r"^pciPassthru\d+\.cfg\.enable_(uvm|debugging|profilin
 
 
 @dataclass(frozen=True)
-class Passed:
+class PassthroughDevice:
     """A PCI device of its host that a virtual machine has as a whole.
 
     ``address`` is empty where any device of the ``kinds`` will do and the host has not given one yet.
@@ -119,20 +119,20 @@ def vgpus(one: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(str(backing.vgpu) for backing in backings if isinstance(backing, vmiop))
 
 
-def passed(one: Mapping[str, Any]) -> list[Passed]:
+def passthrough_devices(one: Mapping[str, Any]) -> list[PassthroughDevice]:
     """The PCI devices that a virtual machine has as a whole."""
-    found = (passed_of(device.backing) for device in devices(one, vim.vm.device.VirtualPCIPassthrough))
+    found = (passthrough_device_of(device.backing) for device in devices(one, vim.vm.device.VirtualPCIPassthrough))
     return [device for device in found if device]
 
 
-def passed_of(backing: Any) -> Passed | None:
+def passthrough_device_of(backing: Any) -> PassthroughDevice | None:
     """The device that a backing stands for; None for a virtual GPU."""
     kinds = vim.vm.device.VirtualPCIPassthrough
     if isinstance(backing, kinds.DeviceBackingInfo):
-        return Passed(str(backing.id or "").lower(), nvidia=pci_ids.is_nvidia(backing))
+        return PassthroughDevice(str(backing.id or "").lower(), nvidia=pci_ids.is_nvidia(backing))
     if isinstance(backing, kinds.DynamicBackingInfo):
         allowed = backing.allowedDevice or []
-        return Passed(
+        return PassthroughDevice(
             address=str(backing.assignedId or "").lower(),
             kinds=tuple(pci_ids.kind_of(device) for device in allowed),
             label=str(backing.customLabel or ""),
@@ -145,7 +145,7 @@ def passed_of(backing: Any) -> Passed | None:
 def fixed(one: Mapping[str, Any]) -> tuple[str, ...]:
     """The devices, in words, with which a running virtual machine cannot move: those of the host itself."""
     cards = devices(one, vim.vm.device.VirtualSriovEthernetCard)
-    return (*map(str, passed(one)), *("an SR-IOV network card" for _card in cards))
+    return (*map(str, passthrough_devices(one)), *("an SR-IOV network card" for _card in cards))
 
 
 def plugin_flags(extra: Mapping[str, str]) -> list[str]:

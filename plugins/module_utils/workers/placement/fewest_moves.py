@@ -11,7 +11,7 @@ from itertools import combinations, islice
 from typing import Dict, Optional
 
 from .host_room import Host
-from .matching import Kinds, Placed
+from .matching import Candidate, DemandGroups
 
 # A move of a running worker weighs more than any number of workers that are off or change anyway.
 RUNNING, OFF = 1_000, 1
@@ -21,7 +21,7 @@ Fill = Callable[[Mapping[str, str]], Optional[Dict[str, str]]]
 
 
 @dataclass
-class Seats:
+class HostAssignment:
     """One worker on each host: the hosts of each worker with the weight of going there, and who sits where.
 
     Each further worker takes the lightest chain of changes, which keeps the sum of all weights the least.
@@ -63,17 +63,17 @@ class Seats:
 
 
 def seats(
-    hosts: Sequence[Host], workers: Sequence[Placed], homes: Mapping[str, str], running: Collection[str], node: str
+    hosts: Sequence[Host], workers: Sequence[Candidate], homes: Mapping[str, str], running: Collection[str], node: str
 ) -> dict[str, str]:
     """Return the host of each worker, one on each: the fewest of ``running`` leave ``homes``, then of the others."""
-    kinds = Kinds(hosts, workers, node)
+    kinds = DemandGroups(hosts, workers, node)
     weights: dict[str, dict[str, int]] = {}
     for number, worker in enumerate(workers):
         home, away = homes.get(worker.name), RUNNING if worker.name in running else OFF
         weights[worker.name] = {hosts[index].name: 0 if home is None else away for index in kinds.hosts_of(number)}
         if home is not None:
             weights[worker.name][home] = 0
-    found = Seats(weights, dict(homes))
+    found = HostAssignment(weights, dict(homes))
     for worker in workers:
         if worker.name not in homes:
             found.add(worker.name)

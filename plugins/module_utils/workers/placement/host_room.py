@@ -27,14 +27,14 @@ class Device:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class DeviceRequest:
     """The PCI device that is wanted; an empty field matches any device."""
 
     kind: str = ""
     label: str = ""
     address: str = ""
 
-    def takes(self, device: Device) -> bool:
+    def matches(self, device: Device) -> bool:
         """Whether a device matches."""
         asked = ((self.kind, device.kind), (self.label, device.label), (self.address, device.address))
         return all(want in ("", have) for want, have in asked)
@@ -47,12 +47,12 @@ class Wanted:
 class Promise:
     """A device that was promised to a worker: which one it is may change until all workers have theirs."""
 
-    wanted: Wanted
+    wanted: DeviceRequest
     node: int | None = None  # the NUMA node that the device must be on, if any
 
-    def takes(self, device: Device) -> bool:
+    def matches(self, device: Device) -> bool:
         """Whether a device keeps the promise."""
-        return self.wanted.takes(device) and (self.node is None or device.node in (None, self.node))
+        return self.wanted.matches(device) and (self.node is None or device.node in (None, self.node))
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Demand:
 
     profiles: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
-    devices: tuple[Wanted, ...] = ()
+    devices: tuple[DeviceRequest, ...] = ()
     memory_mb: int = 0
     cpus: int = 0
 
@@ -151,7 +151,7 @@ class Host:
         return replace(self.slots, gpus=tuple(changed.get(gpu.address, gpu) for gpu in self.slots.gpus))
 
 
-def choose(wanted: Sequence[Wanted | Promise], free: Sequence[Device]) -> tuple[Device, ...] | None:
+def choose(wanted: Sequence[DeviceRequest | Promise], free: Sequence[Device]) -> tuple[Device, ...] | None:
     """A different device for each wanted one; None where there are not enough."""
     holder: dict[int, int] = {}  # by device: the index of the wanted device that has it
     for number in range(len(wanted)):
@@ -161,11 +161,15 @@ def choose(wanted: Sequence[Wanted | Promise], free: Sequence[Device]) -> tuple[
 
 
 def _give(
-    number: int, wanted: Sequence[Wanted | Promise], free: Sequence[Device], holder: dict[int, int], asked: set[int]
+    number: int,
+    wanted: Sequence[DeviceRequest | Promise],
+    free: Sequence[Device],
+    holder: dict[int, int],
+    asked: set[int],
 ) -> bool:
     """Assign a device, if necessary one whose holder can take another (an augmenting path)."""
     for device in range(len(free)):
-        if device in asked or not wanted[number].takes(free[device]):
+        if device in asked or not wanted[number].matches(free[device]):
             continue
         asked.add(device)
         if device not in holder or _give(holder[device], wanted, free, holder, asked):

@@ -10,11 +10,11 @@ from typing import Protocol, TypeVar
 
 from .host_room import IGNORE, Demand, Host, alike
 
-Place = TypeVar("Place")
+Key = TypeVar("Key")
 Guest = TypeVar("Guest")
 
 
-class Placed(Protocol):
+class Candidate(Protocol):
     """The fields of a worker that a matching needs."""
 
     @property
@@ -27,9 +27,9 @@ class Placed(Protocol):
     def hosts(self) -> frozenset[str] | None: ...
 
 
-def match(hosts: Sequence[Host], workers: Sequence[Placed], same_node: str) -> dict[str, str]:
+def match(hosts: Sequence[Host], workers: Sequence[Candidate], same_node: str) -> dict[str, str]:
     """The host of each worker that gets one: as many as possible."""
-    kinds = Kinds(hosts, workers, same_node)
+    kinds = DemandGroups(hosts, workers, same_node)
     there: dict[int, int] = {}  # the worker on each host, by their numbers
     hopeless: set[int] = set()
     for number in range(len(workers)):
@@ -39,7 +39,7 @@ def match(hosts: Sequence[Host], workers: Sequence[Placed], same_node: str) -> d
     return {workers[number].name: hosts[host].name for host, number in there.items()}
 
 
-def _augment(start: int, kinds: Kinds, there: dict[int, int]) -> bool:
+def _augment(start: int, kinds: DemandGroups, there: dict[int, int]) -> bool:
     """Assign a host to one worker; others change their host where necessary."""
     came_from: dict[int, int] = {}  # by host: the worker that reaches for it
     waiting, asked = deque([start]), {kinds.of[start]}
@@ -58,7 +58,7 @@ def _augment(start: int, kinds: Kinds, there: dict[int, int]) -> bool:
     return False
 
 
-def shift(host: Place, start: Guest, came_from: dict[Place, Guest], there: dict[Place, Guest]) -> None:
+def shift(host: Key, start: Guest, came_from: dict[Key, Guest], there: dict[Key, Guest]) -> None:
     """Give a free host to whoever reaches for it, the host of that one to the next, up to the one who began."""
     before = {worker: place for place, worker in there.items()}
     while True:
@@ -69,10 +69,10 @@ def shift(host: Place, start: Guest, came_from: dict[Place, Guest], there: dict[
         host = before[worker]
 
 
-class Kinds:
+class DemandGroups:
     """The workers by equal demand, and the possible hosts of each group, the best first."""
 
-    def __init__(self, hosts: Sequence[Host], workers: Sequence[Placed], same_node: str) -> None:
+    def __init__(self, hosts: Sequence[Host], workers: Sequence[Candidate], same_node: str) -> None:
         self.all_hosts, self.same_node = hosts, same_node
         known: dict[Host, int] = {}
         self.alike = [known.setdefault(alike(host), len(known)) for host in hosts]

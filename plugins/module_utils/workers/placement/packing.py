@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from .host_room import IGNORE, Demand, Host, alike
-from .matching import Placed
+from .matching import Candidate
 
 # The search returns its best result after so many tries, so that its time is bounded.
 PATIENCE = 5_000
 
 
-def pack(hosts: Sequence[Host], workers: Sequence[Placed], same_node: str) -> dict[str, str]:
+def pack(hosts: Sequence[Host], workers: Sequence[Candidate], same_node: str) -> dict[str, str]:
     """The host of each worker; where not all fit, the hosts of those that fit one after another."""
     table = _Table(hosts, sorted(workers, key=lambda one: ([-n for n in one.demand.size], one.name)), same_node)
     return _search(table) or _greedy(table)
@@ -56,7 +56,7 @@ class _Table:
     """The hosts as they fill up."""
 
     hosts: Sequence[Host]
-    workers: Sequence[Placed]
+    workers: Sequence[Candidate]
     same_node: str
     now: list[Host] = field(init=False)
     count: list[int] = field(init=False)

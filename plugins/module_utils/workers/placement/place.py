@@ -8,12 +8,24 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from .fewest_moves import seats, shared
-from .host_room import IGNORE, PREFER, REQUIRE, Demand, Device, Host, Wanted
+from .host_room import IGNORE, PREFER, REQUIRE, Demand, Device, DeviceRequest, Host
 from .matching import match
 from .packing import pack
 from .reasons import why_not
 
-__all__ = ["IGNORE", "PREFER", "REQUIRE", "Demand", "Device", "Host", "Placement", "Rules", "Wanted", "Worker", "place"]
+__all__ = [
+    "IGNORE",
+    "PREFER",
+    "REQUIRE",
+    "Demand",
+    "Device",
+    "DeviceRequest",
+    "Host",
+    "Placement",
+    "Rules",
+    "Worker",
+    "place",
+]
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import rule_conflicts
+from .rule_set import RuleSetSpec
 
-PREFIX = "dml.vsphere "
 DRS, RESTART = "drs", "restart_priority"
 ASPECTS = (DRS, RESTART)
 # A rule for a single virtual machine has no effect.
@@ -18,41 +18,7 @@ FEWEST = 2
 
 
 @dataclass(frozen=True)
-class Names:
-    """The names of the rules and groups of one set of workers, by which this collection recognises them."""
-
-    rule: str
-    host_rule: str
-    vm_group: str
-    host_group: str
-
-
-def names_of(name: str) -> Names:
-    """The names of a set's rules and groups."""
-    start = f"{PREFIX}{name}"
-    return Names(f"{start}: one per host", f"{start}: on hosts", f"{start}: workers", f"{start}: hosts")
-
-
-@dataclass(frozen=True)
-class Desired:
-    """The desired rules of a set of workers.
-
-    ``gone`` removes the rules of the set. ``drop`` names the workers that may lose their rules without being in
-    ``workers``; with None, the whole set may be removed.
-    """
-
-    name: str
-    workers: tuple[str, ...] = ()
-    gone: bool = False
-    drop: tuple[str, ...] | None = ()
-    one_per_host: bool = False
-    hosts: tuple[str, ...] = ()
-    required: bool = False
-    overrides: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Facts:
+class ClusterRules:
     """Further facts about the cluster."""
 
     cluster: str
@@ -60,24 +26,24 @@ class Facts:
     homes: Mapping[str, str] = field(default_factory=dict)  # the hosts of the workers that run
     missing: Mapping[str, str] = field(default_factory=dict)  # why a worker can have no rules now
     members: frozenset[str] = frozenset()  # the marked workers that have rules or overrides of this set
-    foreign: tuple[rule_conflicts.Foreign, ...] = ()
+    foreign: tuple[rule_conflicts.ForeignRule, ...] = ()
     users: tuple[str, ...] = ()  # rules of others that use our groups
     drs: bool = True
     drs_overrides: bool = True
     ha: bool = True
 
 
-def conflict_of(desired: Desired, facts: Facts) -> rule_conflicts.Conflict | None:
+def conflict_of(desired: RuleSetSpec, facts: ClusterRules) -> rule_conflicts.Conflict | None:
     """The conflict that makes the desired rules impossible; None without one."""
     return rule_conflicts.first(facts.cluster, facts.hosts, facts.foreign, desired)
 
 
-def dropped(desired: Desired, facts: Facts) -> list[str]:
+def dropped(desired: RuleSetSpec, facts: ClusterRules) -> list[str]:
     """Return the workers that would lose the rules of the set although the call does not name them."""
     return [] if desired.drop is None else sorted(facts.members.difference(desired.workers, desired.drop))
 
 
-def after(current: Mapping[str, Any], desired: Desired) -> dict[str, Any]:
+def after(current: Mapping[str, Any], desired: RuleSetSpec) -> dict[str, Any]:
     """The desired state, in the form of the current one."""
     apart = desired.one_per_host and len(desired.workers) >= FEWEST and not desired.gone
     pinned = bool(desired.hosts and desired.workers) and not desired.gone
@@ -110,7 +76,7 @@ def _pairs(workers: Iterable[str]) -> Iterator[tuple[str, str]]:
     return ((worker, aspect) for worker in dict.fromkeys(workers) for aspect in ASPECTS)
 
 
-def unmet(current: Mapping[str, Any], after: Mapping[str, Any], facts: Facts) -> tuple[str, ...]:
+def unmet(current: Mapping[str, Any], after: Mapping[str, Any], facts: ClusterRules) -> tuple[str, ...]:
     """The reasons why the change cannot be made now."""
     reasons = [f"{worker} {why}" for worker, why in facts.missing.items()]
     if after["affinity"] is None and current["affinity"] is not None and facts.users:
@@ -118,7 +84,7 @@ def unmet(current: Mapping[str, Any], after: Mapping[str, Any], facts: Facts) ->
     return tuple(reasons)
 
 
-def warnings(after: Mapping[str, Any], desired: Desired, facts: Facts) -> Iterator[str]:
+def warnings(after: Mapping[str, Any], desired: RuleSetSpec, facts: ClusterRules) -> Iterator[str]:
     """Rules that are set but not in force, and preferences of others that they contradict."""
     rules = [key for key in ("one_per_host", "affinity") if after[key] is not None]
     wanted = {aspect for given in desired.overrides.values() for aspect in given}

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol, Tuple
 
 from .host_room import REQUIRE, Demand, Host, offered
-from .matching import Placed
+from .matching import Candidate
 
 LONGEST = 8
 # A reason, with a gap for the workers that it is about.
@@ -27,7 +27,7 @@ class Rules(Protocol):
     def same_node(self) -> str: ...
 
 
-def why_not(worker: Placed, hosts: Sequence[Host], here: Mapping[str, Sequence[str]], rules: Rules) -> str:
+def why_not(worker: Candidate, hosts: Sequence[Host], here: Mapping[str, Sequence[str]], rules: Rules) -> str:
     """One sentence with a reason for each host; ``here`` are the workers of this call on each host."""
     unknown = [one for one in dict.fromkeys(worker.demand.vgpus) if not any(one in h.slots.offered for h in hosts)]
     if unknown:
@@ -77,7 +77,7 @@ def _other_reason(demand: Demand, host: Host, here: Sequence[str], rules: Rules)
     if host.threads < demand.cpus:
         return f"{host.threads} logical CPUs, where {demand.cpus} are wanted", ()
     for wanted in dict.fromkeys(demand.devices):
-        answering = [device for device in host.devices if wanted.takes(device)]
+        answering = [device for device in host.devices if wanted.matches(device)]
         holders = [f"{device.holder} has {device.address}" for device in answering if device.holder]
         if len(answering) - len(holders) < demand.devices.count(wanted):
             held = (*holders, *(f"{name} is placed here" for name in here))

@@ -8,15 +8,16 @@ import itertools
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from .matching import shift
+from .rule_set import RuleSetSpec
 
 ANOTHER_WAY = "change or remove that rule, or change the options of this call"
 
 
 @dataclass(frozen=True)
-class Foreign:
+class ForeignRule:
     """An active rule of others, as far as it concerns the workers of the set.
 
     ``hosts`` are those on which it lets them run; None for a rule that keeps them together on any host.
@@ -28,22 +29,6 @@ class Foreign:
     mandatory: bool = False
 
 
-class Wanted(Protocol):
-    """The fields of the desired rules that matter for conflicts."""
-
-    @property
-    def workers(self) -> tuple[str, ...]: ...
-
-    @property
-    def one_per_host(self) -> bool: ...
-
-    @property
-    def hosts(self) -> tuple[str, ...]: ...
-
-    @property
-    def required(self) -> bool: ...
-
-
 class Conflict(NamedTuple):
     """A conflict: the object, what was tried, what prevents it, and what to do."""
 
@@ -53,7 +38,7 @@ class Conflict(NamedTuple):
     remedy: str = ANOTHER_WAY
 
 
-def first(cluster: str, hosts: Sequence[str], foreign: Sequence[Foreign], desired: Wanted) -> Conflict | None:
+def first(cluster: str, hosts: Sequence[str], foreign: Sequence[ForeignRule], desired: RuleSetSpec) -> Conflict | None:
     """The conflict with unknown hosts or with the rules of others; None without one."""
     left = {worker: _left(worker, hosts, foreign, desired) for worker in desired.workers}
     found = itertools.chain(
@@ -65,14 +50,14 @@ def first(cluster: str, hosts: Sequence[str], foreign: Sequence[Foreign], desire
     return next(found, None)
 
 
-def _unknown(cluster: str, hosts: Sequence[str], desired: Wanted) -> Iterator[Conflict]:
+def _unknown(cluster: str, hosts: Sequence[str], desired: RuleSetSpec) -> Iterator[Conflict]:
     strangers = sorted(set(desired.hosts) - set(hosts))
     if strangers:
         said = f"it has no {', '.join(strangers)}; it has {', '.join(sorted(hosts)) or 'none'}"
         yield Conflict(cluster, "keep workers on hosts", said, "correct the names of the hosts")
 
 
-def _together(cluster: str, foreign: Sequence[Foreign], desired: Wanted) -> Iterator[Conflict]:
+def _together(cluster: str, foreign: Sequence[ForeignRule], desired: RuleSetSpec) -> Iterator[Conflict]:
     for rule in foreign:
         crowd = sorted(rule.workers & set(desired.workers))
         if rule.hosts is None and desired.one_per_host and len(crowd) > 1:
@@ -80,7 +65,7 @@ def _together(cluster: str, foreign: Sequence[Foreign], desired: Wanted) -> Iter
             yield Conflict(cluster, f"keep {', '.join(crowd)} apart", said)
 
 
-def preferences(hosts: Sequence[str], foreign: Sequence[Foreign], desired: Wanted) -> Iterator[str]:
+def preferences(hosts: Sequence[str], foreign: Sequence[ForeignRule], desired: RuleSetSpec) -> Iterator[str]:
     """Rules of others against which the preference for hosts comes to nothing, or that prefer other hosts."""
     forbidden: dict[str, list[str]] = {}
     for worker in desired.workers if not desired.required else ():
@@ -96,27 +81,31 @@ def preferences(hosts: Sequence[str], foreign: Sequence[Foreign], desired: Wante
             yield f"the rule {rule.name!r} of somebody else prefers other hosts for {', '.join(concerned)}"
 
 
-def _apart(rule: Foreign, desired: Wanted) -> bool:
+def _apart(rule: ForeignRule, desired: RuleSetSpec) -> bool:
     return not (rule.hosts or frozenset()) & set(desired.hosts)
 
 
-def _binding(worker: str, foreign: Sequence[Foreign]) -> list[Foreign]:
+def _binding(worker: str, foreign: Sequence[ForeignRule]) -> list[ForeignRule]:
     return [rule for rule in foreign if rule.hosts is not None and rule.mandatory and worker in rule.workers]
 
 
-def _free(worker: str, hosts: Sequence[str], foreign: Sequence[Foreign]) -> frozenset[str]:
+def _free(worker: str, hosts: Sequence[str], foreign: Sequence[ForeignRule]) -> frozenset[str]:
     """The hosts that the rules of others leave to a worker."""
     return frozenset(hosts).intersection(*(rule.hosts or () for rule in _binding(worker, foreign)))
 
 
-def _left(worker: str, hosts: Sequence[str], foreign: Sequence[Foreign], desired: Wanted) -> frozenset[str]:
+def _left(worker: str, hosts: Sequence[str], foreign: Sequence[ForeignRule], desired: RuleSetSpec) -> frozenset[str]:
     """The hosts on which a worker can run."""
     free = _free(worker, hosts, foreign)
     return free & set(desired.hosts) if desired.hosts and desired.required else free
 
 
 def _nowhere(
-    cluster: str, hosts: Sequence[str], foreign: Sequence[Foreign], desired: Wanted, left: Mapping[str, frozenset[str]]
+    cluster: str,
+    hosts: Sequence[str],
+    foreign: Sequence[ForeignRule],
+    desired: RuleSetSpec,
+    left: Mapping[str, frozenset[str]],
 ) -> Iterator[Conflict]:
     """Workers that the rules of others keep off all the hosts on which they must be."""
     for worker in desired.workers:
@@ -127,7 +116,7 @@ def _nowhere(
             yield Conflict(cluster, f"keep {worker} on {where}", f"somebody else's rule {rules} forbids it")
 
 
-def _too_few(cluster: str, left: Mapping[str, frozenset[str]], foreign: Sequence[Foreign]) -> Iterator[Conflict]:
+def _too_few(cluster: str, left: Mapping[str, frozenset[str]], foreign: Sequence[ForeignRule]) -> Iterator[Conflict]:
     """The conflict of workers with too few hosts."""
     homeless = _homeless(left)
     if homeless is None:

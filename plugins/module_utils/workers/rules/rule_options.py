@@ -9,17 +9,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...errors import Refused
-from ..placement.placement_rules import DRS, RESTART, Desired
+from ..placement.placement_rules import DRS, RESTART
+from ..placement.rule_set import RuleSetSpec
 
 _OPTIONS = {DRS: "drs_override", RESTART: "restart_priority"}
 
 
-def desired(params: Mapping[str, Any]) -> Desired:
+def rule_set_spec(params: Mapping[str, Any]) -> RuleSetSpec:
     """Return the desired rules."""
     workers, drop = tuple(params.get("workers") or ()), tuple(params.get("drop") or ())
     if params["state"] == "absent":
         # Without names, the user removes the whole set.
-        return Desired(params["name"], gone=True, drop=(*workers, *drop) or None)
+        return RuleSetSpec(params["name"], gone=True, drop=(*workers, *drop) or None)
     if both := sorted(set(workers) & set(drop)):
         raise Refused(", ".join(both), "drop it from the rules", "it is also in workers", "name it in only one list")
     single = {one["name"]: one for one in params["overrides"]}
@@ -27,7 +28,7 @@ def desired(params: Mapping[str, Any]) -> Desired:
     _once("override", [one["name"] for one in params["overrides"]])
     for name in sorted(set(single) - set(workers)):
         raise Refused(name, "give it overrides", "it is not among the workers of the call", "name it there too")
-    return Desired(
+    return RuleSetSpec(
         name=params["name"],
         workers=workers,
         drop=drop,

@@ -9,8 +9,9 @@ from typing import Any
 
 from ...errors import Refused
 from ...vsphere.sdk import vim
-from ..placement.placement_rules import DRS, RESTART, Facts, Names
-from ..placement.rule_conflicts import Foreign
+from ..placement.placement_rules import DRS, RESTART, ClusterRules
+from ..placement.rule_conflicts import ForeignRule
+from ..placement.rule_set import RuleNames
 
 DISABLED, CLUSTER = "disabled", "cluster"
 BEHAVIOURS = {
@@ -25,7 +26,7 @@ CLUSTER_PRIORITY = "clusterRestartPriority"
 class Config:
     """The configuration of a cluster, read for one set of workers; ``vms`` and ``hosts`` are names by id."""
 
-    def __init__(self, config: Any, names: Names, vms: Mapping[str, str], hosts: Mapping[str, str]) -> None:
+    def __init__(self, config: Any, names: RuleNames, vms: Mapping[str, str], hosts: Mapping[str, str]) -> None:
         self.config, self.names, self.vms, self.hosts = config, names, vms, hosts
         self.groups = {one.name: one for one in config.group or []}
         self.drs = {one.key._moId: one for one in config.drsVmConfig or []}
@@ -59,11 +60,11 @@ class Config:
             RESTART: {name: restart_text(self.das.get(key)) for name, key in sorted(workers.items())},
         }
 
-    def facts(self, cluster: str, workers: Collection[str]) -> Facts:
+    def facts(self, cluster: str, workers: Collection[str]) -> ClusterRules:
         """The rules of others, and whether DRS and HA are on."""
         drs, ours = self.config.drsConfig, (self.names.rule, self.names.host_rule)
         others = [rule for rule in self.config.rule or [] if rule.name not in ours]
-        return Facts(
+        return ClusterRules(
             cluster,
             tuple(sorted(self.hosts.values())),
             foreign=tuple(found for rule in others for found in self._foreign(rule, frozenset(workers))),
@@ -94,18 +95,18 @@ class Config:
             return "of other groups"
         return "required" if rule.mandatory else "preferred"
 
-    def _foreign(self, rule: Any, wanted: frozenset[str]) -> Iterator[Foreign]:
+    def _foreign(self, rule: Any, wanted: frozenset[str]) -> Iterator[ForeignRule]:
         """The part of a rule of others that concerns the workers."""
         if rule.enabled is False:
             return
         if isinstance(rule, vim.cluster.AffinityRuleSpec):
-            yield Foreign(str(rule.name), wanted & set(self._names(rule.vm)))
+            yield ForeignRule(str(rule.name), wanted & set(self._names(rule.vm)))
         elif isinstance(rule, vim.cluster.VmHostRuleInfo):
             group = self.groups.get(rule.vmGroupName)
             affine, forbidden = self.groups.get(rule.affineHostGroupName), self.groups.get(rule.antiAffineHostGroupName)
             allowed = self._host_names(affine) if affine else set(self.hosts.values()) - self._host_names(forbidden)
             workers = wanted & set(self._names(group.vm if group else []))
-            yield Foreign(str(rule.name), workers, frozenset(allowed), mandatory=bool(rule.mandatory))
+            yield ForeignRule(str(rule.name), workers, frozenset(allowed), mandatory=bool(rule.mandatory))
 
     def _names(self, refs: Any) -> list[str]:
         return sorted(self.vms.get(ref._moId, ref._moId) for ref in refs or [])

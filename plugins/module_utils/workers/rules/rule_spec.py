@@ -17,14 +17,14 @@ _OF_CLUSTER = ("clusterIsolationResponse", None)
 
 
 @dataclass(frozen=True)
-class Refs:
+class ObjectRefs:
     """The workers and hosts by name."""
 
     vms: Mapping[str, Any]
     hosts: Mapping[str, Any]
 
 
-def build(config: Config, plan: Plan, refs: Refs) -> Any:
+def build(config: Config, plan: Plan, refs: ObjectRefs) -> Any:
     """The specification; None where a plan asks nothing of the cluster itself."""
     before, after = plan.before, plan.after
     parts = {
@@ -40,7 +40,7 @@ def _differing(before: Mapping[str, Any], after: Mapping[str, Any], aspect: str)
     return [(name, text) for name, text in after[aspect].items() if text != before[aspect].get(name)]
 
 
-def _apart(config: Config, before: Mapping[str, Any], after: Mapping[str, Any], refs: Refs) -> Iterator[Any]:
+def _apart(config: Config, before: Mapping[str, Any], after: Mapping[str, Any], refs: ObjectRefs) -> Iterator[Any]:
     wanted = after["one_per_host"]
     if wanted == before["one_per_host"]:
         return
@@ -76,7 +76,7 @@ def _rule_change(there: Any, info: Any) -> Any:
     return vim.cluster.RuleSpec(operation="edit", info=info)
 
 
-def _groups(config: Config, before: Mapping[str, Any], after: Mapping[str, Any], refs: Refs) -> Iterator[Any]:
+def _groups(config: Config, before: Mapping[str, Any], after: Mapping[str, Any], refs: ObjectRefs) -> Iterator[Any]:
     wanted, now = after["affinity"] or {}, before["affinity"] or {}
     if wanted.get("workers") != now.get("workers"):
         vms = [refs.vms[name] for name in wanted.get("workers") or []]

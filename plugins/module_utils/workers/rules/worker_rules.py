@@ -17,7 +17,8 @@ from ...vsphere.sdk import vim
 from ...vsphere.session import Session
 from .. import worker_identity, worker_mark
 from ..placement import placement_rules
-from . import rule_spec as rules_spec
+from ..placement.rule_set import RuleSetSpec, names_of
+from . import rule_spec
 from .rule_reader import Config
 
 RECONFIGURE_SECONDS = 300
@@ -25,7 +26,7 @@ VM_PATHS = (*worker_identity.PATHS, "runtime.host")
 NOTES = "rules"  # within the mark: the set, and the overrides that it replaced
 
 
-def plan(current: Mapping[str, Any], desired: placement_rules.Desired, facts: placement_rules.Facts) -> Plan:
+def plan(current: Mapping[str, Any], desired: RuleSetSpec, facts: placement_rules.ClusterRules) -> Plan:
     """The plan for the desired rules; rules that others contradict are refused."""
     if (conflict := placement_rules.conflict_of(desired, facts)) is not None:
         raise Refused(*conflict)
@@ -44,9 +45,9 @@ class WorkerRules:
 
     name = "rules of workers"
 
-    def __init__(self, session: Session, cluster: str, desired: placement_rules.Desired) -> None:
+    def __init__(self, session: Session, cluster: str, desired: RuleSetSpec) -> None:
         self.session, self.target, self.desired = session, cluster, desired
-        self.names = placement_rules.names_of(desired.name)
+        self.names = names_of(desired.name)
         self.ref: Any = None
         self.host_refs: dict[str, Any] = {}
         self.homes: dict[str, str] = {}
@@ -88,7 +89,7 @@ class WorkerRules:
         kept = {name: {**after.get(name, {}), **before.get(name, {})} for name in {**before, **after}}
         left = {name: after.get(name, {}) for name in kept}
         self._note(kept)
-        spec = rules_spec.build(self.config, plan, rules_spec.Refs(self.workers, self.host_refs))
+        spec = rule_spec.build(self.config, plan, rule_spec.ObjectRefs(self.workers, self.host_refs))
         if spec is not None:
             tried = "change the rules and overrides of its workers"
             with translating_faults(self.target, tried):
@@ -119,7 +120,7 @@ class WorkerRules:
 
     def _find(self, machines: Sequence[properties.Found]) -> None:
         """Find the workers of this cluster by their mark and their host."""
-        known = worker_identity.Identities(custom_fields.definitions(self.session), machines)
+        known = worker_identity.WorkerIdentities(custom_fields.definitions(self.session), machines)
         self.workers, self.marks, self.elsewhere = {}, {}, {}
         for one in known.all():
             name = str(one.mark["name"])

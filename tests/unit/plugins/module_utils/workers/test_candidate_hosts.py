@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.workers import candidate_hosts
-from plugins.module_utils.workers.candidate_hosts import Others
-from plugins.module_utils.workers.placement.place import Demand, Wanted
+from plugins.module_utils.workers.candidate_hosts import OtherMachines
+from plugins.module_utils.workers.placement.place import Demand, DeviceRequest
 from tests.fakes import hardware
 from tests.fakes.hardware import NIC, T4, graphics
 from tests.fakes.sites import groups_of, machine
@@ -26,8 +26,8 @@ def gpus_passed(*kinds: int, **more: Any) -> dict[str, Any]:
 
 
 def test_what_others_hold_is_gone_from_the_host() -> None:
-    others = Others([machine("v1", hardware.vgpu("grid_t4-8c")), machine("v2")], ("w9",))
-    found = candidate_hosts.seen(hardware.host(), others, ["a group"])
+    others = OtherMachines([machine("v1", hardware.vgpu("grid_t4-8c")), machine("v2")], ("w9",))
+    found = candidate_hosts.host_for_planner(hardware.host(), others, ["a group"])
     assert (found.name, found.in_service, found.threads, found.workers) == ("esx1", True, 32, ("w9",))
     assert found.free_mb == 65536 - 2 * 8192
     assert (found.slots.free("grid_t4-8c"), found.holders, found.groups) == (1, (("v1", "grid_t4-8c"),), ("a group",))
@@ -35,7 +35,7 @@ def test_what_others_hold_is_gone_from_the_host() -> None:
 
 def test_linked_virtual_gpus_of_others_take_slots_like_any() -> None:
     linked = groups_of(machine("v1", hardware.vgpu("grid_t4-8c", 1), hardware.vgpu("grid_t4-8c", 1)), pair=1)
-    found = candidate_hosts.seen(hardware.host(), Others([linked]))
+    found = candidate_hosts.host_for_planner(hardware.host(), OtherMachines([linked]))
     assert (found.slots.free("grid_t4-8c"), len(found.holders)) == (0, 2)
 
 
@@ -48,27 +48,29 @@ def test_a_gpu_in_passthrough_has_its_holder_however_it_was_given(device: Any) -
         hardware__pciDevice=[hardware.pci_device()],
         config__pciPassthruInfo=[hardware.passthrough_of()],
     )
-    assert candidate_hosts.seen(values, Others([machine("v1", device)])).devices[0].holder == "v1"
-    assert candidate_hosts.seen(values, Others()).devices[0].holder == ""
+    assert candidate_hosts.host_for_planner(values, OtherMachines([machine("v1", device)])).devices[0].holder == "v1"
+    assert candidate_hosts.host_for_planner(values, OtherMachines()).devices[0].holder == ""
 
 
 def test_the_nodes_of_shared_gpus_and_of_the_rdma_nic_are_told() -> None:
     values = hardware.host(hardware__numaInfo=hardware.numa([NIC], [T4]), **hardware.rdma_nic())
-    found = candidate_hosts.seen(values, Others())
+    found = candidate_hosts.host_for_planner(values, OtherMachines())
     assert (found.nodes, found.nic_node) == (((T4, 1),), 0)
 
 
 def test_a_host_that_is_to_be_prepared_offers_what_its_gpus_can() -> None:
-    later = candidate_hosts.prepared(hardware.host(**BARE), ["grid_t4-16c", "grid_a100-40c", "no profile"])
-    found = candidate_hosts.seen(later, Others())
+    later = candidate_hosts.prepared_host(hardware.host(**BARE), ["grid_t4-16c", "grid_a100-40c", "no profile"])
+    found = candidate_hosts.host_for_planner(later, OtherMachines())
     assert (found.slots.offered, found.slots.free("grid_t4-16c")) == (("grid_t4-16c",), 1)
-    assert candidate_hosts.seen(hardware.host(**BARE), Others()).slots.free("grid_t4-16c") == 0
+    assert candidate_hosts.host_for_planner(hardware.host(**BARE), OtherMachines()).slots.free("grid_t4-16c") == 0
 
 
 def test_gpus_that_are_to_be_given_away_count_once_the_host_is_prepared() -> None:
     values = gpus_passed(0x20F1, active=False)
-    assert candidate_hosts.seen(values, Others()).devices == ()
-    assert len(candidate_hosts.seen(candidate_hosts.prepared(values, []), Others()).devices) == 1
+    assert candidate_hosts.host_for_planner(values, OtherMachines()).devices == ()
+    assert (
+        len(candidate_hosts.host_for_planner(candidate_hosts.prepared_host(values, []), OtherMachines()).devices) == 1
+    )
 
 
 @pytest.mark.parametrize(
@@ -78,21 +80,21 @@ def test_gpus_that_are_to_be_given_away_count_once_the_host_is_prepared() -> Non
         (hardware.host(), Demand(("grid_a100-40c",)), True),
         (hardware.host(config__graphicsInfo=[graphics(graphicsType="shared")]), Demand(("grid_t4-16c",)), True),
         (hardware.host(**BARE), Demand(), False),
-        (gpus_passed(0x20F1), Demand(devices=(Wanted("10de:20f1"),)), False),
-        (gpus_passed(0x20F1, active=False), Demand(devices=(Wanted("10de:20f1"),)), True),
+        (gpus_passed(0x20F1), Demand(devices=(DeviceRequest("10de:20f1"),)), False),
+        (gpus_passed(0x20F1, active=False), Demand(devices=(DeviceRequest("10de:20f1"),)), True),
     ],
 )
 def test_what_a_host_lacks_until_its_gpus_are_prepared(values: Any, demand: Demand, lacks: bool) -> None:
-    assert candidate_hosts.lacks(values, demand) == lacks
+    assert candidate_hosts.lacks_gpus(values, demand) == lacks
 
 
 def test_the_memory_of_a_wanted_gpu() -> None:
     there = [gpus_passed(), gpus_passed(0x20F1)]
-    assert candidate_hosts.memory_of(there, Wanted("10de:20f1")) == 40
-    assert candidate_hosts.memory_of([], Wanted("10de:1eb8")) == 16
-    assert candidate_hosts.memory_of(there, Wanted("10de:0001")) is None
+    assert candidate_hosts.gpu_memory_gb(there, DeviceRequest("10de:20f1")) == 40
+    assert candidate_hosts.gpu_memory_gb([], DeviceRequest("10de:1eb8")) == 16
+    assert candidate_hosts.gpu_memory_gb(there, DeviceRequest("10de:0001")) is None
     waiting = [gpus_passed(0x20F1, active=False)]
-    assert candidate_hosts.memory_of(waiting, Wanted(address="0000:00:00.0")) == 40
+    assert candidate_hosts.gpu_memory_gb(waiting, DeviceRequest(address="0000:00:00.0")) == 40
 
 
 def test_a_label_stands_for_the_kinds_that_carry_it() -> None:

@@ -13,7 +13,7 @@ from pyVmomi import vim
 from plugins.module_utils.errors import NotFound, Refused
 from plugins.module_utils.vsphere import properties
 from plugins.module_utils.workers import clone
-from plugins.module_utils.workers.worker_spec import Desired
+from plugins.module_utils.workers.worker_spec import WorkerSpec
 from tests.fakes.sites import STORE, FakeSite, machine, with_values
 
 ELSEWHERE = vim.Datastore("datastore-9")
@@ -48,8 +48,12 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return listed
 
 
-def place_of(template: Any = None, places: clone.Places | None = None, **given: Any) -> clone.Place:
-    return (places or clone.Places(FakeSite())).of(Desired("w1", {**GIVEN, **given}), template or machine("golden"))
+def location_of(
+    template: Any = None, locations: clone.CloneLocations | None = None, **given: Any
+) -> clone.CloneLocation:
+    return (locations or clone.CloneLocations(FakeSite())).find(
+        WorkerSpec("w1", {**GIVEN, **given}), template or machine("golden")
+    )
 
 
 def template_with(snapshots: Any) -> Any:
@@ -61,8 +65,8 @@ def tree(name: str, ref: str, *children: Any) -> Any:
 
 
 def test_without_wishes_it_lies_beside_its_template(reads: list[Any]) -> None:
-    place = place_of()
-    assert (place.folder._moId, place.pool._moId, place.datastore, place.snapshot) == (
+    location = location_of()
+    assert (location.folder._moId, location.pool._moId, location.datastore, location.snapshot) == (
         "folder-1",
         "pool-1",
         STORE,
@@ -72,8 +76,8 @@ def test_without_wishes_it_lies_beside_its_template(reads: list[Any]) -> None:
 
 
 def test_names_are_found_where_machines_may_lie_and_in_this_cluster() -> None:
-    place = place_of(folder="training", resource_pool="gpus", datastore="vsan")
-    assert (place.folder._moId, place.pool._moId, place.datastore) == ("folder-5", "pool-5", STORE)
+    location = location_of(folder="training", resource_pool="gpus", datastore="vsan")
+    assert (location.folder._moId, location.pool._moId, location.datastore) == ("folder-5", "pool-5", STORE)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +91,7 @@ def test_names_are_found_where_machines_may_lie_and_in_this_cluster() -> None:
 )
 def test_a_name_that_is_missing_double_or_of_another_cluster_is_refused(given: dict[str, str], said: str) -> None:
     with pytest.raises(NotFound, match=said):
-        place_of(**given)
+        location_of(**given)
 
 
 def test_a_template_on_a_datastore_of_another_cluster_needs_one_by_name() -> None:
@@ -95,14 +99,14 @@ def test_a_template_on_a_datastore_of_another_cluster_needs_one_by_name() -> Non
     with pytest.raises(
         Refused, match="w1: could not choose its datastore: the datastore of its template is not one of"
     ):
-        place_of(far)
-    assert place_of(far, datastore="vsan").datastore == STORE
+        location_of(far)
+    assert location_of(far, datastore="vsan").datastore == STORE
 
 
 def test_many_workers_list_each_kind_once(reads: list[Any]) -> None:
-    places = clone.Places(FakeSite())
+    locations = clone.CloneLocations(FakeSite())
     for _worker in range(3):
-        place_of(places=places, folder="training", datastore="vsan")
+        location_of(locations=locations, folder="training", datastore="vsan")
     assert reads == [vim.Folder, vim.Datastore]
 
 
@@ -111,28 +115,30 @@ def test_a_linked_clone_stands_on_the_current_snapshot_or_the_named_one_at_any_d
         currentSnapshot=vim.vm.Snapshot("snapshot-2"),
         rootSnapshotList=[tree("base", "snapshot-1", tree("drivers", "snapshot-2", tree("cuda", "snapshot-3")))],
     )
-    assert place_of(template_with(info), clone="linked", snapshot=None).snapshot._moId == "snapshot-2"
-    assert place_of(template_with(info), clone="linked", snapshot="cuda").snapshot._moId == "snapshot-3"
+    assert location_of(template_with(info), clone="linked", snapshot=None).snapshot._moId == "snapshot-2"
+    assert location_of(template_with(info), clone="linked", snapshot="cuda").snapshot._moId == "snapshot-3"
 
 
 def test_a_linked_clone_without_its_snapshot_is_refused() -> None:
     with pytest.raises(Refused, match="golden has no snapshot; take a snapshot of it, or choose clone: full"):
-        place_of(template_with(None), clone="linked", snapshot=None)
+        location_of(template_with(None), clone="linked", snapshot=None)
     none = SimpleNamespace(currentSnapshot=None, rootSnapshotList=[])
     with pytest.raises(Refused, match="golden has no snapshot named 'cuda'"):
-        place_of(template_with(none), clone="linked", snapshot="cuda")
+        location_of(template_with(none), clone="linked", snapshot="cuda")
 
 
 def test_a_clone_says_from_its_first_moment_whose_it_is_and_stays_off() -> None:
-    site, asked = FakeSite(), dict[str, Any]()
+    cluster, asked = FakeSite(), dict[str, Any]()
 
     def clone_task(**given: Any) -> str:
         asked.update(given)
         return "task-1"
 
     golden = SimpleNamespace(name="golden", ref=SimpleNamespace(CloneVM_Task=clone_task))
-    place = clone.Place(vim.Folder("folder-5"), vim.ResourcePool("pool-5"), STORE, vim.vm.Snapshot("snapshot-1"))
-    started = clone.begin(site, Desired("w1", GIVEN), golden, place, "esx2")  # type: ignore[arg-type]
+    location = clone.CloneLocation(
+        vim.Folder("folder-5"), vim.ResourcePool("pool-5"), STORE, vim.vm.Snapshot("snapshot-1")
+    )
+    started = clone.begin(cluster, WorkerSpec("w1", GIVEN), golden, location, "esx2")  # type: ignore[arg-type]
     spec = asked["spec"]
     assert (started.task, started.target, started.tried) == ("task-1", "w1", "clone it from golden")
     assert (asked["name"], asked["folder"]._moId, spec.powerOn, spec.template) == ("w1", "folder-5", False, False)

@@ -13,8 +13,8 @@ from pyVmomi import vim
 from plugins.module_utils.errors import NotFound, Refused
 from plugins.module_utils.workers import networks, nics, sizing, worker_gpus
 from plugins.module_utils.workers.machine import Machine
-from plugins.module_utils.workers.placement.place import Wanted
-from plugins.module_utils.workers.worker_spec import Desired, Gpu
+from plugins.module_utils.workers.placement.place import DeviceRequest
+from plugins.module_utils.workers.worker_spec import Gpu, WorkerSpec
 from tests.fakes import hardware
 from tests.fakes.hardware import NIC, T4
 from tests.fakes.sites import MANAGEMENT, RDMA_GROUP, FakeSite, groups_of, machine, plain_card, rdma_card
@@ -33,7 +33,7 @@ def operations(made: Any) -> list[tuple[str, str]]:
 
 def sized(there: Machine, **given: Any) -> Any:
     made = spec()
-    after = sizing.wanted(Desired("w1", given), sizing.facts(there), 2000)
+    after = sizing.desired_size(WorkerSpec("w1", given), sizing.facts(there), 2000)
     sizing.change(made, after, there, itertools.count(-101, -1))
     return made
 
@@ -100,8 +100,8 @@ def test_virtual_gpus_passed_devices_and_groups_are_the_gpus_of_a_machine() -> N
         hardware.passed(NIC, hardware.MELLANOX),
         hardware.passed_any(0x20F1, label="gold"),
     ]
-    found = [one.gpu for one in worker_gpus.held(groups_of(machine("w1", *devices), **{PAIR: 1}))]
-    fixed, labelled = Gpu(device=Wanted(address=T4)), Gpu(device=Wanted("10de:20f1", "gold"))
+    found = [one.gpu for one in worker_gpus.assigned_gpus(groups_of(machine("w1", *devices), **{PAIR: 1}))]
+    fixed, labelled = Gpu(device=DeviceRequest(address=T4)), Gpu(device=DeviceRequest("10de:20f1", "gold"))
     assert found == [Gpu("grid_t4-16c"), fixed, labelled, Gpu(group=PAIR)]
 
 
@@ -121,7 +121,7 @@ def test_the_memory_window_that_is_set(settings: dict[str, str], window: int | N
     assert worker_gpus.window_in(worker_gpus.window_options(32)) == 32
 
 
-SOURCES = worker_gpus.Sources(
+BACKINGS = worker_gpus.DeviceBackings(
     fixed=lambda address: vim.vm.device.VirtualPCIPassthrough.DeviceBackingInfo(
         id=address, deviceId="1eb8", systemId="s", vendorId=0x10DE, deviceName=""
     ),
@@ -132,7 +132,7 @@ SOURCES = worker_gpus.Sources(
 
 def changed(there: Machine, *gpus: Gpu) -> Any:
     made = spec()
-    worker_gpus.change(made, Desired("w1", {}, gpus), there, SOURCES, itertools.count(-101, -1))
+    worker_gpus.change(made, WorkerSpec("w1", {}, gpus), there, BACKINGS, itertools.count(-101, -1))
     return made
 
 
@@ -144,7 +144,11 @@ def test_gpus_that_stay_are_not_touched() -> None:
 
 
 def test_devices_are_added_by_address_kind_or_label() -> None:
-    kinds = (Gpu(device=Wanted(address=T4)), Gpu(device=Wanted("10de:1eb8")), Gpu(device=Wanted(label="gold")))
+    kinds = (
+        Gpu(device=DeviceRequest(address=T4)),
+        Gpu(device=DeviceRequest("10de:1eb8")),
+        Gpu(device=DeviceRequest(label="gold")),
+    )
     backings = [one.device.backing for one in changed(machine(), *kinds).deviceChange]
     fixed = [one for one in backings if hasattr(one, "systemId")]
     assert [one.id for one in fixed] == [T4]
@@ -168,7 +172,9 @@ def test_a_group_that_goes_is_no_longer_named() -> None:
 
 def carded(there: Machine, **given: Any) -> Any:
     made = spec()
-    after = nics.wanted(Desired("w1", given), nics.facts(there, KNOWN), KNOWN, {"rdma_nic": "00:50:56:00:00:09"})
+    after = nics.desired_cards(
+        WorkerSpec("w1", given), nics.facts(there, KNOWN), KNOWN, {"rdma_nic": "00:50:56:00:00:09"}
+    )
     nics.change(made, after, there, KNOWN, itertools.count(-101, -1))
     return made
 

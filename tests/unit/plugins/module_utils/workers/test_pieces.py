@@ -14,25 +14,25 @@ from hypothesis import strategies as st
 
 from plugins.module_utils.errors import Refused
 from plugins.module_utils.workers import customise, nics, worker_gpus, worker_mark
-from plugins.module_utils.workers.placement.place import Wanted
-from plugins.module_utils.workers.worker_spec import Desired, Gpu, desired_workers_of
+from plugins.module_utils.workers.placement.place import DeviceRequest
+from plugins.module_utils.workers.worker_spec import Gpu, WorkerSpec, worker_specs_of
 
 MACS = {"management_nic": {"mac": "00:50:56:01:02:03"}, "rdma_nic": {"mac": "00:50:56:01:02:04"}}
 NICS = {"management_nic": {"portgroup": "a"}, "rdma_nic": {"portgroup": "b"}}
 
 
-def held(*gpus: Gpu) -> list[worker_gpus.Held]:
-    return [worker_gpus.Held(one, (object(),)) for one in gpus]
+def assigned(*gpus: Gpu) -> list[worker_gpus.AssignedGpu]:
+    return [worker_gpus.AssignedGpu(one, (object(),)) for one in gpus]
 
 
 def told(**guest: Any) -> dict[str, Any]:
-    found = customise.wanted(Desired("w1", {**NICS, "guest": guest}), MACS)
+    found = customise.desired_data(WorkerSpec("w1", {**NICS, "guest": guest}), MACS)
     assert found
     return found
 
 
 def test_a_worker_says_more_than_the_defaults_and_within_a_nic_key_by_key() -> None:
-    (desired,) = desired_workers_of(
+    (desired,) = worker_specs_of(
         {
             "defaults": {"cpus": 4, "memory_mb": 8, "rdma_nic": {"portgroup": "a", "protocol": "rocev1", "mac": None}},
             "workers": [{"name": "w1", "cpus": 8, "memory_mb": None, "rdma_nic": {"portgroup": "b"}}],
@@ -45,34 +45,34 @@ def test_a_worker_says_more_than_the_defaults_and_within_a_nic_key_by_key() -> N
 
 def test_equal_vgpus_are_counted_not_only_found() -> None:
     t4 = Gpu("grid_t4-8c")
-    kept, missing, many = worker_gpus.pair([t4, t4], held(t4))
+    kept, missing, many = worker_gpus.pair([t4, t4], assigned(t4))
     assert (len(kept), missing, many) == (1, [t4], [])
-    kept, missing, many = worker_gpus.pair([t4], held(t4, t4, t4))
+    kept, missing, many = worker_gpus.pair([t4], assigned(t4, t4, t4))
     assert (len(kept), missing, len(many)) == (1, [], 2)
 
 
 @pytest.mark.parametrize(
     ("wished", "there", "same"),
     [
-        (Wanted("10de:20f1"), Wanted("10de:20f1"), True),
-        (Wanted("10de:20f1"), Wanted("10de:20f1", "gold"), False),
-        (Wanted(label="gold"), Wanted("10de:20f1", "gold"), True),
-        (Wanted(label="gold"), Wanted("10de:20f1", "silver"), False),
-        (Wanted(address="0000:3b:00.0"), Wanted(address="0000:3b:00.0"), True),
-        (Wanted(address="0000:3b:00.0"), Wanted("10de:20f1"), False),
+        (DeviceRequest("10de:20f1"), DeviceRequest("10de:20f1"), True),
+        (DeviceRequest("10de:20f1"), DeviceRequest("10de:20f1", "gold"), False),
+        (DeviceRequest(label="gold"), DeviceRequest("10de:20f1", "gold"), True),
+        (DeviceRequest(label="gold"), DeviceRequest("10de:20f1", "silver"), False),
+        (DeviceRequest(address="0000:3b:00.0"), DeviceRequest(address="0000:3b:00.0"), True),
+        (DeviceRequest(address="0000:3b:00.0"), DeviceRequest("10de:20f1"), False),
     ],
 )
-def test_a_device_is_kept_where_it_answers_to_the_wish(wished: Wanted, there: Wanted, same: bool) -> None:
-    _kept, missing, _many = worker_gpus.pair([Gpu(device=wished)], held(Gpu(device=there)))
+def test_a_device_is_kept_where_it_answers_to_the_wish(wished: DeviceRequest, there: DeviceRequest, same: bool) -> None:
+    _kept, missing, _many = worker_gpus.pair([Gpu(device=wished)], assigned(Gpu(device=there)))
     assert bool(missing) != same
 
 
 def test_the_window_follows_from_profiles_groups_and_devices() -> None:
-    desired = Desired("w1", {}, (Gpu("grid_t4-8c"), Gpu(group="Nvidia:2@grid_a100-40c%NVLink")))
+    desired = WorkerSpec("w1", {}, (Gpu("grid_t4-8c"), Gpu(group="Nvidia:2@grid_a100-40c%NVLink")))
     assert worker_gpus.window_of(desired, lambda _device: None) == 256
-    device = Desired("w1", {}, (Gpu(device=Wanted("10de:20f1")),))
+    device = WorkerSpec("w1", {}, (Gpu(device=DeviceRequest("10de:20f1")),))
     assert worker_gpus.window_of(device, lambda _device: 40) == 128
-    assert worker_gpus.window_of(Desired("w1", {"mmio_gb": 512}, device.gpus), lambda _device: None) == 512
+    assert worker_gpus.window_of(WorkerSpec("w1", {"mmio_gb": 512}, device.gpus), lambda _device: None) == 512
     with pytest.raises(Refused, match="give memory_gb"):
         worker_gpus.window_of(device, lambda _device: None)
 
@@ -116,11 +116,11 @@ def test_the_instance_changes_with_what_is_told_and_only_then() -> None:
 
 
 def test_without_a_managed_card_the_guest_is_told_no_addresses() -> None:
-    found = customise.wanted(Desired("w1", {"guest": {"user": "me"}}), {})
+    found = customise.desired_data(WorkerSpec("w1", {"guest": {"user": "me"}}), {})
     assert found
     assert "network" not in found["metadata"]
     with pytest.raises(Refused, match="give management_nic as well"):
-        customise.wanted(Desired("w1", {"guest": {"address": "10.0.0.1/24"}}), {})
+        customise.desired_data(WorkerSpec("w1", {"guest": {"address": "10.0.0.1/24"}}), {})
 
 
 def test_data_of_others_is_not_shown() -> None:
@@ -130,7 +130,7 @@ def test_data_of_others_is_not_shown() -> None:
 
 
 def test_a_mark_keeps_what_others_added() -> None:
-    assert worker_mark.wanted("w1", {"built": True, "note": "x", "role": "old"}, role="new") == {
+    assert worker_mark.desired_mark("w1", {"built": True, "note": "x", "role": "old"}, role="new") == {
         "built": True,
         "note": "x",
         "role": "new",

@@ -16,7 +16,7 @@ from plugins.module_utils.workers import clone, worker_mark
 from plugins.module_utils.workers.absent_worker import AbsentWorker
 from plugins.module_utils.workers.context import Assignment, Context
 from plugins.module_utils.workers.worker import Worker
-from plugins.module_utils.workers.worker_spec import Call, Desired, Gpu
+from plugins.module_utils.workers.worker_spec import Gpu, WorkerSetOptions, WorkerSpec
 from plugins.module_utils.workers.worker_state import KEYS
 from tests.fakes import hardware
 from tests.fakes.sites import RDMA_GROUP, FakeSite, machine, plain_card, rdma_card, with_values
@@ -32,32 +32,36 @@ def settings(**more: str) -> dict[str, Any]:
 
 
 def worker(
-    site: FakeSite, assigned: Assignment | None = None, gpus: Any = T4, call: dict[str, Any] | None = None, **given: Any
+    cluster: FakeSite,
+    assigned: Assignment | None = None,
+    gpus: Any = T4,
+    call: dict[str, Any] | None = None,
+    **given: Any,
 ) -> Worker:
-    context = Context(site, Call("gpu", **(call or {})), clone.Places(site))
-    return Worker(context, Desired("w1", {**GIVEN, **given}, gpus), assigned or Assignment("esx1"))
+    context = Context(cluster, WorkerSetOptions("gpu", **(call or {})), clone.CloneLocations(cluster))
+    return Worker(context, WorkerSpec("w1", {**GIVEN, **given}, gpus), assigned or Assignment("esx1"))
 
 
-def planned(site: FakeSite, *args: Any, **more: Any) -> Plan:
-    one = worker(site, *args, **more)
+def planned(cluster: FakeSite, *args: Any, **more: Any) -> Plan:
+    one = worker(cluster, *args, **more)
     return one.plan(one.read())
 
 
 def ours(*devices: Any, **more: Any) -> FakeSite:
-    site = FakeSite(machine("w1", *(devices or (hardware.vgpu(),)), **{**settings(), **more}))
-    site.marks["w1"] = OURS
-    return site
+    cluster = FakeSite(machine("w1", *(devices or (hardware.vgpu(),)), **{**settings(), **more}))
+    cluster.marks["w1"] = OURS
+    return cluster
 
 
 def renamed(*, shown: str = "gpu-7", **call: Any) -> Worker:
     """The worker w1 that vCenter shows under another name, in another folder than the folder that it names."""
-    site = ours(config__instanceUuid="50-1")
-    site.machines["w1"] = replace(with_values(site.machines["w1"], {"name": shown}), worker="w1")
-    site.marks["w1"] = {**OURS, "uuid": "50-1"}
-    subject = worker(site, folder="gpu workers", call=call)
+    cluster = ours(config__instanceUuid="50-1")
+    cluster.machines["w1"] = replace(with_values(cluster.machines["w1"], {"name": shown}), worker="w1")
+    cluster.marks["w1"] = {**OURS, "uuid": "50-1"}
+    subject = worker(cluster, folder="gpu workers", call=call)
     folders = {"folder-1": "archive", "folder-2": "gpu workers"}
     known = [(vim.Folder(key), {"name": name, "childType": ["VirtualMachine"]}) for key, name in folders.items()]
-    subject.context.places._known[vim.Folder] = known
+    subject.context.locations._known[vim.Folder] = known
     return subject
 
 
@@ -81,21 +85,21 @@ def test_a_renamed_worker_is_put_back_where_that_is_asked_for() -> None:
         "folder": ("archive", "gpu workers"),
     }
     assert (plan.needs, "somebody" in str(plan.warnings)) == (frozenset(), False)
-    subject.site._light = [(vim.VirtualMachine("vm-9"), {"name": "w1"})]
+    subject.cluster._light = [(vim.VirtualMachine("vm-9"), {"name": "w1"})]
     with pytest.raises(Refused, match="w1: could not rename gpu-7 back: another virtual machine has that name"):
         subject.plan(subject.read())
 
 
 def test_the_machine_of_another_worker_is_not_taken_for_a_new_one() -> None:
-    site = ours()
-    site.marks["w1"] = {**OURS, "name": "w2"}
+    cluster = ours()
+    cluster.marks["w1"] = {**OURS, "name": "w2"}
     with pytest.raises(Refused, match="is the worker w2, which somebody renamed; name it w2 again"):
-        planned(site)
+        planned(cluster)
 
 
 def test_a_mark_of_an_older_version_gets_the_uuid() -> None:
-    site = ours(config__instanceUuid="50-1")
-    plan = planned(site)
+    cluster = ours(config__instanceUuid="50-1")
+    plan = planned(cluster)
     assert keys(plan) == {"mark"} and plan.after["mark"] == {**OURS, "uuid": "50-1"}
 
 
@@ -134,11 +138,11 @@ def test_without_a_template_it_cannot_be_made() -> None:
 
 
 def test_somebody_elses_machine_is_taken_over_only_when_asked() -> None:
-    site = FakeSite(machine("w1", hardware.vgpu(), **settings()))
+    cluster = FakeSite(machine("w1", hardware.vgpu(), **settings()))
     with pytest.raises(Refused, match="this collection did not build it"):
-        planned(site)
-    assert planned(site, call={"adopt": True}).after["mark"]["built"] is False
-    assert planned(site, Assignment("esx1", cloned=True)).after["mark"]["built"] is True
+        planned(cluster)
+    assert planned(cluster, call={"adopt": True}).after["mark"]["built"] is False
+    assert planned(cluster, Assignment("esx1", cloned=True)).after["mark"]["built"] is True
 
 
 def test_a_guest_that_told_no_address_is_an_error_not_a_plan() -> None:
@@ -174,18 +178,18 @@ def test_hardware_of_a_running_worker_changes_only_with_a_power_cycle() -> None:
 def test_a_running_worker_moves_while_it_runs_where_nothing_ties_it(
     devices: tuple[Any, ...], more: dict[str, Any], hot: bool, why: str
 ) -> None:
-    site = FakeSite(machine("w1", *devices, **{**settings(), **more}))
-    site.marks["w1"] = OURS
-    site.__dict__["hot_migrate"] = hot
-    plan = planned(site, Assignment("esx2"), None)
+    cluster = FakeSite(machine("w1", *devices, **{**settings(), **more}))
+    cluster.marks["w1"] = OURS
+    cluster.__dict__["hot_migrate"] = hot
+    plan = planned(cluster, Assignment("esx2"), None)
     assert keys(plan) == {"host"}
     assert (POWER_OFF in plan.needs, why in str(plan.unmet)) == (bool(why), True)
 
 
 def test_bios_with_a_large_bar_is_warned_of() -> None:
-    site = FakeSite(machine("golden", on=False, config__firmware="bios"))
+    cluster = FakeSite(machine("golden", on=False, config__firmware="bios"))
     gpus = (Gpu(device=hardware.wanted("10de:20f1"), memory_gb=40),)
-    assert "its firmware is BIOS" in planned(site, gpus=gpus).warnings[0]
+    assert "its firmware is BIOS" in planned(cluster, gpus=gpus).warnings[0]
     assert planned(FakeSite(machine("golden", on=False)), gpus=gpus).warnings == ()
 
 
@@ -207,49 +211,52 @@ def test_another_firmware_is_refused() -> None:
 def test_virtual_hardware_that_is_too_old_for_pvrdma_is_refused(
     version: str | None, protocol: str | None, refused: str
 ) -> None:
-    site = FakeSite(machine("golden", on=False, config__version=version))
+    cluster = FakeSite(machine("golden", on=False, config__version=version))
     card = {"portgroup": RDMA_GROUP, **({"protocol": protocol} if protocol else {})}
     if not refused:
-        assert planned(site, rdma_nic=card).after["rdma_nic"]["portgroup"] == RDMA_GROUP
+        assert planned(cluster, rdma_nic=card).after["rdma_nic"]["portgroup"] == RDMA_GROUP
         return
     with pytest.raises(Refused, match=refused):
-        planned(site, rdma_nic=card)
-    assert planned(site).changes, "without the card the same template will do"
+        planned(cluster, rdma_nic=card)
+    assert planned(cluster).changes, "without the card the same template will do"
 
 
 def test_new_cards_have_the_addresses_that_the_guest_is_told() -> None:
     macs = {"rdma_nic": "00:50:56:3f:00:01", "management_nic": "00:50:56:3f:00:02"}
-    site, guest = FakeSite(machine("golden", on=False)), {"guest": {"user": "me"}}
+    cluster, guest = FakeSite(machine("golden", on=False)), {"guest": {"user": "me"}}
     given = {"rdma_nic": {"portgroup": RDMA_GROUP}, "management_nic": {"portgroup": "VM Network"}}
-    plan = planned(site, Assignment("esx1", macs=macs), **given, **guest)
+    plan = planned(cluster, Assignment("esx1", macs=macs), **given, **guest)
     assert plan.after["rdma_nic"]["mac"] == macs["rdma_nic"]
     assert macs["management_nic"] in str(plan.after["guest"])
-    untold = planned(site, Assignment("esx1", macs=macs), **given)
+    untold = planned(cluster, Assignment("esx1", macs=macs), **given)
     assert (untold.after["rdma_nic"]["mac"], untold.after["guest"]) == (None, None)
 
 
 def test_a_clone_that_a_killed_run_left_gets_the_addresses_that_its_guest_is_told() -> None:
     macs = {"rdma_nic": "00:50:56:3f:00:01", "management_nic": "00:50:56:3f:00:02"}
     left = hardware.settings(**{worker_mark.BUILDING: "w1"})
-    site = FakeSite(
+    cluster = FakeSite(
         machine("golden", on=False),
         machine("w1", plain_card(mac="00:50:56:9a:00:07"), on=False, config__extraConfig=left),
     )
     given = {"management_nic": {"portgroup": "VM Network"}, "guest": {"user": "me"}}
     begun = Assignment("esx1", macs=macs, cloned=True)
-    assert planned(site, begun, **given).after["management_nic"]["mac"] == macs["management_nic"]
+    assert planned(cluster, begun, **given).after["management_nic"]["mac"] == macs["management_nic"]
     kept = planned(ours(hardware.vgpu(), plain_card()), Assignment("esx1", macs=macs), **given)
     assert kept.after["management_nic"]["mac"] == "00:50:56:01:02:03", "a finished worker keeps its address"
 
 
 def test_a_second_rdma_card_is_a_difference() -> None:
-    site = ours(hardware.vgpu(), rdma_card(), rdma_card(4002, "00:50:56:01:02:05"))
-    plan = planned(site, rdma_nic={"portgroup": RDMA_GROUP})
+    cluster = ours(hardware.vgpu(), rdma_card(), rdma_card(4002, "00:50:56:01:02:05"))
+    plan = planned(cluster, rdma_nic={"portgroup": RDMA_GROUP})
     assert {(change.key, change.before, change.after) for change in plan.changes} == {("rdma_nics", 2, 1)}
 
 
-def absent(site: FakeSite, **call: Any) -> Plan:
-    one = AbsentWorker(Context(site, Call("gpu", state="absent", **call), clone.Places(site)), Desired("w1", {}))
+def absent(cluster: FakeSite, **call: Any) -> Plan:
+    one = AbsentWorker(
+        Context(cluster, WorkerSetOptions("gpu", state="absent", **call), clone.CloneLocations(cluster)),
+        WorkerSpec("w1", {}),
+    )
     return one.plan(one.read())
 
 
@@ -262,9 +269,9 @@ def test_a_worker_that_runs_is_deleted_only_where_it_may_be_shut_down() -> None:
 
 
 def test_one_that_was_taken_over_only_loses_its_mark() -> None:
-    site = ours()
-    site.marks["w1"] = {**OURS, "built": False}
-    assert keys(absent(site)) == {"mark"}
+    cluster = ours()
+    cluster.marks["w1"] = {**OURS, "built": False}
+    assert keys(absent(cluster)) == {"mark"}
 
 
 @pytest.mark.parametrize(
@@ -276,9 +283,9 @@ def test_one_that_was_taken_over_only_loses_its_mark() -> None:
     ],
 )
 def test_machines_of_others_are_left_alone(marked: Any, words: str) -> None:
-    site = ours()
-    site.marks = {"w1": marked} if marked else {}
-    plan = absent(site)
+    cluster = ours()
+    cluster.marks = {"w1": marked} if marked else {}
+    plan = absent(cluster)
     assert (keys(plan), words in plan.warnings[0]) == (set(), True)
 
 

@@ -13,7 +13,7 @@ from pyVmomi import vim
 
 from plugins.module_utils.errors import NotFound, Refused
 from plugins.module_utils.workers import worker_mark
-from plugins.module_utils.workers.worker_identity import Identities
+from plugins.module_utils.workers.worker_identity import WorkerIdentities
 
 KEY = 101
 
@@ -33,11 +33,11 @@ def vm(shown: str, worker: str = "w1", uuid: str = "50-1", *, own: str | None = 
     return vim.VirtualMachine(f"vm-{shown}"), values
 
 
-def known(*machines: Any) -> Identities:
-    return Identities([SimpleNamespace(name=worker_mark.ATTRIBUTE, key=KEY)], machines)
+def known(*machines: Any) -> WorkerIdentities:
+    return WorkerIdentities([SimpleNamespace(name=worker_mark.ATTRIBUTE, key=KEY)], machines)
 
 
-def shown(identities: Identities) -> str | None:
+def shown(identities: WorkerIdentities) -> str | None:
     found = identities.one("gpu", "w1")
     return found.shown if found else None
 

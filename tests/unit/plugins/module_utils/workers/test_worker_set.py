@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.errors import Refused
-from plugins.module_utils.workers import clone, demand, worker_power
+from plugins.module_utils.workers import clone, worker_demand, worker_power
 from plugins.module_utils.workers.context import Context
 from plugins.module_utils.workers.worker_set import WorkerSet
-from plugins.module_utils.workers.worker_spec import Call, Desired, Gpu, ToCome
+from plugins.module_utils.workers.worker_spec import Gpu, PendingPreparation, WorkerSetOptions, WorkerSpec
 from tests.fakes import hardware
 from tests.fakes.sites import RDMA_GROUP, FakeSite, groups_of, machine, plain_card
 
@@ -21,16 +21,16 @@ PAIR = "Nvidia:2@grid_t4-8c%NVLink"
 BARE = {"config__graphicsInfo": [hardware.graphics(graphicsType="basic")], "config__sharedPassthruGpuTypes": []}
 
 
-def desired(name: str = "w1", gpus: Any = T4, **given: Any) -> Desired:
-    return Desired(name, {"template": "golden", "reserve_memory": True, **given}, gpus)
+def desired(name: str = "w1", gpus: Any = T4, **given: Any) -> WorkerSpec:
+    return WorkerSpec(name, {"template": "golden", "reserve_memory": True, **given}, gpus)
 
 
-def context(site: FakeSite, **call: Any) -> Context:
-    return Context(site, Call("gpu", **call), clone.Places(site))
+def context(cluster: FakeSite, **call: Any) -> Context:
+    return Context(cluster, WorkerSetOptions("gpu", **call), clone.CloneLocations(cluster))
 
 
-def assigned(site: FakeSite, *workers: Desired, **call: Any) -> WorkerSet:
-    made = WorkerSet(context(site, **call), workers)
+def assigned(cluster: FakeSite, *workers: WorkerSpec, **call: Any) -> WorkerSet:
+    made = WorkerSet(context(cluster, **call), workers)
     made.refresh(workers)
     return made
 
@@ -40,12 +40,12 @@ def hosts_of(workers: WorkerSet) -> list[str]:
 
 
 def test_every_worker_gets_a_host_of_its_own_and_addresses_of_its_own() -> None:
-    site = FakeSite(machine("golden"))
-    there = assigned(site, desired("w1"), desired("w2"))
+    cluster = FakeSite(machine("golden"))
+    there = assigned(cluster, desired("w1"), desired("w2"))
     assert sorted(hosts_of(there)) == ["esx1", "esx2"]
     macs = [mac for one in there.assignments.values() for mac in one.macs.values()]
     assert len(set(macs)) == 4
-    assert site.refreshed == [{"w1", "w2", "golden"}]
+    assert cluster.refreshed == [{"w1", "w2", "golden"}]
 
 
 def test_one_too_many_is_told_why() -> None:
@@ -60,33 +60,33 @@ def test_a_worker_stays_where_it_runs() -> None:
 
 
 def test_workers_go_where_the_user_lets_them() -> None:
-    site = FakeSite(machine("golden"), hosts=3)
-    assert hosts_of(assigned(site, desired(), hosts=("esx3",))) == ["esx3"]
-    assert hosts_of(assigned(site, desired(host="esx2"), hosts=("esx3",))) == ["esx2"]
+    cluster = FakeSite(machine("golden"), hosts=3)
+    assert hosts_of(assigned(cluster, desired(), hosts=("esx3",))) == ["esx3"]
+    assert hosts_of(assigned(cluster, desired(host="esx2"), hosts=("esx3",))) == ["esx2"]
     with pytest.raises(Refused, match="find esx9: it has esx1, esx2, esx3; correct the names of hosts"):
-        assigned(site, desired(host="esx9"))
+        assigned(cluster, desired(host="esx9"))
 
 
 def test_an_address_that_a_card_of_others_has_is_not_given_again() -> None:
     taken = assigned(FakeSite(machine("golden")), desired()).assignments["w1"].macs["rdma_nic"]
-    site = FakeSite(machine("golden"), running=[machine("v1", plain_card(mac=taken.upper()))])
-    assert assigned(site, desired()).assignments["w1"].macs["rdma_nic"] != taken
+    cluster = FakeSite(machine("golden"), running=[machine("v1", plain_card(mac=taken.upper()))])
+    assert assigned(cluster, desired()).assignments["w1"].macs["rdma_nic"] != taken
 
 
 def test_of_workers_that_are_to_go_nothing_is_placed() -> None:
     there = assigned(FakeSite(hosts=0), desired(), state="absent")
     assert there.assignments["w1"].host == ""
-    site = FakeSite()
-    WorkerSet(context(site), [desired()]).refresh([])
-    assert site.refreshed == []
+    cluster = FakeSite()
+    WorkerSet(context(cluster), [desired()]).refresh([])
+    assert cluster.refreshed == []
 
 
 def test_hosts_are_asked_for_device_groups_only_where_a_group_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
-    site, asked = FakeSite(machine("golden")), list[str]()
-    monkeypatch.setattr(site, "groups", lambda host: asked.append(host) or [PAIR])
-    assert assigned(site, desired()).assignments["w1"].refusal == ""
+    cluster, asked = FakeSite(machine("golden")), list[str]()
+    monkeypatch.setattr(cluster, "groups", lambda host: asked.append(host) or [PAIR])
+    assert assigned(cluster, desired()).assignments["w1"].refusal == ""
     assert asked == []
-    assert assigned(site, desired(gpus=(Gpu(group=PAIR),))).assignments["w1"].refusal == ""
+    assert assigned(cluster, desired(gpus=(Gpu(group=PAIR),))).assignments["w1"].refusal == ""
     assert asked == ["esx1", "esx2"]
 
 
@@ -103,49 +103,49 @@ def test_a_guest_that_stays_silent_is_remembered(monkeypatch: pytest.MonkeyPatch
 
 
 def test_workers_are_placed_on_gpus_that_are_yet_to_be_prepared() -> None:
-    site = FakeSite(machine("golden"), **BARE)
-    assert assigned(site, desired()).assignments["w1"].refusal
-    assert hosts_of(assigned(site, desired(), to_come=ToCome(gpus=True))) == ["esx1"]
+    cluster = FakeSite(machine("golden"), **BARE)
+    assert assigned(cluster, desired()).assignments["w1"].refusal
+    assert hosts_of(assigned(cluster, desired(), to_come=PendingPreparation(gpus=True))) == ["esx1"]
 
 
 def test_without_a_list_of_gpus_those_of_the_machine_or_its_template_count() -> None:
-    site = FakeSite(machine("w1", hardware.vgpu("grid_t4-8c")), machine("golden", hardware.vgpu("grid_t4-16c")))
-    assert demand.gpus_of(site, desired(gpus=None)) == (Gpu("grid_t4-8c"),)
-    assert demand.gpus_of(site, desired("w2", None)) == (Gpu("grid_t4-16c"),)
-    assert demand.gpus_of(site, desired("w2", ())) == ()
-    assert demand.gpus_of(site, desired("w2", None, template=None)) == ()
+    cluster = FakeSite(machine("w1", hardware.vgpu("grid_t4-8c")), machine("golden", hardware.vgpu("grid_t4-16c")))
+    assert worker_demand.gpus_of(cluster, desired(gpus=None)) == (Gpu("grid_t4-8c"),)
+    assert worker_demand.gpus_of(cluster, desired("w2", None)) == (Gpu("grid_t4-16c"),)
+    assert worker_demand.gpus_of(cluster, desired("w2", ())) == ()
+    assert worker_demand.gpus_of(cluster, desired("w2", None, template=None)) == ()
 
 
 def test_the_demand_is_what_is_asked_for_else_what_is_there() -> None:
-    site = FakeSite(machine("w1", hardware.vgpu()))
-    there = demand.to_place(site, desired(), None)
+    cluster = FakeSite(machine("w1", hardware.vgpu()))
+    there = worker_demand.placement_worker(cluster, desired(), None)
     assert (there.at, there.settled, there.demand.memory_mb, there.demand.cpus) == ("esx1", True, 8192, 4)
-    more = demand.to_place(site, desired(memory_mb=16384, cpus=8), frozenset({"esx2"}))
+    more = worker_demand.placement_worker(cluster, desired(memory_mb=16384, cpus=8), frozenset({"esx2"}))
     assert (more.demand.memory_mb, more.demand.cpus, more.hosts) == (16384, 8, {"esx2"})
-    other = demand.to_place(site, desired(gpus=(Gpu("grid_t4-8c"),)), None)
+    other = worker_demand.placement_worker(cluster, desired(gpus=(Gpu("grid_t4-8c"),)), None)
     assert (other.at, other.settled) == ("esx1", False)
 
 
 def test_memory_that_nobody_reserves_is_not_demanded() -> None:
     loose = machine("w1", config__memoryReservationLockedToMax=False, config__memoryAllocation__reservation=0)
-    site = FakeSite(loose)
-    assert demand.to_place(site, desired(reserve_memory=False), None).demand.memory_mb == 0
-    assert demand.to_place(site, desired(), None).demand.memory_mb == 8192
+    cluster = FakeSite(loose)
+    assert worker_demand.placement_worker(cluster, desired(reserve_memory=False), None).demand.memory_mb == 0
+    assert worker_demand.placement_worker(cluster, desired(), None).demand.memory_mb == 8192
 
 
 def test_linked_gpus_are_demanded_as_a_group() -> None:
     linked = groups_of(machine("w1", hardware.vgpu("grid_t4-8c", 1), hardware.vgpu("grid_t4-8c", 1)), **{PAIR: 1})
-    there = demand.to_place(FakeSite(linked), desired(gpus=None), None)
+    there = worker_demand.placement_worker(FakeSite(linked), desired(gpus=None), None)
     assert (there.demand.groups, there.demand.vgpus, there.settled) == ((PAIR,), ("grid_t4-8c",) * 2, True)
 
 
 def test_what_is_awaited_is_named() -> None:
-    coming = ToCome(("storage",), gpus=True)
+    coming = PendingPreparation(("storage",), gpus=True)
     given = {"rdma_nic": {"portgroup": "storage"}, "management_nic": {"portgroup": RDMA_GROUP}}
-    site = FakeSite(machine("golden"), **BARE)
-    assert demand.awaited(context(site, to_come=coming), desired(**given), "esx1") == [
+    cluster = FakeSite(machine("golden"), **BARE)
+    assert worker_demand.missing_preparations(context(cluster, to_come=coming), desired(**given), "esx1") == [
         "port group storage",
         "the GPUs of esx1",
     ]
-    assert demand.awaited(context(site), desired(), "esx1") == []
-    assert demand.awaited(context(FakeSite(), to_come=coming), desired(), "esx1") == []
+    assert worker_demand.missing_preparations(context(cluster), desired(), "esx1") == []
+    assert worker_demand.missing_preparations(context(FakeSite(), to_come=coming), desired(), "esx1") == []

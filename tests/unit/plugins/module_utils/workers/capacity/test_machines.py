@@ -36,7 +36,7 @@ def test_a_device_that_is_not_given_yet_is_called_by_its_kind() -> None:
 
 def test_only_nvidias_devices_are_taken_for_gpus() -> None:
     both = hardware.vm("w1", hardware.passed(), hardware.passed(NIC, MELLANOX), hardware.passed_any())
-    assert [(one.nvidia, one.any_of_kind) for one in machines.passed(both)] == [
+    assert [(one.nvidia, one.any_of_kind) for one in machines.passthrough_devices(both)] == [
         (True, False),
         (False, False),
         (True, True),

@@ -21,9 +21,9 @@ from plugins.module_utils.workers.placement.place import (
     REQUIRE,
     Demand,
     Device,
+    DeviceRequest,
     Host,
     Rules,
-    Wanted,
     Worker,
     place,
 )
@@ -51,7 +51,7 @@ def cards(*kinds: str) -> tuple[Device, ...]:
 
 
 # Most hosts are in service and most wishes small: where nothing fits, there is nothing to get wrong.
-WISHES = [Wanted(A100), Wanted(label="gold"), Wanted("10de:2331")]
+WISHES = [DeviceRequest(A100), DeviceRequest(label="gold"), DeviceRequest("10de:2331")]
 demands = st.one_of(
     st.just(Demand()),
     st.sampled_from(OFFERED).map(lambda profile: Demand((profile,))),
@@ -95,7 +95,7 @@ def fits(there: Host, workers: Sequence[Worker], rule: Rules) -> bool:
         left = left.take(replace(one.demand, devices=()), rule.same_node) if left else None
     wanted = [wish for one in workers for wish in one.demand.devices]
     ways = itertools.permutations(there.devices, len(wanted))
-    has_devices = any(all(wish.takes(device) for wish, device in zip(wanted, way)) for way in ways)
+    has_devices = any(all(wish.matches(device) for wish, device in zip(wanted, way)) for way in ways)
     return left is not None and has_devices and all(one.may(there.name) for one in workers)
 
 
@@ -174,7 +174,7 @@ def test_gpu_and_rdma_nic_share_a_numa_node_where_that_is_wanted() -> None:
     far = host("esx1", devices=(Device("0000:01:00.0", A100, node=1),), nic_node=0)
     near = host("esx2", devices=(Device("0000:01:00.0", A100, node=0),), nic_node=0)
     silent = host("esx3", devices=(Device("0000:01:00.0", A100),))
-    one = Worker("w1", Demand(devices=(Wanted(A100),)))
+    one = Worker("w1", Demand(devices=(DeviceRequest(A100),)))
     assert place([far, near], [one]).where == {"w1": "esx2"}
     assert place([far, near], [one], Rules(same_node=IGNORE)).where == {"w1": "esx1"}
     assert place([far, silent], [one], Rules(same_node=REQUIRE)).where == {"w1": "esx3"}
@@ -185,7 +185,7 @@ def test_of_two_devices_the_one_beside_the_nic_is_taken() -> None:
     both = host(
         "esx1", devices=(Device("0000:01:00.0", A100, node=1), Device("0000:02:00.0", A100, node=0)), nic_node=0
     )
-    after = both.take(Demand(devices=(Wanted(A100),)))
+    after = both.take(Demand(devices=(DeviceRequest(A100),)))
     assert after
     assert [device.address for device in after.devices] == ["0000:01:00.0"]
 
@@ -210,15 +210,15 @@ def test_linked_gpus_are_a_group_that_the_host_offers() -> None:
 
 def test_the_pickiest_wish_chooses_first() -> None:
     free = cards(A100, A100)
-    chosen = choose([Wanted(A100), Wanted(label="gold")], free)
+    chosen = choose([DeviceRequest(A100), DeviceRequest(label="gold")], free)
     assert chosen
     assert set(chosen) == set(free)
-    assert choose([Wanted(label="gold"), Wanted(A100, "gold")], free) is None
+    assert choose([DeviceRequest(label="gold"), DeviceRequest(A100, "gold")], free) is None
 
 
 def test_a_worker_that_takes_any_card_leaves_the_one_that_another_needs() -> None:
-    any_card = Worker("w1", Demand(devices=(Wanted(A100),), memory_mb=2000))
-    gold = Worker("w2", Demand(devices=(Wanted(label="gold"),), memory_mb=1000))
+    any_card = Worker("w1", Demand(devices=(DeviceRequest(A100),), memory_mb=2000))
+    gold = Worker("w2", Demand(devices=(DeviceRequest(label="gold"),), memory_mb=1000))
     there = host("esx1", devices=tuple(reversed(cards(A100, A100))))
     for pair in ([any_card, gold], [gold, any_card]):
         assert place([there], pair, Rules(apart=False)).where == {"w1": "esx1", "w2": "esx1"}
@@ -236,15 +236,15 @@ def test_a_promise_is_kept_on_the_node_it_was_made_for() -> None:
     there = host(
         "esx1", devices=(Device("0000:02:00.0", A100, "gold", 0), Device("0000:01:00.0", A100, "", 1)), nic_node=0
     )
-    near = there.take(Demand(devices=(Wanted(A100),)), REQUIRE)
+    near = there.take(Demand(devices=(DeviceRequest(A100),)), REQUIRE)
     assert near
     assert [device.node for device in near.devices] == [1]
-    assert near.take(Demand(devices=(Wanted(label="gold"),)), PREFER) is None
-    assert near.take(Demand(devices=(Wanted(A100),)), PREFER)
+    assert near.take(Demand(devices=(DeviceRequest(label="gold"),)), PREFER) is None
+    assert near.take(Demand(devices=(DeviceRequest(A100),)), PREFER)
 
 
 def test_sixteen_alike_wishes_for_fifteen_devices_end_at_once() -> None:
-    assert choose([Wanted(A100)] * 16, cards(*[A100] * 15)) is None
+    assert choose([DeviceRequest(A100)] * 16, cards(*[A100] * 15)) is None
 
 
 def refusal(hosts: Iterable[Host], one: Worker, **rule: object) -> str:
@@ -266,7 +266,7 @@ def refusal(hosts: Iterable[Host], one: Worker, **rule: object) -> str:
         (host("esx1", threads=4), Worker("w", Demand(cpus=8)), "4 logical CPUs, where 8 are wanted"),
         (
             host("esx1", devices=(Device("0000:01:00.0", A100, holder="db"),)),
-            Worker("w", Demand(devices=(Wanted(A100),))),
+            Worker("w", Demand(devices=(DeviceRequest(A100),))),
             "not enough free PCI devices 10de:20f1 (db has 0000:01:00.0)",
         ),
         (host("esx1"), worker("w", hosts=frozenset({"esx9"})), "(esx9) is in the cluster"),

@@ -14,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plugins.module_utils.workers.placement import placement_rules, rule_conflicts
-from plugins.module_utils.workers.placement.placement_rules import Desired, Facts
-from plugins.module_utils.workers.placement.rule_conflicts import Foreign
+from plugins.module_utils.workers.placement.placement_rules import ClusterRules
+from plugins.module_utils.workers.placement.rule_conflicts import ForeignRule
+from plugins.module_utils.workers.placement.rule_set import RuleSetSpec
 
 HOSTS = ("a", "b", "c", "d")
 WORKERS = ("w1", "w2", "w3")
@@ -25,42 +26,42 @@ NOTHING: dict[str, Any] = {"one_per_host": None, "affinity": None, "drs": {}, "r
 @pytest.mark.parametrize(
     ("current", "desired", "after"),
     [
-        ({}, Desired("s"), {}),
+        ({}, RuleSetSpec("s"), {}),
         (
             {},
-            Desired("s", ("w2", "w1"), one_per_host=True),
+            RuleSetSpec("s", ("w2", "w1"), one_per_host=True),
             {"one_per_host": {"workers": ["w1", "w2"], "enabled": True}},
         ),
-        ({"one_per_host": {"workers": ["w1"], "enabled": True}}, Desired("s", ("w1",), one_per_host=True), {}),
+        ({"one_per_host": {"workers": ["w1"], "enabled": True}}, RuleSetSpec("s", ("w1",), one_per_host=True), {}),
         (
             {},
-            Desired("s", ("w1",), hosts=("b", "a")),
+            RuleSetSpec("s", ("w1",), hosts=("b", "a")),
             {"affinity": {"workers": ["w1"], "hosts": ["a", "b"], "rule": "preferred"}},
         ),
-        ({}, Desired("s", (), hosts=("a",), required=True), {}),
+        ({}, RuleSetSpec("s", (), hosts=("a",), required=True), {}),
         (
             {"drs": {"w1": "disabled"}},
-            Desired("s", ("w1",), overrides={"w1": {"drs": "manual"}}),
+            RuleSetSpec("s", ("w1",), overrides={"w1": {"drs": "manual"}}),
             {"drs": {"w1": "manual"}, "previous": {"w1": {"drs": "disabled"}}},
         ),
         (
             {"drs": {"w1": "manual"}, "previous": {"w1": {"drs": None}}},
-            Desired("s", ("w1",), overrides={"w1": {"drs": "disabled"}}),
+            RuleSetSpec("s", ("w1",), overrides={"w1": {"drs": "disabled"}}),
             {"drs": {"w1": "disabled"}, "previous": {"w1": {"drs": None}}},
         ),
         (
             {"drs": {"w1": "manual"}, "previous": {"w1": {"drs": "cluster"}}},
-            Desired("s", ("w1",), overrides={"w1": {"restart_priority": "low"}}),
+            RuleSetSpec("s", ("w1",), overrides={"w1": {"restart_priority": "low"}}),
             {
                 "drs": {"w1": "cluster"},
                 "restart_priority": {"w1": "low"},
                 "previous": {"w1": {"restart_priority": None}},
             },
         ),
-        ({"drs": {"w1": "manual"}}, Desired("s", ("w1",)), {"drs": {"w1": "manual"}}),
+        ({"drs": {"w1": "manual"}}, RuleSetSpec("s", ("w1",)), {"drs": {"w1": "manual"}}),
     ],
 )
-def test_what_a_wish_makes_of_what_is_there(current: dict[str, Any], desired: Desired, after: dict[str, Any]) -> None:
+def test_a_spec_changes_the_current_rules(current: dict[str, Any], desired: RuleSetSpec, after: dict[str, Any]) -> None:
     assert placement_rules.after({**NOTHING, **current}, desired) == {**NOTHING, **after}
 
 
@@ -77,11 +78,13 @@ def test_whatever_was_asked_for_the_way_back_ends_where_it_began(
 ) -> None:
     state: dict[str, Any] = {**NOTHING, "drs": before}
     for asked in requests:
-        desired = Desired("s", WORKERS, True, HOSTS, overrides={name: {"drs": text} for name, text in asked.items()})
+        desired = RuleSetSpec(
+            "s", WORKERS, True, HOSTS, overrides={name: {"drs": text} for name, text in asked.items()}
+        )
         state = placement_rules.after(state, desired)
         assert placement_rules.after(state, desired) == state
         assert {name: state["drs"][name] for name in asked} == asked
-    assert placement_rules.after(state, Desired("s")) == {
+    assert placement_rules.after(state, RuleSetSpec("s")) == {
         **NOTHING,
         "drs": before,
         "restart_priority": state["restart_priority"],
@@ -92,12 +95,15 @@ ANY_HOSTS = st.frozensets(st.sampled_from(HOSTS), min_size=1)
 SOME = st.frozensets(st.sampled_from(WORKERS), min_size=1)
 # A rule of each worker's own is what makes them compete.
 EACH = st.tuples(
-    *(st.builds(Foreign, st.just(f"of {one}"), st.just(frozenset([one])), ANY_HOSTS, st.just(True)) for one in WORKERS)
+    *(
+        st.builds(ForeignRule, st.just(f"of {one}"), st.just(frozenset([one])), ANY_HOSTS, st.just(True))
+        for one in WORKERS
+    )
 )
-ODD = st.builds(Foreign, st.just("odd"), SOME, st.none() | ANY_HOSTS, st.booleans())
+ODD = st.builds(ForeignRule, st.just("odd"), SOME, st.none() | ANY_HOSTS, st.booleans())
 
 
-def possible(desired: Desired, foreign: Sequence[Foreign], hosts: tuple[str, ...]) -> bool:
+def possible(desired: RuleSetSpec, foreign: Sequence[ForeignRule], hosts: tuple[str, ...]) -> bool:
     """Whether some placement keeps all that binds, by trying every one."""
 
     def keeps(place: dict[str, str]) -> bool:
@@ -129,53 +135,59 @@ def possible(desired: Desired, foreign: Sequence[Foreign], hosts: tuple[str, ...
 def test_what_is_refused_is_what_no_placement_can_keep(
     one_per_host: bool,
     pinned: frozenset[str],
-    each: tuple[Foreign, ...],
-    odd: list[Foreign],
+    each: tuple[ForeignRule, ...],
+    odd: list[ForeignRule],
     count: int,
     required: bool,
 ) -> None:
     hosts, foreign = HOSTS[:count], (*each, *odd)
-    desired = Desired("s", WORKERS, one_per_host, tuple(sorted(pinned & set(hosts))), required)
+    desired = RuleSetSpec("s", WORKERS, one_per_host, tuple(sorted(pinned & set(hosts))), required)
     refused = rule_conflicts.first("gpu", hosts, foreign, desired)
     assert (refused is None) == possible(desired, foreign, hosts)
 
 
 def test_a_worker_makes_room_for_another() -> None:
-    foreign = [Foreign("pin", frozenset(["w2"]), frozenset("a"), mandatory=True)]
-    assert rule_conflicts.first("gpu", ("a", "b"), foreign, Desired("s", ("w1", "w2"), one_per_host=True)) is None
+    foreign = [ForeignRule("pin", frozenset(["w2"]), frozenset("a"), mandatory=True)]
+    assert rule_conflicts.first("gpu", ("a", "b"), foreign, RuleSetSpec("s", ("w1", "w2"), one_per_host=True)) is None
 
 
 @pytest.mark.parametrize(
     ("facts", "desired", "words"),
     [
-        (Facts("gpu", HOSTS, drs=False), Desired("s", WORKERS, one_per_host=True), ["DRS is off"]),
-        (Facts("gpu", HOSTS, drs=False), Desired("s", WORKERS, overrides={"w1": {"drs": "manual"}}), ["DRS is off"]),
-        (Facts("gpu", HOSTS, drs=False, ha=False), Desired("s", WORKERS), []),
+        (ClusterRules("gpu", HOSTS, drs=False), RuleSetSpec("s", WORKERS, one_per_host=True), ["DRS is off"]),
         (
-            Facts("gpu", HOSTS, ha=False),
-            Desired("s", WORKERS, overrides={"w1": {"restart_priority": "low"}}),
+            ClusterRules("gpu", HOSTS, drs=False),
+            RuleSetSpec("s", WORKERS, overrides={"w1": {"drs": "manual"}}),
+            ["DRS is off"],
+        ),
+        (ClusterRules("gpu", HOSTS, drs=False, ha=False), RuleSetSpec("s", WORKERS), []),
+        (
+            ClusterRules("gpu", HOSTS, ha=False),
+            RuleSetSpec("s", WORKERS, overrides={"w1": {"restart_priority": "low"}}),
             ["HA is off"],
         ),
-        (Facts("gpu", HOSTS, drs_overrides=False), Desired("s", WORKERS, one_per_host=True), []),
+        (ClusterRules("gpu", HOSTS, drs_overrides=False), RuleSetSpec("s", WORKERS, one_per_host=True), []),
         (
-            Facts("gpu", HOSTS, homes={"w1": "a", "w3": "a"}),
-            Desired("s", WORKERS, one_per_host=True),
+            ClusterRules("gpu", HOSTS, homes={"w1": "a", "w3": "a"}),
+            RuleSetSpec("s", WORKERS, one_per_host=True),
             ["w1, w3 run on a"],
         ),
-        (Facts("gpu", HOSTS, homes={"w1": "a", "w3": "a"}), Desired("s", WORKERS), []),
+        (ClusterRules("gpu", HOSTS, homes={"w1": "a", "w3": "a"}), RuleSetSpec("s", WORKERS), []),
         (
-            Facts("gpu", HOSTS, foreign=(Foreign("theirs", frozenset({"w1", "w9"}), frozenset("a")),)),
-            Desired("s", WORKERS, hosts=("b",)),
+            ClusterRules("gpu", HOSTS, foreign=(ForeignRule("theirs", frozenset({"w1", "w9"}), frozenset("a")),)),
+            RuleSetSpec("s", WORKERS, hosts=("b",)),
             ["the rule 'theirs' of somebody else prefers other hosts for w1"],
         ),
         (
-            Facts("gpu", HOSTS, foreign=(Foreign("theirs", frozenset({"w1", "w9"}), frozenset("a"), mandatory=True),)),
-            Desired("s", WORKERS, hosts=("b", "c")),
+            ClusterRules(
+                "gpu", HOSTS, foreign=(ForeignRule("theirs", frozenset({"w1", "w9"}), frozenset("a"), mandatory=True),)
+            ),
+            RuleSetSpec("s", WORKERS, hosts=("b", "c")),
             ["somebody else's rule 'theirs' forbids w1 on b, c: the preference has no effect"],
         ),
     ],
 )
-def test_what_is_not_in_force_is_told(facts: Facts, desired: Desired, words: list[str]) -> None:
+def test_what_is_not_in_force_is_told(facts: ClusterRules, desired: RuleSetSpec, words: list[str]) -> None:
     told = list(placement_rules.warnings(placement_rules.after(NOTHING, desired), desired, facts))
     assert [any(text.startswith(word) for text in told) for word in words] == [True] * len(words)
     assert len(told) == len(words)
@@ -185,10 +197,10 @@ def test_what_is_not_in_force_is_told(facts: Facts, desired: Desired, words: lis
 def test_a_thousand_workers_have_a_host_each_although_all_must_change_theirs(last: str) -> None:
     hosts = [f"m{number:04}" for number in range(1001)]
     pairs = {f"w{number:04}": frozenset(hosts[number : number + 2]) for number in range(1000)}
-    foreign = [Foreign(f"pair {name}", frozenset({name}), both, mandatory=True) for name, both in pairs.items()]
-    foreign.append(Foreign("the last", frozenset({"w1000"}), frozenset({last}), mandatory=True))
-    every = Desired("s", (*pairs, "w1000"), one_per_host=True)
-    facts = Facts("gpu", tuple(hosts), foreign=tuple(foreign))
+    foreign = [ForeignRule(f"pair {name}", frozenset({name}), both, mandatory=True) for name, both in pairs.items()]
+    foreign.append(ForeignRule("the last", frozenset({"w1000"}), frozenset({last}), mandatory=True))
+    every = RuleSetSpec("s", (*pairs, "w1000"), one_per_host=True)
+    facts = ClusterRules("gpu", tuple(hosts), foreign=tuple(foreign))
     assert placement_rules.conflict_of(every, facts) is None
     crowded = replace(every, workers=(*every.workers, "w1001"))
     conflict = placement_rules.conflict_of(crowded, replace(facts, hosts=tuple(hosts)))

@@ -27,7 +27,7 @@ PATHS = (
 )
 
 
-def workers(session: Session, clusters: Collection[str] = ()) -> list[dict[str, Any]]:
+def read_workers(session: Session, clusters: Collection[str] = ()) -> list[dict[str, Any]]:
     """All marked workers, or those of some clusters, read in a constant number of calls."""
     carriers = _carriers(session, clusters)
     chosen, marks = [one.ref for one in carriers], {one.ref._moId: one.mark for one in carriers}
@@ -43,17 +43,17 @@ def workers(session: Session, clusters: Collection[str] = ()) -> list[dict[str, 
     return sorted(read, key=lambda one: str(one["name"]))
 
 
-def refs(session: Session, cluster: str) -> dict[str, Any]:
+def worker_refs(session: Session, cluster: str) -> dict[str, Any]:
     """The virtual machines of the workers of a cluster, by the names of the workers."""
     return {str(one.mark["name"]): one.ref for one in _carriers(session, [cluster])}
 
 
-def unfinished(session: Session, cluster: str) -> list[str]:
+def unfinished_clones(session: Session, cluster: str) -> list[str]:
     """The clones of a cluster that a killed run left without a mark."""
     definitions = custom_fields.definitions(session)
     hosts = {ref._moId for ref in inventory.find_cluster(session, cluster, ("host",))[1].get("host") or []}
     every = properties.find_all(session, vim.VirtualMachine, (*worker_identity.PATHS, "runtime.host"))
-    known = worker_identity.Identities(definitions, every)
+    known = worker_identity.WorkerIdentities(definitions, every)
     unmarked = [
         ref
         for ref, values in every
@@ -64,7 +64,7 @@ def unfinished(session: Session, cluster: str) -> list[str]:
     return sorted(one.name for one in machines if one.extra.get(worker_mark.BUILDING) == one.name)
 
 
-def groups(worker: Mapping[str, Any]) -> Iterator[str]:
+def inventory_groups(worker: Mapping[str, Any]) -> Iterator[str]:
     """The names of the groups of one worker, which may need a change of characters for Ansible."""
     yield "workers"
     for kind in ("cluster", "role", "tenant", "host"):
@@ -73,10 +73,10 @@ def groups(worker: Mapping[str, Any]) -> Iterator[str]:
     yield from (f"profile_{profile}" for profile in worker["vm_profiles"])
 
 
-def _carriers(session: Session, clusters: Collection[str]) -> list[worker_identity.Carrier]:
+def _carriers(session: Session, clusters: Collection[str]) -> list[worker_identity.MarkedMachine]:
     """The machines of the workers of some clusters; two that claim to be one worker are refused."""
     definitions = custom_fields.definitions(session)
-    known = worker_identity.Identities(
+    known = worker_identity.WorkerIdentities(
         definitions, properties.find_all(session, vim.VirtualMachine, worker_identity.PATHS)
     )
     wanted = {plain(cluster) for cluster in clusters}
@@ -88,7 +88,7 @@ def _carriers(session: Session, clusters: Collection[str]) -> list[worker_identi
 
 def _worker(machine: Machine, marked: Mapping[str, Any], hosts: Mapping[str, str]) -> dict[str, Any]:
     rdma, management = nics.rdma_cards(machine), nics.management_card(machine)
-    gpus = [held.gpu for held in worker_gpus.held(machine)]
+    gpus = [held.gpu for held in worker_gpus.assigned_gpus(machine)]
     address = _address(machine, management) or forms.address(machine["guest.ipAddress"])
     return {
         "name": machine.name,

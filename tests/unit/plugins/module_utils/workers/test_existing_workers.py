@@ -13,9 +13,9 @@ import pytest
 from pyVmomi import vim
 
 from plugins.module_utils.vsphere import custom_fields, inventory, properties
-from plugins.module_utils.workers import customise, found, worker_mark
+from plugins.module_utils.workers import customise, existing_workers, worker_mark
 from plugins.module_utils.workers.machine import Machine
-from plugins.module_utils.workers.worker_spec import Desired
+from plugins.module_utils.workers.worker_spec import WorkerSpec
 from tests.fakes import hardware
 from tests.fakes.sites import machine, plain_card, rdma_card
 
@@ -59,10 +59,10 @@ def test_a_worker_is_shown_with_its_mark_its_gpus_and_its_addresses(reads: dict[
     there = machine("w1", rdma_card(), plain_card(), hardware.vgpu(), guest__net=net, guest__ipAddress="10.0.0.1")
     reads["vm-1"] = marked(there)
     reads["vm-2"] = machine("other").values  # type: ignore[assignment]
-    (one,) = found.workers(SESSION)
+    (one,) = existing_workers.read_workers(SESSION)
     assert (one["name"], one["ansible_host"], one["vm_host"], one["vm_power"]) == ("w1", "10.0.0.1", "esx1", "on")
     assert (one["vm_profiles"], one["vm_rdma_address"], one["vm_built"]) == (["grid_t4-16c"], "10.1.0.1", True)
-    assert list(found.groups(one)) == [
+    assert list(existing_workers.inventory_groups(one)) == [
         "workers",
         "cluster_gpu",
         "role_worker",
@@ -75,22 +75,22 @@ def test_a_worker_is_shown_with_its_mark_its_gpus_and_its_addresses(reads: dict[
 def test_workers_of_other_clusters_are_left_out_and_all_are_sorted(reads: dict[str, dict[str, Any]]) -> None:
     reads["vm-1"], reads["vm-2"] = marked(machine("w2")), marked(machine("w1"))
     reads["vm-3"] = marked(machine("w0"), cluster="other")
-    assert [one["name"] for one in found.workers(SESSION, ["gpu"])] == ["w1", "w2"]
-    assert [one["name"] for one in found.workers(SESSION)] == ["w0", "w1", "w2"]
+    assert [one["name"] for one in existing_workers.read_workers(SESSION, ["gpu"])] == ["w1", "w2"]
+    assert [one["name"] for one in existing_workers.read_workers(SESSION)] == ["w0", "w1", "w2"]
 
 
 def test_a_mark_that_a_clone_brought_along_is_no_mark(reads: dict[str, dict[str, Any]]) -> None:
     reads["vm-1"] = marked(machine("copy"), name="w1")
-    assert found.workers(SESSION) == []
+    assert existing_workers.read_workers(SESSION) == []
 
 
 def test_a_guest_that_is_silent_has_the_address_that_it_was_given(reads: dict[str, dict[str, Any]]) -> None:
     given = {"guest": {"address": "10.0.0.7/24"}, "management_nic": {"portgroup": "a"}}
-    data = customise.wanted(Desired("w1", given), {"management_nic": {"mac": "00:50:56:01:02:03"}})
+    data = customise.desired_data(WorkerSpec("w1", given), {"management_nic": {"mac": "00:50:56:01:02:03"}})
     assert data
     extra = [vim.option.OptionValue(key=key, value=value) for key, value in customise.options(data).items()]
     reads["vm-1"] = marked(machine("w1", plain_card(mac="00:50:56:01:02:03"), config__extraConfig=extra))
-    assert found.workers(SESSION)[0]["ansible_host"] == "10.0.0.7"
+    assert existing_workers.read_workers(SESSION)[0]["ansible_host"] == "10.0.0.7"
 
 
 def test_clones_that_nobody_marked_are_found_in_their_cluster(reads: dict[str, dict[str, Any]]) -> None:
@@ -100,4 +100,4 @@ def test_clones_that_nobody_marked_are_found_in_their_cluster(reads: dict[str, d
 
     reads["vm-1"], reads["vm-2"] = building("w1", "w1"), building("copy", "w1")
     reads["vm-3"], reads["vm-4"] = building("w3", "w3", "host-2"), machine("w4").values  # type: ignore[assignment]
-    assert found.unfinished(SESSION, "gpu") == ["w1"]
+    assert existing_workers.unfinished_clones(SESSION, "gpu") == ["w1"]

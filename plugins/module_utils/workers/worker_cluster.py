@@ -16,16 +16,16 @@ from ..vsphere.faults import translating_faults
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
 from . import candidate_hosts, machine, networks, worker_identity
-from .candidate_hosts import Others
+from .candidate_hosts import OtherMachines
 from .capacity import host_capacity as capacity
 from .capacity import machines
 from .machine import Machine
-from .worker_identity import Identities
+from .worker_identity import WorkerIdentities
 
 CLUSTER = ("host", "network", "datastore", "resourcePool", "environmentBrowser")
 
 
-class Site:
+class WorkerCluster:
     """One cluster; ``refresh`` reads hosts and virtual machines anew, networks and options are read once."""
 
     def __init__(self, session: Session, cluster: str) -> None:
@@ -33,7 +33,7 @@ class Site:
         self.ref, self.values = inventory.find_cluster(session, cluster, CLUSTER)
         self.hosts: dict[str, properties.Values] = {}
         self.machines: dict[str, Machine] = {}
-        self.identities = Identities((), ())
+        self.identities = WorkerIdentities((), ())
         self._light: list[properties.Found] = []
         self._running: dict[str, list[Machine]] = {}
 
@@ -49,7 +49,7 @@ class Site:
         light = list(dict.fromkeys((*machine.LIGHT, *worker_identity.PATHS)))
         definitions = custom_fields.definitions(self.session)
         self._light = properties.find_all(self.session, vim.VirtualMachine, light)
-        self.identities = Identities(definitions, self._light)
+        self.identities = WorkerIdentities(definitions, self._light)
         refs = self._refs(wanted)
         read = machine.read(self.session, list(refs.values()))
         self.machines = {name: replace(read[ref._moId], worker=name) for name, ref in refs.items() if ref._moId in read}
@@ -66,7 +66,7 @@ class Site:
         """The mark of a machine."""
         return self.identities.mark_of(one.ref)
 
-    def others(self, host: str, wanted: Iterable[str]) -> Others:
+    def others(self, host: str, wanted: Iterable[str]) -> OtherMachines:
         """The running virtual machines and the workers on a host, less those of the given names."""
         names = set(wanted)
         here = {ref._moId for ref, values in self._light if properties.id_of(values.get("runtime.host")) == host}
@@ -75,7 +75,7 @@ class Site:
             for one in self.identities.all()
             if one.ref._moId in here and one.mark.get("cluster") == self.name and one.mark["name"] not in names
         ]
-        return Others(self._running.get(host, []), tuple(sorted(workers)))
+        return OtherMachines(self._running.get(host, []), tuple(sorted(workers)))
 
     def is_taken(self, name: str) -> bool:
         """Whether a virtual machine has a name, whichever worker it is."""

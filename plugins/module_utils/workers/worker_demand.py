@@ -5,47 +5,47 @@
 from __future__ import annotations
 
 from . import candidate_hosts, nics, sizing, worker_gpus
-from .call_cluster import Site
 from .context import Context
 from .machine import Machine
 from .placement import place
-from .worker_spec import Desired, Gpu, ToCome
+from .worker_cluster import WorkerCluster
+from .worker_spec import Gpu, PendingPreparation, WorkerSpec
 
 
-def gpus_of(site: Site, desired: Desired) -> tuple[Gpu, ...]:
+def gpus_of(cluster: WorkerCluster, desired: WorkerSpec) -> tuple[Gpu, ...]:
     """The GPUs that a worker will have: the GPUs asked for, else those of the VM or its template."""
     if desired.gpus is not None:
         return desired.gpus
-    base = _base(site, desired)
-    return tuple(one.gpu for one in worker_gpus.held(base)) if base else ()
+    base = _base(cluster, desired)
+    return tuple(one.gpu for one in worker_gpus.assigned_gpus(base)) if base else ()
 
 
-def to_place(site: Site, desired: Desired, allowed: frozenset[str] | None) -> place.Worker:
+def placement_worker(cluster: WorkerCluster, desired: WorkerSpec, allowed: frozenset[str] | None) -> place.Worker:
     """A worker as input of the placement planner; a missing template is refused later, by the plan of the worker."""
-    there, base = site.machines.get(desired.name), _base(site, desired)
-    gpus, hosts_ = gpus_of(site, desired), frozenset({desired["host"]}) if desired["host"] else allowed
+    there, base = cluster.machines.get(desired.name), _base(cluster, desired)
+    gpus, hosts_ = gpus_of(cluster, desired), frozenset({desired["host"]}) if desired["host"] else allowed
     size = sizing.facts(base) if base else {"memory_mb": 0, "cpus": 0, "memory_reserved": False}
     memory = int(desired["memory_mb"] or size["memory_mb"] or 0)
     reserved = memory if desired["reserve_memory"] or size["memory_reserved"] else 0
     demand = worker_gpus.demand_of(gpus, reserved, int(desired["cpus"] or size["cpus"] or 0))
     if there is None:
         return place.Worker(desired.name, demand, hosts_)
-    _kept, missing, many = worker_gpus.pair(gpus, worker_gpus.held(there))
+    _kept, missing, many = worker_gpus.pair(gpus, worker_gpus.assigned_gpus(there))
     settled = there.on and not missing and not many
-    return place.Worker(desired.name, demand, hosts_, site.host_name(there.host) or "", settled)
+    return place.Worker(desired.name, demand, hosts_, cluster.host_name(there.host) or "", settled)
 
 
-def awaited(context: Context, desired: Desired, host: str) -> list[str]:
+def missing_preparations(context: Context, desired: WorkerSpec, host: str) -> list[str]:
     """The port groups and GPUs that a worker needs and that are not prepared yet."""
-    if context.call.to_come == ToCome():
+    if context.options.to_come == PendingPreparation():
         return []
     cards = [desired[key] for key in (nics.MANAGEMENT, nics.RDMA) if desired[key]]
     named = {context.networks.named(card["portgroup"]) for card in cards}
     missing = [f"port group {network.name}" for network in named if network.to_come]
-    demand = worker_gpus.demand_of(gpus_of(context.site, desired), 0, 0)
-    gpus = [f"the GPUs of {host}"] if candidate_hosts.lacks(context.site.properties_of(host), demand) else []
+    demand = worker_gpus.demand_of(gpus_of(context.cluster, desired), 0, 0)
+    gpus = [f"the GPUs of {host}"] if candidate_hosts.lacks_gpus(context.cluster.properties_of(host), demand) else []
     return [*sorted(missing), *gpus]
 
 
-def _base(site: Site, desired: Desired) -> Machine | None:
-    return site.machines.get(desired.name) or site.machines.get(desired["template"] or "")
+def _base(cluster: WorkerCluster, desired: WorkerSpec) -> Machine | None:
+    return cluster.machines.get(desired.name) or cluster.machines.get(desired["template"] or "")

@@ -1,0 +1,44 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The specification of the rules of a set of workers, and the names of these rules in vCenter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+PREFIX = "dml.vsphere "
+
+
+@dataclass(frozen=True)
+class RuleNames:
+    """The names of the rules and groups of one set of workers, by which this collection recognises them."""
+
+    rule: str
+    host_rule: str
+    vm_group: str
+    host_group: str
+
+
+def names_of(name: str) -> RuleNames:
+    """The names of a set's rules and groups."""
+    start = f"{PREFIX}{name}"
+    return RuleNames(f"{start}: one per host", f"{start}: on hosts", f"{start}: workers", f"{start}: hosts")
+
+
+@dataclass(frozen=True)
+class RuleSetSpec:
+    """The desired rules of a set of workers.
+
+    ``gone`` removes the rules of the set. ``drop`` names the workers that may lose their rules without being in
+    ``workers``; with None, the whole set may be removed.
+    """
+
+    name: str
+    workers: tuple[str, ...] = ()
+    gone: bool = False
+    drop: tuple[str, ...] | None = ()
+    one_per_host: bool = False
+    hosts: tuple[str, ...] = ()
+    required: bool = False
+    overrides: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
